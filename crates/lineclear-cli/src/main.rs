@@ -1,0 +1,4 @@
+//! The `lineclear` binary.
+#![forbid(unsafe_code)]
+
+fn main() {}

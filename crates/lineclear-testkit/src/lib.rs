@@ -1,0 +1,2 @@
+//! For Lineclear's own tests.
+#![forbid(unsafe_code)]

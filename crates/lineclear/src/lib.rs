@@ -1,0 +1,2 @@
+//! The engine of Lineclear.
+#![forbid(unsafe_code)]
