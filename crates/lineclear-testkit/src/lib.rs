@@ -1,2 +1,22 @@
-//! For Lineclear's own tests.
+//! For Lineclear's own tests: private servers, a fresh database per test, child processes that stop and die on
+//! cue, and a network that fails on cue.
+//!
+//! It knows nothing of the engine: tests see processes, sockets and tables, as a user does.
+//!
+//! | to have | use |
+//! |---|---|
+//! | an empty PostgreSQL database | [`fresh_postgres`] |
+//! | a database that is migrated already | [`postgres_template`], then [`PostgresDatabase::clone_of`] |
+//! | a network that is slow, cut or silent | [`Proxy`] |
+//! | a process to kill, pause or freeze at a crash point | [`Program`], [`Child`] |
+//! | servers of one's own | [`servers::Servers`], or the binary `lineclear-testkit` |
 #![forbid(unsafe_code)]
+
+pub mod servers;
+
+mod database;
+mod pg;
+mod procfs;
+mod url;
+
+pub use database::{PostgresDatabase, fresh_postgres, postgres_template};

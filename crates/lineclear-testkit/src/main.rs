@@ -1,0 +1,40 @@
+//! `lineclear-testkit`: private servers for tests and development.
+#![forbid(unsafe_code)]
+
+mod run;
+mod up;
+
+use std::{env, path::PathBuf, process::ExitCode};
+
+use anyhow::Result;
+
+const USAGE: &str = "usage:
+  lineclear-testkit run -- COMMAND [ARGUMENT…]   starts servers, runs the command, stops the servers
+  lineclear-testkit up [DIR]                     starts servers and leaves them running; DIR is .run by default
+  lineclear-testkit down [DIR]                   stops them and removes their data";
+
+// One thread, the main one: servers are told by the kernel when the thread that started them ends.
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match words[..] {
+        ["run", "--", program, ref rest @ ..] => run::run(program, rest).await,
+        ["up"] => up::up(&PathBuf::from(".run")).await,
+        ["up", dir] => up::up(&PathBuf::from(dir)).await,
+        ["down"] => up::down(&PathBuf::from(".run")),
+        ["down", dir] => up::down(&PathBuf::from(dir)),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    report(result)
+}
+
+fn report(result: Result<ExitCode>) -> ExitCode {
+    result.unwrap_or_else(|error| {
+        eprintln!("lineclear-testkit: {error:#}");
+        ExitCode::FAILURE
+    })
+}

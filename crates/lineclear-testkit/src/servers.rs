@@ -1,0 +1,79 @@
+//! Private, throw-away servers on free loopback ports.
+//!
+//! Each server is one file with a `start` function and the name of the environment variable that holds its URL. Where
+//! that variable is set already, the server it names is used and none is started.
+//!
+//! What is promised: a server ends with the [`Servers`] value that started it, also when the process of that value is
+//! killed with SIGKILL, because the kernel then signals the server (`setpriv --pdeathsig`). In that last case its files
+//! stay behind, and the next start removes them. Without `setpriv`, servers survive a SIGKILL of their starter.
+
+pub mod pgbouncer;
+pub mod place;
+pub mod postgres;
+pub mod process;
+
+use std::env;
+
+use anyhow::Result;
+
+use place::{Lifetime, Place};
+use process::{Process, Record};
+
+/// A server that tests may use.
+pub struct Server {
+    /// The environment variable that tells tests of it.
+    pub variable: &'static str,
+    /// Where it listens.
+    pub url: String,
+    /// `None` if somebody else started it.
+    process: Option<Process>,
+}
+
+impl Server {
+    /// The server that the environment names, if it does.
+    fn given(variable: &'static str) -> Option<Self> {
+        let url = env::var(variable).ok().filter(|url| !url.is_empty())?;
+        Some(Self { variable, url, process: None })
+    }
+}
+
+/// All servers. They stop when this is dropped.
+pub struct Servers {
+    /// In the order in which they may be stopped: what stands in front of another comes first.
+    servers: Vec<Server>,
+    /// Declared last, so that the files go after the processes that use them.
+    place: Place,
+}
+
+impl Servers {
+    /// Starts what the environment does not name. Call it on a thread that lives as long as the servers shall: the
+    /// kernel's signal comes when that thread ends.
+    pub async fn start(lifetime: Lifetime) -> Result<Self> {
+        let place = Place::new(lifetime)?;
+        let postgres = match Server::given(postgres::VARIABLE) {
+            Some(server) => server,
+            None => postgres::start(&place).await?,
+        };
+        let pgbouncer = match Server::given(pgbouncer::VARIABLE) {
+            Some(server) => server,
+            None => pgbouncer::start(&place, &postgres.url).await?,
+        };
+        Ok(Self { servers: vec![pgbouncer, postgres], place })
+    }
+
+    /// Environment variables that tell tests where the servers are.
+    pub fn environment(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.servers.iter().rev().map(|server| (server.variable, server.url.as_str()))
+    }
+
+    /// Lets go of the servers: they run on. Returns what is needed to stop them later.
+    pub fn leave(self) -> Vec<Record> {
+        self.place.keep();
+        self.servers.into_iter().filter_map(|server| server.process).map(Process::leave).collect()
+    }
+
+    /// The folder that holds the servers' files.
+    pub fn dir(&self) -> &std::path::Path {
+        self.place.dir()
+    }
+}

@@ -1,0 +1,154 @@
+//! Where a server's files are, and who it runs as.
+
+use std::{
+    cell::Cell,
+    env,
+    fs::{self, File, TryLockError},
+    os::unix::fs::chown,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, bail};
+
+/// Folders of runs. One whose lock is free belongs to a run that was killed.
+const RUN_PREFIX: &str = "lineclear-run-";
+/// Folders of servers that were left running.
+pub const LEFT_PREFIX: &str = "lineclear-up-";
+const LOCK: &str = "lock";
+
+/// How long servers live.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Lifetime {
+    /// As long as the thread that starts them.
+    Ours,
+    /// Until somebody stops them.
+    UntilStopped,
+}
+
+/// A folder for servers' files, and the account that owns it. The folder goes when this is dropped.
+pub struct Place {
+    dir: PathBuf,
+    lifetime: Lifetime,
+    /// User and group to become; `None` unless we are root.
+    account: Option<(u32, u32)>,
+    setpriv: bool,
+    keep: Cell<bool>,
+    /// Held while we live.
+    _lock: Option<File>,
+}
+
+impl Place {
+    /// Makes a new folder, and removes those of runs that were killed.
+    pub fn new(lifetime: Lifetime) -> Result<Self> {
+        let root = rustix::process::geteuid().is_root();
+        // A root's own temporary folder may be closed to the account that the servers run as.
+        let base = if root { PathBuf::from("/tmp") } else { env::temp_dir() };
+        sweep(&base);
+        let prefix = if lifetime == Lifetime::Ours { RUN_PREFIX } else { LEFT_PREFIX };
+        let dir = (0..1000)
+            .map(|n| base.join(format!("{prefix}{}-{n}", std::process::id())))
+            .find(|dir| fs::create_dir(dir).is_ok())
+            .with_context(|| format!("making a folder in {}", base.display()))?;
+
+        let account = if root { Some(account()?) } else { None };
+        let setpriv = find_in_path("setpriv").is_some();
+        if root && !setpriv {
+            bail!(
+                "servers refuse to run as root, and setpriv (util-linux) is not there to become someone else"
+            );
+        }
+        let lock = if lifetime == Lifetime::Ours { Some(lock(&dir)?) } else { None };
+        let place = Self { dir, lifetime, account, setpriv, keep: Cell::new(false), _lock: lock };
+        place.give(&place.dir)?;
+        Ok(place)
+    }
+
+    /// Makes the account the owner of a file or folder of ours.
+    pub fn give(&self, path: &Path) -> Result<()> {
+        if let Some((uid, gid)) = self.account {
+            chown(path, Some(uid), Some(gid)).with_context(|| format!("giving away {}", path.display()))?;
+        }
+        Ok(())
+    }
+
+    /// The folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Leaves the folder where it is when this is dropped.
+    pub fn keep(&self) {
+        self.keep.set(true);
+    }
+
+    /// A command that runs as the account, in the folder, and ends by `death` when our thread ends.
+    pub fn command(&self, program: &Path, death: &str) -> Command {
+        let mut command;
+        if self.setpriv {
+            command = Command::new("setpriv");
+            if let Some((uid, gid)) = self.account {
+                command.args([format!("--reuid={uid}"), format!("--regid={gid}"), "--clear-groups".into()]);
+            }
+            if self.lifetime == Lifetime::Ours {
+                command.args(["--pdeathsig", death]);
+            }
+            command.arg("--").arg(program);
+        } else {
+            command = Command::new(program);
+        }
+        // The account may not be allowed to be where we are.
+        command.current_dir(&self.dir);
+        command
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !self.keep.get() {
+            // What cannot be removed now is removed by the next run.
+            drop(fs::remove_dir_all(&self.dir));
+        }
+    }
+}
+
+/// The account for servers: `postgres` where Debian made it, or else `nobody`.
+fn account() -> Result<(u32, u32)> {
+    let passwd = fs::read_to_string("/etc/passwd").context("reading /etc/passwd")?;
+    let find = |name: &str| {
+        let line = passwd.lines().find(|line| line.split(':').next() == Some(name))?;
+        let mut ids = line.split(':').skip(2);
+        Some((ids.next()?.parse().ok()?, ids.next()?.parse().ok()?))
+    };
+    find("postgres").or_else(|| find("nobody")).context("servers refuse root, and no other account is there")
+}
+
+/// Takes the lock before it gets its name, so that no sweep finds it free.
+fn lock(dir: &Path) -> Result<File> {
+    let unnamed = dir.join("lock.new");
+    let file = File::create(&unnamed)?;
+    file.lock()?;
+    fs::rename(unnamed, dir.join(LOCK))?;
+    Ok(file)
+}
+
+/// Removes folders of runs that were killed: the lock of a dead process is free.
+fn sweep(base: &Path) {
+    for entry in fs::read_dir(base).into_iter().flatten().flatten() {
+        let ours = entry.file_name().to_string_lossy().starts_with(RUN_PREFIX);
+        if let Some(lock) = ours.then(|| File::open(entry.path().join(LOCK)).ok()).flatten() {
+            match lock.try_lock() {
+                Ok(()) => drop(fs::remove_dir_all(entry.path())),
+                Err(TryLockError::WouldBlock | TryLockError::Error(_)) => {}
+            }
+        }
+    }
+}
+
+/// The program's path, if `PATH` has it. Debian's own folders for servers count, since users may not have them.
+pub fn find_in_path(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders =
+        env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into(), "/sbin".into()]);
+    folders.map(|folder| folder.join(program)).find(|file| file.is_file())
+}

@@ -1,0 +1,95 @@
+//! PostgreSQL, tuned to be thrown away: nothing is synced to disk.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail};
+use rustix::process::Signal;
+
+use super::{
+    Server,
+    place::{Place, find_in_path},
+    process::{Process, on_free_port},
+};
+use crate::pg;
+
+/// Names the server for tests.
+pub const VARIABLE: &str = "LINECLEAR_TEST_POSTGRES_URL";
+
+const DEBIAN: &str = "/usr/lib/postgresql";
+
+/// Many tests run at once, each with pools of its own; and none of them may wait for a disk.
+const SETTINGS: &[&str] = &[
+    "listen_addresses=127.0.0.1",
+    "unix_socket_directories=",
+    "max_connections=300",
+    "shared_buffers=256MB",
+    "fsync=off",
+    "synchronous_commit=off",
+    "full_page_writes=off",
+    // Checkpoints come with every dropped database anyway.
+    "checkpoint_timeout=1h",
+    "max_wal_size=4GB",
+    "wal_level=minimal",
+    "max_wal_senders=0",
+    "logging_collector=off",
+    "log_min_duration_statement=-1",
+    "log_statement=none",
+    "timezone=UTC",
+];
+
+/// Starts a server with one superuser, `postgres`, who needs no password.
+pub async fn start(place: &Place) -> Result<Server> {
+    let programs = programs()?;
+    let data = place.dir().join("postgres");
+    init(place, &programs, &data)?;
+    on_free_port(async |port| {
+        let mut command = place.command(&programs.join("postgres"), "INT");
+        command.arg("-D").arg(&data).arg("-p").arg(port.to_string());
+        command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
+        let log = place.dir().join("postgres.log");
+        // SIGINT is the fast shutdown: it does not wait for clients.
+        let mut process = Process::spawn("PostgreSQL", command, &log, Signal::INT)?;
+        let url = format!("postgres://postgres@127.0.0.1:{port}/postgres");
+        process.ready(async || pg::connect(&url).await).await?;
+        Ok(Server { variable: VARIABLE, url, process: Some(process) })
+    })
+    .await
+}
+
+fn init(place: &Place, programs: &Path, data: &Path) -> Result<()> {
+    let output = place
+        .command(&programs.join("initdb"), "KILL")
+        .arg("-D")
+        .arg(data)
+        // The C locale sorts text by bytes, as SQLite does.
+        .args(["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"])
+        .output()
+        .context("running initdb")?;
+    if !output.status.success() {
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        bail!("initdb failed ({}):\n{out}{err}", output.status);
+    }
+    Ok(())
+}
+
+/// The folder that holds `postgres` and `initdb`: Debian's newest version, or what `PATH` leads to.
+fn programs() -> Result<PathBuf> {
+    let versions = fs::read_dir(DEBIAN).into_iter().flatten().flatten();
+    let newest = versions
+        .filter_map(|entry| {
+            Some((entry.file_name().to_str()?.parse::<u32>().ok()?, entry.path().join("bin")))
+        })
+        .filter(|(_, bin)| bin.join("postgres").is_file() && bin.join("initdb").is_file())
+        .max();
+    if let Some((_, bin)) = newest {
+        return Ok(bin);
+    }
+    // `initdb` looks for its neighbours beside itself, so a link has to be followed.
+    let initdb = find_in_path("initdb").and_then(|found| found.canonicalize().ok());
+    initdb.and_then(|file| Some(file.parent()?.to_path_buf())).with_context(|| {
+        format!("PostgreSQL's initdb is neither in {DEBIAN}/*/bin nor in PATH: run scripts/install, or set {VARIABLE}")
+    })
+}
