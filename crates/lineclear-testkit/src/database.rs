@@ -45,7 +45,8 @@ pub async fn fresh_postgres() -> PostgresDatabase {
 }
 
 impl PostgresDatabase {
-    /// Makes a copy of another database of the test server, given by name or URL. Nobody may be connected to it.
+    /// Makes a copy of another database of the test server, given by name or URL. Nobody may be connected to
+    /// it.
     ///
     /// # Panics
     /// If there is no test server, or no such database.
@@ -94,8 +95,8 @@ impl Drop for PostgresDatabase {
     }
 }
 
-/// Makes a database to copy from, once per test server, however many test processes ask for it at the same time.
-/// Returns its name for [`PostgresDatabase::clone_of`].
+/// Makes a database to copy from, once per test server, however many test processes ask for it at the same
+/// time. Returns its name for [`PostgresDatabase::clone_of`].
 ///
 /// `build` gets the URL of an empty database and fills it. `contents` is what decides how it comes out, the text of
 /// all migrations say: when it changes, another template is made.

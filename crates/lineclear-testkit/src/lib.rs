@@ -1,5 +1,5 @@
-//! For Lineclear's own tests: private servers, a fresh database per test, child processes that stop and die on
-//! cue, and a network that fails on cue.
+//! For Lineclear's own tests: private servers, a fresh database per test, child processes that stop and die
+//! on cue, and a network that fails on cue.
 //!
 //! It knows nothing of the engine: tests see processes, sockets and tables, as a user does.
 //!
@@ -12,11 +12,15 @@
 //! | servers of one's own | [`servers::Servers`], or the binary `lineclear-testkit` |
 #![forbid(unsafe_code)]
 
+pub mod child;
 pub mod servers;
 
 mod database;
 mod pg;
 mod procfs;
+mod proxy;
 mod url;
 
+pub use child::{Child, Program};
 pub use database::{PostgresDatabase, fresh_postgres, postgres_template};
+pub use proxy::Proxy;

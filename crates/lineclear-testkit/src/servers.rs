@@ -1,11 +1,12 @@
 //! Private, throw-away servers on free loopback ports.
 //!
-//! Each server is one file with a `start` function and the name of the environment variable that holds its URL. Where
-//! that variable is set already, the server it names is used and none is started.
+//! Each server is one file with a `start` function and the name of the environment variable that holds its
+//! URL. Where that variable is set already, the server it names is used and none is started.
 //!
-//! What is promised: a server ends with the [`Servers`] value that started it, also when the process of that value is
-//! killed with SIGKILL, because the kernel then signals the server (`setpriv --pdeathsig`). In that last case its files
-//! stay behind, and the next start removes them. Without `setpriv`, servers survive a SIGKILL of their starter.
+//! What is promised: a server ends with the [`Servers`] value that started it, also when the process of that
+//! value is killed with SIGKILL, because the kernel then signals the server (`setpriv --pdeathsig`). In that
+//! last case its files stay behind, and the next start removes them. Without `setpriv`, servers survive a
+//! SIGKILL of their starter.
 
 pub mod pgbouncer;
 pub mod place;
@@ -46,8 +47,8 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// Starts what the environment does not name. Call it on a thread that lives as long as the servers shall: the
-    /// kernel's signal comes when that thread ends.
+    /// Starts what the environment does not name. Call it on a thread that lives as long as the servers
+    /// shall: the kernel's signal comes when that thread ends.
     pub async fn start(lifetime: Lifetime) -> Result<Self> {
         let place = Place::new(lifetime)?;
         let postgres = match Server::given(postgres::VARIABLE) {

