@@ -1,7 +1,9 @@
 //! `lineclear-testkit`: private servers for tests and development.
 #![forbid(unsafe_code)]
 
+mod count;
 mod run;
+mod test;
 mod up;
 
 use std::{env, path::PathBuf, process::ExitCode};
@@ -9,9 +11,10 @@ use std::{env, path::PathBuf, process::ExitCode};
 use anyhow::Result;
 
 const USAGE: &str = "usage:
-  lineclear-testkit run -- COMMAND [ARGUMENT…]   starts servers, runs the command, stops the servers
-  lineclear-testkit up [DIR]                     starts servers and leaves them running; DIR is .run by default
-  lineclear-testkit down [DIR]                   stops them and removes their data";
+  lineclear-testkit test                       runs all tests of the workspace with private servers, and counts
+  lineclear-testkit run -- COMMAND [ARGUMENT…] starts servers, runs the command, stops the servers
+  lineclear-testkit up [DIR]                   starts servers and leaves them running; DIR is .run unless given
+  lineclear-testkit down [DIR]                 stops them and removes their data";
 
 // One thread, the main one: servers are told by the kernel when the thread that started them ends.
 #[tokio::main(flavor = "current_thread")]
@@ -19,6 +22,7 @@ async fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words[..] {
+        ["test"] => test::test().await,
         ["run", "--", program, ref rest @ ..] => run::run(program, rest).await,
         ["up"] => up::up(&PathBuf::from(".run")).await,
         ["up", dir] => up::up(&PathBuf::from(dir)).await,

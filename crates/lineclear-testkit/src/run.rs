@@ -6,12 +6,12 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use lineclear_testkit::servers::{Servers, place::Lifetime};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, kill_process};
 use tokio::{
     process::{Child, Command},
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
 };
 
 /// A test runner needs a moment to end its tests.
@@ -19,46 +19,58 @@ const END_WITHIN: Duration = Duration::from_secs(15);
 
 /// Runs a command with the servers' URLs in its environment. The exit code is the command's.
 pub(crate) async fn run(program: &str, arguments: &[&str]) -> Result<ExitCode> {
-    // Listened for before the first server starts, so that no signal can leave one behind.
-    let mut interrupted = signal(SignalKind::interrupt())?;
-    let mut terminated = signal(SignalKind::terminate())?;
-
-    let servers = tokio::select! {
-        servers = Servers::start(Lifetime::Ours) => servers?,
-        _ = interrupted.recv() => return Ok(ExitCode::from(130)),
-        _ = terminated.recv() => return Ok(ExitCode::from(143)),
-    };
-    let mut child = Command::new(program)
-        .args(arguments)
-        .envs(servers.environment())
-        .spawn()
-        .with_context(|| format!("starting {program}"))?;
-
-    let status = tokio::select! {
-        status = child.wait() => status?,
-        // The terminal sends Ctrl-C to the command as well: asking twice would cut its own clean-up short.
-        _ = interrupted.recv() => end(&mut child).await?,
-        _ = terminated.recv() => {
-            ask_to_end(&child);
-            end(&mut child).await?
-        }
-    };
+    let mut signals = Signals::listen()?;
+    let servers = signals.start_servers().await?;
+    let mut command = Command::new(program);
+    let child = command.args(arguments).envs(servers.environment()).spawn();
+    let status = signals.wait_for(&mut child.with_context(|| format!("starting {program}"))?).await?;
     Ok(code(status))
+}
+
+/// What may end us early. Listened for before the first server starts, so that no signal leaves one behind.
+pub(crate) struct Signals {
+    interrupted: Signal,
+    terminated: Signal,
+}
+
+impl Signals {
+    pub(crate) fn listen() -> Result<Self> {
+        Ok(Self {
+            interrupted: signal(SignalKind::interrupt())?,
+            terminated: signal(SignalKind::terminate())?,
+        })
+    }
+
+    /// Starts the servers. Interrupted, it stops those that have started.
+    pub(crate) async fn start_servers(&mut self) -> Result<Servers> {
+        tokio::select! {
+            servers = Servers::start(Lifetime::Ours) => servers,
+            _ = self.interrupted.recv() => bail!("interrupted"),
+            _ = self.terminated.recv() => bail!("terminated"),
+        }
+    }
+
+    /// Waits until a command has ended. Interrupted, it sees to it that it does.
+    pub(crate) async fn wait_for(&mut self, child: &mut Child) -> Result<ExitStatus> {
+        tokio::select! {
+            status = child.wait() => return Ok(status?),
+            // The terminal sends Ctrl-C to the command as well: asking twice would cut its own clean-up short.
+            _ = self.interrupted.recv() => {}
+            _ = self.terminated.recv() => ask_to_end(child),
+        }
+        if let Ok(status) = tokio::time::timeout(END_WITHIN, child.wait()).await {
+            return Ok(status?);
+        }
+        child.kill().await?;
+        Ok(child.wait().await?)
+    }
 }
 
 fn ask_to_end(child: &Child) {
     if let Some(pid) = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw) {
         // It may have ended by now.
-        kill_process(pid, Signal::TERM).ok();
+        kill_process(pid, rustix::process::Signal::TERM).ok();
     }
-}
-
-async fn end(child: &mut Child) -> Result<ExitStatus> {
-    if let Ok(status) = tokio::time::timeout(END_WITHIN, child.wait()).await {
-        return Ok(status?);
-    }
-    child.kill().await?;
-    Ok(child.wait().await?)
 }
 
 /// As a shell says it: the command's own code, or 128 and the signal that ended it.

@@ -1,0 +1,38 @@
+# Every command for developers. `make` alone lists them.
+.DEFAULT_GOAL := help
+.PHONY: help check test fmt up down clean-run kit install
+
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+KIT := $(TARGET)/debug/lineclear-testkit
+# One set of packages and features for all commands, so that nothing is compiled twice.
+ALL := --workspace --all-features
+
+help: ## lists these commands
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand -t 20
+
+check: ## format, lints, documentation, and facts about files (dead links, SQL twins)
+	cargo fmt --all --check
+	cargo clippy $(ALL) --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc $(ALL) --no-deps --lib
+	cargo test $(ALL) --quiet --test tidy -- --show-output
+
+test: install kit ## all tests, with private servers; installs what is missing
+	$(KIT) test
+
+fmt: ## formats the code
+	cargo fmt --all
+
+up: install kit ## starts private servers to develop against; plain `cargo test` finds them
+	@$(KIT) up
+
+down: kit ## stops those servers and removes their data
+	@$(KIT) down
+
+clean-run: down ## the same, and removes all that is in .run
+	rm -rf .run
+
+install: ## installs missing programs from Debian's packages
+	@scripts/install
+
+kit:
+	@cargo build $(ALL) --quiet --bin lineclear-testkit

@@ -1,0 +1,83 @@
+//! `test`: all tests of the workspace with the servers they need, and one count of them.
+
+use std::{
+    io::{Write, stderr, stdout},
+    process::{ExitCode, Stdio},
+};
+
+use anyhow::{Context, Result};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncRead, BufReader},
+    process::{Child, Command},
+};
+
+use crate::{
+    count::{Counts, Runner},
+    run::Signals,
+};
+
+/// All features, so that crash points are there to be stopped at.
+const EVERYTHING: [&str; 2] = ["--workspace", "--all-features"];
+
+/// Runs all tests, the examples in the documentation included. Succeeds if there were any and none failed.
+pub(crate) async fn test() -> Result<ExitCode> {
+    let mut signals = Signals::listen()?;
+    let servers = signals.start_servers().await?;
+    let mut total = Counts::default();
+    let mut all_well = true;
+    for (runner, arguments) in commands().await {
+        let mut command = Command::new("cargo");
+        command.args(arguments).args(EVERYTHING).envs(servers.environment());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().context("starting cargo")?;
+        let output = read(&mut child, runner);
+        let status = signals.wait_for(&mut child).await?;
+        for counts in output.await? {
+            total.passed += counts.passed;
+            total.failed += counts.failed;
+            total.skipped += counts.skipped;
+        }
+        all_well &= status.success();
+        // Interrupted, or killed: what is left would only be killed as well.
+        if status.code().is_none() {
+            break;
+        }
+    }
+    println!("\n{} passed, {} failed, {} skipped", total.passed, total.failed, total.skipped);
+    let passed = all_well && total.failed == 0 && total.passed > 0;
+    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Nextest is quicker and ends tests that hang, but it leaves out the examples in the documentation.
+async fn commands() -> Vec<(Runner, &'static [&'static str])> {
+    let nextest = Command::new("cargo").args(["nextest", "--version"]).output().await;
+    if nextest.is_ok_and(|output| output.status.success()) {
+        vec![(Runner::Nextest, &["nextest", "run"]), (Runner::Cargo, &["test", "--doc"])]
+    } else {
+        vec![(Runner::Cargo, &["test", "--no-fail-fast"])]
+    }
+}
+
+/// Passes both streams on, and counts.
+fn read(child: &mut Child, runner: Runner) -> tokio::task::JoinHandle<[Counts; 2]> {
+    let (out, err) = (child.stdout.take(), child.stderr.take());
+    tokio::spawn(async move {
+        let (out, err) = tokio::join!(tee(out, stdout(), runner), tee(err, stderr(), runner));
+        [out, err]
+    })
+}
+
+async fn tee(from: Option<impl AsyncRead + Unpin>, mut to: impl Write, runner: Runner) -> Counts {
+    let mut counts = Counts::default();
+    let Some(from) = from else { return counts };
+    let mut from = BufReader::new(from);
+    let mut line = Vec::new();
+    while from.read_until(b'\n', &mut line).await.is_ok_and(|length| length > 0) {
+        counts.read(runner, &String::from_utf8_lossy(&line));
+        // Nobody may be reading; the count goes on.
+        to.write_all(&line).ok();
+        to.flush().ok();
+        line.clear();
+    }
+    counts
+}
