@@ -107,12 +107,12 @@ impl Child {
         self.process.id()
     }
 
-    /// Lines written to standard output so far.
+    /// Lines of standard output read so far; all of them after [`Child::wait_for_exit`].
     pub fn stdout(&self) -> Vec<String> {
         self.lines_of(Stream::Out)
     }
 
-    /// Lines written to standard error so far.
+    /// Lines of standard error read so far; all of them after [`Child::wait_for_exit`].
     pub fn stderr(&self) -> Vec<String> {
         self.lines_of(Stream::Err)
     }
