@@ -1,2 +1,20 @@
-//! The engine of Lineclear.
+//! # The journey of a job
+//!
+//! ```text
+//!  manifest ──plan──▶ work_queue ──dispatch──▶ background_job ──claim──▶ leased ──execute──▶ outcome
+//!     ▲               ▲   ▲   ▲                                             │                  │
+//!     │   enqueue ────┘   │   └───────── lease ran out: the worker died ────┘                settle
+//!     │                   └───────────── retry, later ─────────────────────────────────────────┤
+//!     └── revive ── dead_letter ◀─────── retries used up ──────────────────────────────────────┤
+//!                                                               execution (history) ◀──────────┘ ──clean──▶ gone
+//! ```
+//!
+//! Each arrow is a verb of the [`store`], and each verb one SQL file per database. The nodes that walk this path by
+//! themselves are still to come; today the store can be driven by hand.
 #![forbid(unsafe_code)]
+
+pub mod crash;
+pub mod store;
+
+pub use lineclear_model as model;
+pub use store::{Store, StoreError, StoreOptions};

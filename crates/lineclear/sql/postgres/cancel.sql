@@ -1,0 +1,35 @@
+-- cancel · a job that waits ends here; one that runs is asked to stop
+--
+-- A job on its way from one table to the other is missed by this snapshot: zero rows then mean "look again", and the
+-- caller does, with a new statement.
+-- A waiting job's last history row takes the next claim number: nobody else will.
+-- $1 job
+with waiting as (
+    delete from {schema}.work_queue where id = $1::bigint
+    returning id, manifest_id, tick_at, origin, kind, group_id, claim_no, created_at, due_at, limit_key, unique_key
+),
+ready as (
+    delete from {schema}.background_job where id = $1::bigint and leased_by is null
+    returning id, manifest_id, tick_at, origin, kind, group_id, claim_no, created_at, was_due_at as due_at, limit_key, unique_key
+),
+over as materialized (
+    select * from waiting union all select * from ready
+),
+asked as (
+    update {schema}.background_job set cancel_requested_at = coalesce(cancel_requested_at, now())
+    where  id = $1::bigint and leased_by is not null
+    returning id, leased_by
+),
+noted as (
+    insert into {schema}.execution
+           (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, created_at, due_at, finished_at)
+    select id, claim_no + 1, true, 'cancelled', manifest_id, tick_at, origin, kind, group_id, created_at, due_at, now()
+    from   over
+),
+freed as (
+    delete from {schema}.job_key
+    where  key = any (array (select unique_key from over where unique_key is not null)) and (until is null or until <= now())
+)
+select id, true as over, null::bigint as leased_by, limit_key from over
+union all
+select id, false, leased_by, null from asked

@@ -1,0 +1,69 @@
+-- dispatch_gated · work_queue → background_job, the lane with limits
+--
+-- The caller has locked the groups and keys in statements of their own: counting under the snapshot in which a lock
+-- was waited for would miss what its last holder committed, and a limit of one would let two through.
+-- Active is every row of background_job. A job whose key is full is marked held, out of the way; wake_keys brings it
+-- back. A job whose key is not locked by us is left alone.
+-- Indexes: work_queue_gated, background_job_group, background_job_limit_key. Zero rows: every limit is full.
+-- $1 route, $2 at most, $3 node or null, $4 lease in ms or null, $5 locked groups, $6 locked keys
+with room as materialized (
+    select g.id, case when g.max_active is null then $2::bigint
+                 else g.max_active - (select count(*) from {schema}.background_job where group_id = g.id) end as places
+    from   {schema}.manifest_group g
+    where  g.id = any ($5::bigint[]) and g.enabled
+),
+key_room as materialized (
+    select k.key, k.max - (select count(*) from {schema}.background_job where limit_key = k.key) as places
+    from   {schema}.limit_key k
+    where  k.key = any ($6::text[])
+),
+next as materialized (
+    select w.id, w.rank, w.group_id, w.limit_key
+    from   room
+    cross  join lateral (
+               select id, rank, group_id, limit_key from {schema}.work_queue
+               where  route = $1::text and phase = 'ready' and gated and group_id = room.id
+               order  by rank, id limit $2::bigint
+               for    update skip locked) w
+    union all
+    (select id, rank, group_id, limit_key from {schema}.work_queue
+     where  route = $1::text and phase = 'ready' and gated and group_id is null
+     order  by rank, id limit $2::bigint
+     for    update skip locked)
+),
+keyed as materialized (
+    select n.*, k.places as key_places, row_number() over (partition by n.limit_key order by n.rank, n.id) as key_turn
+    from   next n left join key_room k on k.key = n.limit_key
+),
+free as materialized (
+    select k.*, row_number() over (partition by k.group_id order by k.rank, k.id) as group_turn
+    from   keyed k
+    where  k.limit_key is null or k.key_turn <= k.key_places
+),
+chosen as materialized (
+    select f.id from free f left join room on room.id = f.group_id
+    where  f.group_id is null or f.group_turn <= room.places
+    order  by f.rank, f.id
+    limit  $2::bigint
+),
+held as (
+    update {schema}.work_queue set phase = 'held'
+    where  id = any (array (select id from keyed where key_places is not null and key_turn > key_places))
+),
+moved as (
+    delete from {schema}.work_queue where id = any (array (select id from chosen)) returning *
+),
+handed as (
+    insert into {schema}.background_job
+           (id, {job}, rank, gated, failures, crashes, last_error, cancel_requested_at, was_due_at, leased_by,
+            claim_no, claimed_at, started_at, due_at)
+    select id, {job}, rank, gated, failures, crashes, last_error, cancel_requested_at, due_at, $3::bigint,
+           claim_no + ($3::bigint is not null)::int, case when $3::bigint is not null then now() end,
+           case when $3::bigint is not null then now() end,
+           now() + coalesce($4::bigint, 0) * interval '1 millisecond'
+    from   moved
+    returning *
+)
+select {claim}
+from   handed
+order  by rank, id

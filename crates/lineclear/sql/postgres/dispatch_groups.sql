@@ -1,0 +1,17 @@
+-- dispatch_groups · lock the gated groups that are next in rank and seem to have room
+--
+-- Two, not all: with every limited group locked, other dispatchers find nothing to do. What "seems" here is counted
+-- again after the lock.
+-- Indexes: work_queue_gated, background_job_group. Zero rows: no gated group can go on (or others are at it).
+-- $1 route, $2 at most
+select g.id
+from   {schema}.manifest_group g
+cross  join lateral (
+           select rank from {schema}.work_queue
+           where  route = $1::text and phase = 'ready' and gated and group_id = g.id
+           order  by rank, id limit 1) head
+where  g.gated and g.enabled and g.name <> '*'
+       and (g.max_active is null or g.max_active > (select count(*) from {schema}.background_job where group_id = g.id))
+order  by head.rank, g.id
+limit  $2::bigint
+for    no key update of g skip locked

@@ -1,0 +1,2 @@
+-- now · what time is it here?
+select now() as now

@@ -1,0 +1,27 @@
+-- renew · push the end of leases ahead, all of a node's in one statement
+--
+-- The fence is the number, not the time: a lease that ran out and that nobody took is renewed all the same. A row that
+-- somebody has locked (being reclaimed, settled or cancelled right now) is skipped and not lost yet; waiting for it
+-- could deadlock with a settle of the same rows.
+-- Per row: renewed, skipped, or lost (another claim has it, or it is over); and whether somebody asked to cancel it.
+-- $1 node, $2 lease in ms, $3.. job, claim number
+with input as materialized (
+    select * from unnest($3::bigint[], $4::bigint[]) as i (id, claim_no)
+),
+renewed as (
+    update {schema}.background_job
+    set    due_at = now() + $2::bigint * interval '1 millisecond'
+    where  id = any (array (
+               select b.id from {schema}.background_job b join input i on i.id = b.id and i.claim_no = b.claim_no
+               where  b.leased_by = $1::bigint
+               order  by b.id
+               for    no key update of b skip locked))
+    returning id, cancel_requested_at
+)
+select i.id, i.claim_no,
+       case when r.id is not null then 'renewed' when b.id is not null then 'skipped' else 'lost' end as status,
+       coalesce(r.cancel_requested_at, b.cancel_requested_at) is not null as cancel
+from   input i
+left   join renewed r on r.id = i.id
+left   join {schema}.background_job b on b.id = i.id and b.claim_no = i.claim_no and b.leased_by = $1::bigint
+order  by i.id

@@ -1,0 +1,72 @@
+-- settle · background_job → history, another try, or the dead letters; fenced by (id, claim_no)
+--
+-- The number decides, not the time: a result is taken after its lease ended, until somebody else has claimed the job.
+-- A row that does not match changes nothing and is not returned: stale, or settled before (settle_seen tells).
+-- A job that was asked to stop gets no further try, whatever its handler answered.
+-- Each input column rides along in the DELETE, because joining two batches again invites a nested loop.
+-- $1.. job, claim number, verdict, outcome, output, error type, error message, fingerprint, delay in ms, reason
+with input as materialized (
+    select * from unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+                         $9::bigint[], $10::text[])
+             as i (id, claim_no, verdict, outcome, output, error_type, error_message, fingerprint, after_ms, reason)
+),
+locked as materialized (
+    select b.id from {schema}.background_job b join input i on i.id = b.id and i.claim_no = b.claim_no
+    order  by b.id for update of b
+),
+gone as (
+    delete from {schema}.background_job as b
+    using  input i
+    where  b.id = i.id and b.claim_no = i.claim_no and b.leased_by is not null and b.id = any (array (select id from locked))
+    returning b.*, i.outcome, i.output, i.error_type, i.error_message, i.fingerprint, i.after_ms, i.reason,
+              case when b.cancel_requested_at is not null and i.verdict <> 'complete' then 'cancel' else i.verdict end as verdict
+),
+requeued as (
+    insert into {schema}.work_queue
+           (id, {job}, fresh, due_at, phase, rank, gated, claim_no, failures, crashes, last_error)
+    select g.id, {g.job}, false, d.due_at,
+           case when m.enabled is false and g.origin <> 'trigger' then 'parked'
+                when d.due_at > now() then 'later' else 'ready' end,
+           case when g.verdict = 'release' then g.rank
+                else (extract(epoch from d.due_at) * 1000000)::bigint - (g.priority + coalesce(mg.priority, 0)) * 600000000 end,
+           g.gated or coalesce(mg.gated, false), g.claim_no, g.failures + (g.verdict = 'retry')::int, g.crashes,
+           coalesce(g.error_message, g.last_error)
+    from   gone g
+    cross  join lateral (select case when g.verdict = 'release' then g.was_due_at
+                                else now() + g.after_ms * interval '1 millisecond' end as due_at) d
+    left   join {schema}.manifest_group mg on mg.id = g.group_id
+    left   join {schema}.manifest m on m.id = g.manifest_id
+    where  g.verdict in ('retry', 'snooze', 'release')
+),
+buried as (
+    insert into {schema}.dead_letter (job_id, {job}, claim_no, failures, crashes, last_error, reason, fingerprint)
+    select id, {job}, claim_no, failures + 1, crashes, error_message, reason, fingerprint from gone where verdict = 'bury'
+),
+holding as (
+    update {schema}.manifest set held = true
+    where  id = any (array (
+               select id from {schema}.manifest
+               where  id = any (array (select manifest_id from gone where verdict = 'bury' and manifest_id is not null))
+               order  by id for no key update))
+),
+succeeded as (
+    update {schema}.manifest_state as s
+    set    last_success_at = now(), last_success_job_id = c.id, last_output = c.output
+    from   (select distinct on (manifest_id) manifest_id, id, output from gone
+            where  verdict = 'complete' and manifest_id is not null order by manifest_id, id desc) c
+    where  s.manifest_id = c.manifest_id
+),
+freed as (
+    delete from {schema}.job_key
+    where  key = any (array (select unique_key from gone where verdict in ('complete', 'cancel') and unique_key is not null))
+           and (until is null or until <= now())
+),
+noted as (
+    insert into {schema}.execution
+           (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, node, output, error_type,
+            error_message, fingerprint, created_at, due_at, claimed_at, started_at, finished_at)
+    select id, claim_no, verdict in ('complete', 'cancel'), outcome, manifest_id, tick_at, origin, kind, group_id, leased_by,
+           output, error_type, error_message, fingerprint, created_at, was_due_at, claimed_at, started_at, now()
+    from   gone
+)
+select id, claim_no, verdict, manifest_id, limit_key from gone order by id

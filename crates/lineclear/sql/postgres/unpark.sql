@@ -1,0 +1,11 @@
+-- unpark · jobs of resumed manifests wait again like all others
+-- Index: work_queue_manifest.
+-- $1 manifest ids
+update {schema}.work_queue
+set    phase = case when due_at > now() then 'later' else 'ready' end
+where  id = any (array (
+           select id from {schema}.work_queue
+           where  manifest_id = any ($1::bigint[]) and phase = 'parked'
+           order  by id
+           for    no key update skip locked))
+returning id, limit_key

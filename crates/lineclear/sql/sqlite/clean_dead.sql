@@ -1,0 +1,14 @@
+-- clean_dead · dead letters resolved long enough ago; an acknowledged one takes its job's history along
+-- Index: dead_letter_resolved. Awaiting ones are never touched.
+-- ?1 keep so many ms, ?2 at most
+delete from temp.picked;
+insert into temp.picked (id, astray)
+select id, status = 'acknowledged' from dead_letter
+where  status <> 'awaiting' and resolved_at < now_us() - ?1 * 1000
+order  by resolved_at limit ?2;
+delete from execution
+where  job_id in (select d.job_id from dead_letter d join temp.picked p on p.id = d.id where p.astray);
+delete from job_payload
+where  job_id in (select d.job_id from dead_letter d join temp.picked p on p.id = d.id where p.astray);
+delete from dead_letter where id in (select id from temp.picked);
+select changes() as cleaned

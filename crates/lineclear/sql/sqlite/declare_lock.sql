@@ -1,0 +1,3 @@
+-- declare_lock · one declaration of manifests and groups at a time
+-- The transaction's write lock sees to it.
+select 1 as locked

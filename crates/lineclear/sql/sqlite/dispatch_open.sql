@@ -1,0 +1,40 @@
+-- dispatch_open · work_queue → background_job, the lane without limits
+-- As in PostgreSQL. One writer at a time: no row can be locked by another.
+-- Index: work_queue_open. Always one row at least: with a null id if nothing was taken.
+-- ?1 route, ?2 at most, ?3 node or null, ?4 lease in ms or null, ?5 caller holds the global gate, ?6 bounded
+delete from temp.gate;
+insert into temp.gate (closed, gated_rank)
+select exists (select 1 from manifest_group where name = '*' and gated),
+       (select min(rank) from (
+            select (select w.rank from work_queue w
+                    where  w.route = ?1 and w.phase = 'ready' and w.gated and w.group_id = g.id
+                    order  by w.rank, w.id limit 1) as rank
+            from   manifest_group g
+            where  g.gated and g.enabled and g.name <> '*'
+                   and (g.max_active is null or g.max_active > (select count(*) from background_job where group_id = g.id))
+            union all
+            select * from (select rank from work_queue
+                           where  route = ?1 and phase = 'ready' and gated and group_id is null
+                           order  by rank, id limit 1)));
+delete from temp.picked;
+insert into temp.picked (id, astray)
+select id, group_id is not null and exists (select 1 from manifest_group g where g.id = work_queue.group_id and g.gated)
+from   work_queue
+where  route = ?1 and phase = 'ready' and not gated
+       and (?5 or not (select closed from temp.gate))
+       and rank <= iif(?6, coalesce((select gated_rank from temp.gate), 9223372036854775807), 9223372036854775807)
+order  by rank, id
+limit  ?2;
+update work_queue set gated = 1 where id in (select id from temp.picked where astray);
+insert into background_job
+       (id, {job}, rank, gated, failures, crashes, last_error, cancel_requested_at, was_due_at, leased_by,
+        claim_no, claimed_at, started_at, due_at)
+select id, {job}, rank, gated, failures, crashes, last_error, cancel_requested_at, due_at, ?3,
+       claim_no + (?3 is not null), iif(?3 is null, null, now_us()), iif(?3 is null, null, now_us()),
+       now_us() + coalesce(?4, 0) * 1000
+from   work_queue where id in (select id from temp.picked where not astray);
+delete from work_queue where id in (select id from temp.picked where not astray);
+select closed, gated_rank, (select count(*) from temp.picked where astray) as refiled, {claim}
+from   temp.gate
+left   join background_job on id in (select p.id from temp.picked p where not p.astray)
+order  by rank, id

@@ -1,0 +1,11 @@
+-- held_keys · limit keys that jobs are held by, a page at a time
+-- As in PostgreSQL. Index: work_queue_held.
+-- ?1 after this key, ?2 at most
+with recursive held (key, n) as (
+    select * from (select limit_key, 1 from work_queue where phase = 'held' and limit_key > ?1 order by limit_key limit 1)
+    union all
+    select (select w.limit_key from work_queue w where w.phase = 'held' and w.limit_key > held.key
+            order by w.limit_key limit 1), held.n + 1
+    from   held where held.key is not null and held.n < ?2
+)
+select key from held where key is not null

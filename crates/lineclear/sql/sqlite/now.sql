@@ -1,0 +1,2 @@
+-- now · what time is it here?
+select now_us() as now

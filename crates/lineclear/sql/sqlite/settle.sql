@@ -1,0 +1,45 @@
+-- settle · background_job → history, another try, or the dead letters; fenced by (id, claim_no)
+-- As in PostgreSQL, over a temporary table.
+-- ?1 rows of job, claim number, verdict, outcome, output, error type, error message, fingerprint, delay in ms, reason
+delete from temp.settling;
+insert into temp.settling
+       (id, claim_no, verdict, outcome, output, error_type, error_message, fingerprint, after_ms, reason, node, manifest_id,
+        limit_key, unique_key)
+select b.id, b.claim_no, iif(b.cancel_requested_at is not null and i.value ->> 2 <> 'complete', 'cancel', i.value ->> 2),
+       i.value ->> 3, i.value ->> 4, i.value ->> 5, i.value ->> 6, i.value ->> 7, i.value ->> 8, i.value ->> 9, b.leased_by,
+       b.manifest_id, b.limit_key, b.unique_key
+from   json_each(?1) i
+join   background_job b on b.id = i.value ->> 0 and b.claim_no = i.value ->> 1 and b.leased_by is not null;
+insert into work_queue (id, {job}, fresh, due_at, phase, rank, gated, claim_no, failures, crashes, last_error)
+select b.id, {b.job}, 0, iif(s.verdict = 'release', b.was_due_at, now_us() + s.after_ms * 1000),
+       case when b.origin <> 'trigger' and not coalesce((select m.enabled from manifest m where m.id = b.manifest_id), 1) then 'parked'
+            when s.verdict <> 'release' and s.after_ms > 0 then 'later' else 'ready' end,
+       iif(s.verdict = 'release', b.rank, now_us() + s.after_ms * 1000 - (b.priority + coalesce(g.priority, 0)) * 600000000),
+       b.gated or coalesce(g.gated, 0), b.claim_no, b.failures + (s.verdict = 'retry'), b.crashes,
+       coalesce(s.error_message, b.last_error)
+from   temp.settling s
+join   background_job b on b.id = s.id
+left   join manifest_group g on g.id = b.group_id
+where  s.verdict in ('retry', 'snooze', 'release');
+insert into dead_letter (job_id, {job}, claim_no, failures, crashes, last_error, reason, fingerprint, dead_at)
+select b.id, {b.job}, b.claim_no, b.failures + 1, b.crashes, s.error_message, s.reason, s.fingerprint, now_us()
+from   temp.settling s join background_job b on b.id = s.id
+where  s.verdict = 'bury';
+update manifest set held = 1 where id in (select manifest_id from temp.settling where verdict = 'bury');
+update manifest_state
+set    last_success_at = now_us(), last_success_job_id = c.id, last_output = c.output
+from   (select manifest_id, max(id) as id, output from temp.settling
+        where verdict = 'complete' and manifest_id is not null group by manifest_id) c
+where  manifest_state.manifest_id = c.manifest_id;
+delete from job_key
+where  key in (select unique_key from temp.settling where verdict in ('complete', 'cancel'))
+       and (until is null or until <= now_us());
+insert into execution
+       (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, node, output, error_type,
+        error_message, fingerprint, created_at, due_at, claimed_at, started_at, finished_at)
+select b.id, b.claim_no, s.verdict in ('complete', 'cancel'), s.outcome, b.manifest_id, b.tick_at, b.origin, b.kind, b.group_id,
+       b.leased_by, s.output, s.error_type, s.error_message, s.fingerprint, b.created_at, b.was_due_at, b.claimed_at,
+       b.started_at, now_us()
+from   temp.settling s join background_job b on b.id = s.id;
+delete from background_job where id in (select id from temp.settling);
+select id, claim_no, verdict, manifest_id, limit_key from temp.settling order by id

@@ -1,0 +1,6 @@
+-- settle_seen · was this claim settled before, and by whom?
+-- Index: execution_once.
+-- ?1 rows of job, claim number
+select e.job_id, e.claim_no, e.node, e.outcome
+from   json_each(?1) i
+join   execution e on e.job_id = i.value ->> 0 and e.claim_no = i.value ->> 1

@@ -1,0 +1,401 @@
+//! The store: everything the engine may ask of a database. Verbs, not rows; each is one atomic transition, in the order
+//! of the journey. PostgreSQL and SQLite pass the same tests.
+//!
+//! Reading for pages and programs is apart, in [`views`]: a page can never change a job.
+
+mod classify;
+mod db;
+mod error;
+mod migrate;
+mod options;
+mod sql;
+mod verbs;
+pub mod views;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+
+use lineclear_model::{GroupSpec, Manifest, Name};
+use serde::{Deserialize, Serialize};
+
+use db::{Db, Verb};
+pub use error::{Source, StoreError, StoreResult};
+pub use migrate::{Migration, MigrationStatus};
+pub use options::StoreOptions;
+pub use verbs::cancel::Cancelled;
+pub use verbs::claim::{Claim, Lease};
+pub use verbs::clean::{Cleaned, Retention};
+pub use verbs::dead_letter::{Resolved, Revival};
+pub use verbs::enqueue::{ENQUEUE_MAX, Enqueued, NewJob, UniqueKey, main_route};
+pub use verbs::group::{GLOBAL_GROUP, Voice};
+pub use verbs::manifest::Written;
+pub use verbs::node::{Beat, NodeInfo};
+pub use verbs::plan::{NextPlan, PlanRules, Planned};
+pub use verbs::reclaim::{Fate, Reclaimed};
+pub use verbs::renew::{Renewal, RenewalStatus};
+pub use verbs::settle::{Settled, Settlement};
+pub use verbs::trigger::TriggerOptions;
+
+use verbs::{cancel, claim, clean, dead_letter, dispatch, enqueue, group, manifest, node, plan, promote, reclaim, renew, settle, switch, trigger, wake};
+
+/// Longest unique or limit key, in bytes. PostgreSQL cannot index much more than 2,700.
+pub const KEY_BYTES_MAX: usize = 255;
+
+/// How often a job that moves between tables is looked for.
+const CANCEL_ROUNDS_MAX: u32 = 5;
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident,)+) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub struct $name(pub i64);
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    )+ };
+}
+
+ids! {
+    /// A job, from acceptance to its end.
+    JobId,
+    /// A manifest's row.
+    ManifestId,
+    /// A running process of ours.
+    NodeId,
+    /// A dead letter.
+    DeadLetterId,
+}
+
+/// A claim: the job and the number that fences every write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ClaimRef {
+    /// The job.
+    pub job: JobId,
+    /// The claim's number.
+    pub no: u32,
+}
+
+/// A database with our tables. Cheap to clone; all clones share its connections.
+#[derive(Clone)]
+pub struct Store {
+    db: Db,
+    options: Arc<StoreOptions>,
+    /// Ids of groups by name; a group's id never changes.
+    group_ids: Arc<Mutex<HashMap<Name, i64>>>,
+}
+
+impl Store {
+    /// Connects, and brings the schema up to date unless the options say otherwise.
+    pub async fn open(options: StoreOptions) -> StoreResult<Store> {
+        let db = Db::open(&options).await?;
+        let store = Store { db, options: Arc::new(options), group_ids: Arc::default() };
+        if store.options.migrates() {
+            store.migrate().await?;
+        }
+        Ok(store)
+    }
+
+    async fn run<V: Verb>(&self, verb: V) -> StoreResult<V::Answer> {
+        self.db.run(verb).await
+    }
+
+    // 0 · the schema
+
+    /// Applies migrations that are still missing. Any number of nodes may do so at once.
+    pub async fn migrate(&self) -> StoreResult<MigrationStatus> {
+        self.run(migrate::Migrate { options: (*self.options).clone(), apply: true }).await
+    }
+
+    /// How far the schema is, without changing it.
+    pub async fn migration_status(&self) -> StoreResult<MigrationStatus> {
+        self.run(migrate::Migrate { options: (*self.options).clone(), apply: false }).await
+    }
+
+    // 1 · standing orders
+
+    /// Groups as they shall be, by name; [`GLOBAL_GROUP`] is everybody's.
+    pub async fn upsert_groups(&self, groups: BTreeMap<String, GroupSpec>, voice: Voice) -> StoreResult<()> {
+        for (name, spec) in &groups {
+            group::check_name(name)?;
+            if spec.priority > lineclear_model::manifest::PRIORITY_MAX {
+                return Err(bad_priority(spec.priority));
+            }
+        }
+        let advisory_key = self.options.advisory_key("declare");
+        let repriced = self.run(group::UpsertGroups { groups, voice, advisory_key }).await?;
+        for group::Restamp(group) in repriced {
+            let mut after = 0;
+            while let Some(last) = self.run(group::RestampBatch { group, after }).await? {
+                after = last;
+            }
+        }
+        Ok(())
+    }
+
+    /// Manifests as they shall be, all or none, by key.
+    pub async fn upsert_manifests(
+        &self,
+        manifests: impl IntoIterator<Item = Manifest>,
+        voice: Voice,
+    ) -> StoreResult<BTreeMap<Name, Written>> {
+        let mut by_key = BTreeMap::new();
+        for manifest in manifests {
+            manifest.check().map_err(|e| StoreError::refused("manifest", format!("{}: {e}", manifest.key)))?;
+            let key = manifest.key.clone();
+            if by_key.insert(key.clone(), manifest).is_some() {
+                return Err(StoreError::refused("manifest_twice", format!("{key} was given twice")));
+            }
+        }
+        let advisory_key = self.options.advisory_key("declare");
+        self.run(manifest::UpsertManifests { manifests: by_key, voice, advisory_key }).await
+    }
+
+    /// Pauses manifests: no new ticks, and waiting jobs step aside. Returns those that exist.
+    pub async fn pause(&self, keys: Vec<Name>) -> StoreResult<Vec<Name>> {
+        self.switch(keys, false).await
+    }
+
+    /// Resumes manifests. Ticks that fell into the pause are skipped.
+    pub async fn resume(&self, keys: Vec<Name>) -> StoreResult<Vec<Name>> {
+        self.switch(keys, true).await
+    }
+
+    async fn switch(&self, keys: Vec<Name>, enabled: bool) -> StoreResult<Vec<Name>> {
+        let switched = self.run(switch::Switch { keys, enabled }).await?;
+        self.wake(switched.limit_keys).await?;
+        Ok(switched.found)
+    }
+
+    // 2 · new jobs
+
+    /// Enqueues one job.
+    pub async fn enqueue(&self, job: NewJob) -> StoreResult<Enqueued> {
+        let all = self.enqueue_many(vec![job]).await?;
+        all.into_iter().next().ok_or_else(|| StoreError::Corrupt { what: "enqueue did not answer".to_owned() })
+    }
+
+    /// Enqueues many jobs, all or none, in one statement. The answers are in the order of the jobs.
+    pub async fn enqueue_many(&self, jobs: Vec<NewJob>) -> StoreResult<Vec<Enqueued>> {
+        check_jobs(&jobs)?;
+        if jobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let group_ids = self.group_ids(&jobs).await?;
+        self.run(enqueue::Enqueue { jobs, group_ids }).await
+    }
+
+    /// Ids of the groups that jobs name, from memory where they are known.
+    async fn group_ids(&self, jobs: &[NewJob]) -> StoreResult<HashMap<Name, i64>> {
+        let mut named: Vec<Name> = jobs.iter().filter_map(|job| job.group.clone()).collect();
+        named.sort_unstable();
+        named.dedup();
+        let known = |cache: &HashMap<Name, i64>| -> Option<HashMap<Name, i64>> {
+            named.iter().map(|name| Some((name.clone(), *cache.get(name)?))).collect()
+        };
+        let cached = known(&self.group_ids.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
+        if let Some(found) = cached {
+            return Ok(found);
+        }
+        let found = self.run(enqueue::GroupIds(named)).await?;
+        let mut cache = self.group_ids.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        cache.extend(found.clone());
+        Ok(found)
+    }
+
+    /// Runs a manifest now. `None`: there is no such manifest.
+    pub async fn trigger(&self, key: Name, options: TriggerOptions) -> StoreResult<Option<JobId>> {
+        self.run(trigger::Trigger { key, options }).await
+    }
+
+    // 3 · plan
+
+    /// One planning pass: ticks that have come become jobs, or recorded skips.
+    pub async fn plan(&self, rules: PlanRules) -> StoreResult<Planned> {
+        self.run(plan::Plan { rules, advisory_key: self.options.advisory_key("plan") }).await
+    }
+
+    /// When the next manifest is due.
+    pub async fn next_plan(&self) -> StoreResult<NextPlan> {
+        self.run(plan::PlanNext).await
+    }
+
+    // 4 · dispatch
+
+    /// Brings up to `most` jobs whose time has come into the line; returns how many.
+    pub async fn promote(&self, most: u32) -> StoreResult<u64> {
+        self.run(promote::Promote { most }).await
+    }
+
+    /// Hands up to `most` jobs of a route over to whoever claims them.
+    pub async fn dispatch(&self, route: Name, most: u32) -> StoreResult<Vec<JobId>> {
+        dispatch::ids(&self.take(dispatch::Wants { route, most, lease: None }).await?)
+    }
+
+    /// Takes up to `most` jobs of a route straight into leases.
+    pub async fn dispatch_into_lease(&self, route: Name, most: u32, lease: Lease) -> StoreResult<Vec<Claim>> {
+        dispatch::claims(&self.take(dispatch::Wants { route, most, lease: Some(lease) }).await?)
+    }
+
+    /// The lane without limits in one statement; if there is more behind a gate, a transaction for the rest.
+    async fn take(&self, wants: dispatch::Wants) -> StoreResult<Vec<db::Row>> {
+        if wants.most == 0 {
+            return Ok(Vec::new());
+        }
+        let open = self.run(dispatch::DispatchOpen(wants.clone())).await?;
+        let left = wants.most - open.taken();
+        let look_again = left > 0 && open.is_worth_another_look();
+        let mut rows = open.into_rows();
+        if look_again {
+            rows.extend(self.run(dispatch::DispatchGated(dispatch::Wants { most: left, ..wants })).await?);
+        }
+        Ok(rows)
+    }
+
+    /// At most `max` jobs with this limit key are active at once from now on.
+    pub async fn set_limit(&self, key: &str, max: u32) -> StoreResult<()> {
+        check_key(key)?;
+        self.run(wake::SetLimit { key: key.to_owned(), max }).await?;
+        self.wake(vec![key.to_owned()]).await
+    }
+
+    /// Lets jobs that these keys held back try again.
+    async fn wake(&self, mut keys: Vec<String>) -> StoreResult<()> {
+        keys.sort_unstable();
+        keys.dedup();
+        if !keys.is_empty() {
+            self.run(wake::WakeKeys(keys)).await?;
+        }
+        Ok(())
+    }
+
+    // 5 · claim, renew, give up for lost
+
+    /// Claims up to `most` jobs of a route that were dispatched.
+    pub async fn claim(&self, route: Name, most: u32, lease: Lease) -> StoreResult<Vec<Claim>> {
+        self.run(claim::ClaimJobs { route, most, lease }).await
+    }
+
+    /// Renews leases, all in one statement.
+    pub async fn renew(&self, lease: Lease, claims: Vec<ClaimRef>) -> StoreResult<Vec<Renewal>> {
+        self.run(renew::Renew { lease, claims }).await
+    }
+
+    /// Takes back up to `most` jobs whose lease ran out; after `crash_budget` vanished workers a job is buried.
+    pub async fn reclaim(&self, most: u32, crash_budget: u32) -> StoreResult<Vec<Reclaimed>> {
+        let reclaimed = self.run(reclaim::Reclaim { most, crash_budget }).await?;
+        self.wake(reclaimed.iter().filter_map(|r| r.limit_key.clone()).collect()).await?;
+        Ok(reclaimed)
+    }
+
+    // 6 · settle
+
+    /// Settles claims of `node`, in one transaction; the answers are in the order of the settlements.
+    pub async fn settle(&self, node: NodeId, settlements: Vec<Settlement>) -> StoreResult<Vec<Settled>> {
+        if settlements.is_empty() {
+            return Ok(Vec::new());
+        }
+        let answer = self.run(settle::Settle { node, settlements }).await?;
+        if let Err(error) = self.wake(answer.freed_keys).await {
+            // What was settled is settled; the cleaner wakes whom we could not.
+            tracing::warn!(%error, "jobs held by a limit key could not be woken");
+        }
+        Ok(answer.settled)
+    }
+
+    // 7 · people
+
+    /// Brings dead letters back; those that were not awaiting are left out of the answer.
+    pub async fn revive(&self, ids: Vec<DeadLetterId>, revival: Revival) -> StoreResult<Vec<Resolved>> {
+        self.run(dead_letter::Revive { ids, revival }).await
+    }
+
+    /// Lets dead letters rest; those that were not awaiting are left out of the answer.
+    pub async fn acknowledge(&self, ids: Vec<DeadLetterId>, by: &str, note: Option<&str>) -> StoreResult<Vec<Resolved>> {
+        self.run(dead_letter::Acknowledge { ids, by: by.to_owned(), note: note.map(str::to_owned) }).await
+    }
+
+    /// Ends a job that waits; asks for the end of one that runs.
+    pub async fn cancel(&self, job: JobId) -> StoreResult<Cancelled> {
+        let mut answer = self.run(cancel::Cancel(job)).await?;
+        let mut rounds = 1;
+        // A job on its way from one table to the other is in neither snapshot: look again, twice for a "never heard of".
+        while (answer.cancelled == Cancelled::Moving && rounds < CANCEL_ROUNDS_MAX)
+            || (answer.cancelled == Cancelled::Unknown && rounds < 2)
+        {
+            answer = self.run(cancel::Cancel(job)).await?;
+            rounds += 1;
+        }
+        self.wake(answer.freed_key.into_iter().collect()).await?;
+        Ok(answer.cancelled)
+    }
+
+    // 8 · clean
+
+    /// One pass of cleaning, at most `most` of each kind of thing; returns how much went.
+    pub async fn clean(&self, keep: &Retention, most: u32) -> StoreResult<Cleaned> {
+        self.wake_forgotten().await?;
+        let mut counts = [0; 5];
+        for (count, batch) in counts.iter_mut().zip(clean::batches(keep, most)) {
+            *count = self.run(batch).await?;
+        }
+        let [executions, dead_letters, ticks, keys, nodes] = counts;
+        Ok(Cleaned { executions, dead_letters, ticks, keys, nodes })
+    }
+
+    /// Wakes jobs whose waker died between settling and waking.
+    async fn wake_forgotten(&self) -> StoreResult<()> {
+        const PAGE: u32 = 500;
+        let mut after = String::new();
+        loop {
+            let keys = self.run(wake::HeldKeys { after: after.clone(), most: PAGE }).await?;
+            let Some(last) = keys.last().cloned() else { return Ok(()) };
+            self.wake(keys).await?;
+            after = last;
+        }
+    }
+
+    // 9 · nodes
+
+    /// A node says that it is alive.
+    pub async fn beat(&self, node: NodeInfo) -> StoreResult<Beat> {
+        self.run(node::NodeBeat(node)).await
+    }
+}
+
+fn bad_priority(priority: u8) -> StoreError {
+    StoreError::refused("priority", format!("{priority} is not between 0 and {}", lineclear_model::manifest::PRIORITY_MAX))
+}
+
+/// Checks at the door what would otherwise fail inside, or only on one of the databases.
+fn check_jobs(jobs: &[NewJob]) -> StoreResult<()> {
+    if jobs.len() > ENQUEUE_MAX {
+        let why = format!("{} jobs in one call, and the most is {ENQUEUE_MAX}; send them in parts", jobs.len());
+        return Err(StoreError::refused("enqueue_max", why));
+    }
+    for job in jobs {
+        if job.priority > lineclear_model::manifest::PRIORITY_MAX {
+            return Err(bad_priority(job.priority));
+        }
+        if job.timeout.is_some_and(|timeout| timeout.is_zero()) {
+            return Err(StoreError::refused("timeout", "a job needs some time to run"));
+        }
+        job.unique_key.as_ref().map_or(Ok(()), |unique| check_key(&unique.key))?;
+        job.limit_key.as_deref().map_or(Ok(()), check_key)?;
+        for text in [&job.trace, &job.tags].into_iter().flatten() {
+            if text.len() > 1024 || text.contains('\0') {
+                return Err(StoreError::refused("text", "trace and tags have at most 1,024 bytes and no NUL"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_key(key: &str) -> StoreResult<()> {
+    if key.is_empty() || key.len() > KEY_BYTES_MAX || key.contains('\0') {
+        return Err(StoreError::refused("key", format!("a key has 1 to {KEY_BYTES_MAX} bytes and no NUL")));
+    }
+    Ok(())
+}

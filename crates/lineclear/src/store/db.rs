@@ -1,0 +1,96 @@
+//! Either database, behind one door.
+//!
+//! A verb is written once, against a [`Session`]; what differs between PostgreSQL and SQLite is in the SQL files.
+
+mod postgres;
+mod sqlite;
+mod value;
+
+use super::sql::Statement;
+use super::{StoreOptions, StoreResult};
+pub(crate) use postgres::Postgres;
+pub(crate) use sqlite::Sqlite;
+pub(crate) use value::{Column, Params, Row, Value};
+
+/// One atomic transition, with what it needs.
+pub(crate) trait Verb: Send + Sync + 'static {
+    /// What the caller learns.
+    type Answer: Send + 'static;
+    /// More than one statement: they stand or fall together. (On SQLite every verb is a transaction.)
+    fn is_transaction(&self) -> bool {
+        true
+    }
+    /// Does it. May be run again from the start if a race was lost, so it keeps nothing between runs.
+    fn run(&self, session: &mut Session) -> impl Future<Output = StoreResult<Self::Answer>> + Send;
+}
+
+/// A connection that runs one verb.
+pub(crate) enum Session {
+    Postgres(postgres::PgSession),
+    Sqlite(sqlite::SqliteSession),
+}
+
+impl Session {
+    /// Runs a statement and returns all its rows.
+    pub(crate) async fn rows(
+        &mut self,
+        statement: Statement,
+        params: impl Into<Params>,
+    ) -> StoreResult<Vec<Row>> {
+        let params = params.into();
+        match self {
+            Session::Postgres(session) => session.rows(statement, &params).await,
+            Session::Sqlite(session) => session.rows(statement, &params),
+        }
+    }
+
+    /// Runs SQL text as it is: for migrations, whose files hold many statements.
+    pub(crate) async fn batch(&mut self, sql: &str) -> StoreResult<()> {
+        match self {
+            Session::Postgres(session) => session.batch(sql).await,
+            Session::Sqlite(session) => session.batch(sql),
+        }
+    }
+
+    /// Runs one statement that is not of the catalogue, for migrations.
+    pub(crate) async fn query(&mut self, sql: &str) -> StoreResult<Vec<Row>> {
+        match self {
+            Session::Postgres(session) => session.query(sql, &Params::default()).await,
+            Session::Sqlite(session) => session.query(sql, &Params::default()),
+        }
+    }
+}
+
+/// A database that is open.
+#[derive(Clone)]
+pub(crate) enum Db {
+    Postgres(Postgres),
+    Sqlite(Sqlite),
+}
+
+impl Db {
+    pub(crate) async fn open(options: &StoreOptions) -> StoreResult<Db> {
+        match options.place() {
+            super::options::Place::Postgres(config) => {
+                Ok(Db::Postgres(Postgres::open(*config, options).await?))
+            }
+            super::options::Place::Sqlite(path) => Ok(Db::Sqlite(Sqlite::open(path).await?)),
+        }
+    }
+
+    /// Runs a verb that may change something.
+    pub(crate) async fn run<V: Verb>(&self, verb: V) -> StoreResult<V::Answer> {
+        match self {
+            Db::Postgres(db) => db.run(verb).await,
+            Db::Sqlite(db) => db.write(verb).await,
+        }
+    }
+
+    /// Runs a verb that only reads, without standing in the way of writers.
+    pub(crate) async fn read<V: Verb>(&self, verb: V) -> StoreResult<V::Answer> {
+        match self {
+            Db::Postgres(db) => db.run(verb).await,
+            Db::Sqlite(db) => db.read(verb).await,
+        }
+    }
+}

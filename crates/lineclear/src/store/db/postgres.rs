@@ -1,0 +1,230 @@
+//! PostgreSQL: a pool of connections, transactions that nobody can leave half-open, and statements prepared or, behind
+//! a transaction pooler, sent whole each time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use lineclear_model::Micros;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Config, NoTls};
+
+use super::value::{Cell, Params, Row};
+use super::{Session, Verb};
+use crate::store::sql::{self, Statement};
+use crate::store::{StoreError, StoreOptions, StoreResult, classify};
+
+/// How often a verb that lost a race is begun again before the caller hears of it.
+const TRIES_MAX: u32 = 4;
+
+/// How long to wait for a free connection, or for a new one.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+#[derive(Clone)]
+pub(crate) struct Postgres {
+    pool: Pool,
+    texts: Arc<Vec<String>>,
+    pooler: bool,
+}
+
+impl Postgres {
+    pub(crate) async fn open(mut config: Config, options: &StoreOptions) -> StoreResult<Postgres> {
+        if !options.behind_pooler() {
+            // A plan made while the queue was empty scans the whole table once it is full (700 ms instead of 5).
+            // A pooler would refuse or ignore these; there, every statement is planned anew anyway.
+            let given = config.get_options().unwrap_or_default();
+            let ours = "-c plan_cache_mode=force_custom_plan -c idle_in_transaction_session_timeout=60s";
+            config.options(format!("{ours} {given}"));
+        }
+        config.application_name("lineclear").connect_timeout(CONNECT_TIMEOUT);
+        // A server that vanished without a word is noticed in seconds, not in the two hours of the default.
+        config.keepalives_idle(Duration::from_secs(10)).tcp_user_timeout(Duration::from_secs(20));
+        let manager =
+            Manager::from_config(config, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
+        let pool = Pool::builder(manager)
+            .max_size(options.connections_max())
+            .runtime(Runtime::Tokio1)
+            .wait_timeout(Some(CONNECT_TIMEOUT))
+            .create_timeout(Some(CONNECT_TIMEOUT))
+            .build()
+            .expect("a pool with timeouts has its runtime");
+        let texts = Arc::new(sql::for_postgres(&options.schema_quoted()));
+        Ok(Postgres { pool, texts, pooler: options.behind_pooler() })
+    }
+
+    /// Runs a verb in a task of its own: a caller that goes away must not leave a transaction half-open.
+    pub(crate) async fn run<V: Verb>(&self, verb: V) -> StoreResult<V::Answer> {
+        let this = self.clone();
+        let task = tokio::spawn(async move { this.try_and_try_again(verb).await });
+        match task.await {
+            Ok(answer) => answer,
+            Err(failed) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),
+            Err(stopped) => {
+                Err(StoreError::Unavailable { maybe_applied: true, source: Box::new(stopped) })
+            }
+        }
+    }
+
+    async fn try_and_try_again<V: Verb>(&self, verb: V) -> StoreResult<V::Answer> {
+        let mut tries = 1;
+        loop {
+            match self.attempt(&verb).await {
+                Err(StoreError::Contended { .. }) if tries < TRIES_MAX => {
+                    tokio::time::sleep(Duration::from_millis(5 << tries)).await;
+                    tries += 1;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    async fn attempt<V: Verb>(&self, verb: &V) -> StoreResult<V::Answer> {
+        let client = self.pool.get().await.map_err(classify::pool)?;
+        let transaction = if verb.is_transaction() { Transaction::Wanted } else { Transaction::None };
+        let mut session = Session::Postgres(PgSession {
+            client: Some(client),
+            texts: self.texts.clone(),
+            pooler: self.pooler,
+            transaction,
+        });
+        let answer = verb.run(&mut session).await;
+        let Session::Postgres(mut session) = session else { unreachable!("made above") };
+        match answer {
+            Ok(answer) => session.commit().await.map(|()| answer),
+            Err(error) => {
+                session.roll_back().await;
+                Err(if verb.is_transaction() { not_applied(error) } else { error })
+            }
+        }
+    }
+}
+
+/// Without our COMMIT nothing happened, even if the answer was lost.
+fn not_applied(error: StoreError) -> StoreError {
+    match error {
+        StoreError::Unavailable { source, .. } => StoreError::Unavailable { maybe_applied: false, source },
+        other => other,
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Transaction {
+    None,
+    /// To be begun with the first statement, in the same round trip.
+    Wanted,
+    Open,
+}
+
+pub(crate) struct PgSession {
+    client: Option<Object>,
+    texts: Arc<Vec<String>>,
+    pooler: bool,
+    transaction: Transaction,
+}
+
+impl PgSession {
+    fn client(&self) -> &Object {
+        self.client.as_ref().expect("a session has its connection until it ends")
+    }
+
+    pub(super) async fn rows(&mut self, statement: Statement, params: &Params) -> StoreResult<Vec<Row>> {
+        let texts = self.texts.clone();
+        self.query(&texts[statement as usize], params).await
+    }
+
+    pub(super) async fn query(&mut self, text: &str, params: &Params) -> StoreResult<Vec<Row>> {
+        let mut typed: Vec<(&(dyn ToSql + Sync), Type)> = Vec::new();
+        typed.extend(params.values.iter().map(|v| (v as &(dyn ToSql + Sync), v.pg_type())));
+        typed.extend(params.batch.iter().map(|c| (c as &(dyn ToSql + Sync), c.pg_type())));
+
+        let prepared = if self.pooler {
+            None
+        } else {
+            let types: Vec<Type> = typed.iter().map(|(_, ty)| ty.clone()).collect();
+            Some(self.client().prepare_typed_cached(text, &types).await.map_err(classify::postgres)?)
+        };
+        let begin = self.transaction == Transaction::Wanted;
+        if begin {
+            self.transaction = Transaction::Open;
+        }
+        let client = self.client();
+        let ask = async {
+            match &prepared {
+                Some(statement) => {
+                    let values: Vec<&(dyn ToSql + Sync)> = typed.iter().map(|(v, _)| *v).collect();
+                    client.query(statement, &values).await
+                }
+                None => client.query_typed(text, &typed).await,
+            }
+        };
+        let rows = if begin {
+            // Sent one behind the other without waiting for the first answer: one round trip.
+            let (begun, rows) = tokio::join!(biased; client.batch_execute("begin"), ask);
+            begun.and(rows)
+        } else {
+            ask.await
+        };
+        decode(&rows.map_err(classify::postgres)?)
+    }
+
+    pub(super) async fn batch(&mut self, sql: &str) -> StoreResult<()> {
+        if self.transaction == Transaction::Wanted {
+            self.transaction = Transaction::Open;
+            self.client().batch_execute("begin").await.map_err(classify::postgres)?;
+        }
+        self.client().batch_execute(sql).await.map_err(classify::postgres)
+    }
+
+    async fn commit(&mut self) -> StoreResult<()> {
+        if self.transaction == Transaction::Open {
+            self.client().batch_execute("commit").await.map_err(classify::postgres)?;
+            self.transaction = Transaction::None;
+        }
+        Ok(())
+    }
+
+    async fn roll_back(&mut self) {
+        if self.transaction == Transaction::Open && self.client().batch_execute("rollback").await.is_ok() {
+            self.transaction = Transaction::None;
+        }
+    }
+}
+
+impl Drop for PgSession {
+    /// A connection whose transaction may still be open is closed, not given back to the pool.
+    fn drop(&mut self) {
+        if self.transaction == Transaction::Open
+            && let Some(client) = self.client.take()
+        {
+            drop(Object::take(client));
+        }
+    }
+}
+
+fn decode(rows: &[tokio_postgres::Row]) -> StoreResult<Vec<Row>> {
+    let Some(first) = rows.first() else { return Ok(Vec::new()) };
+    let names: Arc<[String]> = first.columns().iter().map(|c| c.name().to_owned()).collect();
+    let cells = |row: &tokio_postgres::Row| (0..row.len()).map(|at| cell(row, at)).collect();
+    rows.iter().map(|row| Ok(Row { names: names.clone(), cells: cells(row)? })).collect()
+}
+
+fn cell(row: &tokio_postgres::Row, at: usize) -> StoreResult<Cell> {
+    let ty = row.columns()[at].type_();
+    let int = |v: Option<i64>| v.map_or(Cell::Null, Cell::Int);
+    let cell = match *ty {
+        Type::INT8 => row.try_get::<_, Option<i64>>(at).map(int),
+        Type::INT4 => row.try_get::<_, Option<i32>>(at).map(|v| int(v.map(i64::from))),
+        Type::INT2 => row.try_get::<_, Option<i16>>(at).map(|v| int(v.map(i64::from))),
+        Type::BOOL => row.try_get::<_, Option<bool>>(at).map(|v| int(v.map(i64::from))),
+        Type::TIMESTAMPTZ => row
+            .try_get::<_, Option<jiff::Timestamp>>(at)
+            .map(|v| int(v.map(|at| Micros::from(at).get()))),
+        Type::TEXT => row.try_get::<_, Option<String>>(at).map(|v| v.map_or(Cell::Null, Cell::Text)),
+        Type::VOID => Ok(Cell::Null),
+        _ => {
+            let what = format!("column {} has type {ty}, which no statement of ours returns", row.columns()[at].name());
+            return Err(StoreError::Corrupt { what });
+        }
+    };
+    cell.map_err(|e| StoreError::Corrupt { what: e.to_string() })
+}

@@ -1,0 +1,308 @@
+//! SQLite: one thread that writes, one that reads, and writers that share a commit.
+//!
+//! SQLite has one writer at a time whatever we do. A thread that owns the connection, takes all verbs that wait and
+//! commits them together is several times faster than a lock around it.
+
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rusqlite::Connection;
+use rusqlite::functions::FunctionFlags;
+use rusqlite::types::{Value as SqlValue, ValueRef};
+use tokio::sync::{mpsc, oneshot};
+
+use super::value::{Cell, Params, Row, Value};
+use super::{Session, Verb};
+use crate::store::sql::{self, Statement};
+use crate::store::{StoreError, StoreResult, classify};
+
+/// Verbs that wait for the thread; a caller beyond that waits for a place.
+const WAITING_MAX: usize = 1024;
+/// Verbs that share one commit.
+const SHARED_MAX: usize = 64;
+/// How long to wait for another process that writes.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Tables that live in memory for the length of a statement file; see `sql/sqlite`.
+const SCRATCH: &str = "
+    create temp table incoming (turn, id integer primary key, manifest_id, tick_at, origin, fresh, kind, route, input,
+                                group_id, priority, due_at, limit_key, unique_key, retries, timeout_ms, trace, tags);
+    create temp table gate     (closed, gated_rank);
+    create temp table picked   (id integer primary key, astray);
+    create temp table next     (id integer primary key, rank, group_id, limit_key);
+    create temp table word     (word text primary key);
+    create temp table over     (id integer primary key, unique_key, limit_key, leased_by, over);
+    create temp table settling (id integer primary key, claim_no, verdict, outcome, output, error_type, error_message,
+                                fingerprint, after_ms, reason, node, manifest_id, limit_key, unique_key);";
+
+#[derive(Clone)]
+pub(crate) struct Sqlite {
+    writer: mpsc::Sender<Box<dyn Work>>,
+    reader: mpsc::Sender<Box<dyn Work>>,
+}
+
+impl Sqlite {
+    /// Opens or creates the file; `None` is a database in memory, gone with the last handle.
+    pub(crate) async fn open(path: Option<PathBuf>) -> StoreResult<Sqlite> {
+        let writer = start("lineclear-write", path.clone(), false).await?;
+        let reader = match path {
+            Some(_) => start("lineclear-read", path, true).await?,
+            // A database in memory belongs to its connection.
+            None => writer.clone(),
+        };
+        Ok(Sqlite { writer, reader })
+    }
+
+    pub(crate) async fn write<V: Verb>(&self, verb: V) -> StoreResult<V::Answer> {
+        ask(&self.writer, verb).await
+    }
+
+    pub(crate) async fn read<V: Verb>(&self, verb: V) -> StoreResult<V::Answer> {
+        ask(&self.reader, verb).await
+    }
+}
+
+async fn ask<V: Verb>(thread: &mpsc::Sender<Box<dyn Work>>, verb: V) -> StoreResult<V::Answer> {
+    let gone = || StoreError::Unavailable { maybe_applied: false, source: "the store's thread has ended".into() };
+    let (reply, answer) = oneshot::channel();
+    thread.send(Box::new(Asked { verb, answer: None, reply })).await.map_err(|_| gone())?;
+    answer.await.map_err(|_| gone())?
+}
+
+/// A verb on its way through the thread.
+trait Work: Send {
+    /// Runs it. False: it failed, and what it wrote must go.
+    fn run(&mut self, session: &mut Session) -> bool;
+    /// Tells the caller, after the commit that it shared.
+    fn finish(self: Box<Self>, commit: StoreResult<()>);
+}
+
+struct Asked<V: Verb> {
+    verb: V,
+    answer: Option<StoreResult<V::Answer>>,
+    reply: oneshot::Sender<StoreResult<V::Answer>>,
+}
+
+impl<V: Verb> Work for Asked<V> {
+    fn run(&mut self, session: &mut Session) -> bool {
+        let answer = at_once(self.verb.run(session));
+        let done = answer.is_ok();
+        self.answer = Some(answer);
+        done
+    }
+
+    fn finish(self: Box<Self>, commit: StoreResult<()>) {
+        let answer = match (self.answer, commit) {
+            (Some(Err(error)), _) => Err(error),
+            (Some(Ok(answer)), Ok(())) => Ok(answer),
+            (_, Err(error)) => Err(error),
+            (None, Ok(())) => return,
+        };
+        // A caller that went away does not want to know.
+        let _ = self.reply.send(answer);
+    }
+}
+
+/// The answer of a future that never waits: every call to SQLite returns with its result.
+fn at_once<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => unreachable!("a verb awaits nothing but its session"),
+    }
+}
+
+/// Starts a thread with a connection of its own, and waits until the database is open.
+async fn start(
+    name: &str,
+    path: Option<PathBuf>,
+    read_only: bool,
+) -> StoreResult<mpsc::Sender<Box<dyn Work>>> {
+    let (work, works) = mpsc::channel(WAITING_MAX);
+    let (opened, open) = oneshot::channel();
+    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+        match SqliteSession::open(path.as_deref(), read_only) {
+            Ok(session) => {
+                let _ = opened.send(Ok(()));
+                serve(session, works, read_only);
+            }
+            Err(error) => drop(opened.send(Err(error))),
+        }
+    });
+    let failed = |source| StoreError::Unavailable { maybe_applied: false, source };
+    thread.map_err(|e| failed(Box::new(e)))?;
+    open.await.map_err(|e| failed(Box::new(e)))??;
+    Ok(work)
+}
+
+fn serve(session: SqliteSession, mut works: mpsc::Receiver<Box<dyn Work>>, read_only: bool) {
+    let mut session = Session::Sqlite(session);
+    let begin = if read_only { "begin" } else { "begin immediate" };
+    while let Some(first) = works.blocking_recv() {
+        let mut shared = vec![first];
+        while shared.len() < SHARED_MAX
+            && let Ok(next) = works.try_recv()
+        {
+            shared.push(next);
+        }
+        let commit = commit_together(&mut session, begin, &mut shared);
+        for work in shared {
+            work.finish(commit.as_ref().map_err(same_again).copied());
+        }
+    }
+}
+
+/// Runs all in one transaction; one that fails takes back only what it wrote itself.
+fn commit_together(session: &mut Session, begin: &str, shared: &mut [Box<dyn Work>]) -> StoreResult<()> {
+    let batch = |session: &mut Session, sql: &str| match session {
+        Session::Sqlite(session) => session.batch(sql),
+        Session::Postgres(_) => unreachable!("this thread made a SQLite session"),
+    };
+    let Session::Sqlite(sqlite) = session else { unreachable!("this thread made a SQLite session") };
+    sqlite.tick();
+    batch(session, begin)?;
+    for work in shared.iter_mut() {
+        let ran = batch(session, "savepoint verb").map(|()| work.run(session));
+        let end = if matches!(ran, Ok(true)) { "release verb" } else { "rollback to verb; release verb" };
+        if let Err(error) = ran.and_then(|_| batch(session, end)) {
+            // Disk full and the like end the whole transaction.
+            let _ = batch(session, "rollback");
+            return Err(error);
+        }
+    }
+    batch(session, "commit").inspect_err(|_| drop(batch(session, "rollback")))
+}
+
+/// The same error for each verb that shared the commit; a driver's error cannot be copied, its text can.
+fn same_again(error: &StoreError) -> StoreError {
+    match error {
+        StoreError::Unavailable { maybe_applied, source } => {
+            StoreError::Unavailable { maybe_applied: *maybe_applied, source: source.to_string().into() }
+        }
+        StoreError::Contended { source } => StoreError::Contended { source: source.to_string().into() },
+        StoreError::Refused { rule, why } => StoreError::Refused { rule: rule.clone(), why: why.clone() },
+        StoreError::CannotWrite { source } => StoreError::CannotWrite { source: source.to_string().into() },
+        StoreError::Corrupt { what } => StoreError::Corrupt { what: what.clone() },
+    }
+}
+
+pub(crate) struct SqliteSession {
+    connection: Connection,
+    texts: Vec<Vec<String>>,
+    now: Arc<AtomicI64>,
+}
+
+impl SqliteSession {
+    fn open(path: Option<&std::path::Path>, read_only: bool) -> StoreResult<SqliteSession> {
+        let now = Arc::new(AtomicI64::new(0));
+        let texts = sql::for_sqlite();
+        let connection = connect(path, read_only, now.clone()).map_err(classify::sqlite)?;
+        connection.set_prepared_statement_cache_capacity(texts.iter().map(Vec::len).sum());
+        Ok(SqliteSession { connection, texts, now })
+    }
+
+    /// Sets the transaction's time: one moment for all its statements, and never an earlier one than before.
+    fn tick(&self) {
+        let host = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+        self.now.fetch_max(i64::try_from(host).unwrap_or(i64::MAX), Ordering::Relaxed);
+    }
+
+    pub(super) fn rows(&mut self, statement: Statement, params: &Params) -> StoreResult<Vec<Row>> {
+        let values = bound(params);
+        let mut answer = Vec::new();
+        for text in &self.texts[statement as usize] {
+            if let Some(rows) = step(&self.connection, text, &values)? {
+                answer = rows;
+            }
+        }
+        Ok(answer)
+    }
+
+    pub(super) fn query(&mut self, text: &str, params: &Params) -> StoreResult<Vec<Row>> {
+        Ok(step(&self.connection, text, &bound(params))?.unwrap_or_default())
+    }
+
+    pub(super) fn batch(&mut self, sql: &str) -> StoreResult<()> {
+        self.connection.execute_batch(sql).map_err(classify::sqlite)
+    }
+}
+
+fn connect(
+    path: Option<&std::path::Path>,
+    read_only: bool,
+    now: Arc<AtomicI64>,
+) -> rusqlite::Result<Connection> {
+    let connection = match path {
+        Some(path) => Connection::open(path)?,
+        None => Connection::open_in_memory()?,
+    };
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    // WAL: readers do not wait for the writer. NORMAL in WAL survives a crash of the process, and a power cut may lose
+    // the last commits but never tears the file; FULL keeps them too: what was accepted is never lost.
+    connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "temp_store", "memory")?;
+    connection.execute_batch(SCRATCH)?;
+    connection.pragma_update(None, "query_only", read_only)?;
+    // What now() is to PostgreSQL: the time of the transaction.
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
+    connection.create_scalar_function("now_us", 0, flags, move |_| Ok(now.load(Ordering::Relaxed)))?;
+    Ok(connection)
+}
+
+/// Runs one statement. None: it is of a kind that has no rows.
+fn step(connection: &Connection, text: &str, values: &[SqlValue]) -> StoreResult<Option<Vec<Row>>> {
+    let run = || {
+        let mut statement = connection.prepare_cached(text)?;
+        for at in 1..=statement.parameter_count() {
+            statement.raw_bind_parameter(at, &values[at - 1])?;
+        }
+        let names: Arc<[String]> = statement.column_names().into_iter().map(str::to_owned).collect();
+        let mut answer = Vec::new();
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next()? {
+            let cells = (0..names.len()).map(|at| Ok(cell(row.get_ref(at)?))).collect::<rusqlite::Result<_>>()?;
+            answer.push(Row { names: names.clone(), cells });
+        }
+        Ok((!names.is_empty()).then_some(answer))
+    };
+    run().map_err(classify::sqlite)
+}
+
+fn cell(value: ValueRef<'_>) -> Cell {
+    match value {
+        ValueRef::Null => Cell::Null,
+        ValueRef::Integer(v) => Cell::Int(v),
+        ValueRef::Text(v) => Cell::Text(String::from_utf8_lossy(v).into_owned()),
+        // STRICT tables hold neither; shown as text so that decoding fails with what was found.
+        ValueRef::Real(v) => Cell::Text(v.to_string()),
+        ValueRef::Blob(_) => Cell::Text("a blob".to_owned()),
+    }
+}
+
+/// Values as SQLite takes them: lists and batches as JSON.
+fn bound(params: &Params) -> Vec<SqlValue> {
+    let int = |v: Option<i64>| v.map_or(SqlValue::Null, SqlValue::Integer);
+    let text = |v: Option<String>| v.map_or(SqlValue::Null, SqlValue::Text);
+    let mut values: Vec<SqlValue> = Vec::with_capacity(params.values.len() + 1);
+    for value in &params.values {
+        values.push(match value {
+            Value::Int(v) => int(*v),
+            Value::Bool(v) => int(Some(i64::from(*v))),
+            Value::Text(v) => text(v.clone()),
+            Value::Time(v) => int(v.map(lineclear_model::Micros::get)),
+            Value::Ints(v) => text(Some(serde_json::json!(v).to_string())),
+            Value::Texts(v) => text(Some(serde_json::json!(v).to_string())),
+            Value::MaybeTexts(v) => text(v.as_ref().map(|v| serde_json::json!(v).to_string())),
+        });
+    }
+    if let Some(first) = params.batch.first() {
+        let row = |at| serde_json::Value::Array(params.batch.iter().map(|column| column.json(at)).collect());
+        let rows: Vec<serde_json::Value> = (0..first.len()).map(row).collect();
+        values.push(SqlValue::Text(serde_json::Value::Array(rows).to_string()));
+    }
+    values
+}

@@ -1,0 +1,194 @@
+//! Where the store is and how to reach it.
+
+use std::path::PathBuf;
+
+use super::StoreError;
+
+/// Where the store is. Made from a URL: `postgres://user@host/database?schema=lineclear&pooler=transaction`,
+/// `sqlite:path/to/file.db`, a plain path, or `:memory:`.
+#[derive(Clone, Debug)]
+pub struct StoreOptions {
+    place: Place,
+    schema: String,
+    pooler: bool,
+    connections_max: usize,
+    migrate: bool,
+}
+
+#[derive(Clone)]
+pub(crate) enum Place {
+    Postgres(Box<tokio_postgres::Config>),
+    Sqlite(Option<PathBuf>),
+}
+
+impl std::fmt::Debug for Place {
+    /// Without the password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Place::Postgres(config) => {
+                write!(f, "PostgreSQL database {:?} at {:?}", config.get_dbname(), config.get_hosts())
+            }
+            Place::Sqlite(path) => write!(f, "SQLite {path:?}"),
+        }
+    }
+}
+
+impl StoreOptions {
+    /// Reads a URL or path.
+    pub fn new(url: &str) -> Result<StoreOptions, StoreError> {
+        let mut options = StoreOptions {
+            place: Place::Sqlite(None),
+            schema: "lineclear".to_owned(),
+            pooler: false,
+            connections_max: 8,
+            migrate: true,
+        };
+        if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+            let rest = options.take_own_options(url)?;
+            let config = rest.parse().map_err(|e: tokio_postgres::Error| {
+                let why = std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string);
+                StoreError::refused("store_url", format!("the PostgreSQL URL cannot be read: {why}"))
+            })?;
+            options.place = Place::Postgres(Box::new(config));
+        } else if let Some((scheme, _)) = url.split_once("://")
+            && scheme != "sqlite"
+        {
+            let why = format!("{scheme}:// is not a store; use postgres://…, sqlite:FILE, a path or :memory:");
+            return Err(StoreError::refused("store_url", why));
+        } else {
+            let path = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:")).unwrap_or(url);
+            if path.is_empty() {
+                return Err(StoreError::refused("store_url", "no store was named; use a path or :memory:"));
+            }
+            options.place = Place::Sqlite((path != ":memory:").then(|| PathBuf::from(path)));
+        }
+        Ok(options)
+    }
+
+    /// Takes `schema` and `pooler` out of the URL: the driver refuses options that it does not know.
+    fn take_own_options(&mut self, url: &str) -> Result<String, StoreError> {
+        let Some((base, query)) = url.split_once('?') else { return Ok(url.to_owned()) };
+        let mut kept = Vec::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            match pair.split_once('=').unwrap_or((pair, "")) {
+                ("schema", name) => self.schema = checked_schema(name)?,
+                ("pooler", "transaction") => self.pooler = true,
+                ("pooler", "none") => self.pooler = false,
+                ("pooler", other) => {
+                    let why = format!("pooler={other} is not known; use pooler=transaction or pooler=none");
+                    return Err(StoreError::refused("store_url", why));
+                }
+                _ => kept.push(pair),
+            }
+        }
+        Ok(if kept.is_empty() { base.to_owned() } else { format!("{base}?{}", kept.join("&")) })
+    }
+
+    /// How many connections to PostgreSQL at most; 8 unless set.
+    pub fn connections(mut self, most: usize) -> StoreOptions {
+        self.connections_max = most.max(1);
+        self
+    }
+
+    /// Whether opening brings the schema up to date; it does unless this says no.
+    pub fn migrate(mut self, yes: bool) -> StoreOptions {
+        self.migrate = yes;
+        self
+    }
+
+    /// The PostgreSQL schema that holds our tables.
+    pub fn schema(&self) -> &str {
+        &self.schema
+    }
+
+    /// Whether the store is PostgreSQL.
+    pub fn is_postgres(&self) -> bool {
+        matches!(self.place, Place::Postgres(_))
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        self.place.clone()
+    }
+
+    pub(crate) fn schema_quoted(&self) -> String {
+        format!("\"{}\"", self.schema)
+    }
+
+    pub(crate) fn behind_pooler(&self) -> bool {
+        self.pooler
+    }
+
+    pub(crate) fn connections_max(&self) -> usize {
+        self.connections_max
+    }
+
+    pub(crate) fn migrates(&self) -> bool {
+        self.migrate
+    }
+
+    /// A 64-bit advisory key for `purpose`, of this product and schema: two schemas in one database do not meet.
+    pub(crate) fn advisory_key(&self, purpose: &str) -> i64 {
+        fnv1a(&format!("lineclear/{}/{purpose}", self.schema)).cast_signed()
+    }
+}
+
+fn checked_schema(name: &str) -> Result<String, StoreError> {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    if name.is_empty() || name.len() > 48 || !name.chars().all(fits) || name.starts_with("pg_") {
+        let why = format!("schema={name} cannot be used: 1 to 48 of a-z, 0-9 and _, not beginning with pg_");
+        return Err(StoreError::refused("store_url", why));
+    }
+    Ok(name.to_owned())
+}
+
+/// FNV-1a, 64 bits: stable for ever, so that every version of every node derives the same keys.
+pub(crate) fn fnv1a(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_read() {
+        let pg = StoreOptions::new("postgres://me@db/app?schema=jobs&sslmode=disable&pooler=transaction").unwrap();
+        assert!(pg.is_postgres() && pg.behind_pooler());
+        assert_eq!(pg.schema(), "jobs");
+        for path in ["jobs.db", "sqlite:jobs.db", "sqlite://jobs.db"] {
+            let Place::Sqlite(Some(file)) = StoreOptions::new(path).unwrap().place() else { panic!("{path}") };
+            assert_eq!(file, PathBuf::from("jobs.db"));
+        }
+        assert!(matches!(StoreOptions::new(":memory:").unwrap().place(), Place::Sqlite(None)));
+    }
+
+    #[test]
+    fn bad_urls_are_refused_with_the_reason() {
+        for (url, says) in [
+            ("mysql://x", "mysql:// is not a store"),
+            ("", "no store was named"),
+            ("postgres://db/app?schema=Drop\"", "schema="),
+            ("postgres://db/app?pooler=session", "pooler=session is not known"),
+            ("postgres://db/app?nonsense=1", "cannot be read"),
+        ] {
+            let error = StoreOptions::new(url).unwrap_err().to_string();
+            assert!(error.contains(says), "{url}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_not_shown() {
+        let options = StoreOptions::new("postgres://me:hunter2@db/app").unwrap();
+        assert!(!format!("{options:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn advisory_keys_differ_by_schema_and_purpose_and_never_change() {
+        let options = |schema: &str| StoreOptions::new(&format!("postgres://db/app?schema={schema}")).unwrap();
+        assert_ne!(options("a").advisory_key("plan"), options("b").advisory_key("plan"));
+        assert_ne!(options("a").advisory_key("plan"), options("a").advisory_key("declare"));
+        assert_eq!(fnv1a("lineclear"), 0x0a82_7a9b_1a24_2a4d);
+    }
+}

@@ -1,0 +1,149 @@
+//! The statements, by name: `sql/postgres/<name>.sql` and its twin `sql/sqlite/<name>.sql`.
+//!
+//! Three things are written once and filled in at load: `{schema}`; `{job}`, the columns of a job that never change
+//! from acceptance to its end, so that no table forgets one when the job moves; and `{claim}`, what a worker gets.
+
+/// The columns of a job that travel unchanged through every table.
+const JOB: &str = "manifest_id, tick_at, origin, kind, route, input, group_id, priority, limit_key, unique_key, \
+                   retries, timeout_ms, created_at, trace, tags";
+
+/// What a claim tells the worker. A long input lies in a table of its own.
+const CLAIM: &str = "id, manifest_id, tick_at, origin, kind, route, coalesce(input, (select p.input from \
+                     {schema}.job_payload p where p.job_id = id)) as input, group_id, limit_key, retries, timeout_ms, \
+                     claim_no, failures, crashes, trace, due_at as lease_ends_at";
+
+macro_rules! statements {
+    ($($name:ident $file:literal,)+) => {
+        /// A statement that exists for both databases.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Statement { $($name,)+ }
+
+        impl Statement {
+            /// All of them, in the order of the declaration.
+            pub(crate) const ALL: &[Statement] = &[$(Statement::$name,)+];
+
+            /// The file's name, without its ending.
+            pub(crate) const fn name(self) -> &'static str {
+                match self { $(Statement::$name => $file,)+ }
+            }
+
+            const fn postgres(self) -> &'static str {
+                match self {
+                    $(Statement::$name => include_str!(concat!("../../sql/postgres/", $file, ".sql")),)+
+                }
+            }
+
+            const fn sqlite(self) -> &'static str {
+                match self {
+                    $(Statement::$name => include_str!(concat!("../../sql/sqlite/", $file, ".sql")),)+
+                }
+            }
+        }
+    };
+}
+
+statements! {
+    Enqueue "enqueue",
+    EnqueueKeys "enqueue_keys",
+    EnqueueOwners "enqueue_owners",
+    PlanLead "plan_lead",
+    PlanDue "plan_due",
+    PlanMove "plan_move",
+    PlanNext "plan_next",
+    ManifestLive "manifest_live",
+    TickClaim "tick_claim",
+    TickSkip "tick_skip",
+    CancelForNext "cancel_for_next",
+    Promote "promote",
+    DispatchOpen "dispatch_open",
+    DispatchGate "dispatch_gate",
+    DispatchActive "dispatch_active",
+    DispatchGroups "dispatch_groups",
+    DispatchKeys "dispatch_keys",
+    DispatchGated "dispatch_gated",
+    Claim "claim",
+    Reclaim "reclaim",
+    Renew "renew",
+    SettleRows "settle_rows",
+    SettleLock "settle_lock",
+    Settle "settle",
+    SettleSeen "settle_seen",
+    ArmChildren "arm_children",
+    ArmState "arm_state",
+    WakeLock "wake_lock",
+    WakeKeys "wake_keys",
+    HeldKeys "held_keys",
+    LimitSet "limit_set",
+    Revive "revive",
+    Acknowledge "acknowledge",
+    ManifestLock "manifest_lock",
+    ManifestRelease "manifest_release",
+    DeclareLock "declare_lock",
+    Now "now",
+    GroupRead "group_read",
+    GroupIds "group_ids",
+    GroupWrite "group_write",
+    GroupRestamp "group_restamp",
+    ManifestRead "manifest_read",
+    ManifestIds "manifest_ids",
+    ManifestInsert "manifest_insert",
+    ManifestUpdate "manifest_update",
+    ManifestParents "manifest_parents",
+    ManifestCycle "manifest_cycle",
+    ManifestSwitch "manifest_switch",
+    Park "park",
+    Unpark "unpark",
+    Cancel "cancel",
+    JobState "job_state",
+    CleanHistory "clean_history",
+    CleanDead "clean_dead",
+    CleanTick "clean_tick",
+    CleanKey "clean_key",
+    CleanNode "clean_node",
+    NodeBeat "node_beat",
+    ListJobs "list_jobs",
+    GetJob "get_job",
+    ListExecutions "list_executions",
+    ListManifests "list_manifests",
+    ListTicks "list_ticks",
+    ListGroups "list_groups",
+    ListDeadLetters "list_dead_letters",
+    ListNodes "list_nodes",
+}
+
+fn fill_in(text: &str, schema: &str) -> String {
+    let mut text = text.replace("{claim}", CLAIM).replace("{job}", JOB);
+    for table in ["b", "g", "r"] {
+        let of_table: Vec<String> = JOB.split(", ").map(|column| format!("{table}.{}", column.trim())).collect();
+        text = text.replace(&format!("{{{table}.job}}"), &of_table.join(", "));
+    }
+    text.replace("{schema}.", schema)
+}
+
+/// Every statement for PostgreSQL, ready to send. `schema` is quoted already.
+pub(crate) fn for_postgres(schema: &str) -> Vec<String> {
+    let prefix = format!("{schema}.");
+    Statement::ALL.iter().map(|s| fill_in(s.postgres(), &prefix)).collect()
+}
+
+/// Every statement for SQLite. A file may hold several: SQLite has no data-modifying CTEs.
+pub(crate) fn for_sqlite() -> Vec<Vec<String>> {
+    Statement::ALL.iter().map(|s| split(&fill_in(s.sqlite(), ""))).collect()
+}
+
+/// Splits at semicolons that end a line; none of our statements has one inside a literal.
+fn split(text: &str) -> Vec<String> {
+    text.split(";\n").map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_placeholder_is_left_over() {
+        for text in for_postgres("\"lineclear\"").iter().chain(for_sqlite().iter().flatten()) {
+            assert!(!text.contains("{schema}") && !text.contains("job}") && !text.contains("{claim"), "{text}");
+        }
+    }
+}

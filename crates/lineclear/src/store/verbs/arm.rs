@@ -1,0 +1,115 @@
+//! arm: a completed parent counts for the manifests that wait for it, in the transaction that records its completion.
+
+use std::collections::{BTreeSet, HashMap};
+
+use lineclear_model::job::Origin;
+use lineclear_model::schedule::Need;
+use lineclear_model::{Micros, SkipReason, Spec};
+
+use super::turn::{self, Order, Turn};
+use crate::store::db::{Column, Row, Session, Value};
+use crate::store::sql::Statement;
+use crate::store::{JobId, StoreError, StoreResult};
+
+/// Lets children of `arrivals` (parent → its completed jobs) take their turn. Their state rows are locked.
+pub(crate) async fn children(session: &mut Session, arrivals: &HashMap<i64, Vec<JobId>>) -> StoreResult<()> {
+    let parents = arrivals.keys().copied().collect();
+    let rows = session.rows(Statement::ArmChildren, vec![Value::Ints(parents)]).await?;
+    let mut turns = Vec::new();
+    let mut states = Vec::new();
+    for row in &rows {
+        let child = Child::of(row)?;
+        let (fires, state) = child.arm(arrivals);
+        states.push((child.order.id, state.0, state.1));
+        for nth in 0..fires {
+            turns.push(Turn {
+                order: child.order.clone(),
+                origin: Origin::Dependent,
+                // A ledger key for each, so that what became of it is recorded.
+                tick_at: child.now.offset(nth),
+                due_at: child.now,
+                skip: child.skip,
+            });
+        }
+    }
+    if states.is_empty() {
+        return Ok(());
+    }
+    let columns = vec![
+        Column::Ints(states.iter().map(|s| Some(s.0)).collect()),
+        Column::Texts(states.iter().map(|s| Some(s.1.clone())).collect()),
+        Column::Ints(states.iter().map(|s| Some(s.2)).collect()),
+    ];
+    session.rows(Statement::ArmState, columns).await?;
+    turn::take(session, turns, Vec::new()).await?;
+    Ok(())
+}
+
+struct Child {
+    order: Order,
+    need: Need,
+    dormant: bool,
+    parents: BTreeSet<i64>,
+    arrived: BTreeSet<i64>,
+    round: i64,
+    skip: Option<SkipReason>,
+    now: Micros,
+}
+
+impl Child {
+    fn of(row: &Row) -> StoreResult<Child> {
+        let corrupt = |what: String| StoreError::Corrupt { what };
+        let spec = Spec::from_json(&row.get::<String>("spec")?).map_err(|e| corrupt(e.to_string()))?;
+        let arrived: String = row.get("arrived")?;
+        let parents: String = row.get("parents")?;
+        let parent = |id: &str| id.parse().map_err(|_| corrupt(format!("{id:?} is not a manifest id")));
+        let skip = if !row.get::<bool>("enabled")? {
+            Some(SkipReason::Disabled)
+        } else if row.get::<bool>("held")? {
+            Some(SkipReason::DeadLetter)
+        } else if !row.get::<bool>("group_enabled")? {
+            Some(SkipReason::GroupDisabled)
+        } else {
+            None
+        };
+        Ok(Child {
+            order: Order::of(row)?,
+            need: spec.schedule.need(),
+            dormant: spec.schedule.is_dormant(),
+            parents: parents.split(',').map(parent).collect::<StoreResult<_>>()?,
+            arrived: serde_json::from_str(&arrived).map_err(|e| corrupt(e.to_string()))?,
+            round: row.get("round")?,
+            skip,
+            now: row.get("now")?,
+        })
+    }
+
+    /// How often it fires for these arrivals, and its state afterwards.
+    fn arm(&self, arrivals: &HashMap<i64, Vec<JobId>>) -> (i64, (String, i64)) {
+        let jobs = |parent: &i64| arrivals.get(parent).map_or(0, Vec::len);
+        let same = (json(&self.arrived), self.round);
+        if self.dormant {
+            // Only its running parent wakes it.
+            return (0, same);
+        }
+        match self.need {
+            Need::Any => {
+                let fires = i64::try_from(self.parents.iter().map(jobs).sum::<usize>()).expect("a batch fits");
+                (fires, (same.0, self.round + fires))
+            }
+            Need::All => {
+                let here = self.parents.iter().filter(|parent| jobs(parent) > 0);
+                let arrived: BTreeSet<i64> = self.arrived.iter().chain(here).copied().collect();
+                if arrived.is_superset(&self.parents) {
+                    (1, (json(&BTreeSet::new()), self.round + 1))
+                } else {
+                    (0, (json(&arrived), self.round))
+                }
+            }
+        }
+    }
+}
+
+fn json(ids: &BTreeSet<i64>) -> String {
+    serde_json::to_string(ids).expect("numbers are JSON")
+}

@@ -1,0 +1,52 @@
+//! cancel: a job ends because somebody asked, wherever it is.
+
+use lineclear_model::JobState;
+
+use crate::store::db::{Session, Value, Verb};
+use crate::store::sql::Statement;
+use crate::store::{JobId, NodeId, StoreResult};
+
+/// What became of a request to cancel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cancelled {
+    /// It waited; now it is over.
+    Over,
+    /// It runs; its node has been asked to stop it.
+    Asked(NodeId),
+    /// It had ended before, in this state.
+    Before(JobState),
+    /// There is no such job (any more).
+    Unknown,
+    /// It kept moving between tables while we looked; ask again.
+    Moving,
+}
+
+/// Verb: one look at all tables. `Moving` if the job was in none of them as we wrote.
+pub(crate) struct Cancel(pub(crate) JobId);
+
+pub(crate) struct CancelAnswer {
+    pub(crate) cancelled: Cancelled,
+    pub(crate) freed_key: Option<String>,
+}
+
+impl Verb for Cancel {
+    type Answer = CancelAnswer;
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<CancelAnswer> {
+        let id = || vec![Value::Int(Some(self.0.0))];
+        let mut answer = CancelAnswer { cancelled: Cancelled::Unknown, freed_key: None };
+        if let Some(row) = session.rows(Statement::Cancel, id()).await?.first() {
+            answer.freed_key = row.get("limit_key")?;
+            answer.cancelled = if row.get("over")? { Cancelled::Over } else { Cancelled::Asked(NodeId(row.get("leased_by")?)) };
+        } else if let Some(row) = session.rows(Statement::JobState, id()).await?.first() {
+            let state = row.word("state", JobState::from_word)?;
+            let over = matches!(state, JobState::Completed | JobState::Cancelled | JobState::Dead);
+            answer.cancelled = if over { Cancelled::Before(state) } else { Cancelled::Moving };
+        }
+        Ok(answer)
+    }
+}

@@ -1,0 +1,108 @@
+//! claim: background_job, ready → leased.
+
+use std::time::Duration;
+
+use lineclear_model::job::Origin;
+use lineclear_model::{Micros, Name, Payload};
+
+use super::enqueue::millis;
+use crate::store::db::{Row, Session, Value, Verb};
+use crate::store::sql::Statement;
+use crate::store::{ClaimRef, JobId, ManifestId, NodeId, StoreResult};
+
+/// A lease of `node`, for so long.
+#[derive(Clone, Copy, Debug)]
+pub struct Lease {
+    /// Who holds it.
+    pub node: NodeId,
+    /// How long, if it is not renewed.
+    pub length: Duration,
+}
+
+/// One worker's turn at a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claim {
+    /// The job.
+    pub job: JobId,
+    /// The number of this claim; it fences every write that follows.
+    pub no: u32,
+    /// The kind of work.
+    pub kind: Name,
+    /// The lane it came from.
+    pub route: Name,
+    /// What the handler gets.
+    pub input: Payload,
+    /// The manifest it stands for, if any.
+    pub manifest: Option<ManifestId>,
+    /// The tick it stands for, if any.
+    pub tick_at: Option<Micros>,
+    /// What made it.
+    pub origin: Origin,
+    /// The key whose limit it counts under.
+    pub limit_key: Option<String>,
+    /// Tries after the first, if the job says.
+    pub retries: Option<u32>,
+    /// Longest run, if the job says.
+    pub timeout: Option<Duration>,
+    /// Tries that failed before.
+    pub failures: u32,
+    /// Workers that vanished before.
+    pub crashes: u32,
+    /// Trace context of whoever enqueued it.
+    pub trace: Option<String>,
+    /// When the lease ends, on the database's clock.
+    pub lease_ends_at: Micros,
+}
+
+impl Claim {
+    /// What later writes name.
+    pub fn reference(&self) -> ClaimRef {
+        ClaimRef { job: self.job, no: self.no }
+    }
+
+    pub(crate) fn of(row: &Row) -> StoreResult<Claim> {
+        let timeout: Option<u64> = row.get("timeout_ms")?;
+        Ok(Claim {
+            job: JobId(row.get("id")?),
+            no: row.get("claim_no")?,
+            kind: row.word("kind", |kind| Name::new(kind).ok())?,
+            route: row.word("route", |route| Name::new(route).ok())?,
+            input: row.word("input", |input| Payload::parse(input).ok())?,
+            manifest: row.get::<Option<i64>>("manifest_id")?.map(ManifestId),
+            tick_at: row.get("tick_at")?,
+            origin: row.word("origin", Origin::from_word)?,
+            limit_key: row.get("limit_key")?,
+            retries: row.get("retries")?,
+            timeout: timeout.map(Duration::from_millis),
+            failures: row.get("failures")?,
+            crashes: row.get("crashes")?,
+            trace: row.get("trace")?,
+            lease_ends_at: row.get("lease_ends_at")?,
+        })
+    }
+}
+
+/// Verb: claim up to `most` jobs of a route.
+pub(crate) struct ClaimJobs {
+    pub(crate) route: Name,
+    pub(crate) most: u32,
+    pub(crate) lease: Lease,
+}
+
+impl Verb for ClaimJobs {
+    type Answer = Vec<Claim>;
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<Vec<Claim>> {
+        let params = vec![
+            Value::Text(Some(self.route.to_string())),
+            Value::Int(Some(i64::from(self.most))),
+            Value::Int(Some(self.lease.node.0)),
+            Value::Int(Some(millis(self.lease.length))),
+        ];
+        session.rows(Statement::Claim, params).await?.iter().map(Claim::of).collect()
+    }
+}

@@ -1,0 +1,86 @@
+//! clean: what is long over goes. Any number of nodes may clean at once, and cleaning again changes nothing.
+
+use std::time::Duration;
+
+use super::enqueue::millis;
+use crate::store::db::{Session, Value, Verb};
+use crate::store::sql::Statement;
+use crate::store::StoreResult;
+
+/// How long what is over is kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Retention {
+    /// Jobs that completed.
+    pub completed: Duration,
+    /// Jobs that ended otherwise.
+    pub failed: Duration,
+    /// Dead letters that were resolved.
+    pub dead_letters: Duration,
+    /// Rows of the tick ledger: how far back a backfill still knows what ran.
+    pub ticks: Duration,
+    /// Nodes that were not seen.
+    pub nodes: Duration,
+}
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl Default for Retention {
+    fn default() -> Retention {
+        Retention { completed: DAY * 7, failed: DAY * 30, dead_letters: DAY * 30, ticks: DAY * 30, nodes: DAY }
+    }
+}
+
+/// How much a pass removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cleaned {
+    /// Rows of history.
+    pub executions: u64,
+    /// Dead letters.
+    pub dead_letters: u64,
+    /// Rows of the tick ledger.
+    pub ticks: u64,
+    /// Unique keys and limit keys.
+    pub keys: u64,
+    /// Nodes.
+    pub nodes: u64,
+}
+
+impl Cleaned {
+    /// Nothing was old enough.
+    pub fn is_nothing(&self) -> bool {
+        *self == Cleaned::default()
+    }
+}
+
+/// Verb: one batch of one kind of thing. Each is a statement of its own: no lock is held across them.
+pub(crate) struct CleanBatch {
+    pub(crate) statement: Statement,
+    pub(crate) params: Vec<Value>,
+}
+
+impl Verb for CleanBatch {
+    type Answer = u64;
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<u64> {
+        let rows = session.rows(self.statement, self.params.clone()).await?;
+        rows.first().map_or(Ok(0), |row| row.get("cleaned"))
+    }
+}
+
+/// The batches of a pass, in the order of [`Cleaned`]'s fields.
+pub(crate) fn batches(keep: &Retention, most: u32) -> [CleanBatch; 5] {
+    let most = Value::Int(Some(i64::from(most)));
+    let ms = |duration| Value::Int(Some(millis(duration)));
+    let batch = |statement, params| CleanBatch { statement, params };
+    [
+        batch(Statement::CleanHistory, vec![ms(keep.completed), ms(keep.failed), most.clone()]),
+        batch(Statement::CleanDead, vec![ms(keep.dead_letters), most.clone()]),
+        batch(Statement::CleanTick, vec![ms(keep.ticks), most.clone()]),
+        batch(Statement::CleanKey, vec![most.clone()]),
+        batch(Statement::CleanNode, vec![ms(keep.nodes), most]),
+    ]
+}

@@ -1,0 +1,92 @@
+//! revive, acknowledge: what people do with dead letters.
+
+use std::collections::HashSet;
+
+use lineclear_model::{Micros, Payload};
+
+use crate::store::db::{Row, Session, Value, Verb};
+use crate::store::sql::Statement;
+use crate::store::{DeadLetterId, JobId, StoreResult};
+
+/// How to bring dead letters back.
+#[derive(Clone, Debug, Default)]
+pub struct Revival {
+    /// Who does it.
+    pub by: String,
+    /// Not before; `None` is now.
+    pub due_at: Option<Micros>,
+    /// Another input, for all of them; `None` leaves each its own.
+    pub input: Option<Payload>,
+}
+
+/// A dead letter that was resolved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// The dead letter.
+    pub id: DeadLetterId,
+    /// Its job.
+    pub job: JobId,
+}
+
+/// Verb: dead letters → work_queue. Those that were not awaiting are left out of the answer.
+pub(crate) struct Revive {
+    pub(crate) ids: Vec<DeadLetterId>,
+    pub(crate) revival: Revival,
+}
+
+impl Verb for Revive {
+    type Answer = Vec<Resolved>;
+
+    async fn run(&self, session: &mut Session) -> StoreResult<Vec<Resolved>> {
+        let params = vec![
+            ids(&self.ids),
+            Value::Text(Some(self.revival.by.clone())),
+            Value::Time(self.revival.due_at),
+            Value::Text(self.revival.input.as_ref().map(|input| input.as_str().to_owned())),
+        ];
+        let rows = session.rows(Statement::Revive, params).await?;
+        release_manifests(session, &rows).await?;
+        rows.iter().map(resolved).collect()
+    }
+}
+
+/// Verb: dead letters are seen, and rest.
+pub(crate) struct Acknowledge {
+    pub(crate) ids: Vec<DeadLetterId>,
+    pub(crate) by: String,
+    pub(crate) note: Option<String>,
+}
+
+impl Verb for Acknowledge {
+    type Answer = Vec<Resolved>;
+
+    async fn run(&self, session: &mut Session) -> StoreResult<Vec<Resolved>> {
+        let params = vec![ids(&self.ids), Value::Text(Some(self.by.clone())), Value::Text(self.note.clone())];
+        let rows = session.rows(Statement::Acknowledge, params).await?;
+        release_manifests(session, &rows).await?;
+        rows.iter().map(resolved).collect()
+    }
+}
+
+fn ids(ids: &[DeadLetterId]) -> Value {
+    Value::Ints(ids.iter().map(|id| id.0).collect())
+}
+
+fn resolved(row: &Row) -> StoreResult<Resolved> {
+    Ok(Resolved { id: DeadLetterId(row.get("id")?), job: JobId(row.get("job_id")?) })
+}
+
+/// Lets manifests go on that had only these dead letters to wait for.
+async fn release_manifests(session: &mut Session, rows: &[Row]) -> StoreResult<()> {
+    let mut manifests = HashSet::new();
+    for row in rows {
+        manifests.extend(row.get::<Option<i64>>("manifest_id")?);
+    }
+    if manifests.is_empty() {
+        return Ok(());
+    }
+    let manifests: Vec<i64> = manifests.into_iter().collect();
+    session.rows(Statement::ManifestLock, vec![Value::Ints(manifests.clone())]).await?;
+    session.rows(Statement::ManifestRelease, vec![Value::Ints(manifests)]).await?;
+    Ok(())
+}

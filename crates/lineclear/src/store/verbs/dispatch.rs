@@ -1,0 +1,141 @@
+//! dispatch: work_queue → background_job, straight into a lease if there is a node to take it.
+//!
+//! Two lanes: jobs without limits go in one statement and without any lock but on their own rows; jobs of gated groups
+//! and with limit keys go in a transaction that locks, counts, and then takes, so that limits are exact.
+
+use lineclear_model::Name;
+
+use super::claim::{Claim, Lease};
+use super::enqueue::millis;
+use crate::store::db::{Row, Session, Value, Verb};
+use crate::store::sql::Statement;
+use crate::store::{JobId, StoreResult};
+
+/// Gated groups that one pass fills: with all of them locked, other dispatchers would find nothing to do.
+const GROUPS_PER_PASS: i64 = 2;
+
+/// What a pass over the lane without limits found.
+#[derive(Default)]
+pub(crate) struct OpenPass {
+    rows: Vec<Row>,
+    /// The global gate is on, and nothing was taken.
+    closed: bool,
+    /// Jobs in the gated lane seem to have room.
+    gated_waits: bool,
+    /// Rows that lay in the wrong lane and were put right: look again.
+    refiled: u64,
+}
+
+/// What to dispatch, and where to.
+#[derive(Clone)]
+pub(crate) struct Wants {
+    pub(crate) route: Name,
+    pub(crate) most: u32,
+    /// `None`: hand over to whoever claims.
+    pub(crate) lease: Option<Lease>,
+}
+
+impl Wants {
+    /// Parameters that both lanes share.
+    fn params(&self, most: i64) -> Vec<Value> {
+        vec![
+            Value::Text(Some(self.route.to_string())),
+            Value::Int(Some(most)),
+            Value::Int(self.lease.map(|lease| lease.node.0)),
+            Value::Int(self.lease.map(|lease| millis(lease.length))),
+        ]
+    }
+
+    async fn take_open(&self, session: &mut Session, most: i64, holds_gate: bool, bounded: bool) -> StoreResult<OpenPass> {
+        let mut params = self.params(most);
+        params.extend([Value::Bool(holds_gate), Value::Bool(bounded)]);
+        let mut rows = session.rows(Statement::DispatchOpen, params).await?;
+        let Some(first) = rows.first() else { return Ok(OpenPass::default()) };
+        let (closed, refiled) = (first.get("closed")?, first.get("refiled")?);
+        let gated_waits = first.get::<Option<i64>>("gated_rank")?.is_some();
+        if first.get::<Option<i64>>("id")?.is_none() {
+            rows.clear();
+        }
+        Ok(OpenPass { rows, closed, gated_waits, refiled })
+    }
+}
+
+/// Verb: one statement over the lane without limits, in rank order with the other lane.
+pub(crate) struct DispatchOpen(pub(crate) Wants);
+
+impl Verb for DispatchOpen {
+    type Answer = OpenPass;
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<OpenPass> {
+        self.0.take_open(session, i64::from(self.0.most), false, true).await
+    }
+}
+
+impl OpenPass {
+    pub(crate) fn taken(&self) -> u32 {
+        u32::try_from(self.rows.len()).expect("a batch fits")
+    }
+
+    /// There may be more behind the gates, or behind rows that were just put right.
+    pub(crate) fn is_worth_another_look(&self) -> bool {
+        self.closed || self.gated_waits || self.refiled > 0
+    }
+
+    pub(crate) fn into_rows(self) -> Vec<Row> {
+        self.rows
+    }
+}
+
+/// Verb: the lane with limits, then what is left of the other, under all locks that it takes.
+pub(crate) struct DispatchGated(pub(crate) Wants);
+
+impl Verb for DispatchGated {
+    type Answer = Vec<Row>;
+
+    async fn run(&self, session: &mut Session) -> StoreResult<Vec<Row>> {
+        let wants = &self.0;
+        let mut most = i64::from(wants.most);
+        // Lock order: global gate, group, key, job rows. What counts is read in statements after the lock's own.
+        let gate = session.rows(Statement::DispatchGate, Vec::<Value>::new()).await?;
+        if let Some(gate) = gate.first() {
+            let active = session.rows(Statement::DispatchActive, Vec::<Value>::new()).await?;
+            let active: i64 = active.first().map_or(Ok(0), |row| row.get("active"))?;
+            let max: Option<i64> = gate.get("max_active")?;
+            let open = gate.get::<bool>("enabled")?;
+            most = if open { most.min(max.map_or(most, |max| max - active)) } else { 0 };
+        }
+        if most <= 0 {
+            return Ok(Vec::new());
+        }
+        let route = Value::Text(Some(wants.route.to_string()));
+        let groups = session.rows(Statement::DispatchGroups, vec![route.clone(), Value::Int(Some(GROUPS_PER_PASS))]).await?;
+        let groups: Vec<i64> = groups.iter().map(|row| row.get("id")).collect::<StoreResult<_>>()?;
+        let params = vec![route, Value::Ints(groups.clone()), Value::Int(Some(most))];
+        let keys = session.rows(Statement::DispatchKeys, params).await?;
+        let keys: Vec<String> = keys.iter().map(|row| row.get("key")).collect::<StoreResult<_>>()?;
+
+        let mut params = wants.params(most);
+        params.extend([Value::Ints(groups), Value::Texts(keys)]);
+        let mut rows = session.rows(Statement::DispatchGated, params).await?;
+        let left = most - i64::try_from(rows.len()).expect("a batch fits");
+        if left > 0 {
+            rows.extend(wants.take_open(session, left, true, false).await?.into_rows());
+        }
+        crate::crash::point("dispatch.before_commit");
+        Ok(rows)
+    }
+}
+
+/// Rows of a dispatch into leases, as claims.
+pub(crate) fn claims(rows: &[Row]) -> StoreResult<Vec<Claim>> {
+    rows.iter().map(Claim::of).collect()
+}
+
+/// Rows of a dispatch to whoever claims, as ids.
+pub(crate) fn ids(rows: &[Row]) -> StoreResult<Vec<JobId>> {
+    rows.iter().map(|row| row.get("id").map(JobId)).collect()
+}

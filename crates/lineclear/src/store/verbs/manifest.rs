@@ -1,0 +1,246 @@
+//! Manifests: standing orders, declared by code or edited by people.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
+
+use lineclear_model::{Manifest, Micros, Name, Overlap, Payload, Spec, begin};
+use serde_json::{Map, Value as Json};
+
+use super::enqueue::{group_ids, millis};
+use super::group::{Voice, parse, text};
+use super::merge::merge;
+use crate::store::db::{Column, Params, Row, Session, Value, Verb};
+use crate::store::sql::Statement;
+use crate::store::{StoreError, StoreResult};
+
+/// What became of a manifest that was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// It is new.
+    Created,
+    /// It is another than before.
+    Updated,
+    /// It was so before.
+    Unchanged,
+}
+
+/// Verb: manifests as they shall be, all or none. The answer is in the order of the keys.
+pub(crate) struct UpsertManifests {
+    pub(crate) manifests: BTreeMap<Name, Manifest>,
+    pub(crate) voice: Voice,
+    pub(crate) advisory_key: i64,
+}
+
+impl Verb for UpsertManifests {
+    type Answer = BTreeMap<Name, Written>;
+
+    async fn run(&self, session: &mut Session) -> StoreResult<BTreeMap<Name, Written>> {
+        session.rows(Statement::DeclareLock, vec![Value::Int(Some(self.advisory_key))]).await?;
+        let rows = session.rows(Statement::Now, Vec::<Value>::new()).await?;
+        let now: Micros = rows.first().ok_or_else(|| super::no_answer("now"))?.get("now")?;
+        let before = read(session, self.manifests.keys()).await?;
+        let mut answer = BTreeMap::new();
+        let mut rows = Vec::new();
+        for (key, manifest) in &self.manifests {
+            let (row, written) = self.decide(manifest, before.get(key), now)?;
+            answer.insert(key.clone(), written);
+            rows.extend(row);
+        }
+        write(session, &rows).await?;
+        write_parents(session, &rows).await?;
+        Ok(answer)
+    }
+}
+
+impl UpsertManifests {
+    /// The row to write, unless it is there already.
+    fn decide(&self, manifest: &Manifest, before: Option<&Stored>, now: Micros) -> StoreResult<(Option<ManifestRow>, Written)> {
+        let said = object(manifest);
+        let Some(before) = before else {
+            let start = begin(&manifest.rules(), now);
+            let declared = if self.voice == Voice::Declaration { text(&said) } else { text(&Map::new()) };
+            let (planned_through, next_due_at) = (start.planned_through, start.next_due_at);
+            let row = ManifestRow { id: None, manifest: manifest.clone(), declared, planned_through, next_due_at };
+            return Ok((Some(row), Written::Created));
+        };
+        let (next, declared) = match self.voice {
+            Voice::Edit => (manifest.clone(), before.declared.clone()),
+            Voice::Declaration => {
+                let merged = merge(&parse(&before.declared)?, &said, &object(&before.manifest));
+                (from_object(merged)?, text(&said))
+            }
+        };
+        if next == before.manifest && declared == before.declared {
+            return Ok((None, Written::Unchanged));
+        }
+        let (mut planned_through, mut next_due_at) = (before.planned_through, before.next_due_at);
+        let starts_anew = next.rules() != before.manifest.rules() || (next.enabled && !before.manifest.enabled);
+        if starts_anew {
+            // Ticks that another schedule would have had, or that fell into a pause, are not missed.
+            let start = begin(&next.rules(), now);
+            (planned_through, next_due_at) = (start.planned_through, start.next_due_at);
+        }
+        let written = if next == before.manifest { Written::Unchanged } else { Written::Updated };
+        Ok((Some(ManifestRow { id: Some(before.id), manifest: next, declared, planned_through, next_due_at }), written))
+    }
+}
+
+/// A manifest as it is stored.
+pub(crate) struct Stored {
+    pub(crate) id: i64,
+    pub(crate) manifest: Manifest,
+    pub(crate) declared: String,
+    pub(crate) planned_through: Micros,
+    pub(crate) next_due_at: Option<Micros>,
+    pub(crate) now: Micros,
+}
+
+/// Reads and locks manifests by key.
+pub(crate) async fn read(session: &mut Session, keys: impl Iterator<Item = &Name>) -> StoreResult<HashMap<Name, Stored>> {
+    let keys = keys.map(ToString::to_string).collect();
+    let rows = session.rows(Statement::ManifestRead, vec![Value::Texts(keys)]).await?;
+    let stored = |row: &Row| {
+        let manifest = manifest_of(row)?;
+        let stored = Stored {
+            id: row.get("id")?,
+            declared: row.get("declared")?,
+            planned_through: row.get("planned_through")?,
+            next_due_at: row.get("next_due_at")?,
+            now: row.get("now")?,
+            manifest,
+        };
+        Ok((stored.manifest.key.clone(), stored))
+    };
+    rows.iter().map(stored).collect()
+}
+
+/// A manifest from its columns.
+pub(crate) fn manifest_of(row: &Row) -> StoreResult<Manifest> {
+    let name = |column| row.word(column, |text| Name::new(text).ok());
+    let spec: Spec = row.word("spec", |text| Spec::from_json(text).ok())?;
+    let group: Option<String> = row.get("group_name")?;
+    let owner: String = row.get("owner")?;
+    Ok(Manifest {
+        key: name("key")?,
+        owner: (!owner.is_empty()).then_some(owner),
+        kind: name("kind")?,
+        route: name("route")?,
+        group: group.map(|_| name("group_name")).transpose()?,
+        input: row.word("input", |text| Payload::parse(text).ok())?,
+        schedule: spec.schedule,
+        misfire: spec.misfire,
+        overlap: row.word("overlap", Overlap::from_word)?,
+        exclude: spec.exclude,
+        excluded: spec.excluded,
+        jitter: spec.jitter,
+        retries: row.get("retries")?,
+        retry: spec.retry,
+        timeout: Duration::from_millis(row.get("timeout_ms")?),
+        priority: row.get("priority")?,
+        enabled: row.get("enabled")?,
+    })
+}
+
+struct ManifestRow {
+    /// `None`: it is new.
+    id: Option<i64>,
+    manifest: Manifest,
+    declared: String,
+    planned_through: Micros,
+    next_due_at: Option<Micros>,
+}
+
+async fn write(session: &mut Session, rows: &[ManifestRow]) -> StoreResult<()> {
+    let names: HashSet<Name> = rows.iter().filter_map(|row| row.manifest.group.clone()).collect();
+    let groups = group_ids(session, &names.iter().cloned().collect::<Vec<_>>()).await?;
+    if let Some(unknown) = names.iter().find(|name| !groups.contains_key(*name)) {
+        let why = format!("there is no group {unknown}; declare it before manifests use it");
+        return Err(StoreError::refused("group_unknown", why));
+    }
+    let (new, old): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.id.is_none());
+    if !new.is_empty() {
+        let mut columns = columns(&new, &groups);
+        columns.insert(0, Column::Texts(new.iter().map(|row| Some(row.manifest.key.to_string())).collect()));
+        session.rows(Statement::ManifestInsert, columns).await?;
+    }
+    if !old.is_empty() {
+        let mut columns = columns(&old, &groups);
+        columns.insert(0, Column::Ints(old.iter().map(|row| row.id).collect()));
+        session.rows(Statement::ManifestUpdate, columns).await?;
+    }
+    Ok(())
+}
+
+/// What inserting and updating share, in the order of the statements.
+fn columns(rows: &[&ManifestRow], groups: &HashMap<Name, i64>) -> Vec<Column> {
+    let texts = |of: fn(&ManifestRow) -> String| Column::Texts(rows.iter().map(|row| Some(of(row))).collect());
+    let ints = |of: fn(&ManifestRow) -> i64| Column::Ints(rows.iter().map(|row| Some(of(row))).collect());
+    vec![
+        texts(|row| row.manifest.owner.clone().unwrap_or_default()),
+        texts(|row| row.manifest.kind.to_string()),
+        texts(|row| row.manifest.route.to_string()),
+        texts(|row| row.manifest.input.as_str().to_owned()),
+        Column::Ints(rows.iter().map(|row| row.manifest.group.as_ref().map(|group| groups[group])).collect()),
+        texts(|row| row.manifest.spec().to_json()),
+        texts(|row| row.manifest.overlap.as_str().to_owned()),
+        ints(|row| i64::from(row.manifest.priority)),
+        ints(|row| i64::from(row.manifest.retries)),
+        ints(|row| millis(row.manifest.timeout)),
+        Column::Bools(rows.iter().map(|row| row.manifest.enabled).collect()),
+        Column::Times(rows.iter().map(|row| row.next_due_at).collect()),
+        Column::Times(rows.iter().map(|row| Some(row.planned_through)).collect()),
+        texts(|row| row.declared.clone()),
+    ]
+}
+
+/// Writes who waits for whom, and refuses circles.
+async fn write_parents(session: &mut Session, rows: &[ManifestRow]) -> StoreResult<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let mut keys: HashSet<&Name> = rows.iter().map(|row| &row.manifest.key).collect();
+    keys.extend(rows.iter().flat_map(|row| row.manifest.schedule.parents()));
+    let keys = keys.into_iter().map(ToString::to_string).collect();
+    let mut ids: HashMap<String, i64> = HashMap::new();
+    for row in session.rows(Statement::ManifestIds, vec![Value::Texts(keys)]).await? {
+        ids.insert(row.get("key")?, row.get("id")?);
+    }
+    let mut children = Vec::new();
+    let (mut of_parent, mut of_child) = (Vec::new(), Vec::new());
+    for row in rows {
+        let child = ids[row.manifest.key.as_str()];
+        children.push(child);
+        for parent in row.manifest.schedule.parents() {
+            let id = ids.get(parent.as_str()).copied().ok_or_else(|| {
+                let why = format!("{} waits for {parent}, and there is no such manifest", row.manifest.key);
+                StoreError::refused("parent_unknown", why)
+            })?;
+            of_parent.push(Some(id));
+            of_child.push(Some(child));
+        }
+    }
+    let params = Params {
+        values: vec![Value::Ints(children.clone())],
+        batch: vec![Column::Ints(of_parent), Column::Ints(of_child)],
+    };
+    session.rows(Statement::ManifestParents, params).await?;
+    let circle = session.rows(Statement::ManifestCycle, vec![Value::Ints(children)]).await?;
+    match circle.first() {
+        Some(row) => {
+            let key: String = row.get("key")?;
+            Err(StoreError::refused("manifest_cycle", format!("{key} would wait for itself, over its parents")))
+        }
+        None => Ok(()),
+    }
+}
+
+fn object(manifest: &Manifest) -> Map<String, Json> {
+    match serde_json::to_value(manifest) {
+        Ok(Json::Object(map)) => map,
+        _ => unreachable!("a manifest is an object"),
+    }
+}
+
+fn from_object(map: Map<String, Json>) -> StoreResult<Manifest> {
+    serde_json::from_value(Json::Object(map)).map_err(|e| StoreError::Corrupt { what: e.to_string() })
+}

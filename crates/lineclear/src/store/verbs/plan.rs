@@ -1,0 +1,159 @@
+//! plan: manifest → work_queue.
+
+use lineclear_model::job::Origin;
+use lineclear_model::plan::{Decision, SkipReason, decide};
+use lineclear_model::{Micros, Name, Spec};
+
+use super::turn::{self, Order, SkippedRange, Turn};
+use crate::store::db::{Column, Row, Session, Value, Verb};
+use crate::store::sql::Statement;
+use crate::store::StoreResult;
+
+/// Ticks of one manifest that one pass may queue; the rest comes in the next pass.
+const TICKS_PER_MANIFEST_MAX: usize = 100;
+
+/// How long a manifest that cannot be planned is left alone.
+const UNPLANNABLE_PAUSE_MICROS: i64 = 3_600_000_000;
+
+/// How to plan.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanRules {
+    /// Manifests per pass.
+    pub manifests_max: u32,
+    /// Take the leader lock first. Off only to show that nothing but work is saved by it.
+    pub lead: bool,
+}
+
+impl Default for PlanRules {
+    fn default() -> PlanRules {
+        PlanRules { manifests_max: 1_000, lead: true }
+    }
+}
+
+/// What a planning pass did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Planned {
+    /// Another node is planning.
+    Followed,
+    /// This node planned.
+    Led {
+        /// Manifests that were due.
+        due: u64,
+        /// Jobs queued.
+        queued: u64,
+        /// Ledger rows that record why a tick, or a range of ticks, did not fire.
+        skipped: u64,
+        /// Manifests that could not be planned, with the reason; tried again in an hour.
+        unplannable: Vec<(Name, String)>,
+    },
+}
+
+/// Verb: one planning pass.
+pub(crate) struct Plan {
+    pub(crate) rules: PlanRules,
+    pub(crate) advisory_key: i64,
+}
+
+impl Verb for Plan {
+    type Answer = Planned;
+
+    async fn run(&self, session: &mut Session) -> StoreResult<Planned> {
+        if self.rules.lead {
+            let rows = session.rows(Statement::PlanLead, vec![Value::Int(Some(self.advisory_key))]).await?;
+            let leads = rows.first().map_or(Ok(false), |row| row.get("leads"))?;
+            if !leads {
+                return Ok(Planned::Followed);
+            }
+        }
+        let most = i64::from(self.rules.manifests_max);
+        let due = session.rows(Statement::PlanDue, vec![Value::Int(Some(most))]).await?;
+        let mut pass = Pass::default();
+        for row in &due {
+            pass.add(row)?;
+        }
+        let Pass { turns, ranges, moves, unplannable } = pass;
+        let taken = turn::take(session, turns, ranges).await?;
+        if !moves.is_empty() {
+            let columns = vec![
+                Column::Ints(moves.iter().map(|m| Some(m.0)).collect()),
+                Column::Times(moves.iter().map(|m| Some(m.1)).collect()),
+                Column::Times(moves.iter().map(|m| m.2).collect()),
+            ];
+            session.rows(Statement::PlanMove, columns).await?;
+        }
+        crate::crash::point("plan.before_commit");
+        let due = u64::try_from(due.len()).expect("a count fits");
+        Ok(Planned::Led { due, queued: taken.queued, skipped: taken.skipped, unplannable })
+    }
+}
+
+/// What a pass is going to write.
+#[derive(Default)]
+struct Pass {
+    turns: Vec<Turn>,
+    ranges: Vec<SkippedRange>,
+    /// Manifest, decided up to, next due.
+    moves: Vec<(i64, Micros, Option<Micros>)>,
+    unplannable: Vec<(Name, String)>,
+}
+
+impl Pass {
+    fn add(&mut self, row: &Row) -> StoreResult<()> {
+        let order = Order::of(row)?;
+        let (now, planned_through): (Micros, Micros) = (row.get("now")?, row.get("planned_through")?);
+        let key: Name = row.word("key", |key| Name::new(key).ok())?;
+        let spec: String = row.get("spec")?;
+        let rules = match Spec::from_json(&spec) {
+            Ok(spec) => spec.rules(),
+            // One manifest that cannot be read must not stop the others.
+            Err(error) => {
+                self.unplannable.push((key, error.to_string()));
+                self.moves.push((order.id, planned_through, Some(now.offset(UNPLANNABLE_PAUSE_MICROS))));
+                return Ok(());
+            }
+        };
+        let decision: Decision = decide(&rules, &key, planned_through, now, TICKS_PER_MANIFEST_MAX);
+        self.moves.push((order.id, decision.planned_through, decision.next_due_at));
+        let switched_off = !row.get::<bool>("group_enabled")?;
+        for skip in decision.skips {
+            let (from, until) = (skip.from_tick_at, skip.until_tick_at);
+            self.ranges.push(SkippedRange { manifest_id: order.id, from, until, reason: skip.reason });
+        }
+        for tick in decision.fire {
+            self.turns.push(Turn {
+                order: order.clone(),
+                origin: Origin::Tick,
+                tick_at: tick.tick_at,
+                due_at: tick.due_at,
+                skip: switched_off.then_some(SkipReason::GroupDisabled),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// When the planner has work next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextPlan {
+    /// The next moment a manifest is due; `None` if none ever is.
+    pub next_due_at: Option<Micros>,
+    /// The database's clock.
+    pub now: Micros,
+}
+
+/// Verb: when is the next manifest due?
+pub(crate) struct PlanNext;
+
+impl Verb for PlanNext {
+    type Answer = NextPlan;
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<NextPlan> {
+        let rows = session.rows(Statement::PlanNext, Vec::<Value>::new()).await?;
+        let row = rows.first().ok_or_else(|| super::no_answer("plan_next"))?;
+        Ok(NextPlan { next_due_at: row.get("next_due_at")?, now: row.get("now")? })
+    }
+}

@@ -1,0 +1,76 @@
+//! renew: the end of a lease is pushed ahead.
+
+use super::claim::Lease;
+use super::enqueue::millis;
+use crate::store::db::{Column, Params, Session, Value, Verb};
+use crate::store::sql::Statement;
+use crate::store::{ClaimRef, JobId, StoreResult};
+
+/// What became of a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Renewal {
+    /// Which claim.
+    pub claim: ClaimRef,
+    /// Whether it is still ours.
+    pub status: RenewalStatus,
+    /// Somebody asked to cancel the job.
+    pub cancel_requested: bool,
+}
+
+/// Whether a lease is still ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RenewalStatus {
+    /// Ours, for another length.
+    Renewed,
+    /// Somebody had the row locked; ask again.
+    Skipped,
+    /// Another claim has the job, or it is over.
+    Lost,
+}
+
+/// Verb: renew all leases of a node.
+pub(crate) struct Renew {
+    pub(crate) lease: Lease,
+    pub(crate) claims: Vec<ClaimRef>,
+}
+
+impl Verb for Renew {
+    type Answer = Vec<Renewal>;
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<Vec<Renewal>> {
+        if self.claims.is_empty() {
+            return Ok(Vec::new());
+        }
+        let params = Params {
+            values: vec![Value::Int(Some(self.lease.node.0)), Value::Int(Some(millis(self.lease.length)))],
+            batch: claim_columns(&self.claims),
+        };
+        let rows = session.rows(Statement::Renew, params).await?;
+        rows.iter()
+            .map(|row| {
+                Ok(Renewal {
+                    claim: ClaimRef { job: JobId(row.get("id")?), no: row.get("claim_no")? },
+                    status: row.word("status", |word| match word {
+                        "renewed" => Some(RenewalStatus::Renewed),
+                        "skipped" => Some(RenewalStatus::Skipped),
+                        "lost" => Some(RenewalStatus::Lost),
+                        _ => None,
+                    })?,
+                    cancel_requested: row.get("cancel")?,
+                })
+            })
+            .collect()
+    }
+}
+
+/// Job ids and claim numbers as columns of a batch.
+pub(crate) fn claim_columns(claims: &[ClaimRef]) -> Vec<Column> {
+    vec![
+        Column::Ints(claims.iter().map(|claim| Some(claim.job.0)).collect()),
+        Column::Ints(claims.iter().map(|claim| Some(i64::from(claim.no))).collect()),
+    ]
+}

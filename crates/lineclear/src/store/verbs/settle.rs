@@ -1,0 +1,173 @@
+//! settle: background_job → history, another try, or the dead letters.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use lineclear_model::{Outcome, Verdict};
+
+use super::claim::Claim;
+use super::enqueue::millis;
+use super::{arm, renew::claim_columns};
+use crate::store::db::{Column, Row, Session, Value, Verb};
+use crate::store::sql::Statement;
+use crate::store::{ClaimRef, JobId, ManifestId, NodeId, StoreResult};
+
+/// How a claim ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settlement {
+    /// Which claim.
+    pub claim: ClaimRef,
+    /// The manifest that its job stands for.
+    pub manifest: Option<ManifestId>,
+    /// What the handler came to.
+    pub outcome: Outcome,
+    /// What becomes of the job.
+    pub verdict: Verdict,
+}
+
+impl Settlement {
+    /// Of a claim that ended with `outcome`, for which the rules say `verdict`.
+    pub fn new(claim: &Claim, outcome: Outcome, verdict: Verdict) -> Settlement {
+        Settlement { claim: claim.reference(), manifest: claim.manifest, outcome, verdict }
+    }
+}
+
+/// What became of a settlement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// Written; also if an earlier try of ours had written it and the answer was lost.
+    Recorded,
+    /// Another claim has the job, or it is over: nothing was changed.
+    Stale,
+}
+
+/// What settling answers: per settlement, and which limit keys have a place free now.
+pub(crate) struct SettleAnswer {
+    pub(crate) settled: Vec<Settled>,
+    pub(crate) freed_keys: Vec<String>,
+}
+
+/// Verb: settle many claims of one node.
+pub(crate) struct Settle {
+    pub(crate) node: NodeId,
+    pub(crate) settlements: Vec<Settlement>,
+}
+
+impl Settle {
+    /// Manifests whose completion may wake others.
+    fn completed_manifests(&self) -> Vec<i64> {
+        let completed = self.settlements.iter().filter(|s| s.verdict == Verdict::Complete);
+        let ids: HashSet<i64> = completed.filter_map(|s| s.manifest).map(|id| id.0).collect();
+        ids.into_iter().collect()
+    }
+}
+
+impl Verb for Settle {
+    type Answer = SettleAnswer;
+
+    fn is_transaction(&self) -> bool {
+        !self.completed_manifests().is_empty()
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<SettleAnswer> {
+        let completed = self.completed_manifests();
+        if !completed.is_empty() {
+            // Lock order: job rows, then state rows of parents and children together.
+            let jobs = self.settlements.iter().map(|s| s.claim.job.0).collect();
+            session.rows(Statement::SettleRows, vec![Value::Ints(jobs)]).await?;
+            session.rows(Statement::SettleLock, vec![Value::Ints(completed)]).await?;
+        }
+        let recorded = session.rows(Statement::Settle, columns(&self.settlements)).await?;
+        crate::crash::point("settle.before_commit");
+
+        let arrivals = arrivals(&recorded)?;
+        if !arrivals.is_empty() {
+            arm::children(session, &arrivals).await?;
+        }
+        let freed_keys = recorded.iter().map(|row| row.get::<Option<String>>("limit_key")).collect::<StoreResult<Vec<_>>>()?;
+        Ok(SettleAnswer {
+            settled: self.answer(session, &recorded).await?,
+            freed_keys: freed_keys.into_iter().flatten().collect(),
+        })
+    }
+}
+
+/// Completed jobs of manifests: manifest → jobs.
+fn arrivals(recorded: &[Row]) -> StoreResult<HashMap<i64, Vec<JobId>>> {
+    let mut arrivals: HashMap<i64, Vec<JobId>> = HashMap::new();
+    for row in recorded {
+        if let Some(manifest) = row.get::<Option<i64>>("manifest_id")?
+            && row.get::<String>("verdict")? == "complete"
+        {
+            arrivals.entry(manifest).or_default().push(JobId(row.get("id")?));
+        }
+    }
+    Ok(arrivals)
+}
+
+impl Settle {
+    /// Recorded now; or found in history, written by this node before; or stale.
+    async fn answer(&self, session: &mut Session, recorded: &[Row]) -> StoreResult<Vec<Settled>> {
+        let mut ours: HashSet<ClaimRef> = HashSet::new();
+        for row in recorded {
+            ours.insert(ClaimRef { job: JobId(row.get("id")?), no: row.get("claim_no")? });
+        }
+        let missing: Vec<ClaimRef> = self.settlements.iter().map(|s| s.claim).filter(|c| !ours.contains(c)).collect();
+        if !missing.is_empty() {
+            for row in session.rows(Statement::SettleSeen, claim_columns(&missing)).await? {
+                // A claim that was given up for lost is in history too, but not because we settled it.
+                let by_us = row.get::<Option<i64>>("node")? == Some(self.node.0) && row.get::<String>("outcome")? != "lost";
+                if by_us {
+                    ours.insert(ClaimRef { job: JobId(row.get("job_id")?), no: row.get("claim_no")? });
+                }
+            }
+        }
+        let of = |claim: &ClaimRef| if ours.contains(claim) { Settled::Recorded } else { Settled::Stale };
+        Ok(self.settlements.iter().map(|s| of(&s.claim)).collect())
+    }
+}
+
+fn columns(settlements: &[Settlement]) -> Vec<Column> {
+    let texts = |of: fn(&Settlement) -> Option<String>| Column::Texts(settlements.iter().map(of).collect());
+    let claims: Vec<ClaimRef> = settlements.iter().map(|s| s.claim).collect();
+    let mut columns = claim_columns(&claims);
+    columns.extend([
+        texts(|s| Some(verdict_word(s.verdict).to_owned())),
+        texts(|s| Some(s.outcome.word().as_str().to_owned())),
+        texts(|s| output(&s.outcome)),
+        texts(|s| s.outcome.failure().map(|failure| failure.error_type.clone())),
+        texts(|s| s.outcome.failure().map(|failure| failure.message.clone())),
+        texts(|s| s.outcome.failure().map(|failure| failure.fingerprint())),
+        Column::Ints(settlements.iter().map(|s| Some(millis(delay(s.verdict)))).collect()),
+        texts(|s| match s.verdict {
+            Verdict::Bury { reason } => Some(reason.as_str().to_owned()),
+            _ => None,
+        }),
+    ]);
+    columns
+}
+
+fn output(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Completed { output: Some(output) } => Some(output.as_str().to_owned()),
+        _ => None,
+    }
+}
+
+const fn verdict_word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Complete => "complete",
+        Verdict::Retry { .. } => "retry",
+        Verdict::Bury { .. } => "bury",
+        Verdict::Cancel => "cancel",
+        Verdict::Snooze { .. } => "snooze",
+        Verdict::Release => "release",
+    }
+}
+
+const fn delay(verdict: Verdict) -> Duration {
+    match verdict {
+        Verdict::Retry { after } | Verdict::Snooze { after } => after,
+        _ => Duration::ZERO,
+    }
+}
