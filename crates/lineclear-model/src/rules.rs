@@ -4,7 +4,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Micros, Name, Schedule, duration, exclude::Exclusion, job::words};
+use crate::{
+    Micros, Name, Schedule, duration,
+    exclude::{EXCLUSIONS_MAX, Exclusion},
+    job::words,
+    manifest::BadField,
+};
 
 words! {
     /// What to do with ticks that were missed, because nothing was running when they were due.
@@ -100,16 +105,17 @@ impl Misfire {
     }
 
     /// Refuses what makes no sense.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), BadField> {
+        let bad = |message: String| Err(BadField::new("misfire.max", message));
         match (self.policy, self.max) {
             (MisfirePolicy::CatchUp, Some(0)) => {
-                Err("misfire.max: 0 catches up with nothing; use policy = \"skip\"".into())
+                bad("0 catches up with nothing; use policy = \"skip\"".into())
             }
             (MisfirePolicy::CatchUp, Some(max)) if max > CATCH_UP_MAX => {
-                Err(format!("misfire.max: the most is {CATCH_UP_MAX}; run a backfill for more"))
+                bad(format!("the most is {CATCH_UP_MAX}; run a backfill for more"))
             }
             (MisfirePolicy::Once | MisfirePolicy::Skip, Some(_)) => {
-                Err("misfire.max: it only means something with policy = \"catch_up\"".into())
+                bad("it only means something with policy = \"catch_up\"".into())
             }
             _ => Ok(()),
         }
@@ -139,11 +145,14 @@ impl Rules {
     }
 
     /// Refuses what makes no sense.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), BadField> {
         self.misfire.check()?;
         check_jitter(&self.schedule, self.jitter)?;
-        if self.exclude.len() > crate::exclude::EXCLUSIONS_MAX {
-            return Err(format!("exclude: the most is {} entries", crate::exclude::EXCLUSIONS_MAX));
+        if self.exclude.len() > EXCLUSIONS_MAX {
+            return Err(BadField::new("exclude", format!("the most is {EXCLUSIONS_MAX} entries")));
+        }
+        if !self.exclude.is_empty() && !self.schedule.is_timed() {
+            return Err(BadField::new("exclude", "the schedule has no ticks to exclude; remove it"));
         }
         Ok(())
     }
@@ -157,22 +166,25 @@ impl Rules {
     }
 }
 
-fn check_jitter(schedule: &Schedule, jitter: Duration) -> Result<(), String> {
+fn check_jitter(schedule: &Schedule, jitter: Duration) -> Result<(), BadField> {
     if jitter.is_zero() {
         return Ok(());
     }
+    let bad = |message: String| Err(BadField::new("jitter", message));
     if !schedule.is_timed() {
-        return Err("jitter: the schedule has no ticks to spread; remove it".into());
+        return bad("the schedule has no ticks to spread; remove it".into());
     }
+    let given = duration::format(jitter);
     if jitter > JITTER_MAX {
-        return Err(format!("jitter: {} is too long; the most is 24h", duration::format(jitter)));
+        return bad(format!("{given} is too long; the most is 24h"));
     }
     match schedule.fields().every {
-        Some(every) if jitter > every => Err(format!(
-            "jitter: {} is longer than the interval of {}, so that ticks would overtake each other",
-            duration::format(jitter),
-            duration::format(every)
-        )),
+        Some(every) if jitter > every => {
+            let every = duration::format(every);
+            bad(format!(
+                "{given} is longer than the interval of {every}, so that ticks would overtake each other"
+            ))
+        }
         _ => Ok(()),
     }
 }
@@ -222,7 +234,7 @@ mod tests {
         let bad = |schedule: Schedule, jitter, max| {
             let misfire = Misfire { max, ..Misfire::default() };
             let rules = Rules { misfire, jitter: Duration::from_secs(jitter), ..Rules::new(schedule) };
-            rules.check().unwrap_err()
+            rules.check().unwrap_err().to_string()
         };
         assert!(bad(minute.clone(), 61, None).contains("overtake"));
         assert!(bad(Schedule::on_demand(), 1, None).contains("no ticks"));
