@@ -1,9 +1,41 @@
 //! Words and rules of Lineclear. Pure: no I/O, no clock, no async; the caller says what time it is.
 #![forbid(unsafe_code)]
 
+// The words.
 pub mod job;
 pub mod name;
+pub mod text;
 pub mod time;
 
+pub mod duration;
+
+// When: a schedule has ticks, exclusions and rules take some away, the plan says what to do now.
+pub mod schedule;
+
+pub mod exclude;
+
+pub mod rules;
+
+pub mod plan;
+
+// What: the payload of a job, and what becomes of it when its run has ended.
+pub mod payload;
+
+pub mod retry;
+
+pub mod outcome;
+
+// All of it together, as people write it.
+pub mod manifest;
+
+pub use exclude::Exclusion;
+pub use job::{DeadReason, ExecutionOutcome, JobState, Origin};
+pub use manifest::{BadField, BadManifest, GroupSpec, Manifest, ManifestFile, Spec};
 pub use name::{BadName, Name};
+pub use outcome::{Failure, Outcome, Verdict, fingerprint, judge, judge_lost};
+pub use payload::{BadPayload, Payload};
+pub use plan::{Beginning, Decision, Skip, Tick, begin, decide};
+pub use retry::{Backoff, RetryPolicy};
+pub use rules::{Excluded, Misfire, MisfirePolicy, Overlap, Rules, SkipReason};
+pub use schedule::{BadSchedule, Schedule, ScheduleFields};
 pub use time::Micros;

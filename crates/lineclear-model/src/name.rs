@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 /// Longest name, in bytes.
 pub const NAME_BYTES_MAX: usize = 128;
 
-/// A name: `^[a-z0-9][a-z0-9._-]{0,127}$`. The same in SQL, URLs, file names and metrics, so nothing needs quoting.
+/// A name: `^[a-z0-9][a-z0-9._-]{0,127}$`. The same in SQL, URLs, file names and metrics, so nothing needs
+/// quoting.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Name(String);

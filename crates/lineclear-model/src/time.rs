@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 /// Microseconds since the Unix epoch, UTC.
 ///
-/// PostgreSQL keeps microseconds and rounds, SQLite has integers, `jiff` keeps nanoseconds: without one type that
-/// truncates at the door, the same moment would differ by store.
+/// PostgreSQL keeps microseconds and rounds, SQLite has integers, `jiff` keeps nanoseconds: without one type
+/// that truncates at the door, the same moment would differ by store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(from = "Timestamp", into = "Timestamp")]
 pub struct Micros(i64);
@@ -34,8 +34,13 @@ impl Micros {
 
     /// This moment moved by `micros`, held at the ends of the range.
     pub fn offset(self, micros: i64) -> Micros {
-        let (min, max) = (Timestamp::MIN.as_microsecond(), Timestamp::MAX.as_microsecond());
-        Micros(self.0.saturating_add(micros).clamp(min, max))
+        Micros::clamped(self.0.saturating_add(micros))
+    }
+
+    /// `jiff` does not take back the fraction of its own last second, so the range ends at whole seconds.
+    fn clamped(micros: i64) -> Micros {
+        let (min, max) = (Timestamp::MIN.as_second(), Timestamp::MAX.as_second());
+        Micros(micros.clamp(min * 1_000_000, max * 1_000_000))
     }
 }
 
@@ -43,7 +48,7 @@ impl From<Timestamp> for Micros {
     /// Truncates towards the past, so that a stored moment is never later than the one given.
     fn from(at: Timestamp) -> Micros {
         let nanos = at.as_nanosecond();
-        Micros(i64::try_from(nanos.div_euclid(1_000)).expect("a Timestamp's range fits i64 microseconds"))
+        Micros::clamped(i64::try_from(nanos.div_euclid(1_000)).expect("a Timestamp fits i64 microseconds"))
     }
 }
 
@@ -75,9 +80,8 @@ mod tests {
     #[test]
     fn a_moment_out_of_range_is_refused_or_held_at_the_end() {
         assert_eq!(Micros::new(i64::MAX), None);
-        assert_eq!(
-            Micros::EPOCH.offset(i64::MAX).timestamp().as_microsecond(),
-            Timestamp::MAX.as_microsecond()
-        );
+        assert_eq!(Micros::EPOCH.offset(i64::MAX).timestamp().as_second(), Timestamp::MAX.as_second());
+        assert_eq!(Micros::EPOCH.offset(i64::MIN).timestamp(), Timestamp::MIN);
+        assert_eq!(Micros::from(Timestamp::MAX).timestamp().as_second(), Timestamp::MAX.as_second());
     }
 }

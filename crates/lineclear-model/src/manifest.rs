@@ -1,0 +1,242 @@
+//! Manifests: standing orders, and the file they are written in.
+
+mod cycle;
+mod file;
+mod place;
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+pub use file::{BadManifest, FILE_BYTES_MAX, GroupSpec, ManifestFile};
+
+use crate::{
+    Backoff, Excluded, Exclusion, Misfire, Name, Overlap, Payload, RetryPolicy, Rules, Schedule, duration,
+};
+
+/// Highest priority of a manifest, a group or a job.
+pub const PRIORITY_MAX: u8 = 31;
+
+/// Most bytes of an owner.
+pub const OWNER_BYTES_MAX: usize = 255;
+
+/// A standing order: which kind to run, with which input, when, under which rules.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// Its name, unique in a database.
+    pub key: Name,
+    /// Who answers for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// Which code runs.
+    pub kind: Name,
+    /// The lane in which its jobs wait.
+    #[serde(default = "main_route")]
+    pub route: Name,
+    /// The group whose limit, priority and switch it shares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<Name>,
+    /// What the code is given.
+    #[serde(default)]
+    pub input: Payload,
+    /// When it is due.
+    pub schedule: Schedule,
+    /// What happens to missed ticks.
+    #[serde(default)]
+    pub misfire: Misfire,
+    /// What happens to a tick that comes while the last job is not over.
+    #[serde(default = "skip_overlap")]
+    pub overlap: Overlap,
+    /// When it does not fire.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exclude: Vec<Exclusion>,
+    /// What becomes of excluded ticks.
+    #[serde(default = "skip_excluded", skip_serializing_if = "is_skip")]
+    pub excluded: Excluded,
+    /// How far its ticks are spread.
+    #[serde(default, with = "duration", skip_serializing_if = "Duration::is_zero")]
+    pub jitter: Duration,
+    /// How many times a failed job is tried again.
+    #[serde(default = "three")]
+    pub retries: u32,
+    /// How long to wait before each retry.
+    #[serde(default)]
+    pub retry: Backoff,
+    /// How long a job may run.
+    #[serde(default = "twenty_minutes", with = "duration")]
+    pub timeout: Duration,
+    /// 0 to 31; higher goes first. The group's priority is added.
+    #[serde(default)]
+    pub priority: u8,
+    /// Whether it fires at all.
+    #[serde(default = "yes")]
+    pub enabled: bool,
+}
+
+fn main_route() -> Name {
+    Name::new("main").expect("a name")
+}
+
+fn skip_overlap() -> Overlap {
+    Overlap::Skip
+}
+
+fn skip_excluded() -> Excluded {
+    Excluded::Skip
+}
+
+fn is_skip(excluded: &Excluded) -> bool {
+    *excluded == Excluded::Skip
+}
+
+fn three() -> u32 {
+    3
+}
+
+fn twenty_minutes() -> Duration {
+    Duration::from_secs(20 * 60)
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// What is wrong with which field of a manifest.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {message}")]
+pub struct BadField {
+    /// The field as manifests spell it, such as `retry.factor`.
+    pub field: &'static str,
+    /// What is wrong, and what to write instead.
+    pub message: String,
+}
+
+impl BadField {
+    pub(crate) fn new(field: &'static str, message: impl Into<String>) -> BadField {
+        BadField { field, message: message.into() }
+    }
+}
+
+impl Manifest {
+    /// A manifest with the defaults for everything else.
+    pub fn new(key: Name, kind: Name, schedule: Schedule) -> Manifest {
+        Manifest {
+            key,
+            owner: None,
+            kind,
+            route: main_route(),
+            group: None,
+            input: Payload::empty(),
+            schedule,
+            misfire: Misfire::default(),
+            overlap: Overlap::Skip,
+            exclude: Vec::new(),
+            excluded: Excluded::Skip,
+            jitter: Duration::ZERO,
+            retries: three(),
+            retry: Backoff::default(),
+            timeout: twenty_minutes(),
+            priority: 0,
+            enabled: true,
+        }
+    }
+
+    /// Checks what the types alone cannot say.
+    pub fn check(&self) -> Result<(), BadField> {
+        self.rules().check()?;
+        self.retry_policy().check()?;
+        if self.timeout.is_zero() || self.timeout > duration::DURATION_MAX {
+            return Err(BadField::new("timeout", "a job needs some time, and at most 3650d"));
+        }
+        check_priority(self.priority)?;
+        if self.schedule.parents().contains(&self.key) {
+            return Err(BadField::new("schedule.after", format!("{} waits for itself", self.key)));
+        }
+        match &self.owner {
+            Some(owner) if owner.len() > OWNER_BYTES_MAX || owner.chars().any(char::is_control) => {
+                let message = format!("plain text of at most {OWNER_BYTES_MAX} bytes");
+                Err(BadField::new("owner", message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What the planner needs of it.
+    pub fn rules(&self) -> Rules {
+        self.spec().rules()
+    }
+
+    /// How its failed jobs are tried again.
+    pub fn retry_policy(&self) -> RetryPolicy {
+        self.retry.policy(self.retries)
+    }
+
+    /// What a database keeps in one column as text: everything that has no column of its own.
+    pub fn spec(&self) -> Spec {
+        Spec {
+            schedule: self.schedule.clone(),
+            misfire: self.misfire.clone(),
+            exclude: self.exclude.clone(),
+            excluded: self.excluded,
+            jitter: self.jitter,
+            retry: self.retry,
+        }
+    }
+}
+
+pub(crate) fn check_priority(priority: u8) -> Result<(), BadField> {
+    if priority > PRIORITY_MAX {
+        return Err(BadField::new("priority", format!("{priority} is not between 0 and {PRIORITY_MAX}")));
+    }
+    Ok(())
+}
+
+/// The part of a manifest that a database keeps as one text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spec {
+    /// When it is due.
+    pub schedule: Schedule,
+    /// What happens to missed ticks.
+    #[serde(default)]
+    pub misfire: Misfire,
+    /// When it does not fire.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exclude: Vec<Exclusion>,
+    /// What becomes of excluded ticks.
+    #[serde(default = "skip_excluded", skip_serializing_if = "is_skip")]
+    pub excluded: Excluded,
+    /// How far its ticks are spread.
+    #[serde(default, with = "duration", skip_serializing_if = "Duration::is_zero")]
+    pub jitter: Duration,
+    /// How long to wait before each retry.
+    #[serde(default)]
+    pub retry: Backoff,
+}
+
+impl Spec {
+    /// Its text: the same for equal specs, so that a change can be seen by comparing.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a spec has only text, numbers and lists")
+    }
+
+    /// Reads what [`Spec::to_json`] wrote.
+    pub fn from_json(text: &str) -> Result<Spec, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    /// What the planner needs of it.
+    pub fn rules(&self) -> Rules {
+        Rules {
+            schedule: self.schedule.clone(),
+            misfire: self.misfire.clone(),
+            exclude: self.exclude.clone(),
+            excluded: self.excluded,
+            jitter: self.jitter,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

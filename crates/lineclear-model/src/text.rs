@@ -1,0 +1,60 @@
+//! Moments and dates as manifests spell them: RFC 3339 text, or TOML's own date and time without quotes.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
+};
+
+use crate::Micros;
+
+/// Text, from a string or from an unquoted TOML date.
+#[derive(Debug)]
+pub(crate) struct DateText(pub String);
+
+impl<'de> Deserialize<'de> for DateText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<DateText, D::Error> {
+        deserializer.deserialize_any(DateTextVisitor)
+    }
+}
+
+struct DateTextVisitor;
+
+impl<'de> Visitor<'de> for DateTextVisitor {
+    type Value = DateText;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a date or time such as \"2026-03-29T01:00:00Z\"")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<DateText, E> {
+        Ok(DateText(text.to_owned()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<DateText, A::Error> {
+        // The toml crate hands its dates over as a map with a field of its own.
+        let date = toml::value::Datetime::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(DateText(date.to_string()))
+    }
+}
+
+/// Reads an RFC 3339 moment.
+pub fn parse_moment(text: &str) -> Result<Micros, String> {
+    text.parse::<Timestamp>().map(Micros::from).map_err(|_| {
+        let shown: String = text.chars().take(64).collect();
+        format!("{shown:?} is not a moment: write it with its offset, like 2026-03-29T01:00:00Z or …+01:00")
+    })
+}
+
+pub(crate) fn moment_option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Micros>, D::Error> {
+    let text = Option::<DateText>::deserialize(deserializer)?;
+    text.map(|text| parse_moment(&text.0).map_err(D::Error::custom)).transpose()
+}
+
+impl serde::Serialize for DateText {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
