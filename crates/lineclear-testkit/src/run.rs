@@ -54,7 +54,7 @@ impl Signals {
     pub(crate) async fn wait_for(&mut self, child: &mut Child) -> Result<ExitStatus> {
         tokio::select! {
             status = child.wait() => return Ok(status?),
-            // The terminal sends Ctrl-C to the command as well: asking twice would cut its own clean-up short.
+            // The terminal sends Ctrl-C to the command as well: asking twice would cut its clean-up short.
             _ = self.interrupted.recv() => {}
             _ = self.terminated.recv() => ask_to_end(child),
         }
