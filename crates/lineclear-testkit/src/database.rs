@@ -98,8 +98,8 @@ impl Drop for PostgresDatabase {
 /// Makes a database to copy from, once per test server, however many test processes ask for it at the same
 /// time. Returns its name for [`PostgresDatabase::clone_of`].
 ///
-/// `build` gets the URL of an empty database and fills it. `contents` is what decides how it comes out, the text of
-/// all migrations say: when it changes, another template is made.
+/// `build` gets the URL of an empty database and fills it. `contents` is what decides how it comes out, the
+/// text of all migrations say: when it changes, another template is made.
 ///
 /// # Panics
 /// If there is no test server, or it refuses.

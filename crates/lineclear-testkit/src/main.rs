@@ -11,9 +11,9 @@ use std::{env, path::PathBuf, process::ExitCode};
 use anyhow::Result;
 
 const USAGE: &str = "usage:
-  lineclear-testkit test                       runs all tests of the workspace with private servers, and counts
+  lineclear-testkit test                       runs all tests of the workspace with servers, and counts
   lineclear-testkit run -- COMMAND [ARGUMENT…] starts servers, runs the command, stops the servers
-  lineclear-testkit up [DIR]                   starts servers and leaves them running; DIR is .run unless given
+  lineclear-testkit up [DIR]                   starts servers and leaves them running; DIR: .run by default
   lineclear-testkit down [DIR]                 stops them and removes their data";
 
 // One thread, the main one: servers are told by the kernel when the thread that started them ends.

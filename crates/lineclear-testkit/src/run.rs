@@ -31,14 +31,14 @@ pub(crate) async fn run(program: &str, arguments: &[&str]) -> Result<ExitCode> {
 pub(crate) struct Signals {
     interrupted: Signal,
     terminated: Signal,
+    /// Whether one of them came.
+    pub(crate) came: bool,
 }
 
 impl Signals {
     pub(crate) fn listen() -> Result<Self> {
-        Ok(Self {
-            interrupted: signal(SignalKind::interrupt())?,
-            terminated: signal(SignalKind::terminate())?,
-        })
+        let (interrupted, terminated) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        Ok(Self { interrupted, terminated, came: false })
     }
 
     /// Starts the servers. Interrupted, it stops those that have started.
@@ -54,10 +54,11 @@ impl Signals {
     pub(crate) async fn wait_for(&mut self, child: &mut Child) -> Result<ExitStatus> {
         tokio::select! {
             status = child.wait() => return Ok(status?),
-            // The terminal sends Ctrl-C to the command as well: asking twice would cut its own clean-up short.
+            // The terminal sends Ctrl-C to the command as well: asking twice would cut its clean-up short.
             _ = self.interrupted.recv() => {}
             _ = self.terminated.recv() => ask_to_end(child),
         }
+        self.came = true;
         if let Ok(status) = tokio::time::timeout(END_WITHIN, child.wait()).await {
             return Ok(status?);
         }

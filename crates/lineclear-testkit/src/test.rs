@@ -38,8 +38,8 @@ pub(crate) async fn test() -> Result<ExitCode> {
             total.skipped += counts.skipped;
         }
         all_well &= status.success();
-        // Interrupted, or killed: what is left would only be killed as well.
-        if status.code().is_none() {
+        if signals.came {
+            all_well = false;
             break;
         }
     }

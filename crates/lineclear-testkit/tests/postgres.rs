@@ -83,8 +83,14 @@ async fn a_template_is_built_once_and_copied_often() {
     assert_eq!(built.load(Ordering::Relaxed), 1);
     assert!(names.iter().all(|name| *name == names[0]));
 
-    for _ in 0..2 {
-        let copy = PostgresDatabase::clone_of(&names[0]).await;
+    let copies: Vec<_> = (0..4)
+        .map(|_| {
+            let name = names[0].clone();
+            tokio::spawn(async move { PostgresDatabase::clone_of(&name).await })
+        })
+        .collect();
+    for copy in copies {
+        let copy = copy.await.unwrap();
         let filled = connect(copy.url()).await.query_one("select n from filled", &[]).await.unwrap();
         assert_eq!(filled.get::<_, i32>(0), 42);
     }

@@ -1,4 +1,5 @@
-//! Facts about the files of the repository that no compiler checks. Each checker is tried on bad input beside it.
+//! Facts about the files of the repository that no compiler checks. Each checker is tried on bad input beside
+//! it.
 
 mod markdown;
 mod rust;
@@ -6,7 +7,7 @@ mod sql;
 
 use std::{collections::BTreeMap, fs, path::PathBuf, process::Command};
 
-/// The text files of the repository by their path from its root, new ones that are not committed yet included.
+/// The text files of the repository by their path from its root, new ones that are not committed yet too.
 type Files = BTreeMap<String, String>;
 
 fn files() -> Files {
@@ -18,7 +19,7 @@ fn files() -> Files {
         .expect("git runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let paths = String::from_utf8(output.stdout).expect("paths are UTF-8");
-    // A file that is deleted but not yet committed as such cannot be read, and neither can one that is not text.
+    // A file that is deleted but not yet committed as such cannot be read; nor can one that is not text.
     let read = |path: &str| Some((path.to_owned(), fs::read_to_string(root.join(path)).ok()?));
     let files: Files = paths.split('\0').filter_map(read).collect();
     assert!(files.contains_key("Cargo.toml"), "the repository's files are found");
