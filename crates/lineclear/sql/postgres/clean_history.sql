@@ -4,16 +4,20 @@
 -- success of a manifest. SKIP LOCKED: two cleaners share the work.
 -- Indexes: execution_completed, execution_ended. Zero: nothing is old enough.
 -- $1 keep completed so many ms, $2 keep others so many ms, $3 at most
-with old as materialized (
-    (select e.job_id from {schema}.execution e
-     where  e.final and e.outcome = 'completed' and e.finished_at < now() - $1::bigint * interval '1 millisecond'
-            and not exists (select from {schema}.manifest_state s
-                            where  s.manifest_id = e.manifest_id and s.last_success_job_id = e.job_id)
-     order  by e.finished_at limit $3::bigint for update of e skip locked)
-    union all
-    (select e.job_id from {schema}.execution e
-     where  e.final and e.outcome <> 'completed' and e.finished_at < now() - $2::bigint * interval '1 millisecond'
-     order  by e.finished_at limit $3::bigint for update of e skip locked)
+with completed as materialized (
+    select e.job_id from {schema}.execution e
+    where  e.final and e.outcome = 'completed' and e.finished_at < now() - $1::bigint * interval '1 millisecond'
+           and not exists (select from {schema}.manifest_state s
+                           where  s.manifest_id = e.manifest_id and s.last_success_job_id = e.job_id)
+    order  by e.finished_at limit $3::bigint for update of e skip locked
+),
+ended as materialized (
+    select e.job_id from {schema}.execution e
+    where  e.final and e.outcome <> 'completed' and e.finished_at < now() - $2::bigint * interval '1 millisecond'
+    order  by e.finished_at limit $3::bigint for update of e skip locked
+),
+old as materialized (
+    select job_id from completed union all select job_id from ended
 ),
 gone as (
     delete from {schema}.execution where job_id = any (array (select job_id from old)) returning job_id

@@ -26,10 +26,11 @@ next as materialized (
                order  by rank, id limit $2::bigint
                for    update skip locked) w
     union all
-    (select id, rank, group_id, limit_key from {schema}.work_queue
-     where  route = $1::text and phase = 'ready' and gated and group_id is null
-     order  by rank, id limit $2::bigint
-     for    update skip locked)
+    select loose.id, loose.rank, loose.group_id, loose.limit_key
+    from   (select id, rank, group_id, limit_key from {schema}.work_queue
+            where  route = $1::text and phase = 'ready' and gated and group_id is null
+            order  by rank, id limit $2::bigint
+            for    update skip locked) loose
 ),
 keyed as materialized (
     select n.*, k.places as key_places, row_number() over (partition by n.limit_key order by n.rank, n.id) as key_turn

@@ -4,19 +4,23 @@
 -- and its group's). It is stamped here, so that one index serves, and nothing can starve.
 -- Only a fresh row may collide, with work_queue_fresh: its manifest has one waiting already. It is then not returned,
 -- and the caller records the skip.
+-- `not fresh or …` keeps the planner from joining the batch with itself row by row.
 -- An id that is null is drawn from the sequence.
 -- $1.. one array per column
-with input as materialized (
+with drawn as materialized (
+    -- Before the join, which may turn rows about: ids are in the order of the input.
     select coalesce(i.id, nextval('{schema}.job_id')) as id, i.manifest_id, i.tick_at, i.origin, i.fresh, i.kind, i.route,
            i.input, i.group_id, i.priority, coalesce(i.due_at, now()) as due_at, i.limit_key, i.unique_key, i.retries,
-           i.timeout_ms, i.trace, i.tags, i.turn,
-           coalesce(g.priority, 0) as group_priority, coalesce(g.gated, false) or i.limit_key is not null as gated
+           i.timeout_ms, i.trace, i.tags, i.turn
     from   unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::text[], $5::boolean[], $6::text[], $7::text[],
                   $8::text[], $9::bigint[], $10::bigint[], $11::timestamptz[], $12::text[], $13::text[], $14::bigint[],
                   $15::bigint[], $16::text[], $17::text[])
            with ordinality as i (id, manifest_id, tick_at, origin, fresh, kind, route, input, group_id, priority, due_at,
                                  limit_key, unique_key, retries, timeout_ms, trace, tags, turn)
-    left   join {schema}.manifest_group g on g.id = i.group_id
+),
+input as materialized (
+    select drawn.*, coalesce(g.priority, 0) as group_priority, coalesce(g.gated, false) or limit_key is not null as gated
+    from   drawn left join {schema}.manifest_group g on g.id = drawn.group_id
 ),
 queued as (
     insert into {schema}.work_queue
@@ -35,6 +39,6 @@ queued as (
 payload as (
     insert into {schema}.job_payload (job_id, input)
     select id, input from input
-    where  octet_length(input) > 512 and id = any (array (select id from queued))
+    where  octet_length(input) > 512 and (not fresh or id in (select id from queued))
 )
-select id, turn - 1 as turn from input where id = any (array (select id from queued)) order by turn
+select id, turn - 1 as turn from input where not fresh or id in (select id from queued) order by turn

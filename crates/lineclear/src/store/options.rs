@@ -189,6 +189,6 @@ mod tests {
         let options = |schema: &str| StoreOptions::new(&format!("postgres://db/app?schema={schema}")).unwrap();
         assert_ne!(options("a").advisory_key("plan"), options("b").advisory_key("plan"));
         assert_ne!(options("a").advisory_key("plan"), options("a").advisory_key("declare"));
-        assert_eq!(fnv1a("lineclear"), 0x0a82_7a9b_1a24_2a4d);
+        assert_eq!(fnv1a("lineclear"), 0x1d6a_8fb2_907d_b6b8);
     }
 }

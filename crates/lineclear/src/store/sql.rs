@@ -133,7 +133,8 @@ pub(crate) fn for_sqlite() -> Vec<Vec<String>> {
 
 /// Splits at semicolons that end a line; none of our statements has one inside a literal.
 fn split(text: &str) -> Vec<String> {
-    text.split(";\n").map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
+    let code: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with("--")).collect();
+    code.join("\n").split(";\n").map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }
 
 #[cfg(test)]

@@ -204,7 +204,7 @@ impl Drop for PgSession {
 fn decode(rows: &[tokio_postgres::Row]) -> StoreResult<Vec<Row>> {
     let Some(first) = rows.first() else { return Ok(Vec::new()) };
     let names: Arc<[String]> = first.columns().iter().map(|c| c.name().to_owned()).collect();
-    let cells = |row: &tokio_postgres::Row| (0..row.len()).map(|at| cell(row, at)).collect();
+    let cells = |row: &tokio_postgres::Row| (0..row.len()).map(|at| cell(row, at)).collect::<StoreResult<_>>();
     rows.iter().map(|row| Ok(Row { names: names.clone(), cells: cells(row)? })).collect()
 }
 

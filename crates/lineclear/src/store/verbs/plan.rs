@@ -1,8 +1,7 @@
 //! plan: manifest → work_queue.
 
 use lineclear_model::job::Origin;
-use lineclear_model::plan::{Decision, SkipReason, decide};
-use lineclear_model::{Micros, Name, Spec};
+use lineclear_model::{Micros, Name, SkipReason, Spec, decide};
 
 use super::turn::{self, Order, SkippedRange, Turn};
 use crate::store::db::{Column, Row, Session, Value, Verb};
@@ -112,7 +111,7 @@ impl Pass {
                 return Ok(());
             }
         };
-        let decision: Decision = decide(&rules, &key, planned_through, now, TICKS_PER_MANIFEST_MAX);
+        let decision = decide(&rules, &key, planned_through, now, TICKS_PER_MANIFEST_MAX);
         self.moves.push((order.id, decision.planned_through, decision.next_due_at));
         let switched_off = !row.get::<bool>("group_enabled")?;
         for skip in decision.skips {

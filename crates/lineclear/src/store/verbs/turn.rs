@@ -4,8 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use lineclear_model::job::Origin;
-use lineclear_model::plan::SkipReason;
-use lineclear_model::{Micros, Overlap};
+use lineclear_model::{Micros, Overlap, SkipReason};
 
 use super::enqueue::{QueueRow, queue};
 use crate::store::db::{Column, Row, Session, Value};

@@ -1,0 +1,333 @@
+//! A database for one test, on any of the three ways to have one.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use lineclear::model::{
+    Failure, GroupSpec, JobState, Manifest, Name, Outcome, Payload, RetryPolicy, Schedule, judge,
+};
+use lineclear::store::{
+    Claim, JobId, Lease, ManifestId, NewJob, NodeId, NodeInfo, PlanRules, Planned, Settled, Settlement, Store,
+    StoreOptions, Voice, main_route,
+};
+use lineclear_testkit::{PostgresDatabase, postgres_template};
+use tempfile::TempDir;
+
+/// Defines tests that run on each backend, and end with an audit.
+#[macro_export]
+macro_rules! conformance {
+    ($($(#[$meta:meta])* async fn $name:ident($db:ident) $body:block)+) => { $(
+        $(#[$meta])*
+        mod $name {
+            use super::*;
+
+            async fn scenario($db: &$crate::kit::TestDb) $body
+
+            async fn run(db: $crate::kit::TestDb) {
+                scenario(&db).await;
+                db.audit().await;
+            }
+
+            #[tokio::test]
+            async fn sqlite() {
+                run($crate::kit::TestDb::sqlite().await).await;
+            }
+
+            #[tokio::test]
+            async fn postgres() {
+                run($crate::kit::TestDb::postgres().await).await;
+            }
+
+            #[tokio::test]
+            async fn pgbouncer() {
+                run($crate::kit::TestDb::pgbouncer().await).await;
+            }
+        }
+    )+ };
+}
+
+enum Place {
+    Sqlite(TempDir),
+    Postgres(PostgresDatabase),
+}
+
+/// A store of its own for one test, and a way behind its back.
+pub(crate) struct TestDb {
+    // First, so that its connections end before the database does.
+    pub(crate) store: Store,
+    url: String,
+    place: Place,
+}
+
+pub(crate) fn name(text: &str) -> Name {
+    Name::new(text).expect("a name")
+}
+
+pub(crate) fn payload(json: &str) -> Payload {
+    Payload::parse(json).expect("a payload")
+}
+
+/// A job of kind `work`, due now.
+pub(crate) fn job() -> NewJob {
+    NewJob::new(name("work"), payload(r#"{"n":1}"#))
+}
+
+/// A manifest of kind `work` that is due every day, at midnight UTC. A day, because a tick must not come by itself
+/// while a test looks: with a minute, one test in a hundred would see one.
+pub(crate) fn daily(key: &str) -> Manifest {
+    Manifest::new(name(key), name("work"), Schedule::every(Duration::from_secs(86_400)).expect("a schedule"))
+}
+
+pub(crate) fn lease(node: NodeId) -> Lease {
+    Lease { node, length: Duration::from_secs(30) }
+}
+
+pub(crate) fn completed() -> Outcome {
+    Outcome::Completed { output: None }
+}
+
+pub(crate) fn failed(message: &str) -> Outcome {
+    Outcome::Failed(Failure::new("test_error", message))
+}
+
+/// Three retries, five minutes apart.
+pub(crate) fn policy() -> RetryPolicy {
+    RetryPolicy { retries: 3, delay: Duration::from_secs(300), factor: 2.0, max: Duration::from_secs(3600) }
+}
+
+impl TestDb {
+    pub(crate) async fn sqlite() -> TestDb {
+        let dir = tempfile::tempdir().expect("a folder");
+        let url = dir.path().join("test.db").to_str().expect("a path").to_owned();
+        TestDb::open(url, Place::Sqlite(dir)).await
+    }
+
+    pub(crate) async fn postgres() -> TestDb {
+        let database = migrated().await;
+        TestDb::open(database.url().to_owned(), Place::Postgres(database)).await
+    }
+
+    pub(crate) async fn pgbouncer() -> TestDb {
+        let database = migrated().await;
+        let url = database.pgbouncer_url();
+        let join = if url.contains('?') { '&' } else { '?' };
+        TestDb::open(format!("{url}{join}pooler=transaction"), Place::Postgres(database)).await
+    }
+
+    async fn open(url: String, place: Place) -> TestDb {
+        let store = open(&url).await;
+        TestDb { store, url, place }
+    }
+
+    /// The same database, as another node sees it.
+    pub(crate) async fn another_store(&self) -> Store {
+        open(&self.url).await
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    pub(crate) fn is_sqlite(&self) -> bool {
+        matches!(self.place, Place::Sqlite(_))
+    }
+
+    /// Runs SQL behind the store's back. `{t}` is replaced by what stands before a table's name.
+    pub(crate) async fn sql(&self, sql: &str) -> Vec<Vec<Option<String>>> {
+        match &self.place {
+            Place::Sqlite(dir) => sqlite_rows(&dir.path().join("test.db"), &sql.replace("{t}", "")),
+            Place::Postgres(database) => postgres_rows(database.url(), &sql.replace("{t}", "lineclear.")).await,
+        }
+    }
+
+    /// Rows that a `from` clause finds.
+    pub(crate) async fn count(&self, from: &str) -> u64 {
+        let rows = self.sql(&format!("select count(*) from {{t}}{from}")).await;
+        rows[0][0].as_deref().expect("a count").parse().expect("a number")
+    }
+
+    /// Moves a time column into the past: instead of waiting.
+    pub(crate) async fn age(&self, table: &str, column: &str, seconds: i64) {
+        let by = match self.place {
+            Place::Sqlite(_) => format!("{seconds} * 1000000"),
+            Place::Postgres(_) => format!("interval '{seconds} seconds'"),
+        };
+        self.sql(&format!("update {{t}}{table} set {column} = {column} - {by} where {column} is not null")).await;
+    }
+
+    /// Every lease ends now.
+    pub(crate) async fn let_leases_end(&self) {
+        self.age("background_job", "due_at", 3600).await;
+    }
+
+    /// Every job that waits for later becomes due.
+    pub(crate) async fn let_later_come(&self) {
+        self.age("work_queue", "due_at", 1_000_000).await;
+        self.store.promote(1000).await.expect("promote");
+    }
+
+    /// Daily manifests have one more tick to be planned.
+    pub(crate) async fn let_a_tick_come(&self) {
+        self.let_ticks_come(86_400).await;
+    }
+
+    /// Every manifest, and all that was ever planned, lies `seconds` further back.
+    pub(crate) async fn let_ticks_come(&self, seconds: i64) {
+        // In two strides, the first one long: no row may meet another on the way.
+        const FAR: i64 = 1_000_000_000;
+        for column in ["tick_at", "until_tick_at"] {
+            self.age("tick", column, FAR).await;
+            self.age("tick", column, seconds - FAR).await;
+        }
+        self.age("manifest", "planned_through", seconds).await;
+        self.age("manifest", "next_due_at", seconds).await;
+    }
+
+    pub(crate) async fn node(&self, label: &str) -> NodeId {
+        let node = NodeInfo {
+            name: label.to_owned(),
+            host: "test".to_owned(),
+            pid: 1,
+            incarnation: label.to_owned(),
+            version: "0".to_owned(),
+            roles: "[]".to_owned(),
+            routes: r#"["main"]"#.to_owned(),
+            slots: 4,
+            runners: "{}".to_owned(),
+        };
+        self.store.beat(node).await.expect("beat").id
+    }
+
+    pub(crate) async fn enqueue(&self, job: NewJob) -> JobId {
+        self.store.enqueue(job).await.expect("enqueue").id
+    }
+
+    /// Takes up to `most` jobs straight into leases of `node`.
+    pub(crate) async fn take(&self, node: NodeId, most: u32) -> Vec<Claim> {
+        self.store.dispatch_into_lease(main_route(), most, lease(node)).await.expect("dispatch")
+    }
+
+    /// Takes the one job that is there.
+    pub(crate) async fn take_one(&self, node: NodeId) -> Claim {
+        let mut claims = self.take(node, 10).await;
+        assert_eq!(claims.len(), 1, "exactly one job is ready");
+        claims.remove(0)
+    }
+
+    /// Settles as the rules say.
+    pub(crate) async fn settle(&self, node: NodeId, claim: &Claim, outcome: Outcome) -> Settled {
+        let verdict = judge(&outcome, claim.failures, &policy());
+        let settlement = Settlement::new(claim, outcome, verdict);
+        self.store.settle(node, vec![settlement]).await.expect("settle")[0]
+    }
+
+    pub(crate) async fn state(&self, job: JobId) -> Option<JobState> {
+        self.store.job(job).await.expect("job").map(|detail| detail.job.state)
+    }
+
+    pub(crate) async fn declare(&self, manifest: Manifest) -> ManifestId {
+        let key = manifest.key.clone();
+        self.store.upsert_manifests([manifest], Voice::Declaration).await.expect("declare");
+        let page = self.store.manifests(None, 1000).await.expect("manifests");
+        page.items.into_iter().find(|view| view.manifest.key == key).expect("it is listed").id
+    }
+
+    pub(crate) async fn group(&self, name: &str, spec: GroupSpec) {
+        let groups = BTreeMap::from([(name.to_owned(), spec)]);
+        self.store.upsert_groups(groups, Voice::Edit).await.expect("group");
+    }
+
+    /// One planning pass; returns queued and skipped.
+    pub(crate) async fn plan(&self) -> (u64, u64) {
+        match self.store.plan(PlanRules::default()).await.expect("plan") {
+            Planned::Led { queued, skipped, unplannable, .. } => {
+                assert_eq!(unplannable, Vec::new(), "every manifest can be planned");
+                (queued, skipped)
+            }
+            Planned::Followed => panic!("nobody else plans"),
+        }
+    }
+
+    /// What must be true of the tables after anything.
+    pub(crate) async fn audit(&self) {
+        let twice = self
+            .sql(
+                "select id, count(*) from (
+                     select id from {t}work_queue
+                     union all select id from {t}background_job
+                     union all select job_id from {t}dead_letter where status in ('awaiting', 'acknowledged')
+                     union all select job_id from {t}execution where final) places
+                 group by id having count(*) > 1",
+            )
+            .await;
+        assert_eq!(twice, Vec::<Vec<Option<String>>>::new(), "a job is in one place");
+        let lost = self
+            .count(
+                "tick t where job_id is not null
+                 and not exists (select 1 from {t}work_queue w where w.id = t.job_id)
+                 and not exists (select 1 from {t}background_job b where b.id = t.job_id)
+                 and not exists (select 1 from {t}dead_letter d where d.job_id = t.job_id)
+                 and not exists (select 1 from {t}execution e where e.job_id = t.job_id)",
+            )
+            .await;
+        assert_eq!(lost, 0, "a tick that fired has its job");
+        let backwards = self
+            .count(
+                "execution e join {t}work_queue w on w.id = e.job_id where e.claim_no > w.claim_no",
+            )
+            .await;
+        assert_eq!(backwards, 0, "a claim number never goes back");
+    }
+}
+
+async fn open(url: &str) -> Store {
+    let options = StoreOptions::new(url).expect("a URL").connections(4);
+    Store::open(options).await.expect("the store opens")
+}
+
+/// A copy of a database that was migrated once for all tests.
+async fn migrated() -> PostgresDatabase {
+    let contents: String = include_migrations().concat();
+    let template = postgres_template("conformance", &contents, async |url: String| drop(open(&url).await)).await;
+    PostgresDatabase::clone_of(&template).await
+}
+
+/// What decides how the template comes out.
+fn include_migrations() -> Vec<String> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/postgres");
+    let mut files: Vec<_> = std::fs::read_dir(folder).expect("migrations").map(|f| f.expect("a file").path()).collect();
+    files.sort();
+    files.iter().map(|file| std::fs::read_to_string(file).expect("SQL")).collect()
+}
+
+fn sqlite_rows(path: &std::path::Path, sql: &str) -> Vec<Vec<Option<String>>> {
+    let connection = rusqlite::Connection::open(path).expect("the file opens");
+    connection.busy_timeout(Duration::from_secs(5)).expect("a timeout");
+    let mut statement = connection.prepare(sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
+    let columns = statement.column_count();
+    let mut rows = statement.query([]).expect("the statement runs");
+    let mut answer = Vec::new();
+    while let Some(row) = rows.next().expect("a row") {
+        let cell = |at| match row.get::<_, rusqlite::types::Value>(at).expect("a cell") {
+            rusqlite::types::Value::Null => None,
+            rusqlite::types::Value::Integer(v) => Some(v.to_string()),
+            rusqlite::types::Value::Text(v) => Some(v),
+            other => panic!("{other:?} in {sql}"),
+        };
+        answer.push((0..columns).map(cell).collect());
+    }
+    answer
+}
+
+async fn postgres_rows(url: &str, sql: &str) -> Vec<Vec<Option<String>>> {
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("a connection");
+    tokio::spawn(connection);
+    let messages = client.simple_query(sql).await.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+    let mut answer = Vec::new();
+    for message in messages {
+        if let tokio_postgres::SimpleQueryMessage::Row(row) = message {
+            answer.push((0..row.len()).map(|at| row.get(at).map(str::to_owned)).collect());
+        }
+    }
+    answer
+}

@@ -1,0 +1,22 @@
+//! The conformance suite of the store: every verb and every state, the same tests on SQLite, on PostgreSQL, and on
+//! PostgreSQL behind pgbouncer in transaction mode.
+//!
+//! No test sleeps: time moves by moving rows. Every test ends with an audit of the tables.
+
+#[macro_use]
+mod kit;
+
+mod cancel;
+mod claim;
+mod clean;
+mod dead_letter;
+mod dependents;
+mod dispatch;
+mod enqueue;
+mod limits;
+mod manifests;
+mod migrate;
+mod nodes;
+mod plan;
+mod settle;
+mod views;

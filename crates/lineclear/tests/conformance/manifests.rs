@@ -1,0 +1,154 @@
+//! Manifests and groups: declared, edited, paused, resumed.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use lineclear::model::{GroupSpec, JobState, Manifest, Schedule, schedule::Need};
+use lineclear::store::{StoreError, Voice, Written};
+
+use crate::kit::{TestDb, daily, name};
+
+async fn one(db: &TestDb) -> Manifest {
+    db.store.manifests(None, 10).await.unwrap().items[0].manifest.clone()
+}
+
+async fn write(db: &TestDb, manifest: Manifest, voice: Voice) -> Written {
+    let key = manifest.key.clone();
+    db.store.upsert_manifests([manifest], voice).await.unwrap()[&key]
+}
+
+fn rule<T: std::fmt::Debug>(result: Result<T, StoreError>) -> String {
+    match result {
+        Err(StoreError::Refused { rule, .. }) => rule,
+        other => panic!("{other:?} is no refusal"),
+    }
+}
+
+fn after(key: &str, parents: &[&str]) -> Manifest {
+    let parents = parents.iter().map(|parent| name(parent)).collect();
+    Manifest { schedule: Schedule::after(parents, Need::All).unwrap(), ..daily(key) }
+}
+
+conformance! {
+    async fn a_manifest_comes_back_as_it_was_declared(db) {
+        db.group("etl", GroupSpec::default()).await;
+        let declared = Manifest {
+            owner: Some("billing".to_owned()),
+            group: Some(name("etl")),
+            input: crate::kit::payload(r#"{"day":"today"}"#),
+            schedule: Schedule::cron("30 2 * * *", "Europe/Berlin").unwrap(),
+            jitter: Duration::from_secs(30),
+            retries: 7,
+            timeout: Duration::from_secs(90),
+            priority: 3,
+            ..daily("nightly")
+        };
+        assert_eq!(write(db, declared.clone(), Voice::Declaration).await, Written::Created);
+        assert_eq!(one(db).await, declared);
+        assert_eq!(write(db, declared, Voice::Declaration).await, Written::Unchanged);
+    }
+
+    async fn an_edit_outlives_the_next_start_and_a_new_declaration_wins(db) {
+        write(db, Manifest { priority: 1, retries: 3, ..daily("m") }, Voice::Declaration).await;
+        write(db, Manifest { priority: 9, retries: 3, ..daily("m") }, Voice::Edit).await;
+        assert_eq!(write(db, Manifest { priority: 1, retries: 3, ..daily("m") }, Voice::Declaration).await, Written::Unchanged);
+        assert_eq!(one(db).await.priority, 9, "the operator's");
+        write(db, Manifest { priority: 1, retries: 5, ..daily("m") }, Voice::Declaration).await;
+        assert_eq!((one(db).await.priority, one(db).await.retries), (9, 5), "only what the code changed");
+        write(db, Manifest { priority: 2, retries: 5, ..daily("m") }, Voice::Declaration).await;
+        assert_eq!(one(db).await.priority, 2);
+    }
+
+    async fn groups_are_merged_the_same_way(db) {
+        let declare = async |limit, priority| {
+            let spec = GroupSpec { limit, priority, enabled: true };
+            db.store.upsert_groups(BTreeMap::from([("etl".to_owned(), spec)]), Voice::Declaration).await.unwrap();
+        };
+        declare(Some(4), 1).await;
+        db.group("etl", GroupSpec { limit: Some(2), priority: 1, enabled: true }).await;
+        declare(Some(4), 5).await;
+        let groups = db.store.groups(None, 10).await.unwrap().items;
+        let etl = groups.iter().find(|group| group.name == "etl").unwrap();
+        assert_eq!((etl.limit, etl.priority, etl.active), (Some(2), 5, 0));
+        assert_eq!(rule(db.store.upsert_groups(BTreeMap::from([("No".to_owned(), GroupSpec::default())]), Voice::Edit).await), "group_name");
+        let bad = GroupSpec { priority: 99, ..GroupSpec::default() };
+        assert_eq!(rule(db.store.upsert_groups(BTreeMap::from([("x".to_owned(), bad)]), Voice::Edit).await), "priority");
+    }
+
+    async fn a_changed_schedule_starts_anew_without_missed_ticks(db) {
+        db.declare(daily("m")).await;
+        db.let_ticks_come(86_400 * 7).await;
+        let hourly = Schedule::every(Duration::from_secs(3600)).unwrap();
+        write(db, Manifest { schedule: hourly, ..daily("m") }, Voice::Declaration).await;
+        assert_eq!(db.plan().await, (0, 0));
+    }
+
+    async fn bad_manifests_are_refused_and_nothing_is_written(db) {
+        let refused = async |manifests: Vec<Manifest>| rule(db.store.upsert_manifests(manifests, Voice::Declaration).await);
+        let fine = || daily("fine");
+        assert_eq!(refused(vec![fine(), Manifest { priority: 40, ..daily("m") }]).await, "manifest");
+        assert_eq!(refused(vec![fine(), Manifest { group: Some(name("nobody")), ..daily("m") }]).await, "group_unknown");
+        assert_eq!(refused(vec![fine(), after("m", &["nobody"])]).await, "parent_unknown");
+        assert_eq!(refused(vec![fine(), fine()]).await, "manifest_twice");
+        assert_eq!(refused(vec![fine(), after("a", &["b"]), after("b", &["a"])]).await, "manifest_cycle");
+        assert_eq!(db.count("manifest").await, 0);
+    }
+
+    async fn a_circle_over_what_is_stored_is_refused(db) {
+        db.declare(daily("a")).await;
+        db.declare(after("b", &["a"])).await;
+        db.declare(after("c", &["b"])).await;
+        assert_eq!(rule(db.store.upsert_manifests([after("a", &["c"])], Voice::Declaration).await), "manifest_cycle");
+        assert!(one(db).await.schedule.is_timed(), "a is as it was");
+    }
+
+    async fn a_paused_manifest_and_its_jobs_step_aside(db) {
+        let id = db.declare(daily("m")).await;
+        db.let_a_tick_come().await;
+        db.plan().await;
+        let node = db.node("a").await;
+        assert_eq!(db.store.pause(vec![name("m"), name("nobody")]).await.unwrap(), [name("m")]);
+        assert_eq!(db.take(node, 10).await.len(), 0);
+        assert_eq!(db.count("work_queue where phase = 'parked'").await, 1);
+        db.let_a_tick_come().await;
+        assert_eq!(db.plan().await, (0, 0));
+
+        db.store.resume(vec![name("m")]).await.unwrap();
+        assert_eq!(db.plan().await, (0, 0), "the pause was no missed time");
+        db.take_one(node).await;
+        let ticks = db.store.ticks(id, None, 10).await.unwrap().items;
+        assert!(ticks.iter().any(|tick| tick.skip_reason.as_deref() == Some("disabled")), "{ticks:?}");
+    }
+
+    async fn a_job_that_fails_while_its_manifest_is_paused_is_parked(db) {
+        db.declare(daily("m")).await;
+        db.let_a_tick_come().await;
+        db.plan().await;
+        let node = db.node("a").await;
+        let claim = db.take_one(node).await;
+        db.store.pause(vec![name("m")]).await.unwrap();
+        db.settle(node, &claim, crate::kit::failed("no")).await;
+        assert_eq!(db.state(claim.job).await, Some(JobState::Parked));
+        db.store.resume(vec![name("m")]).await.unwrap();
+        assert_eq!(db.state(claim.job).await, Some(JobState::Retrying));
+    }
+
+    async fn nodes_that_declare_the_same_at_once_agree(db) {
+        let mut starting = Vec::new();
+        for _ in 0..4 {
+            let store = db.another_store().await;
+            starting.push(tokio::spawn(async move {
+                let groups = BTreeMap::from([("etl".to_owned(), GroupSpec::default())]);
+                store.upsert_groups(groups, Voice::Declaration).await.unwrap();
+                let manifests = (0..20).map(|n| daily(&format!("m{n}")));
+                store.upsert_manifests(manifests, Voice::Declaration).await.unwrap()
+            }));
+        }
+        let mut created = 0;
+        for start in starting {
+            created += start.await.unwrap().values().filter(|written| **written == Written::Created).count();
+        }
+        assert_eq!(created, 20);
+        assert_eq!(db.count("manifest").await, 20);
+    }
+}

@@ -1,0 +1,85 @@
+//! Migrations: from nothing, by many at once, and never backwards.
+
+use lineclear::store::{Store, StoreError, StoreOptions};
+use lineclear_testkit::fresh_postgres;
+
+async fn open(url: &str) -> Result<Store, StoreError> {
+    Store::open(StoreOptions::new(url)?.connections(2)).await
+}
+
+async fn many_at_once(url: &str) {
+    let opening: Vec<_> = (0..10).map(|_| tokio::spawn({ let url = url.to_owned(); async move { open(&url).await } })).collect();
+    for store in opening {
+        let status = store.await.unwrap().unwrap().migration_status().await.unwrap();
+        assert_eq!((status.applied, status.pending.len()), (6, 0));
+    }
+}
+
+conformance! {
+    async fn a_newer_schema_is_refused(db) {
+        db.sql("insert into {t}migration (number, name, checksum) values (9999, '9999_future', 'x')").await;
+        match open(db.url()).await {
+            Err(StoreError::Refused { rule, why }) => {
+                assert_eq!(rule, "schema_newer");
+                assert!(why.contains("9999_future"), "{why}");
+            }
+            other => panic!("{:?}", other.map(drop)),
+        }
+    }
+
+    async fn a_migration_with_other_contents_is_noticed(db) {
+        db.sql("update {t}migration set checksum = 'edited' where number = 2").await;
+        assert!(matches!(open(db.url()).await, Err(StoreError::Corrupt { .. })));
+    }
+
+    async fn a_store_opened_without_migrating_only_looks(db) {
+        db.sql("delete from {t}migration where number = 6").await;
+        let store = Store::open(StoreOptions::new(db.url()).unwrap().migrate(false)).await.unwrap();
+        let status = store.migration_status().await.unwrap();
+        assert_eq!((status.applied, status.pending.len(), status.pending[0].name), (5, 1, "0006_node"));
+        assert!(status.pending[0].sql().contains("create table"));
+    }
+}
+
+#[tokio::test]
+async fn ten_nodes_that_start_together_migrate_once_on_postgres() {
+    let database = fresh_postgres().await;
+    many_at_once(database.url()).await;
+    many_at_once(&format!("{}?pooler=transaction", database.pgbouncer_url())).await;
+}
+
+#[tokio::test]
+async fn ten_nodes_that_start_together_migrate_once_on_sqlite() {
+    let dir = tempfile::tempdir().unwrap();
+    many_at_once(dir.path().join("new.db").to_str().unwrap()).await;
+}
+
+#[tokio::test]
+async fn two_schemas_in_one_database_do_not_meet() {
+    let database = fresh_postgres().await;
+    let a = open(&format!("{}?schema=one", database.url())).await.unwrap();
+    let b = open(&format!("{}?schema=two", database.url())).await.unwrap();
+    a.enqueue(crate::kit::job()).await.unwrap();
+    assert_eq!(a.jobs(&Default::default(), None, 10).await.unwrap().items.len(), 1);
+    assert_eq!(b.jobs(&Default::default(), None, 10).await.unwrap().items.len(), 0);
+}
+
+#[tokio::test]
+async fn a_database_in_memory_works_like_the_others() {
+    let store = open(":memory:").await.unwrap();
+    store.enqueue(crate::kit::job()).await.unwrap();
+    assert_eq!(store.jobs(&Default::default(), None, 10).await.unwrap().items.len(), 1);
+}
+
+#[tokio::test]
+async fn a_database_that_cannot_be_reached_or_written_says_so() {
+    let unreachable = open("postgres://nobody@127.0.0.1:1/x").await.err().unwrap();
+    assert!(matches!(unreachable, StoreError::Unavailable { maybe_applied: false, .. }), "{unreachable}");
+    let no_folder = open("/no/such/folder/x.db").await.err().unwrap();
+    assert!(matches!(no_folder, StoreError::CannotWrite { .. }), "{no_folder}");
+    let dir = tempfile::tempdir().unwrap();
+    let text = dir.path().join("x.db");
+    std::fs::write(&text, "this is no database, but long enough to be looked at as one").unwrap();
+    let not_ours = open(text.to_str().unwrap()).await.err().unwrap();
+    assert!(matches!(not_ours, StoreError::Corrupt { .. }), "{not_ours}");
+}

@@ -1,0 +1,125 @@
+//! settle: background_job → history, another try, or the dead letters.
+
+use std::time::Duration;
+
+use lineclear::model::{ExecutionOutcome, Failure, JobState, Outcome, Verdict, judge};
+use lineclear::store::{ClaimRef, JobId, Settled, Settlement};
+
+use crate::kit::{completed, failed, job, payload, policy};
+
+conformance! {
+    async fn a_completed_job_is_over_with_its_output_in_history(db) {
+        let id = db.enqueue(job()).await;
+        let node = db.node("a").await;
+        let claim = db.take_one(node).await;
+        let output = Some(payload(r#"{"rows":12}"#));
+        assert_eq!(db.settle(node, &claim, Outcome::Completed { output }).await, Settled::Recorded);
+
+        let detail = db.store.job(id).await.unwrap().unwrap();
+        assert_eq!(detail.job.state, JobState::Completed);
+        let execution = &detail.executions[0];
+        assert_eq!((execution.claim_no, execution.is_final, execution.outcome), (1, true, ExecutionOutcome::Completed));
+        assert_eq!((execution.output.as_deref(), execution.node), (Some(r#"{"rows":12}"#), Some(node)));
+        assert_eq!(db.count("background_job").await, 0);
+    }
+
+    async fn a_failed_job_waits_for_its_retry_and_then_dies(db) {
+        let id = db.enqueue(job()).await;
+        let node = db.node("a").await;
+        for no in 1..=4 {
+            let claim = db.take_one(node).await;
+            assert_eq!((claim.no, claim.failures), (no, no - 1));
+            db.settle(node, &claim, failed(&format!("try {no}"))).await;
+            let state = if no < 4 { JobState::Retrying } else { JobState::Dead };
+            assert_eq!(db.state(id).await, Some(state));
+            assert_eq!(db.take(node, 10).await.len(), 0, "not before its time");
+            db.let_later_come().await;
+        }
+        let letters = db.store.dead_letters(None, None, 10).await.unwrap().items;
+        assert_eq!(letters.len(), 1);
+        assert_eq!((letters[0].failures, letters[0].reason.as_str()), (4, "retries_used_up"));
+        assert_eq!(letters[0].last_error.as_deref(), Some("try 4"));
+        assert!(letters[0].fingerprint.is_some());
+        let executions = db.store.job(id).await.unwrap().unwrap().executions;
+        assert_eq!(executions.len(), 4);
+        assert!(executions.iter().all(|e| !e.is_final && e.outcome == ExecutionOutcome::Failed));
+    }
+
+    async fn a_permanent_error_dies_at_once(db) {
+        let id = db.enqueue(job()).await;
+        let node = db.node("a").await;
+        let claim = db.take_one(node).await;
+        db.settle(node, &claim, Outcome::Failed(Failure::new("input", "no such customer").permanent())).await;
+        assert_eq!(db.state(id).await, Some(JobState::Dead));
+    }
+
+    async fn a_snoozed_job_comes_back_uncharged(db) {
+        let id = db.enqueue(job()).await;
+        let node = db.node("a").await;
+        let claim = db.take_one(node).await;
+        db.settle(node, &claim, Outcome::Snoozed { after: Duration::from_secs(60) }).await;
+        assert_eq!(db.take(node, 1).await.len(), 0);
+        db.let_later_come().await;
+        let again = db.take_one(node).await;
+        assert_eq!((again.job, again.no, again.failures), (id, 2, 0));
+    }
+
+    async fn a_job_asked_to_stop_gets_no_further_try(db) {
+        let id = db.enqueue(job()).await;
+        let node = db.node("a").await;
+        let claim = db.take_one(node).await;
+        db.store.cancel(id).await.unwrap();
+        db.settle(node, &claim, failed("interrupted")).await;
+        assert_eq!(db.state(id).await, Some(JobState::Cancelled));
+        assert_eq!(db.count("work_queue").await, 0);
+    }
+
+    async fn a_job_asked_to_stop_that_completed_is_completed(db) {
+        let id = db.enqueue(job()).await;
+        let node = db.node("a").await;
+        let claim = db.take_one(node).await;
+        db.store.cancel(id).await.unwrap();
+        db.settle(node, &claim, completed()).await;
+        assert_eq!(db.state(id).await, Some(JobState::Completed));
+    }
+
+    async fn settling_again_after_a_lost_answer_is_recorded_not_stale(db) {
+        db.enqueue(job()).await;
+        let (a, b) = (db.node("a").await, db.node("b").await);
+        let claim = db.take_one(a).await;
+        assert_eq!(db.settle(a, &claim, completed()).await, Settled::Recorded);
+        assert_eq!(db.settle(a, &claim, completed()).await, Settled::Recorded, "our own, the answer was lost");
+        assert_eq!(db.settle(b, &claim, completed()).await, Settled::Stale, "somebody else's");
+        assert_eq!(db.count("execution").await, 1);
+    }
+
+    async fn a_batch_has_an_answer_for_each(db) {
+        db.store.enqueue_many(vec![job(); 4]).await.unwrap();
+        let node = db.node("a").await;
+        let claims = db.take(node, 4).await;
+        let settlement = |at: usize, outcome: Outcome| {
+            let verdict = judge(&outcome, claims[at].failures, &policy());
+            Settlement::new(&claims[at], outcome, verdict)
+        };
+        let stale = Settlement {
+            claim: ClaimRef { no: 9, ..claims[2].reference() },
+            ..settlement(2, completed())
+        };
+        let unknown = Settlement { claim: ClaimRef { job: JobId(999_999), no: 1 }, ..settlement(2, completed()) };
+        let batch = vec![settlement(0, completed()), stale, settlement(1, failed("no")), unknown, settlement(3, Outcome::TimedOut)];
+        let answers = db.store.settle(node, batch).await.unwrap();
+        use Settled::{Recorded, Stale};
+        assert_eq!(answers, [Recorded, Stale, Recorded, Stale, Recorded]);
+        assert_eq!(db.state(claims[2].job).await, Some(JobState::Running));
+        assert_eq!(db.store.settle(node, Vec::new()).await.unwrap(), []);
+    }
+
+    async fn a_wait_that_is_over_at_once_makes_the_job_ready(db) {
+        db.enqueue(job()).await;
+        let node = db.node("a").await;
+        let claim = db.take_one(node).await;
+        let settlement = Settlement::new(&claim, failed("again"), Verdict::Retry { after: Duration::ZERO });
+        db.store.settle(node, vec![settlement]).await.unwrap();
+        assert_eq!(db.take_one(node).await.no, 2);
+    }
+}

@@ -1,0 +1,108 @@
+//! Looking: lists and details, page by page.
+
+use lineclear::model::{Failure, JobState, Micros, Outcome};
+use lineclear::store::views::JobFilter;
+use lineclear::store::{JobId, NewJob, main_route};
+
+use crate::kit::{TestDb, completed, daily, failed, job, name};
+
+/// One job in every state.
+async fn one_of_each(db: &TestDb) -> Vec<(JobId, JobState)> {
+    let node = db.node("a").await;
+    let mut all = Vec::new();
+    for (state, outcome) in [
+        (JobState::Completed, completed()),
+        (JobState::Retrying, failed("no")),
+        (JobState::Dead, Outcome::DeadLetter(Failure::new("x", "y"))),
+    ] {
+        let id = db.enqueue(job()).await;
+        let claim = db.take_one(node).await;
+        db.settle(node, &claim, outcome).await;
+        all.push((id, state));
+    }
+    all.push((db.enqueue(job()).await, JobState::Running));
+    db.take_one(node).await;
+    all.push((db.enqueue(job()).await, JobState::Ready));
+    db.store.dispatch(main_route(), 1).await.unwrap();
+    let keyed = NewJob { limit_key: Some("k".to_owned()), ..job() };
+    db.store.set_limit("k", 0).await.unwrap();
+    all.push((db.enqueue(keyed).await, JobState::Held));
+    assert_eq!(db.take(node, 10).await.len(), 0);
+    db.declare(daily("m")).await;
+    all.push((db.store.trigger(name("m"), Default::default()).await.unwrap().unwrap(), JobState::Parked));
+    db.store.pause(vec![name("m")]).await.unwrap();
+    let cancelled = db.enqueue(job()).await;
+    db.store.cancel(cancelled).await.unwrap();
+    all.push((cancelled, JobState::Cancelled));
+    all.push((db.enqueue(NewJob { due_at: Micros::new(4_102_444_800_000_000), ..job() }).await, JobState::Scheduled));
+    all.push((db.enqueue(NewJob { kind: name("rare"), ..job() }).await, JobState::Queued));
+    all
+}
+
+conformance! {
+    async fn every_state_is_listed_and_found_by_it(db) {
+        let all = one_of_each(db).await;
+        assert_eq!(all.len(), JobState::ALL.len(), "every state there is");
+        for (id, state) in &all {
+            assert_eq!(db.state(*id).await, Some(*state));
+            let filter = JobFilter { states: vec![*state], ..JobFilter::default() };
+            let found = db.store.jobs(&filter, None, 100).await.unwrap();
+            assert_eq!(found.items.iter().map(|job| job.id).collect::<Vec<_>>(), [*id], "{state}");
+        }
+        let filter = JobFilter { kind: Some(name("rare")), ..JobFilter::default() };
+        assert_eq!(db.store.jobs(&filter, None, 100).await.unwrap().items.len(), 1);
+        assert_eq!(db.store.job(JobId(i64::MAX)).await.unwrap(), None);
+    }
+
+    async fn pages_go_through_all_jobs_newest_first(db) {
+        let mut expected: Vec<JobId> = one_of_each(db).await.into_iter().map(|(id, _)| id).collect();
+        expected.sort_by_key(|id| std::cmp::Reverse(*id));
+        let mut found = Vec::new();
+        let mut before = None;
+        loop {
+            let page = db.store.jobs(&JobFilter::default(), before, 3).await.unwrap();
+            found.extend(page.items.iter().map(|job| job.id));
+            before = page.next;
+            if before.is_none() {
+                break;
+            }
+        }
+        assert_eq!(found, expected);
+    }
+
+    async fn manifests_groups_and_dead_letters_are_paged_too(db) {
+        for n in 0..5 {
+            db.declare(daily(&format!("m{n}"))).await;
+        }
+        let first = db.store.manifests(None, 2).await.unwrap();
+        let second = db.store.manifests(first.next.as_ref(), 2).await.unwrap();
+        let third = db.store.manifests(second.next.as_ref(), 2).await.unwrap();
+        assert_eq!((first.items.len(), second.items.len(), third.items.len()), (2, 2, 1));
+        assert_eq!((third.items[0].manifest.key.clone(), third.next), (name("m4"), None));
+
+        let node = db.node("a").await;
+        db.store.enqueue_many(vec![job(); 3]).await.unwrap();
+        for claim in db.take(node, 3).await {
+            db.settle(node, &claim, Outcome::DeadLetter(Failure::new("x", "y"))).await;
+        }
+        let first = db.store.dead_letters(Some("awaiting"), None, 2).await.unwrap();
+        let second = db.store.dead_letters(Some("awaiting"), first.next, 2).await.unwrap();
+        assert_eq!((first.items.len(), second.items.len(), second.next), (2, 1, None));
+        let groups = db.store.groups(None, 1).await.unwrap();
+        assert_eq!(groups.items[0].name, "*");
+    }
+
+    async fn a_job_in_detail_has_its_input_and_its_tries(db) {
+        let id = db.enqueue(job()).await;
+        let node = db.node("a").await;
+        let claim = db.take_one(node).await;
+        db.settle(node, &claim, failed("no route to host")).await;
+        let detail = db.store.job(id).await.unwrap().unwrap();
+        assert_eq!(detail.input.as_deref(), Some(r#"{"n":1}"#));
+        assert_eq!(detail.job.last_error.as_deref(), Some("no route to host"));
+        assert_eq!((detail.job.failures, detail.job.claim_no), (Some(1), 1));
+        let execution = &detail.executions[0];
+        assert_eq!(execution.error_type.as_deref(), Some("test_error"));
+        assert!(execution.claimed_at.unwrap() <= execution.finished_at);
+    }
+}
