@@ -56,6 +56,18 @@ words! {
     }
 }
 
+words! {
+    /// What the clock did to a tick of a cron.
+    TickNote {
+        /// Its local time does not exist, and the gap rule moved it.
+        Moved = "moved",
+        /// Its local time occurs twice; this is the first time.
+        FirstPass = "first_pass",
+        /// Its local time occurs twice; this is the second time.
+        SecondPass = "second_pass",
+    }
+}
+
 /// Shortest interval. Below a second a scheduler over a database is the wrong tool.
 pub const EVERY_MIN: Duration = Duration::from_secs(1);
 
@@ -175,6 +187,14 @@ impl Schedule {
         }
     }
 
+    /// What the clock did to one of its ticks, if anything.
+    pub fn note(&self, tick: Micros) -> Option<TickNote> {
+        match &self.form {
+            Form::Cron(local) => local.note(tick.get().div_euclid(SECOND)),
+            _ => None,
+        }
+    }
+
     /// The first tick after a moment.
     pub fn next_after(&self, after: Micros) -> Option<Micros> {
         let after = self.fields.start.map_or(after, |start| after.max(start.offset(-1)));
@@ -247,3 +267,5 @@ impl From<Schedule> for ScheduleFields {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod transitions;
