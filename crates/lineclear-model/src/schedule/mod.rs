@@ -5,6 +5,7 @@ mod error;
 mod fields;
 mod grammar;
 mod ticks;
+mod words;
 mod zone;
 
 use std::time::Duration;
