@@ -163,34 +163,7 @@ fn explain_puts_a_schedule_into_words() {
     );
 }
 
-const MANIFESTS: &str = r#"
-[group.etl]
-limit = 2
-
-[[manifest]]
-key = "orders"
-kind = "load"
-group = "etl"
-schedule = { cron = "0 */6 * * *" }
-
-[[manifest]]
-key = "invoices"
-kind = "load"
-group = "etl"
-schedule = { cron = "0 6,18 * * *" }
-exclude = [{ daily = "17:00-19:00" }]
-
-[[manifest]]
-key = "report"
-kind = "report"
-schedule = { after = ["orders", "invoices", "elsewhere"] }
-
-[[manifest]]
-key = "old"
-kind = "load"
-schedule = { every = "1m" }
-enabled = false
-"#;
+const MANIFESTS: &str = include_str!("manifests.toml");
 
 #[test]
 fn check_lists_every_tick_and_every_collision() {

@@ -185,3 +185,23 @@ fn no_stretch_is_shorter_than_the_shift_at_its_border() {
         }
     }
 }
+
+#[test]
+fn the_stretches_of_every_zone_follow_each_other() {
+    let from: Timestamp = "1970-01-01T00:00:00Z".parse().unwrap();
+    let to: Timestamp = "2050-01-01T00:00:00Z".parse().unwrap();
+    for name in zone_names() {
+        let zone = find_zone(&name).unwrap();
+        let borders: Vec<i64> = zone
+            .following(from)
+            .map(|t| t.timestamp().as_second())
+            .take_while(|&at| at < to.as_second())
+            .collect();
+        for pair in borders.windows(2) {
+            for second in [pair[0], pair[0] + 1, (pair[0] + pair[1]) / 2, pair[1] - 1] {
+                let stretch = Stretch::around(&zone, second);
+                assert_eq!((stretch.from, stretch.until), (pair[0], pair[1]), "{name} at {second}");
+            }
+        }
+    }
+}
