@@ -1,4 +1,43 @@
-//! The `lineclear` binary.
+//! The `lineclear` binary: reads the command line, runs one command, turns its end into an exit code.
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod cmd;
+mod failure;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use failure::Failure;
+
+/// A distributed job scheduler: no tick twice, no job lost.
+#[derive(Parser)]
+#[command(name = "lineclear", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Look at schedules before anything runs; needs no database.
+    #[command(subcommand)]
+    Schedule(cmd::schedule::Command),
+}
+
+impl Command {
+    fn run(self) -> Result<(), Failure> {
+        match self {
+            Command::Schedule(command) => command.run(),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    // clap itself ends with 2 on wrong usage, and prints what is wrong.
+    match Cli::parse().command.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

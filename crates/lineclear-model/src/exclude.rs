@@ -71,6 +71,19 @@ pub(crate) struct Piece {
 }
 
 impl Exclusion {
+    fn is_daily(&self) -> bool {
+        matches!(self, Exclusion::Daily { .. })
+    }
+
+    /// The seconds of a day at which it begins or ends.
+    fn edges(&self) -> impl Iterator<Item = i64> + use<> {
+        let edges = match self {
+            Exclusion::Daily { from, to } => Some([i64::from(*from), i64::from(*to)]),
+            _ => None,
+        };
+        edges.into_iter().flatten()
+    }
+
     /// Whether it covers a second of a day, both in local time.
     fn covers(&self, date: Date, second_of_day: i64) -> bool {
         match self {
@@ -90,6 +103,20 @@ impl Exclusion {
             }
         }
     }
+}
+
+/// Whether exclusions leave no time at all, on any day.
+pub(crate) fn leave_nothing(exclusions: &[Exclusion]) -> bool {
+    let no_day = Weekday::ALL.iter().all(|day| {
+        exclusions
+            .iter()
+            .any(|exclusion| matches!(exclusion, Exclusion::Weekdays(days) if days.contains(day)))
+    });
+    let daily: Vec<&Exclusion> = exclusions.iter().filter(|exclusion| exclusion.is_daily()).collect();
+    // Between two edges nothing changes, so it is enough to look at each edge and at midnight.
+    let mut edges = daily.iter().flat_map(|exclusion| exclusion.edges()).chain([0]).map(|edge| edge % DAY);
+    let any_date = Date::constant(2000, 1, 1);
+    no_day || edges.all(|edge| daily.iter().any(|exclusion| exclusion.covers(any_date, edge)))
 }
 
 /// Whether a moment is excluded.
@@ -114,30 +141,27 @@ pub(crate) fn piece_around(exclusions: &[Exclusion], zone: &TimeZone, at: Micros
     let (day, second_of_day) = (wall.div_euclid(DAY), wall.rem_euclid(DAY));
     let Some(date) = date_of(day) else { return always };
 
+    let whole_day = exclusions.iter().any(|exclusion| !exclusion.is_daily() && exclusion.covers(date, 0));
     let (mut from, mut until) = (0, DAY);
-    for exclusion in exclusions {
-        if let Exclusion::Daily { from: a, to: b } = exclusion {
-            for edge in [i64::from(*a), i64::from(*b)] {
-                if edge <= second_of_day {
-                    from = from.max(edge);
-                } else {
-                    until = until.min(edge);
-                }
-            }
+    for edge in exclusions.iter().flat_map(Exclusion::edges).filter(|_| !whole_day) {
+        if edge <= second_of_day {
+            from = from.max(edge);
+        } else {
+            until = until.min(edge);
         }
     }
     let real =
         |second_of_day: i64| (day * DAY + second_of_day - stretch.offset).clamp(stretch.from, stretch.until);
     Piece {
-        excluded: exclusions.iter().any(|exclusion| exclusion.covers(date, second_of_day)),
+        excluded: whole_day || exclusions.iter().any(|exclusion| exclusion.covers(date, second_of_day)),
         from: Micros::EPOCH.offset(real(from).saturating_mul(SECOND)),
         until: Micros::EPOCH.offset(real(until).saturating_mul(SECOND)),
     }
 }
 
-/// The piece around a moment together with all like neighbours, looked for up to ten years to each side.
+/// The piece around a moment together with all like neighbours, looked for up to forty years to each side.
 pub(crate) fn run_around(exclusions: &[Exclusion], zone: &TimeZone, at: Micros) -> Piece {
-    const PIECES_MAX: usize = 10 * 366;
+    const PIECES_MAX: usize = 40 * 366;
     let mut run = piece_around(exclusions, zone, at);
     if exclusions.is_empty() {
         return run;

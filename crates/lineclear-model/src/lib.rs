@@ -34,7 +34,7 @@ pub use manifest::{BadField, BadManifest, GroupSpec, Manifest, ManifestFile, Spe
 pub use name::{BadName, Name};
 pub use outcome::{Failure, Outcome, Verdict, fingerprint, judge, judge_lost};
 pub use payload::{BadPayload, Payload};
-pub use plan::{Beginning, Decision, Skip, Tick, begin, decide};
+pub use plan::{Beginning, Decision, Skip, Tick, begin, decide, preview};
 pub use retry::{Backoff, RetryPolicy};
 pub use rules::{Excluded, Misfire, MisfirePolicy, Overlap, Rules, SkipReason};
 pub use schedule::{BadSchedule, Schedule, ScheduleFields};

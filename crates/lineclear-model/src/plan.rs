@@ -15,7 +15,7 @@ pub const SKIPS_MAX: usize = 1000;
 pub struct Tick {
     /// The tick itself, which with its manifest is its identity.
     pub tick_at: Micros,
-    /// When its job may be taken: the tick plus jitter.
+    /// When its job may be taken: the tick, or the end of the excluded time it was deferred to, plus jitter.
     pub due_at: Micros,
 }
 
@@ -95,9 +95,17 @@ pub fn decide(rules: &Rules, key: &Name, planned_through: Micros, now: Micros, m
     let fire: Vec<Tick> = fire
         .into_iter()
         .filter(|&tick_at| tick_at <= decided)
-        .map(|tick_at| Tick { tick_at, due_at: rules.due_at(key, tick_at) })
+        .map(|tick_at| planner.tick(key, tick_at))
         .collect();
     Decision { fire, skips, planned_through: through, next_due_at: planner.next_due_after(through) }
+}
+
+/// The first `most` ticks in `(after, through]` that fire if a planner always looks in time.
+pub fn preview(rules: &Rules, key: &Name, after: Micros, through: Micros, most: usize) -> Vec<Tick> {
+    let planner = Planner { rules };
+    let next = |&at: &Micros| planner.first_candidate(at, through);
+    let ticks = std::iter::successors(next(&after), next).take(most);
+    ticks.map(|tick_at| planner.tick(key, tick_at)).collect()
 }
 
 struct Planner<'a> {
@@ -123,6 +131,13 @@ impl Planner<'_> {
             Excluded::Skip => Some(tick),
             Excluded::Defer => Some(self.excluded_run(tick).map_or(tick, |run| run.until)),
         }
+    }
+
+    fn tick(&self, key: &Name, tick_at: Micros) -> Tick {
+        let due_at = self.rules.due_at(key, tick_at);
+        let run = if self.rules.excluded == Excluded::Defer { self.excluded_run(tick_at) } else { None };
+        let wait = run.map_or(0, |run| run.until.get() - tick_at.get());
+        Tick { tick_at, due_at: due_at.offset(wait) }
     }
 
     /// The ticks in `(after, through]` that fire, and whether there are more than `most`.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Micros, Name, Schedule, duration,
-    exclude::{EXCLUSIONS_MAX, Exclusion},
+    exclude::{self, EXCLUSIONS_MAX, Exclusion},
     job::words,
     manifest::BadField,
 };
@@ -151,6 +151,9 @@ impl Rules {
         if self.exclude.len() > EXCLUSIONS_MAX {
             return Err(BadField::new("exclude", format!("the most is {EXCLUSIONS_MAX} entries")));
         }
+        if exclude::leave_nothing(&self.exclude) {
+            return Err(BadField::new("exclude", "all times are excluded, so it never fires"));
+        }
         if !self.exclude.is_empty() && !self.schedule.is_timed() {
             return Err(BadField::new("exclude", "the schedule has no ticks to exclude; remove it"));
         }
@@ -239,6 +242,16 @@ mod tests {
         assert!(bad(minute.clone(), 61, None).contains("overtake"));
         assert!(bad(Schedule::on_demand(), 1, None).contains("no ticks"));
         assert!(bad(Schedule::cron("@yearly", "UTC").unwrap(), 90_000, None).contains("24h"));
-        assert!(bad(minute, 0, Some(3)).contains("catch_up"));
+        assert!(bad(minute.clone(), 0, Some(3)).contains("catch_up"));
+        for (exclude, all) in [
+            (r#"[{"daily":"00:00-12:00"},{"daily":"12:00-24:00"}]"#, true),
+            (r#"[{"daily":"22:00-06:00"},{"daily":"05:00-22:00"}]"#, true),
+            (r#"[{"daily":"22:00-06:00"},{"daily":"06:00-21:59"}]"#, false),
+            (r#"[{"weekdays":["mon","tue","wed","thu"]},{"weekdays":["fri","sat","sun"]}]"#, true),
+        ] {
+            let rules =
+                Rules { exclude: serde_json::from_str(exclude).unwrap(), ..Rules::new(minute.clone()) };
+            assert_eq!(rules.check().is_err(), all, "{exclude}");
+        }
     }
 }

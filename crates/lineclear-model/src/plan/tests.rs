@@ -99,6 +99,7 @@ fn a_deferred_tick_fires_when_the_excluded_time_is_over() {
         &["22:00-04:00 excluded"],
     );
     assert_eq!(decision.next_due_at, Some(at("2026-01-02T07:00:00Z")));
+    assert_eq!(decision.fire[0].due_at, at("2026-01-02T06:00:00Z"));
     // Long after it, the deferred tick is one of the missed ones.
     let skips = ["22:00-05:00 excluded", "06:00-08:00 missed"];
     assert_decision(&rules, "2026-01-01T21:30:00Z", "2026-01-02T09:30:00Z", &["09:00"], &skips);
@@ -190,6 +191,19 @@ fn jitter_moves_the_due_moment_and_not_the_tick() {
     assert_eq!(decision.fire[0].tick_at, at("2026-01-01T01:00:00Z"));
     assert_eq!(decision.fire[0].due_at, rules.due_at(&key(), decision.fire[0].tick_at));
     assert!(decision.fire[0].due_at > decision.fire[0].tick_at);
+}
+
+#[test]
+fn a_preview_is_what_a_planner_that_always_looks_would_fire() {
+    let (from, to) = (at("2026-01-01T20:30:00Z"), at("2026-01-02T07:30:00Z"));
+    for (excluded, expected) in
+        [(Drop, vec!["21:00", "06:00", "07:00"]), (Defer, vec!["21:00", "05:00", "06:00", "07:00"])]
+    {
+        let fire = preview(&night(excluded), &key(), from, to, 100);
+        let (fired, _) = short(&Decision { fire, skips: vec![], planned_through: to, next_due_at: None });
+        assert_eq!(fired, expected);
+    }
+    assert_eq!(preview(&hourly(), &key(), from, to, 3).len(), 3);
 }
 
 fn any_rules() -> impl Strategy<Value = Rules> {

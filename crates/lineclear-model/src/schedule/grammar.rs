@@ -48,6 +48,7 @@ const FIELDS: [Field; 6] = [
 ];
 
 /// An expression in its plain form.
+#[derive(Clone, Debug)]
 pub(super) struct Plain {
     /// Six fields of numbers, `*`, `,`, `-`, `/`, `L`, `W`, `#`.
     pub text: String,
@@ -341,7 +342,7 @@ mod tests {
             ("@fortnightly", "short forms", "@fortnightly"),
             ("+5 * * * *", "not understood", "+5"),
         ] {
-            let bad = check(text).err().expect(text);
+            let bad = check(text).expect_err(text);
             assert!(bad.to_string().contains(part), "{text}: {bad}");
             let place = bad.at.expect(text);
             if underlined != "^" {
@@ -351,7 +352,7 @@ mod tests {
         for (text, part) in
             [("", "empty"), ("  ", "empty"), ("* * *", "this one has 3"), ("0\u{0} * * * *", "position 2")]
         {
-            let bad = check(text).err().expect(text);
+            let bad = check(text).expect_err(text);
             assert!(bad.to_string().contains(part), "{text}: {bad}");
         }
         assert!(check(&"1,".repeat(5 * 1024)).err().unwrap().to_string().contains("10240"));

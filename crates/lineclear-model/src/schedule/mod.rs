@@ -5,6 +5,7 @@ mod error;
 mod fields;
 mod grammar;
 mod ticks;
+mod words;
 mod zone;
 
 use std::time::Duration;
@@ -53,6 +54,18 @@ words! {
         All = "all",
         /// One parent has completed.
         Any = "any",
+    }
+}
+
+words! {
+    /// What the clock did to a tick of a cron.
+    TickNote {
+        /// Its local time does not exist, and the gap rule moved it.
+        Moved = "moved",
+        /// Its local time occurs twice; this is the first time.
+        FirstPass = "first_pass",
+        /// Its local time occurs twice; this is the second time.
+        SecondPass = "second_pass",
     }
 }
 
@@ -175,6 +188,14 @@ impl Schedule {
         }
     }
 
+    /// What the clock did to one of its ticks, if anything.
+    pub fn note(&self, tick: Micros) -> Option<TickNote> {
+        match &self.form {
+            Form::Cron(local) => local.note(tick.get().div_euclid(SECOND)),
+            _ => None,
+        }
+    }
+
     /// The first tick after a moment.
     pub fn next_after(&self, after: Micros) -> Option<Micros> {
         let after = self.fields.start.map_or(after, |start| after.max(start.offset(-1)));
@@ -247,3 +268,5 @@ impl From<Schedule> for ScheduleFields {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod transitions;

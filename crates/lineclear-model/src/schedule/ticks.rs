@@ -7,7 +7,7 @@
 
 use jiff::{Timestamp, tz::TimeZone};
 
-use super::{Fold, Gap, cron::Cron};
+use super::{Fold, Gap, TickNote, cron::Cron};
 
 /// A wall clock is never further from UTC than this, so a jump may leave out what is further away.
 const OFFSET_SECS_MAX: i64 = 26 * 3600;
@@ -31,12 +31,22 @@ impl Stretch {
     pub(crate) fn around(zone: &TimeZone, second: i64) -> Stretch {
         let at = clamped(second);
         let offset = i64::from(zone.to_offset(at).seconds());
-        let just_after = clamped(second.saturating_add(1));
-        let start = zone.preceding(just_after).next().map(|transition| transition.timestamp());
-        let end = zone.following(at).next();
-        let before = start.map(|start| zone.to_offset(clamped(start.as_second() - 1)));
+        // jiff looks backwards wrongly where a zone's table ends and its rule begins (0.2.39 finds a
+        // transition at 07:00Z instead of 08:00Z on 2007-03-11 in America/Indiana/Winamac). Looking forwards
+        // is right: so the way back only says where to begin.
+        let earlier = zone.preceding(clamped(second.saturating_add(1))).next();
+        let begin = earlier.map_or(at, |earlier| clamped(earlier.timestamp().as_second() - 1));
+        let (mut start, mut end) = (None, None);
+        for transition in zone.following(begin) {
+            if transition.timestamp() > at {
+                end = Some(transition);
+                break;
+            }
+            start = Some(transition.timestamp().as_second());
+        }
+        let before = start.map(|start| zone.to_offset(clamped(start - 1)));
         Stretch {
-            from: start.map_or(-FOREVER, Timestamp::as_second),
+            from: start.unwrap_or(-FOREVER),
             until: end.as_ref().map_or(FOREVER, |end| end.timestamp().as_second()),
             offset,
             offset_before: before.map_or(offset, |before| before.seconds().into()),
@@ -83,6 +93,19 @@ impl LocalCron {
     /// gap is none.
     fn rules(&self) -> (Gap, Fold) {
         if self.cron.every_hour() { (Gap::Skip, Fold::Both) } else { (self.gap, self.fold) }
+    }
+
+    /// What the clock did to a tick.
+    pub(super) fn note(&self, tick: i64) -> Option<TickNote> {
+        let stretch = Stretch::around(&self.zone, tick);
+        let wall = tick + stretch.offset;
+        if self.cron.first_in(wall, wall + 1).is_none() {
+            return Some(TickNote::Moved);
+        }
+        if wall < stretch.from + stretch.offset_before {
+            return Some(TickNote::SecondPass);
+        }
+        (wall >= stretch.until + stretch.offset_after).then_some(TickNote::FirstPass)
     }
 
     /// The first tick in `from..to`.

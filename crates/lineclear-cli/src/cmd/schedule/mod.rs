@@ -1,0 +1,127 @@
+//! `lineclear schedule`: what a schedule means, before anything runs. Needs no database.
+
+mod check;
+mod explain;
+mod next;
+
+use clap::{Args, Subcommand, ValueEnum};
+use lineclear_model::{
+    Micros, Schedule, ScheduleFields, duration,
+    schedule::{Fold, Gap},
+    text::parse_moment,
+};
+
+use crate::failure::Failure;
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Print the next ticks of a schedule.
+    Next(next::Next),
+    /// Say in words what a schedule means.
+    Explain(explain::Explain),
+    /// Check a manifest file: every tick in a window, and where they collide.
+    Check(check::Check),
+}
+
+impl Command {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        match self {
+            Command::Next(next) => next.run(),
+            Command::Explain(explain) => explain.run(),
+            Command::Check(check) => check.run(),
+        }
+    }
+}
+
+/// A schedule on the command line.
+#[derive(Args)]
+struct Expression {
+    /// A cron expression (5 fields, or 6 with seconds first), a short form such as @daily, or `every 5m`.
+    // Hyphens are common in expressions, and `-5m` should be refused by the rules and not as an option.
+    #[arg(allow_hyphen_values = true)]
+    expression: String,
+    /// IANA time zone.
+    #[arg(long, value_name = "ZONE", default_value = "UTC")]
+    tz: String,
+    /// What to do with a local time that does not exist [default: next_valid].
+    #[arg(long)]
+    gap: Option<GapWord>,
+    /// What to do with a local time that occurs twice [default: first].
+    #[arg(long)]
+    fold: Option<FoldWord>,
+}
+
+impl Expression {
+    fn schedule(&self, start: Option<Micros>, end: Option<Micros>) -> Result<Schedule, Failure> {
+        let mut fields = ScheduleFields {
+            tz: Some(self.tz.clone()),
+            gap: self.gap.map(|word| word.0),
+            fold: self.fold.map(|word| word.0),
+            start,
+            end,
+            ..ScheduleFields::default()
+        };
+        match self.expression.trim().strip_prefix("every ") {
+            Some(length) => {
+                let every = duration::parse(length.trim());
+                fields.every = Some(every.map_err(|error| Failure::usage(format!("every: {error}")))?);
+            }
+            None => fields.cron = Some(self.expression.clone()),
+        }
+        Ok(Schedule::new(fields)?)
+    }
+}
+
+/// A gap rule, spelled as in manifests.
+#[derive(Clone, Copy)]
+struct GapWord(Gap);
+
+/// A fold rule, spelled as in manifests.
+#[derive(Clone, Copy)]
+struct FoldWord(Fold);
+
+impl ValueEnum for GapWord {
+    fn value_variants<'a>() -> &'a [GapWord] {
+        &[GapWord(Gap::Skip), GapWord(Gap::NextValid), GapWord(Gap::Shift)]
+    }
+
+    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
+        Some(clap::builder::PossibleValue::new(self.0.as_str()))
+    }
+}
+
+impl ValueEnum for FoldWord {
+    fn value_variants<'a>() -> &'a [FoldWord] {
+        &[FoldWord(Fold::First), FoldWord(Fold::Second), FoldWord(Fold::Both)]
+    }
+
+    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
+        Some(clap::builder::PossibleValue::new(self.0.as_str()))
+    }
+}
+
+/// A moment on the command line.
+fn moment(text: &str) -> Result<Micros, String> {
+    parse_moment(text)
+}
+
+/// Only the command line reads the clock; the rules are told what time it is.
+fn now() -> Micros {
+    jiff::Timestamp::now().into()
+}
+
+/// A moment on the clock of a zone, with its weekday.
+fn on_the_clock(at: Micros, schedule: &Schedule) -> String {
+    at.timestamp().to_zoned(schedule.zone().clone()).strftime("%a %Y-%m-%d %H:%M:%S %:z").to_string()
+}
+
+/// `3d 4h`, `3h 12m`, `5m 30s`: the two largest units are enough for a person.
+fn roughly(micros: i64) -> String {
+    let seconds = micros.div_euclid(1_000_000);
+    let units =
+        [(seconds / 86_400, "d"), (seconds / 3600 % 24, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s")];
+    let from = units.iter().position(|(n, _)| *n > 0).unwrap_or(3);
+    let shown = units[from..].iter().take(2).filter(|(n, _)| *n > 0).map(|(n, unit)| format!("{n}{unit}"));
+    let shown: Vec<String> = shown.collect();
+    if shown.is_empty() { "0s".into() } else { shown.join(" ") }
+}

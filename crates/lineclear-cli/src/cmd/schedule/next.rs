@@ -1,0 +1,93 @@
+//! `lineclear schedule next`: the next ticks of a schedule.
+
+use clap::Args;
+use lineclear_model::{Micros, Schedule, schedule::TickNote};
+use serde::Serialize;
+
+use super::{Expression, moment, now, on_the_clock, roughly};
+use crate::{failure::Failure, output};
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  lineclear schedule next '30 2 * * *' --tz Europe/Berlin
+  lineclear schedule next '30 2 * * *' --tz Europe/Berlin --from 2026-03-28T00:00:00Z --gap shift
+  lineclear schedule next '0 9 * * mon#1' --json
+  lineclear schedule next 'every 90m' -n 10")]
+pub(crate) struct Next {
+    #[command(flatten)]
+    expression: Expression,
+    /// Ticks after this moment (RFC 3339) [default: now].
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    from: Option<Micros>,
+    /// No tick before this moment.
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    start: Option<Micros>,
+    /// No tick after this moment.
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    end: Option<Micros>,
+    /// How many ticks, at most 1000.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    count: u16,
+    /// Print JSON: [{"utc": …, "local": …, "zone": …}].
+    #[arg(long)]
+    json: bool,
+}
+
+/// A tick as JSON.
+#[derive(Serialize)]
+struct Line {
+    utc: String,
+    local: String,
+    zone: String,
+}
+
+impl Next {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let schedule = self.expression.schedule(self.start, self.end)?;
+        let from = self.from.unwrap_or_else(now);
+        let for_ever = Micros::EPOCH.offset(i64::MAX);
+        let ticks = schedule.ticks_between(from, for_ever, self.count.into());
+        if self.json {
+            let lines: Vec<Line> = ticks.into_iter().map(|tick| line(tick, &schedule)).collect();
+            return output::print_json(&lines);
+        }
+        output::print(&self.for_people(&schedule, from, &ticks))
+    }
+
+    fn for_people(&self, schedule: &Schedule, from: Micros, ticks: &[Micros]) -> String {
+        let head =
+            format!("{} in {}, after {from}\n", self.expression.expression.trim(), zone_name(schedule));
+        if ticks.is_empty() {
+            return head + "  no tick any more\n";
+        }
+        let row = |&tick: &Micros| {
+            let wait = format!("in {}", roughly(tick.get() - from.get()));
+            let note = if schedule.follows_elapsed_time() { None } else { schedule.note(tick).map(in_words) };
+            vec![on_the_clock(tick, schedule), tick.to_string(), wait, note.unwrap_or_default().to_owned()]
+        };
+        head + &output::table(&ticks.iter().map(row).collect::<Vec<_>>())
+    }
+}
+
+fn line(tick: Micros, schedule: &Schedule) -> Line {
+    let local = tick.timestamp().to_zoned(schedule.zone().clone());
+    // Not jiff's own form, which adds the zone in brackets: RFC 3339, as everywhere.
+    Line {
+        utc: tick.to_string(),
+        local: local.strftime("%Y-%m-%dT%H:%M:%S%.f%:z").to_string(),
+        zone: zone_name(schedule),
+    }
+}
+
+pub(super) fn zone_name(schedule: &Schedule) -> String {
+    schedule.zone().iana_name().unwrap_or("UTC").to_owned()
+}
+
+fn in_words(note: TickNote) -> &'static str {
+    match note {
+        TickNote::Moved => "moved: its local time does not exist on this day",
+        TickNote::FirstPass => "first of two: the clock goes back",
+        TickNote::SecondPass => "second of two: the clock went back",
+    }
+}

@@ -1,0 +1,50 @@
+//! Why a command did not do what it was asked, and the exit code that says so.
+
+use std::process::ExitCode;
+
+/// What is printed, and what the process ends with.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: u8,
+    message: String,
+    /// Shown below the message as it is, such as an expression with its wrong part underlined.
+    picture: Option<String>,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// The command was understood and failed. Exit code 1.
+    pub(crate) fn failed(message: impl Into<String>) -> Failure {
+        Failure { code: 1, message: message.into(), picture: None, hint: None }
+    }
+
+    /// What was given cannot be. Exit code 2.
+    pub(crate) fn usage(message: impl Into<String>) -> Failure {
+        Failure { code: 2, ..Failure::failed(message) }
+    }
+
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Failure {
+        Failure { hint: Some(hint.into()), ..self }
+    }
+
+    /// Prints it for a person and gives the exit code for a program.
+    pub(crate) fn report(self) -> ExitCode {
+        // Nobody may be listening; the exit code still says it.
+        let mut text = format!("error: {}\n", self.message);
+        for line in self.picture.iter().flat_map(|picture| picture.lines()) {
+            text.push_str(&format!("  | {line}\n"));
+        }
+        if let Some(hint) = self.hint {
+            text.push_str(&format!("hint: {hint}\n"));
+        }
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
+        ExitCode::from(self.code)
+    }
+}
+
+impl From<lineclear_model::BadSchedule> for Failure {
+    fn from(bad: lineclear_model::BadSchedule) -> Failure {
+        let picture = bad.picture();
+        Failure { code: 2, message: format!("{}: {}", bad.field, bad.message), picture, hint: bad.hint }
+    }
+}
