@@ -12,6 +12,9 @@ mod sql;
 mod verbs;
 pub mod views;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
@@ -36,7 +39,10 @@ pub use verbs::renew::{Renewal, RenewalStatus};
 pub use verbs::settle::{Settled, Settlement};
 pub use verbs::trigger::TriggerOptions;
 
-use verbs::{cancel, claim, clean, dead_letter, dispatch, enqueue, group, manifest, node, plan, promote, reclaim, renew, settle, switch, trigger, wake};
+use verbs::{
+    cancel, claim, clean, dead_letter, dispatch, enqueue, group, manifest, node, plan, promote, reclaim,
+    renew, settle, switch, trigger, wake,
+};
 
 /// Longest unique or limit key, in bytes. PostgreSQL cannot index much more than 2,700.
 pub const KEY_BYTES_MAX: usize = 255;
@@ -143,7 +149,9 @@ impl Store {
     ) -> StoreResult<BTreeMap<Name, Written>> {
         let mut by_key = BTreeMap::new();
         for manifest in manifests {
-            manifest.check().map_err(|e| StoreError::refused("manifest", format!("{}: {e}", manifest.key)))?;
+            manifest
+                .check()
+                .map_err(|e| StoreError::refused("manifest", format!("{}: {e}", manifest.key)))?;
             let key = manifest.key.clone();
             if by_key.insert(key.clone(), manifest).is_some() {
                 return Err(StoreError::refused("manifest_twice", format!("{key} was given twice")));
@@ -174,7 +182,9 @@ impl Store {
     /// Enqueues one job.
     pub async fn enqueue(&self, job: NewJob) -> StoreResult<Enqueued> {
         let all = self.enqueue_many(vec![job]).await?;
-        all.into_iter().next().ok_or_else(|| StoreError::Corrupt { what: "enqueue did not answer".to_owned() })
+        all.into_iter()
+            .next()
+            .ok_or_else(|| StoreError::Corrupt { what: "enqueue did not answer".to_owned() })
     }
 
     /// Enqueues many jobs, all or none, in one statement. The answers are in the order of the jobs.
@@ -313,7 +323,12 @@ impl Store {
     }
 
     /// Lets dead letters rest; those that were not awaiting are left out of the answer.
-    pub async fn acknowledge(&self, ids: Vec<DeadLetterId>, by: &str, note: Option<&str>) -> StoreResult<Vec<Resolved>> {
+    pub async fn acknowledge(
+        &self,
+        ids: Vec<DeadLetterId>,
+        by: &str,
+        note: Option<&str>,
+    ) -> StoreResult<Vec<Resolved>> {
         self.run(dead_letter::Acknowledge { ids, by: by.to_owned(), note: note.map(str::to_owned) }).await
     }
 
@@ -366,13 +381,17 @@ impl Store {
 }
 
 fn bad_priority(priority: u8) -> StoreError {
-    StoreError::refused("priority", format!("{priority} is not between 0 and {}", lineclear_model::manifest::PRIORITY_MAX))
+    StoreError::refused(
+        "priority",
+        format!("{priority} is not between 0 and {}", lineclear_model::manifest::PRIORITY_MAX),
+    )
 }
 
 /// Checks at the door what would otherwise fail inside, or only on one of the databases.
 fn check_jobs(jobs: &[NewJob]) -> StoreResult<()> {
     if jobs.len() > ENQUEUE_MAX {
-        let why = format!("{} jobs in one call, and the most is {ENQUEUE_MAX}; send them in parts", jobs.len());
+        let why =
+            format!("{} jobs in one call, and the most is {ENQUEUE_MAX}; send them in parts", jobs.len());
         return Err(StoreError::refused("enqueue_max", why));
     }
     for job in jobs {
@@ -386,7 +405,10 @@ fn check_jobs(jobs: &[NewJob]) -> StoreResult<()> {
         job.limit_key.as_deref().map_or(Ok(()), check_key)?;
         for text in [&job.trace, &job.tags].into_iter().flatten() {
             if text.len() > 1024 || text.contains('\0') {
-                return Err(StoreError::refused("text", "trace and tags have at most 1,024 bytes and no NUL"));
+                return Err(StoreError::refused(
+                    "text",
+                    "trace and tags have at most 1,024 bytes and no NUL",
+                ));
             }
         }
     }

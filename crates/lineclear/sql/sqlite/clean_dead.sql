@@ -7,8 +7,8 @@ select id, status = 'acknowledged' from dead_letter
 where  status <> 'awaiting' and resolved_at < now_us() - ?1 * 1000
 order  by resolved_at limit ?2;
 delete from execution
-where  job_id in (select d.job_id from dead_letter d join temp.picked p on p.id = d.id where p.astray);
+where  job_id in (select d.job_id from temp.picked p cross join dead_letter d on d.id = p.id where p.astray);
 delete from job_payload
-where  job_id in (select d.job_id from dead_letter d join temp.picked p on p.id = d.id where p.astray);
+where  job_id in (select d.job_id from temp.picked p cross join dead_letter d on d.id = p.id where p.astray);
 delete from dead_letter where id in (select id from temp.picked);
 select changes() as cleaned

@@ -1,5 +1,5 @@
 -- reclaim · a lease ran out: its worker died, so the job goes back, to the dead letters, or ends as cancelled
--- As in PostgreSQL. Index: background_job_lease.
+-- As in PostgreSQL. CROSS JOIN as in settle. Index: background_job_lease.
 -- ?1 at most, ?2 crashes before it is buried
 delete from temp.settling;
 insert into temp.settling (id, claim_no, verdict)
@@ -16,16 +16,16 @@ insert into dead_letter (job_id, {job}, claim_no, failures, crashes, last_error,
 select id, {job}, claim_no, failures, crashes + 1, 'worker lost', 'worker_lost', now_us()
 from   background_job where id in (select s.id from temp.settling s where s.verdict = 'bury');
 update manifest set held = 1
-where  id in (select b.manifest_id from background_job b join temp.settling s on s.id = b.id where s.verdict = 'bury');
+where  id in (select b.manifest_id from temp.settling s cross join background_job b on b.id = s.id where s.verdict = 'bury');
 delete from job_key
-where  key in (select b.unique_key from background_job b join temp.settling s on s.id = b.id where s.verdict = 'cancel')
+where  key in (select b.unique_key from temp.settling s cross join background_job b on b.id = s.id where s.verdict = 'cancel')
        and (until is null or until <= now_us());
 insert into execution
        (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, node, error_type, error_message,
         created_at, due_at, claimed_at, started_at, finished_at)
 select b.id, b.claim_no, s.verdict = 'cancel', 'lost', b.manifest_id, b.tick_at, b.origin, b.kind, b.group_id, b.leased_by,
        'worker_lost', 'the worker did not renew its lease', b.created_at, b.was_due_at, b.claimed_at, b.started_at, now_us()
-from   temp.settling s join background_job b on b.id = s.id;
+from   temp.settling s cross join background_job b on b.id = s.id;
 update temp.settling
 set    (node, limit_key) = (select b.leased_by, b.limit_key from background_job b where b.id = settling.id);
 delete from background_job where id in (select id from temp.settling);

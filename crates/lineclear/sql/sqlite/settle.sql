@@ -1,5 +1,6 @@
 -- settle · background_job → history, another try, or the dead letters; fenced by (id, claim_no)
--- As in PostgreSQL, over a temporary table.
+-- As in PostgreSQL, over a temporary table. CROSS JOIN: SQLite knows nothing of the temporary table's size, and would
+-- read all of background_job to look up each row in it.
 -- ?1 rows of job, claim number, verdict, outcome, output, error type, error message, fingerprint, delay in ms, reason
 delete from temp.settling;
 insert into temp.settling
@@ -9,7 +10,7 @@ select b.id, b.claim_no, iif(b.cancel_requested_at is not null and i.value ->> 2
        i.value ->> 3, i.value ->> 4, i.value ->> 5, i.value ->> 6, i.value ->> 7, i.value ->> 8, i.value ->> 9, b.leased_by,
        b.manifest_id, b.limit_key, b.unique_key
 from   json_each(?1) i
-join   background_job b on b.id = i.value ->> 0 and b.claim_no = i.value ->> 1 and b.leased_by is not null;
+cross  join background_job b on b.id = i.value ->> 0 and b.claim_no = i.value ->> 1 and b.leased_by is not null;
 insert into work_queue (id, {job}, fresh, due_at, phase, rank, gated, claim_no, failures, crashes, last_error)
 select b.id, {b.job}, 0, iif(s.verdict = 'release', b.was_due_at, now_us() + s.after_ms * 1000),
        case when b.origin <> 'trigger' and not coalesce((select m.enabled from manifest m where m.id = b.manifest_id), 1) then 'parked'
@@ -18,12 +19,12 @@ select b.id, {b.job}, 0, iif(s.verdict = 'release', b.was_due_at, now_us() + s.a
        b.gated or coalesce(g.gated, 0), b.claim_no, b.failures + (s.verdict = 'retry'), b.crashes,
        coalesce(s.error_message, b.last_error)
 from   temp.settling s
-join   background_job b on b.id = s.id
+cross  join background_job b on b.id = s.id
 left   join manifest_group g on g.id = b.group_id
 where  s.verdict in ('retry', 'snooze', 'release');
 insert into dead_letter (job_id, {job}, claim_no, failures, crashes, last_error, reason, fingerprint, dead_at)
 select b.id, {b.job}, b.claim_no, b.failures + 1, b.crashes, s.error_message, s.reason, s.fingerprint, now_us()
-from   temp.settling s join background_job b on b.id = s.id
+from   temp.settling s cross join background_job b on b.id = s.id
 where  s.verdict = 'bury';
 update manifest set held = 1 where id in (select manifest_id from temp.settling where verdict = 'bury');
 update manifest_state
@@ -40,6 +41,6 @@ insert into execution
 select b.id, b.claim_no, s.verdict in ('complete', 'cancel'), s.outcome, b.manifest_id, b.tick_at, b.origin, b.kind, b.group_id,
        b.leased_by, s.output, s.error_type, s.error_message, s.fingerprint, b.created_at, b.was_due_at, b.claimed_at,
        b.started_at, now_us()
-from   temp.settling s join background_job b on b.id = s.id;
+from   temp.settling s cross join background_job b on b.id = s.id;
 delete from background_job where id in (select id from temp.settling);
 select id, claim_no, verdict, manifest_id, limit_key from temp.settling order by id

@@ -107,7 +107,9 @@ pub(super) fn pool(e: deadpool_postgres::PoolError) -> StoreError {
     match e {
         deadpool_postgres::PoolError::Backend(e) => match postgres(e) {
             // Nothing was sent yet.
-            StoreError::Unavailable { source, .. } => StoreError::Unavailable { maybe_applied: false, source },
+            StoreError::Unavailable { source, .. } => {
+                StoreError::Unavailable { maybe_applied: false, source }
+            }
             other => other,
         },
         other => StoreError::Unavailable { maybe_applied: false, source: Box::new(other) },

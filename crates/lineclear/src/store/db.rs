@@ -44,6 +44,19 @@ impl Session {
         }
     }
 
+    /// How the database would run a statement.
+    #[cfg(test)]
+    pub(crate) async fn explain(
+        &mut self,
+        statement: Statement,
+        params: impl Into<Params>,
+    ) -> StoreResult<String> {
+        match self {
+            Session::Postgres(session) => session.explain(statement, &params.into()).await,
+            Session::Sqlite(session) => session.explain(statement),
+        }
+    }
+
     /// Runs SQL text as it is: for migrations, whose files hold many statements.
     pub(crate) async fn batch(&mut self, sql: &str) -> StoreResult<()> {
         match self {

@@ -58,8 +58,12 @@ migrations! {
 
 /// All migrations for the database that `options` names.
 pub(crate) fn all(options: &StoreOptions) -> Vec<Migration> {
-    let (files, schema) = if options.is_postgres() { (POSTGRES, options.schema_quoted()) } else { (SQLITE, String::new()) };
-    files.iter().map(|(number, name, sql)| Migration { number: *number, name, sql: sql.replace("{schema}", &schema) }).collect()
+    let (files, schema) =
+        if options.is_postgres() { (POSTGRES, options.schema_quoted()) } else { (SQLITE, String::new()) };
+    files
+        .iter()
+        .map(|(number, name, sql)| Migration { number: *number, name, sql: sql.replace("{schema}", &schema) })
+        .collect()
 }
 
 /// Verb: brings the schema up to date, or only looks.
@@ -73,12 +77,18 @@ impl Verb for Migrate {
 
     async fn run(&self, session: &mut Session) -> StoreResult<MigrationStatus> {
         let postgres = self.options.is_postgres();
-        let table = if postgres { format!("{}.migration", self.options.schema_quoted()) } else { "migration".to_owned() };
+        let table = if postgres {
+            format!("{}.migration", self.options.schema_quoted())
+        } else {
+            "migration".to_owned()
+        };
         let applied = if self.apply {
             if postgres {
                 let key = self.options.advisory_key("migrate");
                 session.query(&format!("select pg_advisory_xact_lock({key})")).await?;
-                session.batch(&format!("create schema if not exists {}", self.options.schema_quoted())).await?;
+                session
+                    .batch(&format!("create schema if not exists {}", self.options.schema_quoted()))
+                    .await?;
             }
             session.batch(&create_table(&table, postgres)).await?;
             read_applied(session, &table).await?
@@ -97,7 +107,11 @@ impl Verb for Migrate {
             session.batch(&migration.sql).await?;
             crate::crash::point("migrate.step");
             let (number, name, checksum) = (migration.number, migration.name, migration.checksum());
-            session.batch(&format!("insert into {table} (number, name, checksum) values ({number}, '{name}', '{checksum}')")).await?;
+            session
+                .batch(&format!(
+                    "insert into {table} (number, name, checksum) values ({number}, '{name}', '{checksum}')"
+                ))
+                .await?;
         }
         let applied = pending.last().map_or(newest, |m| m.number);
         Ok(MigrationStatus { applied, pending: Vec::new() })
@@ -105,7 +119,11 @@ impl Verb for Migrate {
 }
 
 fn create_table(table: &str, postgres: bool) -> String {
-    let now = if postgres { "timestamptz not null default now()" } else { "text not null default current_timestamp" };
+    let now = if postgres {
+        "timestamptz not null default now()"
+    } else {
+        "text not null default current_timestamp"
+    };
     format!(
         "create table if not exists {table} \
          (number integer primary key, name text not null, checksum text not null, applied_at {now})"
@@ -139,7 +157,9 @@ fn check(known: &[Migration], applied: &[Row]) -> StoreResult<u32> {
         };
         let checksum: String = row.get("checksum")?;
         if checksum != migration.checksum() {
-            let what = format!("migration {name} was applied with other contents ({checksum}) than this program has");
+            let what = format!(
+                "migration {name} was applied with other contents ({checksum}) than this program has"
+            );
             return Err(StoreError::Corrupt { what });
         }
         newest = number;

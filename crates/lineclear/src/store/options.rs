@@ -53,7 +53,8 @@ impl StoreOptions {
         } else if let Some((scheme, _)) = url.split_once("://")
             && scheme != "sqlite"
         {
-            let why = format!("{scheme}:// is not a store; use postgres://…, sqlite:FILE, a path or :memory:");
+            let why =
+                format!("{scheme}:// is not a store; use postgres://…, sqlite:FILE, a path or :memory:");
             return Err(StoreError::refused("store_url", why));
         } else {
             let path = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:")).unwrap_or(url);
@@ -154,11 +155,14 @@ mod tests {
 
     #[test]
     fn urls_are_read() {
-        let pg = StoreOptions::new("postgres://me@db/app?schema=jobs&sslmode=disable&pooler=transaction").unwrap();
+        let pg =
+            StoreOptions::new("postgres://me@db/app?schema=jobs&sslmode=disable&pooler=transaction").unwrap();
         assert!(pg.is_postgres() && pg.behind_pooler());
         assert_eq!(pg.schema(), "jobs");
         for path in ["jobs.db", "sqlite:jobs.db", "sqlite://jobs.db"] {
-            let Place::Sqlite(Some(file)) = StoreOptions::new(path).unwrap().place() else { panic!("{path}") };
+            let Place::Sqlite(Some(file)) = StoreOptions::new(path).unwrap().place() else {
+                panic!("{path}")
+            };
             assert_eq!(file, PathBuf::from("jobs.db"));
         }
         assert!(matches!(StoreOptions::new(":memory:").unwrap().place(), Place::Sqlite(None)));
@@ -186,7 +190,8 @@ mod tests {
 
     #[test]
     fn advisory_keys_differ_by_schema_and_purpose_and_never_change() {
-        let options = |schema: &str| StoreOptions::new(&format!("postgres://db/app?schema={schema}")).unwrap();
+        let options =
+            |schema: &str| StoreOptions::new(&format!("postgres://db/app?schema={schema}")).unwrap();
         assert_ne!(options("a").advisory_key("plan"), options("b").advisory_key("plan"));
         assert_ne!(options("a").advisory_key("plan"), options("a").advisory_key("declare"));
         assert_eq!(fnv1a("lineclear"), 0x1d6a_8fb2_907d_b6b8);

@@ -114,7 +114,8 @@ statements! {
 fn fill_in(text: &str, schema: &str) -> String {
     let mut text = text.replace("{claim}", CLAIM).replace("{job}", JOB);
     for table in ["b", "g", "r"] {
-        let of_table: Vec<String> = JOB.split(", ").map(|column| format!("{table}.{}", column.trim())).collect();
+        let of_table: Vec<String> =
+            JOB.split(", ").map(|column| format!("{table}.{}", column.trim())).collect();
         text = text.replace(&format!("{{{table}.job}}"), &of_table.join(", "));
     }
     text.replace("{schema}.", schema)
@@ -144,7 +145,10 @@ mod tests {
     #[test]
     fn no_placeholder_is_left_over() {
         for text in for_postgres("\"lineclear\"").iter().chain(for_sqlite().iter().flatten()) {
-            assert!(!text.contains("{schema}") && !text.contains("job}") && !text.contains("{claim"), "{text}");
+            assert!(
+                !text.contains("{schema}") && !text.contains("job}") && !text.contains("{claim"),
+                "{text}"
+            );
         }
     }
 }

@@ -246,7 +246,12 @@ impl Store {
     }
 
     /// Jobs, newest first, waiting, running, dead and over, before `before` if given.
-    pub async fn jobs(&self, filter: &JobFilter, before: Option<JobId>, most: u32) -> StoreResult<Page<JobView, JobId>> {
+    pub async fn jobs(
+        &self,
+        filter: &JobFilter,
+        before: Option<JobId>,
+        most: u32,
+    ) -> StoreResult<Page<JobView, JobId>> {
         let most = most.clamp(1, PAGE_MAX);
         let states = filter.states.iter().map(|state| state.as_str().to_owned()).collect::<Vec<_>>();
         let params = vec![
@@ -309,9 +314,15 @@ impl Store {
     }
 
     /// What became of a manifest's ticks, newest first.
-    pub async fn ticks(&self, manifest: ManifestId, before: Option<Micros>, most: u32) -> StoreResult<Page<TickView, Micros>> {
+    pub async fn ticks(
+        &self,
+        manifest: ManifestId,
+        before: Option<Micros>,
+        most: u32,
+    ) -> StoreResult<Page<TickView, Micros>> {
         let most = most.clamp(1, PAGE_MAX);
-        let params = vec![Value::Int(Some(manifest.0)), Value::Time(before), Value::Int(Some(i64::from(most)))];
+        let params =
+            vec![Value::Int(Some(manifest.0)), Value::Time(before), Value::Int(Some(i64::from(most)))];
         let rows = self.look(Statement::ListTicks, params).await?;
         let of = |row: &Row| {
             Ok(TickView {
@@ -329,7 +340,8 @@ impl Store {
     /// Groups by name.
     pub async fn groups(&self, after: Option<&str>, most: u32) -> StoreResult<Page<GroupView, String>> {
         let most = most.clamp(1, PAGE_MAX);
-        let params = vec![Value::Text(Some(after.unwrap_or_default().to_owned())), Value::Int(Some(i64::from(most)))];
+        let params =
+            vec![Value::Text(Some(after.unwrap_or_default().to_owned())), Value::Int(Some(i64::from(most)))];
         let rows = self.look(Statement::ListGroups, params).await?;
         let of = |row: &Row| {
             Ok(GroupView {

@@ -30,7 +30,9 @@ async fn woken(db: &TestDb) -> Vec<String> {
     let mut keys: Vec<String> = Vec::new();
     for claim in db.take(node, 10).await {
         assert_eq!(claim.origin.as_str(), "dependent");
-        keys.push(views.iter().find(|view| Some(view.id) == claim.manifest).unwrap().manifest.key.to_string());
+        keys.push(
+            views.iter().find(|view| Some(view.id) == claim.manifest).unwrap().manifest.key.to_string(),
+        );
         db.settle(node, &claim, completed()).await;
     }
     keys.sort();

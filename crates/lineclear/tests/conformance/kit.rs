@@ -7,8 +7,8 @@ use lineclear::model::{
     Failure, GroupSpec, JobState, Manifest, Name, Outcome, Payload, RetryPolicy, Schedule, judge,
 };
 use lineclear::store::{
-    Claim, JobId, Lease, ManifestId, NewJob, NodeId, NodeInfo, PlanRules, Planned, Settled, Settlement, Store,
-    StoreOptions, Voice, main_route,
+    Claim, JobId, Lease, ManifestId, NewJob, NodeId, NodeInfo, PlanRules, Planned, Settled, Settlement,
+    Store, StoreOptions, Voice, main_route,
 };
 use lineclear_testkit::{PostgresDatabase, postgres_template};
 use tempfile::TempDir;
@@ -136,7 +136,9 @@ impl TestDb {
     pub(crate) async fn sql(&self, sql: &str) -> Vec<Vec<Option<String>>> {
         match &self.place {
             Place::Sqlite(dir) => sqlite_rows(&dir.path().join("test.db"), &sql.replace("{t}", "")),
-            Place::Postgres(database) => postgres_rows(database.url(), &sql.replace("{t}", "lineclear.")).await,
+            Place::Postgres(database) => {
+                postgres_rows(database.url(), &sql.replace("{t}", "lineclear.")).await
+            }
         }
     }
 
@@ -152,7 +154,8 @@ impl TestDb {
             Place::Sqlite(_) => format!("{seconds} * 1000000"),
             Place::Postgres(_) => format!("interval '{seconds} seconds'"),
         };
-        self.sql(&format!("update {{t}}{table} set {column} = {column} - {by} where {column} is not null")).await;
+        self.sql(&format!("update {{t}}{table} set {column} = {column} - {by} where {column} is not null"))
+            .await;
     }
 
     /// Every lease ends now.
@@ -272,9 +275,7 @@ impl TestDb {
             .await;
         assert_eq!(lost, 0, "a tick that fired has its job");
         let backwards = self
-            .count(
-                "execution e join {t}work_queue w on w.id = e.job_id where e.claim_no > w.claim_no",
-            )
+            .count("execution e join {t}work_queue w on w.id = e.job_id where e.claim_no > w.claim_no")
             .await;
         assert_eq!(backwards, 0, "a claim number never goes back");
     }
@@ -288,14 +289,16 @@ async fn open(url: &str) -> Store {
 /// A copy of a database that was migrated once for all tests.
 async fn migrated() -> PostgresDatabase {
     let contents: String = include_migrations().concat();
-    let template = postgres_template("conformance", &contents, async |url: String| drop(open(&url).await)).await;
+    let template =
+        postgres_template("conformance", &contents, async |url: String| drop(open(&url).await)).await;
     PostgresDatabase::clone_of(&template).await
 }
 
 /// What decides how the template comes out.
 fn include_migrations() -> Vec<String> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/postgres");
-    let mut files: Vec<_> = std::fs::read_dir(folder).expect("migrations").map(|f| f.expect("a file").path()).collect();
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).expect("migrations").map(|f| f.expect("a file").path()).collect();
     files.sort();
     files.iter().map(|file| std::fs::read_to_string(file).expect("SQL")).collect()
 }
@@ -320,7 +323,8 @@ fn sqlite_rows(path: &std::path::Path, sql: &str) -> Vec<Vec<Option<String>>> {
 }
 
 async fn postgres_rows(url: &str, sql: &str) -> Vec<Vec<Option<String>>> {
-    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("a connection");
+    let (client, connection) =
+        tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("a connection");
     tokio::spawn(connection);
     let messages = client.simple_query(sql).await.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
     let mut answer = Vec::new();

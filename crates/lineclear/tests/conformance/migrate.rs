@@ -8,7 +8,14 @@ async fn open(url: &str) -> Result<Store, StoreError> {
 }
 
 async fn many_at_once(url: &str) {
-    let opening: Vec<_> = (0..10).map(|_| tokio::spawn({ let url = url.to_owned(); async move { open(&url).await } })).collect();
+    let opening: Vec<_> = (0..10)
+        .map(|_| {
+            tokio::spawn({
+                let url = url.to_owned();
+                async move { open(&url).await }
+            })
+        })
+        .collect();
     for store in opening {
         let status = store.await.unwrap().unwrap().migration_status().await.unwrap();
         assert_eq!((status.applied, status.pending.len()), (6, 0));

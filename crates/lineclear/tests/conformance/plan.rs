@@ -20,9 +20,16 @@ fn with(overlap: Overlap) -> Manifest {
 }
 
 async fn live(db: &TestDb) -> Vec<JobId> {
-    let mut jobs: Vec<JobId> = db.store.jobs(&Default::default(), None, 100).await.unwrap().items.into_iter()
+    let mut jobs: Vec<JobId> = db
+        .store
+        .jobs(&Default::default(), None, 100)
+        .await
+        .unwrap()
+        .items
+        .into_iter()
         .filter(|job| !matches!(job.state, JobState::Completed | JobState::Cancelled))
-        .map(|job| job.id).collect();
+        .map(|job| job.id)
+        .collect();
     jobs.sort();
     jobs
 }

@@ -34,7 +34,10 @@ async fn one_of_each(db: &TestDb) -> Vec<(JobId, JobState)> {
     let cancelled = db.enqueue(job()).await;
     db.store.cancel(cancelled).await.unwrap();
     all.push((cancelled, JobState::Cancelled));
-    all.push((db.enqueue(NewJob { due_at: Micros::new(4_102_444_800_000_000), ..job() }).await, JobState::Scheduled));
+    all.push((
+        db.enqueue(NewJob { due_at: Micros::new(4_102_444_800_000_000), ..job() }).await,
+        JobState::Scheduled,
+    ));
     all.push((db.enqueue(NewJob { kind: name("rare"), ..job() }).await, JobState::Queued));
     all
 }

@@ -59,9 +59,7 @@ impl Postgres {
         match task.await {
             Ok(answer) => answer,
             Err(failed) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),
-            Err(stopped) => {
-                Err(StoreError::Unavailable { maybe_applied: true, source: Box::new(stopped) })
-            }
+            Err(stopped) => Err(StoreError::Unavailable { maybe_applied: true, source: Box::new(stopped) }),
         }
     }
 
@@ -79,14 +77,7 @@ impl Postgres {
     }
 
     async fn attempt<V: Verb>(&self, verb: &V) -> StoreResult<V::Answer> {
-        let client = self.pool.get().await.map_err(classify::pool)?;
-        let transaction = if verb.is_transaction() { Transaction::Wanted } else { Transaction::None };
-        let mut session = Session::Postgres(PgSession {
-            client: Some(client),
-            texts: self.texts.clone(),
-            pooler: self.pooler,
-            transaction,
-        });
+        let mut session = Session::Postgres(self.session(verb.is_transaction()).await?);
         let answer = verb.run(&mut session).await;
         let Session::Postgres(mut session) = session else { unreachable!("made above") };
         match answer {
@@ -96,6 +87,13 @@ impl Postgres {
                 Err(if verb.is_transaction() { not_applied(error) } else { error })
             }
         }
+    }
+
+    /// A connection for one verb. Its transaction begins with its first statement.
+    pub(crate) async fn session(&self, is_transaction: bool) -> StoreResult<PgSession> {
+        let client = self.pool.get().await.map_err(classify::pool)?;
+        let transaction = if is_transaction { Transaction::Wanted } else { Transaction::None };
+        Ok(PgSession { client: Some(client), texts: self.texts.clone(), pooler: self.pooler, transaction })
     }
 }
 
@@ -167,6 +165,18 @@ impl PgSession {
         decode(&rows.map_err(classify::postgres)?)
     }
 
+    /// How the server would run a statement.
+    #[cfg(test)]
+    pub(crate) async fn explain(&mut self, statement: Statement, params: &Params) -> StoreResult<String> {
+        let text = format!("explain (costs off) {}", self.texts[statement as usize]);
+        let rows = self.query(&text, params).await?;
+        Ok(rows
+            .iter()
+            .map(|row| row.get::<String>("QUERY PLAN"))
+            .collect::<StoreResult<Vec<_>>>()?
+            .join("\n"))
+    }
+
     pub(super) async fn batch(&mut self, sql: &str) -> StoreResult<()> {
         if self.transaction == Transaction::Wanted {
             self.transaction = Transaction::Open;
@@ -175,7 +185,7 @@ impl PgSession {
         self.client().batch_execute(sql).await.map_err(classify::postgres)
     }
 
-    async fn commit(&mut self) -> StoreResult<()> {
+    pub(crate) async fn commit(&mut self) -> StoreResult<()> {
         if self.transaction == Transaction::Open {
             self.client().batch_execute("commit").await.map_err(classify::postgres)?;
             self.transaction = Transaction::None;
@@ -183,7 +193,7 @@ impl PgSession {
         Ok(())
     }
 
-    async fn roll_back(&mut self) {
+    pub(crate) async fn roll_back(&mut self) {
         if self.transaction == Transaction::Open && self.client().batch_execute("rollback").await.is_ok() {
             self.transaction = Transaction::None;
         }
@@ -204,7 +214,8 @@ impl Drop for PgSession {
 fn decode(rows: &[tokio_postgres::Row]) -> StoreResult<Vec<Row>> {
     let Some(first) = rows.first() else { return Ok(Vec::new()) };
     let names: Arc<[String]> = first.columns().iter().map(|c| c.name().to_owned()).collect();
-    let cells = |row: &tokio_postgres::Row| (0..row.len()).map(|at| cell(row, at)).collect::<StoreResult<_>>();
+    let cells =
+        |row: &tokio_postgres::Row| (0..row.len()).map(|at| cell(row, at)).collect::<StoreResult<_>>();
     rows.iter().map(|row| Ok(Row { names: names.clone(), cells: cells(row)? })).collect()
 }
 
@@ -216,13 +227,16 @@ fn cell(row: &tokio_postgres::Row, at: usize) -> StoreResult<Cell> {
         Type::INT4 => row.try_get::<_, Option<i32>>(at).map(|v| int(v.map(i64::from))),
         Type::INT2 => row.try_get::<_, Option<i16>>(at).map(|v| int(v.map(i64::from))),
         Type::BOOL => row.try_get::<_, Option<bool>>(at).map(|v| int(v.map(i64::from))),
-        Type::TIMESTAMPTZ => row
-            .try_get::<_, Option<jiff::Timestamp>>(at)
-            .map(|v| int(v.map(|at| Micros::from(at).get()))),
+        Type::TIMESTAMPTZ => {
+            row.try_get::<_, Option<jiff::Timestamp>>(at).map(|v| int(v.map(|at| Micros::from(at).get())))
+        }
         Type::TEXT => row.try_get::<_, Option<String>>(at).map(|v| v.map_or(Cell::Null, Cell::Text)),
         Type::VOID => Ok(Cell::Null),
         _ => {
-            let what = format!("column {} has type {ty}, which no statement of ours returns", row.columns()[at].name());
+            let what = format!(
+                "column {} has type {ty}, which no statement of ours returns",
+                row.columns()[at].name()
+            );
             return Err(StoreError::Corrupt { what });
         }
     };

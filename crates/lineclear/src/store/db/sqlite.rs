@@ -67,7 +67,8 @@ impl Sqlite {
 }
 
 async fn ask<V: Verb>(thread: &mpsc::Sender<Box<dyn Work>>, verb: V) -> StoreResult<V::Answer> {
-    let gone = || StoreError::Unavailable { maybe_applied: false, source: "the store's thread has ended".into() };
+    let gone =
+        || StoreError::Unavailable { maybe_applied: false, source: "the store's thread has ended".into() };
     let (reply, answer) = oneshot::channel();
     thread.send(Box::new(Asked { verb, answer: None, reply })).await.map_err(|_| gone())?;
     answer.await.map_err(|_| gone())?
@@ -225,6 +226,22 @@ impl SqliteSession {
         Ok(step(&self.connection, text, &bound(params))?.unwrap_or_default())
     }
 
+    /// How SQLite would run a statement file, all its parts.
+    #[cfg(test)]
+    pub(crate) fn explain(&mut self, statement: Statement) -> StoreResult<String> {
+        let mut plan = Vec::new();
+        for text in &self.texts[statement as usize] {
+            let mut statement =
+                self.connection.prepare(&format!("explain query plan {text}")).map_err(classify::sqlite)?;
+            // Parameters are left unbound: their values do not change SQLite's choice.
+            let mut rows = statement.raw_query();
+            while let Some(row) = rows.next().map_err(classify::sqlite)? {
+                plan.push(row.get::<_, String>("detail").map_err(classify::sqlite)?);
+            }
+        }
+        Ok(plan.join("\n"))
+    }
+
     pub(super) fn batch(&mut self, sql: &str) -> StoreResult<()> {
         self.connection.execute_batch(sql).map_err(classify::sqlite)
     }
@@ -247,9 +264,11 @@ fn connect(
     connection.pragma_update(None, "temp_store", "memory")?;
     connection.execute_batch(SCRATCH)?;
     connection.pragma_update(None, "query_only", read_only)?;
-    // What now() is to PostgreSQL: the time of the transaction.
-    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
-    connection.create_scalar_function("now_us", 0, flags, move |_| Ok(now.load(Ordering::Relaxed)))?;
+    // What now() is to PostgreSQL: the time of the transaction. Not marked deterministic: SQLite would call it while it
+    // plans, with a null list of arguments, which rusqlite 0.39 makes an invalid slice of.
+    connection.create_scalar_function("now_us", 0, FunctionFlags::SQLITE_UTF8, move |_| {
+        Ok(now.load(Ordering::Relaxed))
+    })?;
     Ok(connection)
 }
 
@@ -264,7 +283,8 @@ fn step(connection: &Connection, text: &str, values: &[SqlValue]) -> StoreResult
         let mut answer = Vec::new();
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next()? {
-            let cells = (0..names.len()).map(|at| Ok(cell(row.get_ref(at)?))).collect::<rusqlite::Result<_>>()?;
+            let cells =
+                (0..names.len()).map(|at| Ok(cell(row.get_ref(at)?))).collect::<rusqlite::Result<_>>()?;
             answer.push(Row { names: names.clone(), cells });
         }
         Ok((!names.is_empty()).then_some(answer))

@@ -96,7 +96,11 @@ impl Column {
 type SqlError = Box<dyn std::error::Error + Sync + Send>;
 
 impl ToSql for Value {
-    fn to_sql(&self, ty: &Type, out: &mut tokio_postgres::types::private::BytesMut) -> Result<IsNull, SqlError> {
+    fn to_sql(
+        &self,
+        ty: &Type,
+        out: &mut tokio_postgres::types::private::BytesMut,
+    ) -> Result<IsNull, SqlError> {
         match self {
             Value::Int(v) => v.to_sql(ty, out),
             Value::Bool(v) => v.to_sql(ty, out),
@@ -114,7 +118,11 @@ impl ToSql for Value {
 }
 
 impl ToSql for Column {
-    fn to_sql(&self, ty: &Type, out: &mut tokio_postgres::types::private::BytesMut) -> Result<IsNull, SqlError> {
+    fn to_sql(
+        &self,
+        ty: &Type,
+        out: &mut tokio_postgres::types::private::BytesMut,
+    ) -> Result<IsNull, SqlError> {
         match self {
             Column::Ints(v) => v.to_sql(ty, out),
             Column::Bools(v) => v.to_sql(ty, out),
@@ -154,7 +162,11 @@ impl Row {
     }
 
     /// A column that holds one of our words.
-    pub(crate) fn word<T>(&self, column: &'static str, parse: fn(&str) -> Option<T>) -> Result<T, StoreError> {
+    pub(crate) fn word<T>(
+        &self,
+        column: &'static str,
+        parse: fn(&str) -> Option<T>,
+    ) -> Result<T, StoreError> {
         let word: String = self.get(column)?;
         parse(&word).ok_or_else(|| StoreError::Corrupt { what: format!("column {column} holds {word:?}") })
     }

@@ -94,7 +94,8 @@ impl Child {
         }
         match self.need {
             Need::Any => {
-                let fires = i64::try_from(self.parents.iter().map(jobs).sum::<usize>()).expect("a batch fits");
+                let fires =
+                    i64::try_from(self.parents.iter().map(jobs).sum::<usize>()).expect("a batch fits");
                 (fires, (same.0, self.round + fires))
             }
             Need::All => {

@@ -41,7 +41,11 @@ impl Verb for Cancel {
         let mut answer = CancelAnswer { cancelled: Cancelled::Unknown, freed_key: None };
         if let Some(row) = session.rows(Statement::Cancel, id()).await?.first() {
             answer.freed_key = row.get("limit_key")?;
-            answer.cancelled = if row.get("over")? { Cancelled::Over } else { Cancelled::Asked(NodeId(row.get("leased_by")?)) };
+            answer.cancelled = if row.get("over")? {
+                Cancelled::Over
+            } else {
+                Cancelled::Asked(NodeId(row.get("leased_by")?))
+            };
         } else if let Some(row) = session.rows(Statement::JobState, id()).await?.first() {
             let state = row.word("state", JobState::from_word)?;
             let over = matches!(state, JobState::Completed | JobState::Cancelled | JobState::Dead);

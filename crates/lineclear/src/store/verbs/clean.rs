@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::enqueue::millis;
+use crate::store::StoreResult;
 use crate::store::db::{Session, Value, Verb};
 use crate::store::sql::Statement;
-use crate::store::StoreResult;
 
 /// How long what is over is kept.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +26,13 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Default for Retention {
     fn default() -> Retention {
-        Retention { completed: DAY * 7, failed: DAY * 30, dead_letters: DAY * 30, ticks: DAY * 30, nodes: DAY }
+        Retention {
+            completed: DAY * 7,
+            failed: DAY * 30,
+            dead_letters: DAY * 30,
+            ticks: DAY * 30,
+            nodes: DAY,
+        }
     }
 }
 

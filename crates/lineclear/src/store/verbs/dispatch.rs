@@ -46,7 +46,13 @@ impl Wants {
         ]
     }
 
-    async fn take_open(&self, session: &mut Session, most: i64, holds_gate: bool, bounded: bool) -> StoreResult<OpenPass> {
+    async fn take_open(
+        &self,
+        session: &mut Session,
+        most: i64,
+        holds_gate: bool,
+        bounded: bool,
+    ) -> StoreResult<OpenPass> {
         let mut params = self.params(most);
         params.extend([Value::Bool(holds_gate), Value::Bool(bounded)]);
         let mut rows = session.rows(Statement::DispatchOpen, params).await?;
@@ -112,7 +118,9 @@ impl Verb for DispatchGated {
             return Ok(Vec::new());
         }
         let route = Value::Text(Some(wants.route.to_string()));
-        let groups = session.rows(Statement::DispatchGroups, vec![route.clone(), Value::Int(Some(GROUPS_PER_PASS))]).await?;
+        let groups = session
+            .rows(Statement::DispatchGroups, vec![route.clone(), Value::Int(Some(GROUPS_PER_PASS))])
+            .await?;
         let groups: Vec<i64> = groups.iter().map(|row| row.get("id")).collect::<StoreResult<_>>()?;
         let params = vec![route, Value::Ints(groups.clone()), Value::Int(Some(most))];
         let keys = session.rows(Statement::DispatchKeys, params).await?;

@@ -172,7 +172,8 @@ impl Verb for Enqueue {
             places.push(place);
         }
         for (place, id) in places.into_iter().zip(queue(session, &rows).await?) {
-            let id = id.ok_or_else(|| StoreError::Corrupt { what: "an ad-hoc job was not queued".to_owned() })?;
+            let id =
+                id.ok_or_else(|| StoreError::Corrupt { what: "an ad-hoc job was not queued".to_owned() })?;
             answer[place] = Some(Enqueued { id, existing: false });
         }
         Ok(answer.into_iter().flatten().collect())
@@ -200,7 +201,8 @@ async fn take_keys(session: &mut Session, jobs: &[NewJob]) -> StoreResult<HashMa
     for row in taken {
         owners.insert(row.get("key")?, Owner { id: JobId(row.get("job_id")?), ours: true });
     }
-    let others: Vec<String> = wanted.keys().filter(|key| !owners.contains_key(**key)).map(|key| (*key).to_owned()).collect();
+    let others: Vec<String> =
+        wanted.keys().filter(|key| !owners.contains_key(**key)).map(|key| (*key).to_owned()).collect();
     if !others.is_empty() {
         let missing = others.len();
         let rows = session.rows(Statement::EnqueueOwners, vec![Value::Texts(others)]).await?;
@@ -218,7 +220,10 @@ async fn take_keys(session: &mut Session, jobs: &[NewJob]) -> StoreResult<HashMa
 fn row(job: &NewJob, id: Option<i64>, group_ids: &HashMap<Name, i64>) -> StoreResult<QueueRow> {
     let group_id = match &job.group {
         Some(group) => Some(*group_ids.get(group).ok_or_else(|| {
-            StoreError::refused("group_unknown", format!("there is no group {group}; declare it before jobs use it"))
+            StoreError::refused(
+                "group_unknown",
+                format!("there is no group {group}; declare it before jobs use it"),
+            )
         })?),
         None => None,
     };

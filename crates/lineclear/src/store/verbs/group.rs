@@ -133,7 +133,8 @@ impl Verb for RestampBatch {
     }
 
     async fn run(&self, session: &mut Session) -> StoreResult<Option<i64>> {
-        let params = vec![Value::Int(Some(self.group)), Value::Int(Some(self.after)), Value::Int(Some(RESTAMP_MAX))];
+        let params =
+            vec![Value::Int(Some(self.group)), Value::Int(Some(self.after)), Value::Int(Some(RESTAMP_MAX))];
         let rows = session.rows(Statement::GroupRestamp, params).await?;
         let ids = rows.iter().map(|row| row.get("id")).collect::<StoreResult<Vec<i64>>>()?;
         Ok(ids.into_iter().max())

@@ -54,13 +54,19 @@ impl Verb for UpsertManifests {
 
 impl UpsertManifests {
     /// The row to write, unless it is there already.
-    fn decide(&self, manifest: &Manifest, before: Option<&Stored>, now: Micros) -> StoreResult<(Option<ManifestRow>, Written)> {
+    fn decide(
+        &self,
+        manifest: &Manifest,
+        before: Option<&Stored>,
+        now: Micros,
+    ) -> StoreResult<(Option<ManifestRow>, Written)> {
         let said = object(manifest);
         let Some(before) = before else {
             let start = begin(&manifest.rules(), now);
             let declared = if self.voice == Voice::Declaration { text(&said) } else { text(&Map::new()) };
             let (planned_through, next_due_at) = (start.planned_through, start.next_due_at);
-            let row = ManifestRow { id: None, manifest: manifest.clone(), declared, planned_through, next_due_at };
+            let row =
+                ManifestRow { id: None, manifest: manifest.clone(), declared, planned_through, next_due_at };
             return Ok((Some(row), Written::Created));
         };
         let (next, declared) = match self.voice {
@@ -74,14 +80,18 @@ impl UpsertManifests {
             return Ok((None, Written::Unchanged));
         }
         let (mut planned_through, mut next_due_at) = (before.planned_through, before.next_due_at);
-        let starts_anew = next.rules() != before.manifest.rules() || (next.enabled && !before.manifest.enabled);
+        let starts_anew =
+            next.rules() != before.manifest.rules() || (next.enabled && !before.manifest.enabled);
         if starts_anew {
             // Ticks that another schedule would have had, or that fell into a pause, are not missed.
             let start = begin(&next.rules(), now);
             (planned_through, next_due_at) = (start.planned_through, start.next_due_at);
         }
         let written = if next == before.manifest { Written::Unchanged } else { Written::Updated };
-        Ok((Some(ManifestRow { id: Some(before.id), manifest: next, declared, planned_through, next_due_at }), written))
+        Ok((
+            Some(ManifestRow { id: Some(before.id), manifest: next, declared, planned_through, next_due_at }),
+            written,
+        ))
     }
 }
 
@@ -96,7 +106,10 @@ pub(crate) struct Stored {
 }
 
 /// Reads and locks manifests by key.
-pub(crate) async fn read(session: &mut Session, keys: impl Iterator<Item = &Name>) -> StoreResult<HashMap<Name, Stored>> {
+pub(crate) async fn read(
+    session: &mut Session,
+    keys: impl Iterator<Item = &Name>,
+) -> StoreResult<HashMap<Name, Stored>> {
     let keys = keys.map(ToString::to_string).collect();
     let rows = session.rows(Statement::ManifestRead, vec![Value::Texts(keys)]).await?;
     let stored = |row: &Row| {
@@ -173,7 +186,8 @@ async fn write(session: &mut Session, rows: &[ManifestRow]) -> StoreResult<()> {
 
 /// What inserting and updating share, in the order of the statements.
 fn columns(rows: &[&ManifestRow], groups: &HashMap<Name, i64>) -> Vec<Column> {
-    let texts = |of: fn(&ManifestRow) -> String| Column::Texts(rows.iter().map(|row| Some(of(row))).collect());
+    let texts =
+        |of: fn(&ManifestRow) -> String| Column::Texts(rows.iter().map(|row| Some(of(row))).collect());
     let ints = |of: fn(&ManifestRow) -> i64| Column::Ints(rows.iter().map(|row| Some(of(row))).collect());
     vec![
         texts(|row| row.manifest.owner.clone().unwrap_or_default()),
@@ -228,7 +242,10 @@ async fn write_parents(session: &mut Session, rows: &[ManifestRow]) -> StoreResu
     match circle.first() {
         Some(row) => {
             let key: String = row.get("key")?;
-            Err(StoreError::refused("manifest_cycle", format!("{key} would wait for itself, over its parents")))
+            Err(StoreError::refused(
+                "manifest_cycle",
+                format!("{key} would wait for itself, over its parents"),
+            ))
         }
         None => Ok(()),
     }

@@ -4,7 +4,11 @@ use serde_json::{Map, Value};
 
 /// A field that the declaration changed takes the declared value; any other keeps what is there now, so that an
 /// operator's edit outlives a restart, and a release that changes the code's mind is obeyed.
-pub(crate) fn merge(declared_before: &Map<String, Value>, declared_now: &Map<String, Value>, current: &Map<String, Value>) -> Map<String, Value> {
+pub(crate) fn merge(
+    declared_before: &Map<String, Value>,
+    declared_now: &Map<String, Value>,
+    current: &Map<String, Value>,
+) -> Map<String, Value> {
     let mut merged = current.clone();
     let fields = declared_before.keys().chain(declared_now.keys());
     for field in fields {

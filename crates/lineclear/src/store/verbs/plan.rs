@@ -4,9 +4,9 @@ use lineclear_model::job::Origin;
 use lineclear_model::{Micros, Name, SkipReason, Spec, decide};
 
 use super::turn::{self, Order, SkippedRange, Turn};
+use crate::store::StoreResult;
 use crate::store::db::{Column, Row, Session, Value, Verb};
 use crate::store::sql::Statement;
-use crate::store::StoreResult;
 
 /// Ticks of one manifest that one pass may queue; the rest comes in the next pass.
 const TICKS_PER_MANIFEST_MAX: usize = 100;

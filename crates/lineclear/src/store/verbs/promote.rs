@@ -1,8 +1,8 @@
 //! promote: jobs whose time has come → ready.
 
+use crate::store::StoreResult;
 use crate::store::db::{Session, Value, Verb};
 use crate::store::sql::Statement;
-use crate::store::StoreResult;
 
 /// Verb: brings due jobs into the line; returns how many.
 pub(crate) struct Promote {

@@ -41,7 +41,8 @@ impl Verb for Reclaim {
     }
 
     async fn run(&self, session: &mut Session) -> StoreResult<Vec<Reclaimed>> {
-        let params = vec![Value::Int(Some(i64::from(self.most))), Value::Int(Some(i64::from(self.crash_budget)))];
+        let params =
+            vec![Value::Int(Some(i64::from(self.most))), Value::Int(Some(i64::from(self.crash_budget)))];
         let rows = session.rows(Statement::Reclaim, params).await?;
         rows.iter()
             .map(|row| {

@@ -84,7 +84,10 @@ impl Verb for Settle {
         if !arrivals.is_empty() {
             arm::children(session, &arrivals).await?;
         }
-        let freed_keys = recorded.iter().map(|row| row.get::<Option<String>>("limit_key")).collect::<StoreResult<Vec<_>>>()?;
+        let freed_keys = recorded
+            .iter()
+            .map(|row| row.get::<Option<String>>("limit_key"))
+            .collect::<StoreResult<Vec<_>>>()?;
         Ok(SettleAnswer {
             settled: self.answer(session, &recorded).await?,
             freed_keys: freed_keys.into_iter().flatten().collect(),
@@ -112,11 +115,13 @@ impl Settle {
         for row in recorded {
             ours.insert(ClaimRef { job: JobId(row.get("id")?), no: row.get("claim_no")? });
         }
-        let missing: Vec<ClaimRef> = self.settlements.iter().map(|s| s.claim).filter(|c| !ours.contains(c)).collect();
+        let missing: Vec<ClaimRef> =
+            self.settlements.iter().map(|s| s.claim).filter(|c| !ours.contains(c)).collect();
         if !missing.is_empty() {
             for row in session.rows(Statement::SettleSeen, claim_columns(&missing)).await? {
                 // A claim that was given up for lost is in history too, but not because we settled it.
-                let by_us = row.get::<Option<i64>>("node")? == Some(self.node.0) && row.get::<String>("outcome")? != "lost";
+                let by_us = row.get::<Option<i64>>("node")? == Some(self.node.0)
+                    && row.get::<String>("outcome")? != "lost";
                 if by_us {
                     ours.insert(ClaimRef { job: JobId(row.get("job_id")?), no: row.get("claim_no")? });
                 }

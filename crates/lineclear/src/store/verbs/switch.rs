@@ -4,9 +4,9 @@ use lineclear_model::{Micros, Name, SkipReason, begin};
 
 use super::manifest::{Stored, read};
 use super::turn::{self, SkippedRange};
+use crate::store::StoreResult;
 use crate::store::db::{Column, Session, Value, Verb};
 use crate::store::sql::Statement;
-use crate::store::StoreResult;
 
 /// Verb: pause or resume manifests. Returns those that exist, and limit keys whose jobs may now try.
 pub(crate) struct Switch {
@@ -57,8 +57,12 @@ impl Switch {
             columns.3.push(next_due_at);
         }
         turn::take(session, Vec::new(), ranges).await?;
-        let columns =
-            vec![Column::Ints(columns.0), Column::Bools(columns.1), Column::Times(columns.2), Column::Times(columns.3)];
+        let columns = vec![
+            Column::Ints(columns.0),
+            Column::Bools(columns.1),
+            Column::Times(columns.2),
+            Column::Times(columns.3),
+        ];
         session.rows(Statement::ManifestSwitch, columns).await.map(drop)
     }
 }
@@ -67,5 +71,10 @@ fn paused_range(stored: &Stored) -> Option<SkippedRange> {
     let schedule = &stored.manifest.schedule;
     let from: Micros = schedule.next_after(stored.planned_through)?;
     let until = schedule.last_through(stored.now)?;
-    (from <= until).then_some(SkippedRange { manifest_id: stored.id, from, until, reason: SkipReason::Disabled })
+    (from <= until).then_some(SkippedRange {
+        manifest_id: stored.id,
+        from,
+        until,
+        reason: SkipReason::Disabled,
+    })
 }

@@ -29,7 +29,8 @@ impl Verb for Trigger {
 
     async fn run(&self, session: &mut Session) -> StoreResult<Option<JobId>> {
         // Locked, so that the planner, which looks for live jobs under the same lock, cannot miss this one.
-        let rows = session.rows(Statement::ManifestRead, vec![Value::Texts(vec![self.key.to_string()])]).await?;
+        let rows =
+            session.rows(Statement::ManifestRead, vec![Value::Texts(vec![self.key.to_string()])]).await?;
         let Some(row) = rows.first() else { return Ok(None) };
         let mut job = Order::of(row)?.job(Origin::Trigger);
         if let Some(input) = &self.options.input {

@@ -98,7 +98,11 @@ struct Live {
 }
 
 /// Lets each turn make a job, or records why not. The caller has locked the manifests.
-pub(crate) async fn take(session: &mut Session, mut turns: Vec<Turn>, ranges: Vec<SkippedRange>) -> StoreResult<Taken> {
+pub(crate) async fn take(
+    session: &mut Session,
+    mut turns: Vec<Turn>,
+    ranges: Vec<SkippedRange>,
+) -> StoreResult<Taken> {
     let make_way = apply_overlap(session, &mut turns).await?;
     if !make_way.is_empty() {
         session.rows(Statement::CancelForNext, vec![Value::Ints(make_way)]).await?;
@@ -147,8 +151,11 @@ fn job(turn: &Turn, id: JobId) -> QueueRow {
 
 /// Marks turns that their manifest's overlap rule holds back; returns the manifests whose running jobs must make way.
 async fn apply_overlap(session: &mut Session, turns: &mut [Turn]) -> StoreResult<Vec<i64>> {
-    let asked: HashSet<i64> =
-        turns.iter().filter(|t| t.skip.is_none() && t.order.overlap != Overlap::Allow).map(|t| t.order.id).collect();
+    let asked: HashSet<i64> = turns
+        .iter()
+        .filter(|t| t.skip.is_none() && t.order.overlap != Overlap::Allow)
+        .map(|t| t.order.id)
+        .collect();
     let mut live: HashMap<i64, Live> = HashMap::new();
     if !asked.is_empty() {
         let ids = asked.into_iter().collect();

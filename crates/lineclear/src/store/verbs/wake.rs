@@ -1,8 +1,8 @@
 //! Limit keys: set a limit, and wake jobs that one held back when there is a place again.
 
+use crate::store::StoreResult;
 use crate::store::db::{Session, Value, Verb};
 use crate::store::sql::Statement;
-use crate::store::StoreResult;
 
 /// Verb: let held jobs of these keys try again.
 pub(crate) struct WakeKeys(pub(crate) Vec<String>);

@@ -1,0 +1,213 @@
+//! With 100,000 rows in every table that grows, each hot statement uses its index and reads none of them whole.
+
+use super::*;
+use crate::store::db::{Column, Params, Value};
+use crate::store::sql::Statement;
+
+/// A statement, what it is given, and what its plan must mention.
+type Case = (Statement, Params, &'static [&'static str]);
+
+fn int(v: i64) -> Value {
+    Value::Int(Some(v))
+}
+
+fn text(v: &str) -> Value {
+    Value::Text(Some(v.to_owned()))
+}
+
+fn ids() -> Vec<i64> {
+    (1..=50).map(|n| n * 997).collect()
+}
+
+fn claims(values: Vec<Value>) -> Params {
+    let jobs = ids().into_iter().map(Some).collect();
+    Params { values, batch: vec![Column::Ints(jobs), Column::Ints(vec![Some(1); 50])] }
+}
+
+fn settlements() -> Params {
+    let mut params = claims(Vec::new());
+    let texts = |word: &str| Column::Texts(vec![Some(word.to_owned()); 50]);
+    params.batch.extend([texts("complete"), texts("completed")]);
+    params.batch.extend((0..4).map(|_| Column::Texts(vec![None; 50])));
+    params.batch.extend([Column::Ints(vec![Some(0); 50]), Column::Texts(vec![None; 50])]);
+    params
+}
+
+/// The statements that a busy node runs all the time, and those that run beside them on tables that grow.
+fn cases() -> Vec<Case> {
+    let dispatch = || vec![text("main"), int(100), int(1), int(30_000)];
+    let gated = [dispatch(), vec![Value::Ints(vec![2, 3]), Value::Texts(vec!["k1".to_owned()])]].concat();
+    let open = [dispatch(), vec![Value::Bool(false), Value::Bool(true)]].concat();
+    vec![
+        (Statement::PlanDue, vec![int(1000)].into(), &["manifest_due"]),
+        (Statement::PlanNext, Params::default(), &["manifest_due"]),
+        (
+            Statement::ManifestLive,
+            vec![Value::Ints(ids())].into(),
+            &["work_queue_manifest", "background_job_manifest"],
+        ),
+        (Statement::Promote, vec![int(100)].into(), &["work_queue_later"]),
+        (Statement::DispatchOpen, open.into(), &["work_queue_open"]),
+        (
+            Statement::DispatchGroups,
+            vec![text("main"), int(2)].into(),
+            &["work_queue_gated", "background_job_group"],
+        ),
+        (
+            Statement::DispatchKeys,
+            vec![text("main"), Value::Ints(vec![2, 3]), int(100)].into(),
+            &["work_queue_gated"],
+        ),
+        (Statement::DispatchGated, gated.into(), &["work_queue_gated", "background_job_limit_key"]),
+        (Statement::Claim, dispatch().into(), &["background_job_ready"]),
+        (Statement::Reclaim, vec![int(100), int(3)].into(), &["background_job_lease"]),
+        (Statement::Renew, claims(vec![int(1), int(30_000)]), &[]),
+        (Statement::SettleRows, vec![Value::Ints(ids())].into(), &[]),
+        (Statement::Settle, settlements(), &[]),
+        (Statement::SettleSeen, claims(Vec::new()), &[]),
+        (Statement::WakeKeys, vec![Value::Texts(vec!["k1".to_owned()])].into(), &["work_queue_held"]),
+        (Statement::HeldKeys, vec![text(""), int(100)].into(), &["work_queue_held"]),
+        (Statement::Cancel, vec![int(500)].into(), &[]),
+        (Statement::JobState, vec![int(500)].into(), &[]),
+        (
+            Statement::CleanHistory,
+            vec![int(1), int(1), int(100)].into(),
+            &["execution_completed", "execution_ended"],
+        ),
+        (Statement::CleanTick, vec![int(1), int(100)].into(), &["tick_old"]),
+        (Statement::GetJob, vec![int(500)].into(), &[]),
+        (Statement::ListExecutions, vec![int(500), int(10)].into(), &[]),
+        (Statement::ListManifests, vec![text("m5"), int(10)].into(), &["manifest_key"]),
+        (
+            Statement::ListJobs,
+            vec![
+                int(90_000),
+                int(50),
+                int(1000),
+                Value::MaybeTexts(None),
+                Value::Text(None),
+                Value::Int(None),
+                Value::Int(None),
+            ]
+            .into(),
+            &["execution_final"],
+        ),
+    ]
+}
+
+const BIG: &[&str] =
+    &["work_queue", "background_job", "execution", "manifest", "manifest_state", "tick", "job_payload"];
+
+/// 100,000 rows in each table, spread over phases, routes, groups and keys. `{n}` is the row's number.
+fn load() -> Vec<(&'static str, &'static str)> {
+    vec![
+        (
+            "manifest (key, owner, kind, route, input, spec, overlap, priority, retries, timeout_ms, enabled, held, next_due_at, planned_through, declared, created_at, updated_at)",
+            "'m' || {n}, '', 'work', 'main', '{}', '{}', 'skip', 0, 3, 1000, {true}, {n} % 50 = 0, {now+n}, {now}, '{}', {now}, {now}",
+        ),
+        ("manifest_state (manifest_id)", "{n}"),
+        ("tick (manifest_id, tick_at, job_id)", "{n} % 1000, {now-n}, {n}"),
+        (
+            "work_queue (id, manifest_id, origin, fresh, kind, route, input, group_id, priority, due_at, phase, rank, gated, limit_key, created_at)",
+            "{n}, case when {n} % 10 = 0 then {n} end, 'adhoc', {false}, 'work', case when {n} % 3 = 0 then 'other' else 'main' end, '{}', \
+          case when {n} % 4 = 0 then 2 + {n} % 2 end, 0, {now+n}, \
+          case {n} % 10 when 1 then 'later' when 2 then 'held' else 'ready' end, {n}, {n} % 4 = 0 or {n} % 10 = 2, \
+          case when {n} % 10 = 2 then 'k' || ({n} % 100) end, {now}",
+        ),
+        (
+            "background_job (id, manifest_id, origin, kind, route, input, group_id, priority, due_at, was_due_at, rank, gated, limit_key, claim_no, failures, crashes, created_at, leased_by)",
+            "1000000 + {n}, case when {n} % 10 = 0 then {n} end, 'adhoc', 'work', case when {n} % 3 = 0 then 'other' else 'main' end, '{}', \
+          case when {n} % 100 = 0 then 2 + {n} % 2 end, 0, {now+n}, {now}, {n}, {n} % 100 = 0, \
+          case when {n} % 100 = 1 then 'k' || {n} end, 1, 0, 0, {now}, case when {n} % 2 = 0 then 1 end",
+        ),
+        (
+            "execution (job_id, claim_no, final, outcome, origin, kind, created_at, due_at, finished_at)",
+            "2000000 + {n}, 1, {n} % 5 <> 0, case when {n} % 7 = 0 then 'failed' else 'completed' end, 'adhoc', 'work', {now}, {now}, {now-n}",
+        ),
+        ("job_payload (job_id, input)", "{n}, '{}'"),
+    ]
+}
+
+#[tokio::test]
+async fn hot_statements_use_their_indexes_on_postgres() {
+    let pg = Pg::open().await;
+    pg.group("a", 5).await;
+    pg.group("b", 5).await;
+    for (table, values) in load() {
+        let values = values
+            .replace("{true}", "true")
+            .replace("{false}", "false")
+            .replace("{now+n}", "now() + n * interval '1 second'")
+            .replace("{now-n}", "now() - n * interval '1 second'")
+            .replace("{now}", "now()")
+            .replace("{n}", "n");
+        pg.sql(&format!("insert into lineclear.{table} select {values} from generate_series(1, 100000) n"))
+            .await;
+    }
+    pg.sql("insert into lineclear.limit_key (key) select 'k' || n from generate_series(0, 99) n").await;
+    pg.sql("analyze").await;
+    for (statement, params, expected) in cases() {
+        let mut session = Session::Postgres(pg.db().session(false).await.unwrap());
+        let plan = session.explain(statement, params).await.unwrap();
+        for index in expected {
+            assert!(plan.contains(index), "{} does not use {index}:\n{plan}", statement.name());
+        }
+        for table in BIG {
+            let whole = plan.lines().any(|line| {
+                line.trim_end().ends_with(&format!("Seq Scan on {table}"))
+                    || line.contains(&format!("Seq Scan on {table} "))
+            });
+            assert!(!whole, "{} reads {table} whole:\n{plan}", statement.name());
+        }
+    }
+}
+
+/// Loads the same rows, and explains.
+struct LoadAndExplain;
+
+impl Verb for LoadAndExplain {
+    type Answer = Vec<(&'static str, String, &'static [&'static str])>;
+
+    async fn run(&self, session: &mut Session) -> StoreResult<Self::Answer> {
+        for (table, values) in load() {
+            let values = values
+                .replace("{true}", "1")
+                .replace("{false}", "0")
+                .replace("{now+n}", "now_us() + n * 1000000")
+                .replace("{now-n}", "now_us() - n * 1000000")
+                .replace("{now}", "now_us()")
+                .replace("{n}", "n");
+            let numbers = "with recursive s (n) as (select 1 union all select n + 1 from s where n < 100000)";
+            session.batch(&format!("{numbers} insert into {table} select {values} from s")).await?;
+        }
+        session.batch("analyze").await?;
+        let mut plans = Vec::new();
+        for (statement, params, expected) in cases() {
+            plans.push((statement.name(), session.explain(statement, params).await?, expected));
+        }
+        Ok(plans)
+    }
+}
+
+#[tokio::test]
+async fn hot_statements_use_their_indexes_on_sqlite() {
+    let store = Store::open(StoreOptions::new(":memory:").expect("a URL")).await.expect("the store opens");
+    for (statement, plan, expected) in store.run(LoadAndExplain).await.expect("plans") {
+        for index in expected {
+            assert!(
+                plan.contains(index) || SQLITE_IMPLICIT.contains(index),
+                "{statement} does not use {index}:\n{plan}"
+            );
+        }
+        for table in BIG.iter().chain(ALIASES) {
+            let whole = plan.lines().any(|line| line.split_whitespace().take(2).eq(["SCAN", table]));
+            assert!(!whole, "{statement} reads {table} whole:\n{plan}");
+        }
+    }
+}
+
+/// What the statements call big tables; SQLite's plans know only these names.
+const ALIASES: &[&str] = &["b", "w", "x", "e", "m", "d", "t"];
+
+/// Indexes of UNIQUE and PRIMARY KEY constraints have no name of ours in SQLite.
+const SQLITE_IMPLICIT: &[&str] = &["manifest_key"];
