@@ -29,7 +29,6 @@ impl Failure {
 
     /// Prints it for a person and gives the exit code for a program.
     pub(crate) fn report(self) -> ExitCode {
-        // Nobody may be listening; the exit code still says it.
         let mut text = format!("error: {}\n", self.message);
         for line in self.picture.iter().flat_map(|picture| picture.lines()) {
             text.push_str(&format!("  | {line}\n"));
@@ -37,6 +36,9 @@ impl Failure {
         if let Some(hint) = self.hint {
             text.push_str(&format!("hint: {hint}\n"));
         }
+        // What is shown may come from a file: nothing in it may act on the terminal.
+        let text = text.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}");
+        // Nobody may be listening; the exit code still says it.
         let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
         ExitCode::from(self.code)
     }
