@@ -44,6 +44,21 @@ impl Failure {
     }
 }
 
+impl From<lineclear::StoreError> for Failure {
+    fn from(error: lineclear::StoreError) -> Failure {
+        use lineclear::StoreError;
+        let failure = Failure::failed(error.to_string());
+        match error {
+            StoreError::Unavailable { .. } => Failure { code: 6, ..failure }
+                .hint("is the server running, and are host, port, user and password of --db right?"),
+            StoreError::Refused { rule, .. } if rule == "store_url" => Failure { code: 2, ..failure },
+            StoreError::Refused { .. } | StoreError::Contended { .. } => Failure { code: 5, ..failure },
+            StoreError::Corrupt { .. } => Failure { code: 11, ..failure },
+            _ => failure,
+        }
+    }
+}
+
 impl From<lineclear_model::BadSchedule> for Failure {
     fn from(bad: lineclear_model::BadSchedule) -> Failure {
         let picture = bad.picture();

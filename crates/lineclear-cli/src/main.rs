@@ -24,12 +24,16 @@ enum Command {
     /// Look at schedules before anything runs; needs no database.
     #[command(subcommand)]
     Schedule(cmd::schedule::Command),
+    /// The database's schema: bring it up to date, look how far it is, print what would run.
+    #[command(subcommand)]
+    Db(cmd::db::Command),
 }
 
 impl Command {
     fn run(self) -> Result<(), Failure> {
         match self {
             Command::Schedule(command) => command.run(),
+            Command::Db(command) => command.run(),
         }
     }
 }

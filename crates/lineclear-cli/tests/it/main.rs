@@ -3,5 +3,6 @@
 //! One test program for all commands, because each further one would link the whole binary's dependencies
 //! again.
 
+mod db;
 mod run;
 mod schedule;

@@ -38,6 +38,7 @@ impl Session {
         params: impl Into<Params>,
     ) -> StoreResult<Vec<Row>> {
         let params = params.into();
+        tracing::trace!(sql.statement = statement.name());
         match self {
             Session::Postgres(session) => session.rows(statement, &params).await,
             Session::Sqlite(session) => session.rows(statement, &params),

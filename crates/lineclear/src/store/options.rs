@@ -6,7 +6,7 @@ use super::StoreError;
 
 /// Where the store is. Made from a URL: `postgres://user@host/database?schema=lineclear&pooler=transaction`,
 /// `sqlite:path/to/file.db`, a plain path, or `:memory:`.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct StoreOptions {
     place: Place,
     schema: String,
@@ -21,15 +21,30 @@ pub(crate) enum Place {
     Sqlite(Option<PathBuf>),
 }
 
-impl std::fmt::Debug for Place {
-    /// Without the password.
+impl std::fmt::Display for StoreOptions {
+    /// For people, without the password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
+        match &self.place {
             Place::Postgres(config) => {
-                write!(f, "PostgreSQL database {:?} at {:?}", config.get_dbname(), config.get_hosts())
+                let host = match config.get_hosts().first() {
+                    Some(tokio_postgres::config::Host::Tcp(name)) => name.clone(),
+                    Some(tokio_postgres::config::Host::Unix(path)) => path.display().to_string(),
+                    None => "localhost".to_owned(),
+                };
+                let port = config.get_ports().first().copied().unwrap_or(5432);
+                let database = config.get_dbname().or(config.get_user()).unwrap_or("postgres");
+                write!(f, "PostgreSQL database {database} on {host}:{port}, schema {}", self.schema)
             }
-            Place::Sqlite(path) => write!(f, "SQLite {path:?}"),
+            Place::Sqlite(Some(path)) => write!(f, "SQLite file {}", path.display()),
+            Place::Sqlite(None) => f.write_str("SQLite in memory"),
         }
+    }
+}
+
+impl std::fmt::Debug for StoreOptions {
+    /// As for people: a derived one would show the password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{self}")
     }
 }
 
@@ -100,6 +115,19 @@ impl StoreOptions {
     /// The PostgreSQL schema that holds our tables.
     pub fn schema(&self) -> &str {
         &self.schema
+    }
+
+    /// Every migration that this program knows for this kind of store, in order.
+    pub fn migrations(&self) -> Vec<super::Migration> {
+        super::migrate::all(self)
+    }
+
+    /// The file, if the store is SQLite in a file.
+    pub fn file(&self) -> Option<&std::path::Path> {
+        match &self.place {
+            Place::Sqlite(path) => path.as_deref(),
+            Place::Postgres(_) => None,
+        }
     }
 
     /// Whether the store is PostgreSQL.
@@ -185,7 +213,7 @@ mod tests {
     #[test]
     fn a_password_is_not_shown() {
         let options = StoreOptions::new("postgres://me:hunter2@db/app").unwrap();
-        assert!(!format!("{options:?}").contains("hunter2"));
+        assert_eq!(format!("{options:?}"), "PostgreSQL database app on db:5432, schema lineclear");
     }
 
     #[test]
