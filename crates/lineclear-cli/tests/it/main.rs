@@ -4,5 +4,6 @@
 //! again.
 
 mod db;
+mod docs;
 mod run;
 mod schedule;

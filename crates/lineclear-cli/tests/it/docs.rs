@@ -1,0 +1,82 @@
+//! Every command in the README and the documents is run as it is written.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use lineclear_testkit::fresh_postgres;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace")
+}
+
+/// Markdown files of the project, those in `docs` included.
+fn pages() -> Vec<PathBuf> {
+    let mut folders = vec![root(), root().join("docs"), root().join("docs/adr")];
+    let files = folders.drain(..).flat_map(|folder| std::fs::read_dir(folder).expect("a folder"));
+    let mut pages: Vec<PathBuf> = files.map(|file| file.expect("a file").path()).collect();
+    pages.retain(|path| path.extension().is_some_and(|ending| ending == "md"));
+    pages.sort();
+    pages
+}
+
+/// Lines of `sh` blocks, without comments behind them.
+fn commands(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut inside = false;
+    for line in text.lines() {
+        match line.trim() {
+            "```sh" => inside = true,
+            "```" => inside = false,
+            command if inside && !command.is_empty() && !command.starts_with('#') => {
+                found.push(command.split("   #").next().unwrap_or(command).trim().to_owned());
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// What really runs for a line of a document; `None` for one that no test can run.
+fn as_run(command: &str) -> Option<String> {
+    let ours = ["cargo run -q -- ", "cargo run -- ", "lineclear "];
+    if let Some(arguments) = ours.iter().find_map(|start| command.strip_prefix(start)) {
+        return Some(format!("{} {arguments}", env!("CARGO_BIN_EXE_lineclear")));
+    }
+    // What runs us cannot be run by us: make says what it would do, and fails if there is no such command.
+    if let Some(target) = command.strip_prefix("make ") {
+        return Some(format!("make --dry-run {target}"));
+    }
+    let package = command.strip_prefix("cargo test -p ")?;
+    Some(format!("test -d crates/{package}"))
+}
+
+#[tokio::test]
+async fn every_command_in_the_documents_runs() {
+    let database = fresh_postgres().await;
+    let dir = tempfile::tempdir().unwrap();
+    let mut ran = 0;
+    for page in pages() {
+        for command in commands(&std::fs::read_to_string(&page).unwrap()) {
+            let line =
+                as_run(&command).unwrap_or_else(|| panic!("{}: no test runs `{command}`", page.display()));
+            let output = Command::new("sh")
+                .args(["-ec", &line])
+                .current_dir(root())
+                .env("LINECLEAR_DB", dir.path().join("docs.db"))
+                .env("DATABASE_URL", database.url())
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{}: `{command}`: {said}", page.display());
+            ran += 1;
+        }
+    }
+    assert!(ran >= 10, "only {ran} commands were found");
+}
+
+#[test]
+fn commands_are_found_in_blocks_only() {
+    let page = "text\n```sh\nmake up   # starts\n\n# a comment\nlineclear db status\n```\nmake no\n```toml\nmake = 1\n```\n";
+    assert_eq!(commands(page), ["make up", "lineclear db status"]);
+    assert_eq!(as_run("rm -rf x"), None);
+}
