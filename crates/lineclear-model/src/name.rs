@@ -24,7 +24,8 @@ pub enum BadName {
     TooLong(usize),
     /// A character that names do not have, and where.
     #[error(
-        "{1:?} cannot stand at position {0} of a name: use a-z, 0-9 and, after the first character, '.', '_' or '-'"
+        "{1:?} cannot stand at position {0} of a name: \
+         use a-z, 0-9 and, after the first character, '.', '_' or '-'"
     )]
     Character(usize, char),
 }

@@ -120,7 +120,10 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn the_wait_never_shrinks_and_never_passes_the_longest(
-            delay in 0u64..1_000_000, factor in 1.0f64..1e300, max in 0u64..100_000_000, failures in 0u32..u32::MAX
+            delay in 0u64..1_000_000,
+            factor in 1.0f64..1e300,
+            max in 0u64..100_000_000,
+            failures in 0u32..u32::MAX,
         ) {
             let (delay, max) = (Duration::from_millis(delay), Duration::from_millis(delay + max));
             let policy = RetryPolicy { retries: 3, delay, factor, max };

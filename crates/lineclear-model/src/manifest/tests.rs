@@ -65,14 +65,19 @@ fn a_spec_survives_being_stored() {
     let report = &ManifestFile::from_toml(FILE).unwrap().manifest[1];
     assert_eq!(
         report.spec().to_json(),
-        r#"{"schedule":{"after":["nightly","elsewhere"],"need":"any"},"misfire":{"policy":"once","threshold":"1m"},"retry":{"delay":"5m","factor":2.0,"max":"1h"}}"#
+        concat!(
+            r#"{"schedule":{"after":["nightly","elsewhere"],"need":"any"},"#,
+            r#""misfire":{"policy":"once","threshold":"1m"},"#,
+            r#""retry":{"delay":"5m","factor":2.0,"max":"1h"}}"#
+        )
     );
 }
 
 /// A file whose second manifest has this line.
 fn with(line: &str) -> String {
     format!(
-        "[[manifest]]\nkey = \"a\"\nkind = \"k\"\nschedule = {{ every = \"5m\" }}\n\n[[manifest]]\nkey = \"b\"\nkind = \"k\"\n{line}\n"
+        "[[manifest]]\nkey = \"a\"\nkind = \"k\"\nschedule = {{ every = \"5m\" }}\n\n\
+         [[manifest]]\nkey = \"b\"\nkind = \"k\"\n{line}\n"
     )
 }
 

@@ -235,7 +235,9 @@ proptest::proptest! {
     }
 
     #[test]
-    fn text_that_looks_like_cron_is_refused_or_has_ticks(text in "([0-9*/,LW#?a-uA-U-]{1,6} ){4,5}[0-9*/,LW#?a-z-]{1,6}") {
+    fn text_that_looks_like_cron_is_refused_or_has_ticks(
+        text in "([0-9*/,LW#?a-uA-U-]{1,6} ){4,5}[0-9*/,LW#?a-z-]{1,6}"
+    ) {
         if let Ok(schedule) = Schedule::cron(&text, "America/New_York") {
             let noon = at("2026-01-01T12:00:00Z");
             let tick = schedule.next_after(noon);

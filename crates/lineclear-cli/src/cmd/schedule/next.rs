@@ -27,7 +27,8 @@ pub(crate) struct Next {
     #[arg(long, value_name = "TIME", value_parser = moment)]
     end: Option<Micros>,
     /// How many ticks, at most 1000.
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 5)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
     count: u16,
     /// Print JSON: [{"utc": …, "local": …, "zone": …}].
     #[arg(long)]
