@@ -1,3 +1,5 @@
+//! Excluded times: shapes, zones, midnight.
+
 use super::*;
 use crate::schedule::find_zone;
 

@@ -1,3 +1,5 @@
+//! Manifests as people write them, and what is refused.
+
 use super::*;
 
 const FILE: &str = r#"

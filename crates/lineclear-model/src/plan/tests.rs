@@ -1,3 +1,5 @@
+//! What the planner decides, tick by tick and by its laws.
+
 use std::{collections::BTreeMap, time::Duration};
 
 use proptest::prelude::*;

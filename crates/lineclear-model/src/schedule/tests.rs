@@ -1,3 +1,5 @@
+//! Schedules: made, refused, and walked through.
+
 use super::*;
 
 fn at(text: &str) -> Micros {

@@ -19,6 +19,7 @@ macro_rules! conformance {
     ($($(#[$meta:meta])* async fn $name:ident($db:ident) $body:block)+) => { $(
         $(#[$meta])*
         mod $name {
+            #[allow(unused_imports)]
             use super::*;
 
             async fn scenario($db: &$crate::kit::TestDb) $body

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lineclear::model::{
-    Exclusion, GroupSpec, JobState, Manifest, Micros, Misfire, MisfirePolicy, Overlap, Schedule, SkipReason,
+    Exclusion, GroupSpec, JobState, Manifest, Micros, Misfire, MisfirePolicy, Overlap, SkipReason,
 };
 use lineclear::store::{JobId, ManifestId, PlanRules, Planned, TriggerOptions, Voice};
 

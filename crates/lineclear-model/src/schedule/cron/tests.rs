@@ -1,3 +1,5 @@
+//! Cron expressions against plain definitions of their rules.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! What is a cron expression, and where one goes wrong.
+
 use super::*;
 
 #[test]
