@@ -45,9 +45,9 @@ pub struct Manifest {
     /// What happens to missed ticks.
     #[serde(default)]
     pub misfire: Misfire,
-    /// What happens to a tick that comes while the last job is not over.
-    #[serde(default = "skip_overlap")]
-    pub overlap: Overlap,
+    /// What happens to a tick that comes while the last job is not over; see [`Manifest::overlap`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overlap: Option<Overlap>,
     /// When it does not fire.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<Exclusion>,
@@ -76,10 +76,6 @@ pub struct Manifest {
 
 fn main_route() -> Name {
     Name::new("main").expect("a name")
-}
-
-fn skip_overlap() -> Overlap {
-    Overlap::Skip
 }
 
 fn skip_excluded() -> Excluded {
@@ -130,7 +126,7 @@ impl Manifest {
             input: Payload::empty(),
             schedule,
             misfire: Misfire::default(),
-            overlap: Overlap::Skip,
+            overlap: None,
             exclude: Vec::new(),
             excluded: Excluded::Skip,
             jitter: Duration::ZERO,
@@ -165,6 +161,13 @@ impl Manifest {
     /// What the planner needs of it.
     pub fn rules(&self) -> Rules {
         self.spec().rules()
+    }
+
+    /// The overlap rule that holds. One that waits for others lets one turn wait if nothing is said: a parent that
+    /// completes while it runs must not be forgotten. A tick that comes too early is skipped; the next one will come.
+    pub fn overlap(&self) -> Overlap {
+        let default = if self.schedule.parents().is_empty() { Overlap::Skip } else { Overlap::QueueOne };
+        self.overlap.unwrap_or(default)
     }
 
     /// How its failed jobs are tried again.

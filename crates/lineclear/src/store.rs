@@ -18,7 +18,7 @@ mod tests;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
-use lineclear_model::{GroupSpec, Manifest, Name};
+use lineclear_model::{GroupSpec, Manifest, Micros, Name};
 use serde::{Deserialize, Serialize};
 
 use db::{Db, Verb};
@@ -29,7 +29,7 @@ pub use verbs::cancel::Cancelled;
 pub use verbs::claim::{Claim, Lease};
 pub use verbs::clean::{Cleaned, Retention};
 pub use verbs::dead_letter::{Resolved, Revival};
-pub use verbs::enqueue::{ENQUEUE_MAX, Enqueued, NewJob, UniqueKey, main_route};
+pub use verbs::enqueue::{BATCH_MAX, Enqueued, NewJob, UniqueKey, main_route};
 pub use verbs::group::{GLOBAL_GROUP, Voice};
 pub use verbs::manifest::Written;
 pub use verbs::node::{Beat, NodeInfo};
@@ -148,7 +148,9 @@ impl Store {
         voice: Voice,
     ) -> StoreResult<BTreeMap<Name, Written>> {
         let mut by_key = BTreeMap::new();
-        for manifest in manifests {
+        for mut manifest in manifests {
+            // Said or not, it is stored, and compared with what is stored.
+            manifest.overlap = Some(manifest.overlap());
             manifest
                 .check()
                 .map_err(|e| StoreError::refused("manifest", format!("{}: {e}", manifest.key)))?;
@@ -157,6 +159,7 @@ impl Store {
                 return Err(StoreError::refused("manifest_twice", format!("{key} was given twice")));
             }
         }
+        check_batch(by_key.len())?;
         let advisory_key = self.options.advisory_key("declare");
         self.run(manifest::UpsertManifests { manifests: by_key, voice, advisory_key }).await
     }
@@ -173,7 +176,7 @@ impl Store {
 
     async fn switch(&self, keys: Vec<Name>, enabled: bool) -> StoreResult<Vec<Name>> {
         let switched = self.run(switch::Switch { keys, enabled }).await?;
-        self.wake(switched.limit_keys).await?;
+        self.wake_or_warn(switched.limit_keys).await;
         Ok(switched.found)
     }
 
@@ -246,7 +249,8 @@ impl Store {
 
     /// Takes up to `most` jobs of a route straight into leases.
     pub async fn dispatch_into_lease(&self, route: Name, most: u32, lease: Lease) -> StoreResult<Vec<Claim>> {
-        dispatch::claims(&self.take(dispatch::Wants { route, most, lease: Some(lease) }).await?)
+        let rows = self.take(dispatch::Wants { route, most, lease: Some(lease) }).await?;
+        self.read_claims(&rows, lease.node).await
     }
 
     /// The lane without limits in one statement; if there is more behind a gate, a transaction for the rest.
@@ -259,9 +263,25 @@ impl Store {
         let look_again = left > 0 && open.is_worth_another_look();
         let mut rows = open.into_rows();
         if look_again {
-            rows.extend(self.run(dispatch::DispatchGated(dispatch::Wants { most: left, ..wants })).await?);
+            match self.run(dispatch::DispatchGated(dispatch::Wants { most: left, ..wants })).await {
+                Ok(gated) => rows.extend(gated),
+                Err(error) if rows.is_empty() => return Err(error),
+                // What was taken is taken: dropped here, it would wait for its lease to end.
+                Err(error) => tracing::warn!(%error, "jobs with limits could not be dispatched"),
+            }
         }
         Ok(rows)
+    }
+
+    /// Claims from their rows. One that cannot be read (somebody else wrote to our tables) is buried, with the reason,
+    /// and does not hold up the rest.
+    async fn read_claims(&self, rows: &[db::Row], node: NodeId) -> StoreResult<Vec<Claim>> {
+        let (claims, unreadable) = claim::read(rows)?;
+        if !unreadable.is_empty() {
+            tracing::error!(jobs = ?unreadable, "jobs that cannot be read were buried");
+            self.settle(node, unreadable).await?;
+        }
+        Ok(claims)
     }
 
     /// At most `max` jobs with this limit key are active at once from now on.
@@ -269,6 +289,13 @@ impl Store {
         check_key(key)?;
         self.run(wake::SetLimit { key: key.to_owned(), max }).await?;
         self.wake(vec![key.to_owned()]).await
+    }
+
+    /// The same after something that is done and must not be reported as failed; the cleaner wakes whom we could not.
+    async fn wake_or_warn(&self, keys: Vec<String>) {
+        if let Err(error) = self.wake(keys).await {
+            tracing::warn!(%error, "jobs held by a limit key could not be woken");
+        }
     }
 
     /// Lets jobs that these keys held back try again.
@@ -285,40 +312,71 @@ impl Store {
 
     /// Claims up to `most` jobs of a route that were dispatched.
     pub async fn claim(&self, route: Name, most: u32, lease: Lease) -> StoreResult<Vec<Claim>> {
-        self.run(claim::ClaimJobs { route, most, lease }).await
+        let rows = self.run(claim::ClaimJobs { route, most, lease }).await?;
+        self.read_claims(&rows, lease.node).await
     }
 
     /// Renews leases, all in one statement.
     pub async fn renew(&self, lease: Lease, claims: Vec<ClaimRef>) -> StoreResult<Vec<Renewal>> {
+        check_batch(claims.len())?;
         self.run(renew::Renew { lease, claims }).await
     }
 
     /// Takes back up to `most` jobs whose lease ran out; after `crash_budget` vanished workers a job is buried.
     pub async fn reclaim(&self, most: u32, crash_budget: u32) -> StoreResult<Vec<Reclaimed>> {
         let reclaimed = self.run(reclaim::Reclaim { most, crash_budget }).await?;
-        self.wake(reclaimed.iter().filter_map(|r| r.limit_key.clone()).collect()).await?;
+        self.wake_or_warn(reclaimed.iter().filter_map(|r| r.limit_key.clone()).collect()).await;
         Ok(reclaimed)
     }
 
     // 6 · settle
 
-    /// Settles claims of `node`, in one transaction; the answers are in the order of the settlements.
+    /// Settles claims of `node`; the answers are in the order of the settlements. They are one transaction, unless a
+    /// rule refuses one of them: then that one is buried as unrecordable, and the others are settled without it.
     pub async fn settle(&self, node: NodeId, settlements: Vec<Settlement>) -> StoreResult<Vec<Settled>> {
+        check_batch(settlements.len())?;
         if settlements.is_empty() {
             return Ok(Vec::new());
         }
-        let answer = self.run(settle::Settle { node, settlements }).await?;
-        if let Err(error) = self.wake(answer.freed_keys).await {
-            // What was settled is settled; the cleaner wakes whom we could not.
-            tracing::warn!(%error, "jobs held by a limit key could not be woken");
+        let verb = settle::Settle { node, settlements: settlements.clone() };
+        match self.run(verb).await {
+            Ok(answer) => {
+                self.wake_or_warn(answer.freed_keys).await;
+                Ok(answer.settled)
+            }
+            Err(StoreError::Refused { rule, why }) => {
+                Box::pin(self.settle_in_halves(node, settlements, format!("{rule}: {why}"))).await
+            }
+            Err(error) => Err(error),
         }
-        Ok(answer.settled)
+    }
+
+    /// Looks for the one that was refused.
+    async fn settle_in_halves(
+        &self,
+        node: NodeId,
+        mut all: Vec<Settlement>,
+        why: String,
+    ) -> StoreResult<Vec<Settled>> {
+        if let [one] = all.as_mut_slice() {
+            if one.is_unrecordable() {
+                return Err(StoreError::Corrupt {
+                    what: format!("a plain failure cannot be settled: {why}"),
+                });
+            }
+            return self.settle(node, vec![one.as_unrecordable(&why)]).await;
+        }
+        let rest = all.split_off(all.len() / 2);
+        let mut settled = self.settle(node, all).await?;
+        settled.extend(self.settle(node, rest).await?);
+        Ok(settled)
     }
 
     // 7 · people
 
     /// Brings dead letters back; those that were not awaiting are left out of the answer.
     pub async fn revive(&self, ids: Vec<DeadLetterId>, revival: Revival) -> StoreResult<Vec<Resolved>> {
+        check_batch(ids.len())?;
         self.run(dead_letter::Revive { ids, revival }).await
     }
 
@@ -329,6 +387,7 @@ impl Store {
         by: &str,
         note: Option<&str>,
     ) -> StoreResult<Vec<Resolved>> {
+        check_batch(ids.len())?;
         self.run(dead_letter::Acknowledge { ids, by: by.to_owned(), note: note.map(str::to_owned) }).await
     }
 
@@ -343,7 +402,7 @@ impl Store {
             answer = self.run(cancel::Cancel(job)).await?;
             rounds += 1;
         }
-        self.wake(answer.freed_key.into_iter().collect()).await?;
+        self.wake_or_warn(answer.freed_key.into_iter().collect()).await;
         Ok(answer.cancelled)
     }
 
@@ -389,17 +448,17 @@ fn bad_priority(priority: u8) -> StoreError {
 
 /// Checks at the door what would otherwise fail inside, or only on one of the databases.
 fn check_jobs(jobs: &[NewJob]) -> StoreResult<()> {
-    if jobs.len() > ENQUEUE_MAX {
-        let why =
-            format!("{} jobs in one call, and the most is {ENQUEUE_MAX}; send them in parts", jobs.len());
-        return Err(StoreError::refused("enqueue_max", why));
-    }
+    check_batch(jobs.len())?;
     for job in jobs {
         if job.priority > lineclear_model::manifest::PRIORITY_MAX {
             return Err(bad_priority(job.priority));
         }
         if job.timeout.is_some_and(|timeout| timeout.is_zero()) {
             return Err(StoreError::refused("timeout", "a job needs some time to run"));
+        }
+        if job.due_at.is_some_and(|due_at| due_at < Micros::EPOCH) {
+            // PostgreSQL's calendar begins in 4713 BC, SQLite's numbers never; and rank 0 is for jobs of dead workers.
+            return Err(StoreError::refused("due_at", "a job cannot be due before 1970"));
         }
         job.unique_key.as_ref().map_or(Ok(()), |unique| check_key(&unique.key))?;
         job.limit_key.as_deref().map_or(Ok(()), check_key)?;
@@ -411,6 +470,14 @@ fn check_jobs(jobs: &[NewJob]) -> StoreResult<()> {
                 ));
             }
         }
+    }
+    Ok(())
+}
+
+fn check_batch(count: usize) -> StoreResult<()> {
+    if count > BATCH_MAX {
+        let why = format!("{count} in one call, and the most is {BATCH_MAX}; send them in parts");
+        return Err(StoreError::refused("batch_max", why));
     }
     Ok(())
 }

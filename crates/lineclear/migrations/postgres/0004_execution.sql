@@ -25,6 +25,5 @@ create table {schema}.execution (
     constraint execution_once primary key (job_id, claim_no)
 );
 create index execution_final     on {schema}.execution (job_id) where final;
-create index execution_manifest  on {schema}.execution (manifest_id, job_id) where manifest_id is not null;
 create index execution_completed on {schema}.execution (finished_at) where final and outcome = 'completed';
 create index execution_ended     on {schema}.execution (finished_at) where final and outcome <> 'completed';

@@ -33,7 +33,7 @@ create table {schema}.dead_letter (
     resolved_by text
 );
 create unique index dead_letter_awaiting on {schema}.dead_letter (job_id) where status = 'awaiting';
+create index dead_letter_status   on {schema}.dead_letter (status, id);
 create index dead_letter_job      on {schema}.dead_letter (job_id);
 create index dead_letter_manifest on {schema}.dead_letter (manifest_id) where status = 'awaiting' and manifest_id is not null;
-create index dead_letter_family   on {schema}.dead_letter (fingerprint, id) where status = 'awaiting';
 create index dead_letter_resolved on {schema}.dead_letter (resolved_at) where status <> 'awaiting';

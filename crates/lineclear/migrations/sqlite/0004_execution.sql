@@ -25,6 +25,5 @@ create table execution (
     constraint execution_once primary key (job_id, claim_no)
 ) strict;
 create index execution_final     on execution (job_id) where final;
-create index execution_manifest  on execution (manifest_id, job_id) where manifest_id is not null;
 create index execution_completed on execution (finished_at) where final and outcome = 'completed';
 create index execution_ended     on execution (finished_at) where final and outcome <> 'completed';

@@ -33,7 +33,7 @@ create table dead_letter (
     resolved_by text
 ) strict;
 create unique index dead_letter_awaiting on dead_letter (job_id) where status = 'awaiting';
+create index dead_letter_status   on dead_letter (status, id);
 create index dead_letter_job      on dead_letter (job_id);
 create index dead_letter_manifest on dead_letter (manifest_id) where status = 'awaiting' and manifest_id is not null;
-create index dead_letter_family   on dead_letter (fingerprint, id) where status = 'awaiting';
 create index dead_letter_resolved on dead_letter (resolved_at) where status <> 'awaiting';

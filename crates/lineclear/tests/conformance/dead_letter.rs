@@ -82,7 +82,7 @@ conformance! {
     }
 
     async fn a_manifest_with_two_dead_letters_waits_for_both(db) {
-        let manifest = lineclear::model::Manifest { overlap: lineclear::model::Overlap::Allow, ..daily("m") };
+        let manifest = lineclear::model::Manifest { overlap: Some(lineclear::model::Overlap::Allow), ..daily("m") };
         db.declare(manifest).await;
         let node = db.node("a").await;
         for _ in 0..2 {

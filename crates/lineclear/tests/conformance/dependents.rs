@@ -8,7 +8,7 @@ use crate::kit::{TestDb, completed, daily, failed, name};
 fn after(key: &str, parents: &[&str], need: Need) -> Manifest {
     let parents: Vec<Name> = parents.iter().map(|parent| name(parent)).collect();
     let schedule = Schedule::after(parents, need).unwrap();
-    Manifest { schedule, overlap: Overlap::QueueOne, ..daily(key) }
+    Manifest { schedule, overlap: Some(Overlap::QueueOne), ..daily(key) }
 }
 
 /// Runs a manifest to its end.
@@ -143,5 +143,23 @@ conformance! {
         assert_eq!(woken(db).await, ["b"]);
         assert_eq!(woken(db).await, ["c"]);
         assert_eq!(woken(db).await, Vec::<String>::new());
+    }
+
+    async fn a_child_that_cannot_be_read_does_not_keep_its_parent_from_completing(db) {
+        db.declare(daily("a")).await;
+        db.declare(after("b", &["a"], Need::All)).await;
+        db.sql("update {t}manifest set spec = '{}' where key = 'b'").await;
+        let claim = start(db, "a").await;
+        let node = db.node("a").await;
+        assert_eq!(db.settle(node, &claim, completed()).await, lineclear::store::Settled::Recorded);
+    }
+
+    async fn a_child_lets_one_turn_wait_if_nothing_is_said(db) {
+        db.declare(daily("a")).await;
+        let schedule = Schedule::after(vec![name("a")], Need::All).unwrap();
+        db.declare(Manifest { schedule, ..daily("b") }).await;
+        let views = db.store.manifests(None, 10).await.unwrap().items;
+        let overlaps: Vec<_> = views.iter().map(|view| view.manifest.overlap).collect();
+        assert_eq!(overlaps, [Some(Overlap::Skip), Some(Overlap::QueueOne)]);
     }
 }

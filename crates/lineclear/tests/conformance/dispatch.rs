@@ -101,4 +101,22 @@ conformance! {
         assert_eq!(jobs.len(), 200);
         assert_eq!(jobs.iter().collect::<HashSet<_>>().len(), 200, "none was taken twice");
     }
+
+    async fn a_row_that_cannot_be_read_is_buried_and_does_not_hold_up_the_rest(db) {
+        let ids = db.store.enqueue_many(vec![job(); 3]).await.unwrap();
+        // As somebody else's SQL could write it.
+        db.sql(&format!("update {{t}}work_queue set input = '{{broken' where id = {}", ids[1].id)).await;
+        let node = db.node("a").await;
+        let taken: Vec<_> = db.take(node, 10).await.iter().map(|claim| claim.job).collect();
+        assert_eq!(taken, [ids[0].id, ids[2].id]);
+        assert_eq!(db.state(ids[1].id).await, Some(JobState::Dead));
+
+        let id = db.enqueue(job()).await;
+        db.sql(&format!("update {{t}}work_queue set kind = 'No Name' where id = {id}")).await;
+        db.store.dispatch(main_route(), 10).await.unwrap();
+        assert_eq!(db.store.claim(main_route(), 10, lease(node)).await.unwrap(), []);
+        assert_eq!(db.count("dead_letter").await, 2);
+        // So that lists, which read kinds as names, can be looked at again.
+        db.sql("delete from {t}dead_letter where kind = 'No Name'").await;
+    }
 }

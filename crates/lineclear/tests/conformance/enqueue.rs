@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lineclear::model::{JobState, Micros};
-use lineclear::store::{ENQUEUE_MAX, NewJob, StoreError, UniqueKey};
+use lineclear::store::{BATCH_MAX, NewJob, StoreError, UniqueKey};
 
 use crate::kit::{completed, failed, job, name, payload};
 
@@ -118,7 +118,8 @@ conformance! {
         assert_eq!(refused(NewJob { limit_key: Some("k".repeat(256)), ..job() }).await, "key");
         assert_eq!(refused(NewJob { tags: Some("a\0b".to_owned()), ..job() }).await, "text");
         assert_eq!(refused(NewJob { timeout: Some(Duration::ZERO), ..job() }).await, "timeout");
-        assert_eq!(rule(db.store.enqueue_many(vec![job(); ENQUEUE_MAX + 1]).await), "enqueue_max");
+        assert_eq!(refused(NewJob { due_at: Micros::new(-1), ..job() }).await, "due_at");
+        assert_eq!(rule(db.store.enqueue_many(vec![job(); BATCH_MAX + 1]).await), "batch_max");
         assert_eq!(db.count("work_queue").await, 0);
         assert_eq!(db.store.enqueue_many(Vec::new()).await.unwrap(), Vec::new());
     }

@@ -41,6 +41,7 @@ conformance! {
             retries: 7,
             timeout: Duration::from_secs(90),
             priority: 3,
+            overlap: Some(lineclear::model::Overlap::Skip),
             ..daily("nightly")
         };
         assert_eq!(write(db, declared.clone(), Voice::Declaration).await, Written::Created);

@@ -16,7 +16,7 @@ async fn skips(db: &TestDb, manifest: ManifestId) -> Vec<String> {
 }
 
 fn with(overlap: Overlap) -> Manifest {
-    Manifest { overlap, ..daily("m") }
+    Manifest { overlap: Some(overlap), ..daily("m") }
 }
 
 async fn live(db: &TestDb) -> Vec<JobId> {
@@ -74,7 +74,7 @@ conformance! {
         let skip = misfire(MisfirePolicy::Skip, Misfire::default().max);
         let catch_up = misfire(MisfirePolicy::CatchUp, Some(5));
         let skipping = db.declare(Manifest { misfire: skip, ..daily("skip") }).await;
-        let catching_up = Manifest { misfire: catch_up, overlap: Overlap::Allow, ..daily("catch-up") };
+        let catching_up = Manifest { misfire: catch_up, overlap: Some(Overlap::Allow), ..daily("catch-up") };
         let catching_up = db.declare(catching_up).await;
         db.let_ticks_come(86_400 * 10).await;
         assert_eq!(db.plan().await, (5, 2));

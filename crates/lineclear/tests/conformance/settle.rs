@@ -122,4 +122,45 @@ conformance! {
         db.store.settle(node, vec![settlement]).await.unwrap();
         assert_eq!(db.take_one(node).await.no, 2);
     }
+
+    async fn a_claim_given_twice_is_settled_as_it_was_given_first(db) {
+        let id = db.enqueue(job()).await;
+        let node = db.node("a").await;
+        let claim = db.take_one(node).await;
+        let twice = vec![
+            Settlement::new(&claim, completed(), Verdict::Complete),
+            Settlement::new(&claim, failed("no"), Verdict::Retry { after: Duration::ZERO }),
+        ];
+        db.store.settle(node, twice).await.unwrap();
+        assert_eq!(db.state(id).await, Some(JobState::Completed));
+        let twice = vec![claim.reference(), claim.reference()];
+        assert_eq!(db.store.renew(crate::kit::lease(node), twice).await.unwrap().len(), 1);
+    }
+
+    async fn an_outcome_that_cannot_be_recorded_does_not_hold_up_the_others(db) {
+        db.store.enqueue_many(vec![job(); 5]).await.unwrap();
+        let node = db.node("a").await;
+        let claims = db.take(node, 5).await;
+        let nul = Failure { error_type: "x".to_owned(), message: "a\0b".to_owned(), permanent: false };
+        let outcome = |at: usize| if at == 3 { Outcome::Failed(nul.clone()) } else { completed() };
+        let verdict = |at: usize| if at == 3 { Verdict::Retry { after: Duration::ZERO } } else { Verdict::Complete };
+        let batch = claims.iter().enumerate().map(|(at, claim)| Settlement::new(claim, outcome(at), verdict(at)));
+        assert_eq!(db.store.settle(node, batch.collect()).await.unwrap(), [Settled::Recorded; 5]);
+        let letters = db.store.dead_letters(None, None, 10).await.unwrap().items;
+        assert_eq!((letters.len(), letters[0].job), (1, claims[3].job));
+        assert!(letters[0].last_error.as_deref().unwrap().contains("could not be recorded"), "{letters:?}");
+    }
+
+    async fn for_ever_is_a_long_time_and_not_an_error(db) {
+        let id = db.enqueue(job()).await;
+        let node = db.node("a").await;
+        let claim = db.take_one(node).await;
+        let settlement = Settlement::new(&claim, failed("no"), Verdict::Retry { after: Duration::MAX });
+        db.store.settle(node, vec![settlement]).await.unwrap();
+        assert_eq!(db.state(id).await, Some(JobState::Retrying));
+        let for_ever = lineclear::store::Retention {
+            completed: Duration::MAX, failed: Duration::MAX, dead_letters: Duration::MAX, ticks: Duration::MAX, nodes: Duration::MAX,
+        };
+        assert!(db.store.clean(&for_ever, 100).await.unwrap().is_nothing());
+    }
 }

@@ -263,7 +263,7 @@ async fn a_renewal_skips_a_row_that_is_being_reclaimed_and_does_not_call_it_lost
 async fn fan_in(pg: &Pg) -> (Claim, Claim) {
     let child = Manifest {
         schedule: Schedule::after(vec![name("a"), name("b")], Need::All).unwrap(),
-        overlap: Overlap::QueueOne,
+        overlap: Some(Overlap::QueueOne),
         ..daily("c")
     };
     pg.store.upsert_manifests([daily("a"), daily("b"), child], Voice::Declaration).await.unwrap();
@@ -294,7 +294,7 @@ async fn settles_that_wake_each_others_manifests_do_not_deadlock() {
     // Ids against the direction of the arrows: z waits for m, m waits for a; declared backwards.
     let after = |key: &str, parent: &str| Manifest {
         schedule: Schedule::after(vec![name(parent)], Need::All).unwrap(),
-        overlap: Overlap::Allow,
+        overlap: Some(Overlap::Allow),
         ..daily(key)
     };
     pg.store.upsert_manifests([daily("c"), daily("b"), daily("a")], Voice::Declaration).await.unwrap();
@@ -362,7 +362,7 @@ async fn a_retry_that_is_being_written_counts_as_the_job_that_it_is() {
 async fn a_retry_does_not_wait_for_a_planner_that_is_queueing_the_next_tick() {
     let pg = Pg::open().await;
     pg.store
-        .upsert_manifests([Manifest { overlap: Overlap::QueueOne, ..daily("m") }], Voice::Declaration)
+        .upsert_manifests([Manifest { overlap: Some(Overlap::QueueOne), ..daily("m") }], Voice::Declaration)
         .await
         .unwrap();
     due(&pg).await;

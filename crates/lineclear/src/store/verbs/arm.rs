@@ -18,7 +18,14 @@ pub(crate) async fn children(session: &mut Session, arrivals: &HashMap<i64, Vec<
     let mut turns = Vec::new();
     let mut states = Vec::new();
     for row in &rows {
-        let child = Child::of(row)?;
+        let child = match Child::of(row) {
+            Ok(child) => child,
+            // A child that cannot be read must not keep its parents from ever being settled.
+            Err(error) => {
+                tracing::error!(%error, manifest = row.get::<String>("key")?, "a dependent manifest cannot be read");
+                continue;
+            }
+        };
         let (fires, state) = child.arm(arrivals);
         states.push((child.order.id, state.0, state.1));
         for nth in 0..fires {

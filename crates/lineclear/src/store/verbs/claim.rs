@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use lineclear_model::job::Origin;
-use lineclear_model::{Micros, Name, Payload};
+use lineclear_model::{DeadReason, Failure, Micros, Name, Outcome, Payload, Verdict};
 
 use super::enqueue::millis;
+use super::settle::Settlement;
 use crate::store::db::{Row, Session, Value, Verb};
 use crate::store::sql::Statement;
 use crate::store::{ClaimRef, JobId, ManifestId, NodeId, StoreResult};
@@ -82,6 +83,24 @@ impl Claim {
     }
 }
 
+/// Claims from their rows, and for those that cannot be read what they are settled as.
+pub(crate) fn read(rows: &[Row]) -> StoreResult<(Vec<Claim>, Vec<Settlement>)> {
+    let mut claims = Vec::with_capacity(rows.len());
+    let mut unreadable = Vec::new();
+    for row in rows {
+        match Claim::of(row) {
+            Ok(claim) => claims.push(claim),
+            Err(error) => unreadable.push(Settlement {
+                claim: ClaimRef { job: JobId(row.get("id")?), no: row.get("claim_no")? },
+                manifest: row.get::<Option<i64>>("manifest_id")?.map(ManifestId),
+                outcome: Outcome::DeadLetter(Failure::new("unreadable", error.to_string())),
+                verdict: Verdict::Bury { reason: DeadReason::Permanent },
+            }),
+        }
+    }
+    Ok((claims, unreadable))
+}
+
 /// Verb: claim up to `most` jobs of a route.
 pub(crate) struct ClaimJobs {
     pub(crate) route: Name,
@@ -90,19 +109,19 @@ pub(crate) struct ClaimJobs {
 }
 
 impl Verb for ClaimJobs {
-    type Answer = Vec<Claim>;
+    type Answer = Vec<Row>;
 
     fn is_transaction(&self) -> bool {
         false
     }
 
-    async fn run(&self, session: &mut Session) -> StoreResult<Vec<Claim>> {
+    async fn run(&self, session: &mut Session) -> StoreResult<Vec<Row>> {
         let params = vec![
             Value::Text(Some(self.route.to_string())),
             Value::Int(Some(i64::from(self.most))),
             Value::Int(Some(self.lease.node.0)),
             Value::Int(Some(millis(self.lease.length))),
         ];
-        session.rows(Statement::Claim, params).await?.iter().map(Claim::of).collect()
+        session.rows(Statement::Claim, params).await
     }
 }

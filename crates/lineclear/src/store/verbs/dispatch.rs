@@ -5,7 +5,7 @@
 
 use lineclear_model::Name;
 
-use super::claim::{Claim, Lease};
+use super::claim::Lease;
 use super::enqueue::millis;
 use crate::store::db::{Row, Session, Value, Verb};
 use crate::store::sql::Statement;
@@ -136,11 +136,6 @@ impl Verb for DispatchGated {
         crate::crash::point("dispatch.before_commit");
         Ok(rows)
     }
-}
-
-/// Rows of a dispatch into leases, as claims.
-pub(crate) fn claims(rows: &[Row]) -> StoreResult<Vec<Claim>> {
-    rows.iter().map(Claim::of).collect()
 }
 
 /// Rows of a dispatch to whoever claims, as ids.

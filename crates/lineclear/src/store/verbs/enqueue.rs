@@ -10,8 +10,8 @@ use crate::store::db::{Column, Session, Value, Verb};
 use crate::store::sql::Statement;
 use crate::store::{JobId, StoreError, StoreResult};
 
-/// Jobs that one call may enqueue.
-pub const ENQUEUE_MAX: usize = 10_000;
+/// Things that one call may be given: jobs, settlements, manifests.
+pub const BATCH_MAX: usize = 10_000;
 
 /// A job to be.
 #[derive(Clone, Debug)]
@@ -248,9 +248,13 @@ fn row(job: &NewJob, id: Option<i64>, group_ids: &HashMap<Name, i64>) -> StoreRe
     })
 }
 
+/// Longest time that statements reckon with, in milliseconds: a thousand years. "For ever" is longer, and added to a
+/// date it would be out of either database's range.
+const MILLIS_MAX: i64 = 1_000 * 365 * 86_400_000;
+
 /// Milliseconds, rounded up so that a short time is not none at all.
 pub(crate) fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX)
+    i64::try_from(duration.as_nanos().div_ceil(1_000_000)).map_or(MILLIS_MAX, |ms| ms.min(MILLIS_MAX))
 }
 
 /// Verb: ids of groups by name.

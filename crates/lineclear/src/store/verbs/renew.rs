@@ -45,9 +45,12 @@ impl Verb for Renew {
         if self.claims.is_empty() {
             return Ok(Vec::new());
         }
+        let mut claims = self.claims.clone();
+        claims.sort_unstable_by_key(|claim| (claim.job, claim.no));
+        claims.dedup();
         let params = Params {
             values: vec![Value::Int(Some(self.lease.node.0)), Value::Int(Some(millis(self.lease.length)))],
-            batch: claim_columns(&self.claims),
+            batch: claim_columns(&claims),
         };
         let rows = session.rows(Statement::Renew, params).await?;
         rows.iter()

@@ -3,14 +3,14 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use lineclear_model::{Outcome, Verdict};
+use lineclear_model::{DeadReason, Failure, Outcome, Verdict};
 
 use super::claim::Claim;
 use super::enqueue::millis;
 use super::{arm, renew::claim_columns};
 use crate::store::db::{Column, Row, Session, Value, Verb};
 use crate::store::sql::Statement;
-use crate::store::{ClaimRef, JobId, ManifestId, NodeId, StoreResult};
+use crate::store::{ClaimRef, JobId, ManifestId, NodeId, StoreError, StoreResult};
 
 /// How a claim ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +29,33 @@ impl Settlement {
     /// Of a claim that ended with `outcome`, for which the rules say `verdict`.
     pub fn new(claim: &Claim, outcome: Outcome, verdict: Verdict) -> Settlement {
         Settlement { claim: claim.reference(), manifest: claim.manifest, outcome, verdict }
+    }
+}
+
+/// What is written instead of an outcome that no rule lets through.
+const UNRECORDABLE: &str = "unrecordable";
+
+impl Settlement {
+    /// The job as a dead letter with the reason, for an outcome that the database refuses.
+    pub(crate) fn as_unrecordable(&self, why: &str) -> Settlement {
+        let failure = Failure::new(UNRECORDABLE, format!("the outcome could not be recorded: {why}"));
+        let (outcome, verdict) =
+            (Outcome::DeadLetter(failure), Verdict::Bury { reason: DeadReason::Permanent });
+        Settlement { outcome, verdict, ..self.clone() }
+    }
+
+    pub(crate) fn is_unrecordable(&self) -> bool {
+        self.outcome.failure().is_some_and(|failure| failure.error_type == UNRECORDABLE)
+    }
+
+    /// What one of the databases would refuse, or keep as something else, is refused on both.
+    fn check(&self) -> StoreResult<()> {
+        let failure = self.outcome.failure();
+        let texts = failure.map(|failure| [&failure.error_type, &failure.message]);
+        if texts.is_some_and(|texts| texts.iter().any(|text| text.contains('\0'))) {
+            return Err(StoreError::refused("text", "an error's text cannot have a NUL"));
+        }
+        Ok(())
     }
 }
 
@@ -54,6 +81,12 @@ pub(crate) struct Settle {
 }
 
 impl Settle {
+    /// A claim that was given twice is settled as it was given first.
+    fn first_of_each(&self) -> Vec<&Settlement> {
+        let mut seen = HashSet::new();
+        self.settlements.iter().filter(|settlement| seen.insert(settlement.claim)).collect()
+    }
+
     /// Manifests whose completion may wake others.
     fn completed_manifests(&self) -> Vec<i64> {
         let completed = self.settlements.iter().filter(|s| s.verdict == Verdict::Complete);
@@ -70,6 +103,7 @@ impl Verb for Settle {
     }
 
     async fn run(&self, session: &mut Session) -> StoreResult<SettleAnswer> {
+        self.settlements.iter().try_for_each(Settlement::check)?;
         let completed = self.completed_manifests();
         if !completed.is_empty() {
             // Lock order: job rows, then state rows of parents and children together.
@@ -77,7 +111,7 @@ impl Verb for Settle {
             session.rows(Statement::SettleRows, vec![Value::Ints(jobs)]).await?;
             session.rows(Statement::SettleLock, vec![Value::Ints(completed)]).await?;
         }
-        let recorded = session.rows(Statement::Settle, columns(&self.settlements)).await?;
+        let recorded = session.rows(Statement::Settle, columns(&self.first_of_each())).await?;
         crate::crash::point("settle.before_commit");
 
         let arrivals = arrivals(&recorded)?;
@@ -132,8 +166,9 @@ impl Settle {
     }
 }
 
-fn columns(settlements: &[Settlement]) -> Vec<Column> {
-    let texts = |of: fn(&Settlement) -> Option<String>| Column::Texts(settlements.iter().map(of).collect());
+fn columns(settlements: &[&Settlement]) -> Vec<Column> {
+    let texts =
+        |of: fn(&Settlement) -> Option<String>| Column::Texts(settlements.iter().map(|s| of(s)).collect());
     let claims: Vec<ClaimRef> = settlements.iter().map(|s| s.claim).collect();
     let mut columns = claim_columns(&claims);
     columns.extend([
