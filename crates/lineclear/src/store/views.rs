@@ -42,8 +42,8 @@ pub struct JobView {
     pub id: JobId,
     /// Where it is in its life.
     pub state: JobState,
-    /// The kind of work.
-    pub kind: Name,
+    /// The kind of work, as it is stored.
+    pub kind: String,
     /// The manifest it stands for.
     pub manifest: Option<ManifestId>,
     /// The tick it stands for.
@@ -71,7 +71,7 @@ impl JobView {
         Ok(JobView {
             id: JobId(row.get("id")?),
             state: row.word("state", JobState::from_word)?,
-            kind: row.word("kind", |kind| Name::new(kind).ok())?,
+            kind: row.get("kind")?,
             manifest: row.get::<Option<i64>>("manifest_id")?.map(ManifestId),
             tick_at: row.get("tick_at")?,
             origin: row.word("origin", Origin::from_word)?,
@@ -127,8 +127,10 @@ pub struct JobDetail {
 pub struct ManifestView {
     /// Its row.
     pub id: ManifestId,
-    /// What it says.
-    pub manifest: Manifest,
+    /// Its key.
+    pub key: Name,
+    /// What it says, or why that cannot be read: one broken row must not hide the others.
+    pub manifest: Result<Manifest, String>,
     /// Waits for a person to look at its dead letter.
     pub held: bool,
     /// The next tick.
@@ -301,7 +303,8 @@ impl Store {
         let of = |row: &Row| {
             Ok(ManifestView {
                 id: ManifestId(row.get("id")?),
-                manifest: manifest_of(row)?,
+                key: row.word("key", |key| Name::new(key).ok())?,
+                manifest: manifest_of(row).map_err(|error| error.to_string()),
                 held: row.get("held")?,
                 next_due_at: row.get("next_due_at")?,
                 last_success_at: row.get("last_success_at")?,
@@ -309,7 +312,7 @@ impl Store {
             })
         };
         let items = rows.iter().map(of).collect::<StoreResult<Vec<_>>>()?;
-        let next = next_of(&items, most, |view| view.manifest.key.clone());
+        let next = next_of(&items, most, |view| view.key.clone());
         Ok(Page { items, next })
     }
 

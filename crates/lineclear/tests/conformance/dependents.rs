@@ -30,9 +30,7 @@ async fn woken(db: &TestDb) -> Vec<String> {
     let mut keys: Vec<String> = Vec::new();
     for claim in db.take(node, 10).await {
         assert_eq!(claim.origin.as_str(), "dependent");
-        keys.push(
-            views.iter().find(|view| Some(view.id) == claim.manifest).unwrap().manifest.key.to_string(),
-        );
+        keys.push(views.iter().find(|view| Some(view.id) == claim.manifest).unwrap().key.to_string());
         db.settle(node, &claim, completed()).await;
     }
     keys.sort();
@@ -159,7 +157,7 @@ conformance! {
         let schedule = Schedule::after(vec![name("a")], Need::All).unwrap();
         db.declare(Manifest { schedule, ..daily("b") }).await;
         let views = db.store.manifests(None, 10).await.unwrap().items;
-        let overlaps: Vec<_> = views.iter().map(|view| view.manifest.overlap).collect();
+        let overlaps: Vec<_> = views.iter().map(|view| view.manifest.as_ref().unwrap().overlap).collect();
         assert_eq!(overlaps, [Some(Overlap::Skip), Some(Overlap::QueueOne)]);
     }
 }

@@ -233,7 +233,7 @@ impl TestDb {
         let key = manifest.key.clone();
         self.store.upsert_manifests([manifest], Voice::Declaration).await.expect("declare");
         let page = self.store.manifests(None, 1000).await.expect("manifests");
-        page.items.into_iter().find(|view| view.manifest.key == key).expect("it is listed").id
+        page.items.into_iter().find(|view| view.key == key).expect("it is listed").id
     }
 
     pub(crate) async fn group(&self, name: &str, spec: GroupSpec) {

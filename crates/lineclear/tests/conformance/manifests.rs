@@ -9,7 +9,7 @@ use lineclear::store::{StoreError, Voice, Written};
 use crate::kit::{TestDb, daily, name};
 
 async fn one(db: &TestDb) -> Manifest {
-    db.store.manifests(None, 10).await.unwrap().items[0].manifest.clone()
+    db.store.manifests(None, 10).await.unwrap().items[0].manifest.clone().unwrap()
 }
 
 async fn write(db: &TestDb, manifest: Manifest, voice: Voice) -> Written {

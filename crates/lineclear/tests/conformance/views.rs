@@ -81,7 +81,7 @@ conformance! {
         let second = db.store.manifests(first.next.as_ref(), 2).await.unwrap();
         let third = db.store.manifests(second.next.as_ref(), 2).await.unwrap();
         assert_eq!((first.items.len(), second.items.len(), third.items.len()), (2, 2, 1));
-        assert_eq!((third.items[0].manifest.key.clone(), third.next), (name("m4"), None));
+        assert_eq!((third.items[0].key.clone(), third.next), (name("m4"), None));
 
         let node = db.node("a").await;
         db.store.enqueue_many(vec![job(); 3]).await.unwrap();
@@ -107,5 +107,13 @@ conformance! {
         let execution = &detail.executions[0];
         assert_eq!(execution.error_type.as_deref(), Some("test_error"));
         assert!(execution.claimed_at.unwrap() <= execution.finished_at);
+    }
+
+    async fn a_manifest_that_cannot_be_read_is_listed_beside_the_others(db) {
+        db.declare(daily("broken")).await;
+        db.declare(daily("fine")).await;
+        db.sql("update {t}manifest set spec = 'x' where key = 'broken'").await;
+        let views = db.store.manifests(None, 10).await.unwrap().items;
+        assert_eq!(views.iter().map(|view| view.manifest.is_ok()).collect::<Vec<_>>(), [false, true]);
     }
 }
