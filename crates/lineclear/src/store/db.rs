@@ -20,6 +20,10 @@ pub(crate) trait Verb: Send + Sync + 'static {
     fn is_transaction(&self) -> bool {
         true
     }
+    /// It may take as long as it takes: migrations of large tables.
+    fn is_patient(&self) -> bool {
+        false
+    }
     /// Does it. May be run again from the start if a race was lost, so it keeps nothing between runs.
     fn run(&self, session: &mut Session) -> impl Future<Output = StoreResult<Self::Answer>> + Send;
 }

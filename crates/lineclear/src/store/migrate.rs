@@ -75,6 +75,10 @@ pub(crate) struct Migrate {
 impl Verb for Migrate {
     type Answer = MigrationStatus;
 
+    fn is_patient(&self) -> bool {
+        self.apply
+    }
+
     async fn run(&self, session: &mut Session) -> StoreResult<MigrationStatus> {
         let postgres = self.options.is_postgres();
         let table = if postgres {

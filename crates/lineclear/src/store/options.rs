@@ -1,6 +1,7 @@
 //! Where the store is and how to reach it.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::StoreError;
 
@@ -12,6 +13,7 @@ pub struct StoreOptions {
     schema: String,
     pooler: bool,
     connections_max: usize,
+    deadline: Duration,
     migrate: bool,
 }
 
@@ -56,6 +58,7 @@ impl StoreOptions {
             schema: "lineclear".to_owned(),
             pooler: false,
             connections_max: 8,
+            deadline: Duration::from_secs(30),
             migrate: true,
         };
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
@@ -106,6 +109,12 @@ impl StoreOptions {
         self
     }
 
+    /// How long PostgreSQL may take over a verb before it counts as unreachable; 30 s unless set.
+    pub fn deadline(mut self, deadline: Duration) -> StoreOptions {
+        self.deadline = deadline;
+        self
+    }
+
     /// Whether opening brings the schema up to date; it does unless this says no.
     pub fn migrate(mut self, yes: bool) -> StoreOptions {
         self.migrate = yes;
@@ -149,6 +158,10 @@ impl StoreOptions {
 
     pub(crate) fn connections_max(&self) -> usize {
         self.connections_max
+    }
+
+    pub(crate) fn verb_deadline(&self) -> Duration {
+        self.deadline
     }
 
     pub(crate) fn migrates(&self) -> bool {

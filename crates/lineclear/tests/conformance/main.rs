@@ -13,6 +13,7 @@ mod dead_letter;
 mod dependents;
 mod dispatch;
 mod enqueue;
+mod faults;
 mod limits;
 mod manifests;
 mod migrate;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use lineclear_model::Micros;
+use tokio::time::timeout;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Config, NoTls};
 
@@ -20,11 +21,15 @@ const TRIES_MAX: u32 = 4;
 /// How long to wait for a free connection, or for a new one.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How long a verb without a deadline may take.
+const PATIENCE: Duration = Duration::from_secs(60 * 60);
+
 #[derive(Clone)]
 pub(crate) struct Postgres {
     pool: Pool,
     texts: Arc<Vec<String>>,
     pooler: bool,
+    deadline: Duration,
 }
 
 impl Postgres {
@@ -49,7 +54,7 @@ impl Postgres {
             .build()
             .expect("a pool with timeouts has its runtime");
         let texts = Arc::new(sql::for_postgres(&options.schema_quoted()));
-        Ok(Postgres { pool, texts, pooler: options.behind_pooler() })
+        Ok(Postgres { pool, texts, pooler: options.behind_pooler(), deadline: options.verb_deadline() })
     }
 
     /// Runs a verb in a task of its own: a caller that goes away must not leave a transaction half-open.
@@ -78,12 +83,20 @@ impl Postgres {
 
     async fn attempt<V: Verb>(&self, verb: &V) -> StoreResult<V::Answer> {
         let mut session = Session::Postgres(self.session(verb.is_transaction()).await?);
-        let answer = verb.run(&mut session).await;
+        // A server that says nothing, and does not even hang up, must not hold a node for ever.
+        let deadline = if verb.is_patient() { PATIENCE } else { self.deadline };
+        let answer = timeout(deadline, verb.run(&mut session)).await.unwrap_or_else(|_| Err(silence()));
         let Session::Postgres(mut session) = session else { unreachable!("made above") };
         match answer {
-            Ok(answer) => session.commit().await.map(|()| answer),
+            Ok(answer) => match timeout(deadline, session.commit()).await {
+                Ok(committed) => committed.map(|()| answer),
+                Err(_) => Err(silence()),
+            },
             Err(error) => {
-                session.roll_back().await;
+                let undone = timeout(deadline, session.roll_back()).await.is_ok();
+                if !undone || matches!(error, StoreError::Unavailable { .. }) {
+                    session.hang_up();
+                }
                 Err(if verb.is_transaction() { not_applied(error) } else { error })
             }
         }
@@ -95,6 +108,11 @@ impl Postgres {
         let transaction = if is_transaction { Transaction::Wanted } else { Transaction::None };
         Ok(PgSession { client: Some(client), texts: self.texts.clone(), pooler: self.pooler, transaction })
     }
+}
+
+/// No answer within the deadline; what was sent may have been done.
+fn silence() -> StoreError {
+    StoreError::Unavailable { maybe_applied: true, source: "the database did not answer in time".into() }
 }
 
 /// Without our COMMIT nothing happened, even if the answer was lost.
@@ -200,13 +218,20 @@ impl PgSession {
     }
 }
 
-impl Drop for PgSession {
-    /// A connection whose transaction may still be open is closed, not given back to the pool.
-    fn drop(&mut self) {
-        if self.transaction == Transaction::Open
-            && let Some(client) = self.client.take()
-        {
+impl PgSession {
+    /// Closes the connection instead of giving it back to the pool.
+    fn hang_up(&mut self) {
+        if let Some(client) = self.client.take() {
             drop(Object::take(client));
+        }
+    }
+}
+
+impl Drop for PgSession {
+    /// A connection whose transaction may still be open is not for others.
+    fn drop(&mut self) {
+        if self.transaction == Transaction::Open {
+            self.hang_up();
         }
     }
 }
