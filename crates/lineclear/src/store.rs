@@ -5,7 +5,9 @@
 
 mod classify;
 mod db;
+mod door;
 mod error;
+mod ids;
 mod migrate;
 mod options;
 mod sql;
@@ -18,11 +20,12 @@ mod tests;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
-use lineclear_model::{GroupSpec, Manifest, Micros, Name};
-use serde::{Deserialize, Serialize};
+use lineclear_model::{GroupSpec, Manifest, Name};
 
 use db::{Db, Verb};
+pub use door::KEY_BYTES_MAX;
 pub use error::{Source, StoreError, StoreResult};
+pub use ids::{ClaimRef, DeadLetterId, JobId, ManifestId, NodeId};
 pub use migrate::{Migration, MigrationStatus};
 pub use options::StoreOptions;
 pub use verbs::cancel::Cancelled;
@@ -44,45 +47,8 @@ use verbs::{
     renew, settle, switch, trigger, wake,
 };
 
-/// Longest unique or limit key, in bytes. PostgreSQL cannot index much more than 2,700.
-pub const KEY_BYTES_MAX: usize = 255;
-
 /// How often a job that moves between tables is looked for.
 const CANCEL_ROUNDS_MAX: u32 = 5;
-
-macro_rules! ids {
-    ($($(#[$doc:meta])* $name:ident,)+) => { $(
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        pub struct $name(pub i64);
-
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                self.0.fmt(f)
-            }
-        }
-    )+ };
-}
-
-ids! {
-    /// A job, from acceptance to its end.
-    JobId,
-    /// A manifest's row.
-    ManifestId,
-    /// A running process of ours.
-    NodeId,
-    /// A dead letter.
-    DeadLetterId,
-}
-
-/// A claim: the job and the number that fences every write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ClaimRef {
-    /// The job.
-    pub job: JobId,
-    /// The claim's number.
-    pub no: u32,
-}
 
 /// A database with our tables. Cheap to clone; all clones share its connections.
 #[derive(Clone)]
@@ -126,9 +92,7 @@ impl Store {
     pub async fn upsert_groups(&self, groups: BTreeMap<String, GroupSpec>, voice: Voice) -> StoreResult<()> {
         for (name, spec) in &groups {
             group::check_name(name)?;
-            if spec.priority > lineclear_model::manifest::PRIORITY_MAX {
-                return Err(bad_priority(spec.priority));
-            }
+            door::check_priority(spec.priority)?;
         }
         let advisory_key = self.options.advisory_key("declare");
         let repriced = self.run(group::UpsertGroups { groups, voice, advisory_key }).await?;
@@ -159,7 +123,7 @@ impl Store {
                 return Err(StoreError::refused("manifest_twice", format!("{key} was given twice")));
             }
         }
-        check_batch(by_key.len())?;
+        door::check_batch(by_key.len())?;
         let advisory_key = self.options.advisory_key("declare");
         self.run(manifest::UpsertManifests { manifests: by_key, voice, advisory_key }).await
     }
@@ -192,7 +156,7 @@ impl Store {
 
     /// Enqueues many jobs, all or none, in one statement. The answers are in the order of the jobs.
     pub async fn enqueue_many(&self, jobs: Vec<NewJob>) -> StoreResult<Vec<Enqueued>> {
-        check_jobs(&jobs)?;
+        door::check_jobs(&jobs)?;
         if jobs.is_empty() {
             return Ok(Vec::new());
         }
@@ -286,7 +250,7 @@ impl Store {
 
     /// At most `max` jobs with this limit key are active at once from now on.
     pub async fn set_limit(&self, key: &str, max: u32) -> StoreResult<()> {
-        check_key(key)?;
+        door::check_key(key)?;
         self.run(wake::SetLimit { key: key.to_owned(), max }).await?;
         self.wake(vec![key.to_owned()]).await
     }
@@ -318,7 +282,7 @@ impl Store {
 
     /// Renews leases, all in one statement.
     pub async fn renew(&self, lease: Lease, claims: Vec<ClaimRef>) -> StoreResult<Vec<Renewal>> {
-        check_batch(claims.len())?;
+        door::check_batch(claims.len())?;
         self.run(renew::Renew { lease, claims }).await
     }
 
@@ -334,7 +298,7 @@ impl Store {
     /// Settles claims of `node`; the answers are in the order of the settlements. They are one transaction, unless a
     /// rule refuses one of them: then that one is buried as unrecordable, and the others are settled without it.
     pub async fn settle(&self, node: NodeId, settlements: Vec<Settlement>) -> StoreResult<Vec<Settled>> {
-        check_batch(settlements.len())?;
+        door::check_batch(settlements.len())?;
         if settlements.is_empty() {
             return Ok(Vec::new());
         }
@@ -376,7 +340,7 @@ impl Store {
 
     /// Brings dead letters back; those that were not awaiting are left out of the answer.
     pub async fn revive(&self, ids: Vec<DeadLetterId>, revival: Revival) -> StoreResult<Vec<Resolved>> {
-        check_batch(ids.len())?;
+        door::check_batch(ids.len())?;
         self.run(dead_letter::Revive { ids, revival }).await
     }
 
@@ -387,7 +351,7 @@ impl Store {
         by: &str,
         note: Option<&str>,
     ) -> StoreResult<Vec<Resolved>> {
-        check_batch(ids.len())?;
+        door::check_batch(ids.len())?;
         self.run(dead_letter::Acknowledge { ids, by: by.to_owned(), note: note.map(str::to_owned) }).await
     }
 
@@ -437,54 +401,4 @@ impl Store {
     pub async fn beat(&self, node: NodeInfo) -> StoreResult<Beat> {
         self.run(node::NodeBeat(node)).await
     }
-}
-
-fn bad_priority(priority: u8) -> StoreError {
-    StoreError::refused(
-        "priority",
-        format!("{priority} is not between 0 and {}", lineclear_model::manifest::PRIORITY_MAX),
-    )
-}
-
-/// Checks at the door what would otherwise fail inside, or only on one of the databases.
-fn check_jobs(jobs: &[NewJob]) -> StoreResult<()> {
-    check_batch(jobs.len())?;
-    for job in jobs {
-        if job.priority > lineclear_model::manifest::PRIORITY_MAX {
-            return Err(bad_priority(job.priority));
-        }
-        if job.timeout.is_some_and(|timeout| timeout.is_zero()) {
-            return Err(StoreError::refused("timeout", "a job needs some time to run"));
-        }
-        if job.due_at.is_some_and(|due_at| due_at < Micros::EPOCH) {
-            // PostgreSQL's calendar begins in 4713 BC, SQLite's numbers never; and rank 0 is for jobs of dead workers.
-            return Err(StoreError::refused("due_at", "a job cannot be due before 1970"));
-        }
-        job.unique_key.as_ref().map_or(Ok(()), |unique| check_key(&unique.key))?;
-        job.limit_key.as_deref().map_or(Ok(()), check_key)?;
-        for text in [&job.trace, &job.tags].into_iter().flatten() {
-            if text.len() > 1024 || text.contains('\0') {
-                return Err(StoreError::refused(
-                    "text",
-                    "trace and tags have at most 1,024 bytes and no NUL",
-                ));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn check_batch(count: usize) -> StoreResult<()> {
-    if count > BATCH_MAX {
-        let why = format!("{count} in one call, and the most is {BATCH_MAX}; send them in parts");
-        return Err(StoreError::refused("batch_max", why));
-    }
-    Ok(())
-}
-
-fn check_key(key: &str) -> StoreResult<()> {
-    if key.is_empty() || key.len() > KEY_BYTES_MAX || key.contains('\0') {
-        return Err(StoreError::refused("key", format!("a key has 1 to {KEY_BYTES_MAX} bytes and no NUL")));
-    }
-    Ok(())
 }

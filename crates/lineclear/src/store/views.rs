@@ -1,12 +1,17 @@
 //! Looking at the store: lists and details, page by page. Nothing here changes anything.
 
-use lineclear_model::job::{ExecutionOutcome, JobState, Origin};
-use lineclear_model::{DeadReason, Manifest, Micros, Name};
+mod rows;
+
+use lineclear_model::{JobState, Micros, Name};
 
 use super::db::{Row, Session, Value, Verb};
 use super::sql::Statement;
 use super::verbs::manifest::manifest_of;
 use super::{DeadLetterId, JobId, ManifestId, NodeId, Store, StoreResult};
+pub use rows::{
+    DeadLetterView, ExecutionView, GroupView, JobDetail, JobView, ManifestView, NodeView, TickView,
+};
+use rows::{dead_letter_of, execution_of};
 
 /// Rows per page at most.
 pub const PAGE_MAX: u32 = 1_000;
@@ -33,190 +38,6 @@ pub struct JobFilter {
     pub kind: Option<Name>,
     /// Of this manifest.
     pub manifest: Option<ManifestId>,
-}
-
-/// A job in a list.
-#[derive(Clone, Debug, PartialEq)]
-pub struct JobView {
-    /// Its id.
-    pub id: JobId,
-    /// Where it is in its life.
-    pub state: JobState,
-    /// The kind of work, as it is stored.
-    pub kind: String,
-    /// The manifest it stands for.
-    pub manifest: Option<ManifestId>,
-    /// The tick it stands for.
-    pub tick_at: Option<Micros>,
-    /// What made it.
-    pub origin: Origin,
-    /// Claims so far.
-    pub claim_no: u32,
-    /// Tries that failed since it was accepted or revived; unknown once it is over.
-    pub failures: Option<u32>,
-    /// When it was accepted.
-    pub created_at: Micros,
-    /// When it is or was due.
-    pub due_at: Micros,
-    /// When it ended.
-    pub finished_at: Option<Micros>,
-    /// Who runs or ran it.
-    pub node: Option<NodeId>,
-    /// What went wrong last.
-    pub last_error: Option<String>,
-}
-
-impl JobView {
-    fn of(row: &Row) -> StoreResult<JobView> {
-        Ok(JobView {
-            id: JobId(row.get("id")?),
-            state: row.word("state", JobState::from_word)?,
-            kind: row.get("kind")?,
-            manifest: row.get::<Option<i64>>("manifest_id")?.map(ManifestId),
-            tick_at: row.get("tick_at")?,
-            origin: row.word("origin", Origin::from_word)?,
-            claim_no: row.get("claim_no")?,
-            failures: row.get("failures")?,
-            created_at: row.get("created_at")?,
-            due_at: row.get("due_at")?,
-            finished_at: row.get("finished_at")?,
-            node: row.get::<Option<i64>>("node")?.map(NodeId),
-            last_error: row.get("last_error")?,
-        })
-    }
-}
-
-/// One ended claim of a job.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ExecutionView {
-    /// Its number.
-    pub claim_no: u32,
-    /// Whether it ended the job.
-    pub is_final: bool,
-    /// How it ended.
-    pub outcome: ExecutionOutcome,
-    /// Who ran it.
-    pub node: Option<NodeId>,
-    /// What the handler returned.
-    pub output: Option<String>,
-    /// What kind of error.
-    pub error_type: Option<String>,
-    /// What it said.
-    pub error_message: Option<String>,
-    /// The family of errors it belongs to.
-    pub fingerprint: Option<String>,
-    /// When it was claimed.
-    pub claimed_at: Option<Micros>,
-    /// When it ended.
-    pub finished_at: Micros,
-}
-
-/// A job with its input and its claims.
-#[derive(Clone, Debug, PartialEq)]
-pub struct JobDetail {
-    /// The job.
-    pub job: JobView,
-    /// What its handler gets; `None` once the job is over and the input was short.
-    pub input: Option<String>,
-    /// Its ended claims, oldest first.
-    pub executions: Vec<ExecutionView>,
-}
-
-/// A manifest in a list.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ManifestView {
-    /// Its row.
-    pub id: ManifestId,
-    /// Its key.
-    pub key: Name,
-    /// What it says, or why that cannot be read: one broken row must not hide the others.
-    pub manifest: Result<Manifest, String>,
-    /// Waits for a person to look at its dead letter.
-    pub held: bool,
-    /// The next tick.
-    pub next_due_at: Option<Micros>,
-    /// When one of its jobs last completed.
-    pub last_success_at: Option<Micros>,
-    /// Which one.
-    pub last_success_job: Option<JobId>,
-}
-
-/// What became of a tick, or of a range of ticks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TickView {
-    /// The tick, or the first of a skipped range.
-    pub tick_at: Micros,
-    /// The last of a skipped range.
-    pub until_tick_at: Option<Micros>,
-    /// The job it became.
-    pub job: Option<JobId>,
-    /// Why it became none.
-    pub skip_reason: Option<String>,
-}
-
-/// A group in a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GroupView {
-    /// Its name; `*` is everybody's.
-    pub name: String,
-    /// Its limit.
-    pub limit: Option<u32>,
-    /// Its priority.
-    pub priority: u8,
-    /// Its switch.
-    pub enabled: bool,
-    /// Its jobs that are handed out now.
-    pub active: u64,
-}
-
-/// A dead letter in a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeadLetterView {
-    /// Its id.
-    pub id: DeadLetterId,
-    /// Its job.
-    pub job: JobId,
-    /// Key of its manifest.
-    pub manifest: Option<String>,
-    /// The kind of work.
-    pub kind: String,
-    /// Why it died.
-    pub reason: DeadReason,
-    /// The family of errors.
-    pub fingerprint: Option<String>,
-    /// awaiting, revived or acknowledged.
-    pub status: String,
-    /// What a person wrote.
-    pub note: Option<String>,
-    /// Tries that failed.
-    pub failures: u32,
-    /// Workers that vanished.
-    pub crashes: u32,
-    /// What went wrong last.
-    pub last_error: Option<String>,
-    /// When it died.
-    pub dead_at: Micros,
-    /// When it was resolved.
-    pub resolved_at: Option<Micros>,
-    /// By whom.
-    pub resolved_by: Option<String>,
-}
-
-/// A node in a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeView {
-    /// Its id.
-    pub id: NodeId,
-    /// Its name.
-    pub name: String,
-    /// Its machine.
-    pub host: String,
-    /// When it started.
-    pub started_at: Micros,
-    /// When it was last heard of, on the database's clock.
-    pub seen_at: Micros,
-    /// What time it is there now.
-    pub now: Micros,
 }
 
 /// A statement that only reads.
@@ -394,38 +215,4 @@ impl Store {
         };
         self.look(Statement::ListNodes, params).await?.iter().map(of).collect()
     }
-}
-
-fn execution_of(row: &Row) -> StoreResult<ExecutionView> {
-    Ok(ExecutionView {
-        claim_no: row.get("claim_no")?,
-        is_final: row.get("final")?,
-        outcome: row.word("outcome", ExecutionOutcome::from_word)?,
-        node: row.get::<Option<i64>>("node")?.map(NodeId),
-        output: row.get("output")?,
-        error_type: row.get("error_type")?,
-        error_message: row.get("error_message")?,
-        fingerprint: row.get("fingerprint")?,
-        claimed_at: row.get("claimed_at")?,
-        finished_at: row.get("finished_at")?,
-    })
-}
-
-fn dead_letter_of(row: &Row) -> StoreResult<DeadLetterView> {
-    Ok(DeadLetterView {
-        id: DeadLetterId(row.get("id")?),
-        job: JobId(row.get("job_id")?),
-        manifest: row.get("manifest_key")?,
-        kind: row.get("kind")?,
-        reason: row.word("reason", DeadReason::from_word)?,
-        fingerprint: row.get("fingerprint")?,
-        status: row.get("status")?,
-        note: row.get("note")?,
-        failures: row.get("failures")?,
-        crashes: row.get("crashes")?,
-        last_error: row.get("last_error")?,
-        dead_at: row.get("dead_at")?,
-        resolved_at: row.get("resolved_at")?,
-        resolved_by: row.get("resolved_by")?,
-    })
 }

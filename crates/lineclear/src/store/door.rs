@@ -1,0 +1,60 @@
+//! What is refused at the door, with a reason, because it would otherwise fail inside, or only on one of the databases.
+
+use lineclear_model::Micros;
+use lineclear_model::manifest::PRIORITY_MAX;
+
+use super::{BATCH_MAX, NewJob, StoreError, StoreResult};
+
+/// Longest unique or limit key, in bytes. PostgreSQL cannot index much more than 2,700.
+pub const KEY_BYTES_MAX: usize = 255;
+
+pub(super) fn check_priority(priority: u8) -> StoreResult<()> {
+    if priority > PRIORITY_MAX {
+        return Err(StoreError::refused(
+            "priority",
+            format!("{priority} is not between 0 and {PRIORITY_MAX}"),
+        ));
+    }
+    Ok(())
+}
+
+/// Checks jobs to be.
+pub(super) fn check_jobs(jobs: &[NewJob]) -> StoreResult<()> {
+    check_batch(jobs.len())?;
+    for job in jobs {
+        check_priority(job.priority)?;
+        if job.timeout.is_some_and(|timeout| timeout.is_zero()) {
+            return Err(StoreError::refused("timeout", "a job needs some time to run"));
+        }
+        if job.due_at.is_some_and(|due_at| due_at < Micros::EPOCH) {
+            // PostgreSQL's calendar begins in 4713 BC, SQLite's numbers never; and rank 0 is for jobs of dead workers.
+            return Err(StoreError::refused("due_at", "a job cannot be due before 1970"));
+        }
+        job.unique_key.as_ref().map_or(Ok(()), |unique| check_key(&unique.key))?;
+        job.limit_key.as_deref().map_or(Ok(()), check_key)?;
+        for text in [&job.trace, &job.tags].into_iter().flatten() {
+            if text.len() > 1024 || text.contains('\0') {
+                return Err(StoreError::refused(
+                    "text",
+                    "trace and tags have at most 1,024 bytes and no NUL",
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn check_batch(count: usize) -> StoreResult<()> {
+    if count > BATCH_MAX {
+        let why = format!("{count} in one call, and the most is {BATCH_MAX}; send them in parts");
+        return Err(StoreError::refused("batch_max", why));
+    }
+    Ok(())
+}
+
+pub(super) fn check_key(key: &str) -> StoreResult<()> {
+    if key.is_empty() || key.len() > KEY_BYTES_MAX || key.contains('\0') {
+        return Err(StoreError::refused("key", format!("a key has 1 to {KEY_BYTES_MAX} bytes and no NUL")));
+    }
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! Cleaner against settle; retry against the next tick; cancel against dispatch.
+
+use super::*;
+
+#[tokio::test]
+async fn the_cleaner_does_not_wait_for_a_settle() {
+    let pg = Pg::open().await;
+    pg.store.enqueue_many(vec![job(); 2]).await.unwrap();
+    let claims = pg.take(1, 2).await;
+    pg.store.settle(NodeId(1), vec![complete(&claims[0])]).await.unwrap();
+    pg.sql("update lineclear.execution set finished_at = now() - interval '1 year'").await;
+    let (_, open) = pg.begin(&settle_verb(&claims[1])).await;
+    assert_eq!(pg.store.clean(&Retention::default(), 100).await.unwrap().executions, 1);
+    open.commit().await;
+    assert_eq!(pg.number("select count(*) from lineclear.execution").await, 1);
+}
+
+#[tokio::test]
+async fn a_retry_that_is_being_written_counts_as_the_job_that_it_is() {
+    let pg = Pg::open().await;
+    pg.store.upsert_manifests([daily("m")], Voice::Declaration).await.unwrap();
+    due(&pg).await;
+    pg.store.plan(UNLED).await.unwrap();
+    let claim = pg.take(1, 1).await.remove(0);
+    let retry = Verdict::Retry { after: Duration::from_secs(60) };
+    let settlement = Settlement::new(&claim, Outcome::Failed(Failure::new("x", "y")), retry);
+    let (_, open) = pg.begin(&Settle { node: NodeId(1), settlements: vec![settlement] }).await;
+    pg.sql("update lineclear.tick set tick_at = tick_at - interval '1 day'").await;
+    due(&pg).await;
+    let planned = pg.store.plan(UNLED).await.unwrap();
+    assert!(matches!(planned, Planned::Led { queued: 0, skipped: 1, .. }), "{planned:?}");
+    open.commit().await;
+    assert_eq!(pg.number("select count(*) from lineclear.work_queue").await, 1);
+}
+
+#[tokio::test]
+async fn a_retry_does_not_wait_for_a_planner_that_is_queueing_the_next_tick() {
+    let pg = Pg::open().await;
+    pg.store
+        .upsert_manifests([Manifest { overlap: Some(Overlap::QueueOne), ..daily("m") }], Voice::Declaration)
+        .await
+        .unwrap();
+    due(&pg).await;
+    pg.store.plan(UNLED).await.unwrap();
+    let claim = pg.take(1, 1).await.remove(0);
+    pg.sql("update lineclear.tick set tick_at = tick_at - interval '1 day'").await;
+    due(&pg).await;
+    let (planned, open) = pg.begin(&plan_verb()).await;
+    assert!(matches!(planned, Planned::Led { queued: 1, .. }));
+    let retry = Verdict::Retry { after: Duration::from_secs(60) };
+    let settlement = Settlement::new(&claim, Outcome::Failed(Failure::new("x", "y")), retry);
+    assert_eq!(pg.store.settle(NodeId(1), vec![settlement]).await.unwrap(), [Settled::Recorded]);
+    open.commit().await;
+    assert_eq!(pg.number("select count(*) from lineclear.work_queue").await, 2);
+}
+
+#[tokio::test]
+async fn a_cancel_finds_a_job_that_is_being_dispatched() {
+    let pg = Pg::open().await;
+    let id = pg.store.enqueue(job()).await.unwrap().id;
+    let (_, open) = pg.begin(&DispatchOpen(wants(10))).await;
+    let store = pg.store.clone();
+    let cancelled = tokio::spawn(async move { store.cancel(id).await.unwrap() });
+    pg.until_somebody_waits().await;
+    open.commit().await;
+    assert_eq!(cancelled.await.unwrap(), Cancelled::Asked(NodeId(1)));
+}
