@@ -62,6 +62,8 @@ words! {
         Disabled = "disabled",
         /// Its group is switched off.
         GroupDisabled = "group_disabled",
+        /// It was due and not yet planned when its manifest got another schedule.
+        Rescheduled = "rescheduled",
     }
 }
 

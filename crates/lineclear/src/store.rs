@@ -47,6 +47,9 @@ use verbs::{
     renew, settle, switch, trigger, wake,
 };
 
+/// The most that one statement takes, whatever it is asked for.
+const BATCH: u32 = BATCH_MAX as u32;
+
 /// How often a job that moves between tables is looked for.
 const CANCEL_ROUNDS_MAX: u32 = 5;
 
@@ -93,6 +96,7 @@ impl Store {
         for (name, spec) in &groups {
             group::check_name(name)?;
             door::check_priority(spec.priority)?;
+            spec.limit.map_or(Ok(()), door::check_limit)?;
         }
         let advisory_key = self.options.advisory_key("declare");
         let repriced = self.run(group::UpsertGroups { groups, voice, advisory_key }).await?;
@@ -125,7 +129,9 @@ impl Store {
         }
         door::check_batch(by_key.len())?;
         let advisory_key = self.options.advisory_key("declare");
-        self.run(manifest::UpsertManifests { manifests: by_key, voice, advisory_key }).await
+        let upserted = self.run(manifest::UpsertManifests { manifests: by_key, voice, advisory_key }).await?;
+        self.wake_or_warn(upserted.limit_keys).await;
+        Ok(upserted.written)
     }
 
     /// Pauses manifests: no new ticks, and waiting jobs step aside. Returns those that exist.
@@ -203,17 +209,17 @@ impl Store {
 
     /// Brings up to `most` jobs whose time has come into the line; returns how many.
     pub async fn promote(&self, most: u32) -> StoreResult<u64> {
-        self.run(promote::Promote { most }).await
+        self.run(promote::Promote { most: most.min(BATCH) }).await
     }
 
     /// Hands up to `most` jobs of a route over to whoever claims them.
     pub async fn dispatch(&self, route: Name, most: u32) -> StoreResult<Vec<JobId>> {
-        dispatch::ids(&self.take(dispatch::Wants { route, most, lease: None }).await?)
+        dispatch::ids(&self.take(dispatch::Wants { route, most: most.min(BATCH), lease: None }).await?)
     }
 
     /// Takes up to `most` jobs of a route straight into leases.
     pub async fn dispatch_into_lease(&self, route: Name, most: u32, lease: Lease) -> StoreResult<Vec<Claim>> {
-        let rows = self.take(dispatch::Wants { route, most, lease: Some(lease) }).await?;
+        let rows = self.take(dispatch::Wants { route, most: most.min(BATCH), lease: Some(lease) }).await?;
         self.read_claims(&rows, lease.node).await
     }
 
@@ -251,8 +257,10 @@ impl Store {
     /// At most `max` jobs with this limit key are active at once from now on.
     pub async fn set_limit(&self, key: &str, max: u32) -> StoreResult<()> {
         door::check_key(key)?;
+        door::check_limit(max)?;
         self.run(wake::SetLimit { key: key.to_owned(), max }).await?;
-        self.wake(vec![key.to_owned()]).await
+        self.wake_or_warn(vec![key.to_owned()]).await;
+        Ok(())
     }
 
     /// The same after something that is done and must not be reported as failed; the cleaner wakes whom we could not.
@@ -276,7 +284,7 @@ impl Store {
 
     /// Claims up to `most` jobs of a route that were dispatched.
     pub async fn claim(&self, route: Name, most: u32, lease: Lease) -> StoreResult<Vec<Claim>> {
-        let rows = self.run(claim::ClaimJobs { route, most, lease }).await?;
+        let rows = self.run(claim::ClaimJobs { route, most: most.min(BATCH), lease }).await?;
         self.read_claims(&rows, lease.node).await
     }
 
@@ -288,7 +296,7 @@ impl Store {
 
     /// Takes back up to `most` jobs whose lease ran out; after `crash_budget` vanished workers a job is buried.
     pub async fn reclaim(&self, most: u32, crash_budget: u32) -> StoreResult<Vec<Reclaimed>> {
-        let reclaimed = self.run(reclaim::Reclaim { most, crash_budget }).await?;
+        let reclaimed = self.run(reclaim::Reclaim { most: most.min(BATCH), crash_budget }).await?;
         self.wake_or_warn(reclaimed.iter().filter_map(|r| r.limit_key.clone()).collect()).await;
         Ok(reclaimed)
     }
@@ -341,6 +349,7 @@ impl Store {
     /// Brings dead letters back; those that were not awaiting are left out of the answer.
     pub async fn revive(&self, ids: Vec<DeadLetterId>, revival: Revival) -> StoreResult<Vec<Resolved>> {
         door::check_batch(ids.len())?;
+        door::check_text(&revival.by)?;
         self.run(dead_letter::Revive { ids, revival }).await
     }
 
@@ -352,6 +361,7 @@ impl Store {
         note: Option<&str>,
     ) -> StoreResult<Vec<Resolved>> {
         door::check_batch(ids.len())?;
+        [Some(by), note].into_iter().flatten().try_for_each(door::check_text)?;
         self.run(dead_letter::Acknowledge { ids, by: by.to_owned(), note: note.map(str::to_owned) }).await
     }
 
@@ -375,8 +385,9 @@ impl Store {
     /// One pass of cleaning, at most `most` of each kind of thing; returns how much went.
     pub async fn clean(&self, keep: &Retention, most: u32) -> StoreResult<Cleaned> {
         self.wake_forgotten().await?;
+        self.run(switch::UnparkForgotten(most.min(BATCH))).await?;
         let mut counts = [0; 5];
-        for (count, batch) in counts.iter_mut().zip(clean::batches(keep, most)) {
+        for (count, batch) in counts.iter_mut().zip(clean::batches(keep, most.min(BATCH))) {
             *count = self.run(batch).await?;
         }
         let [executions, dead_letters, ticks, keys, nodes] = counts;
@@ -399,6 +410,7 @@ impl Store {
 
     /// A node says that it is alive.
     pub async fn beat(&self, node: NodeInfo) -> StoreResult<Beat> {
+        door::check_limit(node.slots)?;
         self.run(node::NodeBeat(node)).await
     }
 }

@@ -58,7 +58,11 @@ create table {schema}.manifest_state (
     last_output         text,
     -- Parents that completed in this round: a JSON array of manifest ids.
     arrived             text   not null default '[]',
-    round               bigint not null default 0
+    round               bigint not null default 0,
+    -- Ledger keys of turns that no schedule gave: later than this, so that no two are the same.
+    last_turn_at        timestamptz,
+    -- What manifest.enabled says, here because settle must see it under a lock that the planner never takes.
+    paused              boolean not null default false
 );
 
 create table {schema}.tick (

@@ -42,6 +42,7 @@ create index work_queue_open  on {schema}.work_queue (route, rank, id)          
 create index work_queue_gated on {schema}.work_queue (route, group_id, rank, id) where phase = 'ready' and gated;
 create index work_queue_later on {schema}.work_queue (due_at)                    where phase = 'later';
 create index work_queue_held  on {schema}.work_queue (limit_key, rank, id)       where phase = 'held';
+create index work_queue_parked on {schema}.work_queue (id)                      where phase = 'parked';
 
 create table {schema}.job_payload (
     job_id bigint primary key,

@@ -58,7 +58,11 @@ create table manifest_state (
     last_output         text,
     -- Parents that completed in this round: a JSON array of manifest ids.
     arrived             text   not null default '[]',
-    round               integer not null default 0
+    round               integer not null default 0,
+    -- Ledger keys of turns that no schedule gave: later than this, so that no two are the same.
+    last_turn_at        integer,
+    -- What manifest.enabled says, here because settle must see it under a lock that the planner never takes.
+    paused              integer not null default 0
 ) strict;
 
 create table tick (

@@ -46,6 +46,7 @@ create index work_queue_open  on work_queue (route, rank, id)           where ph
 create index work_queue_gated on work_queue (route, group_id, rank, id) where phase = 'ready' and gated;
 create index work_queue_later on work_queue (due_at)                    where phase = 'later';
 create index work_queue_held  on work_queue (limit_key, rank, id)       where phase = 'held';
+create index work_queue_parked on work_queue (id)                      where phase = 'parked';
 
 create table job_payload (
     job_id integer primary key,

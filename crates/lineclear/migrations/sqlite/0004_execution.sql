@@ -13,6 +13,8 @@ create table execution (
     kind          text    not null,
     group_id      integer,
     node          integer,
+    -- Of the final row, if it is short: a long one stays in job_payload.
+    input         text,
     output        text,
     error_type    text,
     error_message text,

@@ -12,7 +12,9 @@ resolved as (
 ),
 freed as (
     delete from {schema}.job_key
-    where  key = any (array (select unique_key from resolved where unique_key is not null))
-           and (until is null or until <= now())
+    where  key = any (array (
+               select k.key from {schema}.job_key k join resolved r on r.unique_key = k.key and r.job_id = k.job_id
+               where  k.until is null or k.until <= now()
+               order  by k.key for update of k))
 )
 select id, job_id, manifest_id from resolved order by id

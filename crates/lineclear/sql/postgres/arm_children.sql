@@ -3,7 +3,7 @@
 -- Index: manifest_parent's key. Zero rows: nobody depends on them.
 -- $1 manifests with a completed job
 select m.id, m.key, m.kind, m.route, m.input, m.group_id, m.spec, m.overlap, m.priority, m.retries, m.timeout_ms,
-       m.enabled, m.held, coalesce(g.enabled, true) as group_enabled, s.arrived, s.round, now() as now,
+       m.enabled, m.held, coalesce(g.enabled, true) as group_enabled, s.arrived, s.round, s.last_turn_at, now() as now,
        (select string_agg(p.parent_id::text, ',' order by p.parent_id) from {schema}.manifest_parent p
         where  p.child_id = m.id) as parents
 from   {schema}.manifest m

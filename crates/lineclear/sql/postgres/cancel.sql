@@ -6,11 +6,12 @@
 -- $1 job
 with waiting as (
     delete from {schema}.work_queue where id = $1::bigint
-    returning id, manifest_id, tick_at, origin, kind, group_id, claim_no, created_at, due_at, limit_key, unique_key
+    returning id, manifest_id, tick_at, origin, kind, group_id, claim_no, created_at, due_at, limit_key, unique_key, input
 ),
 ready as (
     delete from {schema}.background_job where id = $1::bigint and leased_by is null
-    returning id, manifest_id, tick_at, origin, kind, group_id, claim_no, created_at, was_due_at as due_at, limit_key, unique_key
+    returning id, manifest_id, tick_at, origin, kind, group_id, claim_no, created_at, was_due_at as due_at, limit_key, unique_key,
+              input
 ),
 over as materialized (
     select * from waiting union all select * from ready
@@ -22,13 +23,14 @@ asked as (
 ),
 noted as (
     insert into {schema}.execution
-           (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, created_at, due_at, finished_at)
-    select id, claim_no + 1, true, 'cancelled', manifest_id, tick_at, origin, kind, group_id, created_at, due_at, now()
+           (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, input, created_at, due_at,
+            finished_at)
+    select id, claim_no + 1, true, 'cancelled', manifest_id, tick_at, origin, kind, group_id, input, created_at, due_at, now()
     from   over
 ),
 freed as (
     delete from {schema}.job_key
-    where  key = any (array (select unique_key from over where unique_key is not null)) and (until is null or until <= now())
+    where  (key, job_id) in (select unique_key, id from over) and (until is null or until <= now())
 )
 select id, true as over, null::bigint as leased_by, limit_key from over
 union all

@@ -29,27 +29,26 @@ next as materialized (
     select loose.id, loose.rank, loose.group_id, loose.limit_key
     from   (select id, rank, group_id, limit_key from {schema}.work_queue
             where  route = $1::text and phase = 'ready' and gated and group_id is null
-            order  by rank, id limit $2::bigint
+            order  by group_id, rank, id limit $2::bigint
             for    update skip locked) loose
 ),
-keyed as materialized (
-    select n.*, k.places as key_places, row_number() over (partition by n.limit_key order by n.rank, n.id) as key_turn
-    from   next n left join key_room k on k.key = n.limit_key
+fits as materialized (
+    -- Groups first: a job that its group holds up must not take its key's place from another.
+    select n.* from (
+        select next.*, row_number() over (partition by group_id order by rank, id) as group_turn from next
+    ) n left join room on room.id = n.group_id
+    where  n.group_id is null or n.group_turn <= room.places
 ),
-free as materialized (
-    select k.*, row_number() over (partition by k.group_id order by k.rank, k.id) as group_turn
-    from   keyed k
-    where  k.limit_key is null or k.key_turn <= k.key_places
+keyed as materialized (
+    select f.id, f.rank, f.limit_key, k.places,
+           row_number() over (partition by f.limit_key order by f.rank, f.id) as key_turn
+    from   fits f left join key_room k on k.key = f.limit_key
 ),
 chosen as materialized (
-    select f.id from free f left join room on room.id = f.group_id
-    where  f.group_id is null or f.group_turn <= room.places
-    order  by f.rank, f.id
-    limit  $2::bigint
+    select id from keyed where limit_key is null or key_turn <= places order by rank, id limit $2::bigint
 ),
 held as (
-    update {schema}.work_queue set phase = 'held'
-    where  id = any (array (select id from keyed where key_places is not null and key_turn > key_places))
+    update {schema}.work_queue set phase = 'held' where id = any (array (select id from keyed where key_turn > places))
 ),
 moved as (
     delete from {schema}.work_queue where id = any (array (select id from chosen)) returning *

@@ -14,7 +14,7 @@ with wanted as materialized (
         union all
         (select limit_key from {schema}.work_queue
          where  route = $1::text and phase = 'ready' and gated and group_id is null
-         order  by rank, id limit $3::bigint)
+         order  by group_id, rank, id limit $3::bigint)
     ) next where limit_key is not null
 ),
 made as (

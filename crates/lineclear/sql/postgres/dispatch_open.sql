@@ -9,22 +9,34 @@
 -- `closed` says that the global gate is on: then nothing is taken unless the caller holds it.
 -- Index: work_queue_open. Always one row at least: with a null id if nothing was taken.
 -- $1 route, $2 at most, $3 node or null, $4 lease in ms or null, $5 caller holds the global gate, $6 bounded
-with gate as materialized (
+with recursive waiting (group_id) as (
+    -- From group to group in the index: those without work cost nothing.
+    (select group_id from {schema}.work_queue
+     where  route = $1::text and phase = 'ready' and gated and group_id is not null
+     order  by group_id limit 1)
+    union all
+    select (select w.group_id from {schema}.work_queue w
+            where  w.route = $1::text and w.phase = 'ready' and w.gated and w.group_id > waiting.group_id
+            order  by w.group_id limit 1)
+    from   waiting where waiting.group_id is not null
+),
+gate as materialized (
     select exists (select from {schema}.manifest_group where name = '*' and gated) as closed,
            (select min(head.rank) from (
                 select h.rank
-                from   {schema}.manifest_group g
+                from   waiting
+                join   {schema}.manifest_group g on g.id = waiting.group_id
                 cross  join lateral (
                            select rank from {schema}.work_queue
                            where  route = $1::text and phase = 'ready' and gated and group_id = g.id
                            order  by rank, id limit 1) h
-                where  g.gated and g.enabled and g.name <> '*'
+                where  g.gated and g.enabled
                        and (g.max_active is null or g.max_active >
                             (select count(*) from {schema}.background_job where group_id = g.id))
                 union all
                 (select rank from {schema}.work_queue
                  where  route = $1::text and phase = 'ready' and gated and group_id is null
-                 order  by rank, id limit 1)
+                 order  by group_id, rank, id limit 1)
             ) head) as gated_rank
 ),
 picked as materialized (

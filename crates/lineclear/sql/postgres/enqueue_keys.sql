@@ -14,4 +14,5 @@ set    job_id = excluded.job_id, until = excluded.until
 where  taken.until is not null and taken.until <= now()
        and not exists (select from {schema}.work_queue     where id = taken.job_id)
        and not exists (select from {schema}.background_job where id = taken.job_id)
+       and not exists (select from {schema}.dead_letter    where job_id = taken.job_id and status = 'awaiting')
 returning key, job_id

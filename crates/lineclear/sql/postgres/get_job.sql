@@ -20,5 +20,5 @@ from   {schema}.dead_letter where job_id = $1::bigint and status <> 'revived'
 union all
 select job_id, manifest_id, tick_at, origin, kind, null, group_id, null, claim_no, null, null, created_at, due_at, finished_at,
        node, error_message, case when outcome = 'completed' then 'completed' else 'cancelled' end,
-       (select p.input from {schema}.job_payload p where p.job_id = $1::bigint)
+       coalesce(input, (select p.input from {schema}.job_payload p where p.job_id = $1::bigint))
 from   {schema}.execution where job_id = $1::bigint and final

@@ -1,5 +1,10 @@
 -- manifest_update · manifests as they shall be from now on
 -- $1.. id, then one array per column
+with switched as (
+    update {schema}.manifest_state as s set paused = not i.enabled
+    from   unnest($1::bigint[], $12::boolean[]) as i (id, enabled)
+    where  s.manifest_id = i.id
+)
 update {schema}.manifest as m
 set    owner = i.owner, kind = i.kind, route = i.route, input = i.input, group_id = i.group_id, spec = i.spec,
        overlap = i.overlap, priority = i.priority, retries = i.retries, timeout_ms = i.timeout_ms, enabled = i.enabled,

@@ -1,7 +1,7 @@
 -- reclaim · a lease ran out: its worker died, so the job goes back, to the dead letters, or ends as cancelled
 --
 -- One statement writes the vanished claim's history and moves the job, so it cannot fall between.
--- rank 0 puts it before all fresh work. A job whose workers keep vanishing is buried after $2 crashes, and its
+-- rank 0 puts it before all fresh work. Claims are made for free slots only, so every one of them counts. A job whose workers keep vanishing is buried after $2 crashes, and its
 -- manifest is held; manifests are locked in id order, as everywhere.
 -- A dead worker that wakes up carries an old claim_no, and changes nothing.
 -- Index: background_job_lease. Locked rows are being renewed or settled, and are skipped. Zero rows: no lease ran out.
@@ -15,14 +15,20 @@ with gone as (
                limit  $1::bigint
                for    update skip locked))
     returning *, case when cancel_requested_at is not null then 'cancel'
-                      when started_at is not null and crashes + 1 >= $2::bigint then 'bury' else 'requeue' end as verdict
+                      when crashes + 1 >= $2::bigint then 'bury' else 'requeue' end as verdict
+),
+orders as materialized (
+    select manifest_id, paused from {schema}.manifest_state
+    where  manifest_id = any (array (select manifest_id from gone where verdict <> 'cancel' and manifest_id is not null))
+    order  by manifest_id for share
 ),
 requeued as (
     insert into {schema}.work_queue
            (id, {job}, fresh, due_at, phase, rank, gated, claim_no, failures, crashes, last_error)
-    select id, {job}, false, was_due_at, 'ready', 0, gated, claim_no, failures, crashes + (started_at is not null)::int,
-           'worker lost'
-    from   gone where verdict = 'requeue'
+    select g.id, {g.job}, false, g.was_due_at, case when o.paused and g.origin <> 'trigger' then 'parked' else 'ready' end,
+           0, g.gated, g.claim_no, g.failures, g.crashes + 1, 'worker lost'
+    from   gone g left join orders o on o.manifest_id = g.manifest_id
+    where  g.verdict = 'requeue'
 ),
 buried as (
     insert into {schema}.dead_letter (job_id, {job}, claim_no, failures, crashes, last_error, reason)
@@ -31,21 +37,25 @@ buried as (
 holding as (
     update {schema}.manifest set held = true
     where  id = any (array (
-               select id from {schema}.manifest
-               where  id = any (array (select manifest_id from gone where verdict = 'bury' and manifest_id is not null))
-               order  by id for no key update))
+               select m.id from {schema}.manifest m
+               where  m.id = any (array (select o.manifest_id from orders o join gone g on g.manifest_id = o.manifest_id
+                                         where  g.verdict = 'bury'))
+               order  by m.id for no key update))
 ),
 freed as (
     delete from {schema}.job_key
-    where  key = any (array (select unique_key from gone where verdict = 'cancel' and unique_key is not null))
-           and (until is null or until <= now())
+    where  key = any (array (
+               select k.key from {schema}.job_key k join gone g on g.unique_key = k.key and g.id = k.job_id
+               where  g.verdict = 'cancel' and (k.until is null or k.until <= now())
+               order  by k.key for update of k))
 ),
 noted as (
     insert into {schema}.execution
-           (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, node, error_type, error_message,
+           (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, node, input, error_type,
+            error_message,
             created_at, due_at, claimed_at, started_at, finished_at)
     select id, claim_no, verdict = 'cancel', 'lost', manifest_id, tick_at, origin, kind, group_id, leased_by,
-           'worker_lost', 'the worker did not renew its lease', created_at, was_due_at, claimed_at, started_at, now()
+           case when verdict = 'cancel' then input end, 'worker_lost', 'the worker did not renew its lease', created_at, was_due_at, claimed_at, started_at, now()
     from   gone
 )
 select id, claim_no, leased_by, verdict, limit_key from gone order by id

@@ -16,12 +16,12 @@ renewed as (
                where  b.leased_by = $1::bigint
                order  by b.id
                for    no key update of b skip locked))
-    returning id, cancel_requested_at
+    returning id, claim_no, cancel_requested_at
 )
 select i.id, i.claim_no,
        case when r.id is not null then 'renewed' when b.id is not null then 'skipped' else 'lost' end as status,
        coalesce(r.cancel_requested_at, b.cancel_requested_at) is not null as cancel
 from   input i
-left   join renewed r on r.id = i.id
+left   join renewed r on r.id = i.id and r.claim_no = i.claim_no
 left   join {schema}.background_job b on b.id = i.id and b.claim_no = i.claim_no and b.leased_by = $1::bigint
 order  by i.id

@@ -21,11 +21,19 @@ gone as (
     returning b.*, i.outcome, i.output, i.error_type, i.error_message, i.fingerprint, i.after_ms, i.reason,
               case when b.cancel_requested_at is not null and i.verdict <> 'complete' then 'cancel' else i.verdict end as verdict
 ),
+orders as materialized (
+    -- Locked, so that a pause or resume that comes at this moment is seen, or waits for us. Not the manifest's own row:
+    -- that is the planner's, and a settle must not wait for a planner.
+    select manifest_id, paused from {schema}.manifest_state
+    where  manifest_id = any (array (select manifest_id from gone
+                                     where  verdict in ('retry', 'snooze', 'release', 'bury') and manifest_id is not null))
+    order  by manifest_id for share
+),
 requeued as (
     insert into {schema}.work_queue
            (id, {job}, fresh, due_at, phase, rank, gated, claim_no, failures, crashes, last_error)
     select g.id, {g.job}, false, d.due_at,
-           case when m.enabled is false and g.origin <> 'trigger' then 'parked'
+           case when o.paused and g.origin <> 'trigger' then 'parked'
                 when d.due_at > now() then 'later' else 'ready' end,
            case when g.verdict = 'release' then g.rank
                 else (extract(epoch from d.due_at) * 1000000)::bigint - (g.priority + coalesce(mg.priority, 0)) * 600000000 end,
@@ -35,7 +43,7 @@ requeued as (
     cross  join lateral (select case when g.verdict = 'release' then g.was_due_at
                                 else now() + g.after_ms * interval '1 millisecond' end as due_at) d
     left   join {schema}.manifest_group mg on mg.id = g.group_id
-    left   join {schema}.manifest m on m.id = g.manifest_id
+    left   join orders o on o.manifest_id = g.manifest_id
     where  g.verdict in ('retry', 'snooze', 'release')
 ),
 buried as (
@@ -45,9 +53,10 @@ buried as (
 holding as (
     update {schema}.manifest set held = true
     where  id = any (array (
-               select id from {schema}.manifest
-               where  id = any (array (select manifest_id from gone where verdict = 'bury' and manifest_id is not null))
-               order  by id for no key update))
+               select m.id from {schema}.manifest m
+               where  m.id = any (array (select o.manifest_id from orders o join gone g on g.manifest_id = o.manifest_id
+                                         where  g.verdict = 'bury'))
+               order  by m.id for no key update))
 ),
 succeeded as (
     update {schema}.manifest_state as s
@@ -58,15 +67,17 @@ succeeded as (
 ),
 freed as (
     delete from {schema}.job_key
-    where  key = any (array (select unique_key from gone where verdict in ('complete', 'cancel') and unique_key is not null))
-           and (until is null or until <= now())
+    where  key = any (array (
+               select k.key from {schema}.job_key k join gone g on g.unique_key = k.key and g.id = k.job_id
+               where  g.verdict in ('complete', 'cancel') and (k.until is null or k.until <= now())
+               order  by k.key for update of k))
 ),
 noted as (
     insert into {schema}.execution
-           (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, node, output, error_type,
-            error_message, fingerprint, created_at, due_at, claimed_at, started_at, finished_at)
+           (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, node, input,
+            output, error_type, error_message, fingerprint, created_at, due_at, claimed_at, started_at, finished_at)
     select id, claim_no, verdict in ('complete', 'cancel'), outcome, manifest_id, tick_at, origin, kind, group_id, leased_by,
-           output, error_type, error_message, fingerprint, created_at, was_due_at, claimed_at, started_at, now()
+           case when verdict in ('complete', 'cancel') then input end, output, error_type, error_message, fingerprint, created_at, was_due_at, claimed_at, started_at, now()
     from   gone
 )
 select id, claim_no, verdict, manifest_id, limit_key from gone order by id

@@ -1,8 +1,8 @@
 -- settle_lock · lock what a batch with completed manifest jobs is going to write, in the one order
 --
--- Job rows by id come first (settle_rows); then the state rows of the parents and of all their children, together, by
--- id. In two steps, two batches that complete each other's parents would deadlock.
--- $1 manifests with a completed job
+-- Job rows by id come first (settle_rows); then the state rows of the batch's manifests and of all their children,
+-- together, by id. In two steps, two batches that complete each other's parents would deadlock.
+-- $1 manifests of the batch
 select manifest_id
 from   {schema}.manifest_state
 where  manifest_id = any ($1::bigint[])

@@ -7,5 +7,5 @@ where  id = any (array (
            select id from {schema}.work_queue
            where  manifest_id = any ($1::bigint[]) and phase = 'parked'
            order  by id
-           for    no key update skip locked))
+           for    no key update))
 returning id, limit_key

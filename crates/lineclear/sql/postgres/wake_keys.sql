@@ -1,4 +1,5 @@
 -- wake_keys · held → ready, as many as there are places under their key
+-- A key without a row has the limit that dispatch would give it: one.
 -- A hint: dispatch counts again, under the key's lock, and holds what is too much.
 -- Indexes: work_queue_held, background_job_limit_key.
 -- $1 keys
@@ -6,12 +7,13 @@ update {schema}.work_queue
 set    phase = 'ready'
 where  id = any (array (
            select w.id
-           from   {schema}.limit_key k
+           from   unnest($1::text[]) as asked (key)
+           left   join {schema}.limit_key k on k.key = asked.key
            cross  join lateral (
                       select id from {schema}.work_queue
-                      where  phase = 'held' and limit_key = k.key
+                      where  phase = 'held' and limit_key = asked.key
                       order  by rank, id
-                      limit  greatest(0, k.max - (select count(*) from {schema}.background_job where limit_key = k.key))
-                      for    no key update skip locked) w
-           where  k.key = any ($1::text[])))
+                      limit  greatest(0, coalesce(k.max, 1) -
+                                  (select count(*) from {schema}.background_job where limit_key = asked.key))
+                      for    no key update skip locked) w))
 returning id

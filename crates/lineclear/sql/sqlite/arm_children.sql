@@ -1,7 +1,7 @@
 -- arm_children · the dependents of manifests that just completed, with what they wait for
 -- ?1 manifests with a completed job
 select m.id, m.key, m.kind, m.route, m.input, m.group_id, m.spec, m.overlap, m.priority, m.retries, m.timeout_ms,
-       m.enabled, m.held, coalesce(g.enabled, 1) as group_enabled, s.arrived, s.round, now_us() as now,
+       m.enabled, m.held, coalesce(g.enabled, 1) as group_enabled, s.arrived, s.round, s.last_turn_at, now_us() as now,
        (select group_concat(p.parent_id, ',') from manifest_parent p where p.child_id = m.id) as parents
 from   manifest m
 join   manifest_state s on s.manifest_id = m.id

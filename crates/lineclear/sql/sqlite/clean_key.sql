@@ -11,7 +11,7 @@ where  until is not null and until <= now_us()
 limit  ?1;
 delete from job_key where key in (select word from temp.word);
 delete from temp.picked;
-insert into temp.picked (id, astray) select count(*), 0 from temp.word;
+insert into temp.picked (id, marked) select count(*), 0 from temp.word;
 delete from limit_key
 where  key in (select k.key from limit_key k
                where  not k.fixed

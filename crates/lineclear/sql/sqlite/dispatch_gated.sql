@@ -12,37 +12,35 @@ where  g.id in (select value from json_each(?5)) and g.enabled;
 insert into temp.next (id, rank, group_id, limit_key)
 select id, rank, group_id, limit_key from work_queue
 where  route = ?1 and phase = 'ready' and gated and group_id is null
-order  by rank, id limit ?2;
+order  by group_id, rank, id limit ?2;
 delete from temp.picked;
--- astray: its key is full, so it is to be held.
-insert into temp.picked (id, astray)
-with keyed as materialized (
-    select n.*, (select k.max - (select count(*) from background_job b where b.limit_key = k.key)
-                 from   limit_key k
-                 where  k.key = n.limit_key and k.key in (select value from json_each(?6))) as key_places,
-           row_number() over (partition by n.limit_key order by n.rank, n.id) as key_turn
-    from   temp.next n
+-- marked: its key is full, so it is to be held.
+insert into temp.picked (id, marked)
+with fits as materialized (
+    select n.* from (
+        select next.*, row_number() over (partition by group_id order by rank, id) as group_turn from temp.next
+    ) n left join manifest_group g on g.id = n.group_id
+    where  n.group_id is null or g.max_active is null
+           or n.group_turn <= g.max_active - (select count(*) from background_job b where b.group_id = g.id)
 ),
-free as materialized (
-    select k.*, row_number() over (partition by k.group_id order by k.rank, k.id) as group_turn
-    from   keyed k
-    where  k.limit_key is null or k.key_turn <= k.key_places
+keyed as materialized (
+    select f.id, f.rank, f.limit_key,
+           (select k.max - (select count(*) from background_job b where b.limit_key = k.key)
+            from   limit_key k
+            where  k.key = f.limit_key and k.key in (select value from json_each(?6))) as places,
+           row_number() over (partition by f.limit_key order by f.rank, f.id) as key_turn
+    from   fits f
 )
-select id, 0 from (
-    select f.id from free f left join manifest_group g on g.id = f.group_id
-    where  f.group_id is null or g.max_active is null
-           or f.group_turn <= g.max_active - (select count(*) from background_job b where b.group_id = g.id)
-    order  by f.rank, f.id
-    limit  ?2)
+select id, 0 from (select id from keyed where limit_key is null or key_turn <= places order by rank, id limit ?2)
 union all
-select id, 1 from keyed where key_places is not null and key_turn > key_places;
-update work_queue set phase = 'held' where id in (select id from temp.picked where astray);
+select id, 1 from keyed where key_turn > places;
+update work_queue set phase = 'held' where id in (select id from temp.picked where marked);
 insert into background_job
        (id, {job}, rank, gated, failures, crashes, last_error, cancel_requested_at, was_due_at, leased_by,
         claim_no, claimed_at, started_at, due_at)
 select id, {job}, rank, gated, failures, crashes, last_error, cancel_requested_at, due_at, ?3,
        claim_no + (?3 is not null), iif(?3 is null, null, now_us()), iif(?3 is null, null, now_us()),
        now_us() + coalesce(?4, 0) * 1000
-from   work_queue where id in (select id from temp.picked where not astray);
-delete from work_queue where id in (select id from temp.picked where not astray);
-select {claim} from background_job where id in (select p.id from temp.picked p where not p.astray) order by rank, id
+from   work_queue where id in (select id from temp.picked where not marked);
+delete from work_queue where id in (select id from temp.picked where not marked);
+select {claim} from background_job where id in (select p.id from temp.picked p where not p.marked) order by rank, id

@@ -11,7 +11,7 @@ where  w.limit_key is not null;
 insert or ignore into temp.word (word)
 select limit_key from (select limit_key from work_queue
                        where  route = ?1 and phase = 'ready' and gated and group_id is null
-                       order  by rank, id limit ?3)
+                       order  by group_id, rank, id limit ?3)
 where  limit_key is not null;
 insert into limit_key (key) select word from temp.word where true on conflict (key) do nothing;
 select word as key from temp.word

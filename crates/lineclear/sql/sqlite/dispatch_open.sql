@@ -4,20 +4,29 @@
 -- ?1 route, ?2 at most, ?3 node or null, ?4 lease in ms or null, ?5 caller holds the global gate, ?6 bounded
 delete from temp.gate;
 insert into temp.gate (closed, gated_rank)
+with recursive waiting (group_id) as (
+    select * from (select group_id from work_queue
+                   where  route = ?1 and phase = 'ready' and gated and group_id is not null order by group_id limit 1)
+    union all
+    select (select w.group_id from work_queue w
+            where  w.route = ?1 and w.phase = 'ready' and w.gated and w.group_id > waiting.group_id
+            order  by w.group_id limit 1)
+    from   waiting where waiting.group_id is not null
+)
 select exists (select 1 from manifest_group where name = '*' and gated),
        (select min(rank) from (
             select (select w.rank from work_queue w
                     where  w.route = ?1 and w.phase = 'ready' and w.gated and w.group_id = g.id
                     order  by w.rank, w.id limit 1) as rank
-            from   manifest_group g
-            where  g.gated and g.enabled and g.name <> '*'
+            from   waiting cross join manifest_group g on g.id = waiting.group_id
+            where  g.gated and g.enabled
                    and (g.max_active is null or g.max_active > (select count(*) from background_job where group_id = g.id))
             union all
             select * from (select rank from work_queue
                            where  route = ?1 and phase = 'ready' and gated and group_id is null
-                           order  by rank, id limit 1)));
+                           order  by group_id, rank, id limit 1)));
 delete from temp.picked;
-insert into temp.picked (id, astray)
+insert into temp.picked (id, marked)
 select id, group_id is not null and exists (select 1 from manifest_group g where g.id = work_queue.group_id and g.gated)
 from   work_queue
 where  route = ?1 and phase = 'ready' and not gated
@@ -25,16 +34,16 @@ where  route = ?1 and phase = 'ready' and not gated
        and rank <= iif(?6, coalesce((select gated_rank from temp.gate), 9223372036854775807), 9223372036854775807)
 order  by rank, id
 limit  ?2;
-update work_queue set gated = 1 where id in (select id from temp.picked where astray);
+update work_queue set gated = 1 where id in (select id from temp.picked where marked);
 insert into background_job
        (id, {job}, rank, gated, failures, crashes, last_error, cancel_requested_at, was_due_at, leased_by,
         claim_no, claimed_at, started_at, due_at)
 select id, {job}, rank, gated, failures, crashes, last_error, cancel_requested_at, due_at, ?3,
        claim_no + (?3 is not null), iif(?3 is null, null, now_us()), iif(?3 is null, null, now_us()),
        now_us() + coalesce(?4, 0) * 1000
-from   work_queue where id in (select id from temp.picked where not astray);
-delete from work_queue where id in (select id from temp.picked where not astray);
-select closed, gated_rank, (select count(*) from temp.picked where astray) as refiled, {claim}
+from   work_queue where id in (select id from temp.picked where not marked);
+delete from work_queue where id in (select id from temp.picked where not marked);
+select closed, gated_rank, (select count(*) from temp.picked where marked) as refiled, {claim}
 from   temp.gate
-left   join background_job on id in (select p.id from temp.picked p where not p.astray)
+left   join background_job on id in (select p.id from temp.picked p where not p.marked)
 order  by rank, id

@@ -2,5 +2,5 @@
 -- ?1 group, ?2 after this id, ?3 at most
 update work_queue
 set    rank = due_at - (priority + (select g.priority from manifest_group g where g.id = ?1)) * 600000000
-where  rank <> 0 and id in (select id from work_queue where group_id = ?1 and id > ?2 order by id limit ?3)
-returning id
+where  rank <> 0 and id in (select id from work_queue where group_id = ?1 and id > ?2 order by id limit ?3);
+select max(id) as last from (select id from work_queue where group_id = ?1 and id > ?2 order by id limit ?3)

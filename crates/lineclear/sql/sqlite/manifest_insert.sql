@@ -6,6 +6,6 @@ insert into manifest
 select value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8,
        value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14, now_us(), now_us()
 from   json_each(?1);
-insert into manifest_state (manifest_id)
-select id from manifest where key in (select value ->> 0 from json_each(?1));
+insert into manifest_state (manifest_id, paused)
+select id, not enabled from manifest where key in (select value ->> 0 from json_each(?1));
 select id, key from manifest where key in (select value ->> 0 from json_each(?1)) order by id

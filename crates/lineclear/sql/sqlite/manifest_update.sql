@@ -1,5 +1,9 @@
 -- manifest_update · manifests as they shall be from now on
 -- ?1 rows of id and columns
+update manifest_state
+set    paused = not i.v ->> 11
+from   (select value as v from json_each(?1)) i
+where  manifest_state.manifest_id = i.v ->> 0;
 update manifest
 set    owner = i.v ->> 1, kind = i.v ->> 2, route = i.v ->> 3, input = i.v ->> 4, group_id = i.v ->> 5, spec = i.v ->> 6,
        overlap = i.v ->> 7, priority = i.v ->> 8, retries = i.v ->> 9, timeout_ms = i.v ->> 10, enabled = i.v ->> 11,

@@ -4,27 +4,31 @@
 delete from temp.settling;
 insert into temp.settling (id, claim_no, verdict)
 select id, claim_no, case when cancel_requested_at is not null then 'cancel'
-                          when started_at is not null and crashes + 1 >= ?2 then 'bury' else 'requeue' end
+                          when crashes + 1 >= ?2 then 'bury' else 'requeue' end
 from   background_job
 where  leased_by is not null and due_at <= now_us()
 order  by due_at
 limit  ?1;
 insert into work_queue (id, {job}, fresh, due_at, phase, rank, gated, claim_no, failures, crashes, last_error)
-select id, {job}, 0, was_due_at, 'ready', 0, gated, claim_no, failures, crashes + (started_at is not null), 'worker lost'
-from   background_job where id in (select s.id from temp.settling s where s.verdict = 'requeue');
+select b.id, {b.job}, 0, b.was_due_at,
+       iif(b.origin <> 'trigger' and (select o.paused from manifest_state o where o.manifest_id = b.manifest_id), 'parked', 'ready'),
+       0, b.gated, b.claim_no, b.failures, b.crashes + 1, 'worker lost'
+from   background_job b where b.id in (select s.id from temp.settling s where s.verdict = 'requeue');
 insert into dead_letter (job_id, {job}, claim_no, failures, crashes, last_error, reason, dead_at)
 select id, {job}, claim_no, failures, crashes + 1, 'worker lost', 'worker_lost', now_us()
 from   background_job where id in (select s.id from temp.settling s where s.verdict = 'bury');
 update manifest set held = 1
 where  id in (select b.manifest_id from temp.settling s cross join background_job b on b.id = s.id where s.verdict = 'bury');
 delete from job_key
-where  key in (select b.unique_key from temp.settling s cross join background_job b on b.id = s.id where s.verdict = 'cancel')
+where  (key, job_id) in (select b.unique_key, b.id from temp.settling s cross join background_job b on b.id = s.id
+                         where  s.verdict = 'cancel')
        and (until is null or until <= now_us());
 insert into execution
-       (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, node, error_type, error_message,
+       (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, node, input, error_type,
+        error_message,
         created_at, due_at, claimed_at, started_at, finished_at)
 select b.id, b.claim_no, s.verdict = 'cancel', 'lost', b.manifest_id, b.tick_at, b.origin, b.kind, b.group_id, b.leased_by,
-       'worker_lost', 'the worker did not renew its lease', b.created_at, b.was_due_at, b.claimed_at, b.started_at, now_us()
+       iif(s.verdict = 'cancel', b.input, null), 'worker_lost', 'the worker did not renew its lease', b.created_at, b.was_due_at, b.claimed_at, b.started_at, now_us()
 from   temp.settling s cross join background_job b on b.id = s.id;
 update temp.settling
 set    (node, limit_key) = (select b.leased_by, b.limit_key from background_job b where b.id = settling.id);

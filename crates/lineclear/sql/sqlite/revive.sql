@@ -2,7 +2,7 @@
 -- As in PostgreSQL.
 -- ?1 dead letters, ?2 by whom, ?3 due (null: now), ?4 new input (null: as it was)
 delete from temp.picked;
-insert into temp.picked (id, astray)
+insert into temp.picked (id, marked)
 select id, 0 from dead_letter where id in (select value from json_each(?1)) and status = 'awaiting';
 update dead_letter
 set    status = 'revived', resolved_at = now_us(), resolved_by = ?2,

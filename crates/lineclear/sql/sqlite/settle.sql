@@ -13,7 +13,7 @@ from   json_each(?1) i
 cross  join background_job b on b.id = i.value ->> 0 and b.claim_no = i.value ->> 1 and b.leased_by is not null;
 insert into work_queue (id, {job}, fresh, due_at, phase, rank, gated, claim_no, failures, crashes, last_error)
 select b.id, {b.job}, 0, iif(s.verdict = 'release', b.was_due_at, now_us() + s.after_ms * 1000),
-       case when b.origin <> 'trigger' and not coalesce((select m.enabled from manifest m where m.id = b.manifest_id), 1) then 'parked'
+       case when b.origin <> 'trigger' and (select o.paused from manifest_state o where o.manifest_id = b.manifest_id) then 'parked'
             when s.verdict <> 'release' and s.after_ms > 0 then 'later' else 'ready' end,
        iif(s.verdict = 'release', b.rank, now_us() + s.after_ms * 1000 - (b.priority + coalesce(g.priority, 0)) * 600000000),
        b.gated or coalesce(g.gated, 0), b.claim_no, b.failures + (s.verdict = 'retry'), b.crashes,
@@ -33,13 +33,13 @@ from   (select manifest_id, max(id) as id, output from temp.settling
         where verdict = 'complete' and manifest_id is not null group by manifest_id) c
 where  manifest_state.manifest_id = c.manifest_id;
 delete from job_key
-where  key in (select unique_key from temp.settling where verdict in ('complete', 'cancel'))
+where  (key, job_id) in (select unique_key, id from temp.settling where verdict in ('complete', 'cancel'))
        and (until is null or until <= now_us());
 insert into execution
-       (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, node, output, error_type,
-        error_message, fingerprint, created_at, due_at, claimed_at, started_at, finished_at)
+       (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, node, input,
+        output, error_type, error_message, fingerprint, created_at, due_at, claimed_at, started_at, finished_at)
 select b.id, b.claim_no, s.verdict in ('complete', 'cancel'), s.outcome, b.manifest_id, b.tick_at, b.origin, b.kind, b.group_id,
-       b.leased_by, s.output, s.error_type, s.error_message, s.fingerprint, b.created_at, b.was_due_at, b.claimed_at,
+       b.leased_by, iif(s.verdict in ('complete', 'cancel'), b.input, null), s.output, s.error_type, s.error_message, s.fingerprint, b.created_at, b.was_due_at, b.claimed_at,
        b.started_at, now_us()
 from   temp.settling s cross join background_job b on b.id = s.id;
 delete from background_job where id in (select id from temp.settling);

@@ -6,12 +6,12 @@ update work_queue
 set    phase = 'ready'
 where  id in (
            select id from (
-               select w.id, row_number() over (partition by k.key order by w.rank, w.id) as turn,
-                      k.max - (select count(*) from background_job b where b.limit_key = k.key) as places
-               from   limit_key k
+               select w.id, row_number() over (partition by asked.value order by w.rank, w.id) as turn,
+                      coalesce((select k.max from limit_key k where k.key = asked.value), 1)
+                      - (select count(*) from background_job b where b.limit_key = asked.value) as places
+               from   json_each(?1) asked
                join   work_queue w on w.id in (select x.id from work_queue x
-                                               where  x.phase = 'held' and x.limit_key = k.key
-                                               order  by x.rank, x.id limit 1000)
-               where  k.key in (select value from json_each(?1)))
+                                               where  x.phase = 'held' and x.limit_key = asked.value
+                                               order  by x.rank, x.id limit 1000))
            where  turn <= places)
 returning id

@@ -2,8 +2,12 @@
 
 use lineclear_model::Micros;
 use lineclear_model::manifest::PRIORITY_MAX;
+use lineclear_model::retry::RETRIES_MAX;
 
 use super::{BATCH_MAX, NewJob, StoreError, StoreResult};
+
+/// Longest note, name or list of tags, in bytes.
+const TEXT_BYTES_MAX: usize = 1024;
 
 /// Longest unique or limit key, in bytes. PostgreSQL cannot index much more than 2,700.
 pub const KEY_BYTES_MAX: usize = 255;
@@ -13,6 +17,26 @@ pub(super) fn check_priority(priority: u8) -> StoreResult<()> {
         return Err(StoreError::refused(
             "priority",
             format!("{priority} is not between 0 and {PRIORITY_MAX}"),
+        ));
+    }
+    Ok(())
+}
+
+/// A limit that both databases can hold.
+pub(super) fn check_limit(max: u32) -> StoreResult<()> {
+    if i32::try_from(max).is_err() {
+        let why = format!("{max} is more than the largest limit, {}; leave it out for no limit", i32::MAX);
+        return Err(StoreError::refused("limit", why));
+    }
+    Ok(())
+}
+
+/// Text that a person wrote.
+pub(super) fn check_text(text: &str) -> StoreResult<()> {
+    if text.len() > TEXT_BYTES_MAX || text.contains('\0') {
+        return Err(StoreError::refused(
+            "text",
+            format!("text has at most {TEXT_BYTES_MAX} bytes and no NUL"),
         ));
     }
     Ok(())
@@ -32,14 +56,10 @@ pub(super) fn check_jobs(jobs: &[NewJob]) -> StoreResult<()> {
         }
         job.unique_key.as_ref().map_or(Ok(()), |unique| check_key(&unique.key))?;
         job.limit_key.as_deref().map_or(Ok(()), check_key)?;
-        for text in [&job.trace, &job.tags].into_iter().flatten() {
-            if text.len() > 1024 || text.contains('\0') {
-                return Err(StoreError::refused(
-                    "text",
-                    "trace and tags have at most 1,024 bytes and no NUL",
-                ));
-            }
+        if job.retries.is_some_and(|retries| retries > RETRIES_MAX) {
+            return Err(StoreError::refused("retries", format!("at most {RETRIES_MAX} retries")));
         }
+        [&job.trace, &job.tags].into_iter().flatten().try_for_each(|text| check_text(text))?;
     }
     Ok(())
 }

@@ -143,4 +143,28 @@ conformance! {
         let failure = Outcome::Failed(Failure::new("io", "no route to host"));
         db.settle(node, &claim, failure).await;
     }
+
+    async fn an_old_claim_renewed_beside_the_nodes_own_new_one_is_lost(db) {
+        db.enqueue(job()).await;
+        let node = db.node("a").await;
+        let old = db.take_one(node).await;
+        db.let_leases_end().await;
+        db.store.reclaim(10, 3).await.unwrap();
+        let new = db.take_one(node).await;
+        let renewals = db.store.renew(lease(node), vec![old.reference(), new.reference()]).await.unwrap();
+        let of = |no| renewals.iter().find(|renewal| renewal.claim.no == no).unwrap().status;
+        assert_eq!((of(old.no), of(new.no)), (RenewalStatus::Lost, RenewalStatus::Renewed));
+    }
+
+    async fn a_job_of_a_paused_manifest_whose_worker_died_is_parked(db) {
+        db.declare(crate::kit::daily("m")).await;
+        db.let_a_tick_come().await;
+        db.plan().await;
+        let node = db.node("a").await;
+        let claim = db.take_one(node).await;
+        db.store.pause(vec![name("m")]).await.unwrap();
+        db.let_leases_end().await;
+        db.store.reclaim(10, 3).await.unwrap();
+        assert_eq!(db.state(claim.job).await, Some(JobState::Parked));
+    }
 }

@@ -160,4 +160,25 @@ conformance! {
         let overlaps: Vec<_> = views.iter().map(|view| view.manifest.as_ref().unwrap().overlap).collect();
         assert_eq!(overlaps, [Some(Overlap::Skip), Some(Overlap::QueueOne)]);
     }
+
+    async fn parents_that_complete_at_the_same_moment_each_wake_the_child(db) {
+        db.declare(daily("a")).await;
+        db.declare(Manifest { overlap: Some(Overlap::Allow), ..after("b", &["a"], Need::Any) }).await;
+        for _ in 0..40 {
+            db.store.trigger(name("a"), TriggerOptions::default()).await.unwrap();
+        }
+        let node = db.node("a").await;
+        let mut settling = Vec::new();
+        for claim in db.take(node, 40).await {
+            let store = db.store.clone();
+            settling.push(tokio::spawn(async move {
+                let settlement = Settlement::new(&claim, completed(), lineclear::model::Verdict::Complete);
+                store.settle(node, vec![settlement]).await.unwrap()
+            }));
+        }
+        for settled in settling {
+            settled.await.unwrap();
+        }
+        assert_eq!(db.take(node, 100).await.len(), 40, "none was lost");
+    }
 }

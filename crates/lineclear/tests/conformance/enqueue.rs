@@ -118,9 +118,22 @@ conformance! {
         assert_eq!(refused(NewJob { limit_key: Some("k".repeat(256)), ..job() }).await, "key");
         assert_eq!(refused(NewJob { tags: Some("a\0b".to_owned()), ..job() }).await, "text");
         assert_eq!(refused(NewJob { timeout: Some(Duration::ZERO), ..job() }).await, "timeout");
+        assert_eq!(refused(NewJob { retries: Some(u32::MAX), ..job() }).await, "retries");
         assert_eq!(refused(NewJob { due_at: Micros::new(-1), ..job() }).await, "due_at");
         assert_eq!(rule(db.store.enqueue_many(vec![job(); BATCH_MAX + 1]).await), "batch_max");
         assert_eq!(db.count("work_queue").await, 0);
         assert_eq!(db.store.enqueue_many(Vec::new()).await.unwrap(), Vec::new());
+    }
+
+    async fn an_awaiting_dead_letter_keeps_its_key_also_when_its_time_is_over(db) {
+        let kept = Some(UniqueKey { key: "k".to_owned(), keep: Some(Duration::from_secs(60)) });
+        let id = db.enqueue(NewJob { unique_key: kept.clone(), ..job() }).await;
+        let node = db.node("a").await;
+        let claim = db.take_one(node).await;
+        let outcome = lineclear::model::Outcome::DeadLetter(lineclear::model::Failure::new("x", "y"));
+        db.settle(node, &claim, outcome).await;
+        db.age("job_key", "until", 3600).await;
+        let again = db.store.enqueue(NewJob { unique_key: kept, ..job() }).await.unwrap();
+        assert_eq!((again.id, again.existing), (id, true));
     }
 }

@@ -275,6 +275,20 @@ impl TestDb {
             )
             .await;
         assert_eq!(lost, 0, "a tick that fired has its job");
+        let parked = self
+            .count(
+                "work_queue w join {t}manifest m on m.id = w.manifest_id and m.enabled where w.phase = 'parked'",
+            )
+            .await;
+        assert_eq!(parked, 0, "nothing is parked whose manifest runs");
+        let held = self
+            .count(
+                "work_queue w left join {t}limit_key k on k.key = w.limit_key where w.phase = 'held'
+                 and coalesce(k.max, 1) > (select count(*) from {t}background_job b where b.limit_key = w.limit_key)
+                 and not exists (select 1 from {t}work_queue r where r.limit_key = w.limit_key and r.phase = 'ready')",
+            )
+            .await;
+        assert_eq!(held, 0, "nothing is held whose key has a place that nobody is about to take");
         let backwards = self
             .count("execution e join {t}work_queue w on w.id = e.job_id where e.claim_no > w.claim_no")
             .await;

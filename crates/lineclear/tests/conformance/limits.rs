@@ -128,7 +128,8 @@ conformance! {
         let job = |key: &str| NewJob { limit_key: Some(key.to_owned()), ..of("etl") };
         db.store.enqueue_many(vec![job("a"), job("a"), job("b"), job("c")]).await.unwrap();
         let node = db.node("a").await;
-        let taken = db.take(node, 10).await;
+        // The second job with key a had the group's place in the first pass, and was held.
+        let taken = [db.take(node, 10).await, db.take(node, 10).await].concat();
         let mut keys: Vec<_> = taken.iter().map(|c| c.limit_key.clone().unwrap()).collect();
         keys.sort();
         assert_eq!(keys, ["a", "b"], "two of the group, and never two of a key");
@@ -153,5 +154,31 @@ conformance! {
         assert_eq!(db.take(node, 10).await.len(), 0);
         db.store.clean(&lineclear::store::Retention::default(), 100).await.unwrap();
         assert_eq!(db.take_one(node).await.job, ids[1].id);
+    }
+
+    async fn a_job_that_its_group_holds_up_takes_no_place_under_its_key(db) {
+        db.group("full", limit(0)).await;
+        let blocked = NewJob { limit_key: Some("k".to_owned()), priority: 5, ..of("full") };
+        db.enqueue(blocked).await;
+        let free = db.enqueue(keyed("k")).await;
+        let node = db.node("a").await;
+        assert_eq!(db.take_one(node).await.job, free);
+    }
+
+    async fn a_held_job_whose_key_was_forgotten_is_woken_all_the_same(db) {
+        let ids = db.store.enqueue_many(vec![keyed("k"); 2]).await.unwrap();
+        let node = db.node("a").await;
+        let first = db.take_one(node).await;
+        db.sql("delete from {t}limit_key").await;
+        db.settle(node, &first, completed()).await;
+        assert_eq!(db.take_one(node).await.job, ids[1].id);
+    }
+
+    async fn a_limit_that_no_database_can_hold_is_refused(db) {
+        use lineclear::store::{StoreError, Voice};
+        let refused = |error: StoreError| matches!(error, StoreError::Refused { rule, .. } if rule == "limit");
+        assert!(refused(db.store.set_limit("k", u32::MAX).await.unwrap_err()));
+        let groups = std::collections::BTreeMap::from([("g".to_owned(), limit(u32::MAX))]);
+        assert!(refused(db.store.upsert_groups(groups, Voice::Edit).await.unwrap_err()));
     }
 }

@@ -152,4 +152,61 @@ conformance! {
         assert_eq!(created, 20);
         assert_eq!(db.count("manifest").await, 20);
     }
+
+    async fn switching_by_a_declaration_is_pausing_and_resuming(db) {
+        let id = db.declare(daily("m")).await;
+        db.let_a_tick_come().await;
+        db.plan().await;
+        let node = db.node("a").await;
+        write(db, Manifest { enabled: false, ..daily("m") }, Voice::Edit).await;
+        assert_eq!(db.take(node, 10).await.len(), 0, "its jobs step aside");
+        db.let_a_tick_come().await;
+        write(db, daily("m"), Voice::Edit).await;
+        db.take_one(node).await;
+        let ticks = db.store.ticks(id, None, 10).await.unwrap().items;
+        assert!(ticks.iter().any(|tick| tick.skip_reason.as_deref() == Some("disabled")), "{ticks:?}");
+    }
+
+    async fn resuming_again_mends_what_was_left_parked(db) {
+        db.declare(daily("m")).await;
+        db.let_a_tick_come().await;
+        db.plan().await;
+        let node = db.node("a").await;
+        for clean in [false, true] {
+            db.sql("update {t}work_queue set phase = 'parked'").await;
+            if clean {
+                db.store.clean(&lineclear::store::Retention::default(), 100).await.unwrap();
+            } else {
+                db.store.resume(vec![name("m")]).await.unwrap();
+            }
+            assert_eq!(db.count("work_queue where phase = 'ready'").await, 1);
+        }
+        db.take_one(node).await;
+    }
+
+    async fn what_a_person_triggered_runs_although_its_manifest_is_paused(db) {
+        db.declare(daily("m")).await;
+        db.store.trigger(name("m"), Default::default()).await.unwrap().unwrap();
+        db.store.pause(vec![name("m")]).await.unwrap();
+        let node = db.node("a").await;
+        db.take_one(node).await;
+        db.store.trigger(name("m"), Default::default()).await.unwrap().unwrap();
+        db.take_one(node).await;
+    }
+
+    async fn a_change_that_is_no_new_schedule_loses_no_due_tick(db) {
+        db.declare(daily("m")).await;
+        db.let_a_tick_come().await;
+        write(db, Manifest { jitter: Duration::from_secs(5), ..daily("m") }, Voice::Declaration).await;
+        assert_eq!(db.plan().await.0, 1);
+    }
+
+    async fn a_tick_that_was_due_when_the_schedule_changed_is_recorded(db) {
+        let id = db.declare(daily("m")).await;
+        db.let_a_tick_come().await;
+        let hourly = Schedule::every(Duration::from_secs(3600)).unwrap();
+        write(db, Manifest { schedule: hourly, ..daily("m") }, Voice::Declaration).await;
+        let ticks = db.store.ticks(id, None, 10).await.unwrap().items;
+        assert_eq!(ticks[0].skip_reason.as_deref(), Some("rescheduled"));
+    }
 }

@@ -264,4 +264,21 @@ conformance! {
         db.settle(node, &claim, failed("no")).await;
         assert_eq!(db.count("work_queue").await, 2, "the retry beside the next tick");
     }
+
+    async fn cancel_ends_a_waiting_retry_and_what_nobody_took(db) {
+        db.declare(with(Overlap::Cancel)).await;
+        let node = db.node("a").await;
+        db.let_a_tick_come().await;
+        db.plan().await;
+        let old = db.take_one(node).await;
+        db.settle(node, &old, failed("no")).await;
+        db.let_a_tick_come().await;
+        assert_eq!(db.plan().await, (1, 0));
+        assert_eq!(db.state(old.job).await, Some(JobState::Cancelled), "its retry would come after the newer tick");
+
+        let handed = db.store.dispatch(lineclear::store::main_route(), 10).await.unwrap()[0];
+        db.let_a_tick_come().await;
+        assert_eq!(db.plan().await, (1, 0));
+        assert_eq!(db.state(handed).await, Some(JobState::Cancelled));
+    }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lineclear::model::{ExecutionOutcome, Failure, JobState, Outcome, Verdict, judge};
-use lineclear::store::{ClaimRef, JobId, Settled, Settlement};
+use lineclear::store::{Claim, JobId, Settled, Settlement};
 
 use crate::kit::{completed, failed, job, payload, policy};
 
@@ -97,16 +97,19 @@ conformance! {
         db.store.enqueue_many(vec![job(); 4]).await.unwrap();
         let node = db.node("a").await;
         let claims = db.take(node, 4).await;
-        let settlement = |at: usize, outcome: Outcome| {
-            let verdict = judge(&outcome, claims[at].failures, &policy());
-            Settlement::new(&claims[at], outcome, verdict)
+        let settlement = |claim: &Claim, outcome: Outcome| {
+            let verdict = judge(&outcome, claim.failures, &policy());
+            Settlement::new(claim, outcome, verdict)
         };
-        let stale = Settlement {
-            claim: ClaimRef { no: 9, ..claims[2].reference() },
-            ..settlement(2, completed())
-        };
-        let unknown = Settlement { claim: ClaimRef { job: JobId(999_999), no: 1 }, ..settlement(2, completed()) };
-        let batch = vec![settlement(0, completed()), stale, settlement(1, failed("no")), unknown, settlement(3, Outcome::TimedOut)];
+        let old = Claim { no: 9, ..claims[2].clone() };
+        let unknown = Claim { job: JobId(999_999), ..claims[2].clone() };
+        let batch = vec![
+            settlement(&claims[0], completed()),
+            settlement(&old, completed()),
+            settlement(&claims[1], failed("no")),
+            settlement(&unknown, completed()),
+            settlement(&claims[3], Outcome::TimedOut),
+        ];
         let answers = db.store.settle(node, batch).await.unwrap();
         use Settled::{Recorded, Stale};
         assert_eq!(answers, [Recorded, Stale, Recorded, Stale, Recorded]);

@@ -28,8 +28,10 @@ async fn one_of_each(db: &TestDb) -> Vec<(JobId, JobState)> {
     db.store.set_limit("k", 0).await.unwrap();
     all.push((db.enqueue(keyed).await, JobState::Held));
     assert_eq!(db.take(node, 10).await.len(), 0);
-    db.declare(daily("m")).await;
-    all.push((db.store.trigger(name("m"), Default::default()).await.unwrap().unwrap(), JobState::Parked));
+    let m = db.declare(daily("m")).await;
+    db.let_a_tick_come().await;
+    db.plan().await;
+    all.push((db.store.ticks(m, None, 1).await.unwrap().items[0].job.unwrap(), JobState::Parked));
     db.store.pause(vec![name("m")]).await.unwrap();
     let cancelled = db.enqueue(job()).await;
     db.store.cancel(cancelled).await.unwrap();
@@ -115,5 +117,19 @@ conformance! {
         db.sql("update {t}manifest set spec = 'x' where key = 'broken'").await;
         let views = db.store.manifests(None, 10).await.unwrap().items;
         assert_eq!(views.iter().map(|view| view.manifest.is_ok()).collect::<Vec<_>>(), [false, true]);
+    }
+
+    async fn a_job_that_is_over_still_shows_its_input(db) {
+        let node = db.node("a").await;
+        let long = crate::kit::payload(&format!("{{\"text\":\"{}\"}}", "x".repeat(2000)));
+        for input in [crate::kit::payload(r#"{"n":1}"#), long] {
+            let id = db.enqueue(NewJob { input: input.clone(), ..job() }).await;
+            let claim = db.take_one(node).await;
+            db.settle(node, &claim, completed()).await;
+            assert_eq!(db.store.job(id).await.unwrap().unwrap().input.as_deref(), Some(input.as_str()));
+            let id = db.enqueue(NewJob { input: input.clone(), ..job() }).await;
+            db.store.cancel(id).await.unwrap();
+            assert_eq!(db.store.job(id).await.unwrap().unwrap().input.as_deref(), Some(input.as_str()));
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! SQLite has one writer at a time whatever we do. A thread that owns the connection, takes all verbs that wait and
 //! commits them together is several times faster than a lock around it.
 
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
@@ -32,7 +33,7 @@ const SCRATCH: &str = "
     create temp table incoming (turn, id integer primary key, manifest_id, tick_at, origin, fresh, kind, route, input,
                                 group_id, priority, due_at, limit_key, unique_key, retries, timeout_ms, trace, tags);
     create temp table gate     (closed, gated_rank);
-    create temp table picked   (id integer primary key, astray);
+    create temp table picked   (id integer primary key, marked);
     create temp table next     (id integer primary key, rank, group_id, limit_key);
     create temp table word     (word text primary key);
     create temp table over     (id integer primary key, unique_key, limit_key, leased_by, over);
@@ -90,7 +91,9 @@ struct Asked<V: Verb> {
 
 impl<V: Verb> Work for Asked<V> {
     fn run(&mut self, session: &mut Session) -> bool {
-        let answer = at_once(self.verb.run(session));
+        // A panic is the caller's, as on PostgreSQL; the thread and its connection live on.
+        let ran = std::panic::catch_unwind(AssertUnwindSafe(|| at_once(self.verb.run(session))));
+        let answer = ran.unwrap_or_else(|_| Err(StoreError::Corrupt { what: "a verb panicked".to_owned() }));
         let done = answer.is_ok();
         self.answer = Some(answer);
         done

@@ -111,8 +111,8 @@ fn load() -> Vec<(&'static str, &'static str)> {
             "work_queue (id, manifest_id, origin, fresh, kind, route, input, group_id, priority, due_at, phase, rank, gated, limit_key, created_at)",
             "{n}, case when {n} % 10 = 0 then {n} end, 'adhoc', {false}, 'work', case when {n} % 3 = 0 then 'other' else 'main' end, '{}', \
           case when {n} % 4 = 0 then 2 + {n} % 2 end, 0, {now+n}, \
-          case {n} % 10 when 1 then 'later' when 2 then 'held' else 'ready' end, {n}, {n} % 4 = 0 or {n} % 10 = 2, \
-          case when {n} % 10 = 2 then 'k' || ({n} % 100) end, {now}",
+          case {n} % 10 when 1 then 'later' when 2 then 'held' else 'ready' end, {n}, {n} % 4 = 0 or {n} % 10 in (2, 3), \
+          case when {n} % 10 in (2, 3) then 'k' || ({n} % 100) end, {now}",
         ),
         (
             "background_job (id, manifest_id, origin, kind, route, input, group_id, priority, due_at, was_due_at, rank, gated, limit_key, claim_no, failures, crashes, created_at, leased_by)",

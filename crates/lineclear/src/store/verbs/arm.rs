@@ -27,17 +27,15 @@ pub(crate) async fn children(session: &mut Session, arrivals: &HashMap<i64, Vec<
             }
         };
         let (fires, state) = child.arm(arrivals);
-        states.push((child.order.id, state.0, state.1));
-        for nth in 0..fires {
-            turns.push(Turn {
-                order: child.order.clone(),
-                origin: Origin::Dependent,
-                // A ledger key for each, so that what became of it is recorded.
-                tick_at: child.now.offset(nth),
-                due_at: child.now,
-                skip: child.skip,
-            });
+        let mut last_turn_at = child.last_turn_at;
+        for _ in 0..fires {
+            // A ledger key for each, later than all before: settles within one microsecond must not share one.
+            let tick_at = last_turn_at.map_or(child.now, |last| child.now.max(last.offset(1)));
+            last_turn_at = Some(tick_at);
+            let (order, origin) = (child.order.clone(), Origin::Dependent);
+            turns.push(Turn { order, origin, tick_at, due_at: child.now, skip: child.skip });
         }
+        states.push((child.order.id, state.0, state.1, last_turn_at));
     }
     if states.is_empty() {
         return Ok(());
@@ -46,6 +44,7 @@ pub(crate) async fn children(session: &mut Session, arrivals: &HashMap<i64, Vec<
         Column::Ints(states.iter().map(|s| Some(s.0)).collect()),
         Column::Texts(states.iter().map(|s| Some(s.1.clone())).collect()),
         Column::Ints(states.iter().map(|s| Some(s.2)).collect()),
+        Column::Times(states.iter().map(|s| s.3).collect()),
     ];
     session.rows(Statement::ArmState, columns).await?;
     turn::take(session, turns, Vec::new()).await?;
@@ -59,6 +58,7 @@ struct Child {
     parents: BTreeSet<i64>,
     arrived: BTreeSet<i64>,
     round: i64,
+    last_turn_at: Option<Micros>,
     skip: Option<SkipReason>,
     now: Micros,
 }
@@ -86,6 +86,7 @@ impl Child {
             parents: parents.split(',').map(parent).collect::<StoreResult<_>>()?,
             arrived: serde_json::from_str(&arrived).map_err(|e| corrupt(e.to_string()))?,
             round: row.get("round")?,
+            last_turn_at: row.get("last_turn_at")?,
             skip,
             now: row.get("now")?,
         })

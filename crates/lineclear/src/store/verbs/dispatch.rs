@@ -133,7 +133,6 @@ impl Verb for DispatchGated {
         if left > 0 {
             rows.extend(wants.take_open(session, left, true, false).await?.into_rows());
         }
-        crate::crash::point("dispatch.before_commit");
         Ok(rows)
     }
 }

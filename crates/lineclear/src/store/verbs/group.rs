@@ -136,8 +136,7 @@ impl Verb for RestampBatch {
         let params =
             vec![Value::Int(Some(self.group)), Value::Int(Some(self.after)), Value::Int(Some(RESTAMP_MAX))];
         let rows = session.rows(Statement::GroupRestamp, params).await?;
-        let ids = rows.iter().map(|row| row.get("id")).collect::<StoreResult<Vec<i64>>>()?;
-        Ok(ids.into_iter().max())
+        rows.first().map_or(Ok(None), |row| row.get("last"))
     }
 }
 

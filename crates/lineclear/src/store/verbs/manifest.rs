@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
-use lineclear_model::{Manifest, Micros, Name, Overlap, Payload, Spec, begin};
+use lineclear_model::{Manifest, Micros, Name, Overlap, Payload, SkipReason, Spec, begin};
 use serde_json::{Map, Value as Json};
 
 use super::enqueue::{group_ids, millis};
 use super::group::{Voice, parse, text};
 use super::merge::merge;
+use super::switch::{from_now_on, move_jobs, skipped_until_now};
+use super::turn;
 use crate::store::db::{Column, Params, Row, Session, Value, Verb};
 use crate::store::sql::Statement;
 use crate::store::{StoreError, StoreResult};
@@ -31,24 +33,45 @@ pub(crate) struct UpsertManifests {
     pub(crate) advisory_key: i64,
 }
 
-impl Verb for UpsertManifests {
-    type Answer = BTreeMap<Name, Written>;
+/// What became of each, and limit keys whose jobs may now try.
+pub(crate) struct Upserted {
+    pub(crate) written: BTreeMap<Name, Written>,
+    pub(crate) limit_keys: Vec<String>,
+}
 
-    async fn run(&self, session: &mut Session) -> StoreResult<BTreeMap<Name, Written>> {
+impl Verb for UpsertManifests {
+    type Answer = Upserted;
+
+    async fn run(&self, session: &mut Session) -> StoreResult<Upserted> {
         session.rows(Statement::DeclareLock, vec![Value::Int(Some(self.advisory_key))]).await?;
         let rows = session.rows(Statement::Now, Vec::<Value>::new()).await?;
         let now: Micros = rows.first().ok_or_else(|| super::no_answer("now"))?.get("now")?;
+        lock_states(session, self.manifests.keys()).await?;
         let before = read(session, self.manifests.keys()).await?;
-        let mut answer = BTreeMap::new();
+        let mut written = BTreeMap::new();
         let mut rows = Vec::new();
+        let mut skipped = Vec::new();
+        let (mut paused, mut resumed) = (Vec::new(), Vec::new());
         for (key, manifest) in &self.manifests {
-            let (row, written) = self.decide(manifest, before.get(key), now)?;
-            answer.insert(key.clone(), written);
+            let stored = before.get(key);
+            let (row, became) = self.decide(manifest, stored, now)?;
+            written.insert(key.clone(), became);
+            if let (Some(row), Some(stored)) = (&row, stored) {
+                skipped.extend(row.skips.and_then(|reason| skipped_until_now(stored, reason)));
+                match (stored.manifest.enabled, row.manifest.enabled) {
+                    (true, false) => paused.push(stored.id),
+                    (false, true) => resumed.push(stored.id),
+                    _ => {}
+                }
+            }
             rows.extend(row);
         }
+        turn::take(session, Vec::new(), skipped).await?;
         write(session, &rows).await?;
         write_parents(session, &rows).await?;
-        Ok(answer)
+        let mut limit_keys = move_jobs(session, paused, false).await?;
+        limit_keys.extend(move_jobs(session, resumed, true).await?);
+        Ok(Upserted { written, limit_keys })
     }
 }
 
@@ -62,11 +85,10 @@ impl UpsertManifests {
     ) -> StoreResult<(Option<ManifestRow>, Written)> {
         let said = object(manifest);
         let Some(before) = before else {
-            let start = begin(&manifest.rules(), now);
+            let (planned_through, next_due_at) = from_now_on(manifest, now);
             let declared = if self.voice == Voice::Declaration { text(&said) } else { text(&Map::new()) };
-            let (planned_through, next_due_at) = (start.planned_through, start.next_due_at);
-            let row =
-                ManifestRow { id: None, manifest: manifest.clone(), declared, planned_through, next_due_at };
+            let (id, skips, manifest) = (None, None, manifest.clone());
+            let row = ManifestRow { id, manifest, declared, planned_through, next_due_at, skips };
             return Ok((Some(row), Written::Created));
         };
         let (next, declared) = match self.voice {
@@ -79,19 +101,28 @@ impl UpsertManifests {
         if next == before.manifest && declared == before.declared {
             return Ok((None, Written::Unchanged));
         }
-        let (mut planned_through, mut next_due_at) = (before.planned_through, before.next_due_at);
-        let starts_anew =
-            next.rules() != before.manifest.rules() || (next.enabled && !before.manifest.enabled);
-        if starts_anew {
-            // Ticks that another schedule would have had, or that fell into a pause, are not missed.
-            let start = begin(&next.rules(), now);
-            (planned_through, next_due_at) = (start.planned_through, start.next_due_at);
-        }
         let written = if next == before.manifest { Written::Unchanged } else { Written::Updated };
-        Ok((
-            Some(ManifestRow { id: Some(before.id), manifest: next, declared, planned_through, next_due_at }),
-            written,
-        ))
+        // What another schedule would have had, or what fell into a pause, was not missed: it is skipped, and recorded.
+        let skips = if next.schedule != before.manifest.schedule {
+            Some(SkipReason::Rescheduled)
+        } else if next.enabled && !before.manifest.enabled {
+            Some(SkipReason::Disabled)
+        } else {
+            None
+        };
+        let (planned_through, next_due_at) = match skips {
+            Some(_) => from_now_on(&next, now),
+            None => (before.planned_through, begin(&next.rules(), before.planned_through).next_due_at),
+        };
+        let row = ManifestRow {
+            id: Some(before.id),
+            manifest: next,
+            declared,
+            planned_through,
+            next_due_at,
+            skips,
+        };
+        Ok((Some(row), written))
     }
 }
 
@@ -103,6 +134,12 @@ pub(crate) struct Stored {
     pub(crate) planned_through: Micros,
     pub(crate) next_due_at: Option<Micros>,
     pub(crate) now: Micros,
+}
+
+/// Locks what settling writes about manifests, before they themselves are locked.
+pub(crate) async fn lock_states(session: &mut Session, keys: impl Iterator<Item = &Name>) -> StoreResult<()> {
+    let keys = keys.map(ToString::to_string).collect();
+    session.rows(Statement::StateLock, vec![Value::Texts(keys)]).await.map(drop)
 }
 
 /// Reads and locks manifests by key.
@@ -161,6 +198,8 @@ struct ManifestRow {
     declared: String,
     planned_through: Micros,
     next_due_at: Option<Micros>,
+    /// Why ticks that are due and not planned will not be.
+    skips: Option<SkipReason>,
 }
 
 async fn write(session: &mut Session, rows: &[ManifestRow]) -> StoreResult<()> {

@@ -15,14 +15,11 @@ use crate::store::{ClaimRef, JobId, ManifestId, NodeId, StoreError, StoreResult}
 /// How a claim ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settlement {
-    /// Which claim.
-    pub claim: ClaimRef,
-    /// The manifest that its job stands for.
-    pub manifest: Option<ManifestId>,
-    /// What the handler came to.
-    pub outcome: Outcome,
-    /// What becomes of the job.
-    pub verdict: Verdict,
+    pub(crate) claim: ClaimRef,
+    /// Decides which locks are taken, so it comes from the claim and from nowhere else.
+    pub(crate) manifest: Option<ManifestId>,
+    pub(crate) outcome: Outcome,
+    pub(crate) verdict: Verdict,
 }
 
 impl Settlement {
@@ -87,10 +84,12 @@ impl Settle {
         self.settlements.iter().filter(|settlement| seen.insert(settlement.claim)).collect()
     }
 
-    /// Manifests whose completion may wake others.
-    fn completed_manifests(&self) -> Vec<i64> {
-        let completed = self.settlements.iter().filter(|s| s.verdict == Verdict::Complete);
-        let ids: HashSet<i64> = completed.filter_map(|s| s.manifest).map(|id| id.0).collect();
+    fn completes_a_manifest(&self) -> bool {
+        self.settlements.iter().any(|s| s.verdict == Verdict::Complete && s.manifest.is_some())
+    }
+
+    fn manifests(&self) -> Vec<i64> {
+        let ids: HashSet<i64> = self.settlements.iter().filter_map(|s| s.manifest).map(|id| id.0).collect();
         ids.into_iter().collect()
     }
 }
@@ -99,20 +98,18 @@ impl Verb for Settle {
     type Answer = SettleAnswer;
 
     fn is_transaction(&self) -> bool {
-        !self.completed_manifests().is_empty()
+        self.completes_a_manifest()
     }
 
     async fn run(&self, session: &mut Session) -> StoreResult<SettleAnswer> {
         self.settlements.iter().try_for_each(Settlement::check)?;
-        let completed = self.completed_manifests();
-        if !completed.is_empty() {
-            // Lock order: job rows, then state rows of parents and children together.
+        if self.completes_a_manifest() {
+            // Lock order: job rows, then all state rows that the batch touches, children's included, together.
             let jobs = self.settlements.iter().map(|s| s.claim.job.0).collect();
             session.rows(Statement::SettleRows, vec![Value::Ints(jobs)]).await?;
-            session.rows(Statement::SettleLock, vec![Value::Ints(completed)]).await?;
+            session.rows(Statement::SettleLock, vec![Value::Ints(self.manifests())]).await?;
         }
         let recorded = session.rows(Statement::Settle, columns(&self.first_of_each())).await?;
-        crate::crash::point("settle.before_commit");
 
         let arrivals = arrivals(&recorded)?;
         if !arrivals.is_empty() {

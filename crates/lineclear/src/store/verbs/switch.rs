@@ -1,8 +1,8 @@
 //! pause, resume: a manifest and its waiting jobs step aside, and come back.
 
-use lineclear_model::{Micros, Name, SkipReason, begin};
+use lineclear_model::{Manifest, Micros, Name, SkipReason, begin};
 
-use super::manifest::{Stored, read};
+use super::manifest::{Stored, lock_states, read};
 use super::turn::{self, SkippedRange};
 use crate::store::StoreResult;
 use crate::store::db::{Column, Session, Value, Verb};
@@ -23,17 +23,15 @@ impl Verb for Switch {
     type Answer = Switched;
 
     async fn run(&self, session: &mut Session) -> StoreResult<Switched> {
+        lock_states(session, self.keys.iter()).await?;
         let stored = read(session, self.keys.iter()).await?;
         let changing: Vec<&Stored> = stored.values().filter(|s| s.manifest.enabled != self.enabled).collect();
-        let mut limit_keys = Vec::new();
         if !changing.is_empty() {
             self.write(session, &changing).await?;
-            let ids = changing.iter().map(|stored| stored.id).collect();
-            let move_jobs = if self.enabled { Statement::Unpark } else { Statement::Park };
-            for row in session.rows(move_jobs, vec![Value::Ints(ids)]).await? {
-                limit_keys.extend(row.get::<Option<String>>("limit_key")?);
-            }
         }
+        // Of all that were named, not only of those that change: saying it again mends what went wrong before.
+        let ids = stored.values().map(|stored| stored.id).collect();
+        let limit_keys = move_jobs(session, ids, self.enabled).await?;
         Ok(Switched { found: stored.into_keys().collect(), limit_keys })
     }
 }
@@ -46,10 +44,8 @@ impl Switch {
             let mut through = stored.planned_through;
             let mut next_due_at = stored.next_due_at;
             if self.enabled {
-                // Ticks that fell into the pause are skipped, and the ledger says so; they are not missed.
-                ranges.extend(paused_range(stored));
-                let start = begin(&stored.manifest.rules(), stored.now);
-                (through, next_due_at) = (start.planned_through, start.next_due_at);
+                ranges.extend(skipped_until_now(stored, SkipReason::Disabled));
+                (through, next_due_at) = from_now_on(&stored.manifest, stored.now);
             }
             columns.0.push(Some(stored.id));
             columns.1.push(self.enabled);
@@ -67,14 +63,49 @@ impl Switch {
     }
 }
 
-fn paused_range(stored: &Stored) -> Option<SkippedRange> {
+/// Parks or unparks the waiting jobs of manifests; returns their limit keys.
+pub(crate) async fn move_jobs(
+    session: &mut Session,
+    manifests: Vec<i64>,
+    enabled: bool,
+) -> StoreResult<Vec<String>> {
+    let mut limit_keys = Vec::new();
+    if !manifests.is_empty() {
+        let statement = if enabled { Statement::Unpark } else { Statement::Park };
+        for row in session.rows(statement, vec![Value::Ints(manifests)]).await? {
+            limit_keys.extend(row.get::<Option<String>>("limit_key")?);
+        }
+    }
+    Ok(limit_keys)
+}
+
+/// Where a manifest goes on that starts anew: decided up to, next due.
+pub(crate) fn from_now_on(manifest: &Manifest, now: Micros) -> (Micros, Option<Micros>) {
+    let start = begin(&manifest.rules(), now);
+    (start.planned_through, start.next_due_at)
+}
+
+/// Ticks up to now that were not planned and will not be: skipped, and recorded as such.
+pub(crate) fn skipped_until_now(stored: &Stored, reason: SkipReason) -> Option<SkippedRange> {
     let schedule = &stored.manifest.schedule;
-    let from: Micros = schedule.next_after(stored.planned_through)?;
+    let from = schedule.next_after(stored.planned_through)?;
     let until = schedule.last_through(stored.now)?;
-    (from <= until).then_some(SkippedRange {
-        manifest_id: stored.id,
-        from,
-        until,
-        reason: SkipReason::Disabled,
-    })
+    (from <= until).then_some(SkippedRange { manifest_id: stored.id, from, until, reason })
+}
+
+/// Verb: jobs that are parked although their manifest runs wait again like all others; returns how many.
+pub(crate) struct UnparkForgotten(pub(crate) u32);
+
+impl Verb for UnparkForgotten {
+    type Answer = u64;
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<u64> {
+        let rows =
+            session.rows(Statement::UnparkForgotten, vec![Value::Int(Some(i64::from(self.0)))]).await?;
+        Ok(u64::try_from(rows.len()).expect("a count fits"))
+    }
 }

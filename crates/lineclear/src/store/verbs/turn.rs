@@ -9,7 +9,7 @@ use lineclear_model::{Micros, Overlap, SkipReason};
 use super::enqueue::{QueueRow, queue};
 use crate::store::db::{Column, Row, Session, Value};
 use crate::store::sql::Statement;
-use crate::store::{JobId, StoreResult};
+use crate::store::{JobId, StoreError, StoreResult};
 
 /// What a job gets from its manifest.
 #[derive(Clone, Debug)]
@@ -112,9 +112,18 @@ pub(crate) async fn take(
     let mut rows = Vec::new();
     let mut places = Vec::new();
     for turn in &turns {
-        if let Some(Some(id)) = ids.get(&(turn.order.id, turn.tick_at)) {
-            rows.push(job(turn, *id));
-            places.push((turn.order.id, turn.tick_at));
+        match ids.get(&(turn.order.id, turn.tick_at)) {
+            Some(Some(id)) => {
+                rows.push(job(turn, *id));
+                places.push((turn.order.id, turn.tick_at));
+            }
+            Some(None) => {}
+            // A tick that is in the ledger already was planned before. A turn that no schedule gave is always new.
+            None if turn.origin == Origin::Tick => {}
+            None => {
+                let what = format!("manifest {} has had a turn at {} already", turn.order.id, turn.tick_at);
+                return Err(StoreError::Corrupt { what });
+            }
         }
     }
     let queued = queue(session, &rows).await?;

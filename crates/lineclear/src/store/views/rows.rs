@@ -87,7 +87,7 @@ pub struct ExecutionView {
 pub struct JobDetail {
     /// The job.
     pub job: JobView,
-    /// What its handler gets; `None` once the job is over and the input was short.
+    /// What its handler gets or got.
     pub input: Option<String>,
     /// Its ended claims, oldest first.
     pub executions: Vec<ExecutionView>,

@@ -3,16 +3,18 @@
 use super::*;
 
 #[tokio::test]
-async fn the_cleaner_does_not_wait_for_a_settle() {
+async fn the_cleaner_neither_waits_for_a_settle_nor_takes_the_history_of_its_job() {
     let pg = Pg::open().await;
     pg.store.enqueue_many(vec![job(); 2]).await.unwrap();
     let claims = pg.take(1, 2).await;
-    pg.store.settle(NodeId(1), vec![complete(&claims[0])]).await.unwrap();
+    let retry = Settlement::new(&claims[1], Outcome::TimedOut, Verdict::Retry { after: Duration::ZERO });
+    pg.store.settle(NodeId(1), vec![complete(&claims[0]), retry]).await.unwrap();
     pg.sql("update lineclear.execution set finished_at = now() - interval '1 year'").await;
-    let (_, open) = pg.begin(&settle_verb(&claims[1])).await;
-    assert_eq!(pg.store.clean(&Retention::default(), 100).await.unwrap().executions, 1);
+    let again = pg.take(1, 1).await.remove(0);
+    let (_, open) = pg.begin(&settle_verb(&again)).await;
+    assert_eq!(pg.store.clean(&Retention::default(), 100).await.unwrap().executions, 1, "the other job's");
     open.commit().await;
-    assert_eq!(pg.number("select count(*) from lineclear.execution").await, 1);
+    assert_eq!(pg.number("select count(*) from lineclear.execution").await, 2, "both tries of this one");
 }
 
 #[tokio::test]

@@ -55,3 +55,30 @@ async fn a_renewal_skips_a_row_that_is_being_reclaimed_and_does_not_call_it_lost
     open.commit().await;
     assert_eq!(status().await, RenewalStatus::Lost);
 }
+
+#[tokio::test]
+async fn a_retry_that_meets_a_pause_is_parked_and_one_that_meets_a_resume_is_not() {
+    let pg = Pg::open().await;
+    pg.store.upsert_manifests([daily("m")], Voice::Declaration).await.unwrap();
+    for enabled in [false, true] {
+        pg.sql("delete from lineclear.work_queue; delete from lineclear.tick").await;
+        due(&pg).await;
+        pg.sql("update lineclear.manifest set enabled = true").await;
+        pg.store.plan(UNLED).await.unwrap();
+        let claim = pg.take(1, 1).await.remove(0);
+        if enabled {
+            pg.store.pause(vec![name("m")]).await.unwrap();
+        }
+        let switch = switch::Switch { keys: vec![name("m")], enabled };
+        let (_, open) = pg.begin(&switch).await;
+        let retry = Verdict::Retry { after: Duration::ZERO };
+        let settlement = Settlement::new(&claim, Outcome::Failed(Failure::new("x", "y")), retry);
+        let store = pg.store.clone();
+        let settled = tokio::spawn(async move { store.settle(NodeId(1), vec![settlement]).await.unwrap() });
+        pg.until_somebody_waits().await;
+        open.commit().await;
+        settled.await.unwrap();
+        let state = pg.store.job(claim.job).await.unwrap().unwrap().job.state;
+        assert_eq!(state.as_str(), if enabled { "queued" } else { "parked" });
+    }
+}

@@ -1,0 +1,9 @@
+-- unpark_forgotten · jobs that are parked although their manifest runs
+-- Index: work_queue_parked.
+-- ?1 at most
+update work_queue
+set    phase = iif(due_at > now_us(), 'later', 'ready')
+where  id in (select w.id from work_queue w
+              where  w.phase = 'parked' and exists (select 1 from manifest m where m.id = w.manifest_id and m.enabled)
+              order  by w.id limit ?1)
+returning id
