@@ -15,7 +15,7 @@ const BURST: u32 = 300_000;
 const TAKEN: u32 = 500;
 /// A stale plan costs a hundred times as much; between two fresh ones there is only noise.
 const BOUND: f64 = 2.0;
-const REPETITIONS: u32 = 15;
+const REPETITIONS: u32 = 51;
 
 pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>> {
     let (burst, taken) = (scale.of(BURST), scale.of(TAKEN));
@@ -35,7 +35,7 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
         Ok(())
     };
     let nothing = async |_: &Store, _| Ok(());
-    let medians = compare([&fresh, &bed.store], REPETITIONS, nothing, take).await?;
+    let medians = compare([&fresh, &bed.store], scale.repetitions(REPETITIONS), nothing, take).await?;
     let name = format!(
         "dispatch_into_lease {} of {}: opened after → before the burst",
         grouped(taken),
@@ -46,7 +46,7 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
     // Both of the above could be slow alike, for want of statistics.
     let [_, unanalyzed] = medians;
     bed.settle_down().await?;
-    let [analyzed, _] = compare([&fresh, &bed.store], REPETITIONS, nothing, take).await?;
+    let [analyzed, _] = compare([&fresh, &bed.store], scale.repetitions(REPETITIONS), nothing, take).await?;
     let name = "… with statistics of the burst → of an empty queue".to_owned();
     Ok(vec![stale_plans, Figure::new(database, name, [analyzed, unanalyzed], None)])
 }

@@ -22,7 +22,8 @@ const GATED: u32 = 100_000;
 const GROUP_LIMIT: u32 = 10;
 const TAKEN: u32 = 100;
 const BOUND: f64 = 2.0;
-const REPETITIONS: u32 = 31;
+/// Many, because each is short, and SQLite's wait for the disk varies.
+const REPETITIONS: u32 = 101;
 
 const HOUR: i64 = 3_600_000_000;
 
@@ -137,8 +138,8 @@ async fn both(
         );
         Ok(())
     };
-    let fused = compare(sides, REPETITIONS, refill, lease).await?;
-    let apart = compare(sides, REPETITIONS, refill, hand_over).await?;
+    let fused = compare(sides, scale.repetitions(REPETITIONS), refill, lease).await?;
+    let apart = compare(sides, scale.repetitions(REPETITIONS), refill, hand_over).await?;
     let name = |verbs: &str| format!("{verbs} {}: {suffix}", grouped(taken));
     Ok(vec![
         Figure::new(database, name("dispatch_into_lease"), fused, bound),

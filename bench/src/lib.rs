@@ -58,6 +58,11 @@ impl Scale {
         // Rounding is what a scale is for.
         ((f64::from(rows) * self.0).round() as u32).max(1)
     }
+
+    /// How often to measure. Where no bound counts, a few times tell whether it works.
+    fn repetitions(self, full: u32) -> u32 {
+        if self.0 < 1.0 { full.min(5) } else { full }
+    }
 }
 
 /// Runs experiments on databases, one after the other: two at once would measure each other.

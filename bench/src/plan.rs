@@ -48,7 +48,7 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
         ensure!(due == expected && queued == expected, "{planned:?} where {expected} manifests were due");
         Ok(())
     };
-    let medians = compare([&small, &large], REPETITIONS, make_due, plan).await?;
+    let medians = compare([&small, &large], scale.repetitions(REPETITIONS), make_due, plan).await?;
     let [from, to] = [&small, &large].map(|side| grouped(side.manifests.all));
     let name = format!("plan {} due of {from} → of {to} manifests", grouped(due));
     Ok(vec![Figure::new(database, name, medians, Some(BOUND))])
