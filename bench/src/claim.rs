@@ -24,6 +24,8 @@ const TAKEN: u32 = 100;
 const BOUND: f64 = 2.0;
 /// Many, because each is short, and SQLite's wait for the disk varies.
 const REPETITIONS: u32 = 101;
+/// At most as many dead rows as the small side has live ones.
+const ROUNDS_PER_VACUUM: u32 = 10;
 
 const HOUR: i64 = 3_600_000_000;
 
@@ -56,7 +58,10 @@ impl Side {
     }
 
     /// What was taken is over, and as much comes in behind.
-    async fn refill(&self, taken: u32) -> Result<()> {
+    async fn refill(&self, taken: u32, round: u32) -> Result<()> {
+        if round.is_multiple_of(ROUNDS_PER_VACUUM) {
+            self.bed.vacuum().await?;
+        }
         let node = self.bed.lease.node;
         self.bed.sql(&format!("delete from {{t}}background_job where leased_by = {node}")).await?;
         self.wait(taken, "main", 0, 0, None).await
@@ -122,7 +127,7 @@ async fn both(
 ) -> Result<Vec<Figure>> {
     let taken = scale.of(TAKEN);
     progress(&format!("{}: taking {} jobs in turns, {suffix}", database.label(), grouped(taken)));
-    let refill = async |side: &Side, _| side.refill(taken).await;
+    let refill = async |side: &Side, round| side.refill(taken, round).await;
     let lease = async |side: &Side| {
         let claims = side.bed.store.dispatch_into_lease(main_route(), taken, side.bed.lease).await?;
         ensure!(claims.len() == taken as usize, "{} jobs of {taken} were taken", claims.len());

@@ -53,6 +53,7 @@ impl Manifests {
     pub(crate) async fn make_due(&self, bed: &Bed, every: u32, round: u32) -> Result<()> {
         bed.sql("delete from {t}tick").await?;
         bed.sql("delete from {t}work_queue").await?;
+        bed.vacuum().await?;
         // Neighbours would share pages with those of the round before.
         let turn = (u64::from(round) * 367) % u64::from(every);
         let last = self.last_tick("id");
