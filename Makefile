@@ -1,6 +1,6 @@
 # Every command for developers. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help check test fmt up down clean-run kit install
+.PHONY: help check test bench fmt up down clean-run kit install
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 KIT := $(TARGET)/debug/lineclear-testkit
@@ -18,6 +18,10 @@ check: ## format, lints, documentation, and facts about files (dead links, SQL t
 
 test: install kit ## all tests, with private servers; installs what is missing
 	$(KIT) test
+
+bench: install kit ## measures what must not grow with the database, e.g. `make bench ARGS='--only plan'`
+	cargo build --release -p lineclear-bench
+	$(KIT) run -- $(TARGET)/release/lineclear-bench $(ARGS)
 
 fmt: ## formats the code
 	cargo fmt --all

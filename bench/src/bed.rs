@@ -1,0 +1,165 @@
+//! A test bed: an empty store of its own, and a way to fill it behind its back.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+use lineclear::store::{Lease, NodeId, NodeInfo};
+use lineclear::{Store, StoreOptions};
+use lineclear_testkit::{PostgresDatabase, fresh_postgres};
+use tempfile::TempDir;
+
+use crate::Database;
+
+/// Tables that are filled and emptied.
+const TABLES: [&str; 5] = ["manifest", "tick", "work_queue", "background_job", "execution"];
+
+/// The database, gone with the bed.
+enum Place {
+    Postgres { client: tokio_postgres::Client, _database: PostgresDatabase },
+    Sqlite { connection: rusqlite::Connection, _dir: TempDir },
+}
+
+pub(crate) struct Bed {
+    // Before the place, so that its connections end before the database does.
+    pub(crate) store: Store,
+    pub(crate) lease: Lease,
+    url: String,
+    place: Place,
+}
+
+impl Bed {
+    pub(crate) async fn new(database: Database) -> Result<Bed> {
+        let (url, place) = match database {
+            Database::Postgres => {
+                let database = fresh_postgres().await;
+                let client = connect(database.url()).await?;
+                (database.url().to_owned(), Place::Postgres { client, _database: database })
+            }
+            Database::Sqlite => {
+                let dir = tempfile::tempdir()?;
+                let file = dir.path().join("bench.db");
+                let path = file.to_str().context("the temporary folder's name is not UTF-8")?.to_owned();
+                (path, Place::Sqlite { connection: sqlite(&file)?, _dir: dir })
+            }
+        };
+        let store = open(&url).await?;
+        let lease = Lease { node: beat(&store).await?, length: Duration::from_secs(600) };
+        let bed = Bed { store, lease, url, place };
+        if matches!(bed.place, Place::Postgres { .. }) {
+            // It would come at a moment of its own choosing. `settle_down` does its work instead.
+            for table in TABLES {
+                bed.sql(&format!("alter table {{t}}{table} set (autovacuum_enabled = off)")).await?;
+            }
+        }
+        Ok(bed)
+    }
+
+    /// The same database, as a program sees it that starts now.
+    pub(crate) async fn another_store(&self) -> Result<Store> {
+        open(&self.url).await
+    }
+
+    pub(crate) fn database(&self) -> Database {
+        match self.place {
+            Place::Postgres { .. } => Database::Postgres,
+            Place::Sqlite { .. } => Database::Sqlite,
+        }
+    }
+
+    /// Runs SQL that both databases understand: `{t}` becomes what stands before a table's name, `{at(…)}` a
+    /// time given in microseconds.
+    pub(crate) async fn sql(&self, sql: &str) -> Result<()> {
+        match &self.place {
+            Place::Postgres { client, .. } => {
+                let text = times(&sql.replace("{t}", "lineclear."), "to_timestamp((", ") / 1000000.0)");
+                client.batch_execute(&text).await.with_context(|| text.clone())
+            }
+            Place::Sqlite { connection, .. } => {
+                let text = times(&sql.replace("{t}", ""), "(", ")");
+                connection.execute_batch(&text).with_context(|| text.clone())
+            }
+        }
+    }
+
+    /// After loading: what a database does in its own time is done now. PostgreSQL gets statistics, as its
+    /// autovacuum would make them; SQLite gets none, because the store never asks for them.
+    pub(crate) async fn settle_down(&self) -> Result<()> {
+        match &self.place {
+            Place::Postgres { .. } => {
+                self.sql("vacuum analyze").await?;
+                // Only a superuser may; without it the figures are a little noisier.
+                let _ = self.sql("checkpoint").await;
+                Ok(())
+            }
+            Place::Sqlite { .. } => self.sql("pragma wal_checkpoint(truncate)").await,
+        }
+    }
+
+    /// Between rounds: what autovacuum would do. A small table with many dead rows is slow for its size, which
+    /// would flatter the large one.
+    pub(crate) async fn vacuum(&self) -> Result<()> {
+        match &self.place {
+            Place::Postgres { .. } => {
+                let tables = TABLES.map(|table| format!("{{t}}{table}"));
+                self.sql(&format!("vacuum {}", tables.join(", "))).await
+            }
+            Place::Sqlite { .. } => Ok(()),
+        }
+    }
+
+    /// Statistics that say that every table is empty.
+    pub(crate) async fn analyze(&self) -> Result<()> {
+        match &self.place {
+            Place::Postgres { .. } => self.sql("analyze").await,
+            Place::Sqlite { .. } => Ok(()),
+        }
+    }
+}
+
+/// Replaces `{at(…)}`, which does not nest.
+fn times(sql: &str, open: &str, close: &str) -> String {
+    sql.replace("{at(", open).replace(")}", close)
+}
+
+/// One connection: whatever was prepared is prepared on the connection that is measured.
+async fn open(url: &str) -> Result<Store> {
+    Ok(Store::open(StoreOptions::new(url)?.connections(1)).await?)
+}
+
+pub(crate) async fn connect(url: &str) -> Result<tokio_postgres::Client> {
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await?;
+    tokio::spawn(connection);
+    Ok(client)
+}
+
+/// Tuned for loading: nobody needs these rows after a crash.
+fn sqlite(path: &Path) -> Result<rusqlite::Connection> {
+    let connection = rusqlite::Connection::open(path)?;
+    connection.busy_timeout(Duration::from_secs(60))?;
+    connection
+        .execute_batch("pragma synchronous = off; pragma cache_size = -262144; pragma temp_store = memory")?;
+    Ok(connection)
+}
+
+async fn beat(store: &Store) -> Result<NodeId> {
+    let text = str::to_owned;
+    let node = NodeInfo {
+        name: text("bench"),
+        host: text("bench"),
+        pid: std::process::id(),
+        incarnation: text("bench"),
+        version: text(env!("CARGO_PKG_VERSION")),
+        roles: text("[]"),
+        routes: text(r#"["main"]"#),
+        slots: 100,
+        runners: text("{}"),
+    };
+    Ok(store.beat(node).await?.id)
+}
+
+/// Microseconds since 1970. Both databases are on this machine, and share its clock.
+pub(crate) fn now_micros() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,71 @@
+//! Plans cached on an empty queue: a node that idled must not be slow when the burst comes.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use lineclear::Store;
+use lineclear::model::{Outcome, Verdict};
+use lineclear::store::{ClaimRef, JobId, Lease, PlanRules, Settlement, main_route};
+
+use crate::load::Waiting;
+use crate::measure::{compare, grouped, progress};
+use crate::{Bed, Database, Figure, Scale};
+
+const BURST: u32 = 300_000;
+const TAKEN: u32 = 500;
+/// A stale plan costs a hundred times as much; between two fresh ones there is only noise.
+const BOUND: f64 = 2.0;
+const REPETITIONS: u32 = 51;
+
+pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>> {
+    let (burst, taken) = (scale.of(BURST), scale.of(TAKEN));
+    progress(&format!("{}: preparing on an empty store, then loading {}", database.label(), grouped(burst)));
+    let bed = Bed::new(database).await?;
+    bed.analyze().await?;
+    idle(&bed.store, bed.lease).await?;
+    // Without statistics: a burst comes before autovacuum does.
+    Waiting { first_id: 1, rows: burst, route: "main", priority: 0, due_in: 0, group: None }
+        .load(&bed)
+        .await?;
+
+    let fresh = bed.another_store().await?;
+    let take = async |store: &Store| {
+        let claims = store.dispatch_into_lease(main_route(), taken, bed.lease).await?;
+        ensure!(claims.len() == taken as usize, "{} jobs of {taken} were taken", claims.len());
+        Ok(())
+    };
+    let nothing = async |_: &Store, _| Ok(());
+    let medians = compare([&fresh, &bed.store], scale.repetitions(REPETITIONS), nothing, take).await?;
+    let name = format!(
+        "dispatch_into_lease {} of {}: opened after → before the burst",
+        grouped(taken),
+        grouped(burst)
+    );
+    let stale_plans = Figure::new(database, name, medians, Some(BOUND));
+
+    if database == Database::Sqlite {
+        return Ok(vec![stale_plans]); // It has no statistics, before or after.
+    }
+    // Both of the above could be slow alike, for want of statistics. Not in turns: there is no way back.
+    let [_, unanalyzed] = medians;
+    bed.settle_down().await?;
+    let [analyzed, _] = compare([&fresh, &bed.store], scale.repetitions(REPETITIONS), nothing, take).await?;
+    let name = "… with statistics of the burst → of an empty queue".to_owned();
+    Ok(vec![stale_plans, Figure::new(database, name, [analyzed, unanalyzed], None)])
+}
+
+/// What a node does while there is nothing to do.
+async fn idle(store: &Store, lease: Lease) -> Result<()> {
+    let nobody = ClaimRef { job: JobId(0), no: 1 };
+    let outcome = Outcome::Completed { output: None };
+    store.plan(PlanRules::default()).await?;
+    store.promote(100).await?;
+    store.dispatch(main_route(), 100).await?;
+    store.claim(main_route(), 100, lease).await?;
+    store.dispatch_into_lease(main_route(), 100, lease).await?;
+    store.renew(Lease { length: Duration::from_secs(30), ..lease }, vec![nobody]).await?;
+    let settlement = Settlement { claim: nobody, manifest: None, outcome, verdict: Verdict::Complete };
+    store.settle(lease.node, vec![settlement]).await?;
+    store.reclaim(100, 3).await?;
+    Ok(())
+}

@@ -1,0 +1,193 @@
+//! Rows by the million, by one statement for each kind of row that both databases understand.
+
+use anyhow::{Result, ensure};
+use lineclear::model::{Manifest, Name, Schedule};
+
+use crate::Database;
+use crate::bed::{Bed, now_micros};
+
+const MINUTE: i64 = 60_000_000;
+const DAY_MINUTES: i64 = 1_440;
+const DAY: i64 = DAY_MINUTES * MINUTE;
+
+/// One step of priority, as the store counts it.
+const PRIORITY_STEP: i64 = 10 * MINUTE;
+
+/// Numbers 1 to `rows`, as `n`; in 64 bits, because times in microseconds are made of them.
+fn series(rows: u32) -> String {
+    format!(
+        "with recursive series (n) as (
+             select cast(1 as bigint) union all select n + 1 from series where n < {rows})"
+    )
+}
+
+/// Daily manifests, each at its own minute.
+pub(crate) struct Manifests {
+    /// How many.
+    pub(crate) all: u32,
+    /// The first minute of the day that one of them may have. No tick comes by itself for two hours: it would
+    /// be planned with those that are measured.
+    first_minute: i64,
+}
+
+impl Manifests {
+    pub(crate) async fn load(bed: &Bed, all: u32) -> Result<Manifests> {
+        let manifests = Manifests { all, first_minute: now_micros() / MINUTE % DAY_MINUTES + 120 };
+        // Room for new versions of a row beside the old one, as in a table that has been in use for a while.
+        // Otherwise the due rows would all move to the end of the table, side by side, when they are made due.
+        if bed.database() == Database::Postgres {
+            bed.sql("alter table {t}manifest set (fillfactor = 85)").await?;
+        }
+        let next = format!("{} + {DAY}", manifests.last_tick("n"));
+        manifests.insert(bed, all, "job", "false", &next).await?;
+        Ok(manifests)
+    }
+
+    /// Manifests that are due and wait for a person.
+    pub(crate) async fn add_held(&self, bed: &Bed, held: u32) -> Result<()> {
+        self.insert(bed, held, "held", "true", &self.last_tick("n")).await
+    }
+
+    /// One of `every` manifests becomes due, spread over the whole table; others in each `round`. What the last
+    /// round's pass wrote goes.
+    pub(crate) async fn make_due(&self, bed: &Bed, every: u32, round: u32) -> Result<()> {
+        bed.sql("delete from {t}tick").await?;
+        bed.sql("delete from {t}work_queue").await?;
+        bed.vacuum().await?;
+        // Neighbours would share pages with those of the round before.
+        let turn = (u64::from(round) * 367) % u64::from(every);
+        let last = self.last_tick("id");
+        bed.sql(&format!(
+            "update {{t}}manifest set next_due_at = {{at({last})}}, planned_through = {{at({last} - {DAY})}}
+             where  id % {every} = {turn} and id <= {all}",
+            all = self.all
+        ))
+        .await
+    }
+
+    /// The minute of the day of manifest `n`, spread over 20 hours.
+    fn minute(&self, n: &str) -> String {
+        format!("(({} + {n} * 7919 % 1200) % {DAY_MINUTES})", self.first_minute)
+    }
+
+    /// The last tick of manifest `n`.
+    fn last_tick(&self, n: &str) -> String {
+        let (now, minute) = (now_micros(), self.minute(n));
+        format!("({now} - ({now} - {minute} * {MINUTE}) % {DAY})")
+    }
+
+    async fn insert(&self, bed: &Bed, rows: u32, key: &str, held: &str, next: &str) -> Result<()> {
+        let (head, tail) = spec_around_minute()?;
+        let minute = self.minute("n");
+        bed.sql(&format!(
+            "{series}
+             insert into {{t}}manifest
+                    (key, owner, kind, route, input, spec, overlap, priority, retries, timeout_ms, enabled,
+                     held, next_due_at, planned_through, declared, created_at, updated_at)
+             select '{key}-' || n, 'bench', 'report.daily', 'main', '{{\"customer\":' || n || '}}',
+                    '{head}' || ({minute} % 60) || ' ' || ({minute} / 60) || '{tail}', 'skip', 0, 3, 1200000,
+                    true, {held}, {{at({next})}}, {{at({next} - {DAY})}}, '{{}}', {{at({now})}}, {{at({now})}}
+             from   series",
+            series = series(rows),
+            now = now_micros(),
+        ))
+        .await
+    }
+}
+
+/// A real spec, cut in two where its minute and hour stand.
+fn spec_around_minute() -> Result<(String, String)> {
+    const MARK: &str = "17 13";
+    let schedule = Schedule::cron(&format!("{MARK} * * *"), "UTC")?;
+    let spec = Manifest::new(Name::new("bench")?, Name::new("report.daily")?, schedule).spec().to_json();
+    let parts: Vec<&str> = spec.split(MARK).collect();
+    ensure!(parts.len() == 2 && !spec.contains('\''), "a spec is written in another way now: {spec}");
+    Ok((parts[0].to_owned(), parts[1].to_owned()))
+}
+
+/// Waiting jobs without a manifest.
+pub(crate) struct Waiting<'a> {
+    /// The id of the first; ids must differ.
+    pub(crate) first_id: u32,
+    pub(crate) rows: u32,
+    pub(crate) route: &'a str,
+    pub(crate) priority: i64,
+    /// Due so long after now, the last of them; each one a millisecond before the next.
+    pub(crate) due_in: i64,
+    /// The gated group they are in, by name.
+    pub(crate) group: Option<&'a str>,
+}
+
+impl Waiting<'_> {
+    pub(crate) async fn load(&self, bed: &Bed) -> Result<()> {
+        let due = format!("({} + (n - {}) * 1000)", now_micros() + self.due_in, self.rows);
+        let phase = if self.due_in > 0 { "later" } else { "ready" };
+        let (group, gated) = group(self.group);
+        bed.sql(&format!(
+            "{series}
+             insert into {{t}}work_queue
+                    (id, origin, fresh, kind, route, input, group_id, priority, due_at, phase, rank, gated,
+                     created_at)
+             select {first} + n, 'adhoc', false, 'mail.send', '{route}', '{{\"to\":' || n || '}}', {group},
+                    {priority}, {{at({due})}}, '{phase}', {due} - {lead}, {gated}, {{at({due})}}
+             from   series",
+            series = series(self.rows),
+            first = self.first_id - 1,
+            route = self.route,
+            priority = self.priority,
+            lead = self.priority * PRIORITY_STEP,
+        ))
+        .await
+    }
+}
+
+/// Jobs handed out, to nobody yet; those of a group to a node that nobody knows, for a day.
+pub(crate) async fn handed_out(
+    bed: &Bed,
+    first_id: u32,
+    rows: u32,
+    route: &str,
+    group_name: Option<&str>,
+) -> Result<()> {
+    let now = now_micros();
+    let due = format!("({now} - {DAY} + n)");
+    let (group, gated) = group(group_name);
+    let (node, lease_end) = if group_name.is_some() { ("0", now + DAY) } else { ("null", now) };
+    bed.sql(&format!(
+        "{series}
+         insert into {{t}}background_job
+                (id, origin, kind, route, input, group_id, priority, due_at, was_due_at, rank, gated, claim_no,
+                 failures, crashes, created_at, leased_by)
+         select {first} + n, 'adhoc', 'mail.send', '{route}', '{{\"to\":' || n || '}}', {group}, 0,
+                {{at({lease_end})}}, {{at({due})}}, {due}, {gated}, 0, 0, 0, {{at({due})}}, {node}
+         from   series",
+        series = series(rows),
+        first = first_id - 1,
+    ))
+    .await
+}
+
+/// Jobs that are over, a quarter of a second apart.
+pub(crate) async fn history(bed: &Bed, first_id: u32, rows: u32) -> Result<()> {
+    let at = format!("({} + (n - {rows}) * 250000)", now_micros());
+    bed.sql(&format!(
+        "{series}
+         insert into {{t}}execution
+                (job_id, claim_no, final, outcome, origin, kind, node, created_at, due_at, claimed_at,
+                 started_at, finished_at)
+         select {first} + n, 1, true, case when n % 50 = 0 then 'cancelled' else 'completed' end, 'adhoc',
+                'mail.send', 1, {{at({at})}}, {{at({at})}}, {{at({at})}}, {{at({at})}}, {{at({at})}}
+         from   series",
+        series = series(rows),
+        first = first_id - 1,
+    ))
+    .await
+}
+
+/// A group's id as SQL, and whether its jobs wait in the lane with limits.
+fn group(name: Option<&str>) -> (String, bool) {
+    match name {
+        Some(name) => (format!("(select id from {{t}}manifest_group where name = '{name}')"), true),
+        None => ("null".to_owned(), false),
+    }
+}
