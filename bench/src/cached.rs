@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use lineclear::Store;
-use lineclear::model::{Outcome, Verdict};
-use lineclear::store::{ClaimRef, JobId, Lease, PlanRules, Settlement, main_route};
+use lineclear::store::{ClaimRef, JobId, Lease, PlanRules, main_route};
 
 use crate::load::Waiting;
 use crate::measure::{compare, grouped, progress};
@@ -57,15 +56,12 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
 /// What a node does while there is nothing to do.
 async fn idle(store: &Store, lease: Lease) -> Result<()> {
     let nobody = ClaimRef { job: JobId(0), no: 1 };
-    let outcome = Outcome::Completed { output: None };
     store.plan(PlanRules::default()).await?;
     store.promote(100).await?;
     store.dispatch(main_route(), 100).await?;
     store.claim(main_route(), 100, lease).await?;
     store.dispatch_into_lease(main_route(), 100, lease).await?;
     store.renew(Lease { length: Duration::from_secs(30), ..lease }, vec![nobody]).await?;
-    let settlement = Settlement { claim: nobody, manifest: None, outcome, verdict: Verdict::Complete };
-    store.settle(lease.node, vec![settlement]).await?;
     store.reclaim(100, 3).await?;
     Ok(())
 }
