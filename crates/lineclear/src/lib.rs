@@ -13,8 +13,15 @@
 //! themselves are still to come; today the store can be driven by hand.
 #![forbid(unsafe_code)]
 
-pub mod crash;
+pub mod handler;
+pub mod node;
 pub mod store;
 
+pub mod crash;
+
+pub use handler::{
+    Cancel, Done, HandlerError, Input, JobInfo, KindOptions, Permanent, RetryIn, Snooze, State,
+};
 pub use lineclear_model as model;
+pub use node::{Lineclear, Node, NodeOptions, Role};
 pub use store::{Store, StoreError, StoreOptions};

@@ -380,6 +380,11 @@ impl Store {
         Ok(answer.cancelled)
     }
 
+    /// Jobs of a node that somebody wants to stop.
+    pub async fn cancel_requests(&self, node: NodeId) -> StoreResult<Vec<JobId>> {
+        self.run(cancel::CancelRequests(node)).await
+    }
+
     // 8 · clean
 
     /// One pass of cleaning, at most `most` of each kind of thing; returns how much went.

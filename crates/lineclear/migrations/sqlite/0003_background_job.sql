@@ -40,3 +40,4 @@ create index background_job_lease     on background_job (due_at)          where 
 create index background_job_group     on background_job (group_id)        where group_id is not null;
 create index background_job_limit_key on background_job (limit_key)       where limit_key is not null;
 create index background_job_manifest  on background_job (manifest_id)     where manifest_id is not null;
+create index background_job_cancel    on background_job (leased_by)       where cancel_requested_at is not null;

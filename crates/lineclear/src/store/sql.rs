@@ -96,6 +96,7 @@ statements! {
     Unpark "unpark",
     UnparkForgotten "unpark_forgotten",
     Cancel "cancel",
+    CancelProbe "cancel_probe",
     JobState "job_state",
     CleanHistory "clean_history",
     CleanDead "clean_dead",

@@ -67,6 +67,7 @@ fn cases() -> Vec<Case> {
         (Statement::SettleSeen, claims(Vec::new()), &[]),
         (Statement::WakeKeys, vec![Value::Texts(vec!["k1".to_owned()])].into(), &["work_queue_held"]),
         (Statement::HeldKeys, vec![text(""), int(100)].into(), &["work_queue_held"]),
+        (Statement::CancelProbe, vec![int(1)].into(), &["background_job_cancel"]),
         (Statement::Cancel, vec![int(500)].into(), &[]),
         (Statement::JobState, vec![int(500)].into(), &[]),
         (

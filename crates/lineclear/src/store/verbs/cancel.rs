@@ -54,3 +54,19 @@ impl Verb for Cancel {
         Ok(answer)
     }
 }
+
+/// Verb: jobs of a node that somebody wants to stop.
+pub(crate) struct CancelRequests(pub(crate) NodeId);
+
+impl Verb for CancelRequests {
+    type Answer = Vec<JobId>;
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<Vec<JobId>> {
+        let rows = session.rows(Statement::CancelProbe, vec![Value::Int(Some(self.0.0))]).await?;
+        rows.iter().map(|row| row.get("id").map(JobId)).collect()
+    }
+}

@@ -1,0 +1,123 @@
+//! What a handler can ask for.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use lineclear_model::{Failure, Micros, Name, Payload};
+use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
+
+use crate::store::{Claim, JobId};
+
+/// Values that handlers share, by type.
+pub(crate) type States = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
+
+/// All that is known of a job while it runs.
+#[derive(Clone)]
+pub struct JobContext {
+    pub(crate) info: JobInfo,
+    pub(crate) input: Payload,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) states: Arc<States>,
+}
+
+/// Something that can be taken from a job that is about to run.
+pub trait FromJob: Sized + Send {
+    /// Takes it. A failure is permanent: the handler does not run, and the job is not tried again.
+    fn from_job(job: &JobContext) -> Result<Self, Failure>;
+}
+
+/// The job's input, read as a type of the handler's own.
+#[derive(Clone, Debug)]
+pub struct Input<T>(pub T);
+
+impl<T: DeserializeOwned + Send> FromJob for Input<T> {
+    fn from_job(job: &JobContext) -> Result<Input<T>, Failure> {
+        let read = job.input.read::<T>();
+        read.map(Input).map_err(|error| Failure::new("input", format!("the input does not fit: {error}")))
+    }
+}
+
+/// A value that the program gave to the node with `state`, shared by all handlers.
+#[derive(Debug)]
+pub struct State<T>(pub Arc<T>);
+
+impl<T> Clone for State<T> {
+    fn clone(&self) -> State<T> {
+        State(self.0.clone())
+    }
+}
+
+impl<T> Deref for State<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: Send + Sync + 'static> FromJob for State<T> {
+    fn from_job(job: &JobContext) -> Result<State<T>, Failure> {
+        let found = job.states.get(&TypeId::of::<T>()).cloned();
+        found.and_then(|state| state.downcast().ok()).map(State).ok_or_else(|| {
+            let wanted = std::any::type_name::<T>();
+            Failure::new("state", format!("the node was not given a state of type {wanted}: call .state(…)"))
+        })
+    }
+}
+
+/// Which job this is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobInfo {
+    /// Its id, the same over all tries.
+    pub id: JobId,
+    /// Its kind.
+    pub kind: Name,
+    /// The number of this claim: it only grows, so it can fence writes elsewhere.
+    pub claim_no: u32,
+    /// Which try this is, from 1.
+    pub attempt: u32,
+    /// The tick of the manifest that it stands for.
+    pub tick_at: Option<Micros>,
+}
+
+impl JobInfo {
+    pub(crate) fn of(claim: &Claim) -> JobInfo {
+        JobInfo {
+            id: claim.job,
+            kind: claim.kind.clone(),
+            claim_no: claim.no,
+            attempt: claim.failures + 1,
+            tick_at: claim.tick_at,
+        }
+    }
+}
+
+impl FromJob for JobInfo {
+    fn from_job(job: &JobContext) -> Result<JobInfo, Failure> {
+        Ok(job.info.clone())
+    }
+}
+
+/// Tells a handler to stop: somebody cancelled the job, its time is over, the node shuts down, or its lease is lost.
+#[derive(Clone, Debug)]
+pub struct Cancel(CancellationToken);
+
+impl Cancel {
+    /// Whether it should stop.
+    pub fn is_requested(&self) -> bool {
+        self.0.is_cancelled()
+    }
+
+    /// Waits until it should stop.
+    pub async fn requested(&self) {
+        self.0.cancelled().await;
+    }
+}
+
+impl FromJob for Cancel {
+    fn from_job(job: &JobContext) -> Result<Cancel, Failure> {
+        Ok(Cancel(job.cancel.clone()))
+    }
+}

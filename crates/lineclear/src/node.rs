@@ -1,0 +1,131 @@
+//! A node: one running process of ours, with the runners that it was given.
+//!
+//! Every runner is a small loop: do one pass, then wait for the next moment, a nudge or the end. Any number of nodes may
+//! run any of them on one database.
+
+mod builder;
+mod execute;
+mod lease;
+mod options;
+mod runners;
+mod running;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lineclear_model::{Name, Payload};
+use serde::Serialize;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+pub use builder::{Builder, StartError};
+pub use options::{BadOption, NodeOptions, Role};
+
+use crate::handler::{Kinds, States};
+use crate::store::{Enqueued, NewJob, NodeId, NodeInfo, Store, StoreError, StoreResult};
+use running::Running;
+
+/// Where everything begins: `Lineclear::builder()`.
+pub struct Lineclear;
+
+impl Lineclear {
+    /// A node to be.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+}
+
+/// What all runners of a node share.
+pub(crate) struct Shared {
+    pub(crate) store: Store,
+    pub(crate) id: NodeId,
+    pub(crate) info: NodeInfo,
+    pub(crate) options: NodeOptions,
+    pub(crate) kinds: Kinds,
+    pub(crate) states: Arc<States>,
+    pub(crate) running: Running,
+    /// There may be work to take.
+    pub(crate) nudge: Notify,
+    /// No new work from now on.
+    pub(crate) stopping: CancellationToken,
+}
+
+/// A running node. Dropped without [`Node::stop`], it stops taking work, and its leases run out.
+pub struct Node {
+    shared: Arc<Shared>,
+    /// Taken when it stops.
+    runners: Option<runners::Runners>,
+}
+
+impl Node {
+    /// The store, for everything that has no shorthand here.
+    pub fn store(&self) -> &Store {
+        &self.shared.store
+    }
+
+    /// The node's id in the database.
+    pub fn id(&self) -> NodeId {
+        self.shared.id
+    }
+
+    /// Enqueues a job of `kind`, due now.
+    pub async fn enqueue(&self, kind: &str, input: &(impl Serialize + ?Sized)) -> StoreResult<Enqueued> {
+        let refused = |rule: &str, why: String| StoreError::Refused { rule: rule.to_owned(), why };
+        let kind = Name::new(kind).map_err(|e| refused("kind", format!("{kind:?}: {e}")))?;
+        let route = self.shared.kinds.get(&kind).map(|known| known.options.route.clone());
+        let input = Payload::of(input).map_err(|e| refused("input", e.to_string()))?;
+        let job = NewJob::new(kind, input);
+        self.enqueue_job(NewJob { route: route.unwrap_or(job.route.clone()), ..job }).await
+    }
+
+    /// Enqueues a job with all its options, and wakes this node's workers.
+    pub async fn enqueue_job(&self, job: NewJob) -> StoreResult<Enqueued> {
+        let enqueued = self.shared.store.enqueue(job).await?;
+        self.shared.nudge.notify_one();
+        Ok(enqueued)
+    }
+
+    /// Stops in two stages: takes no new work and lets handlers finish for the time of grace, with their leases renewed;
+    /// then asks those that are left to stop, and gives their jobs back. What finished is settled in any case.
+    pub async fn stop(mut self) {
+        self.shared.stopping.cancel();
+        let grace = self.shared.options.shutdown_grace;
+        if tokio::time::timeout(grace, self.shared.running.until_empty()).await.is_err() {
+            self.shared.running.stop_all(running::Why::Shutdown);
+            let hard = execute::HARD_STOP + Duration::from_secs(5);
+            drop(tokio::time::timeout(hard, self.shared.running.until_empty()).await);
+        }
+        if let Some(runners) = self.runners.take() {
+            runners.end().await;
+        }
+    }
+
+    /// Runs until the process is told to end (Ctrl-C, or TERM on Unix), then stops.
+    pub async fn run_until_stopped(self) -> std::io::Result<()> {
+        told_to_end().await?;
+        tracing::info!(node.id = %self.id(), running = self.shared.running.count(), "stopping");
+        self.stop().await;
+        Ok(())
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.shared.stopping.cancel();
+    }
+}
+
+#[cfg(unix)]
+async fn told_to_end() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => interrupted,
+        _ = terminate.recv() => Ok(()),
+    }
+}
+
+#[cfg(not(unix))]
+async fn told_to_end() -> std::io::Result<()> {
+    tokio::signal::ctrl_c().await
+}

@@ -1,0 +1,150 @@
+//! A node to be: what it runs, on which store, and how.
+
+use std::any::TypeId;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use lineclear_model::{Manifest, Name};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::options::{BadOption, NodeOptions};
+use super::runners::Runners;
+use super::running::Running;
+use super::{Node, Shared};
+use crate::handler::{Handler, Kind, KindOptions, Kinds, States};
+use crate::store::{NodeInfo, Store, StoreError, StoreOptions, Voice, main_route};
+
+/// Why a node did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// An option cannot be.
+    #[error(transparent)]
+    Option(#[from] BadOption),
+    /// The store could not be opened, or refused a manifest.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A thread could not be started.
+    #[error("a thread could not be started: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+/// A node to be. Nothing happens before [`Builder::start`], and everything is checked there.
+#[derive(Default)]
+pub struct Builder {
+    store: Option<String>,
+    options: NodeOptions,
+    kinds: Vec<(String, Kind)>,
+    states: States,
+    manifests: Vec<Manifest>,
+}
+
+impl Builder {
+    /// Where the store is: a SQLite path, `:memory:`, or a PostgreSQL URL. `lineclear.db` unless set.
+    pub fn store(mut self, url: impl Into<String>) -> Builder {
+        self.store = Some(url.into());
+        self
+    }
+
+    /// How the node behaves.
+    pub fn options(mut self, options: NodeOptions) -> Builder {
+        self.options = options;
+        self
+    }
+
+    /// Code that runs jobs of a kind.
+    pub fn kind<P>(self, name: &str, handler: impl Handler<P>) -> Builder {
+        self.kind_with(name, KindOptions::default(), handler)
+    }
+
+    /// Code that runs jobs of a kind, with retries, timeout and route of its own.
+    pub fn kind_with<P>(mut self, name: &str, options: KindOptions, handler: impl Handler<P>) -> Builder {
+        self.kinds.push((name.to_owned(), Kind::new(options, handler)));
+        self
+    }
+
+    /// A value for all handlers that ask for `State<T>`.
+    pub fn state<T: Send + Sync + 'static>(mut self, state: T) -> Builder {
+        self.states.insert(TypeId::of::<T>(), Arc::new(state));
+        self
+    }
+
+    /// A standing order, declared at each start. What operators edit later stays, unless the code changes its mind.
+    pub fn manifest(mut self, manifest: Manifest) -> Builder {
+        self.manifests.push(manifest);
+        self
+    }
+
+    /// Opens the store, brings its schema up to date, declares the manifests and starts.
+    pub async fn start(self) -> Result<Node, StartError> {
+        self.options.check()?;
+        let kinds = named(self.kinds)?;
+        let url = self.store.unwrap_or_else(|| "lineclear.db".to_owned());
+        let options = StoreOptions::new(&url)?;
+        let store = Store::open(options.clone()).await?;
+        // A database in memory belongs to its store; elsewhere, renewing has a connection of its own.
+        let in_memory = !options.is_postgres() && options.file().is_none();
+        let renewal_store = match in_memory {
+            true => store.clone(),
+            false => Store::open(options.connections(1).migrate(false)).await?,
+        };
+        store.upsert_manifests(self.manifests, Voice::Declaration).await?;
+        let info = info(&self.options, &kinds);
+        let id = store.beat(info.clone()).await?.id;
+        let shared = Arc::new(Shared {
+            store,
+            id,
+            info,
+            options: self.options,
+            kinds,
+            states: Arc::new(self.states),
+            running: Running::new(),
+            nudge: Notify::new(),
+            stopping: CancellationToken::new(),
+        });
+        let runners = Runners::start(&shared, renewal_store)?;
+        Ok(Node { shared, runners: Some(runners) })
+    }
+}
+
+fn named(kinds: Vec<(String, Kind)>) -> Result<Kinds, BadOption> {
+    let mut known = Kinds::new();
+    for (name, kind) in kinds {
+        let bad = |why: String| BadOption { option: "kind", why };
+        let name = Name::new(name.clone()).map_err(|e| bad(format!("{name:?}: {e}")))?;
+        kind.options.retry.check().map_err(|e| bad(format!("{name}: {e}")))?;
+        if known.insert(name.clone(), kind).is_some() {
+            return Err(bad(format!("{name} was given two handlers; one of them would never run")));
+        }
+    }
+    Ok(known)
+}
+
+/// The routes that the kinds of a node wait on.
+pub(super) fn routes(kinds: &Kinds) -> BTreeSet<Name> {
+    let mut routes: BTreeSet<Name> = kinds.values().map(|kind| kind.options.route.clone()).collect();
+    if routes.is_empty() {
+        routes.insert(main_route());
+    }
+    routes
+}
+
+/// How the node describes itself.
+fn info(options: &NodeOptions, kinds: &Kinds) -> NodeInfo {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_else(|_| "unknown".to_owned());
+    let (host, pid) = (host.trim().to_owned(), std::process::id());
+    let json = |words: Vec<String>| serde_json::to_string(&words).expect("words are JSON");
+    NodeInfo {
+        name: format!("{host}/{pid}"),
+        host,
+        pid,
+        // A process id comes again, and one process may have several nodes.
+        incarnation: uuid::Uuid::new_v4().to_string(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        roles: json(options.roles.iter().map(|role| role.as_str().to_owned()).collect()),
+        routes: json(routes(kinds).iter().map(ToString::to_string).collect()),
+        slots: options.slots,
+        runners: "{}".to_owned(),
+    }
+}

@@ -1,0 +1,94 @@
+//! execute: a claim → an outcome. The handler runs in a task of its own: a panic is its failure and nobody else's.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lineclear_model::{Failure, Outcome, RetryPolicy, judge};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::Shared;
+use super::running::Why;
+use crate::handler::{JobContext, JobInfo, Kind};
+use crate::store::{Claim, Settlement};
+
+/// How long a handler that was told to stop may take before it is dropped.
+pub(crate) const HARD_STOP: Duration = Duration::from_secs(5);
+
+/// A kind that nobody here knows is looked at again after this time: a newer version may be rolling out.
+const UNKNOWN_KIND_PAUSE: Duration = Duration::from_secs(60);
+
+/// Runs a claim to its end.
+pub(crate) async fn execute(shared: Arc<Shared>, claim: Claim, cancel: CancellationToken) -> Settlement {
+    let Some(kind) = shared.kinds.get(&claim.kind) else {
+        tracing::warn!(job.id = %claim.job, job.kind = %claim.kind, "no handler for this kind; it waits a minute");
+        let outcome = Outcome::Snoozed { after: UNKNOWN_KIND_PAUSE };
+        let verdict = judge(&outcome, claim.failures, &RetryPolicy::default());
+        return Settlement::new(&claim, outcome, verdict);
+    };
+    let job = JobContext {
+        info: JobInfo::of(&claim),
+        input: claim.input.clone(),
+        cancel: cancel.clone(),
+        states: shared.states.clone(),
+    };
+    let mut handler = tokio::spawn((kind.call)(job));
+    let limit = claim.timeout.unwrap_or(kind.options.timeout);
+    let outcome = tokio::select! {
+        ended = &mut handler => outcome_of(ended),
+        () = tokio::time::sleep(limit) => {
+            cancel.cancel();
+            stopped(handler).await;
+            Outcome::TimedOut
+        }
+        () = cancel.cancelled() => {
+            let ended = stopped(handler).await;
+            after_stop(ended, shared.running.why(claim.reference()))
+        }
+    };
+    let verdict = judge(&outcome, claim.failures, &policy(kind, &claim));
+    Settlement::new(&claim, outcome, verdict)
+}
+
+/// The retry policy of the kind, with as many retries as the job says.
+fn policy(kind: &Kind, claim: &Claim) -> RetryPolicy {
+    let retries = claim.retries.unwrap_or(kind.options.retry.retries);
+    RetryPolicy { retries, ..kind.options.retry.clone() }
+}
+
+/// Waits a little for a handler that was told to stop, then drops it where it stands.
+async fn stopped(mut handler: JoinHandle<Outcome>) -> Option<Outcome> {
+    match tokio::time::timeout(HARD_STOP, &mut handler).await {
+        Ok(ended) => Some(outcome_of(ended)),
+        Err(_) => {
+            handler.abort();
+            None
+        }
+    }
+}
+
+/// What a stop comes to: work that was finished all the same counts; otherwise the reason decides.
+fn after_stop(ended: Option<Outcome>, why: Option<Why>) -> Outcome {
+    match (ended, why) {
+        (Some(done @ Outcome::Completed { .. }), _) => done,
+        // The job goes back uncharged; if somebody else has it by now, this changes nothing.
+        (_, Some(Why::LeaseLost | Why::Shutdown)) => Outcome::Released,
+        (_, Some(Why::Cancelled) | None) => Outcome::Cancelled,
+    }
+}
+
+fn outcome_of(ended: Result<Outcome, tokio::task::JoinError>) -> Outcome {
+    ended.unwrap_or_else(|error| {
+        let message = match error.try_into_panic() {
+            Ok(panic) => panic_message(&*panic),
+            Err(error) => error.to_string(),
+        };
+        Outcome::Failed(Failure::new("panic", message))
+    })
+}
+
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "the handler panicked".to_owned())
+}

@@ -1,0 +1,80 @@
+//! Renewal, on a thread and a connection of its own: a handler that blocks the runtime keeps its lease.
+
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use super::Shared;
+use super::running::Why;
+use crate::store::{Lease, RenewalStatus, Store, StoreResult};
+
+/// How often a node looks whether somebody wants one of its jobs to stop.
+const PROBE: Duration = Duration::from_secs(1);
+
+/// A lease of this node.
+pub(crate) fn lease(shared: &Shared) -> Lease {
+    Lease { node: shared.id, length: shared.options.lease }
+}
+
+/// Our trust in a lease begins when we ask for it, and ends a little before the lease: a slow answer must not
+/// lengthen it, and a handler needs time to stop.
+pub(crate) fn trusted_until(shared: &Shared, asked_at: Instant) -> Instant {
+    asked_at + shared.options.lease - shared.options.lease / 10
+}
+
+/// The thread; it ends when this is dropped.
+pub(crate) struct Renewal {
+    _alive: Sender<()>,
+}
+
+impl Renewal {
+    /// Starts renewing over `store`.
+    pub(crate) fn start(shared: Arc<Shared>, store: Store) -> std::io::Result<Renewal> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (alive, ended) = channel::<()>();
+        let pause = shared.options.renewal.min(PROBE);
+        std::thread::Builder::new().name("lineclear-renew".to_owned()).spawn(move || {
+            let mut renewed_at = Instant::now();
+            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(pause) {
+                if shared.running.count() > 0 {
+                    runtime.block_on(pass(&shared, &store, &mut renewed_at));
+                }
+                shared.running.stop_untrusted(Instant::now());
+            }
+        })?;
+        Ok(Renewal { _alive: alive })
+    }
+}
+
+async fn pass(shared: &Shared, store: &Store, renewed_at: &mut Instant) {
+    let due = renewed_at.elapsed() >= shared.options.renewal;
+    let done = if due { renew(shared, store).await } else { probe(shared, store).await };
+    match done {
+        Ok(()) if due => *renewed_at = Instant::now(),
+        Ok(()) => {}
+        // Trust runs out by itself, and with it the handlers; until then the next pass may succeed.
+        Err(error) => tracing::warn!(%error, node.id = %shared.id, "leases could not be renewed"),
+    }
+}
+
+async fn renew(shared: &Shared, store: &Store) -> StoreResult<()> {
+    let asked_at = Instant::now();
+    for renewal in store.renew(lease(shared), shared.running.claims()).await? {
+        match renewal.status {
+            RenewalStatus::Renewed => shared.running.trust(renewal.claim, trusted_until(shared, asked_at)),
+            RenewalStatus::Skipped => {}
+            RenewalStatus::Lost => shared.running.stop(renewal.claim, Why::LeaseLost),
+        }
+        if renewal.cancel_requested {
+            shared.running.stop(renewal.claim, Why::Cancelled);
+        }
+    }
+    Ok(())
+}
+
+async fn probe(shared: &Shared, store: &Store) -> StoreResult<()> {
+    for job in store.cancel_requests(shared.id).await? {
+        shared.running.stop_job(job, Why::Cancelled);
+    }
+    Ok(())
+}

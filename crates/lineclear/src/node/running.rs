@@ -1,0 +1,106 @@
+//! The jobs that a node runs right now, and how to reach them.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::store::{ClaimRef, JobId};
+
+/// Why a handler is told to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// Somebody cancelled the job.
+    Cancelled,
+    /// Its lease is lost, or can no longer be trusted.
+    LeaseLost,
+    /// The node shuts down.
+    Shutdown,
+}
+
+struct Job {
+    cancel: CancellationToken,
+    why: Option<Why>,
+    /// Until then the lease is surely ours, by our own clock.
+    trusted_until: Instant,
+}
+
+/// The jobs of a node, by claim. Shared with the thread that renews leases, so its lock is never held over a wait.
+pub(crate) struct Running {
+    jobs: Mutex<HashMap<ClaimRef, Job>>,
+    count: watch::Sender<usize>,
+}
+
+impl Running {
+    pub(crate) fn new() -> Running {
+        Running { jobs: Mutex::default(), count: watch::Sender::new(0) }
+    }
+
+    fn jobs(&self) -> std::sync::MutexGuard<'_, HashMap<ClaimRef, Job>> {
+        self.jobs.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// A claim that runs from now until it is settled.
+    pub(crate) fn add(&self, claim: ClaimRef, trusted_until: Instant) -> CancellationToken {
+        let cancel = CancellationToken::new();
+        let job = Job { cancel: cancel.clone(), why: None, trusted_until };
+        let mut jobs = self.jobs();
+        jobs.insert(claim, job);
+        self.count.send_replace(jobs.len());
+        cancel
+    }
+
+    pub(crate) fn remove(&self, claim: ClaimRef) {
+        let mut jobs = self.jobs();
+        jobs.remove(&claim);
+        self.count.send_replace(jobs.len());
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.jobs().len()
+    }
+
+    pub(crate) fn claims(&self) -> Vec<ClaimRef> {
+        self.jobs().keys().copied().collect()
+    }
+
+    pub(crate) async fn until_empty(&self) {
+        // The sender lives as long as we do, so waiting cannot fail.
+        drop(self.count.subscribe().wait_for(|count| *count == 0).await);
+    }
+
+    pub(crate) fn why(&self, claim: ClaimRef) -> Option<Why> {
+        self.jobs().get(&claim).and_then(|job| job.why)
+    }
+
+    pub(crate) fn trust(&self, claim: ClaimRef, until: Instant) {
+        if let Some(job) = self.jobs().get_mut(&claim) {
+            job.trusted_until = until;
+        }
+    }
+
+    pub(crate) fn stop(&self, claim: ClaimRef, why: Why) {
+        if let Some(job) = self.jobs().get_mut(&claim) {
+            job.why.get_or_insert(why);
+            job.cancel.cancel();
+        }
+    }
+
+    pub(crate) fn stop_job(&self, id: JobId, why: Why) {
+        let claims: Vec<ClaimRef> = self.claims().into_iter().filter(|claim| claim.job == id).collect();
+        claims.into_iter().for_each(|claim| self.stop(claim, why));
+    }
+
+    pub(crate) fn stop_all(&self, why: Why) {
+        self.claims().into_iter().for_each(|claim| self.stop(claim, why));
+    }
+
+    /// Stops jobs whose lease may end before we hear of it.
+    pub(crate) fn stop_untrusted(&self, now: Instant) {
+        let untrusted: Vec<ClaimRef> =
+            self.jobs().iter().filter(|(_, job)| job.trusted_until <= now).map(|(claim, _)| *claim).collect();
+        untrusted.into_iter().for_each(|claim| self.stop(claim, Why::LeaseLost));
+    }
+}
