@@ -9,8 +9,8 @@
 //!                                                               execution (history) ◀──────────┘ ──clean──▶ gone
 //! ```
 //!
-//! Each arrow is a verb of the [`store`], and each verb one SQL file per database. The nodes that walk this path by
-//! themselves are still to come; today the store can be driven by hand.
+//! Each arrow is a verb of the [`store`], written once, with its SQL for each database. A [`node`] walks this path by
+//! itself: it plans, takes jobs, runs their [handlers](handler), settles and cleans, beside any number of others.
 #![forbid(unsafe_code)]
 
 pub mod handler;

@@ -50,10 +50,11 @@ pub(crate) async fn execute(shared: Arc<Shared>, claim: Claim, cancel: Cancellat
     Settlement::new(&claim, outcome, verdict)
 }
 
-/// The retry policy of the kind, with as many retries as the job says.
+/// The retry policy of the job and its manifest, and where they say nothing, of its kind.
 fn policy(kind: &Kind, claim: &Claim) -> RetryPolicy {
-    let retries = claim.retries.unwrap_or(kind.options.retry.retries);
-    RetryPolicy { retries, ..kind.options.retry.clone() }
+    let of_kind = kind.options.retry;
+    let retries = claim.retries.unwrap_or(of_kind.retries);
+    claim.backoff.map_or(RetryPolicy { retries, ..of_kind }, |backoff| backoff.policy(retries))
 }
 
 /// Waits a little for a handler that was told to stop, then drops it where it stands.

@@ -8,7 +8,7 @@ const JOB: &str = "manifest_id, tick_at, origin, kind, route, input, group_id, p
                    retries, timeout_ms, created_at, trace, tags";
 
 /// What a claim tells the worker. A long input lies in a table of its own.
-const CLAIM: &str = "id, manifest_id, tick_at, origin, kind, route, coalesce(input, (select p.input from \
+const CLAIM: &str = "id, (select m.spec from {schema}.manifest m where m.id = manifest_id) as spec, manifest_id, tick_at, origin, kind, route, coalesce(input, (select p.input from \
                      {schema}.job_payload p where p.job_id = id)) as input, group_id, limit_key, retries, timeout_ms, \
                      claim_no, failures, crashes, trace, due_at as lease_ends_at";
 

@@ -158,6 +158,18 @@ on_each_store! {
         node.stop().await;
     }
 
+    async fn a_manifest_says_how_long_to_wait_between_tries(place) {
+        async fn broken() -> Result<(), HandlerError> { Err("no".into()) }
+        let retry = Backoff { delay: Duration::from_millis(1), ..Backoff::default() };
+        let on_demand = Manifest::new(name("m"), name("broken"), Schedule::on_demand());
+        let node = Lineclear::builder().store(&place.url).options(quick()).kind("broken", broken)
+            .manifest(Manifest { retries: 2, retry, ..on_demand }).start().await.unwrap();
+        let job = node.store().trigger(name("m"), Default::default()).await.unwrap().unwrap();
+        until("it is dead", async || place.state(&node, job).await == Some(JobState::Dead)).await;
+        assert_eq!(node.store().job(job).await.unwrap().unwrap().executions.len(), 3);
+        node.stop().await;
+    }
+
     async fn nodes_share_the_work_and_run_each_job_once(place) {
         async fn count(Input(n): Input<usize>, runs: State<Arc<Vec<AtomicU32>>>) {
             runs[n].fetch_add(1, Ordering::SeqCst);

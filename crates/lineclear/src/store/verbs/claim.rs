@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lineclear_model::job::Origin;
-use lineclear_model::{DeadReason, Failure, Micros, Name, Outcome, Payload, Verdict};
+use lineclear_model::{Backoff, DeadReason, Failure, Micros, Name, Outcome, Payload, Verdict};
 
 use super::enqueue::millis;
 use super::settle::Settlement;
@@ -41,6 +41,8 @@ pub struct Claim {
     pub origin: Origin,
     /// The key whose limit it counts under.
     pub limit_key: Option<String>,
+    /// How long to wait between tries, if its manifest says.
+    pub backoff: Option<Backoff>,
     /// Tries after the first, if the job says.
     pub retries: Option<u32>,
     /// Longest run, if the job says.
@@ -73,6 +75,7 @@ impl Claim {
             tick_at: row.get("tick_at")?,
             origin: row.word("origin", Origin::from_word)?,
             limit_key: row.get("limit_key")?,
+            backoff: row.get::<Option<String>>("spec")?.and_then(|spec| backoff(&spec)),
             retries: row.get("retries")?,
             timeout: timeout.map(Duration::from_millis),
             failures: row.get("failures")?,
@@ -81,6 +84,16 @@ impl Claim {
             lease_ends_at: row.get("lease_ends_at")?,
         })
     }
+}
+
+/// The part of a manifest's rules that a worker needs. If it cannot be read, the kind's own holds.
+fn backoff(spec: &str) -> Option<Backoff> {
+    #[derive(serde::Deserialize)]
+    struct Part {
+        #[serde(default)]
+        retry: Backoff,
+    }
+    serde_json::from_str::<Part>(spec).ok().map(|part| part.retry)
 }
 
 /// Claims from their rows, and for those that cannot be read what they are settled as.
