@@ -8,7 +8,7 @@ use lineclear_testkit::Program;
 const LONG: Duration = Duration::from_secs(60);
 
 /// Cargo builds examples beside tests: `target/debug/examples`, one folder up from `target/debug/deps`.
-fn example(name: &str) -> std::path::PathBuf {
+pub(crate) fn example(name: &str) -> std::path::PathBuf {
     let test = std::env::current_exe().expect("our own path");
     test.parent().and_then(Path::parent).expect("a target folder").join("examples").join(name)
 }

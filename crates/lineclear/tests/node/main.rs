@@ -2,6 +2,7 @@
 
 mod example;
 mod kit;
+mod processes;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -133,6 +133,9 @@ impl Verb for DispatchGated {
         if left > 0 {
             rows.extend(wants.take_open(session, left, true, false).await?.into_rows());
         }
+        if !rows.is_empty() {
+            crate::crash::point("dispatch.before_commit");
+        }
         Ok(rows)
     }
 }

@@ -80,6 +80,9 @@ impl Verb for Plan {
             ];
             session.rows(Statement::PlanMove, columns).await?;
         }
+        if !due.is_empty() {
+            crate::crash::point("plan.before_commit");
+        }
         let due = u64::try_from(due.len()).expect("a count fits");
         Ok(Planned::Led { due, queued: taken.queued, skipped: taken.skipped, unplannable })
     }

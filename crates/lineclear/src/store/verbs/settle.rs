@@ -111,6 +111,7 @@ impl Verb for Settle {
         }
         let recorded = session.rows(Statement::Settle, columns(&self.first_of_each())).await?;
 
+        crate::crash::point("settle.before_commit");
         let arrivals = arrivals(&recorded)?;
         if !arrivals.is_empty() {
             arm::children(session, &arrivals).await?;

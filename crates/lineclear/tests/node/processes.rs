@@ -1,0 +1,203 @@
+//! Real processes on one database, really frozen and killed.
+
+use std::time::{Duration, Instant};
+
+use lineclear::model::{ExecutionOutcome, JobState, Manifest, Payload, Schedule};
+use lineclear::store::{JobId, NewJob, Voice};
+use lineclear::{Store, StoreOptions};
+use lineclear_testkit::{Child, Program};
+
+use crate::example::example;
+use crate::kit::{Place, name, until};
+
+const LONG: Duration = Duration::from_secs(60);
+const LEASE: Duration = Duration::from_millis(1500);
+
+fn program(place: &Place, roles: &str) -> Program {
+    Program::at(example("child")).args([place.url.as_str(), roles, &LEASE.as_millis().to_string()])
+}
+
+async fn start(place: &Place, roles: &str) -> Child {
+    let child = program(place, roles).start().unwrap();
+    child.wait_for_line("is up", LONG).await.unwrap();
+    child
+}
+
+async fn store(place: &Place) -> Store {
+    Store::open(StoreOptions::new(&place.url).unwrap()).await.unwrap()
+}
+
+fn sleep(millis: u64) -> NewJob {
+    NewJob::new(name("sleep"), Payload::of(&millis).unwrap())
+}
+
+async fn state(store: &Store, job: JobId) -> Option<JobState> {
+    store.job(job).await.unwrap().map(|detail| detail.job.state)
+}
+
+async fn outcomes(store: &Store, job: JobId) -> Vec<ExecutionOutcome> {
+    store.job(job).await.unwrap().unwrap().executions.iter().map(|execution| execution.outcome).collect()
+}
+
+/// How many jobs there are in a state.
+async fn count(store: &Store, state: JobState) -> usize {
+    let filter = lineclear::store::views::JobFilter { states: vec![state], ..Default::default() };
+    let (mut count, mut before) = (0, None);
+    loop {
+        let page = store.jobs(&filter, before, 1000).await.unwrap();
+        count += page.items.len();
+        before = page.next;
+        if before.is_none() {
+            return count;
+        }
+    }
+}
+
+async fn a_killed_workers_job_runs_elsewhere_soon(place: &Place) {
+    let store = store(place).await;
+    let mut first = start(place, "workers").await;
+    let job = store.enqueue(sleep(2_500)).await.unwrap().id;
+    first.wait_for_line("claim 1 started", LONG).await.unwrap();
+    let second = start(place, "workers").await;
+    first.kill().unwrap();
+    let killed = Instant::now();
+    second.wait_for_line(&format!("job {job} claim 2 started"), LONG).await.unwrap();
+    // Lease and two seconds; as much again for a machine that is busy with other tests.
+    assert!(killed.elapsed() < (LEASE + Duration::from_secs(2)) * 2, "{:?}", killed.elapsed());
+    until("it is completed", async || state(&store, job).await == Some(JobState::Completed)).await;
+    assert_eq!(outcomes(&store, job).await, [ExecutionOutcome::Lost, ExecutionOutcome::Completed]);
+}
+
+async fn a_worker_that_was_frozen_past_its_lease_changes_nothing(place: &Place) {
+    let store = store(place).await;
+    let mut first = start(place, "workers").await;
+    let job = store.enqueue(sleep(1_000)).await.unwrap().id;
+    first.wait_for_line("claim 1 started", LONG).await.unwrap();
+    first.pause().await.unwrap();
+    let second = start(place, "workers").await;
+    second.wait_for_line(&format!("job {job} claim 2 started"), LONG).await.unwrap();
+    first.resume().unwrap();
+    until("it is completed", async || state(&store, job).await == Some(JobState::Completed)).await;
+    first.terminate().unwrap();
+    assert!(first.wait_for_exit(LONG).await.unwrap().success());
+    assert_eq!(outcomes(&store, job).await, [ExecutionOutcome::Lost, ExecutionOutcome::Completed]);
+}
+
+async fn processes_share_jobs_and_run_each_once(place: &Place) {
+    let store = store(place).await;
+    store.enqueue_many(vec![sleep(0); 600]).await.unwrap();
+    let mut children = Vec::new();
+    for _ in 0..4 {
+        children.push(start(place, "workers").await);
+    }
+    until("all are completed", async || count(&store, JobState::Completed).await == 600).await;
+    let mut ended = 0;
+    for mut child in children {
+        child.terminate().unwrap();
+        assert!(child.wait_for_exit(LONG).await.unwrap().success());
+        ended += child.stdout().iter().filter(|line| line.contains("claim 1 ended")).count();
+    }
+    assert_eq!(ended, 600, "each ran once, as its first claim");
+}
+
+async fn processes_that_plan_at_once_make_one_job_per_tick(place: &Place) {
+    let store = store(place).await;
+    let soon = Schedule::once(store.next_plan().await.unwrap().now.offset(2_000_000)).unwrap();
+    let manifest = |n: u32| Manifest {
+        input: Payload::of(&0).unwrap(),
+        ..Manifest::new(name(&format!("m{n}")), name("sleep"), soon.clone())
+    };
+    store.upsert_manifests((0..300).map(manifest), Voice::Declaration).await.unwrap();
+    let mut children = Vec::new();
+    for _ in 0..4 {
+        children.push(start(place, "planner").await);
+    }
+    until("all are queued", async || count(&store, JobState::Queued).await >= 300).await;
+    drop(children);
+    assert_eq!(count(&store, JobState::Queued).await, 300);
+}
+
+macro_rules! on_each_store {
+    ($($name:ident)+) => { $(
+        mod $name {
+            use super::*;
+
+            #[tokio::test]
+            async fn sqlite() {
+                super::$name(&Place::sqlite()).await;
+            }
+
+            #[tokio::test]
+            async fn postgres() {
+                super::$name(&Place::postgres().await).await;
+            }
+        }
+    )+ };
+}
+
+on_each_store! {
+    a_killed_workers_job_runs_elsewhere_soon
+    a_worker_that_was_frozen_past_its_lease_changes_nothing
+    processes_share_jobs_and_run_each_once
+    processes_that_plan_at_once_make_one_job_per_tick
+}
+
+/// Frozen at the named point, and killed there.
+#[cfg(feature = "crash-points")]
+mod at_a_crash_point {
+    use super::*;
+
+    async fn killed_at(place: &Place, roles: &str, point: &str) {
+        let mut child = program(place, roles).stop_at(point).start().unwrap();
+        child.wait_until_stopped(LONG).await.unwrap();
+        child.kill().unwrap();
+    }
+
+    async fn killed_while_planning_nothing_remains_and_the_next_cycle_does_it(place: &Place) {
+        let store = store(place).await;
+        let once = Schedule::once(store.next_plan().await.unwrap().now.offset(-1_000_000)).unwrap();
+        let manifest = Manifest::new(name("m"), name("sleep"), once);
+        store.upsert_manifests([manifest], Voice::Declaration).await.unwrap();
+        killed_at(place, "planner", "plan.before_commit").await;
+        assert_eq!(count(&store, JobState::Queued).await, 0, "nothing of the cycle remains");
+        let _next = start(place, "planner").await;
+        until("it is queued", async || count(&store, JobState::Queued).await == 1).await;
+    }
+
+    async fn killed_while_dispatching_the_row_is_still_queued(place: &Place) {
+        let store = store(place).await;
+        let limited = lineclear::model::GroupSpec { limit: Some(1), ..Default::default() };
+        store.upsert_groups([("g".to_owned(), limited)].into(), Voice::Edit).await.unwrap();
+        let job = store.enqueue(NewJob { group: Some(name("g")), ..sleep(0) }).await.unwrap().id;
+        killed_at(place, "workers", "dispatch.before_commit").await;
+        assert_eq!(state(&store, job).await, Some(JobState::Queued));
+        let _next = start(place, "workers").await;
+        until("it is completed", async || state(&store, job).await == Some(JobState::Completed)).await;
+        assert_eq!(
+            outcomes(&store, job).await,
+            [ExecutionOutcome::Completed],
+            "one hand-over, one execution"
+        );
+    }
+
+    async fn killed_before_its_result_was_written_the_job_runs_again(place: &Place) {
+        let store = store(place).await;
+        let job = store.enqueue(sleep(0)).await.unwrap().id;
+        killed_at(place, "workers", "settle.before_commit").await;
+        assert_ne!(state(&store, job).await, Some(JobState::Completed), "the result was not committed");
+        let _next = start(place, "workers").await;
+        until("it is completed", async || state(&store, job).await == Some(JobState::Completed)).await;
+        assert_eq!(outcomes(&store, job).await, [ExecutionOutcome::Lost, ExecutionOutcome::Completed]);
+    }
+
+    on_each_store! {
+        killed_while_planning_nothing_remains_and_the_next_cycle_does_it
+        killed_while_dispatching_the_row_is_still_queued
+    }
+
+    // On PostgreSQL one statement settles an ad-hoc job by itself: the point lies behind its commit there.
+    #[tokio::test]
+    async fn killed_before_its_result_was_written_on_sqlite() {
+        killed_before_its_result_was_written_the_job_runs_again(&Place::sqlite()).await;
+    }
+}
