@@ -29,7 +29,7 @@ queued as (
     select id, manifest_id, tick_at, origin, fresh, kind, route,
            case when octet_length(input) <= 512 then input end, group_id, priority, due_at,
            case when due_at > now() then 'later' else 'ready' end,
-           (extract(epoch from due_at) * 1000000)::bigint - (priority + group_priority) * 600000000, gated,
+           (extract(epoch from due_at) * 1000000)::bigint - (priority + group_priority) * 600000000::bigint, gated,
            limit_key, unique_key, retries, timeout_ms, trace, tags
     from   input
     order  by turn

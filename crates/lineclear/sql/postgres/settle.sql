@@ -36,7 +36,7 @@ requeued as (
            case when o.paused and g.origin <> 'trigger' then 'parked'
                 when d.due_at > now() then 'later' else 'ready' end,
            case when g.verdict = 'release' then g.rank
-                else (extract(epoch from d.due_at) * 1000000)::bigint - (g.priority + coalesce(mg.priority, 0)) * 600000000 end,
+                else (extract(epoch from d.due_at) * 1000000)::bigint - (g.priority + coalesce(mg.priority, 0)) * 600000000::bigint end,
            g.gated or coalesce(mg.gated, false), g.claim_no, g.failures + (g.verdict = 'retry')::int, g.crashes,
            coalesce(g.error_message, g.last_error)
     from   gone g

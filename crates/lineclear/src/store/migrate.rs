@@ -54,6 +54,7 @@ migrations! {
     4 "0004_execution",
     5 "0005_dead_letter",
     6 "0006_node",
+    7 "0007_enqueue",
 }
 
 /// All migrations for the database that `options` names.

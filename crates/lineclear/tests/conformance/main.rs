@@ -20,4 +20,5 @@ mod migrate;
 mod nodes;
 mod plan;
 mod settle;
+mod sql_function;
 mod views;

@@ -166,4 +166,23 @@ conformance! {
         };
         assert!(db.store.clean(&for_ever, 100).await.unwrap().is_nothing());
     }
+
+    async fn the_highest_priorities_survive_a_retry_a_revival_and_a_change_of_the_group(db) {
+        let highest = lineclear::model::GroupSpec { priority: 31, ..Default::default() };
+        db.group("top", highest.clone()).await;
+        let top = lineclear::store::NewJob { priority: 31, group: Some(crate::kit::name("top")), ..job() };
+        let id = db.enqueue(top).await;
+        let node = db.node("a").await;
+        let claim = db.take_one(node).await;
+        db.settle(node, &claim, failed("no")).await;
+        db.group("top", lineclear::model::GroupSpec { priority: 30, ..highest.clone() }).await;
+        db.group("top", highest).await;
+        db.let_later_come().await;
+        let claim = db.take_one(node).await;
+        db.settle(node, &claim, Outcome::DeadLetter(Failure::new("x", "y"))).await;
+        let letter = db.store.dead_letters(None, None, 1).await.unwrap().items[0].id;
+        db.store.revive(vec![letter], Default::default()).await.unwrap();
+        db.enqueue(job()).await;
+        assert_eq!(db.take(node, 1).await[0].job, id, "still before all others");
+    }
 }
