@@ -80,3 +80,30 @@ fn commands_are_found_in_blocks_only() {
     assert_eq!(commands(page), ["make up", "lineclear db status"]);
     assert_eq!(as_run("rm -rf x"), None);
 }
+
+/// Test functions of all crates, by name.
+fn tests() -> String {
+    let output = Command::new("git")
+        .args(["grep", "-h", "-E", "async fn |^fn |^    fn ", "--", "*.rs"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn every_test_that_the_guarantees_name_exists() {
+    let page = std::fs::read_to_string(root().join("docs/guarantees.md")).unwrap();
+    let tests = tests();
+    let mut named = 0;
+    for row in page.lines().filter(|line| {
+        line.starts_with("| ") && !line.starts_with("| scenario") && !line.starts_with("| promise")
+    }) {
+        let shown_by = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();
+        for test in shown_by.split('`').skip(1).step_by(2) {
+            assert!(tests.contains(&format!("fn {test}(")), "there is no test {test}");
+            named += 1;
+        }
+    }
+    assert!(named >= 20, "only {named} tests are named");
+}

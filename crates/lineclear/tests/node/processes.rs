@@ -190,6 +190,25 @@ mod at_a_crash_point {
         assert_eq!(outcomes(&store, job).await, [ExecutionOutcome::Lost, ExecutionOutcome::Completed]);
     }
 
+    /// The server ends a transaction that idles. On SQLite a frozen writer holds the file's lock until it is ended.
+    #[tokio::test]
+    async fn a_planner_frozen_inside_its_transaction_is_replaced() {
+        let place = Place::postgres().await;
+        let store = store(&place).await;
+        let once = Schedule::once(store.next_plan().await.unwrap().now.offset(-1_000_000)).unwrap();
+        let manifest = Manifest::new(name("m"), name("sleep"), once);
+        store.upsert_manifests([manifest], Voice::Declaration).await.unwrap();
+        let mut frozen = program(&place, "planner").stop_at("plan.before_commit").start().unwrap();
+        frozen.wait_until_stopped(LONG).await.unwrap();
+        let since = Instant::now();
+        let _other = start(&place, "planner").await;
+        until("it is queued", async || count(&store, JobState::Queued).await == 1).await;
+        assert!(since.elapsed() < Duration::from_secs(15), "{:?}", since.elapsed());
+        frozen.resume().unwrap();
+        until("the old one goes on", async || frozen.wait_for_line("is up", LONG).await.is_ok()).await;
+        assert_eq!(count(&store, JobState::Queued).await, 1, "it changed nothing when it woke");
+    }
+
     on_each_store! {
         killed_while_planning_nothing_remains_and_the_next_cycle_does_it
         killed_while_dispatching_the_row_is_still_queued
