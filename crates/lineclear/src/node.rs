@@ -9,6 +9,7 @@ mod lease;
 mod options;
 mod runners;
 mod running;
+mod wake;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,8 +47,18 @@ pub(crate) struct Shared {
     pub(crate) running: Running,
     /// There may be work to take.
     pub(crate) nudge: Notify,
+    /// This node has queued something that others might take.
+    pub(crate) queued: Notify,
     /// No new work from now on.
     pub(crate) stopping: CancellationToken,
+}
+
+impl Shared {
+    /// There is work: for us, and for others.
+    pub(crate) fn has_queued(&self) {
+        self.nudge.notify_one();
+        self.queued.notify_one();
+    }
 }
 
 /// A running node. Dropped without [`Node::stop`], it stops taking work, and its leases run out.
@@ -81,7 +92,7 @@ impl Node {
     /// Enqueues a job with all its options, and wakes this node's workers.
     pub async fn enqueue_job(&self, job: NewJob) -> StoreResult<Enqueued> {
         let enqueued = self.shared.store.enqueue(job).await?;
-        self.shared.nudge.notify_one();
+        self.shared.has_queued();
         Ok(enqueued)
     }
 

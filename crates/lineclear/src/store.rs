@@ -43,8 +43,8 @@ pub use verbs::settle::{Settled, Settlement};
 pub use verbs::trigger::TriggerOptions;
 
 use verbs::{
-    cancel, claim, clean, dead_letter, dispatch, enqueue, group, manifest, node, plan, promote, reclaim,
-    renew, settle, switch, trigger, wake,
+    cancel, claim, clean, dead_letter, dispatch, enqueue, group, manifest, node, notify, plan, promote,
+    reclaim, renew, settle, switch, trigger, wake,
 };
 
 /// The most that one statement takes, whatever it is asked for.
@@ -52,6 +52,14 @@ const BATCH: u32 = BATCH_MAX as u32;
 
 /// How often a job that moves between tables is looked for.
 const CANCEL_ROUNDS_MAX: u32 = 5;
+
+/// Why listening ended.
+pub(crate) enum Listening {
+    /// The connection was closed.
+    Ended,
+    /// There is nothing to listen to.
+    Impossible,
+}
 
 /// A database with our tables. Cheap to clone; all clones share its connections.
 #[derive(Clone)]
@@ -417,5 +425,21 @@ impl Store {
     pub async fn beat(&self, node: NodeInfo) -> StoreResult<Beat> {
         door::check_limit(node.slots)?;
         self.run(node::NodeBeat(node)).await
+    }
+
+    /// Tells other nodes that there may be work.
+    pub async fn notify(&self) -> StoreResult<()> {
+        self.run(notify::Notify(self.options.channel())).await
+    }
+
+    /// Calls `wake` whenever another node says that there may be work, until the connection ends. Returns at once where
+    /// there is nothing to listen to: on SQLite, and behind a transaction pooler.
+    pub(crate) async fn listen(&self, wake: impl Fn()) -> StoreResult<Listening> {
+        match &self.db {
+            Db::Postgres(db) if !self.options.behind_pooler() => {
+                db.listen(&self.options.channel(), wake).await.map(|()| Listening::Ended)
+            }
+            _ => Ok(Listening::Impossible),
+        }
     }
 }

@@ -101,6 +101,7 @@ impl Builder {
             states: Arc::new(self.states),
             running: Running::new(),
             nudge: Notify::new(),
+            queued: Notify::new(),
             stopping: CancellationToken::new(),
         });
         let runners = Runners::start(&shared, renewal_store)?;

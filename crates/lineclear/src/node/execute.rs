@@ -35,7 +35,8 @@ pub(crate) async fn execute(shared: Arc<Shared>, claim: Claim, cancel: Cancellat
     let mut handler = tokio::spawn((kind.call)(job));
     let limit = claim.timeout.unwrap_or(kind.options.timeout);
     let outcome = tokio::select! {
-        ended = &mut handler => outcome_of(ended),
+        // Told to stop, it may end before we look: why it was told counts all the same.
+        ended = &mut handler => after_stop(Some(outcome_of(ended)), shared.running.why(claim.reference())),
         () = tokio::time::sleep(limit) => {
             cancel.cancel();
             stopped(handler).await;
@@ -68,13 +69,15 @@ async fn stopped(mut handler: JoinHandle<Outcome>) -> Option<Outcome> {
     }
 }
 
-/// What a stop comes to: work that was finished all the same counts; otherwise the reason decides.
+/// What an end comes to: work that was finished counts; otherwise, if it was told to stop, the reason decides.
 fn after_stop(ended: Option<Outcome>, why: Option<Why>) -> Outcome {
     match (ended, why) {
         (Some(done @ Outcome::Completed { .. }), _) => done,
         // The job goes back uncharged; if somebody else has it by now, this changes nothing.
         (_, Some(Why::LeaseLost | Why::Shutdown)) => Outcome::Released,
-        (_, Some(Why::Cancelled) | None) => Outcome::Cancelled,
+        (_, Some(Why::Cancelled)) => Outcome::Cancelled,
+        (Some(outcome), None) => outcome,
+        (None, None) => Outcome::Cancelled,
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use super::execute::execute;
 use super::lease::{Renewal, lease, trusted_until};
 use super::options::Role;
-use super::{Shared, builder};
+use super::{Shared, builder, wake};
 use crate::store::{PlanRules, Planned, Settled, Settlement, Store, StoreError, StoreResult};
 
 /// Settlements that one statement takes.
@@ -32,6 +32,7 @@ impl Runners {
     pub(crate) fn start(shared: &Arc<Shared>, renewal_store: Store) -> std::io::Result<Runners> {
         let mut runners = Runners { loops: Vec::new(), settler: None, _renewal: None };
         runners.loops.push(tokio::spawn(beat(shared.clone())));
+        runners.loops.push(tokio::spawn(wake::announce(shared.clone())));
         if shared.options.has(Role::Planner) {
             runners.loops.push(tokio::spawn(plan(shared.clone())));
         }
@@ -43,6 +44,7 @@ impl Runners {
             let (settle, settlements) = mpsc::channel(SETTLE_MAX);
             runners.settler = Some(tokio::spawn(settler(shared.clone(), settlements)));
             runners.loops.push(tokio::spawn(take(shared.clone(), settle)));
+            runners.loops.push(tokio::spawn(wake::listen(shared.clone())));
         }
         Ok(runners)
     }
@@ -99,7 +101,7 @@ async fn plan_pass(shared: &Shared) -> StoreResult<Duration> {
                 tracing::error!(manifest = %key, why, "a manifest cannot be planned");
             }
             if queued > 0 {
-                shared.nudge.notify_one();
+                shared.has_queued();
             }
             tracing::debug!(node.id = %shared.id, due, queued, skipped, "planned");
             if due >= u64::from(rules.manifests_max) {

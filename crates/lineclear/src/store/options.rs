@@ -168,6 +168,11 @@ impl StoreOptions {
         self.migrate
     }
 
+    /// The channel on which nodes of this schema wake each other.
+    pub(crate) fn channel(&self) -> String {
+        format!("lineclear_{:016x}", fnv1a(&self.schema))
+    }
+
     /// A 64-bit advisory key for `purpose`, of this product and schema: two schemas in one database do not meet.
     pub(crate) fn advisory_key(&self, purpose: &str) -> i64 {
         fnv1a(&format!("lineclear/{}/{purpose}", self.schema)).cast_signed()

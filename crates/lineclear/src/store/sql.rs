@@ -104,6 +104,7 @@ statements! {
     CleanKey "clean_key",
     CleanNode "clean_node",
     NodeBeat "node_beat",
+    Notify "notify",
     ListJobs "list_jobs",
     GetJob "get_job",
     ListExecutions "list_executions",

@@ -11,6 +11,7 @@ pub(crate) mod group;
 pub(crate) mod manifest;
 pub(crate) mod merge;
 pub(crate) mod node;
+pub(crate) mod notify;
 pub(crate) mod plan;
 pub(crate) mod promote;
 pub(crate) mod reclaim;

@@ -241,6 +241,26 @@ on_each_store! {
     }
 }
 
+/// Nobody looks by themselves here: only a wake-up from another node can make it run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_enqueued_on_one_node_wakes_the_workers_of_another() {
+    async fn noop() {}
+    let place = Place::postgres().await;
+    let sleepy =
+        |roles: &[Role]| NodeOptions { roles: roles.to_vec(), poll: Duration::from_secs(3600), ..quick() };
+    let workers =
+        Lineclear::builder().store(&place.url).options(sleepy(&[Role::Workers])).kind("noop", noop).start();
+    let workers = workers.await.unwrap();
+    let other =
+        Lineclear::builder().store(&place.url).options(sleepy(&[Role::Planner])).start().await.unwrap();
+    for _ in 0..5 {
+        let job = other.enqueue("noop", &()).await.unwrap().id;
+        until("it is completed", async || place.state(&other, job).await == Some(JobState::Completed)).await;
+    }
+    other.stop().await;
+    workers.stop().await;
+}
+
 #[tokio::test]
 async fn what_cannot_be_is_refused_before_anything_starts() {
     async fn fine() {}

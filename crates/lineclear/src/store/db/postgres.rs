@@ -1,6 +1,7 @@
 //! PostgreSQL: a pool of connections, transactions that nobody can leave half-open, and statements prepared or, behind
 //! a transaction pooler, sent whole each time.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, R
 use lineclear_model::Micros;
 use tokio::time::timeout;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Config, NoTls};
+use tokio_postgres::{AsyncMessage, Config, NoTls};
 
 use super::value::{Cell, Params, Row};
 use super::{Session, Verb};
@@ -30,6 +31,8 @@ pub(crate) struct Postgres {
     texts: Arc<Vec<String>>,
     pooler: bool,
     deadline: Duration,
+    /// For connections outside the pool.
+    config: Arc<Config>,
 }
 
 impl Postgres {
@@ -44,6 +47,7 @@ impl Postgres {
         config.application_name("lineclear").connect_timeout(CONNECT_TIMEOUT);
         // A server that vanished without a word is noticed in seconds, not in the two hours of the default.
         config.keepalives_idle(Duration::from_secs(10)).tcp_user_timeout(Duration::from_secs(20));
+        let own = Arc::new(config.clone());
         let manager =
             Manager::from_config(config, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
         let pool = Pool::builder(manager)
@@ -54,7 +58,37 @@ impl Postgres {
             .build()
             .expect("a pool with timeouts has its runtime");
         let texts = Arc::new(sql::for_postgres(&options.schema_quoted()));
-        Ok(Postgres { pool, texts, pooler: options.behind_pooler(), deadline: options.verb_deadline() })
+        Ok(Postgres {
+            pool,
+            texts,
+            pooler: options.behind_pooler(),
+            deadline: options.verb_deadline(),
+            config: own,
+        })
+    }
+
+    /// Listens on a connection of its own, never one of the pool: LISTEN belongs to its session.
+    pub(crate) async fn listen(&self, channel: &str, wake: impl Fn()) -> StoreResult<()> {
+        let (client, mut connection) = self.config.connect(NoTls).await.map_err(classify::postgres)?;
+        let command = format!("listen {channel}");
+        let mut command = std::pin::pin!(client.batch_execute(&command));
+        let mut listening = false;
+        loop {
+            tokio::select! {
+                done = &mut command, if !listening => {
+                    done.map_err(classify::postgres)?;
+                    listening = true;
+                    // Something may have come before we listened.
+                    wake();
+                }
+                message = poll_fn(|context| connection.poll_message(context)) => match message {
+                    Some(Ok(AsyncMessage::Notification(_))) => wake(),
+                    Some(Ok(_)) => {}
+                    Some(Err(error)) => return Err(classify::postgres(error)),
+                    None => return Ok(()),
+                },
+            }
+        }
     }
 
     /// Runs a verb in a task of its own: a caller that goes away must not leave a transaction half-open.
