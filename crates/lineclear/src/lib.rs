@@ -25,3 +25,5 @@ pub use handler::{
 pub use lineclear_model as model;
 pub use node::{Lineclear, Node, NodeOptions, Role};
 pub use store::{Store, StoreError, StoreOptions};
+/// The driver whose transactions [`Store::enqueue_in`] takes.
+pub use tokio_postgres;

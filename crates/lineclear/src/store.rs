@@ -178,6 +178,24 @@ impl Store {
         self.run(enqueue::Enqueue { jobs, group_ids }).await
     }
 
+    /// Enqueues many jobs inside a transaction of the caller's own: they exist if and only if that commits. PostgreSQL
+    /// only; other nodes find them within a second.
+    pub async fn enqueue_in<C: tokio_postgres::GenericClient + Sync>(
+        &self,
+        transaction: &C,
+        jobs: Vec<NewJob>,
+    ) -> StoreResult<Vec<JobId>> {
+        door::check_jobs(&jobs)?;
+        let Db::Postgres(db) = &self.db else {
+            let why = "the store is SQLite; a transaction of PostgreSQL cannot enqueue there";
+            return Err(StoreError::refused("not_postgres", why));
+        };
+        let group_ids = self.group_ids(&jobs).await?;
+        let columns = enqueue::for_transaction(&jobs, &group_ids)?;
+        let rows = db.in_transaction(transaction, sql::Statement::Enqueue, columns).await?;
+        rows.iter().map(|row| row.get("id").map(JobId)).collect()
+    }
+
     /// Ids of the groups that jobs name, from memory where they are known.
     async fn group_ids(&self, jobs: &[NewJob]) -> StoreResult<HashMap<Name, i64>> {
         let mut named: Vec<Name> = jobs.iter().filter_map(|job| job.group.clone()).collect();

@@ -18,7 +18,8 @@ mod limits;
 mod manifests;
 mod migrate;
 mod nodes;
+mod own_transaction;
 mod plan;
 mod settle;
-mod sql_function;
+
 mod views;

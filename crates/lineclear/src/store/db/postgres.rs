@@ -9,9 +9,9 @@ use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, R
 use lineclear_model::Micros;
 use tokio::time::timeout;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{AsyncMessage, Config, NoTls};
+use tokio_postgres::{AsyncMessage, Config, GenericClient, NoTls};
 
-use super::value::{Cell, Params, Row};
+use super::value::{Cell, Column, Params, Row};
 use super::{Session, Verb};
 use crate::store::sql::{self, Statement};
 use crate::store::{StoreError, StoreOptions, StoreResult, classify};
@@ -65,6 +65,19 @@ impl Postgres {
             deadline: options.verb_deadline(),
             config: own,
         })
+    }
+
+    /// Runs a statement inside somebody else's transaction. Sent whole: nothing is left behind on their connection.
+    pub(crate) async fn in_transaction<C: GenericClient + Sync>(
+        &self,
+        transaction: &C,
+        statement: Statement,
+        batch: Vec<Column>,
+    ) -> StoreResult<Vec<Row>> {
+        let typed: Vec<(&(dyn ToSql + Sync), Type)> =
+            batch.iter().map(|column| (column as &(dyn ToSql + Sync), column.pg_type())).collect();
+        let rows = transaction.query_typed(&self.texts[statement as usize], &typed).await;
+        decode(&rows.map_err(classify::postgres)?)
     }
 
     /// Listens on a connection of its own, never one of the pool: LISTEN belongs to its session.

@@ -112,10 +112,18 @@ pub(crate) async fn queue(session: &mut Session, rows: &[QueueRow]) -> StoreResu
     if rows.is_empty() {
         return Ok(ids);
     }
+    for row in session.rows(Statement::Enqueue, columns(rows)).await? {
+        let turn: usize = row.get("turn")?;
+        ids[turn] = Some(JobId(row.get("id")?));
+    }
+    Ok(ids)
+}
+
+fn columns(rows: &[QueueRow]) -> Vec<Column> {
     let texts = |of: fn(&QueueRow) -> Option<String>| Column::Texts(rows.iter().map(of).collect());
     let ints = |of: fn(&QueueRow) -> Option<i64>| Column::Ints(rows.iter().map(of).collect());
     let times = |of: fn(&QueueRow) -> Option<Micros>| Column::Times(rows.iter().map(of).collect());
-    let columns = vec![
+    vec![
         ints(|r| r.id),
         ints(|r| r.manifest_id),
         times(|r| r.tick_at),
@@ -133,12 +141,18 @@ pub(crate) async fn queue(session: &mut Session, rows: &[QueueRow]) -> StoreResu
         ints(|r| r.timeout_ms),
         texts(|r| r.trace.clone()),
         texts(|r| r.tags.clone()),
-    ];
-    for row in session.rows(Statement::Enqueue, columns).await? {
-        let turn: usize = row.get("turn")?;
-        ids[turn] = Some(JobId(row.get("id")?));
+    ]
+}
+
+/// What enqueueing jobs in somebody else's transaction takes.
+pub(crate) fn for_transaction(jobs: &[NewJob], group_ids: &HashMap<Name, i64>) -> StoreResult<Vec<Column>> {
+    if jobs.iter().any(|job| job.unique_key.is_some()) {
+        let why =
+            "a unique key cannot be taken here; call lineclear.enqueue(…) in SQL, or Store::enqueue outside";
+        return Err(StoreError::refused("unique_key", why));
     }
-    Ok(ids)
+    let rows = jobs.iter().map(|job| row(job, None, group_ids)).collect::<StoreResult<Vec<_>>>()?;
+    Ok(columns(&rows))
 }
 
 /// Verb: enqueue many jobs, all or none.

@@ -1,10 +1,10 @@
-//! `lineclear.enqueue(…)`: jobs from any language, inside the caller's own transaction. PostgreSQL only.
+//! Jobs inside the caller's own transaction: `lineclear.enqueue(…)` from any language, and from Rust. PostgreSQL only.
 
 use lineclear::model::{GroupSpec, JobState};
-use lineclear::store::JobId;
+use lineclear::store::{JobId, NewJob, StoreError, UniqueKey};
 use tokio_postgres::{Client, NoTls};
 
-use crate::kit::TestDb;
+use crate::kit::{TestDb, name};
 
 async fn connect(db: &TestDb) -> Client {
     let (client, connection) = tokio_postgres::connect(db.url(), NoTls).await.unwrap();
@@ -85,4 +85,41 @@ async fn bad_arguments_are_refused_with_the_reason() {
         assert!(error.contains(says), "{arguments}: {error}");
     }
     assert_eq!(db.count("work_queue").await, 0);
+}
+
+#[tokio::test]
+async fn rust_programs_enqueue_in_their_own_transaction() {
+    let db = TestDb::postgres().await;
+    let mut client = connect(&db).await;
+    db.group("etl", GroupSpec::default()).await;
+    let jobs =
+        || vec![crate::kit::job(), NewJob { group: Some(name("etl")), priority: 7, ..crate::kit::job() }];
+
+    let transaction = client.transaction().await.unwrap();
+    db.store.enqueue_in(&transaction, jobs()).await.unwrap();
+    transaction.rollback().await.unwrap();
+    assert_eq!(db.count("work_queue").await, 0);
+
+    let transaction = client.transaction().await.unwrap();
+    let ids = db.store.enqueue_in(&transaction, jobs()).await.unwrap();
+    transaction.commit().await.unwrap();
+    let node = db.node("a").await;
+    let taken: Vec<_> = db.take(node, 10).await.iter().map(|claim| claim.job).collect();
+    assert_eq!(taken, [ids[1], ids[0]]);
+    db.audit().await;
+}
+
+#[tokio::test]
+async fn what_cannot_go_into_a_transaction_is_refused() {
+    let db = TestDb::postgres().await;
+    let client = connect(&db).await;
+    let rule = |result: Result<Vec<JobId>, StoreError>| match result {
+        Err(StoreError::Refused { rule, .. }) => rule,
+        other => panic!("{other:?}"),
+    };
+    let unique_key = Some(UniqueKey { key: "k".to_owned(), keep: None });
+    let keyed = vec![NewJob { unique_key, ..crate::kit::job() }];
+    assert_eq!(rule(db.store.enqueue_in(&client, keyed).await), "unique_key");
+    let sqlite = TestDb::sqlite().await;
+    assert_eq!(rule(sqlite.store.enqueue_in(&client, vec![crate::kit::job()]).await), "not_postgres");
 }
