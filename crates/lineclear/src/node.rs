@@ -12,7 +12,6 @@ mod running;
 mod wake;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use lineclear_model::{Name, Payload};
 use serde::Serialize;
@@ -61,7 +60,7 @@ impl Shared {
     }
 }
 
-/// A running node. Dropped without [`Node::stop`], it stops taking work, and its leases run out.
+/// A running node. Dropped without [`Node::stop`], it takes no more work and tells its handlers to stop at once.
 pub struct Node {
     shared: Arc<Shared>,
     /// Taken when it stops.
@@ -100,15 +99,19 @@ impl Node {
     /// then asks those that are left to stop, and gives their jobs back. What finished is settled in any case.
     pub async fn stop(mut self) {
         self.shared.stopping.cancel();
-        let grace = self.shared.options.shutdown_grace;
-        if tokio::time::timeout(grace, self.shared.running.until_empty()).await.is_err() {
-            self.shared.running.stop_all(running::Why::Shutdown);
-            let hard = execute::HARD_STOP + Duration::from_secs(5);
-            drop(tokio::time::timeout(hard, self.shared.running.until_empty()).await);
+        let Some(mut runners) = self.runners.take() else { return };
+        let running = &self.shared.running;
+        // First the loops: a job that is just being taken must be among those that are waited for.
+        let finished = async {
+            runners.end_loops().await;
+            running.until_empty().await;
+        };
+        if tokio::time::timeout(self.shared.options.shutdown_grace, finished).await.is_err() {
+            running.stop_all(running::Why::Shutdown);
+            runners.end_loops().await;
+            running.stop_all(running::Why::Shutdown);
         }
-        if let Some(runners) = self.runners.take() {
-            runners.end().await;
-        }
+        runners.end_settling().await;
     }
 
     /// Runs until the process is told to end (Ctrl-C, or TERM on Unix), then stops.
@@ -123,6 +126,8 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         self.shared.stopping.cancel();
+        // Nobody renews from now on: handlers must not outlive their leases.
+        self.shared.running.stop_all(running::Why::Shutdown);
     }
 }
 

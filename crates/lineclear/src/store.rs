@@ -228,7 +228,7 @@ impl Store {
 
     /// When the next manifest is due.
     pub async fn next_plan(&self) -> StoreResult<NextPlan> {
-        self.run(plan::PlanNext).await
+        self.db.read(plan::PlanNext).await
     }
 
     // 4 · dispatch
@@ -275,7 +275,10 @@ impl Store {
         let (claims, unreadable) = claim::read(rows)?;
         if !unreadable.is_empty() {
             tracing::error!(jobs = ?unreadable, "jobs that cannot be read were buried");
-            self.settle(node, unreadable).await?;
+            // What can be read must run, whatever becomes of these: their leases end by themselves.
+            if let Err(error) = self.settle(node, unreadable).await {
+                tracing::warn!(%error, "jobs that cannot be read could not be buried");
+            }
         }
         Ok(claims)
     }
@@ -322,7 +325,17 @@ impl Store {
 
     /// Takes back up to `most` jobs whose lease ran out; after `crash_budget` vanished workers a job is buried.
     pub async fn reclaim(&self, most: u32, crash_budget: u32) -> StoreResult<Vec<Reclaimed>> {
-        let reclaimed = self.run(reclaim::Reclaim { most: most.min(BATCH), crash_budget }).await?;
+        self.reclaim_except(most, crash_budget, Vec::new()).await
+    }
+
+    /// The same, but not of jobs that the caller runs itself: a node that slept must not call itself dead.
+    pub async fn reclaim_except(
+        &self,
+        most: u32,
+        crash_budget: u32,
+        ours: Vec<JobId>,
+    ) -> StoreResult<Vec<Reclaimed>> {
+        let reclaimed = self.run(reclaim::Reclaim { most: most.min(BATCH), crash_budget, ours }).await?;
         self.wake_or_warn(reclaimed.iter().filter_map(|r| r.limit_key.clone()).collect()).await;
         Ok(reclaimed)
     }
@@ -408,7 +421,7 @@ impl Store {
 
     /// Jobs of a node that somebody wants to stop.
     pub async fn cancel_requests(&self, node: NodeId) -> StoreResult<Vec<JobId>> {
-        self.run(cancel::CancelRequests(node)).await
+        self.db.read(cancel::CancelRequests(node)).await
     }
 
     // 8 · clean

@@ -5,12 +5,12 @@
 -- manifest is held; manifests are locked in id order, as everywhere.
 -- A dead worker that wakes up carries an old claim_no, and changes nothing.
 -- Index: background_job_lease. Locked rows are being renewed or settled, and are skipped. Zero rows: no lease ran out.
--- $1 at most, $2 crashes before it is buried
+-- $1 at most, $2 crashes before it is buried, $3 jobs that the caller runs itself
 with gone as (
     delete from {schema}.background_job
     where  id = any (array (
                select id from {schema}.background_job
-               where  leased_by is not null and due_at <= now()
+               where  leased_by is not null and due_at <= now() and id <> all ($3::bigint[])
                order  by due_at
                limit  $1::bigint
                for    update skip locked))

@@ -1,12 +1,12 @@
 -- reclaim · a lease ran out: its worker died, so the job goes back, to the dead letters, or ends as cancelled
 -- As in PostgreSQL. CROSS JOIN as in settle. Index: background_job_lease.
--- ?1 at most, ?2 crashes before it is buried
+-- ?1 at most, ?2 crashes before it is buried, ?3 jobs that the caller runs itself
 delete from temp.settling;
 insert into temp.settling (id, claim_no, verdict)
 select id, claim_no, case when cancel_requested_at is not null then 'cancel'
                           when crashes + 1 >= ?2 then 'bury' else 'requeue' end
 from   background_job
-where  leased_by is not null and due_at <= now_us()
+where  leased_by is not null and due_at <= now_us() and id not in (select value from json_each(?3))
 order  by due_at
 limit  ?1;
 insert into work_queue (id, {job}, fresh, due_at, phase, rank, gated, claim_no, failures, crashes, last_error)

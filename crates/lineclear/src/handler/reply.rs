@@ -91,13 +91,18 @@ impl RetryIn {
 
 fn failed(error: &HandlerError) -> Outcome {
     let failure = Failure::new("error", with_causes(&**error));
-    if error.is::<Permanent>() {
-        return Outcome::Failed(failure.permanent());
+    // Also if it is the cause of what the handler returned.
+    let mut cause: Option<&(dyn Error + 'static)> = Some(&**error);
+    while let Some(error) = cause {
+        if error.is::<Permanent>() {
+            return Outcome::Failed(failure.permanent());
+        }
+        if let Some(retry) = error.downcast_ref::<RetryIn>() {
+            return Outcome::RetryIn { after: retry.after, failure };
+        }
+        cause = error.source();
     }
-    match error.downcast_ref::<RetryIn>() {
-        Some(retry) => Outcome::RetryIn { after: retry.after, failure },
-        None => Outcome::Failed(failure),
-    }
+    Outcome::Failed(failure)
 }
 
 /// The message and those of its causes that say something new.

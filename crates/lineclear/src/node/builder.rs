@@ -87,9 +87,14 @@ impl Builder {
         let in_memory = !options.is_postgres() && options.file().is_none();
         let renewal_store = match in_memory {
             true => store.clone(),
-            false => Store::open(options.connections(1).migrate(false)).await?,
+            false => {
+                // Two, so that a renewal that got no answer does not keep the next one waiting.
+                let options = options.connections(2).deadline(self.options.renewal).migrate(false);
+                Store::open(options).await?
+            }
         };
-        store.upsert_manifests(self.manifests, Voice::Declaration).await?;
+        let manifests = self.manifests.into_iter().map(|manifest| on_its_kinds_route(manifest, &kinds));
+        store.upsert_manifests(manifests, Voice::Declaration).await?;
         let info = info(&self.options, &kinds);
         let id = store.beat(info.clone()).await?.id;
         let shared = Arc::new(Shared {
@@ -109,6 +114,16 @@ impl Builder {
     }
 }
 
+/// A manifest that names no route waits on the route of its kind, where its workers are.
+fn on_its_kinds_route(manifest: Manifest, kinds: &Kinds) -> Manifest {
+    match kinds.get(&manifest.kind) {
+        Some(kind) if manifest.route == main_route() => {
+            Manifest { route: kind.options.route.clone(), ..manifest }
+        }
+        _ => manifest,
+    }
+}
+
 fn named(kinds: Vec<(String, Kind)>) -> Result<Kinds, BadOption> {
     let mut known = Kinds::new();
     for (name, kind) in kinds {
@@ -124,11 +139,7 @@ fn named(kinds: Vec<(String, Kind)>) -> Result<Kinds, BadOption> {
 
 /// The routes that the kinds of a node wait on.
 pub(super) fn routes(kinds: &Kinds) -> BTreeSet<Name> {
-    let mut routes: BTreeSet<Name> = kinds.values().map(|kind| kind.options.route.clone()).collect();
-    if routes.is_empty() {
-        routes.insert(main_route());
-    }
-    routes
+    kinds.values().map(|kind| kind.options.route.clone()).collect()
 }
 
 /// How the node describes itself.

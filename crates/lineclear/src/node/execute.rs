@@ -13,7 +13,7 @@ use crate::handler::{JobContext, JobInfo, Kind};
 use crate::store::{Claim, Settlement};
 
 /// How long a handler that was told to stop may take before it is dropped.
-pub(crate) const HARD_STOP: Duration = Duration::from_secs(5);
+const HARD_STOP: Duration = Duration::from_secs(5);
 
 /// A kind that nobody here knows is looked at again after this time: a newer version may be rolling out.
 const UNKNOWN_KIND_PAUSE: Duration = Duration::from_secs(60);
@@ -32,9 +32,13 @@ pub(crate) async fn execute(shared: Arc<Shared>, claim: Claim, cancel: Cancellat
         cancel: cancel.clone(),
         states: shared.states.clone(),
     };
-    let mut handler = tokio::spawn((kind.call)(job));
+    // Called inside its task: reading the input, too, may panic.
+    let call = kind.call.clone();
+    let mut handler = tokio::spawn(async move { call(job).await });
     let limit = claim.timeout.unwrap_or(kind.options.timeout);
     let outcome = tokio::select! {
+        // In this order: who finished in time has not timed out, however late we look.
+        biased;
         // Told to stop, it may end before we look: why it was told counts all the same.
         ended = &mut handler => after_stop(Some(outcome_of(ended)), shared.running.why(claim.reference())),
         () = tokio::time::sleep(limit) => {
@@ -51,7 +55,7 @@ pub(crate) async fn execute(shared: Arc<Shared>, claim: Claim, cancel: Cancellat
     Settlement::new(&claim, outcome, verdict)
 }
 
-/// The retry policy of the job and its manifest, and where they say nothing, of its kind.
+/// The retry policy of the job and its manifest; of its kind for jobs that have neither.
 fn policy(kind: &Kind, claim: &Claim) -> RetryPolicy {
     let of_kind = kind.options.retry;
     let retries = claim.retries.unwrap_or(of_kind.retries);
@@ -77,17 +81,17 @@ fn after_stop(ended: Option<Outcome>, why: Option<Why>) -> Outcome {
         (_, Some(Why::LeaseLost | Why::Shutdown)) => Outcome::Released,
         (_, Some(Why::Cancelled)) => Outcome::Cancelled,
         (Some(outcome), None) => outcome,
-        (None, None) => Outcome::Cancelled,
+        (None, None) => Outcome::Released,
     }
 }
 
 fn outcome_of(ended: Result<Outcome, tokio::task::JoinError>) -> Outcome {
     ended.unwrap_or_else(|error| {
-        let message = match error.try_into_panic() {
-            Ok(panic) => panic_message(&*panic),
-            Err(error) => error.to_string(),
-        };
-        Outcome::Failed(Failure::new("panic", message))
+        match error.try_into_panic() {
+            Ok(panic) => Outcome::Failed(Failure::new("panic", panic_message(&*panic))),
+            // The runtime ends under it: nobody's failure.
+            Err(_) => Outcome::Released,
+        }
     })
 }
 

@@ -16,10 +16,16 @@ pub(crate) fn lease(shared: &Shared) -> Lease {
     Lease { node: shared.id, length: shared.options.lease }
 }
 
-/// Our trust in a lease begins when we ask for it, and ends a little before the lease: a slow answer must not
-/// lengthen it, and a handler needs time to stop.
+/// Our trust in a lease begins when we ask for it, because a slow answer must not lengthen it, and ends a little before
+/// the lease, so that the handler hears of it in time.
 pub(crate) fn trusted_until(shared: &Shared, asked_at: Instant) -> Instant {
     asked_at + shared.options.lease - shared.options.lease / 10
+}
+
+/// How long until a job of ours can no longer be trusted.
+fn trust_left(shared: &Shared) -> Duration {
+    let earliest = shared.running.earliest_trust();
+    earliest.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()))
 }
 
 /// The thread; it ends when this is dropped.
@@ -35,9 +41,14 @@ impl Renewal {
         let pause = shared.options.renewal.min(PROBE);
         std::thread::Builder::new().name("lineclear-renew".to_owned()).spawn(move || {
             let mut renewed_at = Instant::now();
-            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(pause) {
+            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(pause.min(trust_left(&shared))) {
                 if shared.running.count() > 0 {
-                    runtime.block_on(pass(&shared, &store, &mut renewed_at));
+                    // A database that says nothing must not keep us from telling handlers in time.
+                    let pass = async {
+                        tokio::time::timeout(trust_left(&shared), pass(&shared, &store, &mut renewed_at))
+                            .await
+                    };
+                    drop(runtime.block_on(pass));
                 }
                 shared.running.stop_untrusted(Instant::now());
             }

@@ -112,7 +112,7 @@ impl NodeOptions {
         if self.lease < Duration::from_millis(300) || self.lease > Duration::from_secs(86_400) {
             return bad("lease", "between 300 ms and a day");
         }
-        if self.renewal < short || self.renewal * 3 > self.lease {
+        if self.renewal < short || self.renewal > self.lease / 3 {
             return bad("renewal", "at most a third of the lease, so that two renewals may fail");
         }
         for (option, interval) in [

@@ -62,6 +62,10 @@ impl Running {
         self.jobs().len()
     }
 
+    pub(crate) fn job_ids(&self) -> Vec<JobId> {
+        self.jobs().keys().map(|claim| claim.job).collect()
+    }
+
     pub(crate) fn claims(&self) -> Vec<ClaimRef> {
         self.jobs().keys().copied().collect()
     }
@@ -95,6 +99,11 @@ impl Running {
 
     pub(crate) fn stop_all(&self, why: Why) {
         self.claims().into_iter().for_each(|claim| self.stop(claim, why));
+    }
+
+    /// When the first of them can no longer be trusted.
+    pub(crate) fn earliest_trust(&self) -> Option<Instant> {
+        self.jobs().values().filter(|job| job.why.is_none()).map(|job| job.trusted_until).min()
     }
 
     /// Stops jobs whose lease may end before we hear of it.

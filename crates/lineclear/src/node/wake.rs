@@ -30,13 +30,18 @@ pub(crate) async fn announce(shared: Arc<Shared>) {
 pub(crate) async fn listen(shared: Arc<Shared>) {
     let mut pause = RECONNECT[0];
     loop {
+        let begun = std::time::Instant::now();
         let listened = tokio::select! {
             () = shared.stopping.cancelled() => return,
             listened = shared.store.listen(|| shared.nudge.notify_one()) => listened,
         };
+        if begun.elapsed() > RECONNECT[1] {
+            // It worked for a while: this is another trouble than the last.
+            pause = RECONNECT[0];
+        }
         match listened {
             Ok(Listening::Impossible) => return,
-            Ok(Listening::Ended) => pause = RECONNECT[0],
+            Ok(Listening::Ended) => {}
             Err(error) => {
                 tracing::warn!(%error, node.id = %shared.id, "cannot listen to other nodes; looking by myself");
                 pause = (pause * 2).min(RECONNECT[1]);

@@ -167,4 +167,13 @@ conformance! {
         db.store.reclaim(10, 3).await.unwrap();
         assert_eq!(db.state(claim.job).await, Some(JobState::Parked));
     }
+
+    async fn a_node_that_slept_does_not_call_itself_dead(db) {
+        let ids = db.store.enqueue_many(vec![job(); 2]).await.unwrap();
+        let node = db.node("a").await;
+        db.take(node, 2).await;
+        db.let_leases_end().await;
+        let lost = db.store.reclaim_except(10, 3, vec![ids[0].id]).await.unwrap();
+        assert_eq!(lost.iter().map(|lost| lost.claim.job).collect::<Vec<_>>(), [ids[1].id]);
+    }
 }

@@ -230,6 +230,43 @@ on_each_store! {
         two.stop().await;
     }
 
+    async fn a_panic_while_the_input_is_read_is_a_failure_too(place) {
+        struct Panics;
+        impl lineclear::handler::FromJob for Panics {
+            fn from_job(_: &lineclear::handler::JobContext) -> Result<Panics, lineclear::model::Failure> {
+                panic!("no signal")
+            }
+        }
+        async fn never(_: Panics) {}
+        let node = Lineclear::builder().store(&place.url).options(quick())
+            .kind_with("never", impatient(0), never).start().await.unwrap();
+        let job = node.enqueue("never", &()).await.unwrap().id;
+        until("it is dead", async || place.state(&node, job).await == Some(JobState::Dead)).await;
+        node.stop().await;
+    }
+
+    async fn a_node_that_knows_no_kind_takes_no_jobs(place) {
+        let node = Lineclear::builder().store(&place.url).options(quick()).start().await.unwrap();
+        let job = node.enqueue("somebody-elses", &()).await.unwrap().id;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert_eq!(place.state(&node, job).await, Some(JobState::Queued));
+        node.stop().await;
+    }
+
+    async fn a_job_that_is_just_being_taken_does_not_hold_up_a_stop(place) {
+        async fn endless(cancel: Cancel) -> Result<(), HandlerError> {
+            cancel.requested().await;
+            Err("told".into())
+        }
+        for _ in 0..5 {
+            let options = NodeOptions { shutdown_grace: Duration::from_millis(50), ..quick() };
+            let node = Lineclear::builder().store(&place.url).options(options).kind("endless", endless).start().await.unwrap();
+            node.enqueue("endless", &()).await.unwrap();
+            let stopped = tokio::time::timeout(Duration::from_secs(20), node.stop()).await;
+            assert!(stopped.is_ok(), "it hangs");
+        }
+    }
+
     async fn roles_can_be_left_out(place) {
         async fn never() {}
         let roles = NodeOptions { roles: vec![Role::Planner], ..quick() };
@@ -239,6 +276,45 @@ on_each_store! {
         assert_eq!(place.state(&node, job).await, Some(JobState::Queued));
         node.stop().await;
     }
+}
+
+/// The lease is 1.5 s and trusted for 1.35; the verb's own deadline would be half a minute.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_handler_is_told_before_its_lease_ends_although_the_database_is_silent() {
+    async fn endless(cancel: Cancel, told: State<Arc<Calls>>) -> Result<(), HandlerError> {
+        cancel.requested().await;
+        told.add();
+        Err("told".into())
+    }
+    let database = lineclear_testkit::fresh_postgres().await;
+    let proxy = lineclear_testkit::Proxy::to_url(database.url()).await.unwrap();
+    let told = Arc::new(Calls::default());
+    let lease = Duration::from_millis(1500);
+    let options = NodeOptions { lease, renewal: lease / 4, shutdown_grace: Duration::ZERO, ..quick() };
+    let node = Lineclear::builder()
+        .store(proxy.url_for(database.url()))
+        .options(options)
+        .state(told.clone())
+        .kind("endless", endless)
+        .start()
+        .await
+        .unwrap();
+    let job = node.enqueue("endless", &()).await.unwrap().id;
+    until("it runs", async || node.store().job(job).await.unwrap().unwrap().job.state == JobState::Running)
+        .await;
+    proxy.silence();
+    let silent = std::time::Instant::now();
+    until("it is told", async || told.count() == 1).await;
+    // Twice the lease for a machine that is busy; the deadline of a verb is twenty times that.
+    assert!(silent.elapsed() < lease * 2, "{:?}", silent.elapsed());
+    proxy.heal();
+    until("it is given back and taken again", async || {
+        node.store().job(job).await.is_ok_and(|detail| detail.is_some_and(|detail| detail.job.claim_no >= 2))
+    })
+    .await;
+    let detail = node.store().job(job).await.unwrap().unwrap();
+    assert_eq!(detail.executions[0].outcome, ExecutionOutcome::Released, "an outage is no crash");
+    node.stop().await;
 }
 
 /// Nobody looks by themselves here: only a wake-up from another node can make it run.

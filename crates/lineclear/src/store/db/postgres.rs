@@ -110,7 +110,10 @@ impl Postgres {
         let task = tokio::spawn(async move { this.try_and_try_again(verb).await });
         match task.await {
             Ok(answer) => answer,
-            Err(failed) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),
+            // As on SQLite: the loops of a node go on.
+            Err(failed) if failed.is_panic() => {
+                Err(StoreError::Corrupt { what: "a verb panicked".to_owned() })
+            }
             Err(stopped) => Err(StoreError::Unavailable { maybe_applied: true, source: Box::new(stopped) }),
         }
     }

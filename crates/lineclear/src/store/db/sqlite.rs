@@ -91,7 +91,7 @@ struct Asked<V: Verb> {
 
 impl<V: Verb> Work for Asked<V> {
     fn run(&mut self, session: &mut Session) -> bool {
-        // A panic is the caller's, as on PostgreSQL; the thread and its connection live on.
+        // The caller hears of it; the thread and its connection live on.
         let ran = std::panic::catch_unwind(AssertUnwindSafe(|| at_once(self.verb.run(session))));
         let answer = ran.unwrap_or_else(|_| Err(StoreError::Corrupt { what: "a verb panicked".to_owned() }));
         let done = answer.is_ok();

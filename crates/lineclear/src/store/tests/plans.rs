@@ -60,7 +60,7 @@ fn cases() -> Vec<Case> {
         ),
         (Statement::DispatchGated, gated.into(), &["work_queue_gated", "background_job_limit_key"]),
         (Statement::Claim, dispatch().into(), &["background_job_ready"]),
-        (Statement::Reclaim, vec![int(100), int(3)].into(), &["background_job_lease"]),
+        (Statement::Reclaim, vec![int(100), int(3), Value::Ints(ids())].into(), &["background_job_lease"]),
         (Statement::Renew, claims(vec![int(1), int(30_000)]), &[]),
         (Statement::SettleRows, vec![Value::Ints(ids())].into(), &[]),
         (Statement::Settle, settlements(), &[]),

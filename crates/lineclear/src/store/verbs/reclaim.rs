@@ -31,6 +31,8 @@ pub enum Fate {
 pub(crate) struct Reclaim {
     pub(crate) most: u32,
     pub(crate) crash_budget: u32,
+    /// Jobs that the caller runs itself.
+    pub(crate) ours: Vec<JobId>,
 }
 
 impl Verb for Reclaim {
@@ -41,8 +43,11 @@ impl Verb for Reclaim {
     }
 
     async fn run(&self, session: &mut Session) -> StoreResult<Vec<Reclaimed>> {
-        let params =
-            vec![Value::Int(Some(i64::from(self.most))), Value::Int(Some(i64::from(self.crash_budget)))];
+        let params = vec![
+            Value::Int(Some(i64::from(self.most))),
+            Value::Int(Some(i64::from(self.crash_budget))),
+            Value::Ints(self.ours.iter().map(|job| job.0).collect()),
+        ];
         let rows = session.rows(Statement::Reclaim, params).await?;
         rows.iter()
             .map(|row| {
