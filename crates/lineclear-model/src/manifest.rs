@@ -10,9 +10,7 @@ use serde::{Deserialize, Serialize};
 
 pub use file::{BadManifest, FILE_BYTES_MAX, GroupSpec, ManifestFile};
 
-use crate::{
-    Backoff, Excluded, Exclusion, Misfire, Name, Overlap, Payload, RetryPolicy, Rules, Schedule, duration,
-};
+use crate::{Backoff, Excluded, Exclusion, Misfire, Name, Overlap, Payload, Rules, Schedule, duration};
 
 /// Highest priority of a manifest, a group or a job.
 pub const PRIORITY_MAX: u8 = 31;
@@ -57,15 +55,15 @@ pub struct Manifest {
     /// How far its ticks are spread.
     #[serde(default, with = "duration", skip_serializing_if = "Duration::is_zero")]
     pub jitter: Duration,
-    /// How many times a failed job is tried again.
-    #[serde(default = "three")]
-    pub retries: u32,
-    /// How long to wait before each retry.
-    #[serde(default)]
-    pub retry: Backoff,
-    /// How long a job may run.
-    #[serde(default = "twenty_minutes", with = "duration")]
-    pub timeout: Duration,
+    /// How many times a failed job is tried again; if not said, as many as its kind says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u32>,
+    /// How long to wait before each retry; if not said, as its kind says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<Backoff>,
+    /// How long a job may run; if not said, as long as its kind says.
+    #[serde(default, with = "duration::option", skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Duration>,
     /// 0 to 31; higher goes first. The group's priority is added.
     #[serde(default)]
     pub priority: u8,
@@ -84,14 +82,6 @@ fn skip_excluded() -> Excluded {
 
 fn is_skip(excluded: &Excluded) -> bool {
     *excluded == Excluded::Skip
-}
-
-fn three() -> u32 {
-    3
-}
-
-fn twenty_minutes() -> Duration {
-    Duration::from_secs(20 * 60)
 }
 
 fn yes() -> bool {
@@ -130,9 +120,9 @@ impl Manifest {
             exclude: Vec::new(),
             excluded: Excluded::Skip,
             jitter: Duration::ZERO,
-            retries: three(),
-            retry: Backoff::default(),
-            timeout: twenty_minutes(),
+            retries: None,
+            retry: None,
+            timeout: None,
             priority: 0,
             enabled: true,
         }
@@ -141,8 +131,8 @@ impl Manifest {
     /// Checks what the types alone cannot say.
     pub fn check(&self) -> Result<(), BadField> {
         self.rules().check()?;
-        self.retry_policy().check()?;
-        if self.timeout.is_zero() || self.timeout > duration::DURATION_MAX {
+        self.retry.unwrap_or_default().policy(self.retries.unwrap_or_default()).check()?;
+        if self.timeout.is_some_and(|timeout| timeout.is_zero() || timeout > duration::DURATION_MAX) {
             return Err(BadField::new("timeout", "a job needs some time, and at most 3650d"));
         }
         check_priority(self.priority)?;
@@ -168,11 +158,6 @@ impl Manifest {
     pub fn overlap(&self) -> Overlap {
         let default = if self.schedule.parents().is_empty() { Overlap::Skip } else { Overlap::QueueOne };
         self.overlap.unwrap_or(default)
-    }
-
-    /// How its failed jobs are tried again.
-    pub fn retry_policy(&self) -> RetryPolicy {
-        self.retry.policy(self.retries)
     }
 
     /// What a database keeps in one column as text: everything that has no column of its own.
@@ -214,8 +199,8 @@ pub struct Spec {
     #[serde(default, with = "duration", skip_serializing_if = "Duration::is_zero")]
     pub jitter: Duration,
     /// How long to wait before each retry.
-    #[serde(default)]
-    pub retry: Backoff,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<Backoff>,
 }
 
 impl Spec {

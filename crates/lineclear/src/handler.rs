@@ -58,8 +58,7 @@ handler_for_functions!(A B C D);
 handler_for_functions!(A B C D E);
 handler_for_functions!(A B C D E F);
 
-/// What holds for jobs of a kind that say nothing themselves. A manifest always says how its jobs are retried and how
-/// long they may run: three retries and 20 minutes if nothing else.
+/// What holds for all jobs of a kind, where neither the job nor its manifest says otherwise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KindOptions {
     /// How failed jobs are tried again.

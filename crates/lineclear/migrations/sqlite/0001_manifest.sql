@@ -27,8 +27,9 @@ create table manifest (
     spec            text     not null,
     overlap         text     not null constraint manifest_overlap check (overlap in ('skip', 'queue_one', 'allow', 'cancel')),
     priority        integer not null constraint manifest_priority check (priority between 0 and 31),
-    retries         integer  not null constraint manifest_retries check (retries >= 0),
-    timeout_ms      integer   not null constraint manifest_timeout check (timeout_ms > 0),
+    -- Null: as the kind says.
+    retries         integer  constraint manifest_retries check (retries >= 0),
+    timeout_ms      integer   constraint manifest_timeout check (timeout_ms > 0),
     enabled         integer  not null,
     -- True while a dead letter of it waits for a person.
     held            integer  not null default 0,

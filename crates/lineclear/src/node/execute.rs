@@ -55,7 +55,7 @@ pub(crate) async fn execute(shared: Arc<Shared>, claim: Claim, cancel: Cancellat
     Settlement::new(&claim, outcome, verdict)
 }
 
-/// The retry policy of the job and its manifest; of its kind for jobs that have neither.
+/// The retry policy of the job and its manifest, and where they say nothing, of its kind.
 fn policy(kind: &Kind, claim: &Claim) -> RetryPolicy {
     let of_kind = kind.options.retry;
     let retries = claim.retries.unwrap_or(of_kind.retries);

@@ -38,8 +38,8 @@ conformance! {
             input: crate::kit::payload(r#"{"day":"today"}"#),
             schedule: Schedule::cron("30 2 * * *", "Europe/Berlin").unwrap(),
             jitter: Duration::from_secs(30),
-            retries: 7,
-            timeout: Duration::from_secs(90),
+            retries: Some(7),
+            timeout: Some(Duration::from_secs(90)),
             priority: 3,
             overlap: Some(lineclear::model::Overlap::Skip),
             ..daily("nightly")
@@ -50,13 +50,13 @@ conformance! {
     }
 
     async fn an_edit_outlives_the_next_start_and_a_new_declaration_wins(db) {
-        write(db, Manifest { priority: 1, retries: 3, ..daily("m") }, Voice::Declaration).await;
-        write(db, Manifest { priority: 9, retries: 3, ..daily("m") }, Voice::Edit).await;
-        assert_eq!(write(db, Manifest { priority: 1, retries: 3, ..daily("m") }, Voice::Declaration).await, Written::Unchanged);
+        write(db, Manifest { priority: 1, retries: Some(3), ..daily("m") }, Voice::Declaration).await;
+        write(db, Manifest { priority: 9, retries: Some(3), ..daily("m") }, Voice::Edit).await;
+        assert_eq!(write(db, Manifest { priority: 1, retries: Some(3), ..daily("m") }, Voice::Declaration).await, Written::Unchanged);
         assert_eq!(one(db).await.priority, 9, "the operator's");
-        write(db, Manifest { priority: 1, retries: 5, ..daily("m") }, Voice::Declaration).await;
-        assert_eq!((one(db).await.priority, one(db).await.retries), (9, 5), "only what the code changed");
-        write(db, Manifest { priority: 2, retries: 5, ..daily("m") }, Voice::Declaration).await;
+        write(db, Manifest { priority: 1, retries: Some(5), ..daily("m") }, Voice::Declaration).await;
+        assert_eq!((one(db).await.priority, one(db).await.retries), (9, Some(5)), "only what the code changed");
+        write(db, Manifest { priority: 2, retries: Some(5), ..daily("m") }, Voice::Declaration).await;
         assert_eq!(one(db).await.priority, 2);
     }
 

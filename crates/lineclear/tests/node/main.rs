@@ -164,10 +164,23 @@ on_each_store! {
         let retry = Backoff { delay: Duration::from_millis(1), ..Backoff::default() };
         let on_demand = Manifest::new(name("m"), name("broken"), Schedule::on_demand());
         let node = Lineclear::builder().store(&place.url).options(quick()).kind("broken", broken)
-            .manifest(Manifest { retries: 2, retry, ..on_demand }).start().await.unwrap();
+            .manifest(Manifest { retries: Some(2), retry: Some(retry), ..on_demand }).start().await.unwrap();
         let job = node.store().trigger(name("m"), Default::default()).await.unwrap().unwrap();
         until("it is dead", async || place.state(&node, job).await == Some(JobState::Dead)).await;
         assert_eq!(node.store().job(job).await.unwrap().unwrap().executions.len(), 3);
+        node.stop().await;
+    }
+
+    async fn a_kind_says_what_its_manifests_leave_open(place) {
+        async fn slow(cancel: Cancel) { cancel.requested().await }
+        let etl = name("etl");
+        let options = KindOptions { timeout: Duration::from_millis(100), route: etl.clone(), ..impatient(1) };
+        let node = Lineclear::builder().store(&place.url).options(quick()).kind_with("slow", options, slow)
+            .manifest(Manifest::new(name("m"), name("slow"), Schedule::on_demand())).start().await.unwrap();
+        let job = node.store().trigger(name("m"), Default::default()).await.unwrap().unwrap();
+        until("it is dead", async || place.state(&node, job).await == Some(JobState::Dead)).await;
+        let outcomes = node.store().job(job).await.unwrap().unwrap().executions;
+        assert_eq!(outcomes.iter().map(|e| e.outcome).collect::<Vec<_>>(), [ExecutionOutcome::TimedOut; 2]);
         node.stop().await;
     }
 

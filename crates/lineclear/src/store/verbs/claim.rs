@@ -90,10 +90,9 @@ impl Claim {
 fn backoff(spec: &str) -> Option<Backoff> {
     #[derive(serde::Deserialize)]
     struct Part {
-        #[serde(default)]
-        retry: Backoff,
+        retry: Option<Backoff>,
     }
-    serde_json::from_str::<Part>(spec).ok().map(|part| part.retry)
+    serde_json::from_str::<Part>(spec).ok().and_then(|part| part.retry)
 }
 
 /// Claims from their rows, and for those that cannot be read what they are settled as.

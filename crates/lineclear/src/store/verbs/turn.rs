@@ -21,8 +21,8 @@ pub(crate) struct Order {
     pub(crate) group_id: Option<i64>,
     pub(crate) overlap: Overlap,
     pub(crate) priority: i64,
-    pub(crate) retries: i64,
-    pub(crate) timeout_ms: i64,
+    pub(crate) retries: Option<i64>,
+    pub(crate) timeout_ms: Option<i64>,
 }
 
 impl Order {
@@ -55,8 +55,8 @@ impl Order {
             due_at: None,
             limit_key: None,
             unique_key: None,
-            retries: Some(self.retries),
-            timeout_ms: Some(self.timeout_ms),
+            retries: self.retries,
+            timeout_ms: self.timeout_ms,
             trace: None,
             tags: None,
         }

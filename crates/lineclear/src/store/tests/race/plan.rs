@@ -46,8 +46,8 @@ impl Verb for TakeTurn {
             group_id: None,
             overlap: self.overlap,
             priority: 0,
-            retries: 3,
-            timeout_ms: 1000,
+            retries: None,
+            timeout_ms: None,
         };
         let turn =
             Turn { order, origin: Origin::Tick, tick_at: self.tick_at, due_at: self.tick_at, skip: None };
