@@ -1,7 +1,7 @@
 //! Handlers: plain async functions, registered by kind.
 //!
 //! A handler's parameters say what it needs: [`Input`] for the job's input, [`State`] for what the program shares,
-//! [`JobInfo`] and [`Cancel`] for the job itself. Whatever it returns becomes an outcome: nothing, a value, an
+//! [`JobInfo`] and [`Cancel`] for the job itself, [`Client`](crate::Client) to enqueue others. Whatever it returns becomes an outcome: nothing, a value, an
 //! [`Outcome`], or a `Result` of these with any error.
 
 mod extract;

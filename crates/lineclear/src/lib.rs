@@ -23,7 +23,7 @@ pub use handler::{
     Cancel, Done, HandlerError, Input, JobInfo, KindOptions, Permanent, RetryIn, Snooze, State,
 };
 pub use lineclear_model as model;
-pub use node::{Lineclear, Node, NodeOptions, Role};
+pub use node::{Client, Lineclear, Node, NodeOptions, Role};
 pub use store::{Store, StoreError, StoreOptions};
 /// The driver whose transactions [`Store::enqueue_in`] takes.
 pub use tokio_postgres;

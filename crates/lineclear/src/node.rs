@@ -4,6 +4,7 @@
 //! run any of them on one database.
 
 mod builder;
+mod client;
 mod execute;
 mod lease;
 mod options;
@@ -13,16 +14,16 @@ mod wake;
 
 use std::sync::Arc;
 
-use lineclear_model::{Name, Payload};
 use serde::Serialize;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 pub use builder::{Builder, StartError};
+pub use client::Client;
 pub use options::{BadOption, NodeOptions, Role};
 
 use crate::handler::{Kinds, States};
-use crate::store::{Enqueued, NewJob, NodeId, NodeInfo, Store, StoreError, StoreResult};
+use crate::store::{Enqueued, NodeId, NodeInfo, Store, StoreResult};
 use running::Running;
 
 /// Where everything begins: `Lineclear::builder()`.
@@ -78,21 +79,14 @@ impl Node {
         self.shared.id
     }
 
-    /// Enqueues a job of `kind`, due now.
-    pub async fn enqueue(&self, kind: &str, input: &(impl Serialize + ?Sized)) -> StoreResult<Enqueued> {
-        let refused = |rule: &str, why: String| StoreError::Refused { rule: rule.to_owned(), why };
-        let kind = Name::new(kind).map_err(|e| refused("kind", format!("{kind:?}: {e}")))?;
-        let route = self.shared.kinds.get(&kind).map(|known| known.options.route.clone());
-        let input = Payload::of(input).map_err(|e| refused("input", e.to_string()))?;
-        let job = NewJob::new(kind, input);
-        self.enqueue_job(NewJob { route: route.unwrap_or(job.route.clone()), ..job }).await
+    /// A handle to enqueue with, for the rest of the program.
+    pub fn client(&self) -> Client {
+        Client { shared: self.shared.clone() }
     }
 
-    /// Enqueues a job with all its options, and wakes this node's workers.
-    pub async fn enqueue_job(&self, job: NewJob) -> StoreResult<Enqueued> {
-        let enqueued = self.shared.store.enqueue(job).await?;
-        self.shared.has_queued();
-        Ok(enqueued)
+    /// Enqueues a job of `kind`, due now; see [`Client::enqueue`].
+    pub async fn enqueue(&self, kind: &str, input: &(impl Serialize + ?Sized)) -> StoreResult<Enqueued> {
+        self.client().enqueue(kind, input).await
     }
 
     /// Stops in two stages: takes no new work and lets handlers finish for the time of grace, with their leases renewed;

@@ -9,6 +9,7 @@ use lineclear_model::{Failure, Micros, Name, Payload};
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
+use crate::node::Client;
 use crate::store::{Claim, JobId};
 
 /// Values that handlers share, by type.
@@ -21,6 +22,7 @@ pub struct JobContext {
     pub(crate) input: Payload,
     pub(crate) cancel: CancellationToken,
     pub(crate) states: Arc<States>,
+    pub(crate) client: Client,
 }
 
 /// Something that can be taken from a job that is about to run.

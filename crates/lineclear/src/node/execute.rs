@@ -7,8 +7,8 @@ use lineclear_model::{Failure, Outcome, RetryPolicy, judge};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::Shared;
 use super::running::Why;
+use super::{Client, Shared};
 use crate::handler::{JobContext, JobInfo, Kind};
 use crate::store::{Claim, Settlement};
 
@@ -31,6 +31,7 @@ pub(crate) async fn execute(shared: Arc<Shared>, claim: Claim, cancel: Cancellat
         input: claim.input.clone(),
         cancel: cancel.clone(),
         states: shared.states.clone(),
+        client: Client { shared: shared.clone() },
     };
     // Called inside its task: reading the input, too, may panic.
     let call = kind.call.clone();

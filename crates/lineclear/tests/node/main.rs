@@ -171,6 +171,24 @@ on_each_store! {
         node.stop().await;
     }
 
+    async fn a_handler_enqueues_what_comes_next(place) {
+        async fn first(client: lineclear::Client) -> Result<(), HandlerError> {
+            client.enqueue("second", &7).await?;
+            Ok(())
+        }
+        async fn second(Input(n): Input<u32>, sum: State<Arc<Calls>>) {
+            for _ in 0..n {
+                sum.add();
+            }
+        }
+        let sum = Arc::new(Calls::default());
+        let node = Lineclear::builder().store(&place.url).options(quick()).state(sum.clone())
+            .kind("first", first).kind("second", second).start().await.unwrap();
+        node.client().enqueue("first", &()).await.unwrap();
+        until("both ran", async || sum.count() == 7).await;
+        node.stop().await;
+    }
+
     async fn a_kind_says_what_its_manifests_leave_open(place) {
         async fn slow(cancel: Cancel) { cancel.requested().await }
         let etl = name("etl");

@@ -1,0 +1,60 @@
+//! A handle to a node for whoever has jobs for it: the rest of the program, and handlers themselves.
+
+use std::fmt;
+use std::sync::Arc;
+
+use lineclear_model::{Failure, Name, Payload};
+use serde::Serialize;
+
+use super::Shared;
+use crate::handler::{FromJob, JobContext};
+use crate::store::{Enqueued, JobId, NewJob, Store, StoreError, StoreResult, TriggerOptions};
+
+/// Enqueues jobs and wakes the workers that run them. Cheap to clone; a handler gets one by asking for it.
+#[derive(Clone)]
+pub struct Client {
+    pub(super) shared: Arc<Shared>,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("node", &self.shared.id).finish_non_exhaustive()
+    }
+}
+
+impl FromJob for Client {
+    fn from_job(job: &JobContext) -> Result<Client, Failure> {
+        Ok(job.client.clone())
+    }
+}
+
+impl Client {
+    /// The store, for everything that has no shorthand here.
+    pub fn store(&self) -> &Store {
+        &self.shared.store
+    }
+
+    /// Enqueues a job of `kind`, due now, on the route that this node knows for the kind, or on `main`.
+    pub async fn enqueue(&self, kind: &str, input: &(impl Serialize + ?Sized)) -> StoreResult<Enqueued> {
+        let refused = |rule: &str, why: String| StoreError::Refused { rule: rule.to_owned(), why };
+        let kind = Name::new(kind).map_err(|e| refused("kind", format!("{kind:?}: {e}")))?;
+        let route = self.shared.kinds.get(&kind).map(|known| known.options.route.clone());
+        let input = Payload::of(input).map_err(|e| refused("input", e.to_string()))?;
+        let job = NewJob::new(kind, input);
+        self.enqueue_job(NewJob { route: route.unwrap_or(job.route.clone()), ..job }).await
+    }
+
+    /// Enqueues a job with all its options.
+    pub async fn enqueue_job(&self, job: NewJob) -> StoreResult<Enqueued> {
+        let enqueued = self.shared.store.enqueue(job).await?;
+        self.shared.has_queued();
+        Ok(enqueued)
+    }
+
+    /// Runs a manifest now. `None`: there is no such manifest.
+    pub async fn trigger(&self, manifest: Name, options: TriggerOptions) -> StoreResult<Option<JobId>> {
+        let job = self.shared.store.trigger(manifest, options).await?;
+        self.shared.has_queued();
+        Ok(job)
+    }
+}
