@@ -5,11 +5,17 @@
 
 mod builder;
 mod client;
-mod execute;
-mod lease;
 mod options;
 mod runners;
+
+// In the order of a job's life.
+mod plan;
+mod take;
+mod execute;
 mod running;
+mod lease;
+mod settle;
+mod clean;
 mod wake;
 
 use std::sync::Arc;

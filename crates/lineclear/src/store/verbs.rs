@@ -1,26 +1,26 @@
 //! The verbs, in the order of the journey. Each is one atomic transition.
 
-pub(crate) mod arm;
-pub(crate) mod cancel;
-pub(crate) mod claim;
-pub(crate) mod clean;
-pub(crate) mod dead_letter;
-pub(crate) mod dispatch;
-pub(crate) mod enqueue;
-pub(crate) mod group;
 pub(crate) mod manifest;
 pub(crate) mod merge;
+pub(crate) mod group;
+pub(crate) mod switch;
+pub(crate) mod enqueue;
+pub(crate) mod trigger;
+pub(crate) mod plan;
+pub(crate) mod turn;
+pub(crate) mod promote;
+pub(crate) mod dispatch;
+pub(crate) mod wake;
+pub(crate) mod claim;
+pub(crate) mod renew;
+pub(crate) mod reclaim;
+pub(crate) mod settle;
+pub(crate) mod arm;
+pub(crate) mod dead_letter;
+pub(crate) mod cancel;
+pub(crate) mod clean;
 pub(crate) mod node;
 pub(crate) mod notify;
-pub(crate) mod plan;
-pub(crate) mod promote;
-pub(crate) mod reclaim;
-pub(crate) mod renew;
-pub(crate) mod settle;
-pub(crate) mod switch;
-pub(crate) mod trigger;
-pub(crate) mod turn;
-pub(crate) mod wake;
 
 /// A statement that always has a row had none.
 fn no_answer(statement: &str) -> super::StoreError {

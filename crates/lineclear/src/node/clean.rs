@@ -1,0 +1,28 @@
+//! clean: what is long over goes.
+
+use std::sync::Arc;
+
+use super::Shared;
+use super::runners::wait;
+
+/// Rows of each kind that one pass removes.
+const PASS_MAX: u32 = 1_000;
+
+/// Removes what is long over, until the node stops.
+pub(crate) async fn clean(shared: Arc<Shared>) {
+    while wait(&shared, shared.options.clean_interval).await {
+        loop {
+            match shared.store.clean(&shared.options.retention, PASS_MAX).await {
+                Ok(cleaned) if cleaned.is_nothing() => break,
+                Ok(cleaned) => tracing::debug!(node.id = %shared.id, ?cleaned, "cleaned"),
+                Err(error) => {
+                    tracing::warn!(%error, node.id = %shared.id, "cleaning failed");
+                    break;
+                }
+            }
+            if shared.stopping.is_cancelled() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! settle: outcome → history, whatever has finished together.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+
+use super::Shared;
+use super::runners::AFTER_ERROR;
+use crate::store::{Settled, Settlement, StoreError};
+
+/// Settlements that one statement takes.
+pub(crate) const SETTLE_MAX: usize = 500;
+/// Settling outlives the stop, for so long: what finished must be recorded.
+const SETTLE_AFTER_STOP: Duration = Duration::from_secs(30);
+
+/// Writes what has finished, until nobody can finish any more.
+pub(crate) async fn settle(shared: Arc<Shared>, mut settlements: mpsc::Receiver<Settlement>) {
+    let mut batch = Vec::with_capacity(SETTLE_MAX);
+    while settlements.recv_many(&mut batch, SETTLE_MAX).await > 0 {
+        settle_batch(&shared, std::mem::take(&mut batch)).await;
+        // Slots became free.
+        shared.nudge.notify_one();
+    }
+}
+
+/// Tries until it is written: a database that is away for a while must not cost finished work. Leases are renewed
+/// meanwhile, and a result that comes too late changes nothing. Only a node that stops gives up after a while.
+async fn settle_batch(shared: &Shared, batch: Vec<Settlement>) {
+    let mut give_up_at = None;
+    loop {
+        let error = match shared.store.settle(shared.id, batch.clone()).await {
+            Ok(answers) => {
+                let stale = answers.iter().filter(|answer| **answer == Settled::Stale).count();
+                if stale > 0 {
+                    tracing::warn!(node.id = %shared.id, stale, "results came too late: others have these jobs now");
+                }
+                break;
+            }
+            Err(error) => error,
+        };
+        tracing::warn!(%error, node.id = %shared.id, jobs = batch.len(), "settling failed");
+        if batch.len() > 1 && !matches!(error, StoreError::Unavailable { .. } | StoreError::Contended { .. })
+        {
+            // One of them is to blame; the others must not wait for it.
+            for one in batch {
+                Box::pin(settle_batch(shared, vec![one])).await;
+            }
+            return;
+        }
+        if matches!(error, StoreError::Corrupt { .. }) {
+            tracing::error!(%error, job.id = %batch[0].claim.job, "an outcome cannot be recorded; the job will run again");
+            break;
+        }
+        if shared.stopping.is_cancelled() {
+            let at = *give_up_at.get_or_insert_with(|| Instant::now() + SETTLE_AFTER_STOP);
+            if Instant::now() >= at {
+                let jobs: Vec<i64> = batch.iter().map(|settlement| settlement.claim.job.0).collect();
+                tracing::error!(%error, ?jobs, "outcomes are lost with this node; these jobs will run again");
+                break;
+            }
+        }
+        tokio::time::sleep(AFTER_ERROR).await;
+    }
+    for settlement in &batch {
+        shared.running.remove(settlement.claim);
+    }
+}
