@@ -65,7 +65,7 @@ impl Taker {
     /// One pass; true if there may be more to take at once.
     async fn pass(&mut self) -> StoreResult<bool> {
         let shared = self.shared.clone();
-        self.tend(&shared).await?;
+        let more = self.tend(&shared).await?;
         // Another route begins each time: one with a backlog must not take all slots from the rest.
         self.routes.rotate_left(1);
         for route in &self.routes {
@@ -82,11 +82,11 @@ impl Taker {
                 tokio::spawn(run(shared.clone(), claim, cancel, self.settle.clone()));
             }
         }
-        Ok(false)
+        Ok(more)
     }
 
-    /// Brings due jobs into the line, and those of vanished workers back, each in its own time.
-    async fn tend(&mut self, shared: &Shared) -> StoreResult<()> {
+    /// Brings due jobs into the line, and those of vanished workers back, each in its own time; true if more are due.
+    async fn tend(&mut self, shared: &Shared) -> StoreResult<bool> {
         let now = Instant::now();
         if now >= self.reclaim_at {
             self.reclaim_at = now + RECLAIM;
@@ -100,16 +100,16 @@ impl Taker {
             let promoted = shared.store.promote(PASS_MAX).await?;
             let more = promoted >= u64::from(PASS_MAX);
             self.promote_at = if more { now } else { now + shared.options.poll };
+            return Ok(more);
         }
-        Ok(())
+        Ok(false)
     }
 }
 
 /// Runs a claim and hands its outcome over; whatever happens, it does not stay among the running ones.
 async fn run(shared: Arc<Shared>, claim: Claim, cancel: CancellationToken, settle: mpsc::Sender<Settlement>) {
-    let guard = Unsettled { shared: &shared, claim: claim.reference(), handed_over: false };
+    let mut guard = Unsettled { shared: &shared, claim: claim.reference(), handed_over: false };
     let settlement = execute(shared.clone(), claim, cancel).await;
-    let mut guard = guard;
     guard.handed_over = settle.send(settlement).await.is_ok();
 }
 

@@ -69,6 +69,16 @@ impl Pg {
         self.client().await.query_one(sql, &[]).await.unwrap_or_else(|e| panic!("{sql}: {e:?}")).get(0)
     }
 
+    /// Deadlocks so far. Connections report what they counted when they end, so they are ended first.
+    async fn deadlocks(&self) -> i64 {
+        self.sql(
+            "select pg_terminate_backend(pid, 5000) from pg_stat_activity \
+                  where datname = current_database() and pid <> pg_backend_pid()",
+        )
+        .await;
+        self.number("select deadlocks from pg_stat_database where datname = current_database()").await
+    }
+
     async fn take(&self, node: i64, most: u32) -> Vec<Claim> {
         self.store.dispatch_into_lease(main_route(), most, lease(node)).await.expect("dispatch")
     }

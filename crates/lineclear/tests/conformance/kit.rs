@@ -129,10 +129,6 @@ impl TestDb {
         &self.url
     }
 
-    pub(crate) fn is_sqlite(&self) -> bool {
-        matches!(self.place, Place::Sqlite(_))
-    }
-
     /// Runs SQL behind the store's back. `{t}` is replaced by what stands before a table's name.
     pub(crate) async fn sql(&self, sql: &str) -> Vec<Vec<Option<String>>> {
         match &self.place {

@@ -66,3 +66,23 @@ async fn settles_that_wake_each_others_manifests_do_not_deadlock() {
         0
     );
 }
+
+/// The check above can fail: a deadlock is counted, although its loser tries again.
+#[tokio::test]
+async fn a_deadlock_would_be_counted() {
+    let pg = Pg::open().await;
+    pg.sql("create table pair (id int primary key); insert into pair values (1), (2)").await;
+    let (one, two) = (pg.client().await, pg.client().await);
+    for (client, id) in [(&one, 1), (&two, 2)] {
+        client.batch_execute(&format!("begin; select from pair where id = {id} for update")).await.unwrap();
+    }
+    let waits =
+        tokio::spawn(
+            async move { one.batch_execute("select from pair where id = 2 for update; commit").await },
+        );
+    pg.until_somebody_waits().await;
+    let other = two.batch_execute("select from pair where id = 1 for update; commit").await;
+    drop(two);
+    assert!(other.is_err() || waits.await.unwrap().is_err(), "one of them loses");
+    assert_eq!(pg.deadlocks().await, 1);
+}
