@@ -7,6 +7,15 @@ async fn open(url: &str) -> Result<Store, StoreError> {
     Store::open(StoreOptions::new(url)?.connections(2)).await
 }
 
+/// The newest migration: its number and its name.
+fn newest() -> (u32, String) {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/postgres");
+    let files =
+        std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+    let last = files.max().unwrap().trim_end_matches(".sql").to_owned();
+    (last[..4].parse().unwrap(), last)
+}
+
 async fn many_at_once(url: &str) {
     let opening: Vec<_> = (0..10)
         .map(|_| {
@@ -18,7 +27,7 @@ async fn many_at_once(url: &str) {
         .collect();
     for store in opening {
         let status = store.await.unwrap().unwrap().migration_status().await.unwrap();
-        assert_eq!((status.applied, status.pending.len()), (7, 0));
+        assert_eq!((status.applied, status.pending.len()), (newest().0, 0));
     }
 }
 
@@ -40,11 +49,12 @@ conformance! {
     }
 
     async fn a_store_opened_without_migrating_only_looks(db) {
-        db.sql("delete from {t}migration where number = 7").await;
+        let (number, name) = newest();
+        db.sql(&format!("delete from {{t}}migration where number = {number}")).await;
         let store = Store::open(StoreOptions::new(db.url()).unwrap().migrate(false)).await.unwrap();
         let status = store.migration_status().await.unwrap();
-        assert_eq!((status.applied, status.pending.len(), status.pending[0].name), (6, 1, "0007_enqueue"));
-        assert!(status.pending[0].sql().contains("0007_enqueue"));
+        assert_eq!((status.applied, status.pending.len(), status.pending[0].name), (number - 1, 1, name.as_str()));
+        assert!(status.pending[0].sql().contains(&name));
     }
 }
 
