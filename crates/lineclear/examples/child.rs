@@ -2,12 +2,19 @@
 
 use std::time::Duration;
 
-use lineclear::{HandlerError, Input, JobInfo, Lineclear, NodeOptions, Role};
+use lineclear::{Cancel, HandlerError, Input, JobInfo, Lineclear, NodeOptions, Role};
 
 async fn sleep(Input(millis): Input<u64>, job: JobInfo) {
     println!("job {} claim {} started", job.id, job.claim_no);
     tokio::time::sleep(Duration::from_millis(millis)).await;
     println!("job {} claim {} ended", job.id, job.claim_no);
+}
+
+/// Goes on until it is told to stop.
+async fn endless(cancel: Cancel, job: JobInfo) -> Result<(), HandlerError> {
+    println!("job {} claim {} started", job.id, job.claim_no);
+    cancel.requested().await;
+    Err("told to stop".into())
 }
 
 #[tokio::main]
@@ -25,7 +32,13 @@ async fn main() -> Result<(), HandlerError> {
         plan_interval: Duration::from_millis(200),
         ..NodeOptions::default()
     };
-    let node = Lineclear::builder().store(url).options(options).kind("sleep", sleep).start().await?;
+    let node = Lineclear::builder()
+        .store(url)
+        .options(options)
+        .kind("sleep", sleep)
+        .kind("endless", endless)
+        .start()
+        .await?;
     println!("node {} is up", node.id());
     node.run_until_stopped().await?;
     Ok(())

@@ -7,6 +7,7 @@ mod builder;
 mod client;
 mod options;
 mod runners;
+mod signal;
 
 // In the order of a job's life.
 mod plan;
@@ -97,7 +98,12 @@ impl Node {
 
     /// Stops in two stages: takes no new work and lets handlers finish for the time of grace, with their leases renewed;
     /// then asks those that are left to stop, and gives their jobs back. What finished is settled in any case.
-    pub async fn stop(mut self) {
+    pub async fn stop(self) {
+        self.stop_sooner(std::future::pending()).await;
+    }
+
+    /// The same, but the time of grace is over when `hurry` is.
+    async fn stop_sooner(mut self, hurry: impl Future<Output = ()>) {
         self.shared.stopping.cancel();
         let Some(mut runners) = self.runners.take() else { return };
         let running = &self.shared.running;
@@ -106,7 +112,12 @@ impl Node {
             runners.end_loops().await;
             running.until_empty().await;
         };
-        if tokio::time::timeout(self.shared.options.shutdown_grace, finished).await.is_err() {
+        let in_time = tokio::select! {
+            () = finished => true,
+            () = tokio::time::sleep(self.shared.options.shutdown_grace) => false,
+            () = hurry => false,
+        };
+        if !in_time {
             running.stop_all(running::Why::Shutdown);
             runners.end_loops().await;
             running.stop_all(running::Why::Shutdown);
@@ -114,12 +125,24 @@ impl Node {
         runners.end_settling().await;
     }
 
-    /// Runs until the process is told to end (Ctrl-C, or TERM on Unix), then stops.
+    /// Runs until the process is told to end (Ctrl-C, or TERM on Unix), then stops. Told a second time, it waits for
+    /// handlers no longer: they are asked to stop, and their jobs are given back.
     pub async fn run_until_stopped(self) -> std::io::Result<()> {
-        told_to_end().await?;
+        let mut signals = signal::Signals::new()?;
+        signals.next().await;
         tracing::info!(node.id = %self.id(), running = self.shared.running.count(), "stopping");
-        self.stop().await;
+        self.stop_sooner(async { signals.next().await }).await;
         Ok(())
+    }
+}
+
+impl std::fmt::Debug for Node {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Node")
+            .field("id", &self.shared.id)
+            .field("store", &self.shared.store)
+            .field("running", &self.shared.running.count())
+            .finish_non_exhaustive()
     }
 }
 
@@ -129,19 +152,4 @@ impl Drop for Node {
         // Nobody renews from now on: handlers must not outlive their leases.
         self.shared.running.stop_all(running::Why::Shutdown);
     }
-}
-
-#[cfg(unix)]
-async fn told_to_end() -> std::io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        interrupted = tokio::signal::ctrl_c() => interrupted,
-        _ = terminate.recv() => Ok(()),
-    }
-}
-
-#[cfg(not(unix))]
-async fn told_to_end() -> std::io::Result<()> {
-    tokio::signal::ctrl_c().await
 }

@@ -3,6 +3,7 @@
 //!
 //! Reading for pages and programs is apart, in [`views`]: a page can never change a job.
 
+mod choice;
 mod classify;
 mod db;
 mod door;
@@ -22,6 +23,7 @@ use std::sync::{Arc, Mutex};
 
 use lineclear_model::{GroupSpec, Manifest, Name};
 
+pub use choice::StoreChoice;
 use db::{Db, Verb};
 pub use door::KEY_BYTES_MAX;
 pub use error::{Source, StoreError, StoreResult};
@@ -70,6 +72,13 @@ pub struct Store {
     group_ids: Arc<Mutex<HashMap<Name, i64>>>,
 }
 
+impl std::fmt::Debug for Store {
+    /// Where it is, without the password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Store").field(&self.options).finish()
+    }
+}
+
 impl Store {
     /// Connects, and brings the schema up to date unless the options say otherwise.
     pub async fn open(options: StoreOptions) -> StoreResult<Store> {
@@ -79,6 +88,11 @@ impl Store {
             store.migrate().await?;
         }
         Ok(store)
+    }
+
+    /// How it was opened.
+    pub fn options(&self) -> &StoreOptions {
+        &self.options
     }
 
     async fn run<V: Verb>(&self, verb: V) -> StoreResult<V::Answer> {

@@ -2,6 +2,7 @@
 
 use std::any::TypeId;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 
 use lineclear_model::{Manifest, Name};
@@ -13,7 +14,7 @@ use super::runners::Runners;
 use super::running::Running;
 use super::{Node, Shared};
 use crate::handler::{Handler, Kind, KindOptions, Kinds, States};
-use crate::store::{NodeInfo, Store, StoreError, StoreOptions, Voice, main_route};
+use crate::store::{NodeInfo, Store, StoreChoice, StoreError, Voice, main_route};
 
 /// Why a node did not start.
 #[derive(Debug, thiserror::Error)]
@@ -33,17 +34,32 @@ pub enum StartError {
 /// A node to be. Nothing happens before [`Builder::start`], and everything is checked there.
 #[derive(Default)]
 pub struct Builder {
-    store: Option<String>,
+    store: StoreChoice,
     options: NodeOptions,
     kinds: Vec<(String, Kind)>,
     states: States,
     manifests: Vec<Manifest>,
 }
 
+impl fmt::Debug for Builder {
+    /// Without inputs and states, which may be secret, and without the store's password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kinds: Vec<&String> = self.kinds.iter().map(|(name, _)| name).collect();
+        let manifests: Vec<&Name> = self.manifests.iter().map(|manifest| &manifest.key).collect();
+        f.debug_struct("Builder")
+            .field("store", &self.store)
+            .field("options", &self.options)
+            .field("kinds", &kinds)
+            .field("manifests", &manifests)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Builder {
-    /// Where the store is: a SQLite path, `:memory:`, or a PostgreSQL URL. `lineclear.db` unless set.
-    pub fn store(mut self, url: impl Into<String>) -> Builder {
-        self.store = Some(url.into());
+    /// The store: a SQLite path, `:memory:` or a PostgreSQL URL, [`StoreOptions`](crate::StoreOptions), or a [`Store`]
+    /// that is open. `lineclear.db` unless set.
+    pub fn store(mut self, store: impl Into<StoreChoice>) -> Builder {
+        self.store = store.into();
         self
     }
 
@@ -80,9 +96,8 @@ impl Builder {
     pub async fn start(self) -> Result<Node, StartError> {
         self.options.check()?;
         let kinds = named(self.kinds)?;
-        let url = self.store.unwrap_or_else(|| "lineclear.db".to_owned());
-        let options = StoreOptions::new(&url)?;
-        let store = Store::open(options.clone()).await?;
+        let store = self.store.open().await?;
+        let options = store.options().clone();
         // A database in memory belongs to its store; elsewhere, renewing has a connection of its own.
         let in_memory = !options.is_postgres() && options.file().is_none();
         let renewal_store = match in_memory {

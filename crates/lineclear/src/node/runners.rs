@@ -47,10 +47,11 @@ impl Runners {
         Ok(runners)
     }
 
-    /// Waits until the loops have ended: from then on no new job comes.
+    /// Waits until the loops have ended: from then on no new job comes. If it is given up, it can be called again.
     pub(crate) async fn end_loops(&mut self) {
-        for ended in self.loops.drain(..) {
-            drop(ended.await);
+        while let Some(ending) = self.loops.last_mut() {
+            drop(ending.await);
+            self.loops.pop();
         }
     }
 

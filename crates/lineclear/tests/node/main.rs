@@ -3,6 +3,7 @@
 mod example;
 mod kit;
 mod processes;
+mod stores;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -372,7 +373,7 @@ async fn a_job_enqueued_on_one_node_wakes_the_workers_of_another() {
 async fn what_cannot_be_is_refused_before_anything_starts() {
     async fn fine() {}
     let start =
-        async |builder: lineclear::node::Builder| builder.start().await.err().expect("refused").to_string();
+        async |builder: lineclear::node::Builder| builder.start().await.expect_err("refused").to_string();
     let memory = || Lineclear::builder().store(":memory:");
     assert!(start(memory().kind("No", fine)).await.contains("option kind"));
     assert!(start(memory().kind("a", fine).kind("a", fine)).await.contains("two handlers"));

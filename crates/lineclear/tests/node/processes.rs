@@ -117,6 +117,25 @@ async fn processes_that_plan_at_once_make_one_job_per_tick(place: &Place) {
     assert_eq!(count(&store, JobState::Queued).await, 300);
 }
 
+async fn told_twice_to_end_a_process_gives_its_job_back_at_once(place: &Place) {
+    let store = store(place).await;
+    let mut child = start(place, "workers").await;
+    let job = store.enqueue(NewJob::new(name("endless"), Payload::empty())).await.unwrap().id;
+    child.wait_for_line("claim 1 started", LONG).await.unwrap();
+    child.terminate().unwrap();
+    assert!(child.wait_for_exit(Duration::from_secs(2)).await.is_err(), "the time of grace is 30 s");
+    // It takes nothing new any more, and still lets the job run.
+    let later = store.enqueue(sleep(0)).await.unwrap().id;
+    assert_eq!(state(&store, job).await, Some(JobState::Running));
+    let told = Instant::now();
+    child.terminate().unwrap();
+    assert!(child.wait_for_exit(LONG).await.unwrap().success());
+    assert!(told.elapsed() < Duration::from_secs(15), "{:?}", told.elapsed());
+    assert_eq!(outcomes(&store, job).await, [ExecutionOutcome::Released]);
+    assert_eq!(state(&store, job).await, Some(JobState::Queued));
+    assert_eq!(state(&store, later).await, Some(JobState::Queued));
+}
+
 macro_rules! on_each_store {
     ($($name:ident)+) => { $(
         mod $name {
@@ -140,6 +159,7 @@ on_each_store! {
     a_worker_that_was_frozen_past_its_lease_changes_nothing
     processes_share_jobs_and_run_each_once
     processes_that_plan_at_once_make_one_job_per_tick
+    told_twice_to_end_a_process_gives_its_job_back_at_once
 }
 
 /// Frozen at the named point, and killed there.
