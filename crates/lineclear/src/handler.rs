@@ -1,11 +1,15 @@
 //! Handlers: plain async functions, registered by kind.
 //!
 //! A handler's parameters say what it needs: [`Input`] for the job's input, [`State`] for what the program shares,
-//! [`JobInfo`] and [`Cancel`] for the job itself, [`Client`](crate::Client) to enqueue others. Whatever it returns becomes an outcome: nothing, a value, an
-//! [`Outcome`], or a `Result` of these with any error.
+//! [`JobInfo`] and [`Cancel`] for the job itself, [`Ctx`] for its steps and progress, [`Client`](crate::Client) to enqueue
+//! others. Whatever it returns becomes an outcome: nothing, a value, an [`Outcome`], or a `Result` of these with any
+//! error.
 
+mod ctx;
 mod extract;
+mod notes;
 mod reply;
+mod step;
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -14,9 +18,12 @@ use std::time::Duration;
 
 use lineclear_model::{Name, Outcome, RetryPolicy};
 
+pub use ctx::{Ctx, Progress, STEPS_MAX};
 pub(crate) use extract::States;
-pub use extract::{Cancel, FromJob, Input, JobContext, JobInfo, State};
+pub use extract::{Cancel, FromJob, Given, Input, JobContext, JobInfo, State};
+pub(crate) use notes::Notes;
 pub use reply::{Done, HandlerError, IntoOutcome, Permanent, RetryIn, Snooze};
+pub use step::StepError;
 
 /// What a handler's call comes to.
 pub type HandlerFuture = Pin<Box<dyn Future<Output = Outcome> + Send>>;
@@ -25,6 +32,9 @@ pub type HandlerFuture = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 pub trait Handler<Parameters>: Send + Sync + 'static {
     /// Runs one job.
     fn call(&self, job: JobContext) -> HandlerFuture;
+
+    /// What its parameters need and the node was not given; see [`FromJob::missing`].
+    fn missing(&self, given: &Given<'_>) -> Option<String>;
 }
 
 macro_rules! handler_for_functions {
@@ -45,6 +55,11 @@ macro_rules! handler_for_functions {
                 };)*
                 let running = self($($parameter),*);
                 Box::pin(async move { running.await.into_outcome() })
+            }
+
+            #[allow(unused_variables)]
+            fn missing(&self, given: &Given<'_>) -> Option<String> {
+                None$(.or_else(|| $parameter::missing(given)))*
             }
         }
     };
@@ -67,6 +82,20 @@ pub struct KindOptions {
     pub timeout: Duration,
     /// The lane in which its jobs wait.
     pub route: Name,
+    /// What becomes of a running handler whose lease may have ended.
+    pub when_trust_ends: WhenTrustEnds,
+}
+
+/// What becomes of a running handler when its node can no longer be sure of the lease, because the database does not
+/// answer. Whichever it is, nobody's result is taken twice: every write is fenced by the claim's number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenTrustEnds {
+    /// It is told to stop before another worker can have its job, and the job goes back uncharged.
+    #[default]
+    Stop,
+    /// It goes on: stopping costs more than doing the work twice. Its result counts if nobody else has claimed the job
+    /// by then. It is told to stop only when it is certain that somebody has.
+    GoOn,
 }
 
 impl Default for KindOptions {
@@ -75,22 +104,30 @@ impl Default for KindOptions {
             retry: lineclear_model::Backoff::default().policy(3),
             timeout: Duration::from_secs(20 * 60),
             route: crate::store::main_route(),
+            when_trust_ends: WhenTrustEnds::Stop,
         }
     }
 }
 
 type Erased = Arc<dyn Fn(JobContext) -> HandlerFuture + Send + Sync>;
+type Check = Arc<dyn Fn(&Given<'_>) -> Option<String> + Send + Sync>;
 
 /// A kind that this program can run.
 #[derive(Clone)]
 pub(crate) struct Kind {
     pub(crate) options: KindOptions,
     pub(crate) call: Erased,
+    pub(crate) missing: Check,
 }
 
 impl Kind {
     pub(crate) fn new<P>(options: KindOptions, handler: impl Handler<P>) -> Kind {
-        Kind { options, call: Arc::new(move |job| handler.call(job)) }
+        let handler = Arc::new(handler);
+        let missing = {
+            let handler = handler.clone();
+            Arc::new(move |given: &Given<'_>| handler.missing(given))
+        };
+        Kind { options, call: Arc::new(move |job| handler.call(job)), missing }
     }
 }
 

@@ -20,7 +20,8 @@ pub mod store;
 pub mod crash;
 
 pub use handler::{
-    Cancel, Done, HandlerError, Input, JobInfo, KindOptions, Permanent, RetryIn, Snooze, State,
+    Cancel, Ctx, Done, HandlerError, Input, JobInfo, KindOptions, Permanent, Progress, RetryIn, Snooze,
+    State, StepError, WhenTrustEnds,
 };
 pub use lineclear_model as model;
 pub use node::{Client, Lineclear, Node, NodeOptions, Role};

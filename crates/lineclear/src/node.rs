@@ -15,6 +15,7 @@ mod take;
 mod execute;
 mod running;
 mod lease;
+mod report;
 mod settle;
 mod clean;
 mod wake;

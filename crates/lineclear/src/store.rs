@@ -21,7 +21,7 @@ mod tests;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
-use lineclear_model::{GroupSpec, Manifest, Name};
+use lineclear_model::{GroupSpec, Manifest, Name, Payload};
 
 pub use choice::StoreChoice;
 use db::{Db, Verb};
@@ -39,14 +39,16 @@ pub use verbs::group::{GLOBAL_GROUP, Voice};
 pub use verbs::manifest::Written;
 pub use verbs::node::{Beat, NodeInfo};
 pub use verbs::plan::{NextPlan, PlanRules, Planned};
+pub use verbs::progress::{PROGRESS_BYTES_MAX, ProgressView};
 pub use verbs::reclaim::{Fate, Reclaimed};
 pub use verbs::renew::{Renewal, RenewalStatus};
 pub use verbs::settle::{Settled, Settlement};
+pub use verbs::step::{Noted, StepRecord};
 pub use verbs::trigger::TriggerOptions;
 
 use verbs::{
-    cancel, claim, clean, dead_letter, dispatch, enqueue, group, manifest, node, notify, plan, promote,
-    reclaim, renew, settle, switch, trigger, wake,
+    cancel, claim, clean, dead_letter, dispatch, enqueue, group, manifest, node, notify, plan, progress,
+    promote, reclaim, renew, settle, step, switch, trigger, wake,
 };
 
 /// The most that one statement takes, whatever it is asked for.
@@ -354,7 +356,34 @@ impl Store {
         Ok(reclaimed)
     }
 
-    // 6 · settle
+    // 6 · what handlers leave behind while they run
+
+    /// The result of a step that an earlier claim of the job has finished.
+    pub async fn finished_step(&self, job: JobId, name: &str) -> StoreResult<Option<Payload>> {
+        door::check_key(name)?;
+        self.db.read(step::ReadStep { job, name: name.to_owned() }).await
+    }
+
+    /// Records what a step came to.
+    pub async fn record_step(&self, claim: ClaimRef, step: StepRecord) -> StoreResult<Noted> {
+        door::check_key(&step.name)?;
+        self.run(step::RecordStep { claim, step }).await
+    }
+
+    /// Writes how far running jobs are, all in one statement. A claim that is left out of the answer was lost, or somebody
+    /// had its row locked: say it again.
+    pub async fn write_progress(
+        &self,
+        progress: Vec<(ClaimRef, ProgressView)>,
+    ) -> StoreResult<Vec<ClaimRef>> {
+        door::check_batch(progress.len())?;
+        if progress.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.run(progress::WriteProgress(progress)).await
+    }
+
+    // 7 · settle
 
     /// Settles claims of `node`; the answers are in the order of the settlements. They are one transaction, unless a
     /// rule refuses one of them: then that one is buried as unrecordable, and the others are settled without it.
@@ -397,7 +426,7 @@ impl Store {
         Ok(settled)
     }
 
-    // 7 · people
+    // 8 · people
 
     /// Brings dead letters back; those that were not awaiting are left out of the answer.
     pub async fn revive(&self, ids: Vec<DeadLetterId>, revival: Revival) -> StoreResult<Vec<Resolved>> {
@@ -438,7 +467,7 @@ impl Store {
         self.db.read(cancel::CancelRequests(node)).await
     }
 
-    // 8 · clean
+    // 9 · clean
 
     /// One pass of cleaning, at most `most` of each kind of thing; returns how much went.
     pub async fn clean(&self, keep: &Retention, most: u32) -> StoreResult<Cleaned> {
@@ -464,7 +493,7 @@ impl Store {
         }
     }
 
-    // 9 · nodes
+    // 10 · nodes
 
     /// A node says that it is alive.
     pub async fn beat(&self, node: NodeInfo) -> StoreResult<Beat> {

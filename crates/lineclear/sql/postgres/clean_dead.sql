@@ -1,4 +1,4 @@
--- clean_dead · dead letters resolved long enough ago; an acknowledged one takes its job's history along
+-- clean_dead · dead letters resolved long enough ago; an acknowledged one takes its job's history, steps and log lines along
 -- Index: dead_letter_resolved. Awaiting ones are never touched.
 -- $1 keep so many ms, $2 at most
 with old as materialized (
@@ -14,5 +14,11 @@ history as (
 ),
 payload as (
     delete from {schema}.job_payload where job_id = any (array (select job_id from gone where status = 'acknowledged'))
+),
+steps as (
+    delete from {schema}.job_step where job_id = any (array (select job_id from gone where status = 'acknowledged'))
+),
+lines as (
+    delete from {schema}.execution_log where job_id = any (array (select job_id from gone where status = 'acknowledged'))
 )
 select count(*) as cleaned from gone

@@ -1,4 +1,4 @@
--- clean_history · jobs that ended long enough ago, with their history and payload
+-- clean_history · jobs that ended long enough ago, with their history, payload, steps and log lines
 --
 -- Chosen by the row that ended the job, so the tries of a job that still waits are never touched; nor is the last
 -- success of a manifest. SKIP LOCKED: two cleaners share the work.
@@ -24,5 +24,11 @@ gone as (
 ),
 payload as (
     delete from {schema}.job_payload where job_id = any (array (select job_id from old))
+),
+steps as (
+    delete from {schema}.job_step where job_id = any (array (select job_id from old))
+),
+lines as (
+    delete from {schema}.execution_log where job_id = any (array (select job_id from old))
 )
 select count(*) as cleaned from gone

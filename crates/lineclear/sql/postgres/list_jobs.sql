@@ -5,24 +5,25 @@
 -- $1 before this id, $2 at most, $3 window, $4 states (null: all), $5 kind, $6 manifest id, $7 group id (null: any)
 with waiting as materialized (
     select id, manifest_id, tick_at, origin, kind, route, group_id, priority, claim_no, failures, crashes, created_at, due_at,
-           null::timestamptz as finished_at, null::bigint as node, last_error,
+           null::timestamptz as finished_at, null::bigint as node, last_error, null::text as progress,
            case when phase in ('held', 'parked') then phase when phase = 'later' and claim_no > 0 then 'retrying'
                 when phase = 'later' then 'scheduled' else 'queued' end as state
     from   {schema}.work_queue where id < $1::bigint order by id desc limit $3::bigint
 ),
 handed as materialized (
     select id, manifest_id, tick_at, origin, kind, route, group_id, priority, claim_no, failures, crashes, created_at,
-           was_due_at, null::timestamptz, leased_by, last_error, case when leased_by is null then 'ready' else 'running' end
+           was_due_at, null::timestamptz, leased_by, last_error, progress,
+           case when leased_by is null then 'ready' else 'running' end
     from   {schema}.background_job where id < $1::bigint order by id desc limit $3::bigint
 ),
 dead as materialized (
     select job_id, manifest_id, tick_at, origin, kind, route, group_id, priority, claim_no, failures, crashes, created_at,
-           dead_at, dead_at, null::bigint, last_error, 'dead'
+           dead_at, dead_at, null::bigint, last_error, null::text, 'dead'
     from   {schema}.dead_letter where job_id < $1::bigint and status <> 'revived' order by job_id desc limit $3::bigint
 ),
 ended as materialized (
     select job_id, manifest_id, tick_at, origin, kind, null::text, group_id, null::smallint, claim_no, null::integer,
-           null::integer, created_at, due_at, finished_at, node, error_message,
+           null::integer, created_at, due_at, finished_at, node, error_message, null::text,
            case when outcome = 'completed' then 'completed' else 'cancelled' end
     from   {schema}.execution where final and job_id < $1::bigint order by job_id desc limit $3::bigint
 ),

@@ -1,6 +1,7 @@
 -- revive · dead_letter → work_queue, with its counters at zero and its claim number kept
 --
--- Never fresh: it must not collide with its manifest's next tick. An edited input replaces the stored one.
+-- Never fresh: it must not collide with its manifest's next tick. An edited input replaces the stored one, and
+-- steps that were done with the old one are forgotten.
 -- A missing row: that dead letter is not awaiting (any more).
 -- $1 dead letters, $2 by whom, $3 due (null: now), $4 new input (null: as it was)
 with chosen as materialized (
@@ -17,6 +18,9 @@ edited as (
     insert into {schema}.job_payload (job_id, input)
     select job_id, $4::text from revived where octet_length($4::text) > 512
     on conflict (job_id) do update set input = excluded.input
+),
+forgotten as (
+    delete from {schema}.job_step where $4::text is not null and job_id = any (array (select job_id from revived))
 ),
 queued as (
     insert into {schema}.work_queue (id, {job}, fresh, due_at, phase, rank, gated, claim_no)

@@ -11,6 +11,8 @@ where  id in (select id from temp.picked);
 insert into job_payload (job_id, input)
 select job_id, ?4 from dead_letter where id in (select id from temp.picked) and octet_length(?4) > 512
 on conflict (job_id) do update set input = excluded.input;
+delete from job_step
+where  ?4 is not null and job_id in (select d.job_id from temp.picked p cross join dead_letter d on d.id = p.id);
 insert into work_queue (id, {job}, fresh, due_at, phase, rank, gated, claim_no)
 select r.job_id, {r.job}, 0, coalesce(?3, now_us()), iif(coalesce(?3, 0) > now_us(), 'later', 'ready'),
        coalesce(?3, now_us()) - (r.priority + coalesce(g.priority, 0)) * 600000000,

@@ -9,6 +9,7 @@ use lineclear_model::{Failure, Micros, Name, Payload};
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
+use super::ctx::Ctx;
 use crate::node::Client;
 use crate::store::{Claim, JobId};
 
@@ -23,12 +24,29 @@ pub struct JobContext {
     pub(crate) cancel: CancellationToken,
     pub(crate) states: Arc<States>,
     pub(crate) client: Client,
+    pub(crate) ctx: Ctx,
 }
 
 /// Something that can be taken from a job that is about to run.
 pub trait FromJob: Sized + Send {
     /// Takes it. A failure is permanent: the handler does not run, and the job is not tried again.
     fn from_job(job: &JobContext) -> Result<Self, Failure>;
+
+    /// What the node was not given and no job could do without, in words. A node with such a handler does not start.
+    fn missing(_given: &Given<'_>) -> Option<String> {
+        None
+    }
+}
+
+/// What a node was given before it starts.
+#[derive(Clone, Copy)]
+pub struct Given<'a>(pub(crate) &'a States);
+
+impl Given<'_> {
+    /// Whether there is a state of this type.
+    pub fn has_state<T: Send + Sync + 'static>(&self) -> bool {
+        self.0.contains_key(&TypeId::of::<T>())
+    }
 }
 
 /// The job's input, read as a type of the handler's own.
@@ -62,11 +80,19 @@ impl<T> Deref for State<T> {
 impl<T: Send + Sync + 'static> FromJob for State<T> {
     fn from_job(job: &JobContext) -> Result<State<T>, Failure> {
         let found = job.states.get(&TypeId::of::<T>()).cloned();
-        found.and_then(|state| state.downcast().ok()).map(State).ok_or_else(|| {
-            let wanted = std::any::type_name::<T>();
-            Failure::new("state", format!("the node was not given a state of type {wanted}: call .state(…)"))
-        })
+        found
+            .and_then(|state| state.downcast().ok())
+            .map(State)
+            .ok_or_else(|| Failure::new("state", no_state::<T>()))
     }
+
+    fn missing(given: &Given<'_>) -> Option<String> {
+        (!given.has_state::<T>()).then(no_state::<T>)
+    }
+}
+
+fn no_state<T>() -> String {
+    format!("the node was not given a state of type {}: call .state(…)", std::any::type_name::<T>())
 }
 
 /// Which job this is.

@@ -7,6 +7,8 @@ use lineclear_model::payload::OUTPUT_BYTES_MAX;
 use lineclear_model::{Failure, Outcome, Payload};
 use serde::Serialize;
 
+use super::step::StepError;
+
 /// Any error; `?` turns what a handler calls into it.
 pub type HandlerError = Box<dyn Error + Send + Sync>;
 
@@ -94,7 +96,7 @@ fn failed(error: &HandlerError) -> Outcome {
     // Also if it is the cause of what the handler returned.
     let mut cause: Option<&(dyn Error + 'static)> = Some(&**error);
     while let Some(error) = cause {
-        if error.is::<Permanent>() {
+        if error.is::<Permanent>() || error.downcast_ref().is_some_and(StepError::is_permanent) {
             return Outcome::Failed(failure.permanent());
         }
         if let Some(retry) = error.downcast_ref::<RetryIn>() {
@@ -106,7 +108,7 @@ fn failed(error: &HandlerError) -> Outcome {
 }
 
 /// The message and those of its causes that say something new.
-fn with_causes(error: &dyn Error) -> String {
+pub(super) fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

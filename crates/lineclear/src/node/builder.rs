@@ -13,7 +13,7 @@ use super::options::{BadOption, NodeOptions};
 use super::runners::Runners;
 use super::running::Running;
 use super::{Node, Shared};
-use crate::handler::{Handler, Kind, KindOptions, Kinds, States};
+use crate::handler::{Given, Handler, Kind, KindOptions, Kinds, States};
 use crate::store::{NodeInfo, Store, StoreChoice, StoreError, Voice, main_route};
 
 /// Why a node did not start.
@@ -95,7 +95,7 @@ impl Builder {
     /// Opens the store, brings its schema up to date, declares the manifests and starts.
     pub async fn start(self) -> Result<Node, StartError> {
         self.options.check()?;
-        let kinds = named(self.kinds)?;
+        let kinds = named(self.kinds, &self.states)?;
         let store = self.store.open().await?;
         let options = store.options().clone();
         // A database in memory belongs to its store; elsewhere, renewing has a connection of its own.
@@ -139,12 +139,15 @@ fn on_its_kinds_route(manifest: Manifest, kinds: &Kinds) -> Manifest {
     }
 }
 
-fn named(kinds: Vec<(String, Kind)>) -> Result<Kinds, BadOption> {
+fn named(kinds: Vec<(String, Kind)>, states: &States) -> Result<Kinds, BadOption> {
     let mut known = Kinds::new();
     for (name, kind) in kinds {
         let bad = |why: String| BadOption { option: "kind", why };
         let name = Name::new(name.clone()).map_err(|e| bad(format!("{name:?}: {e}")))?;
         kind.options.retry.check().map_err(|e| bad(format!("{name}: {e}")))?;
+        if let Some(missing) = (kind.missing)(&Given(states)) {
+            return Err(BadOption { option: "state", why: format!("kind {name} cannot run: {missing}") });
+        }
         if known.insert(name.clone(), kind).is_some() {
             return Err(bad(format!("{name} was given two handlers; one of them would never run")));
         }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::running::Why;
 use super::{Client, Shared};
-use crate::handler::{JobContext, JobInfo, Kind};
+use crate::handler::{Ctx, JobContext, JobInfo, Kind};
 use crate::store::{Claim, Settlement};
 
 /// How long a handler that was told to stop may take before it is dropped.
@@ -26,12 +26,14 @@ pub(crate) async fn execute(shared: Arc<Shared>, claim: Claim, cancel: Cancellat
         let verdict = judge(&outcome, claim.failures, &RetryPolicy::default());
         return Settlement::new(&claim, outcome, verdict);
     };
+    let notes = shared.running.begin(claim.reference(), kind.options.when_trust_ends);
     let job = JobContext {
         info: JobInfo::of(&claim),
         input: claim.input.clone(),
         cancel: cancel.clone(),
         states: shared.states.clone(),
         client: Client { shared: shared.clone() },
+        ctx: Ctx::new(claim.reference(), shared.store.clone(), cancel.clone(), notes),
     };
     // Called inside its task: reading the input, too, may panic.
     let call = kind.call.clone();

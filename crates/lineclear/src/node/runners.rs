@@ -10,6 +10,7 @@ use super::clean::clean;
 use super::lease::Renewal;
 use super::options::Role;
 use super::plan::plan;
+use super::report::report;
 use super::settle::{SETTLE_MAX, settle};
 use super::take::take;
 use super::{Shared, wake};
@@ -22,6 +23,7 @@ pub(crate) const AFTER_ERROR: Duration = Duration::from_secs(1);
 pub(crate) struct Runners {
     loops: Vec<JoinHandle<()>>,
     settler: Option<JoinHandle<()>>,
+    reporter: Option<JoinHandle<()>>,
     _renewal: Option<Renewal>,
 }
 
@@ -29,7 +31,7 @@ impl Runners {
     pub(crate) fn start(shared: &Arc<Shared>, renewal_store: Store) -> std::io::Result<Runners> {
         let works = shared.options.has(Role::Workers) && !shared.kinds.is_empty();
         let renewal = works.then(|| Renewal::start(shared.clone(), renewal_store)).transpose()?;
-        let mut runners = Runners { loops: Vec::new(), settler: None, _renewal: renewal };
+        let mut runners = Runners { loops: Vec::new(), settler: None, reporter: None, _renewal: renewal };
         runners.loops.push(tokio::spawn(beat(shared.clone())));
         runners.loops.push(tokio::spawn(wake::announce(shared.clone())));
         if shared.options.has(Role::Planner) {
@@ -41,6 +43,7 @@ impl Runners {
         if works {
             let (settlements, finished) = mpsc::channel(SETTLE_MAX);
             runners.settler = Some(tokio::spawn(settle(shared.clone(), finished)));
+            runners.reporter = Some(tokio::spawn(report(shared.clone())));
             runners.loops.push(tokio::spawn(take(shared.clone(), settlements)));
             runners.loops.push(tokio::spawn(wake::listen(shared.clone())));
         }
@@ -59,6 +62,10 @@ impl Runners {
     pub(crate) async fn end_settling(mut self) {
         if let Some(settler) = self.settler.take() {
             drop(settler.await);
+        }
+        if let Some(reporter) = self.reporter.take() {
+            // Nobody runs any more, so there is nothing to report.
+            reporter.abort();
         }
     }
 }

@@ -1,12 +1,13 @@
 //! The jobs that a node runs right now, and how to reach them.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::handler::{Notes, WhenTrustEnds};
 use crate::store::{ClaimRef, JobId};
 
 /// Why a handler is told to stop.
@@ -25,6 +26,9 @@ struct Job {
     why: Option<Why>,
     /// Until then the lease is surely ours, by our own clock.
     trusted_until: Instant,
+    /// Its kind does not mind if it is not.
+    goes_on: bool,
+    notes: Arc<Notes>,
 }
 
 /// The jobs of a node, by claim. Shared with the thread that renews leases, so its lock is never held over a wait.
@@ -45,11 +49,25 @@ impl Running {
     /// A claim that runs from now until it is settled.
     pub(crate) fn add(&self, claim: ClaimRef, trusted_until: Instant) -> CancellationToken {
         let cancel = CancellationToken::new();
-        let job = Job { cancel: cancel.clone(), why: None, trusted_until };
+        let notes = Arc::default();
+        let job = Job { cancel: cancel.clone(), why: None, trusted_until, goes_on: false, notes };
         let mut jobs = self.jobs();
         jobs.insert(claim, job);
         self.count.send_replace(jobs.len());
         cancel
+    }
+
+    /// Its handler begins; returns where it leaves what it says.
+    pub(crate) fn begin(&self, claim: ClaimRef, when_trust_ends: WhenTrustEnds) -> Arc<Notes> {
+        let mut jobs = self.jobs();
+        let Some(job) = jobs.get_mut(&claim) else { return Arc::default() };
+        job.goes_on = when_trust_ends == WhenTrustEnds::GoOn;
+        job.notes.clone()
+    }
+
+    /// What all handlers have said.
+    pub(crate) fn notes(&self) -> Vec<(ClaimRef, Arc<Notes>)> {
+        self.jobs().iter().map(|(claim, job)| (*claim, job.notes.clone())).collect()
     }
 
     pub(crate) fn remove(&self, claim: ClaimRef) {
@@ -103,13 +121,18 @@ impl Running {
 
     /// When the first of them can no longer be trusted.
     pub(crate) fn earliest_trust(&self) -> Option<Instant> {
-        self.jobs().values().filter(|job| job.why.is_none()).map(|job| job.trusted_until).min()
+        self.jobs()
+            .values()
+            .filter(|job| job.why.is_none() && !job.goes_on)
+            .map(|job| job.trusted_until)
+            .min()
     }
 
     /// Stops jobs whose lease may end before we hear of it.
     pub(crate) fn stop_untrusted(&self, now: Instant) {
+        let is_untrusted = |job: &Job| job.trusted_until <= now && !job.goes_on;
         let untrusted: Vec<ClaimRef> =
-            self.jobs().iter().filter(|(_, job)| job.trusted_until <= now).map(|(claim, _)| *claim).collect();
+            self.jobs().iter().filter(|(_, job)| is_untrusted(job)).map(|(claim, _)| *claim).collect();
         untrusted.into_iter().for_each(|claim| self.stop(claim, Why::LeaseLost));
     }
 }

@@ -55,6 +55,7 @@ migrations! {
     5 "0005_dead_letter",
     6 "0006_node",
     7 "0007_enqueue",
+    8 "0008_step_and_log",
 }
 
 /// All migrations for the database that `options` names.

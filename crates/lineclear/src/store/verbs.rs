@@ -13,6 +13,8 @@ pub(crate) mod dispatch;
 pub(crate) mod wake;
 pub(crate) mod claim;
 pub(crate) mod renew;
+pub(crate) mod step;
+pub(crate) mod progress;
 pub(crate) mod reclaim;
 pub(crate) mod settle;
 pub(crate) mod arm;

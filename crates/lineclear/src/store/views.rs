@@ -9,9 +9,9 @@ use super::sql::Statement;
 use super::verbs::manifest::manifest_of;
 use super::{DeadLetterId, JobId, ManifestId, NodeId, Store, StoreResult};
 pub use rows::{
-    DeadLetterView, ExecutionView, GroupView, JobDetail, JobView, ManifestView, NodeView, TickView,
+    DeadLetterView, ExecutionView, GroupView, JobDetail, JobView, ManifestView, NodeView, StepView, TickView,
 };
-use rows::{dead_letter_of, execution_of};
+use rows::{dead_letter_of, execution_of, step_of};
 
 /// Rows per page at most.
 pub const PAGE_MAX: u32 = 1_000;
@@ -98,7 +98,7 @@ impl Store {
         Ok(Page { items, next })
     }
 
-    /// One job with its input and its ended claims.
+    /// One job with its input, its ended claims and its steps.
     pub async fn job(&self, id: JobId) -> StoreResult<Option<JobDetail>> {
         let mut found = self.look(Statement::GetJob, vec![Value::Int(Some(id.0))]).await?;
         if found.is_empty() {
@@ -107,11 +107,13 @@ impl Store {
         }
         let Some(row) = found.first() else { return Ok(None) };
         let params = vec![Value::Int(Some(id.0)), Value::Int(Some(i64::from(PAGE_MAX)))];
-        let executions = self.look(Statement::ListExecutions, params).await?;
+        let executions = self.look(Statement::ListExecutions, params.clone()).await?;
+        let steps = self.look(Statement::ListSteps, params).await?;
         Ok(Some(JobDetail {
             job: JobView::of(row)?,
             input: row.get("input")?,
             executions: executions.iter().map(execution_of).collect::<StoreResult<_>>()?,
+            steps: steps.iter().map(step_of).collect::<StoreResult<_>>()?,
         }))
     }
 

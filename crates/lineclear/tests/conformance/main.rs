@@ -21,5 +21,6 @@ mod nodes;
 mod own_transaction;
 mod plan;
 mod settle;
+mod steps;
 
 mod views;

@@ -38,6 +38,8 @@ macro_rules! on_each_store {
     )+ };
 }
 
+mod handlers;
+
 #[derive(Default)]
 struct Calls(AtomicU32);
 
@@ -90,10 +92,9 @@ on_each_store! {
     async fn a_job_that_cannot_work_is_not_tried_again(place) {
         async fn picky(_: Input<u32>) {}
         async fn permanent() -> Result<(), Permanent> { Err(Permanent::new("no such customer")) }
-        async fn stateless(_: State<String>) {}
         let node = Lineclear::builder().store(&place.url).options(quick())
-            .kind("picky", picky).kind("permanent", permanent).kind("stateless", stateless).start().await.unwrap();
-        for (kind, says) in [("picky", "the input does not fit"), ("permanent", "no such customer"), ("stateless", "call .state(…)")] {
+            .kind("picky", picky).kind("permanent", permanent).start().await.unwrap();
+        for (kind, says) in [("picky", "the input does not fit"), ("permanent", "no such customer")] {
             let job = node.enqueue(kind, "text").await.unwrap().id;
             until("it is dead", async || place.state(&node, job).await == Some(JobState::Dead)).await;
             let detail = node.store().job(job).await.unwrap().unwrap();
@@ -378,5 +379,8 @@ async fn what_cannot_be_is_refused_before_anything_starts() {
     assert!(start(memory().kind("No", fine)).await.contains("option kind"));
     assert!(start(memory().kind("a", fine).kind("a", fine)).await.contains("two handlers"));
     assert!(start(memory().options(NodeOptions { slots: 0, ..quick() })).await.contains("option slots"));
+    async fn stateful(_: State<u32>, _: State<String>) {}
+    let refused = start(memory().state(7u32).kind("stateful", stateful)).await;
+    assert!(refused.contains("option state: kind stateful") && refused.contains("String"), "{refused}");
     assert!(start(Lineclear::builder().store("mysql://x")).await.contains("mysql:// is not a store"));
 }

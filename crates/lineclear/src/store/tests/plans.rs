@@ -33,6 +33,12 @@ fn settlements() -> Params {
     params
 }
 
+fn progress() -> Params {
+    let mut params = claims(Vec::new());
+    params.batch.push(Column::Texts(vec![Some("{}".to_owned()); 50]));
+    params
+}
+
 /// The statements that a busy node runs all the time, and those that run beside them on tables that grow.
 fn cases() -> Vec<Case> {
     let dispatch = || vec![text("main"), int(100), int(1), int(30_000)];
@@ -62,6 +68,14 @@ fn cases() -> Vec<Case> {
         (Statement::Claim, dispatch().into(), &["background_job_ready"]),
         (Statement::Reclaim, vec![int(100), int(3), Value::Ints(ids())].into(), &["background_job_lease"]),
         (Statement::Renew, claims(vec![int(1), int(30_000)]), &[]),
+        (Statement::StepRead, vec![int(500), text("one")].into(), &["job_step_once"]),
+        (
+            Statement::StepRecord,
+            vec![int(500), int(1), text("one"), int(1), text("1"), Value::Text(None), int(1)].into(),
+            &[],
+        ),
+        (Statement::Progress, progress(), &[]),
+        (Statement::ListSteps, vec![int(500), int(10)].into(), &["job_step_once"]),
         (Statement::SettleRows, vec![Value::Ints(ids())].into(), &[]),
         (Statement::Settle, settlements(), &[]),
         (Statement::SettleSeen, claims(Vec::new()), &[]),
@@ -96,8 +110,16 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-const BIG: &[&str] =
-    &["work_queue", "background_job", "execution", "manifest", "manifest_state", "tick", "job_payload"];
+const BIG: &[&str] = &[
+    "work_queue",
+    "background_job",
+    "execution",
+    "manifest",
+    "manifest_state",
+    "tick",
+    "job_payload",
+    "job_step",
+];
 
 /// 100,000 rows in each table, spread over phases, routes, groups and keys. `{n}` is the row's number.
 fn load() -> Vec<(&'static str, &'static str)> {
@@ -126,6 +148,10 @@ fn load() -> Vec<(&'static str, &'static str)> {
             "2000000 + {n}, 1, {n} % 5 <> 0, case when {n} % 7 = 0 then 'failed' else 'completed' end, 'adhoc', 'work', {now}, {now}, {now-n}",
         ),
         ("job_payload (job_id, input)", "{n}, '{}'"),
+        (
+            "job_step (job_id, name, claim_no, turn, output, started_at, finished_at)",
+            "{n} / 2, 's' || ({n} % 2), 1, 1, '{}', {now}, {now}",
+        ),
     ]
 }
 
@@ -211,4 +237,4 @@ async fn hot_statements_use_their_indexes_on_sqlite() {
 const ALIASES: &[&str] = &["b", "w", "x", "e", "m", "d", "t"];
 
 /// Indexes of UNIQUE and PRIMARY KEY constraints have no name of ours in SQLite.
-const SQLITE_IMPLICIT: &[&str] = &["manifest_key"];
+const SQLITE_IMPLICIT: &[&str] = &["manifest_key", "job_step_once"];

@@ -4,7 +4,7 @@ use lineclear_model::job::{ExecutionOutcome, JobState, Origin};
 use lineclear_model::{DeadReason, Manifest, Micros, Name};
 
 use crate::store::db::Row;
-use crate::store::{DeadLetterId, JobId, ManifestId, NodeId, StoreResult};
+use crate::store::{DeadLetterId, JobId, ManifestId, NodeId, ProgressView, StoreResult};
 
 /// A job in a list.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +35,8 @@ pub struct JobView {
     pub node: Option<NodeId>,
     /// What went wrong last.
     pub last_error: Option<String>,
+    /// How far it is, while it runs and if its handler says so.
+    pub progress: Option<ProgressView>,
 }
 
 impl JobView {
@@ -53,8 +55,43 @@ impl JobView {
             finished_at: row.get("finished_at")?,
             node: row.get::<Option<i64>>("node")?.map(NodeId),
             last_error: row.get("last_error")?,
+            progress: progress_of(row)?,
         })
     }
+}
+
+fn progress_of(row: &Row) -> StoreResult<Option<ProgressView>> {
+    let text: Option<String> = row.get("progress")?;
+    // Only shown: one that cannot be read must not hide its job.
+    Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+}
+
+/// One step of a job's handler.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepView {
+    /// Its name.
+    pub name: String,
+    /// The claim that did it last.
+    pub claim_no: u32,
+    /// What it returned, as JSON; `None`: it failed.
+    pub output: Option<String>,
+    /// How it failed.
+    pub error: Option<String>,
+    /// When it began.
+    pub started_at: Micros,
+    /// When it ended.
+    pub finished_at: Micros,
+}
+
+pub(super) fn step_of(row: &Row) -> StoreResult<StepView> {
+    Ok(StepView {
+        name: row.get("name")?,
+        claim_no: row.get("claim_no")?,
+        output: row.get("output")?,
+        error: row.get("error")?,
+        started_at: row.get("started_at")?,
+        finished_at: row.get("finished_at")?,
+    })
 }
 
 /// One ended claim of a job.
@@ -91,6 +128,8 @@ pub struct JobDetail {
     pub input: Option<String>,
     /// Its ended claims, oldest first.
     pub executions: Vec<ExecutionView>,
+    /// The recorded steps of its handler, in their order.
+    pub steps: Vec<StepView>,
 }
 
 /// A manifest in a list.

@@ -1,0 +1,137 @@
+//! What handlers leave behind while they run: steps and progress, fenced by the claim's number.
+
+use std::time::Duration;
+
+use lineclear::model::{Failure, Outcome};
+use lineclear::store::{Claim, Noted, ProgressView, Retention, Revival, StepRecord, StoreError};
+
+use crate::kit::{TestDb, completed, failed, job, payload};
+
+const DAYS_31: i64 = 31 * 86_400;
+
+fn step(name: &str, turn: u32, result: Result<&str, &str>) -> StepRecord {
+    let result = result.map(payload).map_err(|message| Failure::new("step", message));
+    StepRecord { name: name.to_owned(), turn, result, took: Duration::from_millis(1500) }
+}
+
+async fn record(db: &TestDb, claim: &Claim, step: StepRecord) -> Noted {
+    db.store.record_step(claim.reference(), step).await.unwrap()
+}
+
+/// A job that did one step and died.
+async fn dead_after_a_step(db: &TestDb) -> lineclear::store::DeadLetterId {
+    db.enqueue(job()).await;
+    let node = db.node("a").await;
+    let claim = db.take_one(node).await;
+    record(db, &claim, step("extract", 1, Ok("7"))).await;
+    db.settle(node, &claim, Outcome::DeadLetter(Failure::new("x", "y"))).await;
+    db.store.dead_letters(Some("awaiting"), None, 10).await.unwrap().items[0].id
+}
+
+conformance! {
+    async fn steps_are_kept_over_tries_and_listed_in_their_order(db) {
+        let id = db.enqueue(job()).await;
+        let node = db.node("a").await;
+        let claim = db.take_one(node).await;
+        assert_eq!(record(db, &claim, step("transform", 1, Ok("[1,2]"))).await, Noted::Recorded);
+        assert_eq!(record(db, &claim, step("load", 2, Err("no route"))).await, Noted::Recorded);
+        assert_eq!(db.store.finished_step(id, "transform").await.unwrap(), Some(payload("[1,2]")));
+        assert_eq!(db.store.finished_step(id, "load").await.unwrap(), None, "it failed, and is to be done again");
+        assert_eq!(db.store.finished_step(id, "other").await.unwrap(), None);
+        db.settle(node, &claim, failed("no route")).await;
+        db.let_later_come().await;
+        let again = db.take_one(node).await;
+        record(db, &again, step("load", 2, Ok("null"))).await;
+
+        let steps = db.store.job(id).await.unwrap().unwrap().steps;
+        let seen: Vec<_> = steps.iter().map(|s| (s.name.as_str(), s.claim_no, s.output.as_deref(), s.error.as_deref())).collect();
+        assert_eq!(seen, [("transform", 1, Some("[1,2]"), None), ("load", 2, Some("null"), None)]);
+        let took = steps[0].finished_at.get() - steps[0].started_at.get();
+        assert_eq!(took, 1_500_000, "as long as the handler says");
+    }
+
+    async fn a_failed_step_shows_its_error(db) {
+        let id = db.enqueue(job()).await;
+        let claim = db.take_one(db.node("a").await).await;
+        record(db, &claim, step("load", 1, Err("no route"))).await;
+        let steps = db.store.job(id).await.unwrap().unwrap().steps;
+        assert_eq!((steps[0].output.as_deref(), steps[0].error.as_deref()), (None, Some("no route")));
+    }
+
+    async fn a_claim_that_was_lost_records_nothing(db) {
+        let id = db.enqueue(job()).await;
+        let (a, b) = (db.node("a").await, db.node("b").await);
+        let lost = db.take_one(a).await;
+        db.let_leases_end().await;
+        db.store.reclaim(10, 3).await.unwrap();
+        assert_eq!(record(db, &lost, step("one", 1, Ok("1"))).await, Noted::Stale, "it waits");
+        db.store.dispatch(lineclear::store::main_route(), 10).await.unwrap();
+        assert_eq!(record(db, &lost, step("one", 1, Ok("1"))).await, Noted::Stale, "dispatched, with the old number still");
+        let claim = db.store.claim(lineclear::store::main_route(), 10, crate::kit::lease(b)).await.unwrap().remove(0);
+        assert_eq!(record(db, &lost, step("one", 1, Ok("1"))).await, Noted::Stale, "another worker has it");
+        assert_eq!(record(db, &claim, step("one", 1, Ok("2"))).await, Noted::Recorded);
+        assert_eq!(record(db, &lost, step("one", 1, Ok("1"))).await, Noted::Stale, "and what that one wrote stays");
+        db.settle(b, &claim, completed()).await;
+        assert_eq!(record(db, &claim, step("late", 2, Ok("1"))).await, Noted::Stale, "it is over");
+        let steps = db.store.job(id).await.unwrap().unwrap().steps;
+        assert_eq!(steps.iter().map(|s| (s.name.as_str(), s.output.as_deref())).collect::<Vec<_>>(), [("one", Some("2"))]);
+    }
+
+    async fn a_revival_with_another_input_forgets_the_steps_and_one_without_keeps_them(db) {
+        let letter = dead_after_a_step(db).await;
+        db.store.revive(vec![letter], Revival::default()).await.unwrap();
+        assert_eq!(db.count("job_step").await, 1);
+        let node = db.node("a").await;
+        let claim = db.take_one(node).await;
+        db.settle(node, &claim, Outcome::DeadLetter(Failure::new("x", "y"))).await;
+        let letter = db.store.dead_letters(Some("awaiting"), None, 10).await.unwrap().items[0].id;
+        db.store.revive(vec![letter], Revival { input: Some(payload("2")), ..Revival::default() }).await.unwrap();
+        assert_eq!(db.count("job_step").await, 0);
+    }
+
+    async fn steps_go_with_the_history_of_their_job(db) {
+        let node = db.node("a").await;
+        db.store.enqueue_many(vec![job(); 2]).await.unwrap();
+        let claims = db.take(node, 2).await;
+        for claim in &claims {
+            record(db, claim, step("one", 1, Ok("1"))).await;
+        }
+        db.settle(node, &claims[0], completed()).await;
+        db.age("execution", "finished_at", DAYS_31).await;
+        db.store.clean(&Retention::default(), 100).await.unwrap();
+        assert_eq!(db.count("job_step").await, 1, "the other job still runs");
+        db.settle(node, &claims[1], Outcome::DeadLetter(Failure::new("x", "y"))).await;
+        let letter = db.store.dead_letters(None, None, 10).await.unwrap().items[0].id;
+        db.store.acknowledge(vec![letter], "ann", None).await.unwrap();
+        db.age("dead_letter", "resolved_at", DAYS_31).await;
+        db.store.clean(&Retention::default(), 100).await.unwrap();
+        assert_eq!(db.count("job_step").await, 0);
+    }
+
+    async fn a_step_without_a_proper_name_is_refused(db) {
+        db.enqueue(job()).await;
+        let claim = db.take_one(db.node("a").await).await;
+        for name in ["", "a\0b", &"x".repeat(256)] {
+            let refused = db.store.record_step(claim.reference(), step(name, 1, Ok("1"))).await;
+            assert!(matches!(refused, Err(StoreError::Refused { .. })), "{name:?}: {refused:?}");
+        }
+    }
+
+    async fn progress_shows_while_a_job_runs_and_only_its_own_claim_can_say_it(db) {
+        let id = db.enqueue(job()).await;
+        let node = db.node("a").await;
+        let claim = db.take_one(node).await;
+        let half = ProgressView::new(0.5, "half \"done\"");
+        let written = db.store.write_progress(vec![(claim.reference(), half.clone())]).await.unwrap();
+        assert_eq!(written, [claim.reference()]);
+        assert_eq!(db.store.job(id).await.unwrap().unwrap().job.progress, Some(half.clone()));
+        let listed = db.store.jobs(&Default::default(), None, 10).await.unwrap().items;
+        assert_eq!(listed[0].progress, Some(half));
+
+        let stale = lineclear::store::ClaimRef { no: claim.no + 1, ..claim.reference() };
+        assert_eq!(db.store.write_progress(vec![(stale, ProgressView::new(1.0, "no"))]).await.unwrap(), []);
+        db.settle(node, &claim, failed("x")).await;
+        assert_eq!(db.store.write_progress(vec![(claim.reference(), ProgressView::new(1.0, "no"))]).await.unwrap(), []);
+        assert_eq!(db.store.job(id).await.unwrap().unwrap().job.progress, None, "the next try begins from nothing");
+    }
+}
