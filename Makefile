@@ -19,9 +19,9 @@ check: ## format, lints, documentation, and facts about files (dead links, SQL t
 test: install kit ## all tests, with private servers; installs what is missing
 	$(KIT) test
 
-bench: install kit ## measures what must not grow with the database, e.g. `make bench ARGS='--only plan'`
+bench: install kit ## measures speed, and what must not grow with the database, e.g. `make bench ARGS='--only plan'`
 	cargo build --release -p lineclear-bench
-	$(KIT) run -- $(TARGET)/release/lineclear-bench $(ARGS)
+	$(KIT) run --durable -- $(TARGET)/release/lineclear-bench $(ARGS)
 
 fmt: ## formats the code
 	cargo fmt --all

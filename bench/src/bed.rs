@@ -11,6 +11,18 @@ use tempfile::TempDir;
 
 use crate::Database;
 
+/// What a bed is for.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Purpose {
+    /// Comparing a small store with a large one. Nobody waits for the disk, which leaves more of the time to what is
+    /// measured, and nobody vacuums at a moment of his own choosing.
+    Growth,
+    /// Comparing the engine with its bare statements, as in production: what is committed is on the disk.
+    Speed,
+    /// The same over a time in which autovacuum comes by.
+    Endurance,
+}
+
 /// Tables that are filled and emptied.
 const TABLES: [&str; 5] = ["manifest", "tick", "work_queue", "background_job", "execution"];
 
@@ -29,11 +41,17 @@ pub(crate) struct Bed {
 }
 
 impl Bed {
-    pub(crate) async fn new(database: Database) -> Result<Bed> {
+    pub(crate) async fn new(database: Database, purpose: Purpose) -> Result<Bed> {
         let (url, place) = match database {
             Database::Postgres => {
                 let database = fresh_postgres().await;
                 let client = connect(database.url()).await?;
+                if purpose == Purpose::Growth {
+                    let name = database.name();
+                    client
+                        .batch_execute(&format!("alter database {name} set synchronous_commit = off"))
+                        .await?;
+                }
                 (database.url().to_owned(), Place::Postgres { client, _database: database })
             }
             Database::Sqlite => {
@@ -43,16 +61,24 @@ impl Bed {
                 (path, Place::Sqlite { connection: sqlite(&file)?, _dir: dir })
             }
         };
-        let store = open(&url).await?;
+        let store = match purpose {
+            Purpose::Growth => open(&url).await?,
+            Purpose::Speed | Purpose::Endurance => Store::open(StoreOptions::new(&url)?).await?,
+        };
         let lease = Lease { node: beat(&store).await?, length: Duration::from_secs(600) };
         let bed = Bed { store, lease, url, place };
-        if matches!(bed.place, Place::Postgres { .. }) {
-            // It would come at a moment of its own choosing. `settle_down` does its work instead.
+        if matches!(bed.place, Place::Postgres { .. }) && purpose != Purpose::Endurance {
+            // `settle_down` does its work instead.
             for table in TABLES {
                 bed.sql(&format!("alter table {{t}}{table} set (autovacuum_enabled = off)")).await?;
             }
         }
         Ok(bed)
+    }
+
+    /// Where it is.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
     }
 
     /// The same database, as a program sees it that starts now.
@@ -78,6 +104,33 @@ impl Bed {
             Place::Sqlite { connection, .. } => {
                 let text = times(&sql.replace("{t}", ""), "(", ")");
                 connection.execute_batch(&text).with_context(|| text.clone())
+            }
+        }
+    }
+
+    /// One number of a query that both databases understand.
+    pub(crate) async fn number(&self, sql: &str) -> Result<i64> {
+        match &self.place {
+            Place::Postgres { client, .. } => {
+                let row = client.query_opt(&sql.replace("{t}", "lineclear."), &[]).await?;
+                Ok(row.map_or(0, |row| row.get(0)))
+            }
+            Place::Sqlite { connection, .. } => {
+                let mut statement = connection.prepare_cached(&sql.replace("{t}", ""))?;
+                let mut rows = statement.query([])?;
+                Ok(rows.next()?.map_or(Ok(0), |row| row.get(0))?)
+            }
+        }
+    }
+
+    /// Removes all jobs, past and present.
+    pub(crate) async fn clear_jobs(&self) -> Result<()> {
+        match &self.place {
+            Place::Postgres { .. } => {
+                self.sql("truncate {t}work_queue, {t}background_job, {t}execution").await
+            }
+            Place::Sqlite { .. } => {
+                self.sql("delete from work_queue; delete from background_job; delete from execution").await
             }
         }
     }

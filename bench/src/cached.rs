@@ -8,7 +8,7 @@ use lineclear::store::{ClaimRef, JobId, Lease, PlanRules, main_route};
 
 use crate::load::Waiting;
 use crate::measure::{compare, grouped, progress};
-use crate::{Bed, Database, Figure, Scale};
+use crate::{Bed, Database, Figure, Purpose, Scale};
 
 const BURST: u32 = 300_000;
 const TAKEN: u32 = 500;
@@ -19,7 +19,7 @@ const REPETITIONS: u32 = 51;
 pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>> {
     let (burst, taken) = (scale.of(BURST), scale.of(TAKEN));
     progress(&format!("{}: preparing on an empty store, then loading {}", database.label(), grouped(burst)));
-    let bed = Bed::new(database).await?;
+    let bed = Bed::new(database, Purpose::Growth).await?;
     bed.analyze().await?;
     idle(&bed.store, bed.lease).await?;
     // Without statistics: a burst comes before autovacuum does.
@@ -40,7 +40,7 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
         grouped(taken),
         grouped(burst)
     );
-    let stale_plans = Figure::new(database, name, medians, Some(BOUND));
+    let stale_plans = Figure::growth(database, name, medians, Some(BOUND));
 
     if database == Database::Sqlite {
         return Ok(vec![stale_plans]); // It has no statistics, before or after.
@@ -50,7 +50,7 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
     bed.settle_down().await?;
     let [analyzed, _] = compare([&fresh, &bed.store], scale.repetitions(REPETITIONS), nothing, take).await?;
     let name = "… with statistics of the burst → of an empty queue".to_owned();
-    Ok(vec![stale_plans, Figure::new(database, name, [analyzed, unanalyzed], None)])
+    Ok(vec![stale_plans, Figure::growth(database, name, [analyzed, unanalyzed], None)])
 }
 
 /// What a node does while there is nothing to do.

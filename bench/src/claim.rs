@@ -9,7 +9,7 @@ use lineclear::store::{Voice, main_route};
 
 use crate::load::{self, Waiting};
 use crate::measure::{compare, grouped, progress};
-use crate::{Bed, Database, Figure, Scale};
+use crate::{Bed, Database, Figure, Purpose, Scale};
 
 const SMALL: u32 = 1_000;
 /// Half of them ready; the other half for later, and of a priority that would put them first.
@@ -37,7 +37,7 @@ struct Side {
 
 impl Side {
     async fn new(database: Database) -> Result<Side> {
-        Ok(Side { bed: Bed::new(database).await?, next_id: Cell::new(1) })
+        Ok(Side { bed: Bed::new(database, Purpose::Growth).await?, next_id: Cell::new(1) })
     }
 
     /// Ids for so many rows.
@@ -147,7 +147,7 @@ async fn both(
     let apart = compare(sides, scale.repetitions(REPETITIONS), refill, hand_over).await?;
     let name = |verbs: &str| format!("{verbs} {}: {suffix}", grouped(taken));
     Ok(vec![
-        Figure::new(database, name("dispatch_into_lease"), fused, bound),
-        Figure::new(database, name("dispatch + claim"), apart, bound),
+        Figure::growth(database, name("dispatch_into_lease"), fused, bound),
+        Figure::growth(database, name("dispatch + claim"), apart, bound),
     ])
 }

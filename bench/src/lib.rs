@@ -1,8 +1,8 @@
-//! Measures what must not grow with the size of the database.
+//! Measures how fast the engine is, and what must not grow with the size of the database.
 //!
-//! Every figure is a ratio of two medians, taken in turns on a small and on a large store, so that a slow or
-//! busy machine slows both alike. Rows are loaded by set-based SQL behind the store's back; what is timed is the
-//! store's own verbs.
+//! Nearly every figure is a ratio of two medians, taken in turns, so that a slow or busy machine slows both alike. For
+//! growth it is a large store by a small one; for speed, the engine by its own statements, driven bare. Rows are loaded by
+//! set-based SQL behind the store's back.
 #![forbid(unsafe_code)]
 
 mod bed;
@@ -12,12 +12,13 @@ mod load;
 mod measure;
 mod plan;
 mod report;
+mod speed;
 
 use anyhow::Result;
 use clap::ValueEnum;
 
-use bed::Bed;
-pub use report::{Figure, Machine, Report, Verdict};
+use bed::{Bed, Purpose};
+pub use report::{Bound, Figure, Machine, Report, Unit, Verdict};
 
 /// Which databases to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -46,6 +47,24 @@ pub enum Experiment {
     Claim,
     /// Statements prepared on an empty queue, used on a full one.
     Cached,
+    /// A node that runs all jobs of a full queue, and its bare statements.
+    Drain,
+    /// Enqueueing by the thousand, and the bare statement.
+    EnqueueBulk,
+    /// Sixteen callers that enqueue one job at a time, and the bare statement.
+    EnqueueSingle,
+    /// From enqueue to the handler on another node, and the bare wake-up.
+    Latency,
+    /// The end of a long backlog, and its beginning.
+    Backlog,
+    /// Four nodes under a global limit that is never reached, and without one.
+    Gate,
+}
+
+impl Experiment {
+    fn is_of_speed(self) -> bool {
+        !matches!(self, Experiment::Plan | Experiment::Claim | Experiment::Cached)
+    }
 }
 
 /// How large everything is. At 1 the bounds count; less is to find out whether the benchmark still works.
@@ -59,21 +78,27 @@ impl Scale {
         ((f64::from(rows) * self.0).round() as u32).max(1)
     }
 
+    /// Whether bounds count.
+    fn counts(self) -> bool {
+        self.0 >= 1.0
+    }
+
     /// How often to measure. Where no bound counts, a few times tell whether it works.
     fn repetitions(self, full: u32) -> u32 {
-        if self.0 < 1.0 { full.min(5) } else { full }
+        if self.counts() { full } else { full.min(5) }
     }
 }
 
 /// Runs experiments on databases, one after the other: two at once would measure each other.
 pub async fn run(databases: &[Database], experiments: &[Experiment], scale: Scale) -> Result<Report> {
-    let mut report = Report::new(scale, Machine::look(databases).await?);
+    let mut report = Report::new(scale, Machine::look(databases, experiments, scale).await?);
     for &database in databases {
         for experiment in experiments {
             report.figures.extend(match experiment {
                 Experiment::Plan => plan::run(database, scale).await?,
                 Experiment::Claim => claim::run(database, scale).await?,
                 Experiment::Cached => cached::run(database, scale).await?,
+                _ => speed::run(*experiment, database, scale).await?,
             });
         }
     }

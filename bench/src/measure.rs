@@ -27,6 +27,45 @@ pub(crate) async fn compare<T>(
     Ok(times.map(median))
 }
 
+/// Measures several sides, `rounds` times each, in turns, also at going first. Returns all that was measured, by side.
+pub(crate) async fn in_turns(
+    sides: usize,
+    rounds: u32,
+    measure: impl AsyncFn(usize) -> Result<f64>,
+) -> Result<Vec<Vec<f64>>> {
+    let mut measured = vec![Vec::new(); sides];
+    for round in 0..rounds as usize {
+        for turn in 0..sides {
+            let side = (turn + round) % sides;
+            measured[side].push(measure(side).await?);
+        }
+    }
+    Ok(measured)
+}
+
+/// The value below which this share of all values lies; of none, 0.
+pub(crate) fn quantile(values: &[f64], share: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let last = sorted.len().saturating_sub(1);
+    // An index: rounding is meant.
+    sorted.get((last as f64 * share).round() as usize).copied().unwrap_or_default()
+}
+
+pub(crate) fn middle(values: &[f64]) -> f64 {
+    quantile(values, 0.5)
+}
+
+/// The ratios of the rounds, from the least to the greatest.
+pub(crate) fn spread(base: &[f64], value: &[f64]) -> String {
+    let ratios: Vec<f64> = base.iter().zip(value).map(|(base, value)| value / base).collect();
+    format!("{:.2} to {:.2} in {} rounds", quantile(&ratios, 0.0), quantile(&ratios, 1.0), ratios.len())
+}
+
+pub(crate) fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1_000.0
+}
+
 fn median(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or_default()
@@ -60,6 +99,24 @@ mod tests {
             |all: &[u64]| median(all.iter().copied().map(Duration::from_millis).collect()).as_millis();
         assert_eq!(millis(&[5, 900, 4, 6, 5]), 5);
         assert_eq!(millis(&[]), 0);
+    }
+
+    #[test]
+    fn quantiles_are_values_that_were_measured() {
+        let values = [5.0, 1.0, 4.0, 2.0, 3.0];
+        assert_eq!([0.0, 0.5, 0.99, 1.0].map(|share| quantile(&values, share)), [1.0, 3.0, 5.0, 5.0]);
+        assert_eq!(quantile(&[], 0.5), 0.0);
+    }
+
+    #[tokio::test]
+    async fn every_side_goes_first_once() {
+        let order = std::cell::RefCell::new(Vec::new());
+        let measured = in_turns(2, 2, async |side| {
+            order.borrow_mut().push(side);
+            Ok(side as f64)
+        });
+        assert_eq!(measured.await.unwrap(), [vec![0.0, 0.0], vec![1.0, 1.0]]);
+        assert_eq!(order.into_inner(), [0, 1, 1, 0]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use lineclear::store::{PlanRules, Planned};
 
 use crate::load::Manifests;
 use crate::measure::{compare, grouped, progress};
-use crate::{Bed, Database, Figure, Scale};
+use crate::{Bed, Database, Figure, Purpose, Scale};
 
 const SMALL: u32 = 10_000;
 const LARGE: u32 = 1_000_000;
@@ -23,7 +23,7 @@ struct Side {
 impl Side {
     async fn load(database: Database, manifests: u32) -> Result<Side> {
         progress(&format!("{}: loading {} manifests", database.label(), grouped(manifests)));
-        let bed = Bed::new(database).await?;
+        let bed = Bed::new(database, Purpose::Growth).await?;
         let manifests = Manifests::load(&bed, manifests).await?;
         Ok(Side { bed, manifests })
     }
@@ -51,5 +51,5 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
     let medians = compare([&small, &large], scale.repetitions(REPETITIONS), make_due, plan).await?;
     let [from, to] = [&small, &large].map(|side| grouped(side.manifests.all));
     let name = format!("plan {} due of {from} → of {to} manifests", grouped(due));
-    Ok(vec![Figure::new(database, name, medians, Some(BOUND))])
+    Ok(vec![Figure::growth(database, name, medians, Some(BOUND))])
 }

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use lineclear_testkit::fresh_postgres;
 use serde::Serialize;
 
-use crate::{Database, Scale, bed};
+use crate::measure::{grouped, millis};
+use crate::{Database, Experiment, Scale, bed};
 
 /// How a figure compares with its bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -21,6 +22,56 @@ pub enum Verdict {
     Info,
 }
 
+/// What a ratio may be.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// Not more.
+    AtMost(f64),
+    /// Not less.
+    AtLeast(f64),
+}
+
+impl Bound {
+    fn judge(self, ratio: f64) -> Verdict {
+        let within = match self {
+            Bound::AtMost(most) => ratio <= most,
+            Bound::AtLeast(least) => ratio >= least,
+        };
+        if within { Verdict::Ok } else { Verdict::Over }
+    }
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Bound::AtMost(most) => write!(f, "≤ {most}"),
+            Bound::AtLeast(least) => write!(f, "≥ {least}"),
+        }
+    }
+}
+
+/// What a figure is counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Unit {
+    /// Milliseconds.
+    #[serde(rename = "ms")]
+    Millis,
+    /// Jobs in a second.
+    #[serde(rename = "jobs/s")]
+    JobsPerSecond,
+}
+
+impl Unit {
+    fn show(self, value: f64) -> String {
+        match self {
+            Unit::Millis => format!("{value:.2} ms"),
+            // A rate is rounded for reading.
+            Unit::JobsPerSecond => format!("{}/s", grouped(value.round() as u32)),
+        }
+    }
+}
+
 /// Two medians and their ratio.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figure {
@@ -28,33 +79,49 @@ pub struct Figure {
     pub database: &'static str,
     /// What was measured.
     pub name: String,
-    /// Median on the small side, in milliseconds.
-    pub small_ms: f64,
-    /// Median on the large side, in milliseconds.
-    pub large_ms: f64,
-    /// Large by small.
-    pub ratio: f64,
-    /// What the ratio may be at most.
-    pub bound: Option<f64>,
+    /// In what.
+    pub unit: Unit,
+    /// Median of what it is compared with: the small store, the bare statements. `None`: there is nothing to compare.
+    pub base: Option<f64>,
+    /// Median of what is measured: the large store, the engine.
+    pub value: f64,
+    /// Value by base.
+    pub ratio: Option<f64>,
+    /// What the ratio may be.
+    pub bound: Option<Bound>,
     /// Whether it is.
     pub verdict: Verdict,
+    /// What else was seen: spread, extremes.
+    pub note: String,
 }
 
 impl Figure {
-    pub(crate) fn new(
+    /// A large store by a small one, in time.
+    pub(crate) fn growth(
         database: Database,
         name: String,
         medians: [Duration; 2],
         bound: Option<f64>,
     ) -> Figure {
-        let [small_ms, large_ms] = medians.map(|time| time.as_secs_f64() * 1_000.0);
-        let ratio = large_ms / small_ms;
-        let verdict = match bound {
-            None => Verdict::Info,
-            Some(bound) if ratio <= bound => Verdict::Ok,
-            Some(_) => Verdict::Over,
-        };
-        Figure { database: database.label(), name, small_ms, large_ms, ratio, bound, verdict }
+        let [small, large] = medians.map(millis);
+        Figure::new(database, name, Unit::Millis, Some(small), large).bound(bound.map(Bound::AtMost))
+    }
+
+    pub(crate) fn new(database: Database, name: String, unit: Unit, base: Option<f64>, value: f64) -> Figure {
+        let ratio = base.map(|base| value / base);
+        let (database, note) = (database.label(), String::new());
+        Figure { database, name, unit, base, value, ratio, bound: None, verdict: Verdict::Info, note }
+    }
+
+    pub(crate) fn bound(mut self, bound: Option<Bound>) -> Figure {
+        self.verdict = bound.zip(self.ratio).map_or(Verdict::Info, |(bound, ratio)| bound.judge(ratio));
+        self.bound = bound;
+        self
+    }
+
+    pub(crate) fn note(mut self, note: String) -> Figure {
+        self.note = note;
+        self
     }
 }
 
@@ -70,11 +137,25 @@ pub struct Machine {
 }
 
 impl Machine {
-    pub(crate) async fn look(databases: &[Database]) -> Result<Machine> {
+    /// Looks at it. Speed is only measured on a server that syncs, except to see whether the benchmark works.
+    pub(crate) async fn look(
+        databases: &[Database],
+        experiments: &[Experiment],
+        scale: Scale,
+    ) -> Result<Machine> {
         let mut described = Vec::new();
         for database in databases {
             described.push(match database {
-                Database::Postgres => describe_postgres().await?,
+                Database::Postgres => {
+                    let (text, syncs) = describe_postgres().await?;
+                    let of_speed = experiments.iter().any(|experiment| experiment.is_of_speed());
+                    ensure!(
+                        syncs || !of_speed || !scale.counts(),
+                        "{text}: a server that does not sync is faster than any that does; start one with `make \
+                         bench`, or `lineclear-testkit run --durable`"
+                    );
+                    text
+                }
                 Database::Sqlite => format!("SQLite {}, WAL, synchronous=full", rusqlite::version()),
             });
         }
@@ -84,19 +165,21 @@ impl Machine {
     }
 }
 
-async fn describe_postgres() -> Result<String> {
+/// The server in words, and whether its commits are on the disk.
+async fn describe_postgres() -> Result<(String, bool)> {
     let database = fresh_postgres().await;
     let client = bed::connect(database.url()).await?;
-    let mut text = "PostgreSQL".to_owned();
+    let (mut text, mut syncs) = ("PostgreSQL".to_owned(), true);
     for setting in ["server_version", "fsync", "synchronous_commit", "shared_buffers"] {
         let row = client.query_one("select current_setting($1)", &[&setting]).await?;
         let value: String = row.get(0);
+        syncs &= value == "on" || !matches!(setting, "fsync" | "synchronous_commit");
         text += &match setting {
             "server_version" => format!(" {value}"),
             _ => format!(", {setting}={value}"),
         };
     }
-    Ok(text)
+    Ok((text, syncs))
 }
 
 /// All figures of a run.
@@ -117,7 +200,7 @@ impl Report {
 
     /// Whether a bound is exceeded. Small stores are so quick that their ratios say nothing.
     pub fn fails(&self) -> bool {
-        self.scale >= 1.0 && self.figures.iter().any(|figure| figure.verdict == Verdict::Over)
+        Scale(self.scale).counts() && self.figures.iter().any(|figure| figure.verdict == Verdict::Over)
     }
 }
 
@@ -128,20 +211,24 @@ impl fmt::Display for Report {
         let width = self.figures.iter().map(|figure| figure.name.chars().count()).max().unwrap_or(4);
         writeln!(
             f,
-            "{:10}  {:width$}  {:>9}  {:>9}  {:>6}  {:>5}  verdict",
-            "database", "name", "small", "large", "ratio", "bound"
+            "{:10}  {:width$}  {:>11}  {:>11}  {:>6}  {:>6}  verdict  note",
+            "database", "name", "base", "value", "ratio", "bound"
         )?;
-        for Figure { database, name, small_ms, large_ms, ratio, bound, verdict } in &self.figures {
-            let bound = bound.map_or("-".to_owned(), |bound| bound.to_string());
+        for Figure { database, name, unit, base, value, ratio, bound, verdict, note } in &self.figures {
+            let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+            let base = or_dash(base.map(|base| unit.show(base)));
+            let value = unit.show(*value);
+            let ratio = or_dash(ratio.map(|ratio| format!("{ratio:.2}")));
+            let bound = or_dash(bound.map(|bound| bound.to_string()));
             let verdict = match verdict {
                 Verdict::Ok => "ok",
                 Verdict::Over => "OVER",
                 Verdict::Info => "-",
             };
-            writeln!(
-                f,
-                "{database:10}  {name:width$}  {small_ms:6.2} ms  {large_ms:6.2} ms  {ratio:6.2}  {bound:>5}  {verdict}"
-            )?;
+            let line = format!(
+                "{database:10}  {name:width$}  {base:>11}  {value:>11}  {ratio:>6}  {bound:>6}  {verdict:7}  {note}"
+            );
+            writeln!(f, "{}", line.trim_end())?;
         }
         Ok(())
     }

@@ -2,23 +2,49 @@
 
 use lineclear_bench::{Database, Experiment, Scale, run};
 
-const ALL: [Experiment; 3] = [Experiment::Plan, Experiment::Claim, Experiment::Cached];
+const GROWTH: [Experiment; 3] = [Experiment::Plan, Experiment::Claim, Experiment::Cached];
+const SPEED: [Experiment; 6] = [
+    Experiment::Drain,
+    Experiment::EnqueueBulk,
+    Experiment::EnqueueSingle,
+    Experiment::Latency,
+    Experiment::Backlog,
+    Experiment::Gate,
+];
 
-async fn figures_come_out(database: Database, figures: usize) {
-    let report = run(&[database], &ALL, Scale(0.001)).await.expect("the benchmark runs");
+async fn figures_come_out(database: Database, experiments: &[Experiment], figures: usize) {
+    let report = run(&[database], experiments, Scale(0.001)).await.expect("the benchmark runs");
     assert_eq!(report.figures.len(), figures, "{report}");
-    assert!(report.figures.iter().all(|figure| figure.small_ms > 0.0 && figure.ratio > 0.0), "{report}");
+    assert!(report.figures.iter().all(|figure| figure.value > 0.0), "{report}");
+    assert!(report.figures.iter().all(|figure| figure.ratio.is_none_or(|ratio| ratio > 0.0)), "{report}");
     assert!(!report.fails(), "bounds count at scale 1 only");
     let lines = report.to_string().lines().count();
     assert_eq!(lines, figures + 2, "a line for the machine, a head, and one for each figure");
 }
 
 #[tokio::test]
-async fn every_figure_comes_out_on_postgres() {
-    figures_come_out(Database::Postgres, 7).await;
+async fn every_figure_of_growth_comes_out_on_postgres() {
+    figures_come_out(Database::Postgres, &GROWTH, 7).await;
 }
 
 #[tokio::test]
-async fn every_figure_comes_out_on_sqlite() {
-    figures_come_out(Database::Sqlite, 6).await;
+async fn every_figure_of_growth_comes_out_on_sqlite() {
+    figures_come_out(Database::Sqlite, &GROWTH, 6).await;
+}
+
+#[tokio::test]
+async fn every_figure_of_speed_comes_out_on_postgres() {
+    figures_come_out(Database::Postgres, &SPEED, 8).await;
+}
+
+#[tokio::test]
+async fn every_figure_of_speed_comes_out_on_sqlite() {
+    figures_come_out(Database::Sqlite, &SPEED, 5).await;
+}
+
+#[tokio::test]
+async fn speed_is_not_measured_on_a_server_that_does_not_sync() {
+    // The server for tests does not.
+    let refused = run(&[Database::Postgres], &[Experiment::Drain], Scale(1.0)).await.unwrap_err();
+    assert!(refused.to_string().contains("does not sync"), "{refused}");
 }

@@ -9,10 +9,12 @@ mod up;
 use std::{env, path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
+use lineclear_testkit::servers::postgres::Durability;
 
 const USAGE: &str = "usage:
   lineclear-testkit test                       runs all tests of the workspace with servers, and counts
   lineclear-testkit run -- COMMAND [ARGUMENT…] starts servers, runs the command, stops the servers
+  lineclear-testkit run --durable -- COMMAND…  the same with a PostgreSQL that syncs every commit to the disk
   lineclear-testkit up [DIR]                   starts servers and leaves them running; DIR: .run by default
   lineclear-testkit down [DIR]                 stops them and removes their data";
 
@@ -23,7 +25,10 @@ async fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words[..] {
         ["test"] => test::test().await,
-        ["run", "--", program, ref rest @ ..] => run::run(program, rest).await,
+        ["run", "--", program, ref rest @ ..] => run::run(Durability::ThrowAway, program, rest).await,
+        ["run", "--durable", "--", program, ref rest @ ..] => {
+            run::run(Durability::Synced, program, rest).await
+        }
         ["up"] => up::up(&PathBuf::from(".run")).await,
         ["up", dir] => up::up(&PathBuf::from(dir)).await,
         ["down"] => up::down(&PathBuf::from(".run")),

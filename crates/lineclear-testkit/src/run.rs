@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use lineclear_testkit::servers::{Servers, place::Lifetime};
+use lineclear_testkit::servers::{Servers, place::Lifetime, postgres::Durability};
 use rustix::process::{Pid, kill_process};
 use tokio::{
     process::{Child, Command},
@@ -18,9 +18,9 @@ use tokio::{
 const END_WITHIN: Duration = Duration::from_secs(15);
 
 /// Runs a command with the servers' URLs in its environment. The exit code is the command's.
-pub(crate) async fn run(program: &str, arguments: &[&str]) -> Result<ExitCode> {
+pub(crate) async fn run(durability: Durability, program: &str, arguments: &[&str]) -> Result<ExitCode> {
     let mut signals = Signals::listen()?;
-    let servers = signals.start_servers().await?;
+    let servers = signals.start_servers(durability).await?;
     let mut command = Command::new(program);
     let child = command.args(arguments).envs(servers.environment()).spawn();
     let status = signals.wait_for(&mut child.with_context(|| format!("starting {program}"))?).await?;
@@ -42,9 +42,9 @@ impl Signals {
     }
 
     /// Starts the servers. Interrupted, it stops those that have started.
-    pub(crate) async fn start_servers(&mut self) -> Result<Servers> {
+    pub(crate) async fn start_servers(&mut self, durability: Durability) -> Result<Servers> {
         tokio::select! {
-            servers = Servers::start(Lifetime::Ours) => servers,
+            servers = Servers::start(Lifetime::Ours, durability) => servers,
             _ = self.interrupted.recv() => bail!("interrupted"),
             _ = self.terminated.recv() => bail!("terminated"),
         }

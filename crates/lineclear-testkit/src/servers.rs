@@ -18,6 +18,7 @@ use std::env;
 use anyhow::Result;
 
 use place::{Lifetime, Place};
+use postgres::Durability;
 use process::{Process, Record};
 
 /// A server that tests may use.
@@ -47,13 +48,13 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// Starts what the environment does not name. Call it on a thread that lives as long as the servers
+    /// Starts what the environment does not name; whether that syncs is its own affair. Call it on a thread that lives as long as the servers
     /// shall: the kernel's signal comes when that thread ends.
-    pub async fn start(lifetime: Lifetime) -> Result<Self> {
+    pub async fn start(lifetime: Lifetime, durability: Durability) -> Result<Self> {
         let place = Place::new(lifetime)?;
         let postgres = match Server::given(postgres::VARIABLE) {
             Some(server) => server,
-            None => postgres::start(&place).await?,
+            None => postgres::start(&place, durability).await?,
         };
         let pgbouncer = match Server::given(pgbouncer::VARIABLE) {
             Some(server) => server,

@@ -6,6 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use lineclear_testkit::servers::postgres::Durability;
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, BufReader},
     process::{Child, Command},
@@ -22,7 +23,7 @@ const EVERYTHING: [&str; 2] = ["--workspace", "--all-features"];
 /// Runs all tests, the examples in the documentation included. Succeeds if there were any and none failed.
 pub(crate) async fn test() -> Result<ExitCode> {
     let mut signals = Signals::listen()?;
-    let servers = signals.start_servers().await?;
+    let servers = signals.start_servers(Durability::ThrowAway).await?;
     let mut total = Counts::default();
     let mut all_well = true;
     for (runner, arguments) in commands().await {

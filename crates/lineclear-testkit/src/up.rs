@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail};
 use lineclear_testkit::servers::{
     Servers,
     place::{LEFT_PREFIX, Lifetime},
+    postgres::Durability,
     process::Record,
 };
 
@@ -34,7 +35,7 @@ async fn start(dir: &Path) -> Result<()> {
     fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
     // Whoever interrupts the start drops what has started, and so stops it.
     let servers = tokio::select! {
-        servers = Servers::start(Lifetime::UntilStopped) => servers?,
+        servers = Servers::start(Lifetime::UntilStopped, Durability::ThrowAway) => servers?,
         _ = tokio::signal::ctrl_c() => bail!("interrupted"),
     };
     let mut exports = String::new();

@@ -48,6 +48,22 @@ async fn servers_go_with_their_command_and_its_exit_code_is_kept() {
 }
 
 #[tokio::test]
+async fn a_durable_server_says_that_it_syncs() {
+    let says = async |arguments: &[&str]| {
+        let arguments = [arguments, &["--", "sh", "-c", SHOW_AND_WAIT]].concat();
+        let child = kit(&arguments).start().unwrap();
+        let line = child.wait_for_line("at postgres://", SOON).await.unwrap();
+        let (client, connection) =
+            tokio_postgres::connect(line.trim_start_matches("at "), tokio_postgres::NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let asked = "select current_setting('fsync') || ' ' || current_setting('synchronous_commit') || ' ' || current_setting('full_page_writes')";
+        client.query_one(asked, &[]).await.unwrap().get::<_, String>(0)
+    };
+    assert_eq!(says(&["run", "--durable"]).await, "on on on");
+    assert_eq!(says(&["run"]).await, "off off off");
+}
+
+#[tokio::test]
 async fn a_terminated_runner_takes_command_and_servers_with_it() {
     let (mut child, address) = running().await;
     child.terminate().unwrap();

@@ -101,6 +101,16 @@ impl Store {
         self.db.run(verb).await
     }
 
+    /// A statement as it is sent to PostgreSQL, for whoever measures what the engine adds to it.
+    #[doc(hidden)]
+    pub fn statement_text(&self, name: &str) -> Option<&str> {
+        let statement = sql::Statement::ALL.iter().find(|statement| statement.name() == name)?;
+        match &self.db {
+            Db::Postgres(db) => Some(db.text(*statement)),
+            Db::Sqlite(_) => None,
+        }
+    }
+
     // 0 · the schema
 
     /// Applies migrations that are still missing. Any number of nodes may do so at once.

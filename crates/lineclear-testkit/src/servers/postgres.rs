@@ -1,4 +1,4 @@
-//! PostgreSQL, tuned to be thrown away: nothing is synced to disk.
+//! PostgreSQL, tuned to be thrown away: nothing is synced to disk, unless that is what is measured.
 
 use std::{
     fs,
@@ -20,35 +20,63 @@ pub const VARIABLE: &str = "LINECLEAR_TEST_POSTGRES_URL";
 
 const DEBIAN: &str = "/usr/lib/postgresql";
 
-/// Many tests run at once, each with pools of its own; and none of them may wait for a disk.
+/// Whether a commit is on the disk when the server says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Nothing is synced: for tests.
+    ThrowAway,
+    /// As in production: for measurements.
+    Synced,
+}
+
+/// Many tests run at once, each with pools of its own.
 const SETTINGS: &[&str] = &[
     "listen_addresses=127.0.0.1",
     "unix_socket_directories=",
     "max_connections=300",
-    "shared_buffers=256MB",
-    "fsync=off",
-    "synchronous_commit=off",
-    "full_page_writes=off",
     // Checkpoints come with every dropped database anyway.
     "checkpoint_timeout=1h",
-    "max_wal_size=4GB",
-    "wal_level=minimal",
-    "max_wal_senders=0",
     "logging_collector=off",
     "log_min_duration_statement=-1",
     "log_statement=none",
     "timezone=UTC",
 ];
 
+/// No test may wait for a disk.
+const THROW_AWAY: &[&str] = &[
+    "shared_buffers=256MB",
+    "fsync=off",
+    "synchronous_commit=off",
+    "full_page_writes=off",
+    "max_wal_size=4GB",
+    "wal_level=minimal",
+    "max_wal_senders=0",
+];
+
+/// What PostgreSQL does unless told otherwise, said aloud; with more memory and room for WAL, so that no checkpoint
+/// falls into a measurement by chance.
+const SYNCED: &[&str] = &[
+    "shared_buffers=1GB",
+    "fsync=on",
+    "synchronous_commit=on",
+    "full_page_writes=on",
+    "max_wal_size=8GB",
+    "wal_level=replica",
+];
+
 /// Starts a server with one superuser, `postgres`, who needs no password.
-pub async fn start(place: &Place) -> Result<Server> {
+pub async fn start(place: &Place, durability: Durability) -> Result<Server> {
+    let own = match durability {
+        Durability::ThrowAway => THROW_AWAY,
+        Durability::Synced => SYNCED,
+    };
     let programs = programs()?;
     let data = place.dir().join("postgres");
     init(place, &programs, &data)?;
     on_free_port(async |port| {
         let mut command = place.command(&programs.join("postgres"), "INT");
         command.arg("-D").arg(&data).arg("-p").arg(port.to_string());
-        command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
+        command.args(SETTINGS.iter().chain(own).flat_map(|setting| ["-c", setting]));
         let log = place.dir().join("postgres.log");
         // SIGINT is the fast shutdown: it does not wait for clients.
         let mut process = Process::spawn("PostgreSQL", command, &log, Signal::INT)?;

@@ -67,6 +67,11 @@ impl Postgres {
         })
     }
 
+    /// A statement as it is sent.
+    pub(crate) fn text(&self, statement: Statement) -> &str {
+        &self.texts[statement as usize]
+    }
+
     /// Runs a statement inside somebody else's transaction. Sent whole: nothing is left behind on their connection.
     pub(crate) async fn in_transaction<C: GenericClient + Sync>(
         &self,
