@@ -12,26 +12,28 @@ use crate::measure::{grouped, in_turns};
 use crate::{Bed, Database, Figure, Purpose, Scale};
 
 const JOBS: u32 = 100_000;
+/// With few slots a rate shows after fewer jobs.
+const FEW_JOBS: u32 = 10_000;
 const LEAST: f64 = 0.5;
 const ROUNDS: u32 = 5;
 
 pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>> {
-    let jobs = scale.of(JOBS);
+    let (jobs, few) = (scale.of(JOBS), scale.of(FEW_JOBS));
     say(database, jobs, "jobs are drained in turns");
     let bed = Bed::new(database, Purpose::Speed).await?;
     let has_floor = database == Database::Postgres;
     let sides = if has_floor { 3 } else { 2 };
     let measured = in_turns(sides, scale.repetitions(ROUNDS), async |side| {
-        fill(&bed, jobs).await?;
+        fill(&bed, if side == 1 { few } else { jobs }).await?;
         match side {
             0 => by_a_node(&bed, jobs, slots(WIDE)).await,
-            1 => by_a_node(&bed, jobs, NodeOptions::default()).await,
+            1 => by_a_node(&bed, few, NodeOptions::default()).await,
             _ => bare(&bed, jobs).await,
         }
     })
     .await?;
     let floor = measured.get(2).map_or(&[][..], Vec::as_slice);
-    let figures = [(0, WIDE), (1, NodeOptions::default().slots)].map(|(side, slots)| {
+    let figures = [(0, jobs, WIDE), (1, few, NodeOptions::default().slots)].map(|(side, jobs, slots)| {
         let name = format!("drain {} no-op jobs: bare → node, {} slots", grouped(jobs), grouped(slots));
         let figure = figure(database, name, floor, &measured[side], LEAST);
         // The bound is for a node that was told that its jobs are short.
