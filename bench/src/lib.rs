@@ -87,6 +87,11 @@ impl Scale {
     fn repetitions(self, full: u32) -> u32 {
         if self.counts() { full } else { full.min(5) }
     }
+
+    /// The same for what starts nodes, which takes longer than what they do.
+    fn rounds(self, full: u32) -> u32 {
+        if self.counts() { full } else { full.min(2) }
+    }
 }
 
 /// Runs experiments on databases, one after the other: two at once would measure each other.

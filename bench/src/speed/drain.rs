@@ -23,7 +23,7 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
     let bed = Bed::new(database, Purpose::Speed).await?;
     let has_floor = database == Database::Postgres;
     let sides = if has_floor { 3 } else { 2 };
-    let measured = in_turns(sides, scale.repetitions(ROUNDS), async |side| {
+    let measured = in_turns(sides, scale.rounds(ROUNDS), async |side| {
         fill(&bed, if side == 1 { few } else { jobs }).await?;
         match side {
             0 => by_a_node(&bed, jobs, slots(WIDE)).await,

@@ -64,7 +64,7 @@ async fn compare(
     say(database, load.jobs(), "jobs are enqueued in turns");
     let bed = Bed::new(database, Purpose::Speed).await?;
     let sides = if database == Database::Postgres { 2 } else { 1 };
-    let measured = in_turns(sides, scale.repetitions(ROUNDS), async |side| {
+    let measured = in_turns(sides, scale.rounds(ROUNDS), async |side| {
         bed.clear_jobs().await?;
         bed.settle_down().await?;
         let rate = if side == 0 { by_the_store(&bed, load).await? } else { bare(&bed, load).await? };

@@ -26,7 +26,7 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
     let jobs = scale.of(JOBS);
     say(database, jobs, "jobs are drained by four nodes, in turns with a global limit and without");
     let bed = Bed::new(database, Purpose::Speed).await?;
-    let measured = in_turns(2, scale.repetitions(ROUNDS), async |side| {
+    let measured = in_turns(2, scale.rounds(ROUNDS), async |side| {
         let spec = GroupSpec { limit: (side == 0).then_some(LIMIT), ..GroupSpec::default() };
         let groups = BTreeMap::from([(GLOBAL_GROUP.to_owned(), spec)]);
         bed.store.upsert_groups(groups, Voice::Declaration).await?;
