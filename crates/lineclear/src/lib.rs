@@ -14,6 +14,8 @@
 #![forbid(unsafe_code)]
 
 pub mod handler;
+#[cfg(feature = "logs")]
+pub mod logs;
 pub mod node;
 pub mod store;
 
@@ -24,7 +26,12 @@ pub use handler::{
     State, StepError, WhenTrustEnds,
 };
 pub use lineclear_model as model;
-pub use node::{Client, Lineclear, Node, NodeOptions, Role};
+pub use node::{Client, Event, JobEvent, Lineclear, Node, NodeOptions, Role};
 pub use store::{Store, StoreError, StoreOptions};
 /// The driver whose transactions [`Store::enqueue_in`] takes.
 pub use tokio_postgres;
+
+/// The examples of the guide are compiled.
+#[cfg(all(doctest, feature = "logs"))]
+#[doc = include_str!("../../../docs/handlers.md")]
+struct HandlersGuide;

@@ -5,6 +5,7 @@
 
 mod builder;
 mod client;
+mod hooks;
 mod options;
 mod runners;
 mod signal;
@@ -28,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use builder::{Builder, StartError};
 pub use client::Client;
+pub use hooks::{Event, HOOK_EVENTS_MAX, JobEvent};
 pub use options::{BadOption, NodeOptions, Role};
 
 use crate::handler::{Kinds, States};
@@ -53,6 +55,9 @@ pub(crate) struct Shared {
     pub(crate) kinds: Kinds,
     pub(crate) states: Arc<States>,
     pub(crate) running: Running,
+    pub(crate) hooks: hooks::Hooks,
+    /// Log lines are written by one at a time: a job is not settled while its last lines are on their way.
+    pub(crate) log_turn: tokio::sync::Mutex<()>,
     /// There may be work to take.
     pub(crate) nudge: Notify,
     /// This node has queued something that others might take.
@@ -97,6 +102,11 @@ impl Node {
         self.client().enqueue(kind, input).await
     }
 
+    /// Events that no hook has heard of, because the hooks were too slow.
+    pub fn dropped_events(&self) -> u64 {
+        self.shared.hooks.dropped()
+    }
+
     /// Stops in two stages: takes no new work and lets handlers finish for the time of grace, with their leases renewed;
     /// then asks those that are left to stop, and gives their jobs back. What finished is settled in any case.
     pub async fn stop(self) {
@@ -124,6 +134,7 @@ impl Node {
             running.stop_all(running::Why::Shutdown);
         }
         runners.end_settling().await;
+        self.shared.hooks.end().await;
     }
 
     /// Runs until the process is told to end (Ctrl-C, or TERM on Unix), then stops. Told a second time, it waits for

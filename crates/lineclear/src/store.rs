@@ -36,6 +36,7 @@ pub use verbs::clean::{Cleaned, Retention};
 pub use verbs::dead_letter::{Resolved, Revival};
 pub use verbs::enqueue::{BATCH_MAX, Enqueued, NewJob, UniqueKey, main_route};
 pub use verbs::group::{GLOBAL_GROUP, Voice};
+pub use verbs::log::{LOG_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_LINES_MAX, LogLine};
 pub use verbs::manifest::Written;
 pub use verbs::node::{Beat, NodeInfo};
 pub use verbs::plan::{NextPlan, PlanRules, Planned};
@@ -47,7 +48,7 @@ pub use verbs::step::{Noted, StepRecord};
 pub use verbs::trigger::TriggerOptions;
 
 use verbs::{
-    cancel, claim, clean, dead_letter, dispatch, enqueue, group, manifest, node, notify, plan, progress,
+    cancel, claim, clean, dead_letter, dispatch, enqueue, group, log, manifest, node, notify, plan, progress,
     promote, reclaim, renew, settle, step, switch, trigger, wake,
 };
 
@@ -391,6 +392,15 @@ impl Store {
             return Ok(Vec::new());
         }
         self.run(progress::WriteProgress(progress)).await
+    }
+
+    /// Keeps log lines of claims that still run; those of others are left out.
+    pub async fn write_log(&self, lines: Vec<(ClaimRef, LogLine)>) -> StoreResult<()> {
+        door::check_batch(lines.len())?;
+        if lines.is_empty() {
+            return Ok(());
+        }
+        self.run(log::WriteLog(lines)).await
     }
 
     // 7 · settle

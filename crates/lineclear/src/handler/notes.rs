@@ -2,12 +2,19 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use crate::store::ProgressView;
+#[cfg(feature = "logs")]
+use std::sync::Arc;
+
+#[cfg(feature = "logs")]
+use crate::logs;
+use crate::store::{LogLine, ProgressView};
 
 /// What one running handler has said.
 #[derive(Default)]
 pub(crate) struct Notes {
     progress: Mutex<Progressed>,
+    #[cfg(feature = "logs")]
+    log: Arc<logs::Log>,
 }
 
 #[derive(Default)]
@@ -35,6 +42,50 @@ impl Notes {
     pub(crate) fn progress_again(&self) {
         locked(&self.progress).is_new = true;
     }
+}
+
+/// Logs are kept with the cargo feature `logs`, and if the program adds our layer.
+#[cfg(feature = "logs")]
+impl Notes {
+    /// The handler's span; what is logged inside it is kept.
+    pub(crate) fn span(&self, make: impl FnOnce() -> tracing::Span) -> tracing::Span {
+        logs::span_with(&self.log, make)
+    }
+
+    pub(crate) fn has_log(&self) -> bool {
+        self.log.has_news()
+    }
+
+    pub(crate) fn take_log(&self) -> Vec<LogLine> {
+        self.log.take()
+    }
+
+    pub(crate) fn log_written(&self) {
+        self.log.written();
+    }
+
+    pub(crate) fn log_again(&self, lines: Vec<LogLine>) {
+        self.log.again(lines);
+    }
+}
+
+#[cfg(not(feature = "logs"))]
+impl Notes {
+    pub(crate) fn span(&self, make: impl FnOnce() -> tracing::Span) -> tracing::Span {
+        make()
+    }
+
+    pub(crate) fn has_log(&self) -> bool {
+        false
+    }
+
+    pub(crate) fn take_log(&self) -> Vec<LogLine> {
+        Vec::new()
+    }
+
+    pub(crate) fn log_written(&self) {}
+
+    pub(crate) fn log_again(&self, _: Vec<LogLine>) {}
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

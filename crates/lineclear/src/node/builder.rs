@@ -9,6 +9,7 @@ use lineclear_model::{Manifest, Name};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::hooks::{Hook, Hooks, JobEvent};
 use super::options::{BadOption, NodeOptions};
 use super::runners::Runners;
 use super::running::Running;
@@ -39,6 +40,7 @@ pub struct Builder {
     kinds: Vec<(String, Kind)>,
     states: States,
     manifests: Vec<Manifest>,
+    hooks: Vec<Hook>,
 }
 
 impl fmt::Debug for Builder {
@@ -86,6 +88,16 @@ impl Builder {
         self
     }
 
+    /// Called with everything that happens to jobs on this node: queued, started, completed, failed, cancelled. Hooks run
+    /// one after the other on a thread of their own; one that is slow, hangs or panics costs hooks, and never a job.
+    pub fn hook<F>(mut self, hook: impl Fn(JobEvent) -> F + Send + Sync + 'static) -> Builder
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.hooks.push(Hook::new(hook));
+        self
+    }
+
     /// A standing order, declared at each start. What operators edit later stays, unless the code changes its mind.
     pub fn manifest(mut self, manifest: Manifest) -> Builder {
         self.manifests.push(manifest);
@@ -120,6 +132,8 @@ impl Builder {
             kinds,
             states: Arc::new(self.states),
             running: Running::new(),
+            hooks: Hooks::start(self.hooks)?,
+            log_turn: tokio::sync::Mutex::default(),
             nudge: Notify::new(),
             queued: Notify::new(),
             stopping: CancellationToken::new(),

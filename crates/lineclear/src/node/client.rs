@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lineclear_model::{Failure, Name, Payload};
 use serde::Serialize;
 
-use super::Shared;
+use super::{Event, JobEvent, Shared};
 use crate::handler::{FromJob, JobContext};
 use crate::store::{Enqueued, JobId, NewJob, Store, StoreError, StoreResult, TriggerOptions};
 
@@ -46,8 +46,12 @@ impl Client {
 
     /// Enqueues a job with all its options.
     pub async fn enqueue_job(&self, job: NewJob) -> StoreResult<Enqueued> {
+        let kind = self.shared.hooks.are_there().then(|| job.kind.clone());
         let enqueued = self.shared.store.enqueue(job).await?;
         self.shared.has_queued();
+        if let Some(kind) = kind.filter(|_| !enqueued.existing) {
+            self.shared.hooks.tell(|| JobEvent { job: enqueued.id, kind, event: Event::Queued });
+        }
         Ok(enqueued)
     }
 
@@ -55,6 +59,21 @@ impl Client {
     pub async fn trigger(&self, manifest: Name, options: TriggerOptions) -> StoreResult<Option<JobId>> {
         let job = self.shared.store.trigger(manifest, options).await?;
         self.shared.has_queued();
+        if let Some(id) = job.filter(|_| self.shared.hooks.are_there()) {
+            tokio::spawn(tell_of_trigger(self.shared.clone(), id));
+        }
         Ok(job)
+    }
+}
+
+/// The kind of a triggered job is its manifest's; whoever triggers need not wait until it is read.
+async fn tell_of_trigger(shared: Arc<Shared>, id: JobId) {
+    let kind = match shared.store.job(id).await {
+        Ok(Some(detail)) => Name::new(detail.job.kind).ok(),
+        Ok(None) | Err(_) => None,
+    };
+    match kind {
+        Some(kind) => shared.hooks.tell(|| JobEvent { job: id, kind, event: Event::Queued }),
+        None => tracing::warn!(job.id = %id, "hooks were not told of a triggered job: it could not be read"),
     }
 }

@@ -6,9 +6,10 @@ use std::time::Duration;
 use lineclear_model::{Failure, Outcome, RetryPolicy, judge};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use super::running::Why;
-use super::{Client, Shared};
+use super::{Client, Event, JobEvent, Shared};
 use crate::handler::{Ctx, JobContext, JobInfo, Kind};
 use crate::store::{Claim, Settlement};
 
@@ -26,7 +27,14 @@ pub(crate) async fn execute(shared: Arc<Shared>, claim: Claim, cancel: Cancellat
         let verdict = judge(&outcome, claim.failures, &RetryPolicy::default());
         return Settlement::new(&claim, outcome, verdict);
     };
-    let notes = shared.running.begin(claim.reference(), kind.options.when_trust_ends);
+    let notes = shared.running.begin(claim.reference(), claim.kind.clone(), kind.options.when_trust_ends);
+    let span = notes.span(|| {
+        tracing::info_span!(target: "lineclear", "job", job.id = %claim.job, job.kind = %claim.kind, claim.no = claim.no)
+    });
+    shared.hooks.tell(|| {
+        let event = Event::Started { claim_no: claim.no };
+        JobEvent { job: claim.job, kind: claim.kind.clone(), event }
+    });
     let job = JobContext {
         info: JobInfo::of(&claim),
         input: claim.input.clone(),
@@ -37,7 +45,7 @@ pub(crate) async fn execute(shared: Arc<Shared>, claim: Claim, cancel: Cancellat
     };
     // Called inside its task: reading the input, too, may panic.
     let call = kind.call.clone();
-    let mut handler = tokio::spawn(async move { call(job).await });
+    let mut handler = tokio::spawn(async move { call(job).await }.instrument(span));
     let limit = claim.timeout.unwrap_or(kind.options.timeout);
     let outcome = tokio::select! {
         // In this order: who finished in time has not timed out, however late we look.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use lineclear_model::Name;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -28,6 +29,7 @@ struct Job {
     trusted_until: Instant,
     /// Its kind does not mind if it is not.
     goes_on: bool,
+    kind: Option<Name>,
     notes: Arc<Notes>,
 }
 
@@ -50,7 +52,7 @@ impl Running {
     pub(crate) fn add(&self, claim: ClaimRef, trusted_until: Instant) -> CancellationToken {
         let cancel = CancellationToken::new();
         let notes = Arc::default();
-        let job = Job { cancel: cancel.clone(), why: None, trusted_until, goes_on: false, notes };
+        let job = Job { cancel: cancel.clone(), why: None, trusted_until, goes_on: false, kind: None, notes };
         let mut jobs = self.jobs();
         jobs.insert(claim, job);
         self.count.send_replace(jobs.len());
@@ -58,11 +60,22 @@ impl Running {
     }
 
     /// Its handler begins; returns where it leaves what it says.
-    pub(crate) fn begin(&self, claim: ClaimRef, when_trust_ends: WhenTrustEnds) -> Arc<Notes> {
+    pub(crate) fn begin(&self, claim: ClaimRef, kind: Name, when_trust_ends: WhenTrustEnds) -> Arc<Notes> {
         let mut jobs = self.jobs();
         let Some(job) = jobs.get_mut(&claim) else { return Arc::default() };
+        job.kind = Some(kind);
         job.goes_on = when_trust_ends == WhenTrustEnds::GoOn;
         job.notes.clone()
+    }
+
+    pub(crate) fn kind(&self, claim: ClaimRef) -> Option<Name> {
+        self.jobs().get(&claim).and_then(|job| job.kind.clone())
+    }
+
+    /// What the handlers of these claims have said.
+    pub(crate) fn notes_of(&self, claims: impl Iterator<Item = ClaimRef>) -> Vec<(ClaimRef, Arc<Notes>)> {
+        let jobs = self.jobs();
+        claims.filter_map(|claim| Some((claim, jobs.get(&claim)?.notes.clone()))).collect()
     }
 
     /// What all handlers have said.

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
-use super::Shared;
 use super::runners::AFTER_ERROR;
+use super::{Event, JobEvent, Shared, report};
 use crate::store::{Settled, Settlement, StoreError};
 
 /// Settlements that one statement takes.
@@ -28,6 +28,7 @@ pub(crate) async fn settle(shared: Arc<Shared>, mut settlements: mpsc::Receiver<
 /// meanwhile, and a result that comes too late changes nothing. Only a node that stops gives up after a while.
 async fn settle_batch(shared: &Shared, batch: Vec<Settlement>) {
     let mut give_up_at = None;
+    report::write_last_lines(shared, &batch).await;
     loop {
         let error = match shared.store.settle(shared.id, batch.clone()).await {
             Ok(answers) => {
@@ -35,6 +36,7 @@ async fn settle_batch(shared: &Shared, batch: Vec<Settlement>) {
                 if stale > 0 {
                     tracing::warn!(node.id = %shared.id, stale, "results came too late: others have these jobs now");
                 }
+                tell_hooks(shared, &batch, &answers);
                 break;
             }
             Err(error) => error,
@@ -64,5 +66,18 @@ async fn settle_batch(shared: &Shared, batch: Vec<Settlement>) {
     }
     for settlement in &batch {
         shared.running.remove(settlement.claim);
+    }
+}
+
+/// Of what is recorded; a result that came too late is another node's to tell.
+fn tell_hooks(shared: &Shared, batch: &[Settlement], answers: &[Settled]) {
+    if !shared.hooks.are_there() {
+        return;
+    }
+    for (settlement, _) in batch.iter().zip(answers).filter(|(_, answer)| **answer == Settled::Recorded) {
+        let kind = shared.running.kind(settlement.claim);
+        if let (Some(kind), Some(event)) = (kind, Event::of(settlement)) {
+            shared.hooks.tell(|| JobEvent { job: settlement.claim.job, kind, event });
+        }
     }
 }

@@ -15,6 +15,7 @@ pub(crate) mod claim;
 pub(crate) mod renew;
 pub(crate) mod step;
 pub(crate) mod progress;
+pub(crate) mod log;
 pub(crate) mod reclaim;
 pub(crate) mod settle;
 pub(crate) mod arm;

@@ -7,11 +7,11 @@ use lineclear_model::{JobState, Micros, Name};
 use super::db::{Row, Session, Value, Verb};
 use super::sql::Statement;
 use super::verbs::manifest::manifest_of;
-use super::{DeadLetterId, JobId, ManifestId, NodeId, Store, StoreResult};
+use super::{DeadLetterId, JobId, LogLine, ManifestId, NodeId, Store, StoreResult};
 pub use rows::{
     DeadLetterView, ExecutionView, GroupView, JobDetail, JobView, ManifestView, NodeView, StepView, TickView,
 };
-use rows::{dead_letter_of, execution_of, step_of};
+use rows::{dead_letter_of, execution_of, log_line_of, step_of};
 
 /// Rows per page at most.
 pub const PAGE_MAX: u32 = 1_000;
@@ -115,6 +115,23 @@ impl Store {
             executions: executions.iter().map(execution_of).collect::<StoreResult<_>>()?,
             steps: steps.iter().map(step_of).collect::<StoreResult<_>>()?,
         }))
+    }
+
+    /// What a job's handlers logged, oldest first: claim numbers and lines, after `after` if given.
+    pub async fn log(
+        &self,
+        job: JobId,
+        after: Option<(u32, u32)>,
+        most: u32,
+    ) -> StoreResult<Page<(u32, LogLine), (u32, u32)>> {
+        let most = most.clamp(1, PAGE_MAX);
+        let (claim_no, line_no) = after.unwrap_or_default();
+        let int = |v: u32| Value::Int(Some(i64::from(v)));
+        let params = vec![Value::Int(Some(job.0)), int(claim_no), int(line_no), int(most)];
+        let rows = self.look(Statement::ListLog, params).await?;
+        let items = rows.iter().map(log_line_of).collect::<StoreResult<Vec<_>>>()?;
+        let next = next_of(&items, most, |(claim_no, line)| (*claim_no, line.line_no));
+        Ok(Page { items, next })
     }
 
     /// Manifests by key.

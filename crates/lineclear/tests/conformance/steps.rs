@@ -1,9 +1,9 @@
-//! What handlers leave behind while they run: steps and progress, fenced by the claim's number.
+//! What handlers leave behind while they run: steps, progress and log lines, fenced by the claim's number.
 
 use std::time::Duration;
 
 use lineclear::model::{Failure, Outcome};
-use lineclear::store::{Claim, Noted, ProgressView, Retention, Revival, StepRecord, StoreError};
+use lineclear::store::{Claim, LogLine, Noted, ProgressView, Retention, Revival, StepRecord, StoreError};
 
 use crate::kit::{TestDb, completed, failed, job, payload};
 
@@ -133,5 +133,62 @@ conformance! {
         db.settle(node, &claim, failed("x")).await;
         assert_eq!(db.store.write_progress(vec![(claim.reference(), ProgressView::new(1.0, "no"))]).await.unwrap(), []);
         assert_eq!(db.store.job(id).await.unwrap().unwrap().job.progress, None, "the next try begins from nothing");
+    }
+
+    async fn log_lines_are_kept_by_claim_page_by_page_and_go_with_the_history(db) {
+        let id = db.enqueue(job()).await;
+        let node = db.node("a").await;
+        let claim = db.take_one(node).await;
+        let line = |line_no: u32, message: &str| {
+            let logged_at = lineclear::model::Micros::new(1_700_000_000_000_000 + i64::from(line_no)).unwrap();
+            let line = LogLine { line_no, logged_at, level: "INFO".to_owned(), target: "app".to_owned(), message: message.to_owned() };
+            (claim.reference(), line)
+        };
+        db.store.write_log(vec![line(1, "one"), line(2, "t\0wo"), line(3, "2 dropped")]).await.unwrap();
+        db.store.write_log(vec![line(3, "7 dropped")]).await.unwrap();
+        db.settle(node, &claim, failed("x")).await;
+        db.store.write_log(vec![line(4, "too late")]).await.unwrap();
+        db.let_later_come().await;
+        let again = db.take_one(node).await;
+        db.store.write_log(vec![(again.reference(), line(1, "again").1)]).await.unwrap();
+
+        let (mut seen, mut after) = (Vec::new(), None);
+        loop {
+            let page = db.store.log(id, after, 2).await.unwrap();
+            seen.extend(page.items.into_iter().map(|(claim_no, line)| (claim_no, line.line_no, line.message)));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        let expected = [(1, 1, "one"), (1, 2, "t wo"), (1, 3, "7 dropped"), (2, 1, "again")];
+        assert_eq!(seen, expected.map(|(claim_no, line_no, message)| (claim_no, line_no, message.to_owned())));
+
+        db.settle(node, &again, completed()).await;
+        db.age("execution", "finished_at", DAYS_31).await;
+        db.store.clean(&Retention::default(), 100).await.unwrap();
+        assert_eq!(db.count("execution_log").await, 0);
+    }
+
+    async fn log_lines_of_a_dead_letter_go_with_it(db) {
+        db.enqueue(job()).await;
+        let node = db.node("a").await;
+        let claim = db.take_one(node).await;
+        let line = LogLine {
+            line_no: 1,
+            logged_at: lineclear::model::Micros::EPOCH,
+            level: "INFO".to_owned(),
+            target: "app".to_owned(),
+            message: "x".repeat(10_000),
+        };
+        db.store.write_log(vec![(claim.reference(), line)]).await.unwrap();
+        let kept = db.store.log(claim.job, None, 10).await.unwrap().items;
+        assert_eq!(kept[0].1.message.len(), lineclear::store::LOG_LINE_BYTES_MAX, "an overlong line is cut");
+        db.settle(node, &claim, Outcome::DeadLetter(Failure::new("x", "y"))).await;
+        let letter = db.store.dead_letters(None, None, 10).await.unwrap().items[0].id;
+        db.store.acknowledge(vec![letter], "ann", None).await.unwrap();
+        db.age("dead_letter", "resolved_at", DAYS_31).await;
+        db.store.clean(&Retention::default(), 100).await.unwrap();
+        assert_eq!(db.count("execution_log").await, 0);
     }
 }

@@ -39,6 +39,9 @@ macro_rules! on_each_store {
 }
 
 mod handlers;
+mod hooks;
+#[cfg(feature = "logs")]
+mod logs;
 
 #[derive(Default)]
 struct Calls(AtomicU32);

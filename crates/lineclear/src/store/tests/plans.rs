@@ -1,5 +1,7 @@
 //! With 100,000 rows in every table that grows, each hot statement uses its index and reads none of them whole.
 
+use lineclear_model::Micros;
+
 use super::*;
 use crate::store::db::{Column, Params, Value};
 use crate::store::sql::Statement;
@@ -36,6 +38,14 @@ fn settlements() -> Params {
 fn progress() -> Params {
     let mut params = claims(Vec::new());
     params.batch.push(Column::Texts(vec![Some("{}".to_owned()); 50]));
+    params
+}
+
+fn log_lines() -> Params {
+    let mut params = claims(Vec::new());
+    let texts = || Column::Texts(vec![Some("x".to_owned()); 50]);
+    params.batch.extend([Column::Ints(vec![Some(1); 50]), Column::Times(vec![Some(Micros::EPOCH); 50])]);
+    params.batch.extend([texts(), texts(), texts()]);
     params
 }
 
@@ -76,6 +86,8 @@ fn cases() -> Vec<Case> {
         ),
         (Statement::Progress, progress(), &[]),
         (Statement::ListSteps, vec![int(500), int(10)].into(), &["job_step_once"]),
+        (Statement::LogWrite, log_lines(), &[]),
+        (Statement::ListLog, vec![int(500), int(1), int(1), int(10)].into(), &["execution_log_once"]),
         (Statement::SettleRows, vec![Value::Ints(ids())].into(), &[]),
         (Statement::Settle, settlements(), &[]),
         (Statement::SettleSeen, claims(Vec::new()), &[]),
@@ -119,6 +131,7 @@ const BIG: &[&str] = &[
     "tick",
     "job_payload",
     "job_step",
+    "execution_log",
 ];
 
 /// 100,000 rows in each table, spread over phases, routes, groups and keys. `{n}` is the row's number.
@@ -151,6 +164,10 @@ fn load() -> Vec<(&'static str, &'static str)> {
         (
             "job_step (job_id, name, claim_no, turn, output, started_at, finished_at)",
             "{n} / 2, 's' || ({n} % 2), 1, 1, '{}', {now}, {now}",
+        ),
+        (
+            "execution_log (job_id, claim_no, line_no, logged_at, level, target, message)",
+            "{n} / 10, 1, {n} % 10, {now}, 'INFO', 'app', 'x'",
         ),
     ]
 }
@@ -237,4 +254,4 @@ async fn hot_statements_use_their_indexes_on_sqlite() {
 const ALIASES: &[&str] = &["b", "w", "x", "e", "m", "d", "t"];
 
 /// Indexes of UNIQUE and PRIMARY KEY constraints have no name of ours in SQLite.
-const SQLITE_IMPLICIT: &[&str] = &["manifest_key", "job_step_once"];
+const SQLITE_IMPLICIT: &[&str] = &["manifest_key", "job_step_once", "execution_log_once"];

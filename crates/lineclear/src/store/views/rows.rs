@@ -4,7 +4,7 @@ use lineclear_model::job::{ExecutionOutcome, JobState, Origin};
 use lineclear_model::{DeadReason, Manifest, Micros, Name};
 
 use crate::store::db::Row;
-use crate::store::{DeadLetterId, JobId, ManifestId, NodeId, ProgressView, StoreResult};
+use crate::store::{DeadLetterId, JobId, LogLine, ManifestId, NodeId, ProgressView, StoreResult};
 
 /// A job in a list.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,6 +92,18 @@ pub(super) fn step_of(row: &Row) -> StoreResult<StepView> {
         started_at: row.get("started_at")?,
         finished_at: row.get("finished_at")?,
     })
+}
+
+/// A line, and the claim it belongs to.
+pub(super) fn log_line_of(row: &Row) -> StoreResult<(u32, LogLine)> {
+    let line = LogLine {
+        line_no: row.get("line_no")?,
+        logged_at: row.get("logged_at")?,
+        level: row.get("level")?,
+        target: row.get("target")?,
+        message: row.get("message")?,
+    };
+    Ok((row.get("claim_no")?, line))
 }
 
 /// One ended claim of a job.

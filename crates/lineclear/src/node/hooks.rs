@@ -1,0 +1,176 @@
+//! Hooks: what the program wants to hear of its jobs. They run beside the jobs, on a thread of their own: a hook that is
+//! slow, hangs or panics costs hooks, and never a job.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use lineclear_model::{Name, Outcome, Verdict};
+use tokio::sync::{mpsc, watch};
+
+use crate::store::{JobId, Settlement};
+
+/// Events that may wait for hooks. What comes when so many wait is dropped, counted and warned of.
+pub const HOOK_EVENTS_MAX: usize = 1_000;
+/// How long one hook may take for one event.
+const HOOK_TIME_MAX: Duration = Duration::from_secs(30);
+/// How long a node that stops waits for its hooks.
+const HOOKS_AFTER_STOP: Duration = Duration::from_secs(5);
+
+/// Something that happened to a job on this node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobEvent {
+    /// The job.
+    pub job: JobId,
+    /// Its kind.
+    pub kind: Name,
+    /// What happened.
+    pub event: Event,
+}
+
+/// What can happen to a job on a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// This node enqueued or triggered it. (Ticks that a planner queues are heard of when they start.)
+    Queued,
+    /// Its handler begins.
+    Started {
+        /// The number of the claim.
+        claim_no: u32,
+    },
+    /// It is done.
+    Completed,
+    /// A try failed.
+    Failed {
+        /// What went wrong.
+        error: String,
+        /// Whether it is tried again. Otherwise it is a dead letter now.
+        retried: bool,
+    },
+    /// It ended because somebody asked.
+    Cancelled,
+}
+
+impl Event {
+    /// What a settlement that was recorded means; given back and snoozed jobs are not over.
+    pub(super) fn of(settlement: &Settlement) -> Option<Event> {
+        let failed = |retried| Event::Failed { error: error_of(&settlement.outcome), retried };
+        match settlement.verdict {
+            Verdict::Complete => Some(Event::Completed),
+            Verdict::Retry { .. } => Some(failed(true)),
+            Verdict::Bury { .. } => Some(failed(false)),
+            Verdict::Cancel => Some(Event::Cancelled),
+            _ => None,
+        }
+    }
+}
+
+fn error_of(outcome: &Outcome) -> String {
+    let message = outcome.failure().map(|failure| failure.message.clone());
+    message.unwrap_or_else(|| outcome.word().as_str().to_owned())
+}
+
+type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A hook of the program.
+#[derive(Clone)]
+pub(crate) struct Hook(Arc<dyn Fn(JobEvent) -> Running + Send + Sync>);
+
+impl Hook {
+    pub(crate) fn new<F>(hook: impl Fn(JobEvent) -> F + Send + Sync + 'static) -> Hook
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        Hook(Arc::new(move |event| Box::pin(hook(event))))
+    }
+}
+
+/// The way to the hooks of a node.
+#[derive(Default)]
+pub(crate) struct Hooks {
+    queue: Option<mpsc::Sender<JobEvent>>,
+    /// Events that wait or are being heard.
+    open: watch::Sender<usize>,
+    dropped: AtomicU64,
+}
+
+impl fmt::Debug for Hooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hooks").field("dropped", &self.dropped()).finish_non_exhaustive()
+    }
+}
+
+impl Hooks {
+    /// Starts the thread, if there is a hook.
+    pub(crate) fn start(hooks: Vec<Hook>) -> std::io::Result<Hooks> {
+        if hooks.is_empty() {
+            return Ok(Hooks::default());
+        }
+        let (queue, mut events) = mpsc::channel::<JobEvent>(HOOK_EVENTS_MAX);
+        let open = watch::Sender::new(0_usize);
+        let heard = open.clone();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        std::thread::Builder::new().name("lineclear-hooks".to_owned()).spawn(move || {
+            runtime.block_on(async {
+                while let Some(event) = events.recv().await {
+                    for hook in &hooks {
+                        call(hook.clone(), event.clone()).await;
+                    }
+                    heard.send_modify(|open| *open = open.saturating_sub(1));
+                }
+            });
+        })?;
+        Ok(Hooks { queue: Some(queue), open, dropped: AtomicU64::new(0) })
+    }
+
+    /// Whether somebody wants to hear.
+    pub(crate) fn are_there(&self) -> bool {
+        self.queue.is_some()
+    }
+
+    /// Tells the hooks, and never waits for them.
+    pub(crate) fn tell(&self, event: impl FnOnce() -> JobEvent) {
+        let Some(queue) = &self.queue else { return };
+        // Counted first, so that the thread cannot be ahead of us.
+        self.open.send_modify(|open| *open += 1);
+        if let Err(error) = queue.try_send(event()) {
+            self.open.send_modify(|open| *open = open.saturating_sub(1));
+            let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
+            // Once, and then ever more rarely: a hook that hangs must not flood the log.
+            if dropped.is_power_of_two() {
+                tracing::warn!(%error, dropped, "hooks are too slow; events were dropped");
+            }
+        }
+    }
+
+    /// Events that no hook has heard of because too many waited.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Waits a little until the hooks have heard everything.
+    pub(crate) async fn end(&self) {
+        let mut open = self.open.subscribe();
+        let heard = open.wait_for(|open| *open == 0);
+        if tokio::time::timeout(HOOKS_AFTER_STOP, heard).await.is_err() {
+            tracing::warn!("hooks are too slow; the node stops without them");
+        }
+    }
+}
+
+/// Calls one hook, inside a task: a panic is its own.
+async fn call(hook: Hook, event: JobEvent) {
+    let job = event.job;
+    let mut calling = tokio::spawn(async move { (hook.0)(event).await });
+    match tokio::time::timeout(HOOK_TIME_MAX, &mut calling).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(%error, job.id = %job, "a hook failed"),
+        Err(_) => {
+            calling.abort();
+            tracing::warn!(job.id = %job, "a hook took too long and was dropped");
+        }
+    }
+}
