@@ -119,6 +119,8 @@ pub enum Verdict {
     },
     /// It goes back to the queue as if it had not been taken.
     Release,
+    /// It waits until a node comes that knows its kind.
+    Park,
 }
 
 impl Outcome {

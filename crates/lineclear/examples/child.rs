@@ -25,7 +25,7 @@ async fn main() -> Result<(), HandlerError> {
     };
     let lease = Duration::from_millis(lease_ms.parse()?);
     let options = NodeOptions {
-        roles: roles.split(',').map(role).collect::<Result<_, _>>()?,
+        roles: roles.split(',').map(role).collect::<Result<Vec<_>, _>>()?.concat(),
         lease,
         renewal: lease / 4,
         poll: Duration::from_millis(100),
@@ -44,11 +44,13 @@ async fn main() -> Result<(), HandlerError> {
     Ok(())
 }
 
-fn role(word: &str) -> Result<Role, String> {
+fn role(word: &str) -> Result<Vec<Role>, String> {
     match word {
-        "planner" => Ok(Role::Planner),
-        "workers" => Ok(Role::Workers),
-        "cleaner" => Ok(Role::Cleaner),
+        "planner" => Ok(vec![Role::Planner]),
+        "dispatcher" => Ok(vec![Role::Dispatcher]),
+        "claimers" => Ok(vec![Role::Workers]),
+        "workers" => Ok(vec![Role::Dispatcher, Role::Workers]),
+        "cleaner" => Ok(vec![Role::Cleaner]),
         other => Err(format!("{other} is no role")),
     }
 }

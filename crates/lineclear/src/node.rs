@@ -9,10 +9,12 @@ mod hooks;
 mod options;
 mod runners;
 mod signal;
+mod status;
 
 // In the order of a job's life.
 mod plan;
 mod take;
+mod alone;
 mod execute;
 mod running;
 mod lease;
@@ -21,7 +23,8 @@ mod settle;
 mod clean;
 mod wake;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use serde::Serialize;
 use tokio::sync::Notify;
@@ -34,7 +37,9 @@ pub use options::{BadOption, NodeOptions, Role};
 
 use crate::handler::{Kinds, States};
 use crate::store::{Enqueued, NodeId, NodeInfo, Store, StoreResult};
+use alone::Alone;
 use running::Running;
+use status::Statuses;
 
 /// Where everything begins: `Lineclear::builder()`.
 pub struct Lineclear;
@@ -58,6 +63,10 @@ pub(crate) struct Shared {
     pub(crate) hooks: hooks::Hooks,
     /// Log lines are written by one at a time: a job is not settled while its last lines are on their way.
     pub(crate) log_turn: tokio::sync::Mutex<()>,
+    pub(crate) alone: Alone,
+    pub(crate) statuses: Statuses,
+    /// Until then this node calls nobody dead.
+    quiet_until: Mutex<Instant>,
     /// There may be work to take.
     pub(crate) nudge: Notify,
     /// This node has queued something that others might take.
@@ -67,6 +76,21 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// After an outage everybody's leases look expired. Who comes back first must not call the others dead.
+    pub(crate) fn keep_quiet(&self) {
+        let until = Instant::now() + self.options.lease / 3;
+        *self.quiet_until.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = until;
+    }
+
+    /// Whether it runs jobs at all.
+    pub(crate) fn works(&self) -> bool {
+        self.options.has(Role::Workers) && !self.kinds.is_empty()
+    }
+
+    pub(crate) fn may_reclaim(&self) -> bool {
+        Instant::now() >= *self.quiet_until.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
     /// There is work: for us, and for others.
     pub(crate) fn has_queued(&self) {
         self.nudge.notify_one();

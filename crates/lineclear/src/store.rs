@@ -34,22 +34,25 @@ pub use verbs::cancel::Cancelled;
 pub use verbs::claim::{Claim, Lease};
 pub use verbs::clean::{Cleaned, Retention};
 pub use verbs::dead_letter::{Resolved, Revival};
+pub use verbs::dispatch::Limits;
 pub use verbs::enqueue::{BATCH_MAX, Enqueued, NewJob, UniqueKey, main_route};
 pub use verbs::group::{GLOBAL_GROUP, Voice};
 pub use verbs::log::{LOG_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_LINES_MAX, LogLine};
+pub use verbs::look::{Look, RouteLook};
 pub use verbs::manifest::Written;
 pub use verbs::node::{Beat, NodeInfo};
 pub use verbs::plan::{NextPlan, PlanRules, Planned};
 pub use verbs::progress::{PROGRESS_BYTES_MAX, ProgressView};
 pub use verbs::reclaim::{Fate, Reclaimed};
+pub(crate) use verbs::renew::Renewing;
 pub use verbs::renew::{Renewal, RenewalStatus};
 pub use verbs::settle::{Settled, Settlement};
 pub use verbs::step::{Noted, StepRecord};
 pub use verbs::trigger::TriggerOptions;
 
 use verbs::{
-    cancel, claim, clean, dead_letter, dispatch, enqueue, group, log, manifest, node, notify, plan, progress,
-    promote, reclaim, renew, settle, step, switch, trigger, wake,
+    cancel, claim, clean, dead_letter, dispatch, enqueue, group, log, look, manifest, node, notify, plan,
+    progress, promote, reclaim, renew, settle, step, switch, trigger, wake,
 };
 
 /// The most that one statement takes, whatever it is asked for.
@@ -250,7 +253,17 @@ impl Store {
 
     /// One planning pass: ticks that have come become jobs, or recorded skips.
     pub async fn plan(&self, rules: PlanRules) -> StoreResult<Planned> {
-        self.run(plan::Plan { rules, advisory_key: self.options.advisory_key("plan") }).await
+        self.plan_except(rules, Vec::new()).await
+    }
+
+    /// The same, but jobs that the caller runs itself are not given up: a node that slept must not call itself dead.
+    pub async fn plan_except(&self, rules: PlanRules, ours: Vec<JobId>) -> StoreResult<Planned> {
+        let advisory_key = self.options.advisory_key("plan");
+        let planned = self.run(plan::Plan { rules, advisory_key, ours }).await?;
+        if let Planned::Led { reaped, .. } = &planned {
+            self.wake_or_warn(reaped.iter().filter_map(|r| r.limit_key.clone()).collect()).await;
+        }
+        Ok(planned)
     }
 
     /// When the next manifest is due.
@@ -260,6 +273,11 @@ impl Store {
 
     // 4 · dispatch
 
+    /// Whether there is anything to do on some routes; what was handed over is counted up to `count_to`. Changes nothing.
+    pub async fn look_for_work(&self, routes: Vec<Name>, count_to: u32) -> StoreResult<Look> {
+        self.db.read(look::LookAt { routes, count_to }).await
+    }
+
     /// Brings up to `most` jobs whose time has come into the line; returns how many.
     pub async fn promote(&self, most: u32) -> StoreResult<u64> {
         self.run(promote::Promote { most: most.min(BATCH) }).await
@@ -267,12 +285,30 @@ impl Store {
 
     /// Hands up to `most` jobs of a route over to whoever claims them.
     pub async fn dispatch(&self, route: Name, most: u32) -> StoreResult<Vec<JobId>> {
-        dispatch::ids(&self.take(dispatch::Wants { route, most: most.min(BATCH), lease: None }).await?)
+        self.dispatch_within(route, most, Limits::Exact).await
+    }
+
+    /// The same, with limits as exact as asked for.
+    pub async fn dispatch_within(&self, route: Name, most: u32, limits: Limits) -> StoreResult<Vec<JobId>> {
+        let wants = dispatch::Wants { route, most: most.min(BATCH), lease: None, limits };
+        dispatch::ids(&self.take(wants).await?)
     }
 
     /// Takes up to `most` jobs of a route straight into leases.
     pub async fn dispatch_into_lease(&self, route: Name, most: u32, lease: Lease) -> StoreResult<Vec<Claim>> {
-        let rows = self.take(dispatch::Wants { route, most: most.min(BATCH), lease: Some(lease) }).await?;
+        self.dispatch_into_lease_within(route, most, lease, Limits::Exact).await
+    }
+
+    /// The same, with limits as exact as asked for.
+    pub async fn dispatch_into_lease_within(
+        &self,
+        route: Name,
+        most: u32,
+        lease: Lease,
+        limits: Limits,
+    ) -> StoreResult<Vec<Claim>> {
+        let wants = dispatch::Wants { route, most: most.min(BATCH), lease: Some(lease), limits };
+        let rows = self.take(wants).await?;
         self.read_claims(&rows, lease.node).await
     }
 
@@ -284,7 +320,21 @@ impl Store {
         let open = self.run(dispatch::DispatchOpen(wants.clone())).await?;
         let left = wants.most - open.taken();
         let look_again = left > 0 && open.is_worth_another_look();
+        let handed = open.handed();
         let mut rows = open.into_rows();
+        if let Some(lease) = wants.lease
+            && left > 0
+            && handed
+        {
+            // Somebody dispatched without running: who has a free slot claims.
+            match self.run(claim::ClaimJobs { route: wants.route.clone(), most: left, lease }).await {
+                Ok(claimed) => rows.extend(claimed),
+                Err(error) if rows.is_empty() => return Err(error),
+                Err(error) => tracing::warn!(%error, "dispatched jobs could not be claimed"),
+            }
+        }
+        let left = wants.most - u32::try_from(rows.len()).unwrap_or(wants.most);
+        let look_again = look_again && left > 0;
         if look_again {
             match self.run(dispatch::DispatchGated(dispatch::Wants { most: left, ..wants })).await {
                 Ok(gated) => rows.extend(gated),
@@ -346,8 +396,34 @@ impl Store {
 
     /// Renews leases, all in one statement.
     pub async fn renew(&self, lease: Lease, claims: Vec<ClaimRef>) -> StoreResult<Vec<Renewal>> {
+        let claims = claims.into_iter().map(|claim| Renewing { claim, deadline: None }).collect();
+        self.renew_until(lease, claims).await
+    }
+
+    /// The same, with the time after its start at which nobody believes a job's worker any more.
+    pub(crate) async fn renew_until(&self, lease: Lease, claims: Vec<Renewing>) -> StoreResult<Vec<Renewal>> {
         door::check_batch(claims.len())?;
         self.run(renew::Renew { lease, claims }).await
+    }
+
+    /// A claim whose job's workers vanished before begins now. False: it is lost.
+    pub async fn start(&self, claim: ClaimRef) -> StoreResult<bool> {
+        Ok(!self.run(claim::Start(vec![claim])).await?.is_empty())
+    }
+
+    /// Gives back what `node` holds without knowing it, because the answer to a dispatch was lost; returns how many.
+    pub(crate) async fn give_back_unknown(&self, node: NodeId, known: &[ClaimRef]) -> StoreResult<usize> {
+        let mut unknown = self.db.read(claim::Leased(node)).await?;
+        unknown.retain(|settlement| !known.contains(&settlement.claim));
+        unknown.truncate(BATCH_MAX);
+        let count = unknown.len();
+        self.settle(node, unknown).await?;
+        Ok(count)
+    }
+
+    /// Jobs that were parked because nobody knew their kind wait again, up to `most`; returns how many.
+    pub async fn unpark_kinds(&self, kinds: Vec<Name>, most: u32) -> StoreResult<u64> {
+        self.run(switch::UnparkKinds { kinds, most: most.min(BATCH) }).await
     }
 
     /// Takes back up to `most` jobs whose lease ran out; after `crash_budget` vanished workers a job is buried.

@@ -6,6 +6,7 @@
 -- not moved but refiled into the gated lane.
 -- gated_rank is the rank of the best job in the gated lane that seems to have room. Bounded, this takes only what
 -- ranks before it, so that the lanes together keep the order.
+-- `handed` says that jobs of the route were dispatched to whoever claims.
 -- `closed` says that the global gate is on: then nothing is taken unless the caller holds it.
 -- Index: work_queue_open. Always one row at least: with a null id if nothing was taken.
 -- $1 route, $2 at most, $3 node or null, $4 lease in ms or null, $5 caller holds the global gate, $6 bounded
@@ -68,12 +69,14 @@ handed as (
             claim_no, claimed_at, started_at, due_at)
     select id, {job}, rank, gated, failures, crashes, last_error, cancel_requested_at, due_at, $3::bigint,
            claim_no + ($3::bigint is not null)::int, case when $3::bigint is not null then now() end,
-           case when $3::bigint is not null then now() end,
+           case when $3::bigint is not null and crashes = 0 then now() end,
            now() + coalesce($4::bigint, 0) * interval '1 millisecond'
     from   moved
     returning *
 )
 select gate.closed, gate.gated_rank, (select count(*) from refiled) as refiled,
+       (select true from {schema}.background_job where route = $1::text and leased_by is null
+        order by rank, id limit 1) is not null as handed,
        {claim}
 from   gate left join handed on true
 order  by rank, id

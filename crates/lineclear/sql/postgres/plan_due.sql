@@ -3,8 +3,7 @@
 -- SKIP LOCKED: a manifest that somebody edits or triggers right now is planned in the next cycle.
 -- Index: manifest_due; the cost is that of the due ones, however many manifests there are. Zero rows: nothing is due.
 -- $1 at most
-select m.id, m.key, m.kind, m.route, m.input, m.group_id, m.spec, m.overlap, m.priority, m.retries, m.timeout_ms,
-       m.planned_through, coalesce(g.enabled, true) as group_enabled, now() as now
+select {m.order}, coalesce(g.enabled, true) as group_enabled, now() as now
 from   {schema}.manifest m
 left   join {schema}.manifest_group g on g.id = m.group_id
 where  m.enabled and not m.held and m.next_due_at <= now()

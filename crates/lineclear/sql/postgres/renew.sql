@@ -4,19 +4,22 @@
 -- somebody has locked (being reclaimed, settled or cancelled right now) is skipped and not lost yet; waiting for it
 -- could deadlock with a settle of the same rows.
 -- Per row: renewed, skipped, or lost (another claim has it, or it is over); and whether somebody asked to cancel it.
--- $1 node, $2 lease in ms, $3.. job, claim number
+-- deadline_at is set with the first renewal: shorter jobs never need one.
+-- $1 node, $2 lease in ms, $3.. job, claim number, ms from its start to its deadline or null
 with input as materialized (
-    select * from unnest($3::bigint[], $4::bigint[]) as i (id, claim_no)
+    select * from unnest($3::bigint[], $4::bigint[], $5::bigint[]) as i (id, claim_no, deadline_ms)
 ),
 renewed as (
-    update {schema}.background_job
-    set    due_at = now() + $2::bigint * interval '1 millisecond'
-    where  id = any (array (
+    update {schema}.background_job as r
+    set    due_at = now() + $2::bigint * interval '1 millisecond',
+           deadline_at = coalesce(r.deadline_at, r.started_at + i.deadline_ms * interval '1 millisecond')
+    from   input i
+    where  i.id = r.id and r.id = any (array (
                select b.id from {schema}.background_job b join input i on i.id = b.id and i.claim_no = b.claim_no
                where  b.leased_by = $1::bigint
                order  by b.id
                for    no key update of b skip locked))
-    returning id, claim_no, cancel_requested_at
+    returning r.id, r.claim_no, r.cancel_requested_at
 )
 select i.id, i.claim_no,
        case when r.id is not null then 'renewed' when b.id is not null then 'skipped' else 'lost' end as status,

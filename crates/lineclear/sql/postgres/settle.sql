@@ -2,6 +2,7 @@
 --
 -- The number decides, not the time: a result is taken after its lease ended, until somebody else has claimed the job.
 -- A row that does not match changes nothing and is not returned: stale, or settled before (settle_seen tells).
+-- A job of a kind that its node does not know is parked until a node comes that does.
 -- A job that was asked to stop gets no further try, whatever its handler answered.
 -- Each input column rides along in the DELETE, because joining two batches again invites a nested loop.
 -- $1.. job, claim number, verdict, outcome, output, error type, error message, fingerprint, delay in ms, reason
@@ -31,20 +32,20 @@ orders as materialized (
 ),
 requeued as (
     insert into {schema}.work_queue
-           (id, {job}, fresh, due_at, phase, rank, gated, claim_no, failures, crashes, last_error)
+           (id, {job}, fresh, due_at, phase, rank, gated, claim_no, failures, crashes, last_error, unknown_kind)
     select g.id, {g.job}, false, d.due_at,
-           case when o.paused and g.origin <> 'trigger' then 'parked'
+           case when g.verdict = 'park' or o.paused and g.origin <> 'trigger' then 'parked'
                 when d.due_at > now() then 'later' else 'ready' end,
-           case when g.verdict = 'release' then g.rank
+           case when g.verdict in ('release', 'park') then g.rank
                 else (extract(epoch from d.due_at) * 1000000)::bigint - (g.priority + coalesce(mg.priority, 0)) * 600000000::bigint end,
            g.gated or coalesce(mg.gated, false), g.claim_no, g.failures + (g.verdict = 'retry')::int, g.crashes,
-           coalesce(g.error_message, g.last_error)
+           coalesce(g.error_message, g.last_error), g.verdict = 'park'
     from   gone g
-    cross  join lateral (select case when g.verdict = 'release' then g.was_due_at
+    cross  join lateral (select case when g.verdict in ('release', 'park') then g.was_due_at
                                 else now() + g.after_ms * interval '1 millisecond' end as due_at) d
     left   join {schema}.manifest_group mg on mg.id = g.group_id
     left   join orders o on o.manifest_id = g.manifest_id
-    where  g.verdict in ('retry', 'snooze', 'release')
+    where  g.verdict in ('retry', 'snooze', 'release', 'park')
 ),
 buried as (
     insert into {schema}.dead_letter (job_id, {job}, claim_no, failures, crashes, last_error, reason, fingerprint)

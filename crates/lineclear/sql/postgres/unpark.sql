@@ -5,7 +5,7 @@ update {schema}.work_queue
 set    phase = case when due_at > now() then 'later' else 'ready' end
 where  id = any (array (
            select id from {schema}.work_queue
-           where  manifest_id = any ($1::bigint[]) and phase = 'parked'
+           where  manifest_id = any ($1::bigint[]) and phase = 'parked' and not unknown_kind
            order  by id
            for    no key update))
 returning id, limit_key

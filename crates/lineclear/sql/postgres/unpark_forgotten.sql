@@ -6,7 +6,7 @@ set    phase = case when due_at > now() then 'later' else 'ready' end
 where  id = any (array (
            select w.id from {schema}.work_queue w
            join   {schema}.manifest m on m.id = w.manifest_id and m.enabled
-           where  w.phase = 'parked'
+           where  w.phase = 'parked' and not w.unknown_kind
            order  by w.id limit $1::bigint
            for    no key update of w skip locked))
 returning id

@@ -39,7 +39,7 @@ insert into background_job
        (id, {job}, rank, gated, failures, crashes, last_error, cancel_requested_at, was_due_at, leased_by,
         claim_no, claimed_at, started_at, due_at)
 select id, {job}, rank, gated, failures, crashes, last_error, cancel_requested_at, due_at, ?3,
-       claim_no + (?3 is not null), iif(?3 is null, null, now_us()), iif(?3 is null, null, now_us()),
+       claim_no + (?3 is not null), iif(?3 is null, null, now_us()), iif(?3 is null or crashes > 0, null, now_us()),
        now_us() + coalesce(?4, 0) * 1000
 from   work_queue where id in (select id from temp.picked where not marked);
 delete from work_queue where id in (select id from temp.picked where not marked);

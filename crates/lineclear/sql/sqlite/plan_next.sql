@@ -1,5 +1,8 @@
--- plan_next · when is the next manifest due, and what time is it here?
--- Index: manifest_due.
+-- plan_next · when is the next manifest due, is a lease over, and what time is it here?
+-- A read: what an idle planner asks, instead of taking the lead for nothing.
+-- Indexes: manifest_due, background_job_lease, background_job_deadline.
 select (select next_due_at from manifest where enabled and not held and next_due_at is not null
         order by next_due_at, id limit 1) as next_due_at,
+       coalesce((select min(due_at) from background_job where leased_by is not null) <= now_us(), 0)
+       or coalesce((select min(deadline_at) from background_job where deadline_at is not null) <= now_us(), 0) as lease_over,
        now_us() as now

@@ -1,22 +1,31 @@
--- reclaim · a lease ran out: its worker died, so the job goes back, to the dead letters, or ends as cancelled
--- As in PostgreSQL. CROSS JOIN as in settle. Index: background_job_lease.
+-- reclaim · a lease ran out, or its job is long past its time: the job goes back, to the dead letters, or ends as cancelled
+-- As in PostgreSQL. CROSS JOIN as in settle. Indexes: background_job_lease, background_job_deadline.
 -- ?1 at most, ?2 crashes before it is buried, ?3 jobs that the caller runs itself
 delete from temp.settling;
-insert into temp.settling (id, claim_no, verdict)
-select id, claim_no, case when cancel_requested_at is not null then 'cancel'
-                          when crashes + 1 >= ?2 then 'bury' else 'requeue' end
+insert into temp.settling (id, claim_no, verdict, error_type, error_message)
+select id, claim_no,
+       case when cancel_requested_at is not null then 'cancel'
+            when started_at is not null and crashes + 1 >= ?2 then 'bury' else 'requeue' end,
+       iif(due_at > now_us(), 'overdue', 'worker_lost'),
+       iif(due_at > now_us(), 'the job ran far past its time, and its worker did not end it',
+           'the worker did not renew its lease')
 from   background_job
-where  leased_by is not null and due_at <= now_us() and id not in (select value from json_each(?3))
-order  by due_at
-limit  ?1;
+where  id in (select * from (select id from background_job
+                             where  leased_by is not null and due_at <= now_us()
+                                    and id not in (select value from json_each(?3))
+                             order  by due_at limit ?1)
+              union all
+              select * from (select id from background_job where deadline_at <= now_us() order by deadline_at limit ?1));
 insert into work_queue (id, {job}, fresh, due_at, phase, rank, gated, claim_no, failures, crashes, last_error)
 select b.id, {b.job}, 0, b.was_due_at,
        iif(b.origin <> 'trigger' and (select o.paused from manifest_state o where o.manifest_id = b.manifest_id), 'parked', 'ready'),
-       0, b.gated, b.claim_no, b.failures, b.crashes + 1, 'worker lost'
-from   background_job b where b.id in (select s.id from temp.settling s where s.verdict = 'requeue');
+       0, b.gated, b.claim_no, b.failures, b.crashes + (b.started_at is not null), s.error_message
+from   temp.settling s cross join background_job b on b.id = s.id
+where  s.verdict = 'requeue';
 insert into dead_letter (job_id, {job}, claim_no, failures, crashes, last_error, reason, dead_at)
-select id, {job}, claim_no, failures, crashes + 1, 'worker lost', 'worker_lost', now_us()
-from   background_job where id in (select s.id from temp.settling s where s.verdict = 'bury');
+select b.id, {b.job}, b.claim_no, b.failures, b.crashes + 1, s.error_message, 'worker_lost', now_us()
+from   temp.settling s cross join background_job b on b.id = s.id
+where  s.verdict = 'bury';
 update manifest set held = 1
 where  id in (select b.manifest_id from temp.settling s cross join background_job b on b.id = s.id where s.verdict = 'bury');
 delete from job_key
@@ -28,7 +37,7 @@ insert into execution
         error_message,
         created_at, due_at, claimed_at, started_at, finished_at)
 select b.id, b.claim_no, s.verdict = 'cancel', 'lost', b.manifest_id, b.tick_at, b.origin, b.kind, b.group_id, b.leased_by,
-       iif(s.verdict = 'cancel', b.input, null), 'worker_lost', 'the worker did not renew its lease', b.created_at, b.was_due_at, b.claimed_at, b.started_at, now_us()
+       iif(s.verdict = 'cancel', b.input, null), s.error_type, s.error_message, b.created_at, b.was_due_at, b.claimed_at, b.started_at, now_us()
 from   temp.settling s cross join background_job b on b.id = s.id;
 update temp.settling
 set    (node, limit_key) = (select b.leased_by, b.limit_key from background_job b where b.id = settling.id);

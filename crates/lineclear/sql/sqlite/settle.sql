@@ -11,17 +11,18 @@ select b.id, b.claim_no, iif(b.cancel_requested_at is not null and i.value ->> 2
        b.manifest_id, b.limit_key, b.unique_key
 from   json_each(?1) i
 cross  join background_job b on b.id = i.value ->> 0 and b.claim_no = i.value ->> 1 and b.leased_by is not null;
-insert into work_queue (id, {job}, fresh, due_at, phase, rank, gated, claim_no, failures, crashes, last_error)
-select b.id, {b.job}, 0, iif(s.verdict = 'release', b.was_due_at, now_us() + s.after_ms * 1000),
-       case when b.origin <> 'trigger' and (select o.paused from manifest_state o where o.manifest_id = b.manifest_id) then 'parked'
+insert into work_queue (id, {job}, fresh, due_at, phase, rank, gated, claim_no, failures, crashes, last_error, unknown_kind)
+select b.id, {b.job}, 0, iif(s.verdict in ('release', 'park'), b.was_due_at, now_us() + s.after_ms * 1000),
+       case when s.verdict = 'park' then 'parked'
+            when b.origin <> 'trigger' and (select o.paused from manifest_state o where o.manifest_id = b.manifest_id) then 'parked'
             when s.verdict <> 'release' and s.after_ms > 0 then 'later' else 'ready' end,
-       iif(s.verdict = 'release', b.rank, now_us() + s.after_ms * 1000 - (b.priority + coalesce(g.priority, 0)) * 600000000),
+       iif(s.verdict in ('release', 'park'), b.rank, now_us() + s.after_ms * 1000 - (b.priority + coalesce(g.priority, 0)) * 600000000),
        b.gated or coalesce(g.gated, 0), b.claim_no, b.failures + (s.verdict = 'retry'), b.crashes,
-       coalesce(s.error_message, b.last_error)
+       coalesce(s.error_message, b.last_error), s.verdict = 'park'
 from   temp.settling s
 cross  join background_job b on b.id = s.id
 left   join manifest_group g on g.id = b.group_id
-where  s.verdict in ('retry', 'snooze', 'release');
+where  s.verdict in ('retry', 'snooze', 'release', 'park');
 insert into dead_letter (job_id, {job}, claim_no, failures, crashes, last_error, reason, fingerprint, dead_at)
 select b.id, {b.job}, b.claim_no, b.failures + 1, b.crashes, s.error_message, s.reason, s.fingerprint, now_us()
 from   temp.settling s cross join background_job b on b.id = s.id

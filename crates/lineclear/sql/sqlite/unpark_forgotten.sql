@@ -4,6 +4,6 @@
 update work_queue
 set    phase = iif(due_at > now_us(), 'later', 'ready')
 where  id in (select w.id from work_queue w
-              where  w.phase = 'parked' and exists (select 1 from manifest m where m.id = w.manifest_id and m.enabled)
+              where  w.phase = 'parked' and not w.unknown_kind and exists (select 1 from manifest m where m.id = w.manifest_id and m.enabled)
               order  by w.id limit ?1)
 returning id

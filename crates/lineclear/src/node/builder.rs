@@ -3,16 +3,19 @@
 use std::any::TypeId;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use lineclear_model::{Manifest, Name};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::alone::Alone;
 use super::hooks::{Hook, Hooks, JobEvent};
-use super::options::{BadOption, NodeOptions};
+use super::options::{BadOption, NodeOptions, Role};
 use super::runners::Runners;
 use super::running::Running;
+use super::status::Statuses;
 use super::{Node, Shared};
 use crate::handler::{Given, Handler, Kind, KindOptions, Kinds, States};
 use crate::store::{NodeInfo, Store, StoreChoice, StoreError, Voice, main_route};
@@ -134,10 +137,15 @@ impl Builder {
             running: Running::new(),
             hooks: Hooks::start(self.hooks)?,
             log_turn: tokio::sync::Mutex::default(),
+            alone: Alone::default(),
+            statuses: Statuses::default(),
+            quiet_until: Mutex::new(Instant::now()),
             nudge: Notify::new(),
             queued: Notify::new(),
             stopping: CancellationToken::new(),
         });
+        // We may be starting in the middle of an outage.
+        shared.keep_quiet();
         let runners = Runners::start(&shared, renewal_store)?;
         Ok(Node { shared, runners: Some(runners) })
     }
@@ -169,9 +177,17 @@ fn named(kinds: Vec<(String, Kind)>, states: &States) -> Result<Kinds, BadOption
     Ok(known)
 }
 
-/// The routes that the kinds of a node wait on.
-pub(super) fn routes(kinds: &Kinds) -> BTreeSet<Name> {
-    kinds.values().map(|kind| kind.options.route.clone()).collect()
+/// The routes that a node serves: those it was given, or those of its kinds; a dispatcher without workers has none, and
+/// serves `main`.
+pub(super) fn routes(options: &NodeOptions, kinds: &Kinds) -> BTreeSet<Name> {
+    let mut routes: BTreeSet<Name> = options.routes.iter().cloned().collect();
+    if routes.is_empty() {
+        routes = kinds.values().map(|kind| kind.options.route.clone()).collect();
+    }
+    if routes.is_empty() && options.has(Role::Dispatcher) && !options.has(Role::Workers) {
+        routes.insert(main_route());
+    }
+    routes
 }
 
 /// How the node describes itself.
@@ -187,7 +203,7 @@ fn info(options: &NodeOptions, kinds: &Kinds) -> NodeInfo {
         incarnation: uuid::Uuid::new_v4().to_string(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         roles: json(options.roles.iter().map(|role| role.as_str().to_owned()).collect()),
-        routes: json(routes(kinds).iter().map(ToString::to_string).collect()),
+        routes: json(routes(options, kinds).iter().map(ToString::to_string).collect()),
         slots: options.slots,
         runners: "{}".to_owned(),
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lineclear_model::{Failure, Outcome, RetryPolicy, judge};
+use lineclear_model::{Failure, Outcome, RetryPolicy, Verdict, judge};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -16,16 +16,23 @@ use crate::store::{Claim, Settlement};
 /// How long a handler that was told to stop may take before it is dropped.
 const HARD_STOP: Duration = Duration::from_secs(5);
 
-/// A kind that nobody here knows is looked at again after this time: a newer version may be rolling out.
-const UNKNOWN_KIND_PAUSE: Duration = Duration::from_secs(60);
+/// So long after its start a job of this claim is taken away even from a worker that renews its lease. Its own timeout
+/// should have ended it long before: all threads of the node must be blocked.
+pub(crate) fn deadline(shared: &Shared, claim: &Claim) -> Option<Duration> {
+    let kind = shared.kinds.get(&claim.kind)?;
+    Some(limit(kind, claim).saturating_add(HARD_STOP).saturating_add(shared.options.lease))
+}
+
+/// How long the handler may run.
+fn limit(kind: &Kind, claim: &Claim) -> Duration {
+    claim.timeout.unwrap_or(kind.options.timeout)
+}
 
 /// Runs a claim to its end.
 pub(crate) async fn execute(shared: Arc<Shared>, claim: Claim, cancel: CancellationToken) -> Settlement {
     let Some(kind) = shared.kinds.get(&claim.kind) else {
-        tracing::warn!(job.id = %claim.job, job.kind = %claim.kind, "no handler for this kind; it waits a minute");
-        let outcome = Outcome::Snoozed { after: UNKNOWN_KIND_PAUSE };
-        let verdict = judge(&outcome, claim.failures, &RetryPolicy::default());
-        return Settlement::new(&claim, outcome, verdict);
+        tracing::warn!(job.id = %claim.job, job.kind = %claim.kind, "no handler for this kind; it is parked for a node that has one");
+        return Settlement::new(&claim, Outcome::Released, Verdict::Park);
     };
     let notes = shared.running.begin(claim.reference(), claim.kind.clone(), kind.options.when_trust_ends);
     let span = notes.span(|| {
@@ -46,7 +53,7 @@ pub(crate) async fn execute(shared: Arc<Shared>, claim: Claim, cancel: Cancellat
     // Called inside its task: reading the input, too, may panic.
     let call = kind.call.clone();
     let mut handler = tokio::spawn(async move { call(job).await }.instrument(span));
-    let limit = claim.timeout.unwrap_or(kind.options.timeout);
+    let limit = limit(kind, &claim);
     let outcome = tokio::select! {
         // In this order: who finished in time has not timed out, however late we look.
         biased;

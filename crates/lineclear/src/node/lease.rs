@@ -13,13 +13,14 @@ const PROBE: Duration = Duration::from_secs(1);
 
 /// A lease of this node.
 pub(crate) fn lease(shared: &Shared) -> Lease {
-    Lease { node: shared.id, length: shared.options.lease }
+    Lease { node: shared.id, length: shared.options.lease_length() }
 }
 
 /// Our trust in a lease begins when we ask for it, because a slow answer must not lengthen it, and ends a little before
 /// the lease, so that the handler hears of it in time.
 pub(crate) fn trusted_until(shared: &Shared, asked_at: Instant) -> Instant {
-    asked_at + shared.options.lease - shared.options.lease / 10
+    let length = shared.options.lease_length();
+    asked_at + length - length / 10
 }
 
 /// How long until a job of ours can no longer be trusted.
@@ -58,7 +59,9 @@ impl Renewal {
 }
 
 async fn pass(shared: &Shared, store: &Store, renewed_at: &mut Instant) {
-    let due = renewed_at.elapsed() >= shared.options.renewal;
+    // With a visibility timeout nothing is renewed.
+    let renews = shared.options.visibility_timeout.is_none();
+    let due = renews && renewed_at.elapsed() >= shared.options.renewal;
     let done = if due { renew(shared, store).await } else { probe(shared, store).await };
     match done {
         Ok(()) if due => *renewed_at = Instant::now(),
@@ -70,7 +73,7 @@ async fn pass(shared: &Shared, store: &Store, renewed_at: &mut Instant) {
 
 async fn renew(shared: &Shared, store: &Store) -> StoreResult<()> {
     let asked_at = Instant::now();
-    for renewal in store.renew(lease(shared), shared.running.claims()).await? {
+    for renewal in store.renew_until(lease(shared), shared.running.to_renew()).await? {
         match renewal.status {
             RenewalStatus::Renewed => shared.running.trust(renewal.claim, trusted_until(shared, asked_at)),
             RenewalStatus::Skipped => {}

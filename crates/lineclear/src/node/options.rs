@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
-use crate::store::Retention;
+use lineclear_model::Name;
+
+use crate::store::{Limits, Retention};
 
 /// What a node does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Turns ticks into jobs. One node at a time does, whichever comes first.
     Planner,
-    /// Takes jobs and runs them.
+    /// Hands waiting jobs to workers. A node that has workers, too, hands them to itself, in one step.
+    Dispatcher,
+    /// Runs jobs.
     Workers,
     /// Removes what is long over.
     Cleaner,
@@ -17,11 +21,12 @@ pub enum Role {
 
 impl Role {
     /// All of them: what a node does unless it is told otherwise.
-    pub const ALL: &[Role] = &[Role::Planner, Role::Workers, Role::Cleaner];
+    pub const ALL: &[Role] = &[Role::Planner, Role::Dispatcher, Role::Workers, Role::Cleaner];
 
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Role::Planner => "planner",
+            Role::Dispatcher => "dispatcher",
             Role::Workers => "workers",
             Role::Cleaner => "cleaner",
         }
@@ -34,8 +39,12 @@ impl Role {
 /// |---|---|---|
 /// | `roles` | all | what it does |
 /// | `slots` | cores × 4 | jobs it runs at once |
+/// | `routes` | those of its kinds | the lanes it serves; `main` if it has no kinds |
 /// | `lease` | 30 s | after this time without renewal, a job is given to another node |
 /// | `renewal` | 10 s | how often leases are renewed |
+/// | `visibility_timeout` | none | instead of short renewed leases: one of this length, not renewed; a handler that needs longer is stopped, and runs again |
+/// | `limits` | exact | whether limits of groups, and the global one, are exact, or counted without locks |
+/// | `dispatch_ahead` | 1,000 | jobs of a route that a dispatcher without workers hands over before they are claimed |
 /// | `poll` | 1 s | how often it looks for work when nobody nudges it |
 /// | `plan_interval` | 5 s | how often it plans at least; it plans when a manifest is due in any case |
 /// | `heartbeat` | 10 s | how often it says that it is alive |
@@ -43,16 +52,25 @@ impl Role {
 /// | `clean_interval` | 1 min | how often it cleans |
 /// | `retention` | 7 days completed, 30 days the rest | what cleaning keeps |
 /// | `crash_budget` | 3 | workers that may vanish with a job before it becomes a dead letter |
+/// | `crashed_alone` | true | a job that the next vanished worker would bury runs alone on its node |
 #[derive(Clone, Debug)]
 pub struct NodeOptions {
     /// What it does.
     pub roles: Vec<Role>,
     /// Jobs it runs at once.
     pub slots: u32,
+    /// The lanes it serves; empty: those of its kinds.
+    pub routes: Vec<Name>,
     /// How long a lease is good without renewal.
     pub lease: Duration,
     /// How often leases are renewed.
     pub renewal: Duration,
+    /// Instead of leases that are renewed: one of this length, not renewed.
+    pub visibility_timeout: Option<Duration>,
+    /// How exact limits are.
+    pub limits: Limits,
+    /// Jobs of a route that are handed over before they are claimed.
+    pub dispatch_ahead: u32,
     /// How often it looks for work.
     pub poll: Duration,
     /// How often it plans at least.
@@ -67,6 +85,8 @@ pub struct NodeOptions {
     pub retention: Retention,
     /// Workers that may vanish with a job before it is buried.
     pub crash_budget: u32,
+    /// A job on its last chance runs alone.
+    pub crashed_alone: bool,
 }
 
 impl Default for NodeOptions {
@@ -75,8 +95,12 @@ impl Default for NodeOptions {
         NodeOptions {
             roles: Role::ALL.to_vec(),
             slots: u32::try_from(cores * 4).unwrap_or(u32::MAX),
+            routes: Vec::new(),
             lease: Duration::from_secs(30),
             renewal: Duration::from_secs(10),
+            visibility_timeout: None,
+            limits: Limits::Exact,
+            dispatch_ahead: 1_000,
             poll: Duration::from_secs(1),
             plan_interval: Duration::from_secs(5),
             heartbeat: Duration::from_secs(10),
@@ -84,6 +108,7 @@ impl Default for NodeOptions {
             clean_interval: Duration::from_secs(60),
             retention: Retention::default(),
             crash_budget: lineclear_model::outcome::CRASH_BUDGET,
+            crashed_alone: true,
         }
     }
 }
@@ -115,6 +140,13 @@ impl NodeOptions {
         if self.renewal < short || self.renewal > self.lease / 3 {
             return bad("renewal", "at most a third of the lease, so that two renewals may fail");
         }
+        let day = Duration::from_secs(86_400);
+        if self.visibility_timeout.is_some_and(|time| time < Duration::from_secs(1) || time > day) {
+            return bad("visibility_timeout", "between a second and a day; 30 minutes is usual");
+        }
+        if self.dispatch_ahead == 0 || self.dispatch_ahead > 10_000 {
+            return bad("dispatch_ahead", "between 1 and 10,000");
+        }
         for (option, interval) in [
             ("poll", self.poll),
             ("plan_interval", self.plan_interval),
@@ -129,6 +161,11 @@ impl NodeOptions {
             return bad("crash_budget", "at least 1: then the first vanished worker buries the job");
         }
         Ok(())
+    }
+
+    /// How long a lease is.
+    pub(crate) fn lease_length(&self) -> Duration {
+        self.visibility_timeout.unwrap_or(self.lease)
     }
 
     pub(crate) fn has(&self, role: Role) -> bool {
@@ -153,5 +190,7 @@ mod tests {
         assert_eq!(option(|o| o.renewal = Duration::from_secs(11)), Err("renewal"));
         assert_eq!(option(|o| o.poll = Duration::ZERO), Err("poll"));
         assert_eq!(option(|o| o.crash_budget = 0), Err("crash_budget"));
+        assert_eq!(option(|o| o.visibility_timeout = Some(Duration::ZERO)), Err("visibility_timeout"));
+        assert_eq!(option(|o| o.dispatch_ahead = 0), Err("dispatch_ahead"));
     }
 }

@@ -1,23 +1,24 @@
-//! plan: manifest → work_queue, whenever a tick has come.
+//! plan: ticks → jobs. Looks first: an idle planner takes no lead for nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Shared;
 use super::runners::{AFTER_ERROR, wait};
-use crate::store::{PlanRules, Planned, StoreResult};
+use crate::store::{NextPlan, PlanRules, Planned, Reclaimed, StoreResult};
 
-/// How long to wait when something is due that others plan, or hold.
-const AFTER_NOTHING: Duration = Duration::from_millis(250);
+/// After a pass that found something due and could do nothing about it: another node is at it.
+const AFTER_NOTHING: Duration = Duration::from_millis(100);
 
-/// Turns ticks that have come into jobs, until the node stops.
+/// Plans until the node stops.
 pub(crate) async fn plan(shared: Arc<Shared>) {
     let mut pause = Duration::ZERO;
     while wait(&shared, pause).await {
-        pause = match plan_pass(&shared).await {
+        pause = match shared.statuses.note("planner", plan_pass(&shared).await) {
             Ok(pause) => pause,
             Err(error) => {
                 tracing::warn!(%error, node.id = %shared.id, "planning failed");
+                shared.keep_quiet();
                 AFTER_ERROR
             }
         };
@@ -26,32 +27,49 @@ pub(crate) async fn plan(shared: Arc<Shared>) {
 
 /// One pass; returns how long there is nothing to plan.
 async fn plan_pass(shared: &Shared) -> StoreResult<Duration> {
-    let rules = PlanRules::default();
-    let mut at_least = AFTER_NOTHING;
-    match shared.store.plan(rules).await? {
-        Planned::Followed => tracing::debug!(node.id = %shared.id, "planning skipped: another node plans"),
-        Planned::Led { due, queued, skipped, unplannable } => {
+    let next = shared.store.next_plan().await?;
+    let reaps = next.lease_over && shared.may_reclaim();
+    if !is_due(&next) && !reaps {
+        return Ok(until_due(&next).min(shared.options.plan_interval));
+    }
+    let crash_budget = reaps.then_some(shared.options.crash_budget);
+    let rules = PlanRules { crash_budget, ..PlanRules::default() };
+    let ours = if reaps { shared.running.job_ids() } else { Vec::new() };
+    tracing::debug!(node.id = %shared.id, "planning cycle started");
+    match shared.store.plan_except(rules, ours).await? {
+        Planned::Followed => {
+            tracing::debug!(node.id = %shared.id, "planning cycle skipped: another node plans");
+            Ok(AFTER_NOTHING)
+        }
+        Planned::Led { due, queued, skipped, reaped, unplannable } => {
             for (key, why) in unplannable {
                 tracing::error!(manifest = %key, why, "a manifest cannot be planned");
             }
-            if queued > 0 {
+            warn_of_lost(&reaped);
+            if queued > 0 || !reaped.is_empty() {
                 shared.has_queued();
             }
-            tracing::debug!(node.id = %shared.id, due, queued, skipped, "planned");
-            if due >= u64::from(rules.manifests_max) {
-                return Ok(Duration::ZERO);
-            }
-            if due > 0 {
-                // A little past the moment, so that the database's clock has surely reached it.
-                at_least = Duration::from_millis(1);
-            }
+            tracing::debug!(node.id = %shared.id, due, queued, skipped, reaped = reaped.len(), "planning cycle completed");
+            let nothing = due == 0 && reaped.is_empty();
+            Ok(if nothing { AFTER_NOTHING } else { Duration::ZERO })
         }
     }
-    let next = shared.store.next_plan().await?;
+}
+
+fn is_due(next: &NextPlan) -> bool {
+    next.next_due_at.is_some_and(|due| due <= next.now)
+}
+
+/// A little past the moment, so that the database's clock has surely reached it.
+fn until_due(next: &NextPlan) -> Duration {
     let micros = next.next_due_at.map_or(i64::MAX, |due| due.get() - next.now.get());
-    let until_due = Duration::from_micros(u64::try_from(micros).unwrap_or(0));
-    if until_due > Duration::ZERO {
-        at_least = Duration::from_millis(1);
+    Duration::from_micros(u64::try_from(micros).unwrap_or(0)).saturating_add(Duration::from_millis(1))
+}
+
+/// Says whose workers vanished.
+pub(crate) fn warn_of_lost(reclaimed: &[Reclaimed]) {
+    for lost in reclaimed {
+        let (job, no) = (lost.claim.job, lost.claim.no);
+        tracing::warn!(job.id = %job, claim.no = no, node.id = %lost.node, fate = ?lost.fate, "a worker vanished");
     }
-    Ok((until_due + at_least).min(shared.options.plan_interval))
 }

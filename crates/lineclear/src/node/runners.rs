@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use lineclear_model::Name;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -13,9 +14,11 @@ use super::plan::plan;
 use super::report::report;
 use super::settle::{SETTLE_MAX, settle};
 use super::take::take;
-use super::{Shared, wake};
-use crate::store::Store;
+use super::{Shared, builder, wake};
+use crate::store::{NodeInfo, Store, StoreResult};
 
+/// Parked jobs that one statement brings back.
+const UNPARK_MAX: u32 = 500;
 /// How long to wait after a pass that failed.
 pub(crate) const AFTER_ERROR: Duration = Duration::from_secs(1);
 
@@ -29,7 +32,9 @@ pub(crate) struct Runners {
 
 impl Runners {
     pub(crate) fn start(shared: &Arc<Shared>, renewal_store: Store) -> std::io::Result<Runners> {
-        let works = shared.options.has(Role::Workers) && !shared.kinds.is_empty();
+        let works = shared.works();
+        let dispatches = shared.options.has(Role::Dispatcher)
+            && !builder::routes(&shared.options, &shared.kinds).is_empty();
         let renewal = works.then(|| Renewal::start(shared.clone(), renewal_store)).transpose()?;
         let mut runners = Runners { loops: Vec::new(), settler: None, reporter: None, _renewal: renewal };
         runners.loops.push(tokio::spawn(beat(shared.clone())));
@@ -40,10 +45,12 @@ impl Runners {
         if shared.options.has(Role::Cleaner) {
             runners.loops.push(tokio::spawn(clean(shared.clone())));
         }
-        if works {
+        if works || dispatches {
             let (settlements, finished) = mpsc::channel(SETTLE_MAX);
-            runners.settler = Some(tokio::spawn(settle(shared.clone(), finished)));
-            runners.reporter = Some(tokio::spawn(report(shared.clone())));
+            if works {
+                runners.settler = Some(tokio::spawn(settle(shared.clone(), finished)));
+                runners.reporter = Some(tokio::spawn(report(shared.clone())));
+            }
             runners.loops.push(tokio::spawn(take(shared.clone(), settlements)));
             runners.loops.push(tokio::spawn(wake::listen(shared.clone())));
         }
@@ -78,11 +85,28 @@ pub(crate) async fn wait(shared: &Shared, time: Duration) -> bool {
     }
 }
 
-/// Says that the node is alive.
+/// Says that the node is alive, and how its runners are; and brings back jobs that waited for a node with its kinds.
 async fn beat(shared: Arc<Shared>) {
-    while wait(&shared, shared.options.heartbeat).await {
-        if let Err(error) = shared.store.beat(shared.info.clone()).await {
+    let mut pause = Duration::ZERO;
+    while wait(&shared, pause).await {
+        pause = shared.options.heartbeat;
+        let info = NodeInfo { runners: shared.statuses.json(), ..shared.info.clone() };
+        if let Err(error) = shared.store.beat(info).await {
             tracing::warn!(%error, node.id = %shared.id, "heartbeat failed");
         }
+        if shared.works()
+            && let Err(error) = unpark(&shared).await
+        {
+            tracing::warn!(%error, node.id = %shared.id, "parked jobs could not be brought back");
+        }
     }
+}
+
+/// Jobs of our kinds that another node parked, because it did not know them.
+async fn unpark(shared: &Shared) -> StoreResult<()> {
+    let kinds: Vec<Name> = shared.kinds.keys().cloned().collect();
+    while shared.store.unpark_kinds(kinds.clone(), UNPARK_MAX).await? > 0 {
+        shared.has_queued();
+    }
+    Ok(())
 }

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use lineclear_model::Name;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::handler::{Notes, WhenTrustEnds};
-use crate::store::{ClaimRef, JobId};
+use crate::store::{ClaimRef, JobId, Renewing};
 
 /// Why a handler is told to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,8 @@ struct Job {
     goes_on: bool,
     kind: Option<Name>,
     notes: Arc<Notes>,
+    /// So long after its start nobody believes us any more.
+    deadline: Option<Duration>,
 }
 
 /// The jobs of a node, by claim. Shared with the thread that renews leases, so its lock is never held over a wait.
@@ -49,10 +51,23 @@ impl Running {
     }
 
     /// A claim that runs from now until it is settled.
-    pub(crate) fn add(&self, claim: ClaimRef, trusted_until: Instant) -> CancellationToken {
+    pub(crate) fn add(
+        &self,
+        claim: ClaimRef,
+        trusted_until: Instant,
+        deadline: Option<Duration>,
+    ) -> CancellationToken {
         let cancel = CancellationToken::new();
         let notes = Arc::default();
-        let job = Job { cancel: cancel.clone(), why: None, trusted_until, goes_on: false, kind: None, notes };
+        let job = Job {
+            cancel: cancel.clone(),
+            why: None,
+            trusted_until,
+            goes_on: false,
+            kind: None,
+            notes,
+            deadline,
+        };
         let mut jobs = self.jobs();
         jobs.insert(claim, job);
         self.count.send_replace(jobs.len());
@@ -99,6 +114,11 @@ impl Running {
 
     pub(crate) fn claims(&self) -> Vec<ClaimRef> {
         self.jobs().keys().copied().collect()
+    }
+
+    pub(crate) fn to_renew(&self) -> Vec<Renewing> {
+        let renewing = |(claim, job): (&ClaimRef, &Job)| Renewing { claim: *claim, deadline: job.deadline };
+        self.jobs().iter().map(renewing).collect()
     }
 
     pub(crate) async fn until_empty(&self) {

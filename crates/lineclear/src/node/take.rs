@@ -1,40 +1,49 @@
 //! dispatch and claim: work_queue → leased by this node, as many jobs as there are free slots.
+//!
+//! A node with both roles takes jobs straight into its leases. A dispatcher without workers hands them over, a bounded
+//! number ahead, and workers without a dispatcher claim what was handed over.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lineclear_model::Name;
+use lineclear_model::{Name, Outcome, Verdict};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::execute::execute;
+use super::alone::Leave;
+use super::execute::{deadline, execute};
 use super::lease::{lease, trusted_until};
+use super::options::Role;
+use super::plan::warn_of_lost;
 use super::runners::AFTER_ERROR;
 use super::{Shared, builder};
 use crate::store::{Claim, ClaimRef, Settlement, StoreResult};
 
 /// Jobs that one pass promotes, and expired leases that one pass gives up.
 const PASS_MAX: u32 = 500;
-/// Vanished workers are looked for so often.
+/// Vanished workers are looked for so often by a node that is too busy to look around.
 const RECLAIM: Duration = Duration::from_millis(1500);
 
 /// Takes jobs and runs them, until the node stops.
 pub(crate) async fn take(shared: Arc<Shared>, settle: mpsc::Sender<Settlement>) {
     let mut taker = Taker::new(&shared, settle);
+    let mut nudged = false;
     while !shared.stopping.is_cancelled() {
-        let pause = match taker.pass().await {
+        let pause = match shared.statuses.note("dispatcher", taker.pass(nudged).await) {
             Ok(true) => Duration::ZERO,
             Ok(false) => shared.options.poll,
             Err(error) => {
                 tracing::warn!(%error, node.id = %shared.id, "taking work failed");
-                taker.keep_quiet();
+                shared.keep_quiet();
+                // Whatever the answer was, it may have been leases.
+                taker.forgot_until = Some(Instant::now() + shared.options.lease_length());
                 AFTER_ERROR
             }
         };
-        tokio::select! {
-            () = shared.stopping.cancelled() => {}
-            () = shared.nudge.notified(), if pause > Duration::ZERO => {}
-            () = tokio::time::sleep(pause) => {}
+        nudged = tokio::select! {
+            () = shared.stopping.cancelled() => false,
+            () = shared.nudge.notified(), if pause > Duration::ZERO => true,
+            () = tokio::time::sleep(pause) => pause == Duration::ZERO,
         }
     }
 }
@@ -45,72 +54,205 @@ struct Taker {
     routes: Vec<Name>,
     reclaim_at: Instant,
     promote_at: Instant,
+    /// An answer was lost: until then there may be leases of ours that we do not know of.
+    forgot_until: Option<Instant>,
 }
 
 impl Taker {
     fn new(shared: &Arc<Shared>, settle: mpsc::Sender<Settlement>) -> Taker {
-        let routes = builder::routes(&shared.kinds).into_iter().collect();
+        let routes = builder::routes(&shared.options, &shared.kinds).into_iter().collect();
         let now = Instant::now();
-        let mut taker = Taker { shared: shared.clone(), settle, routes, reclaim_at: now, promote_at: now };
-        // We may have been started in the middle of an outage.
-        taker.keep_quiet();
-        taker
+        let shared = shared.clone();
+        Taker { shared, settle, routes, reclaim_at: now, promote_at: now, forgot_until: None }
     }
 
-    /// After an outage everybody's leases look expired. Who comes back first must not call the others dead.
-    fn keep_quiet(&mut self) {
-        self.reclaim_at = Instant::now() + self.shared.options.lease / 3;
-    }
-
-    /// One pass; true if there may be more to take at once.
-    async fn pass(&mut self) -> StoreResult<bool> {
+    /// One pass; true if there may be more to take at once. Nobody nudged it: it looks around first, which is all that
+    /// an idle node costs.
+    async fn pass(&mut self, nudged: bool) -> StoreResult<bool> {
         let shared = self.shared.clone();
-        let more = self.tend(&shared).await?;
+        self.give_back_forgotten(&shared).await?;
         // Another route begins each time: one with a backlog must not take all slots from the rest.
         self.routes.rotate_left(1);
-        for route in &self.routes {
-            let free = shared
-                .options
-                .slots
-                .saturating_sub(u32::try_from(shared.running.count()).unwrap_or(u32::MAX));
-            if free == 0 {
+        let hands_over = !shared.works();
+        let now = Instant::now();
+        let (mut promote, mut reclaim) = (now >= self.promote_at, now >= self.reclaim_at);
+        let mut routes: Vec<(Name, u32)> = self.routes.iter().map(|route| (route.clone(), 0)).collect();
+        let mut all = routes.clone();
+        if !nudged || hands_over {
+            let look = shared.store.look_for_work(self.routes.clone(), shared.options.dispatch_ahead).await?;
+            (promote, reclaim) = (look.due, look.lease_over);
+            all = look.routes.iter().map(|r| (r.route.clone(), r.handed)).collect();
+            let waits = look.routes.iter().filter(|r| r.waits || (!hands_over && r.handed > 0));
+            routes = waits.map(|r| (r.route.clone(), r.handed)).collect();
+        }
+        let (found, more) = self.tend(&shared, promote, reclaim).await?;
+        if found {
+            routes = all;
+        }
+        if hands_over {
+            self.hand_over(&shared, routes, more).await
+        } else {
+            self.take(&shared, routes, more).await
+        }
+    }
+
+    /// Takes jobs for free slots.
+    async fn take(&self, shared: &Arc<Shared>, routes: Vec<(Name, u32)>, more: bool) -> StoreResult<bool> {
+        for (route, _) in routes {
+            let running = u32::try_from(shared.running.count()).unwrap_or(u32::MAX);
+            let free = shared.options.slots.saturating_sub(running);
+            if free == 0 || shared.alone.is_wanted() {
                 return Ok(false);
             }
-            let asked_at = Instant::now();
-            for claim in shared.store.dispatch_into_lease(route.clone(), free, lease(&shared)).await? {
-                let cancel = shared.running.add(claim.reference(), trusted_until(&shared, asked_at));
-                tokio::spawn(run(shared.clone(), claim, cancel, self.settle.clone()));
+            let (asked_at, lease) = (Instant::now(), lease(shared));
+            let claims = if shared.options.has(Role::Dispatcher) {
+                let limits = shared.options.limits;
+                shared.store.dispatch_into_lease_within(route, free, lease, limits).await?
+            } else {
+                shared.store.claim(route, free, lease).await?
+            };
+            self.begin(shared, claims, asked_at);
+        }
+        Ok(more)
+    }
+
+    /// Starts what was taken; those that run alone after the others.
+    fn begin(&self, shared: &Arc<Shared>, claims: Vec<Claim>, asked_at: Instant) {
+        let (alone, together): (Vec<_>, Vec<_>) =
+            claims.into_iter().partition(|claim| is_last_chance(shared, claim));
+        let spawn = |claim: Claim, leave: Company| {
+            let deadline = deadline(shared, &claim);
+            let cancel = shared.running.add(claim.reference(), trusted_until(shared, asked_at), deadline);
+            tokio::spawn(run(shared.clone(), claim, leave, cancel, self.settle.clone()));
+        };
+        for claim in together {
+            spawn(claim, Company::Others(shared.alone.together()));
+        }
+        for claim in alone {
+            // Asked here, not in its task: from now on nothing more is taken.
+            let company = if shared.alone.ask() { Company::Nobody } else { Company::NotNow };
+            spawn(claim, company);
+        }
+    }
+
+    /// Hands jobs over to whoever claims, a bounded number ahead.
+    async fn hand_over(
+        &self,
+        shared: &Shared,
+        routes: Vec<(Name, u32)>,
+        mut more: bool,
+    ) -> StoreResult<bool> {
+        for (route, handed) in routes {
+            let room = shared.options.dispatch_ahead.saturating_sub(handed);
+            let dispatched = shared.store.dispatch_within(route, room, shared.options.limits).await?;
+            if !dispatched.is_empty() {
+                shared.queued.notify_one();
+                more |= dispatched.len() < usize::try_from(room).unwrap_or(usize::MAX);
             }
         }
         Ok(more)
     }
 
-    /// Brings due jobs into the line, and those of vanished workers back, each in its own time; true if more are due.
-    async fn tend(&mut self, shared: &Shared) -> StoreResult<bool> {
+    /// Brings due jobs into the line, and those of vanished workers back. Says whether it did, and whether there may be
+    /// more.
+    async fn tend(&mut self, shared: &Shared, promote: bool, reclaim: bool) -> StoreResult<(bool, bool)> {
         let now = Instant::now();
-        if now >= self.reclaim_at {
+        let (mut found, mut more) = (false, false);
+        if reclaim && shared.may_reclaim() {
             self.reclaim_at = now + RECLAIM;
             let ours = shared.running.job_ids();
-            for lost in shared.store.reclaim_except(PASS_MAX, shared.options.crash_budget, ours).await? {
-                let (job, no) = (lost.claim.job, lost.claim.no);
-                tracing::warn!(job.id = %job, claim.no = no, node.id = %lost.node, fate = ?lost.fate, "a worker vanished");
-            }
+            let lost = shared.store.reclaim_except(PASS_MAX, shared.options.crash_budget, ours).await?;
+            warn_of_lost(&lost);
+            found |= !lost.is_empty();
         }
-        if now >= self.promote_at {
+        if promote {
             let promoted = shared.store.promote(PASS_MAX).await?;
-            let more = promoted >= u64::from(PASS_MAX);
+            more = promoted >= u64::from(PASS_MAX);
             self.promote_at = if more { now } else { now + shared.options.poll };
-            return Ok(more);
+            found |= promoted > 0;
         }
-        Ok(false)
+        Ok((found, more))
+    }
+
+    /// Leases that the database says are ours, and of which we never heard, go back uncharged. Only this loop takes
+    /// leases, and it is here: whatever is not among the running is not known to us.
+    async fn give_back_forgotten(&mut self, shared: &Shared) -> StoreResult<()> {
+        let Some(until) = self.forgot_until else { return Ok(()) };
+        let back = shared.store.give_back_unknown(shared.id, &shared.running.claims()).await?;
+        if back > 0 {
+            tracing::warn!(node.id = %shared.id, jobs = back, "gave back jobs whose dispatch was not answered");
+        }
+        // The statement may still be under way: it is looked for until its lease has surely ended.
+        if Instant::now() >= until {
+            self.forgot_until = None;
+        }
+        Ok(())
     }
 }
 
+/// The next vanished worker would bury it.
+fn is_last_chance(shared: &Shared, claim: &Claim) -> bool {
+    let options = &shared.options;
+    options.crashed_alone && claim.crashes > 0 && claim.crashes + 1 >= options.crash_budget
+}
+
+/// Beside whom a job runs.
+enum Company {
+    Others(Leave),
+    Nobody,
+    /// It should run alone, and another does.
+    NotNow,
+}
+
 /// Runs a claim and hands its outcome over; whatever happens, it does not stay among the running ones.
-async fn run(shared: Arc<Shared>, claim: Claim, cancel: CancellationToken, settle: mpsc::Sender<Settlement>) {
+async fn run(
+    shared: Arc<Shared>,
+    claim: Claim,
+    company: Company,
+    cancel: CancellationToken,
+    settle: mpsc::Sender<Settlement>,
+) {
     let mut guard = Unsettled { shared: &shared, claim: claim.reference(), handed_over: false };
-    let settlement = execute(shared.clone(), claim, cancel).await;
+    let settlement = match company {
+        Company::Others(leave) => run_with_leave(&shared, claim, leave, cancel).await,
+        Company::Nobody => run_alone(&shared, claim, cancel).await,
+        Company::NotNow => Settlement::new(&claim, Outcome::Released, Verdict::Release),
+    };
     guard.handed_over = settle.send(settlement).await.is_ok();
+}
+
+async fn run_with_leave(
+    shared: &Arc<Shared>,
+    claim: Claim,
+    _leave: Leave,
+    cancel: CancellationToken,
+) -> Settlement {
+    // It is charged for its worker's end only from here on.
+    if claim.crashes > 0 && !matches!(shared.store.start(claim.reference()).await, Ok(true)) {
+        return Settlement::new(&claim, Outcome::Released, Verdict::Release);
+    }
+    execute(shared.clone(), claim, cancel).await
+}
+
+/// Waits until the others have ended, for a while; told to stop meanwhile, it goes back.
+async fn run_alone(shared: &Arc<Shared>, claim: Claim, cancel: CancellationToken) -> Settlement {
+    let _over = AloneIsOver(shared);
+    tracing::info!(job.id = %claim.job, crashes = claim.crashes, "a job whose workers vanished waits to run alone");
+    let leave = tokio::select! {
+        leave = shared.alone.alone(shared.options.lease) => leave,
+        () = cancel.cancelled() => return Settlement::new(&claim, Outcome::Released, Verdict::Release),
+    };
+    run_with_leave(shared, claim, leave, cancel).await
+}
+
+/// The node takes work again, however it ended.
+struct AloneIsOver<'a>(&'a Shared);
+
+impl Drop for AloneIsOver<'_> {
+    fn drop(&mut self) {
+        self.0.alone.is_over();
+        self.0.nudge.notify_one();
+    }
 }
 
 /// A claim that nobody will settle must not be renewed: its lease ends, and another node takes the job.

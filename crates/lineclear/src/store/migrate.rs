@@ -56,6 +56,7 @@ migrations! {
     6 "0006_node",
     7 "0007_enqueue",
     8 "0008_step_and_log",
+    9 "0009_tending",
 }
 
 /// All migrations for the database that `options` names.

@@ -1,6 +1,6 @@
 //! The statements, by name: `sql/postgres/<name>.sql` and its twin `sql/sqlite/<name>.sql`.
 //!
-//! Three things are written once and filled in at load: `{schema}`; `{job}`, the columns of a job that never change
+//! Some things are written once and filled in at load: `{schema}`; `{order}`, what a planner reads of a manifest; `{job}`, the columns of a job that never change
 //! from acceptance to its end, so that no table forgets one when the job moves; and `{claim}`, what a worker gets.
 
 /// The columns of a job that travel unchanged through every table.
@@ -11,6 +11,10 @@ const JOB: &str = "manifest_id, tick_at, origin, kind, route, input, group_id, p
 const CLAIM: &str = "id, (select m.spec from {schema}.manifest m where m.id = manifest_id) as spec, manifest_id, tick_at, origin, kind, route, coalesce(input, (select p.input from \
                      {schema}.job_payload p where p.job_id = id)) as input, group_id, limit_key, retries, timeout_ms, \
                      claim_no, failures, crashes, trace, due_at as lease_ends_at";
+
+/// What a manifest says about its jobs, and how far it is planned.
+const ORDER: &str =
+    "id, key, kind, route, input, group_id, spec, overlap, priority, retries, timeout_ms, planned_through";
 
 macro_rules! statements {
     ($($name:ident $file:literal,)+) => {
@@ -48,20 +52,26 @@ statements! {
     EnqueueOwners "enqueue_owners",
     PlanLead "plan_lead",
     PlanDue "plan_due",
+    PlanShare "plan_share",
     PlanMove "plan_move",
     PlanNext "plan_next",
     ManifestLive "manifest_live",
     TickClaim "tick_claim",
     TickSkip "tick_skip",
     CancelForNext "cancel_for_next",
+    Look "look",
     Promote "promote",
     DispatchOpen "dispatch_open",
     DispatchGate "dispatch_gate",
     DispatchActive "dispatch_active",
     DispatchGroups "dispatch_groups",
+    DispatchGateSoft "dispatch_gate",
+    DispatchGroupsSoft "dispatch_groups",
     DispatchKeys "dispatch_keys",
     DispatchGated "dispatch_gated",
     Claim "claim",
+    Start "start",
+    Leased "leased",
     Reclaim "reclaim",
     Renew "renew",
     StepRead "step_read",
@@ -99,6 +109,7 @@ statements! {
     Park "park",
     Unpark "unpark",
     UnparkForgotten "unpark_forgotten",
+    UnparkKinds "unpark_kinds",
     Cancel "cancel",
     CancelProbe "cancel_probe",
     JobState "job_state",
@@ -122,19 +133,32 @@ statements! {
 }
 
 fn fill_in(text: &str, schema: &str) -> String {
-    let mut text = text.replace("{claim}", CLAIM).replace("{job}", JOB);
-    for table in ["b", "g", "r"] {
+    let mut text = text.replace("{claim}", CLAIM).replace("{job}", JOB).replace("{order}", ORDER);
+    for (table, word, columns) in
+        [("b", "job", JOB), ("g", "job", JOB), ("r", "job", JOB), ("m", "order", ORDER)]
+    {
         let of_table: Vec<String> =
-            JOB.split(", ").map(|column| format!("{table}.{}", column.trim())).collect();
-        text = text.replace(&format!("{{{table}.job}}"), &of_table.join(", "));
+            columns.split(", ").map(|column| format!("{table}.{}", column.trim())).collect();
+        text = text.replace(&format!("{{{table}.{word}}}"), &of_table.join(", "));
     }
     text.replace("{schema}.", schema)
+}
+
+/// The same statement without its lock.
+const SOFT: &[Statement] = &[Statement::DispatchGateSoft, Statement::DispatchGroupsSoft];
+
+fn without_lock(text: &str) -> String {
+    text.split("for    no key update").next().unwrap_or(text).to_owned()
 }
 
 /// Every statement for PostgreSQL, ready to send. `schema` is quoted already.
 pub(crate) fn for_postgres(schema: &str) -> Vec<String> {
     let prefix = format!("{schema}.");
-    Statement::ALL.iter().map(|s| fill_in(s.postgres(), &prefix)).collect()
+    let text = |s: &Statement| match SOFT.contains(s) {
+        true => without_lock(s.postgres()),
+        false => s.postgres().to_owned(),
+    };
+    Statement::ALL.iter().map(|s| fill_in(&text(s), &prefix)).collect()
 }
 
 /// Every statement for SQLite. A file may hold several: SQLite has no data-modifying CTEs.
@@ -156,7 +180,10 @@ mod tests {
     fn no_placeholder_is_left_over() {
         for text in for_postgres("\"lineclear\"").iter().chain(for_sqlite().iter().flatten()) {
             assert!(
-                !text.contains("{schema}") && !text.contains("job}") && !text.contains("{claim"),
+                !text.contains("{schema}")
+                    && !text.contains("job}")
+                    && !text.contains("order}")
+                    && !text.contains("{claim"),
                 "{text}"
             );
         }

@@ -8,6 +8,7 @@ pub(crate) mod enqueue;
 pub(crate) mod trigger;
 pub(crate) mod plan;
 pub(crate) mod turn;
+pub(crate) mod look;
 pub(crate) mod promote;
 pub(crate) mod dispatch;
 pub(crate) mod wake;

@@ -87,7 +87,8 @@ conformance! {
         let id = db.enqueue(job()).await;
         let node = db.node("a").await;
         for fate in [Fate::Requeued, Fate::Requeued, Fate::Buried] {
-            db.take_one(node).await;
+            let claim = db.take_one(node).await;
+            assert!(db.store.start(claim.reference()).await.unwrap());
             db.let_leases_end().await;
             assert_eq!(db.store.reclaim(10, 3).await.unwrap()[0].fate, fate);
         }

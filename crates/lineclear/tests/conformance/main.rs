@@ -22,5 +22,6 @@ mod own_transaction;
 mod plan;
 mod settle;
 mod steps;
+mod tend;
 
 mod views;

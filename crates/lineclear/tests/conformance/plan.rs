@@ -156,7 +156,7 @@ conformance! {
         let manifests: Vec<Manifest> = (0..7).map(|n| daily(&format!("m{n}"))).collect();
         db.store.upsert_manifests(manifests, Voice::Declaration).await.unwrap();
         db.let_a_tick_come().await;
-        let rules = PlanRules { manifests_max: 3, ..PlanRules::default() };
+        let rules = PlanRules { manifests_max: 3, group_share: 0, ..PlanRules::default() };
         let mut passes = Vec::new();
         for _ in 0..4 {
             let Planned::Led { due, queued, .. } = db.store.plan(rules).await.unwrap() else { panic!("leads") };

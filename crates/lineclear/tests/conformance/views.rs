@@ -22,12 +22,12 @@ async fn one_of_each(db: &TestDb) -> Vec<(JobId, JobState)> {
     }
     all.push((db.enqueue(job()).await, JobState::Running));
     db.take_one(node).await;
-    all.push((db.enqueue(job()).await, JobState::Ready));
-    db.store.dispatch(main_route(), 1).await.unwrap();
     let keyed = NewJob { limit_key: Some("k".to_owned()), ..job() };
     db.store.set_limit("k", 0).await.unwrap();
     all.push((db.enqueue(keyed).await, JobState::Held));
     assert_eq!(db.take(node, 10).await.len(), 0);
+    all.push((db.enqueue(job()).await, JobState::Ready));
+    db.store.dispatch(main_route(), 1).await.unwrap();
     let m = db.declare(daily("m")).await;
     db.let_a_tick_come().await;
     db.plan().await;

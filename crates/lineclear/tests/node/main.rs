@@ -4,6 +4,7 @@ mod example;
 mod kit;
 mod processes;
 mod stores;
+mod roles;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -42,6 +43,7 @@ mod handlers;
 mod hooks;
 #[cfg(feature = "logs")]
 mod logs;
+pub(crate) use on_each_store;
 
 #[derive(Default)]
 struct Calls(AtomicU32);
@@ -360,8 +362,11 @@ async fn a_job_enqueued_on_one_node_wakes_the_workers_of_another() {
     let place = Place::postgres().await;
     let sleepy =
         |roles: &[Role]| NodeOptions { roles: roles.to_vec(), poll: Duration::from_secs(3600), ..quick() };
-    let workers =
-        Lineclear::builder().store(&place.url).options(sleepy(&[Role::Workers])).kind("noop", noop).start();
+    let workers = Lineclear::builder()
+        .store(&place.url)
+        .options(sleepy(&[Role::Dispatcher, Role::Workers]))
+        .kind("noop", noop)
+        .start();
     let workers = workers.await.unwrap();
     let other =
         Lineclear::builder().store(&place.url).options(sleepy(&[Role::Planner])).start().await.unwrap();

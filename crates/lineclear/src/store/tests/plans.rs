@@ -26,6 +26,12 @@ fn claims(values: Vec<Value>) -> Params {
     Params { values, batch: vec![Column::Ints(jobs), Column::Ints(vec![Some(1); 50])] }
 }
 
+fn renewals() -> Params {
+    let mut params = claims(vec![int(1), int(30_000)]);
+    params.batch.push(Column::Ints(vec![Some(60_000); 50]));
+    params
+}
+
 fn settlements() -> Params {
     let mut params = claims(Vec::new());
     let texts = |word: &str| Column::Texts(vec![Some(word.to_owned()); 50]);
@@ -56,7 +62,12 @@ fn cases() -> Vec<Case> {
     let open = [dispatch(), vec![Value::Bool(false), Value::Bool(true)]].concat();
     vec![
         (Statement::PlanDue, vec![int(1000)].into(), &["manifest_due"]),
-        (Statement::PlanNext, Params::default(), &["manifest_due"]),
+        (
+            Statement::PlanNext,
+            Params::default(),
+            &["manifest_due", "background_job_lease", "background_job_deadline"],
+        ),
+        (Statement::PlanShare, vec![int(20), int(100)].into(), &["manifest_due_group"]),
         (
             Statement::ManifestLive,
             vec![Value::Ints(ids())].into(),
@@ -76,8 +87,6 @@ fn cases() -> Vec<Case> {
         ),
         (Statement::DispatchGated, gated.into(), &["work_queue_gated", "background_job_limit_key"]),
         (Statement::Claim, dispatch().into(), &["background_job_ready"]),
-        (Statement::Reclaim, vec![int(100), int(3), Value::Ints(ids())].into(), &["background_job_lease"]),
-        (Statement::Renew, claims(vec![int(1), int(30_000)]), &[]),
         (Statement::StepRead, vec![int(500), text("one")].into(), &["job_step_once"]),
         (
             Statement::StepRecord,
@@ -88,6 +97,30 @@ fn cases() -> Vec<Case> {
         (Statement::ListSteps, vec![int(500), int(10)].into(), &["job_step_once"]),
         (Statement::LogWrite, log_lines(), &[]),
         (Statement::ListLog, vec![int(500), int(1), int(1), int(10)].into(), &["execution_log_once"]),
+        (
+            Statement::Reclaim,
+            vec![int(100), int(3), Value::Ints(ids())].into(),
+            &["background_job_lease", "background_job_deadline"],
+        ),
+        (Statement::Renew, renewals(), &[]),
+        (
+            Statement::Look,
+            vec![Value::Texts(vec!["main".to_owned()]), int(1000)].into(),
+            &[
+                "work_queue_open",
+                "work_queue_gated",
+                "work_queue_later",
+                "background_job_ready",
+                "background_job_lease",
+                "background_job_deadline",
+            ],
+        ),
+        (
+            Statement::UnparkKinds,
+            vec![Value::Texts(vec!["work".to_owned()]), int(100)].into(),
+            &["work_queue_unknown"],
+        ),
+        (Statement::Start, claims(Vec::new()), &[]),
         (Statement::SettleRows, vec![Value::Ints(ids())].into(), &[]),
         (Statement::Settle, settlements(), &[]),
         (Statement::SettleSeen, claims(Vec::new()), &[]),

@@ -34,7 +34,7 @@ fn settle_verb(claim: &Claim) -> Settle {
 }
 
 fn wants(most: u32) -> Wants {
-    Wants { route: main_route(), most, lease: Some(lease(1)) }
+    Wants { route: main_route(), most, lease: Some(lease(1)), limits: Limits::Exact }
 }
 
 async fn due(pg: &Pg) {
@@ -45,8 +45,8 @@ async fn due(pg: &Pg) {
     .await;
 }
 
-const UNLED: PlanRules = PlanRules { manifests_max: 1000, lead: false };
+const UNLED: PlanRules = PlanRules { manifests_max: 1000, group_share: 0, lead: false, crash_budget: None };
 
 fn plan_verb() -> Plan {
-    Plan { rules: UNLED, advisory_key: 0 }
+    Plan { rules: UNLED, advisory_key: 0, ours: Vec::new() }
 }

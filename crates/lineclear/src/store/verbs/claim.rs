@@ -6,6 +6,7 @@ use lineclear_model::job::Origin;
 use lineclear_model::{Backoff, DeadReason, Failure, Micros, Name, Outcome, Payload, Verdict};
 
 use super::enqueue::millis;
+use super::renew::claim_columns;
 use super::settle::Settlement;
 use crate::store::db::{Row, Session, Value, Verb};
 use crate::store::sql::Statement;
@@ -135,5 +136,45 @@ impl Verb for ClaimJobs {
             Value::Int(Some(millis(self.lease.length))),
         ];
         session.rows(Statement::Claim, params).await
+    }
+}
+
+/// Verb: claims whose workers vanished before begin only now; returns those that are still ours.
+pub(crate) struct Start(pub(crate) Vec<ClaimRef>);
+
+impl Verb for Start {
+    type Answer = Vec<JobId>;
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<Vec<JobId>> {
+        let rows = session.rows(Statement::Start, claim_columns(&self.0)).await?;
+        rows.iter().map(|row| row.get("id").map(JobId)).collect()
+    }
+}
+
+/// Verb: what a node holds according to the database, each as a settlement that gives it back.
+pub(crate) struct Leased(pub(crate) NodeId);
+
+impl Verb for Leased {
+    type Answer = Vec<Settlement>;
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<Vec<Settlement>> {
+        let rows = session.rows(Statement::Leased, vec![Value::Int(Some(self.0.0))]).await?;
+        let given_back = |row: &Row| {
+            Ok(Settlement {
+                claim: ClaimRef { job: JobId(row.get("id")?), no: row.get("claim_no")? },
+                manifest: row.get::<Option<i64>>("manifest_id")?.map(ManifestId),
+                outcome: Outcome::Released,
+                verdict: Verdict::Release,
+            })
+        };
+        rows.iter().map(given_back).collect()
     }
 }

@@ -22,8 +22,21 @@ pub(crate) struct OpenPass {
     closed: bool,
     /// Jobs in the gated lane seem to have room.
     gated_waits: bool,
+    /// Jobs of the route were dispatched to whoever claims.
+    handed: bool,
     /// Rows that lay in the wrong lane and were put right: look again.
     refiled: u64,
+}
+
+/// How exact the limits of groups, and the global one, are. Limits of keys are always exact.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Limits {
+    /// Never exceeded: dispatchers that meet at a limit wait for, or leave it to, each other.
+    #[default]
+    Exact,
+    /// Counted without locks: dispatchers never wait, and may together exceed a limit by what they take at one moment.
+    /// On SQLite, where one writes at a time, they are exact all the same.
+    Soft,
 }
 
 /// What to dispatch, and where to.
@@ -33,6 +46,7 @@ pub(crate) struct Wants {
     pub(crate) most: u32,
     /// `None`: hand over to whoever claims.
     pub(crate) lease: Option<Lease>,
+    pub(crate) limits: Limits,
 }
 
 impl Wants {
@@ -58,11 +72,12 @@ impl Wants {
         let mut rows = session.rows(Statement::DispatchOpen, params).await?;
         let Some(first) = rows.first() else { return Ok(OpenPass::default()) };
         let (closed, refiled) = (first.get("closed")?, first.get("refiled")?);
+        let handed = first.get("handed")?;
         let gated_waits = first.get::<Option<i64>>("gated_rank")?.is_some();
         if first.get::<Option<i64>>("id")?.is_none() {
             rows.clear();
         }
-        Ok(OpenPass { rows, closed, gated_waits, refiled })
+        Ok(OpenPass { rows, closed, gated_waits, handed, refiled })
     }
 }
 
@@ -91,6 +106,10 @@ impl OpenPass {
         self.closed || self.gated_waits || self.refiled > 0
     }
 
+    pub(crate) fn handed(&self) -> bool {
+        self.handed
+    }
+
     pub(crate) fn into_rows(self) -> Vec<Row> {
         self.rows
     }
@@ -106,7 +125,11 @@ impl Verb for DispatchGated {
         let wants = &self.0;
         let mut most = i64::from(wants.most);
         // Lock order: global gate, group, key, job rows. What counts is read in statements after the lock's own.
-        let gate = session.rows(Statement::DispatchGate, Vec::<Value>::new()).await?;
+        let (gate, groups) = match wants.limits {
+            Limits::Exact => (Statement::DispatchGate, Statement::DispatchGroups),
+            Limits::Soft => (Statement::DispatchGateSoft, Statement::DispatchGroupsSoft),
+        };
+        let gate = session.rows(gate, Vec::<Value>::new()).await?;
         if let Some(gate) = gate.first() {
             let active = session.rows(Statement::DispatchActive, Vec::<Value>::new()).await?;
             let active: i64 = active.first().map_or(Ok(0), |row| row.get("active"))?;
@@ -118,9 +141,7 @@ impl Verb for DispatchGated {
             return Ok(Vec::new());
         }
         let route = Value::Text(Some(wants.route.to_string()));
-        let groups = session
-            .rows(Statement::DispatchGroups, vec![route.clone(), Value::Int(Some(GROUPS_PER_PASS))])
-            .await?;
+        let groups = session.rows(groups, vec![route.clone(), Value::Int(Some(GROUPS_PER_PASS))]).await?;
         let groups: Vec<i64> = groups.iter().map(|row| row.get("id")).collect::<StoreResult<_>>()?;
         let params = vec![route, Value::Ints(groups.clone()), Value::Int(Some(most))];
         let keys = session.rows(Statement::DispatchKeys, params).await?;

@@ -1,15 +1,24 @@
 //! plan: manifest → work_queue.
 
+use std::collections::HashSet;
+
 use lineclear_model::job::Origin;
 use lineclear_model::{Micros, Name, SkipReason, Spec, decide};
 
+use super::reclaim::{Reclaim, Reclaimed};
 use super::turn::{self, Order, SkippedRange, Turn};
-use crate::store::StoreResult;
 use crate::store::db::{Column, Row, Session, Value, Verb};
 use crate::store::sql::Statement;
+use crate::store::{JobId, StoreResult};
 
 /// Ticks of one manifest that one pass may queue; the rest comes in the next pass.
 const TICKS_PER_MANIFEST_MAX: usize = 100;
+
+/// Groups that get such a share in one pass.
+const SHARE_GROUPS_MAX: i64 = 100;
+
+/// Expired leases that one pass gives up.
+const REAPED_MAX: u32 = 500;
 
 /// How long a manifest that cannot be planned is left alone.
 const UNPLANNABLE_PAUSE_MICROS: i64 = 3_600_000_000;
@@ -19,13 +28,18 @@ const UNPLANNABLE_PAUSE_MICROS: i64 = 3_600_000_000;
 pub struct PlanRules {
     /// Manifests per pass.
     pub manifests_max: u32,
+    /// Manifests of each group beyond these, when more are due than a pass takes: no group waits for another's backlog.
+    pub group_share: u32,
     /// Take the leader lock first. Off only to show that nothing but work is saved by it.
     pub lead: bool,
+    /// Give up expired leases in the same transaction; a job is buried after so many vanished workers. `None`: leave
+    /// them.
+    pub crash_budget: Option<u32>,
 }
 
 impl Default for PlanRules {
     fn default() -> PlanRules {
-        PlanRules { manifests_max: 1_000, lead: true }
+        PlanRules { manifests_max: 1_000, group_share: 20, lead: true, crash_budget: None }
     }
 }
 
@@ -42,6 +56,8 @@ pub enum Planned {
         queued: u64,
         /// Ledger rows that record why a tick, or a range of ticks, did not fire.
         skipped: u64,
+        /// Claims that were given up.
+        reaped: Vec<Reclaimed>,
         /// Manifests that could not be planned, with the reason; tried again in an hour.
         unplannable: Vec<(Name, String)>,
     },
@@ -51,6 +67,8 @@ pub enum Planned {
 pub(crate) struct Plan {
     pub(crate) rules: PlanRules,
     pub(crate) advisory_key: i64,
+    /// Jobs that the planning node runs itself; they are not reaped for a lease that ran out.
+    pub(crate) ours: Vec<JobId>,
 }
 
 impl Verb for Plan {
@@ -64,8 +82,14 @@ impl Verb for Plan {
                 return Ok(Planned::Followed);
             }
         }
-        let most = i64::from(self.rules.manifests_max);
-        let due = session.rows(Statement::PlanDue, vec![Value::Int(Some(most))]).await?;
+        // Job rows before manifests: that is the order of locks.
+        let reaped = match self.rules.crash_budget {
+            Some(crash_budget) => {
+                Reclaim { most: REAPED_MAX, crash_budget, ours: self.ours.clone() }.run(session).await?
+            }
+            None => Vec::new(),
+        };
+        let due = self.due(session).await?;
         let mut pass = Pass::default();
         for row in &due {
             pass.add(row)?;
@@ -84,7 +108,27 @@ impl Verb for Plan {
             crate::crash::point("plan.before_commit");
         }
         let due = u64::try_from(due.len()).expect("a count fits");
-        Ok(Planned::Led { due, queued: taken.queued, skipped: taken.skipped, unplannable })
+        Ok(Planned::Led { due, queued: taken.queued, skipped: taken.skipped, reaped, unplannable })
+    }
+}
+
+impl Plan {
+    /// The oldest that are due; and if that is more than a pass takes, a share for every group beside them.
+    async fn due(&self, session: &mut Session) -> StoreResult<Vec<Row>> {
+        let most = i64::from(self.rules.manifests_max);
+        let mut due = session.rows(Statement::PlanDue, vec![Value::Int(Some(most))]).await?;
+        let share = i64::from(self.rules.group_share);
+        if share == 0 || i64::try_from(due.len()).expect("a count fits") < most {
+            return Ok(due);
+        }
+        let mut seen = due.iter().map(|row| row.get::<i64>("id")).collect::<StoreResult<HashSet<i64>>>()?;
+        let share = vec![Value::Int(Some(share)), Value::Int(Some(SHARE_GROUPS_MAX))];
+        for row in session.rows(Statement::PlanShare, share).await? {
+            if seen.insert(row.get("id")?) {
+                due.push(row);
+            }
+        }
+        Ok(due)
     }
 }
 
@@ -138,6 +182,8 @@ impl Pass {
 pub struct NextPlan {
     /// The next moment a manifest is due; `None` if none ever is.
     pub next_due_at: Option<Micros>,
+    /// A lease ran out, or a job is long past its time.
+    pub lease_over: bool,
     /// The database's clock.
     pub now: Micros,
 }
@@ -155,6 +201,7 @@ impl Verb for PlanNext {
     async fn run(&self, session: &mut Session) -> StoreResult<NextPlan> {
         let rows = session.rows(Statement::PlanNext, Vec::<Value>::new()).await?;
         let row = rows.first().ok_or_else(|| super::no_answer("plan_next"))?;
-        Ok(NextPlan { next_due_at: row.get("next_due_at")?, now: row.get("now")? })
+        let lease_over = row.get("lease_over")?;
+        Ok(NextPlan { next_due_at: row.get("next_due_at")?, lease_over, now: row.get("now")? })
     }
 }

@@ -1,5 +1,7 @@
 //! renew: the end of a lease is pushed ahead.
 
+use std::time::Duration;
+
 use super::claim::Lease;
 use super::enqueue::millis;
 use crate::store::db::{Column, Params, Session, Value, Verb};
@@ -31,7 +33,15 @@ pub enum RenewalStatus {
 /// Verb: renew all leases of a node.
 pub(crate) struct Renew {
     pub(crate) lease: Lease,
-    pub(crate) claims: Vec<ClaimRef>,
+    pub(crate) claims: Vec<Renewing>,
+}
+
+/// A claim whose lease is to be renewed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Renewing {
+    pub(crate) claim: ClaimRef,
+    /// So long after its start nobody believes its worker any more, even if it renews.
+    pub(crate) deadline: Option<Duration>,
 }
 
 impl Verb for Renew {
@@ -46,11 +56,13 @@ impl Verb for Renew {
             return Ok(Vec::new());
         }
         let mut claims = self.claims.clone();
-        claims.sort_unstable_by_key(|claim| (claim.job, claim.no));
-        claims.dedup();
+        claims.sort_unstable_by_key(|renewing| (renewing.claim.job, renewing.claim.no));
+        claims.dedup_by_key(|renewing| renewing.claim);
+        let mut batch = claim_columns(&claims.iter().map(|renewing| renewing.claim).collect::<Vec<_>>());
+        batch.push(Column::Ints(claims.iter().map(|renewing| renewing.deadline.map(millis)).collect()));
         let params = Params {
             values: vec![Value::Int(Some(self.lease.node.0)), Value::Int(Some(millis(self.lease.length)))],
-            batch: claim_columns(&claims),
+            batch,
         };
         let rows = session.rows(Statement::Renew, params).await?;
         rows.iter()

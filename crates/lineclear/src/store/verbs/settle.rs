@@ -200,6 +200,7 @@ const fn verdict_word(verdict: Verdict) -> &'static str {
         Verdict::Cancel => "cancel",
         Verdict::Snooze { .. } => "snooze",
         Verdict::Release => "release",
+        Verdict::Park => "park",
     }
 }
 

@@ -93,6 +93,27 @@ pub(crate) fn skipped_until_now(stored: &Stored, reason: SkipReason) -> Option<S
     (from <= until).then_some(SkippedRange { manifest_id: stored.id, from, until, reason })
 }
 
+/// Verb: jobs that were parked because nobody knew their kind wait again, for a node that does; returns how many.
+pub(crate) struct UnparkKinds {
+    pub(crate) kinds: Vec<Name>,
+    pub(crate) most: u32,
+}
+
+impl Verb for UnparkKinds {
+    type Answer = u64;
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<u64> {
+        let kinds = self.kinds.iter().map(ToString::to_string).collect();
+        let params = vec![Value::Texts(kinds), Value::Int(Some(i64::from(self.most)))];
+        let rows = session.rows(Statement::UnparkKinds, params).await?;
+        Ok(u64::try_from(rows.len()).expect("a count fits"))
+    }
+}
+
 /// Verb: jobs that are parked although their manifest runs wait again like all others; returns how many.
 pub(crate) struct UnparkForgotten(pub(crate) u32);
 

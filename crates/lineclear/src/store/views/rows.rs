@@ -233,6 +233,20 @@ pub struct NodeView {
     pub name: String,
     /// Its machine.
     pub host: String,
+    /// Its process.
+    pub pid: u32,
+    /// Unique for each start of a process.
+    pub incarnation: String,
+    /// Version of the program.
+    pub version: String,
+    /// What it does, as a JSON list.
+    pub roles: String,
+    /// The routes it serves, as a JSON list.
+    pub routes: String,
+    /// Jobs it can run at once.
+    pub slots: u32,
+    /// How its runners are, as JSON: passes, failures, the last error, and how long ago the last pass was.
+    pub runners: String,
     /// When it started.
     pub started_at: Micros,
     /// When it was last heard of, on the database's clock.

@@ -1,0 +1,58 @@
+//! look: is there anything to do?
+
+use lineclear_model::Name;
+
+use crate::store::StoreResult;
+use crate::store::db::{Session, Value, Verb};
+use crate::store::sql::Statement;
+
+/// What there is to do, as an idle node sees it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    /// Jobs have come due and are to be promoted.
+    pub due: bool,
+    /// A lease ran out, or a job is long past its time.
+    pub lease_over: bool,
+    /// What waits on each route.
+    pub routes: Vec<RouteLook>,
+}
+
+/// What waits on a route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouteLook {
+    /// The route.
+    pub route: Name,
+    /// Jobs wait to be dispatched; a limit may hold them back.
+    pub waits: bool,
+    /// Jobs were dispatched to whoever claims, counted up to the number that was asked for.
+    pub handed: u32,
+}
+
+/// Verb: look at some routes.
+pub(crate) struct LookAt {
+    pub(crate) routes: Vec<Name>,
+    pub(crate) count_to: u32,
+}
+
+impl Verb for LookAt {
+    type Answer = Look;
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<Look> {
+        let routes = self.routes.iter().map(ToString::to_string).collect();
+        let params = vec![Value::Texts(routes), Value::Int(Some(i64::from(self.count_to)))];
+        let mut look = Look::default();
+        for row in session.rows(Statement::Look, params).await? {
+            (look.due, look.lease_over) = (row.get("due")?, row.get("lease_over")?);
+            look.routes.push(RouteLook {
+                route: row.word("route", |route| Name::new(route).ok())?,
+                waits: row.get("waits")?,
+                handed: row.get("handed")?,
+            });
+        }
+        Ok(look)
+    }
+}
