@@ -41,7 +41,7 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
     let make_due =
         async |side: &Side, round| side.manifests.make_due(&side.bed, side.manifests.all / due, round).await;
     let plan = async |side: &Side| {
-        let rules = PlanRules { manifests_max: due.saturating_mul(2), lead: true };
+        let rules = PlanRules { manifests_max: due.saturating_mul(2), ..PlanRules::default() };
         let planned = side.bed.store.plan(rules).await?;
         let expected = u64::from(due);
         let Planned::Led { due, queued, .. } = planned else { anyhow::bail!("somebody else plans") };
