@@ -40,6 +40,7 @@ pub enum StartError {
 pub struct Builder {
     store: StoreChoice,
     options: NodeOptions,
+    kind_defaults: KindOptions,
     kinds: Vec<(String, Kind)>,
     states: States,
     manifests: Vec<Manifest>,
@@ -74,9 +75,16 @@ impl Builder {
         self
     }
 
+    /// Retries, timeout and route of all kinds that are added after this without options of their own.
+    pub fn kind_defaults(mut self, options: KindOptions) -> Builder {
+        self.kind_defaults = options;
+        self
+    }
+
     /// Code that runs jobs of a kind.
     pub fn kind<P>(self, name: &str, handler: impl Handler<P>) -> Builder {
-        self.kind_with(name, KindOptions::default(), handler)
+        let options = self.kind_defaults.clone();
+        self.kind_with(name, options, handler)
     }
 
     /// Code that runs jobs of a kind, with retries, timeout and route of its own.

@@ -47,6 +47,8 @@ impl Role {
 /// | `dispatch_ahead` | 1,000 | jobs of a route that a dispatcher without workers hands over before they are claimed |
 /// | `poll` | 1 s | how often it looks for work when nobody nudges it |
 /// | `plan_interval` | 5 s | how often it plans at least; it plans when a manifest is due in any case |
+/// | `plan_batch` | 1,000 | manifests that one planning cycle takes |
+/// | `plan_group_share` | 20 | manifests of each group that it takes beyond these, when more are due |
 /// | `heartbeat` | 10 s | how often it says that it is alive |
 /// | `shutdown_grace` | 30 s | how long handlers may go on when it stops |
 /// | `clean_interval` | 1 min | how often it cleans |
@@ -75,6 +77,10 @@ pub struct NodeOptions {
     pub poll: Duration,
     /// How often it plans at least.
     pub plan_interval: Duration,
+    /// Manifests that one planning cycle takes.
+    pub plan_batch: u32,
+    /// Manifests of each group that it takes beyond these, when more are due.
+    pub plan_group_share: u32,
     /// How often it says that it is alive.
     pub heartbeat: Duration,
     /// How long handlers may go on when it stops.
@@ -103,6 +109,8 @@ impl Default for NodeOptions {
             dispatch_ahead: 1_000,
             poll: Duration::from_secs(1),
             plan_interval: Duration::from_secs(5),
+            plan_batch: 1_000,
+            plan_group_share: 20,
             heartbeat: Duration::from_secs(10),
             shutdown_grace: Duration::from_secs(30),
             clean_interval: Duration::from_secs(60),
@@ -139,6 +147,9 @@ impl NodeOptions {
         }
         if self.renewal < short || self.renewal > self.lease / 3 {
             return bad("renewal", "at most a third of the lease, so that two renewals may fail");
+        }
+        if self.plan_batch == 0 || self.plan_batch > 10_000 || self.plan_group_share > 1_000 {
+            return bad("plan_batch", "between 1 and 10,000; and plan_group_share at most 1,000");
         }
         let day = Duration::from_secs(86_400);
         if self.visibility_timeout.is_some_and(|time| time < Duration::from_secs(1) || time > day) {
@@ -177,6 +188,32 @@ impl NodeOptions {
 mod tests {
     use super::*;
 
+    /// Names of the fields of a struct, from how it is shown.
+    fn fields(shown: &str) -> Vec<&str> {
+        shown
+            .lines()
+            .filter_map(|line| line.strip_prefix("    "))
+            .filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase()))
+            .filter_map(|line| line.split(':').next())
+            .collect()
+    }
+
+    #[test]
+    fn every_option_is_in_the_documentation() {
+        let page = include_str!("../../../../docs/options.md");
+        let node = format!("{:#?}", NodeOptions::default());
+        let kind = format!("{:#?}", crate::KindOptions::default());
+        let retention = format!("{:#?}", Retention::default());
+        let all: Vec<&str> = [fields(&node), fields(&kind), fields(&retention)].concat();
+        assert!(all.len() > 20 && all.contains(&"crashed_alone"), "{all:?}");
+        for option in all {
+            assert!(
+                page.contains(&format!("| `{option}` |")),
+                "docs/options.md does not say what {option} is"
+            );
+        }
+    }
+
     #[test]
     fn the_defaults_can_be_and_nonsense_is_named() {
         assert_eq!(NodeOptions::default().check(), Ok(()));
@@ -191,6 +228,7 @@ mod tests {
         assert_eq!(option(|o| o.poll = Duration::ZERO), Err("poll"));
         assert_eq!(option(|o| o.crash_budget = 0), Err("crash_budget"));
         assert_eq!(option(|o| o.visibility_timeout = Some(Duration::ZERO)), Err("visibility_timeout"));
+        assert_eq!(option(|o| o.plan_batch = 0), Err("plan_batch"));
         assert_eq!(option(|o| o.dispatch_ahead = 0), Err("dispatch_ahead"));
     }
 }

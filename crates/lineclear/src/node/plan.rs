@@ -33,7 +33,13 @@ async fn plan_pass(shared: &Shared) -> StoreResult<Duration> {
         return Ok(until_due(&next).min(shared.options.plan_interval));
     }
     let crash_budget = reaps.then_some(shared.options.crash_budget);
-    let rules = PlanRules { crash_budget, ..PlanRules::default() };
+    let options = &shared.options;
+    let rules = PlanRules {
+        manifests_max: options.plan_batch,
+        group_share: options.plan_group_share,
+        crash_budget,
+        ..PlanRules::default()
+    };
     let ours = if reaps { shared.running.job_ids() } else { Vec::new() };
     tracing::debug!(node.id = %shared.id, "planning cycle started");
     match shared.store.plan_except(rules, ours).await? {

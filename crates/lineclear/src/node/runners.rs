@@ -17,8 +17,8 @@ use super::take::take;
 use super::{Shared, builder, wake};
 use crate::store::{NodeInfo, Store, StoreResult};
 
-/// Parked jobs that one statement brings back.
-const UNPARK_MAX: u32 = 500;
+/// Parked jobs that one heartbeat brings back.
+const UNPARK_MAX: u32 = 10_000;
 /// How long to wait after a pass that failed.
 pub(crate) const AFTER_ERROR: Duration = Duration::from_secs(1);
 
@@ -105,7 +105,7 @@ async fn beat(shared: Arc<Shared>) {
 /// Jobs of our kinds that another node parked, because it did not know them.
 async fn unpark(shared: &Shared) -> StoreResult<()> {
     let kinds: Vec<Name> = shared.kinds.keys().cloned().collect();
-    while shared.store.unpark_kinds(kinds.clone(), UNPARK_MAX).await? > 0 {
+    if shared.store.unpark_kinds(kinds, UNPARK_MAX).await? > 0 {
         shared.has_queued();
     }
     Ok(())
