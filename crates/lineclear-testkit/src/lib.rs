@@ -9,6 +9,7 @@
 //! | a database that is migrated already | [`postgres_template`], then [`PostgresDatabase::clone_of`] |
 //! | a network that is slow, cut or silent | [`Proxy`] |
 //! | a process to kill, pause or freeze at a crash point | [`Program`], [`Child`] |
+//! | a PostgreSQL to stop and start again | [`PrivatePostgres`] |
 //! | servers of one's own | [`servers::Servers`], or the binary `lineclear-testkit` |
 #![forbid(unsafe_code)]
 
@@ -24,3 +25,4 @@ mod url;
 pub use child::{Child, Program};
 pub use database::{PostgresDatabase, fresh_postgres, postgres_template};
 pub use proxy::Proxy;
+pub use servers::postgres::PrivatePostgres;

@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use anyhow::{Context, Result, bail};
@@ -10,14 +11,16 @@ use rustix::process::Signal;
 
 use super::{
     Server,
-    place::{Place, find_in_path},
-    process::{Process, on_free_port},
+    place::{Lifetime, Place, find_in_path},
+    process::{Process, lasting_port, on_free_port},
 };
 use crate::pg;
 
 /// Names the server for tests.
 pub const VARIABLE: &str = "LINECLEAR_TEST_POSTGRES_URL";
 
+const DATA: &str = "postgres";
+const LOG: &str = "postgres.log";
 const DEBIAN: &str = "/usr/lib/postgresql";
 
 /// Whether a commit is on the disk when the server says so.
@@ -71,20 +74,78 @@ pub async fn start(place: &Place, durability: Durability) -> Result<Server> {
         Durability::Synced => SYNCED,
     };
     let programs = programs()?;
-    let data = place.dir().join("postgres");
+    let data = place.dir().join(DATA);
     init(place, &programs, &data)?;
     on_free_port(async |port| {
         let mut command = place.command(&programs.join("postgres"), "INT");
         command.arg("-D").arg(&data).arg("-p").arg(port.to_string());
         command.args(SETTINGS.iter().chain(own).flat_map(|setting| ["-c", setting]));
-        let log = place.dir().join("postgres.log");
         // SIGINT is the fast shutdown: it does not wait for clients.
-        let mut process = Process::spawn("PostgreSQL", command, &log, Signal::INT)?;
-        let url = format!("postgres://postgres@127.0.0.1:{port}/postgres");
-        process.ready(async || pg::connect(&url).await).await?;
-        Ok(Server { variable: VARIABLE, url, process: Some(process) })
+        let process = run(place, command, &url(port), Signal::INT).await?;
+        Ok(Server { variable: VARIABLE, url: url(port), process: Some(process) })
     })
     .await
+}
+
+fn url(port: u16) -> String {
+    format!("postgres://postgres@127.0.0.1:{port}/postgres")
+}
+
+/// Starts the server, and waits until it answers.
+async fn run(place: &Place, command: Command, url: &str, stop: Signal) -> Result<Process> {
+    let mut process = Process::spawn("PostgreSQL", command, &place.dir().join(LOG), stop)?;
+    process.ready(async || pg::connect(url).await).await?;
+    Ok(process)
+}
+
+/// A server of one test alone, that can be stopped and started again with its data. It ends when this is dropped.
+pub struct PrivatePostgres {
+    port: u16,
+    settings: Vec<String>,
+    programs: PathBuf,
+    /// `None` while it is stopped.
+    process: Option<Process>,
+    /// Declared last, so that the files go after the process that uses them.
+    place: Place,
+}
+
+impl PrivatePostgres {
+    /// Starts a server, with settings (`name=value`) beside or instead of those that all test servers have. Call it on a
+    /// thread that lives as long as the server shall.
+    pub async fn start(settings: &[&str]) -> Result<Self> {
+        let place = Place::new(Lifetime::Ours)?;
+        let programs = programs()?;
+        init(&place, &programs, &place.dir().join(DATA))?;
+        let all = SETTINGS.iter().chain(THROW_AWAY).chain(settings).map(|setting| (*setting).to_owned());
+        let mut server =
+            Self { port: lasting_port()?, settings: all.collect(), programs, process: None, place };
+        server.start_again().await?;
+        Ok(server)
+    }
+
+    /// Where it listens, also after it was stopped and started again.
+    pub fn url(&self) -> String {
+        url(self.port)
+    }
+
+    /// Stops it at once (SIGQUIT): its connections break, nothing is tidied up, and the next start recovers.
+    pub fn stop(&mut self) {
+        self.process = None;
+    }
+
+    /// Starts it with the data that it has.
+    pub async fn start_again(&mut self) -> Result<()> {
+        let mut command = self.place.command(&self.programs.join("postgres"), "QUIT");
+        command.arg("-D").arg(self.place.dir().join(DATA)).arg("-p").arg(self.port.to_string());
+        command.args(self.settings.iter().flat_map(|setting| ["-c", setting]));
+        self.process = Some(run(&self.place, command, &self.url(), Signal::QUIT).await?);
+        Ok(())
+    }
+
+    /// What it has logged since it was started last.
+    pub fn log(&self) -> Result<String> {
+        Ok(fs::read_to_string(self.place.dir().join(LOG))?)
+    }
 }
 
 fn init(place: &Place, programs: &Path, data: &Path) -> Result<()> {

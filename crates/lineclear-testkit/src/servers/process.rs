@@ -152,6 +152,14 @@ fn free_port() -> Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
+/// A free port for a server that will be away for a while and must find it free again: below those that the kernel gives
+/// to connections (from 32768 on Linux), which would soon take it.
+pub fn lasting_port() -> Result<u16> {
+    let first = 10_000 + u16::try_from(std::process::id() % 20_000)?;
+    let free = (first..first + 2_000).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
+    free.context("no free port below 32768")
+}
+
 /// The end of a log, for an error message.
 pub fn tail(log: &Path) -> String {
     let text = fs::read_to_string(log).unwrap_or_default();
