@@ -37,8 +37,8 @@ async fn plan_pass(shared: &Shared) -> StoreResult<Duration> {
     let rules = PlanRules {
         manifests_max: options.plan_batch,
         group_share: options.plan_group_share,
+        lead: crate::crash::planner_leads(),
         crash_budget,
-        ..PlanRules::default()
     };
     let ours = if reaps { shared.running.job_ids() } else { Vec::new() };
     tracing::debug!(node.id = %shared.id, "planning cycle started");

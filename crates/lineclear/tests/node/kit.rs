@@ -11,7 +11,7 @@ use tempfile::TempDir;
 /// A store of its own for one test.
 pub(crate) struct Place {
     pub(crate) url: String,
-    _database: Option<PostgresDatabase>,
+    database: Option<PostgresDatabase>,
     _folder: Option<TempDir>,
 }
 
@@ -19,38 +19,72 @@ impl Place {
     pub(crate) fn sqlite() -> Place {
         let folder = tempfile::tempdir().expect("a folder");
         let url = folder.path().join("test.db").to_str().expect("a path").to_owned();
-        Place { url, _database: None, _folder: Some(folder) }
+        Place { url, database: None, _folder: Some(folder) }
     }
 
     pub(crate) async fn postgres() -> Place {
         let database = fresh_postgres().await;
-        Place { url: database.url().to_owned(), _database: Some(database), _folder: None }
+        Place { url: database.url().to_owned(), database: Some(database), _folder: None }
     }
 
-    pub(crate) async fn state(&self, node: &Node, job: JobId) -> Option<JobState> {
-        node.store().job(job).await.expect("the job can be read").map(|detail| detail.job.state)
+    /// PostgreSQL, reached through pgbouncer in transaction mode.
+    pub(crate) async fn pgbouncer() -> Place {
+        let database = fresh_postgres().await;
+        let url = format!("{}?pooler=transaction", database.pgbouncer_url());
+        Place { url, database: Some(database), _folder: None }
     }
-}
 
-impl Place {
-    /// Runs SQL behind everybody's back. `{t}` is replaced by what stands before a table's name.
-    pub(crate) async fn sql(&self, sql: &str) {
-        if self._database.is_none() {
-            let connection = rusqlite::Connection::open(&self.url).expect("the file opens");
-            connection.busy_timeout(Duration::from_secs(5)).expect("a timeout");
-            connection.execute_batch(&sql.replace("{t}", "")).expect("the statement runs");
-            return;
-        }
+    /// A server that somebody else looks after.
+    pub(crate) fn at(url: String) -> Place {
+        Place { url, database: None, _folder: None }
+    }
+
+    /// A connection of the test's own, past any pooler.
+    pub(crate) async fn client(&self) -> tokio_postgres::Client {
+        let url = self.database.as_ref().map_or(self.url.as_str(), |database| database.url());
         let (client, connection) =
-            tokio_postgres::connect(&self.url, tokio_postgres::NoTls).await.expect("a connection");
+            tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("a connection");
         tokio::spawn(connection);
-        client.batch_execute(&sql.replace("{t}", "lineclear.")).await.expect("the statement runs");
+        client
+    }
+
+    fn is_sqlite(&self) -> bool {
+        !self.url.starts_with("postgres")
+    }
+
+    /// The first number that a query finds. `{t}` is replaced by what stands before a table's name.
+    pub(crate) async fn number(&self, sql: &str) -> i64 {
+        if self.is_sqlite() {
+            let row = self.file().query_row(&sql.replace("{t}", ""), [], |row| row.get(0));
+            return row.unwrap_or_else(|e| panic!("{sql}: {e}"));
+        }
+        let row = self.client().await.query_one(&sql.replace("{t}", "lineclear."), &[]).await;
+        row.unwrap_or_else(|e| panic!("{sql}: {e:?}")).get(0)
+    }
+
+    /// Runs SQL behind everybody's back; `{t}` as above.
+    pub(crate) async fn sql(&self, sql: &str) {
+        if self.is_sqlite() {
+            return self.file().execute_batch(&sql.replace("{t}", "")).expect("the statement runs");
+        }
+        let sql = sql.replace("{t}", "lineclear.");
+        self.client().await.batch_execute(&sql).await.expect("the statement runs");
+    }
+
+    fn file(&self) -> rusqlite::Connection {
+        let file = rusqlite::Connection::open(&self.url).expect("the file opens");
+        file.busy_timeout(Duration::from_secs(10)).expect("a timeout");
+        file
     }
 
     /// Every lease ends now, and nobody is told.
     pub(crate) async fn let_leases_end(&self) {
-        let hour = if self._database.is_none() { "3600000000" } else { "interval '1 hour'" };
+        let hour = if self.is_sqlite() { "3600000000" } else { "interval '1 hour'" };
         self.sql(&format!("update {{t}}background_job set due_at = due_at - 2 * {hour}")).await;
+    }
+
+    pub(crate) async fn state(&self, node: &Node, job: JobId) -> Option<JobState> {
+        node.store().job(job).await.expect("the job can be read").map(|detail| detail.job.state)
     }
 }
 
@@ -68,8 +102,13 @@ pub(crate) fn name(text: &str) -> Name {
 }
 
 /// Waits until something is so.
-pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
+pub(crate) async fn until(what: &str, is_so: impl AsyncFnMut() -> bool) {
+    until_within(Duration::from_secs(30), what, is_so).await;
+}
+
+/// Waits until something is so that takes its time.
+pub(crate) async fn until_within(time: Duration, what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let deadline = Instant::now() + time;
     while !is_so().await {
         assert!(Instant::now() < deadline, "in vain: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -1,7 +1,14 @@
 //! A whole node, on each kind of store: jobs that complete, fail, hang, panic, are cancelled, and survive a stop.
 
+mod children;
+mod crowd;
+mod deadlock;
 mod example;
+mod idle;
 mod kit;
+mod limits;
+mod outage;
+mod pooler;
 mod processes;
 mod stores;
 mod roles;

@@ -3,55 +3,12 @@
 use std::time::{Duration, Instant};
 
 use lineclear::model::{ExecutionOutcome, JobState, Manifest, Payload, Schedule};
-use lineclear::store::{JobId, NewJob, Voice};
-use lineclear::{Store, StoreOptions};
-use lineclear_testkit::{Child, Program};
+use lineclear::store::{NewJob, Voice};
 
-use crate::example::example;
+use crate::children::{
+    LEASE, LONG, count, crowd, end, lines, outcomes, program, sleep, sleeps, start, state, store,
+};
 use crate::kit::{Place, name, until};
-
-const LONG: Duration = Duration::from_secs(60);
-const LEASE: Duration = Duration::from_millis(1500);
-
-fn program(place: &Place, roles: &str) -> Program {
-    Program::at(example("child")).args([place.url.as_str(), roles, &LEASE.as_millis().to_string()])
-}
-
-async fn start(place: &Place, roles: &str) -> Child {
-    let child = program(place, roles).start().unwrap();
-    child.wait_for_line("is up", LONG).await.unwrap();
-    child
-}
-
-async fn store(place: &Place) -> Store {
-    Store::open(StoreOptions::new(&place.url).unwrap()).await.unwrap()
-}
-
-fn sleep(millis: u64) -> NewJob {
-    NewJob::new(name("sleep"), Payload::of(&millis).unwrap())
-}
-
-async fn state(store: &Store, job: JobId) -> Option<JobState> {
-    store.job(job).await.unwrap().map(|detail| detail.job.state)
-}
-
-async fn outcomes(store: &Store, job: JobId) -> Vec<ExecutionOutcome> {
-    store.job(job).await.unwrap().unwrap().executions.iter().map(|execution| execution.outcome).collect()
-}
-
-/// How many jobs there are in a state.
-async fn count(store: &Store, state: JobState) -> usize {
-    let filter = lineclear::store::views::JobFilter { states: vec![state], ..Default::default() };
-    let (mut count, mut before) = (0, None);
-    loop {
-        let page = store.jobs(&filter, before, 1000).await.unwrap();
-        count += page.items.len();
-        before = page.next;
-        if before.is_none() {
-            return count;
-        }
-    }
-}
 
 async fn a_killed_workers_job_runs_elsewhere_soon(place: &Place) {
     let store = store(place).await;
@@ -71,16 +28,20 @@ async fn a_killed_workers_job_runs_elsewhere_soon(place: &Place) {
 async fn a_worker_that_was_frozen_past_its_lease_changes_nothing(place: &Place) {
     let store = store(place).await;
     let mut first = start(place, "workers").await;
-    let job = store.enqueue(sleep(1_000)).await.unwrap().id;
+    let job = store.enqueue(sleeps(1_000, 3_000)).await.unwrap().id;
     first.wait_for_line("claim 1 started", LONG).await.unwrap();
     first.pause().await.unwrap();
     let second = start(place, "workers").await;
     second.wait_for_line(&format!("job {job} claim 2 started"), LONG).await.unwrap();
     first.resume().unwrap();
+    let warned = first.wait_for_line("results came too late", LONG).await.unwrap();
+    assert!(warned.starts_with("WARN") && warned.contains("stale=1"), "counted and warned of: {warned}");
+    assert_eq!(state(&store, job).await, Some(JobState::Running), "it is the second one's now");
     until("it is completed", async || state(&store, job).await == Some(JobState::Completed)).await;
-    first.terminate().unwrap();
-    assert!(first.wait_for_exit(LONG).await.unwrap().success());
+    let both = end(vec![first, second]).await;
     assert_eq!(outcomes(&store, job).await, [ExecutionOutcome::Lost, ExecutionOutcome::Completed]);
+    let late = both[1].stderr().iter().any(|line| line.contains("results came too late"));
+    assert!(!late, "the result that counts is the second one's");
 }
 
 async fn processes_share_jobs_and_run_each_once(place: &Place) {
@@ -136,6 +97,21 @@ async fn told_twice_to_end_a_process_gives_its_job_back_at_once(place: &Place) {
     assert_eq!(state(&store, later).await, Some(JobState::Queued));
 }
 
+/// They clean all the time, while what they clean is being written.
+async fn processes_that_clean_at_once_all_succeed(place: &Place) {
+    let store = store(place).await;
+    let cleaners = crowd(2, place, "cleaner", &["keep=1", "clean=10"]).await;
+    let worker = start(place, "workers").await;
+    store.enqueue_many(vec![sleep(0); 2_000]).await.unwrap();
+    worker.wait_for_lines("ended", 2_000, LONG).await.unwrap();
+    let worker = end(vec![worker]).await;
+    assert_eq!(lines(&worker, "ended").len(), 2_000, "no live work was touched");
+    until("all is gone", async || place.number("select count(*) from {t}execution").await == 0).await;
+    for cleaner in end(cleaners).await {
+        assert_eq!(cleaner.stderr(), [""; 0], "no cleaner complained");
+    }
+}
+
 macro_rules! on_each_store {
     ($($name:ident)+) => { $(
         mod $name {
@@ -160,6 +136,7 @@ on_each_store! {
     processes_share_jobs_and_run_each_once
     processes_that_plan_at_once_make_one_job_per_tick
     told_twice_to_end_a_process_gives_its_job_back_at_once
+    processes_that_clean_at_once_all_succeed
 }
 
 /// Frozen at the named point, and killed there.

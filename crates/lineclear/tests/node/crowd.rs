@@ -1,0 +1,143 @@
+//! Many processes that reach for the same thing: one of them gets it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use lineclear::model::{Manifest, Overlap, Payload, Schedule};
+use lineclear::store::Voice;
+use lineclear_testkit::Child;
+
+use crate::children::{crowd, end, lines, program, sleep, store, up};
+use crate::kit::{Place, name, until_within};
+
+const MANIFESTS: i64 = 1_000;
+const JOBS: usize = 5_000;
+/// Debug code, two cores, and other tests beside it.
+const PATIENCE: Duration = Duration::from_secs(150);
+
+/// Every two seconds all manifests are due at one moment, to which all planners wake.
+async fn one_job_per_tick(place: &Place, planners: usize, led: bool) {
+    let programs = (0..planners).map(|_| {
+        let planner = program(place, "planner");
+        if led { planner } else { planner.env("LINECLEAR_UNLED", "1") }
+    });
+    let planners = up(programs).await;
+    let manifest = |n: i64| Manifest {
+        overlap: Some(Overlap::Allow),
+        input: Payload::of(&0).unwrap(),
+        ..Manifest::new(
+            name(&format!("m{n}")),
+            name("sleep"),
+            Schedule::every(Duration::from_secs(2)).unwrap(),
+        )
+    };
+    store(place).await.upsert_manifests((0..MANIFESTS).map(manifest), Voice::Declaration).await.unwrap();
+    let ticks = "select count(distinct tick_at) from {t}work_queue";
+    until_within(PATIENCE, "four ticks came", async || place.number(ticks).await >= 4).await;
+    let planners = end(planners).await;
+
+    let jobs = place.number("select count(*) from {t}work_queue").await;
+    let pairs = "select count(*) from (select distinct manifest_id, tick_at from {t}work_queue) as pairs";
+    assert_eq!(place.number(pairs).await, jobs, "no tick has two jobs");
+    let ledger = "select count(*) from {t}tick t join {t}work_queue w on w.id = t.job_id";
+    assert_eq!(place.number(ledger).await, jobs, "each job is the one of its tick");
+    let skipped = "select count(*) from {t}tick where job_id is null";
+    assert_eq!(place.number(skipped).await, 0);
+    // The last may have been under way when they were told to end.
+    let holes = format!(
+        "select count(*) from (select tick_at from {{t}}work_queue \
+         where tick_at < (select max(tick_at) from {{t}}work_queue) \
+         group by tick_at having count(*) <> {MANIFESTS}) as holes"
+    );
+    assert_eq!(place.number(&holes).await, 0, "each manifest has a job for each tick");
+    for planner in &planners {
+        assert!(planner.stderr().is_empty(), "a planner complained: {:?}", planner.stderr());
+    }
+}
+
+/// A word of what somebody did with a job: each job once, and everybody had a share.
+async fn each_once(children: Vec<Child>, did: &str) -> Vec<Child> {
+    until_within(PATIENCE, did, async || lines(&children, did).len() >= JOBS).await;
+    let all = lines(&children, did);
+    let different: BTreeSet<i64> = all.iter().map(|(job, _)| *job).collect();
+    assert_eq!((all.len(), different.len()), (JOBS, JOBS), "{did}, each job once");
+    for child in &children {
+        assert!(!lines(std::slice::from_ref(child), did).is_empty(), "process {} had no share", child.id());
+    }
+    children
+}
+
+async fn each_job_is_handed_over_claimed_and_completed_once(
+    place: &Place,
+    dispatchers: usize,
+    claimers: usize,
+) {
+    let store = store(place).await;
+    let dispatching = crowd(dispatchers, place, "dispatching", &[]).await;
+    store.enqueue_many(vec![sleep(0); JOBS]).await.unwrap();
+    drop(each_once(dispatching, "handed over").await);
+    let ready = "select count(*) from {t}background_job where leased_by is null and claim_no = 0";
+    assert_eq!(place.number(ready).await, i64::try_from(JOBS).unwrap());
+
+    let claiming = crowd(claimers, place, "claiming", &[]).await;
+    let claiming = each_once(claiming, "accepted").await;
+    assert_eq!(lines(&claiming, "refused"), []);
+    drop(claiming);
+    completed_once(place).await;
+}
+
+async fn each_job_runs_once_on_nodes(place: &Place, nodes: usize, slots: &str) {
+    let store = store(place).await;
+    let nodes = crowd(nodes, place, "workers", &[slots]).await;
+    store.enqueue_many(vec![sleep(0); JOBS]).await.unwrap();
+    let nodes = each_once(nodes, "claim 1 ended").await;
+    let nodes = end(nodes).await;
+    assert_eq!(lines(&nodes, "started").len(), JOBS, "no other claim was begun");
+    completed_once(place).await;
+}
+
+/// One accepted completion for each job, at its first claim, and nothing is left.
+async fn completed_once(place: &Place) {
+    let jobs = i64::try_from(JOBS).unwrap();
+    let first = "select count(*) from {t}execution where final and outcome = 'completed' and claim_no = 1";
+    assert_eq!(place.number(first).await, jobs);
+    assert_eq!(place.number("select count(*) from {t}execution").await, jobs);
+    let live = "select (select count(*) from {t}work_queue) + (select count(*) from {t}background_job)";
+    assert_eq!(place.number(live).await, 0);
+}
+
+#[tokio::test]
+async fn eight_planners_make_one_job_per_tick() {
+    one_job_per_tick(&Place::postgres().await, 8, true).await;
+}
+
+#[cfg(feature = "crash-points")]
+#[tokio::test]
+async fn eight_planners_without_their_lock_make_one_job_per_tick() {
+    one_job_per_tick(&Place::postgres().await, 8, false).await;
+}
+
+#[tokio::test]
+async fn two_planners_on_one_file_make_one_job_per_tick() {
+    one_job_per_tick(&Place::sqlite(), 2, true).await;
+}
+
+#[tokio::test]
+async fn eight_dispatchers_and_sixteen_workers_handle_each_job_once() {
+    each_job_is_handed_over_claimed_and_completed_once(&Place::postgres().await, 8, 4).await;
+}
+
+#[tokio::test]
+async fn two_processes_on_one_file_handle_each_job_once() {
+    each_job_is_handed_over_claimed_and_completed_once(&Place::sqlite(), 2, 2).await;
+}
+
+#[tokio::test]
+async fn four_nodes_with_sixteen_slots_run_each_job_once() {
+    each_job_runs_once_on_nodes(&Place::postgres().await, 4, "slots=4").await;
+}
+
+#[tokio::test]
+async fn two_nodes_on_one_file_run_each_job_once() {
+    each_job_runs_once_on_nodes(&Place::sqlite(), 2, "slots=8").await;
+}

@@ -1,0 +1,67 @@
+//! What a node costs that has nothing to do.
+
+use std::time::Duration;
+
+use lineclear::model::{Manifest, Schedule};
+use lineclear::store::Voice;
+use lineclear_testkit::{PrivatePostgres, Program};
+
+use crate::children::{end, store, up};
+use crate::example::example;
+use crate::kit::{Place, name};
+
+const WARM_UP: Duration = Duration::from_secs(5);
+/// The first one comes after the test.
+const NO_HEARTBEAT: &str = "heartbeat=3600000";
+
+/// A server that writes nothing by itself.
+async fn quiet_server() -> (PrivatePostgres, Place) {
+    let server = PrivatePostgres::start(&["autovacuum=off"]).await.unwrap();
+    let place = Place::at(server.url());
+    // Not due, but there: an empty database would be too easy.
+    let daily = |n: u32| {
+        let hours = Schedule::every(Duration::from_secs(24 * 3600)).unwrap();
+        Manifest::new(name(&format!("m{n}")), name("sleep"), hours)
+    };
+    store(&place).await.upsert_manifests((0..100).map(daily), Voice::Declaration).await.unwrap();
+    (server, place)
+}
+
+/// All roles, and every interval as it is by default unless `options` say otherwise.
+fn node(place: &Place, options: &[&str]) -> Program {
+    let defaults = ["poll=1000", "plan=5000", "heartbeat=10000", "renewal=10000"];
+    Program::at(example("child"))
+        .args([&place.url, "planner,workers,cleaner", "30000"])
+        .args(defaults)
+        .args(options)
+}
+
+/// Cleaning and planning are made to come often; the heartbeat, which does write, never.
+#[tokio::test]
+async fn an_idle_node_writes_nothing_but_its_heartbeat() {
+    let (_server, place) = quiet_server().await;
+    let often = ["clean=500", "plan=200", "poll=100"];
+    let nodes = up([node(&place, &[&often[..], &[NO_HEARTBEAT]].concat())]).await;
+    tokio::time::sleep(WARM_UP).await;
+    assert_eq!(
+        grown(&place, Duration::from_secs(10)).await,
+        0,
+        "bytes of WAL in ten seconds of polling, planning and cleaning"
+    );
+    end(nodes).await;
+
+    // The measure can see what a heartbeat writes.
+    let nodes = up([node(&place, &[&often[..], &["heartbeat=500"]].concat())]).await;
+    assert!(grown(&place, Duration::from_secs(3)).await > 0);
+    end(nodes).await;
+}
+
+/// How many bytes of WAL are written in this time.
+async fn grown(place: &Place, time: Duration) -> i64 {
+    let client = place.client().await;
+    let at = "select (pg_current_wal_insert_lsn() - '0/0')::bigint";
+    let from: i64 = client.query_one(at, &[]).await.unwrap().get(0);
+    tokio::time::sleep(time).await;
+    let to: i64 = client.query_one(at, &[]).await.unwrap().get(0);
+    to - from
+}

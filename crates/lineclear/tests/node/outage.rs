@@ -1,0 +1,87 @@
+//! What goes away and comes back, or does not: PostgreSQL, and a node with its job.
+
+use std::time::{Duration, Instant};
+
+use lineclear::StoreError;
+use lineclear::store::NewJob;
+use lineclear_testkit::{PrivatePostgres, Program, Proxy};
+
+use crate::children::{LEASE, LONG, crowd, end, lines, sleep, sleeps, start, store, up};
+use crate::example::example;
+use crate::kit::{Place, until, until_within};
+
+const OUTAGE: Duration = Duration::from_secs(60);
+/// Less than the third of a lease for which a node is careful after an outage.
+const LATER: Duration = Duration::from_secs(5);
+
+/// Two nodes with the lease that a node has by default. Some of their jobs finish while the database is away; others do
+/// not, and end with the trust in their lease, half a minute after the last renewal. One
+/// node finds the way back later than the other, which must not take it for dead.
+#[tokio::test]
+async fn a_minute_without_postgres_loses_nothing_and_is_nobodys_crash() {
+    // What was committed must survive the stop; by default test servers do not care.
+    let mut server = PrivatePostgres::start(&["synchronous_commit=on"]).await.unwrap();
+    let place = Place::at(server.url());
+    let store = store(&place).await;
+    let proxy = Proxy::to_url(&place.url).await.unwrap();
+    let urls = [place.url.clone(), proxy.url_for(&place.url)];
+    let options = ["planner,workers,cleaner", "30000", "slots=4"];
+    let nodes = up(urls.map(|url| Program::at(example("child")).args([url]).args(options))).await;
+    let jobs = [sleeps(20_000, 0), sleeps(600_000, 0)].into_iter().cycle().take(8);
+    store.enqueue_many(jobs.collect()).await.unwrap();
+    // All slots are taken: no dispatch is under way when the server stops, whose answer could be lost.
+    until("eight run", async || lines(&nodes, "claim 1 started").len() == 8).await;
+    store.enqueue_many(vec![sleep(1); 200]).await.unwrap();
+
+    server.stop();
+    proxy.cut().await;
+    let stopped = Instant::now();
+    let refused = store.enqueue(sleep(1)).await;
+    assert!(matches!(refused, Err(StoreError::Unavailable { .. })), "{refused:?}");
+    tokio::time::sleep(OUTAGE - stopped.elapsed()).await;
+    server.start_again().await.unwrap();
+    tokio::time::sleep(LATER).await;
+    proxy.heal();
+
+    let done = "select count(*) from {t}execution where final and outcome = 'completed'";
+    until_within(LONG, "all are completed", async || place.number(done).await == 208).await;
+    println!("all were completed {:?} after both had PostgreSQL back", stopped.elapsed() - OUTAGE - LATER);
+    let charged = "select count(*) from {t}execution where outcome not in ('completed', 'released')";
+    assert_eq!(place.number(charged).await, 0, "nobody's crash, and nobody's failure");
+    let released = "select count(*) from {t}execution where outcome = 'released'";
+    assert_eq!(place.number(released).await, 4, "those that were told to stop were given back");
+    let live = "select (select count(*) from {t}work_queue) + (select count(*) from {t}background_job) \
+                + (select count(*) from {t}dead_letter)";
+    assert_eq!(place.number(live).await, 0);
+    let nodes = end(nodes).await;
+    let finished = lines(&nodes, "claim 1 ended").len();
+    assert_eq!(finished, 204, "what finished during the outage was not done again");
+}
+
+#[tokio::test]
+async fn a_killed_workers_job_runs_elsewhere_soon_although_100000_wait() {
+    let place = Place::postgres().await;
+    let store = store(&place).await;
+    let mut first = crowd(1, &place, "workers", &["slots=1"]).await.remove(0);
+    let job = store.enqueue(sleeps(600_000, 0)).await.unwrap().id;
+    first.wait_for_line("claim 1 started", LONG).await.unwrap();
+    for _ in 0..20 {
+        // Before it by rank: only as a vanished worker's job does it come first.
+        let urgent = NewJob { priority: 31, ..sleep(5) };
+        store.enqueue_many(vec![urgent; 5_000]).await.unwrap();
+    }
+    let second = start(&place, "workers").await;
+    // It is at work, and it may call others dead: not at once after its start.
+    second.wait_for_lines("claim 1 ended", 100, LONG).await.unwrap();
+    tokio::time::sleep(LEASE / 2).await;
+
+    first.kill().unwrap();
+    let killed = Instant::now();
+    second.wait_for_line(&format!("job {job} claim 2 started"), LONG).await.unwrap();
+    let took = killed.elapsed();
+    println!("with a lease of {LEASE:?} it was running again after {took:?}");
+    // Lease and two seconds; as much again for a machine that is busy with other tests.
+    assert!(took < (LEASE + Duration::from_secs(2)) * 2, "{took:?}");
+    let waiting = "select count(*) from {t}work_queue where phase = 'ready'";
+    assert!(place.number(waiting).await > 90_000, "they were waiting all the time");
+}
