@@ -1,6 +1,6 @@
 //! What a node costs that has nothing to do.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lineclear::model::{Manifest, Schedule};
 use lineclear::store::Voice;
@@ -11,12 +11,14 @@ use crate::example::example;
 use crate::kit::{Place, name};
 
 const WARM_UP: Duration = Duration::from_secs(5);
+const WINDOW: Duration = Duration::from_secs(20);
+const STATEMENTS_PER_SECOND: f64 = 2.0;
 /// The first one comes after the test.
 const NO_HEARTBEAT: &str = "heartbeat=3600000";
 
-/// A server that writes nothing by itself.
+/// A server that writes down every statement, and that writes nothing by itself.
 async fn quiet_server() -> (PrivatePostgres, Place) {
-    let server = PrivatePostgres::start(&["autovacuum=off"]).await.unwrap();
+    let server = PrivatePostgres::start(&["log_statement=all", "autovacuum=off"]).await.unwrap();
     let place = Place::at(server.url());
     // Not due, but there: an empty database would be too easy.
     let daily = |n: u32| {
@@ -34,6 +36,31 @@ fn node(place: &Place, options: &[&str]) -> Program {
         .args([&place.url, "planner,workers,cleaner", "30000"])
         .args(defaults)
         .args(options)
+}
+
+#[tokio::test]
+async fn an_idle_node_sends_at_most_two_statements_a_second() {
+    let (server, place) = quiet_server().await;
+    let nodes = up([node(&place, &[])]).await;
+    tokio::time::sleep(WARM_UP).await;
+    let client = place.client().await;
+    client.batch_execute("select 'the window begins'").await.unwrap();
+    let begun = Instant::now();
+    tokio::time::sleep(WINDOW).await;
+    client.batch_execute("select 'the window ends'").await.unwrap();
+    let time = begun.elapsed().as_secs_f64();
+    end(nodes).await;
+
+    let log = server.log().unwrap();
+    let window = log.split("the window begins").nth(1).unwrap().split("the window ends").next().unwrap();
+    let logged =
+        window.lines().filter(|line| line.contains("LOG:  statement: ") || line.contains("LOG:  execute "));
+    let mut statements: Vec<&str> = logged.collect();
+    statements.pop().expect("the end of the window itself");
+    let rate = f64::from(u32::try_from(statements.len()).unwrap()) / time;
+    println!("{rate:.2} statements a second");
+    assert!(!statements.is_empty(), "it must be alive, and the log must show it");
+    assert!(rate <= STATEMENTS_PER_SECOND, "{rate:.2} statements a second:\n{}", statements.join("\n"));
 }
 
 /// Cleaning and planning are made to come often; the heartbeat, which does write, never.
