@@ -6,6 +6,7 @@
 mod builder;
 mod client;
 mod hooks;
+mod meter;
 mod options;
 mod runners;
 mod signal;
@@ -33,6 +34,7 @@ use tokio_util::sync::CancellationToken;
 pub use builder::{Builder, StartError};
 pub use client::Client;
 pub use hooks::{Event, HOOK_EVENTS_MAX, JobEvent};
+pub use meter::{METRICS, Metric};
 pub use options::{BadOption, NodeOptions, Role};
 
 use crate::handler::{Kinds, States};

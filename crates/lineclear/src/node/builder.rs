@@ -16,7 +16,7 @@ use super::options::{BadOption, NodeOptions, Role};
 use super::runners::Runners;
 use super::running::Running;
 use super::status::Statuses;
-use super::{Node, Shared};
+use super::{Node, Shared, meter};
 use crate::handler::{Given, Handler, Kind, KindOptions, Kinds, States};
 use crate::store::{NodeInfo, Store, StoreChoice, StoreError, Voice, main_route};
 
@@ -154,6 +154,7 @@ impl Builder {
         });
         // We may be starting in the middle of an outage.
         shared.keep_quiet();
+        meter::describe();
         let runners = Runners::start(&shared, renewal_store)?;
         Ok(Node { shared, runners: Some(runners) })
     }

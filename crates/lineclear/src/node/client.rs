@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lineclear_model::{Failure, Name, Payload};
 use serde::Serialize;
 
-use super::{Event, JobEvent, Shared};
+use super::{Event, JobEvent, Shared, meter};
 use crate::handler::{FromJob, JobContext};
 use crate::store::{Enqueued, JobId, NewJob, Store, StoreError, StoreResult, TriggerOptions};
 
@@ -46,10 +46,11 @@ impl Client {
 
     /// Enqueues a job with all its options.
     pub async fn enqueue_job(&self, job: NewJob) -> StoreResult<Enqueued> {
-        let kind = self.shared.hooks.are_there().then(|| job.kind.clone());
+        let kind = job.kind.clone();
         let enqueued = self.shared.store.enqueue(job).await?;
         self.shared.has_queued();
-        if let Some(kind) = kind.filter(|_| !enqueued.existing) {
+        if !enqueued.existing {
+            meter::enqueued(&kind);
             self.shared.hooks.tell(|| JobEvent { job: enqueued.id, kind, event: Event::Queued });
         }
         Ok(enqueued)

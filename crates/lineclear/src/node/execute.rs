@@ -1,7 +1,7 @@
 //! execute: a claim → an outcome. The handler runs in a task of its own: a panic is its failure and nobody else's.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lineclear_model::{Failure, Outcome, RetryPolicy, Verdict, judge};
 use tokio::task::JoinHandle;
@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::running::Why;
-use super::{Client, Event, JobEvent, Shared};
+use super::{Client, Event, JobEvent, Shared, meter};
 use crate::handler::{Ctx, JobContext, JobInfo, Kind};
 use crate::store::{Claim, Settlement};
 
@@ -35,9 +35,8 @@ pub(crate) async fn execute(shared: Arc<Shared>, claim: Claim, cancel: Cancellat
         return Settlement::new(&claim, Outcome::Released, Verdict::Park);
     };
     let notes = shared.running.begin(claim.reference(), claim.kind.clone(), kind.options.when_trust_ends);
-    let span = notes.span(|| {
-        tracing::info_span!(target: "lineclear", "job", job.id = %claim.job, job.kind = %claim.kind, claim.no = claim.no)
-    });
+    let span = notes.span(|| span(&claim));
+    meter::claimed(&claim);
     shared.hooks.tell(|| {
         let event = Event::Started { claim_no: claim.no };
         JobEvent { job: claim.job, kind: claim.kind.clone(), event }
@@ -50,6 +49,7 @@ pub(crate) async fn execute(shared: Arc<Shared>, claim: Claim, cancel: Cancellat
         client: Client { shared: shared.clone() },
         ctx: Ctx::new(claim.reference(), shared.store.clone(), cancel.clone(), notes),
     };
+    let begun_at = Instant::now();
     // Called inside its task: reading the input, too, may panic.
     let call = kind.call.clone();
     let mut handler = tokio::spawn(async move { call(job).await }.instrument(span));
@@ -69,8 +69,21 @@ pub(crate) async fn execute(shared: Arc<Shared>, claim: Claim, cancel: Cancellat
             after_stop(ended, shared.running.why(claim.reference()))
         }
     };
+    meter::ran(&claim.kind, outcome.word(), begun_at.elapsed());
     let verdict = judge(&outcome, claim.failures, &policy(kind, &claim));
     Settlement::new(&claim, outcome, verdict)
+}
+
+/// What a handler does happens in here.
+fn span(claim: &Claim) -> tracing::Span {
+    tracing::info_span!(
+        target: "lineclear",
+        "job",
+        job.id = %claim.job,
+        job.kind = %claim.kind,
+        claim.no = claim.no,
+        job.trace = claim.trace,
+    )
 }
 
 /// The retry policy of the job and its manifest, and where they say nothing, of its kind.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use lineclear_model::{Name, Outcome, Verdict};
 use tokio::sync::{mpsc, watch};
 
+use super::meter;
 use crate::store::{JobId, Settlement};
 
 /// Events that may wait for hooks. What comes when so many wait is dropped, counted and warned of.
@@ -34,7 +35,8 @@ pub struct JobEvent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// This node enqueued or triggered it. (Ticks that a planner queues are heard of when they start.)
+    /// This node enqueued or triggered it. (Ticks that a planner queues are heard of when they start.) A worker may be
+    /// quicker than whoever enqueues: then this comes after `Started`.
     Queued,
     /// Its handler begins.
     Started {
@@ -139,6 +141,7 @@ impl Hooks {
         if let Err(error) = queue.try_send(event()) {
             self.open.send_modify(|open| *open = open.saturating_sub(1));
             let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
+            meter::event_dropped();
             // Once, and then ever more rarely: a hook that hangs must not flood the log.
             if dropped.is_power_of_two() {
                 tracing::warn!(%error, dropped, "hooks are too slow; events were dropped");

@@ -72,16 +72,19 @@ async fn pass(shared: &Shared, store: &Store, renewed_at: &mut Instant) {
 }
 
 async fn renew(shared: &Shared, store: &Store) -> StoreResult<()> {
-    let asked_at = Instant::now();
+    let (asked_at, mut locked) = (Instant::now(), 0);
     for renewal in store.renew_until(lease(shared), shared.running.to_renew()).await? {
         match renewal.status {
             RenewalStatus::Renewed => shared.running.trust(renewal.claim, trusted_until(shared, asked_at)),
-            RenewalStatus::Skipped => {}
+            RenewalStatus::Skipped => locked += 1,
             RenewalStatus::Lost => shared.running.stop(renewal.claim, Why::LeaseLost),
         }
         if renewal.cancel_requested {
             shared.running.stop(renewal.claim, Why::Cancelled);
         }
+    }
+    if locked > 0 {
+        tracing::debug!(node.id = %shared.id, locked, "leases to be renewed next time: somebody has their rows locked");
     }
     Ok(())
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Shared;
 use super::runners::{AFTER_ERROR, wait};
+use super::{Shared, meter};
 use crate::store::{NextPlan, PlanRules, Planned, Reclaimed, StoreResult};
 
 /// After a pass that found something due and could do nothing about it: another node is at it.
@@ -44,10 +44,12 @@ async fn plan_pass(shared: &Shared) -> StoreResult<Duration> {
     tracing::debug!(node.id = %shared.id, "planning cycle started");
     match shared.store.plan_except(rules, ours).await? {
         Planned::Followed => {
+            meter::plan_followed();
             tracing::debug!(node.id = %shared.id, "planning cycle skipped: another node plans");
             Ok(AFTER_NOTHING)
         }
         Planned::Led { due, queued, skipped, reaped, unplannable } => {
+            meter::plan_led(queued, skipped);
             for (key, why) in unplannable {
                 tracing::error!(manifest = %key, why, "a manifest cannot be planned");
             }
@@ -74,6 +76,7 @@ fn until_due(next: &NextPlan) -> Duration {
 
 /// Says whose workers vanished.
 pub(crate) fn warn_of_lost(reclaimed: &[Reclaimed]) {
+    meter::lost(reclaimed.len());
     for lost in reclaimed {
         let (job, no) = (lost.claim.job, lost.claim.no);
         tracing::warn!(job.id = %job, claim.no = no, node.id = %lost.node, fate = ?lost.fate, "a worker vanished");

@@ -8,6 +8,7 @@ use lineclear_model::Name;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::meter;
 use crate::handler::{Notes, WhenTrustEnds};
 use crate::store::{ClaimRef, JobId, Renewing};
 
@@ -70,6 +71,7 @@ impl Running {
         };
         let mut jobs = self.jobs();
         jobs.insert(claim, job);
+        meter::slot_taken();
         self.count.send_replace(jobs.len());
         cancel
     }
@@ -100,7 +102,9 @@ impl Running {
 
     pub(crate) fn remove(&self, claim: ClaimRef) {
         let mut jobs = self.jobs();
-        jobs.remove(&claim);
+        if jobs.remove(&claim).is_some() {
+            meter::slot_free();
+        }
         self.count.send_replace(jobs.len());
     }
 

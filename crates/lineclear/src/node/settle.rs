@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 use super::runners::AFTER_ERROR;
-use super::{Event, JobEvent, Shared, report};
+use super::{Event, JobEvent, Shared, meter, report};
 use crate::store::{Settled, Settlement, StoreError};
 
 /// Settlements that one statement takes.
@@ -32,11 +32,7 @@ async fn settle_batch(shared: &Shared, batch: Vec<Settlement>) {
     loop {
         let error = match shared.store.settle(shared.id, batch.clone()).await {
             Ok(answers) => {
-                let stale = answers.iter().filter(|answer| **answer == Settled::Stale).count();
-                if stale > 0 {
-                    tracing::warn!(node.id = %shared.id, stale, "results came too late: others have these jobs now");
-                }
-                tell_hooks(shared, &batch, &answers);
+                tell(shared, &batch, &answers);
                 break;
             }
             Err(error) => error,
@@ -70,13 +66,17 @@ async fn settle_batch(shared: &Shared, batch: Vec<Settlement>) {
 }
 
 /// Of what is recorded; a result that came too late is another node's to tell.
-fn tell_hooks(shared: &Shared, batch: &[Settlement], answers: &[Settled]) {
-    if !shared.hooks.are_there() {
-        return;
+fn tell(shared: &Shared, batch: &[Settlement], answers: &[Settled]) {
+    let stale = answers.iter().filter(|answer| **answer == Settled::Stale).count();
+    if stale > 0 {
+        meter::stale(stale);
+        tracing::warn!(node.id = %shared.id, stale, "results came too late: others have these jobs now");
     }
+    tracing::debug!(node.id = %shared.id, jobs = answers.len() - stale, "settled");
     for (settlement, _) in batch.iter().zip(answers).filter(|(_, answer)| **answer == Settled::Recorded) {
-        let kind = shared.running.kind(settlement.claim);
-        if let (Some(kind), Some(event)) = (kind, Event::of(settlement)) {
+        let Some(kind) = shared.running.kind(settlement.claim) else { continue };
+        meter::settled(&kind, settlement.outcome.word());
+        if let Some(event) = Event::of(settlement) {
             shared.hooks.tell(|| JobEvent { job: settlement.claim.job, kind, event });
         }
     }

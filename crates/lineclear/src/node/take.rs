@@ -118,6 +118,9 @@ impl Taker {
 
     /// Starts what was taken; those that run alone after the others.
     fn begin(&self, shared: &Arc<Shared>, claims: Vec<Claim>, asked_at: Instant) {
+        if !claims.is_empty() {
+            tracing::debug!(node.id = %shared.id, jobs = claims.len(), "taken");
+        }
         let (alone, together): (Vec<_>, Vec<_>) =
             claims.into_iter().partition(|claim| is_last_chance(shared, claim));
         let spawn = |claim: Claim, leave: Company| {

@@ -10,7 +10,7 @@ const JOB: &str = "manifest_id, tick_at, origin, kind, route, input, group_id, p
 /// What a claim tells the worker. A long input lies in a table of its own.
 const CLAIM: &str = "id, (select m.spec from {schema}.manifest m where m.id = manifest_id) as spec, manifest_id, tick_at, origin, kind, route, coalesce(input, (select p.input from \
                      {schema}.job_payload p where p.job_id = id)) as input, group_id, limit_key, retries, timeout_ms, \
-                     claim_no, failures, crashes, trace, due_at as lease_ends_at";
+                     claim_no, failures, crashes, trace, was_due_at, claimed_at, due_at as lease_ends_at";
 
 /// What a manifest says about its jobs, and how far it is planned.
 const ORDER: &str =

@@ -1,20 +1,81 @@
 //! What handlers log is kept with their execution.
 
-use std::sync::Once;
+use std::sync::{Mutex, Once};
+use std::time::Duration;
 
 use lineclear::logs::JobLogs;
-use lineclear::model::JobState;
-use lineclear::store::JobId;
+use lineclear::model::{JobState, Manifest, Payload, Schedule};
+use lineclear::store::{JobId, NewJob};
 use lineclear::{Cancel, HandlerError, JobInfo, Lineclear, Node};
 use tracing::Instrument;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id};
+use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::prelude::*;
 
 use super::impatient;
-use crate::kit::{Place, quick, until};
+use crate::kit::{Place, name, quick, until};
 
 fn keep_logs() {
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| tracing_subscriber::registry().with(JobLogs::new()).init());
+    ONCE.call_once(|| tracing_subscriber::registry().with(JobLogs::new()).with(Own).init());
+}
+
+/// What Lineclear itself says: messages of its events, and its spans with their fields.
+static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+fn said(start: &str, what: &str) -> bool {
+    SAID.lock().unwrap().iter().any(|line| line.starts_with(start) && line.contains(what))
+}
+
+struct Own;
+
+impl<S: tracing::Subscriber> Layer<S> for Own {
+    fn on_new_span(&self, span: &Attributes<'_>, _: &Id, _: Context<'_, S>) {
+        let mut text = Text(span.metadata().name().to_owned());
+        span.record(&mut text);
+        SAID.lock().unwrap().push(text.0);
+    }
+
+    fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+        if event.metadata().target().starts_with("lineclear") {
+            let mut text = Text(event.metadata().level().to_string());
+            event.record(&mut text);
+            SAID.lock().unwrap().push(text.0);
+        }
+    }
+}
+
+struct Text(String);
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        self.0 += &format!(" {field}={value:?}");
+    }
+}
+
+/// A job can be followed through the log by its id, its kind and its claim.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_execution_has_a_span_and_each_planning_cycle_its_lines() {
+    async fn noop() {}
+    keep_logs();
+    let place = Place::sqlite();
+    let every_second = Schedule::every(Duration::from_secs(1)).unwrap();
+    let manifest = Manifest::new(name("clock"), name("spanned"), every_second);
+    let node =
+        Lineclear::builder().store(&place.url).options(quick()).kind("spanned", noop).manifest(manifest);
+    let node = node.start().await.unwrap();
+    let traced =
+        NewJob { trace: Some("00-abc".to_owned()), ..NewJob::new(name("spanned"), Payload::empty()) };
+    let job = node.client().enqueue_job(traced).await.unwrap().id;
+    until("it is completed", async || place.state(&node, job).await == Some(JobState::Completed)).await;
+    let span = format!(" job.id={job} job.kind=spanned claim.no=1 job.trace=\"00-abc\"");
+    assert!(said("job", &span), "{span}");
+    until("a tick was planned", async || said("DEBUG", "planning cycle completed")).await;
+    assert!(said("DEBUG", "planning cycle started"));
+    assert!(said("DEBUG", "message=settled"));
+    assert!(said("DEBUG", "message=taken"));
+    node.stop().await;
 }
 
 async fn lines(node: &Node, job: JobId) -> Vec<(u32, String, String)> {

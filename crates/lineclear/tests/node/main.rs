@@ -48,6 +48,7 @@ macro_rules! on_each_store {
 
 mod handlers;
 mod hooks;
+mod meter;
 #[cfg(feature = "logs")]
 mod logs;
 pub(crate) use on_each_store;

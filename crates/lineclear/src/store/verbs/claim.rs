@@ -54,7 +54,11 @@ pub struct Claim {
     pub crashes: u32,
     /// Trace context of whoever enqueued it.
     pub trace: Option<String>,
-    /// When the lease ends, on the database's clock.
+    /// When it was due, on the database's clock.
+    pub due_at: Micros,
+    /// When it was claimed, on the same.
+    pub claimed_at: Micros,
+    /// When the lease ends, on the same.
     pub lease_ends_at: Micros,
 }
 
@@ -82,6 +86,8 @@ impl Claim {
             failures: row.get("failures")?,
             crashes: row.get("crashes")?,
             trace: row.get("trace")?,
+            due_at: row.get("was_due_at")?,
+            claimed_at: row.get("claimed_at")?,
             lease_ends_at: row.get("lease_ends_at")?,
         })
     }
