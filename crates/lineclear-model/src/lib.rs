@@ -36,6 +36,6 @@ pub use outcome::{Failure, Outcome, Verdict, fingerprint, judge, judge_lost};
 pub use payload::{BadPayload, Payload};
 pub use plan::{Beginning, Decision, Skip, Tick, begin, decide, preview};
 pub use retry::{Backoff, RetryPolicy};
-pub use rules::{Excluded, Misfire, MisfirePolicy, Overlap, Rules, SkipReason};
+pub use rules::{Excluded, Misfire, MisfirePolicy, OnDead, Overlap, Rules, SkipReason};
 pub use schedule::{BadSchedule, Schedule, ScheduleFields};
 pub use time::Micros;

@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 
 pub use file::{BadManifest, FILE_BYTES_MAX, GroupSpec, ManifestFile};
 
-use crate::{Backoff, Excluded, Exclusion, Misfire, Name, Overlap, Payload, Rules, Schedule, duration};
+use crate::{
+    Backoff, Excluded, Exclusion, Misfire, Name, OnDead, Overlap, Payload, Rules, Schedule, duration,
+};
 
 /// Highest priority of a manifest, a group or a job.
 pub const PRIORITY_MAX: u8 = 31;
@@ -64,6 +66,9 @@ pub struct Manifest {
     /// How long a job may run; if not said, as long as its kind says.
     #[serde(default, with = "duration::option", skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
+    /// What a dead letter of it means for it.
+    #[serde(default = "hold", skip_serializing_if = "is_hold")]
+    pub on_dead: OnDead,
     /// 0 to 31; higher goes first. The group's priority is added.
     #[serde(default)]
     pub priority: u8,
@@ -82,6 +87,14 @@ fn skip_excluded() -> Excluded {
 
 fn is_skip(excluded: &Excluded) -> bool {
     *excluded == Excluded::Skip
+}
+
+fn hold() -> OnDead {
+    OnDead::Hold
+}
+
+fn is_hold(on_dead: &OnDead) -> bool {
+    *on_dead == OnDead::Hold
 }
 
 fn yes() -> bool {
@@ -123,6 +136,7 @@ impl Manifest {
             retries: None,
             retry: None,
             timeout: None,
+            on_dead: OnDead::Hold,
             priority: 0,
             enabled: true,
         }

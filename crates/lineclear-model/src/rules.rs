@@ -48,6 +48,16 @@ words! {
 }
 
 words! {
+    /// What a dead letter that awaits a person means for its manifest.
+    OnDead {
+        /// The manifest waits too: no further tick before a person has looked.
+        Hold = "hold",
+        /// The manifest goes on.
+        GoOn = "go_on",
+    }
+}
+
+words! {
     /// Why a tick did not become a job.
     SkipReason {
         /// Nothing was running when it was due, and the misfire policy lets it go.
@@ -64,6 +74,8 @@ words! {
         GroupDisabled = "group_disabled",
         /// It was due and not yet planned when its manifest got another schedule.
         Rescheduled = "rescheduled",
+        /// It was due and not yet planned when its manifest was removed.
+        Removed = "removed",
     }
 }
 

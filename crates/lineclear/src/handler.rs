@@ -1,12 +1,13 @@
 //! Handlers: plain async functions, registered by kind.
 //!
 //! A handler's parameters say what it needs: [`Input`] for the job's input, [`State`] for what the program shares,
-//! [`JobInfo`] and [`Cancel`] for the job itself, [`Ctx`] for its steps and progress, [`Client`](crate::Client) to enqueue
+//! [`JobInfo`] and [`Cancel`] for the job itself, [`Parents`] and [`Dependents`] for the manifests around it, [`Ctx`] for its steps and progress, [`Client`](crate::Client) to enqueue
 //! others. Whatever it returns becomes an outcome: nothing, a value, an [`Outcome`], or a `Result` of these with any
 //! error.
 
 mod ctx;
 mod extract;
+mod family;
 mod notes;
 mod reply;
 mod step;
@@ -21,6 +22,7 @@ use lineclear_model::{Name, Outcome, RetryPolicy};
 pub use ctx::{Ctx, Progress, STEPS_MAX};
 pub(crate) use extract::States;
 pub use extract::{Cancel, FromJob, Given, Input, JobContext, JobInfo, State};
+pub use family::{Dependents, Parents};
 pub(crate) use notes::Notes;
 pub use reply::{Done, HandlerError, IntoOutcome, Permanent, RetryIn, Snooze};
 pub use step::StepError;

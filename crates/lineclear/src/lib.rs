@@ -22,8 +22,8 @@ pub mod store;
 pub mod crash;
 
 pub use handler::{
-    Cancel, Ctx, Done, HandlerError, Input, JobInfo, KindOptions, Permanent, Progress, RetryIn, Snooze,
-    State, StepError, WhenTrustEnds,
+    Cancel, Ctx, Dependents, Done, HandlerError, Input, JobInfo, KindOptions, Parents, Permanent, Progress,
+    RetryIn, Snooze, State, StepError, WhenTrustEnds,
 };
 pub use lineclear_model as model;
 pub use node::{Client, Event, JobEvent, Lineclear, Node, NodeOptions, Role};
@@ -35,3 +35,8 @@ pub use tokio_postgres;
 #[cfg(all(doctest, feature = "logs"))]
 #[doc = include_str!("../../../docs/handlers.md")]
 struct HandlersGuide;
+
+/// The guide's examples are compiled, and run where they can.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/manifests.md")]
+struct GuideToManifests;

@@ -5,6 +5,7 @@
 
 mod builder;
 mod client;
+mod files;
 mod hooks;
 mod meter;
 mod options;

@@ -6,6 +6,7 @@
 mod choice;
 mod classify;
 mod db;
+mod declare;
 mod door;
 mod error;
 mod ids;
@@ -21,19 +22,23 @@ mod tests;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
-use lineclear_model::{GroupSpec, Manifest, Name, Payload};
+use lineclear_model::{GroupSpec, Manifest, Micros, Name, Payload};
 
 pub use choice::StoreChoice;
 use db::{Db, Verb};
+pub use declare::{Declaration, Prune};
 pub use door::KEY_BYTES_MAX;
 pub use error::{Source, StoreError, StoreResult};
 pub use ids::{ClaimRef, DeadLetterId, JobId, ManifestId, NodeId};
 pub use migrate::{Migration, MigrationStatus};
 pub use options::StoreOptions;
+pub use verbs::activate::Activated;
+pub use verbs::backfill::{BACKFILL_MAX, BackfillOptions, Backfilled};
 pub use verbs::cancel::Cancelled;
 pub use verbs::claim::{Claim, Lease};
 pub use verbs::clean::{Cleaned, Retention};
-pub use verbs::dead_letter::{Resolved, Revival};
+pub use verbs::dead_letter::{DeadLetterFilter, Resolved, Revival};
+pub use verbs::declare::Declared;
 pub use verbs::dispatch::Limits;
 pub use verbs::enqueue::{BATCH_MAX, Enqueued, NewJob, UniqueKey, main_route};
 pub use verbs::group::{GLOBAL_GROUP, Voice};
@@ -51,12 +56,15 @@ pub use verbs::step::{Noted, StepRecord};
 pub use verbs::trigger::TriggerOptions;
 
 use verbs::{
-    cancel, claim, clean, dead_letter, dispatch, enqueue, group, log, look, manifest, node, notify, plan,
-    progress, promote, reclaim, renew, settle, step, switch, trigger, wake,
+    activate, backfill, cancel, claim, clean, dead_letter, dispatch, enqueue, group, log, look, manifest,
+    node, notify, parent, plan, progress, promote, reclaim, renew, settle, step, switch, trigger, wake,
 };
 
 /// The most that one statement takes, whatever it is asked for.
 const BATCH: u32 = BATCH_MAX as u32;
+
+/// Dead letters that one transaction resolves when all that match are.
+const DEAD_LETTERS_PER_BATCH: u32 = 500;
 
 /// How often a job that moves between tables is looked for.
 const CANCEL_ROUNDS_MAX: u32 = 5;
@@ -131,20 +139,10 @@ impl Store {
 
     /// Groups as they shall be, by name; [`GLOBAL_GROUP`] is everybody's.
     pub async fn upsert_groups(&self, groups: BTreeMap<String, GroupSpec>, voice: Voice) -> StoreResult<()> {
-        for (name, spec) in &groups {
-            group::check_name(name)?;
-            door::check_priority(spec.priority)?;
-            spec.limit.map_or(Ok(()), door::check_limit)?;
-        }
+        declare::check_groups(&groups)?;
         let advisory_key = self.options.advisory_key("declare");
         let repriced = self.run(group::UpsertGroups { groups, voice, advisory_key }).await?;
-        for group::Restamp(group) in repriced {
-            let mut after = 0;
-            while let Some(last) = self.run(group::RestampBatch { group, after }).await? {
-                after = last;
-            }
-        }
-        Ok(())
+        self.restamp(repriced).await
     }
 
     /// Manifests as they shall be, all or none, by key.
@@ -153,21 +151,9 @@ impl Store {
         manifests: impl IntoIterator<Item = Manifest>,
         voice: Voice,
     ) -> StoreResult<BTreeMap<Name, Written>> {
-        let mut by_key = BTreeMap::new();
-        for mut manifest in manifests {
-            // Said or not, it is stored, and compared with what is stored.
-            manifest.overlap = Some(manifest.overlap());
-            manifest
-                .check()
-                .map_err(|e| StoreError::refused("manifest", format!("{}: {e}", manifest.key)))?;
-            let key = manifest.key.clone();
-            if by_key.insert(key.clone(), manifest).is_some() {
-                return Err(StoreError::refused("manifest_twice", format!("{key} was given twice")));
-            }
-        }
-        door::check_batch(by_key.len())?;
+        let manifests = declare::by_key(manifests)?;
         let advisory_key = self.options.advisory_key("declare");
-        let upserted = self.run(manifest::UpsertManifests { manifests: by_key, voice, advisory_key }).await?;
+        let upserted = self.run(manifest::UpsertManifests { manifests, voice, advisory_key }).await?;
         self.wake_or_warn(upserted.limit_keys).await;
         Ok(upserted.written)
     }
@@ -244,9 +230,39 @@ impl Store {
         Ok(found)
     }
 
-    /// Runs a manifest now. `None`: there is no such manifest.
+    /// Runs a manifest now, or when the options say. `None`: there is no such manifest.
     pub async fn trigger(&self, key: Name, options: TriggerOptions) -> StoreResult<Option<JobId>> {
+        door::check_due_at(options.due_at)?;
         self.run(trigger::Trigger { key, options }).await
+    }
+
+    /// Runs all enabled manifests of a group, all or none; returns the job of each. `None`: there is no such group.
+    pub async fn trigger_group(
+        &self,
+        group: Name,
+        options: TriggerOptions,
+    ) -> StoreResult<Option<Vec<(Name, JobId)>>> {
+        door::check_due_at(options.due_at)?;
+        self.run(trigger::TriggerGroup { group, options }).await
+    }
+
+    /// Ticks of a manifest in `from..to` that did not run, because they were missed, skipped or before its time, become
+    /// jobs, each once: doing it again adds nothing. Excluded times stay excluded. `None`: there is no such manifest.
+    pub async fn backfill(
+        &self,
+        key: Name,
+        from: Micros,
+        to: Micros,
+        options: BackfillOptions,
+    ) -> StoreResult<Option<Backfilled>> {
+        door::check_due_at(options.due_at)?;
+        if from < Micros::EPOCH || from > to {
+            return Err(StoreError::refused(
+                "backfill",
+                "the range begins before it ends, and not before 1970",
+            ));
+        }
+        self.run(backfill::Backfill { key, from, to, options }).await
     }
 
     // 3 · plan
@@ -522,13 +538,73 @@ impl Store {
         Ok(settled)
     }
 
+    /// What the parent with this key left for a job of its dependent `manifest`. `None`: nothing, or it is not kept.
+    pub async fn parent_output(
+        &self,
+        job: JobId,
+        manifest: ManifestId,
+        parent: Name,
+    ) -> StoreResult<Option<Payload>> {
+        self.db.read(parent::ParentOutput { job, manifest, parent }).await
+    }
+
+    /// A running job wakes a dormant dependent of its manifest, with an input; fenced by its claim.
+    pub async fn activate(&self, claim: ClaimRef, child: Name, input: Payload) -> StoreResult<Activated> {
+        self.run(activate::Activate { claim, child, input }).await
+    }
+
     // 8 · people
 
     /// Brings dead letters back; those that were not awaiting are left out of the answer.
     pub async fn revive(&self, ids: Vec<DeadLetterId>, revival: Revival) -> StoreResult<Vec<Resolved>> {
         door::check_batch(ids.len())?;
-        door::check_text(&revival.by)?;
+        [Some(revival.by.as_str()), revival.note.as_deref()]
+            .into_iter()
+            .flatten()
+            .try_for_each(door::check_text)?;
+        door::check_due_at(revival.due_at)?;
         self.run(dead_letter::Revive { ids, revival }).await
+    }
+
+    /// Brings back all awaiting dead letters that match, a batch at a time; returns how many. One that dies again
+    /// meanwhile is not brought back again.
+    pub async fn revive_matching(&self, filter: &DeadLetterFilter, revival: Revival) -> StoreResult<u64> {
+        let mut after = None;
+        let mut count = 0;
+        while let Some(ids) = self.matching(filter, &mut after).await? {
+            count += self.revive(ids, revival.clone()).await?.len() as u64;
+        }
+        Ok(count)
+    }
+
+    /// Lets all awaiting dead letters that match rest, a batch at a time; returns how many.
+    pub async fn acknowledge_matching(
+        &self,
+        filter: &DeadLetterFilter,
+        by: &str,
+        note: Option<&str>,
+    ) -> StoreResult<u64> {
+        let mut after = None;
+        let mut count = 0;
+        while let Some(ids) = self.matching(filter, &mut after).await? {
+            count += self.acknowledge(ids, by, note).await?.len() as u64;
+        }
+        Ok(count)
+    }
+
+    /// The next batch of dead letters that match; `place` is where the last one ended, and the newest of the first.
+    async fn matching(
+        &self,
+        filter: &DeadLetterFilter,
+        place: &mut Option<(i64, i64)>,
+    ) -> StoreResult<Option<Vec<DeadLetterId>>> {
+        filter.fingerprint.as_deref().map_or(Ok(()), door::check_text)?;
+        let (filter, most) = (filter.clone(), DEAD_LETTERS_PER_BATCH);
+        let (after, newest) = (place.map_or(0, |place| place.0), place.map(|place| place.1));
+        let found = self.db.read(dead_letter::Find { filter, after, newest, most }).await?;
+        let last = found.ids.last().map(|id| id.0);
+        *place = last.zip(found.newest);
+        Ok(last.map(|_| found.ids))
     }
 
     /// Lets dead letters rest; those that were not awaiting are left out of the answer.

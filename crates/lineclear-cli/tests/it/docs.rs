@@ -81,6 +81,28 @@ fn commands_are_found_in_blocks_only() {
     assert_eq!(as_run("rm -rf x"), None);
 }
 
+/// Whole `toml` blocks that declare manifests or groups.
+fn manifest_files(text: &str) -> Vec<String> {
+    let blocks = text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    blocks
+        .filter(|block| block.contains("[[manifest]]") || block.contains("[group."))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn every_manifest_file_in_the_documents_can_be_read() {
+    let mut read = 0;
+    for page in pages() {
+        for file in manifest_files(&std::fs::read_to_string(&page).unwrap()) {
+            let parsed = lineclear_model::ManifestFile::from_toml(&file);
+            parsed.unwrap_or_else(|bad| panic!("{}: {bad}\n{file}", page.display()));
+            read += 1;
+        }
+    }
+    assert!(read >= 1, "only {read} files were found");
+}
+
 /// Test functions of all crates, by name.
 fn tests() -> String {
     let output = Command::new("git")

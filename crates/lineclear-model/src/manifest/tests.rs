@@ -25,6 +25,7 @@ jitter = "30s"
 retries = 5
 retry = { delay = "10s", factor = 1.5 }
 timeout = "1h30m"
+on_dead = "go_on"
 priority = 3
 enabled = false
 
@@ -47,6 +48,7 @@ fn a_file_is_read_with_its_defaults() {
         "what is left out of a table is the default"
     );
     assert_eq!(nightly.exclude.len(), 3);
+    assert_eq!((nightly.on_dead, report.on_dead), (OnDead::GoOn, OnDead::Hold));
     let defaults = Manifest::new(report.key.clone(), report.kind.clone(), report.schedule.clone());
     assert_eq!(*report, defaults);
     assert_eq!(

@@ -20,5 +20,8 @@ steps as (
 ),
 lines as (
     delete from {schema}.execution_log where job_id = any (array (select job_id from gone where status = 'acknowledged'))
+),
+turns as (
+    delete from {schema}.turn_parent where job_id = any (array (select job_id from gone where status = 'acknowledged'))
 )
 select count(*) as cleaned from gone

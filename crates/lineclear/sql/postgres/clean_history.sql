@@ -30,5 +30,8 @@ steps as (
 ),
 lines as (
     delete from {schema}.execution_log where job_id = any (array (select job_id from old))
+),
+turns as (
+    delete from {schema}.turn_parent where job_id = any (array (select job_id from old))
 )
 select count(*) as cleaned from gone

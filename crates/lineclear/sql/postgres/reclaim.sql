@@ -52,7 +52,7 @@ holding as (
     update {schema}.manifest set held = true
     where  id = any (array (
                select m.id from {schema}.manifest m
-               where  m.id = any (array (select o.manifest_id from orders o join gone g on g.manifest_id = o.manifest_id
+               where  m.on_dead = 'hold' and m.id = any (array (select o.manifest_id from orders o join gone g on g.manifest_id = o.manifest_id
                                          where  g.verdict = 'bury'))
                order  by m.id for no key update))
 ),

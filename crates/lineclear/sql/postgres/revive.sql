@@ -3,13 +3,13 @@
 -- Never fresh: it must not collide with its manifest's next tick. An edited input replaces the stored one, and
 -- steps that were done with the old one are forgotten.
 -- A missing row: that dead letter is not awaiting (any more).
--- $1 dead letters, $2 by whom, $3 due (null: now), $4 new input (null: as it was)
+-- $1 dead letters, $2 by whom, $3 due (null: now), $4 new input (null: as it was), $5 note
 with chosen as materialized (
     select id from {schema}.dead_letter where id = any ($1::bigint[]) and status = 'awaiting' order by id for update
 ),
 revived as (
     update {schema}.dead_letter
-    set    status = 'revived', resolved_at = now(), resolved_by = $2::text,
+    set    status = 'revived', resolved_at = now(), resolved_by = $2::text, note = $5::text,
            input = case when $4::text is null then input when octet_length($4::text) <= 512 then $4::text end
     where  id = any (array (select id from chosen))
     returning *

@@ -12,6 +12,8 @@ delete from job_payload
 where  job_id in (select d.job_id from temp.picked p cross join dead_letter d on d.id = p.id where p.marked);
 delete from job_step
 where  job_id in (select d.job_id from temp.picked p cross join dead_letter d on d.id = p.id where p.marked);
+delete from turn_parent
+where  job_id in (select d.job_id from temp.picked p cross join dead_letter d on d.id = p.id where p.marked);
 delete from execution_log
 where  job_id in (select d.job_id from temp.picked p cross join dead_letter d on d.id = p.id where p.marked);
 delete from dead_letter where id in (select id from temp.picked);

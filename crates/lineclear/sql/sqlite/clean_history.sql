@@ -13,6 +13,7 @@ where  e.final and e.outcome <> 'completed' and e.finished_at < now_us() - ?2 * 
 order  by e.finished_at limit ?3;
 delete from job_payload where job_id in (select id from temp.picked);
 delete from job_step where job_id in (select id from temp.picked);
+delete from turn_parent where job_id in (select id from temp.picked);
 delete from execution_log where job_id in (select id from temp.picked);
 delete from execution where job_id in (select id from temp.picked);
 select changes() as cleaned

@@ -27,7 +27,7 @@ select b.id, {b.job}, b.claim_no, b.failures, b.crashes + 1, s.error_message, 'w
 from   temp.settling s cross join background_job b on b.id = s.id
 where  s.verdict = 'bury';
 update manifest set held = 1
-where  id in (select b.manifest_id from temp.settling s cross join background_job b on b.id = s.id where s.verdict = 'bury');
+where  on_dead = 'hold' and id in (select b.manifest_id from temp.settling s cross join background_job b on b.id = s.id where s.verdict = 'bury');
 delete from job_key
 where  (key, job_id) in (select b.unique_key, b.id from temp.settling s cross join background_job b on b.id = s.id
                          where  s.verdict = 'cancel')

@@ -1,11 +1,11 @@
 -- revive · dead_letter → work_queue, with its counters at zero and its claim number kept
 -- As in PostgreSQL.
--- ?1 dead letters, ?2 by whom, ?3 due (null: now), ?4 new input (null: as it was)
+-- ?1 dead letters, ?2 by whom, ?3 due (null: now), ?4 new input (null: as it was), ?5 note
 delete from temp.picked;
 insert into temp.picked (id, marked)
 select id, 0 from dead_letter where id in (select value from json_each(?1)) and status = 'awaiting';
 update dead_letter
-set    status = 'revived', resolved_at = now_us(), resolved_by = ?2,
+set    status = 'revived', resolved_at = now_us(), resolved_by = ?2, note = ?5,
        input = case when ?4 is null then input when octet_length(?4) <= 512 then ?4 end
 where  id in (select id from temp.picked);
 insert into job_payload (job_id, input)

@@ -27,7 +27,7 @@ insert into dead_letter (job_id, {job}, claim_no, failures, crashes, last_error,
 select b.id, {b.job}, b.claim_no, b.failures + 1, b.crashes, s.error_message, s.reason, s.fingerprint, now_us()
 from   temp.settling s cross join background_job b on b.id = s.id
 where  s.verdict = 'bury';
-update manifest set held = 1 where id in (select manifest_id from temp.settling where verdict = 'bury');
+update manifest set held = 1 where on_dead = 'hold' and id in (select manifest_id from temp.settling where verdict = 'bury');
 update manifest_state
 set    last_success_at = now_us(), last_success_job_id = c.id, last_output = c.output
 from   (select manifest_id, max(id) as id, output from temp.settling

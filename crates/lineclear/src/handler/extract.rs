@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::ctx::Ctx;
 use crate::node::Client;
-use crate::store::{Claim, JobId};
+use crate::store::{Claim, JobId, ManifestId};
 
 /// Values that handlers share, by type.
 pub(crate) type States = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
@@ -106,6 +106,8 @@ pub struct JobInfo {
     pub claim_no: u32,
     /// Which try this is, from 1.
     pub attempt: u32,
+    /// The manifest that it is of.
+    pub manifest: Option<ManifestId>,
     /// The tick of the manifest that it stands for.
     pub tick_at: Option<Micros>,
 }
@@ -117,6 +119,7 @@ impl JobInfo {
             kind: claim.kind.clone(),
             claim_no: claim.no,
             attempt: claim.failures + 1,
+            manifest: claim.manifest,
             tick_at: claim.tick_at,
         }
     }

@@ -6,11 +6,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use lineclear_model::{Manifest, Name};
+use lineclear_model::{GroupSpec, Manifest, Name};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::alone::Alone;
+use super::files::{self, Source};
 use super::hooks::{Hook, Hooks, JobEvent};
 use super::options::{BadOption, NodeOptions, Role};
 use super::runners::Runners;
@@ -18,7 +19,7 @@ use super::running::Running;
 use super::status::Statuses;
 use super::{Node, Shared, meter};
 use crate::handler::{Given, Handler, Kind, KindOptions, Kinds, States};
-use crate::store::{NodeInfo, Store, StoreChoice, StoreError, Voice, main_route};
+use crate::store::{Declaration, GLOBAL_GROUP, NodeInfo, Prune, Store, StoreChoice, StoreError, main_route};
 
 /// Why a node did not start.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +28,14 @@ pub enum StartError {
     /// An option cannot be.
     #[error(transparent)]
     Option(#[from] BadOption),
+    /// A manifest file cannot be read.
+    #[error("manifests in {file}: {why}")]
+    Manifests {
+        /// Which file.
+        file: String,
+        /// The line, the manifest and the field, and what is wrong there.
+        why: String,
+    },
     /// The store could not be opened, or refused a manifest.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -43,7 +52,10 @@ pub struct Builder {
     kind_defaults: KindOptions,
     kinds: Vec<(String, Kind)>,
     states: States,
-    manifests: Vec<Manifest>,
+    declaration: Declaration,
+    /// Groups that were given twice, to be refused at the start.
+    groups_twice: Vec<String>,
+    files: Vec<Source>,
     hooks: Vec<Hook>,
 }
 
@@ -51,7 +63,7 @@ impl fmt::Debug for Builder {
     /// Without inputs and states, which may be secret, and without the store's password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kinds: Vec<&String> = self.kinds.iter().map(|(name, _)| name).collect();
-        let manifests: Vec<&Name> = self.manifests.iter().map(|manifest| &manifest.key).collect();
+        let manifests: Vec<&Name> = self.declaration.manifests.iter().map(|manifest| &manifest.key).collect();
         f.debug_struct("Builder")
             .field("store", &self.store)
             .field("options", &self.options)
@@ -111,7 +123,50 @@ impl Builder {
 
     /// A standing order, declared at each start. What operators edit later stays, unless the code changes its mind.
     pub fn manifest(mut self, manifest: Manifest) -> Builder {
-        self.manifests.push(manifest);
+        self.declaration.manifests.push(manifest);
+        self
+    }
+
+    /// Manifests and groups from a TOML file, which is read at each start.
+    pub fn manifests_from(mut self, path: impl Into<std::path::PathBuf>) -> Builder {
+        self.files.push(Source::File(path.into()));
+        self
+    }
+
+    /// Manifests and groups from TOML that the program has with it, such as `include_str!("jobs.toml")`.
+    pub fn manifests_from_text(mut self, toml: impl Into<String>) -> Builder {
+        self.files.push(Source::Text(toml.into()));
+        self
+    }
+
+    /// A group: limit, priority and switch that its manifests and jobs share. Declared at each start, like manifests.
+    pub fn group(mut self, name: &str, spec: GroupSpec) -> Builder {
+        if self.declaration.groups.insert(name.to_owned(), spec).is_some() {
+            self.groups_twice.push(name.to_owned());
+        }
+        self
+    }
+
+    /// At most so many jobs of all kinds together are in the hands of workers at once, over all nodes.
+    pub fn global_limit(self, limit: u32) -> Builder {
+        self.group(GLOBAL_GROUP, GroupSpec { limit: Some(limit), ..GroupSpec::default() })
+    }
+
+    /// Who declares these manifests: nobody else's are touched, and nobody else takes these over.
+    pub fn owner(mut self, owner: impl Into<String>) -> Builder {
+        self.declaration.owner = Some(owner.into());
+        self
+    }
+
+    /// What becomes of manifests that this owner declared before and declares no longer. They stay unless this is set.
+    pub fn prune(mut self, prune: Prune) -> Builder {
+        self.declaration.prune = prune;
+        self
+    }
+
+    /// Number of this release: once a higher one of the same owner has started, this one declares nothing any more.
+    pub fn release(mut self, release: u64) -> Builder {
+        self.declaration.release = Some(release);
         self
     }
 
@@ -119,6 +174,12 @@ impl Builder {
     pub async fn start(self) -> Result<Node, StartError> {
         self.options.check()?;
         let kinds = named(self.kinds, &self.states)?;
+        let mut declaration = self.declaration;
+        let groups_twice = files::read(self.files, &mut declaration)?;
+        if let Some(name) = self.groups_twice.first().or(groups_twice.first()) {
+            let why = format!("{name} was given twice; one of them would be ignored");
+            return Err(BadOption { option: "group", why }.into());
+        }
         let store = self.store.open().await?;
         let options = store.options().clone();
         // A database in memory belongs to its store; elsewhere, renewing has a connection of its own.
@@ -131,8 +192,9 @@ impl Builder {
                 Store::open(options).await?
             }
         };
-        let manifests = self.manifests.into_iter().map(|manifest| on_its_kinds_route(manifest, &kinds));
-        store.upsert_manifests(manifests, Voice::Declaration).await?;
+        let manifests = std::mem::take(&mut declaration.manifests).into_iter();
+        declaration.manifests = manifests.map(|manifest| on_its_kinds_route(manifest, &kinds)).collect();
+        store.declare(declaration).await?;
         let info = info(&self.options, &kinds);
         let id = store.beat(info.clone()).await?.id;
         let shared = Arc::new(Shared {

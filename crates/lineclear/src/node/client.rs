@@ -3,12 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-use lineclear_model::{Failure, Name, Payload};
+use lineclear_model::{Failure, Micros, Name, Payload};
 use serde::Serialize;
 
 use super::{Event, JobEvent, Shared, meter};
 use crate::handler::{FromJob, JobContext};
-use crate::store::{Enqueued, JobId, NewJob, Store, StoreError, StoreResult, TriggerOptions};
+use crate::store::{
+    Activated, BackfillOptions, Backfilled, ClaimRef, Enqueued, JobId, NewJob, Store, StoreError,
+    StoreResult, TriggerOptions,
+};
 
 /// Enqueues jobs and wakes the workers that run them. Cheap to clone; a handler gets one by asking for it.
 #[derive(Clone)]
@@ -56,7 +59,7 @@ impl Client {
         Ok(enqueued)
     }
 
-    /// Runs a manifest now. `None`: there is no such manifest.
+    /// Runs a manifest now, or when the options say. `None`: there is no such manifest.
     pub async fn trigger(&self, manifest: Name, options: TriggerOptions) -> StoreResult<Option<JobId>> {
         let job = self.shared.store.trigger(manifest, options).await?;
         self.shared.has_queued();
@@ -64,6 +67,37 @@ impl Client {
             tokio::spawn(tell_of_trigger(self.shared.clone(), id));
         }
         Ok(job)
+    }
+
+    /// Wakes a dormant dependent of the manifest of a running job; a handler asks for `Dependents` instead.
+    pub async fn activate(&self, claim: ClaimRef, child: Name, input: Payload) -> StoreResult<Activated> {
+        let activated = self.shared.store.activate(claim, child, input).await?;
+        self.shared.has_queued();
+        Ok(activated)
+    }
+
+    /// Queues ticks of the past that did not run; see [`Store::backfill`].
+    pub async fn backfill(
+        &self,
+        manifest: Name,
+        from: Micros,
+        to: Micros,
+        options: BackfillOptions,
+    ) -> StoreResult<Option<Backfilled>> {
+        let backfilled = self.shared.store.backfill(manifest, from, to, options).await?;
+        self.shared.has_queued();
+        Ok(backfilled)
+    }
+
+    /// Runs all enabled manifests of a group; see [`Store::trigger_group`].
+    pub async fn trigger_group(
+        &self,
+        group: Name,
+        options: TriggerOptions,
+    ) -> StoreResult<Option<Vec<(Name, JobId)>>> {
+        let jobs = self.shared.store.trigger_group(group, options).await?;
+        self.shared.has_queued();
+        Ok(jobs)
     }
 }
 

@@ -42,6 +42,15 @@ pub(super) fn check_text(text: &str) -> StoreResult<()> {
     Ok(())
 }
 
+/// When a job may be due.
+pub(super) fn check_due_at(due_at: Option<Micros>) -> StoreResult<()> {
+    if due_at.is_some_and(|due_at| due_at < Micros::EPOCH) {
+        // PostgreSQL's calendar begins in 4713 BC, SQLite's numbers never; and rank 0 is for jobs of dead workers.
+        return Err(StoreError::refused("due_at", "a job cannot be due before 1970"));
+    }
+    Ok(())
+}
+
 /// Checks jobs to be.
 pub(super) fn check_jobs(jobs: &[NewJob]) -> StoreResult<()> {
     check_batch(jobs.len())?;
@@ -50,10 +59,7 @@ pub(super) fn check_jobs(jobs: &[NewJob]) -> StoreResult<()> {
         if job.timeout.is_some_and(|timeout| timeout.is_zero()) {
             return Err(StoreError::refused("timeout", "a job needs some time to run"));
         }
-        if job.due_at.is_some_and(|due_at| due_at < Micros::EPOCH) {
-            // PostgreSQL's calendar begins in 4713 BC, SQLite's numbers never; and rank 0 is for jobs of dead workers.
-            return Err(StoreError::refused("due_at", "a job cannot be due before 1970"));
-        }
+        check_due_at(job.due_at)?;
         job.unique_key.as_ref().map_or(Ok(()), |unique| check_key(&unique.key))?;
         job.limit_key.as_deref().map_or(Ok(()), check_key)?;
         if job.retries.is_some_and(|retries| retries > RETRIES_MAX) {

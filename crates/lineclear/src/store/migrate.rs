@@ -57,6 +57,7 @@ migrations! {
     7 "0007_enqueue",
     8 "0008_step_and_log",
     9 "0009_tending",
+    10 "0010_declaration",
 }
 
 /// All migrations for the database that `options` names.

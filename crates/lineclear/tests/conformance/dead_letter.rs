@@ -1,9 +1,9 @@
 //! Dead letters: revive, acknowledge.
 
-use lineclear::model::{Failure, JobState, Micros, Outcome};
-use lineclear::store::{DeadLetterId, JobId, NewJob, Revival, UniqueKey};
+use lineclear::model::{DeadReason, Failure, GroupSpec, JobState, Manifest, Micros, OnDead, Outcome};
+use lineclear::store::{DeadLetterFilter, DeadLetterId, JobId, NewJob, Revival, UniqueKey, Voice};
 
-use crate::kit::{TestDb, completed, daily, job, payload};
+use crate::kit::{TestDb, completed, daily, job, name, payload};
 
 fn by() -> Revival {
     Revival { by: "ann".to_owned(), ..Revival::default() }
@@ -96,5 +96,115 @@ conformance! {
         assert!(db.store.manifests(None, 10).await.unwrap().items[0].held);
         db.store.acknowledge(vec![letters[1].id], "ann", None).await.unwrap();
         assert!(!db.store.manifests(None, 10).await.unwrap().items[0].held);
+    }
+
+    async fn all_that_match_are_resolved_and_nothing_else(db) {
+        db.group("etl", GroupSpec::default()).await;
+        db.declare(daily("m")).await;
+        let node = db.node("a").await;
+        let kind = |text: &str| NewJob { kind: name(text), ..job() };
+        db.enqueue(kind("one")).await;
+        db.enqueue(kind("two")).await;
+        db.enqueue(NewJob { group: Some(name("etl")), ..kind("three") }).await;
+        db.store.trigger(name("m"), Default::default()).await.unwrap().unwrap();
+        for claim in db.take(node, 10).await {
+            let failure = Failure::new("x", format!("{} is broken", claim.kind));
+            db.settle(node, &claim, Outcome::Failed(failure.permanent())).await;
+        }
+        let awaiting = async || db.store.dead_letters(Some("awaiting"), None, 100).await.unwrap().items;
+        let of = async |kind: &str| awaiting().await.into_iter().find(|letter| letter.kind == kind);
+        let all = DeadLetterFilter::default;
+        for nothing in [
+            DeadLetterFilter { kind: Some(name("four")), ..all() },
+            DeadLetterFilter { manifest: Some(name("nobody")), ..all() },
+            DeadLetterFilter { group: Some(name("nobody")), ..all() },
+            DeadLetterFilter { reason: Some(DeadReason::WorkerLost), ..all() },
+            DeadLetterFilter { before: Some(Micros::EPOCH), ..all() },
+            DeadLetterFilter { fingerprint: Some("none".to_owned()), ..all() },
+        ] {
+            assert_eq!(db.store.acknowledge_matching(&nothing, "ann", None).await.unwrap(), 0, "{nothing:?}");
+        }
+        let fingerprint = of("one").await.unwrap().fingerprint;
+        for (one, kind) in [
+            (DeadLetterFilter { kind: Some(name("one")), fingerprint, ..all() }, "one"),
+            (DeadLetterFilter { group: Some(name("etl")), reason: Some(DeadReason::Permanent), ..all() }, "three"),
+            (DeadLetterFilter { manifest: Some(name("m")), ..all() }, "work"),
+        ] {
+            assert_eq!(db.store.acknowledge_matching(&one, "ann", Some("known")).await.unwrap(), 1, "{one:?}");
+            assert_eq!(of(kind).await, None);
+        }
+        assert!(!db.store.manifests(None, 10).await.unwrap().items[0].held, "its manifest goes on");
+        let revival = Revival { note: Some("fixed in 2.1".to_owned()), ..by() };
+        assert_eq!(db.store.revive_matching(&all(), revival).await.unwrap(), 1);
+        let letters = db.store.dead_letters(None, None, 100).await.unwrap().items;
+        let two = letters.iter().find(|letter| letter.kind == "two").unwrap();
+        assert_eq!((two.status.as_str(), two.note.as_deref(), two.resolved_by.as_deref()), ("revived", Some("fixed in 2.1"), Some("ann")));
+        assert!(letters.iter().all(|letter| letter.status != "awaiting"));
+    }
+
+    async fn many_batches_are_revived_each_letter_once(db) {
+        let jobs = (0..1201).map(|_| job()).collect();
+        db.store.enqueue_many(jobs).await.unwrap();
+        let node = db.node("a").await;
+        let die = async || {
+            let claims = db.take(node, 5000).await;
+            let outcome = || Outcome::Failed(Failure::new("x", "broken").permanent());
+            let settle = |claim| lineclear::store::Settlement::new(claim, outcome(),
+                lineclear::model::Verdict::Bury { reason: DeadReason::Permanent });
+            db.store.settle(node, claims.iter().map(settle).collect()).await.unwrap().len()
+        };
+        assert_eq!(die().await, 1201);
+        let revived = db.store.revive_matching(&DeadLetterFilter::default(), by()).await.unwrap();
+        assert_eq!((revived, db.count("work_queue").await), (1201, 1201));
+        assert_eq!(db.store.revive_matching(&DeadLetterFilter::default(), by()).await.unwrap(), 0);
+        assert_eq!(die().await, 1201);
+        let acknowledged = db.store.acknowledge_matching(&DeadLetterFilter::default(), "ann", None).await.unwrap();
+        assert_eq!(acknowledged, 1201);
+    }
+
+    async fn resolving_resets_failures_and_crashes(db) {
+        db.enqueue(job()).await;
+        let node = db.node("a").await;
+        let failing = db.take_one(node).await;
+        db.settle(node, &failing, crate::kit::failed("no")).await;
+        for _ in 0..3 {
+            db.let_later_come().await;
+            let claim = db.take_one(node).await;
+            db.store.start(claim.reference()).await.unwrap();
+            db.let_leases_end().await;
+            db.store.reclaim(10, 3).await.unwrap();
+        }
+        let letter = db.store.dead_letters(Some("awaiting"), None, 10).await.unwrap().items.remove(0);
+        assert_eq!((letter.reason, letter.failures, letter.crashes), (DeadReason::WorkerLost, 1, 3));
+        db.store.revive(vec![letter.id], by()).await.unwrap();
+        let claim = db.take_one(node).await;
+        assert_eq!((claim.failures, claim.crashes, claim.no), (0, 0, 5));
+    }
+
+    async fn a_manifest_may_go_on_although_a_dead_letter_awaits(db) {
+        let node = db.node("a").await;
+        let go_on = Manifest { on_dead: OnDead::GoOn, ..daily("m") };
+        db.declare(go_on.clone()).await;
+        let held = async || db.store.manifests(None, 10).await.unwrap().items[0].held;
+        for lost in [false, true] {
+            db.let_a_tick_come().await;
+            assert_eq!(db.plan().await.0, 1);
+            let claim = db.take_one(node).await;
+            if lost {
+                db.store.start(claim.reference()).await.unwrap();
+                db.let_leases_end().await;
+                db.store.reclaim(10, 1).await.unwrap();
+            } else {
+                db.settle(node, &claim, Outcome::DeadLetter(Failure::new("x", "broken"))).await;
+            }
+            assert_eq!(db.state(claim.job).await, Some(JobState::Dead));
+            assert!(!held().await);
+        }
+        db.store.upsert_manifests([daily("m")], Voice::Edit).await.unwrap();
+        assert!(held().await, "told to hold, it holds for what awaits already");
+        db.store.upsert_manifests([go_on], Voice::Edit).await.unwrap();
+        assert!(!held().await);
+        db.let_a_tick_come().await;
+        assert_eq!(db.plan().await.0, 1);
     }
 }

@@ -6,10 +6,12 @@
 #[macro_use]
 mod kit;
 
+mod backfill;
 mod cancel;
 mod claim;
 mod clean;
 mod dead_letter;
+mod declare;
 mod dependents;
 mod dispatch;
 mod enqueue;

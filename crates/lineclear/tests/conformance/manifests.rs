@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lineclear::model::{GroupSpec, JobState, Manifest, Schedule, schedule::Need};
-use lineclear::store::{StoreError, Voice, Written};
+use lineclear::model::{GroupSpec, JobState, Manifest, Micros, Schedule, schedule::Need};
+use lineclear::store::{StoreError, TriggerOptions, Voice, Written};
 
 use crate::kit::{TestDb, daily, name};
 
@@ -208,5 +208,37 @@ conformance! {
         write(db, Manifest { schedule: hourly, ..daily("m") }, Voice::Declaration).await;
         let ticks = db.store.ticks(id, None, 10).await.unwrap().items;
         assert_eq!(ticks[0].skip_reason.as_deref(), Some("rescheduled"));
+    }
+
+    async fn a_group_is_triggered_as_a_whole(db) {
+        db.group("etl", GroupSpec::default()).await;
+        let of_group = |key| Manifest { group: Some(name("etl")), ..daily(key) };
+        db.store.upsert_manifests([of_group("b"), of_group("a"), of_group("off"), daily("other")], Voice::Declaration).await.unwrap();
+        db.store.pause(vec![name("off")]).await.unwrap();
+        let options = || TriggerOptions { input: Some(crate::kit::payload("7")), ..TriggerOptions::default() };
+        let jobs = db.store.trigger_group(name("etl"), options()).await.unwrap().unwrap();
+        assert_eq!(jobs.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+        let again = db.store.trigger_group(name("etl"), options()).await.unwrap().unwrap();
+        assert_eq!(again.len(), 2, "triggering twice makes two jobs each");
+        let node = db.node("a").await;
+        let claims = db.take(node, 10).await;
+        assert_eq!(claims.len(), 4);
+        assert!(claims.iter().all(|claim| claim.input.as_str() == "7" && claim.origin.as_str() == "trigger"));
+        assert!(jobs.iter().chain(&again).all(|(_, job)| claims.iter().any(|claim| claim.job == *job)));
+        assert_eq!(db.store.trigger_group(name("nobody"), options()).await.unwrap(), None);
+    }
+
+    async fn a_manifest_is_triggered_for_later(db) {
+        db.declare(daily("m")).await;
+        let later = Micros::new(4_000_000_000_000_000).unwrap();
+        let options = |due_at| TriggerOptions { due_at: Some(due_at), ..TriggerOptions::default() };
+        let job = db.store.trigger(name("m"), options(later)).await.unwrap().unwrap();
+        assert_eq!(db.state(job).await, Some(JobState::Scheduled));
+        assert_eq!(db.store.job(job).await.unwrap().unwrap().job.due_at, later);
+        assert_eq!(db.take(db.node("a").await, 10).await.len(), 0);
+        assert_eq!(rule(db.store.trigger(name("m"), options(Micros::EPOCH.offset(-1))).await), "due_at");
+        db.sql("update {t}work_queue set due_at = created_at").await;
+        db.store.promote(10).await.unwrap();
+        assert_eq!(db.take_one(db.node("a").await).await.job, job);
     }
 }

@@ -7,6 +7,7 @@ mod example;
 mod idle;
 mod kit;
 mod limits;
+mod manifests;
 mod outage;
 mod pooler;
 mod processes;

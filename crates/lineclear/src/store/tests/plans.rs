@@ -135,6 +135,17 @@ fn cases() -> Vec<Case> {
             &["execution_completed", "execution_ended"],
         ),
         (Statement::CleanTick, vec![int(1), int(100)].into(), &["tick_old"]),
+        (
+            Statement::PruneJobs,
+            vec![Value::Ints(ids()), text("why")].into(),
+            &["work_queue_manifest", "background_job_manifest"],
+        ),
+        (
+            Statement::TickRange,
+            vec![int(500), Value::Time(Some(Micros::EPOCH)), Value::Time(Some(Micros::EPOCH))].into(),
+            &[],
+        ),
+        (Statement::ParentOutput, vec![int(500), int(7), text("m5")].into(), &["execution_final"]),
         (Statement::GetJob, vec![int(500)].into(), &[]),
         (Statement::ListExecutions, vec![int(500), int(10)].into(), &[]),
         (Statement::ListManifests, vec![text("m5"), int(10)].into(), &["manifest_key"]),

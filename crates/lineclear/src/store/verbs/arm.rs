@@ -4,8 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use lineclear_model::job::Origin;
 use lineclear_model::schedule::Need;
-use lineclear_model::{Micros, SkipReason, Spec};
+use lineclear_model::{Micros, Overlap, SkipReason, Spec};
 
+use super::parent;
 use super::turn::{self, Order, Turn};
 use crate::store::db::{Column, Row, Session, Value};
 use crate::store::sql::Statement;
@@ -17,6 +18,7 @@ pub(crate) async fn children(session: &mut Session, arrivals: &HashMap<i64, Vec<
     let rows = session.rows(Statement::ArmChildren, vec![Value::Ints(parents)]).await?;
     let mut turns = Vec::new();
     let mut states = Vec::new();
+    let mut wanted = Vec::new();
     for row in &rows {
         let child = match Child::of(row) {
             Ok(child) => child,
@@ -28,10 +30,18 @@ pub(crate) async fn children(session: &mut Session, arrivals: &HashMap<i64, Vec<
         };
         let (fires, state) = child.arm(arrivals);
         let mut last_turn_at = child.last_turn_at;
+        let mut completions = child.completions(arrivals);
         for _ in 0..fires {
             // A ledger key for each, later than all before: settles within one microsecond must not share one.
             let tick_at = last_turn_at.map_or(child.now, |last| child.now.max(last.offset(1)));
             last_turn_at = Some(tick_at);
+            if child.order.overlap == Overlap::Allow {
+                // Every turn counts, so each has the outputs of its own; others see the newest.
+                let of_turn = completions.next().unwrap_or_default();
+                wanted.extend(
+                    of_turn.into_iter().map(|(parent, job)| ((child.order.id, tick_at), parent, job)),
+                );
+            }
             let (order, origin) = (child.order.clone(), Origin::Dependent);
             turns.push(Turn { order, origin, tick_at, due_at: child.now, skip: child.skip });
         }
@@ -47,9 +57,13 @@ pub(crate) async fn children(session: &mut Session, arrivals: &HashMap<i64, Vec<
         Column::Times(states.iter().map(|s| s.3).collect()),
     ];
     session.rows(Statement::ArmState, columns).await?;
-    turn::take(session, turns, Vec::new()).await?;
-    Ok(())
+    let taken = turn::take(session, turns, Vec::new()).await?;
+    let of_job = |(turn, parent, job)| taken.jobs.get(&turn).map(|id| (*id, parent, job));
+    parent::remember(session, wanted.into_iter().filter_map(of_job).collect()).await
 }
+
+/// The parents that one turn is for, each with its job, or `None` for the newest of it that completed.
+type Completions = Vec<(i64, Option<JobId>)>;
 
 struct Child {
     order: Order,
@@ -90,6 +104,19 @@ impl Child {
             skip,
             now: row.get("now")?,
         })
+    }
+
+    /// What each turn is for, in the order of the turns: one completion each, or all parents together.
+    fn completions(&self, arrivals: &HashMap<i64, Vec<JobId>>) -> std::vec::IntoIter<Completions> {
+        let of = |parent: &i64| arrivals.get(parent).cloned().unwrap_or_default();
+        let each = |parent: &i64| of(parent).into_iter().map(|job| vec![(*parent, Some(job))]).collect();
+        let turns: Vec<Completions> = match self.need {
+            Need::Any => {
+                self.parents.iter().flat_map(|parent| -> Vec<Completions> { each(parent) }).collect()
+            }
+            Need::All => vec![self.parents.iter().map(|parent| (*parent, None)).collect()],
+        };
+        turns.into_iter()
     }
 
     /// How often it fires for these arrivals, and its state afterwards.

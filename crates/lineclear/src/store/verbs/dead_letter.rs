@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use lineclear_model::{Micros, Payload};
+use lineclear_model::{DeadReason, Micros, Name, Payload};
 
 use crate::store::db::{Row, Session, Value, Verb};
 use crate::store::sql::Statement;
@@ -17,6 +17,25 @@ pub struct Revival {
     pub due_at: Option<Micros>,
     /// Another input, for all of them; `None` leaves each its own.
     pub input: Option<Payload>,
+    /// What they want to say about it.
+    pub note: Option<String>,
+}
+
+/// Which dead letters, of those that await a person. All that is given must fit; nothing given fits all.
+#[derive(Clone, Debug, Default)]
+pub struct DeadLetterFilter {
+    /// Of this kind.
+    pub kind: Option<Name>,
+    /// Of the manifest with this key.
+    pub manifest: Option<Name>,
+    /// Of this group.
+    pub group: Option<Name>,
+    /// With this family of errors.
+    pub fingerprint: Option<String>,
+    /// That died for this reason.
+    pub reason: Option<DeadReason>,
+    /// That died before.
+    pub before: Option<Micros>,
 }
 
 /// A dead letter that was resolved.
@@ -43,6 +62,7 @@ impl Verb for Revive {
             Value::Text(Some(self.revival.by.clone())),
             Value::Time(self.revival.due_at),
             Value::Text(self.revival.input.as_ref().map(|input| input.as_str().to_owned())),
+            Value::Text(self.revival.note.clone()),
         ];
         let rows = session.rows(Statement::Revive, params).await?;
         release_manifests(session, &rows).await?;
@@ -65,6 +85,52 @@ impl Verb for Acknowledge {
         let rows = session.rows(Statement::Acknowledge, params).await?;
         release_manifests(session, &rows).await?;
         rows.iter().map(resolved).collect()
+    }
+}
+
+/// Verb: the next dead letters that match. Only looks.
+pub(crate) struct Find {
+    pub(crate) filter: DeadLetterFilter,
+    pub(crate) after: i64,
+    /// The newest of the first batch.
+    pub(crate) newest: Option<i64>,
+    pub(crate) most: u32,
+}
+
+/// Dead letters that were found, and the newest there is, found or not.
+#[derive(Default)]
+pub(crate) struct Found {
+    pub(crate) ids: Vec<DeadLetterId>,
+    pub(crate) newest: Option<i64>,
+}
+
+impl Verb for Find {
+    type Answer = Found;
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<Found> {
+        let filter = &self.filter;
+        let name = |name: &Option<Name>| Value::Text(name.as_ref().map(ToString::to_string));
+        let params = vec![
+            Value::Int(Some(self.after)),
+            Value::Int(self.newest),
+            name(&filter.kind),
+            name(&filter.manifest),
+            name(&filter.group),
+            Value::Text(filter.fingerprint.clone()),
+            Value::Text(filter.reason.map(|reason| reason.as_str().to_owned())),
+            Value::Time(filter.before),
+            Value::Int(Some(i64::from(self.most))),
+        ];
+        let mut found = Found::default();
+        for row in session.rows(Statement::FindDeadLetters, params).await? {
+            found.ids.push(DeadLetterId(row.get("id")?));
+            found.newest = row.get("newest")?;
+        }
+        Ok(found)
     }
 }
 

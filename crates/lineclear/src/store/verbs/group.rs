@@ -40,62 +40,69 @@ impl Verb for UpsertGroups {
 
     async fn run(&self, session: &mut Session) -> StoreResult<Vec<Restamp>> {
         session.rows(Statement::DeclareLock, vec![Value::Int(Some(self.advisory_key))]).await?;
-        let names: Vec<String> = self.groups.keys().cloned().collect();
-        let mut before: BTreeMap<String, Row> = BTreeMap::new();
-        for row in session.rows(Statement::GroupRead, vec![Value::Texts(names)]).await? {
-            before.insert(row.get("name")?, row);
-        }
-        let mut written = Vec::new();
-        let mut repriced = Vec::new();
-        for (name, spec) in &self.groups {
-            let (spec, declared, changed) = self.decide(before.get(name), spec)?;
-            if changed {
-                if let Some(row) = before.get(name)
-                    && row.get::<u8>("priority")? != spec.priority
-                {
-                    repriced.push(Restamp(row.get("id")?));
-                }
-                written.push((name.clone(), spec, declared));
-            }
-        }
-        if !written.is_empty() {
-            let columns = vec![
-                Column::Texts(written.iter().map(|w| Some(w.0.clone())).collect()),
-                Column::Ints(written.iter().map(|w| w.1.limit.map(i64::from)).collect()),
-                Column::Ints(written.iter().map(|w| Some(i64::from(w.1.priority))).collect()),
-                Column::Bools(written.iter().map(|w| w.1.enabled).collect()),
-                Column::Texts(written.iter().map(|w| Some(w.2.clone())).collect()),
-            ];
-            session.rows(Statement::GroupWrite, columns).await?;
-        }
-        Ok(repriced)
+        upsert(session, &self.groups, self.voice).await
     }
 }
 
-impl UpsertGroups {
-    /// The group as it shall be, what the code last said of it, and whether that is news.
-    fn decide(&self, before: Option<&Row>, spec: &GroupSpec) -> StoreResult<(GroupSpec, String, bool)> {
-        let said = object(spec);
-        let Some(row) = before else {
-            let declared = if self.voice == Voice::Declaration { text(&said) } else { text(&Map::new()) };
-            return Ok((spec.clone(), declared, true));
-        };
-        let current = GroupSpec {
-            limit: row.get("max_active")?,
-            priority: row.get("priority")?,
-            enabled: row.get("enabled")?,
-        };
-        let declared: String = row.get("declared")?;
-        let (next, declared_next) = match self.voice {
-            Voice::Edit => (spec.clone(), declared.clone()),
-            Voice::Declaration => {
-                let said_before = parse(&declared)?;
-                (from_object(merge(&said_before, &said, &object(&current)))?, text(&said))
-            }
-        };
-        let changed = next != current || declared_next != declared;
-        Ok((next, declared_next, changed))
+/// Writes groups beside what is stored. The caller has the declaration lock.
+pub(crate) async fn upsert(
+    session: &mut Session,
+    groups: &BTreeMap<String, GroupSpec>,
+    voice: Voice,
+) -> StoreResult<Vec<Restamp>> {
+    let names: Vec<String> = groups.keys().cloned().collect();
+    let mut before: BTreeMap<String, Row> = BTreeMap::new();
+    for row in session.rows(Statement::GroupRead, vec![Value::Texts(names)]).await? {
+        before.insert(row.get("name")?, row);
     }
+    let mut written = Vec::new();
+    let mut repriced = Vec::new();
+    for (name, spec) in groups {
+        let (spec, declared, changed) = decide(before.get(name), spec, voice)?;
+        if changed {
+            if let Some(row) = before.get(name)
+                && row.get::<u8>("priority")? != spec.priority
+            {
+                repriced.push(Restamp(row.get("id")?));
+            }
+            written.push((name.clone(), spec, declared));
+        }
+    }
+    if !written.is_empty() {
+        let columns = vec![
+            Column::Texts(written.iter().map(|w| Some(w.0.clone())).collect()),
+            Column::Ints(written.iter().map(|w| w.1.limit.map(i64::from)).collect()),
+            Column::Ints(written.iter().map(|w| Some(i64::from(w.1.priority))).collect()),
+            Column::Bools(written.iter().map(|w| w.1.enabled).collect()),
+            Column::Texts(written.iter().map(|w| Some(w.2.clone())).collect()),
+        ];
+        session.rows(Statement::GroupWrite, columns).await?;
+    }
+    Ok(repriced)
+}
+
+/// The group as it shall be, what the code last said of it, and whether that is news.
+fn decide(before: Option<&Row>, spec: &GroupSpec, voice: Voice) -> StoreResult<(GroupSpec, String, bool)> {
+    let said = object(spec);
+    let Some(row) = before else {
+        let declared = if voice == Voice::Declaration { text(&said) } else { text(&Map::new()) };
+        return Ok((spec.clone(), declared, true));
+    };
+    let current = GroupSpec {
+        limit: row.get("max_active")?,
+        priority: row.get("priority")?,
+        enabled: row.get("enabled")?,
+    };
+    let declared: String = row.get("declared")?;
+    let (next, declared_next) = match voice {
+        Voice::Edit => (spec.clone(), declared.clone()),
+        Voice::Declaration => {
+            let said_before = parse(&declared)?;
+            (from_object(merge(&said_before, &said, &object(&current)))?, text(&said))
+        }
+    };
+    let changed = next != current || declared_next != declared;
+    Ok((next, declared_next, changed))
 }
 
 fn object(spec: &GroupSpec) -> Map<String, Json> {

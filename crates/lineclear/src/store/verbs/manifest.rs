@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
-use lineclear_model::{Manifest, Micros, Name, Overlap, Payload, SkipReason, Spec, begin};
+use lineclear_model::{Manifest, Micros, Name, OnDead, Overlap, Payload, SkipReason, Spec, begin};
 use serde_json::{Map, Value as Json};
 
 use super::enqueue::{group_ids, millis};
@@ -44,86 +44,109 @@ impl Verb for UpsertManifests {
 
     async fn run(&self, session: &mut Session) -> StoreResult<Upserted> {
         session.rows(Statement::DeclareLock, vec![Value::Int(Some(self.advisory_key))]).await?;
-        let rows = session.rows(Statement::Now, Vec::<Value>::new()).await?;
-        let now: Micros = rows.first().ok_or_else(|| super::no_answer("now"))?.get("now")?;
         lock_states(session, self.manifests.keys()).await?;
         let before = read(session, self.manifests.keys()).await?;
-        let mut written = BTreeMap::new();
-        let mut rows = Vec::new();
-        let mut skipped = Vec::new();
-        let (mut paused, mut resumed) = (Vec::new(), Vec::new());
-        for (key, manifest) in &self.manifests {
-            let stored = before.get(key);
-            let (row, became) = self.decide(manifest, stored, now)?;
-            written.insert(key.clone(), became);
-            if let (Some(row), Some(stored)) = (&row, stored) {
-                skipped.extend(row.skips.and_then(|reason| skipped_until_now(stored, reason)));
-                match (stored.manifest.enabled, row.manifest.enabled) {
-                    (true, false) => paused.push(stored.id),
-                    (false, true) => resumed.push(stored.id),
-                    _ => {}
-                }
-            }
-            rows.extend(row);
-        }
-        turn::take(session, Vec::new(), skipped).await?;
-        write(session, &rows).await?;
-        write_parents(session, &rows).await?;
-        let mut limit_keys = move_jobs(session, paused, false).await?;
-        limit_keys.extend(move_jobs(session, resumed, true).await?);
-        Ok(Upserted { written, limit_keys })
+        upsert(session, &self.manifests, self.voice, &before).await
     }
 }
 
-impl UpsertManifests {
-    /// The row to write, unless it is there already.
-    fn decide(
-        &self,
-        manifest: &Manifest,
-        before: Option<&Stored>,
-        now: Micros,
-    ) -> StoreResult<(Option<ManifestRow>, Written)> {
-        let said = object(manifest);
-        let Some(before) = before else {
-            let (planned_through, next_due_at) = from_now_on(manifest, now);
-            let declared = if self.voice == Voice::Declaration { text(&said) } else { text(&Map::new()) };
-            let (id, skips, manifest) = (None, None, manifest.clone());
-            let row = ManifestRow { id, manifest, declared, planned_through, next_due_at, skips };
-            return Ok((Some(row), Written::Created));
-        };
-        let (next, declared) = match self.voice {
-            Voice::Edit => (manifest.clone(), before.declared.clone()),
-            Voice::Declaration => {
-                let merged = merge(&parse(&before.declared)?, &said, &object(&before.manifest));
-                (from_object(merged)?, text(&said))
+/// Writes manifests beside what is stored. The caller has the declaration lock, and `before` is locked.
+pub(crate) async fn upsert(
+    session: &mut Session,
+    manifests: &BTreeMap<Name, Manifest>,
+    voice: Voice,
+    before: &HashMap<Name, Stored>,
+) -> StoreResult<Upserted> {
+    let rows = session.rows(Statement::Now, Vec::<Value>::new()).await?;
+    let now: Micros = rows.first().ok_or_else(|| super::no_answer("now"))?.get("now")?;
+    let mut written = BTreeMap::new();
+    let mut rows = Vec::new();
+    let mut skipped = Vec::new();
+    let (mut paused, mut resumed) = (Vec::new(), Vec::new());
+    for (key, manifest) in manifests {
+        let stored = before.get(key);
+        let (row, became) = decide(manifest, voice, stored, now)?;
+        written.insert(key.clone(), became);
+        if let (Some(row), Some(stored)) = (&row, stored) {
+            skipped.extend(row.skips.and_then(|reason| skipped_until_now(stored, reason)));
+            match (stored.manifest.enabled, row.manifest.enabled) {
+                (true, false) => paused.push(stored.id),
+                (false, true) => resumed.push(stored.id),
+                _ => {}
             }
-        };
-        if next == before.manifest && declared == before.declared {
-            return Ok((None, Written::Unchanged));
         }
-        let written = if next == before.manifest { Written::Unchanged } else { Written::Updated };
-        // What another schedule would have had, or what fell into a pause, was not missed: it is skipped, and recorded.
-        let skips = if next.schedule != before.manifest.schedule {
-            Some(SkipReason::Rescheduled)
-        } else if next.enabled && !before.manifest.enabled {
-            Some(SkipReason::Disabled)
-        } else {
-            None
-        };
-        let (planned_through, next_due_at) = match skips {
-            Some(_) => from_now_on(&next, now),
-            None => (before.planned_through, begin(&next.rules(), before.planned_through).next_due_at),
-        };
-        let row = ManifestRow {
-            id: Some(before.id),
-            manifest: next,
-            declared,
-            planned_through,
-            next_due_at,
-            skips,
-        };
-        Ok((Some(row), written))
+        rows.extend(row);
     }
+    turn::take(session, Vec::new(), skipped).await?;
+    write(session, &rows).await?;
+    write_parents(session, &rows).await?;
+    let mut limit_keys = move_jobs(session, paused, false).await?;
+    limit_keys.extend(move_jobs(session, resumed, true).await?);
+    Ok(Upserted { written, limit_keys })
+}
+
+/// The row to write, unless it is there already.
+fn decide(
+    manifest: &Manifest,
+    voice: Voice,
+    before: Option<&Stored>,
+    now: Micros,
+) -> StoreResult<(Option<ManifestRow>, Written)> {
+    let said = object(manifest);
+    // One that was removed begins anew; only its row, and with it its history, is the same.
+    let Some(before) = before.filter(|before| !before.removed) else {
+        let (planned_through, next_due_at) = from_now_on(manifest, now);
+        let declared = if voice == Voice::Declaration { text(&said) } else { text(&Map::new()) };
+        let (id, skips, manifest) = (before.map(|before| before.id), None, manifest.clone());
+        let row = ManifestRow { id, manifest, declared, planned_through, next_due_at, skips };
+        return Ok((Some(row), Written::Created));
+    };
+    let (next, declared) = match voice {
+        Voice::Edit => (manifest.clone(), before.declared.clone()),
+        Voice::Declaration => {
+            let declared = parse(&before.declared)?;
+            check_owner(manifest, &before.manifest, &declared)?;
+            let merged = merge(&declared, &said, &object(&before.manifest));
+            (from_object(merged)?, text(&said))
+        }
+    };
+    if next == before.manifest && declared == before.declared {
+        return Ok((None, Written::Unchanged));
+    }
+    let written = if next == before.manifest { Written::Unchanged } else { Written::Updated };
+    // What another schedule would have had, or what fell into a pause, was not missed: it is skipped, and recorded.
+    let skips = if next.schedule != before.manifest.schedule {
+        Some(SkipReason::Rescheduled)
+    } else if next.enabled && !before.manifest.enabled {
+        Some(SkipReason::Disabled)
+    } else {
+        None
+    };
+    let (planned_through, next_due_at) = match skips {
+        Some(_) => from_now_on(&next, now),
+        None => (before.planned_through, begin(&next.rules(), before.planned_through).next_due_at),
+    };
+    let row =
+        ManifestRow { id: Some(before.id), manifest: next, declared, planned_through, next_due_at, skips };
+    Ok((Some(row), written))
+}
+
+/// Code speaks for its own manifests: what another owner declared, or what a person gave to another, is not taken over.
+/// A person hands a manifest over by editing its owner; one that is nobody's is anybody's to take.
+fn check_owner(now: &Manifest, stored: &Manifest, declared: &Map<String, Json>) -> StoreResult<()> {
+    let declared = declared.get("owner").and_then(Json::as_str);
+    let (said, stored) = (now.owner.as_deref(), stored.owner.as_deref());
+    if said == stored || said == declared || stored.is_none() {
+        return Ok(());
+    }
+    let of = |owner: Option<&str>| owner.map_or("nobody".to_owned(), |owner| format!("{owner:?}"));
+    let why = format!(
+        "{} belongs to {}, and is declared for {}; edit its owner to hand it over",
+        now.key,
+        of(stored),
+        of(said)
+    );
+    Err(StoreError::refused("manifest_owner", why))
 }
 
 /// A manifest as it is stored.
@@ -134,6 +157,8 @@ pub(crate) struct Stored {
     pub(crate) planned_through: Micros,
     pub(crate) next_due_at: Option<Micros>,
     pub(crate) now: Micros,
+    /// A declaration has left it out: only its row is left.
+    pub(crate) removed: bool,
 }
 
 /// Locks what settling writes about manifests, before they themselves are locked.
@@ -157,6 +182,7 @@ pub(crate) async fn read(
             planned_through: row.get("planned_through")?,
             next_due_at: row.get("next_due_at")?,
             now: row.get("now")?,
+            removed: row.get("removed")?,
             manifest,
         };
         Ok((stored.manifest.key.clone(), stored))
@@ -186,6 +212,7 @@ pub(crate) fn manifest_of(row: &Row) -> StoreResult<Manifest> {
         retries: row.get("retries")?,
         retry: spec.retry,
         timeout: row.get::<Option<u64>>("timeout_ms")?.map(Duration::from_millis),
+        on_dead: row.word("on_dead", OnDead::from_word)?,
         priority: row.get("priority")?,
         enabled: row.get("enabled")?,
     })
@@ -243,6 +270,7 @@ fn columns(rows: &[&ManifestRow], groups: &HashMap<Name, i64>) -> Vec<Column> {
         Column::Times(rows.iter().map(|row| row.next_due_at).collect()),
         Column::Times(rows.iter().map(|row| Some(row.planned_through)).collect()),
         texts(|row| row.declared.clone()),
+        texts(|row| row.manifest.on_dead.as_str().to_owned()),
     ]
 }
 

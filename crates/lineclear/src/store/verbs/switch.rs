@@ -24,7 +24,8 @@ impl Verb for Switch {
 
     async fn run(&self, session: &mut Session) -> StoreResult<Switched> {
         lock_states(session, self.keys.iter()).await?;
-        let stored = read(session, self.keys.iter()).await?;
+        let mut stored = read(session, self.keys.iter()).await?;
+        stored.retain(|_, stored| !stored.removed);
         let changing: Vec<&Stored> = stored.values().filter(|s| s.manifest.enabled != self.enabled).collect();
         if !changing.is_empty() {
             self.write(session, &changing).await?;

@@ -82,10 +82,12 @@ pub(crate) struct SkippedRange {
 }
 
 /// What became of the turns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub(crate) queued: u64,
     pub(crate) skipped: u64,
+    /// Jobs by manifest and tick.
+    pub(crate) jobs: HashMap<(i64, Micros), JobId>,
 }
 
 /// What a manifest has on the way already.
@@ -131,6 +133,7 @@ pub(crate) async fn take(
     let late: Vec<(i64, Micros)> =
         places.iter().zip(&queued).filter(|(_, id)| id.is_none()).map(|(place, _)| *place).collect();
     taken.queued = u64::try_from(queued.len() - late.len()).expect("a count fits");
+    taken.jobs = places.iter().zip(&queued).filter_map(|(place, id)| Some((*place, (*id)?))).collect();
     if !late.is_empty() {
         taken.skipped += u64::try_from(late.len()).expect("a count fits");
         let params = crate::store::db::Params {
@@ -193,6 +196,11 @@ async fn apply_overlap(session: &mut Session, turns: &mut [Turn]) -> StoreResult
         *found = Live { any: true, waits: true };
     }
     Ok(make_way)
+}
+
+/// Records ranges as skipped.
+pub(crate) async fn write_skipped(session: &mut Session, ranges: &[SkippedRange]) -> StoreResult<()> {
+    write_ledger(session, &[], ranges, &mut Taken::default()).await.map(drop)
 }
 
 type Ledger = HashMap<(i64, Micros), Option<JobId>>;

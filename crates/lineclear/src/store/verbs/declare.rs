@@ -1,0 +1,148 @@
+//! declare: a whole set of groups and manifests, and what is no longer in it goes.
+
+use std::collections::{BTreeMap, HashMap};
+
+use lineclear_model::{GroupSpec, Manifest, Name, SkipReason};
+
+use super::enqueue::BATCH_MAX;
+use super::group::{self, Restamp, Voice};
+use super::manifest::{self, Stored, Written, lock_states};
+use super::switch::{move_jobs, skipped_until_now};
+use super::turn;
+use crate::store::db::{Session, Value, Verb};
+use crate::store::sql::Statement;
+use crate::store::{StoreError, StoreResult};
+
+/// Dependents that a refusal names.
+const NAMED_MAX: i64 = 10;
+
+/// What became of a declaration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Declared {
+    /// It is so.
+    Done {
+        /// What became of each of its manifests.
+        written: BTreeMap<Name, Written>,
+        /// Manifests that were removed, because the declaration no longer has them.
+        pruned: Vec<Name>,
+    },
+    /// A newer release of the same owner has declared: nothing was changed.
+    Outdated {
+        /// That release.
+        newest: u64,
+    },
+}
+
+/// Verb: a declaration, all or none.
+pub(crate) struct Declare {
+    pub(crate) groups: BTreeMap<String, GroupSpec>,
+    pub(crate) manifests: BTreeMap<Name, Manifest>,
+    pub(crate) owner: Option<String>,
+    /// Manifests of the owner whose keys begin so, and that are not declared, go.
+    pub(crate) prune: Option<String>,
+    pub(crate) release: Option<i64>,
+    pub(crate) advisory_key: i64,
+}
+
+/// The answer, and what is to be done after the commit.
+pub(crate) struct DeclareAnswer {
+    pub(crate) declared: Declared,
+    pub(crate) repriced: Vec<Restamp>,
+    pub(crate) limit_keys: Vec<String>,
+}
+
+impl Verb for Declare {
+    type Answer = DeclareAnswer;
+
+    async fn run(&self, session: &mut Session) -> StoreResult<DeclareAnswer> {
+        session.rows(Statement::DeclareLock, vec![Value::Int(Some(self.advisory_key))]).await?;
+        if let Some(newest) = self.newer_release(session).await? {
+            let declared = Declared::Outdated { newest };
+            return Ok(DeclareAnswer { declared, repriced: Vec::new(), limit_keys: Vec::new() });
+        }
+        let repriced = group::upsert(session, &self.groups, Voice::Declaration).await?;
+        // Nobody else adds or removes manifests while we have the lock, so what is to go can be looked for before
+        // anything is locked. State rows of all of them, then manifests of all of them: the one order of locks.
+        let unwanted = self.unwanted(session).await?;
+        let all = || self.manifests.keys().chain(&unwanted);
+        lock_states(session, all()).await?;
+        let before = manifest::read(session, all()).await?;
+        let mut upserted = manifest::upsert(session, &self.manifests, Voice::Declaration, &before).await?;
+        upserted.limit_keys.extend(self.remove(session, &unwanted, &before).await?);
+        let declared = Declared::Done { written: upserted.written, pruned: unwanted };
+        Ok(DeclareAnswer { declared, repriced, limit_keys: upserted.limit_keys })
+    }
+}
+
+impl Declare {
+    /// The release that has declared for the owner before, if it is a newer one. Ours is remembered if it is the newest.
+    async fn newer_release(&self, session: &mut Session) -> StoreResult<Option<u64>> {
+        let (Some(owner), Some(release)) = (&self.owner, self.release) else { return Ok(None) };
+        let params = vec![Value::Text(Some(owner.clone())), Value::Int(Some(release))];
+        let rows = session.rows(Statement::DeclareRelease, params).await?;
+        let newest: i64 = rows.first().ok_or_else(|| super::no_answer("declare_release"))?.get("release")?;
+        Ok((newest > release).then_some(newest.cast_unsigned()))
+    }
+
+    /// Keys of the owner's manifests that are no longer declared.
+    async fn unwanted(&self, session: &mut Session) -> StoreResult<Vec<Name>> {
+        let (Some(owner), Some(prefix)) = (&self.owner, &self.prune) else { return Ok(Vec::new()) };
+        let most = i64::try_from(BATCH_MAX).expect("a batch fits") + 1;
+        let params = vec![
+            Value::Text(Some(owner.clone())),
+            Value::Text(Some(prefix.clone())),
+            Value::Texts(self.manifests.keys().map(ToString::to_string).collect()),
+            Value::Int(Some(most)),
+        ];
+        let rows = session.rows(Statement::PruneFind, params).await?;
+        if rows.len() > BATCH_MAX {
+            let why = format!("more than {BATCH_MAX} manifests of {owner:?} would go; prune by prefix");
+            return Err(StoreError::refused("batch_max", why));
+        }
+        rows.iter().map(|row| row.word("key", |key| Name::new(key).ok())).collect()
+    }
+
+    /// Removes manifests and their planned jobs; returns limit keys whose other jobs may now try.
+    async fn remove(
+        &self,
+        session: &mut Session,
+        unwanted: &[Name],
+        before: &HashMap<Name, Stored>,
+    ) -> StoreResult<Vec<String>> {
+        let going: Vec<&Stored> = unwanted.iter().filter_map(|key| before.get(key)).collect();
+        if going.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids: Vec<i64> = going.iter().map(|stored| stored.id).collect();
+        refuse_dependents(session, &ids).await?;
+        let skipped = going.iter().filter_map(|stored| skipped_until_now(stored, SkipReason::Removed));
+        turn::take(session, Vec::new(), skipped.collect()).await?;
+        session.rows(Statement::PruneRemove, vec![Value::Ints(ids.clone())]).await?;
+        let owner = self.owner.as_deref().unwrap_or_default();
+        let why = format!("its manifest was removed by a declaration of {owner:?}");
+        let params = vec![Value::Ints(ids.clone()), Value::Text(Some(why))];
+        let mut limit_keys = Vec::new();
+        for row in session.rows(Statement::PruneJobs, params).await? {
+            limit_keys.extend(row.get::<Option<String>>("limit_key")?);
+        }
+        // What is left is not planned work; parked, it would wait for a manifest that never comes back.
+        limit_keys.extend(move_jobs(session, ids, true).await?);
+        Ok(limit_keys)
+    }
+}
+
+/// A manifest that others wait for must not go without them.
+async fn refuse_dependents(session: &mut Session, going: &[i64]) -> StoreResult<()> {
+    let params = vec![Value::Ints(going.to_vec()), Value::Int(Some(NAMED_MAX))];
+    let rows = session.rows(Statement::PruneDependents, params).await?;
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let named = |row: &crate::store::db::Row| {
+        let (child, parent): (String, String) = (row.get("child")?, row.get("parent")?);
+        Ok(format!("{child} waits for {parent}"))
+    };
+    let named = rows.iter().map(named).collect::<StoreResult<Vec<_>>>()?;
+    let why = format!("{}; declare them without it, or remove them too", named.join(", "));
+    Err(StoreError::refused("manifest_has_dependents", why))
+}
