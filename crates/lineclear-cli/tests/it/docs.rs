@@ -129,3 +129,17 @@ fn every_test_that_the_guarantees_name_exists() {
     }
     assert!(named >= 20, "only {named} tests are named");
 }
+
+#[test]
+fn every_statement_that_the_journey_names_exists() {
+    let page = std::fs::read_to_string(root().join("docs/journey.md")).unwrap();
+    let mut named = 0;
+    for row in page.lines().filter(|line| line.starts_with("| **")) {
+        for statement in row.split(" | ").nth(3).unwrap().split('`').skip(1).step_by(2) {
+            let file = root().join(format!("crates/lineclear/sql/postgres/{statement}.sql"));
+            assert!(file.is_file(), "there is no statement {statement}");
+            named += 1;
+        }
+    }
+    assert!(named >= 30, "only {named} statements are named");
+}

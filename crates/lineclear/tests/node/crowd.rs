@@ -86,9 +86,9 @@ async fn each_job_is_handed_over_claimed_and_completed_once(
     completed_once(place).await;
 }
 
-async fn each_job_runs_once_on_nodes(place: &Place, nodes: usize, slots: &str) {
+async fn each_job_runs_once_on_nodes(place: &Place, nodes: usize, roles: &str, slots: &str) {
     let store = store(place).await;
-    let nodes = crowd(nodes, place, "workers", &[slots]).await;
+    let nodes = crowd(nodes, place, roles, &[slots]).await;
     store.enqueue_many(vec![sleep(0); JOBS]).await.unwrap();
     let nodes = each_once(nodes, "claim 1 ended").await;
     let nodes = end(nodes).await;
@@ -134,10 +134,18 @@ async fn two_processes_on_one_file_handle_each_job_once() {
 
 #[tokio::test]
 async fn four_nodes_with_sixteen_slots_run_each_job_once() {
-    each_job_runs_once_on_nodes(&Place::postgres().await, 4, "slots=4").await;
+    each_job_runs_once_on_nodes(&Place::postgres().await, 4, "workers", "slots=4").await;
+}
+
+/// Hand-over and claim in two steps, on nodes that have only the one role or the other.
+#[tokio::test]
+async fn eight_dispatching_nodes_and_sixteen_workers_run_each_job_once() {
+    let place = Place::postgres().await;
+    let _dispatchers = crowd(8, &place, "dispatcher", &[]).await;
+    each_job_runs_once_on_nodes(&place, 4, "claimers", "slots=4").await;
 }
 
 #[tokio::test]
 async fn two_nodes_on_one_file_run_each_job_once() {
-    each_job_runs_once_on_nodes(&Place::sqlite(), 2, "slots=8").await;
+    each_job_runs_once_on_nodes(&Place::sqlite(), 2, "workers", "slots=8").await;
 }
