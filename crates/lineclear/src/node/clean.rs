@@ -12,7 +12,8 @@ const PASS_MAX: u32 = 1_000;
 pub(crate) async fn clean(shared: Arc<Shared>) {
     while wait(&shared, shared.options.clean_interval).await {
         loop {
-            match shared.store.clean(&shared.options.retention, PASS_MAX).await {
+            let pass = shared.store.clean(&shared.options.retention, PASS_MAX).await;
+            match shared.statuses.note("cleaner", pass) {
                 Ok(cleaned) if cleaned.is_nothing() => break,
                 Ok(cleaned) => tracing::debug!(node.id = %shared.id, ?cleaned, "cleaned"),
                 Err(error) => {

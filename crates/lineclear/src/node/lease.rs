@@ -63,7 +63,7 @@ async fn pass(shared: &Shared, store: &Store, renewed_at: &mut Instant) {
     let renews = shared.options.visibility_timeout.is_none();
     let due = renews && renewed_at.elapsed() >= shared.options.renewal;
     let done = if due { renew(shared, store).await } else { probe(shared, store).await };
-    match done {
+    match shared.statuses.note("renewal", done) {
         Ok(()) if due => *renewed_at = Instant::now(),
         Ok(()) => {}
         // Trust runs out by itself, and with it the handlers; until then the next pass may succeed.

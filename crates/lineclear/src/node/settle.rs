@@ -30,13 +30,14 @@ async fn settle_batch(shared: &Shared, batch: Vec<Settlement>) {
     let mut give_up_at = None;
     report::write_last_lines(shared, &batch).await;
     loop {
-        let error = match shared.store.settle(shared.id, batch.clone()).await {
-            Ok(answers) => {
-                tell(shared, &batch, &answers);
-                break;
-            }
-            Err(error) => error,
-        };
+        let error =
+            match shared.statuses.note("settling", shared.store.settle(shared.id, batch.clone()).await) {
+                Ok(answers) => {
+                    tell(shared, &batch, &answers);
+                    break;
+                }
+                Err(error) => error,
+            };
         tracing::warn!(%error, node.id = %shared.id, jobs = batch.len(), "settling failed");
         if batch.len() > 1 && !matches!(error, StoreError::Unavailable { .. } | StoreError::Contended { .. })
         {
