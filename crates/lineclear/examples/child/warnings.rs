@@ -1,14 +1,18 @@
-//! Warnings and errors of the node, one line each on standard error. A subscriber of a few lines is enough for tests.
+//! Warnings and errors of the node, and results that it counted as too late: one line each on standard error. A subscriber
+//! and a recorder of a few lines are enough for tests.
 
 use std::fmt::{Debug, Write};
+use std::sync::Arc;
 
+use metrics::{Counter, CounterFn, Gauge, Histogram, Key, KeyName, Recorder, SharedString, Unit};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
 pub(crate) fn to_stderr() {
-    // It fails only if there is one already.
+    // They fail only if there is one already.
     tracing::subscriber::set_global_default(Warnings).ok();
+    metrics::set_global_recorder(Counts).ok();
 }
 
 struct Warnings;
@@ -43,5 +47,39 @@ impl Visit for Line {
             "message" => write!(self.0, " {value:?}").ok(),
             name => write!(self.0, " {name}={value:?}").ok(),
         };
+    }
+}
+
+struct Counts;
+
+/// Says what is added to the counter of late results.
+struct Late;
+
+impl CounterFn for Late {
+    fn increment(&self, value: u64) {
+        eprintln!("counted {value} late");
+    }
+
+    fn absolute(&self, _: u64) {}
+}
+
+impl Recorder for Counts {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, key: &Key, _: &metrics::Metadata<'_>) -> Counter {
+        match key.name() {
+            "lineclear_settlements_stale_total" => Counter::from_arc(Arc::new(Late)),
+            _ => Counter::noop(),
+        }
+    }
+
+    fn register_gauge(&self, _: &Key, _: &metrics::Metadata<'_>) -> Gauge {
+        Gauge::noop()
+    }
+
+    fn register_histogram(&self, _: &Key, _: &metrics::Metadata<'_>) -> Histogram {
+        Histogram::noop()
     }
 }

@@ -35,7 +35,8 @@ async fn a_worker_that_was_frozen_past_its_lease_changes_nothing(place: &Place) 
     second.wait_for_line(&format!("job {job} claim 2 started"), LONG).await.unwrap();
     first.resume().unwrap();
     let warned = first.wait_for_line("results came too late", LONG).await.unwrap();
-    assert!(warned.starts_with("WARN") && warned.contains("stale=1"), "counted and warned of: {warned}");
+    assert!(warned.starts_with("WARN") && warned.contains("stale=1"), "warned of: {warned}");
+    assert!(first.stderr().contains(&"counted 1 late".to_owned()), "and counted: {:?}", first.stderr());
     assert_eq!(state(&store, job).await, Some(JobState::Running), "it is the second one's now");
     until("it is completed", async || state(&store, job).await == Some(JobState::Completed)).await;
     let both = end(vec![first, second]).await;
