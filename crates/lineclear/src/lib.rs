@@ -18,6 +18,7 @@ pub mod handler;
 pub mod logs;
 pub mod node;
 pub mod store;
+pub mod testing;
 
 pub mod crash;
 
@@ -27,6 +28,11 @@ pub use handler::{
 };
 pub use lineclear_model as model;
 pub use node::{Client, Event, JobEvent, Lineclear, Node, NodeOptions, Role};
+/// The driver whose connections [`Store::enqueue_in_sqlite`] takes.
+pub use rusqlite;
+/// The driver whose connections [`Store::enqueue_in_sqlx`] takes.
+#[cfg(feature = "sqlx")]
+pub use sqlx;
 pub use store::{Store, StoreError, StoreOptions};
 /// The driver whose transactions [`Store::enqueue_in`] takes.
 pub use tokio_postgres;

@@ -3,7 +3,7 @@
 //! Every runner is a small loop: do one pass, then wait for the next moment, a nudge or the end. Any number of nodes may
 //! run any of them on one database.
 
-mod builder;
+pub(crate) mod builder;
 mod client;
 mod files;
 mod hooks;
@@ -17,11 +17,11 @@ mod status;
 mod plan;
 mod take;
 mod alone;
-mod execute;
+pub(crate) mod execute;
 mod running;
-mod lease;
+pub(crate) mod lease;
 mod report;
-mod settle;
+pub(crate) mod settle;
 mod clean;
 mod wake;
 

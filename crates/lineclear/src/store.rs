@@ -5,13 +5,16 @@
 
 mod choice;
 mod classify;
+pub(crate) mod clock;
 mod db;
 mod declare;
 mod door;
 mod error;
+mod gather;
 mod ids;
 mod migrate;
 mod options;
+mod own;
 mod sql;
 mod verbs;
 pub mod views;
@@ -40,7 +43,7 @@ pub use verbs::clean::{Cleaned, Retention};
 pub use verbs::dead_letter::{DeadLetterFilter, Resolved, Revival};
 pub use verbs::declare::Declared;
 pub use verbs::dispatch::Limits;
-pub use verbs::enqueue::{BATCH_MAX, Enqueued, NewJob, UniqueKey, main_route};
+pub use verbs::enqueue::{BATCH_MAX, Enqueued, NewJob, Placed, UniqueKey, WhenTaken, main_route};
 pub use verbs::group::{GLOBAL_GROUP, Voice};
 pub use verbs::log::{LOG_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_LINES_MAX, LogLine};
 pub use verbs::look::{Look, RouteLook};
@@ -84,6 +87,8 @@ pub struct Store {
     options: Arc<StoreOptions>,
     /// Ids of groups by name; a group's id never changes.
     group_ids: Arc<Mutex<HashMap<Name, i64>>>,
+    /// Where jobs that are enqueued one by one meet.
+    gather: Arc<gather::Gather>,
 }
 
 impl std::fmt::Debug for Store {
@@ -97,7 +102,12 @@ impl Store {
     /// Connects, and brings the schema up to date unless the options say otherwise.
     pub async fn open(options: StoreOptions) -> StoreResult<Store> {
         let db = Db::open(&options).await?;
-        let store = Store { db, options: Arc::new(options), group_ids: Arc::default() };
+        let store = Store {
+            db,
+            options: Arc::new(options),
+            group_ids: Arc::default(),
+            gather: gather::Gather::new(),
+        };
         if store.options.migrates() {
             store.migrate().await?;
         }
@@ -176,12 +186,18 @@ impl Store {
 
     // 2 · new jobs
 
-    /// Enqueues one job.
+    /// Enqueues one job. Jobs that many callers enqueue at once share a commit, and each gets its own answer.
     pub async fn enqueue(&self, job: NewJob) -> StoreResult<Enqueued> {
-        let all = self.enqueue_many(vec![job]).await?;
-        all.into_iter()
-            .next()
-            .ok_or_else(|| StoreError::Corrupt { what: "enqueue did not answer".to_owned() })
+        door::check_jobs(std::slice::from_ref(&job))?;
+        // Outside of a runtime (SQLite needs none) there is nobody who could send for others.
+        if job.unique_key.is_some() || tokio::runtime::Handle::try_current().is_err() {
+            let all = self.enqueue_many(vec![job]).await?;
+            let unanswered = || StoreError::Corrupt { what: "enqueue did not answer".to_owned() };
+            return all.into_iter().next().ok_or_else(unanswered);
+        }
+        let group_ids = self.group_ids(std::slice::from_ref(&job)).await?;
+        let group_id = enqueue::group_id(&job, &group_ids)?;
+        self.gather.enqueue(&self.db, job, group_id).await
     }
 
     /// Enqueues many jobs, all or none, in one statement. The answers are in the order of the jobs.
@@ -192,24 +208,6 @@ impl Store {
         }
         let group_ids = self.group_ids(&jobs).await?;
         self.run(enqueue::Enqueue { jobs, group_ids }).await
-    }
-
-    /// Enqueues many jobs inside a transaction of the caller's own: they exist if and only if that commits. PostgreSQL
-    /// only; other nodes find them within a second.
-    pub async fn enqueue_in<C: tokio_postgres::GenericClient + Sync>(
-        &self,
-        transaction: &C,
-        jobs: Vec<NewJob>,
-    ) -> StoreResult<Vec<JobId>> {
-        door::check_jobs(&jobs)?;
-        let Db::Postgres(db) = &self.db else {
-            let why = "the store is SQLite; a transaction of PostgreSQL cannot enqueue there";
-            return Err(StoreError::refused("not_postgres", why));
-        };
-        let group_ids = self.group_ids(&jobs).await?;
-        let columns = enqueue::for_transaction(&jobs, &group_ids)?;
-        let rows = db.in_transaction(transaction, sql::Statement::Enqueue, columns).await?;
-        rows.iter().map(|row| row.get("id").map(JobId)).collect()
     }
 
     /// Ids of the groups that jobs name, from memory where they are known.

@@ -1,4 +1,4 @@
--- dispatch_groups · lock the gated groups that are next in rank and seem to have room
+-- dispatch_groups · lock the groups of gated jobs that are next in rank and seem to have room
 --
 -- Two, not all: with every limited group locked, other dispatchers find nothing to do. What "seems" here is counted
 -- again after the lock.
@@ -21,7 +21,7 @@ cross  join lateral (
            select rank from {schema}.work_queue
            where  route = $1::text and phase = 'ready' and gated and group_id = g.id
            order  by rank, id limit 1) head
-where  g.gated and g.enabled
+where  g.enabled
        and (g.max_active is null or g.max_active > (select count(*) from {schema}.background_job where group_id = g.id))
 order  by head.rank, g.id
 limit  $2::bigint

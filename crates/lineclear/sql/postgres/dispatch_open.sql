@@ -31,7 +31,7 @@ gate as materialized (
                            select rank from {schema}.work_queue
                            where  route = $1::text and phase = 'ready' and gated and group_id = g.id
                            order  by rank, id limit 1) h
-                where  g.gated and g.enabled
+                where  g.enabled
                        and (g.max_active is null or g.max_active >
                             (select count(*) from {schema}.background_job where group_id = g.id))
                 union all

@@ -4,13 +4,13 @@
 -- enqueue_owners tells whose the key is, in a statement of its own, because this one's snapshot is older than the
 -- winner's commit. The caller sends each key once: a key twice in one statement is an error (21000).
 -- Index: job_key_once. Zero rows: every key is taken.
--- $1 keys, $2 kept for so many milliseconds after now at least (null: while the job lives)
-insert into {schema}.job_key as taken (key, job_id, until)
-select input.key, nextval('{schema}.job_id'), now() + input.keep_ms * interval '1 millisecond'
-from   unnest($1::text[], $2::bigint[]) as input (key, keep_ms)
+-- $1 keys, $2 kept for so many milliseconds after now at least (null: while the job lives), $3 hashes of kind and input
+insert into {schema}.job_key as taken (key, job_id, until, body_hash)
+select input.key, nextval('{schema}.job_id'), now() + input.keep_ms * interval '1 millisecond', input.body_hash
+from   unnest($1::text[], $2::bigint[], $3::bigint[]) as input (key, keep_ms, body_hash)
 order  by input.key
 on conflict (key) do update
-set    job_id = excluded.job_id, until = excluded.until
+set    job_id = excluded.job_id, until = excluded.until, body_hash = excluded.body_hash
 where  taken.until is not null and taken.until <= now()
        and not exists (select from {schema}.work_queue     where id = taken.job_id)
        and not exists (select from {schema}.background_job where id = taken.job_id)

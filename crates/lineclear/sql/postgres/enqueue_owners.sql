@@ -1,4 +1,5 @@
 -- enqueue_owners · whose are these unique keys?
--- Index: job_key_once. Zero rows: the key was freed in between; try again.
+-- worn: its time is over, so it may be free unless its job still lives.
+-- Index: job_key_once. Zero rows: the key is free.
 -- $1 keys
-select key, job_id from {schema}.job_key where key = any ($1::text[])
+select key, job_id, body_hash, coalesce(until <= now(), false) as worn from {schema}.job_key where key = any ($1::text[])

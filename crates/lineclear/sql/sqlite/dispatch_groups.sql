@@ -1,4 +1,4 @@
--- dispatch_groups · the gated groups that are next in rank and have room
+-- dispatch_groups · the groups of gated jobs that are next in rank and have room
 -- ?1 route, ?2 at most
 with recursive waiting (group_id) as (
     select * from (select group_id from work_queue
@@ -14,7 +14,7 @@ select id from (
                   where  w.route = ?1 and w.phase = 'ready' and w.gated and w.group_id = g.id
                   order  by w.rank, w.id limit 1) as head
     from   waiting cross join manifest_group g on g.id = waiting.group_id
-    where  g.gated and g.enabled
+    where  g.enabled
            and (g.max_active is null or g.max_active > (select count(*) from background_job where group_id = g.id)))
 where  head is not null
 order  by head, id

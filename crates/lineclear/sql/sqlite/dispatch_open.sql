@@ -19,7 +19,7 @@ select exists (select 1 from manifest_group where name = '*' and gated),
                     where  w.route = ?1 and w.phase = 'ready' and w.gated and w.group_id = g.id
                     order  by w.rank, w.id limit 1) as rank
             from   waiting cross join manifest_group g on g.id = waiting.group_id
-            where  g.gated and g.enabled
+            where  g.enabled
                    and (g.max_active is null or g.max_active > (select count(*) from background_job where group_id = g.id))
             union all
             select * from (select rank from work_queue

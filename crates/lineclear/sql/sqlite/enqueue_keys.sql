@@ -1,12 +1,13 @@
 -- enqueue_keys · take unique keys for jobs that are about to be enqueued, and draw their ids
 -- As in PostgreSQL; the ids come from a counter row.
--- ?1 rows of key, kept for so many ms
-insert into job_key (key, job_id, until)
-select value ->> 0, (select last from job_id) + row_number() over (order by value ->> 0), now_us() + (value ->> 1) * 1000
+-- ?1 rows of key, kept for so many ms, hash of kind and input
+insert into job_key (key, job_id, until, body_hash)
+select value ->> 0, (select last from job_id) + row_number() over (order by value ->> 0), now_us() + (value ->> 1) * 1000,
+       value ->> 2
 from   json_each(?1)
 where  true
 on conflict (key) do update
-set    job_id = excluded.job_id, until = excluded.until
+set    job_id = excluded.job_id, until = excluded.until, body_hash = excluded.body_hash
 where  job_key.until is not null and job_key.until <= now_us()
        and not exists (select 1 from work_queue     where id = job_key.job_id)
        and not exists (select 1 from background_job where id = job_key.job_id)

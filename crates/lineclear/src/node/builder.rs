@@ -171,16 +171,9 @@ impl Builder {
     }
 
     /// Opens the store, brings its schema up to date, declares the manifests and starts.
-    pub async fn start(self) -> Result<Node, StartError> {
-        self.options.check()?;
-        let kinds = named(self.kinds, &self.states)?;
-        let mut declaration = self.declaration;
-        let groups_twice = files::read(self.files, &mut declaration)?;
-        if let Some(name) = self.groups_twice.first().or(groups_twice.first()) {
-            let why = format!("{name} was given twice; one of them would be ignored");
-            return Err(BadOption { option: "group", why }.into());
-        }
-        let store = self.store.open().await?;
+    pub async fn start(mut self) -> Result<Node, StartError> {
+        let kinds = self.checked_kinds()?;
+        let store = std::mem::take(&mut self.store).open().await?;
         let options = store.options().clone();
         // A database in memory belongs to its store; elsewhere, renewing has a connection of its own.
         let in_memory = !options.is_postgres() && options.file().is_none();
@@ -192,12 +185,35 @@ impl Builder {
                 Store::open(options).await?
             }
         };
+        let shared = self.share(kinds, store).await?;
+        // We may be starting in the middle of an outage.
+        shared.keep_quiet();
+        meter::describe();
+        let runners = Runners::start(&shared, renewal_store)?;
+        Ok(Node { shared, runners: Some(runners) })
+    }
+
+    /// Checks all that can be checked before a store is opened, and reads the files.
+    pub(crate) fn checked_kinds(&mut self) -> Result<Kinds, StartError> {
+        self.options.check()?;
+        let kinds = named(std::mem::take(&mut self.kinds), &self.states)?;
+        let groups_twice = files::read(std::mem::take(&mut self.files), &mut self.declaration)?;
+        if let Some(name) = self.groups_twice.first().or(groups_twice.first()) {
+            let why = format!("{name} was given twice; one of them would be ignored");
+            return Err(BadOption { option: "group", why }.into());
+        }
+        Ok(kinds)
+    }
+
+    /// Declares what there is to declare, on a store that is open; nothing runs yet.
+    pub(crate) async fn share(self, kinds: Kinds, store: Store) -> Result<Arc<Shared>, StartError> {
+        let mut declaration = self.declaration;
         let manifests = std::mem::take(&mut declaration.manifests).into_iter();
         declaration.manifests = manifests.map(|manifest| on_its_kinds_route(manifest, &kinds)).collect();
         store.declare(declaration).await?;
         let info = info(&self.options, &kinds);
         let id = store.beat(info.clone()).await?.id;
-        let shared = Arc::new(Shared {
+        Ok(Arc::new(Shared {
             store,
             id,
             info,
@@ -213,12 +229,7 @@ impl Builder {
             nudge: Notify::new(),
             queued: Notify::new(),
             stopping: CancellationToken::new(),
-        });
-        // We may be starting in the middle of an outage.
-        shared.keep_quiet();
-        meter::describe();
-        let runners = Runners::start(&shared, renewal_store)?;
-        Ok(Node { shared, runners: Some(runners) })
+        }))
     }
 }
 
@@ -250,7 +261,7 @@ fn named(kinds: Vec<(String, Kind)>, states: &States) -> Result<Kinds, BadOption
 
 /// The routes that a node serves: those it was given, or those of its kinds; a dispatcher without workers has none, and
 /// serves `main`.
-pub(super) fn routes(options: &NodeOptions, kinds: &Kinds) -> BTreeSet<Name> {
+pub(crate) fn routes(options: &NodeOptions, kinds: &Kinds) -> BTreeSet<Name> {
     let mut routes: BTreeSet<Name> = options.routes.iter().cloned().collect();
     if routes.is_empty() {
         routes = kinds.values().map(|kind| kind.options.route.clone()).collect();

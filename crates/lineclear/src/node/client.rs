@@ -9,14 +9,14 @@ use serde::Serialize;
 use super::{Event, JobEvent, Shared, meter};
 use crate::handler::{FromJob, JobContext};
 use crate::store::{
-    Activated, BackfillOptions, Backfilled, ClaimRef, Enqueued, JobId, NewJob, Store, StoreError,
+    Activated, BackfillOptions, Backfilled, ClaimRef, Enqueued, JobId, NewJob, Placed, Store, StoreError,
     StoreResult, TriggerOptions,
 };
 
 /// Enqueues jobs and wakes the workers that run them. Cheap to clone; a handler gets one by asking for it.
 #[derive(Clone)]
 pub struct Client {
-    pub(super) shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl fmt::Debug for Client {
@@ -52,7 +52,7 @@ impl Client {
         let kind = job.kind.clone();
         let enqueued = self.shared.store.enqueue(job).await?;
         self.shared.has_queued();
-        if !enqueued.existing {
+        if enqueued.placed == Placed::Inserted {
             meter::enqueued(&kind);
             self.shared.hooks.tell(|| JobEvent { job: enqueued.id, kind, event: Event::Queued });
         }

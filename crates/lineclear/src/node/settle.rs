@@ -26,7 +26,7 @@ pub(crate) async fn settle(shared: Arc<Shared>, mut settlements: mpsc::Receiver<
 
 /// Tries until it is written: a database that is away for a while must not cost finished work. Leases are renewed
 /// meanwhile, and a result that comes too late changes nothing. Only a node that stops gives up after a while.
-async fn settle_batch(shared: &Shared, batch: Vec<Settlement>) {
+pub(crate) async fn settle_batch(shared: &Shared, batch: Vec<Settlement>) {
     let mut give_up_at = None;
     report::write_last_lines(shared, &batch).await;
     loop {

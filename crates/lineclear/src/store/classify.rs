@@ -26,6 +26,7 @@ const SQLSTATES: &[(&str, Class)] = &[
     ("08", Class::Unavailable),
     ("25P03", Class::Unavailable), // we idled inside a transaction and were cut off
     ("25006", Class::CannotWrite), // read-only
+    ("25P01", Class::Refused),     // a savepoint outside a transaction
     ("42501", Class::CannotWrite), // no permission
     ("58", Class::CannotWrite),    // I/O error
     ("28", Class::CannotWrite),    // password
@@ -100,6 +101,18 @@ pub(super) fn postgres(e: tokio_postgres::Error) -> StoreError {
         None => format!("{} ({})", db.message(), code),
     };
     error(class, maybe_applied, || rule.unwrap_or(code), text.into())
+}
+
+/// An error of sqlx, in a transaction of the caller's: what happened there, its end decides.
+#[cfg(feature = "sqlx")]
+pub(super) fn sqlx(e: ::sqlx::Error) -> StoreError {
+    let Some(db) = e.as_database_error() else {
+        return StoreError::Unavailable { maybe_applied: false, source: Box::new(e) };
+    };
+    let code = db.code().unwrap_or_default().into_owned();
+    let rule = db.constraint().unwrap_or(&code).to_owned();
+    let text = format!("{} ({code})", db.message());
+    error(of_sqlstate(&code), false, || rule, text.into())
 }
 
 /// An error of the pool: no connection could be had.

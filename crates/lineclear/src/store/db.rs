@@ -9,7 +9,9 @@ mod value;
 use super::sql::Statement;
 use super::{StoreOptions, StoreResult};
 pub(crate) use postgres::Postgres;
-pub(crate) use sqlite::Sqlite;
+pub(crate) use sqlite::{Sqlite, at_once, rows_on};
+#[cfg(feature = "sqlx")]
+pub(crate) use value::Cell;
 pub(crate) use value::{Column, Params, Row, Value};
 
 /// One atomic transition, with what it needs.
@@ -26,6 +28,22 @@ pub(crate) trait Verb: Send + Sync + 'static {
     }
     /// Does it. May be run again from the start if a race was lost, so it keeps nothing between runs.
     fn run(&self, session: &mut Session) -> impl Future<Output = StoreResult<Self::Answer>> + Send;
+}
+
+/// What runs statements: a session of ours, or a transaction of the caller's own.
+pub(crate) trait Ask {
+    /// Runs a statement and returns all its rows.
+    fn rows(
+        &mut self,
+        statement: Statement,
+        params: Params,
+    ) -> impl Future<Output = StoreResult<Vec<Row>>> + Send;
+}
+
+impl Ask for Session {
+    async fn rows(&mut self, statement: Statement, params: Params) -> StoreResult<Vec<Row>> {
+        Session::rows(self, statement, params).await
+    }
 }
 
 /// A connection that runs one verb.
@@ -92,7 +110,7 @@ impl Db {
             super::options::Place::Postgres(config) => {
                 Ok(Db::Postgres(Postgres::open(*config, options).await?))
             }
-            super::options::Place::Sqlite(path) => Ok(Db::Sqlite(Sqlite::open(path).await?)),
+            super::options::Place::Sqlite(path) => Ok(Db::Sqlite(Sqlite::open(path, options.clock()).await?)),
         }
     }
 
@@ -100,6 +118,14 @@ impl Db {
     pub(crate) async fn run<V: Verb>(&self, verb: V) -> StoreResult<V::Answer> {
         match self {
             Db::Postgres(db) => db.run(verb).await,
+            Db::Sqlite(db) => db.write(verb).await,
+        }
+    }
+
+    /// The same, by a caller that is in a task of its own and cannot go away.
+    pub(crate) async fn run_here<V: Verb>(&self, verb: V) -> StoreResult<V::Answer> {
+        match self {
+            Db::Postgres(db) => db.run_here(verb).await,
             Db::Sqlite(db) => db.write(verb).await,
         }
     }

@@ -51,6 +51,20 @@ impl StoreError {
     pub(crate) fn refused(rule: &str, why: impl Into<String>) -> StoreError {
         StoreError::Refused { rule: rule.to_owned(), why: why.into() }
     }
+
+    /// The same error for each of those that shared a statement; a driver's error cannot be copied, its text can.
+    pub(crate) fn again(&self) -> StoreError {
+        let text = |source: &Source| source.to_string().into();
+        match self {
+            StoreError::Unavailable { maybe_applied, source } => {
+                StoreError::Unavailable { maybe_applied: *maybe_applied, source: text(source) }
+            }
+            StoreError::Contended { source } => StoreError::Contended { source: text(source) },
+            StoreError::Refused { rule, why } => StoreError::Refused { rule: rule.clone(), why: why.clone() },
+            StoreError::CannotWrite { source } => StoreError::CannotWrite { source: text(source) },
+            StoreError::Corrupt { what } => StoreError::Corrupt { what: what.clone() },
+        }
+    }
 }
 
 /// The answer of a verb.

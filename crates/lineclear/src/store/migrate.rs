@@ -58,6 +58,7 @@ migrations! {
     8 "0008_step_and_log",
     9 "0009_tending",
     10 "0010_declaration",
+    11 "0011_job_key",
 }
 
 /// All migrations for the database that `options` names.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::StoreError;
+use super::clock::Clock;
 
 /// Where the store is. Made from a URL: `postgres://user@host/database?schema=lineclear&pooler=transaction`,
 /// `sqlite:path/to/file.db`, a plain path, or `:memory:`.
@@ -15,6 +16,7 @@ pub struct StoreOptions {
     connections_max: usize,
     deadline: Duration,
     migrate: bool,
+    clock: Option<Clock>,
 }
 
 #[derive(Clone)]
@@ -60,6 +62,7 @@ impl StoreOptions {
             connections_max: 8,
             deadline: Duration::from_secs(30),
             migrate: true,
+            clock: None,
         };
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
             let rest = options.take_own_options(url)?;
@@ -82,6 +85,12 @@ impl StoreOptions {
             options.place = Place::Sqlite((path != ":memory:").then(|| PathBuf::from(path)));
         }
         Ok(options)
+    }
+
+    /// A database in memory whose time is that of `clock`.
+    pub(crate) fn in_memory(clock: Clock) -> StoreOptions {
+        let memory = StoreOptions::new(":memory:").expect("a place that there always is");
+        StoreOptions { clock: Some(clock), ..memory }
     }
 
     /// Takes `schema` and `pooler` out of the URL: the driver refuses options that it does not know.
@@ -146,6 +155,10 @@ impl StoreOptions {
 
     pub(crate) fn place(&self) -> Place {
         self.place.clone()
+    }
+
+    pub(crate) fn clock(&self) -> Option<Clock> {
+        self.clock.clone()
     }
 
     pub(crate) fn schema_quoted(&self) -> String {

@@ -50,6 +50,7 @@ statements! {
     Enqueue "enqueue",
     EnqueueKeys "enqueue_keys",
     EnqueueOwners "enqueue_owners",
+    EnqueueReplace "enqueue_replace",
     PlanLead "plan_lead",
     PlanDue "plan_due",
     PlanShare "plan_share",

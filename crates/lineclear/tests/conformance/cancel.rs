@@ -54,9 +54,9 @@ conformance! {
     }
 
     async fn a_cancelled_job_frees_its_unique_key(db) {
-        let with_key = NewJob { unique_key: Some(UniqueKey { key: "k".to_owned(), keep: None }), ..job() };
+        let with_key = NewJob { unique_key: Some(UniqueKey::new("k")), ..job() };
         let id = db.enqueue(with_key.clone()).await;
         db.store.cancel(id).await.unwrap();
-        assert!(!db.store.enqueue(with_key).await.unwrap().existing);
+        assert!(!db.store.enqueue(with_key).await.unwrap().existing());
     }
 }

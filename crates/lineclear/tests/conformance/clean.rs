@@ -81,7 +81,7 @@ conformance! {
         db.let_a_tick_come().await;
         assert_eq!(db.plan().await.0, 1);
         db.node("a").await;
-        let kept = Some(UniqueKey { key: "k".to_owned(), keep: Some(std::time::Duration::from_secs(60)) });
+        let kept = Some(UniqueKey::new("k").keep(std::time::Duration::from_secs(60)));
         let id = db.enqueue(NewJob { unique_key: kept, ..job() }).await;
         db.store.cancel(id).await.unwrap();
 

@@ -54,12 +54,12 @@ conformance! {
     }
 
     async fn an_acknowledged_job_stays_dead(db) {
-        let key = Some(UniqueKey { key: "k".to_owned(), keep: None });
+        let key = Some(UniqueKey::new("k"));
         let (id, letter) = dead(db, NewJob { unique_key: key.clone(), ..job() }).await;
-        assert!(db.store.enqueue(NewJob { unique_key: key.clone(), ..job() }).await.unwrap().existing, "it may come back");
+        assert!(db.store.enqueue(NewJob { unique_key: key.clone(), ..job() }).await.unwrap().existing(), "it may come back");
         db.store.acknowledge(vec![letter], "ann", Some("known, see runbook")).await.unwrap();
         assert_eq!(db.state(id).await, Some(JobState::Dead));
-        assert!(!db.store.enqueue(NewJob { unique_key: key, ..job() }).await.unwrap().existing);
+        assert!(!db.store.enqueue(NewJob { unique_key: key, ..job() }).await.unwrap().existing());
         let letters = db.store.dead_letters(Some("acknowledged"), None, 10).await.unwrap().items;
         assert_eq!(letters[0].note.as_deref(), Some("known, see runbook"));
     }

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use lineclear::model::{JobState, Micros};
-use lineclear::store::{BATCH_MAX, NewJob, StoreError, UniqueKey};
+use lineclear::store::{BATCH_MAX, NewJob, Placed, StoreError, UniqueKey, WhenTaken};
 
 use crate::kit::{completed, failed, job, name, payload};
 
 fn unique(key: &str) -> Option<UniqueKey> {
-    Some(UniqueKey { key: key.to_owned(), keep: None })
+    Some(UniqueKey::new(key))
 }
 
 fn rule(result: Result<impl std::fmt::Debug, StoreError>) -> String {
@@ -16,6 +16,10 @@ fn rule(result: Result<impl std::fmt::Debug, StoreError>) -> String {
         Err(StoreError::Refused { rule, .. }) => rule,
         other => panic!("{other:?} is no refusal"),
     }
+}
+
+async fn rule_of_batch(db: &crate::kit::TestDb, jobs: Vec<NewJob>) -> String {
+    rule(db.store.enqueue_many(jobs).await)
 }
 
 conformance! {
@@ -72,41 +76,156 @@ conformance! {
         let node = db.node("a").await;
         let first = db.store.enqueue(NewJob { unique_key: unique("k"), ..job() }).await.unwrap();
         let second = db.store.enqueue(NewJob { unique_key: unique("k"), ..job() }).await.unwrap();
-        assert!(!first.existing && second.existing);
+        assert!(!first.existing() && second.existing());
         assert_eq!(first.id, second.id);
 
         let claim = db.take_one(node).await;
-        assert!(db.store.enqueue(NewJob { unique_key: unique("k"), ..job() }).await.unwrap().existing, "while it runs");
+        assert!(db.store.enqueue(NewJob { unique_key: unique("k"), ..job() }).await.unwrap().existing(), "while it runs");
         db.settle(node, &claim, failed("no")).await;
-        assert!(db.store.enqueue(NewJob { unique_key: unique("k"), ..job() }).await.unwrap().existing, "while it retries");
+        assert!(db.store.enqueue(NewJob { unique_key: unique("k"), ..job() }).await.unwrap().existing(), "while it retries");
         db.let_later_come().await;
         let claim = db.take_one(node).await;
         db.settle(node, &claim, completed()).await;
 
         let third = db.store.enqueue(NewJob { unique_key: unique("k"), ..job() }).await.unwrap();
-        assert!(!third.existing && third.id != first.id);
+        assert!(!third.existing() && third.id != first.id);
     }
 
     async fn an_idempotency_key_outlives_its_job(db) {
         let node = db.node("a").await;
-        let kept = Some(UniqueKey { key: "k".to_owned(), keep: Some(Duration::from_secs(3600)) });
+        let kept = Some(UniqueKey::new("k").keep(Duration::from_secs(3600)));
         let first = db.store.enqueue(NewJob { unique_key: kept.clone(), ..job() }).await.unwrap();
         let claim = db.take_one(node).await;
         db.settle(node, &claim, completed()).await;
         let again = db.store.enqueue(NewJob { unique_key: kept.clone(), ..job() }).await.unwrap();
-        assert_eq!((again.id, again.existing), (first.id, true));
+        assert_eq!((again.id, again.existing()), (first.id, true));
 
         db.age("job_key", "until", 7200).await;
         let anew = db.store.enqueue(NewJob { unique_key: kept, ..job() }).await.unwrap();
-        assert!(!anew.existing && anew.id != first.id);
+        assert!(!anew.existing() && anew.id != first.id);
     }
 
     async fn a_batch_with_the_same_key_twice_queues_one(db) {
         let jobs = ["k", "l", "k"].map(|key| NewJob { unique_key: unique(key), ..job() });
         let answers = db.store.enqueue_many(jobs.to_vec()).await.unwrap();
-        assert_eq!(answers.iter().map(|e| e.existing).collect::<Vec<_>>(), [false, false, true]);
+        assert_eq!(answers.iter().map(|e| e.existing()).collect::<Vec<_>>(), [false, false, true]);
         assert_eq!(answers[0].id, answers[2].id);
         assert_eq!(db.count("work_queue").await, 2);
+    }
+
+    async fn a_taken_key_can_refuse_and_names_the_job_that_has_it(db) {
+        let strict = || NewJob { unique_key: Some(UniqueKey::new("k").when_taken(WhenTaken::Refuse)), ..job() };
+        let first = db.store.enqueue(strict()).await.unwrap();
+        assert_eq!(first.placed, Placed::Inserted);
+        let Err(StoreError::Refused { rule, why }) = db.store.enqueue(strict()).await else { panic!("refused") };
+        assert_eq!(rule, "unique_key_taken");
+        assert!(why.contains(&format!("job {}", first.id)), "{why}");
+        assert_eq!(rule_of_batch(db, vec![job(), strict()]).await, "unique_key_taken");
+        assert_eq!(db.count("work_queue").await, 1, "all or none");
+    }
+
+    async fn a_job_that_still_waits_is_replaced(db) {
+        let node = db.node("a").await;
+        let long = payload(&format!("\"{}\"", "x".repeat(600)));
+        let newest = |input: &lineclear::model::Payload, priority| NewJob {
+            input: input.clone(), priority,
+            unique_key: Some(UniqueKey::new("k").when_taken(WhenTaken::Replace)), ..job()
+        };
+        let far = Micros::new(4_102_444_800_000_000).unwrap();
+        let first = db.store.enqueue(NewJob { due_at: Some(far), ..newest(&payload("1"), 0) }).await.unwrap();
+        assert_eq!(first.placed, Placed::Inserted);
+        assert_eq!(db.state(first.id).await, Some(JobState::Scheduled));
+        for input in [&long, &payload("2"), &long, &payload("3")] {
+            let again = db.store.enqueue(newest(input, 7)).await.unwrap();
+            assert_eq!((again.id, again.placed), (first.id, Placed::Replaced));
+            let detail = db.store.job(first.id).await.unwrap().unwrap();
+            assert_eq!(detail.input.as_deref(), Some(input.as_str()));
+            assert_eq!(db.count("job_payload").await, u64::from(input == &long));
+        }
+        assert_eq!(db.state(first.id).await, Some(JobState::Queued), "it is due now");
+        let behind = db.enqueue(NewJob { priority: 3, ..job() }).await;
+        let claims = db.take(node, 10).await;
+        assert_eq!(claims.iter().map(|c| c.job).collect::<Vec<_>>(), [first.id, behind], "by its new priority");
+        assert_eq!(claims[0].input, payload("3"));
+
+        let too_late = db.store.enqueue(newest(&payload("4"), 0)).await.unwrap();
+        assert_eq!((too_late.id, too_late.placed), (first.id, Placed::Existing));
+        db.settle(node, &claims[0], failed("no")).await;
+        assert!(db.store.enqueue(newest(&payload("5"), 0)).await.unwrap().existing(), "it was claimed once");
+        let another = NewJob { kind: name("other"), ..newest(&payload("6"), 0) };
+        assert!(db.store.enqueue(another.clone()).await.unwrap().existing());
+        db.store.cancel(first.id).await.unwrap();
+        db.store.enqueue(newest(&payload("7"), 0)).await.unwrap();
+        assert_eq!(rule(db.store.enqueue(another).await), "unique_key_taken", "a job does not change its kind");
+    }
+
+    async fn a_replaced_job_obeys_its_group_its_limit_and_its_time(db) {
+        let node = db.node("a").await;
+        db.group("vip", lineclear::model::GroupSpec { priority: 5, ..Default::default() }).await;
+        let newest = |due_at| NewJob {
+            group: Some(name("vip")), limit_key: Some("l".to_owned()), due_at,
+            unique_key: Some(UniqueKey::new("k").when_taken(WhenTaken::Replace)), ..job()
+        };
+        db.enqueue(NewJob { limit_key: Some("l".to_owned()), ..job() }).await;
+        let runs = db.take_one(node).await;
+        let held = db.store.enqueue(newest(None)).await.unwrap();
+        assert_eq!(db.take(node, 10).await.len(), 0);
+        assert_eq!(db.state(held.id).await, Some(JobState::Held));
+        assert_eq!(db.store.enqueue(newest(None)).await.unwrap().placed, Placed::Replaced);
+        assert_eq!(db.state(held.id).await, Some(JobState::Held), "its limit still holds it");
+        let ranks = db.sql("select rank from {t}work_queue where group_id is not null").await;
+        db.settle(node, &runs, completed()).await;
+        let plain = db.enqueue(NewJob { priority: 4, ..job() }).await;
+        let behind = db.sql(&format!("select rank from {{t}}work_queue where id = {}", plain.0)).await;
+        let number = |rows: &[Vec<Option<String>>]| rows[0][0].as_deref().unwrap().parse::<i64>().unwrap();
+        assert!(number(&ranks) < number(&behind), "five steps of its group weigh more than four of its own");
+        let far = Micros::new(4_102_444_800_000_000).unwrap();
+        assert_eq!(db.store.enqueue(newest(Some(far))).await.unwrap().placed, Placed::Replaced);
+        assert_eq!(db.take_one(node).await.job, plain);
+        assert_eq!(db.state(held.id).await, Some(JobState::Scheduled));
+    }
+
+    async fn an_idempotency_key_with_another_body_is_refused(db) {
+        let node = db.node("a").await;
+        let call = |input: &str| NewJob {
+            input: payload(input), unique_key: Some(UniqueKey::idempotency("k", Duration::from_secs(3600))), ..job()
+        };
+        let first = db.store.enqueue(call(r#"{"n":1}"#)).await.unwrap();
+        let again = db.store.enqueue(call(r#"{ "n": 1 }"#)).await.unwrap();
+        assert_eq!((again.id, again.placed), (first.id, Placed::Existing));
+        assert_eq!(rule(db.store.enqueue(call(r#"{"n":2}"#)).await), "unique_key_conflict");
+        let claim = db.take_one(node).await;
+        db.settle(node, &claim, completed()).await;
+        assert_eq!(db.store.enqueue(call(r#"{"n":1}"#)).await.unwrap().id, first.id, "after its end as well");
+        assert_eq!(rule(db.store.enqueue(call(r#"{"n":2}"#)).await), "unique_key_conflict");
+        let other = NewJob { kind: name("other"), ..call(r#"{"n":1}"#) };
+        assert_eq!(rule(db.store.enqueue(other).await), "unique_key_conflict");
+        // What was replaced counts, not what was there before.
+        let newest = |n: &str| NewJob {
+            input: payload(n), unique_key: Some(UniqueKey::new("l").when_taken(WhenTaken::Replace)), ..job()
+        };
+        db.store.enqueue(newest("1")).await.unwrap();
+        db.store.enqueue(newest("2")).await.unwrap();
+        let same = |n: &str| NewJob {
+            input: payload(n), unique_key: Some(UniqueKey::new("l").when_taken(WhenTaken::Same)), ..job()
+        };
+        assert_eq!(rule(db.store.enqueue(same("1")).await), "unique_key_conflict");
+        assert!(db.store.enqueue(same("2")).await.unwrap().existing());
+    }
+
+    async fn the_same_key_twice_in_a_batch_follows_the_rule_too(db) {
+        let with = |n: &str, rule| NewJob {
+            input: payload(n), unique_key: Some(UniqueKey::new("k").when_taken(rule)), ..job()
+        };
+        assert_eq!(rule_of_batch(db, vec![with("1", WhenTaken::Refuse), with("1", WhenTaken::Refuse)]).await, "unique_key_taken");
+        assert_eq!(rule_of_batch(db, vec![with("1", WhenTaken::Same), with("2", WhenTaken::Same)]).await, "unique_key_conflict");
+        assert_eq!(db.count("work_queue").await + db.count("job_key").await, 0);
+        let newest = vec![with("1", WhenTaken::Replace), with("2", WhenTaken::Replace)];
+        let answers = db.store.enqueue_many(newest.clone()).await.unwrap();
+        assert_eq!(answers.iter().map(|e| e.placed).collect::<Vec<_>>(), [Placed::Inserted, Placed::Replaced]);
+        let answers = db.store.enqueue_many(newest).await.unwrap();
+        assert_eq!(answers.iter().map(|e| e.placed).collect::<Vec<_>>(), [Placed::Replaced; 2]);
+        assert_eq!(db.take_one(db.node("a").await).await.input, payload("2"), "the last one counts");
     }
 
     async fn bad_jobs_are_refused_and_nothing_is_written(db) {
@@ -126,7 +245,7 @@ conformance! {
     }
 
     async fn an_awaiting_dead_letter_keeps_its_key_also_when_its_time_is_over(db) {
-        let kept = Some(UniqueKey { key: "k".to_owned(), keep: Some(Duration::from_secs(60)) });
+        let kept = Some(UniqueKey::new("k").keep(Duration::from_secs(60)));
         let id = db.enqueue(NewJob { unique_key: kept.clone(), ..job() }).await;
         let node = db.node("a").await;
         let claim = db.take_one(node).await;
@@ -134,6 +253,6 @@ conformance! {
         db.settle(node, &claim, outcome).await;
         db.age("job_key", "until", 3600).await;
         let again = db.store.enqueue(NewJob { unique_key: kept, ..job() }).await.unwrap();
-        assert_eq!((again.id, again.existing), (id, true));
+        assert_eq!((again.id, again.existing()), (id, true));
     }
 }

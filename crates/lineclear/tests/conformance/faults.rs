@@ -56,14 +56,14 @@ async fn a_silent_server_does_not_hold_the_caller() {
 async fn a_transaction_that_was_not_committed_is_known_not_to_have_happened() {
     let (store, proxy, _database) = behind_a_proxy().await;
     let keyed = || {
-        let unique_key = Some(UniqueKey { key: "k".to_owned(), keep: None });
+        let unique_key = Some(UniqueKey::new("k"));
         lineclear::store::NewJob { unique_key, ..job() }
     };
     store.enqueue(job()).await.unwrap();
     proxy.silence();
     assert!(!maybe_applied(store.enqueue(keyed()).await.unwrap_err()), "no COMMIT was sent");
     proxy.heal();
-    assert!(!store.enqueue(keyed()).await.unwrap().existing);
+    assert!(!store.enqueue(keyed()).await.unwrap().existing());
     assert_eq!(jobs(&store).await, 2);
 }
 
@@ -72,7 +72,7 @@ async fn a_caller_that_goes_away_leaves_no_transaction_open() {
     let (store, proxy, database) = behind_a_proxy().await;
     proxy.delay(Duration::from_millis(50));
     for _ in 0..5 {
-        let keyed = UniqueKey { key: "k".to_owned(), keep: None };
+        let keyed = UniqueKey::new("k");
         let enqueue = store.enqueue(lineclear::store::NewJob { unique_key: Some(keyed), ..job() });
         // Dropped in the middle; the verb goes on without its caller.
         assert!(tokio::time::timeout(Duration::from_millis(20), enqueue).await.is_err());

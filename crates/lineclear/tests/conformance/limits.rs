@@ -97,6 +97,18 @@ conformance! {
         assert_eq!(db.take(node, 10).await.len(), 5);
     }
 
+    async fn jobs_with_a_key_in_a_group_without_a_limit_run(db) {
+        db.group("etl", GroupSpec::default()).await;
+        let in_group = || NewJob { group: Some(name("etl")), ..keyed("customer:7") };
+        let (first, second) = (db.enqueue(in_group()).await, db.enqueue(in_group()).await);
+        let node = db.node("a").await;
+        let claim = db.take_one(node).await;
+        assert_eq!(claim.job, first);
+        assert_eq!(db.take(node, 10).await.len(), 0, "the key's limit holds");
+        db.settle(node, &claim, completed()).await;
+        assert_eq!(db.take_one(node).await.job, second);
+    }
+
     async fn jobs_with_a_key_run_one_at_a_time(db) {
         let ids = db.store.enqueue_many(vec![keyed("customer:7"); 3]).await.unwrap();
         let other = db.enqueue(keyed("customer:8")).await;

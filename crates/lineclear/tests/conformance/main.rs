@@ -16,6 +16,7 @@ mod dependents;
 mod dispatch;
 mod enqueue;
 mod faults;
+mod gather;
 mod limits;
 mod manifests;
 mod migrate;

@@ -3,6 +3,8 @@
 mod children;
 mod crowd;
 mod deadlock;
+mod enqueue_docs;
+mod enqueue_guide;
 mod example;
 mod idle;
 mod kit;
@@ -11,8 +13,11 @@ mod manifests;
 mod outage;
 mod pooler;
 mod processes;
+mod resolves;
 mod stores;
 mod roles;
+mod testing;
+mod testing_guide;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

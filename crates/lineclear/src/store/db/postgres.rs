@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{AsyncMessage, Config, GenericClient, NoTls};
 
-use super::value::{Cell, Column, Params, Row};
+use super::value::{Cell, Params, Row};
 use super::{Session, Verb};
 use crate::store::sql::{self, Statement};
 use crate::store::{StoreError, StoreOptions, StoreResult, classify};
@@ -77,11 +77,9 @@ impl Postgres {
         &self,
         transaction: &C,
         statement: Statement,
-        batch: Vec<Column>,
+        params: Params,
     ) -> StoreResult<Vec<Row>> {
-        let typed: Vec<(&(dyn ToSql + Sync), Type)> =
-            batch.iter().map(|column| (column as &(dyn ToSql + Sync), column.pg_type())).collect();
-        let rows = transaction.query_typed(&self.texts[statement as usize], &typed).await;
+        let rows = transaction.query_typed(&self.texts[statement as usize], &typed(&params)).await;
         decode(&rows.map_err(classify::postgres)?)
     }
 
@@ -112,7 +110,7 @@ impl Postgres {
     /// Runs a verb in a task of its own: a caller that goes away must not leave a transaction half-open.
     pub(crate) async fn run<V: Verb>(&self, verb: V) -> StoreResult<V::Answer> {
         let this = self.clone();
-        let task = tokio::spawn(async move { this.try_and_try_again(verb).await });
+        let task = tokio::spawn(async move { this.run_here(verb).await });
         match task.await {
             Ok(answer) => answer,
             // As on SQLite: the loops of a node go on.
@@ -123,7 +121,8 @@ impl Postgres {
         }
     }
 
-    async fn try_and_try_again<V: Verb>(&self, verb: V) -> StoreResult<V::Answer> {
+    /// Runs a verb; a caller that goes away may leave its transaction half-open, and the connection is hung up.
+    pub(crate) async fn run_here<V: Verb>(&self, verb: V) -> StoreResult<V::Answer> {
         let mut tries = 1;
         loop {
             match self.attempt(&verb).await {
@@ -204,10 +203,7 @@ impl PgSession {
     }
 
     pub(super) async fn query(&mut self, text: &str, params: &Params) -> StoreResult<Vec<Row>> {
-        let mut typed: Vec<(&(dyn ToSql + Sync), Type)> = Vec::new();
-        typed.extend(params.values.iter().map(|v| (v as &(dyn ToSql + Sync), v.pg_type())));
-        typed.extend(params.batch.iter().map(|c| (c as &(dyn ToSql + Sync), c.pg_type())));
-
+        let typed = typed(params);
         let prepared = if self.pooler {
             None
         } else {
@@ -289,6 +285,12 @@ impl Drop for PgSession {
             self.hang_up();
         }
     }
+}
+
+/// Parameters with their types.
+fn typed(params: &Params) -> Vec<(&(dyn ToSql + Sync), Type)> {
+    let values = params.values.iter().map(|v| (v as &(dyn ToSql + Sync), v.pg_type()));
+    values.chain(params.batch.iter().map(|c| (c as &(dyn ToSql + Sync), c.pg_type()))).collect()
 }
 
 fn decode(rows: &[tokio_postgres::Row]) -> StoreResult<Vec<Row>> {

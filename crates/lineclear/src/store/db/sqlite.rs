@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::value::{Cell, Params, Row, Value};
 use super::{Session, Verb};
+use crate::store::clock::Clock;
 use crate::store::sql::{self, Statement};
 use crate::store::{StoreError, StoreResult, classify};
 
@@ -48,10 +49,11 @@ pub(crate) struct Sqlite {
 
 impl Sqlite {
     /// Opens or creates the file; `None` is a database in memory, gone with the last handle.
-    pub(crate) async fn open(path: Option<PathBuf>) -> StoreResult<Sqlite> {
-        let writer = start("lineclear-write", path.clone(), false).await?;
+    /// Its time is the host's, unless there is a clock for it.
+    pub(crate) async fn open(path: Option<PathBuf>, clock: Option<Clock>) -> StoreResult<Sqlite> {
+        let writer = start("lineclear-write", path.clone(), false, clock.clone()).await?;
         let reader = match path {
-            Some(_) => start("lineclear-read", path, true).await?,
+            Some(_) => start("lineclear-read", path, true, clock).await?,
             // A database in memory belongs to its connection.
             None => writer.clone(),
         };
@@ -112,7 +114,7 @@ impl<V: Verb> Work for Asked<V> {
 }
 
 /// The answer of a future that never waits: every call to SQLite returns with its result.
-fn at_once<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
         Poll::Pending => unreachable!("a verb awaits nothing but its session"),
@@ -124,11 +126,12 @@ async fn start(
     name: &str,
     path: Option<PathBuf>,
     read_only: bool,
+    clock: Option<Clock>,
 ) -> StoreResult<mpsc::Sender<Box<dyn Work>>> {
     let (work, works) = mpsc::channel(WAITING_MAX);
     let (opened, open) = oneshot::channel();
     let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-        match SqliteSession::open(path.as_deref(), read_only) {
+        match SqliteSession::open(path.as_deref(), read_only, clock) {
             Ok(session) => {
                 let _ = opened.send(Ok(()));
                 serve(session, works, read_only);
@@ -154,7 +157,7 @@ fn serve(session: SqliteSession, mut works: mpsc::Receiver<Box<dyn Work>>, read_
         }
         let commit = commit_together(&mut session, begin, &mut shared);
         for work in shared {
-            work.finish(commit.as_ref().map_err(same_again).copied());
+            work.finish(commit.as_ref().map_err(StoreError::again).copied());
         }
     }
 }
@@ -180,49 +183,36 @@ fn commit_together(session: &mut Session, begin: &str, shared: &mut [Box<dyn Wor
     batch(session, "commit").inspect_err(|_| drop(batch(session, "rollback")))
 }
 
-/// The same error for each verb that shared the commit; a driver's error cannot be copied, its text can.
-fn same_again(error: &StoreError) -> StoreError {
-    match error {
-        StoreError::Unavailable { maybe_applied, source } => {
-            StoreError::Unavailable { maybe_applied: *maybe_applied, source: source.to_string().into() }
-        }
-        StoreError::Contended { source } => StoreError::Contended { source: source.to_string().into() },
-        StoreError::Refused { rule, why } => StoreError::Refused { rule: rule.clone(), why: why.clone() },
-        StoreError::CannotWrite { source } => StoreError::CannotWrite { source: source.to_string().into() },
-        StoreError::Corrupt { what } => StoreError::Corrupt { what: what.clone() },
-    }
-}
-
 pub(crate) struct SqliteSession {
     connection: Connection,
     texts: Vec<Vec<String>>,
     now: Arc<AtomicI64>,
+    clock: Option<Clock>,
 }
 
 impl SqliteSession {
-    fn open(path: Option<&std::path::Path>, read_only: bool) -> StoreResult<SqliteSession> {
+    fn open(
+        path: Option<&std::path::Path>,
+        read_only: bool,
+        clock: Option<Clock>,
+    ) -> StoreResult<SqliteSession> {
         let now = Arc::new(AtomicI64::new(0));
         let texts = sql::for_sqlite();
         let connection = connect(path, read_only, now.clone()).map_err(classify::sqlite)?;
         connection.set_prepared_statement_cache_capacity(texts.iter().map(Vec::len).sum());
-        Ok(SqliteSession { connection, texts, now })
+        Ok(SqliteSession { connection, texts, now, clock })
     }
 
     /// Sets the transaction's time: one moment for all its statements, and never an earlier one than before.
     fn tick(&self) {
-        let host = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
-        self.now.fetch_max(i64::try_from(host).unwrap_or(i64::MAX), Ordering::Relaxed);
+        let host = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+        let now =
+            self.clock.as_ref().map_or_else(|| i64::try_from(host()).unwrap_or(i64::MAX), Clock::micros);
+        self.now.fetch_max(now, Ordering::Relaxed);
     }
 
     pub(super) fn rows(&mut self, statement: Statement, params: &Params) -> StoreResult<Vec<Row>> {
-        let values = bound(params);
-        let mut answer = Vec::new();
-        for text in &self.texts[statement as usize] {
-            if let Some(rows) = step(&self.connection, text, &values)? {
-                answer = rows;
-            }
-        }
-        Ok(answer)
+        rows_on(&self.connection, &self.texts[statement as usize], params)
     }
 
     pub(super) fn query(&mut self, text: &str, params: &Params) -> StoreResult<Vec<Row>> {
@@ -273,6 +263,18 @@ fn connect(
         Ok(now.load(Ordering::Relaxed))
     })?;
     Ok(connection)
+}
+
+/// Runs a statement file, all its parts, and returns the rows of the last part that has some to give.
+pub(crate) fn rows_on(connection: &Connection, texts: &[String], params: &Params) -> StoreResult<Vec<Row>> {
+    let values = bound(params);
+    let mut answer = Vec::new();
+    for text in texts {
+        if let Some(rows) = step(connection, text, &values)? {
+            answer = rows;
+        }
+    }
+    Ok(answer)
 }
 
 /// Runs one statement. None: it is of a kind that has no rows.

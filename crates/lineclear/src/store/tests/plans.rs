@@ -55,12 +55,21 @@ fn log_lines() -> Params {
     params
 }
 
+fn replacements() -> Params {
+    let texts = |text: &str| Column::Texts(vec![Some(text.to_owned()); 50]);
+    let ints = |n: i64| Column::Ints(vec![Some(n); 50]);
+    let jobs = Column::Ints(ids().into_iter().map(Some).collect());
+    vec![jobs, texts("work"), texts("{}"), ints(0), Column::Times(vec![None; 50]), ints(1)].into()
+}
+
 /// The statements that a busy node runs all the time, and those that run beside them on tables that grow.
 fn cases() -> Vec<Case> {
     let dispatch = || vec![text("main"), int(100), int(1), int(30_000)];
     let gated = [dispatch(), vec![Value::Ints(vec![2, 3]), Value::Texts(vec!["k1".to_owned()])]].concat();
     let open = [dispatch(), vec![Value::Bool(false), Value::Bool(true)]].concat();
     vec![
+        (Statement::EnqueueOwners, vec![Value::Texts(vec!["u7".to_owned(), "u8".to_owned()])].into(), &[]),
+        (Statement::EnqueueReplace, replacements(), &[]),
         (Statement::PlanDue, vec![int(1000)].into(), &["manifest_due"]),
         (
             Statement::PlanNext,
@@ -174,6 +183,7 @@ const BIG: &[&str] = &[
     "manifest_state",
     "tick",
     "job_payload",
+    "job_key",
     "job_step",
     "execution_log",
 ];
@@ -205,6 +215,7 @@ fn load() -> Vec<(&'static str, &'static str)> {
             "2000000 + {n}, 1, {n} % 5 <> 0, case when {n} % 7 = 0 then 'failed' else 'completed' end, 'adhoc', 'work', {now}, {now}, {now-n}",
         ),
         ("job_payload (job_id, input)", "{n}, '{}'"),
+        ("job_key (key, job_id)", "'u' || {n}, {n}"),
         (
             "job_step (job_id, name, claim_no, turn, output, started_at, finished_at)",
             "{n} / 2, 's' || ({n} % 2), 1, 1, '{}', {now}, {now}",

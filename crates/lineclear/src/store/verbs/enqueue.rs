@@ -1,14 +1,17 @@
 //! enqueue: a caller → work_queue.
 
-use std::collections::{HashMap, HashSet};
+mod keys;
+
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use lineclear_model::job::Origin;
 use lineclear_model::{Micros, Name, Payload};
 
-use crate::store::db::{Column, Session, Value, Verb};
+use crate::store::db::{Ask, Column, Session, Value, Verb};
 use crate::store::sql::Statement;
 use crate::store::{JobId, StoreError, StoreResult};
+pub use keys::{UniqueKey, WhenTaken};
 
 /// Things that one call may be given: jobs, settlements, manifests.
 pub const BATCH_MAX: usize = 10_000;
@@ -28,7 +31,7 @@ pub struct NewJob {
     pub priority: u8,
     /// Not before; `None` is now.
     pub due_at: Option<Micros>,
-    /// At most one job with this key lives at a time; a second one gets the first one's id.
+    /// At most one job with this key lives at a time; a second one gets the first one's id, or what the key says.
     pub unique_key: Option<UniqueKey>,
     /// At most so many jobs with this key are active at a time: one, or what was set for the key.
     pub limit_key: Option<String>,
@@ -42,22 +45,31 @@ pub struct NewJob {
     pub tags: Option<String>,
 }
 
-/// A key that only one living job may have.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UniqueKey {
-    /// The key.
-    pub key: String,
-    /// Keeps the key at least so long, even if the job ends before: an idempotency key. `None`: while the job lives.
-    pub keep: Option<Duration>,
-}
-
 /// What became of a job that was enqueued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enqueued {
     /// The job that does the work.
     pub id: JobId,
-    /// Its unique key was taken: this is the job that has it, and nothing new was queued.
-    pub existing: bool,
+    /// Whether it is a new one.
+    pub placed: Placed,
+}
+
+/// How a job that was enqueued found its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placed {
+    /// It is a new job.
+    Inserted,
+    /// Its unique key was taken: this is the job that has it, and nothing was changed.
+    Existing,
+    /// Its unique key was taken by a job that still waited: that one has the new input, due time and priority now.
+    Replaced,
+}
+
+impl Enqueued {
+    /// Nothing was queued or changed: another job has the unique key.
+    pub fn existing(&self) -> bool {
+        self.placed == Placed::Existing
+    }
 }
 
 impl NewJob {
@@ -107,12 +119,12 @@ pub(crate) struct QueueRow {
 }
 
 /// Writes rows; returns the id of each, or `None` where a fresh row found its manifest's place taken.
-pub(crate) async fn queue(session: &mut Session, rows: &[QueueRow]) -> StoreResult<Vec<Option<JobId>>> {
+pub(crate) async fn queue(session: &mut impl Ask, rows: &[QueueRow]) -> StoreResult<Vec<Option<JobId>>> {
     let mut ids = vec![None; rows.len()];
     if rows.is_empty() {
         return Ok(ids);
     }
-    for row in session.rows(Statement::Enqueue, columns(rows)).await? {
+    for row in session.rows(Statement::Enqueue, columns(rows).into()).await? {
         let turn: usize = row.get("turn")?;
         ids[turn] = Some(JobId(row.get("id")?));
     }
@@ -144,17 +156,6 @@ fn columns(rows: &[QueueRow]) -> Vec<Column> {
     ]
 }
 
-/// What enqueueing jobs in somebody else's transaction takes.
-pub(crate) fn for_transaction(jobs: &[NewJob], group_ids: &HashMap<Name, i64>) -> StoreResult<Vec<Column>> {
-    if jobs.iter().any(|job| job.unique_key.is_some()) {
-        let why =
-            "a unique key cannot be taken here; call lineclear.enqueue(…) in SQL, or Store::enqueue outside";
-        return Err(StoreError::refused("unique_key", why));
-    }
-    let rows = jobs.iter().map(|job| row(job, None, group_ids)).collect::<StoreResult<Vec<_>>>()?;
-    Ok(columns(&rows))
-}
-
 /// Verb: enqueue many jobs, all or none.
 pub(crate) struct Enqueue {
     pub(crate) jobs: Vec<NewJob>,
@@ -169,78 +170,77 @@ impl Verb for Enqueue {
     }
 
     async fn run(&self, session: &mut Session) -> StoreResult<Vec<Enqueued>> {
-        let owners = take_keys(session, &self.jobs).await?;
-        let mut queued_keys = HashSet::new();
-        let mut rows = Vec::with_capacity(self.jobs.len());
-        let mut answer: Vec<Option<Enqueued>> = vec![None; self.jobs.len()];
-        let mut places = Vec::with_capacity(self.jobs.len());
-        for (place, job) in self.jobs.iter().enumerate() {
-            let owner = job.unique_key.as_ref().map(|unique| &owners[&unique.key]);
-            if let (Some(unique), Some(owner)) = (&job.unique_key, owner)
-                && (!owner.ours || !queued_keys.insert(&unique.key))
-            {
-                answer[place] = Some(Enqueued { id: owner.id, existing: true });
+        enqueue(session, &self.jobs, &self.group_ids, false).await
+    }
+}
+
+/// Enqueues jobs, in a transaction of ours or of the caller's (`theirs`). An error leaves half of it behind: whoever calls
+/// rolls back.
+pub(crate) async fn enqueue(
+    session: &mut impl Ask,
+    jobs: &[NewJob],
+    group_ids: &HashMap<Name, i64>,
+    theirs: bool,
+) -> StoreResult<Vec<Enqueued>> {
+    let owners = keys::take(session, jobs, theirs).await?;
+    let mut rows: Vec<QueueRow> = Vec::with_capacity(jobs.len());
+    let mut row_of_key: HashMap<&str, usize> = HashMap::new();
+    let mut replacements: BTreeMap<JobId, &NewJob> = BTreeMap::new();
+    // Where each job's answer comes from: a row, or the job that has its key.
+    let mut sources: Vec<(Option<usize>, JobId, Placed)> = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        let owner = job.unique_key.as_ref().and_then(|unique| Some((unique, owners.get(&unique.key)?)));
+        let Some((unique, owner)) = owner else {
+            sources.push((Some(rows.len()), JobId(0), Placed::Inserted));
+            rows.push(row(job, None, group_ids)?);
+            continue;
+        };
+        match row_of_key.get(unique.key.as_str()) {
+            None if owner.ours => {
+                row_of_key.insert(&unique.key, rows.len());
+                sources.push((None, owner.id, Placed::Inserted));
+                rows.push(row(job, Some(owner.id.0), group_ids)?);
                 continue;
             }
-            rows.push(row(job, owner.map(|owner| owner.id.0), &self.group_ids)?);
-            places.push(place);
+            // The same key twice in one batch.
+            Some(earlier) if unique.when_taken == WhenTaken::Replace => {
+                let earlier = &mut rows[*earlier];
+                if earlier.kind != job.kind.as_str() {
+                    return Err(keys::taken(unique, owner.id));
+                }
+                earlier.input = job.input.as_str().to_owned();
+                (earlier.priority, earlier.due_at) = (i64::from(job.priority), job.due_at);
+                sources.push((None, owner.id, Placed::Replaced));
+                continue;
+            }
+            _ => owner.admit(unique, job)?,
         }
-        for (place, id) in places.into_iter().zip(queue(session, &rows).await?) {
-            let id =
-                id.ok_or_else(|| StoreError::Corrupt { what: "an ad-hoc job was not queued".to_owned() })?;
-            answer[place] = Some(Enqueued { id, existing: false });
+        if unique.when_taken == WhenTaken::Replace {
+            replacements.insert(owner.id, job);
         }
-        Ok(answer.into_iter().flatten().collect())
+        sources.push((None, owner.id, Placed::Existing));
     }
+    let ids = queue(session, &rows).await?;
+    let replaced = keys::replace(session, &replacements).await?;
+    let answer = |(row, id, placed): (Option<usize>, JobId, Placed), job: &NewJob| {
+        let id = row.map_or(Some(id), |at| ids[at]);
+        let id = id.ok_or_else(|| StoreError::Corrupt { what: "an ad-hoc job was not queued".to_owned() })?;
+        let wants = job.unique_key.as_ref().is_some_and(|unique| unique.when_taken == WhenTaken::Replace);
+        let was_replaced = placed == Placed::Existing && wants && replaced.contains(&id);
+        Ok(Enqueued { id, placed: if was_replaced { Placed::Replaced } else { placed } })
+    };
+    sources.into_iter().zip(jobs).map(|(source, job)| answer(source, job)).collect()
 }
 
-struct Owner {
-    id: JobId,
-    ours: bool,
-}
-
-/// Takes the unique keys of a batch, and tells for each whose it is.
-async fn take_keys(session: &mut Session, jobs: &[NewJob]) -> StoreResult<HashMap<String, Owner>> {
-    let mut wanted: HashMap<&str, Option<i64>> = HashMap::new();
-    for unique in jobs.iter().filter_map(|job| job.unique_key.as_ref()) {
-        wanted.entry(&unique.key).or_insert(unique.keep.map(millis));
-    }
-    let mut owners = HashMap::new();
-    if wanted.is_empty() {
-        return Ok(owners);
-    }
-    let keys = wanted.keys().map(|key| Some((*key).to_owned())).collect();
-    let keeps = wanted.values().copied().collect();
-    let taken = session.rows(Statement::EnqueueKeys, vec![Column::Texts(keys), Column::Ints(keeps)]).await?;
-    for row in taken {
-        owners.insert(row.get("key")?, Owner { id: JobId(row.get("job_id")?), ours: true });
-    }
-    let others: Vec<String> =
-        wanted.keys().filter(|key| !owners.contains_key(**key)).map(|key| (*key).to_owned()).collect();
-    if !others.is_empty() {
-        let missing = others.len();
-        let rows = session.rows(Statement::EnqueueOwners, vec![Value::Texts(others)]).await?;
-        if rows.len() < missing {
-            // Freed between the two statements: the caller's next try will get it.
-            return Err(StoreError::Contended { source: "a unique key was freed at this moment".into() });
-        }
-        for row in rows {
-            owners.insert(row.get("key")?, Owner { id: JobId(row.get("job_id")?), ours: false });
-        }
-    }
-    Ok(owners)
+/// The id of a job's group.
+pub(crate) fn group_id(job: &NewJob, group_ids: &HashMap<Name, i64>) -> StoreResult<Option<i64>> {
+    let Some(group) = &job.group else { return Ok(None) };
+    let why = || format!("there is no group {group}; declare it before jobs use it");
+    group_ids.get(group).copied().map(Some).ok_or_else(|| StoreError::refused("group_unknown", why()))
 }
 
 fn row(job: &NewJob, id: Option<i64>, group_ids: &HashMap<Name, i64>) -> StoreResult<QueueRow> {
-    let group_id = match &job.group {
-        Some(group) => Some(*group_ids.get(group).ok_or_else(|| {
-            StoreError::refused(
-                "group_unknown",
-                format!("there is no group {group}; declare it before jobs use it"),
-            )
-        })?),
-        None => None,
-    };
+    let group_id = group_id(job, group_ids)?;
     Ok(QueueRow {
         id,
         manifest_id: None,
@@ -287,11 +287,11 @@ impl Verb for GroupIds {
 }
 
 /// Ids of groups by name; a group that does not exist is absent.
-pub(crate) async fn group_ids(session: &mut Session, names: &[Name]) -> StoreResult<HashMap<Name, i64>> {
+pub(crate) async fn group_ids(session: &mut impl Ask, names: &[Name]) -> StoreResult<HashMap<Name, i64>> {
     if names.is_empty() {
         return Ok(HashMap::new());
     }
     let names = names.iter().map(ToString::to_string).collect();
-    let rows = session.rows(Statement::GroupIds, vec![Value::Texts(names)]).await?;
+    let rows = session.rows(Statement::GroupIds, vec![Value::Texts(names)].into()).await?;
     rows.iter().map(|row| Ok((row.word("name", |n| Name::new(n).ok())?, row.get("id")?))).collect()
 }

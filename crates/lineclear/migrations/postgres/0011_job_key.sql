@@ -1,0 +1,4 @@
+-- 0011_job_key · what a unique key was taken for, so that the same key with another body is noticed.
+
+-- Of kind and input. Null: not known, because the key was taken by SQL, or before this column was there.
+alter table {schema}.job_key add column body_hash bigint;

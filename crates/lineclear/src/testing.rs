@@ -1,0 +1,154 @@
+//! A node for the tests of your program: in memory, with a clock that you set, and without anything that runs by itself.
+//!
+//! It is given the same [`Builder`] as the real node, and goes the same way with each job; only when is up to you. See
+//! `docs/testing.md` for a guide.
+
+mod expect;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use lineclear_model::{Name, Outcome};
+use serde::Serialize;
+
+use crate::node::builder::routes;
+use crate::node::execute::{deadline, execute};
+use crate::node::lease::{lease, trusted_until};
+use crate::node::settle::settle_batch;
+use crate::node::{Builder, Client, Shared, StartError};
+pub use crate::store::clock::Clock;
+use crate::store::{Claim, Enqueued, JobId, PlanRules, Planned, Store, StoreOptions, StoreResult};
+
+/// When tests begin, unless they say otherwise.
+const BEGIN: &str = "2026-01-01T00:00:00Z";
+/// Rows that one pass moves.
+const PASS_MAX: u32 = 500;
+/// Jobs that one drain runs before it thinks that there is no end.
+const DRAIN_MAX: usize = 10_000;
+
+/// A node in memory that does something only when it is told to.
+pub struct TestNode {
+    shared: Arc<Shared>,
+    clock: Clock,
+}
+
+/// A job that was run, and what came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ran {
+    /// The job.
+    pub job: JobId,
+    /// Its kind.
+    pub kind: Name,
+    /// What its handler came to; [`TestNode::assert_dead`] and others tell what that meant for the job.
+    pub outcome: Outcome,
+}
+
+impl std::fmt::Debug for TestNode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TestNode").field("now", &self.clock.now()).finish_non_exhaustive()
+    }
+}
+
+impl TestNode {
+    /// Starts it with the kinds, states, manifests and options of `builder`, on a store in memory of its own, at the
+    /// beginning of 2026.
+    pub async fn start(builder: Builder) -> Result<TestNode, StartError> {
+        TestNode::start_at(BEGIN, builder).await
+    }
+
+    /// The same at another moment: `2026-03-29T00:30:00Z`, or `2026-03-29T01:30:00[Europe/Berlin]`.
+    ///
+    /// # Panics
+    ///
+    /// If that is not a moment.
+    pub async fn start_at(moment: &str, mut builder: Builder) -> Result<TestNode, StartError> {
+        let clock = Clock::new(crate::store::clock::parse(moment));
+        let kinds = builder.checked_kinds()?;
+        let store = Store::open(StoreOptions::in_memory(clock.clone())).await?;
+        Ok(TestNode { shared: builder.share(kinds, store).await?, clock })
+    }
+
+    /// The time of everything here: due times, schedules, retries, leases.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The store, for everything that has no shorthand here.
+    pub fn store(&self) -> &Store {
+        &self.shared.store
+    }
+
+    /// What the program under test enqueues with.
+    pub fn client(&self) -> Client {
+        Client { shared: self.shared.clone() }
+    }
+
+    /// Enqueues a job of `kind`, due now; see [`Client::enqueue`].
+    pub async fn enqueue(&self, kind: &str, input: &(impl Serialize + ?Sized)) -> StoreResult<Enqueued> {
+        self.client().enqueue(kind, input).await
+    }
+
+    /// Turns ticks that have come into jobs, as the planner does. [`TestNode::drain`] and [`TestNode::run_one`] do so
+    /// by themselves.
+    pub async fn plan(&self) {
+        let rules = PlanRules::default();
+        loop {
+            let planned = sure(self.store().plan(rules).await);
+            let Planned::Led { due, unplannable, .. } = planned else { return };
+            assert!(unplannable.is_empty(), "manifests cannot be planned: {unplannable:?}");
+            if due < u64::from(rules.manifests_max) {
+                return;
+            }
+        }
+    }
+
+    /// Runs the job that is first in line, if one is due: from claim to settlement, as a node does.
+    pub async fn run_one(&self) -> Option<Ran> {
+        self.plan().await;
+        while sure(self.store().promote(PASS_MAX).await) >= u64::from(PASS_MAX) {}
+        sure(self.store().reclaim(PASS_MAX, self.shared.options.crash_budget).await);
+        for route in routes(&self.shared.options, &self.shared.kinds) {
+            let asked_at = Instant::now();
+            let claims = sure(self.store().dispatch_into_lease(route, 1, lease(&self.shared)).await);
+            if let Some(claim) = claims.into_iter().next() {
+                return Some(self.run(claim, asked_at).await);
+            }
+        }
+        None
+    }
+
+    async fn run(&self, claim: Claim, asked_at: Instant) -> Ran {
+        let (job, kind) = (claim.job, claim.kind.clone());
+        let shared = &self.shared;
+        let deadline = deadline(shared, &claim);
+        let cancel = shared.running.add(claim.reference(), trusted_until(shared, asked_at), deadline);
+        let settlement = execute(shared.clone(), claim, cancel).await;
+        let outcome = settlement.outcome.clone();
+        settle_batch(shared, vec![settlement]).await;
+        Ran { job, kind, outcome }
+    }
+
+    /// Runs everything that is due, one after the other, and what becomes due by it, until nothing is left. The clock
+    /// stands still meanwhile: a retry in five minutes waits for them to pass.
+    ///
+    /// # Panics
+    ///
+    /// After 10,000 jobs: there is one that enqueues itself.
+    pub async fn drain(&self) -> Vec<Ran> {
+        let mut ran = Vec::new();
+        while let Some(one) = self.run_one().await {
+            ran.push(one);
+            assert!(
+                ran.len() < DRAIN_MAX,
+                "{DRAIN_MAX} jobs ran and there are still more; the last was {:?}",
+                ran.last()
+            );
+        }
+        ran
+    }
+}
+
+/// A store in memory fails only if something is wrong with the test.
+fn sure<T>(answer: StoreResult<T>) -> T {
+    answer.unwrap_or_else(|error| panic!("the store in memory failed: {error}"))
+}
