@@ -1,0 +1,178 @@
+//! A checker of what holders of locks have seen: pure, and without mercy.
+//!
+//! Contenders, of any number of processes on one machine, write down when they asked, when they were granted, and until when
+//! they trusted the lock, each as one line of text. [`check`] reads all of it afterwards.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::clock::Moment;
+use crate::name::Epoch;
+
+/// What a contender saw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Saw {
+    /// It began to ask.
+    Asked,
+    /// It was granted the lock.
+    Held(Epoch),
+    /// The last moment at which it trusted the lock: before the release, or when it heard of the loss. For one that was killed,
+    /// whoever killed it writes it.
+    Ended(Epoch),
+}
+
+/// One line of the history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Whose; without blanks.
+    pub contender: String,
+    /// The lock.
+    pub lock: String,
+    /// What.
+    pub saw: Saw,
+    /// When.
+    pub at: Moment,
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (word, epoch) = match self.saw {
+            Saw::Asked => ("asked", 0),
+            Saw::Held(epoch) => ("held", epoch.get()),
+            Saw::Ended(epoch) => ("ended", epoch.get()),
+        };
+        write!(f, "lock {word} {epoch} {} {} {}", self.at.micros(), self.contender, self.lock)
+    }
+}
+
+impl FromStr for Event {
+    type Err = String;
+
+    fn from_str(line: &str) -> Result<Event, String> {
+        let bad = || format!("no event: {line:?}");
+        let parts: Vec<&str> = line.splitn(6, ' ').collect();
+        let ["lock", word, epoch, at, contender, lock] = parts[..] else { return Err(bad()) };
+        let epoch = Epoch::new(epoch.parse().map_err(|_| bad())?);
+        let saw = match word {
+            "asked" => Saw::Asked,
+            "held" => Saw::Held(epoch),
+            "ended" => Saw::Ended(epoch),
+            _ => return Err(bad()),
+        };
+        let at = Moment::from_micros(at.parse().map_err(|_| bad())?);
+        Ok(Event { contender: contender.to_owned(), lock: lock.to_owned(), saw, at })
+    }
+}
+
+/// Something that must not be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Violation {
+    /// The second was granted the lock while the first trusted it.
+    TwoHolders {
+        /// Who held it.
+        first: Event,
+        /// Who held it, too.
+        second: Event,
+    },
+    /// A later holder's epoch is not higher than an earlier one's.
+    EpochNotHigher {
+        /// The earlier holder.
+        before: Event,
+        /// The later one.
+        after: Event,
+    },
+    /// It asked and was not granted the lock for longer than anybody should wait, while others were.
+    Starved {
+        /// When it asked.
+        asked: Event,
+        /// How long it waited.
+        waited: Duration,
+    },
+    /// An end without a beginning: the history itself is not right.
+    Senseless(Event),
+}
+
+/// Reads a history, in any order, and tells what must not be in it. Whoever was granted a lock and never said that it ended is
+/// taken to have trusted it to the end.
+pub fn check(mut events: Vec<Event>, patience: Duration) -> Vec<Violation> {
+    // By time; what a contender says at one moment stays in its order.
+    events.sort_by_key(|event| event.at);
+    let mut locks: BTreeMap<String, Vec<Event>> = BTreeMap::new();
+    for event in events {
+        locks.entry(event.lock.clone()).or_default().push(event);
+    }
+    let found = locks.values().flat_map(|events| {
+        let mut found = holders(events);
+        found.extend(starving(events, patience));
+        found
+    });
+    found.collect()
+}
+
+/// Two holders, and epochs that do not grow.
+fn holders(events: &[Event]) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let mut open: Vec<&Event> = Vec::new();
+    let mut highest: Option<(Epoch, &Event)> = None;
+    for event in events {
+        match event.saw {
+            Saw::Asked => {}
+            Saw::Held(epoch) => {
+                let two =
+                    |first: &&Event| Violation::TwoHolders { first: (*first).clone(), second: event.clone() };
+                found.extend(open.iter().map(two));
+                if let Some((_, before)) = highest.filter(|(highest, _)| epoch <= *highest) {
+                    found.push(Violation::EpochNotHigher { before: before.clone(), after: event.clone() });
+                }
+                if highest.is_none_or(|(highest, _)| epoch > highest) {
+                    highest = Some((epoch, event));
+                }
+                open.push(event);
+            }
+            Saw::Ended(epoch) => {
+                let begun = |held: &&Event| held.contender == event.contender && held.saw == Saw::Held(epoch);
+                match open.iter().position(begun) {
+                    Some(place) => drop(open.remove(place)),
+                    None => found.push(Violation::Senseless(event.clone())),
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Those who waited too long while others were served.
+fn starving(events: &[Event], patience: Duration) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let mut waiting: BTreeMap<&str, &Event> = BTreeMap::new();
+    let mut over = |asked: &Event, until: Moment| {
+        let waited = Duration::from_micros(until.micros() - asked.at.micros());
+        let others = |event: &Event| {
+            matches!(event.saw, Saw::Held(_)) && event.contender != asked.contender && event.at > asked.at
+        };
+        if waited > patience && events.iter().any(|event| others(event) && event.at <= until) {
+            found.push(Violation::Starved { asked: asked.clone(), waited });
+        }
+    };
+    for event in events {
+        match event.saw {
+            // Asking again without having been granted does not shorten the wait.
+            Saw::Asked => drop(waiting.entry(&event.contender).or_insert(event)),
+            Saw::Held(_) => {
+                if let Some(asked) = waiting.remove(event.contender.as_str()) {
+                    over(asked, event.at);
+                }
+            }
+            Saw::Ended(_) => {}
+        }
+    }
+    if let Some(last) = events.last() {
+        waiting.values().for_each(|asked| over(asked, last.at));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+//! Distributed locks on the database you have: with a fencing epoch that never goes back, a time for which the lock can be
+//! trusted, and a signal when it is lost.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), lineclear_lock::LockError> {
+//! use lineclear_lock::Locks;
+//!
+//! let locks = Locks::open(":memory:").await?;
+//! match locks.try_lock("nightly-report").await? {
+//!     None => println!("another is at it"),
+//!     Some(held) => {
+//!         let done = held.guard(async { 6 * 7 }).await;
+//!         println!("{done:?} as holder number {}", held.epoch());
+//!         held.release().await?;
+//!     }
+//! }
+//! # Ok(()) }
+//! ```
+//!
+//! - *Busy* is an answer (`None`). An error means that nobody knows: skip this time, do not go ahead.
+//! - A lock ends by itself when its holder dies or freezes. A frozen holder that wakes up does not know that yet: what it
+//!   must not do then has to be [fenced](Fence). Transactions on PostgreSQL and SQLite can be.
+//! - [`Right::trusted_for`] is counted from the moment at which we asked, and ends before the lock does.
+//! - A thread of its own talks to the store: a program that blocks its runtime keeps its locks, and one that shuts down
+//!   can still release them.
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `locks.rs`, `exclusive.rs` | the interface: try, acquire, run exclusively |
+//! | `held.rs`, `right.rs` | a lock that we hold, and what it allows |
+//! | `keeper.rs`, `keep.rs` | the thread, and the renewal of one lock |
+//! | [`backend`] | **what a store of locks must provide**: begin here to write one |
+//! | `in_process.rs`, `sqlite.rs` | the stores |
+//! | [`history`] | a checker: were there ever two holders? |
+//!
+//! To add a backend: implement [`Backend`](backend::Backend) behind a feature, name its URL in `open.rs`, and run the shared
+//! tests on it (`tests/it/`).
+
+pub mod backend;
+pub mod history;
+
+mod locks;
+mod exclusive;
+mod held;
+mod right;
+mod keeper;
+mod keep;
+mod clock;
+mod error;
+mod holder;
+mod name;
+mod open;
+mod options;
+
+mod in_process;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
+
+pub use backend::{Backend, FenceClass, Holding, Promises, Released};
+pub use clock::Moment;
+pub use error::{LockError, Source};
+pub use exclusive::Exclusive;
+pub use held::Held;
+pub use holder::Holder;
+pub use in_process::InProcess;
+pub use locks::Locks;
+pub use name::{Epoch, LockName, NAME_BYTES_MAX};
+pub use open::backend;
+pub use options::{LockOptions, TTL_MIN};
+pub use right::{Fence, Lost, Right};
+#[cfg(feature = "sqlite")]
+pub use sqlite::Sqlite;

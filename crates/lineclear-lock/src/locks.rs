@@ -1,0 +1,185 @@
+//! The one interface: try, acquire, run exclusively.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use crate::backend::{Ask, Backend, Holding, Promises};
+use crate::clock::Moment;
+use crate::error::LockError;
+use crate::held::{Held, let_go_in_background};
+use crate::holder::Holder;
+use crate::keep::{self, no_answer};
+use crate::keeper::Keeper;
+use crate::name::LockName;
+use crate::options::LockOptions;
+
+/// How long opening may take: it may have to make tables, and to try whether the store does what it should.
+const OPEN_WITHIN: Duration = Duration::from_secs(10);
+
+/// The locks of one store. Cheap to clone; clones share the thread and its connections.
+#[derive(Clone, Debug)]
+pub struct Locks {
+    core: Arc<Core>,
+    kind: Option<Arc<str>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) keeper: Arc<Keeper>,
+    pub(crate) options: LockOptions,
+    holder: Arc<Holder>,
+}
+
+impl Locks {
+    /// Opens the locks of a store given by URL, with the usual options. See [`Locks::open_with`].
+    pub async fn open(url: &str) -> Result<Locks, LockError> {
+        Locks::open_with(url, LockOptions::default()).await
+    }
+
+    /// Opens the locks of a store given by URL: `postgres://…`, `sqlite:FILE`, a plain path, or `:memory:`.
+    pub async fn open_with(url: &str, options: LockOptions) -> Result<Locks, LockError> {
+        Locks::new(crate::open::backend(url, &options)?, options).await
+    }
+
+    /// Opens the locks of a backend.
+    pub async fn new(backend: Arc<dyn Backend>, options: LockOptions) -> Result<Locks, LockError> {
+        options.check()?;
+        let keeper = Keeper::start().map_err(LockError::failed)?;
+        let core = Arc::new(Core { backend, keeper, options, holder: Arc::new(Holder::this()) });
+        let (opening, within) = (core.clone(), core.options.answer_within.max(OPEN_WITHIN));
+        let open =
+            async move { timeout(within, opening.backend.open()).await.unwrap_or(Err(no_answer(within))) };
+        core.keeper.run(open).await?;
+        Ok(Locks { core, kind: None })
+    }
+
+    /// The same locks, for work of this kind: it is shown to people.
+    #[must_use]
+    pub fn of_kind(&self, kind: &str) -> Locks {
+        Locks { core: self.core.clone(), kind: Some(Arc::from(kind)) }
+    }
+
+    /// What the store promises.
+    pub fn promises(&self) -> Promises {
+        self.core.backend.promises()
+    }
+
+    /// The times in use.
+    pub fn options(&self) -> &LockOptions {
+        &self.core.options
+    }
+
+    /// Who we are to others.
+    pub fn holder(&self) -> &Holder {
+        &self.core.holder
+    }
+
+    /// Takes the lock if it is free; `None` if it is busy. A holder that asks again is busy, too.
+    pub async fn try_lock(&self, name: &str) -> Result<Option<Held>, LockError> {
+        self.acquire(name, Duration::ZERO).await
+    }
+
+    /// Waits for the lock for at most this long; `None` if it was busy all the time. A store that cannot be reached is
+    /// asked again until then, and is an error if its last answer was one.
+    pub async fn acquire(&self, name: &str, within: Duration) -> Result<Option<Held>, LockError> {
+        let name = LockName::new(name)?;
+        let (answer, answered) = oneshot::channel();
+        let (core, kind) = (self.core.clone(), self.kind.clone());
+        self.core.keeper.spawn(async move {
+            let acquired = wait_for(&core, name, kind, within, &answer).await;
+            // If nobody waits for it any more, the lock comes back and is dropped, which releases it.
+            drop(answer.send(acquired));
+        });
+        answered.await.unwrap_or_else(|error| Err(LockError::failed(error)))
+    }
+
+    /// Who holds the lock; `None` if nobody ever did.
+    pub async fn look(&self, name: &str) -> Result<Option<Holding>, LockError> {
+        let (name, core) = (LockName::new(name)?, self.core.clone());
+        let look = async move {
+            let within = core.options.answer_within;
+            timeout(within, core.backend.look(&name)).await.unwrap_or_else(|_| Err(no_answer(within)))
+        };
+        self.core.keeper.run(look).await
+    }
+
+    /// Waits until the locks that were dropped are released, or have failed to be.
+    pub async fn settled(&self) {
+        self.core.keeper.settled().await;
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+}
+
+/// Asks until the lock is ours, time is over, or nobody wants to know.
+async fn wait_for(
+    core: &Arc<Core>,
+    name: LockName,
+    kind: Option<Arc<str>>,
+    within: Duration,
+    answer: &oneshot::Sender<Result<Option<Held>, LockError>>,
+) -> Result<Option<Held>, LockError> {
+    let since = Moment::now();
+    let deadline = since.plus(within);
+    loop {
+        let asked = ask(core, &name, kind.clone()).await;
+        let retriable = match &asked {
+            Ok(held) => held.is_none(),
+            Err(error) => error.is_unavailable(),
+        };
+        if !retriable || deadline.remaining().is_zero() || answer.is_closed() {
+            return asked;
+        }
+        let pause = pause(&core.options, since).min(deadline.remaining());
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = core.backend.freed(&name) => {}
+        }
+    }
+}
+
+/// Asks once.
+async fn ask(core: &Arc<Core>, name: &LockName, kind: Option<Arc<str>>) -> Result<Option<Held>, LockError> {
+    let (ttl, holder) = (core.options.ttl, core.holder.clone());
+    let ask = Ask { name: name.clone(), token: Uuid::new_v4(), ttl, kind, holder };
+    let within = core.options.answer_within;
+    let asked_at = Moment::now();
+    let error =
+        match timeout(within, core.backend.take(&ask)).await.unwrap_or_else(|_| Err(no_answer(within))) {
+            Ok(Some(_)) if keep::trust(&core.options, asked_at).remaining().is_zero() => {
+                LockError::unavailable("the answer came too late to be trusted")
+            }
+            Ok(Some(taken)) => {
+                tracing::debug!(lock.name = %name, lock.epoch = %taken.epoch, "took a lock");
+                return Ok(Some(Held::new(core.clone(), ask, taken, asked_at)));
+            }
+            Ok(None) => {
+                tracing::trace!(lock.name = %name, "a lock is busy");
+                return Ok(None);
+            }
+            Err(error) => error,
+        };
+    // It may have been granted without our hearing of it.
+    if error.is_unavailable() {
+        let_go_in_background(core, ask, None);
+    }
+    Err(error)
+}
+
+/// A different pause for everybody, so that they do not all ask at once; and the longer one has waited, the more often it
+/// asks, so that nobody starves.
+fn pause(options: &LockOptions, since: Moment) -> Duration {
+    let waited = Moment::now().minus(Duration::from_micros(since.micros())).micros();
+    let retry = u64::try_from(options.retry.as_micros()).unwrap_or(u64::MAX);
+    // Down to a quarter after twenty pauses.
+    let patience = retry - (retry / 4 * 3).min(waited / 27);
+    let dice = Uuid::new_v4().as_u64_pair().0 % patience.max(1);
+    Duration::from_micros(patience / 2 + dice)
+}

@@ -1,0 +1,39 @@
+//! From a URL to a backend.
+
+use std::sync::Arc;
+
+use crate::backend::Backend;
+use crate::error::LockError;
+use crate::in_process::InProcess;
+use crate::options::LockOptions;
+
+/// The backend that a URL names.
+pub fn backend(url: &str, options: &LockOptions) -> Result<Arc<dyn Backend>, LockError> {
+    options.check()?;
+    if url == ":memory:" || url == "sqlite::memory:" {
+        return Ok(Arc::new(InProcess::new()));
+    }
+    match url.split_once("://") {
+        None | Some(("sqlite", _)) => sqlite(url),
+        Some((scheme, _)) => {
+            let why = format!(
+                "{scheme}:// is no store of locks; use postgres://…, sqlite:FILE, a path or :memory:"
+            );
+            Err(LockError::refused("lock_url", why))
+        }
+    }
+}
+
+#[cfg(feature = "sqlite")]
+fn sqlite(url: &str) -> Result<Arc<dyn Backend>, LockError> {
+    let path = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:")).unwrap_or(url);
+    if path.is_empty() {
+        return Err(LockError::refused("lock_url", "no store was named; use a path or :memory:"));
+    }
+    Ok(Arc::new(crate::sqlite::Sqlite::new(path)))
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn sqlite(_url: &str) -> Result<Arc<dyn Backend>, LockError> {
+    Err(LockError::refused("lock_url", "this program was built without SQLite (feature sqlite)"))
+}

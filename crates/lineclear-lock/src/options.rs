@@ -1,0 +1,112 @@
+//! How long a lock lasts, and how long everything about it may take.
+
+use std::time::Duration;
+
+use crate::error::LockError;
+
+/// The shortest time to live: below it, a busy machine loses locks for no reason.
+pub const TTL_MIN: Duration = Duration::from_secs(1);
+
+/// Times of a lock. [`LockOptions::with_ttl`] derives them all from one.
+#[derive(Clone, Debug)]
+pub struct LockOptions {
+    /// How long the lock outlives its last renewal: the longest that a frozen holder is in the way. 30 s unless set.
+    pub ttl: Duration,
+    /// How often a held lock is renewed; less than a third of `ttl`. 8 s unless set.
+    pub renewal: Duration,
+    /// How long before its end a lock that could not be renewed counts as lost. 3 s unless set.
+    pub margin: Duration,
+    /// How long the store may take to answer before it counts as unreachable. 5 s unless set.
+    pub answer_within: Duration,
+    /// How long a release may take, while shutting down too. 5 s unless set.
+    pub release_within: Duration,
+    /// How long guarded work that was told to stop may take to end before it is dropped. 10 s unless set.
+    pub stop_within: Duration,
+    /// How long to wait before asking for a busy lock again, more or less. 100 ms unless set.
+    pub retry: Duration,
+}
+
+impl Default for LockOptions {
+    fn default() -> LockOptions {
+        LockOptions::with_ttl(Duration::from_secs(30))
+    }
+}
+
+impl LockOptions {
+    /// Times that suit this time to live.
+    pub fn with_ttl(ttl: Duration) -> LockOptions {
+        LockOptions {
+            ttl,
+            renewal: (ttl / 4).min(Duration::from_secs(8)),
+            margin: (ttl / 10).min(Duration::from_secs(3)),
+            answer_within: (ttl / 3).min(Duration::from_secs(5)),
+            release_within: Duration::from_secs(5),
+            stop_within: Duration::from_secs(10),
+            retry: Duration::from_millis(100),
+        }
+    }
+
+    /// Whether these times can work; the error names the one that cannot.
+    pub fn check(&self) -> Result<(), LockError> {
+        let refused = |option: &str, why: String| Err(LockError::refused(option, why));
+        let third = self.ttl / 3;
+        if self.ttl < TTL_MIN {
+            return refused("ttl", format!("{:?} is too short: at least {TTL_MIN:?}", self.ttl));
+        }
+        if self.renewal.is_zero() || self.renewal >= third {
+            let why =
+                format!("{:?} must be above zero and less than a third of ttl ({third:?})", self.renewal);
+            return refused("renewal", why);
+        }
+        if self.margin.is_zero() || self.margin >= third {
+            let why =
+                format!("{:?} must be above zero and less than a third of ttl ({third:?})", self.margin);
+            return refused("margin", why);
+        }
+        let waits = [
+            ("answer_within", self.answer_within),
+            ("release_within", self.release_within),
+            ("retry", self.retry),
+        ];
+        for (option, wait) in waits {
+            if wait.is_zero() {
+                return refused(option, "it must be above zero".to_owned());
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_derived_from_a_ttl_fits() {
+        LockOptions::default().check().unwrap();
+        for millis in [1_000, 1_500, 30_000, 600_000, 86_400_000] {
+            LockOptions::with_ttl(Duration::from_millis(millis)).check().unwrap();
+        }
+    }
+
+    #[test]
+    fn an_option_that_cannot_work_is_named() {
+        let good = LockOptions::default();
+        let (ten, zero) = (Duration::from_secs(10), Duration::ZERO);
+        let cases = [
+            ("ttl", LockOptions { ttl: Duration::from_millis(999), ..good.clone() }),
+            // A third exactly is too much.
+            ("renewal", LockOptions { renewal: ten, ..good.clone() }),
+            ("renewal", LockOptions { renewal: zero, ..good.clone() }),
+            ("margin", LockOptions { margin: ten, ..good.clone() }),
+            ("margin", LockOptions { margin: zero, ..good.clone() }),
+            ("answer_within", LockOptions { answer_within: zero, ..good.clone() }),
+            ("release_within", LockOptions { release_within: zero, ..good.clone() }),
+            ("retry", LockOptions { retry: zero, ..good }),
+        ];
+        for (option, bad) in cases {
+            let error = bad.check().unwrap_err().to_string();
+            assert!(error.starts_with(&format!("refused by {option}: ")), "{error}");
+        }
+    }
+}

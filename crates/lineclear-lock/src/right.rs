@@ -1,0 +1,140 @@
+//! The right that a held lock gives: its epoch, how long it can be trusted, and whether it is lost.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::backend::{Ask, FenceClass};
+use crate::clock::Moment;
+use crate::name::{Epoch, LockName};
+
+/// Why a lock was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Lost {
+    /// The store says that it is not ours any more.
+    TakenOver,
+    /// It could not be renewed in time, so it may be another's.
+    TrustOver,
+    /// The connection that carried it has ended.
+    ConnectionLost,
+    /// The thread that renews has failed.
+    KeeperEnded,
+}
+
+impl std::fmt::Display for Lost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Lost::TakenOver => "another holds it",
+            Lost::TrustOver => "it could not be renewed in time",
+            Lost::ConnectionLost => "the connection that carried it has ended",
+            Lost::KeeperEnded => "the thread that renews it has failed",
+        })
+    }
+}
+
+/// What a transaction, or another system, is fenced by: it must refuse epochs lower than one that it has seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fence {
+    /// The lock.
+    pub name: LockName,
+    /// Its holder's number.
+    pub epoch: Epoch,
+    /// Where the number can be relied upon.
+    pub class: FenceClass,
+}
+
+/// The right that a held lock gives. Cheap to clone; clones see the same.
+#[derive(Clone, Debug)]
+pub struct Right(pub(crate) Arc<Inner>);
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) ask: Ask,
+    pub(crate) fence: Fence,
+    /// Microseconds; zero: not at all.
+    trusted_until: AtomicU64,
+    lost: CancellationToken,
+    why: OnceLock<Lost>,
+    /// Set when it is given back: renewal ends.
+    pub(crate) let_go: CancellationToken,
+}
+
+impl Right {
+    pub(crate) fn new(ask: Ask, epoch: Epoch, class: FenceClass, until: Moment) -> Right {
+        let fence = Fence { name: ask.name.clone(), epoch, class };
+        Right(Arc::new(Inner {
+            ask,
+            fence,
+            trusted_until: AtomicU64::new(until.micros()),
+            lost: CancellationToken::new(),
+            why: OnceLock::new(),
+            let_go: CancellationToken::new(),
+        }))
+    }
+
+    /// The lock's name.
+    pub fn name(&self) -> &LockName {
+        &self.0.fence.name
+    }
+
+    /// The holder's number.
+    pub fn epoch(&self) -> Epoch {
+        self.0.fence.epoch
+    }
+
+    /// What to fence effects by.
+    pub fn fence(&self) -> &Fence {
+        &self.0.fence
+    }
+
+    /// Until when nobody else can hold the lock, even if no renewal succeeds from now on. Counted from the moment at which
+    /// we last asked, not from the answer, and ending a margin before the lock does.
+    pub fn trusted_until(&self) -> Moment {
+        Moment::from_micros(self.0.trusted_until.load(Ordering::SeqCst))
+    }
+
+    /// How long the lock can be trusted without another renewal. Zero: start nothing new.
+    pub fn trusted_for(&self) -> Duration {
+        self.trusted_until().remaining()
+    }
+
+    /// Cancelled when the lock is lost: before it can be another's, unless the store itself gave it away. It is not
+    /// cancelled by a release.
+    pub fn lost(&self) -> &CancellationToken {
+        &self.0.lost
+    }
+
+    /// Why it was lost, if it was.
+    pub fn lost_why(&self) -> Option<Lost> {
+        self.0.why.get().copied()
+    }
+
+    /// Runs `work`, and drops it when the lock is lost.
+    pub async fn guard<T>(&self, work: impl Future<Output = T>) -> Result<T, Lost> {
+        tokio::select! {
+            biased;
+            () = self.0.lost.cancelled() => Err(self.lost_why().unwrap_or(Lost::TrustOver)),
+            output = work => Ok(output),
+        }
+    }
+
+    pub(crate) fn trust_until(&self, until: Moment) {
+        self.0.trusted_until.store(until.micros(), Ordering::SeqCst);
+    }
+
+    pub(crate) fn trust_at_most_until(&self, until: Moment) {
+        self.0.trusted_until.fetch_min(until.micros(), Ordering::SeqCst);
+    }
+
+    pub(crate) fn lose(&self, why: Lost) {
+        if self.0.why.set(why).is_ok() {
+            self.trust_until(Moment::from_micros(0));
+            let (name, epoch) = (self.name(), self.epoch());
+            tracing::warn!(lock.name = %name, lock.epoch = %epoch, why = %why, "a lock is lost");
+            self.0.lost.cancel();
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Where the locks of a test are.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lineclear_lock::{Backend, InProcess, LockOptions, Locks, backend};
+
+/// Long enough for a busy machine, short enough to wait for.
+pub(crate) const TTL: Duration = Duration::from_secs(2);
+
+/// How long a test waits for what must happen soon.
+pub(crate) const SOON: Duration = Duration::from_secs(20);
+
+/// A store of locks of one test.
+pub(crate) struct Place {
+    open: Box<dyn Fn() -> Arc<dyn Backend> + Send + Sync>,
+    /// Where other processes find it.
+    pub(crate) url: Option<String>,
+    _kept: Box<dyn Any + Send + Sync>,
+}
+
+impl Place {
+    pub(crate) fn in_process() -> Place {
+        let map = InProcess::new();
+        Place { open: Box::new(move || Arc::new(map.clone())), url: None, _kept: Box::new(()) }
+    }
+
+    pub(crate) fn sqlite() -> Place {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite:{}", folder.path().join("locks.db").display());
+        Place::at(url, folder)
+    }
+
+    /// What a URL names; `kept` lives as long as the test.
+    pub(crate) fn at(url: String, kept: impl Any + Send + Sync) -> Place {
+        let named = url.clone();
+        let open = move || backend(&named, &quick()).unwrap();
+        Place { open: Box::new(open), url: Some(url), _kept: Box::new(kept) }
+    }
+
+    /// A backend of its own, as another process would have.
+    pub(crate) fn backend(&self) -> Arc<dyn Backend> {
+        (self.open)()
+    }
+
+    /// The locks, as another process would open them.
+    pub(crate) async fn locks(&self) -> Locks {
+        Locks::new(self.backend(), quick()).await.unwrap()
+    }
+}
+
+pub(crate) fn quick() -> LockOptions {
+    LockOptions { retry: Duration::from_millis(20), ..LockOptions::with_ttl(TTL) }
+}
