@@ -36,7 +36,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     };
     let ttl = rest.first().map_or(Ok(10_000), |ttl| ttl.parse())?;
     let options =
-        LockOptions { retry: Duration::from_millis(20), ..LockOptions::with_ttl(Duration::from_millis(ttl)) };
+        LockOptions { retry: Duration::from_millis(50), ..LockOptions::with_ttl(Duration::from_millis(ttl)) };
     let locks = Locks::open_with(url, options).await?;
     let until = Moment::now().plus(Duration::from_secs(seconds.parse()?));
     let pid = std::process::id();

@@ -18,8 +18,8 @@
 //! - Epochs outlive the lock. Releasing must not delete them.
 //! - All verbs are called on the keeper's own runtime, which lives as long as the backend: connections and background
 //!   futures may be spawned there. A call that blocks goes to `spawn_blocking`.
-//! - A verb may be dropped half-way, when its answer takes too long. `release` with the same token must then undo a
-//!   `take` that went through.
+//! - A verb is dropped half-way only when its answer takes too long: take the connection for dead then. `release` with the
+//!   same token must undo a `take` that went through.
 //! - Do not wait for a busy lock inside `take`. Waiting is done above; [`freed`](Backend::freed) may make it shorter.
 
 use std::fmt;

@@ -60,11 +60,11 @@ pub(crate) async fn keep(
         }
         let asked_at = Moment::now();
         let within = left.min(options.answer_within);
-        let extended = tokio::select! {
-            biased;
-            () = let_go.cancelled() => return,
-            extended = timeout(within, backend.extend(&right.0.ask, right.epoch())) => extended,
-        };
+        // Not dropped when the lock is let go: a backend takes a dropped question for a dead connection.
+        let extended = timeout(within, backend.extend(&right.0.ask, right.epoch())).await;
+        if let_go.is_cancelled() {
+            return;
+        }
         match extended.unwrap_or_else(|_| Err(no_answer(within))) {
             Ok(Kept::Yes(new)) => {
                 right.trust_until(trust(&options, asked_at));

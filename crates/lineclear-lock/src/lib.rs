@@ -30,7 +30,7 @@
 //! | `held.rs`, `right.rs` | a lock that we hold, and what it allows |
 //! | `keeper.rs`, `keep.rs` | the thread, and the renewal of one lock |
 //! | [`backend`] | **what a store of locks must provide**: begin here to write one |
-//! | `in_process.rs`, `sqlite.rs` | the stores |
+//! | `in_process.rs`, `sqlite.rs`, `postgres/` | the stores |
 //! | [`history`] | a checker: were there ever two holders? |
 //!
 //! To add a backend: implement [`Backend`](backend::Backend) behind a feature, name its URL in `open.rs`, and run the shared
@@ -45,6 +45,7 @@ mod held;
 mod right;
 mod keeper;
 mod keep;
+mod turns;
 mod clock;
 mod error;
 mod holder;
@@ -53,6 +54,8 @@ mod open;
 mod options;
 
 mod in_process;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 

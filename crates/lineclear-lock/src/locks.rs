@@ -16,6 +16,7 @@ use crate::keep::{self, no_answer};
 use crate::keeper::Keeper;
 use crate::name::LockName;
 use crate::options::LockOptions;
+use crate::turns::Turns;
 
 /// How long opening may take: it may have to make tables, and to try whether the store does what it should.
 const OPEN_WITHIN: Duration = Duration::from_secs(10);
@@ -32,6 +33,7 @@ pub(crate) struct Core {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) options: LockOptions,
+    pub(crate) turns: Turns,
     holder: Arc<Holder>,
 }
 
@@ -50,7 +52,13 @@ impl Locks {
     pub async fn new(backend: Arc<dyn Backend>, options: LockOptions) -> Result<Locks, LockError> {
         options.check()?;
         let keeper = Keeper::start().map_err(LockError::failed)?;
-        let core = Arc::new(Core { backend, keeper, options, holder: Arc::new(Holder::this()) });
+        let core = Arc::new(Core {
+            backend,
+            keeper,
+            options,
+            turns: Turns::default(),
+            holder: Arc::new(Holder::this()),
+        });
         let (opening, within) = (core.clone(), core.options.answer_within.max(OPEN_WITHIN));
         let open =
             async move { timeout(within, opening.backend.open()).await.unwrap_or(Err(no_answer(within))) };
@@ -126,8 +134,14 @@ async fn wait_for(
     within: Duration,
     answer: &oneshot::Sender<Result<Option<Held>, LockError>>,
 ) -> Result<Option<Held>, LockError> {
+    let deadline = Moment::now().plus(within);
+    // Who does not wait does not stand in line. Whose time is over in the line still asks once.
+    let _turn = tokio::select! {
+        biased;
+        turn = core.turns.wait(&name), if !within.is_zero() => turn,
+        () = tokio::time::sleep(within) => None,
+    };
     let since = Moment::now();
-    let deadline = since.plus(within);
     loop {
         let asked = ask(core, &name, kind.clone()).await;
         let retriable = match &asked {

@@ -15,6 +15,7 @@ pub fn backend(url: &str, options: &LockOptions) -> Result<Arc<dyn Backend>, Loc
     }
     match url.split_once("://") {
         None | Some(("sqlite", _)) => sqlite(url),
+        Some(("postgres" | "postgresql", _)) => postgres(url, options),
         Some((scheme, _)) => {
             let why = format!(
                 "{scheme}:// is no store of locks; use postgres://…, sqlite:FILE, a path or :memory:"
@@ -36,4 +37,18 @@ fn sqlite(url: &str) -> Result<Arc<dyn Backend>, LockError> {
 #[cfg(not(feature = "sqlite"))]
 fn sqlite(_url: &str) -> Result<Arc<dyn Backend>, LockError> {
     Err(LockError::refused("lock_url", "this program was built without SQLite (feature sqlite)"))
+}
+
+#[cfg(feature = "postgres")]
+fn postgres(url: &str, options: &LockOptions) -> Result<Arc<dyn Backend>, LockError> {
+    let place = crate::postgres::PostgresPlace::new(url)?;
+    if place.session {
+        return Ok(Arc::new(crate::postgres::PostgresSession::new(place, options)));
+    }
+    Ok(Arc::new(crate::postgres::PostgresLease::new(place, options)))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn postgres(_url: &str, _options: &LockOptions) -> Result<Arc<dyn Backend>, LockError> {
+    Err(LockError::refused("lock_url", "this program was built without PostgreSQL (feature postgres)"))
 }

@@ -44,6 +44,8 @@ pub struct Fence {
     pub epoch: Epoch,
     /// Where the number can be relied upon.
     pub class: FenceClass,
+    /// How long the lock lasts without renewal.
+    pub ttl: Duration,
 }
 
 /// The right that a held lock gives. Cheap to clone; clones see the same.
@@ -64,7 +66,7 @@ pub(crate) struct Inner {
 
 impl Right {
     pub(crate) fn new(ask: Ask, epoch: Epoch, class: FenceClass, until: Moment) -> Right {
-        let fence = Fence { name: ask.name.clone(), epoch, class };
+        let fence = Fence { name: ask.name.clone(), epoch, class, ttl: ask.ttl };
         Right(Arc::new(Inner {
             ask,
             fence,

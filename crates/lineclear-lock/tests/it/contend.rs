@@ -43,3 +43,18 @@ pub(crate) async fn fifty_contenders_of_eight_processes(place: &Place) {
 async fn fifty_contenders_on_a_sqlite_file() {
     fifty_contenders_of_eight_processes(&Place::sqlite()).await;
 }
+
+#[tokio::test]
+async fn fifty_contenders_on_postgres_leases() {
+    fifty_contenders_of_eight_processes(&Place::postgres("lock=lease").await).await;
+}
+
+#[tokio::test]
+async fn fifty_contenders_on_postgres_leases_through_pgbouncer() {
+    fifty_contenders_of_eight_processes(&Place::pgbouncer().await).await;
+}
+
+#[tokio::test]
+async fn fifty_contenders_on_postgres_session_locks() {
+    fifty_contenders_of_eight_processes(&Place::postgres("lock=session").await).await;
+}

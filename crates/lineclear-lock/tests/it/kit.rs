@@ -32,6 +32,16 @@ impl Place {
         Place::at(url, folder)
     }
 
+    pub(crate) async fn postgres(options: &str) -> Place {
+        let database = lineclear_testkit::fresh_postgres().await;
+        Place::at(format!("{}?{options}", database.url()), database)
+    }
+
+    pub(crate) async fn pgbouncer() -> Place {
+        let database = lineclear_testkit::fresh_postgres().await;
+        Place::at(format!("{}?pooler=transaction", database.pgbouncer_url()), database)
+    }
+
     /// What a URL names; `kept` lives as long as the test.
     pub(crate) fn at(url: String, kept: impl Any + Send + Sync) -> Place {
         let named = url.clone();

@@ -3,6 +3,7 @@
 mod kit;
 mod suite;
 mod contend;
+mod postgres;
 mod sqlite;
 
 /// The tests that every store must pass. `Place` says how to open it, as another process would.
@@ -42,4 +43,7 @@ macro_rules! suite {
 suite! {
     in_process => Place::in_process();
     sqlite_file => Place::sqlite();
+    postgres_lease => Place::postgres("lock=lease").await;
+    postgres_lease_pgbouncer => Place::pgbouncer().await;
+    postgres_session => Place::postgres("lock=session").await;
 }

@@ -1,0 +1,44 @@
+//! Locks in PostgreSQL, of three kinds.
+//!
+//! | kind | for | needs |
+//! |---|---|---|
+//! | [`PostgresLease`] (the default) | anything; a frozen holder's lock ends by itself | nothing: poolers may be in between. With a direct connection a holder that died is noticed at once |
+//! | [`PostgresSession`] (`?lock=session`) | locks that are held for long and change hands at once | a direct connection, which is refused behind a transaction pooler |
+//! | [`try_transaction_lock`] | work inside one transaction | nothing |
+//!
+//! [`fence()`] makes a transaction commit only while an epoch is current.
+
+mod lease;
+mod link;
+mod place;
+mod probe;
+mod schema;
+mod session;
+mod transaction;
+
+pub use lease::PostgresLease;
+pub use place::PostgresPlace;
+pub use session::PostgresSession;
+pub use transaction::{TransactionKey, fence, try_transaction_lock};
+
+use tokio_postgres::error::SqlState;
+
+use crate::error::LockError;
+
+/// By what the caller does next.
+fn classify(error: tokio_postgres::Error) -> LockError {
+    let Some(state) = error.code() else { return LockError::unavailable(error) };
+    if *state == SqlState::READ_ONLY_SQL_TRANSACTION {
+        return LockError::refused("postgres", "the server is read-only: it is not the primary");
+    }
+    // Connection, transaction rollback, resources, operator's intervention, and timeouts that somebody has set.
+    let passing = ["08", "40", "53", "57"].iter().any(|class| state.code().starts_with(class));
+    if passing
+        || *state == SqlState::LOCK_NOT_AVAILABLE
+        || *state == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
+    {
+        LockError::unavailable(error)
+    } else {
+        LockError::failed(error)
+    }
+}

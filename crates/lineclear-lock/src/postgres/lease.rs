@@ -1,0 +1,204 @@
+//! A lock as a row with an end, by the database's clock.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio_postgres::types::Type;
+
+use super::link::{Link, Purpose, Wire};
+use super::place::PostgresPlace;
+use super::{probe, schema};
+use crate::backend::{Alarm, Answer, Ask, Backend, FenceClass, Holding, Kept, Promises, Released, Taken};
+use crate::error::LockError;
+use crate::name::{Epoch, LockName};
+use crate::options::LockOptions;
+
+/// How long a holder whose beacon is gone is waited for: its connection may have ended while it lives.
+const GRACE: Duration = Duration::from_millis(400);
+/// How long the holder itself takes that to be.
+const ANSWER: Duration = Duration::from_millis(300);
+
+pub(super) struct Statements {
+    take: String,
+    extend: String,
+    release: String,
+    look: String,
+}
+
+/// Locks as rows. Any pooler may be in between; with a direct connection, a holder that died is noticed at once.
+pub struct PostgresLease {
+    place: PostgresPlace,
+    sql: Statements,
+    /// For asking: it may wait behind others.
+    asks: Link,
+    /// For what is held: it never waits behind those who ask, and carries the beacon.
+    keeps: Link,
+    beacon: AtomicBool,
+}
+
+impl std::fmt::Debug for PostgresLease {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "leases in {:?}", self.place)
+    }
+}
+
+pub(super) fn micros(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
+}
+
+impl Statements {
+    pub(super) fn of(place: &PostgresPlace) -> Statements {
+        Statements {
+            take: place.sql(include_str!("../../sql/postgres/lock_take.sql")),
+            extend: place.sql(include_str!("../../sql/postgres/lock_extend.sql")),
+            release: place.sql(include_str!("../../sql/postgres/lock_release.sql")),
+            look: place.sql(include_str!("../../sql/postgres/lock_look.sql")),
+        }
+    }
+
+    pub(super) async fn extend(
+        &self,
+        wire: &Wire,
+        ask: &Ask,
+        beacon: Option<i64>,
+    ) -> Result<bool, tokio_postgres::Error> {
+        let (name, token, ttl) = (ask.name.as_str(), ask.token.to_string(), micros(ask.ttl));
+        let params: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 4] =
+            [(&name, Type::TEXT), (&token, Type::TEXT), (&ttl, Type::INT8), (&beacon, Type::INT8)];
+        Ok(wire.client.query_typed_opt(&self.extend, &params).await?.is_some())
+    }
+
+    pub(super) async fn release(&self, wire: &Wire, ask: &Ask) -> Result<Released, tokio_postgres::Error> {
+        let (name, token) = (ask.name.as_str(), ask.token.to_string());
+        let row =
+            wire.client.query_typed_opt(&self.release, &[(&name, Type::TEXT), (&token, Type::TEXT)]).await?;
+        Ok(row.map_or(Released::NotHeld, |_| Released::Clean))
+    }
+
+    pub(super) async fn look(
+        &self,
+        wire: &Wire,
+        name: &LockName,
+    ) -> Result<Option<Holding>, tokio_postgres::Error> {
+        let row = wire.client.query_typed_opt(&self.look, &[(&name.as_str(), Type::TEXT)]).await?;
+        Ok(row.map(|row| {
+            let left = u64::try_from(row.get::<_, i64>("micros_left")).unwrap_or(0);
+            let held = row.get::<_, bool>("held") && left > 0;
+            Holding {
+                epoch: Epoch::new(row.get("epoch")),
+                holder: row.get("holder"),
+                kind: row.get("kind"),
+                ends_in: held.then(|| Duration::from_micros(left)),
+            }
+        }))
+    }
+}
+
+impl PostgresLease {
+    /// Locks in this place; `options` say how long they last.
+    pub fn new(place: PostgresPlace, options: &LockOptions) -> PostgresLease {
+        let beacon = place.beacon && !place.pooler;
+        let purpose = if beacon { Purpose::Rights(options.ttl) } else { Purpose::Statements };
+        PostgresLease {
+            sql: Statements::of(&place),
+            asks: Link::new(&place, Purpose::Statements),
+            keeps: Link::new(&place, purpose),
+            beacon: AtomicBool::new(beacon),
+            place,
+        }
+    }
+
+    fn has_beacon(&self) -> bool {
+        self.beacon.load(Ordering::SeqCst)
+    }
+
+    /// The beacon of the connection that keeps our locks, and the alarm that it ends.
+    fn beacon(&self, wire: &Wire) -> (Option<i64>, Alarm) {
+        if self.has_beacon() {
+            (Some(wire.beacon), Alarm::new(wire.ended.clone(), ANSWER))
+        } else {
+            (None, Alarm::never())
+        }
+    }
+
+    async fn open_now(&self) -> Result<(), LockError> {
+        schema::prepare(&self.place, self.asks.call().await?).await?;
+        if self.has_beacon()
+            && let Some(why) = probe::unfit(&self.place).await?
+        {
+            // Rows are enough; only the quick notice of a crash needs more.
+            tracing::warn!(why, "a holder that dies is noticed only when its lock ends");
+            self.beacon.store(false, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+
+    async fn take_now(&self, ask: &Ask) -> Result<Option<Taken>, LockError> {
+        // The beacon must shine before anybody can look for it.
+        let keeps = self.keeps.call().await?;
+        let (beacon, alarm) = self.beacon(keeps.wire());
+        keeps.answer(Ok(()))?;
+        let call = self.asks.call().await?;
+        let (name, token, holder) = (ask.name.as_str(), ask.token.to_string(), ask.holder.to_string());
+        let (kind, ttl, grace) = (ask.kind.as_deref(), micros(ask.ttl), micros(GRACE));
+        let params: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 7] = [
+            (&name, Type::TEXT),
+            (&token, Type::TEXT),
+            (&holder, Type::TEXT),
+            (&kind, Type::TEXT),
+            (&ttl, Type::INT8),
+            (&beacon, Type::INT8),
+            (&grace, Type::INT8),
+        ];
+        let row = call.wire().client.query_typed_opt(&self.sql.take, &params).await;
+        let row = call.answer(row)?;
+        Ok(row.map(|row| Taken { epoch: Epoch::new(row.get(0)), alarm }))
+    }
+}
+
+impl Backend for PostgresLease {
+    fn promises(&self) -> Promises {
+        Promises {
+            backend: "postgres-lease",
+            fence: FenceClass::Strict { place: Arc::from(self.place.schema()) },
+            crash_detected_within: self.has_beacon().then_some(GRACE),
+            frozen_holder_ends: true,
+        }
+    }
+
+    fn open(&self) -> Answer<'_, ()> {
+        Box::pin(self.open_now())
+    }
+
+    fn take<'a>(&'a self, ask: &'a Ask) -> Answer<'a, Option<Taken>> {
+        Box::pin(self.take_now(ask))
+    }
+
+    fn extend<'a>(&'a self, ask: &'a Ask, _epoch: Epoch) -> Answer<'a, Kept> {
+        Box::pin(async {
+            let call = self.keeps.call().await?;
+            let (beacon, alarm) = self.beacon(call.wire());
+            let extended = self.sql.extend(call.wire(), ask, beacon).await;
+            Ok(if call.answer(extended)? { Kept::Yes(alarm) } else { Kept::No })
+        })
+    }
+
+    fn release<'a>(&'a self, ask: &'a Ask, epoch: Option<Epoch>) -> Answer<'a, Released> {
+        Box::pin(async move {
+            // A take whose answer never came may still be on its way: only behind it can it be undone.
+            let link = if epoch.is_some() { &self.keeps } else { &self.asks };
+            let call = link.call().await?;
+            let released = self.sql.release(call.wire(), ask).await;
+            call.answer(released)
+        })
+    }
+
+    fn look<'a>(&'a self, name: &'a LockName) -> Answer<'a, Option<Holding>> {
+        Box::pin(async move {
+            let call = self.asks.call().await?;
+            let looked = self.sql.look(call.wire(), name).await;
+            call.answer(looked)
+        })
+    }
+}

@@ -1,0 +1,153 @@
+//! A connection that is made when it is needed, and made again when it has ended.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+use tokio_postgres::{Client, NoTls};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::classify;
+use super::place::PostgresPlace;
+use crate::error::LockError;
+
+/// One connection of ours.
+#[derive(Debug)]
+pub(super) struct Link {
+    place: PostgresPlace,
+    purpose: Purpose,
+    wire: Mutex<Option<Arc<Wire>>>,
+}
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Purpose {
+    /// Statements; anything may be in between.
+    Statements,
+    /// It carries rights that end with it, so both ends must notice that it is dead, but not sooner than this.
+    Rights(Duration),
+}
+
+pub(super) struct Wire {
+    pub(super) client: Client,
+    /// Cancelled when the connection has ended, and by us to end it.
+    pub(super) ended: CancellationToken,
+    /// An advisory lock that this connection holds to its end, to show that it lives.
+    pub(super) beacon: i64,
+}
+
+impl std::fmt::Debug for Wire {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Wire {{ beacon: {} }}", self.beacon)
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        self.ended.cancel();
+    }
+}
+
+/// A question that is on its way. If it is dropped before its answer has come, because that takes too long, the connection is given
+/// up: it may be dead, and all that comes after would wait, too.
+pub(super) struct Call {
+    wire: Arc<Wire>,
+    answered: bool,
+}
+
+impl Call {
+    pub(super) fn wire(&self) -> &Arc<Wire> {
+        &self.wire
+    }
+
+    pub(super) fn answer<T>(mut self, answer: Result<T, tokio_postgres::Error>) -> Result<T, LockError> {
+        self.answered = true;
+        answer.map_err(classify)
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.wire.ended.cancel();
+        }
+    }
+}
+
+impl Link {
+    pub(super) fn new(place: &PostgresPlace, purpose: Purpose) -> Link {
+        Link { place: place.clone(), purpose, wire: Mutex::new(None) }
+    }
+
+    /// Begins a question.
+    pub(super) async fn call(&self) -> Result<Call, LockError> {
+        let mut wire = self.wire.lock().await;
+        let alive = wire.as_ref().filter(|wire| !wire.ended.is_cancelled() && !wire.client.is_closed());
+        let wire = match alive {
+            Some(alive) => alive.clone(),
+            None => {
+                *wire = None;
+                wire.insert(Arc::new(connect(&self.place, self.purpose).await?)).clone()
+            }
+        };
+        Ok(Call { wire, answered: false })
+    }
+}
+
+/// Connects, on the runtime of the caller.
+pub(super) async fn connect(place: &PostgresPlace, purpose: Purpose) -> Result<Wire, LockError> {
+    let mut config = place.config.clone();
+    if let Purpose::Rights(lasting) = purpose {
+        config.tcp_user_timeout(lasting).keepalives(true).keepalives_idle(lasting / 2);
+    }
+    let (client, connection) = config.connect(NoTls).await.map_err(classify)?;
+    let ended = CancellationToken::new();
+    let end = ended.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = connection => end.cancel(),
+            () = end.cancelled() => {}
+        }
+    });
+    let beacon = Uuid::new_v4().as_u64_pair().0.cast_signed();
+    let wire = Wire { client, ended, beacon };
+    if let Purpose::Rights(lasting) = purpose {
+        wire.client.batch_execute(&settings(lasting, beacon)).await.map_err(classify)?;
+    }
+    Ok(wire)
+}
+
+/// The server must notice a dead peer: idle, by keepalive; with an answer on its way, by the user timeout. One without the other
+/// leaves the lock held for hours. Neither may come before `lasting` is over, because until then the holder trusts its lock.
+fn settings(lasting: Duration, beacon: i64) -> String {
+    let seconds = lasting.as_secs() + 1;
+    let (idle, interval) = (seconds.div_ceil(2), seconds.div_ceil(6));
+    let count = (seconds - idle).div_ceil(interval) + 1;
+    let timeout = seconds * 1000;
+    format!(
+        "set tcp_keepalives_idle = {idle}; set tcp_keepalives_interval = {interval}; set tcp_keepalives_count = {count}; \
+         set tcp_user_timeout = {timeout}; set idle_session_timeout = 0; set statement_timeout = 0; \
+         select pg_advisory_lock({beacon})"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_end_gives_up_before_the_lock_may_end() {
+        for seconds in [1, 2, 3, 10, 30, 600] {
+            let text = settings(Duration::from_secs(seconds), 7);
+            let number = |name: &str| -> u64 {
+                let rest = text.split(&format!("{name} = ")).nth(1).unwrap();
+                rest.split(';').next().unwrap().trim().parse().unwrap()
+            };
+            let keepalive =
+                number("keepalives_idle") + number("keepalives_interval") * number("keepalives_count");
+            assert!(keepalive > seconds && keepalive < seconds * 2 + 5, "{text}");
+            assert!(number("user_timeout") > seconds * 1000, "{text}");
+        }
+    }
+}

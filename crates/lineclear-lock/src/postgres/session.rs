@@ -1,0 +1,182 @@
+//! A lock as an advisory lock of a session: free at once when the holder's connection ends, and never before.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio_postgres::types::{ToSql, Type};
+use uuid::Uuid;
+
+use super::lease::{Statements, micros};
+use super::link::{Link, Purpose, Wire};
+use super::place::PostgresPlace;
+use super::{probe, schema};
+use crate::backend::{Alarm, Answer, Ask, Backend, FenceClass, Holding, Kept, Promises, Released, Taken};
+use crate::error::LockError;
+use crate::name::{Epoch, LockName};
+use crate::options::LockOptions;
+
+/// Session locks, all on one connection of their own. A holder that is frozen, not dead, keeps its lock.
+pub struct PostgresSession {
+    place: PostgresPlace,
+    sql: Statements,
+    take: String,
+    link: Link,
+    /// A session may take its own lock twice; so we remember what we have, and on which connection.
+    ours: Mutex<HashMap<i64, (Uuid, Arc<Wire>)>>,
+}
+
+impl std::fmt::Debug for PostgresSession {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "session locks in {:?}", self.place)
+    }
+}
+
+impl PostgresSession {
+    /// Locks in this place; `options` say how soon a dead connection is noticed.
+    pub fn new(place: PostgresPlace, options: &LockOptions) -> PostgresSession {
+        PostgresSession {
+            sql: Statements::of(&place),
+            take: place.sql(include_str!("../../sql/postgres/lock_take_session.sql")),
+            link: Link::new(&place, Purpose::Rights(options.ttl)),
+            ours: Mutex::default(),
+            place,
+        }
+    }
+
+    fn ours(&self) -> MutexGuard<'_, HashMap<i64, (Uuid, Arc<Wire>)>> {
+        // Nothing panics while it is locked.
+        self.ours.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn key(&self, name: &LockName) -> i64 {
+        name.key(self.place.schema())
+    }
+
+    /// The connection on which this token has its lock, if that has not ended.
+    fn wire_of(&self, ask: &Ask) -> Option<Arc<Wire>> {
+        let ours = self.ours();
+        let (_, wire) = ours.get(&self.key(&ask.name)).filter(|(token, _)| *token == ask.token)?;
+        Some(wire.clone()).filter(|wire| !wire.ended.is_cancelled())
+    }
+
+    /// Notes that we are about to take a lock; `false` if we have it.
+    fn reserve(&self, ask: &Ask, wire: &Arc<Wire>) -> bool {
+        let mut ours = self.ours();
+        ours.retain(|_, (_, wire)| !wire.ended.is_cancelled());
+        let free = !ours.contains_key(&self.key(&ask.name));
+        if free {
+            ours.insert(self.key(&ask.name), (ask.token, wire.clone()));
+        }
+        free
+    }
+
+    fn forget(&self, ask: &Ask) {
+        self.ours().retain(|_, (token, _)| *token != ask.token);
+    }
+
+    async fn open_now(&self) -> Result<(), LockError> {
+        let pooled = self.place.pooler.then(|| "pooler=transaction says so".to_owned());
+        let unfit = match pooled {
+            Some(why) => Some(why),
+            None => probe::unfit(&self.place).await?,
+        };
+        if let Some(why) = unfit {
+            let why = format!(
+                "session locks cannot be relied upon here ({why}); use lock=lease, or a direct connection"
+            );
+            return Err(LockError::refused("session_lock", why));
+        }
+        schema::prepare(&self.place, self.link.call().await?).await
+    }
+
+    async fn take_now(&self, ask: &Ask) -> Result<Option<Taken>, LockError> {
+        let call = self.link.call().await?;
+        let wire = call.wire().clone();
+        if !self.reserve(ask, &wire) {
+            return call.answer(Ok(None));
+        }
+        let (name, token, holder) = (ask.name.as_str(), ask.token.to_string(), ask.holder.to_string());
+        let (kind, key, ttl) = (ask.kind.as_deref(), self.key(&ask.name), micros(ask.ttl));
+        let params: [(&(dyn ToSql + Sync), Type); 6] = [
+            (&name, Type::TEXT),
+            (&token, Type::TEXT),
+            (&holder, Type::TEXT),
+            (&kind, Type::TEXT),
+            (&key, Type::INT8),
+            (&ttl, Type::INT8),
+        ];
+        let row = wire.client.query_typed_one(&self.take, &params).await;
+        // A statement that fails keeps the session lock that it took.
+        if !matches!(&row, Ok(row) if !row.get::<_, bool>("locked") || row.get::<_, Option<i64>>("epoch").is_some())
+        {
+            unlock(&wire, key).await.ok();
+        }
+        let row = call.answer(row).inspect_err(|_| self.forget(ask))?;
+        if let Some(epoch) = row.get::<_, Option<i64>>("epoch") {
+            let alarm = Alarm::new(wire.ended.clone(), Duration::ZERO);
+            return Ok(Some(Taken { epoch: Epoch::new(epoch), alarm }));
+        }
+        self.forget(ask);
+        Ok(None)
+    }
+
+    async fn release_now(&self, ask: &Ask) -> Result<Released, LockError> {
+        // The lock is gone with its connection; then only the row is left to be stamped.
+        let Some(wire) = self.wire_of(ask) else {
+            self.forget(ask);
+            return Ok(Released::NotHeld);
+        };
+        // One call for both: if either gets no answer the connection is given up, and the lock with it.
+        let call = self.link.call().await?;
+        let released = self.sql.release(&wire, ask).await;
+        let unlocked = unlock(&wire, self.key(&ask.name)).await;
+        self.forget(ask);
+        call.answer(unlocked.and(released))
+    }
+}
+
+async fn unlock(wire: &Wire, key: i64) -> Result<(), tokio_postgres::Error> {
+    wire.client.query_typed_one("select pg_advisory_unlock($1)", &[(&key, Type::INT8)]).await.map(drop)
+}
+
+impl Backend for PostgresSession {
+    fn promises(&self) -> Promises {
+        Promises {
+            backend: "postgres-session",
+            fence: FenceClass::Strict { place: Arc::from(self.place.schema()) },
+            crash_detected_within: Some(Duration::ZERO),
+            frozen_holder_ends: false,
+        }
+    }
+
+    fn open(&self) -> Answer<'_, ()> {
+        Box::pin(self.open_now())
+    }
+
+    fn take<'a>(&'a self, ask: &'a Ask) -> Answer<'a, Option<Taken>> {
+        Box::pin(self.take_now(ask))
+    }
+
+    fn extend<'a>(&'a self, ask: &'a Ask, _epoch: Epoch) -> Answer<'a, Kept> {
+        Box::pin(async {
+            let Some(wire) = self.wire_of(ask) else { return Ok(Kept::No) };
+            let call = self.link.call().await?;
+            let extended = self.sql.extend(&wire, ask, None).await;
+            let alarm = Alarm::new(wire.ended.clone(), Duration::ZERO);
+            Ok(if call.answer(extended)? { Kept::Yes(alarm) } else { Kept::No })
+        })
+    }
+
+    fn release<'a>(&'a self, ask: &'a Ask, _epoch: Option<Epoch>) -> Answer<'a, Released> {
+        Box::pin(self.release_now(ask))
+    }
+
+    fn look<'a>(&'a self, name: &'a LockName) -> Answer<'a, Option<Holding>> {
+        Box::pin(async move {
+            let call = self.link.call().await?;
+            let looked = self.sql.look(call.wire(), name).await;
+            call.answer(looked)
+        })
+    }
+}

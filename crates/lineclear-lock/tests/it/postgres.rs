@@ -1,0 +1,122 @@
+//! Locks in PostgreSQL: poolers, fences, transaction locks.
+
+use std::time::Duration;
+
+use lineclear_lock::postgres::{TransactionKey, fence, try_transaction_lock};
+use lineclear_lock::{LockError, LockName, Locks};
+use tokio_postgres::{Client, NoTls};
+
+use crate::kit::{Place, SOON, TTL, quick};
+
+/// A connection of the test's own.
+pub(crate) async fn connect(place: &Place) -> Client {
+    let url = place.url.as_deref().unwrap().split('?').next().unwrap();
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+#[tokio::test]
+async fn session_locks_are_refused_behind_a_transaction_pooler() {
+    let database = lineclear_testkit::fresh_postgres().await;
+    // Whether the pooler is named or only found.
+    for options in ["lock=session", "lock=session&pooler=transaction"] {
+        let refused = Locks::open(&format!("{}?{options}", database.pgbouncer_url())).await.unwrap_err();
+        let LockError::Refused { rule, why } = refused else { panic!("{refused}") };
+        assert_eq!(rule, "session_lock");
+        assert!(why.contains("pooler"), "{why}");
+    }
+    assert!(Locks::open(&format!("{}?lock=session", database.url())).await.is_ok());
+}
+
+#[tokio::test]
+async fn leases_find_a_pooler_by_themselves_and_do_without_a_beacon() {
+    let database = lineclear_testkit::fresh_postgres().await;
+    let direct = Locks::open_with(database.url(), quick()).await.unwrap();
+    assert!(direct.promises().crash_detected_within.is_some());
+    let pooled = Locks::open_with(&database.pgbouncer_url(), quick()).await.unwrap();
+    assert_eq!(pooled.promises().crash_detected_within, None);
+    let held = pooled.try_lock("report").await.unwrap().unwrap();
+    assert!(
+        direct.acquire("report", TTL * 2).await.unwrap().is_none(),
+        "it is held, and nobody suspects its holder"
+    );
+    held.release().await.unwrap();
+    assert!(direct.try_lock("report").await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn leases_and_session_locks_of_one_name_exclude_each_other() {
+    let database = lineclear_testkit::fresh_postgres().await;
+    let lease = Locks::open_with(database.url(), quick()).await.unwrap();
+    let session = Locks::open_with(&format!("{}?lock=session", database.url()), quick()).await.unwrap();
+    let held = lease.try_lock("report").await.unwrap().unwrap();
+    assert!(session.try_lock("report").await.unwrap().is_none());
+    let epoch = held.epoch();
+    held.release().await.unwrap();
+    let held = session.try_lock("report").await.unwrap().expect("nothing is left of the first try");
+    assert!(held.epoch() > epoch);
+    assert!(lease.try_lock("report").await.unwrap().is_none());
+    held.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_open_fenced_transaction_keeps_others_out_but_not_the_renewal() {
+    let place = Place::postgres("lock=lease").await;
+    let (one, other) = (place.locks().await, place.locks().await);
+    let mut client = connect(&place).await;
+    let held = one.try_lock("report").await.unwrap().unwrap();
+    let stale = held.fence().clone();
+    let transaction = client.transaction().await.unwrap();
+    assert!(fence(&transaction, &stale).await.unwrap());
+    assert_eq!(held.confirm().await.unwrap(), Ok(()), "renewal does not wait for it");
+    // Even a lock that was given back is not another's while the transaction is open.
+    held.release().await.unwrap();
+    assert!(other.acquire("report", Duration::from_millis(300)).await.unwrap().is_none());
+    transaction.commit().await.unwrap();
+    let next = other.acquire("report", SOON).await.unwrap().unwrap();
+
+    let transaction = client.transaction().await.unwrap();
+    assert!(!fence(&transaction, &stale).await.unwrap(), "its epoch is over");
+    assert!(fence(&transaction, next.fence()).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_fenced_transaction_that_idles_is_ended_by_the_server() {
+    let place = Place::postgres("lock=lease").await;
+    let (one, other) = (place.locks().await, place.locks().await);
+    let mut client = connect(&place).await;
+    let held = one.try_lock("report").await.unwrap().unwrap();
+    let transaction = client.transaction().await.unwrap();
+    assert!(fence(&transaction, held.fence()).await.unwrap());
+    held.release().await.unwrap();
+    // As if its process were frozen.
+    assert!(other.acquire("report", SOON).await.unwrap().is_some());
+    assert!(transaction.commit().await.is_err(), "what it did is undone");
+}
+
+#[tokio::test]
+async fn a_transaction_lock_ends_with_its_transaction() {
+    let place = Place::postgres("").await;
+    let (mut one, mut other) = (connect(&place).await, connect(&place).await);
+    let name = LockName::new("ManifestManager").unwrap();
+    let keys = [
+        TransactionKey::Name(name, "lineclear".to_owned()),
+        TransactionKey::Raw(42),
+        TransactionKey::Hashtext("ManifestManager".to_owned()),
+    ];
+    for key in &keys {
+        let first = one.transaction().await.unwrap();
+        assert!(try_transaction_lock(&first, key).await.unwrap());
+        let second = other.transaction().await.unwrap();
+        assert!(!try_transaction_lock(&second, key).await.unwrap(), "{key:?}");
+        first.rollback().await.unwrap();
+        assert!(try_transaction_lock(&second, key).await.unwrap(), "{key:?}");
+        second.commit().await.unwrap();
+    }
+    // The same lock that others take by SQL.
+    let first = one.transaction().await.unwrap();
+    first.execute("select pg_advisory_xact_lock(hashtext('ManifestManager'))", &[]).await.unwrap();
+    let second = other.transaction().await.unwrap();
+    assert!(!try_transaction_lock(&second, &keys[2]).await.unwrap());
+}
