@@ -67,6 +67,14 @@ impl Held {
     }
 }
 
+impl Held {
+    /// Stops renewing it, and does not release it: for when the guarded work cannot be ended. A lease ends by itself; a session lock
+    /// with its connection.
+    pub(crate) fn abandon(self) {
+        self.right.0.let_go.cancel();
+    }
+}
+
 impl Deref for Held {
     type Target = Right;
 

@@ -27,6 +27,7 @@
 //! | file | what it has |
 //! |---|---|
 //! | `locks.rs`, `exclusive.rs` | the interface: try, acquire, run exclusively |
+//! | `election.rs` | one leader among many, on top of it |
 //! | `held.rs`, `right.rs` | a lock that we hold, and what it allows |
 //! | `keeper.rs`, `keep.rs` | the thread, and the renewal of one lock |
 //! | [`backend`] | **what a store of locks must provide**: begin here to write one |
@@ -41,6 +42,7 @@ pub mod history;
 
 mod locks;
 mod exclusive;
+mod election;
 mod held;
 mod right;
 mod keeper;
@@ -61,6 +63,7 @@ pub mod sqlite;
 
 pub use backend::{Backend, FenceClass, Holding, Promises, Released};
 pub use clock::Moment;
+pub use election::{Election, Term};
 pub use error::{LockError, Source};
 pub use exclusive::Exclusive;
 pub use held::Held;
@@ -73,3 +76,8 @@ pub use options::{LockOptions, TTL_MIN};
 pub use right::{Fence, Lost, Right};
 #[cfg(feature = "sqlite")]
 pub use sqlite::Sqlite;
+
+/// The examples of `docs/locks.md`, compiled.
+#[cfg(all(doctest, feature = "postgres", feature = "sqlite"))]
+#[doc = include_str!("../../../docs/locks.md")]
+struct Guide;

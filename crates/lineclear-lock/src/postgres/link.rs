@@ -127,7 +127,8 @@ fn settings(lasting: Duration, beacon: i64) -> String {
     let timeout = seconds * 1000;
     format!(
         "set tcp_keepalives_idle = {idle}; set tcp_keepalives_interval = {interval}; set tcp_keepalives_count = {count}; \
-         set tcp_user_timeout = {timeout}; set idle_session_timeout = 0; set statement_timeout = 0; \
+         set tcp_user_timeout = {timeout}; set statement_timeout = 0; \
+         select set_config(name, '0', false) from pg_settings where name = 'idle_session_timeout'; \
          select pg_advisory_lock({beacon})"
     )
 }

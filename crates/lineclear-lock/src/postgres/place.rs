@@ -94,7 +94,7 @@ fn one_of(option: &str, word: &str, [first, second]: [&str; 2]) -> Result<bool, 
     Ok(word == second)
 }
 
-fn checked(name: &str) -> Result<String, LockError> {
+pub(super) fn checked(name: &str) -> Result<String, LockError> {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     if name.is_empty() || name.len() > 48 || !name.chars().all(fits) || name.starts_with("pg_") {
         let why = format!("schema={name} cannot be used: 1 to 48 of a-z, 0-9 and _, not beginning with pg_");

@@ -4,7 +4,7 @@ use tokio_postgres::GenericClient;
 use tokio_postgres::types::Type;
 
 use super::classify;
-use super::place::sql;
+use super::place::{checked, sql};
 use crate::backend::FenceClass;
 use crate::error::LockError;
 use crate::name::LockName;
@@ -55,7 +55,8 @@ pub async fn fence(transaction: &impl GenericClient, fence: &Fence) -> Result<bo
     let FenceClass::Strict { place } = &fence.class else {
         return Err(LockError::refused("fence", "the lock is not in PostgreSQL"));
     };
-    let text = sql(include_str!("../../sql/postgres/lock_fence.sql"), place);
+    // One of another database, whose place is no schema, is refused here.
+    let text = sql(include_str!("../../sql/postgres/lock_fence.sql"), &checked(place)?);
     let (name, epoch) = (fence.name.as_str(), fence.epoch.get());
     let idle = fence.ttl.as_millis().to_string();
     let params: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =

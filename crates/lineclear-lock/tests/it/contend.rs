@@ -12,16 +12,17 @@ use crate::kit::Place;
 const PROCESSES: [u32; 8] = [7, 7, 6, 6, 6, 6, 6, 6];
 const SECONDS: u32 = 10;
 
-pub(crate) fn contender() -> PathBuf {
+/// An example program.
+pub(crate) fn example(name: &str) -> PathBuf {
     let tests = std::env::current_exe().unwrap();
-    tests.parent().and_then(|deps| deps.parent()).unwrap().join("examples/contender")
+    tests.parent().and_then(|deps| deps.parent()).unwrap().join("examples").join(name)
 }
 
 pub(crate) async fn fifty_contenders_of_eight_processes(place: &Place) {
     let url = place.url.as_deref().expect("a place that other processes can find");
     let start = |contenders: u32| {
         let (contenders, seconds) = (contenders.to_string(), SECONDS.to_string());
-        Program::at(contender()).args([url, "report", &contenders, &seconds]).start().unwrap()
+        Program::at(example("contender")).args([url, "report", &contenders, &seconds]).start().unwrap()
     };
     let children: Vec<_> = PROCESSES.map(start).into();
     let mut events: Vec<Event> = Vec::new();

@@ -3,6 +3,9 @@
 mod kit;
 mod suite;
 mod contend;
+mod election;
+mod faults;
+mod keeping;
 mod postgres;
 mod sqlite;
 

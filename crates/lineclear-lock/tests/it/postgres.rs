@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use lineclear_lock::postgres::{TransactionKey, fence, try_transaction_lock};
-use lineclear_lock::{LockError, LockName, Locks};
+use lineclear_lock::{LockError, LockName, Locks, Moment};
+use lineclear_testkit::Proxy;
+use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, NoTls};
 
 use crate::kit::{Place, SOON, TTL, quick};
@@ -119,4 +121,47 @@ async fn a_transaction_lock_ends_with_its_transaction() {
     first.execute("select pg_advisory_xact_lock(hashtext('ManifestManager'))", &[]).await.unwrap();
     let second = other.transaction().await.unwrap();
     assert!(!try_transaction_lock(&second, &keys[2]).await.unwrap());
+}
+
+#[tokio::test]
+async fn taking_and_releasing_a_free_lock_costs_at_most_two_round_trips_each() {
+    for options in ["lock=lease", "lock=session"] {
+        let place = Place::postgres(options).await;
+        let proxy = Proxy::to_url(place.url.as_deref().unwrap()).await.unwrap();
+        let locks = Locks::open(&proxy.url_for(place.url.as_deref().unwrap())).await.unwrap();
+        // So that the connections are there.
+        locks.try_lock("other").await.unwrap().unwrap().release().await.unwrap();
+        let delay = Duration::from_millis(200);
+        proxy.delay(delay);
+        let asked = Moment::now();
+        let held = locks.try_lock("report").await.unwrap().unwrap();
+        assert!(!asked.plus(delay * 5).remaining().is_zero(), "{options}: taking took too long");
+        let asked = Moment::now();
+        held.release().await.unwrap();
+        assert!(!asked.plus(delay * 5).remaining().is_zero(), "{options}: releasing took too long");
+    }
+}
+
+#[tokio::test]
+async fn a_grant_is_durable_although_the_session_is_not() {
+    let place = Place::postgres("lock=lease").await;
+    place.locks().await;
+    let client = connect(&place).await;
+    assert_eq!(client.query_one("show synchronous_commit", &[]).await.unwrap().get::<_, &str>(0), "off");
+    let take = include_str!("../../sql/postgres/lock_take.sql").replace("{schema}", "lineclear");
+    client.batch_execute("begin").await.unwrap();
+    let (text, number) = (Type::TEXT, Type::INT8);
+    let params: [(&(dyn ToSql + Sync), Type); 7] = [
+        (&"report", text.clone()),
+        (&"token", text.clone()),
+        (&"holder", text.clone()),
+        (&None::<&str>, text),
+        (&1_i64, number.clone()),
+        (&None::<i64>, number.clone()),
+        (&1_i64, number),
+    ];
+    client.query_typed(&take, &params).await.unwrap();
+    assert_eq!(client.query_one("show synchronous_commit", &[]).await.unwrap().get::<_, &str>(0), "on");
+    client.batch_execute("commit").await.unwrap();
+    assert_eq!(client.query_one("show synchronous_commit", &[]).await.unwrap().get::<_, &str>(0), "off");
 }

@@ -1,0 +1,51 @@
+//! Holds a lock until it is lost or killed: `holder URL LOCK TTL_MS`. On PostgreSQL and SQLite it then tries a fenced write to the
+//! table `effect`. It says what happens, line by line.
+
+use std::time::Duration;
+
+use lineclear_lock::{Fence, LockOptions, Locks, postgres, sqlite};
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [url, lock, ttl] = arguments.as_slice() else {
+        return Err("usage: holder URL LOCK TTL_MS".into());
+    };
+    let locks = Locks::open_with(url, LockOptions::with_ttl(Duration::from_millis(ttl.parse()?))).await?;
+    let held = locks.acquire(lock, Duration::from_secs(30)).await?.ok_or("it is busy")?;
+    println!("held {}", held.epoch());
+    println!("write {}", if write(url, held.fence()).await? { "done" } else { "refused" });
+    held.lost().cancelled().await;
+    let why = held.lost_why().map(|why| why.to_string()).unwrap_or_default();
+    println!("lost, trusted for {:?}: {why}", held.trusted_for());
+    println!("late write {}", if write(url, held.fence()).await? { "done" } else { "refused" });
+    Ok(())
+}
+
+/// Writes the epoch if it is current.
+async fn write(url: &str, fence: &Fence) -> Result<bool, Error> {
+    let epoch = fence.epoch.get();
+    if let Some(path) = url.strip_prefix("sqlite:") {
+        let mut file = rusqlite::Connection::open(path)?;
+        file.busy_timeout(Duration::from_secs(5))?;
+        let transaction = file.transaction()?;
+        let current = sqlite::fence(&transaction, fence)?;
+        if current {
+            transaction.execute("insert into effect values (?1)", [epoch])?;
+            transaction.commit()?;
+        }
+        return Ok(current);
+    }
+    let url = url.split('?').next().unwrap_or(url);
+    let (mut client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await?;
+    tokio::spawn(connection);
+    let transaction = client.transaction().await?;
+    let current = postgres::fence(&transaction, fence).await?;
+    if current {
+        transaction.execute("insert into effect values ($1)", &[&epoch]).await?;
+        transaction.commit().await?;
+    }
+    Ok(current)
+}

@@ -1,0 +1,161 @@
+//! Renewal when the store misbehaves: whoever cannot be sure that it holds the lock hears of it in time.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use lineclear_lock::backend::{Alarm, Answer, Ask, Kept, Taken};
+use lineclear_lock::{
+    Backend, Epoch, Exclusive, Holding, InProcess, LockError, LockName, Locks, Lost, Moment, Promises,
+    Released,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::kit::{SOON, TTL, quick};
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Mood {
+    Good,
+    Failing,
+    Silent,
+    Panicking,
+    /// Says that another holds it.
+    Denying,
+}
+
+/// A store whose renewals do what the test wants.
+#[derive(Debug)]
+struct Moody {
+    inner: InProcess,
+    mood: Mutex<Mood>,
+    extended: AtomicU32,
+    alarm: CancellationToken,
+    answer_within: Duration,
+}
+
+impl Moody {
+    fn new(answer_within: Duration) -> Arc<Moody> {
+        Arc::new(Moody {
+            inner: InProcess::new(),
+            mood: Mutex::new(Mood::Good),
+            extended: AtomicU32::new(0),
+            alarm: CancellationToken::new(),
+            answer_within,
+        })
+    }
+
+    fn feel(&self, mood: Mood) {
+        *self.mood.lock().unwrap() = mood;
+    }
+}
+
+impl Backend for Moody {
+    fn promises(&self) -> Promises {
+        self.inner.promises()
+    }
+
+    fn open(&self) -> Answer<'_, ()> {
+        self.inner.open()
+    }
+
+    fn take<'a>(&'a self, ask: &'a Ask) -> Answer<'a, Option<Taken>> {
+        Box::pin(async {
+            let alarm = Alarm::new(self.alarm.clone(), self.answer_within);
+            Ok(self.inner.take(ask).await?.map(|taken| Taken { alarm, ..taken }))
+        })
+    }
+
+    fn extend<'a>(&'a self, ask: &'a Ask, epoch: Epoch) -> Answer<'a, Kept> {
+        self.extended.fetch_add(1, Ordering::SeqCst);
+        let mood = *self.mood.lock().unwrap();
+        Box::pin(async move {
+            match mood {
+                Mood::Good => self.inner.extend(ask, epoch).await,
+                Mood::Failing => Err(LockError::unavailable("on purpose")),
+                Mood::Silent => std::future::pending().await,
+                Mood::Panicking => panic!("on purpose"),
+                Mood::Denying => Ok(Kept::No),
+            }
+        })
+    }
+
+    fn release<'a>(&'a self, ask: &'a Ask, epoch: Option<Epoch>) -> Answer<'a, Released> {
+        self.inner.release(ask, epoch)
+    }
+
+    fn look<'a>(&'a self, name: &'a LockName) -> Answer<'a, Option<Holding>> {
+        self.inner.look(name)
+    }
+}
+
+#[tokio::test]
+async fn a_lock_that_cannot_be_renewed_is_lost_before_it_ends() {
+    let moods = [
+        (Mood::Failing, Lost::TrustOver),
+        (Mood::Silent, Lost::TrustOver),
+        (Mood::Panicking, Lost::KeeperEnded),
+        (Mood::Denying, Lost::TakenOver),
+    ];
+    for (mood, why) in moods {
+        let store = Moody::new(Duration::MAX);
+        let locks = Locks::new(store.clone(), quick()).await.unwrap();
+        let held = locks.try_lock("report").await.unwrap().unwrap();
+        store.feel(mood);
+        assert_eq!(held.guard(std::future::pending::<()>()).await, Err(why), "{mood:?}");
+        let left = locks.look("report").await.unwrap().unwrap().ends_in;
+        assert!(left.is_some(), "{mood:?}: the lock has not ended yet");
+        assert!(held.trusted_for().is_zero());
+        assert_eq!(held.release().await.unwrap(), Released::Clean, "{mood:?}: it can still be given back");
+    }
+}
+
+#[tokio::test]
+async fn an_alarm_is_answered_in_time_or_the_lock_is_lost() {
+    let store = Moody::new(Duration::from_millis(300));
+    let locks = Locks::new(store.clone(), quick()).await.unwrap();
+    let held = locks.try_lock("report").await.unwrap().unwrap();
+    store.alarm.cancel();
+    while store.extended.load(Ordering::SeqCst) == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(held.lost_why(), None, "it was answered");
+    held.release().await.unwrap();
+
+    // The alarm rings from the beginning, and nobody answers it.
+    store.feel(Mood::Failing);
+    let rung = Moment::now();
+    let held = locks.try_lock("report").await.unwrap().unwrap();
+    held.lost().cancelled().await;
+    assert_eq!(held.lost_why(), Some(Lost::ConnectionLost));
+    assert!(!rung.plus(TTL).remaining().is_zero(), "long before its time was over");
+}
+
+#[tokio::test]
+async fn renewal_ends_with_the_lock() {
+    let store = Moody::new(Duration::MAX);
+    let locks = Locks::new(store.clone(), quick()).await.unwrap();
+    let held = locks.try_lock("report").await.unwrap().unwrap();
+    while store.extended.load(Ordering::SeqCst) == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    held.release().await.unwrap();
+    let then = store.extended.load(Ordering::SeqCst);
+    tokio::time::sleep(TTL).await;
+    assert_eq!(store.extended.load(Ordering::SeqCst), then);
+}
+
+#[tokio::test]
+async fn exclusive_work_that_loses_its_lock_is_told_and_then_dropped() {
+    let store = Moody::new(Duration::MAX);
+    let options = lineclear_lock::LockOptions { stop_within: Duration::from_millis(50), ..quick() };
+    let locks = Locks::new(store.clone(), options).await.unwrap();
+    store.feel(Mood::Denying);
+    let heeds = locks.run_exclusive("report", SOON, |right| async move {
+        right.lost().cancelled().await;
+        "ended"
+    });
+    let lost = Exclusive::Lost { why: Lost::TakenOver, output: Some("ended") };
+    assert_eq!(heeds.await.unwrap(), lost);
+    let deaf = locks.run_exclusive("report", SOON, |_| std::future::pending::<&str>());
+    assert_eq!(deaf.await.unwrap(), Exclusive::Lost { why: Lost::TakenOver, output: None });
+}
