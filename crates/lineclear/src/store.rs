@@ -72,6 +72,9 @@ const DEAD_LETTERS_PER_BATCH: u32 = 500;
 /// How often a job that moves between tables is looked for.
 const CANCEL_ROUNDS_MAX: u32 = 5;
 
+/// Passes over the lane with limits in one dispatch.
+const GATED_PASSES_MAX: u32 = 50;
+
 /// Why listening ended.
 pub(crate) enum Listening {
     /// The connection was closed.
@@ -347,17 +350,38 @@ impl Store {
                 Err(error) => tracing::warn!(%error, "dispatched jobs could not be claimed"),
             }
         }
-        let left = wants.most - u32::try_from(rows.len()).unwrap_or(wants.most);
-        let look_again = look_again && left > 0;
         if look_again {
-            match self.run(dispatch::DispatchGated(dispatch::Wants { most: left, ..wants })).await {
-                Ok(gated) => rows.extend(gated),
-                Err(error) if rows.is_empty() => return Err(error),
-                // What was taken is taken: dropped here, it would wait for its lease to end.
-                Err(error) => tracing::warn!(%error, "jobs with limits could not be dispatched"),
-            }
+            self.take_gated(wants, &mut rows).await?;
         }
         Ok(rows)
+    }
+
+    /// The lane with limits, until there is nothing more for free slots: each pass fills a few groups, and sees so far.
+    async fn take_gated(&self, wants: dispatch::Wants, rows: &mut Vec<db::Row>) -> StoreResult<()> {
+        let most = wants.most;
+        let left = |rows: &[db::Row]| most - u32::try_from(rows.len()).unwrap_or(most).min(most);
+        let mut pass = dispatch::DispatchGated::new(dispatch::Wants { most: left(rows), ..wants });
+        for _ in 0..GATED_PASSES_MAX {
+            if pass.wants.most == 0 {
+                break;
+            }
+            match self.run(pass.clone()).await {
+                Ok(gated) => {
+                    rows.extend(gated.rows);
+                    if !gated.more {
+                        break;
+                    }
+                }
+                Err(error) if rows.is_empty() => return Err(error),
+                // What was taken is taken: dropped here, it would wait for its lease to end.
+                Err(error) => {
+                    tracing::warn!(%error, "jobs with limits could not be dispatched");
+                    break;
+                }
+            }
+            pass = pass.further(left(rows));
+        }
+        Ok(())
     }
 
     /// Claims from their rows. One that cannot be read (somebody else wrote to our tables) is buried, with the reason,

@@ -1,7 +1,7 @@
 -- cancel_for_next · jobs of these manifests make way for a newer tick
 --
 -- Who runs is asked to stop; who waits for another try, or was not taken yet, is over. A fresh row is none of these: it
--- would have held the new tick back. Locked rows are being settled or taken right now, and are skipped: waiting for them
+-- would have held the new tick back. What a person asked for goes on. Locked rows are being settled or taken right now, and are skipped: waiting for them
 -- could deadlock with a settle that waits for the manifest.
 -- Indexes: work_queue_manifest, background_job_manifest.
 -- $1 manifest ids
@@ -9,7 +9,7 @@ with waiting as (
     delete from {schema}.work_queue
     where  id = any (array (
                select id from {schema}.work_queue
-               where  manifest_id = any ($1::bigint[]) and not fresh and origin <> 'trigger'
+               where  manifest_id = any ($1::bigint[]) and not fresh and origin not in ('trigger', 'backfill')
                order  by id for update skip locked))
     returning id, manifest_id, tick_at, origin, kind, group_id, claim_no, created_at, due_at, unique_key, input
 ),
@@ -17,7 +17,7 @@ ready as (
     delete from {schema}.background_job
     where  id = any (array (
                select id from {schema}.background_job
-               where  manifest_id = any ($1::bigint[]) and leased_by is null and origin <> 'trigger'
+               where  manifest_id = any ($1::bigint[]) and leased_by is null and origin not in ('trigger', 'backfill')
                order  by id for update skip locked))
     returning id, manifest_id, tick_at, origin, kind, group_id, claim_no, created_at, was_due_at as due_at, unique_key, input
 ),
@@ -27,7 +27,7 @@ asked as (
     where  id = any (array (
                select id from {schema}.background_job
                where  manifest_id = any ($1::bigint[]) and leased_by is not null and cancel_requested_at is null
-                      and origin <> 'trigger'
+                      and origin not in ('trigger', 'backfill')
                order  by id for no key update skip locked))
 )
 insert into {schema}.execution

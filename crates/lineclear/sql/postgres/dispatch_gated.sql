@@ -4,10 +4,12 @@
 -- was waited for would miss what its last holder committed, and a limit of one would let two through.
 -- Active is every row of background_job. A job whose key is full is marked held, out of the way; wake_keys brings it
 -- back. A job whose key is not locked by us is left alone.
--- Indexes: work_queue_gated, background_job_group, background_job_limit_key. Zero rows: every limit is full.
--- $1 route, $2 at most, $3 node or null, $4 lease in ms or null, $5 locked groups, $6 locked keys
+-- `held` says how many were marked: others wait behind them.
+-- Indexes: work_queue_gated, background_job_group, background_job_limit_key. Always one row at least: with a null id if
+-- nothing was taken.
+-- $1 route, $2 at most, $3 node or null, $4 lease in ms or null, $5 locked groups, $6 locked keys, $7 look at so many
 with room as materialized (
-    select g.id, case when g.max_active is null then $2::bigint
+    select g.id, case when g.max_active is null then $7::bigint
                  else g.max_active - (select count(*) from {schema}.background_job where group_id = g.id) end as places
     from   {schema}.manifest_group g
     where  g.id = any ($5::bigint[]) and g.enabled
@@ -23,13 +25,13 @@ next as materialized (
     cross  join lateral (
                select id, rank, group_id, limit_key from {schema}.work_queue
                where  route = $1::text and phase = 'ready' and gated and group_id = room.id
-               order  by rank, id limit $2::bigint
+               order  by rank, id limit $7::bigint
                for    update skip locked) w
     union all
     select loose.id, loose.rank, loose.group_id, loose.limit_key
     from   (select id, rank, group_id, limit_key from {schema}.work_queue
             where  route = $1::text and phase = 'ready' and gated and group_id is null
-            order  by group_id, rank, id limit $2::bigint
+            order  by group_id, rank, id limit $7::bigint
             for    update skip locked) loose
 ),
 fits as materialized (
@@ -49,6 +51,7 @@ chosen as materialized (
 ),
 held as (
     update {schema}.work_queue set phase = 'held' where id = any (array (select id from keyed where key_turn > places))
+    returning id
 ),
 moved as (
     delete from {schema}.work_queue where id = any (array (select id from chosen)) returning *
@@ -64,6 +67,6 @@ handed as (
     from   moved
     returning *
 )
-select {claim}
-from   handed
+select (select count(*) from held) as held, {claim}
+from   (select 1) one left join handed on true
 order  by rank, id

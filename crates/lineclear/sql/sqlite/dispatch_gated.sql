@@ -1,18 +1,18 @@
 -- dispatch_gated · work_queue → background_job, the lane with limits
 -- As in PostgreSQL. Indexes: work_queue_gated, background_job_group, background_job_limit_key.
--- ?1 route, ?2 at most, ?3 node or null, ?4 lease in ms or null, ?5 groups, ?6 keys
+-- ?1 route, ?2 at most, ?3 node or null, ?4 lease in ms or null, ?5 groups, ?6 keys, ?7 look at so many
 delete from temp.next;
 insert into temp.next (id, rank, group_id, limit_key)
 select w.id, w.rank, w.group_id, w.limit_key
 from   manifest_group g
 join   work_queue w on w.id in (select x.id from work_queue x
                                 where  x.route = ?1 and x.phase = 'ready' and x.gated and x.group_id = g.id
-                                order  by x.rank, x.id limit ?2)
+                                order  by x.rank, x.id limit ?7)
 where  g.id in (select value from json_each(?5)) and g.enabled;
 insert into temp.next (id, rank, group_id, limit_key)
 select id, rank, group_id, limit_key from work_queue
 where  route = ?1 and phase = 'ready' and gated and group_id is null
-order  by group_id, rank, id limit ?2;
+order  by group_id, rank, id limit ?7;
 delete from temp.picked;
 -- marked: its key is full, so it is to be held.
 insert into temp.picked (id, marked)
@@ -43,4 +43,6 @@ select id, {job}, rank, gated, failures, crashes, last_error, cancel_requested_a
        now_us() + coalesce(?4, 0) * 1000
 from   work_queue where id in (select id from temp.picked where not marked);
 delete from work_queue where id in (select id from temp.picked where not marked);
-select {claim} from background_job where id in (select p.id from temp.picked p where not p.marked) order by rank, id
+select (select count(*) from temp.picked where marked) as held, {claim}
+from   (select 1) one left join background_job on id in (select p.id from temp.picked p where not p.marked)
+order  by rank, id

@@ -82,6 +82,21 @@ conformance! {
         assert_eq!(ran, 3);
     }
 
+    async fn a_tick_that_cancels_what_runs_spares_what_a_person_asked_for(db) {
+        db.declare(Manifest { overlap: Some(Overlap::Cancel), ..daily("m") }).await;
+        let today = today(db).await;
+        let done = backfill(db, "m", today.offset(-9 * DAY), today.offset(-6 * DAY)).await;
+        let node = db.node("a").await;
+        let running = db.take_one(node).await;
+        assert_eq!(running.job, done.jobs[0]);
+        db.let_a_tick_come().await;
+        assert_eq!(db.plan().await.0, 1);
+        assert_eq!(db.store.cancel_requests(node).await.unwrap(), []);
+        for job in &done.jobs[1..] {
+            assert_ne!(db.state(*job).await, Some(JobState::Cancelled));
+        }
+    }
+
     async fn skipped_ticks_run_after_all_and_the_rest_of_their_range_stays_skipped(db) {
         let misfire = Misfire { policy: MisfirePolicy::Skip, ..Misfire::default() };
         let id = db.declare(Manifest { misfire, overlap: Some(Overlap::Allow), ..daily("m") }).await;

@@ -44,6 +44,28 @@ conformance! {
         assert_eq!(taken, [free, plain]);
     }
 
+    async fn one_look_finds_what_fits_in_all_groups(db) {
+        for group in ["g1", "g2", "g3", "g4", "g5", "g6"] {
+            db.group(group, limit(1)).await;
+            db.store.enqueue_many(vec![of(group); 2]).await.unwrap();
+        }
+        let node = db.node("a").await;
+        assert_eq!(db.take(node, 10).await.len(), 6, "free slots do not wait for the next look");
+        assert_eq!(db.take(node, 10).await.len(), 0);
+    }
+
+    async fn a_backlog_of_one_key_does_not_hold_up_the_others(db) {
+        db.group("etl", limit(100)).await;
+        db.store.enqueue_many(vec![keyed("busy"); 500]).await.unwrap();
+        db.store.enqueue_many(vec![NewJob { group: Some(name("etl")), ..keyed("busy in its group") }; 500]).await.unwrap();
+        let other = db.enqueue(keyed("other")).await;
+        let grouped = db.enqueue(NewJob { group: Some(name("etl")), ..keyed("other in its group") }).await;
+        let node = db.node("a").await;
+        let taken: Vec<_> = db.take(node, 4).await.iter().map(|claim| claim.job).collect();
+        assert_eq!(taken.len(), 4, "one of each key");
+        assert!(taken.contains(&other) && taken.contains(&grouped), "{taken:?}");
+    }
+
     async fn the_global_limit_counts_everything(db) {
         db.group("etl", limit(2)).await;
         db.group(GLOBAL_GROUP, limit(3)).await;

@@ -65,7 +65,8 @@ fn replacements() -> Params {
 /// The statements that a busy node runs all the time, and those that run beside them on tables that grow.
 fn cases() -> Vec<Case> {
     let dispatch = || vec![text("main"), int(100), int(1), int(30_000)];
-    let gated = [dispatch(), vec![Value::Ints(vec![2, 3]), Value::Texts(vec!["k1".to_owned()])]].concat();
+    let keys = Value::Texts(vec!["k1".to_owned()]);
+    let gated = [dispatch(), vec![Value::Ints(vec![2, 3]), keys, int(100)]].concat();
     let open = [dispatch(), vec![Value::Bool(false), Value::Bool(true)]].concat();
     vec![
         (Statement::EnqueueOwners, vec![Value::Texts(vec!["u7".to_owned(), "u8".to_owned()])].into(), &[]),

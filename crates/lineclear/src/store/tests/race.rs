@@ -14,10 +14,10 @@ use lineclear_model::schedule::Need;
 use lineclear_model::{Failure, Micros, Outcome, Overlap, Verdict};
 
 use super::*;
-use crate::store::db::Row;
 use crate::store::verbs::dispatch::{DispatchGated, DispatchOpen, Wants};
 use crate::store::verbs::plan::Plan;
 use crate::store::verbs::settle::Settle;
+use crate::store::verbs::switch::Switch;
 use crate::store::verbs::turn::{self, Order, Taken, Turn};
 
 fn complete(claim: &Claim) -> Settlement {

@@ -12,7 +12,10 @@ use crate::store::sql::Statement;
 use crate::store::{JobId, StoreResult};
 
 /// Gated groups that one pass fills: with all of them locked, other dispatchers would find nothing to do.
-const GROUPS_PER_PASS: i64 = 2;
+const GROUPS_PER_PASS: usize = 2;
+
+/// Jobs of a group that one pass looks at, at most.
+const LOOK_MAX: u32 = 1_000;
 
 /// What a pass over the lane without limits found.
 #[derive(Default)]
@@ -116,13 +119,38 @@ impl OpenPass {
 }
 
 /// Verb: the lane with limits, then what is left of the other, under all locks that it takes.
-pub(crate) struct DispatchGated(pub(crate) Wants);
+#[derive(Clone)]
+pub(crate) struct DispatchGated {
+    pub(crate) wants: Wants,
+    /// Jobs of a group to look at: more than are wanted, if those in front were held by their keys.
+    pub(crate) look: u32,
+}
+
+impl DispatchGated {
+    pub(crate) fn new(wants: Wants) -> DispatchGated {
+        DispatchGated { look: wants.most, wants }
+    }
+
+    /// Another pass, for `most` jobs, that sees further.
+    pub(crate) fn further(&self, most: u32) -> DispatchGated {
+        let look = self.look.saturating_mul(2).clamp(most, LOOK_MAX.max(most));
+        DispatchGated { wants: Wants { most, ..self.wants.clone() }, look }
+    }
+}
+
+/// What a pass over the lane with limits found.
+#[derive(Default)]
+pub(crate) struct GatedPass {
+    pub(crate) rows: Vec<Row>,
+    /// There may be more for free slots: in other groups, or behind jobs that their keys held.
+    pub(crate) more: bool,
+}
 
 impl Verb for DispatchGated {
-    type Answer = Vec<Row>;
+    type Answer = GatedPass;
 
-    async fn run(&self, session: &mut Session) -> StoreResult<Vec<Row>> {
-        let wants = &self.0;
+    async fn run(&self, session: &mut Session) -> StoreResult<GatedPass> {
+        let wants = &self.wants;
         let mut most = i64::from(wants.most);
         // Lock order: global gate, group, key, job rows. What counts is read in statements after the lock's own.
         let (gate, groups) = match wants.limits {
@@ -138,18 +166,26 @@ impl Verb for DispatchGated {
             most = if open { most.min(max.map_or(most, |max| max - active)) } else { 0 };
         }
         if most <= 0 {
-            return Ok(Vec::new());
+            return Ok(GatedPass::default());
         }
         let route = Value::Text(Some(wants.route.to_string()));
-        let groups = session.rows(groups, vec![route.clone(), Value::Int(Some(GROUPS_PER_PASS))]).await?;
+        let at_once = i64::try_from(GROUPS_PER_PASS).expect("a few");
+        let groups = session.rows(groups, vec![route.clone(), Value::Int(Some(at_once))]).await?;
         let groups: Vec<i64> = groups.iter().map(|row| row.get("id")).collect::<StoreResult<_>>()?;
-        let params = vec![route, Value::Ints(groups.clone()), Value::Int(Some(most))];
+        let look = Value::Int(Some(i64::from(self.look)));
+        let params = vec![route, Value::Ints(groups.clone()), look.clone()];
         let keys = session.rows(Statement::DispatchKeys, params).await?;
         let keys: Vec<String> = keys.iter().map(|row| row.get("key")).collect::<StoreResult<_>>()?;
 
         let mut params = wants.params(most);
-        params.extend([Value::Ints(groups), Value::Texts(keys)]);
+        let all_groups = groups.len() < GROUPS_PER_PASS;
+        params.extend([Value::Ints(groups), Value::Texts(keys), look]);
         let mut rows = session.rows(Statement::DispatchGated, params).await?;
+        let held: i64 = rows.first().map_or(Ok(0), |row| row.get("held"))?;
+        if rows.first().is_some_and(|row| row.get::<Option<i64>>("id").is_ok_and(|id| id.is_none())) {
+            rows.clear();
+        }
+        let more = held > 0 || (!all_groups && !rows.is_empty());
         let left = most - i64::try_from(rows.len()).expect("a batch fits");
         if left > 0 {
             rows.extend(wants.take_open(session, left, true, false).await?.into_rows());
@@ -157,7 +193,7 @@ impl Verb for DispatchGated {
         if !rows.is_empty() {
             crate::crash::point("dispatch.before_commit");
         }
-        Ok(rows)
+        Ok(GatedPass { rows, more })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Cleaner against settle; retry against the next tick; cancel against dispatch.
+//! Cleaner against settle; retry against the next tick; cancel against dispatch; pause against unparking.
 
 use super::*;
 
@@ -66,4 +66,22 @@ async fn a_cancel_finds_a_job_that_is_being_dispatched() {
     pg.until_somebody_waits().await;
     open.commit().await;
     assert_eq!(cancelled.await.unwrap(), Cancelled::Asked(NodeId(1)));
+}
+
+#[tokio::test]
+async fn a_job_of_an_unknown_kind_that_is_brought_back_sees_the_pause_that_just_comes() {
+    let pg = Pg::open().await;
+    pg.store.upsert_manifests([daily("m")], Voice::Declaration).await.unwrap();
+    due(&pg).await;
+    pg.store.plan(UNLED).await.unwrap();
+    let claim = pg.take(1, 1).await.remove(0);
+    let park = Settlement::new(&claim, Outcome::Released, Verdict::Park);
+    pg.store.settle(NodeId(1), vec![park]).await.unwrap();
+    let (_, open) = pg.begin(&Switch { keys: vec![name("m")], enabled: false }).await;
+    let store = pg.store.clone();
+    let unparked = tokio::spawn(async move { store.unpark_kinds(vec![name("work")], 10).await.unwrap() });
+    pg.until_somebody_waits().await;
+    open.commit().await;
+    unparked.await.unwrap();
+    assert_eq!(pg.take(1, 1).await.len(), 0, "its manifest is paused");
 }

@@ -23,8 +23,8 @@ async fn a_limited_group_that_one_dispatcher_is_filling_is_skipped_by_the_other(
     let pg = Pg::open().await;
     pg.group("g", 1).await;
     pg.store.enqueue_many(vec![of("g"); 2]).await.unwrap();
-    let (rows, open): (Vec<Row>, Open) = pg.begin(&DispatchGated(wants(10))).await;
-    assert_eq!(rows.len(), 1);
+    let (pass, open) = pg.begin(&DispatchGated::new(wants(10))).await;
+    assert_eq!(pass.rows.len(), 1);
     assert_eq!(pg.take(2, 10).await.len(), 0, "while the first counts and fills");
     open.commit().await;
     assert_eq!(pg.take(2, 10).await.len(), 0, "the place is taken");
@@ -35,8 +35,8 @@ async fn who_waited_for_the_global_gate_counts_what_was_committed_meanwhile() {
     let pg = Pg::open().await;
     pg.group(GLOBAL_GROUP, 1).await;
     pg.store.enqueue_many(vec![job(); 2]).await.unwrap();
-    let (rows, open): (Vec<Row>, Open) = pg.begin(&DispatchGated(wants(10))).await;
-    assert_eq!(rows.len(), 1);
+    let (pass, open) = pg.begin(&DispatchGated::new(wants(10))).await;
+    assert_eq!(pass.rows.len(), 1);
     let store = pg.store.clone();
     let second =
         tokio::spawn(async move { store.dispatch_into_lease(main_route(), 10, lease(2)).await.unwrap() });
@@ -51,8 +51,8 @@ async fn a_keyed_job_is_not_started_beside_one_that_is_just_being_started() {
     let keyed = NewJob { limit_key: Some("k".to_owned()), ..job() };
     pg.store.enqueue_many(vec![keyed; 2]).await.unwrap();
     pg.store.set_limit("k", 1).await.unwrap();
-    let (rows, open): (Vec<Row>, Open) = pg.begin(&DispatchGated(wants(1))).await;
-    assert_eq!(rows.len(), 1);
+    let (pass, open) = pg.begin(&DispatchGated::new(wants(1))).await;
+    assert_eq!(pass.rows.len(), 1);
     assert_eq!(pg.take(2, 10).await.len(), 0);
     open.commit().await;
     assert_eq!(pg.take(2, 10).await.len(), 0);
@@ -65,8 +65,8 @@ async fn a_settle_that_meets_a_dispatcher_holding_the_next_job_back_wakes_it() {
     pg.store.enqueue_many(vec![keyed; 2]).await.unwrap();
     let first = pg.take(1, 1).await.remove(0);
     // The dispatcher counts one active and marks the second job held; the settle comes before it commits.
-    let (rows, open): (Vec<Row>, Open) = pg.begin(&DispatchGated(wants(10))).await;
-    assert_eq!(rows.len(), 0);
+    let (pass, open) = pg.begin(&DispatchGated::new(wants(10))).await;
+    assert_eq!(pass.rows.len(), 0);
     let store = pg.store.clone();
     let settled = tokio::spawn(async move { store.settle(NodeId(1), vec![complete(&first)]).await.unwrap() });
     pg.until_somebody_waits().await;
