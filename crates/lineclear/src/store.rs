@@ -26,6 +26,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 use lineclear_model::{GroupSpec, Manifest, Micros, Name, Payload};
+use tokio::sync::watch;
 
 pub use choice::StoreChoice;
 use db::{Db, Verb};
@@ -49,6 +50,7 @@ pub use verbs::log::{LOG_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_LINES_MAX, LogLine};
 pub use verbs::look::{Look, RouteLook};
 pub use verbs::manifest::Written;
 pub use verbs::node::{Beat, NodeInfo};
+pub(crate) use verbs::notify::Hint;
 pub use verbs::plan::{NextPlan, PlanRules, Planned};
 pub use verbs::progress::{PROGRESS_BYTES_MAX, ProgressView};
 pub use verbs::reclaim::{Fate, Reclaimed};
@@ -92,6 +94,8 @@ pub struct Store {
     group_ids: Arc<Mutex<HashMap<Name, i64>>>,
     /// Where jobs that are enqueued one by one meet.
     gather: Arc<gather::Gather>,
+    /// Standing orders have changed; planners of this process hear of it here.
+    orders: Arc<watch::Sender<()>>,
 }
 
 impl std::fmt::Debug for Store {
@@ -110,6 +114,7 @@ impl Store {
             options: Arc::new(options),
             group_ids: Arc::default(),
             gather: gather::Gather::new(),
+            orders: Arc::default(),
         };
         if store.options.migrates() {
             store.migrate().await?;
@@ -168,6 +173,7 @@ impl Store {
         let advisory_key = self.options.advisory_key("declare");
         let upserted = self.run(manifest::UpsertManifests { manifests, voice, advisory_key }).await?;
         self.wake_or_warn(upserted.limit_keys).await;
+        self.orders_changed().await;
         Ok(upserted.written)
     }
 
@@ -184,6 +190,7 @@ impl Store {
     async fn switch(&self, keys: Vec<Name>, enabled: bool) -> StoreResult<Vec<Name>> {
         let switched = self.run(switch::Switch { keys, enabled }).await?;
         self.wake_or_warn(switched.limit_keys).await;
+        self.orders_changed().await;
         Ok(switched.found)
     }
 
@@ -585,7 +592,9 @@ impl Store {
             .flatten()
             .try_for_each(door::check_text)?;
         door::check_due_at(revival.due_at)?;
-        self.run(dead_letter::Revive { ids, revival }).await
+        let resolved = self.run(dead_letter::Revive { ids, revival }).await?;
+        self.orders_changed().await;
+        Ok(resolved)
     }
 
     /// Brings back all awaiting dead letters that match, a batch at a time; returns how many. One that dies again
@@ -638,7 +647,11 @@ impl Store {
     ) -> StoreResult<Vec<Resolved>> {
         door::check_batch(ids.len())?;
         [Some(by), note].into_iter().flatten().try_for_each(door::check_text)?;
-        self.run(dead_letter::Acknowledge { ids, by: by.to_owned(), note: note.map(str::to_owned) }).await
+        let verb = dead_letter::Acknowledge { ids, by: by.to_owned(), note: note.map(str::to_owned) };
+        let resolved = self.run(verb).await?;
+        // Manifests that these held may be due.
+        self.orders_changed().await;
+        Ok(resolved)
     }
 
     /// Ends a job that waits; asks for the end of one that runs.
@@ -697,12 +710,33 @@ impl Store {
 
     /// Tells other nodes that there may be work.
     pub async fn notify(&self) -> StoreResult<()> {
-        self.run(notify::Notify(self.options.channel())).await
+        self.run(notify::Notify { channel: self.options.channel(), hint: Hint::Work }).await
     }
 
-    /// Calls `wake` whenever another node says that there may be work, until the connection ends. Returns at once where
+    /// Tells planners here and elsewhere that something may be due earlier than they think. Only a hint: who does not
+    /// hear it looks by itself.
+    async fn orders_changed(&self) {
+        self.orders.send_replace(());
+        if matches!(self.db, Db::Postgres(_)) {
+            let notify = notify::Notify { channel: self.options.channel(), hint: Hint::Orders };
+            if let Err(error) = self.run(notify).await {
+                tracing::debug!(%error, "planners elsewhere could not be woken; they will look by themselves");
+            }
+        }
+    }
+
+    /// Changes whenever standing orders do.
+    pub(crate) fn orders(&self) -> watch::Receiver<()> {
+        self.orders.subscribe()
+    }
+
+    /// Calls `work` whenever another node says that there may be work, until the connection ends. Returns at once where
     /// there is nothing to listen to: on SQLite, and behind a transaction pooler.
-    pub(crate) async fn listen(&self, wake: impl Fn()) -> StoreResult<Listening> {
+    pub(crate) async fn listen(&self, work: impl Fn()) -> StoreResult<Listening> {
+        let wake = |hint| match hint {
+            Hint::Work => work(),
+            Hint::Orders => self.orders.send_replace(()),
+        };
         match &self.db {
             Db::Postgres(db) if !self.options.behind_pooler() => {
                 db.listen(&self.options.channel(), wake).await.map(|()| Listening::Ended)

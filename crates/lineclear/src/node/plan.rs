@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::watch;
+
 use super::runners::{AFTER_ERROR, wait};
 use super::{Shared, meter};
 use crate::store::{NextPlan, PlanRules, Planned, Reclaimed, StoreResult};
@@ -13,7 +15,8 @@ const AFTER_NOTHING: Duration = Duration::from_millis(100);
 /// Plans until the node stops.
 pub(crate) async fn plan(shared: Arc<Shared>) {
     let mut pause = Duration::ZERO;
-    while wait(&shared, pause).await {
+    let mut orders = shared.store.orders();
+    while wait_or_wake(&shared, pause, &mut orders).await {
         pause = match shared.statuses.note("planner", plan_pass(&shared).await) {
             Ok(pause) => pause,
             Err(error) => {
@@ -22,6 +25,15 @@ pub(crate) async fn plan(shared: Arc<Shared>) {
                 AFTER_ERROR
             }
         };
+    }
+}
+
+/// Waits until then, or until standing orders change; false if the node stops.
+async fn wait_or_wake(shared: &Shared, time: Duration, orders: &mut watch::Receiver<()>) -> bool {
+    tokio::select! {
+        going_on = wait(shared, time) => going_on,
+        // The sender lives as long as the store.
+        Ok(()) = orders.changed() => true,
     }
 }
 

@@ -52,6 +52,8 @@ impl Runners {
                 runners.reporter = Some(tokio::spawn(report(shared.clone())));
             }
             runners.loops.push(tokio::spawn(take(shared.clone(), settlements)));
+        }
+        if works || dispatches || shared.options.has(Role::Planner) {
             runners.loops.push(tokio::spawn(wake::listen(shared.clone())));
         }
         Ok(runners)

@@ -77,6 +77,7 @@ impl Store {
         let answer = self.run(verb).await?;
         self.restamp(answer.repriced).await?;
         self.wake_or_warn(answer.limit_keys).await;
+        self.orders_changed().await;
         match &answer.declared {
             Declared::Outdated { newest } => {
                 tracing::warn!(

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lineclear::model::{ExecutionOutcome, JobState, Payload};
-use lineclear::store::{Lease, Limits, NewJob, NodeId};
+use lineclear::model::{ExecutionOutcome, JobState, Manifest, Payload, Schedule};
+use lineclear::store::{Lease, Limits, NewJob, NodeId, Voice};
 use lineclear::{Cancel, HandlerError, Input, Lineclear, NodeOptions, Role, Store, StoreOptions};
 use lineclear_testkit::Proxy;
 
@@ -100,6 +100,24 @@ on_each_store! {
             let failed = detail.executions.iter().any(|execution| execution.outcome == ExecutionOutcome::Failed);
             assert!(!failed, "{detail:?}");
         }
+        node.stop().await;
+    }
+
+    async fn a_manifest_that_comes_while_the_planner_sleeps_is_planned_in_time(place) {
+        let options = NodeOptions { plan_interval: Duration::from_secs(600), ..quick() };
+        let node = Lineclear::builder().store(&place.url).options(options).kind("noop", noop).start().await.unwrap();
+        // On PostgreSQL from elsewhere; on SQLite in the same program.
+        let store = if place.url.starts_with("postgres") {
+            let listens = "select count(*) from pg_stat_activity where datname = current_database() and query like 'listen %'";
+            until("it listens", async || place.number(listens).await > 0).await;
+            Store::open(StoreOptions::new(&place.url).unwrap()).await.unwrap()
+        } else {
+            node.store().clone()
+        };
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let manifest = Manifest::new(name("clock"), name("noop"), Schedule::every(Duration::from_secs(1)).unwrap());
+        store.upsert_manifests([manifest], Voice::Edit).await.unwrap();
+        until("it ran", async || place.number("select count(*) from {t}execution").await > 0).await;
         node.stop().await;
     }
 

@@ -14,7 +14,7 @@ use tokio_postgres::{AsyncMessage, Config, GenericClient, NoTls};
 use super::value::{Cell, Params, Row};
 use super::{Session, Verb};
 use crate::store::sql::{self, Statement};
-use crate::store::{StoreError, StoreOptions, StoreResult, classify};
+use crate::store::{Hint, StoreError, StoreOptions, StoreResult, classify};
 
 /// How often a verb that lost a race is begun again before the caller hears of it.
 const TRIES_MAX: u32 = 4;
@@ -84,7 +84,7 @@ impl Postgres {
     }
 
     /// Listens on a connection of its own, never one of the pool: LISTEN belongs to its session.
-    pub(crate) async fn listen(&self, channel: &str, wake: impl Fn()) -> StoreResult<()> {
+    pub(crate) async fn listen(&self, channel: &str, wake: impl Fn(Hint)) -> StoreResult<()> {
         let (client, mut connection) = self.config.connect(NoTls).await.map_err(classify::postgres)?;
         let command = format!("listen {channel}");
         let mut command = std::pin::pin!(client.batch_execute(&command));
@@ -95,10 +95,11 @@ impl Postgres {
                     done.map_err(classify::postgres)?;
                     listening = true;
                     // Something may have come before we listened.
-                    wake();
+                    wake(Hint::Work);
+                    wake(Hint::Orders);
                 }
                 message = poll_fn(|context| connection.poll_message(context)) => match message {
-                    Some(Ok(AsyncMessage::Notification(_))) => wake(),
+                    Some(Ok(AsyncMessage::Notification(note))) => wake(Hint::of(note.payload())),
                     Some(Ok(_)) => {}
                     Some(Err(error)) => return Err(classify::postgres(error)),
                     None => return Ok(()),

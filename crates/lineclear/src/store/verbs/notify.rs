@@ -4,8 +4,33 @@ use crate::store::StoreResult;
 use crate::store::db::{Session, Value, Verb};
 use crate::store::sql::Statement;
 
-/// Verb: tell other nodes that there may be work.
-pub(crate) struct Notify(pub(crate) String);
+/// What a hint is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hint {
+    /// There may be work.
+    Work,
+    /// Standing orders have changed: something may be due earlier than planners think.
+    Orders,
+}
+
+impl Hint {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Hint::Work => "",
+            Hint::Orders => "orders",
+        }
+    }
+
+    pub(crate) fn of(payload: &str) -> Hint {
+        if payload == Hint::Orders.as_str() { Hint::Orders } else { Hint::Work }
+    }
+}
+
+/// Verb: tell other nodes.
+pub(crate) struct Notify {
+    pub(crate) channel: String,
+    pub(crate) hint: Hint,
+}
 
 impl Verb for Notify {
     type Answer = ();
@@ -15,6 +40,8 @@ impl Verb for Notify {
     }
 
     async fn run(&self, session: &mut Session) -> StoreResult<()> {
-        session.rows(Statement::Notify, vec![Value::Text(Some(self.0.clone()))]).await.map(drop)
+        let params =
+            vec![Value::Text(Some(self.channel.clone())), Value::Text(Some(self.hint.as_str().to_owned()))];
+        session.rows(Statement::Notify, params).await.map(drop)
     }
 }
