@@ -96,10 +96,10 @@ impl Locks {
     /// asked again until then, and is an error if its last answer was one.
     pub async fn acquire(&self, name: &str, within: Duration) -> Result<Option<Held>, LockError> {
         let name = LockName::new(name)?;
-        let (answer, answered) = oneshot::channel();
+        let (mut answer, answered) = oneshot::channel();
         let (core, kind) = (self.core.clone(), self.kind.clone());
         self.core.keeper.spawn(async move {
-            let acquired = wait_for(&core, name, kind, within, &answer).await;
+            let acquired = wait_for(&core, name, kind, within, &mut answer).await;
             // If nobody waits for it any more, the lock comes back and is dropped, which releases it.
             drop(answer.send(acquired));
         });
@@ -132,12 +132,13 @@ async fn wait_for(
     name: LockName,
     kind: Option<Arc<str>>,
     within: Duration,
-    answer: &oneshot::Sender<Result<Option<Held>, LockError>>,
+    answer: &mut oneshot::Sender<Result<Option<Held>, LockError>>,
 ) -> Result<Option<Held>, LockError> {
     let deadline = Moment::now().plus(within);
     // Who does not wait does not stand in line. Whose time is over in the line still asks once.
     let _turn = tokio::select! {
         biased;
+        () = answer.closed() => return Ok(None),
         turn = core.turns.wait(&name), if !within.is_zero() => turn,
         () = tokio::time::sleep(within) => None,
     };
@@ -148,11 +149,12 @@ async fn wait_for(
             Ok(held) => held.is_none(),
             Err(error) => error.is_unavailable(),
         };
-        if !retriable || deadline.remaining().is_zero() || answer.is_closed() {
+        if !retriable || deadline.remaining().is_zero() {
             return asked;
         }
         let pause = pause(&core.options, since).min(deadline.remaining());
         tokio::select! {
+            () = answer.closed() => return Ok(None),
             () = tokio::time::sleep(pause) => {}
             () = core.backend.freed(&name) => {}
         }

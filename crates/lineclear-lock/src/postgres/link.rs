@@ -151,4 +151,21 @@ mod tests {
             assert!(number("user_timeout") > seconds * 1000, "{text}");
         }
     }
+
+    #[tokio::test]
+    async fn the_server_takes_the_settings_of_a_connection_that_carries_rights() {
+        let database = lineclear_testkit::fresh_postgres().await;
+        let place = PostgresPlace::new(database.url()).unwrap();
+        let wire = connect(&place, Purpose::Rights(Duration::from_secs(30))).await.unwrap();
+        // PostgreSQL reads these back from the socket.
+        for (name, value) in [
+            ("tcp_keepalives_idle", "16"),
+            ("tcp_keepalives_interval", "6"),
+            ("tcp_keepalives_count", "4"),
+            ("tcp_user_timeout", "31000"),
+        ] {
+            let row = wire.client.query_one(&format!("show {name}"), &[]).await.unwrap();
+            assert_eq!(row.get::<_, &str>(0), value, "{name}");
+        }
+    }
 }

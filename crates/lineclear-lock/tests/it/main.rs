@@ -21,6 +21,7 @@ macro_rules! suite {
                 a_dropped_lock_is_released_in_the_background,
                 asking_without_waiting_for_the_answer_leaves_no_lock_behind,
                 waiting_ends_with_the_lock_or_at_its_deadline,
+                who_gives_up_waiting_leaves_the_line,
                 a_held_lock_is_renewed_for_longer_than_it_lasts,
                 a_program_that_blocks_its_runtime_keeps_its_lock,
                 a_lock_outlives_the_runtime_that_took_it_and_is_released_after_it,

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use lineclear_lock::postgres::{TransactionKey, fence, try_transaction_lock};
 use lineclear_lock::{LockError, LockName, Locks, Moment};
-use lineclear_testkit::Proxy;
+use lineclear_testkit::{Program, Proxy};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, NoTls};
 
+use crate::contend::example;
 use crate::kit::{Place, SOON, TTL, quick};
 
 /// A connection of the test's own.
@@ -164,4 +165,28 @@ async fn a_grant_is_durable_although_the_session_is_not() {
     assert_eq!(client.query_one("show synchronous_commit", &[]).await.unwrap().get::<_, &str>(0), "on");
     client.batch_execute("commit").await.unwrap();
     assert_eq!(client.query_one("show synchronous_commit", &[]).await.unwrap().get::<_, &str>(0), "off");
+}
+
+#[tokio::test]
+async fn held_locks_cost_no_connections() {
+    for (options, connections) in [("lock=lease", 2), ("lock=session", 1)] {
+        let place = Place::postgres(options).await;
+        let locks = Locks::open(place.url.as_deref().unwrap()).await.unwrap();
+        let mut held = Vec::new();
+        for no in 0..200 {
+            held.push(locks.try_lock(&format!("report-{no}")).await.unwrap().unwrap());
+        }
+        let client = connect(&place).await;
+        let count = "select count(*) from pg_stat_activity \
+                     where datname = current_database() and application_name = 'lineclear-lock'";
+        let seen: i64 = client.query_one(count, &[]).await.unwrap().get(0);
+        assert_eq!(seen, connections, "{options}");
+    }
+}
+
+#[tokio::test]
+async fn the_cost_of_a_lock_is_measured_against_bare_statements() {
+    let place = Place::postgres("").await;
+    let cost = Program::at(example("cost")).args([place.url.as_deref().unwrap(), "20"]).start().unwrap();
+    cost.wait_for_line("ratio", SOON).await.unwrap();
 }

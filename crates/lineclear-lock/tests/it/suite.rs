@@ -86,6 +86,19 @@ pub(crate) async fn asking_without_waiting_for_the_answer_leaves_no_lock_behind(
     }
 }
 
+pub(crate) async fn who_gives_up_waiting_leaves_the_line(place: &Place) {
+    let (one, other) = (place.locks().await, place.locks().await);
+    let held = one.try_lock("report").await.unwrap().unwrap();
+    for _ in 0..3 {
+        drop(tokio::time::timeout(Duration::from_millis(30), other.acquire("report", SOON)).await);
+    }
+    // Those three would have asked for much longer; it is not behind them.
+    let epoch = held.epoch();
+    held.release().await.unwrap();
+    let next = other.acquire("report", TTL).await.unwrap().unwrap();
+    assert_eq!(next.epoch().get(), epoch.get() + 1, "nobody had it in between");
+}
+
 pub(crate) async fn waiting_ends_with_the_lock_or_at_its_deadline(place: &Place) {
     let (one, other) = (place.locks().await, place.locks().await);
     let held = one.try_lock("report").await.unwrap().unwrap();
