@@ -102,6 +102,10 @@ impl Alarm {
         self.rung.cancelled().await;
     }
 
+    pub(crate) fn has_rung(&self) -> bool {
+        self.rung.is_cancelled()
+    }
+
     pub(crate) fn answer_within(&self) -> Duration {
         self.answer_within
     }

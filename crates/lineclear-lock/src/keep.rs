@@ -71,6 +71,7 @@ pub(crate) async fn keep(
                 next = asked_at.plus(options.renewal);
                 (alarm, shaken, warned) = (new, false, false);
             }
+            Ok(Kept::No) if alarm.has_rung() => return right.lose(Lost::ConnectionLost),
             Ok(Kept::No) => return right.lose(Lost::TakenOver),
             Err(error) => {
                 // Trust runs out by itself; until then the next try may succeed.

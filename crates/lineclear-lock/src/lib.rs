@@ -31,7 +31,7 @@
 //! | `held.rs`, `right.rs` | a lock that we hold, and what it allows |
 //! | `keeper.rs`, `keep.rs` | the thread, and the renewal of one lock |
 //! | [`backend`] | **what a store of locks must provide**: begin here to write one |
-//! | `in_process.rs`, `sqlite.rs`, `postgres/` | the stores |
+//! | `in_process.rs`, `sqlite.rs`, `postgres/`, `mysql/` | the stores |
 //! | [`history`] | a checker: were there ever two holders? |
 //!
 //! To add a backend: implement [`Backend`](backend::Backend) behind a feature, name its URL in `open.rs`, and run the shared
@@ -58,6 +58,8 @@ mod options;
 mod in_process;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+#[cfg(feature = "mysql")]
+pub mod mysql;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
@@ -70,6 +72,8 @@ pub use held::Held;
 pub use holder::Holder;
 pub use in_process::InProcess;
 pub use locks::Locks;
+#[cfg(feature = "mysql")]
+pub use mysql::Mysql;
 pub use name::{Epoch, LockName, NAME_BYTES_MAX};
 pub use open::backend;
 pub use options::{LockOptions, TTL_MIN};

@@ -16,9 +16,10 @@ pub fn backend(url: &str, options: &LockOptions) -> Result<Arc<dyn Backend>, Loc
     match url.split_once("://") {
         None | Some(("sqlite", _)) => sqlite(url),
         Some(("postgres" | "postgresql", _)) => postgres(url, options),
+        Some(("mysql" | "mariadb", _)) => mysql(url),
         Some((scheme, _)) => {
             let why = format!(
-                "{scheme}:// is no store of locks; use postgres://…, sqlite:FILE, a path or :memory:"
+                "{scheme}:// is no store of locks; use postgres://…, mysql://…, sqlite:FILE, a path or :memory:"
             );
             Err(LockError::refused("lock_url", why))
         }
@@ -51,4 +52,14 @@ fn postgres(url: &str, options: &LockOptions) -> Result<Arc<dyn Backend>, LockEr
 #[cfg(not(feature = "postgres"))]
 fn postgres(_url: &str, _options: &LockOptions) -> Result<Arc<dyn Backend>, LockError> {
     Err(LockError::refused("lock_url", "this program was built without PostgreSQL (feature postgres)"))
+}
+
+#[cfg(feature = "mysql")]
+fn mysql(url: &str) -> Result<Arc<dyn Backend>, LockError> {
+    Ok(Arc::new(crate::mysql::Mysql::new(&url.replacen("mariadb://", "mysql://", 1))?))
+}
+
+#[cfg(not(feature = "mysql"))]
+fn mysql(_url: &str) -> Result<Arc<dyn Backend>, LockError> {
+    Err(LockError::refused("lock_url", "this program was built without MySQL (feature mysql)"))
 }

@@ -18,7 +18,7 @@ use tokio_postgres::Client;
 
 use crate::{
     pg,
-    servers::{pgbouncer, postgres},
+    servers::{mysql, pgbouncer, postgres},
     url::with_database,
 };
 
@@ -42,6 +42,14 @@ pub struct PostgresDatabase {
 pub async fn fresh_postgres() -> PostgresDatabase {
     // `template0` because nobody can be connected to it, which would be in the way.
     PostgresDatabase::clone_of("template0").await
+}
+
+/// Where the MySQL or MariaDB of tests is. The kit has no client for it: tests make their databases themselves.
+///
+/// # Panics
+/// If there is none: `make test` and `make up` start one.
+pub fn mysql_url() -> String {
+    variable(mysql::VARIABLE)
 }
 
 impl PostgresDatabase {

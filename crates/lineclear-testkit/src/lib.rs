@@ -10,6 +10,7 @@
 //! | a network that is slow, cut or silent | [`Proxy`] |
 //! | a process to kill, pause or freeze at a crash point | [`Program`], [`Child`] |
 //! | a PostgreSQL to stop and start again | [`PrivatePostgres`] |
+//! | where the MySQL of tests is; one to stop and start again | [`mysql_url`], [`PrivateMysql`] |
 //! | servers of one's own | [`servers::Servers`], or the binary `lineclear-testkit` |
 #![forbid(unsafe_code)]
 
@@ -23,6 +24,6 @@ mod proxy;
 mod url;
 
 pub use child::{Child, Program};
-pub use database::{PostgresDatabase, fresh_postgres, postgres_template};
+pub use database::{PostgresDatabase, fresh_postgres, mysql_url, postgres_template};
 pub use proxy::Proxy;
-pub use servers::postgres::PrivatePostgres;
+pub use servers::{mysql::PrivateMysql, postgres::PrivatePostgres};

@@ -8,6 +8,7 @@
 //! last case its files stay behind, and the next start removes them. Without `setpriv`, servers survive a
 //! SIGKILL of their starter.
 
+pub mod mysql;
 pub mod pgbouncer;
 pub mod place;
 pub mod postgres;
@@ -60,7 +61,11 @@ impl Servers {
             Some(server) => server,
             None => pgbouncer::start(&place, &postgres.url).await?,
         };
-        Ok(Self { servers: vec![pgbouncer, postgres], place })
+        let mysql = match Server::given(mysql::VARIABLE) {
+            Some(server) => server,
+            None => mysql::start(&place).await?,
+        };
+        Ok(Self { servers: vec![mysql, pgbouncer, postgres], place })
     }
 
     /// Environment variables that tell tests where the servers are.

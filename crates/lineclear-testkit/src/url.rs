@@ -15,13 +15,14 @@ pub(crate) fn with_address(url: &str, address: SocketAddr) -> String {
     format!("{scheme}://{user}{address}/{database}{options}")
 }
 
-/// The server's address, with PostgreSQL's own port if none is given.
+/// The server's address, with the usual port if none is given.
 pub(crate) fn host_and_port(url: &str) -> String {
     let (_, _, authority, _) = split(url);
     let host = authority.rsplit('@').next().unwrap_or(authority);
     // The colons in a bracketed IPv6 address do not separate a port.
     let has_port = host.rsplit(']').next().is_some_and(|end| end.contains(':'));
-    if has_port { host.to_owned() } else { format!("{host}:5432") }
+    let usual = if url.starts_with("mysql") { 3306 } else { 5432 };
+    if has_port { host.to_owned() } else { format!("{host}:{usual}") }
 }
 
 /// Scheme, database, `user@host:port`, and the options with their question mark.

@@ -8,6 +8,8 @@ mod faults;
 mod keeping;
 mod postgres;
 mod sqlite;
+#[cfg(feature = "mysql")]
+mod mysql;
 
 /// The tests that every store must pass. `Place` says how to open it, as another process would.
 macro_rules! suite {
@@ -50,4 +52,9 @@ suite! {
     postgres_lease => Place::postgres("lock=lease").await;
     postgres_lease_pgbouncer => Place::pgbouncer().await;
     postgres_session => Place::postgres("lock=session").await;
+}
+
+#[cfg(feature = "mysql")]
+suite! {
+    mysql_server => Place::mysql().await;
 }
