@@ -7,7 +7,7 @@ use lineclear_testkit::{Child, PrivateMysql, Program, Proxy, mysql_url};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, TxOpts};
 
-use crate::contend::{contender, fifty_contenders_of_eight_processes};
+use crate::contend::{example, fifty_contenders_of_eight_processes};
 use crate::kit::{Place, SOON, TTL, quick};
 
 /// A database of one test; it is dropped with this.
@@ -85,7 +85,8 @@ async fn a_killed_connection_loses_its_lock_and_the_successor_has_it_soon() {
 /// A process that holds the lock for as long as it can.
 async fn holder(url: &str, ttl: Duration) -> Child {
     let ttl = ttl.as_millis().to_string();
-    let child = Program::at(contender()).args([url, "report", "1", "600", &ttl, "600000"]).start().unwrap();
+    let child =
+        Program::at(example("contender")).args([url, "report", "1", "600", &ttl, "600000"]).start().unwrap();
     child.wait_for_line("lock held", SOON).await.unwrap();
     child
 }
