@@ -1,11 +1,15 @@
 //! Locks of MySQL and MariaDB: what ends a connection ends the lock on it, soon and noticed.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lineclear_lock::{Locks, Lost, Moment, mysql};
 use lineclear_testkit::{Child, PrivateMysql, Program, Proxy, mysql_url};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, TxOpts};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Mutex;
 
 use crate::contend::{example, fifty_contenders_of_eight_processes};
 use crate::kit::{Place, SOON, TTL, quick};
@@ -225,4 +229,62 @@ async fn two_databases_of_one_server_have_their_own_locks() {
     let (one, other) = (Place::mysql().await, Place::mysql().await);
     let held = one.locks().await.try_lock("report").await.unwrap();
     assert!(held.is_some() && other.locks().await.try_lock("report").await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_server_that_can_only_be_read_is_refused() {
+    let server = PrivateMysql::start(&["--read-only"]).await.unwrap();
+    let error = Locks::open_with(&server.url(), quick()).await.unwrap_err();
+    assert!(error.to_string().starts_with("refused by read_only: "), "{error}");
+}
+
+/// Lets everybody in by the server's own rules, and then says what all of them say on the connection of the first.
+async fn share_one_connection(listener: TcpListener, server: String) {
+    let shared: Arc<Mutex<Option<TcpStream>>> = Arc::default();
+    while let Ok((mut client, _)) = listener.accept().await {
+        let (server, shared) = (server.clone(), shared.clone());
+        tokio::spawn(async move {
+            let mut own = TcpStream::connect(server).await.unwrap();
+            let mut packet = vec![0; 64 * 1024];
+            // A greeting, and then question and answer, until the answer is yes: a zero after the packet's header.
+            loop {
+                let length = own.read(&mut packet).await.unwrap();
+                client.write_all(&packet[..length]).await.unwrap();
+                if packet[4] == 0 {
+                    break;
+                }
+                let length = client.read(&mut packet).await.unwrap();
+                own.write_all(&packet[..length]).await.unwrap();
+            }
+            shared.lock().await.get_or_insert(own);
+            loop {
+                let length = client.read(&mut packet).await.unwrap_or(0);
+                // The end, or a goodbye, which is not the others'.
+                if length == 0 || packet[4] == 1 {
+                    return;
+                }
+                let mut server = shared.lock().await;
+                let server = server.as_mut().unwrap();
+                server.write_all(&packet[..length]).await.unwrap();
+                let mut patience = SOON;
+                while let Ok(Ok(length)) = tokio::time::timeout(patience, server.read(&mut packet)).await {
+                    client.write_all(&packet[..length]).await.unwrap();
+                    patience = Duration::from_millis(100);
+                }
+            }
+        });
+    }
+}
+
+#[tokio::test]
+async fn a_proxy_that_shares_connections_is_refused() {
+    let place = Place::mysql().await;
+    let url = place.url.clone().unwrap();
+    let (start, end) = url.split_once('@').unwrap();
+    let (server, database) = end.split_once('/').unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let shared = format!("{start}@{}/{database}", listener.local_addr().unwrap());
+    tokio::spawn(share_one_connection(listener, server.to_owned()));
+    let error = Locks::open_with(&shared, quick()).await.unwrap_err();
+    assert!(error.to_string().starts_with("refused by session_locks: "), "{error}");
 }
