@@ -29,6 +29,9 @@ impl Held {
         let until = keep::trust(&core.options, asked_at);
         let right = Right::new(ask, taken.epoch, class, until);
         let (backend, options) = (core.backend.clone(), core.options.clone());
+        if let Some(limit) = options.soft_limit {
+            core.keeper.spawn(right.clone().watch(limit));
+        }
         core.keeper.spawn(keep::keep(backend, options, right.clone(), taken.alarm, asked_at));
         Held { right, core }
     }

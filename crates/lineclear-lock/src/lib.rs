@@ -31,7 +31,7 @@
 //! | `held.rs`, `right.rs` | a lock that we hold, and what it allows |
 //! | `keeper.rs`, `keep.rs` | the thread, and the renewal of one lock |
 //! | [`backend`] | **what a store of locks must provide**: begin here to write one |
-//! | `in_process.rs`, `sqlite.rs`, `postgres/`, `mysql/` | the stores |
+//! | `in_process.rs`, `sqlite.rs`, `postgres/`, `mysql/`, `redis.rs` | the stores |
 //! | [`history`] | a checker: were there ever two holders? |
 //!
 //! To add a backend: implement [`Backend`](backend::Backend) behind a feature, name its URL in `open.rs`, and run the shared
@@ -60,6 +60,8 @@ mod in_process;
 pub mod postgres;
 #[cfg(feature = "mysql")]
 pub mod mysql;
+#[cfg(feature = "redis")]
+pub mod redis;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
@@ -77,6 +79,8 @@ pub use mysql::Mysql;
 pub use name::{Epoch, LockName, NAME_BYTES_MAX};
 pub use open::backend;
 pub use options::{LockOptions, TTL_MIN};
+#[cfg(feature = "redis")]
+pub use redis::Redis;
 pub use right::{Fence, Lost, Right};
 #[cfg(feature = "sqlite")]
 pub use sqlite::Sqlite;

@@ -17,13 +17,24 @@ pub fn backend(url: &str, options: &LockOptions) -> Result<Arc<dyn Backend>, Loc
         None | Some(("sqlite", _)) => sqlite(url),
         Some(("postgres" | "postgresql", _)) => postgres(url, options),
         Some(("mysql" | "mariadb", _)) => mysql(url),
+        Some(("redis" | "rediss", _)) => redis(url, options),
         Some((scheme, _)) => {
             let why = format!(
-                "{scheme}:// is no store of locks; use postgres://…, mysql://…, sqlite:FILE, a path or :memory:"
+                "{scheme}:// is no store of locks; use postgres://…, mysql://…, redis://…, sqlite:FILE, a path or :memory:"
             );
             Err(LockError::refused("lock_url", why))
         }
     }
+}
+
+#[cfg(feature = "redis")]
+fn redis(url: &str, options: &LockOptions) -> Result<Arc<dyn Backend>, LockError> {
+    Ok(Arc::new(crate::redis::Redis::new(url, options)?))
+}
+
+#[cfg(not(feature = "redis"))]
+fn redis(_url: &str, _options: &LockOptions) -> Result<Arc<dyn Backend>, LockError> {
+    Err(LockError::refused("lock_url", "this program was built without Redis (feature redis)"))
 }
 
 #[cfg(feature = "sqlite")]

@@ -24,6 +24,9 @@ pub struct LockOptions {
     pub stop_within: Duration,
     /// How long to wait before asking for a busy lock again, more or less. 100 ms unless set.
     pub retry: Duration,
+    /// After which time a lock that is still held is [overdue](crate::Right::overdue): a warning, and the work goes on. Less than
+    /// `ttl`. None unless set.
+    pub soft_limit: Option<Duration>,
 }
 
 impl Default for LockOptions {
@@ -43,6 +46,7 @@ impl LockOptions {
             release_within: Duration::from_secs(5),
             stop_within: Duration::from_secs(10),
             retry: Duration::from_millis(100),
+            soft_limit: None,
         }
     }
 
@@ -62,6 +66,10 @@ impl LockOptions {
             let why =
                 format!("{:?} must be above zero and less than a third of ttl ({third:?})", self.margin);
             return refused("margin", why);
+        }
+        if let Some(limit) = self.soft_limit.filter(|limit| limit.is_zero() || *limit >= self.ttl) {
+            let why = format!("{limit:?} must be above zero and less than ttl ({:?})", self.ttl);
+            return refused("soft_limit", why);
         }
         let waits = [
             ("answer_within", self.answer_within),
@@ -102,7 +110,9 @@ mod tests {
             ("margin", LockOptions { margin: zero, ..good.clone() }),
             ("answer_within", LockOptions { answer_within: zero, ..good.clone() }),
             ("release_within", LockOptions { release_within: zero, ..good.clone() }),
-            ("retry", LockOptions { retry: zero, ..good }),
+            ("retry", LockOptions { retry: zero, ..good.clone() }),
+            ("soft_limit", LockOptions { soft_limit: Some(zero), ..good.clone() }),
+            ("soft_limit", LockOptions { soft_limit: Some(good.ttl), ..good }),
         ];
         for (option, bad) in cases {
             let error = bad.check().unwrap_err().to_string();

@@ -60,6 +60,7 @@ pub(crate) struct Inner {
     trusted_until: AtomicU64,
     lost: CancellationToken,
     why: OnceLock<Lost>,
+    overdue: CancellationToken,
     /// Set when it is given back: renewal ends.
     pub(crate) let_go: CancellationToken,
 }
@@ -73,6 +74,7 @@ impl Right {
             trusted_until: AtomicU64::new(until.micros()),
             lost: CancellationToken::new(),
             why: OnceLock::new(),
+            overdue: CancellationToken::new(),
             let_go: CancellationToken::new(),
         }))
     }
@@ -114,6 +116,12 @@ impl Right {
         self.0.why.get().copied()
     }
 
+    /// Cancelled when the lock is held for longer than [`LockOptions::soft_limit`](crate::LockOptions::soft_limit). Nothing else comes of it
+    /// than a warning and a count: the work goes on.
+    pub fn overdue(&self) -> &CancellationToken {
+        &self.0.overdue
+    }
+
     /// Runs `work`, and drops it when the lock is lost.
     pub async fn guard<T>(&self, work: impl Future<Output = T>) -> Result<T, Lost> {
         tokio::select! {
@@ -129,6 +137,21 @@ impl Right {
 
     pub(crate) fn trust_at_most_until(&self, until: Moment) {
         self.0.trusted_until.fetch_min(until.micros(), Ordering::SeqCst);
+    }
+
+    /// Waits until the lock is overdue, lost or let go.
+    pub(crate) async fn watch(self, limit: Duration) {
+        tokio::select! {
+            biased;
+            () = self.0.let_go.cancelled() => {}
+            () = self.0.lost.cancelled() => {}
+            () = tokio::time::sleep(limit) => {
+                let (name, epoch) = (self.name(), self.epoch());
+                tracing::warn!(lock.name = %name, lock.epoch = %epoch, ?limit, "a lock is overdue; its work goes on");
+                metrics::counter!("lineclear_lock_overdue_total", "lock" => name.to_string()).increment(1);
+                self.0.overdue.cancel();
+            }
+        }
     }
 
     pub(crate) fn lose(&self, why: Lost) {

@@ -18,7 +18,7 @@ use tokio_postgres::Client;
 
 use crate::{
     pg,
-    servers::{mysql, pgbouncer, postgres},
+    servers::{mysql, pgbouncer, postgres, redis},
     url::with_database,
 };
 
@@ -50,6 +50,14 @@ pub async fn fresh_postgres() -> PostgresDatabase {
 /// If there is none: `make test` and `make up` start one.
 pub fn mysql_url() -> String {
     variable(mysql::VARIABLE)
+}
+
+/// Where the Redis of tests is. The kit has no client for it: tests keep to keys of their own.
+///
+/// # Panics
+/// If there is none: `make test` and `make up` start one.
+pub fn redis_url() -> String {
+    variable(redis::VARIABLE)
 }
 
 impl PostgresDatabase {

@@ -11,6 +11,7 @@
 //! | a process to kill, pause or freeze at a crash point | [`Program`], [`Child`] |
 //! | a PostgreSQL to stop and start again | [`PrivatePostgres`] |
 //! | where the MySQL of tests is; one to stop and start again | [`mysql_url`], [`PrivateMysql`] |
+//! | where the Redis of tests is; one to stop and start again | [`redis_url`], [`PrivateRedis`] |
 //! | servers of one's own | [`servers::Servers`], or the binary `lineclear-testkit` |
 #![forbid(unsafe_code)]
 
@@ -24,6 +25,6 @@ mod proxy;
 mod url;
 
 pub use child::{Child, Program};
-pub use database::{PostgresDatabase, fresh_postgres, mysql_url, postgres_template};
+pub use database::{PostgresDatabase, fresh_postgres, mysql_url, postgres_template, redis_url};
 pub use proxy::Proxy;
-pub use servers::{mysql::PrivateMysql, postgres::PrivatePostgres};
+pub use servers::{mysql::PrivateMysql, postgres::PrivatePostgres, redis::PrivateRedis};

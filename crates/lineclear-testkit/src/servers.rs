@@ -13,6 +13,7 @@ pub mod pgbouncer;
 pub mod place;
 pub mod postgres;
 pub mod process;
+pub mod redis;
 
 use std::env;
 
@@ -65,7 +66,11 @@ impl Servers {
             Some(server) => server,
             None => mysql::start(&place).await?,
         };
-        Ok(Self { servers: vec![mysql, pgbouncer, postgres], place })
+        let redis = match Server::given(redis::VARIABLE) {
+            Some(server) => server,
+            None => redis::start(&place).await?,
+        };
+        Ok(Self { servers: vec![redis, mysql, pgbouncer, postgres], place })
     }
 
     /// Environment variables that tell tests where the servers are.

@@ -14,12 +14,13 @@ fn kit(arguments: &[&str]) -> Program {
     let kit = Program::at(env!("CARGO_BIN_EXE_lineclear-testkit")).args(arguments);
     // Empty is as good as unset: these tests want servers of their own.
     let kit = kit.env("LINECLEAR_TEST_POSTGRES_URL", "").env("LINECLEAR_TEST_PGBOUNCER_URL", "");
-    kit.env("LINECLEAR_TEST_MYSQL_URL", "")
+    kit.env("LINECLEAR_TEST_MYSQL_URL", "").env("LINECLEAR_TEST_REDIS_URL", "")
 }
 
 /// `host:port` of a line that ends in a URL.
 fn address(line: &str) -> String {
-    line.rsplit('@').next().unwrap().split('/').next().unwrap().to_owned()
+    let (_, rest) = line.split_once("://").unwrap();
+    rest.rsplit('@').next().unwrap().split('/').next().unwrap().to_owned()
 }
 
 async fn expect_gone(address: &str) {
@@ -40,7 +41,8 @@ async fn running() -> (Child, String) {
 
 #[tokio::test]
 async fn servers_go_with_their_command_and_its_exit_code_is_kept() {
-    let script = "echo at $LINECLEAR_TEST_POSTGRES_URL; echo and $LINECLEAR_TEST_PGBOUNCER_URL; echo and $LINECLEAR_TEST_MYSQL_URL; exit 7";
+    let script = "echo at $LINECLEAR_TEST_POSTGRES_URL; echo and $LINECLEAR_TEST_PGBOUNCER_URL; \
+                  echo and $LINECLEAR_TEST_MYSQL_URL; echo and $LINECLEAR_TEST_REDIS_URL; exit 7";
     let mut child = kit(&["run", "--", "sh", "-c", script]).start().unwrap();
     assert_eq!(child.wait_for_exit(SOON).await.unwrap().code(), Some(7));
     for line in child.stdout() {
@@ -104,10 +106,11 @@ async fn servers_stay_up_until_they_are_taken_down() {
 #[tokio::test]
 async fn a_server_that_is_named_is_used_and_none_is_started() {
     let given = "postgres://somebody@127.0.0.1:1/there";
-    let script = "echo $LINECLEAR_TEST_POSTGRES_URL $LINECLEAR_TEST_PGBOUNCER_URL $LINECLEAR_TEST_MYSQL_URL";
+    let script = "echo $LINECLEAR_TEST_POSTGRES_URL $LINECLEAR_TEST_PGBOUNCER_URL $LINECLEAR_TEST_MYSQL_URL $LINECLEAR_TEST_REDIS_URL";
     let program = kit(&["run", "--", "sh", "-c", script]).env("LINECLEAR_TEST_POSTGRES_URL", given);
-    let program = program.env("LINECLEAR_TEST_MYSQL_URL", "mysql://there");
+    let program =
+        program.env("LINECLEAR_TEST_MYSQL_URL", "mysql://there").env("LINECLEAR_TEST_REDIS_URL", "redis://there");
     let mut child = program.env("LINECLEAR_TEST_PGBOUNCER_URL", "postgres://pooled").start().unwrap();
     assert!(child.wait_for_exit(SOON).await.unwrap().success());
-    assert_eq!(child.stdout(), [format!("{given} postgres://pooled mysql://there")]);
+    assert_eq!(child.stdout(), [format!("{given} postgres://pooled mysql://there redis://there")]);
 }

@@ -59,3 +59,9 @@ async fn fifty_contenders_on_postgres_leases_through_pgbouncer() {
 async fn fifty_contenders_on_postgres_session_locks() {
     fifty_contenders_of_eight_processes(&Place::postgres("lock=session").await).await;
 }
+
+#[cfg(feature = "redis")]
+#[tokio::test]
+async fn fifty_contenders_on_redis() {
+    fifty_contenders_of_eight_processes(&Place::redis()).await;
+}

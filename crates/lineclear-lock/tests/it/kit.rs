@@ -42,6 +42,12 @@ impl Place {
         Place::at(format!("{}?pooler=transaction", database.pgbouncer_url()), database)
     }
 
+    #[cfg(feature = "redis")]
+    pub(crate) fn redis() -> Place {
+        let prefix = uuid::Uuid::new_v4();
+        Place::at(format!("{}?prefix=test-{prefix}:", lineclear_testkit::redis_url()), ())
+    }
+
     /// What a URL names; `kept` lives as long as the test.
     pub(crate) fn at(url: String, kept: impl Any + Send + Sync) -> Place {
         let named = url.clone();

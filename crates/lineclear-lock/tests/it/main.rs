@@ -58,3 +58,8 @@ suite! {
 suite! {
     mysql_server => Place::mysql().await;
 }
+
+#[cfg(feature = "redis")]
+suite! {
+    redis_server => Place::redis();
+}
