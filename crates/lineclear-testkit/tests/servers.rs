@@ -108,8 +108,9 @@ async fn a_server_that_is_named_is_used_and_none_is_started() {
     let given = "postgres://somebody@127.0.0.1:1/there";
     let script = "echo $LINECLEAR_TEST_POSTGRES_URL $LINECLEAR_TEST_PGBOUNCER_URL $LINECLEAR_TEST_MYSQL_URL $LINECLEAR_TEST_REDIS_URL";
     let program = kit(&["run", "--", "sh", "-c", script]).env("LINECLEAR_TEST_POSTGRES_URL", given);
-    let program =
-        program.env("LINECLEAR_TEST_MYSQL_URL", "mysql://there").env("LINECLEAR_TEST_REDIS_URL", "redis://there");
+    let program = program
+        .env("LINECLEAR_TEST_MYSQL_URL", "mysql://there")
+        .env("LINECLEAR_TEST_REDIS_URL", "redis://there");
     let mut child = program.env("LINECLEAR_TEST_PGBOUNCER_URL", "postgres://pooled").start().unwrap();
     assert!(child.wait_for_exit(SOON).await.unwrap().success());
     assert_eq!(child.stdout(), [format!("{given} postgres://pooled mysql://there redis://there")]);

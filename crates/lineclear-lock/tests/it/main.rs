@@ -10,6 +10,12 @@ mod postgres;
 mod sqlite;
 #[cfg(feature = "mysql")]
 mod mysql;
+#[cfg(feature = "redis")]
+mod redis;
+#[cfg(feature = "redis")]
+mod redis_faults;
+#[cfg(feature = "redis")]
+mod redis_times;
 
 /// The tests that every store must pass. `Place` says how to open it, as another process would.
 macro_rules! suite {
