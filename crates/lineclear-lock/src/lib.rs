@@ -30,11 +30,11 @@
 //! | `election.rs` | one leader among many, on top of it |
 //! | `held.rs`, `right.rs` | a lock that we hold, and what it allows |
 //! | `keeper.rs`, `keep.rs` | the thread, and the renewal of one lock |
-//! | [`backend`] | **what a store of locks must provide**: begin here to write one |
+//! | [`mod@backend`] | **what a store of locks must provide**: begin here to write one |
 //! | `in_process.rs`, `sqlite.rs`, `postgres/`, `mysql/`, `redis.rs` | the stores |
 //! | [`history`] | a checker: were there ever two holders? |
 //!
-//! To add a backend: implement [`Backend`](backend::Backend) behind a feature, name its URL in `open.rs`, and run the shared
+//! To add a backend: implement [`Backend`] behind a feature, name its URL in `open.rs`, and run the shared
 //! tests on it (`tests/it/`).
 
 pub mod backend;
