@@ -76,6 +76,8 @@ words! {
         Rescheduled = "rescheduled",
         /// It was due and not yet planned when its manifest was removed.
         Removed = "removed",
+        /// The manifest could not be read at this moment; its ticks wait until it can.
+        Unplannable = "unplannable",
     }
 }
 

@@ -23,6 +23,7 @@ pub mod views;
 mod tests;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use lineclear_model::{GroupSpec, Manifest, Micros, Name, Payload};
@@ -94,6 +95,8 @@ pub struct Store {
     group_ids: Arc<Mutex<HashMap<Name, i64>>>,
     /// Where jobs that are enqueued one by one meet.
     gather: Arc<gather::Gather>,
+    /// Part of a dispatch was not answered: there may be leases that nobody knows of.
+    unanswered: Arc<AtomicBool>,
     /// Standing orders have changed; planners of this process hear of it here.
     orders: Arc<watch::Sender<()>>,
 }
@@ -114,6 +117,7 @@ impl Store {
             options: Arc::new(options),
             group_ids: Arc::default(),
             gather: gather::Gather::new(),
+            unanswered: Arc::default(),
             orders: Arc::default(),
         };
         if store.options.migrates() {
@@ -354,7 +358,10 @@ impl Store {
             match self.run(claim::ClaimJobs { route: wants.route.clone(), most: left, lease }).await {
                 Ok(claimed) => rows.extend(claimed),
                 Err(error) if rows.is_empty() => return Err(error),
-                Err(error) => tracing::warn!(%error, "dispatched jobs could not be claimed"),
+                Err(error) => {
+                    tracing::warn!(%error, "dispatched jobs could not be claimed");
+                    self.unanswered.store(true, Ordering::Relaxed);
+                }
             }
         }
         if look_again {
@@ -383,6 +390,7 @@ impl Store {
                 // What was taken is taken: dropped here, it would wait for its lease to end.
                 Err(error) => {
                     tracing::warn!(%error, "jobs with limits could not be dispatched");
+                    self.unanswered.store(true, Ordering::Relaxed);
                     break;
                 }
             }
@@ -449,6 +457,16 @@ impl Store {
     pub(crate) async fn renew_until(&self, lease: Lease, claims: Vec<Renewing>) -> StoreResult<Vec<Renewal>> {
         door::check_batch(claims.len())?;
         self.run(renew::Renew { lease, claims }).await
+    }
+
+    /// Whether part of a dispatch was not answered since this was last asked.
+    pub(crate) fn was_unanswered(&self) -> bool {
+        self.unanswered.swap(false, Ordering::Relaxed)
+    }
+
+    /// How many jobs of a route stand first in line for whoever takes them, up to `most`; for those who look closely.
+    pub(crate) async fn first_in_line(&self, route: Name, most: u32) -> StoreResult<u64> {
+        self.db.read(look::InLine { route, most }).await
     }
 
     /// A claim whose job's workers vanished before begins now. False: it is lost.

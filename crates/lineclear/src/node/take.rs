@@ -36,7 +36,7 @@ pub(crate) async fn take(shared: Arc<Shared>, settle: mpsc::Sender<Settlement>) 
                 tracing::warn!(%error, node.id = %shared.id, "taking work failed");
                 shared.keep_quiet();
                 // Whatever the answer was, it may have been leases.
-                taker.forgot_until = Some(Instant::now() + shared.options.lease_length());
+                taker.forgot();
                 AFTER_ERROR
             }
         };
@@ -97,13 +97,19 @@ impl Taker {
     }
 
     /// Takes jobs for free slots.
-    async fn take(&self, shared: &Arc<Shared>, routes: Vec<(Name, u32)>, more: bool) -> StoreResult<bool> {
+    async fn take(
+        &mut self,
+        shared: &Arc<Shared>,
+        routes: Vec<(Name, u32)>,
+        more: bool,
+    ) -> StoreResult<bool> {
         for (route, _) in routes {
             let running = u32::try_from(shared.running.count()).unwrap_or(u32::MAX);
             let free = shared.options.slots.saturating_sub(running);
             if free == 0 || shared.alone.is_wanted() {
                 return Ok(false);
             }
+            let waited = in_line(shared, &route, free).await?;
             let (asked_at, lease) = (Instant::now(), lease(shared));
             let claims = if shared.options.has(Role::Dispatcher) {
                 let limits = shared.options.limits;
@@ -111,16 +117,24 @@ impl Taker {
             } else {
                 shared.store.claim(route, free, lease).await?
             };
+            if let Some(waited) = waited {
+                let skipped = waited.saturating_sub(claims.len() as u64);
+                tracing::debug!(node.id = %shared.id, jobs = claims.len(), skipped, "taken; skipped are those that others took");
+            }
             self.begin(shared, claims, asked_at);
+        }
+        if shared.store.was_unanswered() {
+            self.forgot();
         }
         Ok(more)
     }
 
+    fn forgot(&mut self) {
+        self.forgot_until = Some(Instant::now() + self.shared.options.lease_length());
+    }
+
     /// Starts what was taken; those that run alone after the others.
     fn begin(&self, shared: &Arc<Shared>, claims: Vec<Claim>, asked_at: Instant) {
-        if !claims.is_empty() {
-            tracing::debug!(node.id = %shared.id, jobs = claims.len(), "taken");
-        }
         let (alone, together): (Vec<_>, Vec<_>) =
             claims.into_iter().partition(|claim| is_last_chance(shared, claim));
         let spawn = |claim: Claim, leave: Company| {
@@ -191,6 +205,14 @@ impl Taker {
         }
         Ok(())
     }
+}
+
+/// How many could be taken if nobody else were there. One more statement, so only for those who log this closely.
+async fn in_line(shared: &Shared, route: &Name, free: u32) -> StoreResult<Option<u64>> {
+    if !tracing::enabled!(tracing::Level::DEBUG) || !shared.options.has(Role::Dispatcher) {
+        return Ok(None);
+    }
+    shared.store.first_in_line(route.clone(), free).await.map(Some)
 }
 
 /// The next vanished worker would bury it.

@@ -64,6 +64,7 @@ statements! {
     TickShorten "tick_shorten",
     CancelForNext "cancel_for_next",
     Look "look",
+    InLine "in_line",
     Promote "promote",
     DispatchOpen "dispatch_open",
     DispatchGate "dispatch_gate",

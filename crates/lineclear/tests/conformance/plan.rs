@@ -175,6 +175,7 @@ conformance! {
         };
         assert_eq!((queued, unplannable.len()), (1, 1));
         assert_eq!(unplannable[0].0, name("broken"));
+        assert_eq!(db.count("tick where skip_reason = 'unplannable'").await, 1, "it is recorded, too");
         let Planned::Led { due, .. } = db.store.plan(PlanRules::default()).await.unwrap() else { panic!("leads") };
         assert_eq!(due, 0, "it is left alone for a while");
     }

@@ -56,3 +56,23 @@ impl Verb for LookAt {
         Ok(look)
     }
 }
+
+/// Verb: how many jobs of a route are first in line, in the lane without limits.
+pub(crate) struct InLine {
+    pub(crate) route: Name,
+    pub(crate) most: u32,
+}
+
+impl Verb for InLine {
+    type Answer = u64;
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<u64> {
+        let params = vec![Value::Text(Some(self.route.to_string())), Value::Int(Some(i64::from(self.most)))];
+        let rows = session.rows(Statement::InLine, params).await?;
+        rows.first().map_or(Ok(0), |row| row.get("jobs"))
+    }
+}

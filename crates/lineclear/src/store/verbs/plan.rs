@@ -153,6 +153,13 @@ impl Pass {
             // One manifest that cannot be read must not stop the others.
             Err(error) => {
                 self.unplannable.push((key, error.to_string()));
+                let (from, until) = (now, now);
+                self.ranges.push(SkippedRange {
+                    manifest_id: order.id,
+                    from,
+                    until,
+                    reason: SkipReason::Unplannable,
+                });
                 self.moves.push((order.id, planned_through, Some(now.offset(UNPLANNABLE_PAUSE_MICROS))));
                 return Ok(());
             }
