@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tracing::Instrument;
+
 use super::Shared;
 use super::runners::wait;
 
@@ -12,7 +14,11 @@ const PASS_MAX: u32 = 1_000;
 pub(crate) async fn clean(shared: Arc<Shared>) {
     while wait(&shared, shared.options.clean_interval).await {
         loop {
-            let pass = shared.store.clean(&shared.options.retention, PASS_MAX).await;
+            let pass = shared
+                .store
+                .clean(&shared.options.retention, PASS_MAX)
+                .instrument(tracing::debug_span!("clean", node.id = %shared.id))
+                .await;
             match shared.statuses.note("cleaner", pass) {
                 Ok(cleaned) if cleaned.is_nothing() => break,
                 Ok(cleaned) => tracing::debug!(node.id = %shared.id, ?cleaned, "cleaned"),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tracing::Instrument;
 
 use super::runners::{AFTER_ERROR, wait};
 use super::{Shared, meter};
@@ -17,7 +18,10 @@ pub(crate) async fn plan(shared: Arc<Shared>) {
     let mut pause = Duration::ZERO;
     let mut orders = shared.store.orders();
     while wait_or_wake(&shared, pause, &mut orders).await {
-        pause = match shared.statuses.note("planner", plan_pass(&shared).await) {
+        pause = match shared.statuses.note(
+            "planner",
+            plan_pass(&shared).instrument(tracing::debug_span!("plan", node.id = %shared.id)).await,
+        ) {
             Ok(pause) => pause,
             Err(error) => {
                 tracing::warn!(%error, node.id = %shared.id, "planning failed");

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
+use tracing::Instrument;
 
 use super::runners::AFTER_ERROR;
 use super::{Event, JobEvent, Shared, meter, report};
@@ -18,7 +19,8 @@ const SETTLE_AFTER_STOP: Duration = Duration::from_secs(30);
 pub(crate) async fn settle(shared: Arc<Shared>, mut settlements: mpsc::Receiver<Settlement>) {
     let mut batch = Vec::with_capacity(SETTLE_MAX);
     while settlements.recv_many(&mut batch, SETTLE_MAX).await > 0 {
-        settle_batch(&shared, std::mem::take(&mut batch)).await;
+        let span = tracing::debug_span!("settle", node.id = %shared.id, jobs = batch.len());
+        settle_batch(&shared, std::mem::take(&mut batch)).instrument(span).await;
         // Slots became free.
         shared.nudge.notify_one();
     }

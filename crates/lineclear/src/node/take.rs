@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use lineclear_model::{Name, Outcome, Verdict};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use super::alone::Leave;
 use super::execute::{deadline, execute};
@@ -29,7 +30,10 @@ pub(crate) async fn take(shared: Arc<Shared>, settle: mpsc::Sender<Settlement>) 
     let mut taker = Taker::new(&shared, settle);
     let mut nudged = false;
     while !shared.stopping.is_cancelled() {
-        let pause = match shared.statuses.note("dispatcher", taker.pass(nudged).await) {
+        let pause = match shared.statuses.note(
+            "dispatcher",
+            taker.pass(nudged).instrument(tracing::debug_span!("take", node.id = %shared.id)).await,
+        ) {
             Ok(true) => Duration::ZERO,
             Ok(false) => shared.options.poll,
             Err(error) => {
