@@ -1,6 +1,6 @@
 # Every command for developers. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help check test bench fmt up down clean-run kit install
+.PHONY: help check test test-mssql bench fmt up down clean-run kit install
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 KIT := $(TARGET)/debug/lineclear-testkit
@@ -18,6 +18,13 @@ check: ## format, lints, documentation, and facts about files (dead links, SQL t
 
 test: install kit ## all tests, with private servers; installs what is missing
 	$(KIT) test
+
+# A workspace of its own: the made-up server needs OpenSSL to be built, and nothing else here does.
+test-mssql: ## tests of locks of SQL Server, against a made-up server; installs what is missing
+	@scripts/install openssl
+	cd crates/lineclear-lock/mssql && cargo fmt --check
+	cd crates/lineclear-lock/mssql && CARGO_TARGET_DIR=$(abspath $(TARGET))/mssql cargo clippy --quiet --all-targets -- -D warnings
+	cd crates/lineclear-lock/mssql && CARGO_TARGET_DIR=$(abspath $(TARGET))/mssql cargo test --quiet
 
 bench: install kit ## measures speed, and what must not grow with the database, e.g. `make bench ARGS='--only plan'`
 	cargo build --release -p lineclear-bench

@@ -31,7 +31,7 @@
 //! | `held.rs`, `right.rs` | a lock that we hold, and what it allows |
 //! | `keeper.rs`, `keep.rs` | the thread, and the renewal of one lock |
 //! | [`mod@backend`] | **what a store of locks must provide**: begin here to write one |
-//! | `in_process.rs`, `sqlite.rs`, `postgres/`, `mysql/`, `redis.rs` | the stores |
+//! | `in_process.rs`, `sqlite.rs`, `postgres/`, `mysql/`, `mssql/`, `redis.rs` | the stores |
 //! | [`history`] | a checker: were there ever two holders? |
 //!
 //! To add a backend: implement [`Backend`] behind a feature, name its URL in `open.rs`, and run the shared
@@ -55,11 +55,16 @@ mod name;
 mod open;
 mod options;
 
+#[cfg(any(feature = "mysql", feature = "mssql"))]
+mod hashed;
+
 mod in_process;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "mysql")]
 pub mod mysql;
+#[cfg(feature = "mssql")]
+pub mod mssql;
 #[cfg(feature = "redis")]
 pub mod redis;
 #[cfg(feature = "sqlite")]
@@ -74,6 +79,8 @@ pub use held::Held;
 pub use holder::Holder;
 pub use in_process::InProcess;
 pub use locks::Locks;
+#[cfg(feature = "mssql")]
+pub use mssql::Mssql;
 #[cfg(feature = "mysql")]
 pub use mysql::Mysql;
 pub use name::{Epoch, LockName, NAME_BYTES_MAX};

@@ -6,7 +6,6 @@
 //! and the lock with it, be its holder dead, frozen or cut off. It also makes the server, not us, refuse a holder that
 //! asks twice, and the trouble of one lock never touches another. Connections are used again after a release.
 
-mod name;
 mod probe;
 mod session;
 mod slot;
@@ -22,6 +21,7 @@ use uuid::Uuid;
 
 use crate::backend::{Answer, Ask, Backend, FenceClass, Holding, Kept, Promises, Released, Taken};
 use crate::error::LockError;
+use crate::hashed;
 use crate::name::{Epoch, LockName};
 use crate::right::Fence;
 use session::{Session, classify};
@@ -148,7 +148,7 @@ impl Backend for Mysql {
 
     fn take<'a>(&'a self, ask: &'a Ask) -> Answer<'a, Option<Taken>> {
         let (inner, ask) = (self.0.clone(), ask.clone());
-        let slot = Arc::new(Slot::new(name::key(&self.0.database, &ask.name), ask.ttl));
+        let slot = Arc::new(Slot::new(hashed::key(&self.0.database, &ask.name), ask.ttl));
         // A release that comes before the answer waits for it: it finds the slot, locked.
         let Ok(mut session) = slot.session().try_lock_owned() else { unreachable!("nobody else knows it") };
         self.0.held().insert(ask.token, slot.clone());
@@ -197,7 +197,7 @@ impl Backend for Mysql {
                 None => Session::connect(&inner.opts).await.map_err(classify)?,
             };
             let params =
-                params! { "name" => name.as_str().as_bytes(), "key" => name::key(&inner.database, &name) };
+                params! { "name" => name.as_str().as_bytes(), "key" => hashed::key(&inner.database, &name) };
             let row = session.connection().exec_first(LOOK, params).await.map_err(classify)?;
             inner.give_back(session);
             row.map(holding).transpose()

@@ -17,10 +17,11 @@ pub fn backend(url: &str, options: &LockOptions) -> Result<Arc<dyn Backend>, Loc
         None | Some(("sqlite", _)) => sqlite(url),
         Some(("postgres" | "postgresql", _)) => postgres(url, options),
         Some(("mysql" | "mariadb", _)) => mysql(url),
+        Some(("mssql" | "sqlserver", _)) => mssql(url),
         Some(("redis" | "rediss", _)) => redis(url, options),
         Some((scheme, _)) => {
             let why = format!(
-                "{scheme}:// is no store of locks; use postgres://…, mysql://…, redis://…, sqlite:FILE, a path or :memory:"
+                "{scheme}:// is no store of locks; use postgres://…, mysql://…, mssql://…, redis://…, sqlite:FILE, a path or :memory:"
             );
             Err(LockError::refused("lock_url", why))
         }
@@ -73,4 +74,14 @@ fn mysql(url: &str) -> Result<Arc<dyn Backend>, LockError> {
 #[cfg(not(feature = "mysql"))]
 fn mysql(_url: &str) -> Result<Arc<dyn Backend>, LockError> {
     Err(LockError::refused("lock_url", "this program was built without MySQL (feature mysql)"))
+}
+
+#[cfg(feature = "mssql")]
+fn mssql(url: &str) -> Result<Arc<dyn Backend>, LockError> {
+    Ok(Arc::new(crate::mssql::Mssql::new(url)?))
+}
+
+#[cfg(not(feature = "mssql"))]
+fn mssql(_url: &str) -> Result<Arc<dyn Backend>, LockError> {
+    Err(LockError::refused("lock_url", "this program was built without SQL Server (feature mssql)"))
 }

@@ -1,13 +1,14 @@
-//! The server's names for locks.
+//! Names for servers whose own locks have short names.
 
 use sha2::{Digest, Sha256};
 
 use crate::name::LockName;
 
-/// The server's locks have names of at most 64 characters, compared without regard to case, and are the same in all its
-/// databases: a hash of database and name serves them all. It is the same in every version for ever. The database's name
-/// is folded, because some servers fold it: at worst, locks of two databases stand in each other's way.
-pub(super) fn key(database: &str, name: &LockName) -> String {
+/// MySQL's locks have names of at most 64 characters, compared without regard to case, and are the same in all its
+/// databases; SQL Server cuts names off without a word. A hash of database and name serves them all. It is the same in every
+/// version for ever. The database's name is folded, because some servers fold it: at worst, locks of two databases stand in each
+/// other's way.
+pub(crate) fn key(database: &str, name: &LockName) -> String {
     let mut hash = Sha256::new();
     for part in ["lineclear-lock/1", &database.to_lowercase()] {
         hash.update(part.as_bytes());

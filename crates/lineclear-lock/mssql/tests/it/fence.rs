@@ -1,0 +1,24 @@
+//! Fenced transactions.
+
+use lineclear_lock::{Locks, mssql};
+
+use crate::kit::{SOON, connect, quick};
+use crate::server::Server;
+
+#[tokio::test]
+async fn while_a_fenced_transaction_is_open_nobody_takes_the_lock_and_a_stale_one_is_told() {
+    let server = Server::start().await;
+    let locks = Locks::open_with(&server.url(), quick()).await.unwrap();
+    let held = locks.try_lock("report").await.unwrap().unwrap();
+    let stale = held.fence().clone();
+    let mut client = connect(&server.url()).await;
+    client.begin_transaction().await.unwrap();
+    assert!(mssql::fence(&mut client, &stale).await.unwrap());
+    held.release().await.unwrap();
+    assert!(locks.try_lock("report").await.unwrap().is_none(), "the open transaction is in the way");
+    assert_eq!(server.state().locks.len(), 0, "what was taken was given back");
+    client.commit_transaction().await.unwrap();
+    let next = locks.acquire("report", SOON).await.unwrap().unwrap();
+    assert!(!mssql::fence(&mut client, &stale).await.unwrap(), "its epoch is over");
+    assert!(mssql::fence(&mut client, next.fence()).await.unwrap());
+}
