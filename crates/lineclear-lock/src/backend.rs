@@ -1,7 +1,7 @@
 //! The seam: what a store of locks must provide. Everything else (renewal, trust, deadlines, loss, background release)
 //! is done once, above it.
 //!
-//! A backend has four verbs, all asked for with an [`Ask`] whose token is fresh for every acquisition:
+//! A backend has four verbs that it must have, all asked for with an [`Ask`] whose token is fresh for every acquisition:
 //!
 //! | verb | must |
 //! |---|---|
@@ -9,6 +9,9 @@
 //! | [`extend`](Backend::extend) | move the end on if, and only if, the token is still the holder's |
 //! | [`release`](Backend::release) | free the lock if, and only if, the token is still the holder's; it may be called twice, and for a take whose answer never came |
 //! | [`look`](Backend::look) | say who holds it, without changing anything |
+//!
+//! and two for operators, which it may have: [`inspect`](Backend::inspect) looks closer, and [`end`](Backend::end) takes the
+//! lock away from its holder.
 //!
 //! Rules for those who write one:
 //!
@@ -124,6 +127,25 @@ pub struct Holding {
     pub ends_in: Option<Duration>,
 }
 
+/// A closer look at a lock: what its store knows beyond who holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inspection {
+    /// Who holds it, or held it last.
+    pub holding: Holding,
+    /// What tells this holder from all others, where the store keeps it.
+    pub token: Option<String>,
+    /// The connection that carries the lock, by the server's number.
+    pub connection: Option<i64>,
+    /// Whether the server sees the holder's connection; `None` if it has no way to tell.
+    pub alive: Option<bool>,
+}
+
+impl From<Holding> for Inspection {
+    fn from(holding: Holding) -> Inspection {
+        Inspection { holding, token: None, connection: None, alive: None }
+    }
+}
+
 /// How far an epoch can be relied upon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FenceClass {
@@ -168,6 +190,24 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
 
     /// Who holds it; `None` if nobody ever did.
     fn look<'a>(&'a self, name: &'a LockName) -> Answer<'a, Option<Holding>>;
+
+    /// Looks closer at these locks, in their order; `None` for one that nobody ever held.
+    fn inspect<'a>(&'a self, names: &'a [LockName]) -> Answer<'a, Vec<Option<Inspection>>> {
+        Box::pin(async move {
+            let mut seen = Vec::with_capacity(names.len());
+            for name in names {
+                seen.push(self.look(name).await?.map(Inspection::from));
+            }
+            Ok(seen)
+        })
+    }
+
+    /// Ends the hold that was seen, whoever has it, and raises the epoch so that its fence is refused from now on. `false`:
+    /// the lock is not held as it was seen any more, and nothing was changed.
+    fn end<'a>(&'a self, _name: &'a LockName, _seen: &'a Inspection) -> Answer<'a, bool> {
+        let why = format!("locks of {} cannot be taken away from their holder", self.promises().backend);
+        Box::pin(async move { Err(LockError::refused("break", why)) })
+    }
 
     /// Returns when a busy lock may have become free. It is a hint; without one, whoever waits asks now and then.
     fn freed<'a>(&'a self, _name: &'a LockName) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {

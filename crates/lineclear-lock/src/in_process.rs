@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::backend::{Alarm, Answer, Ask, Backend, FenceClass, Holding, Kept, Promises, Released, Taken};
+use crate::backend::{
+    Alarm, Answer, Ask, Backend, FenceClass, Holding, Inspection, Kept, Promises, Released, Taken,
+};
 use crate::clock::Moment;
 use crate::name::{Epoch, LockName};
 
@@ -113,6 +115,19 @@ impl Backend for InProcess {
                 kind: row.kind.clone(),
                 ends_in: row.is_held().then(|| row.ends_at.remaining()),
             }))
+        })
+    }
+
+    fn end<'a>(&'a self, name: &'a LockName, seen: &'a Inspection) -> Answer<'a, bool> {
+        Box::pin(async {
+            let mut rows = self.rows();
+            let row = rows.get_mut(name).filter(|row| row.is_held() && row.epoch == seen.holding.epoch);
+            let ended = row.map(|row| {
+                row.epoch = Epoch::new(row.epoch.get() + 1);
+                (row.ends_at, row.token) = (Moment::from_micros(0), Uuid::nil());
+            });
+            self.freed.notify_waiters();
+            Ok(ended.is_some())
         })
     }
 

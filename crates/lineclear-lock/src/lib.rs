@@ -32,6 +32,7 @@
 //! | `keeper.rs`, `keep.rs` | the thread, and the renewal of one lock |
 //! | [`mod@backend`] | **what a store of locks must provide**: begin here to write one |
 //! | `in_process.rs`, `sqlite.rs`, `postgres/`, `mysql/`, `mssql/`, `redis.rs` | the stores |
+//! | [`mod@registry`] | who holds which lock: a table for people |
 //! | [`history`] | a checker: were there ever two holders? |
 //!
 //! To add a backend: implement [`Backend`] behind a feature, name its URL in `open.rs`, and run the shared
@@ -39,6 +40,7 @@
 
 pub mod backend;
 pub mod history;
+pub mod registry;
 
 mod locks;
 mod exclusive;
@@ -70,7 +72,7 @@ pub mod redis;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
-pub use backend::{Backend, FenceClass, Holding, Promises, Released};
+pub use backend::{Backend, FenceClass, Holding, Inspection, Promises, Released};
 pub use clock::Moment;
 pub use election::{Election, Term};
 pub use error::{LockError, Source};
@@ -88,6 +90,7 @@ pub use open::backend;
 pub use options::{LockOptions, TTL_MIN};
 #[cfg(feature = "redis")]
 pub use redis::Redis;
+pub use registry::{Explanation, Lease, LeaseState, LockEvent, Next, Registry, RegistryOptions, What};
 pub use right::{Fence, Lost, Right};
 #[cfg(feature = "sqlite")]
 pub use sqlite::Sqlite;

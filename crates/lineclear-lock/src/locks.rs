@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use crate::backend::{Ask, Backend, Holding, Promises};
+use crate::backend::{Ask, Backend, Holding, Inspection, Promises};
 use crate::clock::Moment;
 use crate::error::LockError;
 use crate::held::{Held, let_go_in_background};
@@ -16,6 +16,8 @@ use crate::keep::{self, no_answer};
 use crate::keeper::Keeper;
 use crate::name::LockName;
 use crate::options::LockOptions;
+use crate::registry::table::Ending;
+use crate::registry::{Explanation, Recording, Registry, RegistryOptions, What, explain, store_of};
 use crate::turns::Turns;
 
 /// How long opening may take: it may have to make tables, and to try whether the store does what it should.
@@ -35,6 +37,22 @@ pub(crate) struct Core {
     pub(crate) options: LockOptions,
     pub(crate) turns: Turns,
     holder: Arc<Holder>,
+    registry: Option<Registry>,
+}
+
+impl Core {
+    /// A closer look, on the keeper's thread.
+    pub(crate) async fn inspect(
+        self: &Arc<Core>,
+        names: Vec<LockName>,
+    ) -> Result<Vec<Option<Inspection>>, LockError> {
+        let core = self.clone();
+        let inspect = async move {
+            let within = core.options.answer_within;
+            timeout(within, core.backend.inspect(&names)).await.unwrap_or_else(|_| Err(no_answer(within)))
+        };
+        self.keeper.run(inspect).await
+    }
 }
 
 impl Locks {
@@ -48,8 +66,43 @@ impl Locks {
         Locks::new(crate::open::backend(url, &options)?, options).await
     }
 
+    /// Opens the locks of a store given by URL, and records who holds them. The tables are in the same database unless the options
+    /// say otherwise; see [`registry`](crate::registry).
+    pub async fn open_recorded(
+        url: &str,
+        options: LockOptions,
+        registry: RegistryOptions,
+    ) -> Result<Locks, LockError> {
+        let backend = crate::open::backend(url, &options)?;
+        let registry = Registry::new(&registry.url.clone().unwrap_or_else(|| url.to_owned()), registry)?;
+        Locks::recorded(backend, options, registry).await
+    }
+
+    /// Opens the locks of a backend, and records who holds them.
+    pub async fn recorded(
+        backend: Arc<dyn Backend>,
+        options: LockOptions,
+        registry: Registry,
+    ) -> Result<Locks, LockError> {
+        let backend: Arc<dyn Backend> = match registry.options().decorate {
+            true => Arc::new(Recording::new(backend, registry.clone())),
+            false => backend,
+        };
+        let locks = Locks::start(backend, options, Some(registry.clone())).await?;
+        registry.attach(locks.store(), Arc::downgrade(&locks.core));
+        Ok(locks)
+    }
+
     /// Opens the locks of a backend.
     pub async fn new(backend: Arc<dyn Backend>, options: LockOptions) -> Result<Locks, LockError> {
+        Locks::start(backend, options, None).await
+    }
+
+    async fn start(
+        backend: Arc<dyn Backend>,
+        options: LockOptions,
+        registry: Option<Registry>,
+    ) -> Result<Locks, LockError> {
         options.check()?;
         let keeper = Keeper::start().map_err(LockError::failed)?;
         let core = Arc::new(Core {
@@ -58,6 +111,7 @@ impl Locks {
             options,
             turns: Turns::default(),
             holder: Arc::new(Holder::this()),
+            registry,
         });
         let (opening, within) = (core.clone(), core.options.answer_within.max(OPEN_WITHIN));
         let open =
@@ -116,9 +170,83 @@ impl Locks {
         self.core.keeper.run(look).await
     }
 
-    /// Waits until the locks that were dropped are released, or have failed to be.
+    /// Who holds the lock, with all that its store knows of it; `None` if nobody ever did.
+    pub async fn inspect(&self, name: &str) -> Result<Option<Inspection>, LockError> {
+        Ok(self.core.inspect(vec![LockName::new(name)?]).await?.pop().flatten())
+    }
+
+    /// Takes the lock away from the holder that was seen, whoever it is: it becomes free, the epoch is raised so that the holder's fenced
+    /// transactions are refused, and the holder hears of it at its next renewal or sooner. **Until then it may go on working.** `false`:
+    /// the lock is not held as it was seen any more, and nothing was changed. It is written to the registry, if there is one, with
+    /// who did it and why.
+    pub async fn end_hold(
+        &self,
+        name: &str,
+        seen: &Inspection,
+        by_whom: &str,
+        why: Option<&str>,
+    ) -> Result<bool, LockError> {
+        let (name, core, holding) = (LockName::new(name)?, self.core.clone(), seen.clone());
+        let lock = name.clone();
+        let end = async move {
+            let within = core.options.answer_within;
+            timeout(within, core.backend.end(&lock, &holding))
+                .await
+                .unwrap_or_else(|_| Err(no_answer(within)))
+        };
+        let ended = self.core.keeper.run(end).await?;
+        if ended {
+            tracing::warn!(lock.name = %name, holder = seen.holding.holder, by = by_whom, "a lock was taken away");
+        }
+        if let Some(registry) = self.core.registry.as_ref().filter(|_| ended) {
+            let ending = Ending {
+                name,
+                store: self.store(),
+                holder: seen.holding.holder.clone(),
+                incarnation: None,
+                epoch: seen.holding.epoch,
+                what: What::Broken,
+                by_whom: Some(by_whom.to_owned()),
+                why: why.map(str::to_owned),
+            };
+            if let Err(error) = registry.broken(ending).await {
+                tracing::warn!(%error, "that a lock was taken away could not be written down");
+            }
+        }
+        Ok(ended)
+    }
+
+    /// All that is known of a lock: who holds it, since when, is it alive, what happens next and when.
+    pub async fn explain(&self, name: &str) -> Result<Explanation, LockError> {
+        let engine = self.inspect(name).await?;
+        let (mut lease, mut history) = (None, Vec::new());
+        if let Some(registry) = &self.core.registry {
+            let store = self.store();
+            lease = registry.lease(name).await?.into_iter().find(|lease| *lease.store == *store);
+            history = registry.history(Some(name), None, 10).await?;
+        }
+        let promises = self.promises();
+        let next = explain::next(&promises, engine.as_ref(), lease.as_ref());
+        Ok(Explanation { name: name.to_owned(), promises, engine, lease, history, next })
+    }
+
+    /// The registry that they are recorded in.
+    pub fn registry(&self) -> Option<&Registry> {
+        self.core.registry.as_ref()
+    }
+
+    /// The word for the store that has the locks, as the registry calls it.
+    pub fn store(&self) -> Arc<str> {
+        store_of(&*self.core.backend, &self.core.holder)
+    }
+
+    /// Waits until the locks that were dropped are released, or have failed to be, and until that is recorded.
     pub async fn settled(&self) {
         self.core.keeper.settled().await;
+        if let Some(registry) = &self.core.registry {
+            // It says itself what went wrong.
+            drop(registry.written().await);
+        }
     }
 
     pub(crate) fn core(&self) -> &Arc<Core> {

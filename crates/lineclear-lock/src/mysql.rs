@@ -19,15 +19,19 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Opts, OptsBuilder, Row, Transaction, params};
 use uuid::Uuid;
 
-use crate::backend::{Answer, Ask, Backend, FenceClass, Holding, Kept, Promises, Released, Taken};
+use crate::backend::{
+    Answer, Ask, Backend, FenceClass, Holding, Inspection, Kept, Promises, Released, Taken,
+};
 use crate::error::LockError;
 use crate::hashed;
 use crate::name::{Epoch, LockName};
 use crate::right::Fence;
-use session::{Session, classify};
+use session::Session;
+pub(crate) use session::classify;
 use slot::Slot;
 
 const LOOK: &str = include_str!("../sql/mysql/lock_look.sql");
+const END: &str = include_str!("../sql/mysql/lock_end.sql");
 const FENCE: &str = include_str!("../sql/mysql/lock_fence.sql");
 
 /// How many connections wait for their next use.
@@ -47,20 +51,26 @@ struct Inner {
     idle: Mutex<Vec<Session>>,
 }
 
+/// How to connect, and to which database.
+pub(crate) fn opts(url: &str) -> Result<(Opts, String), LockError> {
+    let refused = |why: String| LockError::refused("lock_url", why);
+    let opts = Opts::from_url(url).map_err(|error| refused(error.to_string()))?;
+    let Some(database) = opts.db_name().filter(|name| !name.is_empty()).map(str::to_owned) else {
+        return Err(refused("it names no database; use mysql://user@host/database".to_owned()));
+    };
+    // The way that the URL names, not a socket that the server happens to have; and nothing need be asked for on
+    // the way in.
+    let opts = OptsBuilder::from_opts(opts).prefer_socket(false).wait_timeout(Some(28_800));
+    let opts = opts.max_allowed_packet(Some(16 << 20)).setup(session::SETUP.to_vec());
+    // A connection that was given up while its other side was silent goes some time.
+    let opts = opts.tcp_keepalive(Some(KEEPALIVE)).into();
+    Ok((opts, database))
+}
+
 impl Mysql {
     /// Locks in the database that `mysql://user:password@host:port/database` names. The table is made if it is not there.
     pub fn new(url: &str) -> Result<Mysql, LockError> {
-        let refused = |why: String| LockError::refused("lock_url", why);
-        let opts = Opts::from_url(url).map_err(|error| refused(error.to_string()))?;
-        let Some(database) = opts.db_name().filter(|name| !name.is_empty()).map(str::to_owned) else {
-            return Err(refused("it names no database; use mysql://user@host/database".to_owned()));
-        };
-        // The way that the URL names, not a socket that the server happens to have; and nothing need be asked for on
-        // the way in.
-        let opts = OptsBuilder::from_opts(opts).prefer_socket(false).wait_timeout(Some(28_800));
-        let opts = opts.max_allowed_packet(Some(16 << 20)).setup(session::SETUP.to_vec());
-        // A connection that was given up while its other side was silent goes some time.
-        let opts = opts.tcp_keepalive(Some(KEEPALIVE)).into();
+        let (opts, database) = opts(url)?;
         Ok(Mysql(Arc::new(Inner { opts, database, held: Mutex::default(), idle: Mutex::default() })))
     }
 }
@@ -91,6 +101,14 @@ impl Inner {
         let mut idle = self.idle();
         idle.retain(Session::is_fresh);
         idle.pop()
+    }
+
+    /// A connection for a question.
+    async fn any_session(&self) -> Result<Session, LockError> {
+        match self.waiting() {
+            Some(session) => Ok(session),
+            None => Session::connect(&self.opts).await.map_err(classify),
+        }
     }
 
     /// Asks for the lock; whatever goes wrong, the connection is not used again, which frees the lock.
@@ -190,29 +208,55 @@ impl Backend for Mysql {
     }
 
     fn look<'a>(&'a self, name: &'a LockName) -> Answer<'a, Option<Holding>> {
-        let (inner, name) = (self.0.clone(), name.clone());
+        Box::pin(async move {
+            Ok(self.inspect(std::slice::from_ref(name)).await?.pop().flatten().map(|seen| seen.holding))
+        })
+    }
+
+    fn inspect<'a>(&'a self, names: &'a [LockName]) -> Answer<'a, Vec<Option<Inspection>>> {
+        let (inner, names) = (self.0.clone(), names.to_vec());
         Box::pin(to_the_end(async move {
-            let mut session = match inner.waiting() {
-                Some(session) => session,
-                None => Session::connect(&inner.opts).await.map_err(classify)?,
-            };
-            let params =
-                params! { "name" => name.as_str().as_bytes(), "key" => hashed::key(&inner.database, &name) };
-            let row = session.connection().exec_first(LOOK, params).await.map_err(classify)?;
+            let mut session = inner.any_session().await?;
+            let mut inspected = Vec::with_capacity(names.len());
+            for name in &names {
+                let key = hashed::key(&inner.database, name);
+                let params = params! { "name" => name.as_str().as_bytes(), "key" => key };
+                let row = session.connection().exec_first(LOOK, params).await.map_err(classify)?;
+                inspected.push(row.map(inspection).transpose()?);
+            }
             inner.give_back(session);
-            row.map(holding).transpose()
+            Ok(inspected)
+        }))
+    }
+
+    fn end<'a>(&'a self, name: &'a LockName, seen: &'a Inspection) -> Answer<'a, bool> {
+        let (inner, name, seen) = (self.0.clone(), name.clone(), seen.clone());
+        Box::pin(to_the_end(async move {
+            let Some(connection) = seen.connection else { return Ok(false) };
+            let mut session = inner.any_session().await?;
+            let (key, epoch) = (hashed::key(&inner.database, &name), seen.holding.epoch.get());
+            let params = params! { "name" => name.as_str().as_bytes(), "key" => key, "epoch" => epoch, "connection" => connection };
+            session.connection().exec_drop(END, params).await.map_err(classify)?;
+            let ended = session.connection().affected_rows() == 1;
+            if ended {
+                session.connection().query_drop(format!("kill {connection}")).await.map_err(classify)?;
+            }
+            inner.give_back(session);
+            Ok(ended)
         }))
     }
 }
 
-fn holding(row: Row) -> Result<Holding, LockError> {
-    type Columns = (i64, Vec<u8>, Option<Vec<u8>>, Option<i64>);
-    let (epoch, holder, kind, left): Columns = mysql_async::from_row_opt(row).map_err(LockError::failed)?;
+fn inspection(row: Row) -> Result<Inspection, LockError> {
+    type Columns = (i64, Vec<u8>, Option<Vec<u8>>, Option<i64>, Option<i64>);
+    let (epoch, holder, kind, left, connection): Columns =
+        mysql_async::from_row_opt(row).map_err(LockError::failed)?;
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     // The server counts whole seconds: what is held has some time left.
     let ends_in = left.map(|left| Duration::from_secs(u64::try_from(left).unwrap_or(0)));
     let ends_in = ends_in.map(|left| left.max(Duration::from_millis(1)));
-    Ok(Holding { epoch: Epoch::new(epoch), holder: text(holder), kind: kind.map(text), ends_in })
+    let holding = Holding { epoch: Epoch::new(epoch), holder: text(holder), kind: kind.map(text), ends_in };
+    Ok(Inspection { connection, alive: Some(connection.is_some()), ..Inspection::from(holding) })
 }
 
 /// Fences a transaction on the database that holds the lock: until it ends, nobody can take the lock. `false`: the epoch

@@ -9,7 +9,7 @@
 //! [`fence()`] makes a transaction commit only while an epoch is current.
 
 mod lease;
-mod link;
+pub(crate) mod link;
 mod place;
 mod probe;
 mod schema;
@@ -26,7 +26,7 @@ use tokio_postgres::error::SqlState;
 use crate::error::LockError;
 
 /// By what the caller does next.
-fn classify(error: tokio_postgres::Error) -> LockError {
+pub(crate) fn classify(error: tokio_postgres::Error) -> LockError {
     let Some(state) = error.code() else { return LockError::unavailable(error) };
     if *state == SqlState::READ_ONLY_SQL_TRANSACTION {
         return LockError::refused("postgres", "the server is read-only: it is not the primary");

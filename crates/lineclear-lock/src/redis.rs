@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use redis::{Client, Script, ScriptInvocation, cmd};
 
-use crate::backend::{Alarm, Answer, Ask, Backend, FenceClass, Holding, Kept, Promises, Released, Taken};
+use crate::backend::{
+    Alarm, Answer, Ask, Backend, FenceClass, Holding, Inspection, Kept, Promises, Released, Taken,
+};
 use crate::error::LockError;
 use crate::name::{Epoch, LockName};
 use crate::options::LockOptions;
@@ -25,6 +27,7 @@ pub use settings::{AUTO_REFRESH_LOCK, RedisOptions, auto_refresh};
 static TAKE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../lua/lock_take.lua")));
 static EXTEND: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../lua/lock_extend.lua")));
 static RELEASE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../lua/lock_release.lua")));
+static END: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../lua/lock_end.lua")));
 static LOOK: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../lua/lock_look.lua")));
 
 /// Before the key of what is known of a lock. No lock's own key may begin like this.
@@ -195,17 +198,41 @@ impl Backend for Redis {
     }
 
     fn look<'a>(&'a self, name: &'a LockName) -> Answer<'a, Option<Holding>> {
+        Box::pin(async move { Ok(holding(self.seen(name).await?)) })
+    }
+
+    fn inspect<'a>(&'a self, names: &'a [LockName]) -> Answer<'a, Vec<Option<Inspection>>> {
         Box::pin(async move {
+            let mut inspected = Vec::with_capacity(names.len());
+            for name in names {
+                let seen = self.seen(name).await?;
+                let token = seen.0.clone();
+                inspected
+                    .push(holding(seen).map(|holding| Inspection { token, ..Inspection::from(holding) }));
+            }
+            Ok(inspected)
+        })
+    }
+
+    fn end<'a>(&'a self, name: &'a LockName, seen: &'a Inspection) -> Answer<'a, bool> {
+        Box::pin(async move {
+            let Some(token) = &seen.token else { return Ok(false) };
             let (key, beside) = self.keys(name)?;
-            let mut look = LOOK.key(key);
-            look.key(beside);
-            let (seen, _) = self.0.link.script::<Seen>(&look, &look).await?;
-            Ok(holding(seen))
+            let mut end = END.key(key);
+            end.key(beside).arg(token);
+            Ok(self.done(&end).await? == 1)
         })
     }
 }
 
 impl Redis {
+    async fn seen(&self, name: &LockName) -> Result<Seen, LockError> {
+        let (key, beside) = self.keys(name)?;
+        let mut look = LOOK.key(key);
+        look.key(beside);
+        Ok(self.0.link.script(&look, &look).await?.0)
+    }
+
     /// A script that may be sent twice.
     async fn done(&self, script: &ScriptInvocation<'_>) -> Result<i64, LockError> {
         Ok(self.0.link.script(script, script).await?.0)

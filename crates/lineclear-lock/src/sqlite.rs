@@ -6,7 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension, TransactionBehavior, named_params};
 
-use crate::backend::{Alarm, Answer, Ask, Backend, FenceClass, Holding, Kept, Promises, Released, Taken};
+use crate::backend::{
+    Alarm, Answer, Ask, Backend, FenceClass, Holding, Inspection, Kept, Promises, Released, Taken,
+};
 use crate::error::LockError;
 use crate::name::{Epoch, LockName};
 use crate::right::Fence;
@@ -16,6 +18,7 @@ const TAKE: &str = include_str!("../sql/sqlite/lock_take.sql");
 const EXTEND: &str = include_str!("../sql/sqlite/lock_extend.sql");
 const RELEASE: &str = include_str!("../sql/sqlite/lock_release.sql");
 const LOOK: &str = include_str!("../sql/sqlite/lock_look.sql");
+const END: &str = include_str!("../sql/sqlite/lock_end.sql");
 const FENCE: &str = include_str!("../sql/sqlite/lock_fence.sql");
 
 /// How long a statement waits for other writers of the file.
@@ -58,8 +61,9 @@ impl Sqlite {
     }
 }
 
-fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let mut connection = Connection::open(path)?;
+/// A connection to the file, with what all of ours need.
+pub(crate) fn connect_plain(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
     connection.busy_timeout(BUSY)?;
     // Readers of the file are not in our way, nor we in theirs. One that is in use by others keeps the mode they chose.
     connection.pragma_update(None, "journal_mode", "wal").or_else(|error| {
@@ -68,6 +72,11 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
             _ => Err(error),
         }
     })?;
+    Ok(connection)
+}
+
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let mut connection = connect_plain(path)?;
     // A lock that was granted must survive the machine's sudden end, because others act on it.
     connection.pragma_update(None, "synchronous", "full")?;
     // Whoever finds the table there need not wait for other writers.
@@ -80,7 +89,7 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 /// Microseconds since 1970.
-fn now() -> i64 {
+pub(crate) fn now() -> i64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
@@ -89,7 +98,7 @@ fn micros(time: Duration) -> i64 {
     i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }
 
-fn classify(error: rusqlite::Error) -> LockError {
+pub(crate) fn classify(error: rusqlite::Error) -> LockError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => LockError::unavailable(error),
         _ => LockError::failed(error),
@@ -180,6 +189,15 @@ impl Backend for Sqlite {
             };
             statement.query_row(named_params! { ":name": name.as_str(), ":now": now() }, look).optional()
         })
+    }
+
+    fn end<'a>(&'a self, name: &'a LockName, seen: &'a Inspection) -> Answer<'a, bool> {
+        let (name, epoch) = (name.clone(), seen.holding.epoch.get());
+        let ended = self.on(move |connection| {
+            let params = named_params! { ":name": name.as_str(), ":epoch": epoch };
+            change(connection, END, params, now())
+        });
+        Box::pin(async { Ok(ended.await?.is_some()) })
     }
 }
 

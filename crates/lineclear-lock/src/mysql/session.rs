@@ -124,7 +124,7 @@ pub(super) fn is_broken(error: &Error) -> bool {
     }
 }
 
-pub(super) fn classify(error: Error) -> LockError {
+pub(crate) fn classify(error: Error) -> LockError {
     match &error {
         // Too many connections, of all or of one account; lock wait; deadlock; interrupted; took too long.
         Error::Server(server)

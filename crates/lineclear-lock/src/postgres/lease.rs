@@ -9,7 +9,9 @@ use tokio_postgres::types::Type;
 use super::link::{Link, Purpose, Wire};
 use super::place::PostgresPlace;
 use super::{probe, schema};
-use crate::backend::{Alarm, Answer, Ask, Backend, FenceClass, Holding, Kept, Promises, Released, Taken};
+use crate::backend::{
+    Alarm, Answer, Ask, Backend, FenceClass, Holding, Inspection, Kept, Promises, Released, Taken,
+};
 use crate::error::LockError;
 use crate::name::{Epoch, LockName};
 use crate::options::LockOptions;
@@ -23,7 +25,8 @@ pub(super) struct Statements {
     take: String,
     extend: String,
     release: String,
-    look: String,
+    inspect: String,
+    end: String,
 }
 
 /// Locks as rows. Any pooler may be in between; with a direct connection, a holder that died is noticed at once.
@@ -53,7 +56,8 @@ impl Statements {
             take: place.sql(include_str!("../../sql/postgres/lock_take.sql")),
             extend: place.sql(include_str!("../../sql/postgres/lock_extend.sql")),
             release: place.sql(include_str!("../../sql/postgres/lock_release.sql")),
-            look: place.sql(include_str!("../../sql/postgres/lock_look.sql")),
+            inspect: place.sql(include_str!("../../sql/postgres/lock_inspect.sql")),
+            end: place.sql(include_str!("../../sql/postgres/lock_end.sql")),
         }
     }
 
@@ -76,23 +80,74 @@ impl Statements {
         Ok(row.map_or(Released::NotHeld, |_| Released::Clean))
     }
 
-    pub(super) async fn look(
+    /// Whoever holds them, by a row or by a session.
+    pub(super) async fn inspect(
         &self,
         wire: &Wire,
-        name: &LockName,
-    ) -> Result<Option<Holding>, tokio_postgres::Error> {
-        let row = wire.client.query_typed_opt(&self.look, &[(&name.as_str(), Type::TEXT)]).await?;
-        Ok(row.map(|row| {
-            let left = u64::try_from(row.get::<_, i64>("micros_left")).unwrap_or(0);
-            let held = row.get::<_, bool>("held") && left > 0;
-            Holding {
-                epoch: Epoch::new(row.get("epoch")),
-                holder: row.get("holder"),
-                kind: row.get("kind"),
-                ends_in: held.then(|| Duration::from_micros(left)),
-            }
-        }))
+        place: &PostgresPlace,
+        names: &[LockName],
+    ) -> Result<Vec<Option<Inspection>>, tokio_postgres::Error> {
+        let keys: Vec<i64> = names.iter().map(|name| name.key(place.schema())).collect();
+        let names: Vec<&str> = names.iter().map(LockName::as_str).collect();
+        let params: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 2] =
+            [(&names, Type::TEXT_ARRAY), (&keys, Type::INT8_ARRAY)];
+        let rows = wire.client.query_typed(&self.inspect, &params).await?;
+        rows.iter().map(inspection).collect()
     }
+
+    pub(super) async fn end(
+        &self,
+        wire: &Wire,
+        place: &PostgresPlace,
+        name: &LockName,
+        seen: &Inspection,
+    ) -> Result<(bool, bool), tokio_postgres::Error> {
+        let (key, epoch, name) = (name.key(place.schema()), seen.holding.epoch.get(), name.as_str());
+        let params: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
+            [(&name, Type::TEXT), (&epoch, Type::INT8), (&key, Type::INT8)];
+        let row = wire.client.query_typed_one(&self.end, &params).await?;
+        Ok((row.get("ended"), row.get("fenced")))
+    }
+}
+
+fn inspection(row: &tokio_postgres::Row) -> Result<Option<Inspection>, tokio_postgres::Error> {
+    let Some(epoch) = row.try_get::<_, Option<i64>>("epoch")? else { return Ok(None) };
+    let left = u64::try_from(row.try_get::<_, i64>("micros_left")?).unwrap_or(0);
+    let leased = row.try_get("held")? && left > 0;
+    let (session, beacon): (Option<i64>, Option<i64>) =
+        (row.try_get("session")?, row.try_get("beacon_session")?);
+    let foreign = session.filter(|_| row.get("foreign_session"));
+    let mut holding = Holding {
+        epoch: Epoch::new(epoch),
+        holder: row.try_get("holder")?,
+        kind: row.try_get("kind")?,
+        ends_in: leased.then(|| Duration::from_micros(left)),
+    };
+    if let Some(pid) = foreign {
+        (holding.holder, holding.kind) = (format!("unknown, with session {pid}"), None);
+    }
+    let by_session: bool = row.try_get("by_session")?;
+    if by_session || foreign.is_some() {
+        // A session lock does not end by itself: a renewal that is overdue says only that its holder is frozen.
+        let held_for = if leased { Duration::from_micros(left) } else { Duration::MAX };
+        holding.ends_in = session.map(|_| held_for);
+    }
+    let has_beacon: bool = row.try_get("has_beacon")?;
+    let alive = match (by_session, has_beacon) {
+        (true, _) => Some(session.is_some()),
+        (false, true) => Some(beacon.is_some()),
+        (false, false) => None,
+    };
+    let connection = if by_session || foreign.is_some() { session } else { beacon };
+    Ok(Some(Inspection { holding, token: row.try_get("token")?, connection, alive }))
+}
+
+/// What became of an end that a fenced transaction may have been in the way of.
+pub(super) fn ended((ended, fenced): (bool, bool)) -> Result<bool, LockError> {
+    if fenced {
+        return Err(LockError::unavailable("a fenced transaction of its holder is open; try again"));
+    }
+    Ok(ended)
 }
 
 impl PostgresLease {
@@ -196,9 +251,23 @@ impl Backend for PostgresLease {
 
     fn look<'a>(&'a self, name: &'a LockName) -> Answer<'a, Option<Holding>> {
         Box::pin(async move {
+            Ok(self.inspect(std::slice::from_ref(name)).await?.pop().flatten().map(|seen| seen.holding))
+        })
+    }
+
+    fn inspect<'a>(&'a self, names: &'a [LockName]) -> Answer<'a, Vec<Option<Inspection>>> {
+        Box::pin(async move {
             let call = self.asks.call().await?;
-            let looked = self.sql.look(call.wire(), name).await;
-            call.answer(looked)
+            let seen = self.sql.inspect(call.wire(), &self.place, names).await;
+            call.answer(seen)
+        })
+    }
+
+    fn end<'a>(&'a self, name: &'a LockName, seen: &'a Inspection) -> Answer<'a, bool> {
+        Box::pin(async move {
+            let call = self.asks.call().await?;
+            let done = self.sql.end(call.wire(), &self.place, name, seen).await;
+            ended(call.answer(done)?)
         })
     }
 }

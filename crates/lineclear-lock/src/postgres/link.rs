@@ -14,7 +14,7 @@ use crate::error::LockError;
 
 /// One connection of ours.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(crate) struct Link {
     place: PostgresPlace,
     purpose: Purpose,
     wire: Mutex<Option<Arc<Wire>>>,
@@ -22,19 +22,19 @@ pub(super) struct Link {
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Purpose {
+pub(crate) enum Purpose {
     /// Statements; anything may be in between.
     Statements,
     /// It carries rights that end with it, so both ends must notice that it is dead, but not sooner than this.
     Rights(Duration),
 }
 
-pub(super) struct Wire {
-    pub(super) client: Client,
+pub(crate) struct Wire {
+    pub(crate) client: Client,
     /// Cancelled when the connection has ended, and by us to end it.
-    pub(super) ended: CancellationToken,
+    pub(crate) ended: CancellationToken,
     /// An advisory lock that this connection holds to its end, to show that it lives.
-    pub(super) beacon: i64,
+    pub(crate) beacon: i64,
 }
 
 impl std::fmt::Debug for Wire {
@@ -51,17 +51,17 @@ impl Drop for Wire {
 
 /// A question that is on its way. If it is dropped before its answer has come, because that takes too long, the connection is given
 /// up: it may be dead, and all that comes after would wait, too.
-pub(super) struct Call {
+pub(crate) struct Call {
     wire: Arc<Wire>,
     answered: bool,
 }
 
 impl Call {
-    pub(super) fn wire(&self) -> &Arc<Wire> {
+    pub(crate) fn wire(&self) -> &Arc<Wire> {
         &self.wire
     }
 
-    pub(super) fn answer<T>(mut self, answer: Result<T, tokio_postgres::Error>) -> Result<T, LockError> {
+    pub(crate) fn answer<T>(mut self, answer: Result<T, tokio_postgres::Error>) -> Result<T, LockError> {
         self.answered = true;
         answer.map_err(classify)
     }
@@ -76,12 +76,12 @@ impl Drop for Call {
 }
 
 impl Link {
-    pub(super) fn new(place: &PostgresPlace, purpose: Purpose) -> Link {
+    pub(crate) fn new(place: &PostgresPlace, purpose: Purpose) -> Link {
         Link { place: place.clone(), purpose, wire: Mutex::new(None) }
     }
 
     /// Begins a question.
-    pub(super) async fn call(&self) -> Result<Call, LockError> {
+    pub(crate) async fn call(&self) -> Result<Call, LockError> {
         let mut wire = self.wire.lock().await;
         let alive = wire.as_ref().filter(|wire| !wire.ended.is_cancelled() && !wire.client.is_closed());
         let wire = match alive {
@@ -96,7 +96,7 @@ impl Link {
 }
 
 /// Connects, on the runtime of the caller.
-pub(super) async fn connect(place: &PostgresPlace, purpose: Purpose) -> Result<Wire, LockError> {
+pub(crate) async fn connect(place: &PostgresPlace, purpose: Purpose) -> Result<Wire, LockError> {
     let mut config = place.config.clone();
     if let Purpose::Rights(lasting) = purpose {
         config.tcp_user_timeout(lasting).keepalives(true).keepalives_idle(lasting / 2);

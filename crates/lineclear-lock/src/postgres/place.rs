@@ -76,7 +76,7 @@ impl PostgresPlace {
     }
 
     /// A statement of ours, for this schema.
-    pub(super) fn sql(&self, text: &str) -> String {
+    pub(crate) fn sql(&self, text: &str) -> String {
         sql(text, &self.schema)
     }
 }

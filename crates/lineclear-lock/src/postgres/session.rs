@@ -7,11 +7,13 @@ use std::time::Duration;
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
-use super::lease::{Statements, micros};
+use super::lease::{Statements, ended, micros};
 use super::link::{Link, Purpose, Wire};
 use super::place::PostgresPlace;
 use super::{probe, schema};
-use crate::backend::{Alarm, Answer, Ask, Backend, FenceClass, Holding, Kept, Promises, Released, Taken};
+use crate::backend::{
+    Alarm, Answer, Ask, Backend, FenceClass, Holding, Inspection, Kept, Promises, Released, Taken,
+};
 use crate::error::LockError;
 use crate::name::{Epoch, LockName};
 use crate::options::LockOptions;
@@ -174,9 +176,24 @@ impl Backend for PostgresSession {
 
     fn look<'a>(&'a self, name: &'a LockName) -> Answer<'a, Option<Holding>> {
         Box::pin(async move {
+            Ok(self.inspect(std::slice::from_ref(name)).await?.pop().flatten().map(|seen| seen.holding))
+        })
+    }
+
+    fn inspect<'a>(&'a self, names: &'a [LockName]) -> Answer<'a, Vec<Option<Inspection>>> {
+        Box::pin(async move {
             let call = self.link.call().await?;
-            let looked = self.sql.look(call.wire(), name).await;
-            call.answer(looked)
+            let seen = self.sql.inspect(call.wire(), &self.place, names).await;
+            call.answer(seen)
+        })
+    }
+
+    fn end<'a>(&'a self, name: &'a LockName, seen: &'a Inspection) -> Answer<'a, bool> {
+        Box::pin(async move {
+            // If we hold it ourselves, this very connection is ended; then the answer does not come.
+            let call = self.link.call().await?;
+            let done = self.sql.end(call.wire(), &self.place, name, seen).await;
+            ended(call.answer(done)?)
         })
     }
 }

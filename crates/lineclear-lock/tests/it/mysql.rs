@@ -37,7 +37,7 @@ async fn connect(url: &str) -> Conn {
     Conn::new(Opts::from_url(url).unwrap()).await.unwrap()
 }
 
-async fn run(url: &str, sql: String) {
+pub(crate) async fn run(url: &str, sql: String) {
     let mut connection = connect(url).await;
     connection.query_drop(sql).await.unwrap();
     connection.disconnect().await.unwrap();

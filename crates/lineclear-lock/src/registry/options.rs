@@ -1,0 +1,116 @@
+//! How the registry goes about it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::LockError;
+
+type Classify = dyn Fn(&str) -> Option<String> + Send + Sync;
+
+/// The kind of a lock, by its name, for those that were taken without one.
+#[derive(Clone)]
+pub struct Classifier(Arc<Classify>);
+
+impl Classifier {
+    /// One of your own.
+    pub fn new(classify: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Classifier {
+        Classifier(Arc::new(classify))
+    }
+}
+
+impl fmt::Debug for Classifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Classifier")
+    }
+}
+
+/// `outbox-…` and `nagare-outbox-…` are of the kind `outbox`, `event-route-…` is a `subscription`, all others have none.
+pub fn kind_by_prefix(name: &str) -> Option<String> {
+    let begins = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
+    if begins(&["outbox-", "nagare-outbox-"]) {
+        Some("outbox".to_owned())
+    } else if begins(&["event-route-"]) {
+        Some("subscription".to_owned())
+    } else {
+        None
+    }
+}
+
+/// Options of a registry.
+#[derive(Clone, Debug)]
+pub struct RegistryOptions {
+    /// The database that has the tables; none: the one that has the locks.
+    pub url: Option<String>,
+    /// Whether locks are recorded by themselves. Otherwise there is the table, and who wants rows in it calls
+    /// [`Registry::took`](super::Registry::took) and its like. On unless set.
+    pub decorate: bool,
+    /// How often what is held is renewed, in one statement; a row that was not renewed three times is stale. 5 s unless set.
+    pub beat: Duration,
+    /// How long after its last sign of life the row of a holder that went away is removed. 60 s unless set.
+    pub sweep_after: Duration,
+    /// How long the row of a lock that was released is kept. A day unless set.
+    pub idle_kept: Duration,
+    /// How long events are kept. 7 days unless set.
+    pub history_kept: Duration,
+    /// The kind of locks that were taken without one. [`kind_by_prefix`] unless set.
+    pub classifier: Classifier,
+}
+
+impl Default for RegistryOptions {
+    fn default() -> RegistryOptions {
+        let day = Duration::from_secs(24 * 3600);
+        RegistryOptions {
+            url: None,
+            decorate: true,
+            beat: Duration::from_secs(5),
+            sweep_after: Duration::from_secs(60),
+            idle_kept: day,
+            history_kept: day * 7,
+            classifier: Classifier::new(kind_by_prefix),
+        }
+    }
+}
+
+impl RegistryOptions {
+    /// Whether these times can work; the error names the one that cannot.
+    pub fn check(&self) -> Result<(), LockError> {
+        if self.beat.is_zero() {
+            return Err(LockError::refused("beat", "it must be above zero"));
+        }
+        let stale = self.beat * 3;
+        if self.sweep_after < stale {
+            let why = format!("{:?} must be at least three times beat ({stale:?})", self.sweep_after);
+            return Err(LockError::refused("sweep_after", why));
+        }
+        Ok(())
+    }
+
+    pub(super) fn kind_of(&self, name: &str) -> Option<Arc<str>> {
+        (self.classifier.0)(name).map(Arc::from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_follow_the_usual_prefixes() {
+        let kind = |name| kind_by_prefix(name).unwrap_or_default();
+        assert_eq!(kind("outbox-orders"), "outbox");
+        assert_eq!(kind("nagare-outbox-main"), "outbox");
+        assert_eq!(kind("event-route-InterLibraryLoan-BookEvent"), "subscription");
+        assert_eq!(kind("book-catalog"), "");
+        assert_eq!(kind("outboxes"), "");
+    }
+
+    #[test]
+    fn an_option_that_cannot_work_is_named() {
+        RegistryOptions::default().check().unwrap();
+        let bad = RegistryOptions { beat: Duration::ZERO, ..RegistryOptions::default() };
+        assert!(bad.check().unwrap_err().to_string().starts_with("refused by beat: "));
+        let bad = RegistryOptions { sweep_after: Duration::from_secs(14), ..RegistryOptions::default() };
+        assert!(bad.check().unwrap_err().to_string().starts_with("refused by sweep_after: "));
+    }
+}
