@@ -23,6 +23,11 @@ impl Failure {
         Failure { code: 2, ..Failure::failed(message) }
     }
 
+    /// What went wrong has an exit code of its own.
+    pub(crate) fn coded(code: u8, message: impl Into<String>) -> Failure {
+        Failure { code, ..Failure::failed(message) }
+    }
+
     pub(crate) fn hint(self, hint: impl Into<String>) -> Failure {
         Failure { hint: Some(hint.into()), ..self }
     }
@@ -36,12 +41,17 @@ impl Failure {
         if let Some(hint) = self.hint {
             text.push_str(&format!("hint: {hint}\n"));
         }
-        // What is shown may come from a file: nothing in it may act on the terminal.
-        let text = text.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}");
-        // Nobody may be listening; the exit code still says it.
-        let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
+        say(&text);
         ExitCode::from(self.code)
     }
+}
+
+/// Says something to the person, beside what is printed.
+pub(crate) fn say(text: &str) {
+    // What is shown may come from a file: nothing in it may act on the terminal.
+    let text = text.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}");
+    // Nobody may be listening; the exit code still says it.
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
 }
 
 impl From<lineclear::StoreError> for Failure {

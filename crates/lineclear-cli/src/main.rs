@@ -27,13 +27,17 @@ enum Command {
     /// The database's schema: bring it up to date, look how far it is, print what would run.
     #[command(subcommand)]
     Db(cmd::db::Command),
+    /// Locks: run a command while nobody else does, on this machine or any other.
+    #[command(subcommand)]
+    Lock(cmd::lock::Command),
 }
 
 impl Command {
-    fn run(self) -> Result<(), Failure> {
+    fn run(self) -> Result<ExitCode, Failure> {
         match self {
-            Command::Schedule(command) => command.run(),
-            Command::Db(command) => command.run(),
+            Command::Schedule(command) => command.run().map(|()| ExitCode::SUCCESS),
+            Command::Db(command) => command.run().map(|()| ExitCode::SUCCESS),
+            Command::Lock(command) => command.run(),
         }
     }
 }
@@ -41,7 +45,7 @@ impl Command {
 fn main() -> ExitCode {
     // clap itself ends with 2 on wrong usage, and prints what is wrong.
     match Cli::parse().command.run() {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(failure) => failure.report(),
     }
 }

@@ -1,4 +1,5 @@
 //! One module for each command.
 
 pub(crate) mod db;
+pub(crate) mod lock;
 pub(crate) mod schedule;

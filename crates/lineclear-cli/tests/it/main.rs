@@ -5,5 +5,9 @@
 
 mod db;
 mod docs;
+mod lock_place;
+mod lock_run;
+mod lock_command;
+mod lock_faults;
 mod run;
 mod schedule;

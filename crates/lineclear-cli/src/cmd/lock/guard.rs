@@ -1,0 +1,147 @@
+//! The guard: a process beside `lock run` that ends the command when `lock run` itself cannot, because it was killed or is
+//! frozen. It is told over a pipe until when the lock can be trusted. The pipe ends with `lock run`, whatever ended that.
+
+use std::io::BufRead;
+use std::process::{ExitCode, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use lineclear_lock::Moment;
+use nix::sys::signal::{SigSet, Signal};
+use rustix::process::{Pid, kill_process_group};
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, ChildStdin, Command};
+use tokio::time::timeout;
+
+use super::process::{OS_ERROR, ourselves};
+use crate::failure::{Failure, say};
+
+/// The guard reads at once, unless it is frozen: then there is no point in waiting for it.
+const WRITE_WITHIN: Duration = Duration::from_millis(100);
+/// If it was the guard that was frozen, the news is in the pipe.
+const LAST_LOOK: Duration = Duration::from_millis(50);
+/// The clock that ends trust goes on while the machine sleeps, and the one that wakes us does not.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+const OVER: &str = "over";
+
+/// A guard that was started.
+pub(super) struct Guard {
+    child: Child,
+    pipe: Option<ChildStdin>,
+    told: Option<Moment>,
+}
+
+impl Guard {
+    pub(super) fn start() -> Result<Guard, Failure> {
+        let child = ourselves().and_then(|ours| {
+            Command::new(ours)
+                .arg0("lineclear")
+                .args(["lock", "guard"])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::null())
+                // So that what is sent to our group does not reach it.
+                .process_group(0)
+                .spawn()
+        });
+        let mut child =
+            child.map_err(|error| Failure::coded(OS_ERROR, format!("cannot start a guard: {error}")))?;
+        // Held here, because waiting for a child closes what it is told by.
+        let pipe = child.stdin.take();
+        Ok(Guard { child, pipe, told: None })
+    }
+
+    /// Tells it which group to end, and when, unless it hears from us again.
+    pub(super) async fn tell(&mut self, group: Pid, end_at: Moment) {
+        if self.told != Some(end_at) {
+            self.told = Some(end_at);
+            let left = end_at.remaining().as_micros();
+            self.write(format!("{} {left}\n", group.as_raw_nonzero())).await;
+        }
+    }
+
+    /// Tells it that there is nothing left to guard.
+    pub(super) async fn dismiss(mut self) {
+        self.write(format!("{OVER}\n")).await;
+        drop(self.pipe.take());
+        timeout(WRITE_WITHIN, self.child.wait()).await.ok();
+    }
+
+    /// Waits until it has ended, which it should not while we live.
+    pub(super) async fn ended(&mut self) {
+        self.child.wait().await.ok();
+    }
+
+    async fn write(&mut self, line: String) {
+        if let Some(pipe) = &mut self.pipe {
+            // A guard that is gone is noticed elsewhere.
+            timeout(WRITE_WITHIN, pipe.write_all(line.as_bytes())).await.ok();
+        }
+    }
+}
+
+/// What the guard does.
+pub(super) fn watch() -> ExitCode {
+    // What is meant for `lock run` and its command may be sent to all processes: this one ends when it is told to.
+    let mut blocked = SigSet::empty();
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
+        blocked.add(signal);
+    }
+    blocked.thread_block().ok();
+    let (lines, news) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            if lines.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    let mut known: Option<(Pid, Moment)> = None;
+    loop {
+        let left = known.map_or(LOOK_EVERY, |(_, end_at)| end_at.remaining());
+        let wait = if left.is_zero() { LAST_LOOK } else { left.min(LOOK_EVERY) };
+        match (news.recv_timeout(wait), known) {
+            (Ok(line), _) if line == OVER => return ExitCode::SUCCESS,
+            (Ok(line), _) => known = parse(&line).or(known),
+            (Err(RecvTimeoutError::Timeout), Some((group, _))) if left.is_zero() => {
+                return end(group, "`lock run` stands still, and its lock ends; ending its command");
+            }
+            (Err(RecvTimeoutError::Timeout), _) => {}
+            (Err(RecvTimeoutError::Disconnected), Some((group, _))) => {
+                return end(group, "`lock run` was killed; ending its command");
+            }
+            (Err(RecvTimeoutError::Disconnected), None) => return ExitCode::SUCCESS,
+        }
+    }
+}
+
+fn end(group: Pid, why: &str) -> ExitCode {
+    // At once: nobody renews the lock any more, and another may have it soon.
+    if kill_process_group(group, rustix::process::Signal::KILL).is_ok() {
+        say(&format!("lineclear: {why}\n"));
+    }
+    ExitCode::FAILURE
+}
+
+/// A process group, and how many microseconds are left to it.
+fn parse(line: &str) -> Option<(Pid, Moment)> {
+    let (group, left) = line.split_once(' ')?;
+    let group = Pid::from_raw(group.parse().ok().filter(|group| *group > 1)?)?;
+    Some((group, Moment::now().plus(Duration::from_micros(left.parse().ok()?))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_group_and_a_time_are_understood() {
+        let (group, end_at) = parse("4711 5000000").unwrap();
+        assert_eq!(group.as_raw_nonzero().get(), 4711);
+        assert!(end_at.remaining() > Duration::from_secs(4));
+        // 1 and below would mean all processes, or our own group.
+        for bad in ["", "4711", "x 1", "1 1", "0 1", "-1 1", "4711 -1"] {
+            assert!(parse(bad).is_none(), "{bad}");
+        }
+    }
+}
