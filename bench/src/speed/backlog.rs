@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::drain::{expect_history, fill};
 use super::{Progress, WIDE, node, say, slots, until_settled};
-use crate::measure::{grouped, middle, millis, quantile};
+use crate::measure::{grouped, middle, millis};
 use crate::report::{Bound, Unit};
 use crate::{Bed, Database, Figure, Purpose, Scale};
 
@@ -42,10 +42,11 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
     let part = grouped(jobs / PARTS as u32);
     let name = format!("{} jobs: {part} of the first tenth → of the last", grouped(jobs));
     let whole = grouped((f64::from(jobs) / seconds).round() as u32);
-    let range = |times: &[f64]| format!("{:.0} to {:.0}", quantile(times, 0.0), quantile(times, 1.0));
+    // How it went from end to end tells wear from a bad moment.
+    let tenths: Vec<String> = times.chunks(ENDS).map(|tenth| format!("{:.0}", middle(tenth))).collect();
     Ok(vec![
         Figure::new(database, name, Unit::Millis, Some(middle(first)), middle(last))
             .bound(Some(Bound::AtMost(MOST)))
-            .note(format!("{whole} jobs/s; {} ms → {} ms", range(first), range(last))),
+            .note(format!("{whole} jobs/s; tenth by tenth {} ms", tenths.join(", "))),
     ])
 }

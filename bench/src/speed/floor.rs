@@ -48,9 +48,9 @@ impl Bare {
 
     /// Takes and completes jobs until there are no more; returns how many.
     pub(crate) async fn drain(&self, node: NodeId) -> Result<u64> {
-        let mut drained = 0;
+        let (mut drained, mut from) = (0, i64::MIN);
         loop {
-            let asked: [&(dyn ToSql + Sync); 6] = [&"main", &BATCH, &node.0, &LEASE_MS, &false, &true];
+            let asked: [&(dyn ToSql + Sync); 7] = [&"main", &BATCH, &node.0, &LEASE_MS, &false, &true, &from];
             let rows = self.client.query(&self.dispatch, &asked).await?;
             // One row without an id says that there was nothing.
             let taken =
@@ -59,6 +59,8 @@ impl Bare {
             if ids.is_empty() {
                 return Ok(drained);
             }
+            // It begins where it has been, as the engine does.
+            from = rows.last().and_then(|row| row.get("rank")).unwrap_or(from);
             let jobs = ids.len();
             let word = |word: &'static str| vec![word; jobs];
             let (none, delays) = (vec![None::<&str>; jobs], vec![0_i64; jobs]);

@@ -11,6 +11,7 @@ mod declare;
 mod door;
 mod error;
 mod gather;
+pub(crate) mod head;
 mod ids;
 mod migrate;
 mod options;
@@ -25,6 +26,7 @@ mod tests;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use lineclear_model::{GroupSpec, Manifest, Micros, Name, Payload};
 use tokio::sync::watch;
@@ -34,6 +36,7 @@ use db::{Db, Verb};
 pub use declare::{Declaration, Prune};
 pub use door::KEY_BYTES_MAX;
 pub use error::{Source, StoreError, StoreResult};
+use head::{FRONT, Head};
 pub use ids::{ClaimRef, DeadLetterId, JobId, ManifestId, NodeId};
 pub use migrate::{Migration, MigrationStatus};
 pub use options::StoreOptions;
@@ -318,8 +321,19 @@ impl Store {
 
     /// The same, with limits as exact as asked for.
     pub async fn dispatch_within(&self, route: Name, most: u32, limits: Limits) -> StoreResult<Vec<JobId>> {
-        let wants = dispatch::Wants { route, most: most.min(BATCH), lease: None, limits };
-        dispatch::ids(&self.take(wants).await?)
+        self.dispatch_from(&mut Head::unknown(), route, most, limits).await
+    }
+
+    /// The same, by one who remembers where the line begins.
+    pub(crate) async fn dispatch_from(
+        &self,
+        head: &mut Head,
+        route: Name,
+        most: u32,
+        limits: Limits,
+    ) -> StoreResult<Vec<JobId>> {
+        let wants = dispatch::Wants { route, most: most.min(BATCH), lease: None, limits, from: head.start() };
+        dispatch::ids(&self.take(wants, head).await?)
     }
 
     /// Takes up to `most` jobs of a route straight into leases.
@@ -335,17 +349,30 @@ impl Store {
         lease: Lease,
         limits: Limits,
     ) -> StoreResult<Vec<Claim>> {
-        let wants = dispatch::Wants { route, most: most.min(BATCH), lease: Some(lease), limits };
-        let rows = self.take(wants).await?;
+        self.dispatch_into_lease_from(&mut Head::unknown(), route, most, lease, limits).await
+    }
+
+    /// The same, by one who remembers where the line begins.
+    pub(crate) async fn dispatch_into_lease_from(
+        &self,
+        head: &mut Head,
+        route: Name,
+        most: u32,
+        lease: Lease,
+        limits: Limits,
+    ) -> StoreResult<Vec<Claim>> {
+        let wants =
+            dispatch::Wants { route, most: most.min(BATCH), lease: Some(lease), limits, from: head.start() };
+        let rows = self.take(wants, head).await?;
         self.read_claims(&rows, lease.node).await
     }
 
     /// The lane without limits in one statement; if there is more behind a gate, a transaction for the rest.
-    async fn take(&self, wants: dispatch::Wants) -> StoreResult<Vec<db::Row>> {
+    async fn take(&self, wants: dispatch::Wants, head: &mut Head) -> StoreResult<Vec<db::Row>> {
         if wants.most == 0 {
             return Ok(Vec::new());
         }
-        let open = self.run(dispatch::DispatchOpen(wants.clone())).await?;
+        let open = self.take_open(&wants, head).await?;
         let left = wants.most - open.taken();
         let look_again = left > 0 && open.is_worth_another_look();
         let handed = open.handed();
@@ -365,22 +392,57 @@ impl Store {
             }
         }
         if look_again {
-            self.take_gated(wants, &mut rows).await?;
+            self.take_gated(wants, head, &mut rows).await?;
         }
         Ok(rows)
     }
 
+    /// From where the line was last seen to begin; if that is not enough, from its front.
+    async fn take_open(&self, wants: &dispatch::Wants, head: &mut Head) -> StoreResult<dispatch::OpenPass> {
+        let began = Instant::now();
+        let open = self.run(dispatch::DispatchOpen(wants.clone())).await?;
+        if let Some(rank) = open.reached().filter(|_| open.taken() == wants.most) {
+            head.reached(rank, wants.from, began.elapsed());
+            return Ok(open);
+        }
+        // Behind a gate, the pass that follows looks at the front if there is not enough.
+        if wants.from == FRONT || open.is_worth_another_look() {
+            return Ok(open);
+        }
+        *head = Head::unknown();
+        let front = dispatch::Wants { most: wants.most - open.taken(), from: FRONT, ..wants.clone() };
+        match self.run(dispatch::DispatchOpen(front)).await {
+            Ok(front) => Ok(open.and(front)),
+            Err(error) if open.taken() == 0 => Err(error),
+            // What was taken is taken: dropped here, it would wait for its lease to end.
+            Err(error) => {
+                tracing::warn!(%error, "the front of the line could not be dispatched");
+                self.unanswered.store(true, Ordering::Relaxed);
+                Ok(open)
+            }
+        }
+    }
+
     /// The lane with limits, until there is nothing more for free slots: each pass fills a few groups, and sees so far.
-    async fn take_gated(&self, wants: dispatch::Wants, rows: &mut Vec<db::Row>) -> StoreResult<()> {
-        let most = wants.most;
+    async fn take_gated(
+        &self,
+        wants: dispatch::Wants,
+        head: &mut Head,
+        rows: &mut Vec<db::Row>,
+    ) -> StoreResult<()> {
+        let (most, from) = (wants.most, wants.from);
         let left = |rows: &[db::Row]| most - u32::try_from(rows.len()).unwrap_or(most).min(most);
         let mut pass = dispatch::DispatchGated::new(dispatch::Wants { most: left(rows), ..wants });
         for _ in 0..GATED_PASSES_MAX {
             if pass.wants.most == 0 {
                 break;
             }
+            let began = Instant::now();
             match self.run(pass.clone()).await {
                 Ok(gated) => {
+                    if let Some(rank) = gated.reached {
+                        head.reached(rank, from, began.elapsed());
+                    }
                     rows.extend(gated.rows);
                     if !gated.more {
                         break;

@@ -40,6 +40,7 @@ async fn main() -> Result<(), HandlerError> {
         .options(options)
         .kind("sleep", sleep)
         .kind("sleeps", sleeps)
+        .kind("blocks", blocks)
         .kind("endless", endless)
         .kind_with("broken", one_retry, broken)
         .start()
@@ -59,6 +60,13 @@ async fn sleep(Input(millis): Input<u64>, job: JobInfo) {
 async fn sleeps(Input(millis): Input<Vec<u64>>, job: JobInfo) {
     let turn = usize::try_from(job.claim_no).unwrap_or(usize::MAX).min(millis.len()) - 1;
     sleep(Input(millis[turn]), job).await;
+}
+
+/// Blocks its thread, as no handler should.
+async fn blocks(Input(millis): Input<u64>, job: JobInfo) {
+    say(&job, "started");
+    std::thread::sleep(Duration::from_millis(millis));
+    say(&job, "ended");
 }
 
 /// Goes on until it is told to stop.

@@ -8,8 +8,11 @@
 -- ranks before it, so that the lanes together keep the order.
 -- `handed` says that jobs of the route were dispatched to whoever claims.
 -- `closed` says that the global gate is on: then nothing is taken unless the caller holds it.
+-- Who has just taken a full batch begins where that ended ($7): rows that left lie in the index until a vacuum comes by,
+-- and from the front the walk leads past all of them.
 -- Index: work_queue_open. Always one row at least: with a null id if nothing was taken.
--- $1 route, $2 at most, $3 node or null, $4 lease in ms or null, $5 caller holds the global gate, $6 bounded
+-- $1 route, $2 at most, $3 node or null, $4 lease in ms or null, $5 caller holds the global gate, $6 bounded,
+-- $7 rank to begin at
 with recursive waiting (group_id) as (
     -- From group to group in the index: those without work cost nothing.
     (select group_id from {schema}.work_queue
@@ -45,6 +48,7 @@ picked as materialized (
     from   {schema}.work_queue
     where  route = $1::text and phase = 'ready' and not gated
            and (select $5::boolean or not closed from gate)
+           and rank >= $7::bigint
            and rank <= (select case when $6::boolean then coalesce(gated_rank, 9223372036854775807)
                                else 9223372036854775807 end from gate)
     order  by rank, id
@@ -77,6 +81,6 @@ handed as (
 select gate.closed, gate.gated_rank, (select count(*) from refiled) as refiled,
        (select true from {schema}.background_job where route = $1::text and leased_by is null
         order by rank, id limit 1) is not null as handed,
-       {claim}
+       rank, {claim}
 from   gate left join handed on true
 order  by rank, id

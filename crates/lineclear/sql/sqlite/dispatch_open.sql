@@ -1,7 +1,8 @@
 -- dispatch_open · work_queue → background_job, the lane without limits
 -- As in PostgreSQL. One writer at a time: no row can be locked by another.
 -- Index: work_queue_open. Always one row at least: with a null id if nothing was taken.
--- ?1 route, ?2 at most, ?3 node or null, ?4 lease in ms or null, ?5 caller holds the global gate, ?6 bounded
+-- ?1 route, ?2 at most, ?3 node or null, ?4 lease in ms or null, ?5 caller holds the global gate, ?6 bounded,
+-- ?7 rank to begin at
 delete from temp.gate;
 insert into temp.gate (closed, gated_rank)
 with recursive waiting (group_id) as (
@@ -31,6 +32,7 @@ select id, group_id is not null and exists (select 1 from manifest_group g where
 from   work_queue
 where  route = ?1 and phase = 'ready' and not gated
        and (?5 or not (select closed from temp.gate))
+       and rank >= ?7
        and rank <= iif(?6, coalesce((select gated_rank from temp.gate), 9223372036854775807), 9223372036854775807)
 order  by rank, id
 limit  ?2;
@@ -45,7 +47,7 @@ from   work_queue where id in (select id from temp.picked where not marked);
 delete from work_queue where id in (select id from temp.picked where not marked);
 select closed, gated_rank, (select count(*) from temp.picked where marked) as refiled,
        (select 1 from background_job b where b.route = ?1 and b.leased_by is null
-        order by b.rank, b.id limit 1) is not null as handed, {claim}
+        order by b.rank, b.id limit 1) is not null as handed, rank, {claim}
 from   temp.gate
 left   join background_job on id in (select p.id from temp.picked p where not p.marked)
 order  by rank, id

@@ -3,6 +3,7 @@
 //! A node with both roles takes jobs straight into its leases. A dispatcher without workers hands them over, a bounded
 //! number ahead, and workers without a dispatcher claim what was handed over.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,12 +19,15 @@ use super::options::Role;
 use super::plan::warn_of_lost;
 use super::runners::AFTER_ERROR;
 use super::{Shared, builder};
+use crate::store::head::Head;
 use crate::store::{Claim, ClaimRef, Settlement, StoreResult};
 
 /// Jobs that one pass promotes, and expired leases that one pass gives up.
 const PASS_MAX: u32 = 500;
 /// Vanished workers are looked for so often by a node that is too busy to look around.
 const RECLAIM: Duration = Duration::from_millis(1500);
+/// A dispatcher with a backlog looks again so soon: nobody tells it that what it handed over was claimed.
+const HANDED_OVER: Duration = Duration::from_millis(200);
 
 /// Takes jobs and runs them, until the node stops.
 pub(crate) async fn take(shared: Arc<Shared>, settle: mpsc::Sender<Settlement>) {
@@ -34,8 +38,7 @@ pub(crate) async fn take(shared: Arc<Shared>, settle: mpsc::Sender<Settlement>) 
             "dispatcher",
             taker.pass(nudged).instrument(tracing::debug_span!("take", node.id = %shared.id)).await,
         ) {
-            Ok(true) => Duration::ZERO,
-            Ok(false) => shared.options.poll,
+            Ok(pause) => pause,
             Err(error) => {
                 tracing::warn!(%error, node.id = %shared.id, "taking work failed");
                 shared.keep_quiet();
@@ -58,8 +61,12 @@ struct Taker {
     routes: Vec<Name>,
     reclaim_at: Instant,
     promote_at: Instant,
+    /// Where the line of each route begins.
+    heads: HashMap<Name, Head>,
     /// An answer was lost: until then there may be leases of ours that we do not know of.
     forgot_until: Option<Instant>,
+    /// They are looked for then.
+    give_back_at: Instant,
 }
 
 impl Taker {
@@ -67,12 +74,21 @@ impl Taker {
         let routes = builder::routes(&shared.options, &shared.kinds).into_iter().collect();
         let now = Instant::now();
         let shared = shared.clone();
-        Taker { shared, settle, routes, reclaim_at: now, promote_at: now, forgot_until: None }
+        Taker {
+            shared,
+            settle,
+            routes,
+            reclaim_at: now,
+            promote_at: now,
+            heads: HashMap::new(),
+            forgot_until: None,
+            give_back_at: now,
+        }
     }
 
-    /// One pass; true if there may be more to take at once. Nobody nudged it: it looks around first, which is all that
+    /// One pass, and when the next one shall be. Nobody nudged it: it looks around first, which is all that
     /// an idle node costs.
-    async fn pass(&mut self, nudged: bool) -> StoreResult<bool> {
+    async fn pass(&mut self, nudged: bool) -> StoreResult<Duration> {
         let shared = self.shared.clone();
         self.give_back_forgotten(&shared).await?;
         // Another route begins each time: one with a backlog must not take all slots from the rest.
@@ -92,21 +108,22 @@ impl Taker {
         let (found, more) = self.tend(&shared, promote, reclaim).await?;
         if found {
             routes = all;
+            // They may be first in line now.
+            self.heads.clear();
         }
-        if hands_over {
-            self.hand_over(&shared, routes, more).await
+        let more = if hands_over {
+            if self.hand_over(&shared, routes).await? {
+                return Ok(HANDED_OVER.min(shared.options.poll));
+            }
+            more
         } else {
-            self.take(&shared, routes, more).await
-        }
+            self.take(&shared, routes).await? && more
+        };
+        Ok(if more { Duration::ZERO } else { shared.options.poll })
     }
 
-    /// Takes jobs for free slots.
-    async fn take(
-        &mut self,
-        shared: &Arc<Shared>,
-        routes: Vec<(Name, u32)>,
-        more: bool,
-    ) -> StoreResult<bool> {
+    /// Takes jobs for free slots; false if there are none left.
+    async fn take(&mut self, shared: &Arc<Shared>, routes: Vec<(Name, u32)>) -> StoreResult<bool> {
         for (route, _) in routes {
             let running = u32::try_from(shared.running.count()).unwrap_or(u32::MAX);
             let free = shared.options.slots.saturating_sub(running);
@@ -117,7 +134,8 @@ impl Taker {
             let (asked_at, lease) = (Instant::now(), lease(shared));
             let claims = if shared.options.has(Role::Dispatcher) {
                 let limits = shared.options.limits;
-                shared.store.dispatch_into_lease_within(route, free, lease, limits).await?
+                let head = self.heads.entry(route.clone()).or_insert_with(Head::unknown);
+                shared.store.dispatch_into_lease_from(head, route, free, lease, limits).await?
             } else {
                 shared.store.claim(route, free, lease).await?
             };
@@ -130,11 +148,12 @@ impl Taker {
         if shared.store.was_unanswered() {
             self.forgot();
         }
-        Ok(more)
+        Ok(true)
     }
 
     fn forgot(&mut self) {
         self.forgot_until = Some(Instant::now() + self.shared.options.lease_length());
+        self.give_back_at = Instant::now();
     }
 
     /// Starts what was taken; those that run alone after the others.
@@ -156,20 +175,17 @@ impl Taker {
         }
     }
 
-    /// Hands jobs over to whoever claims, a bounded number ahead.
-    async fn hand_over(
-        &self,
-        shared: &Shared,
-        routes: Vec<(Name, u32)>,
-        mut more: bool,
-    ) -> StoreResult<bool> {
+    /// Hands jobs over to whoever claims, a bounded number ahead; says whether there may be more.
+    async fn hand_over(&mut self, shared: &Shared, routes: Vec<(Name, u32)>) -> StoreResult<bool> {
+        let mut more = false;
         for (route, handed) in routes {
             let room = shared.options.dispatch_ahead.saturating_sub(handed);
-            let dispatched = shared.store.dispatch_within(route, room, shared.options.limits).await?;
+            let head = self.heads.entry(route.clone()).or_insert_with(Head::unknown);
+            let dispatched = shared.store.dispatch_from(head, route, room, shared.options.limits).await?;
             if !dispatched.is_empty() {
                 shared.queued.notify_one();
-                more |= dispatched.len() < usize::try_from(room).unwrap_or(usize::MAX);
             }
+            more |= room == 0 || !dispatched.is_empty();
         }
         Ok(more)
     }
@@ -199,6 +215,11 @@ impl Taker {
     /// leases, and it is here: whatever is not among the running is not known to us.
     async fn give_back_forgotten(&mut self, shared: &Shared) -> StoreResult<()> {
         let Some(until) = self.forgot_until else { return Ok(()) };
+        // With a long lease this goes on for long: not with every pass.
+        if Instant::now() < self.give_back_at {
+            return Ok(());
+        }
+        self.give_back_at = Instant::now() + shared.options.poll;
         let back = shared.store.give_back_unknown(shared.id, &shared.running.claims()).await?;
         if back > 0 {
             tracing::warn!(node.id = %shared.id, jobs = back, "gave back jobs whose dispatch was not answered");

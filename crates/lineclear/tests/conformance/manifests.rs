@@ -60,6 +60,21 @@ conformance! {
         assert_eq!(one(db).await.priority, 2);
     }
 
+    async fn a_declaration_that_does_not_go_with_an_edit_is_refused_and_changes_nothing(db) {
+        let every = |time| Manifest { schedule: Schedule::every(Duration::from_secs(time)).unwrap(), ..daily("m") };
+        write(db, every(3600), Voice::Declaration).await;
+        let edited = Manifest { jitter: Duration::from_secs(1200), ..every(3600) };
+        write(db, edited.clone(), Voice::Edit).await;
+        let refused = db.store.upsert_manifests([every(60)], Voice::Declaration).await;
+        assert!(refused.as_ref().is_err_and(|e| e.to_string().contains("jitter")), "{refused:?}");
+        assert_eq!(rule(refused), "manifest_edit");
+        let is = async || (one(db).await.schedule, one(db).await.jitter);
+        assert_eq!(is().await, (edited.schedule, edited.jitter));
+        let both = Manifest { jitter: Duration::from_secs(5), ..every(60) };
+        assert_eq!(write(db, both.clone(), Voice::Declaration).await, Written::Updated, "that field is declared, too");
+        assert_eq!(is().await, (both.schedule, both.jitter));
+    }
+
     async fn groups_are_merged_the_same_way(db) {
         let declare = async |limit, priority| {
             let spec = GroupSpec { limit, priority, enabled: true };

@@ -3,12 +3,13 @@
 use std::time::{Duration, Instant};
 
 use lineclear::StoreError;
+use lineclear::model::Payload;
 use lineclear::store::NewJob;
 use lineclear_testkit::{PrivatePostgres, Program, Proxy};
 
 use crate::children::{LEASE, LONG, crowd, end, lines, sleep, sleeps, start, store, up};
 use crate::example::example;
-use crate::kit::{Place, until, until_within};
+use crate::kit::{Place, name, until, until_within};
 
 const OUTAGE: Duration = Duration::from_secs(60);
 /// Less than the third of a lease for which a node is careful after an outage.
@@ -84,4 +85,24 @@ async fn a_killed_workers_job_runs_elsewhere_soon_although_100000_wait() {
     assert!(took < (LEASE + Duration::from_secs(2)) * 2, "{took:?}");
     let waiting = "select count(*) from {t}work_queue where phase = 'ready'";
     assert!(place.number(waiting).await > 90_000, "they were waiting all the time");
+}
+
+/// Every thread of the runtime is blocked, three times as long as a lease lasts by default. Another node stands by.
+#[tokio::test]
+async fn a_minute_and_a_half_of_blocked_threads_costs_no_lease() {
+    let place = Place::postgres().await;
+    let store = store(&place).await;
+    let options = ["workers", "30000", "slots=2"];
+    let node = || Program::at(example("child")).args([place.url.as_str()]).args(options);
+    let mut blocked = up([node().env("TOKIO_WORKER_THREADS", "2")]).await;
+    let blocks = NewJob::new(name("blocks"), Payload::of(&90_000).unwrap());
+    store.enqueue_many(vec![blocks; 2]).await.unwrap();
+    until("both block", async || lines(&blocked, "claim 1 started").len() == 2).await;
+    blocked.extend(up([node()]).await);
+    let nodes = blocked;
+    until_within(LONG * 2, "both end", async || lines(&nodes, "claim 1 ended").len() == 2).await;
+    let done = "select count(*) from {t}execution where final and outcome = 'completed' and claim_no = 1";
+    until("both are completed", async || place.number(done).await == 2).await;
+    assert_eq!(place.number("select count(*) from {t}execution").await, 2, "nobody else had them");
+    end(nodes).await;
 }

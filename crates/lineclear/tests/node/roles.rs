@@ -39,6 +39,19 @@ on_each_store! {
         workers.stop().await;
     }
 
+    async fn a_dispatcher_keeps_workers_busy_without_waiting_for_its_next_look(place) {
+        let workers = Lineclear::builder().store(&place.url).options(with(&[Role::Workers])).kind("noop", noop).start().await.unwrap();
+        let jobs = vec![NewJob::new(name("noop"), Payload::of(&()).unwrap()); 30];
+        let last = workers.store().enqueue_many(jobs).await.unwrap().last().unwrap().id;
+        // Six hand-overs: with a minute between them the test would not live to see it.
+        let dispatcher = Lineclear::builder().store(&place.url)
+            .options(NodeOptions { dispatch_ahead: 5, poll: Duration::from_secs(60), ..with(&[Role::Dispatcher]) })
+            .start().await.unwrap();
+        until("the last one is completed", async || place.state(&workers, last).await == Some(JobState::Completed)).await;
+        dispatcher.stop().await;
+        workers.stop().await;
+    }
+
     async fn a_job_of_a_kind_that_nobody_knows_is_parked_and_runs_when_somebody_does(place) {
         let old = Lineclear::builder().store(&place.url).options(quick()).kind("old", noop).start().await.unwrap();
         let job = old.enqueue("new", &()).await.unwrap().id;

@@ -67,7 +67,7 @@ fn cases() -> Vec<Case> {
     let dispatch = || vec![text("main"), int(100), int(1), int(30_000)];
     let keys = Value::Texts(vec!["k1".to_owned()]);
     let gated = [dispatch(), vec![Value::Ints(vec![2, 3]), keys, int(100)]].concat();
-    let open = [dispatch(), vec![Value::Bool(false), Value::Bool(true)]].concat();
+    let open = [dispatch(), vec![Value::Bool(false), Value::Bool(true), int(i64::MIN)]].concat();
     vec![
         (Statement::EnqueueOwners, vec![Value::Texts(vec!["u7".to_owned(), "u8".to_owned()])].into(), &[]),
         (Statement::EnqueueReplace, replacements(), &[]),

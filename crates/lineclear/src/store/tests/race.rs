@@ -14,6 +14,7 @@ use lineclear_model::schedule::Need;
 use lineclear_model::{Failure, Micros, Outcome, Overlap, Verdict};
 
 use super::*;
+use crate::store::head::FRONT;
 use crate::store::verbs::dispatch::{DispatchGated, DispatchOpen, Wants};
 use crate::store::verbs::plan::Plan;
 use crate::store::verbs::settle::Settle;
@@ -34,7 +35,7 @@ fn settle_verb(claim: &Claim) -> Settle {
 }
 
 fn wants(most: u32) -> Wants {
-    Wants { route: main_route(), most, lease: Some(lease(1)), limits: Limits::Exact }
+    Wants { route: main_route(), most, lease: Some(lease(1)), limits: Limits::Exact, from: FRONT }
 }
 
 async fn due(pg: &Pg) {

@@ -8,6 +8,7 @@ use lineclear_model::Name;
 use super::claim::Lease;
 use super::enqueue::millis;
 use crate::store::db::{Row, Session, Value, Verb};
+use crate::store::head::FRONT;
 use crate::store::sql::Statement;
 use crate::store::{JobId, StoreResult};
 
@@ -29,6 +30,8 @@ pub(crate) struct OpenPass {
     handed: bool,
     /// Rows that lay in the wrong lane and were put right: look again.
     refiled: u64,
+    /// The rank of the last that was taken.
+    reached: Option<i64>,
 }
 
 /// How exact the limits of groups, and the global one, are. Limits of keys are always exact.
@@ -50,6 +53,8 @@ pub(crate) struct Wants {
     /// `None`: hand over to whoever claims.
     pub(crate) lease: Option<Lease>,
     pub(crate) limits: Limits,
+    /// The rank to begin at, in the lane without limits.
+    pub(crate) from: i64,
 }
 
 impl Wants {
@@ -71,7 +76,7 @@ impl Wants {
         bounded: bool,
     ) -> StoreResult<OpenPass> {
         let mut params = self.params(most);
-        params.extend([Value::Bool(holds_gate), Value::Bool(bounded)]);
+        params.extend([Value::Bool(holds_gate), Value::Bool(bounded), Value::Int(Some(self.from))]);
         let mut rows = session.rows(Statement::DispatchOpen, params).await?;
         let Some(first) = rows.first() else { return Ok(OpenPass::default()) };
         let (closed, refiled) = (first.get("closed")?, first.get("refiled")?);
@@ -80,7 +85,8 @@ impl Wants {
         if first.get::<Option<i64>>("id")?.is_none() {
             rows.clear();
         }
-        Ok(OpenPass { rows, closed, gated_waits, handed, refiled })
+        let reached = rows.last().map(|row| row.get("rank")).transpose()?;
+        Ok(OpenPass { rows, closed, gated_waits, handed, refiled, reached })
     }
 }
 
@@ -107,6 +113,16 @@ impl OpenPass {
     /// There may be more behind the gates, or behind rows that were just put right.
     pub(crate) fn is_worth_another_look(&self) -> bool {
         self.closed || self.gated_waits || self.refiled > 0
+    }
+
+    pub(crate) fn reached(&self) -> Option<i64> {
+        self.reached
+    }
+
+    /// The same pass went on elsewhere.
+    pub(crate) fn and(mut self, then: OpenPass) -> OpenPass {
+        self.rows.extend(then.rows);
+        OpenPass { rows: self.rows, refiled: self.refiled + then.refiled, ..then }
     }
 
     pub(crate) fn handed(&self) -> bool {
@@ -144,6 +160,8 @@ pub(crate) struct GatedPass {
     pub(crate) rows: Vec<Row>,
     /// There may be more for free slots: in other groups, or behind jobs that their keys held.
     pub(crate) more: bool,
+    /// The lane without limits gave all that was wanted of it, up to this rank.
+    pub(crate) reached: Option<i64>,
 }
 
 impl Verb for DispatchGated {
@@ -187,13 +205,21 @@ impl Verb for DispatchGated {
         }
         let more = held > 0 || (!all_groups && !rows.is_empty());
         let left = most - i64::try_from(rows.len()).expect("a batch fits");
+        let mut reached = None;
         if left > 0 {
-            rows.extend(wants.take_open(session, left, true, false).await?.into_rows());
+            let mut open = wants.take_open(session, left, true, false).await?;
+            let missing = left - i64::from(open.taken());
+            reached = open.reached.filter(|_| missing == 0);
+            if missing > 0 && wants.from != FRONT {
+                let front = Wants { from: FRONT, ..wants.clone() };
+                open = open.and(front.take_open(session, missing, true, false).await?);
+            }
+            rows.extend(open.into_rows());
         }
         if !rows.is_empty() {
             crate::crash::point("dispatch.before_commit");
         }
-        Ok(GatedPass { rows, more })
+        Ok(GatedPass { rows, more, reached })
     }
 }
 

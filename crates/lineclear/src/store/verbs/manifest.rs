@@ -107,7 +107,9 @@ fn decide(
             let declared = parse(&before.declared)?;
             check_owner(manifest, &before.manifest, &declared)?;
             let merged = merge(&declared, &said, &object(&before.manifest));
-            (from_object(merged)?, text(&said))
+            let merged = from_object(merged)?;
+            check_together(&merged)?;
+            (merged, text(&said))
         }
     };
     if next == before.manifest && declared == before.declared {
@@ -129,6 +131,18 @@ fn decide(
     let row =
         ManifestRow { id: Some(before.id), manifest: next, declared, planned_through, next_due_at, skips };
     Ok((Some(row), written))
+}
+
+/// What is declared and what was edited may each be right, and wrong together: an hour of jitter on what is now due every
+/// minute. To drop the edit would be to lose it, so it is said.
+fn check_together(merged: &Manifest) -> StoreResult<()> {
+    merged.check().map_err(|bad| {
+        let why = format!(
+            "{}: what is declared now does not go with an edit that was made since: {bad}; edit it again, or declare that field, too",
+            merged.key
+        );
+        StoreError::refused("manifest_edit", why)
+    })
 }
 
 /// Code speaks for its own manifests: what another owner declared, or what a person gave to another, is not taken over.
