@@ -35,3 +35,14 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
     }
     text
 }
+
+/// `3d 4h`, `3h 12m`, `5m 30s`: the two largest units are enough for a person.
+pub(crate) fn roughly(micros: i64) -> String {
+    let seconds = micros.div_euclid(1_000_000);
+    let units =
+        [(seconds / 86_400, "d"), (seconds / 3600 % 24, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s")];
+    let from = units.iter().position(|(n, _)| *n > 0).unwrap_or(3);
+    let shown = units[from..].iter().take(2).filter(|(n, _)| *n > 0).map(|(n, unit)| format!("{n}{unit}"));
+    let shown: Vec<String> = shown.collect();
+    if shown.is_empty() { "0s".into() } else { shown.join(" ") }
+}

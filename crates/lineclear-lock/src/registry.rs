@@ -171,6 +171,13 @@ impl Registry {
         self.0.keeper.run(async move { inner.flush(false).await }).await
     }
 
+    /// Removes rows of holders that went away, and what is too old, now. It is done by itself every minute or so; this is for programs
+    /// that do not live that long.
+    pub async fn sweep(&self) -> Result<(), LockError> {
+        let inner = self.0.clone();
+        self.0.keeper.run(async move { inner.sweep_once().await }).await
+    }
+
     /// The leases, by name, each with its state: at most so many. [`Registry::leases_after`] has the next ones.
     pub async fn leases(&self, most: u32) -> Result<Vec<Lease>, LockError> {
         self.judged(Which { most, ..Which::default() }).await

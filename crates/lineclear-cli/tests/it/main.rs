@@ -9,5 +9,6 @@ mod lock_place;
 mod lock_run;
 mod lock_command;
 mod lock_faults;
+mod lock_look;
 mod run;
 mod schedule;

@@ -5,14 +5,17 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use lineclear_lock::{Held, Holding, LockError, LockName, LockOptions, Locks, Released, Right};
+use lineclear_lock::{
+    Held, Holding, LockError, LockName, LockOptions, Locks, RegistryOptions, Released, Right,
+};
 use lineclear_model::duration;
 use tokio::time::timeout;
 
 use super::guard::Guard;
+use super::length;
+use super::place::{Place, REACHABLE, in_full, usage};
 use super::process::{self, Process};
 use super::signals::Signals;
-use super::{Place, REACHABLE, in_full, length};
 use crate::failure::{Failure, say};
 
 /// Exit codes of `lock run`, from `sysexits.h`; everything else is the command's own.
@@ -27,6 +30,9 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// How long to try to give a lost lock back.
 const RELEASE_LOST: Duration = Duration::from_millis(500);
+
+/// How long to wait until it is recorded that the lock was released.
+const RECORD_WITHIN: Duration = Duration::from_secs(2);
 
 const EXAMPLES: &str = "\
 Exit codes:
@@ -83,14 +89,18 @@ impl Run {
         let (options, grace) = self.times()?;
         let name = LockName::new(&self.name).map_err(usage)?;
         let backend = self.place.backend(&options)?;
+        let registry = self.place.registry(RegistryOptions::default())?;
         if let Some(program) = self.command.first() {
             process::check(program)?;
         }
         let mut signals = Signals::listen()?;
         let mut locks = None;
         let asked = async {
-            let opened = Locks::new(backend, options).await?.of_kind("command");
-            ask(locks.insert(opened), &name, within).await
+            let opened = match registry {
+                Some(registry) => Locks::recorded(backend, options, registry).await?,
+                None => Locks::new(backend, options).await?,
+            };
+            ask(locks.insert(opened.of_kind("command")), &name, within).await
         };
         let asked = tokio::select! {
             biased;
@@ -104,7 +114,15 @@ impl Run {
             asked = asked => asked.map_err(store)?,
         };
         match asked {
-            Asked::Held(held) => self.guarded(held, signals, grace).await,
+            Asked::Held(held) => {
+                let ended = self.guarded(held, signals, grace).await;
+                if let Some(registry) = locks.as_ref().and_then(Locks::registry) {
+                    // It is for people to see: neither its failure nor its time is the command's.
+                    let recorded = async { registry.written().await.and(registry.sweep().await) };
+                    timeout(RECORD_WITHIN, recorded).await.ok();
+                }
+                ended
+            }
             Asked::Busy(_) if on_busy == OnBusy::Skip => Ok(ExitCode::SUCCESS),
             Asked::Busy(holding) => Err(busy(&name, holding, within)),
         }
@@ -244,15 +262,6 @@ fn busy(name: &LockName, holding: Option<Holding>, waited: Duration) -> Failure 
         Some(format!("; its holder is {} and, unless it renews it, the lock ends in {left}", holding.holder))
     });
     Failure::coded(BUSY, message + &holder.unwrap_or_default())
-}
-
-/// What was given cannot be.
-fn usage(error: LockError) -> Failure {
-    match error {
-        LockError::Refused { rule, why } if rule == "ttl" => Failure::usage(format!("--ttl: {why}")),
-        LockError::Refused { rule, why } if rule == "lock_name" => Failure::usage(format!("NAME: {why}")),
-        error => Failure::usage(error.to_string()),
-    }
 }
 
 /// The store cannot be asked, or cannot do what it is asked: then nothing is run.
