@@ -59,6 +59,8 @@ pub enum Experiment {
     Backlog,
     /// Four nodes under a global limit that is never reached, and without one.
     Gate,
+    /// Taking and releasing a lock of each kind, and two bare writes.
+    Lock,
 }
 
 impl Experiment {

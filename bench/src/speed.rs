@@ -9,6 +9,7 @@ mod enqueue;
 mod floor;
 mod gate;
 mod latency;
+mod lock;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
@@ -39,6 +40,7 @@ pub(crate) async fn run(experiment: Experiment, database: Database, scale: Scale
                 Experiment::Latency => latency::run(database, scale).await,
                 Experiment::Backlog => backlog::run(database, scale).await,
                 Experiment::Gate => gate::run(database, scale).await,
+                Experiment::Lock => lock::run(database, scale).await,
                 Experiment::Plan | Experiment::Claim | Experiment::Cached => Ok(Vec::new()),
             }
         })

@@ -3,13 +3,14 @@
 use lineclear_bench::{Database, Experiment, Scale, run};
 
 const GROWTH: [Experiment; 3] = [Experiment::Plan, Experiment::Claim, Experiment::Cached];
-const SPEED: [Experiment; 6] = [
+const SPEED: [Experiment; 7] = [
     Experiment::Drain,
     Experiment::EnqueueBulk,
     Experiment::EnqueueSingle,
     Experiment::Latency,
     Experiment::Backlog,
     Experiment::Gate,
+    Experiment::Lock,
 ];
 
 async fn figures_come_out(database: Database, experiments: &[Experiment], figures: usize) {
@@ -34,7 +35,7 @@ async fn every_figure_of_growth_comes_out_on_sqlite() {
 
 #[tokio::test]
 async fn every_figure_of_speed_comes_out_on_postgres() {
-    figures_come_out(Database::Postgres, &SPEED, 8).await;
+    figures_come_out(Database::Postgres, &SPEED, 12).await;
 }
 
 #[tokio::test]

@@ -77,6 +77,10 @@ impl Redis {
 
     async fn look_around(&self) -> Result<(), LockError> {
         let (mut connection, _) = self.0.link.connection().await?;
+        // Otherwise each script's first use is three round trips.
+        for script in [&TAKE, &EXTEND, &RELEASE, &LOOK] {
+            self.0.link.load(&mut connection, script).await?;
+        }
         let info: String = match self.0.link.command(&mut connection, &cmd("INFO")).await {
             Ok(info) => info,
             // It may be forbidden to us, which is no reason to do without locks.

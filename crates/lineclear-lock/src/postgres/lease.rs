@@ -37,7 +37,8 @@ pub struct PostgresLease {
     asks: Link,
     /// For what is held: it never waits behind those who ask, and carries the beacon.
     keeps: Link,
-    beacon: AtomicBool,
+    /// Whether there are beacons: then connections are known to be direct.
+    beacon: Arc<AtomicBool>,
 }
 
 impl std::fmt::Debug for PostgresLease {
@@ -70,13 +71,12 @@ impl Statements {
         let (name, token, ttl) = (ask.name.as_str(), ask.token.to_string(), micros(ask.ttl));
         let params: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 4] =
             [(&name, Type::TEXT), (&token, Type::TEXT), (&ttl, Type::INT8), (&beacon, Type::INT8)];
-        Ok(wire.client.query_typed_opt(&self.extend, &params).await?.is_some())
+        Ok(wire.ask(&self.extend, &params).await?.is_some())
     }
 
     pub(super) async fn release(&self, wire: &Wire, ask: &Ask) -> Result<Released, tokio_postgres::Error> {
         let (name, token) = (ask.name.as_str(), ask.token.to_string());
-        let row =
-            wire.client.query_typed_opt(&self.release, &[(&name, Type::TEXT), (&token, Type::TEXT)]).await?;
+        let row = wire.ask(&self.release, &[(&name, Type::TEXT), (&token, Type::TEXT)]).await?;
         Ok(row.map_or(Released::NotHeld, |_| Released::Clean))
     }
 
@@ -155,11 +155,12 @@ impl PostgresLease {
     pub fn new(place: PostgresPlace, options: &LockOptions) -> PostgresLease {
         let beacon = place.beacon && !place.pooler;
         let purpose = if beacon { Purpose::Rights(options.ttl) } else { Purpose::Statements };
+        let beacon = Arc::new(AtomicBool::new(beacon));
         PostgresLease {
             sql: Statements::of(&place),
-            asks: Link::new(&place, Purpose::Statements),
-            keeps: Link::new(&place, purpose),
-            beacon: AtomicBool::new(beacon),
+            asks: Link::new(&place, Purpose::Statements, beacon.clone()),
+            keeps: Link::new(&place, purpose, beacon.clone()),
+            beacon,
             place,
         }
     }
@@ -206,7 +207,7 @@ impl PostgresLease {
             (&beacon, Type::INT8),
             (&grace, Type::INT8),
         ];
-        let row = call.wire().client.query_typed_opt(&self.sql.take, &params).await;
+        let row = call.wire().ask(&self.sql.take, &params).await;
         let row = call.answer(row)?;
         Ok(row.map(|row| Taken { epoch: Epoch::new(row.get(0)), alarm }))
     }

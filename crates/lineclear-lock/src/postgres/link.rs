@@ -1,10 +1,13 @@
 //! A connection that is made when it is needed, and made again when it has ended.
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Mutex;
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Error, NoTls, Row, Statement};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -17,6 +20,8 @@ use crate::error::LockError;
 pub(crate) struct Link {
     place: PostgresPlace,
     purpose: Purpose,
+    /// Whether it is known that nothing that shares sessions is in between: then statements are prepared.
+    direct: Arc<AtomicBool>,
     wire: Mutex<Option<Arc<Wire>>>,
 }
 
@@ -35,6 +40,9 @@ pub(crate) struct Wire {
     pub(crate) ended: CancellationToken,
     /// An advisory lock that this connection holds to its end, to show that it lives.
     pub(crate) beacon: i64,
+    direct: Arc<AtomicBool>,
+    /// What was prepared on it, by its text.
+    prepared: Mutex<HashMap<String, Statement>>,
 }
 
 impl std::fmt::Debug for Wire {
@@ -46,6 +54,38 @@ impl std::fmt::Debug for Wire {
 impl Drop for Wire {
     fn drop(&mut self) {
         self.ended.cancel();
+    }
+}
+
+/// Whatever the table was like when a statement was prepared, it finds its row by the name.
+const PREPARED: &str = "set enable_seqscan = off; set plan_cache_mode = force_generic_plan";
+
+/// What a statement is given, and of which types.
+pub(super) type Params<'a> = [(&'a (dyn ToSql + Sync), Type)];
+
+impl Wire {
+    /// A statement that answers with one row or none: prepared at its first use, which is a round trip more, or sent whole each time
+    /// where a pooler may be in between.
+    pub(super) async fn ask(&self, text: &str, params: &Params<'_>) -> Result<Option<Row>, Error> {
+        if !self.direct.load(Ordering::SeqCst) {
+            return self.client.query_typed_opt(text, params).await;
+        }
+        let statement = self.prepared(text, params).await?;
+        let values: Vec<_> = params.iter().map(|(value, _)| *value).collect();
+        self.client.query_opt(&statement, &values).await
+    }
+
+    async fn prepared(&self, text: &str, params: &Params<'_>) -> Result<Statement, Error> {
+        let mut prepared = self.prepared.lock().await;
+        if let Some(statement) = prepared.get(text) {
+            return Ok(statement.clone());
+        }
+        let types: Vec<_> = params.iter().map(|(_, ty)| ty.clone()).collect();
+        // One behind the other, without waiting for the first answer.
+        let (set, statement) = tokio::join!(biased; self.client.batch_execute(PREPARED), self.client.prepare_typed(text, &types));
+        let statement = set.and(statement)?;
+        prepared.insert(text.to_owned(), statement.clone());
+        Ok(statement)
     }
 }
 
@@ -76,8 +116,8 @@ impl Drop for Call {
 }
 
 impl Link {
-    pub(crate) fn new(place: &PostgresPlace, purpose: Purpose) -> Link {
-        Link { place: place.clone(), purpose, wire: Mutex::new(None) }
+    pub(crate) fn new(place: &PostgresPlace, purpose: Purpose, direct: Arc<AtomicBool>) -> Link {
+        Link { place: place.clone(), purpose, direct, wire: Mutex::new(None) }
     }
 
     /// Begins a question.
@@ -88,7 +128,9 @@ impl Link {
             Some(alive) => alive.clone(),
             None => {
                 *wire = None;
-                wire.insert(Arc::new(connect(&self.place, self.purpose).await?)).clone()
+                let mut made = connect(&self.place, self.purpose).await?;
+                made.direct = self.direct.clone();
+                wire.insert(Arc::new(made)).clone()
             }
         };
         Ok(Call { wire, answered: false })
@@ -111,7 +153,7 @@ pub(crate) async fn connect(place: &PostgresPlace, purpose: Purpose) -> Result<W
         }
     });
     let beacon = Uuid::new_v4().as_u64_pair().0.cast_signed();
-    let wire = Wire { client, ended, beacon };
+    let wire = Wire { client, ended, beacon, direct: Arc::default(), prepared: Mutex::default() };
     if let Purpose::Rights(lasting) = purpose {
         wire.client.batch_execute(&settings(lasting, beacon)).await.map_err(classify)?;
     }
@@ -166,6 +208,24 @@ mod tests {
         ] {
             let row = wire.client.query_one(&format!("show {name}"), &[]).await.unwrap();
             assert_eq!(row.get::<_, &str>(0), value, "{name}");
+        }
+    }
+
+    #[tokio::test]
+    async fn statements_are_prepared_once_where_nothing_is_in_between_and_not_at_all_elsewhere() {
+        let database = lineclear_testkit::fresh_postgres().await;
+        let place = PostgresPlace::new(database.url()).unwrap();
+        for (direct, prepared) in [(true, 1_i64), (false, 0)] {
+            let link = Link::new(&place, Purpose::Statements, Arc::new(AtomicBool::new(direct)));
+            let call = link.call().await.unwrap();
+            for number in [1_i64, 2, 3] {
+                let row = call.wire().ask("select $1 + 1", &[(&number, Type::INT8)]).await.unwrap().unwrap();
+                assert_eq!(row.get::<_, i64>(0), number + 1);
+            }
+            let count = "select count(*) from pg_prepared_statements where not from_sql and statement = 'select $1 + 1'";
+            let row = call.wire().client.query_typed_one(count, &[]).await.unwrap();
+            assert_eq!(row.get::<_, i64>(0), prepared);
+            call.answer(Ok(())).unwrap();
         }
     }
 }

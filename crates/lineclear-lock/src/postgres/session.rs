@@ -1,6 +1,7 @@
 //! A lock as an advisory lock of a session: free at once when the holder's connection ends, and never before.
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -40,7 +41,7 @@ impl PostgresSession {
         PostgresSession {
             sql: Statements::of(&place),
             take: place.sql(include_str!("../../sql/postgres/lock_take_session.sql")),
-            link: Link::new(&place, Purpose::Rights(options.ttl)),
+            link: Link::new(&place, Purpose::Rights(options.ttl), Arc::new(AtomicBool::new(true))),
             ours: Mutex::default(),
             place,
         }
@@ -108,14 +109,14 @@ impl PostgresSession {
             (&key, Type::INT8),
             (&ttl, Type::INT8),
         ];
-        let row = wire.client.query_typed_one(&self.take, &params).await;
+        let row = wire.ask(&self.take, &params).await;
         // A statement that fails keeps the session lock that it took.
-        if !matches!(&row, Ok(row) if !row.get::<_, bool>("locked") || row.get::<_, Option<i64>>("epoch").is_some())
+        if !matches!(&row, Ok(Some(row)) if !row.get::<_, bool>("locked") || row.get::<_, Option<i64>>("epoch").is_some())
         {
             unlock(&wire, key).await.ok();
         }
         let row = call.answer(row).inspect_err(|_| self.forget(ask))?;
-        if let Some(epoch) = row.get::<_, Option<i64>>("epoch") {
+        if let Some(epoch) = row.and_then(|row| row.get::<_, Option<i64>>("epoch")) {
             let alarm = Alarm::new(wire.ended.clone(), Duration::ZERO);
             return Ok(Some(Taken { epoch: Epoch::new(epoch), alarm }));
         }
@@ -131,15 +132,16 @@ impl PostgresSession {
         };
         // One call for both: if either gets no answer the connection is given up, and the lock with it.
         let call = self.link.call().await?;
-        let released = self.sql.release(&wire, ask).await;
-        let unlocked = unlock(&wire, self.key(&ask.name)).await;
+        // One behind the other, in one round trip.
+        let (released, unlocked) =
+            tokio::join!(biased; self.sql.release(&wire, ask), unlock(&wire, self.key(&ask.name)));
         self.forget(ask);
         call.answer(unlocked.and(released))
     }
 }
 
 async fn unlock(wire: &Wire, key: i64) -> Result<(), tokio_postgres::Error> {
-    wire.client.query_typed_one("select pg_advisory_unlock($1)", &[(&key, Type::INT8)]).await.map(drop)
+    wire.ask("select pg_advisory_unlock($1)", &[(&key, Type::INT8)]).await.map(drop)
 }
 
 impl Backend for PostgresSession {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, ErrorKind, FromRedisValue, RedisError, ScriptInvocation,
+    AsyncConnectionConfig, Client, Cmd, ErrorKind, FromRedisValue, RedisError, Script, ScriptInvocation,
     ServerErrorKind,
 };
 use tokio::sync::Mutex;
@@ -86,6 +86,12 @@ impl Link {
         };
         let answer = self.answered(connection.number, sent).await?;
         Ok((answer, connection))
+    }
+
+    /// Makes a script known to Redis, which forgets it when it restarts; then it is made known again when it is used.
+    pub(super) async fn load(&self, connection: &mut Connection, script: &Script) -> Result<(), LockError> {
+        let sent = script.prepare_invoke().load_async(&mut connection.inner).await;
+        self.answered(connection.number, sent).await.map(drop)
     }
 
     /// Sends a command on a connection that is open.

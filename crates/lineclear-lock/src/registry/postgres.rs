@@ -1,5 +1,7 @@
 //! The registry in PostgreSQL: one statement for each verb, through any pooler.
 
+use std::sync::Arc;
+
 use tokio_postgres::Row as PgRow;
 use tokio_postgres::types::{ToSql, Type};
 
@@ -48,7 +50,7 @@ impl PostgresTable {
             tidy: place.sql(include_str!("../../sql/postgres/lease_tidy.sql")),
             events: place.sql(include_str!("../../sql/postgres/event_list.sql")),
         };
-        Ok(PostgresTable { link: Link::new(&place, Purpose::Statements), place, sql })
+        Ok(PostgresTable { link: Link::new(&place, Purpose::Statements, Arc::default()), place, sql })
     }
 
     async fn query(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<PgRow>, LockError> {

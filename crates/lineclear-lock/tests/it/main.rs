@@ -10,6 +10,7 @@ mod keeping;
 mod postgres;
 mod registry;
 mod sqlite;
+mod trips;
 #[cfg(feature = "mysql")]
 mod mysql;
 #[cfg(feature = "redis")]

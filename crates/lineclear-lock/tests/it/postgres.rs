@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use lineclear_lock::postgres::{TransactionKey, fence, try_transaction_lock};
 use lineclear_lock::{LockError, LockName, Locks, Moment};
-use lineclear_testkit::{Program, Proxy};
+use lineclear_testkit::Proxy;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, NoTls};
 
-use crate::contend::example;
 use crate::kit::{Place, SOON, TTL, quick};
 
 /// A connection of the test's own.
@@ -182,11 +181,4 @@ async fn held_locks_cost_no_connections() {
         let seen: i64 = client.query_one(count, &[]).await.unwrap().get(0);
         assert_eq!(seen, connections, "{options}");
     }
-}
-
-#[tokio::test]
-async fn the_cost_of_a_lock_is_measured_against_bare_statements() {
-    let place = Place::postgres("").await;
-    let cost = Program::at(example("cost")).args([place.url.as_deref().unwrap(), "20"]).start().unwrap();
-    cost.wait_for_line("ratio", SOON).await.unwrap();
 }
