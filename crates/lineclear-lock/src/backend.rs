@@ -209,7 +209,8 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
         Box::pin(async move { Err(LockError::refused("break", why)) })
     }
 
-    /// Returns when a busy lock may have become free. It is a hint; without one, whoever waits asks now and then.
+    /// Returns when a busy lock may have become free since this was called, not since it was first waited for. It is a hint; without
+    /// one, whoever waits asks now and then.
     fn freed<'a>(&'a self, _name: &'a LockName) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         Box::pin(std::future::pending())
     }

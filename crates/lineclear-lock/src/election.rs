@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -19,6 +19,8 @@ use crate::right::Right;
 
 /// How long one who resigned waits for a successor before it stands again.
 const STAND_BACK: Duration = Duration::from_secs(5);
+/// How long another must have led before one who stood back for it is content.
+const CONTENT: Duration = Duration::from_millis(500);
 /// How long a campaign asks before it looks whether it shall stop.
 const CAMPAIGN: Duration = Duration::from_secs(60);
 
@@ -27,9 +29,18 @@ const CAMPAIGN: Duration = Duration::from_secs(60);
 pub struct Election {
     locks: Locks,
     name: Arc<str>,
+    /// Who we are to those who name a successor.
+    candidate: Arc<str>,
     /// Of the term that we lead, if we do.
-    resign: Arc<Mutex<CancellationToken>>,
+    resign: Arc<Mutex<Resignation>>,
     leading: watch::Sender<Option<Epoch>>,
+}
+
+/// How a term is told to end.
+#[derive(Debug, Default)]
+struct Resignation {
+    asked: CancellationToken,
+    successor: Option<Arc<str>>,
 }
 
 /// What a leader is given: the right that its lock gives, and a signal to come to an end.
@@ -70,6 +81,7 @@ impl Locks {
         Election {
             locks: self.clone(),
             name: Arc::from(name),
+            candidate: Arc::from(self.holder().to_string()),
             resign: Arc::default(),
             leading: watch::Sender::new(None),
         }
@@ -77,6 +89,13 @@ impl Locks {
 }
 
 impl Election {
+    /// Stands under this name, by which another can [hand over](Election::resign_to) to it. Without one, it is
+    /// [`Locks::holder`].
+    #[must_use]
+    pub fn stand_as(self, candidate: &str) -> Election {
+        Election { candidate: Arc::from(candidate), ..self }
+    }
+
     /// The epoch of the term that we lead, and every change of it.
     pub fn leading(&self) -> watch::Receiver<Option<Epoch>> {
         self.leading.subscribe()
@@ -85,7 +104,19 @@ impl Election {
     /// Asks our own leader, if it is one, to hand over: its work is told to end; when it has, the lock is released, and we stand back
     /// until another leads, or nobody wants to for five seconds.
     pub fn resign(&self) {
-        self.resign.lock().unwrap_or_else(PoisonError::into_inner).cancel();
+        self.resignation().asked.cancel();
+    }
+
+    /// The same, in favour of the candidate that [stands under](Election::stand_as) this name: for five seconds the others leave the
+    /// lead to it. If it does not take it, anybody may.
+    pub fn resign_to(&self, successor: &str) {
+        let mut resignation = self.resignation();
+        resignation.successor = Some(Arc::from(successor));
+        resignation.asked.cancel();
+    }
+
+    fn resignation(&self) -> MutexGuard<'_, Resignation> {
+        self.resign.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Campaigns, and runs `work` for as long as we lead; and so on, until `stop`. A store that cannot be reached is asked again.
@@ -101,6 +132,7 @@ impl Election {
     where
         F: Future<Output = ()> + Send + 'static,
     {
+        let mut left_to = None;
         while !stop.is_cancelled() {
             let acquired = tokio::select! {
                 biased;
@@ -110,11 +142,21 @@ impl Election {
             match acquired {
                 Ok(Some(held)) => {
                     let epoch = held.epoch();
-                    let end = self.lead(held, stop, &mut work).await;
+                    let another_s = self.another_s_turn().await;
+                    if another_s.is_some() && another_s != left_to {
+                        // Once for each time that a successor was named: it may not be there.
+                        left_to = another_s;
+                        tracing::debug!(lock.name = %self.name, "the lead is left to the successor that was named");
+                        self.release(held).await;
+                        self.stand_back(epoch, CONTENT, stop).await;
+                        continue;
+                    }
+                    let (end, succession) = self.lead(held, stop, &mut work).await;
                     tracing::info!(lock.name = %self.name, lock.epoch = %epoch, ?end, "a term has ended");
                     match end {
                         End::Stopped => return Ok(()),
-                        End::Resigned => self.stand_back(epoch, stop).await,
+                        End::Resigned if succession.is_some() => self.stand_back(epoch, CONTENT, stop).await,
+                        End::Resigned => self.stand_back(epoch, Duration::ZERO, stop).await,
                         End::Lost | End::Done => self.pause(stop).await,
                     }
                 }
@@ -129,14 +171,42 @@ impl Election {
         Ok(())
     }
 
-    /// One term, from the first moment to the last of its work.
-    async fn lead<F>(&self, held: Held, stop: &CancellationToken, work: &mut impl FnMut(Term) -> F) -> End
+    /// The lock whose kind says who shall lead next.
+    fn succession(&self) -> String {
+        format!("{}/successor", self.name)
+    }
+
+    /// Which naming of a successor stands against us, if one does. Nothing is lost if it is not known.
+    async fn another_s_turn(&self) -> Option<Epoch> {
+        let seen = self.locks.look(&self.succession()).await.ok().flatten()?;
+        let named = seen.ends_in.is_some() && seen.kind.as_deref() != Some(&*self.candidate);
+        named.then_some(seen.epoch)
+    }
+
+    /// Names the successor, before the lead is released.
+    async fn name_successor(&self) -> Option<Held> {
+        let successor = self.resignation().successor.clone()?;
+        // Whoever handed over to us may still hold it for a moment.
+        let named = self.locks.of_kind(&successor).acquire(&self.succession(), STAND_BACK).await;
+        named.unwrap_or_else(|error| {
+            tracing::warn!(%error, lock.name = %self.name, "no successor could be named; anybody may lead");
+            None
+        })
+    }
+
+    /// One term, from the first moment to the last of its work. If a successor was named, it is for as long as what comes back is held.
+    async fn lead<F>(
+        &self,
+        held: Held,
+        stop: &CancellationToken,
+        work: &mut impl FnMut(Term) -> F,
+    ) -> (End, Option<Held>)
     where
         F: Future<Output = ()> + Send + 'static,
     {
         let term = Term { right: held.right(), ending: CancellationToken::new() };
         let resign = CancellationToken::new();
-        *self.resign.lock().unwrap_or_else(PoisonError::into_inner) = resign.clone();
+        *self.resignation() = Resignation { asked: resign.clone(), successor: None };
         tracing::info!(lock.name = %self.name, lock.epoch = %held.epoch(), "leading");
         // A task of its own: it can be aborted, and its panics are not ours.
         let mut running = tokio::spawn(work(term.clone()));
@@ -150,12 +220,18 @@ impl Election {
                 note_panic(&self.name, joined);
                 self.leading.send_replace(None);
                 self.release(held).await;
-                return End::Done;
+                return (End::Done, None);
             }
         };
         term.ending.cancel();
+        let mut succession = None;
         match self.end(running).await {
-            None => self.release(held).await,
+            None => {
+                if end == End::Resigned {
+                    succession = self.name_successor().await;
+                }
+                self.release(held).await;
+            }
             Some(blocked) => {
                 tracing::error!(lock.name = %self.name, "the leader's work cannot be ended; its lock ends by itself");
                 held.abandon();
@@ -163,7 +239,7 @@ impl Election {
             }
         }
         self.leading.send_replace(None);
-        end
+        (end, succession)
     }
 
     /// Waits for the work to end, then aborts it; gives it back if it goes on even then.
@@ -188,12 +264,20 @@ impl Election {
         }
     }
 
-    /// Until another leads, or nobody wants to.
-    async fn stand_back(&self, epoch: Epoch, stop: &CancellationToken) {
+    /// Until another leads, for this long, or nobody wants to.
+    async fn stand_back(&self, epoch: Epoch, content: Duration, stop: &CancellationToken) {
         let deadline = Moment::now().plus(STAND_BACK);
+        let mut leads = None;
         while !deadline.remaining().is_zero() && !stop.is_cancelled() {
             let seen = self.locks.look(&self.name).await;
-            if matches!(seen, Ok(Some(holding)) if holding.epoch > epoch) {
+            // Where a successor was named, others may hold the lock for a moment, and leave it to that one.
+            leads = match seen {
+                Ok(Some(seen)) if seen.epoch > epoch && (content.is_zero() || seen.ends_in.is_some()) => {
+                    leads.filter(|(leader, _)| *leader == seen.epoch).or(Some((seen.epoch, Moment::now())))
+                }
+                _ => None,
+            };
+            if leads.is_some_and(|(_, since)| since.plus(content).remaining().is_zero()) {
                 return;
             }
             self.pause(stop).await;

@@ -271,6 +271,8 @@ async fn wait_for(
         () = tokio::time::sleep(within) => None,
     };
     let since = Moment::now();
+    // Nobody listens for a lock that is granted at once.
+    let mut freed = None;
     loop {
         let asked = ask(core, &name, kind.clone()).await;
         let retriable = match &asked {
@@ -284,8 +286,10 @@ async fn wait_for(
         tokio::select! {
             () = answer.closed() => return Ok(None),
             () = tokio::time::sleep(pause) => {}
-            () = core.backend.freed(&name) => {}
+            () = freed.take().unwrap_or_else(|| core.backend.freed(&name)) => {}
         }
+        // From before the next question: what is released while its answer is on its way is heard, too.
+        freed = Some(core.backend.freed(&name));
     }
 }
 

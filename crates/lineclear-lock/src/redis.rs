@@ -5,9 +5,11 @@
 //! is the database with the effects that must check it.
 
 mod caution;
+mod ear;
 mod link;
 mod settings;
 
+use std::pin::Pin;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -19,6 +21,7 @@ use crate::backend::{
 use crate::error::LockError;
 use crate::name::{Epoch, LockName};
 use crate::options::LockOptions;
+use ear::Ear;
 use link::Link;
 
 pub use caution::Caution;
@@ -44,6 +47,7 @@ struct Inner {
     link: Link,
     /// Carries takes that wait for replicas, because `WAIT` holds up all that comes after it.
     waiting: Option<Link>,
+    ear: Arc<Ear>,
     cautions: Mutex<Vec<Caution>>,
 }
 
@@ -66,8 +70,8 @@ impl Redis {
         let within = lock.answer_within / 2;
         let waiting =
             (options.replicas > 0).then(|| Link::new(client.clone(), within + options.replicas_within));
-        let link = Link::new(client, within);
-        Ok(Redis(Arc::new(Inner { options, link, waiting, cautions: Mutex::default() })))
+        let (ear, link) = (Ear::new(client.clone()), Link::new(client, within));
+        Ok(Redis(Arc::new(Inner { options, link, waiting, ear, cautions: Mutex::default() })))
     }
 
     /// Why this Redis may lose locks, as found when it was opened.
@@ -189,8 +193,9 @@ impl Backend for Redis {
     fn release<'a>(&'a self, ask: &'a Ask, _epoch: Option<Epoch>) -> Answer<'a, Released> {
         Box::pin(async move {
             let (key, _) = self.keys(&ask.name)?;
+            let channel = format!("{}{key}", ear::CHANNELS);
             let mut release = RELEASE.key(key);
-            release.arg(ask.token.to_string());
+            release.arg(ask.token.to_string()).arg(channel);
             let now = match self.done(&release).await? {
                 1 => return Ok(Released::Clean),
                 0 => "another's",
@@ -226,6 +231,13 @@ impl Backend for Redis {
             end.key(beside).arg(token);
             Ok(self.done(&end).await? == 1)
         })
+    }
+
+    fn freed<'a>(&'a self, name: &'a LockName) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        match self.keys(name) {
+            Ok((key, _)) => Box::pin(self.0.ear.freed(&key)),
+            Err(_) => Box::pin(std::future::pending()),
+        }
     }
 }
 

@@ -17,7 +17,11 @@ struct Candidate {
 
 /// Leads until it is told to end, and counts the leaders.
 fn stand(locks: &Locks, leaders: &Arc<AtomicU32>) -> Candidate {
-    let (election, stop) = (locks.election("lead"), CancellationToken::new());
+    run(locks.election("lead"), leaders)
+}
+
+fn run(election: Election, leaders: &Arc<AtomicU32>) -> Candidate {
+    let stop = CancellationToken::new();
     let (candidate, stopping, leaders) = (election.clone(), stop.clone(), leaders.clone());
     let running = tokio::spawn(async move {
         let lead = |term: lineclear_lock::Term| {
@@ -151,4 +155,82 @@ async fn nobody_stands_again_while_the_old_work_still_runs() {
     .expect("it stands again when the old work is over");
     stop.cancel();
     running.await.unwrap();
+}
+
+/// The lead goes around among three, always to the one that was named, and nobody else begins to work.
+async fn the_lead_goes_to_the_successor_that_was_named(place: &Place) {
+    const NAMES: [&str; 3] = ["ada", "ben", "eva"];
+    let (leaders, terms) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let mut candidates = Vec::new();
+    for name in NAMES {
+        let candidate = run(place.locks().await.election("lead").stand_as(name), &leaders);
+        let (mut leading, terms) = (candidate.election.leading(), terms.clone());
+        tokio::spawn(async move {
+            while leading.changed().await.is_ok() {
+                terms.fetch_add(u32::from(leading.borrow_and_update().is_some()), Ordering::SeqCst);
+            }
+        });
+        candidates.push(candidate);
+    }
+    let mut now = leader(&candidates).await;
+    for round in 1..=8 {
+        let next = (now + 1 + round % 2) % 3;
+        candidates[now].election.resign_to(NAMES[next]);
+        let mut leading = candidates[next].election.leading();
+        tokio::time::timeout(SOON, leading.wait_for(Option::is_some))
+            .await
+            .expect("the one that was named")
+            .unwrap();
+        now = next;
+        // Whoever is told of it a moment later has not led meanwhile.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        assert_eq!(terms.load(Ordering::SeqCst) as usize, round + 1, "nobody else led in between");
+    }
+    for candidate in candidates {
+        candidate.stop.cancel();
+        candidate.running.await.unwrap();
+    }
+    assert_eq!(leaders.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_lead_goes_to_the_successor_that_was_named_in_process() {
+    the_lead_goes_to_the_successor_that_was_named(&Place::in_process()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_lead_goes_to_the_successor_that_was_named_on_postgres() {
+    the_lead_goes_to_the_successor_that_was_named(&Place::postgres("lock=lease").await).await;
+}
+
+#[cfg(feature = "redis")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_lead_goes_to_the_successor_that_was_named_on_redis() {
+    the_lead_goes_to_the_successor_that_was_named(&Place::redis()).await;
+}
+
+#[cfg(feature = "mysql")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_lead_goes_to_the_successor_that_was_named_on_mysql() {
+    the_lead_goes_to_the_successor_that_was_named(&Place::mysql().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_successor_that_is_not_there_is_not_waited_for_for_long() {
+    let (place, leaders) = (Place::in_process(), Arc::new(AtomicU32::new(0)));
+    let mut candidates = Vec::new();
+    for _ in 0..2 {
+        candidates.push(stand(&place.locks().await, &leaders));
+    }
+    let first = leader(&candidates).await;
+    let begun = std::time::Instant::now();
+    candidates[first].election.resign_to("nobody");
+    let mut changes = candidates[first].election.leading();
+    tokio::time::timeout(SOON, changes.wait_for(Option::is_none)).await.unwrap().unwrap();
+    leader(&candidates).await;
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    for candidate in candidates {
+        candidate.stop.cancel();
+        candidate.running.await.unwrap();
+    }
 }

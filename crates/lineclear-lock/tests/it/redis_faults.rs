@@ -118,3 +118,58 @@ async fn a_network_that_falls_silent_cancels_the_work_before_another_can_begin()
     assert!(locks.try_lock("report").await.unwrap().is_none());
     assert_eq!(next.confirm().await.unwrap(), Ok(()));
 }
+
+/// Nobody asks again within the time of the test: only a word of the release can be what wakes.
+fn sluggish() -> LockOptions {
+    LockOptions { retry: Duration::from_secs(60), ..LockOptions::with_ttl(Duration::from_secs(30)) }
+}
+
+/// How many listen for releases of this Redis.
+async fn listeners(url: &str) -> u32 {
+    let client = redis::Client::open(url).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    redis::cmd("PUBSUB").arg("NUMPAT").query_async(&mut connection).await.unwrap()
+}
+
+#[tokio::test]
+async fn who_waits_hears_of_a_release_at_once_and_nobody_listens_for_a_lock_that_is_free() {
+    let server = PrivateRedis::start(&[]).await.unwrap();
+    let one = Locks::open_with(&server.url(), sluggish()).await.unwrap();
+    let other = Locks::open_with(&server.url(), sluggish()).await.unwrap();
+    let held = one.acquire("report", SOON).await.unwrap().unwrap();
+    assert_eq!(listeners(&server.url()).await, 0);
+    let waiting = tokio::spawn(async move {
+        let held = other.acquire("report", SOON).await.unwrap();
+        (held, Moment::now())
+    });
+    while listeners(&server.url()).await == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // Others' releases are not its own.
+    one.try_lock("report-2").await.unwrap().unwrap().release().await.unwrap();
+    let released = Moment::now();
+    held.release().await.unwrap();
+    let (next, taken_at) = tokio::time::timeout(SOON, waiting).await.unwrap().unwrap();
+    assert!(next.is_some());
+    let within = Duration::from_micros(taken_at.micros() - released.micros());
+    println!("after {within:?}");
+    assert!(within < Duration::from_secs(2), "{within:?}");
+}
+
+#[tokio::test]
+async fn who_must_not_publish_can_release() {
+    let server = PrivateRedis::start(&[]).await.unwrap();
+    let client = redis::Client::open(server.url()).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut user = redis::cmd("ACL");
+    user.arg(&["SETUSER", "quiet", "on", ">secret", "~*", "+@all", "resetchannels"]);
+    user.exec_async(&mut connection).await.unwrap();
+    let url = server.url().replacen("redis://", "redis://quiet:secret@", 1);
+    let locks = Locks::open_with(&url, quick()).await.unwrap();
+    let held = locks.try_lock("report").await.unwrap().unwrap();
+    assert_eq!(held.release().await.unwrap(), lineclear_lock::Released::Clean);
+    // And who must not listen can wait.
+    let held = locks.try_lock("report").await.unwrap().unwrap();
+    assert!(locks.acquire("report", Duration::from_millis(300)).await.unwrap().is_none());
+    held.release().await.unwrap();
+}
