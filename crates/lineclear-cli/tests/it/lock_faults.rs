@@ -182,3 +182,38 @@ async fn a_command_longer_than_the_lock_lasts_is_renewed() {
     assert_eq!(holder.wait_for_exit(SOON).await.unwrap().code(), Some(4), "{:?}", holder.stderr());
     assert_eq!(place.next_fence().await, 2);
 }
+
+/// The process that guards the command of a `lock run`.
+fn guard_of(child: &Child) -> String {
+    let id = child.id();
+    let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+    let is_guard = |id: &&str| {
+        std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default().ends_with(b"\0lock\0guard\0")
+    };
+    children.split_whitespace().find(is_guard).expect("there is a guard").to_owned()
+}
+
+#[tokio::test]
+async fn a_command_whose_guard_is_killed_goes_on_and_that_is_said() {
+    let place = Place::sqlite();
+    let mut child = place.holder(&[]).await;
+    let guard = guard_of(&child);
+    // What ends others does not end it.
+    for (signal, ends) in [("-TERM", false), ("-INT", false), ("-HUP", false), ("-KILL", true)] {
+        assert!(std::process::Command::new("kill").args([signal, &guard]).status().unwrap().success());
+        assert!(ends || lives(&guard), "{signal}");
+    }
+    child.wait_for_line("the guard was killed", SOON).await.unwrap();
+    place.let_go();
+    assert_eq!(child.wait_for_exit(SOON).await.unwrap().code(), Some(4));
+}
+
+#[tokio::test]
+async fn nothing_is_left_of_a_lock_run_that_has_ended() {
+    let place = Place::sqlite();
+    let mut child = place.holder(&[]).await;
+    let guard = guard_of(&child);
+    place.let_go();
+    child.wait_for_exit(SOON).await.unwrap();
+    gone(&guard).await;
+}

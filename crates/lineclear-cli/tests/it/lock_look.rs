@@ -256,3 +256,27 @@ fn a_store_that_cannot_be_looked_at_says_why() {
         assert_eq!(run.code, Some(2), "{arguments:?}: {}", run.err);
     }
 }
+
+/// In a terminal of its own (`script`), as a person would break it.
+#[tokio::test]
+async fn a_person_must_type_the_name_of_a_lock_to_break_it() {
+    let place = Place::sqlite();
+    let mut holder = place.holder(&["--ttl", "6s"]).await;
+    for (typed, code) in [("yes\n", 1), ("\n", 1), ("report\n", 0)] {
+        assert_eq!(json(&place, &["show", "report"])["held"], true);
+        let binary = env!("CARGO_BIN_EXE_lineclear");
+        let inside = format!("{binary} lock break report --store {} --note 'it hangs'", place.url);
+        let mut child = std::process::Command::new("script")
+            .args(["-qec", &inside, "/dev/null"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .expect("script of bsdutils");
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), typed.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(code), "{typed}: {said}");
+        assert!(said.contains("type the lock's name"), "{said}");
+    }
+    assert_eq!(holder.wait_for_exit(SOON).await.unwrap().code(), Some(70));
+}

@@ -168,3 +168,42 @@ fn what_cannot_be_is_refused_before_anything_is_asked() {
         assert!(run.err.contains(says), "{url}: {}", run.err);
     }
 }
+
+/// The schema of the scheduler and the locks live in one database, whichever came first.
+async fn locks_and_the_schema_share_a_database(place: Place) {
+    for _ in 0..2 {
+        assert_eq!(place.next_fence().await % 2, 1, "before and after the migration");
+        let migrated = crate::run::lineclear(&["db", "migrate", "--db", &place.url]);
+        assert_eq!(migrated.code, Some(0), "{}", migrated.err);
+        let (code, _, err) = place.done(place.run(&[], &["true"])).await;
+        assert_eq!((code, err.as_str()), (Some(0), ""));
+    }
+    let history = crate::run::lineclear(&["lock", "history", "report", "--store", &place.url]);
+    assert_eq!(history.out.lines().count(), 4, "{}", history.out);
+}
+
+#[tokio::test]
+async fn locks_and_the_schema_share_a_sqlite_file() {
+    locks_and_the_schema_share_a_database(Place::sqlite()).await;
+}
+
+#[tokio::test]
+async fn locks_and_the_schema_share_a_postgres_database() {
+    locks_and_the_schema_share_a_database(Place::postgres().await).await;
+}
+
+#[test]
+fn unless_told_otherwise_the_store_is_a_file_in_this_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |variable: Option<&str>| {
+        let mut command =
+            crate::run::command(&["lock", "run", "report", "--", "sh", "-c", "echo $LINECLEAR_FENCE"]);
+        command
+            .current_dir(folder.path())
+            .env_remove("LINECLEAR_DB")
+            .envs(variable.map(|file| ("LINECLEAR_DB", file)));
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    assert_eq!((run(None), run(None), run(Some("other.db"))), ("1\n".into(), "2\n".into(), "1\n".into()));
+    assert!(folder.path().join("lineclear.db").is_file() && folder.path().join("other.db").is_file());
+}

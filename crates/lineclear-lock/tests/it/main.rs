@@ -6,6 +6,7 @@ mod suite;
 mod contend;
 mod election;
 mod faults;
+mod blue_green;
 mod keeping;
 mod postgres;
 mod registry;

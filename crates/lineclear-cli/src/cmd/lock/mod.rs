@@ -21,7 +21,14 @@ use lineclear_model::duration;
 
 use crate::failure::Failure;
 
+const EXAMPLES: &str = "\
+Examples:
+  lineclear lock run nightly-backup -- backup.sh --all
+  lineclear lock list
+  lineclear lock explain nightly-backup";
+
 #[derive(Subcommand)]
+#[command(after_help = EXAMPLES)]
 pub(crate) enum Command {
     /// Runs a command while nobody else runs one under the same lock.
     Run(run::Run),

@@ -47,7 +47,7 @@ Exit codes:
 Examples:
   lineclear lock run nightly-backup -- backup.sh --all
   lineclear lock run report --store postgres://app@db.internal/app --on-busy skip -- make report
-  lineclear lock run deploy --store redis://cache.internal/0 --wait 5m -- sh -c 'deploy --fence \"$LINECLEAR_FENCE\"'
+  lineclear lock run deploy --store redis://cache.internal/0 --wait 5m -- ./deploy.sh
   * * * * * lineclear lock run sync --store /var/lib/sync.db --on-busy skip -- sync   (in a crontab)";
 
 #[derive(Args)]

@@ -15,9 +15,8 @@ use crate::output::{print, print_json};
 const LOOK_BACK: u32 = 20;
 
 const EXAMPLES: &str = "\
-Its holder is not asked. It hears of it when it next renews the lock, in some seconds; until then it may go on working, and then it should
-end by itself (a command under `lock run` is ended). Its fenced transactions are refused at once. Use it for a holder that is frozen or
-cannot be reached.
+Its holder is not asked. It hears of it when it next renews the lock, in some seconds, and may go on working until then; a command \
+under `lock run` is ended. Its fenced transactions are refused at once. It is meant for a holder that is frozen or cannot be reached.
 
 Examples:
   lineclear lock explain nightly-backup
