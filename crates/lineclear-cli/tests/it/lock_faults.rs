@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use lineclear_testkit::{Child, PrivateRedis};
+use lineclear_testkit::{Child, PrivatePostgres, PrivateRedis};
 
 use crate::lock_place::{Place, SOON, gone, lives};
 
@@ -84,6 +84,21 @@ async fn a_store_that_goes_away_ends_the_command_when_its_lock_would_end() {
 }
 
 #[tokio::test]
+async fn a_command_survives_a_restart_of_postgres_if_its_lock_is_not_bound_to_a_connection() {
+    let mut server = PrivatePostgres::start(&[]).await.unwrap();
+    let place = Place::at(format!("{}?beacon=off", server.url()), ());
+    let mut holder = place.holder(&["--ttl", "20s"]).await;
+    server.stop();
+    let (code, _, err) = place.done(place.run(&[], &["true"])).await;
+    assert_eq!(code, Some(69), "down is not free: {err}");
+    server.start_again().await.unwrap();
+    let (code, _, err) = place.done(place.run(&["--wait", "7s"], &["true"])).await;
+    assert_eq!(code, Some(75), "it is held, and was renewed: {err}");
+    place.let_go();
+    assert_eq!(holder.wait_for_exit(SOON).await.unwrap().code(), Some(4), "{:?}", holder.stderr());
+}
+
+#[tokio::test]
 async fn the_time_of_grace_can_be_set() {
     let place = Place::sqlite();
     let script = "trap 'sleep 1; echo cleaned up; exit 0' TERM; echo held; while :; do sleep 0.05; done";
@@ -101,6 +116,8 @@ async fn the_time_of_grace_can_be_set() {
 async fn followed_after_a_kill(place: &Place, ttl: &str) -> Duration {
     let (mut child, ids) = stubborn(place, &["--ttl", ttl]).await;
     let mut waiting = place.shell(&["--wait", "30s"], "echo began").start().unwrap();
+    // When one who came later has had its answer, that one waits.
+    assert_eq!(place.done(place.run(&[], &["true"])).await.0, Some(75));
     child.kill().unwrap();
     let killed = Instant::now();
     for id in ids {
@@ -119,6 +136,14 @@ async fn followed_after_a_kill(place: &Place, ttl: &str) -> Duration {
 async fn a_killed_lock_run_takes_its_command_with_it_and_is_followed_at_once_in_postgres() {
     let place = Place::postgres().await;
     // Its lock would last far longer: only its death can free it.
+    let after = followed_after_a_kill(&place, "10m").await;
+    assert!(after < Duration::from_secs(1), "{after:?}");
+}
+
+#[tokio::test]
+async fn a_killed_lock_run_takes_its_command_with_it_and_is_followed_at_once_with_a_session_lock() {
+    let database = lineclear_testkit::fresh_postgres().await;
+    let place = Place::at(format!("{}?lock=session", database.url()), database);
     let after = followed_after_a_kill(&place, "10m").await;
     assert!(after < Duration::from_secs(1), "{after:?}");
 }

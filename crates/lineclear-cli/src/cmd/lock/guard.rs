@@ -13,7 +13,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::time::timeout;
 
-use super::process::{OS_ERROR, ourselves};
+use super::process::{NOT_RUNNABLE, ourselves};
 use crate::failure::{Failure, say};
 
 /// The guard reads at once, unless it is frozen: then there is no point in waiting for it.
@@ -45,7 +45,7 @@ impl Guard {
                 .spawn()
         });
         let mut child =
-            child.map_err(|error| Failure::coded(OS_ERROR, format!("cannot start a guard: {error}")))?;
+            child.map_err(|error| Failure::coded(NOT_RUNNABLE, format!("cannot start a guard: {error}")))?;
         // Held here, because waiting for a child closes what it is told by.
         let pipe = child.stdin.take();
         Ok(Guard { child, pipe, told: None })

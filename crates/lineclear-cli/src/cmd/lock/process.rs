@@ -20,10 +20,7 @@ use crate::failure::Failure;
 
 /// What shells end with when there is no such command, or it cannot be run.
 const NOT_FOUND: u8 = 127;
-const NOT_RUNNABLE: u8 = 126;
-
-/// The machine has no process or file left for us; from `sysexits.h`.
-pub(super) const OS_ERROR: u8 = 71;
+pub(super) const NOT_RUNNABLE: u8 = 126;
 
 /// How often it is asked whether a new process stands still, and whether all of a group has ended.
 const MOMENT: Duration = Duration::from_millis(1);
@@ -77,10 +74,10 @@ impl Process {
                 .process_group(0)
                 .spawn()
         });
-        let child =
-            child.map_err(|error| Failure::coded(OS_ERROR, format!("cannot start a process: {error}")))?;
+        let child = child
+            .map_err(|error| Failure::coded(NOT_RUNNABLE, format!("cannot start a process: {error}")))?;
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        let group = group.ok_or_else(|| Failure::coded(OS_ERROR, "the command has no process id"))?;
+        let group = group.ok_or_else(|| Failure::coded(NOT_RUNNABLE, "the command has no process id"))?;
         let mut process = Process { child, group, terminal: None };
         while !process.stands_still() && process.child.try_wait().is_ok_and(|ended| ended.is_none()) {
             sleep(MOMENT).await;
@@ -152,7 +149,7 @@ impl Process {
 pub(super) fn become_it(parent: u32, command: &[OsString]) -> Failure {
     let [program, arguments @ ..] = command else { return Failure::usage("there is no command") };
     if let Err(error) = kill_process(getpid(), Signal::STOP) {
-        return Failure::coded(OS_ERROR, error.to_string());
+        return Failure::coded(NOT_RUNNABLE, error.to_string());
     }
     // Whoever was killed meanwhile cannot have told the guard.
     if std::os::unix::process::parent_id() != parent {

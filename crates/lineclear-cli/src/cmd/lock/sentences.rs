@@ -154,3 +154,106 @@ fn next(known: &Explanation) -> String {
         Next::Never => format!("It does not end by itself: {take_away}."),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use lineclear_lock::{FenceClass, Holding, Inspection, Promises};
+
+    use super::*;
+
+    const HOLDER: &str = "b7/4711/0475c72a-cefb-4beb-9097-a1ba0c20f0cd";
+
+    fn at(seconds: u64) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+    }
+
+    fn lease(state: LeaseState, holder: &str) -> Lease {
+        let parts: Vec<&str> = holder.split('/').collect();
+        let renewed_ago = Duration::from_secs(if state == LeaseState::Stale { 40 } else { 2 });
+        Lease {
+            name: "report".to_owned(),
+            store: "postgres".to_owned(),
+            state,
+            node: format!("{}/{}", parts[0], parts[1]),
+            machine: parts[0].to_owned(),
+            pid: parts[1].parse().unwrap(),
+            incarnation: parts[2].to_owned(),
+            kind: None,
+            epoch: Epoch::new(7),
+            since: at(1000),
+            acquired_at: at(1000),
+            renewed_at: at(4600) - renewed_ago,
+            released_at: None,
+            renewed_ago,
+            renew_every: Duration::from_secs(5),
+            holds: 1,
+            contended: 0,
+            contended_at: None,
+            engine: None,
+        }
+    }
+
+    /// What is said of a lock whose store and record say this, an hour after it was taken.
+    fn said(alive: Option<bool>, ends_in: Option<u64>, lease: Option<Lease>, next: Next) -> String {
+        let holding = Holding {
+            epoch: Epoch::new(7),
+            holder: HOLDER.to_owned(),
+            kind: None,
+            ends_in: ends_in.map(Duration::from_secs),
+        };
+        let promises = Promises {
+            backend: "postgres-lease",
+            fence: FenceClass::BestEffort,
+            crash_detected_within: None,
+            frozen_holder_ends: true,
+        };
+        let engine = Some(Inspection { alive, ..Inspection::from(holding) });
+        let known =
+            Explanation { name: "report".to_owned(), promises, engine, lease, history: Vec::new(), next };
+        sentences(&known, at(4600)).join(" ")
+    }
+
+    #[test]
+    fn what_is_to_be_thought_of_a_lock_is_said_in_plain_words() {
+        let second = Duration::from_secs(1);
+        let held = Next::Held { if_it_dies: second, if_it_freezes: None };
+        let holds =
+            "b7/4711/0475c72a holds lock \"report\" as holder number 7 since 1970-01-01T00:16:40Z (1h ago).";
+        assert_eq!(
+            said(Some(true), Some(30), Some(lease(LeaseState::Held, HOLDER)), held),
+            format!(
+                "{holds} It is alive: the server sees its connection, and it was last heard of 2s ago. It is held until its holder \
+                 releases it. If its holder dies, another can have it within 1s; if it freezes, it keeps it: `lineclear lock break \
+                 report --note WHY` takes it away."
+            )
+        );
+        assert_eq!(
+            said(Some(false), Some(30), Some(lease(LeaseState::Held, HOLDER)), Next::FreeIn(second)),
+            format!(
+                "{holds} It seems to be dead: the server does not see its connection any more, and it was last heard of 2s ago. \
+                 Whoever asks has it within 1s."
+            )
+        );
+        assert_eq!(
+            said(Some(true), Some(30), Some(lease(LeaseState::Stale, HOLDER)), Next::Never),
+            format!(
+                "{holds} The server sees its connection, but it was last heard of 40s ago, though it should be every 5s: it seems to \
+                 be frozen. It does not end by itself: `lineclear lock break report --note WHY` takes it away."
+            )
+        );
+        let other = "b8/1/11111111-cefb-4beb-9097-a1ba0c20f0cd";
+        assert_eq!(
+            said(None, Some(30), Some(lease(LeaseState::Drift, other)), Next::EndsIn(second * 30)),
+            "b7/4711/0475c72a holds lock \"report\" as holder number 7. Since when is not recorded. The record says otherwise: \
+             b8/1/11111111, number 7. Whether it is alive cannot be told: this store does not know, and it is not recorded. Unless it is \
+             renewed, it ends in 30s; then whoever asks has it. `lineclear lock break report --note WHY` takes it away now."
+        );
+        assert_eq!(
+            said(None, None, Some(lease(LeaseState::Orphan, HOLDER)), Next::Free),
+            "Nobody holds lock \"report\". b7/4711/0475c72a held it last, as holder number 7. It was never released: its holder went \
+             away. Whoever asks next has it."
+        );
+    }
+}
