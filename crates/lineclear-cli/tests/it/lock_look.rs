@@ -280,3 +280,16 @@ async fn a_person_must_type_the_name_of_a_lock_to_break_it() {
     }
     assert_eq!(holder.wait_for_exit(SOON).await.unwrap().code(), Some(70));
 }
+
+#[test]
+fn a_name_cannot_act_on_the_terminal() {
+    let place = Place::sqlite();
+    let name = "a\u{1b}[2J\nb c";
+    let ran = lineclear(&["lock", "run", name, "--store", &place.url, "--", "true"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    for arguments in [&["list"][..], &["show", name], &["explain", name], &["history", name]] {
+        let said = says(&place, arguments);
+        assert!(!said.contains('\u{1b}') && !said.contains("\nb c"), "{said:?}");
+    }
+    assert_eq!(json(&place, &["list"])[0]["name"], name, "programs get it as it is");
+}

@@ -10,7 +10,7 @@ use super::place::{Place, failure, never_held, usage};
 use super::report::{LockReport, long, moment, times};
 use super::sentences::sentences;
 use crate::failure::Failure;
-use crate::output::{print, print_json, table};
+use crate::output::{plain, print, print_json, table};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -77,7 +77,7 @@ impl Explain {
         let says = sentences(&known, SystemTime::now());
         match self.asked.json {
             true => print_json(&LockReport::from(&known).saying(says))?,
-            false => print(&(says.join("\n") + "\n"))?,
+            false => print(&says.iter().map(|line| plain(line) + "\n").collect::<String>())?,
         }
         Ok(ExitCode::SUCCESS)
     }

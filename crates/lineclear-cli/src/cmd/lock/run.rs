@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use lineclear_lock::{
-    Held, Holding, LockError, LockName, LockOptions, Locks, RegistryOptions, Released, Right,
+    Held, Holding, LockError, LockName, LockOptions, Locks, Lost, RegistryOptions, Released, Right,
 };
 use lineclear_model::duration;
 use tokio::time::timeout;
@@ -165,7 +165,7 @@ impl Run {
         };
         let ended = ran?;
         let lost = match (right.lost_why(), released) {
-            (Some(why), _) => Some(why.to_string()),
+            (Some(why), _) => Some(in_words(why)),
             (None, Ok(Released::NotHeld)) => {
                 Some("it was taken away before the command had ended".to_owned())
             }
@@ -205,7 +205,7 @@ impl Run {
                 biased;
                 status = process.ended() => break status,
                 () = right.lost().cancelled() => {
-                    let why = right.lost_why().map(|why| why.to_string()).unwrap_or_default();
+                    let why = right.lost_why().map(in_words).unwrap_or_default();
                     say(&format!("lineclear: lock {:?} is lost ({why}); ending the command\n", self.name));
                     break process.end(grace).await;
                 }
@@ -249,6 +249,14 @@ async fn guard_ended(guard: &mut Option<Guard>) {
     match guard {
         Some(guard) => guard.ended().await,
         None => std::future::pending().await,
+    }
+}
+
+/// Why it was lost.
+fn in_words(why: Lost) -> String {
+    match why {
+        Lost::TakenOver => "another has it, or somebody took it away".to_owned(),
+        why => why.to_string(),
     }
 }
 

@@ -129,7 +129,7 @@ fn alive(known: &Explanation) -> Option<String> {
 
 /// What happens next, and when.
 fn next(known: &Explanation) -> String {
-    let take_away = format!("`lineclear lock break {} --note WHY` takes it away", known.name);
+    let take_away = format!("`lineclear lock break {} --note WHY` takes it away", quoted(&known.name));
     match known.next {
         Next::Free if known.engine.is_none() && known.lease.as_ref().is_some_and(|l| l.released_at.is_none()) => {
             "Its store cannot be asked from here. What a node of the scheduler does is taken up by another node when it goes away.".to_owned()
@@ -153,6 +153,12 @@ fn next(known: &Explanation) -> String {
         }
         Next::Never => format!("It does not end by itself: {take_away}."),
     }
+}
+
+/// A name as a shell wants it.
+fn quoted(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:".contains(c);
+    if name.chars().all(is_plain) { name.to_owned() } else { format!("'{}'", name.replace('\'', "'\\''")) }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::place::{Place, failure, never_held, usage};
 use crate::failure::{Failure, say};
-use crate::output::{print, print_json};
+use crate::output::{plain, print, print_json};
 
 /// How many of the last events are looked through for our own.
 const LOOK_BACK: u32 = 20;
@@ -94,8 +94,9 @@ impl Break {
                 })?;
             }
             false => print(&format!(
-                "lock {:?} was taken away from {holder}, holder number {}; it is free\n",
+                "lock {:?} was taken away from {}, holder number {}; it is free\n",
                 name.as_str(),
+                plain(holder),
                 seen.holding.epoch
             ))?,
         }
