@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod cmd;
+mod config;
 mod failure;
 mod output;
 
@@ -24,6 +25,13 @@ enum Command {
     /// Look at schedules before anything runs; needs no database.
     #[command(subcommand)]
     Schedule(cmd::schedule::Command),
+    /// Run a node and the HTTP API.
+    Serve(cmd::serve::Serve),
+    /// Run a node without the HTTP API.
+    Work(cmd::serve::Work),
+    /// The settings of a server, and where each comes from.
+    #[command(subcommand)]
+    Config(cmd::config::Command),
     /// The database's schema: bring it up to date, look how far it is, print what would run.
     #[command(subcommand)]
     Db(cmd::db::Command),
@@ -36,6 +44,9 @@ impl Command {
     fn run(self) -> Result<ExitCode, Failure> {
         match self {
             Command::Schedule(command) => command.run().map(|()| ExitCode::SUCCESS),
+            Command::Serve(command) => command.run().map(|()| ExitCode::SUCCESS),
+            Command::Work(command) => command.run().map(|()| ExitCode::SUCCESS),
+            Command::Config(command) => command.run().map(|()| ExitCode::SUCCESS),
             Command::Db(command) => command.run().map(|()| ExitCode::SUCCESS),
             Command::Lock(command) => command.run(),
         }

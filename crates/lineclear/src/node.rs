@@ -37,6 +37,7 @@ pub use client::Client;
 pub use hooks::{Event, HOOK_EVENTS_MAX, JobEvent};
 pub use meter::{METRICS, Metric};
 pub use options::{BadOption, NodeOptions, Role};
+pub use signal::Signals;
 
 use crate::handler::{Kinds, States};
 use crate::store::{Enqueued, NodeId, NodeInfo, Store, StoreResult};
@@ -141,7 +142,7 @@ impl Node {
     }
 
     /// The same, but the time of grace is over when `hurry` is.
-    async fn stop_sooner(mut self, hurry: impl Future<Output = ()>) {
+    pub async fn stop_sooner(mut self, hurry: impl Future<Output = ()>) {
         self.shared.stopping.cancel();
         let Some(mut runners) = self.runners.take() else { return };
         let running = &self.shared.running;
@@ -167,11 +168,17 @@ impl Node {
     /// Runs until the process is told to end (Ctrl-C, or TERM on Unix), then stops. Told a second time, it waits for
     /// handlers no longer: they are asked to stop, and their jobs are given back.
     pub async fn run_until_stopped(self) -> std::io::Result<()> {
-        let mut signals = signal::Signals::new()?;
+        let signals = signal::Signals::new()?;
+        self.run_until(signals).await;
+        Ok(())
+    }
+
+    /// The same, with signals that were listened for since before the node started: one that comes while it starts is
+    /// heard, too.
+    pub async fn run_until(self, mut signals: Signals) {
         signals.next().await;
         tracing::info!(node.id = %self.id(), running = self.shared.running.count(), "stopping");
         self.stop_sooner(async { signals.next().await }).await;
-        Ok(())
     }
 }
 

@@ -177,8 +177,25 @@ impl Store {
         voice: Voice,
     ) -> StoreResult<BTreeMap<Name, Written>> {
         let manifests = declare::by_key(manifests)?;
+        self.upsert(manifests, voice, None).await
+    }
+
+    /// A manifest as a person wants it. With a version, only if it is still the one that the person has seen; otherwise it is
+    /// refused (`changed_since`).
+    pub async fn edit_manifest(&self, manifest: Manifest, seen: Option<i64>) -> StoreResult<Written> {
+        let key = manifest.key.clone();
+        let written = self.upsert(declare::by_key([manifest])?, Voice::Edit, seen).await?;
+        Ok(written.get(&key).copied().unwrap_or(Written::Unchanged))
+    }
+
+    async fn upsert(
+        &self,
+        manifests: BTreeMap<Name, Manifest>,
+        voice: Voice,
+        seen: Option<i64>,
+    ) -> StoreResult<BTreeMap<Name, Written>> {
         let advisory_key = self.options.advisory_key("declare");
-        let upserted = self.run(manifest::UpsertManifests { manifests, voice, advisory_key }).await?;
+        let upserted = self.run(manifest::UpsertManifests { manifests, voice, advisory_key, seen }).await?;
         self.wake_or_warn(upserted.limit_keys).await;
         self.orders_changed().await;
         Ok(upserted.written)

@@ -3,3 +3,5 @@
 pub(crate) mod db;
 pub(crate) mod lock;
 pub(crate) mod schedule;
+pub(crate) mod config;
+pub(crate) mod serve;

@@ -1,5 +1,7 @@
 //! Every command in the README and the documents is run as it is written.
 
+use std::ffi::OsStr;
+use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -36,8 +38,44 @@ fn commands(text: &str) -> Vec<String> {
     found
 }
 
+/// A server that a page tells its reader to start: it goes on while the rest of the page is run.
+struct Served(std::process::Child, String);
+
+impl Served {
+    fn start(arguments: &str, environment: [(&str, &OsStr); 2]) -> Served {
+        let line = format!("exec {} {arguments} --port 0", env!("CARGO_BIN_EXE_lineclear"));
+        let mut server = Command::new("sh")
+            .args(["-ec", &line])
+            .current_dir(root())
+            .envs(environment)
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let said = std::io::BufReader::new(server.stderr.take().unwrap());
+        let line = said
+            .lines()
+            .map(Result::unwrap)
+            .find(|line| line.starts_with("API  http://"))
+            .expect("it starts");
+        let address =
+            line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).unwrap().to_owned();
+        Served(server, address)
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// What really runs for a line of a document; `None` for one that no test can run.
 fn as_run(command: &str) -> Option<String> {
+    if command.starts_with("curl ") {
+        // Without -f it would be content with a refusal.
+        return Some(command.replacen("curl ", "curl -fsS ", 1));
+    }
     let ours = ["cargo run -q -- ", "cargo run -- ", "lineclear "];
     if let Some(arguments) = ours.iter().find_map(|start| command.strip_prefix(start)) {
         return Some(format!("{} {arguments}", env!("CARGO_BIN_EXE_lineclear")));
@@ -56,13 +94,23 @@ async fn every_command_in_the_documents_runs() {
     let dir = tempfile::tempdir().unwrap();
     let mut ran = 0;
     for page in pages() {
+        let mut served: Option<Served> = None;
+        let place = dir.path().join("docs.db");
         for command in commands(&std::fs::read_to_string(&page).unwrap()) {
+            if command.starts_with("lineclear serve") {
+                let environment =
+                    [("LINECLEAR_DB", place.as_os_str()), ("DATABASE_URL", OsStr::new(database.url()))];
+                served = Some(Served::start(&command["lineclear ".len()..], environment));
+                continue;
+            }
             let line =
                 as_run(&command).unwrap_or_else(|| panic!("{}: no test runs `{command}`", page.display()));
+            let line =
+                served.as_ref().map_or(line.clone(), |Served(_, at)| line.replace("localhost:7171", at));
             let output = Command::new("sh")
                 .args(["-ec", &line])
                 .current_dir(root())
-                .env("LINECLEAR_DB", dir.path().join("docs.db"))
+                .env("LINECLEAR_DB", &place)
                 .env("DATABASE_URL", database.url())
                 .output()
                 .unwrap();

@@ -12,3 +12,4 @@ mod lock_faults;
 mod lock_look;
 mod run;
 mod schedule;
+mod serve;

@@ -9,7 +9,6 @@ mod faults;
 mod blue_green;
 mod keeping;
 mod postgres;
-mod quiet;
 mod registry;
 mod sqlite;
 mod trips;

@@ -37,6 +37,21 @@ impl Client {
         &self.shared.store
     }
 
+    /// Jobs that the node runs now.
+    pub fn running(&self) -> usize {
+        self.shared.running.count()
+    }
+
+    /// Waits until the node is told to stop; it may still run jobs then.
+    pub async fn stopping(&self) {
+        self.shared.stopping.cancelled().await;
+    }
+
+    /// Whether the node was told to stop.
+    pub fn is_stopping(&self) -> bool {
+        self.shared.stopping.is_cancelled()
+    }
+
     /// Enqueues a job of `kind`, due now, on the route that this node knows for the kind, or on `main`.
     pub async fn enqueue(&self, kind: &str, input: &(impl Serialize + ?Sized)) -> StoreResult<Enqueued> {
         let refused = |rule: &str, why: String| StoreError::Refused { rule: rule.to_owned(), why };
@@ -57,6 +72,18 @@ impl Client {
             self.shared.hooks.tell(|| JobEvent { job: enqueued.id, kind, event: Event::Queued });
         }
         Ok(enqueued)
+    }
+
+    /// Enqueues many jobs, all or none. The answers are in the order of the jobs.
+    pub async fn enqueue_jobs(&self, jobs: Vec<NewJob>) -> StoreResult<Vec<Enqueued>> {
+        let kinds: Vec<Name> = jobs.iter().map(|job| job.kind.clone()).collect();
+        let all = self.shared.store.enqueue_many(jobs).await?;
+        self.shared.has_queued();
+        for (enqueued, kind) in all.iter().zip(kinds).filter(|(one, _)| one.placed == Placed::Inserted) {
+            meter::enqueued(&kind);
+            self.shared.hooks.tell(|| JobEvent { job: enqueued.id, kind, event: Event::Queued });
+        }
+        Ok(all)
     }
 
     /// Runs a manifest now, or when the options say. `None`: there is no such manifest.

@@ -3,7 +3,8 @@
 use std::io;
 
 /// Ctrl-C, and TERM on Unix. Once this exists, neither ends the process by itself.
-pub(super) struct Signals {
+#[derive(Debug)]
+pub struct Signals {
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
     #[cfg(unix)]
@@ -12,7 +13,8 @@ pub(super) struct Signals {
 
 #[cfg(unix)]
 impl Signals {
-    pub(super) fn new() -> io::Result<Signals> {
+    /// Listens from now on. Needs a runtime.
+    pub fn new() -> io::Result<Signals> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Signals {
             interrupt: signal(SignalKind::interrupt())?,
@@ -31,7 +33,8 @@ impl Signals {
 
 #[cfg(not(unix))]
 impl Signals {
-    pub(super) fn new() -> io::Result<Signals> {
+    /// Listens from now on. Needs a runtime.
+    pub fn new() -> io::Result<Signals> {
         Ok(Signals {})
     }
 

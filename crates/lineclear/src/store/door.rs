@@ -1,6 +1,7 @@
 //! What is refused at the door, with a reason, because it would otherwise fail inside, or only on one of the databases.
 
 use lineclear_model::Micros;
+use lineclear_model::duration::DURATION_MAX;
 use lineclear_model::manifest::PRIORITY_MAX;
 use lineclear_model::retry::RETRIES_MAX;
 
@@ -56,8 +57,11 @@ pub(super) fn check_jobs(jobs: &[NewJob]) -> StoreResult<()> {
     check_batch(jobs.len())?;
     for job in jobs {
         check_priority(job.priority)?;
-        if job.timeout.is_some_and(|timeout| timeout.is_zero()) {
-            return Err(StoreError::refused("timeout", "a job needs some time to run"));
+        if job.timeout.is_some_and(|timeout| timeout.is_zero() || timeout > DURATION_MAX) {
+            return Err(StoreError::refused(
+                "timeout",
+                "a job needs some time to run, and at most 3650 days",
+            ));
         }
         check_due_at(job.due_at)?;
         job.unique_key.as_ref().map_or(Ok(()), |unique| check_key(&unique.key))?;

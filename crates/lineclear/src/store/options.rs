@@ -130,6 +130,11 @@ impl StoreOptions {
         self
     }
 
+    /// Whether the database is in memory, and gone with its last connection.
+    pub fn is_in_memory(&self) -> bool {
+        matches!(self.place, Place::Sqlite(None))
+    }
+
     /// The PostgreSQL schema that holds our tables.
     pub fn schema(&self) -> &str {
         &self.schema

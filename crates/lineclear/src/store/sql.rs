@@ -140,6 +140,7 @@ statements! {
     ListExecutions "list_executions",
     ListSteps "list_steps",
     ListLog "list_log",
+    GetManifest "get_manifest",
     ListManifests "list_manifests",
     ListTicks "list_ticks",
     ListGroups "list_groups",

@@ -63,6 +63,19 @@ fn next_of<T, C>(items: &[T], most: u32, key: impl Fn(&T) -> C) -> Option<C> {
     (items.len() >= most as usize).then(|| items.last().map(key)).flatten()
 }
 
+fn manifest_view_of(row: &Row) -> StoreResult<ManifestView> {
+    Ok(ManifestView {
+        id: ManifestId(row.get("id")?),
+        key: row.word("key", |key| Name::new(key).ok())?,
+        version: row.get("version")?,
+        manifest: manifest_of(row).map_err(|error| error.to_string()),
+        held: row.get("held")?,
+        next_due_at: row.get("next_due_at")?,
+        last_success_at: row.get("last_success_at")?,
+        last_success_job: row.get::<Option<i64>>("last_success_job_id")?.map(JobId),
+    })
+}
+
 impl Store {
     async fn look(&self, statement: Statement, params: Vec<Value>) -> StoreResult<Vec<Row>> {
         self.db.read(Look { statement, params }).await
@@ -140,20 +153,15 @@ impl Store {
         let after = after.map(ToString::to_string).unwrap_or_default();
         let params = vec![Value::Text(Some(after)), Value::Int(Some(i64::from(most)))];
         let rows = self.look(Statement::ListManifests, params).await?;
-        let of = |row: &Row| {
-            Ok(ManifestView {
-                id: ManifestId(row.get("id")?),
-                key: row.word("key", |key| Name::new(key).ok())?,
-                manifest: manifest_of(row).map_err(|error| error.to_string()),
-                held: row.get("held")?,
-                next_due_at: row.get("next_due_at")?,
-                last_success_at: row.get("last_success_at")?,
-                last_success_job: row.get::<Option<i64>>("last_success_job_id")?.map(JobId),
-            })
-        };
-        let items = rows.iter().map(of).collect::<StoreResult<Vec<_>>>()?;
+        let items = rows.iter().map(manifest_view_of).collect::<StoreResult<Vec<_>>>()?;
         let next = next_of(&items, most, |view| view.key.clone());
         Ok(Page { items, next })
+    }
+
+    /// One manifest; `None`: there is none, or it was removed.
+    pub async fn manifest(&self, key: &Name) -> StoreResult<Option<ManifestView>> {
+        let rows = self.look(Statement::GetManifest, vec![Value::Text(Some(key.to_string()))]).await?;
+        rows.first().map(manifest_view_of).transpose()
     }
 
     /// What became of a manifest's ticks, newest first.

@@ -237,6 +237,7 @@ conformance! {
         assert_eq!(refused(NewJob { limit_key: Some("k".repeat(256)), ..job() }).await, "key");
         assert_eq!(refused(NewJob { tags: Some("a\0b".to_owned()), ..job() }).await, "text");
         assert_eq!(refused(NewJob { timeout: Some(Duration::ZERO), ..job() }).await, "timeout");
+        assert_eq!(refused(NewJob { timeout: Some(Duration::MAX), ..job() }).await, "timeout");
         assert_eq!(refused(NewJob { retries: Some(u32::MAX), ..job() }).await, "retries");
         assert_eq!(refused(NewJob { due_at: Micros::new(-1), ..job() }).await, "due_at");
         assert_eq!(rule(db.store.enqueue_many(vec![job(); BATCH_MAX + 1]).await), "batch_max");

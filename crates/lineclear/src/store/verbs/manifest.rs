@@ -31,6 +31,8 @@ pub(crate) struct UpsertManifests {
     pub(crate) manifests: BTreeMap<Name, Manifest>,
     pub(crate) voice: Voice,
     pub(crate) advisory_key: i64,
+    /// Only if the one that is there has this version.
+    pub(crate) seen: Option<i64>,
 }
 
 /// What became of each, and limit keys whose jobs may now try.
@@ -46,6 +48,14 @@ impl Verb for UpsertManifests {
         session.rows(Statement::DeclareLock, vec![Value::Int(Some(self.advisory_key))]).await?;
         lock_states(session, self.manifests.keys()).await?;
         let before = read(session, self.manifests.keys()).await?;
+        let is_seen =
+            |stored: &Stored| !stored.removed && self.seen.is_none_or(|seen| seen == stored.version);
+        if self.seen.is_some() && !before.values().next().is_some_and(is_seen) {
+            return Err(StoreError::refused(
+                "changed_since",
+                "it has changed since it was looked at; look again",
+            ));
+        }
         upsert(session, &self.manifests, self.voice, &before).await
     }
 }
@@ -102,7 +112,10 @@ fn decide(
         return Ok((Some(row), Written::Created));
     };
     let (next, declared) = match voice {
-        Voice::Edit => (manifest.clone(), before.declared.clone()),
+        // As it is stored: then one that is written again is seen to be the same.
+        Voice::Edit => {
+            (Manifest { overlap: Some(manifest.overlap()), ..manifest.clone() }, before.declared.clone())
+        }
         Voice::Declaration => {
             let declared = parse(&before.declared)?;
             check_owner(manifest, &before.manifest, &declared)?;
@@ -166,6 +179,7 @@ fn check_owner(now: &Manifest, stored: &Manifest, declared: &Map<String, Json>) 
 /// A manifest as it is stored.
 pub(crate) struct Stored {
     pub(crate) id: i64,
+    pub(crate) version: i64,
     pub(crate) manifest: Manifest,
     pub(crate) declared: String,
     pub(crate) planned_through: Micros,
@@ -192,6 +206,7 @@ pub(crate) async fn read(
         let manifest = manifest_of(row)?;
         let stored = Stored {
             id: row.get("id")?,
+            version: row.get("version")?,
             declared: row.get("declared")?,
             planned_through: row.get("planned_through")?,
             next_due_at: row.get("next_due_at")?,

@@ -151,6 +151,8 @@ pub struct ManifestView {
     pub id: ManifestId,
     /// Its key.
     pub key: Name,
+    /// Grows with every change.
+    pub version: i64,
     /// What it says, or why that cannot be read: one broken row must not hide the others.
     pub manifest: Result<Manifest, String>,
     /// Waits for a person to look at its dead letter.

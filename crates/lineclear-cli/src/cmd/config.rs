@@ -1,0 +1,82 @@
+//! `lineclear config`: the settings of a server.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use crate::config::{Config, Flags, SETTINGS};
+use crate::failure::Failure;
+use crate::output::{print, print_json, table};
+
+const EXAMPLES: &str = "Examples:
+  lineclear config show
+  lineclear config show --origin
+  LINECLEAR_SLOTS=2 lineclear config show --json";
+
+#[derive(Subcommand)]
+#[command(after_help = EXAMPLES)]
+pub(crate) enum Command {
+    /// Prints every setting as `serve` and `work` would see it from here.
+    #[command(after_help = EXAMPLES)]
+    Show(Show),
+}
+
+#[derive(Args)]
+pub(crate) struct Show {
+    /// Also says where each value comes from
+    #[arg(long)]
+    origin: bool,
+    /// This file, instead of ./lineclear.toml and the user's own
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Line {
+    name: &'static str,
+    value: String,
+    origin: String,
+    help: &'static str,
+}
+
+impl Command {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let Command::Show(show) = self;
+        let config = Config::read(&Flags::new(), show.config)?;
+        let help =
+            |name| SETTINGS.iter().find(|setting| setting.name == name).map_or("", |setting| setting.help);
+        let lines: Vec<Line> = config
+            .values()
+            .map(|(name, value)| Line {
+                name,
+                value: shown(name, &value.text),
+                origin: value.origin.to_string(),
+                help: help(name),
+            })
+            .collect();
+        if show.json {
+            return print_json(&lines);
+        }
+        let row = |line: &Line| {
+            let mut row = vec![
+                line.name.to_owned(),
+                if line.value.is_empty() { "-".into() } else { line.value.clone() },
+            ];
+            row.push(if show.origin { line.origin.clone() } else { line.help.to_owned() });
+            row
+        };
+        print(&table(&lines.iter().map(row).collect::<Vec<_>>()))
+    }
+}
+
+/// A database's URL may have a password in it.
+fn shown(name: &str, text: &str) -> String {
+    match lineclear::StoreOptions::new(text) {
+        Ok(options) if name == "db" => options.to_string(),
+        _ => text.to_owned(),
+    }
+}

@@ -1,0 +1,217 @@
+//! `lineclear serve` and `lineclear work`: a node, with or without the HTTP API.
+
+mod log;
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use lineclear::node::{Builder, Signals, StartError};
+use lineclear::{Client, Lineclear, Node, NodeOptions};
+use lineclear_http::{Access, HttpOptions, ServeError, Server};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{Config, Flags, roles, span};
+use crate::failure::{Failure, say};
+
+const SERVE_EXAMPLES: &str = "Examples:
+  lineclear serve
+  lineclear serve --db postgres://scheduler@db.internal/app --port 8080
+  lineclear serve --roles planner,cleaner --manifests orders.toml
+  LINECLEAR_DB=postgres://scheduler@db.internal/app lineclear serve
+
+A second terminal with the same --db and another --port is a second node.
+Settings: flag > LINECLEAR_* > ./lineclear.toml > the user's own file > default (`lineclear config show --origin`).";
+
+const WORK_EXAMPLES: &str = "Examples:
+  lineclear work --db postgres://scheduler@db.internal/app
+  lineclear work --slots 32 --shutdown-grace 5m";
+
+/// Settings that both have.
+#[derive(Args)]
+struct Common {
+    /// postgres://user@host/database?schema=lineclear, or a SQLite file [default: lineclear.db]
+    #[arg(long, value_name = "URL")]
+    db: Option<String>,
+    /// Jobs to run at once [default: cores × 4]
+    #[arg(long, value_name = "N")]
+    slots: Option<String>,
+    /// Without renewal for so long, a job is given to another node [default: 30s]
+    #[arg(long, value_name = "TIME")]
+    lease: Option<String>,
+    /// How often the node says that it is alive [default: 10s]
+    #[arg(long, value_name = "TIME")]
+    heartbeat: Option<String>,
+    /// How often it looks for work when nobody nudges it [default: 1s]
+    #[arg(long, value_name = "TIME")]
+    poll: Option<String>,
+    /// How long handlers may go on when it stops [default: 30s]
+    #[arg(long, value_name = "TIME")]
+    shutdown_grace: Option<String>,
+    /// error, warn, info, debug, trace or off [default: info]
+    #[arg(long, value_name = "LEVEL")]
+    log: Option<String>,
+    /// text or json [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<String>,
+    /// This file, instead of ./lineclear.toml and the user's own
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+#[derive(Args)]
+#[command(after_help = SERVE_EXAMPLES)]
+pub(crate) struct Serve {
+    #[command(flatten)]
+    common: Common,
+    /// The address to listen on [default: 127.0.0.1]
+    #[arg(long, value_name = "IP")]
+    bind: Option<String>,
+    /// The port to listen on; 0 takes a free one [default: 7171]
+    #[arg(long, value_name = "PORT")]
+    port: Option<String>,
+    /// What the node does: planner, dispatcher, workers, cleaner [default: all]
+    #[arg(long, value_name = "ROLES")]
+    roles: Option<String>,
+    /// Files with manifests to declare at the start
+    #[arg(long, value_name = "FILES")]
+    manifests: Option<String>,
+}
+
+#[derive(Args)]
+#[command(after_help = WORK_EXAMPLES)]
+pub(crate) struct Work {
+    #[command(flatten)]
+    common: Common,
+}
+
+impl Common {
+    fn flags(&self) -> Flags {
+        let all = [
+            ("db", &self.db),
+            ("slots", &self.slots),
+            ("lease", &self.lease),
+            ("heartbeat", &self.heartbeat),
+            ("poll", &self.poll),
+            ("shutdown_grace", &self.shutdown_grace),
+            ("log", &self.log),
+            ("log_format", &self.log_format),
+        ];
+        all.into_iter().filter_map(|(name, value)| value.clone().map(|value| (name, value))).collect()
+    }
+}
+
+impl Serve {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let mut flags = self.common.flags();
+        let more =
+            [("bind", self.bind), ("port", self.port), ("roles", self.roles), ("manifests", self.manifests)];
+        flags.extend(more.into_iter().filter_map(|(name, value)| value.map(|value| (name, value))));
+        let config = Config::read(&flags, self.common.config)?;
+        let http = HttpOptions { bind: address(&config)?, access: Access::OpenOnLoopback };
+        block_on(run(config, Some(http)))
+    }
+}
+
+impl Work {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let mut flags = self.common.flags();
+        flags.insert("roles", "dispatcher,workers".to_owned());
+        block_on(run(Config::read(&flags, self.common.config)?, None))
+    }
+}
+
+fn block_on(future: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.map_err(|error| Failure::failed(format!("cannot start: {error}")))?.block_on(future)
+}
+
+fn address(config: &Config) -> Result<SocketAddr, Failure> {
+    let ip: IpAddr = config.text("bind").parse().map_err(|_| config.bad("bind", "no IP address"))?;
+    let port: u16 = config.text("port").parse().map_err(|_| config.bad("port", "no port"))?;
+    Ok(SocketAddr::new(ip, port))
+}
+
+fn options(config: &Config) -> Result<NodeOptions, Failure> {
+    let time = |name: &str| span(config.text(name)).map_err(|why| config.bad(name, &why));
+    let lease = time("lease")?;
+    let options = NodeOptions {
+        roles: roles(config.text("roles")).map_err(|why| config.bad("roles", &why))?,
+        slots: config.text("slots").parse().map_err(|_| config.bad("slots", "no number"))?,
+        lease,
+        renewal: lease / 3,
+        heartbeat: time("heartbeat")?,
+        poll: time("poll")?,
+        shutdown_grace: time("shutdown_grace")?,
+        ..NodeOptions::default()
+    };
+    options.check().map_err(|bad| config.bad(bad.option, &bad.why))?;
+    Ok(options)
+}
+
+async fn run(config: Config, http: Option<HttpOptions>) -> Result<(), Failure> {
+    let options = options(&config)?;
+    log::start(config.text("log"), config.text("log_format"));
+    // From here on: told to end while it starts, it starts and stops in order.
+    let signals =
+        Signals::new().map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))?;
+    let metrics = PrometheusBuilder::new().install_recorder().ok();
+    let grace = options.shutdown_grace;
+    let mut builder = Lineclear::builder().store(config.text("db")).options(options);
+    for file in config.text("manifests").split(',').filter(|file| !file.trim().is_empty()) {
+        builder = builder.manifests_from(file.trim());
+    }
+    let node = start(builder).await?;
+    say(&format!("node {} of {}\n", node.id(), node.store().options()));
+    let ended = CancellationToken::new();
+    let serving = match http {
+        Some(options) => Some(serve(options, &node, metrics, &ended).await?),
+        None => None,
+    };
+    let counting = tokio::spawn(count_down(node.client(), grace));
+    node.run_until(signals).await;
+    counting.abort();
+    // Asked to the last: a probe should hear that it is stopping, and not that it is gone.
+    ended.cancel();
+    if let Some(serving) = serving {
+        drop(serving.await);
+    }
+    Ok(())
+}
+
+async fn start(builder: Builder) -> Result<Node, Failure> {
+    builder.start().await.map_err(|error| match error {
+        StartError::Store(error) => Failure::from(error),
+        other => Failure::usage(other.to_string()),
+    })
+}
+
+async fn serve(
+    options: HttpOptions,
+    node: &Node,
+    metrics: Option<PrometheusHandle>,
+    ended: &CancellationToken,
+) -> Result<tokio::task::JoinHandle<std::io::Result<()>>, Failure> {
+    let server = Server::bind(options, node.client(), metrics).await.map_err(|error| match &error {
+        ServeError::Access(_) => Failure::usage(error.to_string()),
+        ServeError::Bind { .. } => Failure::failed(error.to_string())
+            .hint("is another server running there? choose another with --port, or --port 0 for a free one"),
+        _ => Failure::failed(error.to_string()),
+    })?;
+    say(&format!("API  http://{}/api/v1\n", server.address()));
+    Ok(tokio::spawn(server.run(ended.clone().cancelled_owned())))
+}
+
+/// Says what a stop waits for.
+async fn count_down(client: Client, grace: Duration) {
+    client.stopping().await;
+    let mut left = grace.as_secs();
+    while client.running() > 0 {
+        let jobs = client.running();
+        say(&format!("stopping: {jobs} still running, up to {left} s; again to stop at once\n"));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        left = left.saturating_sub(1);
+    }
+}

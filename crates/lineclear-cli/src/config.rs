@@ -1,0 +1,100 @@
+//! Settings of a server: flag > `LINECLEAR_*` > `./lineclear.toml` > the user's own file > default, each with its origin.
+
+mod file;
+mod settings;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::failure::Failure;
+
+pub(crate) use settings::{SETTINGS, Setting, roles, span};
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Flag,
+    Environment(String),
+    File(PathBuf),
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Flag => f.write_str("flag"),
+            Origin::Environment(name) => write!(f, "environment {name}"),
+            Origin::File(path) => write!(f, "file {}", path.display()),
+            Origin::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// A setting's value, as text.
+#[derive(Clone, Debug)]
+pub(crate) struct Value {
+    pub(crate) text: String,
+    pub(crate) origin: Origin,
+}
+
+/// All settings, each with its value.
+#[derive(Debug)]
+pub(crate) struct Config(BTreeMap<&'static str, Value>);
+
+/// What the command line says: settings by name.
+pub(crate) type Flags = BTreeMap<&'static str, String>;
+
+impl Config {
+    /// Puts all sources together. `file` replaces `./lineclear.toml` and the user's file.
+    pub(crate) fn read(flags: &Flags, file: Option<PathBuf>) -> Result<Config, Failure> {
+        let files = file::read_all(file)?;
+        let mut values = BTreeMap::new();
+        for setting in SETTINGS {
+            values.insert(setting.name, resolve(setting, flags, &files)?);
+        }
+        let config = Config(values);
+        for setting in SETTINGS {
+            (setting.check)(config.text(setting.name)).map_err(|why| config.bad(setting.name, &why))?;
+        }
+        Ok(config)
+    }
+
+    /// The text of a setting.
+    pub(crate) fn text(&self, name: &str) -> &str {
+        self.0.get(name).map_or("", |value| value.text.as_str())
+    }
+
+    pub(crate) fn values(&self) -> impl Iterator<Item = (&'static str, &Value)> {
+        self.0.iter().map(|(name, value)| (*name, value))
+    }
+
+    /// A setting that cannot be, said with where it comes from.
+    pub(crate) fn bad(&self, name: &str, why: &str) -> Failure {
+        let origin = self.0.get(name).map_or(Origin::Default, |value| value.origin.clone());
+        Failure::usage(format!("{name} ({origin}): {why}"))
+    }
+}
+
+fn resolve(
+    setting: &Setting,
+    flags: &Flags,
+    files: &[(PathBuf, BTreeMap<String, String>)],
+) -> Result<Value, Failure> {
+    if let Some(text) = flags.get(setting.name) {
+        return Ok(Value { text: text.clone(), origin: Origin::Flag });
+    }
+    let variable = setting.variable();
+    match std::env::var(&variable) {
+        Ok(text) if !text.is_empty() => return Ok(Value { text, origin: Origin::Environment(variable) }),
+        Err(std::env::VarError::NotUnicode(_)) => {
+            return Err(Failure::usage(format!("{variable} is not UTF-8")));
+        }
+        _ => {}
+    }
+    let found = files.iter().find_map(|(path, values)| values.get(setting.name).map(|text| (path, text)));
+    Ok(match found {
+        Some((path, text)) => Value { text: text.clone(), origin: Origin::File(path.clone()) },
+        None => Value { text: (setting.default)(), origin: Origin::Default },
+    })
+}

@@ -1,0 +1,125 @@
+//! The settings there are, in one table.
+
+use std::time::Duration;
+
+use lineclear::{NodeOptions, Role};
+
+/// One setting.
+pub(crate) struct Setting {
+    pub(crate) name: &'static str,
+    pub(crate) help: &'static str,
+    pub(super) default: fn() -> String,
+    pub(super) check: fn(&str) -> Result<(), String>,
+}
+
+impl Setting {
+    /// The environment variable that sets it.
+    pub(crate) fn variable(&self) -> String {
+        format!("LINECLEAR_{}", self.name.to_uppercase())
+    }
+}
+
+/// All of them.
+pub(crate) const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "db",
+        help: "the database: postgres://user@host/database, or a SQLite file",
+        default: || "lineclear.db".to_owned(),
+        check: |text| lineclear::StoreOptions::new(text).map(drop).map_err(|error| error.to_string()),
+    },
+    Setting {
+        name: "bind",
+        help: "the address the server listens on",
+        default: || "127.0.0.1".to_owned(),
+        check: |text| {
+            text.parse::<std::net::IpAddr>().map(drop).map_err(|_| format!("{text:?} is no IP address"))
+        },
+    },
+    Setting {
+        name: "port",
+        help: "its port; 0 takes a free one",
+        default: || lineclear_http::PORT.to_string(),
+        check: |text| number::<u16>(text).map(drop),
+    },
+    Setting {
+        name: "roles",
+        help: "what the node does: planner, dispatcher, workers, cleaner, with commas between them",
+        default: || "planner,dispatcher,workers,cleaner".to_owned(),
+        check: |text| roles(text).map(drop),
+    },
+    Setting {
+        name: "slots",
+        help: "jobs it runs at once",
+        default: || NodeOptions::default().slots.to_string(),
+        check: |text| number::<u32>(text).map(drop),
+    },
+    Setting {
+        name: "lease",
+        help: "after this time without renewal, a job is given to another node",
+        default: || "30s".to_owned(),
+        check: |text| span(text).map(drop),
+    },
+    Setting {
+        name: "heartbeat",
+        help: "how often the node says that it is alive",
+        default: || "10s".to_owned(),
+        check: |text| span(text).map(drop),
+    },
+    Setting {
+        name: "poll",
+        help: "how often it looks for work when nobody nudges it",
+        default: || "1s".to_owned(),
+        check: |text| span(text).map(drop),
+    },
+    Setting {
+        name: "shutdown_grace",
+        help: "how long handlers may go on when it stops",
+        default: || "30s".to_owned(),
+        check: |text| span(text).map(drop),
+    },
+    Setting {
+        name: "manifests",
+        help: "files with manifests to declare at the start, with commas between them",
+        default: String::new,
+        check: |_| Ok(()),
+    },
+    Setting {
+        name: "log",
+        help: "what is logged: error, warn, info, debug, trace or off",
+        default: || "info".to_owned(),
+        check: |text| {
+            text.parse::<tracing::level_filters::LevelFilter>()
+                .map(drop)
+                .map_err(|_| format!("{text:?} is no level"))
+        },
+    },
+    Setting {
+        name: "log_format",
+        help: "text for people, or json",
+        default: || "text".to_owned(),
+        check: |text| match text {
+            "text" | "json" => Ok(()),
+            other => Err(format!("{other:?} is neither text nor json")),
+        },
+    },
+];
+
+pub(super) fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("{text:?} is no number that fits here"))
+}
+
+/// `90s`, `5m`, `1h30m`.
+pub(crate) fn span(text: &str) -> Result<Duration, String> {
+    lineclear_model::duration::parse(text).map_err(|error| format!("{text:?}: {error}"))
+}
+
+pub(crate) fn roles(text: &str) -> Result<Vec<Role>, String> {
+    let role = |word: &str| match word.trim() {
+        "planner" => Ok(Role::Planner),
+        "dispatcher" => Ok(Role::Dispatcher),
+        "workers" => Ok(Role::Workers),
+        "cleaner" => Ok(Role::Cleaner),
+        other => Err(format!("{other:?} is no role; there are planner, dispatcher, workers and cleaner")),
+    };
+    text.split(',').filter(|word| !word.trim().is_empty()).map(role).collect()
+}

@@ -1,0 +1,144 @@
+//! `lineclear serve`, `work` and `config`, as processes.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use lineclear_testkit::{Child, Program};
+use tempfile::TempDir;
+
+use crate::run::command;
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// A server in a folder of its own, and its address.
+async fn serve(dir: &TempDir, arguments: &[&str]) -> (Child, String) {
+    let child = at(dir, "serve").args(["--port", "0"]).args(arguments).start().unwrap();
+    let line = child.wait_for_line("API  http://", LONG).await.unwrap();
+    let address = line.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned();
+    (child, address)
+}
+
+/// Runs a command to its end: its exit code, and what it printed to either side.
+fn lineclear(arguments: &[&str], environment: &[(&str, &str)]) -> (Option<i32>, String, String) {
+    let output = command(arguments).envs(environment.iter().copied()).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+fn at(dir: &TempDir, command: &str) -> Program {
+    Program::at(env!("CARGO_BIN_EXE_lineclear"))
+        .args([command])
+        .current_dir(dir.path())
+        .env("XDG_CONFIG_HOME", dir.path().join("none"))
+}
+
+fn ask(address: &str, request: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let head = format!(
+        "{request} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn a_server_answers_and_a_second_one_on_the_same_file_is_a_second_node() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut one, first) = serve(&dir, &[]).await;
+    let (mut two, second) = serve(&dir, &["--roles", "planner,cleaner"]).await;
+    let made = ask(&first, "POST /api/v1/jobs", r#"{"kind": "mail.send"}"#);
+    assert!(made.starts_with("HTTP/1.1 201"), "{made}");
+    let seen = ask(&second, "GET /api/v1/jobs/1", "");
+    assert!(seen.contains(r#""kind":"mail.send""#), "{seen}");
+    let nodes = ask(&second, "GET /api/v1/nodes", "");
+    assert_eq!(nodes.matches(r#""incarnation""#).count(), 2, "{nodes}");
+    let metrics = ask(&first, "GET /metrics", "");
+    assert!(metrics.contains("lineclear_jobs_enqueued_total{kind=\"mail.send\"} 1"), "{metrics}");
+    for child in [&mut one, &mut two] {
+        child.terminate().unwrap();
+        assert!(child.wait_for_exit(LONG).await.unwrap().success());
+    }
+    assert!(dir.path().join("lineclear.db").exists(), "the file beside which it was started");
+}
+
+#[tokio::test]
+async fn a_port_that_is_taken_is_an_error_that_says_what_to_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_one, address) = serve(&dir, &[]).await;
+    let port = address.rsplit(':').next().unwrap();
+    let mut two = at(&dir, "serve").args(["--port", port]).start().unwrap();
+    assert_eq!(two.wait_for_exit(LONG).await.unwrap().code(), Some(1));
+    let said = two.stderr().join("\n");
+    assert!(said.contains("cannot listen") && said.contains("--port 0"), "{said}");
+}
+
+#[tokio::test]
+async fn an_address_that_others_reach_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = at(&dir, "serve").args(["--bind", "0.0.0.0"]).start().unwrap();
+    assert_eq!(child.wait_for_exit(LONG).await.unwrap().code(), Some(2));
+    let said = child.stderr().join("\n");
+    assert!(said.contains("can be reached from other machines"), "{said}");
+}
+
+#[tokio::test]
+async fn workers_alone_have_no_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = at(&dir, "work").start().unwrap();
+    child.wait_for_line("node 1 of SQLite file lineclear.db", LONG).await.unwrap();
+    child.terminate().unwrap();
+    assert!(child.wait_for_exit(LONG).await.unwrap().success());
+    assert!(!child.stderr().iter().any(|line| line.contains("API")));
+}
+
+#[test]
+fn a_setting_comes_from_the_nearest_place_and_says_which() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("mine.toml");
+    std::fs::write(&file, "slots = 3\nroles = [\"planner\", \"cleaner\"]\npoll = \"2s\"\n").unwrap();
+    let shown = ["config", "show", "--origin", "--config", file.to_str().unwrap()];
+    let (code, shown, _) = lineclear(&shown, &[("LINECLEAR_SLOTS", "5")]);
+    assert_eq!(code, Some(0), "{shown}");
+    let line =
+        |name: &str| shown.lines().find(|line| line.trim_start().starts_with(name)).unwrap_or_default();
+    assert!(line("slots").contains('5') && line("slots").contains("environment LINECLEAR_SLOTS"), "{shown}");
+    assert!(line("roles").contains("planner,cleaner") && line("roles").contains("mine.toml"), "{shown}");
+    assert!(line("lease").contains("30s") && line("lease").contains("default"), "{shown}");
+}
+
+#[test]
+fn a_setting_that_cannot_be_is_refused_with_its_origin() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("mine.toml");
+    let path = file.to_str().unwrap().to_owned();
+    let cases = [
+        ("slts = 3", "did you mean slots?"),
+        ("slots = \"many\"", "slots (file"),
+        ("poll = \"soon\"", "poll (file"),
+        ("roles = [\"driver\"]", "no role"),
+        ("db = \"oracle://x\"", "oracle:// is not a store"),
+        ("slots = [[1]]", "must be a word"),
+        ("slots = ", "mine.toml"),
+        ("bind = \"everywhere\"", "no IP address"),
+        ("log_format = \"xml\"", "neither text nor json"),
+    ];
+    for (text, part) in cases {
+        std::fs::write(&file, text).unwrap();
+        let (code, _, said) = lineclear(&["config", "show", "--config", &path], &[]);
+        assert_eq!(code, Some(2), "{text}: {said}");
+        assert!(said.contains(part), "{text}: {said}");
+    }
+    let (code, _, said) = lineclear(&["config", "show", "--config", "/nowhere.toml"], &[]);
+    assert!(code == Some(2) && said.contains("there is no file"), "{said}");
+}
+
+#[test]
+fn a_password_is_not_shown() {
+    let url = [("LINECLEAR_DB", "postgres://me:hush@db.internal/app")];
+    let (code, shown, _) = lineclear(&["config", "show", "--json"], &url);
+    assert!(code == Some(0) && shown.contains("db.internal") && !shown.contains("hush"), "{shown}");
+}

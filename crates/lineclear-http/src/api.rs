@@ -1,0 +1,30 @@
+//! `/api/v1`: what operators and programs do, one file for each kind of thing.
+//!
+//! Handlers are thin: read the request into a value, call one verb of the store, write the answer. Rules are the store's.
+
+mod jobs;
+mod manifests;
+mod nodes;
+mod page;
+mod shape;
+
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::App;
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(jobs::list, jobs::create))
+        .routes(routes!(jobs::create_many))
+        .routes(routes!(jobs::get))
+        .routes(routes!(jobs::cancel))
+        .routes(routes!(jobs::logs))
+        .routes(routes!(manifests::list))
+        .routes(routes!(manifests::get, manifests::put))
+        .routes(routes!(manifests::run))
+        .routes(routes!(manifests::pause))
+        .routes(routes!(manifests::resume))
+        .routes(routes!(manifests::next))
+        .routes(routes!(nodes::list))
+}

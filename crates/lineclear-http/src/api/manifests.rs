@@ -1,0 +1,267 @@
+//! Manifests: declared by key, looked at, run, paused.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use lineclear::store::views::ManifestView;
+use lineclear::store::{TriggerOptions, Written};
+use lineclear_model::{Manifest, Micros, Name, Payload, preview};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::{IntoParams, ToSchema};
+
+use super::page::{Page, Paging, cursor, limit};
+use super::shape::{Asked, At, Id, from_now, moment, name, time, unprocessable};
+use crate::App;
+use crate::body::Body;
+use crate::problem::Problem;
+
+/// A manifest, and how it fares.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ManifestShape {
+    id: Id,
+    key: String,
+    /// What it says, in the form of a manifest file; none if what is stored cannot be read.
+    #[schema(value_type = Option<Object>)]
+    manifest: Option<Manifest>,
+    /// Why it cannot be read.
+    unreadable: Option<String>,
+    /// It waits for a person to look at its dead letter.
+    held: bool,
+    next_due_at: Option<String>,
+    last_success_at: Option<String>,
+    last_success_job_id: Option<Id>,
+}
+
+impl ManifestShape {
+    fn of(view: ManifestView) -> ManifestShape {
+        let (manifest, unreadable) = match view.manifest {
+            Ok(manifest) => (Some(manifest), None),
+            Err(why) => (None, Some(why)),
+        };
+        ManifestShape {
+            id: Id::of(view.id),
+            key: view.key.to_string(),
+            manifest,
+            unreadable,
+            held: view.held,
+            next_due_at: view.next_due_at.map(time),
+            last_success_at: view.last_success_at.map(time),
+            last_success_job_id: view.last_success_job.map(Id::of),
+        }
+    }
+}
+
+/// Lists manifests by key.
+#[utoipa::path(
+    get, path = "/manifests", operation_id = "list_manifests", tag = "manifests", params(Paging),
+    responses((status = 200, body = Page<ManifestShape>), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
+pub(crate) async fn list(
+    state: State<App>,
+    asked: Asked<Paging>,
+) -> Result<Json<Page<ManifestShape>>, Problem> {
+    let after = cursor(asked.0.cursor.as_deref(), |text| Name::new(text).ok())?;
+    let page = state.reading.manifests(after.as_ref(), limit(asked.0.limit)?).await?;
+    let items = page.items.into_iter().map(ManifestShape::of).collect();
+    Ok(Json(Page::new(items, page.next.map(|key| key.to_string()))))
+}
+
+async fn find(state: &App, key: &str) -> Result<ManifestView, Problem> {
+    let key = name(key, "manifest")?;
+    let found = state.reading.manifest(&key).await?;
+    found.ok_or_else(|| Problem::not_found(format_args!("manifest {key}")))
+}
+
+fn etag(version: i64) -> HeaderValue {
+    HeaderValue::from_str(&format!("\"{version}\"")).expect("digits")
+}
+
+/// The version that an `If-Match` names.
+fn seen(tag: &HeaderValue) -> Result<i64, Problem> {
+    let version = tag.to_str().ok().and_then(|tag| tag.strip_prefix('"')?.strip_suffix('"')?.parse().ok());
+    version.ok_or_else(|| {
+        let detail = "this is not an ETag of a manifest; look at it, and send the one that you got";
+        Problem::new(StatusCode::PRECONDITION_FAILED, "changed_since", detail)
+    })
+}
+
+/// One manifest.
+#[utoipa::path(
+    get, path = "/manifests/{key}", operation_id = "get_manifest", tag = "manifests", params(("key" = String, Path)),
+    responses((status = 200, body = ManifestShape, headers(("etag" = String))),
+              (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
+pub(crate) async fn get(state: State<App>, at: At) -> Result<Response, Problem> {
+    let view = find(&state, &at.0).await?;
+    let tag = etag(view.version);
+    Ok(([(header::ETAG, tag)], Json(ManifestShape::of(view))).into_response())
+}
+
+/// What became of a manifest that was written.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct WrittenAnswer {
+    key: String,
+    /// `created`, `updated` or `unchanged`.
+    became: &'static str,
+}
+
+/// Writes a manifest: it is so from now on, whatever it was. With `If-Match`, only if it is still the one you have seen.
+#[utoipa::path(
+    put, path = "/manifests/{key}", operation_id = "put_manifest", tag = "manifests", params(("key" = String, Path)), request_body = Object,
+    responses((status = 200, body = WrittenAnswer), (status = 201, body = WrittenAnswer),
+              (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
+pub(crate) async fn put(
+    state: State<App>,
+    at: At,
+    headers: HeaderMap,
+    body: Body<serde_json::Map<String, serde_json::Value>>,
+) -> Result<Response, Problem> {
+    let key = name(&at.0, "manifest")?;
+    let manifest = read(&key, body.0)?;
+    let seen = headers.get(header::IF_MATCH).map(seen).transpose()?;
+    let (status, became) = match state.client.store().edit_manifest(manifest, seen).await? {
+        Written::Created => (StatusCode::CREATED, "created"),
+        Written::Updated => (StatusCode::OK, "updated"),
+        Written::Unchanged => (StatusCode::OK, "unchanged"),
+    };
+    Ok((status, Json(WrittenAnswer { key: key.to_string(), became })).into_response())
+}
+
+/// The manifest of a body whose key the path has.
+fn read(key: &Name, mut body: serde_json::Map<String, serde_json::Value>) -> Result<Manifest, Problem> {
+    let said = body.insert("key".to_owned(), key.to_string().into());
+    if said.is_some_and(|said| said != key.to_string().as_str()) {
+        return Err(unprocessable("key", "the path names another manifest").at("/key"));
+    }
+    let manifest: Manifest =
+        serde_path_to_error::deserialize(serde_json::Value::Object(body)).map_err(|error| {
+            let pointer = crate::body::pointer(error.path());
+            unprocessable("manifest", error.inner().to_string()).at(pointer)
+        })?;
+    manifest.check().map_err(|bad| {
+        unprocessable("manifest", bad.message.clone()).at(format!("/{}", bad.field.replace('.', "/")))
+    })?;
+    Ok(manifest)
+}
+
+/// How to run a manifest once.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RunBody {
+    /// Another input for this job.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    input: Option<Box<RawValue>>,
+    /// Not before; RFC 3339.
+    due_at: Option<String>,
+    /// Not before so many milliseconds from now.
+    in_ms: Option<i64>,
+}
+
+/// The job that a manifest was run as.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RunAnswer {
+    id: Id,
+}
+
+/// Runs a manifest once, now or later, beside its schedule.
+#[utoipa::path(
+    post, path = "/manifests/{key}/run", operation_id = "run_manifest", tag = "manifests", params(("key" = String, Path)), request_body = RunBody,
+    responses((status = 201, body = RunAnswer), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
+pub(crate) async fn run(state: State<App>, at: At, body: Body<RunBody>) -> Result<Response, Problem> {
+    let key = name(&at.0, "manifest")?;
+    let input = body.0.input.map(|raw| Payload::parse(raw.get())).transpose();
+    let input = input.map_err(|bad| unprocessable("input", bad.to_string()).at("/input"))?;
+    let due_at = match (body.0.due_at, body.0.in_ms) {
+        (Some(_), Some(_)) => {
+            return Err(unprocessable("due_at", "give due_at or in_ms, not both").at("/in_ms"));
+        }
+        (Some(text), None) => Some(moment(&text, "/due_at")?),
+        (None, Some(ms)) => Some(from_now(ms, "/in_ms")?),
+        (None, None) => None,
+    };
+    let job = state.client.trigger(key.clone(), TriggerOptions { input, due_at }).await?;
+    let job = job.ok_or_else(|| Problem::not_found(format_args!("manifest {key}")))?;
+    let place = [(header::LOCATION, format!("/api/v1/jobs/{job}"))];
+    Ok((StatusCode::CREATED, place, Json(RunAnswer { id: Id::of(job) })).into_response())
+}
+
+/// Pauses a manifest: it plans nothing, and what waits, waits.
+#[utoipa::path(
+    post, path = "/manifests/{key}/pause", operation_id = "pause_manifest", tag = "manifests", params(("key" = String, Path)),
+    responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
+pub(crate) async fn pause(state: State<App>, at: At) -> Result<StatusCode, Problem> {
+    let key = name(&at.0, "manifest")?;
+    found(state.client.store().pause(vec![key.clone()]).await?, &key)
+}
+
+/// Resumes a manifest.
+#[utoipa::path(
+    post, path = "/manifests/{key}/resume", operation_id = "resume_manifest", tag = "manifests", params(("key" = String, Path)),
+    responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
+pub(crate) async fn resume(state: State<App>, at: At) -> Result<StatusCode, Problem> {
+    let key = name(&at.0, "manifest")?;
+    found(state.client.store().resume(vec![key.clone()]).await?, &key)
+}
+
+fn found(found: Vec<Name>, key: &Name) -> Result<StatusCode, Problem> {
+    let is_there = found.contains(key);
+    is_there
+        .then_some(StatusCode::NO_CONTENT)
+        .ok_or_else(|| Problem::not_found(format_args!("manifest {key}")))
+}
+
+/// How many ticks to look ahead.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Ahead {
+    /// 1 to 1,000, and 10 if nothing is said.
+    #[param(minimum = 1, maximum = 1000)]
+    n: Option<u32>,
+}
+
+/// A tick that will come.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Coming {
+    tick_at: String,
+    /// When its job may be taken: the tick plus its share of the jitter.
+    due_at: String,
+}
+
+/// The next ticks of a manifest.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct NextAnswer {
+    ticks: Vec<Coming>,
+}
+
+/// The next ticks of a manifest, as its planner will see them. A paused manifest has none.
+#[utoipa::path(
+    get, path = "/manifests/{key}/next", operation_id = "next_manifest", tag = "manifests", params(("key" = String, Path), Ahead),
+    responses((status = 200, body = NextAnswer), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
+pub(crate) async fn next(
+    state: State<App>,
+    at: At,
+    asked: Asked<Ahead>,
+) -> Result<Json<NextAnswer>, Problem> {
+    let most = limit(asked.0.n.or(Some(10)))? as usize;
+    let view = find(&state, &at.0).await?;
+    let manifest = view.manifest.map_err(|why| Problem::new(StatusCode::CONFLICT, "unreadable", why))?;
+    let now = Micros::from(jiff::Timestamp::now());
+    let for_ever = Micros::EPOCH.offset(i64::MAX);
+    let ticks = if manifest.enabled {
+        preview(&manifest.rules(), &manifest.key, now, for_ever, most)
+    } else {
+        Vec::new()
+    };
+    let ticks =
+        ticks.into_iter().map(|tick| Coming { tick_at: time(tick.tick_at), due_at: time(tick.due_at) });
+    Ok(Json(NextAnswer { ticks: ticks.collect() }))
+}

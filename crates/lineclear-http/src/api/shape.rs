@@ -1,0 +1,94 @@
+//! Values as they stand in JSON: ids are strings, times are RFC 3339 in UTC.
+
+use axum::extract::{FromRequestParts, Path, Query};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use lineclear_model::{Micros, Name};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::problem::Problem;
+
+/// A time, as RFC 3339 in UTC.
+pub(super) fn time(micros: Micros) -> String {
+    micros.to_string()
+}
+
+/// A name in a path. One that cannot be names nothing.
+pub(super) fn name(text: &str, what: &str) -> Result<Name, Problem> {
+    Name::new(text).map_err(|bad| {
+        Problem::new(StatusCode::NOT_FOUND, "not_found", format!("there is no {what} {text:?}: {bad}"))
+    })
+}
+
+/// A name in a body.
+pub(super) fn name_at(text: &str, pointer: &str) -> Result<Name, Problem> {
+    Name::new(text).map_err(|bad| unprocessable("name", bad.to_string()).at(pointer))
+}
+
+pub(super) fn unprocessable(code: &str, detail: impl Into<String>) -> Problem {
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail)
+}
+
+/// The parameters after `?`; unknown ones are refused by the types that take them.
+pub(crate) struct Asked<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Asked<T>, Problem> {
+        match Query::<T>::from_request_parts(parts, state).await {
+            Ok(Query(asked)) => Ok(Asked(asked)),
+            Err(rejection) => Err(Problem::malformed("query", rejection.body_text())),
+        }
+    }
+}
+
+/// What a path names.
+pub(crate) struct At(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for At {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<At, Problem> {
+        match Path::<String>::from_request_parts(parts, state).await {
+            Ok(Path(text)) => Ok(At(text)),
+            Err(rejection) => Err(Problem::malformed("path", rejection.body_text())),
+        }
+    }
+}
+
+/// An id in JSON: a string, because numbers above 2⁵³ do not survive every parser.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(transparent)]
+pub(crate) struct Id(String);
+
+impl Id {
+    pub(super) fn of(id: impl std::fmt::Display) -> Id {
+        Id(id.to_string())
+    }
+}
+
+/// An id in a path. One that cannot be names nothing.
+pub(super) fn id(text: &str, what: &str) -> Result<i64, Problem> {
+    let is_plain =
+        text.starts_with(|c: char| matches!(c, '1'..='9')) && text.chars().all(|c| c.is_ascii_digit());
+    text.parse().ok().filter(|_| is_plain).ok_or_else(|| Problem::not_found(format_args!("{what} {text:?}")))
+}
+
+/// A time in a body.
+pub(super) fn moment(text: &str, pointer: &str) -> Result<Micros, Problem> {
+    let at: jiff::Timestamp = text.parse().map_err(|_| {
+        let detail = format!("{text:?} is no time; write it as 2026-03-29T02:30:00Z, or with an offset");
+        unprocessable("time", detail).at(pointer)
+    })?;
+    Ok(Micros::from(at))
+}
+
+/// A time so many milliseconds from now.
+pub(super) fn from_now(ms: i64, pointer: &str) -> Result<Micros, Problem> {
+    if ms < 0 {
+        return Err(unprocessable("time", "it lies in the past; 0 is now").at(pointer));
+    }
+    Ok(Micros::from(jiff::Timestamp::now()).offset(ms.saturating_mul(1_000)))
+}

@@ -1,0 +1,33 @@
+//! The HTTP API of Lineclear, on a node that runs.
+//!
+//! A request goes through `server.rs` (limits, who asks), `access.rs` (may they), `api/` (one file for each kind of thing) to
+//! one verb of the store, and comes back as JSON, or as a [problem](https://www.rfc-editor.org/rfc/rfc9457).
+#![forbid(unsafe_code)]
+
+mod access;
+mod api;
+mod body;
+mod health;
+mod problem;
+mod server;
+
+pub use access::Access;
+pub use server::{HttpOptions, PORT, ServeError, Server};
+
+use lineclear::{Client, Store};
+use metrics_exporter_prometheus::PrometheusHandle;
+
+/// What handlers share.
+#[derive(Clone)]
+pub(crate) struct App {
+    /// To change things with: the node hears of it at once.
+    pub(crate) client: Client,
+    /// To look at things with, on connections of its own and for two seconds at most: readers must not starve the engine.
+    pub(crate) reading: Store,
+    pub(crate) metrics: Option<PrometheusHandle>,
+}
+
+/// The OpenAPI document of the API, as JSON.
+pub fn openapi() -> String {
+    server::document().to_pretty_json().unwrap_or_default()
+}

@@ -1,0 +1,126 @@
+//! Refusals and failures, as RFC 9457 has them: a stable code for programs, a sentence for people.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use lineclear::StoreError;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// Seconds after which a client may try again what failed for a moment.
+const RETRY_AFTER: &str = "2";
+
+/// What went wrong, and what to do next.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Problem {
+    #[serde(skip)]
+    status_code: StatusCode,
+    /// The status, once more, for those who only kept the body.
+    status: u16,
+    /// A stable word for programs.
+    code: String,
+    /// What kind of problem it is.
+    title: String,
+    /// What is wrong here, and what to do next.
+    detail: String,
+    /// Fields that are wrong.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<FieldProblem>,
+}
+
+/// A field that is wrong.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct FieldProblem {
+    /// Where it stands in the document, as a JSON pointer.
+    pointer: String,
+    /// What is wrong with it.
+    detail: String,
+}
+
+impl Problem {
+    pub(crate) fn new(status: StatusCode, code: &str, detail: impl Into<String>) -> Problem {
+        Problem {
+            status_code: status,
+            status: status.as_u16(),
+            code: code.to_owned(),
+            title: status.canonical_reason().unwrap_or("Problem").to_owned(),
+            detail: detail.into(),
+            errors: Vec::new(),
+        }
+    }
+
+    /// The request cannot be read.
+    pub(crate) fn malformed(code: &str, detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::BAD_REQUEST, code, detail)
+    }
+
+    /// There is nothing of that name.
+    pub(crate) fn not_found(what: impl std::fmt::Display) -> Problem {
+        Problem::new(StatusCode::NOT_FOUND, "not_found", format!("there is no {what}"))
+    }
+
+    /// One field is wrong.
+    pub(crate) fn at(mut self, pointer: impl Into<String>) -> Problem {
+        self.errors.push(FieldProblem { pointer: pointer.into(), detail: self.detail.clone() });
+        self
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = self.status_code;
+        let mut response = (status, Json(self)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
+        }
+        response
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Problem {
+        let text = error.to_string();
+        match error {
+            // A rule's reason is meant for whoever asked; what a driver says is not.
+            StoreError::Refused { rule, why } => Problem::new(refused(&rule), &rule, why),
+            StoreError::Unavailable { maybe_applied, .. } => {
+                tracing::warn!(error = text, "a request met a database that does not answer");
+                let detail = if maybe_applied {
+                    "the database did not answer; the change may have happened: look before you ask again"
+                } else {
+                    "the database does not answer; nothing was changed: ask again later"
+                };
+                Problem::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", detail)
+            }
+            StoreError::Contended { .. } => {
+                let detail = "others were in the way, and nothing was changed: ask again";
+                Problem::new(StatusCode::SERVICE_UNAVAILABLE, "contended", detail)
+            }
+            StoreError::CannotWrite { .. } => {
+                tracing::error!(error = text, "the database cannot write");
+                let detail = "the database cannot write: is its disk full, or is it a replica?";
+                Problem::new(StatusCode::SERVICE_UNAVAILABLE, "store_cannot_write", detail)
+            }
+            _ => {
+                tracing::error!(error = text, "a request met stored data that cannot be read");
+                let detail = "stored data is not what this version wrote; the server's log says more";
+                Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "stored_data", detail)
+            }
+        }
+    }
+}
+
+/// What is in the way of a request differs from what is wrong with it.
+fn refused(rule: &str) -> StatusCode {
+    match rule {
+        "unique_key_taken"
+        | "unique_key_conflict"
+        | "manifest_owner"
+        | "manifest_has_dependents"
+        | "manifest_edit" => StatusCode::CONFLICT,
+        "changed_since" => StatusCode::PRECONDITION_FAILED,
+        _ => StatusCode::UNPROCESSABLE_ENTITY,
+    }
+}

@@ -1,0 +1,169 @@
+//! The listener, and what every request goes through.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use axum::extract::Request;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use lineclear::{Client, Store, StoreError};
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::net::TcpListener;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::timeout::TimeoutLayer;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::access::{Access, check_host, check_site};
+use crate::problem::Problem;
+use crate::{App, api, health};
+
+/// The port unless another is asked for.
+pub const PORT: u16 = 7171;
+/// Longest time for a request.
+const REQUEST_WITHIN: Duration = Duration::from_secs(30);
+/// Longest time for a statement that only reads.
+const READ_WITHIN: Duration = Duration::from_secs(2);
+/// Connections for reading.
+const READERS: usize = 4;
+
+/// How the server listens.
+#[derive(Clone, Debug)]
+pub struct HttpOptions {
+    /// Where; port 0 takes a free one.
+    pub bind: SocketAddr,
+    /// How it knows who asks.
+    pub access: Access,
+}
+
+impl Default for HttpOptions {
+    fn default() -> HttpOptions {
+        HttpOptions { bind: SocketAddr::from(([127, 0, 0, 1], PORT)), access: Access::default() }
+    }
+}
+
+/// Why the server did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// It would be open to others.
+    #[error("{0}")]
+    Access(String),
+    /// The address cannot be had.
+    #[error("cannot listen on {bind}: {source}")]
+    Bind {
+        /// Where.
+        bind: SocketAddr,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A server that listens, and does not answer yet.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    router: Router,
+}
+
+impl Server {
+    /// Listens. `client` is of the node that the server speaks for.
+    pub async fn bind(
+        options: HttpOptions,
+        client: Client,
+        metrics: Option<PrometheusHandle>,
+    ) -> Result<Server, ServeError> {
+        options.access.check(options.bind).map_err(ServeError::Access)?;
+        let bad = |source| ServeError::Bind { bind: options.bind, source };
+        let listener = TcpListener::bind(options.bind).await.map_err(bad)?;
+        let address = listener.local_addr().map_err(bad)?;
+        let reading =
+            client.store().options().clone().migrate(false).connections(READERS).deadline(READ_WITHIN);
+        let reading = if client.store().options().is_in_memory() {
+            client.store().clone()
+        } else {
+            Store::open(reading).await?
+        };
+        let router = router(App { client, reading, metrics }, options.access);
+        Ok(Server { listener, address, router })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers until `stop` is over, and then finishes what it has begun.
+    pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> std::io::Result<()> {
+        axum::serve(self.listener, self.router).with_graceful_shutdown(stop).await
+    }
+}
+
+/// What the API is, in the words of OpenAPI.
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Lineclear", description = "A distributed job scheduler.", license(name = "MIT OR Apache-2.0")),
+    tags((name = "jobs"), (name = "manifests"), (name = "nodes"))
+)]
+struct Document;
+
+fn api() -> (Router<App>, utoipa::openapi::OpenApi) {
+    OpenApiRouter::with_openapi(Document::openapi()).nest("/api/v1", api::routes()).split_for_parts()
+}
+
+pub(crate) fn document() -> utoipa::openapi::OpenApi {
+    api().1
+}
+
+fn router(app: App, access: Access) -> Router {
+    let (api, document) = api();
+    let document = Json(document);
+    Router::new()
+        .route("/livez", get(health::live))
+        .route("/readyz", get(health::ready))
+        .route("/metrics", get(health::metrics))
+        .route("/api/openapi.json", get(move || async move { document }))
+        .merge(api)
+        .fallback(|| async { Problem::not_found("such path; GET /api/openapi.json lists them") })
+        .method_not_allowed_fallback(|| async {
+            Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method", "this path does not take that method")
+        })
+        .layer(middleware::from_fn(check_site))
+        .layer(middleware::from_fn_with_state(access, check_host))
+        .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, REQUEST_WITHIN))
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(middleware::from_fn(headers))
+        .with_state(app)
+}
+
+fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
+    // The panic itself is in the log.
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "defect", "a defect of the server; its log says more")
+        .into_response()
+}
+
+/// What every answer says to browsers: nothing here is a page, or to be kept.
+async fn headers(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    let fixed = [
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'; base-uri 'none'"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    ];
+    for (name, value) in fixed {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    }
+    response
+}

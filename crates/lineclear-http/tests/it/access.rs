@@ -1,0 +1,57 @@
+//! Who gets in: this machine, by its own names, and no page of another site.
+
+use lineclear::Lineclear;
+use lineclear_http::{HttpOptions, ServeError, Server};
+
+use crate::kit::Served;
+
+async fn only_names_of_this_machine_are_answered(served: &Served) {
+    let port = served.address.port();
+    for host in [format!("localhost:{port}"), format!("127.0.0.1:{port}"), format!("[::1]:{port}")] {
+        assert_eq!(served.send("GET", "/livez", &[("Host", &host)], b"").await.status, 200, "{host}");
+    }
+    for host in ["evil.example", "localhost.evil.example", "127.0.0.1.nip.io"] {
+        let answer = served.send("GET", "/api/v1/jobs", &[("Host", host)], b"").await;
+        assert_eq!((answer.status, answer.code()), (421, "wrong_host".to_owned()), "{host}");
+    }
+}
+
+async fn a_page_of_another_site_changes_nothing(served: &Served) {
+    let json = ("Content-Type", "application/json");
+    let body = br#"{"kind": "add", "in_ms": 60000}"#;
+    let host = served.address.to_string();
+    let own = format!("http://{host}");
+    let cases: [(&str, &str, u16); 6] = [
+        ("Sec-Fetch-Site", "cross-site", 403),
+        ("Sec-Fetch-Site", "same-site", 403),
+        ("Origin", "https://evil.example", 403),
+        ("Origin", "null", 403),
+        ("Sec-Fetch-Site", "same-origin", 201),
+        ("Origin", &own, 201),
+    ];
+    for (name, value, status) in cases {
+        let answer = served.send("POST", "/api/v1/jobs", &[json, (name, value)], body).await;
+        assert_eq!(answer.status, status, "{name}: {value}");
+    }
+    let made = served.get("/api/v1/jobs").await.json()["items"].as_array().unwrap().len();
+    assert_eq!(made, 2, "only by those who may");
+    let read = served.send("GET", "/api/v1/jobs", &[("Sec-Fetch-Site", "cross-site")], b"").await;
+    assert_eq!(read.status, 200, "without CORS headers the page cannot read it");
+    assert_eq!(read.header("access-control-allow-origin"), None);
+}
+
+on_each_store! {
+    only_names_of_this_machine_are_answered
+    a_page_of_another_site_changes_nothing
+}
+
+#[tokio::test]
+async fn a_server_without_auth_refuses_to_be_reached_by_others() {
+    let node = Lineclear::builder().store(":memory:").start().await.unwrap();
+    for bind in ["0.0.0.0:0", "[::]:0"] {
+        let options = HttpOptions { bind: bind.parse().unwrap(), ..HttpOptions::default() };
+        let refused = Server::bind(options, node.client(), None).await;
+        assert!(matches!(refused, Err(ServeError::Access(_))), "{bind}: {refused:?}");
+    }
+    node.stop().await;
+}

@@ -1,0 +1,62 @@
+//! The OpenAPI document: what it says is what is served.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::kit::Served;
+
+fn document() -> Value {
+    serde_json::from_str(&lineclear_http::openapi()).unwrap()
+}
+
+/// `LINECLEAR_UPDATE=1` writes it anew.
+#[test]
+fn the_document_is_the_one_that_is_kept() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
+    let now = lineclear_http::openapi() + "\n";
+    if std::env::var_os("LINECLEAR_UPDATE").is_some() {
+        std::fs::write(path, &now).unwrap();
+    }
+    let kept = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        kept == now,
+        "the API changed; if that is meant: LINECLEAR_UPDATE=1 cargo test -p lineclear-http, and say so in CHANGELOG.md"
+    );
+}
+
+#[test]
+fn every_operation_has_a_name_of_its_own_and_words_for_people() {
+    let document = document();
+    let mut names = BTreeSet::new();
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            let name = operation["operationId"].as_str().unwrap_or_else(|| panic!("{method} {path}"));
+            assert!(names.insert(name.to_owned()), "{name} twice");
+            assert!(
+                operation["summary"].as_str().is_some_and(|words| words.ends_with('.')),
+                "{method} {path}"
+            );
+        }
+    }
+    assert!(names.len() > 10);
+}
+
+async fn every_path_of_the_document_is_served(served: &Served) {
+    for (path, operations) in document()["paths"].as_object().unwrap() {
+        let path = path.replace("{id}", "1").replace("{key}", "nobody");
+        for method in operations.as_object().unwrap().keys() {
+            let method = method.to_uppercase();
+            let answer = served.send(&method, &path, &[("Content-Type", "application/json")], b"").await;
+            assert_ne!(answer.status, 405, "{method} {path}");
+            assert!(answer.status < 500, "{method} {path}: {answer:?}");
+            let detail =
+                if answer.status == 404 { answer.json()["detail"].to_string() } else { String::new() };
+            assert!(!detail.contains("such path"), "{method} {path}: {answer:?}");
+        }
+    }
+}
+
+on_each_store! {
+    every_path_of_the_document_is_served
+}

@@ -1,0 +1,192 @@
+//! A server on a free port, and a client that can also say what no client should.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lineclear::{Cancel, Done, HandlerError, Input, Lineclear, Node, NodeOptions};
+use lineclear_http::{HttpOptions, Server};
+use lineclear_testkit::{PostgresDatabase, fresh_postgres};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+
+/// A database, a node and its server.
+pub(crate) struct Served {
+    pub(crate) node: Option<Node>,
+    pub(crate) address: SocketAddr,
+    stop: Arc<Notify>,
+    _place: Place,
+}
+
+enum Place {
+    Sqlite(#[expect(dead_code, reason = "it is gone with us")] tempfile::TempDir),
+    Postgres(#[expect(dead_code, reason = "it is gone with us")] PostgresDatabase),
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    pub(crate) fn code(&self) -> String {
+        self.json()["code"].as_str().unwrap_or_else(|| panic!("{self:?}")).to_owned()
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+}
+
+async fn add(Input((one, other)): Input<(i64, i64)>) -> Result<Done<i64>, HandlerError> {
+    one.checked_add(other).map(Done).ok_or_else(|| "too large".into())
+}
+
+async fn endless(cancel: Cancel) -> Result<(), HandlerError> {
+    cancel.requested().await;
+    Err("told to stop".into())
+}
+
+impl Served {
+    pub(crate) async fn sqlite() -> Served {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("lineclear.db").to_str().unwrap().to_owned();
+        Served::on(&file, Place::Sqlite(dir)).await
+    }
+
+    pub(crate) async fn postgres() -> Served {
+        let database = fresh_postgres().await;
+        let url = database.url().to_owned();
+        Served::on(&url, Place::Postgres(database)).await
+    }
+
+    async fn on(store: &str, place: Place) -> Served {
+        let quick = Duration::from_millis(50);
+        let options = NodeOptions { poll: quick, heartbeat: quick, slots: 4, ..NodeOptions::default() };
+        let node =
+            Lineclear::builder().store(store).options(options).kind("add", add).kind("endless", endless);
+        let node = node.start().await.unwrap();
+        let http = HttpOptions { bind: SocketAddr::from(([127, 0, 0, 1], 0)), ..HttpOptions::default() };
+        let server = Server::bind(http, node.client(), None).await.unwrap();
+        let (address, stop) = (server.address(), Arc::new(Notify::new()));
+        let stopped = stop.clone();
+        tokio::spawn(server.run(async move { stopped.notified().await }));
+        Served { node: Some(node), address, stop, _place: place }
+    }
+
+    /// Sends bytes as they are, and reads until the server closes.
+    pub(crate) async fn raw(&self, request: &[u8]) -> Answer {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        // A server that has seen enough may close before it has read all.
+        let _ = stream.write_all(request).await;
+        let mut bytes = Vec::new();
+        let read = tokio::time::timeout(Duration::from_secs(40), stream.read_to_end(&mut bytes));
+        let _ = read.await.expect("an answer");
+        let text = String::from_utf8_lossy(&bytes);
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+        let body = if head.to_lowercase().contains("transfer-encoding: chunked") {
+            unchunked(body)
+        } else {
+            body.to_owned()
+        };
+        Answer { status, head: head.to_owned(), body }
+    }
+
+    pub(crate) async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Answer {
+        let has = |name: &str| headers.iter().any(|(key, _)| key.eq_ignore_ascii_case(name));
+        let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
+        if !has("host") {
+            head.push_str(&format!("Host: {}\r\n", self.address));
+        }
+        if !has("content-length") && (!body.is_empty() || method != "GET") {
+            head.push_str(&format!("Content-Length: {}\r\n", body.len()));
+        }
+        for (name, value) in headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        self.raw(&[head.as_bytes(), b"\r\n", body].concat()).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, &[], b"").await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &str) -> Answer {
+        self.send("POST", path, &[("Content-Type", "application/json")], body.as_bytes()).await
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: &str) -> Answer {
+        self.send("PUT", path, &[("Content-Type", "application/json")], body.as_bytes()).await
+    }
+
+    /// Asks until the answer is as it should be.
+    pub(crate) async fn until(&self, path: &str, is: impl Fn(&Value) -> bool) -> Value {
+        for _ in 0..600 {
+            let answer = self.get(path).await;
+            if answer.status == 200 && is(&answer.json()) {
+                return answer.json();
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("in vain: {path}: {:?}", self.get(path).await)
+    }
+
+    pub(crate) async fn end(mut self) {
+        self.stop.notify_one();
+        if let Some(node) = self.node.take() {
+            node.stop().await;
+        }
+    }
+}
+
+fn unchunked(mut text: &str) -> String {
+    let mut body = String::new();
+    while let Some((size, rest)) = text.split_once("\r\n") {
+        let size = usize::from_str_radix(size.trim(), 16).unwrap_or(0);
+        if size == 0 || size > rest.len() {
+            break;
+        }
+        body.push_str(&rest[..size]);
+        text = rest[size..].trim_start_matches("\r\n");
+    }
+    body
+}
+
+/// The same test on both stores.
+#[macro_export]
+macro_rules! on_each_store {
+    ($($name:ident)+) => { $(
+        mod $name {
+            #[tokio::test(flavor = "multi_thread")]
+            async fn sqlite() {
+                let served = $crate::kit::Served::sqlite().await;
+                super::$name(&served).await;
+                served.end().await;
+            }
+
+            #[tokio::test(flavor = "multi_thread")]
+            async fn postgres() {
+                let served = $crate::kit::Served::postgres().await;
+                super::$name(&served).await;
+                served.end().await;
+            }
+        }
+    )+ };
+}

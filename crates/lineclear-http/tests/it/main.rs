@@ -1,0 +1,12 @@
+//! The API over real sockets, on a node that runs.
+
+// First: the others use its macro.
+#[macro_use]
+mod kit;
+
+mod access;
+mod corpus;
+mod document;
+mod jobs;
+mod manifests;
+mod server;
