@@ -1,10 +1,10 @@
 //! Holds a lock until it is lost or killed: `holder URL LOCK TTL_MS [FILE]`. On PostgreSQL and SQLite it then tries a fenced write to
 //! the table `effect`; for other stores that table is in a SQLite file, which refuses epochs lower than one that it has seen. It says
-//! what happens, line by line.
+//! what happens, line by line. If `RECORD` is set, it is recorded with a heartbeat of so many milliseconds.
 
 use std::time::Duration;
 
-use lineclear_lock::{Fence, LockOptions, Locks, postgres, sqlite};
+use lineclear_lock::{Fence, LockOptions, Locks, RegistryOptions, postgres, sqlite};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
@@ -14,9 +14,20 @@ async fn main() -> Result<(), Error> {
     let [url, lock, ttl, file @ ..] = arguments.as_slice() else {
         return Err("usage: holder URL LOCK TTL_MS [FILE]".into());
     };
-    let locks = Locks::open_with(url, LockOptions::with_ttl(Duration::from_millis(ttl.parse()?))).await?;
+    let options = LockOptions::with_ttl(Duration::from_millis(ttl.parse()?));
+    let locks = match std::env::var("RECORD") {
+        Err(_) => Locks::open_with(url, options).await?,
+        Ok(beat) => {
+            let beat = Duration::from_millis(beat.parse()?);
+            let registry = RegistryOptions { beat, sweep_after: beat * 1_000, ..RegistryOptions::default() };
+            Locks::open_recorded(url, options, registry).await?
+        }
+    };
     let held = locks.acquire(lock, Duration::from_secs(30)).await?.ok_or("it is busy")?;
     println!("held {}", held.epoch());
+    if let Some(registry) = locks.registry() {
+        registry.written().await?;
+    }
     println!("write {}", if write(url, file.first(), held.fence()).await? { "done" } else { "refused" });
     held.lost().cancelled().await;
     let why = held.lost_why().map(|why| why.to_string()).unwrap_or_default();

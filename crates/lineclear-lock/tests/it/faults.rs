@@ -12,6 +12,11 @@ use crate::postgres::connect;
 
 /// A process that holds `report`.
 async fn holder(place: &Place, ttl: Duration) -> Child {
+    holder_with(place, ttl, None).await
+}
+
+/// The same, and it may be recorded, with this heartbeat.
+pub(crate) async fn holder_with(place: &Place, ttl: Duration, record: Option<Duration>) -> Child {
     let url = place.url.as_deref().unwrap();
     match url.strip_prefix("sqlite:") {
         Some(path) => {
@@ -23,7 +28,11 @@ async fn holder(place: &Place, ttl: Duration) -> Child {
         }
     }
     let ttl = ttl.as_millis().to_string();
-    let child = Program::at(example("holder")).args([url, "report", &ttl]).start().unwrap();
+    let mut program = Program::at(example("holder")).args([url, "report", &ttl]);
+    if let Some(beat) = record {
+        program = program.env("RECORD", beat.as_millis().to_string());
+    }
+    let child = program.start().unwrap();
     child.wait_for_line("write done", SOON).await.unwrap();
     child
 }

@@ -10,6 +10,7 @@ mod blue_green;
 mod keeping;
 mod postgres;
 mod registry;
+mod registry_faults;
 mod sqlite;
 mod trips;
 #[cfg(feature = "mysql")]
