@@ -15,6 +15,7 @@ mod status;
 
 // In the order of a job's life.
 mod plan;
+mod tenure;
 mod take;
 mod alone;
 pub(crate) mod execute;
@@ -44,6 +45,7 @@ use crate::store::{Enqueued, NodeId, NodeInfo, Store, StoreResult};
 use alone::Alone;
 use running::Running;
 use status::Statuses;
+use tenure::Tenure;
 
 /// Where everything begins: `Lineclear::builder()`.
 pub struct Lineclear;
@@ -69,6 +71,8 @@ pub(crate) struct Shared {
     pub(crate) log_turn: tokio::sync::Mutex<()>,
     pub(crate) alone: Alone,
     pub(crate) statuses: Statuses,
+    /// Planning cycles that it has won.
+    pub(crate) tenure: Tenure,
     /// Until then this node calls nobody dead.
     quiet_until: Mutex<Instant>,
     /// There may be work to take.

@@ -53,7 +53,7 @@ pub use verbs::group::{GLOBAL_GROUP, Voice};
 pub use verbs::log::{LOG_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_LINES_MAX, LogLine};
 pub use verbs::look::{Look, RouteLook};
 pub use verbs::manifest::Written;
-pub use verbs::node::{Beat, NodeInfo};
+pub use verbs::node::{Beat, Led, NodeInfo};
 pub(crate) use verbs::notify::Hint;
 pub use verbs::plan::{NextPlan, PlanRules, Planned};
 pub use verbs::progress::{PROGRESS_BYTES_MAX, ProgressView};
@@ -777,12 +777,12 @@ impl Store {
     pub async fn clean(&self, keep: &Retention, most: u32) -> StoreResult<Cleaned> {
         self.wake_forgotten().await?;
         self.run(switch::UnparkForgotten(most.min(BATCH))).await?;
-        let mut counts = [0; 5];
+        let mut counts = [0; 6];
         for (count, batch) in counts.iter_mut().zip(clean::batches(keep, most.min(BATCH))) {
             *count = self.run(batch).await?;
         }
-        let [executions, dead_letters, ticks, keys, nodes] = counts;
-        Ok(Cleaned { executions, dead_letters, ticks, keys, nodes })
+        let [executions, dead_letters, ticks, keys, nodes, locks] = counts;
+        Ok(Cleaned { executions, dead_letters, ticks, keys, nodes, locks })
     }
 
     /// Wakes jobs whose waker died between settling and waking.
@@ -802,7 +802,24 @@ impl Store {
     /// A node says that it is alive.
     pub async fn beat(&self, node: NodeInfo) -> StoreResult<Beat> {
         door::check_limit(node.slots)?;
-        self.run(node::NodeBeat(node)).await
+        self.run(node::NodeBeat { node, led: None, next: None }).await
+    }
+
+    /// The same, of a node that has led the planning since it last said so, or that led and was not followed by another; and when it
+    /// will be heard of again.
+    pub async fn beat_leading(
+        &self,
+        node: NodeInfo,
+        led: Option<Led>,
+        next: std::time::Duration,
+    ) -> StoreResult<Beat> {
+        door::check_limit(node.slots)?;
+        self.run(node::NodeBeat { node, led, next: Some(next) }).await
+    }
+
+    /// A node that led the planning stops.
+    pub async fn resign(&self, node: &NodeInfo) -> StoreResult<()> {
+        self.run(node::NodeResign(node.incarnation.clone())).await
     }
 
     /// Tells other nodes that there may be work.

@@ -17,6 +17,7 @@ use super::options::{BadOption, NodeOptions, Role};
 use super::runners::Runners;
 use super::running::Running;
 use super::status::Statuses;
+use super::tenure::Tenure;
 use super::{Node, Shared, meter};
 use crate::handler::{Given, Handler, Kind, KindOptions, Kinds, States};
 use crate::store::{Declaration, GLOBAL_GROUP, NodeInfo, Prune, Store, StoreChoice, StoreError, main_route};
@@ -225,6 +226,7 @@ impl Builder {
             log_turn: tokio::sync::Mutex::default(),
             alone: Alone::default(),
             statuses: Statuses::default(),
+            tenure: Tenure::default(),
             quiet_until: Mutex::new(Instant::now()),
             nudge: Notify::new(),
             queued: Notify::new(),

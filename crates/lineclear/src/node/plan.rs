@@ -75,6 +75,9 @@ async fn plan_pass(shared: &Shared) -> StoreResult<Duration> {
             }
             tracing::debug!(node.id = %shared.id, due, queued, skipped, reaped = reaped.len(), "planning cycle completed");
             let nothing = due == 0 && reaped.is_empty();
+            if !nothing {
+                shared.tenure.won();
+            }
             Ok(if nothing { AFTER_NOTHING } else { Duration::ZERO })
         }
     }

@@ -14,11 +14,14 @@ use super::plan::plan;
 use super::report::report;
 use super::settle::{SETTLE_MAX, settle};
 use super::take::take;
+use super::tenure::Won;
 use super::{Shared, builder, wake};
 use crate::store::{NodeInfo, Store, StoreResult};
 
 /// Parked jobs that one heartbeat brings back.
 const UNPARK_MAX: u32 = 10_000;
+/// How long a node that stops may take to say that it does not lead any more.
+const RESIGN_WITHIN: Duration = Duration::from_secs(1);
 /// How long to wait after a pass that failed.
 pub(crate) const AFTER_ERROR: Duration = Duration::from_secs(1);
 
@@ -93,13 +96,34 @@ async fn beat(shared: Arc<Shared>) {
     while wait(&shared, pause).await {
         pause = shared.options.heartbeat;
         let info = NodeInfo { runners: shared.statuses.json(), ..shared.info.clone() };
-        if let Err(error) = shared.store.beat(info).await {
+        let won = shared.tenure.take();
+        let led = won.as_ref().map(Won::led);
+        if let Err(error) = shared.store.beat_leading(info, led, shared.options.heartbeat).await {
             tracing::warn!(%error, node.id = %shared.id, "heartbeat failed");
+            won.into_iter().for_each(|won| shared.tenure.again(won));
         }
         if shared.works()
             && let Err(error) = unpark(&shared).await
         {
             tracing::warn!(%error, node.id = %shared.id, "parked jobs could not be brought back");
+        }
+    }
+    resign(&shared).await;
+}
+
+/// A node that led the planning says that it does so no more. Nothing depends on it, so nothing waits for it.
+async fn resign(shared: &Shared) {
+    if shared.tenure.ever() {
+        let resigned = async {
+            if let Some(won) = shared.tenure.take() {
+                let info = shared.info.clone();
+                shared.store.beat_leading(info, Some(won.led()), shared.options.heartbeat).await?;
+            }
+            shared.store.resign(&shared.info).await
+        };
+        let resigned = tokio::time::timeout(RESIGN_WITHIN, resigned).await;
+        if !matches!(resigned, Ok(Ok(()))) {
+            tracing::debug!(node.id = %shared.id, "it could not be said that this node leads no more");
         }
     }
 }

@@ -38,6 +38,10 @@ pub struct MigrationStatus {
     pub pending: Vec<Migration>,
 }
 
+/// Under this number lineclear-lock makes its tables, some of which are ours, too: two that make a schema or a table at the
+/// same time would fail.
+const LOCK_TABLES: i64 = 1_818_520_683;
+
 macro_rules! migrations {
     ($($number:literal $name:literal,)+) => {
         const POSTGRES: &[(u32, &str, &str)] =
@@ -59,6 +63,7 @@ migrations! {
     9 "0009_tending",
     10 "0010_declaration",
     11 "0011_job_key",
+    12 "0012_lock_lease",
 }
 
 /// All migrations for the database that `options` names.
@@ -95,6 +100,7 @@ impl Verb for Migrate {
             if postgres {
                 let key = self.options.advisory_key("migrate");
                 session.query(&format!("select pg_advisory_xact_lock({key})")).await?;
+                session.query(&format!("select pg_advisory_xact_lock({LOCK_TABLES})")).await?;
                 session
                     .batch(&format!("create schema if not exists {}", self.options.schema_quoted()))
                     .await?;

@@ -18,6 +18,7 @@ mod enqueue;
 mod faults;
 mod gather;
 mod limits;
+mod lock_tables;
 mod manifests;
 mod migrate;
 mod nodes;

@@ -1,6 +1,128 @@
-//! Nodes: who is alive.
+//! Nodes: who is alive, and who leads the planning.
+
+use std::time::Duration;
+
+use lineclear::store::{Led, NodeInfo, Retention};
+use lineclear_lock::{Lease, LeaseState, Registry, RegistryOptions, What};
+
+use crate::kit::TestDb;
+
+fn named(label: &str) -> NodeInfo {
+    let list = || "[]".to_owned();
+    NodeInfo {
+        name: format!("node {label}"),
+        host: "host".to_owned(),
+        pid: 1,
+        incarnation: label.to_owned(),
+        version: "0".to_owned(),
+        roles: list(),
+        routes: list(),
+        slots: 4,
+        runners: "{}".to_owned(),
+    }
+}
+
+/// A node says that it is alive, and that it has won these cycles: how many, and how many seconds ago the first and the last was.
+async fn beat(db: &TestDb, label: &str, won: Option<(u32, u64, u64)>) {
+    let led = won.map(|(cycles, first, last)| Led {
+        cycles,
+        first_ago: Duration::from_secs(first),
+        last_ago: Duration::from_secs(last),
+    });
+    db.store.beat_leading(named(label), led, Duration::from_secs(10)).await.unwrap();
+}
+
+fn registry(db: &TestDb) -> Registry {
+    Registry::new(db.url(), RegistryOptions::default()).unwrap()
+}
+
+async fn planner(db: &TestDb) -> Lease {
+    let mut leases = registry(db).leases(10).await.unwrap();
+    assert_eq!(leases.len(), 1, "{leases:?}");
+    leases.remove(0)
+}
+
+fn ago(lease: &Lease, time: std::time::SystemTime) -> u64 {
+    // By the database's clock.
+    (lease.renewed_at + lease.renewed_ago).duration_since(time).unwrap().as_secs()
+}
 
 conformance! {
+    async fn the_planner_is_shown_since_when_it_leads_until_another_wins_a_later_cycle(db) {
+        beat(db, "a", None).await;
+        assert_eq!(registry(db).leases(10).await.unwrap(), [], "nobody has led yet");
+        beat(db, "a", Some((3, 100, 50))).await;
+        let lease = planner(db).await;
+        assert_eq!((lease.name.as_str(), lease.store.as_str(), lease.kind.as_deref()), ("planner", "engine", Some("planner")));
+        assert_eq!((lease.node.as_str(), lease.holder(), lease.holds), ("node a", "host/1/a".to_owned(), 3));
+        assert_eq!((lease.state, lease.renew_every), (LeaseState::Held, Duration::from_secs(10)));
+        assert!((100..130).contains(&ago(&lease, lease.since)) && (50..80).contains(&ago(&lease, lease.acquired_at)));
+        // It goes on leading while nothing is due.
+        db.age("lock_lease", "renewed_at", 40).await;
+        assert_eq!(planner(db).await.state, LeaseState::Stale);
+        beat(db, "b", None).await;
+        assert_eq!(planner(db).await.state, LeaseState::Stale, "another's heartbeat is not its own");
+        beat(db, "a", None).await;
+        let lease = planner(db).await;
+        assert_eq!((lease.state, lease.node.as_str(), lease.holds), (LeaseState::Held, "node a", 3));
+        // What came before the cycle that is known changes nothing; what came after it does.
+        beat(db, "b", Some((1, 90, 80))).await;
+        assert_eq!(planner(db).await.node, "node a");
+        beat(db, "b", Some((2, 90, 20))).await;
+        let lease = planner(db).await;
+        assert_eq!((lease.node.as_str(), lease.holds, lease.epoch.get()), ("node b", 2, 2));
+        assert!(ago(&lease, lease.since) < 90, "not from before the other's last cycle");
+        beat(db, "b", Some((1, 5, 5))).await;
+        let again = planner(db).await;
+        assert_eq!((again.holds, again.since, again.epoch), (3, lease.since, lease.epoch));
+        let history = registry(db).history(Some("planner"), None, 10).await.unwrap();
+        let hands: Vec<_> = history.iter().map(|event| (event.what, event.before.as_deref(), event.holder.as_str())).collect();
+        assert_eq!(hands, [(What::Taken, Some("host/1/a"), "host/1/b"), (What::Taken, None, "host/1/a")]);
+    }
+
+    async fn a_planner_that_stops_says_so_and_one_that_went_away_is_cleaned(db) {
+        beat(db, "a", Some((1, 0, 0))).await;
+        db.store.resign(&named("b")).await.unwrap();
+        assert_eq!(planner(db).await.state, LeaseState::Held, "it was not the other's");
+        db.store.resign(&named("a")).await.unwrap();
+        assert_eq!(planner(db).await.state, LeaseState::Idle);
+        db.store.clean(&Retention::default(), 100).await.unwrap();
+        assert_eq!(planner(db).await.node, "node a", "the row is kept");
+        db.age("lock_lease", "acquired_at", 10).await;
+        beat(db, "b", Some((1, 0, 0))).await;
+        assert_eq!(planner(db).await.state, LeaseState::Held);
+        db.age("lock_lease", "renewed_at", 59).await;
+        assert!(db.store.clean(&Retention::default(), 100).await.unwrap().is_nothing());
+        db.age("lock_lease", "renewed_at", 2).await;
+        let cleaned = db.store.clean(&Retention::default(), 100).await.unwrap();
+        assert_eq!(cleaned.locks, 1);
+        assert_eq!(registry(db).leases(10).await.unwrap(), []);
+        let last = registry(db).history(None, None, 1).await.unwrap();
+        assert_eq!((last[0].what, last[0].holder.as_str()), (What::Vanished, "host/1/b"));
+    }
+
+    async fn a_lock_s_row_is_not_the_cleaners_and_events_are_bounded(db) {
+        beat(db, "a", Some((1, 0, 0))).await;
+        db.sql("update {t}lock_lease set lock_name = 'report', store = 'redis'").await;
+        db.age("lock_lease", "renewed_at", 10_000).await;
+        let numbers = "with recursive n (n) as (select 1 union all select n + 1 from n where n < 1500)";
+        for (name, store) in [("planner", "engine"), ("report", "redis")] {
+            let columns = "lock_name, store, what, at, holder, epoch";
+            let select = format!("select '{name}', '{store}', 'taken', (select at from {{t}}lock_event limit 1), 'h', n from n");
+            db.sql(&format!("{numbers} insert into {{t}}lock_event ({columns}) {select}")).await;
+        }
+        while !db.store.clean(&Retention::default(), 300).await.unwrap().is_nothing() {}
+        assert_eq!(planner(db).await.name, "report");
+        let count = async |name| {
+            let rows = db.sql(&format!("select count(*) from {{t}}lock_event where lock_name = '{name}'")).await;
+            rows[0][0].as_deref().unwrap().parse::<u32>().unwrap()
+        };
+        assert_eq!((count("planner").await, count("report").await), (1000, 1500));
+        db.age("lock_event", "at", 8 * 86_400).await;
+        while !db.store.clean(&Retention::default(), 1000).await.unwrap().is_nothing() {}
+        assert_eq!((count("planner").await, count("report").await), (0, 0));
+    }
+
     async fn a_node_keeps_its_id_and_is_seen(db) {
         let first = db.node("a").await;
         db.age("node", "seen_at", 100).await;

@@ -15,6 +15,7 @@ mod pooler;
 mod processes;
 mod resolves;
 mod stores;
+mod tenures;
 mod roles;
 mod testing;
 mod testing_guide;

@@ -20,6 +20,8 @@ pub struct Retention {
     pub ticks: Duration,
     /// Nodes that were not seen.
     pub nodes: Duration,
+    /// Events of locks, changes of the planning node among them.
+    pub lock_events: Duration,
 }
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -32,6 +34,7 @@ impl Default for Retention {
             dead_letters: DAY * 30,
             ticks: DAY * 30,
             nodes: DAY,
+            lock_events: DAY * 7,
         }
     }
 }
@@ -49,6 +52,8 @@ pub struct Cleaned {
     pub keys: u64,
     /// Nodes.
     pub nodes: u64,
+    /// Events of locks, and planners that went away.
+    pub locks: u64,
 }
 
 impl Cleaned {
@@ -78,7 +83,7 @@ impl Verb for CleanBatch {
 }
 
 /// The batches of a pass, in the order of [`Cleaned`]'s fields.
-pub(crate) fn batches(keep: &Retention, most: u32) -> [CleanBatch; 5] {
+pub(crate) fn batches(keep: &Retention, most: u32) -> [CleanBatch; 6] {
     let most = Value::Int(Some(i64::from(most)));
     let ms = |duration| Value::Int(Some(millis(duration)));
     let batch = |statement, params| CleanBatch { statement, params };
@@ -87,6 +92,7 @@ pub(crate) fn batches(keep: &Retention, most: u32) -> [CleanBatch; 5] {
         batch(Statement::CleanDead, vec![ms(keep.dead_letters), most.clone()]),
         batch(Statement::CleanTick, vec![ms(keep.ticks), most.clone()]),
         batch(Statement::CleanKey, vec![most.clone()]),
-        batch(Statement::CleanNode, vec![ms(keep.nodes), most]),
+        batch(Statement::CleanNode, vec![ms(keep.nodes), most.clone()]),
+        batch(Statement::CleanLock, vec![ms(keep.lock_events), most]),
     ]
 }

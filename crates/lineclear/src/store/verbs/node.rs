@@ -1,5 +1,7 @@
 //! Nodes: who is alive.
 
+use std::time::Duration;
+
 use lineclear_model::Micros;
 
 use crate::store::db::{Session, Value, Verb};
@@ -38,8 +40,29 @@ pub struct Beat {
     pub now: Micros,
 }
 
+/// Planning cycles that a node has won since it last said so. Who won the last of all leads: it is shown as the holder of `planner` in
+/// the registry of locks, since the first of the cycles that no other node came between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Led {
+    /// How many: at least one.
+    pub cycles: u32,
+    /// How long ago the first of them was.
+    pub first_ago: Duration,
+    /// How long ago the last of them was.
+    pub last_ago: Duration,
+}
+
 /// Verb: a node is alive.
-pub(crate) struct NodeBeat(pub(crate) NodeInfo);
+pub(crate) struct NodeBeat {
+    pub(crate) node: NodeInfo,
+    pub(crate) led: Option<Led>,
+    /// When the next beat comes.
+    pub(crate) next: Option<Duration>,
+}
+
+fn text(text: &str) -> Value {
+    Value::Text(Some(text.to_owned()))
+}
 
 impl Verb for NodeBeat {
     type Answer = Beat;
@@ -49,8 +72,11 @@ impl Verb for NodeBeat {
     }
 
     async fn run(&self, session: &mut Session) -> StoreResult<Beat> {
-        let node = &self.0;
-        let text = |text: &str| Value::Text(Some(text.to_owned()));
+        let node = &self.node;
+        let micros = |ago: fn(&Led) -> Duration| {
+            let micros = |led| i64::try_from(ago(led).as_micros()).unwrap_or(i64::MAX);
+            Value::Int(Some(self.led.as_ref().map_or(0, micros)))
+        };
         let params = vec![
             text(&node.name),
             text(&node.host),
@@ -61,9 +87,28 @@ impl Verb for NodeBeat {
             text(&node.routes),
             Value::Int(Some(i64::from(node.slots))),
             text(&node.runners),
+            Value::Int(Some(self.led.map_or(0, |led| i64::from(led.cycles)))),
+            micros(|led| led.first_ago),
+            micros(|led| led.last_ago),
+            Value::Int(self.next.map(super::enqueue::millis)),
         ];
         let rows = session.rows(Statement::NodeBeat, params).await?;
         let row = rows.first().ok_or_else(|| super::no_answer("node_beat"))?;
         Ok(Beat { id: NodeId(row.get("id")?), now: row.get("now")? })
+    }
+}
+
+/// Verb: a node that led the planning stops.
+pub(crate) struct NodeResign(pub(crate) String);
+
+impl Verb for NodeResign {
+    type Answer = ();
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<()> {
+        session.rows(Statement::NodeResign, vec![text(&self.0)]).await.map(drop)
     }
 }
