@@ -10,7 +10,7 @@
 //! | [`release`](Backend::release) | free the lock if, and only if, the token is still the holder's; it may be called twice, and for a take whose answer never came |
 //! | [`look`](Backend::look) | say who holds it, without changing anything |
 //!
-//! and two for operators, which it may have: [`inspect`](Backend::inspect) looks closer, and [`end`](Backend::end) takes the
+//! And two for operators, which it may have: [`inspect`](Backend::inspect) looks closer, and [`end`](Backend::end) takes the
 //! lock away from its holder.
 //!
 //! Rules for those who write one:

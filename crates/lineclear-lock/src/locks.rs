@@ -17,7 +17,9 @@ use crate::keeper::Keeper;
 use crate::name::LockName;
 use crate::options::LockOptions;
 use crate::registry::table::Ending;
-use crate::registry::{Explanation, Recording, Registry, RegistryOptions, What, explain, store_of};
+use crate::registry::{
+    Explanation, Lease, LockEvent, Recording, Registry, RegistryOptions, What, explain, store_of,
+};
 use crate::turns::Turns;
 
 /// How long opening may take: it may have to make tables, and to try whether the store does what it should.
@@ -219,15 +221,21 @@ impl Locks {
     /// All that is known of a lock: who holds it, since when, is it alive, what happens next and when.
     pub async fn explain(&self, name: &str) -> Result<Explanation, LockError> {
         let engine = self.inspect(name).await?;
-        let (mut lease, mut history) = (None, Vec::new());
-        if let Some(registry) = &self.core.registry {
-            let store = self.store();
-            lease = registry.lease(name).await?.into_iter().find(|lease| *lease.store == *store);
-            history = registry.history(Some(name), None, 10).await?;
-        }
+        let (lease, history) = self.recorded_of(name).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the lease registry cannot be read; the store of the locks says the rest");
+            (None, Vec::new())
+        });
         let promises = self.promises();
         let next = explain::next(&promises, engine.as_ref(), lease.as_ref());
         Ok(Explanation { name: name.to_owned(), promises, engine, lease, history, next })
+    }
+
+    /// What the registry knows of a lock of this store.
+    async fn recorded_of(&self, name: &str) -> Result<(Option<Lease>, Vec<LockEvent>), LockError> {
+        let Some(registry) = &self.core.registry else { return Ok((None, Vec::new())) };
+        let store = self.store();
+        let lease = registry.lease(name).await?.into_iter().find(|lease| *lease.store == *store);
+        Ok((lease, registry.history(Some(name), None, 10).await?))
     }
 
     /// The registry that they are recorded in.

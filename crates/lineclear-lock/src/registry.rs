@@ -164,11 +164,11 @@ impl Registry {
         self.0.ledger().busy(store, name);
     }
 
-    /// Writes what is not written yet, and waits for it. A program that ends calls it last, or
+    /// Writes what is not written yet, as with a heartbeat, and waits for it. A program that ends calls it last, or
     /// [`Locks::settled`](crate::Locks::settled).
     pub async fn written(&self) -> Result<(), LockError> {
         let inner = self.0.clone();
-        self.0.keeper.run(async move { inner.flush(false).await }).await
+        self.0.keeper.run(async move { inner.flush(true).await }).await
     }
 
     /// Removes rows of holders that went away, and what is too old, now. It is done by itself every minute or so; this is for programs

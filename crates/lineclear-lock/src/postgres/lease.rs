@@ -113,33 +113,33 @@ impl Statements {
 fn inspection(row: &tokio_postgres::Row) -> Result<Option<Inspection>, tokio_postgres::Error> {
     let Some(epoch) = row.try_get::<_, Option<i64>>("epoch")? else { return Ok(None) };
     let left = u64::try_from(row.try_get::<_, i64>("micros_left")?).unwrap_or(0);
-    let leased = row.try_get("held")? && left > 0;
-    let (session, beacon): (Option<i64>, Option<i64>) =
-        (row.try_get("session")?, row.try_get("beacon_session")?);
-    let foreign = session.filter(|_| row.get("foreign_session"));
+    let (by_session, unreleased): (bool, bool) = (row.try_get("by_session")?, row.try_get("held")?);
+    let leased = unreleased && left > 0;
     let mut holding = Holding {
         epoch: Epoch::new(epoch),
         holder: row.try_get("holder")?,
         kind: row.try_get("kind")?,
         ends_in: leased.then(|| Duration::from_micros(left)),
     };
-    if let Some(pid) = foreign {
-        (holding.holder, holding.kind) = (format!("unknown, with session {pid}"), None);
+    let token = row.try_get("token")?;
+    if !by_session {
+        // Whoever has the session lock of that name is only trying.
+        let has_beacon: bool = row.try_get("has_beacon")?;
+        let connection: Option<i64> = row.try_get("beacon_session")?;
+        let alive = has_beacon.then_some(connection.is_some());
+        return Ok(Some(Inspection { holding, token, connection, alive }));
     }
-    let by_session: bool = row.try_get("by_session")?;
-    if by_session || foreign.is_some() {
-        // A session lock does not end by itself: a renewal that is overdue says only that its holder is frozen.
-        let held_for = if leased { Duration::from_micros(left) } else { Duration::MAX };
-        holding.ends_in = session.map(|_| held_for);
+    let connection: Option<i64> = row.try_get("session")?;
+    if let Some(pid) = connection {
+        if !unreleased || row.try_get("foreign_session")? {
+            (holding.holder, holding.kind) = (format!("unknown, with session {pid}"), None);
+        }
+        // It does not end by itself: a renewal that is overdue says only that its holder is frozen.
+        holding.ends_in = holding.ends_in.or(Some(Duration::MAX));
+    } else {
+        holding.ends_in = None;
     }
-    let has_beacon: bool = row.try_get("has_beacon")?;
-    let alive = match (by_session, has_beacon) {
-        (true, _) => Some(session.is_some()),
-        (false, true) => Some(beacon.is_some()),
-        (false, false) => None,
-    };
-    let connection = if by_session || foreign.is_some() { session } else { beacon };
-    Ok(Some(Inspection { holding, token: row.try_get("token")?, connection, alive }))
+    Ok(Some(Inspection { holding, token, connection, alive: Some(connection.is_some()) }))
 }
 
 /// What became of an end that a fenced transaction may have been in the way of.

@@ -86,6 +86,16 @@ impl SqliteTable {
         })
     }
 
+    /// Looking must not make the file: one that is not there has nothing in it.
+    fn read<T: Default + Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> Result<T, LockError> + Send + 'static,
+    ) -> Answer<'static, T> {
+        let there = self.path.exists();
+        let read = self.on(work);
+        Box::pin(async move { if there { read.await } else { Ok(T::default()) } })
+    }
+
     /// In a transaction that never has to be upgraded.
     fn change<T: Send + 'static>(
         &self,
@@ -154,11 +164,7 @@ impl Table for SqliteTable {
     }
 
     fn is_there(&self) -> Answer<'_, bool> {
-        // Looking must not make the file.
-        let there = self.path.exists();
-        let look =
-            self.on(move |connection| connection.query_row(THERE, [], |row| row.get(0)).map_err(classify));
-        Box::pin(async move { if there { look.await } else { Ok(false) } })
+        self.read(|connection| connection.query_row(THERE, [], |row| row.get(0)).map_err(classify))
     }
 
     fn write<'a>(&'a self, words: &'a [Word]) -> Answer<'a, ()> {
@@ -191,7 +197,7 @@ impl Table for SqliteTable {
 
     fn leases<'a>(&'a self, which: &'a Which) -> Answer<'a, Vec<Lease>> {
         let which = which.clone();
-        self.on(move |connection| {
+        self.read(move |connection| {
             let (after, after_store) = which.after.unzip();
             let params = named_params! {
                 ":name": which.name, ":after": after, ":after_store": after_store, ":quiet": which.quiet, ":most": which.most, ":now": now(),
@@ -235,7 +241,7 @@ impl Table for SqliteTable {
         most: u32,
     ) -> Answer<'a, Vec<LockEvent>> {
         let name = name.map(str::to_owned);
-        self.on(move |connection| {
+        self.read(move |connection| {
             let params = named_params! { ":name": name, ":before": before, ":most": most };
             let mut list = connection.prepare_cached(EVENTS).map_err(classify)?;
             let rows = list.query_map(params, event).map_err(classify)?;

@@ -19,8 +19,11 @@ pub(super) async fn sweep(registry: Weak<Inner>, after: Duration) {
         let dice = u32::try_from(Uuid::new_v4().as_u64_pair().0 % 100).unwrap_or(0);
         tokio::time::sleep((after / 4 + after / 400 * dice).min(Duration::from_secs(60))).await;
         let Some(registry) = registry.upgrade() else { return };
+        // That there was nothing to do does not say that it could have been done.
         let swept = registry.sweep_once().await;
-        registry.tell(&swept);
+        if swept.is_err() {
+            registry.tell(&swept);
+        }
     }
 }
 

@@ -193,6 +193,25 @@ async fn a_registry_that_may_not_be_written_costs_nobody_a_lock() {
     held.release().await.unwrap();
 }
 
+#[tokio::test]
+async fn looking_makes_no_file_and_a_registry_that_is_away_leaves_the_store_to_explain() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("none.db");
+    let registry = Registry::new(path.to_str().unwrap(), never()).unwrap();
+    assert_eq!(registry.leases(10).await.unwrap(), []);
+    assert_eq!(registry.history(None, None, 10).await.unwrap(), []);
+    assert!(!registry.is_there().await.unwrap() && !path.exists());
+
+    let (place, table, proxy) = apart().await;
+    let locks = recorded_through(&proxy, &place, &table).await;
+    let held = locks.try_lock("report").await.unwrap().unwrap();
+    proxy.cut().await;
+    let explained = locks.explain("report").await.unwrap();
+    assert_eq!(explained.engine.unwrap().holding.epoch, held.epoch());
+    assert_eq!(explained.lease, None);
+    held.release().await.unwrap();
+}
+
 /// Nor does who starts wait for it.
 #[tokio::test]
 async fn who_starts_without_a_registry_that_answers_starts_at_once() {
