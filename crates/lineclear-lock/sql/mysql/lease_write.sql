@@ -5,7 +5,9 @@ values (:name, :store, :node, :machine, :pid, :incarnation, :kind, :epoch, utc_t
   utc_timestamp(6) - interval :acquired_ago microsecond, utc_timestamp(6) - interval coalesce(:ended_ago, 0) microsecond,
   utc_timestamp(6) - interval :ended_ago microsecond, :renew_ms, :taken, 0)
 on duplicate key update
+  -- First, because MySQL sees below what it has set above.
+  acquired_at = if(not :changed and :taken = 0 and epoch = values(epoch), acquired_at, values(acquired_at)),
   node = values(node), machine = values(machine), pid = values(pid), incarnation = values(incarnation), kind = values(kind),
-  epoch = values(epoch), acquired_at = values(acquired_at), renewed_at = values(renewed_at), released_at = values(released_at),
+  epoch = values(epoch), renewed_at = values(renewed_at), released_at = values(released_at),
   renew_ms = values(renew_ms), since_at = if(:changed, values(since_at), since_at),
   holds = if(:changed, 0, holds) + values(holds), contended = if(:changed, 0, contended)

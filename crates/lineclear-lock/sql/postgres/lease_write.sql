@@ -29,8 +29,11 @@ from news
 order by lock_name, store
 on conflict (lock_name, store) do update set
   node = excluded.node, machine = excluded.machine, pid = excluded.pid, incarnation = excluded.incarnation,
-  kind = excluded.kind, epoch = excluded.epoch, acquired_at = excluded.acquired_at, renewed_at = excluded.renewed_at,
+  kind = excluded.kind, epoch = excluded.epoch, renewed_at = excluded.renewed_at,
   released_at = excluded.released_at, renew_ms = excluded.renew_ms,
+  -- A hold that only goes on began when it was first said to, and not some microseconds off.
+  acquired_at = case when excluded.holds = 0 and l.epoch = excluded.epoch and l.incarnation = excluded.incarnation
+    then l.acquired_at else excluded.acquired_at end,
   since_at = case when l.incarnation = excluded.incarnation then l.since_at else excluded.since_at end,
   holds = case when l.incarnation = excluded.incarnation then l.holds else 0 end + excluded.holds,
   contended = case when l.incarnation = excluded.incarnation then l.contended else 0 end

@@ -93,6 +93,14 @@ pub(crate) async fn a_held_lock_is_shown_with_who_holds_it_since_when_and_of_whi
     assert_eq!(lease.node, format!("{}/{}", me.machine, me.pid));
     assert_eq!((lease.kind.as_deref(), lease.released_at), (Some("books"), None));
     assert_eq!((lease.since, lease.holds), (lease.acquired_at, 1));
+    registry(&one).written().await.unwrap();
+    let renewed = only(&other).await;
+    assert_eq!(
+        (renewed.since, renewed.acquired_at),
+        (lease.since, lease.acquired_at),
+        "it began when it began"
+    );
+    assert!(renewed.renewed_at > lease.renewed_at);
     assert!(lease.renewed_ago < SOON);
     let engine = lease.engine.as_ref().unwrap();
     assert_eq!((&engine.holding.holder, engine.holding.epoch), (&lease.holder(), held.epoch()));
