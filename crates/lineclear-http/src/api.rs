@@ -2,6 +2,8 @@
 //!
 //! Handlers are thin: read the request into a value, call one verb of the store, write the answer. Rules are the store's.
 
+mod dead_letters;
+mod groups;
 mod jobs;
 mod manifests;
 mod nodes;
@@ -26,5 +28,14 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(manifests::pause))
         .routes(routes!(manifests::resume))
         .routes(routes!(manifests::next))
+        .routes(routes!(manifests::backfill))
+        .routes(routes!(groups::list))
+        .routes(routes!(groups::put))
+        .routes(routes!(groups::run))
+        .routes(routes!(dead_letters::list))
+        .routes(routes!(dead_letters::revive))
+        .routes(routes!(dead_letters::acknowledge))
+        .routes(routes!(dead_letters::revive_matching))
+        .routes(routes!(dead_letters::acknowledge_matching))
         .routes(routes!(nodes::list))
 }

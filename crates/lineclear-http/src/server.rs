@@ -112,7 +112,7 @@ impl Server {
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Lineclear", description = "A distributed job scheduler.", license(name = "MIT OR Apache-2.0")),
-    tags((name = "jobs"), (name = "manifests"), (name = "nodes"))
+    tags((name = "jobs"), (name = "manifests"), (name = "groups"), (name = "dead letters"), (name = "nodes"))
 )]
 struct Document;
 

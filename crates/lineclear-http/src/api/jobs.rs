@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
 use super::page::{Page, Paging, cursor, limit};
-use super::shape::{Asked, At, Id, id, name_at, time, unprocessable};
+use super::shape::{Asked, At, Id, due, id, name_at, time, unprocessable};
 use crate::App;
 use crate::body::Body;
 use crate::problem::Problem;
@@ -80,14 +80,7 @@ impl NewJobBody {
                 .map_err(|bad| unprocessable("input", bad.to_string()).at(at("input")))?,
             None => Payload::empty(),
         };
-        let due_at = match (&self.due_at, self.in_ms) {
-            (Some(_), Some(_)) => {
-                return Err(unprocessable("due_at", "give due_at or in_ms, not both").at(at("in_ms")));
-            }
-            (Some(text), None) => Some(super::shape::moment(text, &at("due_at"))?),
-            (None, Some(ms)) => Some(super::shape::from_now(ms, &at("in_ms"))?),
-            (None, None) => None,
-        };
+        let due_at = due(self.due_at.as_deref(), self.in_ms, pointer)?;
         let named = |text: &Option<String>, field: &str| {
             text.as_deref().map(|text| name_at(text, &at(field))).transpose()
         };

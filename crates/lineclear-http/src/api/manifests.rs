@@ -5,14 +5,14 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use lineclear::store::views::ManifestView;
-use lineclear::store::{TriggerOptions, Written};
+use lineclear::store::{BackfillOptions, TriggerOptions, Written};
 use lineclear_model::{Manifest, Micros, Name, Payload, preview};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
 use super::page::{Page, Paging, cursor, limit};
-use super::shape::{Asked, At, Id, from_now, moment, name, time, unprocessable};
+use super::shape::{Asked, At, Id, due, moment, name, time, unprocessable};
 use crate::App;
 use crate::body::Body;
 use crate::problem::Problem;
@@ -176,14 +176,7 @@ pub(crate) async fn run(state: State<App>, at: At, body: Body<RunBody>) -> Resul
     let key = name(&at.0, "manifest")?;
     let input = body.0.input.map(|raw| Payload::parse(raw.get())).transpose();
     let input = input.map_err(|bad| unprocessable("input", bad.to_string()).at("/input"))?;
-    let due_at = match (body.0.due_at, body.0.in_ms) {
-        (Some(_), Some(_)) => {
-            return Err(unprocessable("due_at", "give due_at or in_ms, not both").at("/in_ms"));
-        }
-        (Some(text), None) => Some(moment(&text, "/due_at")?),
-        (None, Some(ms)) => Some(from_now(ms, "/in_ms")?),
-        (None, None) => None,
-    };
+    let due_at = due(body.0.due_at.as_deref(), body.0.in_ms, "")?;
     let job = state.client.trigger(key.clone(), TriggerOptions { input, due_at }).await?;
     let job = job.ok_or_else(|| Problem::not_found(format_args!("manifest {key}")))?;
     let place = [(header::LOCATION, format!("/api/v1/jobs/{job}"))];
@@ -264,4 +257,52 @@ pub(crate) async fn next(
     let ticks =
         ticks.into_iter().map(|tick| Coming { tick_at: time(tick.tick_at), due_at: time(tick.due_at) });
     Ok(Json(NextAnswer { ticks: ticks.collect() }))
+}
+
+/// Which ticks of the past to run.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BackfillBody {
+    /// From this moment; RFC 3339.
+    from: String,
+    /// Up to and without this moment.
+    to: String,
+}
+
+/// What became of them.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BackfillAnswer {
+    /// The new jobs, in the order of their ticks.
+    jobs: Vec<Id>,
+    /// Ticks that had run before.
+    known: u64,
+    /// There are more than one call looks at: go on from here.
+    next: Option<String>,
+    /// From here on ticks are still the planner's.
+    undecided_from: Option<String>,
+}
+
+/// Runs ticks of the past that did not run.
+#[utoipa::path(
+    post, path = "/manifests/{key}/backfill", operation_id = "backfill_manifest", tag = "manifests",
+    params(("key" = String, Path)), request_body = BackfillBody,
+    responses((status = 201, body = BackfillAnswer),
+              (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
+pub(crate) async fn backfill(
+    state: State<App>,
+    at: At,
+    body: Body<BackfillBody>,
+) -> Result<Response, Problem> {
+    let key = name(&at.0, "manifest")?;
+    let (from, to) = (moment(&body.0.from, "/from")?, moment(&body.0.to, "/to")?);
+    let done = state.client.backfill(key.clone(), from, to, BackfillOptions::default()).await?;
+    let done = done.ok_or_else(|| Problem::not_found(format_args!("manifest {key}")))?;
+    let answer = BackfillAnswer {
+        jobs: done.jobs.into_iter().map(Id::of).collect(),
+        known: done.known,
+        next: done.next.map(time),
+        undecided_from: done.undecided_from.map(time),
+    };
+    Ok((StatusCode::CREATED, Json(answer)).into_response())
 }

@@ -86,9 +86,24 @@ pub(super) fn moment(text: &str, pointer: &str) -> Result<Micros, Problem> {
 }
 
 /// A time so many milliseconds from now.
-pub(super) fn from_now(ms: i64, pointer: &str) -> Result<Micros, Problem> {
+fn from_now(ms: i64, pointer: &str) -> Result<Micros, Problem> {
     if ms < 0 {
         return Err(unprocessable("time", "it lies in the past; 0 is now").at(pointer));
     }
     Ok(Micros::from(jiff::Timestamp::now()).offset(ms.saturating_mul(1_000)))
+}
+
+/// A time that a body gives in one of two ways, or not at all.
+pub(super) fn due(
+    due_at: Option<&str>,
+    in_ms: Option<i64>,
+    pointer: &str,
+) -> Result<Option<Micros>, Problem> {
+    let at = |field: &str| format!("{pointer}/{field}");
+    match (due_at, in_ms) {
+        (Some(_), Some(_)) => Err(unprocessable("due_at", "give due_at or in_ms, not both").at(at("in_ms"))),
+        (Some(text), None) => moment(text, &at("due_at")).map(Some),
+        (None, Some(ms)) => from_now(ms, &at("in_ms")).map(Some),
+        (None, None) => Ok(None),
+    }
 }

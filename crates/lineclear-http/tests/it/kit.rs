@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lineclear::{Cancel, Done, HandlerError, Input, Lineclear, Node, NodeOptions};
+use lineclear::{Cancel, Done, HandlerError, Input, Lineclear, Node, NodeOptions, Permanent};
 use lineclear_http::{HttpOptions, Server};
 use lineclear_testkit::{PostgresDatabase, fresh_postgres};
 use serde_json::Value;
@@ -52,6 +52,10 @@ async fn add(Input((one, other)): Input<(i64, i64)>) -> Result<Done<i64>, Handle
     one.checked_add(other).map(Done).ok_or_else(|| "too large".into())
 }
 
+async fn broken(Input(message): Input<String>) -> Result<(), HandlerError> {
+    if message == "mended" { Ok(()) } else { Err(Permanent::new(message).into()) }
+}
+
 async fn endless(cancel: Cancel) -> Result<(), HandlerError> {
     cancel.requested().await;
     Err("told to stop".into())
@@ -73,8 +77,12 @@ impl Served {
     async fn on(store: &str, place: Place) -> Served {
         let quick = Duration::from_millis(50);
         let options = NodeOptions { poll: quick, heartbeat: quick, slots: 4, ..NodeOptions::default() };
-        let node =
-            Lineclear::builder().store(store).options(options).kind("add", add).kind("endless", endless);
+        let node = Lineclear::builder()
+            .store(store)
+            .options(options)
+            .kind("add", add)
+            .kind("endless", endless)
+            .kind("broken", broken);
         let node = node.start().await.unwrap();
         let http = HttpOptions { bind: SocketAddr::from(([127, 0, 0, 1], 0)), ..HttpOptions::default() };
         let server = Server::bind(http, node.client(), None).await.unwrap();

@@ -6,7 +6,9 @@ mod kit;
 
 mod access;
 mod corpus;
+mod dead_letters;
 mod document;
+mod groups;
 mod jobs;
 mod manifests;
 mod server;

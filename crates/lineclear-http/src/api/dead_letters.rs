@@ -1,0 +1,244 @@
+//! Dead letters: jobs that wait for a person, who brings them back or lets them rest.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use lineclear::store::views::DeadLetterView;
+use lineclear::store::{DeadLetterFilter, DeadLetterId, Revival};
+use lineclear_model::{DeadReason, Payload};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::{IntoParams, ToSchema};
+
+use super::page::{Page, cursor, limit};
+use super::shape::{Asked, At, Id, due, id, moment, name_at, time, unprocessable};
+use crate::App;
+use crate::body::Body;
+use crate::problem::Problem;
+
+/// Who did it, until the server knows its users.
+const BY: &str = "api";
+
+/// A dead letter.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DeadLetter {
+    id: Id,
+    job_id: Id,
+    /// The key of its manifest.
+    manifest: Option<String>,
+    kind: String,
+    /// Why it died.
+    reason: String,
+    /// The family of errors it belongs to.
+    fingerprint: Option<String>,
+    /// `awaiting`, `revived` or `acknowledged`.
+    status: String,
+    note: Option<String>,
+    failures: u32,
+    crashes: u32,
+    last_error: Option<String>,
+    dead_at: String,
+    resolved_at: Option<String>,
+    resolved_by: Option<String>,
+}
+
+impl DeadLetter {
+    fn of(view: DeadLetterView) -> DeadLetter {
+        DeadLetter {
+            id: Id::of(view.id),
+            job_id: Id::of(view.job),
+            manifest: view.manifest,
+            kind: view.kind,
+            reason: view.reason.as_str().to_owned(),
+            fingerprint: view.fingerprint,
+            status: view.status,
+            note: view.note,
+            failures: view.failures,
+            crashes: view.crashes,
+            last_error: view.last_error,
+            dead_at: time(view.dead_at),
+            resolved_at: view.resolved_at.map(time),
+            resolved_by: view.resolved_by,
+        }
+    }
+}
+
+/// Which dead letters.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Which {
+    /// `awaiting`, `revived` or `acknowledged`; all if nothing is said.
+    status: Option<String>,
+    /// How many at most: 1 to 1,000, and 50 if nothing is said.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+    /// The `next` of the page before.
+    cursor: Option<String>,
+}
+
+/// Lists dead letters, newest first.
+#[utoipa::path(
+    get, path = "/dead-letters", operation_id = "list_dead_letters", tag = "dead letters", params(Which),
+    responses((status = 200, body = Page<DeadLetter>),
+              (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
+pub(crate) async fn list(state: State<App>, asked: Asked<Which>) -> Result<Json<Page<DeadLetter>>, Problem> {
+    let asked = asked.0;
+    if let Some(status) = asked.status.as_deref().filter(|word| !STATUSES.contains(word)) {
+        return Err(Problem::malformed("status", format!("{status:?} is none of {}", STATUSES.join(", "))));
+    }
+    let before = cursor(asked.cursor.as_deref(), |text| id(text, "").ok().map(DeadLetterId))?;
+    let page = state.reading.dead_letters(asked.status.as_deref(), before, limit(asked.limit)?).await?;
+    let items = page.items.into_iter().map(DeadLetter::of).collect();
+    Ok(Json(Page::new(items, page.next.map(|id| id.to_string()))))
+}
+
+const STATUSES: [&str; 3] = ["awaiting", "revived", "acknowledged"];
+
+/// How to bring a dead letter back.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReviveBody {
+    /// Another input.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    input: Option<Box<RawValue>>,
+    /// Not before; RFC 3339.
+    due_at: Option<String>,
+    /// Not before so many milliseconds from now.
+    in_ms: Option<i64>,
+    /// What to remember about it.
+    note: Option<String>,
+}
+
+impl ReviveBody {
+    fn read(self) -> Result<Revival, Problem> {
+        let input = self.input.map(|raw| Payload::parse(raw.get())).transpose();
+        let input = input.map_err(|bad| unprocessable("input", bad.to_string()).at("/input"))?;
+        let due_at = due(self.due_at.as_deref(), self.in_ms, "")?;
+        Ok(Revival { by: BY.to_owned(), due_at, input, note: self.note })
+    }
+}
+
+/// Brings a dead letter back: its job waits again, with no failures counted.
+#[utoipa::path(
+    post, path = "/dead-letters/{id}/revive", operation_id = "revive_dead_letter", tag = "dead letters",
+    params(("id" = String, Path)), request_body = ReviveBody,
+    responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
+pub(crate) async fn revive(state: State<App>, at: At, body: Body<ReviveBody>) -> Result<StatusCode, Problem> {
+    let letter = DeadLetterId(id(&at.0, "dead letter")?);
+    let revived = state.client.store().revive(vec![letter], body.0.read()?).await?;
+    one(revived.is_empty(), letter)
+}
+
+/// What to remember about a dead letter.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AcknowledgeBody {
+    /// Why it may rest.
+    note: Option<String>,
+}
+
+/// Lets a dead letter rest.
+#[utoipa::path(
+    post, path = "/dead-letters/{id}/acknowledge", operation_id = "acknowledge_dead_letter", tag = "dead letters",
+    params(("id" = String, Path)), request_body = AcknowledgeBody,
+    responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
+pub(crate) async fn acknowledge(
+    state: State<App>,
+    at: At,
+    body: Body<AcknowledgeBody>,
+) -> Result<StatusCode, Problem> {
+    let letter = DeadLetterId(id(&at.0, "dead letter")?);
+    let rested = state.client.store().acknowledge(vec![letter], BY, body.0.note.as_deref()).await?;
+    one(rested.is_empty(), letter)
+}
+
+fn one(none: bool, letter: DeadLetterId) -> Result<StatusCode, Problem> {
+    if none {
+        let detail = format!("dead letter {letter} is not there, or awaits nobody any more");
+        return Err(Problem::new(StatusCode::CONFLICT, "not_awaiting", detail));
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Which of those that await a person: all that is given must fit.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MatchingBody {
+    kind: Option<String>,
+    manifest: Option<String>,
+    group: Option<String>,
+    fingerprint: Option<String>,
+    reason: Option<String>,
+    /// That died before; RFC 3339.
+    before: Option<String>,
+    /// Said aloud, so that an empty filter is no accident: all that await a person.
+    #[serde(default)]
+    all: bool,
+    note: Option<String>,
+}
+
+impl MatchingBody {
+    fn read(&self) -> Result<DeadLetterFilter, Problem> {
+        let named =
+            |text: &Option<String>, at: &str| text.as_deref().map(|text| name_at(text, at)).transpose();
+        let reason = |word: &String| {
+            DeadReason::from_word(word)
+                .ok_or_else(|| unprocessable("reason", format!("{word:?} is no reason")).at("/reason"))
+        };
+        let filter = DeadLetterFilter {
+            kind: named(&self.kind, "/kind")?,
+            manifest: named(&self.manifest, "/manifest")?,
+            group: named(&self.group, "/group")?,
+            fingerprint: self.fingerprint.clone(),
+            reason: self.reason.as_ref().map(reason).transpose()?,
+            before: self.before.as_deref().map(|text| moment(text, "/before")).transpose()?,
+        };
+        let given = [&self.kind, &self.manifest, &self.group, &self.fingerprint, &self.reason, &self.before];
+        if given.iter().all(|one| one.is_none()) != self.all {
+            let detail = "say which, or \"all\": true, and not both";
+            return Err(unprocessable("which", detail).at("/all"));
+        }
+        Ok(filter)
+    }
+}
+
+/// How many dead letters were resolved.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Count {
+    count: u64,
+}
+
+/// Brings back all dead letters that match.
+#[utoipa::path(
+    post, path = "/dead-letters/revive", operation_id = "revive_dead_letters", tag = "dead letters",
+    request_body = MatchingBody,
+    responses((status = 200, body = Count), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
+pub(crate) async fn revive_matching(
+    state: State<App>,
+    body: Body<MatchingBody>,
+) -> Result<Json<Count>, Problem> {
+    let revival = Revival { by: BY.to_owned(), note: body.0.note.clone(), ..Revival::default() };
+    let count = state.client.store().revive_matching(&body.0.read()?, revival).await?;
+    Ok(Json(Count { count }))
+}
+
+/// Lets all dead letters rest that match.
+#[utoipa::path(
+    post, path = "/dead-letters/acknowledge", operation_id = "acknowledge_dead_letters", tag = "dead letters",
+    request_body = MatchingBody,
+    responses((status = 200, body = Count), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
+pub(crate) async fn acknowledge_matching(
+    state: State<App>,
+    body: Body<MatchingBody>,
+) -> Result<Json<Count>, Problem> {
+    let count =
+        state.client.store().acknowledge_matching(&body.0.read()?, BY, body.0.note.as_deref()).await?;
+    Ok(Json(Count { count }))
+}

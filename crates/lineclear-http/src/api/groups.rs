@@ -1,0 +1,108 @@
+//! Groups: the limit, priority and switch that manifests and jobs share.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use lineclear::store::views::GroupView;
+use lineclear::store::{GLOBAL_GROUP, TriggerOptions, Voice};
+use lineclear_model::GroupSpec;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::page::{Page, Paging, cursor, limit};
+use super::shape::{Asked, At, Id, name};
+use crate::App;
+use crate::body::Body;
+use crate::problem::Problem;
+
+/// A group.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Group {
+    /// `*` is everybody's.
+    name: String,
+    /// How many of its jobs may be in the hands of workers at once.
+    limit: Option<u32>,
+    priority: u8,
+    enabled: bool,
+    /// Its jobs that are in the hands of workers now.
+    active: u64,
+}
+
+impl Group {
+    fn of(view: GroupView) -> Group {
+        let GroupView { name, limit, priority, enabled, active } = view;
+        Group { name, limit, priority, enabled, active }
+    }
+}
+
+/// Lists groups by name.
+#[utoipa::path(
+    get, path = "/groups", operation_id = "list_groups", tag = "groups", params(Paging),
+    responses((status = 200, body = Page<Group>), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
+pub(crate) async fn list(state: State<App>, asked: Asked<Paging>) -> Result<Json<Page<Group>>, Problem> {
+    let after = cursor(asked.0.cursor.as_deref(), |text| (!text.is_empty()).then(|| text.to_owned()))?;
+    let page = state.reading.groups(after.as_deref(), limit(asked.0.limit)?).await?;
+    Ok(Json(Page::new(page.items.into_iter().map(Group::of).collect(), page.next)))
+}
+
+/// A group as it shall be.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GroupBody {
+    /// None: no limit. 0: nothing is handed over, and ticks still become jobs that wait.
+    limit: Option<u32>,
+    #[serde(default)]
+    #[schema(maximum = 31)]
+    priority: u8,
+    #[serde(default = "yes")]
+    enabled: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Writes a group: it is so from now on, whatever it was.
+#[utoipa::path(
+    put, path = "/groups/{name}", operation_id = "put_group", tag = "groups", params(("name" = String, Path)),
+    request_body = GroupBody,
+    responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
+pub(crate) async fn put(state: State<App>, at: At, body: Body<GroupBody>) -> Result<StatusCode, Problem> {
+    if at.0 != GLOBAL_GROUP {
+        name(&at.0, "group")?;
+    }
+    let GroupBody { limit, priority, enabled } = body.0;
+    let groups = BTreeMap::from([(at.0, GroupSpec { limit, priority, enabled })]);
+    state.client.store().upsert_groups(groups, Voice::Edit).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Jobs of a group that was run.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct GroupRun {
+    jobs: Vec<GroupJob>,
+}
+
+/// A job, and the manifest it is of.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct GroupJob {
+    manifest: String,
+    id: Id,
+}
+
+/// Runs all enabled manifests of a group once.
+#[utoipa::path(
+    post, path = "/groups/{name}/run", operation_id = "run_group", tag = "groups", params(("name" = String, Path)),
+    responses((status = 201, body = GroupRun), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
+pub(crate) async fn run(state: State<App>, at: At) -> Result<(StatusCode, Json<GroupRun>), Problem> {
+    let group = name(&at.0, "group")?;
+    let ran = state.client.trigger_group(group.clone(), TriggerOptions::default()).await?;
+    let ran = ran.ok_or_else(|| Problem::not_found(format_args!("group {group}")))?;
+    let jobs = ran.into_iter().map(|(key, job)| GroupJob { manifest: key.to_string(), id: Id::of(job) });
+    Ok((StatusCode::CREATED, Json(GroupRun { jobs: jobs.collect() })))
+}

@@ -1,0 +1,66 @@
+//! Dead letters over HTTP.
+
+use serde_json::{Value, json};
+
+use crate::kit::Served;
+
+/// Dead letters of jobs that fail for good, newest first.
+async fn letters(served: &Served, messages: &[&str]) -> Vec<Value> {
+    for message in messages {
+        served.post("/api/v1/jobs", &json!({"kind": "broken", "input": message}).to_string()).await;
+    }
+    let all = |page: &Value| page["items"].as_array().unwrap().len() == messages.len();
+    served.until("/api/v1/dead-letters?status=awaiting", all).await["items"].as_array().unwrap().clone()
+}
+
+async fn one_is_brought_back_with_another_input(served: &Served) {
+    let letter = letters(served, &["no paper"]).await.remove(0);
+    assert_eq!((&letter["reason"], &letter["kind"]), (&json!("permanent"), &json!("broken")), "{letter}");
+    assert!(letter["last_error"].as_str().unwrap().contains("no paper"));
+    let path = format!("/api/v1/dead-letters/{}", letter["id"].as_str().unwrap());
+    let revived =
+        served.post(&format!("{path}/revive"), r#"{"input": "mended", "note": "paper is there"}"#).await;
+    assert_eq!(revived.status, 204, "{revived:?}");
+    let job = format!("/api/v1/jobs/{}", letter["job_id"].as_str().unwrap());
+    served.until(&job, |job| job["state"] == "completed").await;
+    let again = served.post(&format!("{path}/revive"), "").await;
+    assert_eq!((again.status, again.code()), (409, "not_awaiting".to_owned()));
+    let kept = served.get("/api/v1/dead-letters?status=revived").await.json();
+    assert_eq!(kept["items"][0]["note"], "paper is there");
+}
+
+async fn one_may_rest(served: &Served) {
+    let letter = letters(served, &["no paper"]).await.remove(0);
+    let path = format!("/api/v1/dead-letters/{}/acknowledge", letter["id"].as_str().unwrap());
+    assert_eq!(served.post(&path, r#"{"note": "known"}"#).await.status, 204);
+    assert_eq!(served.post(&path, "").await.status, 409);
+    assert_eq!(served.post("/api/v1/dead-letters/999/acknowledge", "").await.status, 409);
+    assert_eq!(served.get("/api/v1/dead-letters?status=awaiting").await.json()["items"], json!([]));
+}
+
+async fn all_that_match_are_resolved_and_none_by_accident(served: &Served) {
+    let all = letters(served, &["no paper", "no paper", "no ink"]).await;
+    let paper = all.iter().find(|letter| letter["last_error"].as_str().unwrap().contains("paper")).unwrap();
+    let refused = served.post("/api/v1/dead-letters/acknowledge", "{}").await;
+    assert_eq!((refused.status, refused.code()), (422, "which".to_owned()), "nothing said is not all");
+    let which = json!({"fingerprint": paper["fingerprint"], "note": "bought"}).to_string();
+    let rested = served.post("/api/v1/dead-letters/acknowledge", &which).await;
+    assert_eq!((rested.status, &rested.json()["count"]), (200, &json!(2)), "{rested:?}");
+    let revived = served.post("/api/v1/dead-letters/revive", r#"{"all": true}"#).await;
+    assert_eq!(revived.json()["count"], 1);
+    for body in [
+        r#"{"reason": "bored"}"#,
+        r#"{"before": "noon"}"#,
+        r#"{"kind": "X"}"#,
+        r#"{"all": true, "kind": "broken"}"#,
+    ] {
+        assert_eq!(served.post("/api/v1/dead-letters/revive", body).await.status, 422, "{body}");
+    }
+    assert_eq!(served.get("/api/v1/dead-letters?status=lost").await.status, 400);
+}
+
+on_each_store! {
+    one_is_brought_back_with_another_input
+    one_may_rest
+    all_that_match_are_resolved_and_none_by_accident
+}
