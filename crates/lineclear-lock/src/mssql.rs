@@ -4,8 +4,8 @@
 //! **No real server has tried it**: it was written from the documentation, and tested against a server that was made up for it.
 //! See `mssql/` beside `src/`.
 
-mod link;
-mod place;
+pub(crate) mod link;
+pub(crate) mod place;
 mod probe;
 
 use std::collections::HashMap;
@@ -126,7 +126,7 @@ fn granted(row: Option<&Row>) -> Result<Option<Epoch>, LockError> {
 }
 
 /// A number of an answer, of whatever width.
-fn number(row: Option<&Row>, column: &str) -> Result<i64, LockError> {
+pub(crate) fn number(row: Option<&Row>, column: &str) -> Result<i64, LockError> {
     let row = row.ok_or_else(|| LockError::failed("the server's answer is empty"))?;
     let wide =
         row.try_get::<i64, _>(column).or_else(|_| row.try_get::<i32, _>(column).map(|n| n.map(i64::from)));

@@ -34,7 +34,7 @@
 //! | `ledger.rs`, `writer.rs` | what is not written yet, and who writes it |
 //! | `judge.rs`, `sweep.rs` | what the row says against what the store of the locks says; rows of those who went away |
 //! | `table.rs` | **what a database must provide**: begin here to add one |
-//! | `postgres.rs`, `mysql.rs`, `sqlite.rs` | the databases |
+//! | `postgres.rs`, `mysql.rs`, `sqlite.rs`, `mssql.rs` | the databases |
 
 pub(crate) mod explain;
 mod judge;
@@ -46,6 +46,8 @@ mod sweep;
 pub mod table;
 mod writer;
 
+#[cfg(feature = "mssql")]
+mod mssql;
 #[cfg(feature = "mysql")]
 mod mysql;
 #[cfg(feature = "postgres")]
@@ -100,7 +102,7 @@ struct Inner {
 }
 
 impl Registry {
-    /// A registry in the database that a URL names: `postgres://…`, `mysql://…`, `sqlite:FILE`. Nothing is asked of it yet, and its
+    /// A registry in the database that a URL names: `postgres://…`, `mysql://…`, `mssql://…`, `sqlite:FILE`. Nothing is asked of it yet, and its
     /// tables are made with the first row.
     pub fn new(url: &str, options: RegistryOptions) -> Result<Registry, LockError> {
         Registry::with(table::of_url(url)?, options)

@@ -21,17 +21,17 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 type Tds = Client<Compat<TcpStream>>;
 
 #[derive(Debug)]
-pub(super) struct Link {
+pub(crate) struct Link {
     place: Place,
     wire: Mutex<Option<Arc<Wire>>>,
 }
 
 /// A connection; it is closed when this is dropped, and when it has ended.
 #[derive(Debug)]
-pub(super) struct Wire {
+pub(crate) struct Wire {
     client: Arc<Mutex<Option<Tds>>>,
     /// Cancelled when the connection has ended, and by us to end it.
-    pub(super) ended: CancellationToken,
+    pub(crate) ended: CancellationToken,
 }
 
 impl Drop for Wire {
@@ -41,12 +41,12 @@ impl Drop for Wire {
 }
 
 impl Link {
-    pub(super) fn new(place: Place) -> Link {
+    pub(crate) fn new(place: Place) -> Link {
         Link { place, wire: Mutex::new(None) }
     }
 
     /// The connection, which lives as far as we know.
-    pub(super) async fn wire(&self) -> Result<Arc<Wire>, LockError> {
+    pub(crate) async fn wire(&self) -> Result<Arc<Wire>, LockError> {
         let mut wire = self.wire.lock().await;
         if let Some(alive) = wire.as_ref().filter(|wire| !wire.ended.is_cancelled()) {
             return Ok(alive.clone());
@@ -57,9 +57,14 @@ impl Link {
 }
 
 impl Wire {
-    /// Asks, and gives the first row of the answer. If this is dropped before the answer has come, because that takes too long, the
-    /// connection is given up: it may be dead, and an answer that is not read would be taken for that of the next question.
-    pub(super) async fn ask(&self, sql: &str, params: &[&dyn ToSql]) -> Result<Option<Row>, LockError> {
+    /// Asks, and gives the first row of the answer.
+    pub(crate) async fn ask(&self, sql: &str, params: &[&dyn ToSql]) -> Result<Option<Row>, LockError> {
+        Ok(self.rows(sql, params).await?.into_iter().next())
+    }
+
+    /// Asks. If this is dropped before the answer has come, because that takes too long, the connection is given up: it may be dead, and an
+    /// answer that is not read would be taken for that of the next question.
+    pub(crate) async fn rows(&self, sql: &str, params: &[&dyn ToSql]) -> Result<Vec<Row>, LockError> {
         let mut client = self.client.lock().await;
         let Some(client) = client.as_mut().filter(|_| !self.ended.is_cancelled()) else {
             return Err(LockError::unavailable("the connection has ended"));
@@ -73,10 +78,10 @@ impl Wire {
     }
 }
 
-async fn answer(client: &mut Tds, sql: &str, params: &[&dyn ToSql]) -> Result<Option<Row>, Error> {
+async fn answer(client: &mut Tds, sql: &str, params: &[&dyn ToSql]) -> Result<Vec<Row>, Error> {
     let answer =
         if params.is_empty() { client.simple_query(sql).await? } else { client.query(sql, params).await? };
-    answer.into_row().await
+    answer.into_first_result().await
 }
 
 /// Whether the connection has ended, and the locks on it with it. The server closes it after errors of class 20 and above.

@@ -8,7 +8,7 @@ use crate::error::LockError;
 
 /// A database of a SQL Server. Made from a URL: `mssql://user:password@host:port/database?encrypt=on`.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(crate) struct Place {
     pub(super) config: Config,
     /// For people, and to tell the epochs of one database from those of others.
     pub(super) shown: String,
@@ -22,7 +22,7 @@ impl fmt::Debug for Place {
 }
 
 impl Place {
-    pub(super) fn new(url: &str) -> Result<Place, LockError> {
+    pub(crate) fn new(url: &str) -> Result<Place, LockError> {
         let (_, rest) = url.split_once("://").ok_or_else(|| refused("it has no ://"))?;
         let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
         let (login, rest) = rest.rsplit_once('@').ok_or_else(|| refused("it names no user"))?;

@@ -258,7 +258,9 @@ pub fn node(holder: &Holder) -> String {
 /// The table that a URL names.
 pub(super) fn of_url(url: &str) -> Result<Arc<dyn Table>, LockError> {
     let none = |what: &str| {
-        let why = format!("{what} has no tables; name a database: postgres://…, mysql://… or sqlite:FILE");
+        let why = format!(
+            "{what} has no tables; name a database: postgres://…, mysql://…, mssql://… or sqlite:FILE"
+        );
         Err(LockError::refused("registry_url", why))
     };
     if url == ":memory:" || url == "sqlite::memory:" {
@@ -268,11 +270,12 @@ pub(super) fn of_url(url: &str) -> Result<Arc<dyn Table>, LockError> {
         None | Some(("sqlite", _)) => sqlite(url),
         Some(("postgres" | "postgresql", _)) => postgres(url),
         Some(("mysql" | "mariadb", _)) => mysql(url),
+        Some(("mssql" | "sqlserver", _)) => mssql(url),
         Some((scheme, _)) => none(&format!("{scheme}://")),
     }
 }
 
-#[cfg(any(not(feature = "sqlite"), not(feature = "postgres"), not(feature = "mysql")))]
+#[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "mysql", feature = "mssql")))]
 fn built_without(what: &str) -> Result<Arc<dyn Table>, LockError> {
     Err(LockError::refused("registry_url", format!("this program was built without {what}")))
 }
@@ -311,6 +314,18 @@ fn mysql(url: &str) -> Result<Arc<dyn Table>, LockError> {
     {
         let _ = url;
         built_without("MySQL (feature mysql)")
+    }
+}
+
+fn mssql(url: &str) -> Result<Arc<dyn Table>, LockError> {
+    #[cfg(feature = "mssql")]
+    {
+        Ok(Arc::new(super::mssql::MssqlTable::new(url)?))
+    }
+    #[cfg(not(feature = "mssql"))]
+    {
+        let _ = url;
+        built_without("SQL Server (feature mssql)")
     }
 }
 

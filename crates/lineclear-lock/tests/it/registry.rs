@@ -32,28 +32,6 @@ impl Place {
         let registry = Registry::new(self.url.as_deref().unwrap(), options).unwrap();
         Locks::recorded(self.backend(), quick(), registry).await.unwrap()
     }
-
-    /// Runs SQL behind everybody's back; `{t}` stands before a table's name, and `{2h}` is two hours.
-    pub(crate) async fn sql(&self, sql: &str) {
-        let url = self.url.as_deref().unwrap();
-        if let Some(path) = url.strip_prefix("sqlite:") {
-            let file = rusqlite::Connection::open(path).unwrap();
-            file.busy_timeout(SOON).unwrap();
-            let sql = sql.replace("{t}", "").replace("{2h}", "7200000000");
-            return file.execute_batch(&sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
-        }
-        #[cfg(feature = "mysql")]
-        if url.starts_with("mysql:") {
-            let sql = sql.replace("{t}", "").replace("{2h}", "interval 2 hour");
-            return crate::mysql::run(url, sql).await;
-        }
-        let sql = sql.replace("{t}", "lineclear.").replace("{2h}", "interval '2 hours'");
-        crate::postgres::connect(self)
-            .await
-            .batch_execute(&sql)
-            .await
-            .unwrap_or_else(|e| panic!("{sql}: {e}"));
-    }
 }
 
 fn registry(locks: &Locks) -> &Registry {

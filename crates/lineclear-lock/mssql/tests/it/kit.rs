@@ -17,14 +17,14 @@ pub(crate) const SOON: Duration = Duration::from_secs(20);
 
 /// A store of locks of one test.
 pub(crate) struct Place {
-    url: String,
-    _server: Option<Server>,
+    pub(crate) url: Option<String>,
+    server: Option<Server>,
 }
 
 impl Place {
     pub(crate) async fn made_up() -> Place {
         let server = Server::start().await;
-        Place { url: server.url(), _server: Some(server) }
+        Place { url: Some(server.url()), server: Some(server) }
     }
 
     /// A new database of the server that is named; it is left behind.
@@ -38,12 +38,29 @@ impl Place {
         let (server, _) = address.rsplit_once('/').expect("it names a database");
         let mut client = connect(&url).await;
         client.simple_query(format!("create database {name}")).await.unwrap().into_results().await.unwrap();
-        Some(Place { url: format!("{server}/{name}?{options}"), _server: None })
+        Some(Place { url: Some(format!("{server}/{name}?{options}")), server: None })
     }
 
     /// A backend of its own, as another process would have.
     pub(crate) fn backend(&self) -> Arc<dyn Backend> {
-        backend(&self.url, &quick()).unwrap()
+        backend(self.url.as_deref().unwrap(), &quick()).unwrap()
+    }
+
+    /// Runs SQL behind everybody's back; `{t}` stands before a table's name, and `{2h}` is two hours.
+    pub(crate) async fn sql(&self, sql: &str) {
+        let sql = sql.replace("{t}", "").replace("{2h}", "7200000000");
+        match &self.server {
+            Some(server) => server.state().tables.run(&sql),
+            None => {
+                let mut client = connect(self.url.as_deref().unwrap()).await;
+                // Names are kept as bytes.
+                let sql = sql.replace("= 'held'", "= 0x68656c64").replace("= 'idle'", "= 0x69646c65");
+                let sql = sql
+                    .replace("select 'gone'", "select 0x676f6e65")
+                    .replace("select 'here'", "select 0x68657265");
+                client.simple_query(sql).await.unwrap().into_results().await.unwrap();
+            }
+        }
     }
 
     /// The locks, as another process would open them.

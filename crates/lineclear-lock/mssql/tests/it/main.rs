@@ -7,12 +7,44 @@ mod connections;
 mod fence;
 mod kit;
 mod packets;
+// Locks of SQL Server cannot be taken away from their holder; what tests that is left out.
+#[allow(dead_code)]
+#[path = "../../../tests/it/registry.rs"]
+mod registry;
 mod server;
 #[macro_use]
 #[path = "../../../tests/it/suite.rs"]
 mod suite;
+mod tables;
 
 suite! {
     made_up_server => Place::made_up().await;
     real_server => Place::real().await;
+}
+
+macro_rules! registry_suite {
+    ($($scenario:ident,)+) => { $(
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $scenario() {
+            crate::registry::$scenario(&crate::kit::Place::made_up().await).await;
+            if let Some(place) = crate::kit::Place::real().await {
+                crate::registry::$scenario(&place).await;
+            }
+        }
+    )+ };
+}
+
+mod registry_in_the_same_database {
+    registry_suite! {
+        a_held_lock_is_shown_with_who_holds_it_since_when_and_of_which_kind,
+        a_lock_that_is_held_for_long_stays_and_is_renewed,
+        taking_and_releasing_often_does_not_flicker,
+        who_finds_it_busy_writes_nothing_but_is_counted_on_the_holder_s_row,
+        processes_of_one_machine_and_pid_are_told_apart,
+        a_change_of_hands_is_an_event_with_both_of_them,
+        who_went_away_is_swept_by_the_database_s_clock_and_who_has_the_lock_is_not,
+        all_that_is_known_explains_a_lock,
+        without_decoration_rows_are_made_by_hand,
+        many_that_start_at_once_make_the_tables_once,
+    }
 }

@@ -51,7 +51,15 @@ impl Statement {
     }
 
     pub(crate) fn number(&self, no: usize) -> i64 {
-        self.params[no - 1].clone().expect("it is not null").get_i64_le()
+        self.maybe_number(no).expect("it is not null")
+    }
+
+    pub(crate) fn maybe_number(&self, no: usize) -> Option<i64> {
+        self.params[no - 1].clone().map(|mut bytes| bytes.get_i64_le())
+    }
+
+    pub(crate) fn maybe_bytes(&self, no: usize) -> Option<Vec<u8>> {
+        self.params[no - 1].as_ref().map(|bytes| bytes.to_vec())
     }
 }
 

@@ -15,6 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
 use crate::packets::{self, Message, Statement};
+use crate::tables::Tables;
 
 /// What is said once, instead of what would be true.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +47,7 @@ pub(crate) struct State {
     /// Where who logs in is sent.
     pub(crate) route: Option<u16>,
     connections: HashMap<u64, CancellationToken>,
+    pub(crate) tables: Tables,
 }
 
 #[derive(Default)]
@@ -187,6 +189,9 @@ impl State {
             }
             Some((_, say)) => return Err(say),
             None => {}
+        }
+        if let Some(answer) = self.tables.answer(said) {
+            return answer.map_err(|number| Say::Error(number, 16));
         }
         Ok(match said.name() {
             "lock_try" => numbers([("got", Some(if self.lock(session, said) { 0 } else { -1 }))]),
