@@ -9,7 +9,7 @@ use crate::backend::{Ask, Kept, Released, Taken};
 use crate::clock::Moment;
 use crate::error::LockError;
 use crate::keep::{self, no_answer};
-use crate::locks::Core;
+use crate::locks::{Core, patience};
 use crate::name::Epoch;
 use crate::right::{Lost, Right};
 
@@ -52,6 +52,8 @@ impl Held {
             let within = core.options.answer_within;
             let extend = core.backend.extend(&right.0.ask, right.epoch());
             match timeout(within, extend).await.unwrap_or_else(|_| Err(no_answer(within)))? {
+                // An answer that came after its alarm had rung proves nothing; the keeper asks again.
+                Kept::Yes(alarm) if alarm.has_rung() => {}
                 // The alarm that the keeper watches still stands; this one would ring at the same time.
                 Kept::Yes(_) => right.trust_until(keep::trust(&core.options, asked_at)),
                 Kept::No => right.lose(Lost::TakenOver),
@@ -111,6 +113,7 @@ pub(crate) fn let_go_in_background(core: &Arc<Core>, ask: Ask, epoch: Option<Epo
 async fn let_go(core: &Core, ask: &Ask, epoch: Option<Epoch>) -> Result<Released, LockError> {
     let within = core.options.release_within;
     let deadline = Moment::now().plus(within);
+    let mut failures = 0;
     loop {
         let release = core.backend.release(ask, epoch);
         let error = match timeout(deadline.remaining(), release).await {
@@ -122,9 +125,11 @@ async fn let_go(core: &Core, ask: &Ask, epoch: Option<Epoch>) -> Result<Released
             Ok(Err(error)) => return Err(error),
             Err(_) => return Err(no_answer(within)),
         };
-        if deadline.remaining() <= core.options.retry {
+        failures += 1;
+        let pause = patience(core.options.retry, failures);
+        if deadline.remaining() <= pause {
             return Err(error);
         }
-        tokio::time::sleep(core.options.retry).await;
+        tokio::time::sleep(pause).await;
     }
 }

@@ -25,6 +25,9 @@ use crate::turns::Turns;
 /// How long opening may take: it may have to make tables, and to try whether the store does what it should.
 const OPEN_WITHIN: Duration = Duration::from_secs(10);
 
+/// The longest pause between two questions to a store that cannot be reached.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// The locks of one store. Cheap to clone; clones share the thread and its connections.
 #[derive(Clone, Debug)]
 pub struct Locks {
@@ -281,6 +284,7 @@ async fn wait_for(
     let since = Moment::now();
     // Nobody listens for a lock that is granted at once.
     let mut freed = None;
+    let mut failures = 0;
     loop {
         let asked = ask(core, &name, kind.clone()).await;
         let retriable = match &asked {
@@ -290,7 +294,8 @@ async fn wait_for(
         if !retriable || deadline.remaining().is_zero() {
             return asked;
         }
-        let pause = pause(&core.options, since).min(deadline.remaining());
+        failures = if asked.is_err() { failures + 1 } else { 0 };
+        let pause = patience(pause(&core.options, since), failures).min(deadline.remaining());
         tokio::select! {
             () = answer.closed() => return Ok(None),
             () = tokio::time::sleep(pause) => {}
@@ -327,6 +332,13 @@ async fn ask(core: &Arc<Core>, name: &LockName, kind: Option<Arc<str>>) -> Resul
         let_go_in_background(core, ask, None);
     }
     Err(error)
+}
+
+/// A store that cannot be reached is asked less and less often, and at least about once in a second: all who wait ask it, and take back what
+/// they may have been granted, and it has to come up again under that.
+pub(crate) fn patience(pause: Duration, failures: u32) -> Duration {
+    let longer = pause.saturating_mul(1 << failures.min(10));
+    longer.min(PATIENCE.max(pause))
 }
 
 /// A different pause for everybody, so that they do not all ask at once; and the longer one has waited, the more often it

@@ -133,6 +133,10 @@ impl Right {
 
     pub(crate) fn trust_until(&self, until: Moment) {
         self.0.trusted_until.store(until.micros(), Ordering::SeqCst);
+        // What is lost stays lost, although an answer that was on its way says otherwise: nobody renews it any more.
+        if self.0.why.get().is_some() {
+            self.0.trusted_until.store(0, Ordering::SeqCst);
+        }
     }
 
     pub(crate) fn trust_at_most_until(&self, until: Moment) {

@@ -131,19 +131,38 @@ async fn what_a_command_leaves_in_the_background_goes_on_without_the_lock() {
     gone(&out[0]).await;
 }
 
-/// In a terminal of its own (`script`), as a person would start it.
-#[test]
-fn a_command_reads_from_the_terminal_and_gives_it_back() {
-    let place = Place::sqlite();
-    let ours = format!("{} lock run report --store {}", env!("CARGO_BIN_EXE_lineclear"), place.url);
-    let inside = format!("{ours} -- sh -c 'read line; echo got $line'; read line; echo after $line");
+/// In a terminal of its own (`script`), as a person would start it: what is typed, and all that is seen.
+fn in_a_terminal(inside: &str, typed: &[u8]) -> String {
     let mut child = Command::new("script")
-        .args(["-qec", &inside, "/dev/null"])
+        .args(["-qec", inside, "/dev/null"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .expect("script of bsdutils");
-    child.stdin.take().unwrap().write_all(b"one\ntwo\n").unwrap();
-    let output = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
-    assert!(output.contains("got one") && output.contains("after two"), "{output}");
+    child.stdin.take().unwrap().write_all(typed).unwrap();
+    String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+}
+
+#[test]
+fn a_command_reads_from_the_terminal_and_gives_it_back() {
+    let place = Place::sqlite();
+    let ours = format!("{} lock run report --ttl 2s --store {}", env!("CARGO_BIN_EXE_lineclear"), place.url);
+    let script = "sh -c 'read line </dev/tty; echo got $line'";
+    // The second time another program is on the same terminal, which needs it first.
+    for inside in [format!("{ours} -- {script}"), format!("{ours} -- {script} | cat")] {
+        let seen = in_a_terminal(&format!("{inside}; read line; echo after $line"), b"one\ntwo\n");
+        assert!(seen.contains("got one") && seen.contains("after two"), "{inside}: {seen}");
+    }
+}
+
+#[test]
+fn ctrl_c_reaches_the_command_and_ctrl_z_does_not_suspend_it() {
+    let place = Place::sqlite();
+    let ours = format!("{} lock run report --ttl 2s --store {}", env!("CARGO_BIN_EXE_lineclear"), place.url);
+    // What the terminal would send when they are typed.
+    let script = "trap 'echo interrupted; exit 5' INT; kill -TSTP $$; echo on; kill -INT 0; sleep 30";
+    let seen =
+        in_a_terminal(&format!("{ours} -- sh -c '{}'; echo code $?", script.replace('\'', "'\\''")), b"");
+    assert!(seen.contains("cannot be suspended") && seen.contains("on"), "{seen}");
+    assert!(seen.contains("interrupted") && seen.contains("code 5"), "{seen}");
 }

@@ -6,6 +6,9 @@ use lineclear_testkit::{Child, PrivatePostgres, PrivateRedis};
 
 use crate::lock_place::{Place, SOON, gone, lives};
 
+/// Less than a second for the lock, as its own tests show, and as much for three processes to start on a busy machine.
+const AT_ONCE: Duration = Duration::from_secs(2);
+
 /// Says its process id and its child's, and does not end when it is asked to.
 const STUBBORN: &str = "trap 'echo asked' TERM; sh -c 'trap \"\" TERM; echo child $$; sleep 60; sleep 60' & \
                         echo held $$; while :; do sleep 0.05; done";
@@ -137,7 +140,7 @@ async fn a_killed_lock_run_takes_its_command_with_it_and_is_followed_at_once_in_
     let place = Place::postgres().await;
     // Its lock would last far longer: only its death can free it.
     let after = followed_after_a_kill(&place, "10m").await;
-    assert!(after < Duration::from_secs(1), "{after:?}");
+    assert!(after < AT_ONCE, "{after:?}");
 }
 
 #[tokio::test]
@@ -145,7 +148,7 @@ async fn a_killed_lock_run_takes_its_command_with_it_and_is_followed_at_once_wit
     let database = lineclear_testkit::fresh_postgres().await;
     let place = Place::at(format!("{}?lock=session", database.url()), database);
     let after = followed_after_a_kill(&place, "10m").await;
-    assert!(after < Duration::from_secs(1), "{after:?}");
+    assert!(after < AT_ONCE, "{after:?}");
 }
 
 #[tokio::test]

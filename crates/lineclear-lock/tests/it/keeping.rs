@@ -21,6 +21,12 @@ enum Mood {
     Panicking,
     /// Says that another holds it.
     Denying,
+    /// Renews, but the answer to the first renewal is lost on the way.
+    LosingOne,
+    /// Renews, and answers when it is told to.
+    Late,
+    /// Nothing can be asked.
+    Down,
 }
 
 /// A store whose renewals do what the test wants.
@@ -29,8 +35,11 @@ struct Moody {
     inner: InProcess,
     mood: Mutex<Mood>,
     extended: AtomicU32,
+    asked: AtomicU32,
     alarm: CancellationToken,
     answer_within: Duration,
+    /// For the late answers.
+    answer: CancellationToken,
 }
 
 impl Moody {
@@ -39,8 +48,10 @@ impl Moody {
             inner: InProcess::new(),
             mood: Mutex::new(Mood::Good),
             extended: AtomicU32::new(0),
+            asked: AtomicU32::new(0),
             alarm: CancellationToken::new(),
             answer_within,
+            answer: CancellationToken::new(),
         })
     }
 
@@ -59,6 +70,10 @@ impl Backend for Moody {
     }
 
     fn take<'a>(&'a self, ask: &'a Ask) -> Answer<'a, Option<Taken>> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        if *self.mood.lock().unwrap() == Mood::Down {
+            return Box::pin(async { Err(LockError::unavailable("on purpose")) });
+        }
         Box::pin(async {
             let alarm = Alarm::new(self.alarm.clone(), self.answer_within);
             Ok(self.inner.take(ask).await?.map(|taken| Taken { alarm, ..taken }))
@@ -71,15 +86,29 @@ impl Backend for Moody {
         Box::pin(async move {
             match mood {
                 Mood::Good => self.inner.extend(ask, epoch).await,
-                Mood::Failing => Err(LockError::unavailable("on purpose")),
+                Mood::Failing | Mood::Down => Err(LockError::unavailable("on purpose")),
                 Mood::Silent => std::future::pending().await,
                 Mood::Panicking => panic!("on purpose"),
                 Mood::Denying => Ok(Kept::No),
+                Mood::LosingOne => {
+                    self.inner.extend(ask, epoch).await?;
+                    self.feel(Mood::Good);
+                    Err(LockError::unavailable("on purpose"))
+                }
+                Mood::Late => {
+                    self.inner.extend(ask, epoch).await?;
+                    self.answer.cancelled().await;
+                    Ok(Kept::Yes(Alarm::new(self.alarm.clone(), self.answer_within)))
+                }
             }
         })
     }
 
     fn release<'a>(&'a self, ask: &'a Ask, epoch: Option<Epoch>) -> Answer<'a, Released> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        if *self.mood.lock().unwrap() == Mood::Down {
+            return Box::pin(async { Err(LockError::unavailable("on purpose")) });
+        }
         self.inner.release(ask, epoch)
     }
 
@@ -158,4 +187,74 @@ async fn exclusive_work_that_loses_its_lock_is_told_and_then_dropped() {
     assert_eq!(heeds.await.unwrap(), lost);
     let deaf = locks.run_exclusive("report", SOON, |_| std::future::pending::<&str>());
     assert_eq!(deaf.await.unwrap(), Exclusive::Lost { why: Lost::TakenOver, output: None });
+}
+
+#[tokio::test]
+async fn a_renewal_whose_answer_is_lost_costs_nothing_if_the_next_succeeds() {
+    let store = Moody::new(Duration::MAX);
+    let locks = Locks::new(store.clone(), quick()).await.unwrap();
+    let held = locks.try_lock("report").await.unwrap().unwrap();
+    store.feel(Mood::LosingOne);
+    tokio::time::sleep(TTL * 2).await;
+    assert_eq!(*store.mood.lock().unwrap(), Mood::Good, "one was lost");
+    assert_eq!(held.lost_why(), None);
+    assert!(!held.trusted_for().is_zero());
+    assert_eq!(held.release().await.unwrap(), Released::Clean);
+}
+
+#[tokio::test]
+async fn a_lock_that_is_lost_is_not_trusted_again_when_a_late_answer_says_that_it_is_ours() {
+    let store = Moody::new(Duration::MAX);
+    let options = lineclear_lock::LockOptions { answer_within: TTL, ..quick() };
+    let locks = Locks::new(store.clone(), options).await.unwrap();
+    let held = locks.try_lock("report").await.unwrap().unwrap();
+    store.feel(Mood::Failing);
+    tokio::time::sleep(TTL / 2).await;
+    store.feel(Mood::Late);
+    let confirm = held.confirm();
+    let late = async {
+        held.lost().cancelled().await;
+        store.answer.cancel();
+    };
+    let (confirmed, ()) = tokio::join!(confirm, late);
+    assert_eq!(confirmed.unwrap(), Err(Lost::TrustOver));
+    assert_eq!(held.trusted_for(), Duration::ZERO, "nobody renews it any more");
+}
+
+#[tokio::test]
+async fn an_answer_from_before_the_alarm_does_not_still_it() {
+    let store = Moody::new(Duration::from_millis(300));
+    let locks = Locks::new(store.clone(), quick()).await.unwrap();
+    let held = locks.try_lock("report").await.unwrap().unwrap();
+    store.feel(Mood::Late);
+    let alarmed = async {
+        // The question is on its way; the connection ends, and the next renewals fail.
+        while store.extended.load(Ordering::SeqCst) == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        store.feel(Mood::Failing);
+        store.alarm.cancel();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        store.answer.cancel();
+        tokio::time::timeout(TTL / 2, held.lost().cancelled()).await.expect("within the time to answer");
+    };
+    drop(tokio::join!(held.confirm(), alarmed));
+    assert_eq!(held.lost_why(), Some(Lost::ConnectionLost));
+}
+
+#[tokio::test]
+async fn a_store_that_is_down_is_asked_less_and_less_often_and_found_again_when_it_is_back() {
+    let store = Moody::new(Duration::MAX);
+    let locks = Locks::new(store.clone(), quick()).await.unwrap();
+    store.feel(Mood::Down);
+    let waiting = tokio::spawn(async move { locks.acquire("report", SOON).await });
+    // Each question may have been granted unheard, and is taken back; that must not become a storm.
+    tokio::time::sleep(TTL * 2).await;
+    let asked = store.asked.load(Ordering::SeqCst);
+    println!("{asked} questions in {:?}", TTL * 2);
+    assert!(asked < 100, "{asked} questions in {:?}", TTL * 2);
+    store.feel(Mood::Good);
+    let back = Moment::now();
+    assert!(waiting.await.unwrap().unwrap().is_some());
+    assert!(!back.plus(TTL * 2).remaining().is_zero(), "soon");
 }

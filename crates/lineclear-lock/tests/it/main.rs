@@ -9,6 +9,7 @@ mod faults;
 mod blue_green;
 mod keeping;
 mod postgres;
+mod quiet;
 mod registry;
 mod registry_faults;
 mod sqlite;

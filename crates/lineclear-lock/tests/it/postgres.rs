@@ -182,3 +182,66 @@ async fn held_locks_cost_no_connections() {
         assert_eq!(seen, connections, "{options}");
     }
 }
+
+#[tokio::test]
+async fn an_engine_whose_session_locks_are_stubs_is_refused() {
+    let database = lineclear_testkit::fresh_postgres().await;
+    let place = Place::at(database.url().to_owned(), ());
+    let name = database.name();
+    // As some engines that speak PostgreSQL's language have it: everybody is told yes.
+    let stubs = "create schema stubs; \
+        create function stubs.pg_try_advisory_lock(bigint) returns boolean language sql as 'select true'; \
+        create function stubs.pg_advisory_unlock(bigint) returns boolean language sql as 'select true'";
+    let client = connect(&place).await;
+    client.batch_execute(stubs).await.unwrap();
+    let first = format!("alter database {name} set search_path = stubs, pg_catalog, public");
+    client.batch_execute(&first).await.unwrap();
+    let refused = Locks::open(&format!("{}?lock=session", database.url())).await.unwrap_err().to_string();
+    assert!(refused.starts_with("refused by session_lock: "), "{refused}");
+    assert!(refused.contains("two connections were granted one session lock"), "{refused}");
+    // Leases need no session locks, and do without the quick notice of a crash.
+    let leases = Locks::open_with(database.url(), quick()).await.unwrap();
+    assert_eq!(leases.promises().crash_detected_within, None);
+    assert!(leases.try_lock("report").await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_server_that_can_only_be_read_is_refused() {
+    let database = lineclear_testkit::fresh_postgres().await;
+    let place = Place::at(database.url().to_owned(), ());
+    let opened = Locks::open_with(database.url(), quick()).await.unwrap();
+    let read_only = format!("alter database {} set default_transaction_read_only = on", database.name());
+    connect(&place).await.batch_execute(&read_only).await.unwrap();
+    // The tables are there; but nothing can be granted.
+    let locks = Locks::open_with(database.url(), quick()).await.unwrap();
+    let refused = locks.try_lock("report").await.unwrap_err().to_string();
+    assert!(refused.starts_with("refused by postgres: "), "{refused}");
+    // Who was connected before is not concerned.
+    assert!(opened.try_lock("report").await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn timeouts_that_somebody_has_set_cost_no_lock() {
+    let database = lineclear_testkit::fresh_postgres().await;
+    let place = Place::at(database.url().to_owned(), ());
+    let client = connect(&place).await;
+    for setting in [
+        "idle_session_timeout = '500ms'",
+        "idle_in_transaction_session_timeout = '500ms'",
+        "lock_timeout = '1ms'",
+    ] {
+        let set = format!("alter database {} set {setting}", database.name());
+        client.batch_execute(&set).await.unwrap();
+    }
+    for options in ["lock=lease", "lock=session"] {
+        let url = format!("{}?{options}", database.url());
+        let (one, other) = (Locks::open(&url).await.unwrap(), Locks::open(&url).await.unwrap());
+        let held = one.try_lock(options).await.unwrap().unwrap();
+        tokio::time::sleep(TTL).await;
+        assert_eq!(held.lost_why(), None, "{options}");
+        assert_eq!(held.confirm().await.unwrap(), Ok(()), "{options}");
+        assert!(other.try_lock(options).await.unwrap().is_none(), "{options}: busy, and no error");
+        held.release().await.unwrap();
+        assert!(other.try_lock(options).await.unwrap().is_some(), "{options}");
+    }
+}

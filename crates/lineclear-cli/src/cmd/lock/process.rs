@@ -1,8 +1,10 @@
 //! The command: a process group of its own, so that what it has started ends with it.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::ErrorKind;
-use std::os::unix::fs::PermissionsExt;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -79,15 +81,18 @@ impl Process {
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         let group = group.ok_or_else(|| Failure::coded(NOT_RUNNABLE, "the command has no process id"))?;
         let mut process = Process { child, group, terminal: None };
-        while !process.stands_still() && process.child.try_wait().is_ok_and(|ended| ended.is_none()) {
+        while process.stopped_by().is_none() && process.child.try_wait().is_ok_and(|ended| ended.is_none()) {
             sleep(MOMENT).await;
         }
         Ok(process)
     }
 
-    /// Lets it become the command. The terminal is the command's from now on, if it was ours.
+    /// Lets it become the command. The terminal is the command's from now on, if it was ours; not yet, if another reads what it
+    /// writes, because that one may be in need of the terminal (`| less`).
     pub(super) fn let_go(&mut self) {
-        self.terminal = Lent::to(self.group);
+        if !output_is_piped() {
+            self.terminal = Lent::to(self.group);
+        }
         self.signal(Signal::CONT);
     }
 
@@ -128,21 +133,32 @@ impl Process {
         self.ended().await
     }
 
-    /// Lets it go on if it was stopped by Ctrl-Z: the shell cannot know that, and would wait for us while we wait for it.
-    /// Says whether it did.
-    pub(super) fn unstop(&self) -> bool {
-        let stopped = self.terminal.is_some() && self.stands_still();
-        if stopped {
+    /// Lets it go on if it was stopped because it needs the terminal, or by Ctrl-Z: the shell cannot know that, and would wait for us
+    /// while we wait for it. Says whether it was Ctrl-Z.
+    pub(super) fn unstop(&mut self) -> bool {
+        let Some(signal) = self.stopped_by() else { return false };
+        let needs_terminal = [Signal::TTIN, Signal::TTOU].map(|signal| signal.as_raw()).contains(&signal);
+        if needs_terminal && self.terminal.is_none() {
+            self.terminal = Lent::to(self.group);
+        }
+        // Without a terminal, somebody has stopped it on purpose.
+        if self.terminal.is_some() {
             self.signal(Signal::CONT);
         }
-        stopped
+        self.terminal.is_some() && !needs_terminal
     }
 
-    /// Whether it was stopped since this was last asked.
-    fn stands_still(&self) -> bool {
+    /// Which signal it was stopped by, if it was since this was last asked.
+    fn stopped_by(&self) -> Option<i32> {
         let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
-        matches!(waitid(WaitId::Pid(self.group), stopped), Ok(Some(_)))
+        waitid(WaitId::Pid(self.group), stopped).ok()??.stopping_signal()
     }
+}
+
+/// Whether another program reads what we write.
+fn output_is_piped() -> bool {
+    let output = std::io::stdout().as_fd().try_clone_to_owned().map(File::from);
+    output.and_then(|output| output.metadata()).is_ok_and(|output| output.file_type().is_fifo())
 }
 
 /// In the process that was made for the command: stands still until the guard knows of it, and becomes the command.
