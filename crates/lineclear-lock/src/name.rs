@@ -35,7 +35,8 @@ impl LockName {
     }
 
     /// A 64-bit key for stores whose locks are numbers: FNV-1a over our own prefix, `space` and the name. It is the
-    /// same in every version for ever. Two names may share a key; who uses it must notice that.
+    /// same in every version for ever. Two names that share a key, which is
+    /// not to be expected of 64 bits, keep each other out, and nothing worse.
     pub fn key(&self, space: &str) -> i64 {
         let parts = [b"lineclear-lock/1/".as_slice(), space.as_bytes(), b"\0", self.0.as_bytes()];
         let bytes = parts.into_iter().flatten();

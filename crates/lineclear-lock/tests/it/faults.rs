@@ -240,3 +240,24 @@ async fn what_is_asked_while_the_store_is_silent_is_undone_when_it_speaks_again(
     locks.settled().await;
     assert!(place.locks().await.acquire("report", TTL * 2).await.unwrap().is_some());
 }
+
+#[tokio::test]
+async fn a_release_has_a_deadline_of_its_own_and_says_that_it_does_not_know() {
+    for options in ["lock=lease", "lock=session"] {
+        let place = Place::postgres(options).await;
+        let proxy = Proxy::to_url(place.url.as_deref().unwrap()).await.unwrap();
+        let times = LockOptions {
+            release_within: Duration::from_millis(500),
+            ..LockOptions::with_ttl(Duration::from_secs(60))
+        };
+        let locks = Locks::open_with(&proxy.url_for(place.url.as_deref().unwrap()), times).await.unwrap();
+        let held = locks.try_lock("report").await.unwrap().unwrap();
+        proxy.silence();
+        let asked = Moment::now();
+        let error = held.release().await.unwrap_err();
+        assert!(error.is_unavailable(), "{options}: {error}");
+        let took = between(asked, Moment::now());
+        assert!(took >= Duration::from_millis(500) && took < Duration::from_secs(3), "{options}: {took:?}");
+        proxy.heal();
+    }
+}

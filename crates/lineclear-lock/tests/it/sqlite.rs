@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lineclear_lock::{Locks, Sqlite, sqlite};
+use lineclear_lock::{LockOptions, Locks, Sqlite, sqlite};
 
 use crate::kit::{Place, SOON, quick};
 
@@ -52,4 +52,26 @@ async fn epochs_are_kept_when_every_process_has_ended() {
         last = held.epoch().get();
         held.release().await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_file_that_somebody_writes_for_long_is_not_busy_and_what_was_asked_meanwhile_is_undone() {
+    let place = Place::sqlite();
+    let path = place.url.clone().unwrap().trim_start_matches("sqlite:").to_owned();
+    // So long that no lock ends by itself within the test.
+    let options = LockOptions {
+        answer_within: Duration::from_millis(300),
+        release_within: SOON,
+        ..LockOptions::with_ttl(Duration::from_secs(600))
+    };
+    let (one, other) =
+        (Locks::new(Arc::new(Sqlite::new(&path)), options).await.unwrap(), place.locks().await);
+    let writer = rusqlite::Connection::open(&path).unwrap();
+    writer.execute_batch("begin immediate").unwrap();
+    let error = one.try_lock("report").await.unwrap_err();
+    assert!(error.is_unavailable(), "nobody holds it, and nobody knows that: {error}");
+    writer.execute_batch("rollback").unwrap();
+    // The question is answered now that nobody waits for it, and then taken back.
+    one.settled().await;
+    assert!(other.try_lock("report").await.unwrap().is_some());
 }
