@@ -10,7 +10,7 @@ use super::{Inner, Registry};
 use crate::backend::Inspection;
 use crate::error::LockError;
 use crate::locks::Core;
-use crate::name::LockName;
+use crate::name::{Epoch, LockName};
 
 /// After which time what seems wrong is looked at again.
 const SECOND_LOOK: Duration = Duration::from_millis(600);
@@ -44,6 +44,11 @@ fn is_doubtful(lease: &Lease) -> bool {
     matches!(lease.state, LeaseState::Drift | LeaseState::Orphan) && !lease.is_quiet()
 }
 
+/// What does not change while nobody takes the lock.
+fn facts(lease: &Lease) -> (LeaseState, Epoch, Option<Epoch>) {
+    (lease.state, lease.epoch, lease.engine.as_ref().map(|seen| seen.holding.epoch))
+}
+
 fn said(asked: bool, seen: Option<&Inspection>) -> Said {
     match seen {
         _ if !asked => Said::Nothing,
@@ -62,12 +67,9 @@ impl Registry {
         self.0.keeper.sleep(SECOND_LOOK).await;
         let mut leases = self.read(&which).await?;
         for lease in leases.iter_mut().filter(|lease| is_doubtful(lease)) {
-            let is_same = |before: &&Lease| {
-                (&before.name, &before.store, before.epoch, before.state)
-                    == (&lease.name, &lease.store, lease.epoch, lease.state)
-            };
-            // Its holder has taken it anew meanwhile: the row is only behind.
-            if !first.iter().any(|before| is_same(&before)) {
+            let (lock, seen) = ((&lease.name, &lease.store), facts(lease));
+            // Somebody has taken it anew meanwhile: the row is only behind.
+            if !first.iter().any(|before| (&before.name, &before.store) == lock && facts(before) == seen) {
                 lease.state = judge(lease, &Said::Nothing);
             }
         }

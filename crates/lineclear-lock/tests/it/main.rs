@@ -11,6 +11,7 @@ mod keeping;
 mod postgres;
 mod quiet;
 mod registry;
+mod registry_cost;
 mod registry_faults;
 mod sqlite;
 mod trips;

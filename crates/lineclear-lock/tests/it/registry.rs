@@ -225,8 +225,8 @@ pub(crate) async fn who_went_away_is_swept_by_the_database_s_clock_and_who_has_t
     one.try_lock("idle").await.unwrap().unwrap().release().await.unwrap();
     one.try_lock("young").await.unwrap().unwrap().release().await.unwrap();
     one.settled().await;
-    // Two that have gone: nobody has their locks.
-    for (name, ago) in [("gone", "{2h}"), ("here", "{2h} + {2h}")] {
+    // One that has gone, and one that has been heard of: nobody has their locks.
+    for (name, ago) in [("gone", "{2h}"), ("here", "{2h} + {2h} + {2h}")] {
         place
             .sql(&format!(
                 "insert into {{t}}lock_lease (lock_name, store, node, machine, pid, incarnation, kind, epoch, since_at, acquired_at, \
@@ -244,19 +244,18 @@ pub(crate) async fn who_went_away_is_swept_by_the_database_s_clock_and_who_has_t
             "update {{t}}lock_lease set released_at = released_at - {days} where lock_name = 'idle'"
         ))
         .await;
-    let begun = std::time::Instant::now();
-    let sweeper = place.recorded(RegistryOptions { sweep_after: Duration::from_secs(4), ..often() }).await;
-    let names = async || -> Vec<String> {
-        registry(&sweeper).leases(100).await.unwrap().into_iter().map(|lease| lease.name).collect()
-    };
-    until("both have been removed", async || {
-        !names().await.iter().any(|name| name == "gone" || name == "idle")
+    let sweeper = place.recorded(often()).await;
+    let leases = async || registry(&sweeper).leases(100).await.unwrap();
+    until("those that are long over have been removed", async || {
+        !leases().await.iter().any(|lease| lease.name == "gone" || lease.name == "idle")
     })
     .await;
-    assert!(begun.elapsed() < Duration::from_secs(4) || names().await.len() == 2);
-    until("the last one is old enough", async || names().await == ["held", "young"]).await;
-    let leases = registry(&sweeper).leases(100).await.unwrap();
-    assert_eq!((leases[0].state, leases[1].state), (LeaseState::Stale, LeaseState::Idle));
+    // And the next pass, too, leaves the others alone.
+    registry(&sweeper).sweep().await.unwrap();
+    let left = leases().await;
+    let left: Vec<_> = left.iter().map(|lease| (lease.name.as_str(), lease.state)).collect();
+    let expected = [("held", LeaseState::Stale), ("here", LeaseState::Orphan), ("young", LeaseState::Idle)];
+    assert_eq!(left, expected);
     let history = registry(&sweeper).history(Some("gone"), None, 10).await.unwrap();
     assert_eq!((history.len(), history[0].what, history[0].epoch), (1, What::Vanished, Epoch::new(7)));
     assert_eq!(history[0].holder, "m/1/i");

@@ -23,7 +23,8 @@ async fn a_killed_holder_is_an_orphan_then_gone_and_its_history_stays(place: &Pl
     let killed = Instant::now();
     until("it is not heard of", async || only(&other).await.state != LeaseState::Held).await;
     let noticed = killed.elapsed();
-    assert!(noticed < BEAT * 3 + Duration::from_secs(3), "{noticed:?}");
+    // Three heartbeats, and something for a busy machine.
+    assert!(noticed < BEAT * 3 + Duration::from_secs(8), "{noticed:?}");
     until("its lock is free", async || only(&other).await.state == LeaseState::Orphan).await;
     let registry = other.registry().unwrap();
     until("its row is swept", async || registry.leases(10).await.unwrap().is_empty()).await;
