@@ -27,6 +27,8 @@ const OPEN_WITHIN: Duration = Duration::from_secs(10);
 
 /// The longest pause between two questions to a store that cannot be reached.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a program that ends waits for its last words to be recorded: nothing depends on them.
+const RECORDED_WITHIN: Duration = Duration::from_secs(2);
 
 /// The locks of one store. Cheap to clone; clones share the thread and its connections.
 #[derive(Clone, Debug)]
@@ -255,8 +257,13 @@ impl Locks {
     pub async fn settled(&self) {
         self.core.keeper.settled().await;
         if let Some(registry) = &self.core.registry {
-            // It says itself what went wrong.
-            drop(registry.written().await);
+            tokio::select! {
+                // It says itself what went wrong.
+                _ = registry.written() => {}
+                () = self.core.keeper.sleep(RECORDED_WITHIN) => {
+                    tracing::warn!("what happened to locks at last is not recorded yet");
+                }
+            }
         }
     }
 

@@ -223,6 +223,10 @@ async fn who_starts_without_a_registry_that_answers_starts_at_once() {
     let held = locks.try_lock("report").await.unwrap().unwrap();
     assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
     held.release().await.unwrap();
+    // And who ends waits a little, and no more.
+    let begun = Instant::now();
+    locks.settled().await;
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
 }
 
 #[tokio::test]
