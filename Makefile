@@ -1,6 +1,6 @@
 # Every command for developers. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help check test test-mssql bench fmt up down clean-run kit install
+.PHONY: help demo check test test-mssql bench fmt up down clean-run kit install
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 KIT := $(TARGET)/debug/lineclear-testkit
@@ -15,6 +15,9 @@ check: ## format, lints, documentation, and facts about files (dead links, SQL t
 	cargo clippy $(ALL) --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc $(ALL) --no-deps --lib
 	cargo test $(ALL) --quiet --test tidy -- --show-output
+
+demo: ## a small cluster that lives, fails and recovers before your eyes
+	cargo run -- demo $(ARGS)
 
 test: install kit ## all tests, with private servers; installs what is missing
 	$(KIT) test

@@ -25,6 +25,10 @@ enum Command {
     /// Look at schedules before anything runs; needs no database.
     #[command(subcommand)]
     Schedule(cmd::schedule::Command),
+    /// Watch a small cluster live, fail and recover. Leaves nothing behind.
+    Demo(cmd::demo::Demo),
+    #[command(hide = true)]
+    DemoNode(cmd::demo::DemoNode),
     /// Run a node and the HTTP API.
     Serve(cmd::serve::Serve),
     /// Run a node without the HTTP API.
@@ -44,6 +48,8 @@ impl Command {
     fn run(self) -> Result<ExitCode, Failure> {
         match self {
             Command::Schedule(command) => command.run().map(|()| ExitCode::SUCCESS),
+            Command::Demo(command) => command.run().map(|()| ExitCode::SUCCESS),
+            Command::DemoNode(command) => command.run().map(|()| ExitCode::SUCCESS),
             Command::Serve(command) => command.run().map(|()| ExitCode::SUCCESS),
             Command::Work(command) => command.run().map(|()| ExitCode::SUCCESS),
             Command::Config(command) => command.run().map(|()| ExitCode::SUCCESS),

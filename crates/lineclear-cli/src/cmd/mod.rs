@@ -1,6 +1,7 @@
 //! One module for each command.
 
 pub(crate) mod db;
+pub(crate) mod demo;
 pub(crate) mod lock;
 pub(crate) mod schedule;
 pub(crate) mod config;

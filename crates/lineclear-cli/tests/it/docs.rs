@@ -78,6 +78,8 @@ fn as_run(command: &str) -> Option<String> {
     }
     let ours = ["cargo run -q -- ", "cargo run -- ", "lineclear "];
     if let Some(arguments) = ours.iter().find_map(|start| command.strip_prefix(start)) {
+        // It would go on until somebody stops it, on a port that may be taken.
+        let arguments = arguments.replace("demo", "demo --for 3s --port 0");
         return Some(format!("{} {arguments}", env!("CARGO_BIN_EXE_lineclear")));
     }
     // What runs us cannot be run by us: make says what it would do, and fails if there is no such command.

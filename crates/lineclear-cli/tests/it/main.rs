@@ -4,6 +4,7 @@
 //! again.
 
 mod db;
+mod demo;
 mod docs;
 mod lock_place;
 mod lock_run;

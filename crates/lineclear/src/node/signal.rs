@@ -23,7 +23,7 @@ impl Signals {
     }
 
     /// Waits for the next one.
-    pub(super) async fn next(&mut self) {
+    pub async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
@@ -39,7 +39,7 @@ impl Signals {
     }
 
     /// Waits for the next one; for ever, if it cannot be listened for.
-    pub(super) async fn next(&mut self) {
+    pub async fn next(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }

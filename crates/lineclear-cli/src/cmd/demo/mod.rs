@@ -1,0 +1,163 @@
+//! `lineclear demo`: a small cluster that lives, fails and recovers before your eyes.
+
+mod chaos;
+mod cluster;
+mod kinds;
+mod node;
+mod orders;
+mod story;
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use lineclear::node::Signals;
+use lineclear::store::{Placed, Voice};
+use lineclear::{Lineclear, Node, NodeOptions, Role};
+use lineclear_http::{Access, HttpOptions, Server};
+use lineclear_lock::{Registry, RegistryOptions};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::span;
+use crate::failure::Failure;
+
+use chaos::Chaos;
+use cluster::Cluster;
+pub(crate) use node::DemoNode;
+use story::Story;
+
+const EXAMPLES: &str = "Examples:
+  lineclear demo
+  lineclear demo --for 60s --port 0 --json-log
+  lineclear demo --nodes 5 --chaos --rate 20
+  lineclear demo --db postgres://postgres@localhost/demo
+
+Within a minute you see a job succeed, one fail and be tried again, one become a dead letter, and the node that plans
+be killed on purpose, and another take over. Ctrl-C ends it, and nothing is left behind.";
+
+/// How often we look who leads.
+const LOOK: Duration = Duration::from_millis(250);
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Demo {
+    /// How many nodes, each a process of its own
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=16))]
+    nodes: u8,
+    /// A PostgreSQL URL or a SQLite file; a temporary file unless given
+    #[arg(long, value_name = "URL", env = "LINECLEAR_DEMO_DB", hide_env_values = true)]
+    db: Option<String>,
+    /// The port of the HTTP API; 0 takes a free one
+    #[arg(long, default_value_t = lineclear_http::PORT)]
+    port: u16,
+    /// Ends after this time, such as 60s
+    #[arg(long = "for", value_name = "TIME", value_parser = span)]
+    time: Option<Duration>,
+    /// Kills nodes again and again
+    #[arg(long)]
+    chaos: bool,
+    /// Jobs beside those of the schedules, in a second
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    rate: u32,
+    /// Whom chaos hits, and when
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// One JSON object in each line
+    #[arg(long)]
+    json_log: bool,
+}
+
+impl Demo {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        runtime.map_err(|error| Failure::failed(format!("cannot start: {error}")))?.block_on(self.play())
+    }
+
+    async fn play(self) -> Result<(), Failure> {
+        let mut signals =
+            Signals::new().map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))?;
+        let folder =
+            tempfile::tempdir().map_err(|error| Failure::failed(format!("no temporary folder: {error}")))?;
+        let file = folder.path().join("demo.db").display().to_string();
+        let db = self.db.clone().unwrap_or(file);
+        let node = stage(&db).await?;
+        let (address, serving, ended) = serve(&node, self.port).await?;
+        let mut story = Story::new(self.json_log);
+        let store = match self.db {
+            Some(_) => node.store().options().to_string(),
+            None => "temporary SQLite file".to_owned(),
+        };
+        story.say(&format!(
+            "lineclear {} · {store} · {} nodes, each a process",
+            env!("CARGO_PKG_VERSION"),
+            self.nodes
+        ));
+        story.say(&format!("API  http://{address}/api/v1   try: curl http://{address}/api/v1/jobs"));
+        let registry = Registry::new(&db, RegistryOptions::default())
+            .map_err(|error| Failure::failed(error.to_string()))?;
+        let mut cluster = Cluster::start(&db, self.nodes)?;
+        let mut chaos = Chaos::new(self.chaos, self.seed);
+        let end = self.time.map(|time| Instant::now() + time);
+        let (mut look, mut more) = (tokio::time::interval(LOOK), Instant::now());
+        loop {
+            tokio::select! {
+                () = signals.next() => break,
+                Some(event) = cluster.next() => story.heard(event),
+                _ = look.tick() => {
+                    let leader = registry.lease("planner").await.ok().and_then(|leases| leases.into_iter().next());
+                    chaos.act(&mut cluster, leader, &mut story)?;
+                    more = self.enqueue_more(&node, more).await?;
+                }
+            }
+            if end.is_some_and(|end| Instant::now() >= end) {
+                break;
+            }
+        }
+        story.say("the curtain falls: nodes finish what they have begun");
+        cluster.stop().await;
+        ended.cancel();
+        drop(serving.await);
+        node.stop().await;
+        story.sum_up();
+        Ok(())
+    }
+
+    /// As many as have become due since the last time.
+    async fn enqueue_more(&self, node: &Node, since: Instant) -> Result<Instant, Failure> {
+        let now = Instant::now();
+        let due = (now - since).as_secs_f64() * f64::from(self.rate);
+        if due < 1.0 {
+            return Ok(if self.rate == 0 { now } else { since });
+        }
+        let jobs = vec![kinds::extra(); due as usize];
+        let made = node.client().enqueue_jobs(jobs).await?;
+        debug_assert!(made.iter().all(|one| one.placed == Placed::Inserted));
+        Ok(now)
+    }
+}
+
+/// The database with its orders, and a node that only looks on.
+async fn stage(db: &str) -> Result<Node, Failure> {
+    let options = NodeOptions {
+        roles: vec![Role::Cleaner],
+        heartbeat: Duration::from_secs(1),
+        ..NodeOptions::default()
+    };
+    let builder = Lineclear::builder().store(db).options(options);
+    let node = builder.start().await.map_err(|error| Failure::failed(error.to_string()))?;
+    node.store().upsert_manifests(orders::all()?, Voice::Declaration).await?;
+    node.client().enqueue_jobs(vec![kinds::unprintable()]).await?;
+    Ok(node)
+}
+
+type Serving = tokio::task::JoinHandle<std::io::Result<()>>;
+
+async fn serve(node: &Node, port: u16) -> Result<(SocketAddr, Serving, CancellationToken), Failure> {
+    let options =
+        HttpOptions { bind: SocketAddr::from(([127, 0, 0, 1], port)), access: Access::OpenOnLoopback };
+    let server = Server::bind(options, node.client(), None).await.map_err(|error| {
+        Failure::failed(error.to_string()).hint("choose another port with --port, or --port 0 for a free one")
+    })?;
+    let (address, ended) = (server.address(), CancellationToken::new());
+    Ok((address, tokio::spawn(server.run(ended.clone().cancelled_owned())), ended))
+}

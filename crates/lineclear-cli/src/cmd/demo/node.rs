@@ -1,0 +1,92 @@
+//! One node of the demo, as a process of its own. It tells the stage what happens on it, line by line, and ends with it.
+
+use std::time::Duration;
+
+use clap::Args;
+use lineclear::node::{Event, JobEvent};
+use lineclear::{Lineclear, NodeOptions};
+use serde::{Deserialize, Serialize};
+
+use super::kinds;
+use crate::failure::Failure;
+use crate::output::print_json;
+
+#[derive(Args)]
+pub(crate) struct DemoNode {
+    #[arg(long)]
+    db: String,
+}
+
+/// What a node says of a job.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Said {
+    pub(super) job: String,
+    pub(super) kind: String,
+    /// `started`, `completed`, `failed` or `dead_letter`.
+    pub(super) what: String,
+    pub(super) claim_no: Option<u32>,
+    pub(super) error: Option<String>,
+}
+
+impl Said {
+    fn of(event: JobEvent) -> Option<Said> {
+        let said = |what: &str, claim_no, error| {
+            let what = what.to_owned();
+            Some(Said { job: event.job.to_string(), kind: event.kind.to_string(), what, claim_no, error })
+        };
+        match event.event {
+            Event::Started { claim_no } => said("started", Some(claim_no), None),
+            Event::Completed => said("completed", None, None),
+            Event::Failed { ref error, retried: true } => said("failed", None, Some(error.clone())),
+            Event::Failed { ref error, retried: false } => said("dead_letter", None, Some(error.clone())),
+            _ => None,
+        }
+    }
+}
+
+impl DemoNode {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        runtime.map_err(|error| Failure::failed(format!("cannot start: {error}")))?.block_on(self.play())
+    }
+
+    async fn play(self) -> Result<(), Failure> {
+        // Short times, so that what takes half a minute elsewhere can be watched.
+        let options = NodeOptions {
+            lease: Duration::from_secs(3),
+            renewal: Duration::from_millis(800),
+            heartbeat: Duration::from_millis(500),
+            plan_interval: Duration::from_secs(1),
+            poll: Duration::from_millis(200),
+            shutdown_grace: Duration::from_secs(5),
+            slots: 8,
+            ..NodeOptions::default()
+        };
+        let tell = |event: JobEvent| async {
+            if let Some(said) = Said::of(event) {
+                // Nobody listens any more: the end is near.
+                let _ = print_json(&said);
+            }
+        };
+        let node = Lineclear::builder()
+            .store(self.db.as_str())
+            .options(options)
+            .kind("heartbeat", kinds::heartbeat)
+            .kind("flaky-import", kinds::flaky_import)
+            .kind("slow-report", kinds::slow_report)
+            .kind("extract", kinds::step)
+            .kind("transform", kinds::step)
+            .kind("load", kinds::step)
+            .kind("office-hours", kinds::heartbeat)
+            .kind("invoice", kinds::invoice)
+            .hook(tell)
+            .start()
+            .await
+            .map_err(|error| Failure::failed(error.to_string()))?;
+        // The stage holds the other end: it closes it to end the play, and its own end closes it, too.
+        let _ =
+            tokio::task::spawn_blocking(|| std::io::copy(&mut std::io::stdin(), &mut std::io::sink())).await;
+        node.stop().await;
+        Ok(())
+    }
+}
