@@ -1,5 +1,9 @@
 //! `lineclear lock list`, `show`, `explain`, `history` and `break`.
 
+use std::time::Duration;
+
+use lineclear::model::{Manifest, Name, Schedule};
+use lineclear::{Lineclear, NodeOptions};
 use lineclear_testkit::Child;
 use serde_json::Value;
 
@@ -27,7 +31,7 @@ fn json(place: &Place, arguments: &[&str]) -> Value {
 async fn recorded(place: &Place) {
     let recorded = async {
         while json(place, &["list"]).as_array().unwrap().iter().all(|lease| lease["state"] != "held") {
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
     tokio::time::timeout(SOON, recorded).await.unwrap();
@@ -149,7 +153,7 @@ async fn redis_keeps_no_record_unless_a_database_does_it_for_it() {
     let mut holder = place.holder(&registry).await;
     let list = [&["list"][..], &registry].concat();
     while says(&place, &list).lines().count() < 2 {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let explained = says(&place, &[&["explain", "report"][..], &registry].concat());
     assert!(explained.contains("It is alive: it was last heard of "), "{explained}");
@@ -182,24 +186,32 @@ async fn a_holder_that_died_or_froze_is_explained_and_its_lock_can_be_taken_away
 }
 
 #[tokio::test]
-async fn what_a_node_of_the_scheduler_does_is_shown_too() {
+async fn the_node_that_plans_is_shown_too() {
+    async fn tick() {}
     let place = Place::sqlite();
+    let every_second = Schedule::every(Duration::from_secs(1)).unwrap();
+    let manifest = Manifest::new(Name::new("clock").unwrap(), Name::new("tick").unwrap(), every_second);
+    let options = NodeOptions { heartbeat: Duration::from_millis(300), ..NodeOptions::default() };
+    let node = Lineclear::builder().store(place.url.as_str()).options(options).kind("tick", tick);
+    let node = node.manifest(manifest).start().await.unwrap();
+    recorded(&place).await;
+    let list = says(&place, &["list"]);
+    assert!(list.contains("planner  held"), "{list}");
+    let explained = says(&place, &["explain", "planner"]);
+    assert!(
+        explained.contains("holds \"planner\" since ") && explained.contains("It is alive: "),
+        "{explained}"
+    );
+    assert!(explained.contains("is taken up by another node"), "{explained}");
+    let run = lock(&place, &["break", "planner", "--note", "why not", "--yes"]);
+    assert_eq!(run.code, Some(5), "{}", run.err);
+    assert!(run.err.contains("stop the node"), "{}", run.err);
+    // Locks and the scheduler share the file while it runs.
     assert_eq!(place.done(place.run(&[], &["true"])).await.0, Some(0));
-    let file = rusqlite::Connection::open(&place.url).unwrap();
-    file.busy_timeout(SOON).unwrap();
-    let as_another = "insert into lock_lease select 'lead', 'engine', node, machine, pid, incarnation, 'scheduler', 7, since_at, \
-                      acquired_at, renewed_at, null, renew_ms, holds, contended, contended_at from lock_lease";
-    assert_eq!(file.execute(as_another, []).unwrap(), 1);
-    let explained = says(&place, &["explain", "lead"]);
-    assert!(
-        explained.contains("holds \"lead\" since ") && explained.contains("of the kind scheduler"),
-        "{explained}"
-    );
-    assert!(
-        explained.contains("It is alive: ") && explained.contains("taken up by another node"),
-        "{explained}"
-    );
     assert_eq!(says(&place, &["list"]).lines().count(), 3);
+    node.stop().await;
+    let explained = says(&place, &["explain", "planner"]);
+    assert!(explained.contains("Nobody holds lock \"planner\"."), "{explained}");
 }
 
 #[tokio::test]

@@ -63,7 +63,7 @@ impl Break {
         }
         let locks = self.place.look_for(name.as_str()).await?;
         let seen = locks.inspect(name.as_str()).await.map_err(failure)?;
-        let seen = seen.ok_or_else(|| never_held(name.as_str()))?;
+        let Some(seen) = seen else { return Err(not_there(&locks, &name).await?) };
         let holder = &seen.holding.holder;
         if seen.holding.ends_in.is_none() {
             let why = format!("nobody holds lock {:?}; {holder} held it last", name.as_str());
@@ -102,6 +102,24 @@ impl Break {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Its store does not know it. What a node of the scheduler does is recorded like a lock, and is none.
+async fn not_there(locks: &Locks, name: &LockName) -> Result<Failure, Failure> {
+    let leases = match locks.registry() {
+        Some(registry) => registry.lease(name.as_str()).await.map_err(failure)?,
+        None => Vec::new(),
+    };
+    Ok(match leases.first() {
+        None => never_held(name.as_str()),
+        Some(lease) => {
+            let why = format!(
+                "{:?} is not held by a lock of this store, so that it cannot be broken",
+                name.as_str()
+            );
+            Failure::coded(5, why).hint(format!("stop the node: {}", lease.node))
+        }
+    })
 }
 
 /// Asks a person, who must type the lock's name.
