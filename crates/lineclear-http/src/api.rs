@@ -5,6 +5,7 @@
 mod dead_letters;
 mod groups;
 mod jobs;
+mod locks;
 mod manifests;
 mod nodes;
 mod page;
@@ -37,5 +38,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(dead_letters::acknowledge))
         .routes(routes!(dead_letters::revive_matching))
         .routes(routes!(dead_letters::acknowledge_matching))
+        .routes(routes!(locks::list))
+        .routes(routes!(locks::history))
         .routes(routes!(nodes::list))
 }

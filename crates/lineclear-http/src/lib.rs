@@ -15,6 +15,7 @@ pub use access::Access;
 pub use server::{HttpOptions, PORT, ServeError, Server};
 
 use lineclear::{Client, Store};
+use lineclear_lock::Registry;
 use metrics_exporter_prometheus::PrometheusHandle;
 
 /// What handlers share.
@@ -24,6 +25,8 @@ pub(crate) struct App {
     pub(crate) client: Client,
     /// To look at things with, on connections of its own and for two seconds at most: readers must not starve the engine.
     pub(crate) reading: Store,
+    /// Who holds which lock.
+    pub(crate) locks: Option<Registry>,
     pub(crate) metrics: Option<PrometheusHandle>,
 }
 

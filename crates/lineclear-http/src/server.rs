@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use lineclear::{Client, Store, StoreError};
+use lineclear_lock::Registry;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::TcpListener;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -38,11 +39,13 @@ pub struct HttpOptions {
     pub bind: SocketAddr,
     /// How it knows who asks.
     pub access: Access,
+    /// The lease registry that it shows, if there is one.
+    pub locks: Option<Registry>,
 }
 
 impl Default for HttpOptions {
     fn default() -> HttpOptions {
-        HttpOptions { bind: SocketAddr::from(([127, 0, 0, 1], PORT)), access: Access::default() }
+        HttpOptions { bind: SocketAddr::from(([127, 0, 0, 1], PORT)), access: Access::default(), locks: None }
     }
 }
 
@@ -93,7 +96,7 @@ impl Server {
         } else {
             Store::open(reading).await?
         };
-        let router = router(App { client, reading, metrics }, options.access);
+        let router = router(App { client, reading, locks: options.locks, metrics }, options.access);
         Ok(Server { listener, address, router })
     }
 
@@ -112,7 +115,7 @@ impl Server {
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Lineclear", description = "A distributed job scheduler.", license(name = "MIT OR Apache-2.0")),
-    tags((name = "jobs"), (name = "manifests"), (name = "groups"), (name = "dead letters"), (name = "nodes"))
+    tags((name = "jobs"), (name = "manifests"), (name = "groups"), (name = "dead letters"), (name = "locks"), (name = "nodes"))
 )]
 struct Document;
 

@@ -9,7 +9,8 @@ use std::time::Duration;
 use clap::Args;
 use lineclear::node::{Builder, Signals, StartError};
 use lineclear::{Client, Lineclear, Node, NodeOptions};
-use lineclear_http::{Access, HttpOptions, ServeError, Server};
+use lineclear_http::{HttpOptions, ServeError, Server};
+use lineclear_lock::{Registry, RegistryOptions};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use tokio_util::sync::CancellationToken;
 
@@ -110,8 +111,11 @@ impl Serve {
             [("bind", self.bind), ("port", self.port), ("roles", self.roles), ("manifests", self.manifests)];
         flags.extend(more.into_iter().filter_map(|(name, value)| value.map(|value| (name, value))));
         let config = Config::read(&flags, self.common.config)?;
-        let http = HttpOptions { bind: address(&config)?, access: Access::OpenOnLoopback };
-        block_on(run(config, Some(http)))
+        let bind = address(&config)?;
+        block_on(async {
+            run(&config, Some(HttpOptions { bind, locks: Some(locks(&config)?), ..HttpOptions::default() }))
+                .await
+        })
     }
 }
 
@@ -119,7 +123,8 @@ impl Work {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let mut flags = self.common.flags();
         flags.insert("roles", "dispatcher,workers".to_owned());
-        block_on(run(Config::read(&flags, self.common.config)?, None))
+        let config = Config::read(&flags, self.common.config)?;
+        block_on(run(&config, None))
     }
 }
 
@@ -132,6 +137,12 @@ fn address(config: &Config) -> Result<SocketAddr, Failure> {
     let ip: IpAddr = config.text("bind").parse().map_err(|_| config.bad("bind", "no IP address"))?;
     let port: u16 = config.text("port").parse().map_err(|_| config.bad("port", "no port"))?;
     Ok(SocketAddr::new(ip, port))
+}
+
+/// Who holds which lock, as the nodes and `lineclear lock` write it into the same database.
+fn locks(config: &Config) -> Result<Registry, Failure> {
+    let bad = |error: lineclear_lock::LockError| config.bad("db", &error.to_string());
+    Registry::new(config.text("db"), RegistryOptions::default()).map_err(bad)
 }
 
 fn options(config: &Config) -> Result<NodeOptions, Failure> {
@@ -151,8 +162,8 @@ fn options(config: &Config) -> Result<NodeOptions, Failure> {
     Ok(options)
 }
 
-async fn run(config: Config, http: Option<HttpOptions>) -> Result<(), Failure> {
-    let options = options(&config)?;
+async fn run(config: &Config, http: Option<HttpOptions>) -> Result<(), Failure> {
+    let options = options(config)?;
     log::start(config.text("log"), config.text("log_format"));
     // From here on: told to end while it starts, it starts and stops in order.
     let signals =

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use lineclear::{Cancel, Done, HandlerError, Input, Lineclear, Node, NodeOptions, Permanent};
 use lineclear_http::{HttpOptions, Server};
+use lineclear_lock::{Registry, RegistryOptions};
 use lineclear_testkit::{PostgresDatabase, fresh_postgres};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -84,7 +85,9 @@ impl Served {
             .kind("endless", endless)
             .kind("broken", broken);
         let node = node.start().await.unwrap();
-        let http = HttpOptions { bind: SocketAddr::from(([127, 0, 0, 1], 0)), ..HttpOptions::default() };
+        let locks = Some(Registry::new(store, RegistryOptions::default()).unwrap());
+        let bind = SocketAddr::from(([127, 0, 0, 1], 0));
+        let http = HttpOptions { bind, locks, ..HttpOptions::default() };
         let server = Server::bind(http, node.client(), None).await.unwrap();
         let (address, stop) = (server.address(), Arc::new(Notify::new()));
         let stopped = stop.clone();

@@ -10,5 +10,6 @@ mod dead_letters;
 mod document;
 mod groups;
 mod jobs;
+mod locks;
 mod manifests;
 mod server;

@@ -14,7 +14,7 @@ use clap::Args;
 use lineclear::node::Signals;
 use lineclear::store::{Placed, Voice};
 use lineclear::{Lineclear, Node, NodeOptions, Role};
-use lineclear_http::{Access, HttpOptions, Server};
+use lineclear_http::{HttpOptions, Server};
 use lineclear_lock::{Registry, RegistryOptions};
 use tokio_util::sync::CancellationToken;
 
@@ -81,7 +81,9 @@ impl Demo {
         let file = folder.path().join("demo.db").display().to_string();
         let db = self.db.clone().unwrap_or(file);
         let node = stage(&db).await?;
-        let (address, serving, ended) = serve(&node, self.port).await?;
+        let registry = Registry::new(&db, RegistryOptions::default())
+            .map_err(|error| Failure::failed(error.to_string()))?;
+        let (address, serving, ended) = serve(&node, self.port, registry.clone()).await?;
         let mut story = Story::new(self.json_log);
         let store = match self.db {
             Some(_) => node.store().options().to_string(),
@@ -93,8 +95,6 @@ impl Demo {
             self.nodes
         ));
         story.say(&format!("API  http://{address}/api/v1   try: curl http://{address}/api/v1/jobs"));
-        let registry = Registry::new(&db, RegistryOptions::default())
-            .map_err(|error| Failure::failed(error.to_string()))?;
         let mut cluster = Cluster::start(&db, self.nodes)?;
         let mut chaos = Chaos::new(self.chaos, self.seed);
         let end = self.time.map(|time| Instant::now() + time);
@@ -152,9 +152,13 @@ async fn stage(db: &str) -> Result<Node, Failure> {
 
 type Serving = tokio::task::JoinHandle<std::io::Result<()>>;
 
-async fn serve(node: &Node, port: u16) -> Result<(SocketAddr, Serving, CancellationToken), Failure> {
-    let options =
-        HttpOptions { bind: SocketAddr::from(([127, 0, 0, 1], port)), access: Access::OpenOnLoopback };
+async fn serve(
+    node: &Node,
+    port: u16,
+    locks: Registry,
+) -> Result<(SocketAddr, Serving, CancellationToken), Failure> {
+    let bind = SocketAddr::from(([127, 0, 0, 1], port));
+    let options = HttpOptions { bind, locks: Some(locks), ..HttpOptions::default() };
     let server = Server::bind(options, node.client(), None).await.map_err(|error| {
         Failure::failed(error.to_string()).hint("choose another port with --port, or --port 0 for a free one")
     })?;
