@@ -2,7 +2,9 @@
 set nocount on;
 declare @now bigint = datediff_big(microsecond, '1970-01-01', sysutcdatetime());
 update lock_lease set
-  node = @P3, machine = @P4, pid = @P5, incarnation = @P6, kind = @P7, epoch = @P8, acquired_at = @now - @P10,
+  node = @P3, machine = @P4, pid = @P5, incarnation = @P6, kind = @P7, epoch = @P8,
+  -- A hold that only goes on began when it was first said to, and not some microseconds off.
+  acquired_at = case when @P14 = 0 and @P13 = 0 and epoch = @P8 then acquired_at else @now - @P10 end,
   renewed_at = @now - coalesce(@P11, 0), released_at = @now - @P11, renew_ms = @P12,
   since_at = case when @P14 = 1 then @now - @P9 else since_at end, holds = case when @P14 = 1 then 0 else holds end + @P13,
   contended = case when @P14 = 1 then 0 else contended end
