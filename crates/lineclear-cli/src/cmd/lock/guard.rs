@@ -1,7 +1,7 @@
 //! The guard: a process beside `lock run` that ends the command when `lock run` itself cannot, because it was killed or is
 //! frozen. It is told over a pipe until when the lock can be trusted. The pipe ends with `lock run`, whatever ended that.
 
-use std::io::BufRead;
+use std::io::{BufRead, Write};
 use std::process::{ExitCode, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
@@ -9,13 +9,15 @@ use std::time::Duration;
 use lineclear_lock::Moment;
 use nix::sys::signal::{SigSet, Signal};
 use rustix::process::{Pid, kill_process_group};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::time::timeout;
 
 use super::process::{NOT_RUNNABLE, ourselves};
 use crate::failure::{Failure, say};
 
+/// It only has to start, but the machine may be busy.
+const READY_WITHIN: Duration = Duration::from_secs(10);
 /// The guard reads at once, unless it is frozen: then there is no point in waiting for it.
 const WRITE_WITHIN: Duration = Duration::from_millis(100);
 /// If it was the guard that was frozen, the news is in the pipe.
@@ -39,7 +41,7 @@ impl Guard {
                 .arg0("lineclear")
                 .args(["lock", "guard"])
                 .stdin(Stdio::piped())
-                .stdout(Stdio::null())
+                .stdout(Stdio::piped())
                 // So that what is sent to our group does not reach it.
                 .process_group(0)
                 .spawn()
@@ -49,6 +51,16 @@ impl Guard {
         // Held here, because waiting for a child closes what it is told by.
         let pipe = child.stdin.take();
         Ok(Guard { child, pipe, told: None })
+    }
+
+    /// Waits until nothing but its own death keeps it from its work.
+    pub(super) async fn ready(&mut self) -> Result<(), Failure> {
+        let Some(mut said) = self.child.stdout.take() else { return Ok(()) };
+        let ready = timeout(READY_WITHIN, said.read_exact(&mut [0])).await;
+        match ready {
+            Ok(Ok(_)) => Ok(()),
+            _ => Err(Failure::coded(NOT_RUNNABLE, "the guard did not start; the command was not run")),
+        }
     }
 
     /// Tells it which group to end, and when, unless it hears from us again.
@@ -88,6 +100,9 @@ pub(super) fn watch() -> ExitCode {
         blocked.add(signal);
     }
     blocked.thread_block().ok();
+    let mut output = std::io::stdout();
+    // Nobody may be there any more to hear it, which is seen below.
+    output.write_all(b"r").and_then(|()| output.flush()).ok();
     let (lines, news) = mpsc::channel();
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {

@@ -9,6 +9,7 @@ use lineclear_lock::{
     Held, Holding, LockError, LockName, LockOptions, Locks, Lost, RegistryOptions, Released, Right,
 };
 use lineclear_model::duration;
+use rustix::process::Signal;
 use tokio::time::timeout;
 
 use super::guard::Guard;
@@ -186,14 +187,17 @@ impl Run {
 
     /// Starts the command, passes signals on to it, and waits until it has ended. When the lock is lost, it ends it.
     async fn watched(&self, right: &Right, mut signals: Signals, grace: Duration) -> Result<u8, Failure> {
-        let mut guard = Some(Guard::start()?);
+        let mut guard = Guard::start()?;
         let variables =
             [("LINECLEAR_LOCK", self.name.clone()), ("LINECLEAR_FENCE", right.epoch().to_string())];
         let mut process = Process::make(&self.command, variables).await?;
-        // The guard knows of the command before it begins: there is no moment at which nobody would end it.
-        if let Some(guard) = &mut guard {
-            guard.tell(process.group(), right.trusted_until().plus(grace)).await;
+        if let Err(failure) = guard.ready().await {
+            process.signal(Signal::KILL);
+            return Err(failure);
         }
+        // The guard knows of the command before it begins: there is no moment at which nobody would end it.
+        guard.tell(process.group(), right.trusted_until().plus(grace)).await;
+        let mut guard = Some(guard);
         // Otherwise it is lost, and the process is ended before it has become the command.
         if !right.trusted_for().is_zero() {
             process.let_go();
