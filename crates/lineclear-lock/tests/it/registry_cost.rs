@@ -60,14 +60,12 @@ async fn a_thousand_held_locks_are_renewed_by_two_statements_and_one_who_holds_n
     locks.settled().await;
     let at = "select (pg_current_wal_insert_lsn() - '0/0')::bigint";
     let wal = async || client.query_one(at, &[]).await.unwrap().get::<_, i64>(0);
-    // What is on its way arrives first.
-    until("it is quiet", async || {
+    // What is on its way arrives first, and a sweep that only reads tidies pages that were written before, which is logged, too. Then
+    // two sweeps and more go by without a byte.
+    until("one who holds nothing writes nothing, sweeps included", async || {
         let before = wal().await;
-        tokio::time::sleep(BEAT).await;
+        tokio::time::sleep(BEAT * 8).await;
         wal().await == before
     })
     .await;
-    let before = wal().await;
-    tokio::time::sleep(BEAT * 8).await;
-    assert_eq!(wal().await - before, 0, "bytes of WAL of one who holds nothing, sweeps included");
 }
