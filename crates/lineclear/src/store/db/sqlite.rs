@@ -198,7 +198,7 @@ impl SqliteSession {
     ) -> StoreResult<SqliteSession> {
         let now = Arc::new(AtomicI64::new(0));
         let texts = sql::for_sqlite();
-        let connection = connect(path, read_only, now.clone()).map_err(classify::sqlite)?;
+        let connection = patiently(|| connect(path, read_only, now.clone())).map_err(classify::sqlite)?;
         connection.set_prepared_statement_cache_capacity(texts.iter().map(Vec::len).sum());
         Ok(SqliteSession { connection, texts, now, clock })
     }
@@ -237,6 +237,22 @@ impl SqliteSession {
 
     pub(super) fn batch(&mut self, sql: &str) -> StoreResult<()> {
         self.connection.execute_batch(sql).map_err(classify::sqlite)
+    }
+}
+
+/// Tries again while another process opens or closes the file: for that, SQLite does not wait by itself.
+fn patiently(connect: impl Fn() -> rusqlite::Result<Connection>) -> rusqlite::Result<Connection> {
+    let begun = std::time::Instant::now();
+    loop {
+        match connect() {
+            Err(error)
+                if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
+                    && begun.elapsed() < BUSY_TIMEOUT =>
+            {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            other => return other,
+        }
     }
 }
 
@@ -330,4 +346,28 @@ fn bound(params: &Params) -> Vec<SqlValue> {
         values.push(SqlValue::Text(serde_json::Value::Array(rows).to_string()));
     }
     values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_many_open_and_close_at_once_is_opened_by_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("crowd.db");
+        std::thread::scope(|all| {
+            for _ in 0..8 {
+                all.spawn(|| {
+                    for _ in 0..40 {
+                        let session = SqliteSession::open(Some(&file), false, None).expect("it opens");
+                        session
+                            .connection
+                            .execute_batch("create table if not exists t (a); insert into t values (1)")
+                            .unwrap();
+                    }
+                });
+            }
+        });
+    }
 }
