@@ -347,27 +347,3 @@ fn bound(params: &Params) -> Vec<SqlValue> {
     }
     values
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_that_many_open_and_close_at_once_is_opened_by_all() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("crowd.db");
-        std::thread::scope(|all| {
-            for _ in 0..8 {
-                all.spawn(|| {
-                    for _ in 0..40 {
-                        let session = SqliteSession::open(Some(&file), false, None).expect("it opens");
-                        session
-                            .connection
-                            .execute_batch("create table if not exists t (a); insert into t values (1)")
-                            .unwrap();
-                    }
-                });
-            }
-        });
-    }
-}
