@@ -5,6 +5,7 @@ mod settings;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use crate::failure::Failure;
@@ -63,6 +64,13 @@ impl Config {
     /// The text of a setting.
     pub(crate) fn text(&self, name: &str) -> &str {
         self.0.get(name).map_or("", |value| value.text.as_str())
+    }
+
+    /// Where the server listens.
+    pub(crate) fn address(&self) -> Result<SocketAddr, Failure> {
+        let ip: IpAddr = self.text("bind").parse().map_err(|_| self.bad("bind", "no IP address"))?;
+        let port: u16 = self.text("port").parse().map_err(|_| self.bad("port", "no port"))?;
+        Ok(SocketAddr::new(ip, port))
     }
 
     pub(crate) fn values(&self) -> impl Iterator<Item = (&'static str, &Value)> {

@@ -33,6 +33,8 @@ enum Command {
     Serve(cmd::serve::Serve),
     /// Run a node without the HTTP API.
     Work(cmd::serve::Work),
+    /// Ask a server of this machine whether it is well; for probes.
+    Health(cmd::health::Health),
     /// The settings of a server, and where each comes from.
     #[command(subcommand)]
     Config(cmd::config::Command),
@@ -52,6 +54,7 @@ impl Command {
             Command::DemoNode(command) => command.run().map(|()| ExitCode::SUCCESS),
             Command::Serve(command) => command.run().map(|()| ExitCode::SUCCESS),
             Command::Work(command) => command.run().map(|()| ExitCode::SUCCESS),
+            Command::Health(command) => command.run(),
             Command::Config(command) => command.run().map(|()| ExitCode::SUCCESS),
             Command::Db(command) => command.run().map(|()| ExitCode::SUCCESS),
             Command::Lock(command) => command.run(),

@@ -6,3 +6,4 @@ pub(crate) mod lock;
 pub(crate) mod schedule;
 pub(crate) mod config;
 pub(crate) mod serve;
+pub(crate) mod health;

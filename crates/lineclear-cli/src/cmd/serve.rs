@@ -2,7 +2,6 @@
 
 mod log;
 
-use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -111,7 +110,7 @@ impl Serve {
             [("bind", self.bind), ("port", self.port), ("roles", self.roles), ("manifests", self.manifests)];
         flags.extend(more.into_iter().filter_map(|(name, value)| value.map(|value| (name, value))));
         let config = Config::read(&flags, self.common.config)?;
-        let bind = address(&config)?;
+        let bind = config.address()?;
         block_on(async {
             run(&config, Some(HttpOptions { bind, locks: Some(locks(&config)?), ..HttpOptions::default() }))
                 .await
@@ -131,12 +130,6 @@ impl Work {
 fn block_on(future: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.map_err(|error| Failure::failed(format!("cannot start: {error}")))?.block_on(future)
-}
-
-fn address(config: &Config) -> Result<SocketAddr, Failure> {
-    let ip: IpAddr = config.text("bind").parse().map_err(|_| config.bad("bind", "no IP address"))?;
-    let port: u16 = config.text("port").parse().map_err(|_| config.bad("port", "no port"))?;
-    Ok(SocketAddr::new(ip, port))
 }
 
 /// Who holds which lock, as the nodes and `lineclear lock` write it into the same database.

@@ -5,7 +5,9 @@
 
 mod db;
 mod demo;
+mod deploy;
 mod docs;
+mod health;
 mod lock_place;
 mod lock_run;
 mod lock_command;
