@@ -10,6 +10,7 @@ mod body;
 mod health;
 mod problem;
 mod server;
+mod trace;
 
 pub use access::Access;
 pub use server::{HttpOptions, PORT, ServeError, Server};

@@ -142,6 +142,7 @@ fn router(app: App, access: Access) -> Router {
         })
         .layer(middleware::from_fn(check_site))
         .layer(middleware::from_fn_with_state(access, check_host))
+        .layer(middleware::from_fn(crate::trace::span))
         .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, REQUEST_WITHIN))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn(headers))

@@ -19,6 +19,7 @@ pub mod logs;
 pub mod node;
 pub mod store;
 pub mod testing;
+pub mod trace;
 
 pub mod crash;
 

@@ -31,6 +31,7 @@ use std::time::Instant;
 use lineclear_model::{GroupSpec, Manifest, Micros, Name, Payload};
 use tokio::sync::watch;
 
+use crate::trace;
 pub use choice::StoreChoice;
 use db::{Db, Verb};
 pub use declare::{Declaration, Prune};
@@ -221,7 +222,8 @@ impl Store {
     // 2 · new jobs
 
     /// Enqueues one job. Jobs that many callers enqueue at once share a commit, and each gets its own answer.
-    pub async fn enqueue(&self, job: NewJob) -> StoreResult<Enqueued> {
+    pub async fn enqueue(&self, mut job: NewJob) -> StoreResult<Enqueued> {
+        trace::carry(std::slice::from_mut(&mut job));
         door::check_jobs(std::slice::from_ref(&job))?;
         // Outside of a runtime (SQLite needs none) there is nobody who could send for others.
         if job.unique_key.is_some() || tokio::runtime::Handle::try_current().is_err() {
@@ -235,7 +237,8 @@ impl Store {
     }
 
     /// Enqueues many jobs, all or none, in one statement. The answers are in the order of the jobs.
-    pub async fn enqueue_many(&self, jobs: Vec<NewJob>) -> StoreResult<Vec<Enqueued>> {
+    pub async fn enqueue_many(&self, mut jobs: Vec<NewJob>) -> StoreResult<Vec<Enqueued>> {
+        trace::carry(&mut jobs);
         door::check_jobs(&jobs)?;
         if jobs.is_empty() {
             return Ok(Vec::new());
@@ -263,7 +266,8 @@ impl Store {
     }
 
     /// Runs a manifest now, or when the options say. `None`: there is no such manifest.
-    pub async fn trigger(&self, key: Name, options: TriggerOptions) -> StoreResult<Option<JobId>> {
+    pub async fn trigger(&self, key: Name, mut options: TriggerOptions) -> StoreResult<Option<JobId>> {
+        options.trace = trace::or_callers(options.trace);
         door::check_due_at(options.due_at)?;
         self.run(trigger::Trigger { key, options }).await
     }
@@ -272,8 +276,9 @@ impl Store {
     pub async fn trigger_group(
         &self,
         group: Name,
-        options: TriggerOptions,
+        mut options: TriggerOptions,
     ) -> StoreResult<Option<Vec<(Name, JobId)>>> {
+        options.trace = trace::or_callers(options.trace);
         door::check_due_at(options.due_at)?;
         self.run(trigger::TriggerGroup { group, options }).await
     }

@@ -1,6 +1,8 @@
 //! `lineclear serve` and `lineclear work`: a node, with or without the HTTP API.
 
 mod log;
+#[cfg(feature = "otlp")]
+mod otlp;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -56,6 +58,9 @@ struct Common {
     /// text or json [default: text]
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<String>,
+    /// A collector of traces, such as http://127.0.0.1:4318; spans go there by OTLP
+    #[arg(long, value_name = "URL")]
+    otlp: Option<String>,
     /// This file, instead of ./lineclear.toml and the user's own
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -98,6 +103,7 @@ impl Common {
             ("shutdown_grace", &self.shutdown_grace),
             ("log", &self.log),
             ("log_format", &self.log_format),
+            ("otlp", &self.otlp),
         ];
         all.into_iter().filter_map(|(name, value)| value.clone().map(|value| (name, value))).collect()
     }
@@ -157,7 +163,7 @@ fn options(config: &Config) -> Result<NodeOptions, Failure> {
 
 async fn run(config: &Config, http: Option<HttpOptions>) -> Result<(), Failure> {
     let options = options(config)?;
-    log::start(config.text("log"), config.text("log_format"));
+    let _traces = log::start(config)?;
     // From here on: told to end while it starts, it starts and stops in order.
     let signals =
         Signals::new().map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))?;

@@ -102,6 +102,16 @@ pub(crate) const SETTINGS: &[Setting] = &[
             other => Err(format!("{other:?} is neither text nor json")),
         },
     },
+    Setting {
+        name: "otlp",
+        help: "a collector of traces: spans go there by OTLP over HTTP; nothing: no traces",
+        default: String::new,
+        check: |text| match text {
+            "" => Ok(()),
+            url if url.strip_prefix("http://").is_some_and(|rest| !rest.is_empty()) => Ok(()),
+            other => Err(format!("{other:?} is no URL like http://127.0.0.1:4318")),
+        },
+    },
 ];
 
 pub(super) fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {

@@ -13,6 +13,7 @@ mod lock_run;
 mod lock_command;
 mod lock_faults;
 mod lock_look;
+mod otlp;
 mod run;
 mod schedule;
 mod serve;

@@ -16,6 +16,7 @@ use super::shape::{Asked, At, Id, name};
 use crate::App;
 use crate::body::Body;
 use crate::problem::Problem;
+use crate::trace::Trace;
 
 /// A group.
 #[derive(Debug, Serialize, ToSchema)]
@@ -99,9 +100,16 @@ pub(crate) struct GroupJob {
     post, path = "/groups/{name}/run", operation_id = "run_group", tag = "groups", params(("name" = String, Path)),
     responses((status = 201, body = GroupRun), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn run(state: State<App>, at: At) -> Result<(StatusCode, Json<GroupRun>), Problem> {
+pub(crate) async fn run(
+    state: State<App>,
+    at: At,
+    trace: Trace,
+) -> Result<(StatusCode, Json<GroupRun>), Problem> {
     let group = name(&at.0, "group")?;
-    let ran = state.client.trigger_group(group.clone(), TriggerOptions::default()).await?;
+    let ran = state
+        .client
+        .trigger_group(group.clone(), TriggerOptions { trace: trace.0, ..TriggerOptions::default() })
+        .await?;
     let ran = ran.ok_or_else(|| Problem::not_found(format_args!("group {group}")))?;
     let jobs = ran.into_iter().map(|(key, job)| GroupJob { manifest: key.to_string(), id: Id::of(job) });
     Ok((StatusCode::CREATED, Json(GroupRun { jobs: jobs.collect() })))

@@ -16,6 +16,7 @@ use super::shape::{Asked, At, Id, due, id, name_at, time, unprocessable};
 use crate::App;
 use crate::body::Body;
 use crate::problem::Problem;
+use crate::trace::Trace;
 
 /// Jobs that one request makes at most.
 const JOBS_MAX: usize = 1_000;
@@ -131,8 +132,13 @@ impl Made {
     responses((status = 201, body = Made), (status = 200, body = Made, description = "its unique key was taken"),
               (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn create(state: State<App>, body: Body<NewJobBody>) -> Result<Response, Problem> {
-    let enqueued = state.client.enqueue_job(body.0.read("")?).await?;
+pub(crate) async fn create(
+    state: State<App>,
+    trace: Trace,
+    body: Body<NewJobBody>,
+) -> Result<Response, Problem> {
+    let job = NewJob { trace: trace.0, ..body.0.read("")? };
+    let enqueued = state.client.enqueue_job(job).await?;
     let status = if enqueued.placed == Placed::Inserted { StatusCode::CREATED } else { StatusCode::OK };
     let mut response = (status, Json(Made::of(&enqueued))).into_response();
     if let Ok(place) = HeaderValue::from_str(&format!("/api/v1/jobs/{}", enqueued.id)) {
@@ -161,12 +167,18 @@ pub(crate) struct ManyMade {
     post, path = "/jobs/batch", operation_id = "create_jobs", tag = "jobs", request_body = ManyBody,
     responses((status = 201, body = ManyMade), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn create_many(state: State<App>, body: Body<ManyBody>) -> Result<Response, Problem> {
+pub(crate) async fn create_many(
+    state: State<App>,
+    trace: Trace,
+    body: Body<ManyBody>,
+) -> Result<Response, Problem> {
     if body.0.jobs.len() > JOBS_MAX {
         let detail = format!("{} jobs; one request makes {JOBS_MAX} at most", body.0.jobs.len());
         return Err(unprocessable("batch_max", detail).at("/jobs"));
     }
-    let jobs = body.0.jobs.into_iter().enumerate().map(|(n, job)| job.read(&format!("/jobs/{n}")));
+    let jobs = body.0.jobs.into_iter().enumerate().map(|(n, job)| {
+        Ok::<_, Problem>(NewJob { trace: trace.0.clone(), ..job.read(&format!("/jobs/{n}"))? })
+    });
     let enqueued = state.client.enqueue_jobs(jobs.collect::<Result<_, _>>()?).await?;
     let made = ManyMade { jobs: enqueued.iter().map(Made::of).collect() };
     Ok((StatusCode::CREATED, Json(made)).into_response())

@@ -16,6 +16,7 @@ use super::shape::{Asked, At, Id, due, moment, name, time, unprocessable};
 use crate::App;
 use crate::body::Body;
 use crate::problem::Problem;
+use crate::trace::Trace;
 
 /// A manifest, and how it fares.
 #[derive(Debug, Serialize, ToSchema)]
@@ -172,12 +173,17 @@ pub(crate) struct RunAnswer {
     post, path = "/manifests/{key}/run", operation_id = "run_manifest", tag = "manifests", params(("key" = String, Path)), request_body = RunBody,
     responses((status = 201, body = RunAnswer), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn run(state: State<App>, at: At, body: Body<RunBody>) -> Result<Response, Problem> {
+pub(crate) async fn run(
+    state: State<App>,
+    at: At,
+    trace: Trace,
+    body: Body<RunBody>,
+) -> Result<Response, Problem> {
     let key = name(&at.0, "manifest")?;
     let input = body.0.input.map(|raw| Payload::parse(raw.get())).transpose();
     let input = input.map_err(|bad| unprocessable("input", bad.to_string()).at("/input"))?;
     let due_at = due(body.0.due_at.as_deref(), body.0.in_ms, "")?;
-    let job = state.client.trigger(key.clone(), TriggerOptions { input, due_at }).await?;
+    let job = state.client.trigger(key.clone(), TriggerOptions { input, due_at, trace: trace.0 }).await?;
     let job = job.ok_or_else(|| Problem::not_found(format_args!("manifest {key}")))?;
     let place = [(header::LOCATION, format!("/api/v1/jobs/{job}"))];
     Ok((StatusCode::CREATED, place, Json(RunAnswer { id: Id::of(job) })).into_response())

@@ -12,6 +12,7 @@ use super::running::Why;
 use super::{Client, Event, JobEvent, Shared, meter};
 use crate::handler::{Ctx, JobContext, JobInfo, Kind};
 use crate::store::{Claim, Settlement};
+use crate::trace;
 
 /// How long a handler that was told to stop may take before it is dropped.
 const HARD_STOP: Duration = Duration::from_secs(5);
@@ -36,6 +37,7 @@ pub(crate) async fn execute(shared: Arc<Shared>, claim: Claim, cancel: Cancellat
     };
     let notes = shared.running.begin(claim.reference(), claim.kind.clone(), kind.options.when_trust_ends);
     let span = notes.span(|| span(&claim));
+    trace::go_on(&span, claim.trace.as_deref(), claim.kind.as_str());
     meter::claimed(&claim);
     shared.hooks.tell(|| {
         let event = Event::Started { claim_no: claim.no };

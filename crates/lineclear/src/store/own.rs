@@ -15,6 +15,7 @@ use lineclear_model::Name;
 use super::db::{Ask, Db, Postgres};
 use super::verbs::enqueue;
 use super::{Enqueued, NewJob, Store, StoreError, StoreResult, door};
+use crate::trace;
 
 /// How often a race for a unique key may be lost before the caller hears of it.
 const TRIES_MAX: u32 = 4;
@@ -31,8 +32,9 @@ impl Store {
     pub async fn enqueue_in<C: tokio_postgres::GenericClient + Sync>(
         &self,
         transaction: &C,
-        jobs: Vec<NewJob>,
+        mut jobs: Vec<NewJob>,
     ) -> StoreResult<Vec<Enqueued>> {
+        trace::carry(&mut jobs);
         let (db, group_ids) = self.for_postgres(&jobs).await?;
         in_savepoint(&mut postgres::InTransaction { db, transaction }, &jobs, &group_ids).await
     }
@@ -42,8 +44,9 @@ impl Store {
     pub async fn enqueue_in_sqlx(
         &self,
         connection: &mut ::sqlx::PgConnection,
-        jobs: Vec<NewJob>,
+        mut jobs: Vec<NewJob>,
     ) -> StoreResult<Vec<Enqueued>> {
+        trace::carry(&mut jobs);
         let (db, group_ids) = self.for_postgres(&jobs).await?;
         in_savepoint(&mut sqlx::InSqlx { db, connection }, &jobs, &group_ids).await
     }
@@ -55,8 +58,9 @@ impl Store {
     pub fn enqueue_in_sqlite(
         &self,
         connection: &rusqlite::Connection,
-        jobs: Vec<NewJob>,
+        mut jobs: Vec<NewJob>,
     ) -> StoreResult<Vec<Enqueued>> {
+        trace::carry(&mut jobs);
         door::check_jobs(&jobs)?;
         sqlite::enqueue(&self.options, connection, &jobs)
     }

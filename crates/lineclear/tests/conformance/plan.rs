@@ -232,7 +232,7 @@ conformance! {
         db.let_a_tick_come().await;
         db.plan().await;
         let input = crate::kit::payload(r#"{"only":"today"}"#);
-        let options = TriggerOptions { input: Some(input.clone()), due_at: None };
+        let options = TriggerOptions { input: Some(input.clone()), ..TriggerOptions::default() };
         let triggered = db.store.trigger(name("m"), options).await.unwrap().unwrap();
         for _ in 0..4 {
             db.store.trigger(name("m"), TriggerOptions::default()).await.unwrap().unwrap();
@@ -243,7 +243,7 @@ conformance! {
         let claim = claims.iter().find(|claim| claim.job == triggered).unwrap();
         assert_eq!((claim.input.clone(), claim.origin.as_str(), claim.manifest), (input, "trigger", Some(id)));
         assert_eq!(db.store.trigger(name("nobody"), TriggerOptions::default()).await.unwrap(), None);
-        let later = TriggerOptions { due_at: Micros::new(4_102_444_800_000_000), input: None };
+        let later = TriggerOptions { due_at: Micros::new(4_102_444_800_000_000), ..TriggerOptions::default() };
         let later = db.store.trigger(name("m"), later).await.unwrap().unwrap();
         assert_eq!(db.state(later).await, Some(JobState::Scheduled));
     }

@@ -17,6 +17,8 @@ mod resolves;
 mod stores;
 mod tenures;
 mod roles;
+#[cfg(feature = "otel")]
+mod trace;
 mod testing;
 mod testing_guide;
 

@@ -16,6 +16,8 @@ pub struct TriggerOptions {
     pub input: Option<Payload>,
     /// Not before; `None` is now.
     pub due_at: Option<Micros>,
+    /// Trace context of the caller.
+    pub trace: Option<String>,
 }
 
 /// Verb: one job of a manifest. `None`: there is no such manifest.
@@ -77,6 +79,7 @@ async fn trigger(
             job.input = input.as_str().to_owned();
         }
         job.due_at = options.due_at;
+        job.trace = options.trace.clone();
         jobs.push(job);
     }
     let ids = queue(session, &jobs).await?;
