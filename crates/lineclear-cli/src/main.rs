@@ -41,6 +41,9 @@ enum Command {
     /// The database's schema: bring it up to date, look how far it is, print what would run.
     #[command(subcommand)]
     Db(cmd::db::Command),
+    /// Tokens: who may use a server, and how far. Works straight on the database.
+    #[command(subcommand)]
+    Token(cmd::token::Command),
     /// Locks: run a command while nobody else does, on this machine or any other.
     #[command(subcommand)]
     Lock(cmd::lock::Command),
@@ -57,6 +60,7 @@ impl Command {
             Command::Health(command) => command.run(),
             Command::Config(command) => command.run().map(|()| ExitCode::SUCCESS),
             Command::Db(command) => command.run().map(|()| ExitCode::SUCCESS),
+            Command::Token(command) => command.run().map(|()| ExitCode::SUCCESS),
             Command::Lock(command) => command.run(),
         }
     }

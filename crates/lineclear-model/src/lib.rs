@@ -4,6 +4,7 @@
 // The words.
 pub mod job;
 pub mod name;
+pub mod scope;
 pub mod text;
 pub mod time;
 
@@ -38,4 +39,5 @@ pub use plan::{Beginning, Decision, Skip, Tick, begin, decide, preview};
 pub use retry::{Backoff, RetryPolicy};
 pub use rules::{Excluded, Misfire, MisfirePolicy, OnDead, Overlap, Rules, SkipReason};
 pub use schedule::{BadSchedule, Schedule, ScheduleFields};
+pub use scope::{BadScopes, Scope, Scopes};
 pub use time::Micros;

@@ -3,6 +3,7 @@
 //!
 //! Reading for pages and programs is apart, in [`views`]: a page can never change a job.
 
+mod access;
 mod choice;
 mod classify;
 pub(crate) mod clock;
@@ -16,6 +17,7 @@ mod ids;
 mod migrate;
 mod options;
 mod own;
+mod secret;
 mod sql;
 mod verbs;
 pub mod views;
@@ -38,9 +40,10 @@ pub use declare::{Declaration, Prune};
 pub use door::KEY_BYTES_MAX;
 pub use error::{Source, StoreError, StoreResult};
 use head::{FRONT, Head};
-pub use ids::{ClaimRef, DeadLetterId, JobId, ManifestId, NodeId};
+pub use ids::{ClaimRef, DeadLetterId, JobId, ManifestId, NodeId, TokenId};
 pub use migrate::{Migration, MigrationStatus};
 pub use options::StoreOptions;
+pub use secret::{Presented, Secret};
 pub use verbs::activate::Activated;
 pub use verbs::backfill::{BACKFILL_MAX, BackfillOptions, Backfilled};
 pub use verbs::cancel::Cancelled;
@@ -63,6 +66,7 @@ pub(crate) use verbs::renew::Renewing;
 pub use verbs::renew::{Renewal, RenewalStatus};
 pub use verbs::settle::{Settled, Settlement};
 pub use verbs::step::{Noted, StepRecord};
+pub use verbs::token::{KnownToken, NewToken, TokenView, WhichToken};
 pub use verbs::trigger::TriggerOptions;
 
 use verbs::{

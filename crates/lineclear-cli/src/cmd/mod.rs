@@ -7,3 +7,4 @@ pub(crate) mod schedule;
 pub(crate) mod config;
 pub(crate) mod serve;
 pub(crate) mod health;
+pub(crate) mod token;

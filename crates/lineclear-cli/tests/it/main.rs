@@ -17,3 +17,4 @@ mod otlp;
 mod run;
 mod schedule;
 mod serve;
+mod token;

@@ -1,5 +1,7 @@
 //! What is refused at the door, with a reason, because it would otherwise fail inside, or only on one of the databases.
 
+use std::time::Duration;
+
 use lineclear_model::Micros;
 use lineclear_model::duration::DURATION_MAX;
 use lineclear_model::manifest::PRIORITY_MAX;
@@ -38,6 +40,17 @@ pub(super) fn check_text(text: &str) -> StoreResult<()> {
         return Err(StoreError::refused(
             "text",
             format!("text has at most {TEXT_BYTES_MAX} bytes and no NUL"),
+        ));
+    }
+    Ok(())
+}
+
+/// How long something may live that ends by itself.
+pub(super) fn check_lives(lives: Option<Duration>) -> StoreResult<()> {
+    if lives.is_some_and(|lives| lives < Duration::from_secs(1) || lives > DURATION_MAX) {
+        return Err(StoreError::refused(
+            "lives",
+            "it lives for a second at least, and for 3650 days at most",
         ));
     }
     Ok(())

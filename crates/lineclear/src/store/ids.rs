@@ -25,6 +25,8 @@ ids! {
     NodeId,
     /// A dead letter.
     DeadLetterId,
+    /// A token.
+    TokenId,
 }
 
 /// A claim: the job and the number that fences every write.

@@ -64,6 +64,7 @@ migrations! {
     10 "0010_declaration",
     11 "0011_job_key",
     12 "0012_lock_lease",
+    13 "0013_access",
 }
 
 /// All migrations for the database that `options` names.

@@ -29,6 +29,7 @@ pub(crate) mod cancel;
 pub(crate) mod clean;
 pub(crate) mod node;
 pub(crate) mod notify;
+pub(crate) mod token;
 
 /// A statement that always has a row had none.
 fn no_answer(statement: &str) -> super::StoreError {

@@ -59,7 +59,7 @@ impl Verb for Look {
 }
 
 /// The last item's key if the page is full, and so may not be the last.
-fn next_of<T, C>(items: &[T], most: u32, key: impl Fn(&T) -> C) -> Option<C> {
+pub(super) fn next_of<T, C>(items: &[T], most: u32, key: impl Fn(&T) -> C) -> Option<C> {
     (items.len() >= most as usize).then(|| items.last().map(key)).flatten()
 }
 
@@ -77,7 +77,7 @@ fn manifest_view_of(row: &Row) -> StoreResult<ManifestView> {
 }
 
 impl Store {
-    async fn look(&self, statement: Statement, params: Vec<Value>) -> StoreResult<Vec<Row>> {
+    pub(super) async fn look(&self, statement: Statement, params: Vec<Value>) -> StoreResult<Vec<Row>> {
         self.db.read(Look { statement, params }).await
     }
 

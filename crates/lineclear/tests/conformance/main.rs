@@ -27,5 +27,6 @@ mod plan;
 mod settle;
 mod steps;
 mod tend;
+mod tokens;
 
 mod views;

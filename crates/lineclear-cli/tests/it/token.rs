@@ -1,0 +1,92 @@
+//! `lineclear token`, through the real binary.
+
+use lineclear_testkit::fresh_postgres;
+use serde_json::Value;
+
+use crate::run::{command, lineclear};
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
+}
+
+/// From none to one that is revoked.
+fn is_made_listed_and_revoked(url: &str) {
+    let made = lineclear(&["token", "create", "ci", "--scope", "operate", "--expires", "90d", "--db", url]);
+    assert_eq!(made.code, Some(0), "{}", made.err);
+    let token = made.out.trim();
+    assert!(token.starts_with("lc_") && token.len() == 78, "only the token is printed: {}", made.out);
+    assert!(made.err.contains("not shown again"), "{}", made.err);
+
+    let taken = lineclear(&["token", "create", "ci", "--scope", "read", "--db", url]);
+    assert!(taken.code == Some(5) && taken.err.contains("revoke it first"), "{}", taken.err);
+    let more =
+        json(&lineclear(&["token", "create", "bot", "--scope", "read,worker", "--json", "--db", url]).out);
+    assert_eq!(
+        (&more["scopes"], more["expires_at"].is_null()),
+        (&serde_json::json!(["read", "worker"]), true)
+    );
+    assert!(more["token"].as_str().unwrap().contains(more["prefix"].as_str().unwrap()));
+
+    let listed = lineclear(&["token", "list", "--db", url]);
+    assert!(listed.out.contains("ci") && listed.out.contains("live"), "{}", listed.out);
+    assert!(!listed.out.contains(token.rsplit('_').next().unwrap()), "{}", listed.out);
+    let revoked = lineclear(&["token", "revoke", "ci", "--db", url]);
+    assert_eq!(revoked.code, Some(0), "{}", revoked.err);
+    let again = lineclear(&["token", "revoke", "ci", "--db", url]);
+    assert!(again.code == Some(3) && again.err.contains("no living token"), "{}", again.err);
+    let listed = json(&lineclear(&["token", "list", "--json", "--db", url]).out);
+    let states: Vec<_> =
+        listed.as_array().unwrap().iter().map(|t| (t["name"].clone(), t["live"].clone())).collect();
+    assert_eq!(states, [("bot".into(), true.into()), ("ci".into(), false.into())], "newest first");
+    assert!(!listed.to_string().contains("\"token\""), "{listed}");
+}
+
+#[test]
+fn a_token_is_made_listed_and_revoked_on_sqlite() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("new.db");
+    let none = lineclear(&["token", "list", "--db", file.to_str().unwrap()]);
+    assert!(none.code == Some(0) && none.out.contains("lineclear token create"), "{}", none.out);
+    assert!(!file.exists(), "looking makes no file");
+    is_made_listed_and_revoked(file.to_str().unwrap());
+}
+
+#[tokio::test]
+async fn a_token_is_made_listed_and_revoked_on_postgres() {
+    let database = fresh_postgres().await;
+    is_made_listed_and_revoked(&format!("{}?schema=jobs", database.url()));
+}
+
+#[test]
+fn the_database_is_the_one_that_serve_would_take() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("lineclear.toml"), "db = \"mine.db\"\n").unwrap();
+    let made = command(&["token", "create", "first", "--scope", "admin"])
+        .current_dir(dir.path())
+        .env_remove("LINECLEAR_DB")
+        .env("XDG_CONFIG_HOME", dir.path())
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{made:?}");
+    assert!(dir.path().join("mine.db").exists());
+}
+
+#[test]
+fn a_token_that_cannot_be_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("new.db");
+    let url = file.to_str().unwrap();
+    let cases = [
+        (["Ci", "--scope", "read", "--expires", "1d"], "cannot stand"),
+        (["ci", "--scope", "root", "--expires", "1d"], "read, operate, admin or worker"),
+        (["ci", "--scope", "", "--expires", "1d"], "no scope is given"),
+        (["ci", "--scope", "read", "--expires", "soon"], "--expires"),
+    ];
+    for (arguments, part) in cases {
+        let arguments = [&["token", "create"], &arguments[..], &["--db", url]].concat();
+        let run = lineclear(&arguments);
+        assert_eq!(run.code, Some(2), "{arguments:?}: {}", run.err);
+        assert!(run.err.contains(part), "{arguments:?}: {}", run.err);
+    }
+    assert!(!file.exists(), "nothing was made");
+}
