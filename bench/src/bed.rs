@@ -205,6 +205,7 @@ async fn beat(store: &Store) -> Result<NodeId> {
         version: text(env!("CARGO_PKG_VERSION")),
         roles: text("[]"),
         routes: text(r#"["main"]"#),
+        kinds: "[]".to_owned(),
         slots: 100,
         runners: text("{}"),
     };

@@ -3,6 +3,7 @@
 //! Handlers are thin: read the request into a value, call one verb of the store, write the answer. Rules are the store's.
 
 mod dead_letters;
+mod explain;
 mod groups;
 mod jobs;
 mod locks;
@@ -18,11 +19,12 @@ use crate::App;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(jobs::list, jobs::create))
-        .routes(routes!(jobs::create_many))
-        .routes(routes!(jobs::get))
-        .routes(routes!(jobs::cancel))
-        .routes(routes!(jobs::logs))
+        .routes(routes!(jobs::list, jobs::create::create))
+        .routes(routes!(jobs::create::create_many))
+        .routes(routes!(jobs::detail::get))
+        .routes(routes!(jobs::change::cancel))
+        .routes(routes!(jobs::logs::logs))
+        .routes(routes!(explain::job))
         .routes(routes!(manifests::list))
         .routes(routes!(manifests::get, manifests::put))
         .routes(routes!(manifests::run))
@@ -30,6 +32,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(manifests::resume))
         .routes(routes!(manifests::next))
         .routes(routes!(manifests::backfill))
+        .routes(routes!(explain::manifest))
         .routes(routes!(groups::list))
         .routes(routes!(groups::put))
         .routes(routes!(groups::run))

@@ -115,7 +115,8 @@ impl From<StoreError> for Problem {
 /// What is in the way of a request differs from what is wrong with it.
 fn refused(rule: &str) -> StatusCode {
     match rule {
-        "unique_key_taken"
+        "unreadable"
+        | "unique_key_taken"
         | "unique_key_conflict"
         | "manifest_owner"
         | "manifest_has_dependents"

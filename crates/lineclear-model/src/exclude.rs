@@ -160,6 +160,14 @@ pub(crate) fn piece_around(exclusions: &[Exclusion], zone: &TimeZone, at: Micros
     }
 }
 
+/// The first exclusion that covers a moment, by its place in the list.
+pub(crate) fn covering(exclusions: &[Exclusion], zone: &TimeZone, at: Micros) -> Option<usize> {
+    let second = at.get().div_euclid(SECOND);
+    let wall = second + Stretch::around(zone, second).offset;
+    let date = date_of(wall.div_euclid(DAY))?;
+    exclusions.iter().position(|exclusion| exclusion.covers(date, wall.rem_euclid(DAY)))
+}
+
 /// The piece around a moment together with all like neighbours, looked for up to forty years to each side.
 pub(crate) fn run_around(exclusions: &[Exclusion], zone: &TimeZone, at: Micros) -> Piece {
     const PIECES_MAX: usize = 40 * 366;

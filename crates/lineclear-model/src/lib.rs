@@ -29,6 +29,9 @@ pub mod outcome;
 // All of it together, as people write it.
 pub mod manifest;
 
+// What people ask.
+pub mod explain;
+
 pub use exclude::Exclusion;
 pub use job::{DeadReason, ExecutionOutcome, JobState, Origin};
 pub use manifest::{BadField, BadManifest, GroupSpec, Manifest, ManifestFile, Spec};

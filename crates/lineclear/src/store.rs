@@ -4,6 +4,7 @@
 //! Reading for pages and programs is apart, in [`views`]: a page can never change a job.
 
 mod access;
+mod asking;
 mod choice;
 mod classify;
 pub(crate) mod clock;

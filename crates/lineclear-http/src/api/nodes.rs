@@ -28,6 +28,9 @@ pub(crate) struct Node {
     roles: Option<Box<RawValue>>,
     #[schema(value_type = Vec<String>)]
     routes: Option<Box<RawValue>>,
+    /// The kinds it runs; null: it is of a version that does not say.
+    #[schema(value_type = Option<Vec<String>>)]
+    kinds: Option<Box<RawValue>>,
     slots: u32,
     /// How its runners are: passes, failures, the last error, how long ago the last pass was.
     #[schema(value_type = Object)]
@@ -50,6 +53,7 @@ impl Node {
             version: view.version,
             roles: raw(view.roles),
             routes: raw(view.routes),
+            kinds: view.kinds.and_then(raw),
             slots: view.slots,
             runners: raw(view.runners),
             started_at: time(view.started_at),

@@ -8,6 +8,7 @@ mod access;
 mod corpus;
 mod dead_letters;
 mod document;
+mod explain;
 mod groups;
 mod jobs;
 mod locks;

@@ -5,25 +5,25 @@
 -- $1 before this id, $2 at most, $3 window, $4 states (null: all), $5 kind, $6 manifest id, $7 group id (null: any)
 with waiting as materialized (
     select id, manifest_id, tick_at, origin, kind, route, group_id, priority, claim_no, failures, crashes, created_at, due_at,
-           null::timestamptz as finished_at, null::bigint as node, last_error, null::text as progress,
+           limit_key, phase, null::timestamptz as finished_at, null::bigint as node, last_error, null::text as progress,
            case when phase in ('held', 'parked') then phase when phase = 'later' and claim_no > 0 then 'retrying'
                 when phase = 'later' then 'scheduled' else 'queued' end as state
     from   {schema}.work_queue where id < $1::bigint order by id desc limit $3::bigint
 ),
 handed as materialized (
     select id, manifest_id, tick_at, origin, kind, route, group_id, priority, claim_no, failures, crashes, created_at,
-           was_due_at, null::timestamptz, leased_by, last_error, progress,
+           was_due_at, limit_key, null::text, null::timestamptz, leased_by, last_error, progress,
            case when leased_by is null then 'ready' else 'running' end
     from   {schema}.background_job where id < $1::bigint order by id desc limit $3::bigint
 ),
 dead as materialized (
     select job_id, manifest_id, tick_at, origin, kind, route, group_id, priority, claim_no, failures, crashes, created_at,
-           dead_at, dead_at, null::bigint, last_error, null::text, 'dead'
+           dead_at, limit_key, null::text, dead_at, null::bigint, last_error, null::text, 'dead'
     from   {schema}.dead_letter where job_id < $1::bigint and status <> 'revived' order by job_id desc limit $3::bigint
 ),
 ended as materialized (
     select job_id, manifest_id, tick_at, origin, kind, null::text, group_id, null::smallint, claim_no, null::integer,
-           null::integer, created_at, due_at, finished_at, node, error_message, null::text,
+           null::integer, created_at, due_at, null::text, null::text, finished_at, node, error_message, null::text,
            case when outcome = 'completed' then 'completed' else 'cancelled' end
     from   {schema}.execution where final and job_id < $1::bigint order by job_id desc limit $3::bigint
 ),
@@ -45,4 +45,9 @@ page as (
     order  by id desc
     limit  $2::bigint
 )
-select bottom.id as seen_down_to, page.* from bottom left join page on true order by page.id desc
+select bottom.id as seen_down_to, page.*, m.key as manifest_key, g.name as group_name
+from   bottom
+left   join page on true
+left   join {schema}.manifest m on m.id = page.manifest_id
+left   join {schema}.manifest_group g on g.id = page.group_id
+order  by page.id desc

@@ -5,25 +5,25 @@
 -- ?1 before this id, ?2 at most, ?3 window, ?4 states (null: all), ?5 kind, ?6 manifest id, ?7 group id (null: any)
 with waiting as materialized (
     select id, manifest_id, tick_at, origin, kind, route, group_id, priority, claim_no, failures, crashes, created_at, due_at,
-           null as finished_at, null as node, last_error, null as progress,
+           limit_key, phase, null as finished_at, null as node, last_error, null as progress,
            case when phase in ('held', 'parked') then phase when phase = 'later' and claim_no > 0 then 'retrying'
                 when phase = 'later' then 'scheduled' else 'queued' end as state
     from   work_queue where id < ?1 order by id desc limit ?3
 ),
 handed as materialized (
     select id, manifest_id, tick_at, origin, kind, route, group_id, priority, claim_no, failures, crashes, created_at,
-           was_due_at, null, leased_by, last_error, progress,
+           was_due_at, limit_key, null, null, leased_by, last_error, progress,
            case when leased_by is null then 'ready' else 'running' end
     from   background_job where id < ?1 order by id desc limit ?3
 ),
 dead as materialized (
     select job_id, manifest_id, tick_at, origin, kind, route, group_id, priority, claim_no, failures, crashes, created_at,
-           dead_at, dead_at, null, last_error, null, 'dead'
+           dead_at, limit_key, null, dead_at, null, last_error, null, 'dead'
     from   dead_letter where job_id < ?1 and status <> 'revived' order by job_id desc limit ?3
 ),
 ended as materialized (
     select job_id, manifest_id, tick_at, origin, kind, null, group_id, null, claim_no, null,
-           null, created_at, due_at, finished_at, node, error_message, null,
+           null, created_at, due_at, null, null, finished_at, node, error_message, null,
            case when outcome = 'completed' then 'completed' else 'cancelled' end
     from   execution where final and job_id < ?1 order by job_id desc limit ?3
 ),
@@ -44,4 +44,9 @@ page as (
     order  by id desc
     limit  ?2
 )
-select bottom.id as seen_down_to, page.* from bottom left join page on true order by page.id desc
+select bottom.id as seen_down_to, page.*, m.key as manifest_key, g.name as group_name
+from   bottom
+left   join page on true
+left   join manifest m on m.id = page.manifest_id
+left   join manifest_group g on g.id = page.group_id
+order  by page.id desc

@@ -288,6 +288,7 @@ fn info(options: &NodeOptions, kinds: &Kinds) -> NodeInfo {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         roles: json(options.roles.iter().map(|role| role.as_str().to_owned()).collect()),
         routes: json(routes(options, kinds).iter().map(ToString::to_string).collect()),
+        kinds: json(kinds.keys().map(ToString::to_string).collect::<BTreeSet<_>>().into_iter().collect()),
         slots: options.slots,
         runners: "{}".to_owned(),
     }

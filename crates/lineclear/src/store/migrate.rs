@@ -65,6 +65,7 @@ migrations! {
     11 "0011_job_key",
     12 "0012_lock_lease",
     13 "0013_access",
+    14 "0014_node_kinds",
 }
 
 /// All migrations for the database that `options` names.

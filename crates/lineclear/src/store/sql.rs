@@ -153,6 +153,10 @@ statements! {
     ListGroups "list_groups",
     ListDeadLetters "list_dead_letters",
     ListNodes "list_nodes",
+    ExplainJob "explain_job",
+    ExplainLimits "explain_limits",
+    ExplainManifest "explain_manifest",
+    ExplainWaiting "explain_waiting",
 }
 
 fn fill_in(text: &str, schema: &str) -> String {

@@ -26,6 +26,7 @@ pub(crate) mod parent;
 pub(crate) mod activate;
 pub(crate) mod dead_letter;
 pub(crate) mod cancel;
+pub(crate) mod explain;
 pub(crate) mod clean;
 pub(crate) mod node;
 pub(crate) mod notify;

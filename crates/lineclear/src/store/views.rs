@@ -240,6 +240,7 @@ impl Store {
                 version: row.get("version")?,
                 roles: row.get("roles")?,
                 routes: row.get("routes")?,
+                kinds: row.get("kinds")?,
                 slots: row.get("slots")?,
                 runners: row.get("runners")?,
                 started_at: row.get("started_at")?,

@@ -190,8 +190,9 @@ impl TestDb {
             pid: 1,
             incarnation: label.to_owned(),
             version: "0".to_owned(),
-            roles: "[]".to_owned(),
+            roles: r#"["workers"]"#.to_owned(),
             routes: r#"["main"]"#.to_owned(),
+            kinds: r#"["work"]"#.to_owned(),
             slots: 4,
             runners: "{}".to_owned(),
         };

@@ -15,6 +15,7 @@ mod declare;
 mod dependents;
 mod dispatch;
 mod enqueue;
+mod explain;
 mod faults;
 mod gather;
 mod limits;

@@ -17,6 +17,7 @@ fn named(label: &str) -> NodeInfo {
         version: "0".to_owned(),
         roles: list(),
         routes: list(),
+        kinds: list(),
         slots: 4,
         runners: "{}".to_owned(),
     }

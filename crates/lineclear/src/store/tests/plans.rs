@@ -157,6 +157,18 @@ fn cases() -> Vec<Case> {
         ),
         (Statement::ParentOutput, vec![int(500), int(7), text("m5")].into(), &["execution_final"]),
         (Statement::GetJob, vec![int(500)].into(), &[]),
+        (Statement::ExplainJob, vec![int(500)].into(), &["execution_final"]),
+        (
+            Statement::ExplainLimits,
+            vec![int(2), text("k1"), int(5), int(100)].into(),
+            &["background_job_group", "background_job_limit_key"],
+        ),
+        (Statement::ExplainManifest, vec![text("m5")].into(), &["manifest_key"]),
+        (
+            Statement::ExplainWaiting,
+            vec![int(500), int(5)].into(),
+            &["work_queue_manifest", "background_job_manifest"],
+        ),
         (Statement::ListExecutions, vec![int(500), int(10)].into(), &[]),
         (Statement::ListManifests, vec![text("m5"), int(10)].into(), &["manifest_key"]),
         (

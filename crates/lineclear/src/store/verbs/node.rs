@@ -25,6 +25,8 @@ pub struct NodeInfo {
     pub roles: String,
     /// The routes it serves, as a JSON list.
     pub routes: String,
+    /// The kinds it runs, as a JSON list; the same for all its life.
+    pub kinds: String,
     /// Jobs it can run at once.
     pub slots: u32,
     /// Status of its runners, as JSON.
@@ -91,6 +93,7 @@ impl Verb for NodeBeat {
             micros(|led| led.first_ago),
             micros(|led| led.last_ago),
             Value::Int(self.next.map(super::enqueue::millis)),
+            text(&node.kinds),
         ];
         let rows = session.rows(Statement::NodeBeat, params).await?;
         let row = rows.first().ok_or_else(|| super::no_answer("node_beat"))?;

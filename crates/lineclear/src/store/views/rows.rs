@@ -17,6 +17,16 @@ pub struct JobView {
     pub kind: String,
     /// The manifest it stands for.
     pub manifest: Option<ManifestId>,
+    /// The key of that manifest.
+    pub manifest_key: Option<String>,
+    /// Its group.
+    pub group: Option<String>,
+    /// The lane it waits in; unknown once it has completed or was cancelled.
+    pub route: Option<String>,
+    /// At most so many jobs with this key are active at a time; unknown once it is over.
+    pub limit_key: Option<String>,
+    /// Where it stands while it waits: later, ready, held or parked.
+    pub phase: Option<String>,
     /// The tick it stands for.
     pub tick_at: Option<Micros>,
     /// What made it.
@@ -46,6 +56,11 @@ impl JobView {
             state: row.word("state", JobState::from_word)?,
             kind: row.get("kind")?,
             manifest: row.get::<Option<i64>>("manifest_id")?.map(ManifestId),
+            manifest_key: row.get("manifest_key")?,
+            group: row.get("group_name")?,
+            route: row.get("route")?,
+            limit_key: row.get("limit_key")?,
+            phase: row.get("phase")?,
             tick_at: row.get("tick_at")?,
             origin: row.word("origin", Origin::from_word)?,
             claim_no: row.get("claim_no")?,
@@ -245,6 +260,8 @@ pub struct NodeView {
     pub roles: String,
     /// The routes it serves, as a JSON list.
     pub routes: String,
+    /// The kinds it runs, as a JSON list; `None`: it is of a version that does not say.
+    pub kinds: Option<String>,
     /// Jobs it can run at once.
     pub slots: u32,
     /// How its runners are, as JSON: passes, failures, the last error, and how long ago the last pass was.

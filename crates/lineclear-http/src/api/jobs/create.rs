@@ -1,0 +1,185 @@
+//! Jobs to be: one, or many at once.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use lineclear::store::{Enqueued, NewJob, Placed, UniqueKey, WhenTaken};
+use lineclear_model::Payload;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use crate::App;
+use crate::api::shape::{Id, due, name_at, unprocessable};
+use crate::body::Body;
+use crate::problem::Problem;
+use crate::trace::Trace;
+
+/// Jobs that one request makes at most.
+const JOBS_MAX: usize = 1_000;
+
+/// A job to be.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewJobBody {
+    /// The kind of work.
+    kind: String,
+    /// What its handler gets: any JSON of at most 256 KiB.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    input: Option<Box<RawValue>>,
+    /// The lane it waits in; `main` if nothing is said.
+    route: Option<String>,
+    /// The group whose limit, priority and switch it shares.
+    group: Option<String>,
+    /// 0 to 31; each step is worth ten minutes of waiting.
+    #[serde(default)]
+    #[schema(maximum = 31)]
+    priority: u8,
+    /// Not before; RFC 3339.
+    due_at: Option<String>,
+    /// Not before so many milliseconds from now.
+    #[schema(minimum = 0)]
+    in_ms: Option<i64>,
+    /// At most one job with this key lives at a time.
+    unique_key: Option<String>,
+    /// What happens if the key is taken.
+    #[serde(default)]
+    when_taken: Taken,
+    /// At most one job with this key is active at a time.
+    limit_key: Option<String>,
+    /// Tries after the first.
+    retries: Option<u32>,
+    /// The longest run.
+    #[schema(minimum = 1)]
+    timeout_ms: Option<u64>,
+}
+
+/// What happens to a job whose unique key another job has.
+#[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Taken {
+    /// The answer is the job that has the key.
+    #[default]
+    Existing,
+    /// The same if it has the same kind and input; otherwise 409.
+    Same,
+    /// 409.
+    Refuse,
+    /// That job gets this input, due time and priority, if it was never claimed.
+    Replace,
+}
+
+impl NewJobBody {
+    fn read(self, pointer: &str) -> Result<NewJob, Problem> {
+        let at = |field: &str| format!("{pointer}/{field}");
+        let input = match &self.input {
+            Some(raw) => Payload::parse(raw.get())
+                .map_err(|bad| unprocessable("input", bad.to_string()).at(at("input")))?,
+            None => Payload::empty(),
+        };
+        let due_at = due(self.due_at.as_deref(), self.in_ms, pointer)?;
+        let named = |text: &Option<String>, field: &str| {
+            text.as_deref().map(|text| name_at(text, &at(field))).transpose()
+        };
+        let job = NewJob::new(name_at(&self.kind, &at("kind"))?, input);
+        let when_taken = match self.when_taken {
+            Taken::Existing => WhenTaken::Existing,
+            Taken::Same => WhenTaken::Same,
+            Taken::Refuse => WhenTaken::Refuse,
+            Taken::Replace => WhenTaken::Replace,
+        };
+        Ok(NewJob {
+            route: named(&self.route, "route")?.unwrap_or(job.route.clone()),
+            group: named(&self.group, "group")?,
+            priority: self.priority,
+            due_at,
+            unique_key: self.unique_key.map(|key| UniqueKey { key, keep: None, when_taken }),
+            limit_key: self.limit_key,
+            retries: self.retries,
+            timeout: self.timeout_ms.map(std::time::Duration::from_millis),
+            ..job
+        })
+    }
+}
+
+/// What became of a job that was made.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Made {
+    /// The job that does the work.
+    id: Id,
+    /// Whether it is a new one: `inserted`, `existing` or `replaced`.
+    placed: &'static str,
+}
+
+impl Made {
+    fn of(enqueued: &Enqueued) -> Made {
+        let placed = match enqueued.placed {
+            Placed::Inserted => "inserted",
+            Placed::Existing => "existing",
+            Placed::Replaced => "replaced",
+        };
+        Made { id: Id::of(enqueued.id), placed }
+    }
+}
+
+/// Makes a job.
+#[utoipa::path(
+    post, path = "/jobs", operation_id = "create_job", tag = "jobs", request_body = NewJobBody,
+    security(("token" = ["operate"])),
+    responses((status = 201, body = Made), (status = 200, body = Made, description = "its unique key was taken"),
+              (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
+pub(crate) async fn create(
+    state: State<App>,
+    trace: Trace,
+    body: Body<NewJobBody>,
+) -> Result<Response, Problem> {
+    let job = NewJob { trace: trace.0, ..body.0.read("")? };
+    let enqueued = state.client.enqueue_job(job).await?;
+    let status = if enqueued.placed == Placed::Inserted { StatusCode::CREATED } else { StatusCode::OK };
+    let mut response = (status, Json(Made::of(&enqueued))).into_response();
+    if let Ok(place) = HeaderValue::from_str(&format!("/api/v1/jobs/{}", enqueued.id)) {
+        response.headers_mut().insert(header::LOCATION, place);
+    }
+    Ok(response)
+}
+
+/// Many jobs to be.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ManyBody {
+    /// The jobs: 1,000 at most.
+    jobs: Vec<NewJobBody>,
+}
+
+/// What became of them.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ManyMade {
+    /// In the order of the request.
+    jobs: Vec<Made>,
+}
+
+/// Makes many jobs, all or none.
+#[utoipa::path(
+    post, path = "/jobs/batch", operation_id = "create_jobs", tag = "jobs", request_body = ManyBody,
+    security(("token" = ["operate"])),
+    responses((status = 201, body = ManyMade), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
+pub(crate) async fn create_many(
+    state: State<App>,
+    trace: Trace,
+    body: Body<ManyBody>,
+) -> Result<Response, Problem> {
+    if body.0.jobs.len() > JOBS_MAX {
+        let detail = format!("{} jobs; one request makes {JOBS_MAX} at most", body.0.jobs.len());
+        return Err(unprocessable("batch_max", detail).at("/jobs"));
+    }
+    let jobs = body.0.jobs.into_iter().enumerate().map(|(n, job)| {
+        Ok::<_, Problem>(NewJob { trace: trace.0.clone(), ..job.read(&format!("/jobs/{n}"))? })
+    });
+    let enqueued = state.client.enqueue_jobs(jobs.collect::<Result<_, _>>()?).await?;
+    let made = ManyMade { jobs: enqueued.iter().map(Made::of).collect() };
+    Ok((StatusCode::CREATED, Json(made)).into_response())
+}

@@ -1,0 +1,102 @@
+//! One job, with all that is known of it.
+
+use axum::Json;
+use axum::extract::State;
+use lineclear::store::JobId;
+use lineclear::store::views::{ExecutionView, JobDetail, StepView};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::Job;
+use crate::App;
+use crate::api::shape::{At, Id, id, time};
+use crate::problem::Problem;
+
+/// A job with what became of it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Detail {
+    #[serde(flatten)]
+    job: Job,
+    /// What its handler gets or got.
+    #[schema(value_type = Option<Object>)]
+    input: Option<Box<RawValue>>,
+    /// Its ended claims, oldest first.
+    executions: Vec<Execution>,
+    /// The recorded steps of its handler.
+    steps: Vec<Step>,
+}
+
+/// An ended claim.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Execution {
+    claim_no: u32,
+    is_final: bool,
+    outcome: String,
+    node_id: Option<Id>,
+    #[schema(value_type = Option<Object>)]
+    output: Option<Box<RawValue>>,
+    error_type: Option<String>,
+    error_message: Option<String>,
+    fingerprint: Option<String>,
+    claimed_at: Option<String>,
+    finished_at: String,
+}
+
+/// A recorded step.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Step {
+    name: String,
+    claim_no: u32,
+    error: Option<String>,
+    started_at: String,
+    finished_at: String,
+}
+
+/// Stored text that was JSON when it was accepted; if somebody wrote something else, it is left out.
+fn raw(text: Option<String>) -> Option<Box<RawValue>> {
+    text.and_then(|text| RawValue::from_string(text).ok())
+}
+
+impl Detail {
+    fn of(detail: JobDetail) -> Detail {
+        let execution = |view: ExecutionView| Execution {
+            claim_no: view.claim_no,
+            is_final: view.is_final,
+            outcome: view.outcome.as_str().to_owned(),
+            node_id: view.node.map(Id::of),
+            output: raw(view.output),
+            error_type: view.error_type,
+            error_message: view.error_message,
+            fingerprint: view.fingerprint,
+            claimed_at: view.claimed_at.map(time),
+            finished_at: time(view.finished_at),
+        };
+        let step = |view: StepView| Step {
+            name: view.name,
+            claim_no: view.claim_no,
+            error: view.error,
+            started_at: time(view.started_at),
+            finished_at: time(view.finished_at),
+        };
+        Detail {
+            job: Job::of(detail.job),
+            input: raw(detail.input),
+            executions: detail.executions.into_iter().map(execution).collect(),
+            steps: detail.steps.into_iter().map(step).collect(),
+        }
+    }
+}
+
+/// One job, with its input and what became of its claims.
+#[utoipa::path(
+    get, path = "/jobs/{id}", operation_id = "get_job", tag = "jobs", params(("id" = String, Path)),
+    security(("token" = ["read"])),
+    responses((status = 200, body = Detail), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
+pub(crate) async fn get(state: State<App>, at: At) -> Result<Json<Detail>, Problem> {
+    let found = state.reading.job(JobId(id(&at.0, "job")?)).await?;
+    found
+        .map(|detail| Json(Detail::of(detail)))
+        .ok_or_else(|| Problem::not_found(format_args!("job {}", at.0)))
+}

@@ -1,0 +1,137 @@
+//! Why is this not running? Every gate between a job and its worker, open or closed, with the reason.
+//!
+//! Pure: whoever asks has gathered the facts. The first closed gate is the verdict.
+
+mod facts;
+mod job;
+mod manifest;
+mod shared;
+
+pub use facts::{
+    DeadFacts, Holder, JobFacts, LimitFacts, LiveJob, ManifestFacts, NodeFacts, OwnManifest, ParentFacts,
+};
+pub use job::explain_job;
+pub use manifest::explain_manifest;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Micros, duration, job::words};
+
+words! {
+    /// What stands between a job and its worker, in the order in which it is asked.
+    GateName {
+        /// Its manifest is switched on.
+        Enabled = "enabled",
+        /// Its group is switched on.
+        GroupEnabled = "group_enabled",
+        /// Everything is switched on: the group `*`.
+        GlobalEnabled = "global_enabled",
+        /// No dead letter waits for a person.
+        DeadLetter = "dead_letter",
+        /// The manifests that it waits for have completed.
+        Dependency = "dependency",
+        /// Its tick does not lie in an excluded time.
+        Exclusion = "exclusion",
+        /// Its time has come.
+        Due = "due",
+        /// The pause after a failure is over.
+        Retry = "retry",
+        /// Another job of the manifest does not keep it back.
+        Overlap = "overlap",
+        /// Nobody asked to cancel it.
+        Cancel = "cancel",
+        /// There is a place in its group.
+        GroupLimit = "group_limit",
+        /// There is a place under the global limit.
+        GlobalLimit = "global_limit",
+        /// There is a place for its limit key.
+        KeyLimit = "key_limit",
+        /// A live node runs its kind, on its route.
+        Node = "node",
+        /// No worker has it yet.
+        Taken = "taken",
+    }
+}
+
+/// One gate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gate {
+    /// Which one.
+    pub name: GateName,
+    /// Whether it lets the job through; `None`: it does not apply.
+    pub open: Option<bool>,
+    /// Why, as a sentence.
+    pub why: String,
+    /// What stands in the way, a few of them at most.
+    pub in_the_way: Vec<InTheWay>,
+}
+
+/// Something that stands in the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InTheWay {
+    /// `job`, `manifest`, `group`, `dead_letter`, `limit_key` or `node`.
+    pub what: &'static str,
+    /// Its id, or its name.
+    pub id: String,
+    /// The node that has it, by name.
+    pub node: Option<String>,
+}
+
+/// All gates, and what follows from them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// In one sentence.
+    pub verdict: String,
+    /// When it was so, on the database's clock.
+    pub now: Micros,
+    /// Each gate once, in the order of [`GateName::ALL`].
+    pub gates: Vec<Gate>,
+}
+
+impl Gate {
+    fn open(name: GateName, why: impl Into<String>) -> Gate {
+        Gate { name, open: Some(true), why: why.into(), in_the_way: Vec::new() }
+    }
+
+    fn closed(name: GateName, why: impl Into<String>) -> Gate {
+        Gate { open: Some(false), ..Gate::open(name, why) }
+    }
+
+    fn apart(name: GateName, why: impl Into<String>) -> Gate {
+        Gate { open: None, ..Gate::open(name, why) }
+    }
+
+    fn behind(mut self, what: &'static str, id: impl ToString) -> Gate {
+        self.in_the_way.push(InTheWay { what, id: id.to_string(), node: None });
+        self
+    }
+}
+
+impl Explanation {
+    /// Puts gates into their order, and takes the first closed one for the verdict, or else `free`.
+    fn of(now: Micros, mut gates: Vec<Gate>, free: impl FnOnce() -> String) -> Explanation {
+        gates.sort_by_key(|gate| gate.name);
+        let closed = gates.iter().find(|gate| gate.open == Some(false));
+        let verdict = closed.map_or_else(free, |gate| gate.why.clone());
+        Explanation { verdict, now, gates }
+    }
+
+    /// Nothing applies any more.
+    fn over(now: Micros, verdict: String) -> Explanation {
+        let gates = GateName::ALL.iter().map(|name| Gate::apart(*name, "it is over")).collect();
+        Explanation { verdict, now, gates }
+    }
+}
+
+/// A moment, and how far it is from now.
+fn when(at: Micros, now: Micros) -> String {
+    let apart = at.get().abs_diff(now.get());
+    let length = std::time::Duration::from_secs(apart / 1_000_000);
+    match at > now {
+        true => format!("{at} (in {})", duration::format(length)),
+        false => format!("{at} ({} ago)", duration::format(length)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,222 @@
+//! Why a job does not run, or how it ended.
+
+use super::shared::{global_enabled, group_enabled, limit, names, node, serving};
+use super::{Explanation, Gate, GateName, InTheWay, JobFacts, LimitFacts, when};
+use crate::{DeadReason, ExecutionOutcome, JobState, Origin};
+
+/// A key with this beginning is the overlap rule of a manifest.
+const OVERLAP_KEY: &str = "manifest:";
+
+/// Every gate of a job.
+pub fn explain_job(facts: &JobFacts) -> Explanation {
+    match facts.state {
+        JobState::Completed | JobState::Cancelled => Explanation::over(facts.now, ended(facts)),
+        JobState::Running => passed(facts, running(facts)),
+        JobState::Dead => passed(facts, dead(facts)),
+        _ => waiting(facts),
+    }
+}
+
+fn ended(facts: &JobFacts) -> String {
+    let at = facts.finished_at.map(|at| when(at, facts.now)).unwrap_or_default();
+    let by = match node_name(facts) {
+        Some(node) => format!(" on {node}"),
+        None => String::new(),
+    };
+    let error = facts.last_error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
+    match (facts.state, facts.outcome) {
+        (JobState::Completed, _) => format!("completed{by} at {at}"),
+        (_, Some(ExecutionOutcome::Cancelled) | None) if facts.node.is_none() => {
+            format!("cancelled while it waited, at {at}{error}")
+        }
+        (_, outcome) => {
+            let outcome = outcome.map_or("cancelled", ExecutionOutcome::as_str);
+            format!("cancelled while it ran{by}, at {at}; its last claim ended as {outcome}{error}")
+        }
+    }
+}
+
+fn node_name(facts: &JobFacts) -> Option<String> {
+    facts.node.as_ref().map(|(id, name)| name.clone().unwrap_or_else(|| format!("node {id}")))
+}
+
+/// A job that has all gates behind it, but for one.
+fn passed(facts: &JobFacts, gates: Vec<Gate>) -> Explanation {
+    let mut all = gates;
+    for name in GateName::ALL {
+        if all.iter().all(|gate| gate.name != *name) {
+            all.push(Gate::apart(*name, "it has this gate behind it"));
+        }
+    }
+    Explanation::of(facts.now, all, || "nothing is in its way".to_owned())
+}
+
+fn dead(facts: &JobFacts) -> Vec<Gate> {
+    let Some(dead) = &facts.dead else { return Vec::new() };
+    let reason = match dead.reason {
+        DeadReason::RetriesUsedUp => "all its tries failed",
+        DeadReason::Permanent => "its error says that another try cannot help",
+        DeadReason::WorkerLost => "its workers kept vanishing",
+    };
+    let error = facts.last_error.as_deref().map(|error| format!(" ({error})")).unwrap_or_default();
+    let rest = match dead.acknowledged {
+        true => format!("a person has let dead letter {} rest", dead.letter),
+        false => format!("dead letter {} waits for a person to revive or acknowledge it", dead.letter),
+    };
+    let why = format!("it is dead, because {reason}{error}; {rest}");
+    vec![Gate::closed(GateName::DeadLetter, why).behind("dead_letter", dead.letter)]
+}
+
+fn running(facts: &JobFacts) -> Vec<Gate> {
+    let by = node_name(facts).unwrap_or_else(|| "a node".to_owned());
+    let since = facts.claimed_at.map(|at| format!(" since {}", when(at, facts.now))).unwrap_or_default();
+    let lease = match facts.lease_ends_at {
+        Some(end) if end <= facts.now => {
+            "; its lease has run out, so that another node takes it unless this one comes back"
+        }
+        _ => "",
+    };
+    let mut taken = Gate::closed(GateName::Taken, format!("is being run by {by}{since}{lease}"));
+    taken.in_the_way.push(InTheWay { what: "node", id: by, node: None });
+    vec![cancel(facts), taken]
+}
+
+fn cancel(facts: &JobFacts) -> Gate {
+    match facts.cancel_requested_at {
+        None => Gate::open(GateName::Cancel, "nobody asked to cancel it"),
+        Some(at) => {
+            let by = node_name(facts).unwrap_or_else(|| "its node".to_owned());
+            let why =
+                format!("somebody asked to cancel it at {}; {by} tells its handler", when(at, facts.now));
+            Gate::closed(GateName::Cancel, why)
+        }
+    }
+}
+
+fn waiting(facts: &JobFacts) -> Explanation {
+    let handed = facts.state == JobState::Ready;
+    let route = facts.route.as_deref().unwrap_or("main");
+    let behind = |name| Gate::apart(name, "it has its place: it is handed over");
+    let limits = match handed {
+        true => vec![behind(GateName::GroupLimit), behind(GateName::GlobalLimit), behind(GateName::KeyLimit)],
+        false => limits(facts),
+    };
+    let mut gates = vec![
+        enabled(facts),
+        group_enabled(facts.group.as_ref()),
+        global_enabled(facts.global.as_ref()),
+        Gate::apart(GateName::DeadLetter, "it is not dead"),
+        Gate::apart(GateName::Dependency, "it was accepted: what it depended on has happened"),
+        Gate::apart(GateName::Exclusion, "it was accepted: excluded times make no jobs"),
+        due(facts),
+        retry(facts),
+        if handed { behind(GateName::Overlap) } else { overlap(facts) },
+        cancel(facts),
+        serving_node(facts, route),
+        Gate::open(
+            GateName::Taken,
+            if handed { "handed over, and not yet claimed" } else { "no worker has it" },
+        ),
+    ];
+    if handed {
+        // What is handed over is claimed, whatever was switched off since.
+        for gate in gates.iter_mut().filter(|gate| gate.name <= GateName::GlobalEnabled) {
+            gate.open = None;
+        }
+    }
+    gates.extend(limits);
+    Explanation::of(facts.now, gates, || {
+        let nodes = serving(&facts.nodes, &facts.kind, route);
+        format!(
+            "nothing is in its way: it is next when {} has a free slot and its rank has come",
+            names(&nodes)
+        )
+    })
+}
+
+fn enabled(facts: &JobFacts) -> Gate {
+    let name = GateName::Enabled;
+    let Some(manifest) = &facts.manifest else { return Gate::apart(name, "it has no manifest") };
+    let key = &manifest.key;
+    if facts.origin == Origin::Trigger {
+        return Gate::apart(name, format!("somebody ran manifest {key}: its switch does not matter"));
+    }
+    match (manifest.enabled, facts.state == JobState::Parked && !facts.unknown_kind) {
+        (false, _) => Gate::closed(name, format!("manifest {key} is paused")).behind("manifest", key),
+        (true, true) => {
+            let why =
+                format!("it was set aside when manifest {key} was paused; the cleaner brings it back soon");
+            Gate::closed(name, why).behind("manifest", key)
+        }
+        (true, false) => Gate::open(name, format!("manifest {key} is switched on")),
+    }
+}
+
+fn due(facts: &JobFacts) -> Gate {
+    let at = when(facts.due_at, facts.now);
+    match facts.state {
+        JobState::Retrying => Gate::apart(GateName::Due, "it was due before, and waits for its next try"),
+        JobState::Scheduled if facts.due_at > facts.now => {
+            Gate::closed(GateName::Due, format!("is due at {at}"))
+        }
+        _ => Gate::open(GateName::Due, format!("its time came at {at}")),
+    }
+}
+
+fn retry(facts: &JobFacts) -> Gate {
+    let name = GateName::Retry;
+    if facts.state != JobState::Retrying {
+        return Gate::apart(name, "it does not wait for another try");
+    }
+    let error = facts.last_error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
+    let failed = match facts.failures {
+        0 => "its handler asked to be run again later".to_owned(),
+        n => format!("it failed {n} times{error}").replace("failed 1 times", "failed once"),
+    };
+    let at = when(facts.due_at, facts.now);
+    match facts.due_at > facts.now {
+        true => Gate::closed(name, format!("waits for its next try at {at}; {failed}")),
+        false => Gate::open(name, format!("its next try was due at {at}; {failed}")),
+    }
+}
+
+fn is_overlap(key: &LimitFacts) -> bool {
+    key.name.starts_with(OVERLAP_KEY)
+}
+
+fn overlap(facts: &JobFacts) -> Gate {
+    let name = GateName::Overlap;
+    let Some(key) = facts.key.as_ref().filter(|key| is_overlap(key)) else {
+        return Gate::apart(name, "its manifest's overlap rule has let it in");
+    };
+    let mut gate = limit(name, Some(key), "", "");
+    let manifest = facts.manifest.as_ref().map_or("its manifest", |manifest| manifest.key.as_str());
+    gate.why = match gate.open {
+        Some(false) => {
+            let jobs: Vec<String> = key.holders.iter().map(|holder| holder.job.to_string()).collect();
+            format!("waits until job {} of manifest {manifest} is over", jobs.join(", "))
+        }
+        _ => format!("no other job of manifest {manifest} is in the hands of a worker"),
+    };
+    gate
+}
+
+fn limits(facts: &JobFacts) -> Vec<Gate> {
+    let group = limit(GateName::GroupLimit, facts.group.as_ref(), "no limit of a group applies", "group");
+    let global = limit(GateName::GlobalLimit, facts.global.as_ref(), "there is no global limit", "group");
+    let key = facts.key.as_ref().filter(|key| !is_overlap(key));
+    vec![group, global, limit(GateName::KeyLimit, key, "it has no limit key", "limit key")]
+}
+
+fn serving_node(facts: &JobFacts, route: &str) -> Gate {
+    let gate = node(&facts.nodes, &facts.kind, route);
+    if facts.unknown_kind && gate.open == Some(true) {
+        let why = format!(
+            "it was set aside by a node that does not know kind {}; {} does, and brings it back with its next heartbeat",
+            facts.kind,
+            names(&serving(&facts.nodes, &facts.kind, route))
+        );
+        return Gate::closed(GateName::Node, why);
+    }
+    gate
+}
