@@ -53,6 +53,8 @@ pub enum Experiment {
     EnqueueBulk,
     /// Sixteen callers that enqueue one job at a time, and the bare statement.
     EnqueueSingle,
+    /// Enqueueing one job at a time over HTTP, and by the library.
+    EnqueueHttp,
     /// From enqueue to the handler on another node, and the bare wake-up.
     Latency,
     /// The end of a long backlog, and its beginning.

@@ -8,6 +8,7 @@ mod drain;
 mod enqueue;
 mod floor;
 mod gate;
+mod http;
 mod latency;
 mod lock;
 
@@ -37,6 +38,7 @@ pub(crate) async fn run(experiment: Experiment, database: Database, scale: Scale
                 Experiment::Drain => drain::run(database, scale).await,
                 Experiment::EnqueueBulk => enqueue::bulk(database, scale).await,
                 Experiment::EnqueueSingle => enqueue::single(database, scale).await,
+                Experiment::EnqueueHttp => http::run(database, scale).await,
                 Experiment::Latency => latency::run(database, scale).await,
                 Experiment::Backlog => backlog::run(database, scale).await,
                 Experiment::Gate => gate::run(database, scale).await,

@@ -3,10 +3,11 @@
 use lineclear_bench::{Database, Experiment, Scale, run};
 
 const GROWTH: [Experiment; 3] = [Experiment::Plan, Experiment::Claim, Experiment::Cached];
-const SPEED: [Experiment; 7] = [
+const SPEED: [Experiment; 8] = [
     Experiment::Drain,
     Experiment::EnqueueBulk,
     Experiment::EnqueueSingle,
+    Experiment::EnqueueHttp,
     Experiment::Latency,
     Experiment::Backlog,
     Experiment::Gate,
@@ -35,12 +36,12 @@ async fn every_figure_of_growth_comes_out_on_sqlite() {
 
 #[tokio::test]
 async fn every_figure_of_speed_comes_out_on_postgres() {
-    figures_come_out(Database::Postgres, &SPEED, 12).await;
+    figures_come_out(Database::Postgres, &SPEED, 13).await;
 }
 
 #[tokio::test]
 async fn every_figure_of_speed_comes_out_on_sqlite() {
-    figures_come_out(Database::Sqlite, &SPEED, 5).await;
+    figures_come_out(Database::Sqlite, &SPEED, 6).await;
 }
 
 #[tokio::test]

@@ -19,8 +19,8 @@ const BULK_JOBS: u32 = 100_000;
 const BATCH: u32 = 1_000;
 const BULK_LEAST: f64 = 0.5;
 
-const SINGLE_JOBS: u32 = 16_000;
-const CALLERS: u32 = 16;
+pub(super) const SINGLE_JOBS: u32 = 16_000;
+pub(super) const CALLERS: u32 = 16;
 const SINGLE_LEAST: f64 = 0.7;
 
 const ROUNDS: u32 = 5;
@@ -42,14 +42,14 @@ pub(crate) async fn single(database: Database, scale: Scale) -> Result<Vec<Figur
 
 /// What is enqueued, and how.
 #[derive(Clone, Copy)]
-struct Load {
-    callers: u32,
-    batch: u32,
-    calls: u32,
+pub(super) struct Load {
+    pub(super) callers: u32,
+    pub(super) batch: u32,
+    pub(super) calls: u32,
 }
 
 impl Load {
-    fn jobs(self) -> u32 {
+    pub(super) fn jobs(self) -> u32 {
         self.callers * self.batch * self.calls
     }
 }
@@ -77,7 +77,7 @@ async fn compare(
     Ok(vec![figure(database, name, floor, &measured[0], least)])
 }
 
-async fn by_the_store(bed: &Bed, load: Load) -> Result<f64> {
+pub(super) async fn by_the_store(bed: &Bed, load: Load) -> Result<f64> {
     // A store of its own, as a program has it; connected before the clock runs, as the floor is.
     let store = Store::open(lineclear::StoreOptions::new(bed.url())?.migrate(false)).await?;
     let job = NewJob::new(Name::new(KIND)?, Payload::parse(INPUT)?);

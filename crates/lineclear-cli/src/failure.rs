@@ -59,6 +59,8 @@ impl From<lineclear::StoreError> for Failure {
         use lineclear::StoreError;
         let failure = Failure::failed(error.to_string());
         match error {
+            StoreError::Unavailable { .. } if failure.message.contains("TLS") => Failure { code: 6, ..failure }
+                .hint("sslrootcert=FILE in --db names the authority; sslmode=require asks for none, sslmode=disable goes in the clear"),
             StoreError::Unavailable { .. } => Failure { code: 6, ..failure }
                 .hint("is the server running, and are host, port, user and password of --db right?"),
             StoreError::Refused { rule, .. } if rule == "store_url" => Failure { code: 2, ..failure },

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Error, NoTls, Row, Statement};
+use tokio_postgres::{Client, Error, Row, Statement};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -143,7 +143,7 @@ pub(crate) async fn connect(place: &PostgresPlace, purpose: Purpose) -> Result<W
     if let Purpose::Rights(lasting) = purpose {
         config.tcp_user_timeout(lasting).keepalives(true).keepalives_idle(lasting / 2);
     }
-    let (client, connection) = config.connect(NoTls).await.map_err(classify)?;
+    let (client, connection) = config.connect(place.connector.clone()).await.map_err(classify)?;
     let ended = CancellationToken::new();
     let end = ended.clone();
     tokio::spawn(async move {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use lineclear_tls::{Connector, Way};
 use tokio_postgres::Config;
 
 use crate::error::LockError;
@@ -12,6 +13,8 @@ use crate::error::LockError;
 #[derive(Clone)]
 pub struct PostgresPlace {
     pub(super) config: Config,
+    /// By TLS or not.
+    pub(super) connector: Connector,
     pub(super) schema: String,
     /// Whether a transaction pooler is known to be in between.
     pub(super) pooler: bool,
@@ -34,40 +37,40 @@ impl fmt::Debug for PostgresPlace {
 }
 
 impl PostgresPlace {
-    /// Reads a URL. Its own options are `schema` (`lineclear`), `pooler` (`none`, `transaction`), `lock` (`lease`, `session`) and
-    /// `beacon` (`on`, `off`); the rest is the driver's.
+    /// Reads a URL. Its own options are `schema` (`lineclear`), `pooler` (`none`, `transaction`), `lock` (`lease`, `session`),
+    /// `beacon` (`on`, `off`), `sslmode` (`verify-full`, `require`, `disable`) and `sslrootcert` (a file); the rest is the driver's.
     pub fn new(url: &str) -> Result<PostgresPlace, LockError> {
         let (base, query) = url.split_once('?').unwrap_or((url, ""));
-        let mut place = PostgresPlace {
-            config: Config::new(),
-            schema: "lineclear".to_owned(),
-            pooler: false,
-            session: false,
-            beacon: true,
-        };
+        let (mut schema, mut way) = ("lineclear".to_owned(), Way::default());
+        let (mut pooler, mut session, mut beacon) = (false, false, true);
         let mut kept = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match pair.split_once('=').unwrap_or((pair, "")) {
-                ("schema", name) => place.schema = checked(name)?,
-                ("pooler", word) => place.pooler = one_of("pooler", word, ["none", "transaction"])?,
-                ("lock", word) => place.session = one_of("lock", word, ["lease", "session"])?,
-                ("beacon", word) => place.beacon = !one_of("beacon", word, ["on", "off"])?,
-                _ => kept.push(pair),
+                ("schema", name) => schema = checked(name)?,
+                ("pooler", word) => pooler = one_of("pooler", word, ["none", "transaction"])?,
+                ("lock", word) => session = one_of("lock", word, ["lease", "session"])?,
+                ("beacon", word) => beacon = !one_of("beacon", word, ["on", "off"])?,
+                (name, value) => {
+                    if !way.take(name, value).map_err(|why| LockError::refused("lock_url", why))? {
+                        kept.push(pair);
+                    }
+                }
             }
         }
         let rest = if kept.is_empty() { base.to_owned() } else { format!("{base}?{}", kept.join("&")) };
-        place.config = rest.parse().map_err(|error: tokio_postgres::Error| {
+        let mut config: Config = rest.parse().map_err(|error: tokio_postgres::Error| {
             let why =
                 std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
             LockError::refused("lock_url", format!("the PostgreSQL URL cannot be read: {why}"))
         })?;
-        if place.config.get_connect_timeout().is_none() {
-            place.config.connect_timeout(Duration::from_secs(5));
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(Duration::from_secs(5));
         }
-        if place.config.get_application_name().is_none() {
-            place.config.application_name("lineclear-lock");
+        if config.get_application_name().is_none() {
+            config.application_name("lineclear-lock");
         }
-        Ok(place)
+        let connector = way.connector(&mut config).map_err(|why| LockError::refused("lock_url", why))?;
+        Ok(PostgresPlace { config, connector, schema, pooler, session, beacon })
     }
 
     /// The schema that holds the locks.

@@ -113,7 +113,10 @@ impl PrivatePostgres {
     /// Starts a server, with settings (`name=value`) beside or instead of those that all test servers have. Call it on a
     /// thread that lives as long as the server shall.
     pub async fn start(settings: &[&str]) -> Result<Self> {
-        let place = Place::new(Lifetime::Ours)?;
+        Self::start_at(Place::new(Lifetime::Ours)?, settings).await
+    }
+
+    async fn start_at(place: Place, settings: &[&str]) -> Result<Self> {
         let programs = programs()?;
         init(&place, &programs, &place.dir().join(DATA))?;
         let all = SETTINGS.iter().chain(THROW_AWAY).chain(settings).map(|setting| (*setting).to_owned());
@@ -121,6 +124,18 @@ impl PrivatePostgres {
             Self { port: lasting_port()?, settings: all.collect(), programs, process: None, place };
         server.start_again().await?;
         Ok(server)
+    }
+
+    /// Starts a server that takes connections by TLS, too, as `localhost`; gives the file of the authority that says so.
+    pub async fn start_with_tls() -> Result<(Self, PathBuf)> {
+        let place = Place::new(Lifetime::Ours)?;
+        let (key, certificate, authority) = certify(&place)?;
+        let tls = [
+            "ssl=on".to_owned(),
+            format!("ssl_key_file={}", key.display()),
+            format!("ssl_cert_file={}", certificate.display()),
+        ];
+        Ok((Self::start_at(place, &tls.each_ref().map(String::as_str)).await?, authority))
     }
 
     /// Where it listens, also after it was stopped and started again.
@@ -162,6 +177,25 @@ fn init(place: &Place, programs: &Path, data: &Path) -> Result<()> {
         bail!("initdb failed ({}):\n{out}{err}", output.status);
     }
     Ok(())
+}
+
+/// A key and a certificate for `localhost`, and the authority that signed it, made for this server alone.
+fn certify(place: &Place) -> Result<(PathBuf, PathBuf, PathBuf)> {
+    let openssl = find_in_path("openssl").context("no openssl in PATH: run scripts/install")?;
+    fs::write(place.dir().join("names"), "subjectAltName=DNS:localhost\n")?;
+    let new = "req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
+    for arguments in [
+        format!("{new} -x509 -days 2 -subj /CN=authority -keyout authority.key -out authority.crt"),
+        format!("{new} -subj /CN=localhost -keyout server.key -out server.csr"),
+        "x509 -req -in server.csr -CA authority.crt -CAkey authority.key -CAcreateserial -days 2 -extfile names -out server.crt".to_owned(),
+    ] {
+        let output = place.command(&openssl, "KILL").args(arguments.split(' ')).output().context("running openssl")?;
+        if !output.status.success() {
+            bail!("openssl {arguments}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
+    let file = |name: &str| place.dir().join(name);
+    Ok((file("server.key"), file("server.crt"), file("authority.crt")))
 }
 
 /// The folder that holds `postgres` and `initdb`: Debian's newest version, or what `PATH` leads to.

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use lineclear_tls::{Connector, Way};
+
 use super::StoreError;
 use super::clock::Clock;
 
@@ -12,6 +14,7 @@ use super::clock::Clock;
 pub struct StoreOptions {
     place: Place,
     schema: String,
+    way: Way,
     pooler: bool,
     connections_max: usize,
     deadline: Duration,
@@ -58,6 +61,7 @@ impl StoreOptions {
         let mut options = StoreOptions {
             place: Place::Sqlite(None),
             schema: "lineclear".to_owned(),
+            way: Way::default(),
             pooler: false,
             connections_max: 8,
             deadline: Duration::from_secs(30),
@@ -93,7 +97,7 @@ impl StoreOptions {
         StoreOptions { clock: Some(clock), ..memory }
     }
 
-    /// Takes `schema` and `pooler` out of the URL: the driver refuses options that it does not know.
+    /// Takes `schema`, `pooler`, `sslmode` and `sslrootcert` out of the URL: the driver refuses options that it does not know.
     fn take_own_options(&mut self, url: &str) -> Result<String, StoreError> {
         let Some((base, query)) = url.split_once('?') else { return Ok(url.to_owned()) };
         let mut kept = Vec::new();
@@ -106,7 +110,13 @@ impl StoreOptions {
                     let why = format!("pooler={other} is not known; use pooler=transaction or pooler=none");
                     return Err(StoreError::refused("store_url", why));
                 }
-                _ => kept.push(pair),
+                (name, value) => {
+                    let ours =
+                        self.way.take(name, value).map_err(|why| StoreError::refused("store_url", why))?;
+                    if !ours {
+                        kept.push(pair);
+                    }
+                }
             }
         }
         Ok(if kept.is_empty() { base.to_owned() } else { format!("{base}?{}", kept.join("&")) })
@@ -160,6 +170,11 @@ impl StoreOptions {
 
     pub(crate) fn place(&self) -> Place {
         self.place.clone()
+    }
+
+    /// How PostgreSQL is connected to, by TLS or not.
+    pub(crate) fn connector(&self, config: &mut tokio_postgres::Config) -> Result<Connector, StoreError> {
+        self.way.connector(config).map_err(|why| StoreError::refused("store_url", why))
     }
 
     pub(crate) fn clock(&self) -> Option<Clock> {
@@ -240,6 +255,7 @@ mod tests {
             ("postgres://db/app?schema=Drop\"", "schema="),
             ("postgres://db/app?pooler=session", "pooler=session is not known"),
             ("postgres://db/app?nonsense=1", "cannot be read"),
+            ("postgres://db/app?sslmode=prefer", "verify-full"),
         ] {
             let error = StoreOptions::new(url).unwrap_err().to_string();
             assert!(error.contains(says), "{url}: {error}");

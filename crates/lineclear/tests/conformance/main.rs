@@ -29,5 +29,7 @@ mod settle;
 mod steps;
 mod tend;
 mod tokens;
+#[cfg(feature = "tls")]
+mod tls;
 
 mod views;

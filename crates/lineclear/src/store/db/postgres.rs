@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use lineclear_model::Micros;
+use lineclear_tls::Connector;
 use tokio::time::timeout;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{AsyncMessage, Config, GenericClient, NoTls};
+use tokio_postgres::{AsyncMessage, Config, GenericClient};
 
 use super::value::{Cell, Params, Row};
 use super::{Session, Verb};
@@ -33,6 +34,7 @@ pub(crate) struct Postgres {
     deadline: Duration,
     /// For connections outside the pool.
     config: Arc<Config>,
+    connector: Connector,
 }
 
 impl Postgres {
@@ -47,9 +49,13 @@ impl Postgres {
         config.application_name("lineclear").connect_timeout(CONNECT_TIMEOUT);
         // A server that vanished without a word is noticed in seconds, not in the two hours of the default.
         config.keepalives_idle(Duration::from_secs(10)).tcp_user_timeout(Duration::from_secs(20));
+        let connector = options.connector(&mut config)?;
         let own = Arc::new(config.clone());
-        let manager =
-            Manager::from_config(config, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
+        let manager = Manager::from_config(
+            config,
+            connector.clone(),
+            ManagerConfig { recycling_method: RecyclingMethod::Fast },
+        );
         let pool = Pool::builder(manager)
             .max_size(options.connections_max())
             .runtime(Runtime::Tokio1)
@@ -64,6 +70,7 @@ impl Postgres {
             pooler: options.behind_pooler(),
             deadline: options.verb_deadline(),
             config: own,
+            connector,
         })
     }
 
@@ -85,7 +92,8 @@ impl Postgres {
 
     /// Listens on a connection of its own, never one of the pool: LISTEN belongs to its session.
     pub(crate) async fn listen(&self, channel: &str, wake: impl Fn(Hint)) -> StoreResult<()> {
-        let (client, mut connection) = self.config.connect(NoTls).await.map_err(classify::postgres)?;
+        let (client, mut connection) =
+            self.config.connect(self.connector.clone()).await.map_err(classify::postgres)?;
         let command = format!("listen {channel}");
         let mut command = std::pin::pin!(client.batch_execute(&command));
         let mut listening = false;
