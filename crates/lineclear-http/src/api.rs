@@ -4,6 +4,7 @@
 
 mod dead_letters;
 mod explain;
+mod events;
 mod groups;
 mod jobs;
 mod locks;
@@ -11,6 +12,7 @@ mod manifests;
 mod nodes;
 mod page;
 mod shape;
+mod wait;
 
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -44,4 +46,5 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(locks::list))
         .routes(routes!(locks::history))
         .routes(routes!(nodes::list))
+        .routes(routes!(events::stream))
 }

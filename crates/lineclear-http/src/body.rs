@@ -18,20 +18,25 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &S) -> Result<Body<T>, Problem> {
-        let headers = request.headers();
-        if headers.contains_key(header::CONTENT_ENCODING) {
-            let detail = "bodies are taken as they are, not compressed";
-            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content_encoding", detail));
-        }
-        let is_json =
-            headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(is_json);
-        let bytes = axum::body::to_bytes(request.into_body(), BODY_BYTES_MAX).await.map_err(too_large)?;
-        if !is_json && !bytes.is_empty() {
-            let detail = "send JSON, with Content-Type: application/json";
-            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content_type", detail));
-        }
-        read(&bytes).map(Body)
+        read(&bytes(request).await?).map(Body)
     }
+}
+
+/// The bytes of a body that says it is JSON.
+pub(crate) async fn bytes(request: Request) -> Result<axum::body::Bytes, Problem> {
+    let headers = request.headers();
+    if headers.contains_key(header::CONTENT_ENCODING) {
+        let detail = "bodies are taken as they are, not compressed";
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content_encoding", detail));
+    }
+    let is_json =
+        headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(is_json);
+    let bytes = axum::body::to_bytes(request.into_body(), BODY_BYTES_MAX).await.map_err(too_large)?;
+    if !is_json && !bytes.is_empty() {
+        let detail = "send JSON, with Content-Type: application/json";
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content_type", detail));
+    }
+    Ok(bytes)
 }
 
 fn is_json(content_type: &str) -> bool {
@@ -50,7 +55,7 @@ fn too_large(error: axum::Error) -> Problem {
     Problem::malformed("body_incomplete", "the body ended before it was complete")
 }
 
-fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let bytes = if bytes.is_empty() { b"{}" } else { bytes };
     let text = std::str::from_utf8(bytes)
         .map_err(|_| Problem::malformed("body_not_utf8", "the body is not UTF-8"))?;

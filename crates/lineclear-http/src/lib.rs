@@ -8,9 +8,11 @@ mod access;
 mod api;
 mod body;
 mod health;
+mod once;
 mod problem;
 mod server;
 mod trace;
+mod tail;
 
 pub use access::Access;
 pub use server::{HttpOptions, PORT, ServeError, Server};
@@ -18,6 +20,7 @@ pub use server::{HttpOptions, PORT, ServeError, Server};
 use lineclear::{Client, Store};
 use lineclear_lock::Registry;
 use metrics_exporter_prometheus::PrometheusHandle;
+use tokio_util::sync::CancellationToken;
 
 /// What handlers share.
 #[derive(Clone)]
@@ -29,6 +32,10 @@ pub(crate) struct App {
     /// Who holds which lock.
     pub(crate) locks: Option<Registry>,
     pub(crate) metrics: Option<PrometheusHandle>,
+    /// Tells those who watch what happens.
+    pub(crate) tail: tail::Tail,
+    /// The server ends: whoever waits is answered.
+    pub(crate) ended: CancellationToken,
 }
 
 /// The OpenAPI document of the API, as JSON.

@@ -116,11 +116,13 @@ impl From<StoreError> for Problem {
 fn refused(rule: &str) -> StatusCode {
     match rule {
         "unreadable"
+        | "idempotency_in_flight"
         | "unique_key_taken"
         | "unique_key_conflict"
         | "manifest_owner"
         | "manifest_has_dependents"
         | "manifest_edit" => StatusCode::CONFLICT,
+        "waiters_max" => StatusCode::SERVICE_UNAVAILABLE,
         "changed_since" => StatusCode::PRECONDITION_FAILED,
         _ => StatusCode::UNPROCESSABLE_ENTITY,
     }

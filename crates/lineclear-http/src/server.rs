@@ -14,13 +14,16 @@ use lineclear::{Client, Store, StoreError};
 use lineclear_lock::Registry;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::timeout::TimeoutLayer;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::access::{Access, check_host, check_site};
+use crate::once::check_key;
 use crate::problem::Problem;
+use crate::tail::Tail;
 use crate::{App, api, health};
 
 /// The port unless another is asked for.
@@ -76,6 +79,7 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     router: Router,
+    ended: CancellationToken,
 }
 
 impl Server {
@@ -96,8 +100,10 @@ impl Server {
         } else {
             Store::open(reading).await?
         };
-        let router = router(App { client, reading, locks: options.locks, metrics }, options.access);
-        Ok(Server { listener, address, router })
+        let ended = CancellationToken::new();
+        let tail = Tail::new(reading.clone(), ended.clone());
+        let app = App { client, reading, locks: options.locks, metrics, tail, ended: ended.clone() };
+        Ok(Server { listener, address, router: router(app, options.access), ended })
     }
 
     /// Where it listens.
@@ -107,6 +113,11 @@ impl Server {
 
     /// Answers until `stop` is over, and then finishes what it has begun.
     pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> std::io::Result<()> {
+        let ended = self.ended;
+        let stop = async move {
+            stop.await;
+            ended.cancel();
+        };
         axum::serve(self.listener, self.router).with_graceful_shutdown(stop).await
     }
 }
@@ -115,7 +126,7 @@ impl Server {
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Lineclear", description = "A distributed job scheduler.", license(name = "MIT OR Apache-2.0")),
-    tags((name = "jobs"), (name = "manifests"), (name = "groups"), (name = "dead letters"), (name = "locks"), (name = "nodes"))
+    tags((name = "jobs"), (name = "manifests"), (name = "groups"), (name = "dead letters"), (name = "locks"), (name = "nodes"), (name = "events"))
 )]
 struct Document;
 
@@ -140,6 +151,7 @@ fn router(app: App, access: Access) -> Router {
         .method_not_allowed_fallback(|| async {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method", "this path does not take that method")
         })
+        .layer(middleware::from_fn(check_key))
         .layer(middleware::from_fn(check_site))
         .layer(middleware::from_fn_with_state(access, check_host))
         .layer(middleware::from_fn(crate::trace::span))

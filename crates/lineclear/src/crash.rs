@@ -9,8 +9,14 @@
 //! time. It happens once: resumed, the process goes on as if nothing had been.
 
 /// All points, so that tests can visit each of them. A new point is added here and where it is reached.
-pub const POINTS: &[&str] =
-    &["migrate.step", "plan.before_commit", "dispatch.before_commit", "settle.before_commit"];
+pub const POINTS: &[&str] = &[
+    "migrate.step",
+    "once.before_commit",
+    "once.after_commit",
+    "plan.before_commit",
+    "dispatch.before_commit",
+    "settle.before_commit",
+];
 
 /// Marks a place in the code. `name` is one of [`POINTS`].
 #[inline]

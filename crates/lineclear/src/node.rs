@@ -25,6 +25,7 @@ mod report;
 pub(crate) mod settle;
 mod clean;
 mod wake;
+mod waiting;
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -39,6 +40,7 @@ pub use hooks::{Event, HOOK_EVENTS_MAX, JobEvent};
 pub use meter::{METRICS, Metric};
 pub use options::{BadOption, NodeOptions, Role};
 pub use signal::Signals;
+pub use waiting::WAITERS_MAX;
 
 use crate::handler::{Kinds, States};
 use crate::store::{Enqueued, NodeId, NodeInfo, Store, StoreResult};
@@ -75,6 +77,8 @@ pub(crate) struct Shared {
     pub(crate) tenure: Tenure,
     /// Until then this node calls nobody dead.
     quiet_until: Mutex<Instant>,
+    /// Who waits for the end of a job.
+    pub(crate) waiters: waiting::Waiters,
     /// There may be work to take.
     pub(crate) nudge: Notify,
     /// This node has queued something that others might take.

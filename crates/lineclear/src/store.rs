@@ -54,12 +54,14 @@ pub use verbs::dead_letter::{DeadLetterFilter, Resolved, Revival};
 pub use verbs::declare::Declared;
 pub use verbs::dispatch::Limits;
 pub use verbs::enqueue::{BATCH_MAX, Enqueued, NewJob, Placed, UniqueKey, WhenTaken, main_route};
+pub use verbs::events::{About, EVENTS_MAX, EventView, Events};
 pub use verbs::group::{GLOBAL_GROUP, Voice};
 pub use verbs::log::{LOG_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_LINES_MAX, LogLine};
 pub use verbs::look::{Look, RouteLook};
 pub use verbs::manifest::Written;
 pub use verbs::node::{Beat, Led, NodeInfo};
 pub(crate) use verbs::notify::Hint;
+pub use verbs::once::{Created, Creation, Once, OnceKey};
 pub use verbs::plan::{NextPlan, PlanRules, Planned};
 pub use verbs::progress::{PROGRESS_BYTES_MAX, ProgressView};
 pub use verbs::reclaim::{Fate, Reclaimed};
@@ -71,8 +73,9 @@ pub use verbs::token::{KnownToken, NewToken, TokenView, WhichToken};
 pub use verbs::trigger::TriggerOptions;
 
 use verbs::{
-    activate, backfill, cancel, claim, clean, dead_letter, dispatch, enqueue, group, log, look, manifest,
-    node, notify, parent, plan, progress, promote, reclaim, renew, settle, step, switch, trigger, wake,
+    activate, backfill, cancel, claim, clean, dead_letter, dispatch, enqueue, events, group, log, look,
+    manifest, node, notify, once, over, parent, plan, progress, promote, reclaim, renew, settle, step,
+    switch, trigger, wake,
 };
 
 /// The most that one statement takes, whatever it is asked for.
@@ -297,14 +300,41 @@ impl Store {
         to: Micros,
         options: BackfillOptions,
     ) -> StoreResult<Option<Backfilled>> {
-        door::check_due_at(options.due_at)?;
-        if from < Micros::EPOCH || from > to {
-            return Err(StoreError::refused(
-                "backfill",
-                "the range begins before it ends, and not before 1970",
-            ));
-        }
+        door::check_backfill(from, to, &options)?;
         self.run(backfill::Backfill { key, from, to, options }).await
+    }
+
+    /// Makes something once, whoever asks how often under this key: the same request again gets what `record` made of the
+    /// first answer. Another request under the key is refused (`idempotency_key_reused`), and so is one while the first is
+    /// under way (`idempotency_in_flight`). Where `record` says `None`, the key is free again.
+    pub async fn create_once(
+        &self,
+        once: OnceKey,
+        mut creation: Creation,
+        record: impl Fn(&Created) -> Option<String> + Send + Sync + 'static,
+    ) -> StoreResult<Once> {
+        door::check_key(&once.key)?;
+        [&once.principal, &once.request, &once.body_hash]
+            .into_iter()
+            .try_for_each(|text| door::check_text(text))?;
+        let mut group_ids = HashMap::new();
+        match &mut creation {
+            Creation::Jobs(jobs) => {
+                door::check_jobs(jobs)?;
+                trace::carry(jobs);
+                group_ids = self.group_ids(jobs).await?;
+            }
+            Creation::Run(_, options) | Creation::RunGroup(_, options) => {
+                door::check_due_at(options.due_at)?;
+                options.trace = trace::or_callers(options.trace.take());
+            }
+            Creation::Backfill { from, to, options, .. } => door::check_backfill(*from, *to, options)?,
+        }
+        let advisory_key = self.options.advisory_key(&format!("once/{}/{}", once.principal, once.key));
+        let record: once::Record = Arc::new(record);
+        let answer = self.run(once::CreateOnce { once, advisory_key, creation, group_ids, record }).await?;
+        crate::crash::point("once.after_commit");
+        Ok(answer)
     }
 
     // 3 · plan
@@ -776,9 +806,28 @@ impl Store {
         Ok(answer.cancelled)
     }
 
+    /// Those of some jobs that are over, and how they ended.
+    pub(crate) async fn jobs_over(
+        &self,
+        jobs: Vec<JobId>,
+    ) -> StoreResult<Vec<(JobId, lineclear_model::JobState)>> {
+        self.db.read(over::JobsOver(jobs)).await
+    }
+
     /// Jobs of a node that somebody wants to stop.
     pub async fn cancel_requests(&self, node: NodeId) -> StoreResult<Vec<JobId>> {
         self.db.read(cancel::CancelRequests(node)).await
+    }
+
+    /// What happened since a moment, oldest first, and up to where it is complete. Reading on from there misses nothing; what lies
+    /// behind the horizon comes again.
+    pub async fn events(&self, since: Micros) -> StoreResult<Events> {
+        self.db.read(events::ReadEvents { since, most: EVENTS_MAX }).await
+    }
+
+    /// The moment up to which everything that happened can be seen, and the database's clock.
+    pub async fn event_horizon(&self) -> StoreResult<(Micros, Micros)> {
+        self.db.read(events::EventHorizon).await
     }
 
     // 9 · clean
@@ -787,12 +836,12 @@ impl Store {
     pub async fn clean(&self, keep: &Retention, most: u32) -> StoreResult<Cleaned> {
         self.wake_forgotten().await?;
         self.run(switch::UnparkForgotten(most.min(BATCH))).await?;
-        let mut counts = [0; 6];
+        let mut counts = [0; 7];
         for (count, batch) in counts.iter_mut().zip(clean::batches(keep, most.min(BATCH))) {
             *count = self.run(batch).await?;
         }
-        let [executions, dead_letters, ticks, keys, nodes, locks] = counts;
-        Ok(Cleaned { executions, dead_letters, ticks, keys, nodes, locks })
+        let [executions, dead_letters, ticks, keys, nodes, locks, idempotency_keys] = counts;
+        Ok(Cleaned { executions, dead_letters, ticks, keys, nodes, locks, idempotency_keys })
     }
 
     /// Wakes jobs whose waker died between settling and waking.

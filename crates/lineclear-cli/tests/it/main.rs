@@ -14,6 +14,7 @@ mod lock_command;
 mod lock_faults;
 mod lock_look;
 mod otlp;
+mod once;
 mod run;
 mod schedule;
 mod serve;

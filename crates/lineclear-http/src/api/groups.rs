@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 use lineclear::store::views::GroupView;
-use lineclear::store::{GLOBAL_GROUP, TriggerOptions, Voice};
-use lineclear_model::GroupSpec;
+use lineclear::store::{Created, Creation, GLOBAL_GROUP, JobId, TriggerOptions, Voice};
+use lineclear_model::{GroupSpec, Name};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -15,6 +16,7 @@ use super::page::{Page, Paging, cursor, limit};
 use super::shape::{Asked, At, Id, name};
 use crate::App;
 use crate::body::Body;
+use crate::once::{KeyHeader, Keyed, Reply, make};
 use crate::problem::Problem;
 use crate::trace::Trace;
 
@@ -95,22 +97,28 @@ pub(crate) struct GroupJob {
     id: Id,
 }
 
+/// Nothing can be said.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Nothing {}
+
 /// Runs all enabled manifests of a group once.
 #[utoipa::path(
-    post, path = "/groups/{name}/run", operation_id = "run_group", tag = "groups", params(("name" = String, Path)),
+    post, path = "/groups/{name}/run", operation_id = "run_group", tag = "groups", params(("name" = String, Path), KeyHeader),
     responses((status = 201, body = GroupRun), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn run(
     state: State<App>,
     at: At,
     trace: Trace,
-) -> Result<(StatusCode, Json<GroupRun>), Problem> {
+    asked: Keyed<Nothing>,
+) -> Result<Response, Problem> {
     let group = name(&at.0, "group")?;
-    let ran = state
-        .client
-        .trigger_group(group.clone(), TriggerOptions { trace: trace.0, ..TriggerOptions::default() })
-        .await?;
-    let ran = ran.ok_or_else(|| Problem::not_found(format_args!("group {group}")))?;
-    let jobs = ran.into_iter().map(|(key, job)| GroupJob { manifest: key.to_string(), id: Id::of(job) });
-    Ok((StatusCode::CREATED, Json(GroupRun { jobs: jobs.collect() })))
+    let creation = Creation::RunGroup(group, TriggerOptions { trace: trace.0, ..TriggerOptions::default() });
+    let reply = make(&state.client, asked.once, creation, |created| {
+        let Created::RunGroup(Some(jobs)) = created else { return None };
+        let job = |(key, job): &(Name, JobId)| GroupJob { manifest: key.to_string(), id: Id::of(job) };
+        Reply::new(StatusCode::CREATED, None, &GroupRun { jobs: jobs.iter().map(job).collect() })
+    });
+    Ok(reply.await?.into_response())
 }

@@ -5,16 +5,19 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use lineclear::store::views::ManifestView;
-use lineclear::store::{BackfillOptions, TriggerOptions, Written};
+use lineclear::store::{BackfillOptions, Created, Creation, TriggerOptions, Written};
 use lineclear_model::{Manifest, Micros, Name, Payload, preview};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
+use super::jobs::detail::Detail;
 use super::page::{Page, Paging, cursor, limit};
 use super::shape::{Asked, At, Id, due, moment, name, time, unprocessable};
+use super::wait::{Prefer, PreferHeader};
 use crate::App;
 use crate::body::Body;
+use crate::once::{KeyHeader, Keyed, Reply, make};
 use crate::problem::Problem;
 use crate::trace::Trace;
 
@@ -170,23 +173,28 @@ pub(crate) struct RunAnswer {
 
 /// Runs a manifest once, now or later, beside its schedule.
 #[utoipa::path(
-    post, path = "/manifests/{key}/run", operation_id = "run_manifest", tag = "manifests", params(("key" = String, Path)), request_body = RunBody,
-    responses((status = 201, body = RunAnswer), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+    post, path = "/manifests/{key}/run", operation_id = "run_manifest", tag = "manifests", params(("key" = String, Path), KeyHeader, PreferHeader), request_body = RunBody,
+    responses((status = 201, body = RunAnswer), (status = 200, body = Detail, description = "with `Prefer: wait`, it is over"),
+              (status = 202, body = Detail, description = "with `Prefer: wait`, it is not over"), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn run(
     state: State<App>,
     at: At,
     trace: Trace,
-    body: Body<RunBody>,
+    prefer: Prefer,
+    asked: Keyed<RunBody>,
 ) -> Result<Response, Problem> {
     let key = name(&at.0, "manifest")?;
-    let input = body.0.input.map(|raw| Payload::parse(raw.get())).transpose();
+    let RunBody { input, due_at, in_ms } = asked.body;
+    let input = input.map(|raw| Payload::parse(raw.get())).transpose();
     let input = input.map_err(|bad| unprocessable("input", bad.to_string()).at("/input"))?;
-    let due_at = due(body.0.due_at.as_deref(), body.0.in_ms, "")?;
-    let job = state.client.trigger(key.clone(), TriggerOptions { input, due_at, trace: trace.0 }).await?;
-    let job = job.ok_or_else(|| Problem::not_found(format_args!("manifest {key}")))?;
-    let place = [(header::LOCATION, format!("/api/v1/jobs/{job}"))];
-    Ok((StatusCode::CREATED, place, Json(RunAnswer { id: Id::of(job) })).into_response())
+    let due_at = due(due_at.as_deref(), in_ms, "")?;
+    let creation = Creation::Run(key, TriggerOptions { input, due_at, trace: trace.0 });
+    let reply = make(&state.client, asked.once, creation, |created| {
+        let Created::Run(Some(job)) = created else { return None };
+        Reply::new(StatusCode::CREATED, Some(*job), &RunAnswer { id: Id::of(job) })
+    });
+    prefer.reply(&state, reply.await?).await
 }
 
 /// Pauses a manifest: it plans nothing, and what waits, waits.
@@ -291,24 +299,27 @@ pub(crate) struct BackfillAnswer {
 /// Runs ticks of the past that did not run.
 #[utoipa::path(
     post, path = "/manifests/{key}/backfill", operation_id = "backfill_manifest", tag = "manifests",
-    params(("key" = String, Path)), request_body = BackfillBody,
+    params(("key" = String, Path), KeyHeader), request_body = BackfillBody,
     responses((status = 201, body = BackfillAnswer),
               (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn backfill(
     state: State<App>,
     at: At,
-    body: Body<BackfillBody>,
+    asked: Keyed<BackfillBody>,
 ) -> Result<Response, Problem> {
     let key = name(&at.0, "manifest")?;
-    let (from, to) = (moment(&body.0.from, "/from")?, moment(&body.0.to, "/to")?);
-    let done = state.client.backfill(key.clone(), from, to, BackfillOptions::default()).await?;
-    let done = done.ok_or_else(|| Problem::not_found(format_args!("manifest {key}")))?;
-    let answer = BackfillAnswer {
-        jobs: done.jobs.into_iter().map(Id::of).collect(),
-        known: done.known,
-        next: done.next.map(time),
-        undecided_from: done.undecided_from.map(time),
-    };
-    Ok((StatusCode::CREATED, Json(answer)).into_response())
+    let (from, to) = (moment(&asked.body.from, "/from")?, moment(&asked.body.to, "/to")?);
+    let creation = Creation::Backfill { key, from, to, options: BackfillOptions::default() };
+    let reply = make(&state.client, asked.once, creation, |created| {
+        let Created::Backfill(Some(done)) = created else { return None };
+        let answer = BackfillAnswer {
+            jobs: done.jobs.iter().map(Id::of).collect(),
+            known: done.known,
+            next: done.next.map(time),
+            undecided_from: done.undecided_from.map(time),
+        };
+        Reply::new(StatusCode::CREATED, None, &answer)
+    });
+    Ok(reply.await?.into_response())
 }

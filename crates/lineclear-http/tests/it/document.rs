@@ -44,6 +44,10 @@ fn every_operation_has_a_name_of_its_own_and_words_for_people() {
 
 async fn every_path_of_the_document_is_served(served: &Served) {
     for (path, operations) in document()["paths"].as_object().unwrap() {
+        if path == "/api/v1/events" {
+            // Its answer has no end; events.rs asks for it.
+            continue;
+        }
         let path = path.replace("{id}", "1").replace("{key}", "nobody").replace("{name}", "nobody");
         for method in operations.as_object().unwrap().keys() {
             let method = method.to_uppercase();

@@ -17,6 +17,8 @@ use tokio::sync::Notify;
 pub(crate) struct Served {
     pub(crate) node: Option<Node>,
     pub(crate) address: SocketAddr,
+    /// Where its store is.
+    pub(crate) url: String,
     stop: Arc<Notify>,
     _place: Place,
 }
@@ -92,7 +94,7 @@ impl Served {
         let (address, stop) = (server.address(), Arc::new(Notify::new()));
         let stopped = stop.clone();
         tokio::spawn(server.run(async move { stopped.notified().await }));
-        Served { node: Some(node), address, stop, _place: place }
+        Served { node: Some(node), address, url: store.to_owned(), stop, _place: place }
     }
 
     /// Sends bytes as they are, and reads until the server closes.

@@ -2,15 +2,17 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
-use lineclear_model::{Failure, Micros, Name, Payload};
+use lineclear_model::{Failure, JobState, Micros, Name, Payload};
 use serde::Serialize;
+use tokio::sync::broadcast;
 
-use super::{Event, JobEvent, Shared, meter};
+use super::{Event, JobEvent, Shared, meter, waiting};
 use crate::handler::{FromJob, JobContext};
 use crate::store::{
-    Activated, BackfillOptions, Backfilled, ClaimRef, Enqueued, JobId, NewJob, Placed, Store, StoreError,
-    StoreResult, TriggerOptions,
+    Activated, BackfillOptions, Backfilled, ClaimRef, Created, Creation, Enqueued, JobId, NewJob, Once,
+    OnceKey, Placed, Retention, Store, StoreError, StoreResult, TriggerOptions,
 };
 
 /// Enqueues jobs and wakes the workers that run them. Cheap to clone; a handler gets one by asking for it.
@@ -79,11 +81,39 @@ impl Client {
         let kinds: Vec<Name> = jobs.iter().map(|job| job.kind.clone()).collect();
         let all = self.shared.store.enqueue_many(jobs).await?;
         self.shared.has_queued();
+        self.tell_of_jobs(&all, kinds);
+        Ok(all)
+    }
+
+    fn tell_of_jobs(&self, all: &[Enqueued], kinds: Vec<Name>) {
         for (enqueued, kind) in all.iter().zip(kinds).filter(|(one, _)| one.placed == Placed::Inserted) {
             meter::enqueued(&kind);
             self.shared.hooks.tell(|| JobEvent { job: enqueued.id, kind, event: Event::Queued });
         }
-        Ok(all)
+    }
+
+    /// Makes something once, however often it is asked for under this key; see [`Store::create_once`].
+    pub async fn create_once(
+        &self,
+        once: OnceKey,
+        creation: Creation,
+        record: impl Fn(&Created) -> Option<String> + Send + Sync + 'static,
+    ) -> StoreResult<Once> {
+        let kinds: Vec<Name> = match &creation {
+            Creation::Jobs(jobs) => jobs.iter().map(|job| job.kind.clone()).collect(),
+            _ => Vec::new(),
+        };
+        let answer = self.shared.store.create_once(once, creation, record).await?;
+        let Once::Now(created) = &answer else { return Ok(answer) };
+        self.shared.has_queued();
+        match created {
+            Created::Jobs(jobs) => self.tell_of_jobs(jobs, kinds),
+            Created::Run(Some(id)) if self.shared.hooks.are_there() => {
+                tokio::spawn(tell_of_trigger(self.shared.clone(), *id));
+            }
+            _ => {}
+        }
+        Ok(answer)
     }
 
     /// Runs a manifest now, or when the options say. `None`: there is no such manifest.
@@ -94,6 +124,24 @@ impl Client {
             tokio::spawn(tell_of_trigger(self.shared.clone(), id));
         }
         Ok(job)
+    }
+
+    /// What happens to jobs on this node from now on, as hooks hear it. Who is slow misses some of it.
+    pub fn live_events(&self) -> broadcast::Receiver<JobEvent> {
+        self.shared.hooks.watch()
+    }
+
+    /// How long this node keeps what is over.
+    pub fn retention(&self) -> Retention {
+        self.shared.options.retention
+    }
+
+    /// Waits for the end of a job, wherever it runs; `None` if it is not over within that time, or this node stops first. All who
+    /// wait on a node share one question to the database, and there may be [`WAITERS_MAX`](crate::node::WAITERS_MAX) of them.
+    ///
+    /// A handler that waits for another job keeps its slot: with all slots waiting, the awaited jobs would have none.
+    pub async fn wait(&self, job: JobId, within: Duration) -> StoreResult<Option<JobState>> {
+        waiting::wait(&self.shared, job, within).await
     }
 
     /// Wakes a dormant dependent of the manifest of a running job; a handler asks for `Dependents` instead.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use lineclear_model::{Name, Outcome, Verdict};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{broadcast, mpsc, watch};
 
 use super::meter;
 use crate::store::{JobId, Settlement};
@@ -90,10 +90,21 @@ impl Hook {
     }
 }
 
+/// Events that somebody may watch while they are new.
+struct Live(broadcast::Sender<JobEvent>);
+
+impl Default for Live {
+    fn default() -> Live {
+        Live(broadcast::channel(HOOK_EVENTS_MAX).0)
+    }
+}
+
 /// The way to the hooks of a node.
 #[derive(Default)]
 pub(crate) struct Hooks {
     queue: Option<mpsc::Sender<JobEvent>>,
+    /// Those who only watch.
+    live: Live,
     /// Events that wait or are being heard.
     open: watch::Sender<usize>,
     dropped: AtomicU64,
@@ -125,20 +136,34 @@ impl Hooks {
                 }
             });
         })?;
-        Ok(Hooks { queue: Some(queue), open, dropped: AtomicU64::new(0) })
+        Ok(Hooks { queue: Some(queue), live: Live::default(), open, dropped: AtomicU64::new(0) })
     }
 
     /// Whether somebody wants to hear.
     pub(crate) fn are_there(&self) -> bool {
-        self.queue.is_some()
+        self.queue.is_some() || self.live.0.receiver_count() > 0
+    }
+
+    /// What happens from now on, for those who may miss some of it.
+    pub(crate) fn watch(&self) -> broadcast::Receiver<JobEvent> {
+        self.live.0.subscribe()
     }
 
     /// Tells the hooks, and never waits for them.
     pub(crate) fn tell(&self, event: impl FnOnce() -> JobEvent) {
-        let Some(queue) = &self.queue else { return };
+        if !self.are_there() {
+            return;
+        }
+        let event = event();
+        let Some(queue) = &self.queue else {
+            // An error is nobody who watches any more.
+            let _ = self.live.0.send(event);
+            return;
+        };
+        let _ = self.live.0.send(event.clone());
         // Counted first, so that the thread cannot be ahead of us.
         self.open.send_modify(|open| *open += 1);
-        if let Err(error) = queue.try_send(event()) {
+        if let Err(error) = queue.try_send(event) {
             self.open.send_modify(|open| *open = open.saturating_sub(1));
             let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
             meter::event_dropped();

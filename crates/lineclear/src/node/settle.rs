@@ -76,6 +76,7 @@ fn tell(shared: &Shared, batch: &[Settlement], answers: &[Settled]) {
         tracing::warn!(node.id = %shared.id, stale, "results came too late: others have these jobs now");
     }
     tracing::debug!(node.id = %shared.id, jobs = answers.len() - stale, "settled");
+    shared.waiters.settled(batch.iter().map(|settlement| settlement.claim.job));
     for (settlement, _) in batch.iter().zip(answers).filter(|(_, answer)| **answer == Settled::Recorded) {
         let Some(kind) = shared.running.kind(settlement.claim) else { continue };
         meter::settled(&kind, settlement.outcome.word());

@@ -7,7 +7,7 @@ use lineclear_model::duration::DURATION_MAX;
 use lineclear_model::manifest::PRIORITY_MAX;
 use lineclear_model::retry::RETRIES_MAX;
 
-use super::{BATCH_MAX, NewJob, StoreError, StoreResult};
+use super::{BATCH_MAX, BackfillOptions, NewJob, StoreError, StoreResult};
 
 /// Longest note, name or list of tags, in bytes.
 const TEXT_BYTES_MAX: usize = 1024;
@@ -61,6 +61,15 @@ pub(super) fn check_due_at(due_at: Option<Micros>) -> StoreResult<()> {
     if due_at.is_some_and(|due_at| due_at < Micros::EPOCH) {
         // PostgreSQL's calendar begins in 4713 BC, SQLite's numbers never; and rank 0 is for jobs of dead workers.
         return Err(StoreError::refused("due_at", "a job cannot be due before 1970"));
+    }
+    Ok(())
+}
+
+/// A range of ticks that can be.
+pub(super) fn check_backfill(from: Micros, to: Micros, options: &BackfillOptions) -> StoreResult<()> {
+    check_due_at(options.due_at)?;
+    if from < Micros::EPOCH || from > to {
+        return Err(StoreError::refused("backfill", "the range begins before it ends, and not before 1970"));
     }
     Ok(())
 }

@@ -66,6 +66,8 @@ migrations! {
     12 "0012_lock_lease",
     13 "0013_access",
     14 "0014_node_kinds",
+    15 "0015_idempotency_key",
+    16 "0016_events",
 }
 
 /// All migrations for the database that `options` names.

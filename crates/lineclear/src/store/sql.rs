@@ -51,6 +51,9 @@ statements! {
     EnqueueKeys "enqueue_keys",
     EnqueueOwners "enqueue_owners",
     EnqueueReplace "enqueue_replace",
+    OnceLock "once_lock",
+    OnceRead "once_read",
+    OnceWrite "once_write",
     PlanLead "plan_lead",
     PlanDue "plan_due",
     PlanShare "plan_share",
@@ -128,12 +131,14 @@ statements! {
     Cancel "cancel",
     CancelProbe "cancel_probe",
     JobState "job_state",
+    JobsOver "jobs_over",
     CleanHistory "clean_history",
     CleanDead "clean_dead",
     CleanTick "clean_tick",
     CleanKey "clean_key",
     CleanNode "clean_node",
     CleanLock "clean_lock",
+    CleanOnce "clean_once",
     NodeBeat "node_beat",
     NodeResign "node_resign",
     Notify "notify",
@@ -157,6 +162,8 @@ statements! {
     ExplainLimits "explain_limits",
     ExplainManifest "explain_manifest",
     ExplainWaiting "explain_waiting",
+    EventHorizon "event_horizon",
+    ListEvents "list_events",
 }
 
 fn fill_in(text: &str, schema: &str) -> String {

@@ -1,18 +1,19 @@
 //! Jobs to be: one, or many at once.
 
-use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use lineclear::store::{Enqueued, NewJob, Placed, UniqueKey, WhenTaken};
+use lineclear::store::{Created, Creation, Enqueued, NewJob, Placed, UniqueKey, WhenTaken};
 use lineclear_model::Payload;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::detail::Detail;
 use crate::App;
 use crate::api::shape::{Id, due, name_at, unprocessable};
-use crate::body::Body;
+use crate::api::wait::{Prefer, PreferHeader};
+use crate::once::{KeyHeader, Keyed, Reply, make};
 use crate::problem::Problem;
 use crate::trace::Trace;
 
@@ -124,26 +125,37 @@ impl Made {
     }
 }
 
+/// What was made, or with `Prefer: wait` what became of it.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its shape is used")]
+pub(crate) enum MadeOrOver {
+    Made(Made),
+    Over(Box<Detail>),
+}
+
 /// Makes a job.
 #[utoipa::path(
-    post, path = "/jobs", operation_id = "create_job", tag = "jobs", request_body = NewJobBody,
+    post, path = "/jobs", operation_id = "create_job", tag = "jobs", request_body = NewJobBody, params(KeyHeader, PreferHeader),
     security(("token" = ["operate"])),
-    responses((status = 201, body = Made), (status = 200, body = Made, description = "its unique key was taken"),
+    responses((status = 201, body = Made), (status = 200, body = MadeOrOver, description = "its unique key was taken; or with `Prefer: wait`, it is over"),
+              (status = 202, body = Detail, description = "with `Prefer: wait`, it is not over"),
               (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn create(
     state: State<App>,
     trace: Trace,
-    body: Body<NewJobBody>,
+    prefer: Prefer,
+    asked: Keyed<NewJobBody>,
 ) -> Result<Response, Problem> {
-    let job = NewJob { trace: trace.0, ..body.0.read("")? };
-    let enqueued = state.client.enqueue_job(job).await?;
-    let status = if enqueued.placed == Placed::Inserted { StatusCode::CREATED } else { StatusCode::OK };
-    let mut response = (status, Json(Made::of(&enqueued))).into_response();
-    if let Ok(place) = HeaderValue::from_str(&format!("/api/v1/jobs/{}", enqueued.id)) {
-        response.headers_mut().insert(header::LOCATION, place);
-    }
-    Ok(response)
+    let job = NewJob { trace: trace.0, ..asked.body.read("")? };
+    let reply = make(&state.client, asked.once, Creation::Jobs(vec![job]), |created| {
+        let Created::Jobs(jobs) = created else { return None };
+        let enqueued = jobs.first()?;
+        let status = if enqueued.placed == Placed::Inserted { StatusCode::CREATED } else { StatusCode::OK };
+        Reply::new(status, Some(enqueued.id), &Made::of(enqueued))
+    });
+    prefer.reply(&state, reply.await?).await
 }
 
 /// Many jobs to be.
@@ -163,23 +175,27 @@ pub(crate) struct ManyMade {
 
 /// Makes many jobs, all or none.
 #[utoipa::path(
-    post, path = "/jobs/batch", operation_id = "create_jobs", tag = "jobs", request_body = ManyBody,
+    post, path = "/jobs/batch", operation_id = "create_jobs", tag = "jobs", request_body = ManyBody, params(KeyHeader),
     security(("token" = ["operate"])),
     responses((status = 201, body = ManyMade), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn create_many(
     state: State<App>,
     trace: Trace,
-    body: Body<ManyBody>,
+    asked: Keyed<ManyBody>,
 ) -> Result<Response, Problem> {
-    if body.0.jobs.len() > JOBS_MAX {
-        let detail = format!("{} jobs; one request makes {JOBS_MAX} at most", body.0.jobs.len());
+    let jobs = asked.body.jobs;
+    if jobs.len() > JOBS_MAX {
+        let detail = format!("{} jobs; one request makes {JOBS_MAX} at most", jobs.len());
         return Err(unprocessable("batch_max", detail).at("/jobs"));
     }
-    let jobs = body.0.jobs.into_iter().enumerate().map(|(n, job)| {
+    let jobs = jobs.into_iter().enumerate().map(|(n, job)| {
         Ok::<_, Problem>(NewJob { trace: trace.0.clone(), ..job.read(&format!("/jobs/{n}"))? })
     });
-    let enqueued = state.client.enqueue_jobs(jobs.collect::<Result<_, _>>()?).await?;
-    let made = ManyMade { jobs: enqueued.iter().map(Made::of).collect() };
-    Ok((StatusCode::CREATED, Json(made)).into_response())
+    let creation = Creation::Jobs(jobs.collect::<Result<_, _>>()?);
+    let reply = make(&state.client, asked.once, creation, |created| {
+        let Created::Jobs(jobs) = created else { return None };
+        Reply::new(StatusCode::CREATED, None, &ManyMade { jobs: jobs.iter().map(Made::of).collect() })
+    });
+    Ok(reply.await?.into_response())
 }

@@ -1,7 +1,7 @@
 //! One job, with all that is known of it.
 
-use axum::Json;
 use axum::extract::State;
+use axum::response::Response;
 use lineclear::store::JobId;
 use lineclear::store::views::{ExecutionView, JobDetail, StepView};
 use serde::Serialize;
@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 use super::Job;
 use crate::App;
 use crate::api::shape::{At, Id, id, time};
+use crate::api::wait::{Prefer, PreferHeader};
 use crate::problem::Problem;
 
 /// A job with what became of it.
@@ -59,7 +60,7 @@ fn raw(text: Option<String>) -> Option<Box<RawValue>> {
 }
 
 impl Detail {
-    fn of(detail: JobDetail) -> Detail {
+    pub(crate) fn of(detail: JobDetail) -> Detail {
         let execution = |view: ExecutionView| Execution {
             claim_no: view.claim_no,
             is_final: view.is_final,
@@ -90,13 +91,11 @@ impl Detail {
 
 /// One job, with its input and what became of its claims.
 #[utoipa::path(
-    get, path = "/jobs/{id}", operation_id = "get_job", tag = "jobs", params(("id" = String, Path)),
+    get, path = "/jobs/{id}", operation_id = "get_job", tag = "jobs", params(("id" = String, Path), PreferHeader),
     security(("token" = ["read"])),
-    responses((status = 200, body = Detail), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Detail), (status = 202, body = Detail, description = "with `Prefer: wait`, it is not over"),
+              (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn get(state: State<App>, at: At) -> Result<Json<Detail>, Problem> {
-    let found = state.reading.job(JobId(id(&at.0, "job")?)).await?;
-    found
-        .map(|detail| Json(Detail::of(detail)))
-        .ok_or_else(|| Problem::not_found(format_args!("job {}", at.0)))
+pub(crate) async fn get(state: State<App>, at: At, prefer: Prefer) -> Result<Response, Problem> {
+    prefer.job(&state, JobId(id(&at.0, "job")?)).await
 }

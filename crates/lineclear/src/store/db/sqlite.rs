@@ -168,9 +168,10 @@ fn commit_together(session: &mut Session, begin: &str, shared: &mut [Box<dyn Wor
         Session::Sqlite(session) => session.batch(sql),
         Session::Postgres(_) => unreachable!("this thread made a SQLite session"),
     };
+    batch(session, begin)?;
+    // Under the lock: whoever waited for another process's writer writes after it, and at a later moment.
     let Session::Sqlite(sqlite) = session else { unreachable!("this thread made a SQLite session") };
     sqlite.tick();
-    batch(session, begin)?;
     for work in shared.iter_mut() {
         let ran = batch(session, "savepoint verb").map(|()| work.run(session));
         let end = if matches!(ran, Ok(true)) { "release verb" } else { "rollback to verb; release verb" };

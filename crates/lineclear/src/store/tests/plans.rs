@@ -17,6 +17,11 @@ fn text(v: &str) -> Value {
     Value::Text(Some(v.to_owned()))
 }
 
+/// A minute ago.
+fn recently() -> Micros {
+    Micros::from(jiff::Timestamp::now()).offset(-60_000_000)
+}
+
 fn ids() -> Vec<i64> {
     (1..=50).map(|n| n * 997).collect()
 }
@@ -139,6 +144,12 @@ fn cases() -> Vec<Case> {
         (Statement::CancelProbe, vec![int(1)].into(), &["background_job_cancel"]),
         (Statement::Cancel, vec![int(500)].into(), &[]),
         (Statement::JobState, vec![int(500)].into(), &[]),
+        (Statement::JobsOver, vec![Value::Ints(ids())].into(), &["execution_final"]),
+        (
+            Statement::ListEvents,
+            vec![Value::Time(Some(recently())), int(100)].into(),
+            &["execution_completed", "execution_ended", "execution_tried"],
+        ),
         (
             Statement::CleanHistory,
             vec![int(1), int(1), int(100)].into(),

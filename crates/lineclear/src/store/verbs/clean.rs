@@ -54,6 +54,8 @@ pub struct Cleaned {
     pub nodes: u64,
     /// Events of locks, and planners that went away.
     pub locks: u64,
+    /// Idempotency keys.
+    pub idempotency_keys: u64,
 }
 
 impl Cleaned {
@@ -83,7 +85,7 @@ impl Verb for CleanBatch {
 }
 
 /// The batches of a pass, in the order of [`Cleaned`]'s fields.
-pub(crate) fn batches(keep: &Retention, most: u32) -> [CleanBatch; 6] {
+pub(crate) fn batches(keep: &Retention, most: u32) -> [CleanBatch; 7] {
     let most = Value::Int(Some(i64::from(most)));
     let ms = |duration| Value::Int(Some(millis(duration)));
     let batch = |statement, params| CleanBatch { statement, params };
@@ -93,6 +95,7 @@ pub(crate) fn batches(keep: &Retention, most: u32) -> [CleanBatch; 6] {
         batch(Statement::CleanTick, vec![ms(keep.ticks), most.clone()]),
         batch(Statement::CleanKey, vec![most.clone()]),
         batch(Statement::CleanNode, vec![ms(keep.nodes), most.clone()]),
-        batch(Statement::CleanLock, vec![ms(keep.lock_events), most]),
+        batch(Statement::CleanLock, vec![ms(keep.lock_events), most.clone()]),
+        batch(Statement::CleanOnce, vec![most]),
     ]
 }
