@@ -7,6 +7,7 @@
 mod access;
 mod api;
 mod body;
+mod docs;
 mod health;
 mod once;
 mod problem;

@@ -24,7 +24,7 @@ use crate::access::{Access, check_host, check_site};
 use crate::once::check_key;
 use crate::problem::Problem;
 use crate::tail::Tail;
-use crate::{App, api, health};
+use crate::{App, api, docs, health};
 
 /// The port unless another is asked for.
 pub const PORT: u16 = 7171;
@@ -140,6 +140,7 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
 
 fn router(app: App, access: Access) -> Router {
     let (api, document) = api();
+    let docs = docs::routes(&document);
     let document = Json(document);
     Router::new()
         .route("/livez", get(health::live))
@@ -147,6 +148,7 @@ fn router(app: App, access: Access) -> Router {
         .route("/metrics", get(health::metrics))
         .route("/api/openapi.json", get(move || async move { document }))
         .merge(api)
+        .merge(docs)
         .fallback(|| async { Problem::not_found("such path; GET /api/openapi.json lists them") })
         .method_not_allowed_fallback(|| async {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method", "this path does not take that method")

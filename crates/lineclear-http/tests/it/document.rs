@@ -61,6 +61,28 @@ async fn every_path_of_the_document_is_served(served: &Served) {
     }
 }
 
+/// The page is for people: nothing in it runs, and nothing comes from elsewhere.
+async fn the_page_shows_every_operation_and_loads_nothing_but_its_style(served: &Served) {
+    let page = served.send("GET", "/api/docs", &[], b"").await;
+    assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.starts_with("default-src 'none'; style-src 'self';"), "{policy}");
+    for operations in document()["paths"].as_object().unwrap().values() {
+        for operation in operations.as_object().unwrap().values() {
+            let section = format!("<section id=\"{}\">", operation["operationId"].as_str().unwrap());
+            assert!(page.body.contains(&section), "{section}");
+        }
+    }
+    for never in ["<script", " style=", "javascript:", "http-equiv", "src="] {
+        assert!(!page.body.contains(never), "{never}");
+    }
+    assert_eq!(page.body.matches("<link ").count(), 1);
+    let style = served.send("GET", "/api/docs.css", &[], b"").await;
+    assert_eq!((style.status, style.header("content-type")), (200, Some("text/css; charset=utf-8")));
+    assert!(!style.body.contains("url(") && !style.body.contains("@import"));
+}
+
 on_each_store! {
+    the_page_shows_every_operation_and_loads_nothing_but_its_style
     every_path_of_the_document_is_served
 }
