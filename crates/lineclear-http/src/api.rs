@@ -2,10 +2,12 @@
 //!
 //! Handlers are thin: read the request into a value, call one verb of the store, write the answer. Rules are the store's.
 
+mod batches;
 mod dead_letters;
 mod explain;
 mod events;
 mod groups;
+mod input;
 mod jobs;
 mod locks;
 mod manifests;
@@ -25,6 +27,11 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(jobs::create::create_many))
         .routes(routes!(jobs::detail::get))
         .routes(routes!(jobs::change::cancel))
+        .routes(routes!(jobs::change::retry))
+        .routes(routes!(jobs::payload::executions))
+        .routes(routes!(jobs::payload::input))
+        .routes(routes!(jobs::payload::job_output))
+        .routes(routes!(jobs::payload::reveal))
         .routes(routes!(jobs::logs::logs))
         .routes(routes!(explain::job))
         .routes(routes!(manifests::list))
@@ -43,6 +50,9 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(dead_letters::acknowledge))
         .routes(routes!(dead_letters::revive_matching))
         .routes(routes!(dead_letters::acknowledge_matching))
+        .routes(routes!(batches::list, batches::create))
+        .routes(routes!(batches::get))
+        .routes(routes!(batches::cancel))
         .routes(routes!(locks::list))
         .routes(routes!(locks::history))
         .routes(routes!(nodes::list))

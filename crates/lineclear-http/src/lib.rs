@@ -6,6 +6,7 @@
 
 mod access;
 mod api;
+mod batches;
 mod body;
 mod docs;
 mod health;

@@ -100,6 +100,7 @@ impl Server {
         } else {
             Store::open(reading).await?
         };
+        tokio::spawn(crate::batches::work(client.clone()));
         let ended = CancellationToken::new();
         let tail = Tail::new(reading.clone(), ended.clone());
         let app = App { client, reading, locks: options.locks, metrics, tail, ended: ended.clone() };
@@ -126,7 +127,7 @@ impl Server {
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Lineclear", description = "A distributed job scheduler.", license(name = "MIT OR Apache-2.0")),
-    tags((name = "jobs"), (name = "manifests"), (name = "groups"), (name = "dead letters"), (name = "locks"), (name = "nodes"), (name = "events"))
+    tags((name = "jobs"), (name = "manifests"), (name = "groups"), (name = "dead letters"), (name = "batches"), (name = "locks"), (name = "nodes"), (name = "events"))
 )]
 struct Document;
 

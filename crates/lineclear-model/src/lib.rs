@@ -32,6 +32,11 @@ pub mod manifest;
 // What people ask.
 pub mod explain;
 
+pub mod query;
+
+// What they must not see.
+pub mod secret;
+
 pub use exclude::Exclusion;
 pub use job::{DeadReason, ExecutionOutcome, JobState, Origin};
 pub use manifest::{BadField, BadManifest, GroupSpec, Manifest, ManifestFile, Spec};

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub use file::{BadManifest, FILE_BYTES_MAX, GroupSpec, ManifestFile};
 
 use crate::{
-    Backoff, Excluded, Exclusion, Misfire, Name, OnDead, Overlap, Payload, Rules, Schedule, duration,
+    Backoff, Excluded, Exclusion, Misfire, Name, OnDead, Overlap, Payload, Rules, Schedule, duration, secret,
 };
 
 /// Highest priority of a manifest, a group or a job.
@@ -75,6 +75,10 @@ pub struct Manifest {
     /// Whether it fires at all.
     #[serde(default = "yes")]
     pub enabled: bool,
+    /// Fields of its input, and of the outputs of its jobs, that are shown as dots: JSON pointers, `*` for any one step. Fields
+    /// whose names say that they are secrets need not be named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secret: Vec<String>,
 }
 
 fn main_route() -> Name {
@@ -139,6 +143,7 @@ impl Manifest {
             on_dead: OnDead::Hold,
             priority: 0,
             enabled: true,
+            secret: Vec::new(),
         }
     }
 
@@ -150,6 +155,14 @@ impl Manifest {
             return Err(BadField::new("timeout", "a job needs some time, and at most 3650d"));
         }
         check_priority(self.priority)?;
+        secret::check(&self.secret)?;
+        if let Some(pointer) = secret::dots_in(self.input.as_str()) {
+            let message = format!(
+                "{pointer} is {}, which is shown in place of a secret; write the secret itself",
+                secret::DOTS
+            );
+            return Err(BadField::new("input", message));
+        }
         if self.schedule.parents().contains(&self.key) {
             return Err(BadField::new("schedule.after", format!("{} waits for itself", self.key)));
         }
@@ -183,6 +196,7 @@ impl Manifest {
             excluded: self.excluded,
             jitter: self.jitter,
             retry: self.retry,
+            secret: self.secret.clone(),
         }
     }
 }
@@ -215,6 +229,9 @@ pub struct Spec {
     /// How long to wait before each retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Backoff>,
+    /// Fields that are shown as dots.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secret: Vec<String>,
 }
 
 impl Spec {

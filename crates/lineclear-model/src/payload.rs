@@ -22,8 +22,16 @@ pub const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 pub const PAYLOAD_DEPTH_MAX: usize = 64;
 
 /// JSON text without needless white space. Numbers, strings and the order of keys are as they were written.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Payload(String);
+
+impl std::fmt::Debug for Payload {
+    /// With dots in place of what is a secret by its name: this is how payloads come into logs.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let shown = crate::secret::Secrets::by_name().mask(&self.0).unwrap_or_default();
+        f.debug_tuple("Payload").field(&shown).finish()
+    }
+}
 
 impl Payload {
     /// Checks JSON text of at most [`PAYLOAD_BYTES_MAX`] bytes.

@@ -16,6 +16,7 @@ pub const POINTS: &[&str] = &[
     "plan.before_commit",
     "dispatch.before_commit",
     "settle.before_commit",
+    "batch.before_commit",
 ];
 
 /// Marks a place in the code. `name` is one of [`POINTS`].

@@ -12,7 +12,7 @@ use crate::run::command;
 const LONG: Duration = Duration::from_secs(60);
 
 /// A server in a folder of its own, and its address.
-async fn serve(dir: &TempDir, arguments: &[&str]) -> (Child, String) {
+pub(crate) async fn serve(dir: &TempDir, arguments: &[&str]) -> (Child, String) {
     let child = at(dir, "serve").args(["--port", "0"]).args(arguments).start().unwrap();
     let line = child.wait_for_line("API  http://", LONG).await.unwrap();
     let address = line.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned();
@@ -33,7 +33,7 @@ fn at(dir: &TempDir, command: &str) -> Program {
         .env("XDG_CONFIG_HOME", dir.path().join("none"))
 }
 
-fn ask(address: &str, request: &str, body: &str) -> String {
+pub(crate) fn ask(address: &str, request: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     let head = format!(
         "{request} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",

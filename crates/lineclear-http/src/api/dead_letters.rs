@@ -5,11 +5,12 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use lineclear::store::views::DeadLetterView;
 use lineclear::store::{DeadLetterFilter, DeadLetterId, Revival};
-use lineclear_model::{DeadReason, Payload};
+use lineclear_model::DeadReason;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
+use super::input::input;
 use super::page::{Page, cursor, limit};
 use super::shape::{Asked, At, Id, due, id, moment, name_at, time, unprocessable};
 use crate::App;
@@ -114,8 +115,7 @@ pub(crate) struct ReviveBody {
 
 impl ReviveBody {
     fn read(self) -> Result<Revival, Problem> {
-        let input = self.input.map(|raw| Payload::parse(raw.get())).transpose();
-        let input = input.map_err(|bad| unprocessable("input", bad.to_string()).at("/input"))?;
+        let input = self.input.map(|raw| input(&raw, "/input")).transpose()?;
         let due_at = due(self.due_at.as_deref(), self.in_ms, "")?;
         Ok(Revival { by: BY.to_owned(), due_at, input, note: self.note })
     }

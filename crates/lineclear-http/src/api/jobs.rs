@@ -4,17 +4,18 @@ pub(super) mod change;
 pub(super) mod create;
 pub(super) mod detail;
 pub(super) mod logs;
+pub(super) mod payload;
 
 use axum::Json;
 use axum::extract::State;
 use lineclear::store::JobId;
-use lineclear::store::views::{JobFilter, JobView};
-use lineclear_model::JobState;
+use lineclear::store::views::JobView;
+use lineclear_model::query::Query;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::page::{Page, cursor, limit};
-use super::shape::{Asked, Id, id, name_at, time};
+use super::page::{cursor, limit};
+use super::shape::{Asked, Id, id, time};
 use crate::App;
 use crate::problem::Problem;
 
@@ -42,6 +43,8 @@ pub(crate) struct Job {
     due_at: String,
     finished_at: Option<String>,
     node_id: Option<Id>,
+    /// The name of that node, if it is still known.
+    node: Option<String>,
     last_error: Option<String>,
 }
 
@@ -65,6 +68,7 @@ impl Job {
             due_at: time(job.due_at),
             finished_at: job.finished_at.map(time),
             node_id: job.node.map(Id::of),
+            node: job.node_name,
             last_error: job.last_error,
         }
     }
@@ -75,10 +79,8 @@ impl Job {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Which {
-    /// In one of these states, with commas between them.
-    state: Option<String>,
-    /// Of this kind.
-    kind: Option<String>,
+    /// In the search language: `state:failed group:etl since:24h kind:import-* -node:web-2 error:"connect timeout"`. All if nothing is said.
+    q: Option<String>,
     /// How many at most: 1 to 1,000, and 50 if nothing is said.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
@@ -86,22 +88,44 @@ pub(crate) struct Which {
     cursor: Option<String>,
 }
 
+/// How far a search looked.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Searched {
+    /// Rows that were looked through for this page.
+    rows: u64,
+    /// There is nothing older. If not, `next` looks on, also where this page has no items.
+    complete: bool,
+}
+
+/// A page of jobs.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct JobsPage {
+    /// What was found, newest first.
+    items: Vec<Job>,
+    /// Pass it as `cursor` to look on; none: this was the last. A page may be empty and not be the last: a search looks through a
+    /// bounded number of rows at a time.
+    next: Option<String>,
+    searched: Searched,
+}
+
 /// Lists jobs, newest first.
 #[utoipa::path(
     get, path = "/jobs", operation_id = "list_jobs", tag = "jobs", params(Which),
     security(("token" = ["read"])),
-    responses((status = 200, body = Page<Job>), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = JobsPage), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn list(state: State<App>, asked: Asked<Which>) -> Result<Json<Page<Job>>, Problem> {
-    let asked = asked.0;
-    let states = asked.state.iter().flat_map(|states| states.split(','));
-    let states = states.map(|word| {
-        JobState::from_word(word)
-            .ok_or_else(|| Problem::malformed("state", format!("{word:?} is no state of a job")))
-    });
-    let kind = asked.kind.as_deref().map(|kind| name_at(kind, "/kind")).transpose()?;
-    let filter = JobFilter { states: states.collect::<Result<_, _>>()?, kind, manifest: None };
-    let before = cursor(asked.cursor.as_deref(), |text| id(text, "").ok().map(JobId))?;
-    let page = state.reading.jobs(&filter, before, limit(asked.limit)?).await?;
-    Ok(Json(Page::new(page.items.into_iter().map(Job::of).collect(), page.next.map(|id| id.to_string()))))
+pub(crate) async fn list(state: State<App>, asked: Asked<Which>) -> Result<Json<JobsPage>, Problem> {
+    let query = query(asked.0.q.as_deref().unwrap_or_default())?;
+    let before = cursor(asked.0.cursor.as_deref(), |text| id(text, "").ok().map(JobId))?;
+    let found = state.reading.search(&query, before, limit(asked.0.limit)?).await?;
+    Ok(Json(JobsPage {
+        searched: Searched { rows: found.looked, complete: found.next.is_none() },
+        items: found.items.into_iter().map(Job::of).collect(),
+        next: found.next.map(|id| id.to_string()),
+    }))
+}
+
+/// A query, as people write it.
+pub(super) fn query(text: &str) -> Result<Query, Problem> {
+    Query::parse(text).map_err(|bad| Problem::malformed("query_language", bad.to_string()))
 }

@@ -6,11 +6,13 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use lineclear::store::views::ManifestView;
 use lineclear::store::{BackfillOptions, Created, Creation, TriggerOptions, Written};
+use lineclear_model::secret::Secrets;
 use lineclear_model::{Manifest, Micros, Name, Payload, preview};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
+use super::input::input as read_input;
 use super::jobs::detail::Detail;
 use super::page::{Page, Paging, cursor, limit};
 use super::shape::{Asked, At, Id, due, moment, name, time, unprocessable};
@@ -41,7 +43,7 @@ pub(crate) struct ManifestShape {
 impl ManifestShape {
     fn of(view: ManifestView) -> ManifestShape {
         let (manifest, unreadable) = match view.manifest {
-            Ok(manifest) => (Some(manifest), None),
+            Ok(manifest) => (Some(without_secrets(manifest)), None),
             Err(why) => (None, Some(why)),
         };
         ManifestShape {
@@ -55,6 +57,13 @@ impl ManifestShape {
             last_success_job_id: view.last_success_job.map(Id::of),
         }
     }
+}
+
+/// With dots in place of secrets.
+fn without_secrets(manifest: Manifest) -> Manifest {
+    let shown = Secrets::marked(&manifest.secret).mask(manifest.input.as_str());
+    let input = shown.and_then(|text| Payload::parse_within(&text, usize::MAX).ok()).unwrap_or_default();
+    Manifest { input, ..manifest }
 }
 
 /// Lists manifests by key.
@@ -186,8 +195,7 @@ pub(crate) async fn run(
 ) -> Result<Response, Problem> {
     let key = name(&at.0, "manifest")?;
     let RunBody { input, due_at, in_ms } = asked.body;
-    let input = input.map(|raw| Payload::parse(raw.get())).transpose();
-    let input = input.map_err(|bad| unprocessable("input", bad.to_string()).at("/input"))?;
+    let input = input.map(|raw| read_input(&raw, "/input")).transpose()?;
     let due_at = due(due_at.as_deref(), in_ms, "")?;
     let creation = Creation::Run(key, TriggerOptions { input, due_at, trace: trace.0 });
     let reply = make(&state.client, asked.once, creation, |created| {

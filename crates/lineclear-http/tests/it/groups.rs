@@ -17,7 +17,7 @@ async fn a_group_is_written_listed_and_run(served: &Served) {
     }
     let ran = served.post("/api/v1/groups/etl/run", "").await;
     assert_eq!((ran.status, ran.json()["jobs"].as_array().unwrap().len()), (201, 2), "{ran:?}");
-    served.until("/api/v1/jobs?state=completed", |page| page["items"].as_array().unwrap().len() == 2).await;
+    served.until("/api/v1/jobs?q=state:completed", |page| page["items"].as_array().unwrap().len() == 2).await;
     assert_eq!(served.post("/api/v1/groups/nobody/run", "").await.status, 404);
 }
 

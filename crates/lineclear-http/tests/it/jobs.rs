@@ -58,7 +58,7 @@ async fn lists_go_on_where_the_page_before_ended(served: &Served) {
     sorted.sort_unstable();
     sorted.dedup();
     assert_eq!((seen.len(), sorted.len()), (25, 25), "each once");
-    let none = served.get("/api/v1/jobs?state=completed,dead").await.json();
+    let none = served.get("/api/v1/jobs?q=state:completed,dead").await.json();
     assert_eq!(none["items"], json!([]));
 }
 

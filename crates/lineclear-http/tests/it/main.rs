@@ -5,6 +5,7 @@
 mod kit;
 
 mod access;
+mod batches;
 mod corpus;
 mod dead_letters;
 mod document;
@@ -15,5 +16,6 @@ mod jobs;
 mod locks;
 mod manifests;
 mod once;
+mod search;
 mod server;
 mod wait;

@@ -47,7 +47,7 @@ on_each_store! {
 async fn a_node_that_stops_is_not_ready() {
     let mut served = Served::sqlite().await;
     served.post("/api/v1/jobs", r#"{"kind": "endless"}"#).await;
-    served.until("/api/v1/jobs?state=running", |page| !page["items"].as_array().unwrap().is_empty()).await;
+    served.until("/api/v1/jobs?q=state:running", |page| !page["items"].as_array().unwrap().is_empty()).await;
     let node = served.node.take().unwrap();
     let stopping = tokio::spawn(node.stop());
     tokio::time::sleep(Duration::from_millis(200)).await;

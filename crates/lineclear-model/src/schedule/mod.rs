@@ -18,6 +18,7 @@ pub use error::{BadSchedule, Place};
 pub use fields::ScheduleFields;
 pub use grammar::CRON_BYTES_MAX;
 pub(crate) use ticks::Stretch;
+pub(crate) use zone::edits;
 pub use zone::{find_zone, zone_names};
 
 use crate::{Micros, Name, job::words};

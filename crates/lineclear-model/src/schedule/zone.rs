@@ -47,7 +47,7 @@ fn nearest(name: &str) -> Option<String> {
 }
 
 /// How many characters must be put in, taken out or changed to turn one text into the other.
-fn edits(a: &str, b: &str) -> usize {
+pub(crate) fn edits(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, ca) in a.chars().enumerate() {

@@ -3,13 +3,17 @@
 -- A job on its way from one table to the other is missed by this snapshot: zero rows then mean "look again", and the
 -- caller does, with a new statement.
 -- A waiting job's last history row takes the next claim number: nobody else will.
--- $1 job
+-- Rows are locked in the order of their ids.
+-- $1 jobs
 with waiting as (
-    delete from {schema}.work_queue where id = $1::bigint
+    delete from {schema}.work_queue
+    where  id = any (array (select id from {schema}.work_queue where id = any ($1::bigint[]) order by id for update))
     returning id, manifest_id, tick_at, origin, kind, group_id, claim_no, created_at, due_at, limit_key, unique_key, input
 ),
 ready as (
-    delete from {schema}.background_job where id = $1::bigint and leased_by is null
+    delete from {schema}.background_job
+    where  id = any (array (select id from {schema}.background_job where id = any ($1::bigint[]) and leased_by is null
+                            order by id for update))
     returning id, manifest_id, tick_at, origin, kind, group_id, claim_no, created_at, was_due_at as due_at, limit_key, unique_key,
               input
 ),
@@ -18,7 +22,8 @@ over as materialized (
 ),
 asked as (
     update {schema}.background_job set cancel_requested_at = coalesce(cancel_requested_at, now())
-    where  id = $1::bigint and leased_by is not null
+    where  id = any (array (select id from {schema}.background_job where id = any ($1::bigint[]) and leased_by is not null
+                            order by id for update))
     returning id, leased_by
 ),
 noted as (
@@ -30,7 +35,10 @@ noted as (
 ),
 freed as (
     delete from {schema}.job_key
-    where  (key, job_id) in (select unique_key, id from over) and (until is null or until <= now())
+    where  key = any (array (
+               select k.key from {schema}.job_key k join over o on o.unique_key = k.key and o.id = k.job_id
+               where  k.until is null or k.until <= now()
+               order  by k.key for update of k))
 )
 select id, true as over, null::bigint as leased_by, limit_key from over
 union all

@@ -1,7 +1,7 @@
 -- get_job · one job, wherever it is
 -- Zero rows: never accepted, cleaned away, or (look again) on its way between two tables.
 -- $1 job
-select j.*, m.key as manifest_key, g.name as group_name from (
+select j.*, m.key as manifest_key, m.spec, g.name as group_name, n.name as node_name from (
     select id, manifest_id, tick_at, origin, kind, route, group_id, priority, claim_no, failures, crashes, created_at, due_at, limit_key, phase,
            null::timestamptz as finished_at, null::bigint as node, last_error, null::text as progress,
            case when phase in ('held', 'parked') then phase when phase = 'later' and claim_no > 0 then 'retrying'
@@ -26,3 +26,4 @@ select j.*, m.key as manifest_key, g.name as group_name from (
 ) j
 left   join {schema}.manifest m on m.id = j.manifest_id
 left   join {schema}.manifest_group g on g.id = j.group_id
+left   join {schema}.node n on n.id = j.node

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use lineclear_model::secret::without_value;
 use lineclear_model::{Failure, Micros, Name, Payload};
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
@@ -56,7 +57,10 @@ pub struct Input<T>(pub T);
 impl<T: DeserializeOwned + Send> FromJob for Input<T> {
     fn from_job(job: &JobContext) -> Result<Input<T>, Failure> {
         let read = job.input.read::<T>();
-        read.map(Input).map_err(|error| Failure::new("input", format!("the input does not fit: {error}")))
+        // What does not fit may be a secret, and an error is kept and shown.
+        let why = |error: serde_json::Error| without_value(&error.to_string());
+        read.map(Input)
+            .map_err(|error| Failure::new("input", format!("the input does not fit: {}", why(error))))
     }
 }
 

@@ -39,7 +39,8 @@ impl Parents {
         let output = self.client.store().parent_output(self.job, manifest, parent).await?;
         let read = output.map(|output| output.read::<T>()).transpose();
         read.map_err(|error| {
-            StoreError::refused("parent_output", format!("the output of {key} does not fit: {error}"))
+            let why = lineclear_model::secret::without_value(&error.to_string());
+            StoreError::refused("parent_output", format!("the output of {key} does not fit: {why}"))
         })
     }
 }

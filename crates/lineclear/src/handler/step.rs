@@ -58,6 +58,7 @@ impl StepError {
     }
 
     pub(super) fn unreadable(name: &str, error: impl std::fmt::Display) -> StepError {
+        let error = lineclear_model::secret::without_value(&error.to_string());
         let why = format!(
             "the result that was recorded does not fit: {error}; reviving the job with edited input forgets its steps"
         );

@@ -11,8 +11,8 @@ use tokio::sync::broadcast;
 use super::{Event, JobEvent, Shared, meter, waiting};
 use crate::handler::{FromJob, JobContext};
 use crate::store::{
-    Activated, BackfillOptions, Backfilled, ClaimRef, Created, Creation, Enqueued, JobId, NewJob, Once,
-    OnceKey, Placed, Retention, Store, StoreError, StoreResult, TriggerOptions,
+    Activated, BackfillOptions, Backfilled, Batch, ClaimRef, Created, Creation, Enqueued, JobId, NewJob,
+    Once, OnceKey, Placed, Retention, Retried, RetryOptions, Store, StoreError, StoreResult, TriggerOptions,
 };
 
 /// Enqueues jobs and wakes the workers that run them. Cheap to clone; a handler gets one by asking for it.
@@ -162,6 +162,22 @@ impl Client {
         let backfilled = self.shared.store.backfill(manifest, from, to, options).await?;
         self.shared.has_queued();
         Ok(backfilled)
+    }
+
+    /// Tries a job again; see [`Store::retry`].
+    pub async fn retry(&self, job: JobId, options: RetryOptions) -> StoreResult<Retried> {
+        let retried = self.shared.store.retry(job, options).await?;
+        self.shared.has_queued();
+        Ok(retried)
+    }
+
+    /// Does the next portion of a batch; see [`Store::work_on_batch`].
+    pub async fn work_on_batch(&self) -> StoreResult<Option<Batch>> {
+        let worked = self.shared.store.work_on_batch(&self.shared.info.incarnation).await?;
+        if worked.is_some() {
+            self.shared.has_queued();
+        }
+        Ok(worked)
     }
 
     /// Runs all enabled manifests of a group; see [`Store::trigger_group`].

@@ -68,6 +68,7 @@ migrations! {
     14 "0014_node_kinds",
     15 "0015_idempotency_key",
     16 "0016_events",
+    17 "0017_batch",
 }
 
 /// All migrations for the database that `options` names.

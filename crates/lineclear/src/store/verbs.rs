@@ -26,7 +26,9 @@ pub(crate) mod arm;
 pub(crate) mod parent;
 pub(crate) mod activate;
 pub(crate) mod dead_letter;
+pub(crate) mod retry;
 pub(crate) mod cancel;
+pub(crate) mod batch;
 pub(crate) mod explain;
 pub(crate) mod over;
 pub(crate) mod events;
@@ -36,6 +38,6 @@ pub(crate) mod notify;
 pub(crate) mod token;
 
 /// A statement that always has a row had none.
-fn no_answer(statement: &str) -> super::StoreError {
+pub(crate) fn no_answer(statement: &str) -> super::StoreError {
     super::StoreError::Corrupt { what: format!("{statement} did not answer") }
 }

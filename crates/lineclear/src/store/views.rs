@@ -1,7 +1,9 @@
 //! Looking at the store: lists and details, page by page. Nothing here changes anything.
 
 mod rows;
+pub(crate) mod search;
 
+use lineclear_model::query::{Names, Query};
 use lineclear_model::{JobState, Micros, Name};
 
 use super::db::{Row, Session, Value, Verb};
@@ -11,13 +13,11 @@ use super::{DeadLetterId, JobId, LogLine, ManifestId, NodeId, Store, StoreResult
 pub use rows::{
     DeadLetterView, ExecutionView, GroupView, JobDetail, JobView, ManifestView, NodeView, StepView, TickView,
 };
-use rows::{dead_letter_of, execution_of, log_line_of, step_of};
+use rows::{dead_letter_of, execution_of, log_line_of, secrets_of, step_of};
+pub use search::Found;
 
 /// Rows per page at most.
 pub const PAGE_MAX: u32 = 1_000;
-
-/// Rows of each table that a filtered page of jobs may look through.
-const WINDOW: u32 = 10_000;
 
 /// A page, and where the next one begins.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,15 +29,13 @@ pub struct Page<T, C> {
     pub next: Option<C>,
 }
 
-/// Which jobs.
+/// Which jobs, in the simplest form; [`Store::search`] takes all others.
 #[derive(Clone, Debug, Default)]
 pub struct JobFilter {
     /// In one of these states; empty: in any.
     pub states: Vec<JobState>,
     /// Of this kind.
     pub kind: Option<Name>,
-    /// Of this manifest.
-    pub manifest: Option<ManifestId>,
 }
 
 /// A statement that only reads.
@@ -88,27 +86,11 @@ impl Store {
         before: Option<JobId>,
         most: u32,
     ) -> StoreResult<Page<JobView, JobId>> {
-        let most = most.clamp(1, PAGE_MAX);
-        let states = filter.states.iter().map(|state| state.as_str().to_owned()).collect::<Vec<_>>();
-        let params = vec![
-            Value::Int(Some(before.map_or(i64::MAX, |before| before.0))),
-            Value::Int(Some(i64::from(most))),
-            Value::Int(Some(i64::from(WINDOW))),
-            Value::MaybeTexts((!states.is_empty()).then_some(states)),
-            Value::Text(filter.kind.as_ref().map(ToString::to_string)),
-            Value::Int(filter.manifest.map(|id| id.0)),
-            Value::Int(None),
-        ];
-        let rows = self.look(Statement::ListJobs, params).await?;
-        let seen_down_to = rows.first().map_or(Ok(None), |row| row.get::<Option<i64>>("seen_down_to"))?;
-        let mut items = Vec::new();
-        for row in &rows {
-            if row.get::<Option<i64>>("id")?.is_some() {
-                items.push(JobView::of(row)?);
-            }
-        }
-        let next = next_of(&items, most, |job| job.id).or(seen_down_to.map(JobId));
-        Ok(Page { items, next })
+        let kind =
+            Names { any_of: filter.kind.iter().map(ToString::to_string).collect(), none_of: Vec::new() };
+        let states = (!filter.states.is_empty()).then(|| filter.states.clone());
+        let found = self.search(&Query { states, kind, ..Query::default() }, before, most).await?;
+        Ok(Page { items: found.items, next: found.next })
     }
 
     /// One job with its input, its ended claims and its steps.
@@ -119,15 +101,32 @@ impl Store {
             found = self.look(Statement::GetJob, vec![Value::Int(Some(id.0))]).await?;
         }
         let Some(row) = found.first() else { return Ok(None) };
+        let executions = self.executions(id, None, PAGE_MAX).await?.items;
         let params = vec![Value::Int(Some(id.0)), Value::Int(Some(i64::from(PAGE_MAX)))];
-        let executions = self.look(Statement::ListExecutions, params.clone()).await?;
         let steps = self.look(Statement::ListSteps, params).await?;
         Ok(Some(JobDetail {
             job: JobView::of(row)?,
             input: row.get("input")?,
-            executions: executions.iter().map(execution_of).collect::<StoreResult<_>>()?,
+            executions,
             steps: steps.iter().map(step_of).collect::<StoreResult<_>>()?,
+            secrets: secrets_of(row)?,
         }))
+    }
+
+    /// The ended claims of a job, oldest first, after the claim `after` if given.
+    pub async fn executions(
+        &self,
+        job: JobId,
+        after: Option<u32>,
+        most: u32,
+    ) -> StoreResult<Page<ExecutionView, u32>> {
+        let most = most.clamp(1, PAGE_MAX);
+        let int = |v: u32| Value::Int(Some(i64::from(v)));
+        let params = vec![Value::Int(Some(job.0)), int(most), int(after.unwrap_or_default())];
+        let rows = self.look(Statement::ListExecutions, params).await?;
+        let items = rows.iter().map(execution_of).collect::<StoreResult<Vec<_>>>()?;
+        let next = next_of(&items, most, |execution| execution.claim_no);
+        Ok(Page { items, next })
     }
 
     /// What a job's handlers logged, oldest first: claim numbers and lines, after `after` if given.

@@ -7,6 +7,7 @@
 mod kit;
 
 mod backfill;
+mod batches;
 mod cancel;
 mod claim;
 mod clean;
@@ -27,6 +28,8 @@ mod nodes;
 mod once;
 mod own_transaction;
 mod plan;
+mod retry;
+mod search;
 mod settle;
 mod steps;
 mod tend;

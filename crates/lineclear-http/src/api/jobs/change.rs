@@ -2,14 +2,15 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use lineclear::store::{Cancelled, JobId};
-use serde::Serialize;
+use lineclear::store::{Cancelled, JobId, Retried, RetryOptions};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::App;
-use crate::api::shape::{At, id};
+use crate::api::shape::{At, Id, id, name_at};
+use crate::body::Body;
 use crate::problem::Problem;
 
 /// What became of a request to cancel.
@@ -40,5 +41,59 @@ pub(crate) async fn cancel(state: State<App>, at: At) -> Result<Response, Proble
         Cancelled::Moving => {
             Err(Problem::new(StatusCode::CONFLICT, "job_moving", "it is just being taken; ask again"))
         }
+    }
+}
+
+/// Who did it, until the server knows its users.
+const BY: &str = "api";
+
+/// How to try a job again.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RetryBody {
+    /// What to remember about it, if it was a dead letter.
+    note: Option<String>,
+    /// The lane of the new job, if it is over and had no manifest: history does not keep it. `main` if nothing is said.
+    route: Option<String>,
+}
+
+/// What became of a request to try a job again.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RetryAnswer {
+    /// `due`: it waited for its next try, which is now. `revived`: it was a dead letter, and waits again. `again`: it was over, and
+    /// runs again as a new job.
+    became: &'static str,
+    /// The job that runs.
+    id: Id,
+}
+
+/// Tries a job again. One that waits for its next try is due now, a dead letter is revived, and one that is over runs again as a new
+/// job with the same input.
+#[utoipa::path(
+    post, path = "/jobs/{id}/retry", operation_id = "retry_job", tag = "jobs", params(("id" = String, Path)),
+    request_body = RetryBody,
+    security(("token" = ["operate"])),
+    responses((status = 200, body = RetryAnswer), (status = 201, body = RetryAnswer),
+              (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
+pub(crate) async fn retry(state: State<App>, at: At, body: Body<RetryBody>) -> Result<Response, Problem> {
+    let job = JobId(id(&at.0, "job")?);
+    let route = body.0.route.as_deref().map(|route| name_at(route, "/route")).transpose()?;
+    let options = RetryOptions { by: BY.to_owned(), note: body.0.note, route };
+    let conflict = |code, detail: String| Err(Problem::new(StatusCode::CONFLICT, code, detail));
+    let answer = |became, id| Json(RetryAnswer { became, id: Id::of(id) });
+    match state.client.retry(job, options).await? {
+        Retried::Due => Ok(answer("due", job).into_response()),
+        Retried::Revived(_) => Ok(answer("revived", job).into_response()),
+        Retried::Again(new) => {
+            let place = [(header::LOCATION, format!("/api/v1/jobs/{new}"))];
+            Ok((StatusCode::CREATED, place, answer("again", new)).into_response())
+        }
+        Retried::NotOver(state) => {
+            let detail = format!("job {job} is {state}: only what failed or is over can be tried again");
+            conflict("job_not_over", detail)
+        }
+        Retried::InputGone => conflict("input_gone", format!("the input of job {job} is not kept any more")),
+        Retried::Unknown => Err(Problem::not_found(format_args!("job {job}"))),
     }
 }

@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 
 use super::detail::Detail;
 use crate::App;
+use crate::api::input::input;
 use crate::api::shape::{Id, due, name_at, unprocessable};
 use crate::api::wait::{Prefer, PreferHeader};
 use crate::once::{KeyHeader, Keyed, Reply, make};
@@ -76,8 +77,7 @@ impl NewJobBody {
     fn read(self, pointer: &str) -> Result<NewJob, Problem> {
         let at = |field: &str| format!("{pointer}/{field}");
         let input = match &self.input {
-            Some(raw) => Payload::parse(raw.get())
-                .map_err(|bad| unprocessable("input", bad.to_string()).at(at("input")))?,
+            Some(raw) => input(raw, &at("input"))?,
             None => Payload::empty(),
         };
         let due_at = due(self.due_at.as_deref(), self.in_ms, pointer)?;

@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use lineclear::store::JobId;
 use lineclear::store::views::{ExecutionView, JobDetail, StepView};
+use lineclear_model::secret::Secrets;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -19,7 +20,7 @@ use crate::problem::Problem;
 pub(crate) struct Detail {
     #[serde(flatten)]
     job: Job,
-    /// What its handler gets or got.
+    /// What its handler gets or got, with dots in place of secrets.
     #[schema(value_type = Option<Object>)]
     input: Option<Box<RawValue>>,
     /// Its ended claims, oldest first.
@@ -54,25 +55,30 @@ pub(crate) struct Step {
     finished_at: String,
 }
 
-/// Stored text that was JSON when it was accepted; if somebody wrote something else, it is left out.
-fn raw(text: Option<String>) -> Option<Box<RawValue>> {
-    text.and_then(|text| RawValue::from_string(text).ok())
+/// Stored text that was JSON when it was accepted, without its secrets; if somebody wrote something else, it is left out.
+fn shown(secrets: &Secrets, text: Option<String>) -> Option<Box<RawValue>> {
+    text.and_then(|text| RawValue::from_string(secrets.mask(&text)?).ok())
 }
 
-impl Detail {
-    pub(crate) fn of(detail: JobDetail) -> Detail {
-        let execution = |view: ExecutionView| Execution {
+impl Execution {
+    pub(super) fn of(view: ExecutionView, secrets: &Secrets) -> Execution {
+        Execution {
             claim_no: view.claim_no,
             is_final: view.is_final,
             outcome: view.outcome.as_str().to_owned(),
             node_id: view.node.map(Id::of),
-            output: raw(view.output),
+            output: shown(secrets, view.output),
             error_type: view.error_type,
             error_message: view.error_message,
             fingerprint: view.fingerprint,
             claimed_at: view.claimed_at.map(time),
             finished_at: time(view.finished_at),
-        };
+        }
+    }
+}
+
+impl Detail {
+    pub(crate) fn of(detail: JobDetail) -> Detail {
         let step = |view: StepView| Step {
             name: view.name,
             claim_no: view.claim_no,
@@ -82,8 +88,12 @@ impl Detail {
         };
         Detail {
             job: Job::of(detail.job),
-            input: raw(detail.input),
-            executions: detail.executions.into_iter().map(execution).collect(),
+            input: shown(&detail.secrets, detail.input),
+            executions: detail
+                .executions
+                .into_iter()
+                .map(|view| Execution::of(view, &detail.secrets))
+                .collect(),
             steps: detail.steps.into_iter().map(step).collect(),
         }
     }
@@ -98,4 +108,10 @@ impl Detail {
 )]
 pub(crate) async fn get(state: State<App>, at: At, prefer: Prefer) -> Result<Response, Problem> {
     prefer.job(&state, JobId(id(&at.0, "job")?)).await
+}
+
+/// The job of a path.
+pub(super) async fn find(state: &App, text: &str) -> Result<JobDetail, Problem> {
+    let found = state.reading.job(JobId(id(text, "job")?)).await?;
+    found.ok_or_else(|| Problem::not_found(format_args!("job {text}")))
 }

@@ -67,6 +67,11 @@ fn replacements() -> Params {
     vec![jobs, texts("work"), texts("{}"), ints(0), Column::Times(vec![None; 50]), ints(1)].into()
 }
 
+fn search(query: &str) -> Vec<Value> {
+    let query = lineclear_model::query::Query::parse(query).expect("a query").fixed_at(Micros::EPOCH);
+    crate::store::views::search::params(&query, 90_000, 50, 1000)
+}
+
 /// The statements that a busy node runs all the time, and those that run beside them on tables that grow.
 fn cases() -> Vec<Case> {
     let dispatch = || vec![text("main"), int(100), int(1), int(30_000)];
@@ -142,7 +147,7 @@ fn cases() -> Vec<Case> {
         (Statement::WakeKeys, vec![Value::Texts(vec!["k1".to_owned()])].into(), &["work_queue_held"]),
         (Statement::HeldKeys, vec![text(""), int(100)].into(), &["work_queue_held"]),
         (Statement::CancelProbe, vec![int(1)].into(), &["background_job_cancel"]),
-        (Statement::Cancel, vec![int(500)].into(), &[]),
+        (Statement::Cancel, vec![Value::Ints(ids())].into(), &[]),
         (Statement::JobState, vec![int(500)].into(), &[]),
         (Statement::JobsOver, vec![Value::Ints(ids())].into(), &["execution_final"]),
         (
@@ -168,6 +173,9 @@ fn cases() -> Vec<Case> {
         ),
         (Statement::ParentOutput, vec![int(500), int(7), text("m5")].into(), &["execution_final"]),
         (Statement::GetJob, vec![int(500)].into(), &[]),
+        (Statement::RetryNow, vec![Value::Ints(ids())].into(), &[]),
+        (Statement::RetryDead, vec![Value::Ints(ids())].into(), &[]),
+        (Statement::RetryOver, vec![Value::Ints(ids())].into(), &["execution_final"]),
         (Statement::ExplainJob, vec![int(500)].into(), &["execution_final"]),
         (
             Statement::ExplainLimits,
@@ -180,21 +188,13 @@ fn cases() -> Vec<Case> {
             vec![int(500), int(5)].into(),
             &["work_queue_manifest", "background_job_manifest"],
         ),
-        (Statement::ListExecutions, vec![int(500), int(10)].into(), &[]),
+        (Statement::ListExecutions, vec![int(500), int(10), int(0)].into(), &[]),
         (Statement::ListManifests, vec![text("m5"), int(10)].into(), &["manifest_key"]),
+        (Statement::SearchJobs, search("").into(), &["execution_final"]),
         (
-            Statement::ListJobs,
-            vec![
-                int(90_000),
-                int(50),
-                int(1000),
-                Value::MaybeTexts(None),
-                Value::Text(None),
-                Value::Int(None),
-                Value::Int(None),
-            ]
-            .into(),
-            &["execution_final"],
+            Statement::SearchJobs,
+            search("state:failed kind:a* -group:b manifest:m* node:n error:x since:1h id:<90000").into(),
+            &[],
         ),
     ]
 }

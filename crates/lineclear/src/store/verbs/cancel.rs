@@ -38,8 +38,9 @@ impl Verb for Cancel {
 
     async fn run(&self, session: &mut Session) -> StoreResult<CancelAnswer> {
         let id = || vec![Value::Int(Some(self.0.0))];
+        let ids = vec![Value::Ints(vec![self.0.0])];
         let mut answer = CancelAnswer { cancelled: Cancelled::Unknown, freed_key: None };
-        if let Some(row) = session.rows(Statement::Cancel, id()).await?.first() {
+        if let Some(row) = session.rows(Statement::Cancel, ids).await?.first() {
             answer.freed_key = row.get("limit_key")?;
             answer.cancelled = if row.get("over")? {
                 Cancelled::Over
@@ -54,6 +55,30 @@ impl Verb for Cancel {
         Ok(answer)
     }
 }
+
+/// Cancels many jobs, in a transaction of the caller's; returns how many were cancelled or asked, and limit keys that are free.
+pub(crate) async fn many(session: &mut Session, jobs: &[JobId]) -> StoreResult<(u64, Vec<String>)> {
+    let mut left: Vec<i64> = jobs.iter().map(|job| job.0).collect();
+    let mut freed = Vec::new();
+    let mut count = 0;
+    // A job on its way from one table to the other is in neither snapshot: look again.
+    for _ in 0..ROUNDS {
+        if left.is_empty() {
+            break;
+        }
+        let rows = session.rows(Statement::Cancel, vec![Value::Ints(left.clone())]).await?;
+        for row in &rows {
+            let id: i64 = row.get("id")?;
+            left.retain(|other| *other != id);
+            freed.extend(row.get::<Option<String>>("limit_key")?);
+            count += 1;
+        }
+    }
+    Ok((count, freed))
+}
+
+/// How often jobs that move between tables are looked for.
+const ROUNDS: u32 = 3;
 
 /// Verb: jobs of a node that somebody wants to stop.
 pub(crate) struct CancelRequests(pub(crate) NodeId);

@@ -244,6 +244,7 @@ pub(crate) fn manifest_of(row: &Row) -> StoreResult<Manifest> {
         on_dead: row.word("on_dead", OnDead::from_word)?,
         priority: row.get("priority")?,
         enabled: row.get("enabled")?,
+        secret: spec.secret,
     })
 }
 

@@ -1,7 +1,8 @@
 //! What lists and details are made of.
 
 use lineclear_model::job::{ExecutionOutcome, JobState, Origin};
-use lineclear_model::{DeadReason, Manifest, Micros, Name};
+use lineclear_model::secret::Secrets;
+use lineclear_model::{DeadReason, Manifest, Micros, Name, Spec};
 
 use crate::store::db::Row;
 use crate::store::{DeadLetterId, JobId, LogLine, ManifestId, NodeId, ProgressView, StoreResult};
@@ -43,6 +44,8 @@ pub struct JobView {
     pub finished_at: Option<Micros>,
     /// Who runs or ran it.
     pub node: Option<NodeId>,
+    /// The name of that node, if it is still known.
+    pub node_name: Option<String>,
     /// What went wrong last.
     pub last_error: Option<String>,
     /// How far it is, while it runs and if its handler says so.
@@ -69,6 +72,7 @@ impl JobView {
             due_at: row.get("due_at")?,
             finished_at: row.get("finished_at")?,
             node: row.get::<Option<i64>>("node")?.map(NodeId),
+            node_name: row.get("node_name")?,
             last_error: row.get("last_error")?,
             progress: progress_of(row)?,
         })
@@ -157,6 +161,18 @@ pub struct JobDetail {
     pub executions: Vec<ExecutionView>,
     /// The recorded steps of its handler, in their order.
     pub steps: Vec<StepView>,
+    /// What of its input and outputs must not be shown.
+    pub secrets: Secrets,
+}
+
+/// What the manifest of a job marks as secret. One that cannot be read may mark anything.
+pub(super) fn secrets_of(row: &Row) -> StoreResult<Secrets> {
+    let spec: Option<String> = row.get("spec")?;
+    Ok(match spec.as_deref().map(Spec::from_json) {
+        None => Secrets::by_name(),
+        Some(Ok(spec)) => Secrets::marked(&spec.secret),
+        Some(Err(_)) => Secrets::all(),
+    })
 }
 
 /// A manifest in a list.

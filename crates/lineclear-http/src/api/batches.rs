@@ -1,0 +1,173 @@
+//! Batches: the same done to many jobs, in the background, by whichever server is there.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use lineclear::store::{Action, Batch, BatchId, NewBatch};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::jobs::query;
+use super::page::{Page, Paging, cursor, limit};
+use super::shape::{Asked, At, Id, id, time, unprocessable};
+use crate::App;
+use crate::body::Body;
+use crate::problem::Problem;
+
+/// How long a batch can be taken back, if nothing is said.
+const STARTS_IN_MS: u64 = 5_000;
+
+/// Who did it, until the server knows its users.
+const BY: &str = "api";
+
+/// What to do, and to which jobs.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BatchBody {
+    /// `cancel`, `retry`, `revive` or `acknowledge`.
+    action: String,
+    /// In the search language; of those that exist now. Say `id:>0` for all.
+    q: String,
+    /// Only count.
+    #[serde(default)]
+    dry_run: bool,
+    /// Why; kept with the batch, and with dead letters that it resolves.
+    reason: Option<String>,
+    /// So many milliseconds it can be taken back; 5,000 if nothing is said, a day at most.
+    #[schema(maximum = 86_400_000)]
+    starts_in_ms: Option<u64>,
+}
+
+/// How many jobs would be treated.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CountAnswer {
+    /// So many.
+    count: u64,
+    /// And no more; otherwise at least so many: counting stops at a bound.
+    exact: bool,
+    /// What is looked for, in its one form.
+    q: String,
+}
+
+/// A batch, and how far it is.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BatchShape {
+    id: Id,
+    action: &'static str,
+    /// In the search language, with every moment fixed.
+    q: String,
+    reason: Option<String>,
+    created_by: String,
+    created_at: String,
+    /// Until then it can be taken back.
+    starts_at: String,
+    /// `waiting`, `running`, `done` or `cancelled`.
+    status: &'static str,
+    /// Jobs that it meant when it was made.
+    total: u64,
+    /// Whether that is all: counting stops at a bound.
+    total_is_exact: bool,
+    /// Jobs that were treated.
+    done: u64,
+    /// Jobs that could not be treated any more when their turn came.
+    skipped: u64,
+    finished_at: Option<String>,
+}
+
+impl BatchShape {
+    fn of(batch: Batch) -> BatchShape {
+        BatchShape {
+            id: Id::of(batch.id),
+            action: batch.action.as_str(),
+            q: batch.q,
+            reason: batch.reason,
+            created_by: batch.created_by,
+            created_at: time(batch.created_at),
+            starts_at: time(batch.starts_at),
+            status: batch.status.as_str(),
+            total: batch.total,
+            total_is_exact: batch.total_is_exact,
+            done: batch.done,
+            skipped: batch.skipped,
+            finished_at: batch.finished_at.map(time),
+        }
+    }
+}
+
+/// Does the same to all jobs that a query finds, of those that exist now. It begins after a few seconds, until which it can be
+/// cancelled without a trace.
+#[utoipa::path(
+    post, path = "/batches", operation_id = "create_batch", tag = "batches", request_body = BatchBody,
+    security(("token" = ["operate"])),
+    responses((status = 201, body = BatchShape), (status = 200, body = CountAnswer, description = "only counted"),
+              (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
+pub(crate) async fn create(state: State<App>, body: Body<BatchBody>) -> Result<Response, Problem> {
+    let body = body.0;
+    let action = Action::from_word(&body.action).ok_or_else(|| {
+        let words: Vec<&str> = Action::ALL.iter().map(|action| action.as_str()).collect();
+        unprocessable("action", format!("{:?} is none of {}", body.action, words.join(", "))).at("/action")
+    })?;
+    let query = query(&body.q).map_err(|problem| problem.at("/q"))?;
+    if body.q.trim().is_empty() {
+        return Err(unprocessable("which", "say which jobs; id:>0 is all of them").at("/q"));
+    }
+    if body.dry_run {
+        let count = state.reading.count(&action.of(query.clone())).await?;
+        let q = query.to_string();
+        return Ok(Json(CountAnswer { count: count.count, exact: count.is_exact, q }).into_response());
+    }
+    let starts_in = Duration::from_millis(body.starts_in_ms.unwrap_or(STARTS_IN_MS));
+    let new = NewBatch { action, query, reason: body.reason, by: BY.to_owned(), starts_in };
+    let batch = state.client.store().add_batch(new).await?;
+    let place = [(header::LOCATION, format!("/api/v1/batches/{}", batch.id))];
+    Ok((StatusCode::CREATED, place, Json(BatchShape::of(batch))).into_response())
+}
+
+/// Lists batches, newest first.
+#[utoipa::path(
+    get, path = "/batches", operation_id = "list_batches", tag = "batches", params(Paging),
+    security(("token" = ["read"])),
+    responses((status = 200, body = Page<BatchShape>), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
+pub(crate) async fn list(state: State<App>, asked: Asked<Paging>) -> Result<Json<Page<BatchShape>>, Problem> {
+    let before = cursor(asked.0.cursor.as_deref(), |text| id(text, "").ok().map(BatchId))?;
+    let page = state.reading.batches(before, limit(asked.0.limit)?).await?;
+    let items = page.items.into_iter().map(BatchShape::of).collect();
+    Ok(Json(Page::new(items, page.next.map(|id| id.to_string()))))
+}
+
+/// One batch, and how far it is.
+#[utoipa::path(
+    get, path = "/batches/{id}", operation_id = "get_batch", tag = "batches", params(("id" = String, Path)),
+    security(("token" = ["read"])),
+    responses((status = 200, body = BatchShape), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
+pub(crate) async fn get(state: State<App>, at: At) -> Result<Json<BatchShape>, Problem> {
+    let found = state.reading.batch(BatchId(id(&at.0, "batch")?)).await?;
+    let found = found.ok_or_else(|| Problem::not_found(format_args!("batch {}", at.0)))?;
+    Ok(Json(BatchShape::of(found)))
+}
+
+/// Stops a batch. What it has done stays done; one that has not begun has done nothing.
+#[utoipa::path(
+    post, path = "/batches/{id}/cancel", operation_id = "cancel_batch", tag = "batches", params(("id" = String, Path)),
+    security(("token" = ["operate"])),
+    responses((status = 200, body = BatchShape), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
+pub(crate) async fn cancel(state: State<App>, at: At) -> Result<Json<BatchShape>, Problem> {
+    let batch = BatchId(id(&at.0, "batch")?);
+    if let Some(stopped) = state.client.store().cancel_batch(batch).await? {
+        return Ok(Json(BatchShape::of(stopped)));
+    }
+    match state.reading.batch(batch).await? {
+        Some(over) => {
+            let detail = format!("batch {batch} is over: {}", over.status.as_str());
+            Err(Problem::new(StatusCode::CONFLICT, "batch_over", detail))
+        }
+        None => Err(Problem::not_found(format_args!("batch {batch}"))),
+    }
+}

@@ -1,0 +1,55 @@
+//! The same done to many jobs, over HTTP.
+
+use serde_json::json;
+
+use crate::kit::Served;
+
+async fn many(served: &Served, count: usize) {
+    let job = json!({"kind": "add", "input": [1, 2], "in_ms": 600_000});
+    let made = served.post("/api/v1/jobs/batch", &json!({"jobs": vec![job; count]}).to_string()).await;
+    assert_eq!(made.status, 201);
+}
+
+async fn a_batch_is_counted_made_worked_on_and_over(served: &Served) {
+    many(served, 300).await;
+    let count = json!({"action": "cancel", "q": "kind:add", "dry_run": true});
+    let counted = served.post("/api/v1/batches", &count.to_string()).await;
+    assert_eq!(
+        (counted.status, counted.json()),
+        (200, json!({"count": 300, "exact": true, "q": "kind:add"}))
+    );
+    let batch = json!({"action": "cancel", "q": "kind:add", "reason": "a mistake", "starts_in_ms": 0});
+    let made = served.post("/api/v1/batches", &batch.to_string()).await;
+    assert_eq!((made.status, &made.json()["total"]), (201, &json!(300)), "{made:?}");
+    let path = made.header("location").unwrap().to_owned();
+    let done = served.until(&path, |batch| batch["status"] == "done").await;
+    assert_eq!(
+        (&done["done"], &done["skipped"], &done["reason"]),
+        (&json!(300), &json!(0), &json!("a mistake"))
+    );
+    let over = served.post(&format!("{path}/cancel"), "").await;
+    assert_eq!((over.status, over.code()), (409, "batch_over".to_owned()));
+    let listed = served.get("/api/v1/batches?limit=1").await.json();
+    assert_eq!(listed["items"][0]["id"], done["id"]);
+    let left = served.get("/api/v1/jobs?q=-state:over").await.json();
+    assert_eq!(left["items"], json!([]));
+}
+
+async fn a_batch_that_is_cancelled_in_time_has_done_nothing(served: &Served) {
+    many(served, 10).await;
+    let batch = json!({"action": "cancel", "q": "id:>0"});
+    let made = served.post("/api/v1/batches", &batch.to_string()).await.json();
+    assert_eq!(made["status"], "waiting");
+    let path = format!("/api/v1/batches/{}", made["id"].as_str().unwrap());
+    let stopped = served.post(&format!("{path}/cancel"), "").await.json();
+    assert_eq!((&stopped["status"], &stopped["done"]), (&json!("cancelled"), &json!(0)));
+    let waiting = served.get("/api/v1/jobs?q=state:scheduled").await.json();
+    assert_eq!(waiting["items"].as_array().unwrap().len(), 10);
+    assert_eq!(served.get("/api/v1/batches/999").await.status, 404);
+    assert_eq!(served.post("/api/v1/batches/999/cancel", "").await.status, 404);
+}
+
+on_each_store! {
+    a_batch_is_counted_made_worked_on_and_over
+    a_batch_that_is_cancelled_in_time_has_done_nothing
+}

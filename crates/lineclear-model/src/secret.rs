@@ -1,0 +1,168 @@
+//! Secrets in payloads: fields that a manifest marks, and fields whose names say what they are. Whoever shows a payload to people
+//! shows dots in their place.
+
+mod walk;
+
+use crate::manifest::BadField;
+
+/// What is shown in place of a secret.
+pub const DOTS: &str = "•••";
+
+/// Most fields that a manifest marks.
+pub const MARKS_MAX: usize = 100;
+
+/// Longest pointer to one, in bytes.
+pub const MARK_BYTES_MAX: usize = 255;
+
+/// Words that make a field a secret, as parts of its name: `api_key`, `dbPassword` and `X-Auth-Token`, but not `monkey`.
+const WORDS: &[&str] = &[
+    "apikey",
+    "auth",
+    "authorization",
+    "bearer",
+    "cookie",
+    "cookies",
+    "credential",
+    "credentials",
+    "jwt",
+    "key",
+    "keys",
+    "pass",
+    "passphrase",
+    "passwd",
+    "password",
+    "passwords",
+    "pwd",
+    "secret",
+    "secrets",
+    "token",
+    "tokens",
+];
+
+/// Which fields of a payload are secrets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Secrets {
+    /// Beside those that are known by their names: the steps to each field, `*` for any.
+    marked: Vec<Vec<String>>,
+    /// All of it is.
+    all: bool,
+}
+
+impl Secrets {
+    /// Those that are known by their names.
+    pub fn by_name() -> Secrets {
+        Secrets::default()
+    }
+
+    /// These too: JSON pointers, in which `*` stands for any one step.
+    pub fn marked(pointers: &[String]) -> Secrets {
+        let step = |step: &str| step.replace("~1", "/").replace("~0", "~");
+        let steps = |pointer: &String| pointer.split('/').skip(1).map(step).collect();
+        Secrets { marked: pointers.iter().map(steps).collect(), all: false }
+    }
+
+    /// All of it: where it is not known which fields are marked.
+    pub fn all() -> Secrets {
+        Secrets { all: true, ..Secrets::default() }
+    }
+
+    /// JSON text with dots in place of its secrets; everything else as it was written. `None`: this is not JSON.
+    pub fn mask(&self, text: &str) -> Option<String> {
+        serde_json::from_str::<serde::de::IgnoredAny>(text).ok()?;
+        if self.all {
+            return Some(format!("\"{DOTS}\""));
+        }
+        Some(walk::masked(text, self))
+    }
+
+    fn is_marked(&self, path: &[String]) -> bool {
+        let fits = |marks: &Vec<String>| {
+            marks.len() == path.len()
+                && marks.iter().zip(path).all(|(mark, step)| mark == "*" || mark == step)
+        };
+        self.marked.iter().any(fits)
+    }
+}
+
+/// Checks pointers as a manifest gives them.
+pub(crate) fn check(pointers: &[String]) -> Result<(), BadField> {
+    let bad = |message: String| Err(BadField::new("secret", message));
+    if pointers.len() > MARKS_MAX {
+        return bad(format!("at most {MARKS_MAX} fields can be marked"));
+    }
+    for pointer in pointers {
+        if pointer.len() > MARK_BYTES_MAX || (!pointer.is_empty() && !pointer.starts_with('/')) {
+            let shown: String = pointer.chars().take(64).collect();
+            return bad(format!(
+                "{shown:?} is no JSON pointer of at most {MARK_BYTES_MAX} bytes; write \"/smtp/user\", and * for any one step"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a field is a secret by its name.
+pub fn is_secret_name(name: &str) -> bool {
+    parts(name).iter().any(|part| WORDS.contains(&part.as_str()))
+}
+
+/// The words of a name, in lower case: `apiKey`, `API-key` and `api_key2` all have `api` and `key`.
+fn parts(name: &str) -> Vec<String> {
+    let chars: Vec<char> = name.chars().collect();
+    let mut parts = vec![String::new()];
+    for (at, &c) in chars.iter().enumerate() {
+        let before = at.checked_sub(1).map(|at| chars[at]);
+        let after_lower = before.is_some_and(|before| before.is_lowercase());
+        let ends_capitals = before.is_some_and(char::is_uppercase)
+            && chars.get(at + 1).is_some_and(|next| next.is_lowercase());
+        if !c.is_alphabetic() || (c.is_uppercase() && (after_lower || ends_capitals)) {
+            parts.push(String::new());
+        }
+        if let Some(part) = parts.last_mut().filter(|_| c.is_alphabetic()) {
+            part.extend(c.to_lowercase());
+        }
+    }
+    parts
+}
+
+/// What a parser says about a value, without the value: `invalid type: string "hunter2", expected u32` is kept for months.
+pub fn without_value(message: &str) -> String {
+    for start in ["invalid type: ", "invalid value: ", "unknown variant "] {
+        let Some(rest) = message.strip_prefix(start) else { continue };
+        // The value may have these words in it, too: the last ones are the parser's.
+        let Some(expected) = rest.rfind(", expected ").or_else(|| rest.rfind(", there are no ")) else {
+            continue;
+        };
+        let what = rest[..expected].split(['"', '`']).next().unwrap_or_default().trim_end();
+        return format!(
+            "{}{what}{}",
+            if what.is_empty() { start.trim_end() } else { start },
+            &rest[expected..]
+        );
+    }
+    message.to_owned()
+}
+
+/// Where dots stand in a payload, as a JSON pointer: somebody sends back what was masked.
+pub fn dots_in(text: &str) -> Option<String> {
+    fn find(value: &serde_json::Value, pointer: String) -> Option<String> {
+        match value {
+            serde_json::Value::String(text) => (text == DOTS).then_some(pointer),
+            serde_json::Value::Array(items) => {
+                items.iter().enumerate().find_map(|(at, item)| find(item, format!("{pointer}/{at}")))
+            }
+            serde_json::Value::Object(fields) => fields.iter().find_map(|(name, value)| {
+                find(value, format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1")))
+            }),
+            _ => None,
+        }
+    }
+    // Most payloads have no such thing, and need not be read. Written as escapes, it would not have come from us.
+    if !text.contains(DOTS) {
+        return None;
+    }
+    find(&serde_json::from_str(text).ok()?, String::new())
+}
+
+#[cfg(test)]
+mod tests;

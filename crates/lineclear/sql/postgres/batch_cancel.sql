@@ -1,0 +1,6 @@
+-- batch_cancel · a batch goes no further
+-- Zero rows: it is over, or there is none.
+-- $1 batch
+update {schema}.batch set status = 'cancelled', finished_at = now()
+where  id = $1::bigint and status in ('waiting', 'running')
+returning id, action, q, reason, created_by, created_at, starts_at, status, total, total_is_exact, done, skipped, position, newest, finished_at

@@ -1,0 +1,6 @@
+-- batch_hold · a batch that is still ours, where we left it; locked
+-- Zero rows: somebody cancelled it, or another goes on with it.
+-- $1 batch, $2 who, $3 position
+select id from {schema}.batch
+where  id = $1::bigint and status = 'running' and leased_by = $2::text and position = $3::bigint
+for    update

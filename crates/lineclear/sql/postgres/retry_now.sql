@@ -1,0 +1,12 @@
+-- retry_now · jobs that wait for their next try are tried now
+-- A missing row: it does not wait for another try.
+-- $1 jobs
+update {schema}.work_queue as w
+set    due_at = now(), phase = 'ready',
+       rank = (extract(epoch from now()) * 1000000)::bigint
+              - (w.priority + coalesce((select g.priority from {schema}.manifest_group g where g.id = w.group_id), 0)) * 600000000::bigint
+where  w.id = any (array (
+           select id from {schema}.work_queue
+           where  id = any ($1::bigint[]) and phase = 'later' and claim_no > 0
+           order  by id for no key update))
+returning w.id

@@ -1,0 +1,5 @@
+-- batch_hold · a batch that is still ours, where we left it
+-- As in PostgreSQL.
+-- ?1 batch, ?2 who, ?3 position
+select id from batch
+where  id = ?1 and status = 'running' and leased_by = ?2 and position = ?3

@@ -1,0 +1,3 @@
+-- batch_waits · is there a batch whose time has come?
+-- As in PostgreSQL.
+select exists (select 1 from batch where status in ('waiting', 'running') and starts_at <= now_us()) as waits

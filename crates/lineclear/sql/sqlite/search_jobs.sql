@@ -1,0 +1,89 @@
+-- search_jobs · a page of jobs that a query finds, newest first: waiting, running, dead and over
+--
+-- Reads at most ?3 rows of each table that can have what is looked for, and filters those: something rare in a long history
+-- cannot make it read all of that. `seen_down_to` is where the next page goes on (null: this was all), `looked` how many rows were
+-- read. Always one row at least. One statement, so that a moving job is not listed twice.
+-- A name that ends in * is a beginning; an empty list asks nothing; null asks nothing.
+-- ?1 before this id, ?2 at most, ?3 window, ?4 not before this id, look into: ?5 work_queue, ?6 background_job, ?7 dead_letter,
+-- ?8 execution; ?9 states, ?10 origins; lists of which one must fit and of which none may: ?11 ?12 kinds, ?13 ?14 groups,
+-- ?15 ?16 manifests, ?17 ?18 routes, ?19 ?20 nodes, ?21 ?22 parts of the error, ?23 ?24 ids; ?25 claims from, ?26 to;
+-- ?27 µs of the last claim from, ?28 to; ?29 accepted since, ?30 before
+with waiting as materialized (
+    select id, manifest_id, tick_at, origin, kind, route, group_id, priority, claim_no, failures, crashes, created_at,
+           due_at, limit_key, phase, null as finished_at, null as node, last_error, null as progress, null as run_us,
+           case when phase in ('held', 'parked') then phase when phase = 'later' and claim_no > 0 then 'retrying'
+                when phase = 'later' then 'scheduled' else 'queued' end as state
+    from   work_queue where ?5 and id < ?1 and id >= ?4 order by id desc limit ?3
+),
+handed as materialized (
+    select id, manifest_id, tick_at, origin, kind, route, group_id, priority, claim_no, failures, crashes, created_at,
+           was_due_at, limit_key, null, null, leased_by, last_error, progress, now_us() - coalesce(started_at, claimed_at),
+           case when leased_by is null then 'ready' else 'running' end
+    from   background_job where ?6 and id < ?1 and id >= ?4 order by id desc limit ?3
+),
+dead as materialized (
+    select job_id, manifest_id, tick_at, origin, kind, route, group_id, priority, claim_no, failures, crashes, created_at,
+           dead_at, limit_key, null, dead_at, null, last_error, null, null, 'dead'
+    from   dead_letter where ?7 and job_id < ?1 and job_id >= ?4 and status <> 'revived' order by job_id desc limit ?3
+),
+ended as materialized (
+    select job_id, manifest_id, tick_at, origin, kind, null, group_id, null, claim_no, null, null,
+           created_at, due_at, null, null, finished_at, node, error_message, null,
+           finished_at - coalesce(started_at, claimed_at),
+           case when outcome = 'completed' then 'completed' else 'cancelled' end
+    from   execution where final and ?8 and job_id < ?1 and job_id >= ?4 order by job_id desc limit ?3
+),
+bottom as materialized (
+    select nullif(max((select iif(count(*) = ?3, min(id), 0) from waiting), (select iif(count(*) = ?3, min(id), 0) from handed),
+                      (select iif(count(*) = ?3, min(job_id), 0) from dead),
+                      (select iif(count(*) = ?3, min(job_id), 0) from ended)), 0) as id,
+           (select count(*) from waiting) + (select count(*) from handed) + (select count(*) from dead)
+           + (select count(*) from ended) as looked
+),
+seen as (
+    select * from waiting union all select * from handed union all select * from dead union all select * from ended
+),
+-- Ids first: names are looked up for those that need it only.
+found as materialized (
+    select id from (
+        select seen.*, (select g.name from manifest_group g where g.id = group_id) as group_name,
+               (select m.key from manifest m where m.id = manifest_id) as manifest_key,
+               (select n.name from node n where n.id = node) as node_name
+        from   seen
+    ) named
+    where  id >= coalesce((select bottom.id from bottom), 0)
+           and (?9 is null or state in (select value from json_each(?9)))
+           and (?10 is null or origin in (select value from json_each(?10)))
+           and (json_array_length(?11) = 0
+                or exists (select 1 from json_each(?11) p where kind glob p.value))
+           and not exists (select 1 from json_each(?12) p where kind glob p.value)
+           and (json_array_length(?13) = 0
+                or exists (select 1 from json_each(?13) p where group_name glob p.value))
+           and not exists (select 1 from json_each(?14) p where group_name glob p.value)
+           and (json_array_length(?15) = 0
+                or exists (select 1 from json_each(?15) p where manifest_key glob p.value))
+           and not exists (select 1 from json_each(?16) p where manifest_key glob p.value)
+           and (json_array_length(?17) = 0
+                or exists (select 1 from json_each(?17) p where route glob p.value))
+           and not exists (select 1 from json_each(?18) p where route glob p.value)
+           and (json_array_length(?19) = 0
+                or exists (select 1 from json_each(?19) p where node_name glob p.value))
+           and not exists (select 1 from json_each(?20) p where node_name glob p.value)
+           and (json_array_length(?21) = 0 or exists (select 1 from json_each(?21) p where instr(last_error, p.value) > 0))
+           and not exists (select 1 from json_each(?22) p where instr(last_error, p.value) > 0)
+           and (json_array_length(?23) = 0 or id in (select value from json_each(?23)))
+           and id not in (select value from json_each(?24))
+           and claim_no >= ?25 and claim_no <= ?26
+           and (?27 is null or run_us >= ?27 and run_us <= ?28)
+           and (?29 is null or created_at >= ?29)
+           and (?30 is null or created_at < ?30)
+    order  by id desc
+    limit  ?2
+)
+select bottom.id as seen_down_to, bottom.looked, seen.*,
+       (select m.key from manifest m where m.id = seen.manifest_id) as manifest_key,
+       (select g.name from manifest_group g where g.id = seen.group_id) as group_name,
+       (select n.name from node n where n.id = seen.node) as node_name
+from   bottom
+left   join seen on seen.id in (select found.id from found)
+order  by seen.id desc

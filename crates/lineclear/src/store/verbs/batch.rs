@@ -1,0 +1,286 @@
+//! batch: what a person does to many jobs at once, portion by portion. Who works on it may die: another goes on where it was.
+
+use lineclear_model::query::Query;
+use lineclear_model::{JobState, Micros};
+
+use super::dead_letter::{Acknowledge, Revival, Revive};
+use super::retry::{Retried, Retry, RetryOptions};
+use super::{cancel, no_answer};
+use crate::store::db::{Row, Session, Value, Verb};
+use crate::store::sql::Statement;
+use crate::store::{DeadLetterId, JobId, StoreResult};
+
+/// Jobs that one portion treats, in one transaction.
+pub const PORTION: u32 = 200;
+
+/// For so long a batch is left to whoever works on it.
+const LEASE_MS: i64 = 15_000;
+
+/// A batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BatchId(pub i64);
+
+impl std::fmt::Display for BatchId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What is done to each job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Those that wait are over; those that run are told to stop.
+    Cancel,
+    /// They run again, each in the way that its state allows.
+    Retry,
+    /// Dead letters wait again.
+    Revive,
+    /// Dead letters rest.
+    Acknowledge,
+}
+
+impl Action {
+    /// All of them.
+    pub const ALL: &[Action] = &[Action::Cancel, Action::Retry, Action::Revive, Action::Acknowledge];
+
+    /// The word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Action::Cancel => "cancel",
+            Action::Retry => "retry",
+            Action::Revive => "revive",
+            Action::Acknowledge => "acknowledge",
+        }
+    }
+
+    /// The action of a word, if there is one.
+    pub fn from_word(word: &str) -> Option<Action> {
+        Action::ALL.iter().copied().find(|action| action.as_str() == word)
+    }
+
+    /// The states in which it can be done to a job.
+    pub const fn states(self) -> &'static [JobState] {
+        use JobState::{
+            Cancelled, Completed, Dead, Held, Parked, Queued, Ready, Retrying, Running, Scheduled,
+        };
+        match self {
+            Action::Cancel => &[Scheduled, Queued, Held, Parked, Ready, Running, Retrying],
+            Action::Retry => &[Retrying, Completed, Cancelled, Dead],
+            Action::Revive | Action::Acknowledge => &[Dead],
+        }
+    }
+
+    /// The jobs of a query to which it can be done.
+    pub fn of(self, mut query: Query) -> Query {
+        let states = self.states().iter().copied().filter(|state| query.wants(*state));
+        query.states = Some(states.collect());
+        query
+    }
+}
+
+/// How far a batch is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchStatus {
+    /// It has not begun, and can be taken back.
+    Waiting,
+    /// Somebody works on it, or will go on with it.
+    Running,
+    /// It is through.
+    Done,
+    /// Somebody stopped it.
+    Cancelled,
+}
+
+impl BatchStatus {
+    /// The word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            BatchStatus::Waiting => "waiting",
+            BatchStatus::Running => "running",
+            BatchStatus::Done => "done",
+            BatchStatus::Cancelled => "cancelled",
+        }
+    }
+
+    fn from_word(word: &str) -> Option<BatchStatus> {
+        let all = [BatchStatus::Waiting, BatchStatus::Running, BatchStatus::Done, BatchStatus::Cancelled];
+        all.into_iter().find(|status| status.as_str() == word)
+    }
+}
+
+/// A batch to be.
+#[derive(Clone, Debug)]
+pub struct NewBatch {
+    /// What to do.
+    pub action: Action,
+    /// To which jobs, of those that exist now.
+    pub query: Query,
+    /// Why.
+    pub reason: Option<String>,
+    /// Who wants it.
+    pub by: String,
+    /// How long it can be taken back.
+    pub starts_in: std::time::Duration,
+}
+
+/// A batch, and how far it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// Its id.
+    pub id: BatchId,
+    /// What is done.
+    pub action: Action,
+    /// To which jobs, in the search language.
+    pub q: String,
+    /// Why.
+    pub reason: Option<String>,
+    /// Who wanted it.
+    pub created_by: String,
+    /// When.
+    pub created_at: Micros,
+    /// Until then it can be taken back.
+    pub starts_at: Micros,
+    /// How far it is.
+    pub status: BatchStatus,
+    /// Jobs that it meant when it was made.
+    pub total: u64,
+    /// Whether that is all: counting stops at a bound.
+    pub total_is_exact: bool,
+    /// Jobs that were treated.
+    pub done: u64,
+    /// Jobs that could not be treated any more when their turn came.
+    pub skipped: u64,
+    /// When it ended.
+    pub finished_at: Option<Micros>,
+    /// Jobs below this id are still to be looked at.
+    pub(crate) position: i64,
+}
+
+fn batch_of(row: &Row) -> StoreResult<Batch> {
+    Ok(Batch {
+        id: BatchId(row.get("id")?),
+        action: row.word("action", Action::from_word)?,
+        q: row.get("q")?,
+        reason: row.get("reason")?,
+        created_by: row.get("created_by")?,
+        created_at: row.get("created_at")?,
+        starts_at: row.get("starts_at")?,
+        status: row.word("status", BatchStatus::from_word)?,
+        total: row.get("total")?,
+        total_is_exact: row.get("total_is_exact")?,
+        done: row.get("done")?,
+        skipped: row.get("skipped")?,
+        finished_at: row.get("finished_at")?,
+        position: row.get("position")?,
+    })
+}
+
+/// Verb: a statement about batches, on its own.
+pub(crate) struct Ask {
+    pub(crate) statement: Statement,
+    pub(crate) params: Vec<Value>,
+}
+
+impl Verb for Ask {
+    type Answer = Vec<Batch>;
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<Vec<Batch>> {
+        session.rows(self.statement, self.params.clone()).await?.iter().map(batch_of).collect()
+    }
+}
+
+/// Verb: is there a batch whose time has come?
+pub(crate) struct Waits;
+
+impl Verb for Waits {
+    type Answer = bool;
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<bool> {
+        let rows = session.rows(Statement::BatchWaits, Vec::<Value>::new()).await?;
+        rows.first().ok_or_else(|| no_answer("batch_waits"))?.get("waits")
+    }
+}
+
+pub(crate) fn take(holder: &str) -> Ask {
+    let params = vec![Value::Text(Some(holder.to_owned())), Value::Int(Some(LEASE_MS))];
+    Ask { statement: Statement::BatchTake, params }
+}
+
+/// Verb: one portion of a batch. What is done, and how far the batch is, is one transaction, so that each job is treated once.
+pub(crate) struct Portion {
+    pub(crate) batch: Batch,
+    pub(crate) holder: String,
+    pub(crate) jobs: Vec<JobId>,
+    /// Where the next portion begins; `None`: this is the last.
+    pub(crate) next: Option<i64>,
+}
+
+/// A portion that is done.
+pub(crate) struct Worked {
+    pub(crate) batch: Batch,
+    pub(crate) freed_keys: Vec<String>,
+}
+
+impl Verb for Portion {
+    /// `None`: somebody cancelled the batch, or another works on it.
+    type Answer = Option<Worked>;
+
+    async fn run(&self, session: &mut Session) -> StoreResult<Option<Worked>> {
+        let id = Value::Int(Some(self.batch.id.0));
+        let holder = Value::Text(Some(self.holder.clone()));
+        let params = vec![id.clone(), holder, Value::Int(Some(self.batch.position))];
+        if session.rows(Statement::BatchHold, params).await?.is_empty() {
+            return Ok(None);
+        }
+        let (done, freed_keys) =
+            if self.jobs.is_empty() { (0, Vec::new()) } else { self.treat(session).await? };
+        crate::crash::point("batch.before_commit");
+        let skipped = (self.jobs.len() as u64).saturating_sub(done);
+        let count = |n: u64| Value::Int(Some(i64::try_from(n).unwrap_or(i64::MAX)));
+        let params = vec![id, Value::Int(self.next), count(done), count(skipped), Value::Int(Some(LEASE_MS))];
+        let rows = session.rows(Statement::BatchMove, params).await?;
+        let batch = batch_of(rows.first().ok_or_else(|| no_answer("batch_move"))?)?;
+        Ok(Some(Worked { batch, freed_keys }))
+    }
+}
+
+impl Portion {
+    /// How many jobs were treated, and limit keys that are free now.
+    async fn treat(&self, session: &mut Session) -> StoreResult<(u64, Vec<String>)> {
+        let (by, note) = (self.batch.created_by.clone(), self.batch.reason.clone());
+        match self.batch.action {
+            Action::Cancel => cancel::many(session, &self.jobs).await,
+            Action::Retry => {
+                let options = RetryOptions { by, note, route: None };
+                let retried = Retry { jobs: self.jobs.clone(), options }.run(session).await?;
+                let tried = |(_, one): &&(JobId, Retried)| {
+                    matches!(one, Retried::Due | Retried::Revived(_) | Retried::Again(_))
+                };
+                Ok((retried.iter().filter(tried).count() as u64, Vec::new()))
+            }
+            Action::Revive => {
+                let ids = self.letters(session).await?;
+                let revival = Revival { by, note, ..Revival::default() };
+                Ok((Revive { ids, revival }.run(session).await?.len() as u64, Vec::new()))
+            }
+            Action::Acknowledge => {
+                let ids = self.letters(session).await?;
+                Ok((Acknowledge { ids, by, note }.run(session).await?.len() as u64, Vec::new()))
+            }
+        }
+    }
+
+    async fn letters(&self, session: &mut Session) -> StoreResult<Vec<DeadLetterId>> {
+        let jobs = vec![Value::Ints(self.jobs.iter().map(|job| job.0).collect())];
+        let rows = session.rows(Statement::RetryDead, jobs).await?;
+        rows.iter().map(|row| row.get("id").map(DeadLetterId)).collect()
+    }
+}

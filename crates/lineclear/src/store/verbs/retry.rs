@@ -1,0 +1,171 @@
+//! retry: a job that ended badly, or ended at all, runs again because somebody said so.
+
+use std::collections::{BTreeSet, HashMap};
+
+use lineclear_model::job::Origin;
+use lineclear_model::{JobState, Name};
+
+use super::dead_letter::{Revival, Revive};
+use super::enqueue::{QueueRow, main_route, queue};
+use super::turn::Order;
+use crate::store::db::{Row, Session, Value, Verb};
+use crate::store::sql::Statement;
+use crate::store::{DeadLetterId, JobId, StoreResult};
+
+/// How to try a job again.
+#[derive(Clone, Debug, Default)]
+pub struct RetryOptions {
+    /// Who does it.
+    pub by: String,
+    /// What they want to say about it; kept with the dead letter, if it was one.
+    pub note: Option<String>,
+    /// The lane of a new job without a manifest, because history does not keep it; `None` is `main`.
+    pub route: Option<Name>,
+}
+
+/// What became of a request to try a job again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retried {
+    /// It waited for its next try, which is now.
+    Due,
+    /// It was a dead letter, and waits again, with no failures counted.
+    Revived(DeadLetterId),
+    /// It was over: this new job has the same kind and input.
+    Again(JobId),
+    /// It is over, and its input is not kept any more.
+    InputGone,
+    /// It is in this state, in which there is nothing to try again.
+    NotOver(JobState),
+    /// There is no such job (any more).
+    Unknown,
+}
+
+/// Verb: jobs are tried again, each in the way that its state allows.
+pub(crate) struct Retry {
+    pub(crate) jobs: Vec<JobId>,
+    pub(crate) options: RetryOptions,
+}
+
+impl Verb for Retry {
+    type Answer = Vec<(JobId, Retried)>;
+
+    async fn run(&self, session: &mut Session) -> StoreResult<Self::Answer> {
+        let mut answers: HashMap<JobId, Retried> = HashMap::new();
+        let left = |answers: &HashMap<JobId, Retried>| {
+            let left = self.jobs.iter().filter(|job| !answers.contains_key(job));
+            vec![Value::Ints(left.map(|job| job.0).collect())]
+        };
+        for row in session.rows(Statement::RetryNow, left(&answers)).await? {
+            answers.insert(JobId(row.get("id")?), Retried::Due);
+        }
+        let dead = session.rows(Statement::RetryDead, left(&answers)).await?;
+        let over = session.rows(Statement::RetryOver, left(&answers)).await?;
+        lock_manifests(session, dead.iter().chain(&over)).await?;
+        let mut letters = Vec::new();
+        for row in &dead {
+            let letter = DeadLetterId(row.get("id")?);
+            letters.push(letter);
+            answers.insert(JobId(row.get("job_id")?), Retried::Revived(letter));
+        }
+        if !letters.is_empty() {
+            let (by, note) = (self.options.by.clone(), self.options.note.clone());
+            Revive { ids: letters, revival: Revival { by, note, ..Revival::default() } }.run(session).await?;
+        }
+        self.again(session, &over, &mut answers).await?;
+        let mut all = Vec::with_capacity(self.jobs.len());
+        for job in &self.jobs {
+            let answer = match answers.get(job) {
+                Some(answer) => *answer,
+                None => not_over(session, *job).await?,
+            };
+            all.push((*job, answer));
+        }
+        Ok(all)
+    }
+}
+
+impl Retry {
+    /// New jobs like those that are over.
+    async fn again(
+        &self,
+        session: &mut Session,
+        over: &[Row],
+        answers: &mut HashMap<JobId, Retried>,
+    ) -> StoreResult<()> {
+        let mut keys = BTreeSet::new();
+        for row in over {
+            keys.extend(row.get::<Option<String>>("manifest_key")?);
+        }
+        let mut orders: HashMap<String, Order> = HashMap::new();
+        if !keys.is_empty() {
+            let keys = vec![Value::Texts(keys.into_iter().collect())];
+            for row in session.rows(Statement::ManifestRead, keys).await? {
+                orders.insert(row.get("key")?, Order::of(&row)?);
+            }
+        }
+        let (mut rows, mut jobs) = (Vec::new(), Vec::new());
+        for row in over {
+            let job = JobId(row.get("job_id")?);
+            let Some(input) = row.get::<Option<String>>("input")? else {
+                answers.insert(job, Retried::InputGone);
+                continue;
+            };
+            let order = row.get::<Option<String>>("manifest_key")?.and_then(|key| orders.get(&key));
+            let new = match order {
+                Some(order) => order.job(Origin::Trigger),
+                None => self.adhoc(row)?,
+            };
+            rows.push(QueueRow { input, ..new });
+            jobs.push(job);
+        }
+        for (job, id) in jobs.into_iter().zip(queue(session, &rows).await?) {
+            if let Some(id) = id {
+                answers.insert(job, Retried::Again(id));
+            }
+        }
+        Ok(())
+    }
+
+    fn adhoc(&self, row: &Row) -> StoreResult<QueueRow> {
+        let route: Option<String> = row.get("route")?;
+        let said = self.options.route.as_ref().map(ToString::to_string);
+        Ok(QueueRow {
+            id: None,
+            manifest_id: None,
+            tick_at: None,
+            origin: Origin::Adhoc,
+            fresh: false,
+            kind: row.get("kind")?,
+            route: said.or(route).unwrap_or_else(|| main_route().to_string()),
+            input: String::new(),
+            group_id: row.get("group_id")?,
+            priority: row.get("priority")?,
+            due_at: None,
+            limit_key: None,
+            unique_key: None,
+            retries: None,
+            timeout_ms: None,
+            trace: None,
+            tags: None,
+        })
+    }
+}
+
+/// All of them, in one order: some are let go by a revival, others are run.
+async fn lock_manifests<'a>(session: &mut Session, rows: impl Iterator<Item = &'a Row>) -> StoreResult<()> {
+    let mut ids = BTreeSet::new();
+    for row in rows {
+        ids.extend(row.get::<Option<i64>>("manifest_id")?);
+    }
+    if !ids.is_empty() {
+        let ids = vec![Value::Ints(ids.into_iter().collect())];
+        session.rows(Statement::ManifestLock, ids).await?;
+    }
+    Ok(())
+}
+
+async fn not_over(session: &mut Session, job: JobId) -> StoreResult<Retried> {
+    let rows = session.rows(Statement::JobState, vec![Value::Int(Some(job.0))]).await?;
+    let state = rows.first().map(|row| row.word("state", JobState::from_word)).transpose()?;
+    Ok(state.map_or(Retried::Unknown, Retried::NotOver))
+}

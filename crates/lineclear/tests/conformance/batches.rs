@@ -1,0 +1,135 @@
+//! The same done to many jobs, portion by portion, each job once.
+
+use std::time::Duration;
+
+use lineclear::model::query::Query;
+use lineclear::model::{DeadReason, Failure, JobState, Outcome, Verdict};
+use lineclear::store::{Action, Batch, BatchStatus, NewBatch, NewJob, PORTION, Settlement};
+
+use crate::kit::{TestDb, completed, job, name};
+
+async fn add(db: &TestDb, action: Action, q: &str) -> Batch {
+    let (reason, by) = (Some("a test".to_owned()), "ann".to_owned());
+    let query = Query::parse(q).unwrap();
+    db.store.add_batch(NewBatch { action, query, reason, by, starts_in: Duration::ZERO }).await.unwrap()
+}
+
+/// Works until nothing is left to do.
+async fn work(db: &TestDb, holder: &str) -> u32 {
+    let mut portions = 0;
+    while db.store.work_on_batch(holder).await.unwrap().is_some() {
+        portions += 1;
+    }
+    portions
+}
+
+/// So many jobs that died.
+async fn dead(db: &TestDb, count: usize) {
+    let node = db.node("a").await;
+    db.store.enqueue_many(vec![job(); count]).await.unwrap();
+    let claims = db.take(node, 5000).await;
+    let settle = |claim| {
+        let outcome = Outcome::Failed(Failure::new("x", "broken").permanent());
+        Settlement::new(claim, outcome, Verdict::Bury { reason: DeadReason::Permanent })
+    };
+    db.store.settle(node, claims.iter().map(settle).collect()).await.unwrap();
+}
+
+conformance! {
+    async fn waiting_jobs_are_cancelled_and_those_that_run_are_asked(db) {
+        let node = db.node("a").await;
+        db.store.enqueue_many(vec![job(); 450]).await.unwrap();
+        db.enqueue(NewJob { kind: name("other"), ..job() }).await;
+        assert_eq!(db.take(node, 10).await.len(), 10);
+        let batch = add(db, Action::Cancel, "kind:work").await;
+        assert_eq!((batch.total, batch.total_is_exact, batch.status), (450, true, BatchStatus::Waiting));
+        let late = db.enqueue(job()).await;
+        assert_eq!(work(db, "one").await, 450_u32.div_ceil(PORTION));
+        let done = db.store.batch(batch.id).await.unwrap().unwrap();
+        assert_eq!((done.status, done.done, done.skipped), (BatchStatus::Done, 450, 0));
+        assert!(done.finished_at.is_some());
+        assert_eq!(db.count("execution where outcome = 'cancelled' and final").await, 440);
+        assert_eq!(db.count("background_job where cancel_requested_at is not null").await, 10);
+        assert_eq!(db.state(late).await, Some(JobState::Queued), "what came later is not meant");
+        assert_eq!(db.count("work_queue").await, 2);
+    }
+
+    async fn dead_letters_are_revived_once_although_they_die_again(db) {
+        dead(db, 450).await;
+        let batch = add(db, Action::Revive, "state:dead").await;
+        db.store.work_on_batch("one").await.unwrap().unwrap();
+        let node = db.node("a").await;
+        let claims = db.take(node, 5000).await;
+        assert_eq!(claims.len(), PORTION as usize);
+        let settle = |claim| Settlement::new(claim, Outcome::DeadLetter(Failure::new("x", "again")), Verdict::Bury { reason: DeadReason::Permanent });
+        db.store.settle(node, claims.iter().map(settle).collect()).await.unwrap();
+        work(db, "one").await;
+        let done = db.store.batch(batch.id).await.unwrap().unwrap();
+        assert_eq!((done.done, done.skipped), (450, 0));
+        assert_eq!(db.count("dead_letter where status = 'revived' and resolved_by = 'ann' and note = 'a test'").await, 450);
+        add(db, Action::Acknowledge, "error:again").await;
+        work(db, "one").await;
+        assert_eq!(db.count("dead_letter where status = 'acknowledged'").await, u64::from(PORTION));
+    }
+
+    async fn retrying_many_runs_each_again_once(db) {
+        let node = db.node("a").await;
+        db.store.enqueue_many(vec![job(); 250]).await.unwrap();
+        for claim in db.take(node, 240).await {
+            db.settle(node, &claim, completed()).await;
+        }
+        let batch = add(db, Action::Retry, "kind:work").await;
+        assert_eq!(batch.total, 240, "those that wait are not meant");
+        work(db, "one").await;
+        let done = db.store.batch(batch.id).await.unwrap().unwrap();
+        assert_eq!((done.done, done.skipped, db.count("work_queue").await), (240, 0, 250));
+    }
+
+    async fn a_batch_can_be_taken_back_before_it_starts_and_stopped_after(db) {
+        dead(db, 450).await;
+        let query = Query::parse("state:dead since:1h").unwrap();
+        let new = NewBatch { action: Action::Revive, query, reason: None, by: "ann".to_owned(), starts_in: Duration::from_secs(60) };
+        let batch = db.store.add_batch(new).await.unwrap();
+        assert!(batch.q.contains("since:20"), "moments are fixed: {}", batch.q);
+        assert_eq!(work(db, "one").await, 0, "its time has not come");
+        assert_eq!(db.store.cancel_batch(batch.id).await.unwrap().unwrap().done, 0);
+        assert_eq!(db.store.cancel_batch(batch.id).await.unwrap(), None);
+        db.age("batch", "starts_at", 120).await;
+        assert_eq!(work(db, "one").await, 0);
+
+        let batch = add(db, Action::Revive, "state:dead").await;
+        db.store.work_on_batch("one").await.unwrap().unwrap();
+        let stopped = db.store.cancel_batch(batch.id).await.unwrap().unwrap();
+        assert_eq!((stopped.status, stopped.done), (BatchStatus::Cancelled, u64::from(PORTION)));
+        assert_eq!(work(db, "one").await, 0);
+        assert_eq!(db.count("work_queue").await, u64::from(PORTION));
+        let listed = db.store.batches(None, 10).await.unwrap().items;
+        assert_eq!(listed.iter().map(|batch| batch.status).collect::<Vec<_>>(), [BatchStatus::Cancelled, BatchStatus::Cancelled]);
+    }
+
+    async fn another_goes_on_when_the_one_who_worked_on_it_is_gone(db) {
+        dead(db, 450).await;
+        let batch = add(db, Action::Revive, "state:dead").await;
+        let other = db.another_store().await;
+        db.store.work_on_batch("one").await.unwrap().unwrap();
+        assert_eq!(other.work_on_batch("two").await.unwrap(), None, "one is at it");
+        db.age("batch", "lease_ends_at", 60).await;
+        let taken = other.work_on_batch("two").await.unwrap().unwrap();
+        assert_eq!(taken.done, u64::from(PORTION) * 2);
+        assert_eq!(db.store.work_on_batch("one").await.unwrap(), None, "two is at it");
+        let (mut at_once, mut rounds) = (Vec::new(), 0);
+        db.age("batch", "lease_ends_at", 60).await;
+        for holder in ["one", "two", "three"] {
+            let store = db.another_store().await;
+            at_once.push(tokio::spawn(async move { store.work_on_batch(holder).await.unwrap() }));
+        }
+        for one in at_once {
+            rounds += u32::from(one.await.unwrap().is_some());
+        }
+        assert_eq!(rounds, 1, "one of the three");
+        let done = db.store.batch(batch.id).await.unwrap().unwrap();
+        assert_eq!((done.status, done.done, done.skipped), (BatchStatus::Done, 450, 0));
+        assert_eq!(db.count("work_queue").await, 450);
+        assert_eq!(db.count("dead_letter where status = 'revived'").await, 450);
+    }
+}
