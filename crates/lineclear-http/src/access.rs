@@ -33,6 +33,10 @@ impl Access {
 /// A page of another site in a browser on this machine can reach a loopback address under a name of its own (DNS
 /// rebinding). It cannot choose the name that the browser writes into the request.
 pub(crate) async fn check_host(State(access): State<Access>, request: Request, next: Next) -> Response {
+    if request.headers().get_all(header::HOST).iter().count() > 1 {
+        // A proxy before us may have looked at the other one.
+        return Problem::malformed("two_hosts", "the header Host is there twice").into_response();
+    }
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
     let named = request.uri().authority().map(|authority| authority.as_str()).or(host);
     if access == Access::OpenOnLoopback && !named.is_some_and(is_this_machine) {

@@ -1,7 +1,7 @@
 //! Bodies of requests: JSON, of a bounded size, with nothing in it that we do not know.
 
 use axum::extract::{FromRequest, Request};
-use axum::http::{StatusCode, header};
+use axum::http::{Method, StatusCode, header};
 use lineclear_model::Payload;
 use lineclear_model::payload::PAYLOAD_DEPTH_MAX;
 use serde::de::DeserializeOwned;
@@ -31,10 +31,15 @@ pub(crate) async fn bytes(request: Request) -> Result<axum::body::Bytes, Problem
     }
     let is_json =
         headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(is_json);
+    // A thing cannot be said to be nothing: PUT without a body would take away all that it has.
+    let must_say = request.method() == Method::PUT;
     let bytes = axum::body::to_bytes(request.into_body(), BODY_BYTES_MAX).await.map_err(too_large)?;
     if !is_json && !bytes.is_empty() {
         let detail = "send JSON, with Content-Type: application/json";
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content_type", detail));
+    }
+    if must_say && bytes.is_empty() {
+        return Err(Problem::malformed("body_missing", "PUT needs a body that says how it shall be"));
     }
     Ok(bytes)
 }

@@ -19,4 +19,5 @@ mod once;
 mod run;
 mod schedule;
 mod serve;
+mod surroundings;
 mod token;

@@ -1,8 +1,11 @@
 //! Values as they stand in JSON: ids are strings, times are RFC 3339 in UTC.
 
+use std::time::Duration;
+
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
+use lineclear_model::duration::DURATION_MAX;
 use lineclear_model::{Micros, Name};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -89,6 +92,9 @@ pub(super) fn moment(text: &str, pointer: &str) -> Result<Micros, Problem> {
 fn from_now(ms: i64, pointer: &str) -> Result<Micros, Problem> {
     if ms < 0 {
         return Err(unprocessable("time", "it lies in the past; 0 is now").at(pointer));
+    }
+    if u64::try_from(ms).is_ok_and(|ms| Duration::from_millis(ms) > DURATION_MAX) {
+        return Err(unprocessable("time", "it lies more than 3650 days ahead; give due_at").at(pointer));
     }
     Ok(Micros::from(jiff::Timestamp::now()).offset(ms.saturating_mul(1_000)))
 }

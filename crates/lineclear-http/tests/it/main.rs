@@ -18,4 +18,6 @@ mod manifests;
 mod once;
 mod search;
 mod server;
+mod stored;
 mod wait;
+mod wire;

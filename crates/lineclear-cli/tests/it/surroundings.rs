@@ -1,0 +1,102 @@
+//! Surroundings that are not as usual: the program says what is wrong, and ends with a code that means it.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use lineclear_testkit::Program;
+
+use crate::run::command;
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Runs a server that is expected not to start.
+fn refused(arguments: &[&str], environment: &[(&str, &str)]) -> (Option<i32>, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = command(&[&["serve", "--port", "0"], arguments].concat());
+    let output = command.current_dir(dir.path()).envs(environment.iter().copied()).output().unwrap();
+    (output.status.code(), said(&output))
+}
+
+#[test]
+fn a_database_that_cannot_be_is_refused_before_anything_starts() {
+    for (db, part) in [
+        ("mysql://db/app", "is not a store"),
+        ("postgres://u:p%zz@127.0.0.1:1/a?nonsense=1", "cannot be read"),
+        ("postgres://127.0.0.1:1/a?sslmode=prefer", "verify-full"),
+    ] {
+        let (code, said) = refused(&["--db", db], &[]);
+        assert_eq!(code, Some(2), "{db}: {said}");
+        assert!(said.contains(part), "{db}: {said}");
+    }
+}
+
+#[test]
+fn a_database_that_does_not_answer_has_a_code_of_its_own_and_its_password_is_not_shown() {
+    // Characters that a URL must have escaped.
+    let db = "postgres://me:hunter2%40%3A%2F%25@127.0.0.1:9/app";
+    let (code, said) = refused(&["--db", db], &[]);
+    assert_eq!(code, Some(6), "{said}");
+    assert!(said.contains("cannot be reached") && !said.contains("hunter2"), "{said}");
+}
+
+#[test]
+fn a_folder_in_which_nothing_can_be_written_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("file"), "").unwrap();
+    // Root may write everywhere, but not into a file as if it were a folder.
+    let (code, said) = refused(&["--db", dir.path().join("file/jobs.db").to_str().unwrap()], &[]);
+    assert!(code.is_some_and(|code| code != 0 && code != 101), "{code:?} {said}");
+    assert!(said.contains("error:") && !said.contains("panicked"), "{said}");
+}
+
+#[test]
+fn a_file_of_settings_that_cannot_be_read_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("mine.toml");
+    std::fs::write(&file, [0xff, 0xfe, 0x00]).unwrap();
+    let (code, said) = refused(&["--config", file.to_str().unwrap()], &[]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("mine.toml"), "{said}");
+    std::fs::create_dir(dir.path().join("folder.toml")).unwrap();
+    let (code, said) = refused(&["--config", dir.path().join("folder.toml").to_str().unwrap()], &[]);
+    assert_eq!(code, Some(2), "{said}");
+    if !rustix::process::geteuid().is_root() {
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o000)).unwrap();
+        assert_eq!(refused(&["--config", file.to_str().unwrap()], &[]).0, Some(2));
+    }
+}
+
+#[test]
+fn numbers_of_slots_that_cannot_be_are_refused() {
+    for slots in ["0", "1000000000", "many"] {
+        let (code, said) = refused(&["--slots", slots], &[]);
+        assert_eq!(code, Some(2), "{slots:?}: {said}");
+        assert!(said.contains("slots"), "{slots:?}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_home_in_a_plain_locale_it_starts_all_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = Program::at("/usr/bin/env")
+        .args(["-i", "LC_ALL=C", env!("CARGO_BIN_EXE_lineclear"), "serve", "--port", "0"])
+        .current_dir(dir.path())
+        .start()
+        .unwrap();
+    server.wait_for_line("API  http://", Duration::from_secs(60)).await.unwrap();
+    server.terminate().unwrap();
+    assert!(server.wait_for_exit(Duration::from_secs(60)).await.unwrap().success());
+}
+
+#[test]
+fn who_closes_the_pipe_early_hears_nothing_more_and_no_panic() {
+    let line =
+        format!("{} schedule next '* * * * *' -n 1000 --json | head -c 10", env!("CARGO_BIN_EXE_lineclear"));
+    let output =
+        Command::new("bash").args(["-o", "pipefail", "-c", &line]).stdin(Stdio::null()).output().unwrap();
+    assert!(!said(&output).contains("panicked"), "{}", said(&output));
+    assert!(output.status.success(), "{output:?}");
+}

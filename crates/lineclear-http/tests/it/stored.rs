@@ -1,0 +1,110 @@
+//! Stored data gone bad, written behind our back: what can still be shown is shown, and nothing panics.
+
+use crate::kit::Served;
+
+impl Served {
+    /// Runs SQL behind the server's back; `{t}` stands before each table.
+    async fn sql(&self, text: &str) {
+        if self.url.starts_with("postgres") {
+            let (client, connection) =
+                tokio_postgres::connect(&self.url, tokio_postgres::NoTls).await.unwrap();
+            tokio::spawn(connection);
+            client.batch_execute(&text.replace("{t}", "lineclear.")).await.unwrap();
+        } else {
+            let file = rusqlite::Connection::open(&self.url).unwrap();
+            file.busy_timeout(std::time::Duration::from_secs(10)).unwrap();
+            file.execute_batch(&text.replace("{t}", "")).unwrap();
+        }
+    }
+}
+
+/// Each of these pages, and the job and the manifest that are well, are still to be had.
+async fn is_well_otherwise(served: &Served, well: &str, what: &str) {
+    for path in [
+        "/api/v1/jobs",
+        "/api/v1/manifests",
+        "/api/v1/dead-letters",
+        "/api/v1/nodes",
+        "/api/v1/groups",
+        "/api/v1/locks",
+        "/metrics",
+        "/readyz",
+    ] {
+        let answer = served.get(path).await;
+        assert!(answer.status == 200 || path == "/metrics", "{what}: {path}: {answer:?}");
+    }
+    assert_eq!(served.get(&format!("/api/v1/jobs/{well}")).await.status, 200, "{what}");
+    assert_eq!(served.get("/api/v1/manifests/well").await.status, 200, "{what}");
+}
+
+async fn data_gone_bad_spoils_nothing_but_itself(served: &Served) {
+    let order = r#"{"kind": "add", "schedule": {"cron": "0 2 1 1 *"}}"#;
+    for key in ["well", "bad"] {
+        assert!(served.put(&format!("/api/v1/manifests/{key}"), order).await.status < 300);
+    }
+    // Due in a day: nobody takes them while we look.
+    let mut made = Vec::new();
+    for _ in 0..2 {
+        let answer =
+            served.post("/api/v1/jobs", r#"{"kind": "add", "input": [1, 2], "in_ms": 86400000}"#).await;
+        made.push(answer.json()["id"].as_str().unwrap().to_owned());
+    }
+    let (well, bad) = (&made[0], &made[1]);
+    let cases = [
+        (
+            "an input that is no JSON",
+            format!("update {{t}}work_queue set input = '{{not json' where id = {bad}"),
+        ),
+        ("an unknown kind", format!("update {{t}}work_queue set kind = 'never.heard.of' where id = {bad}")),
+        (
+            "a claim number that went back",
+            format!("update {{t}}work_queue set claim_no = 0 where id = {bad}"),
+        ),
+        (
+            "a group that is not there",
+            format!("update {{t}}work_queue set group_id = 424242 where id = {bad}"),
+        ),
+        (
+            "a manifest that is not there",
+            format!("update {{t}}work_queue set manifest_id = 424242 where id = {bad}"),
+        ),
+        ("a schedule that is none", "update {t}manifest set spec = '{not json' where key = 'bad'".to_owned()),
+        (
+            "a schedule of a later version",
+            r#"update {t}manifest set spec = '{"schedule": {"moon": "full"}}' where key = 'bad'"#.to_owned(),
+        ),
+        ("a declaration that is none", "update {t}manifest set declared = 'x' where key = 'bad'".to_owned()),
+    ];
+    for (what, sql) in &cases {
+        served.sql(sql).await;
+        is_well_otherwise(served, well, what).await;
+        for path in [
+            format!("/api/v1/jobs/{bad}"),
+            format!("/api/v1/jobs/{bad}/explain"),
+            "/api/v1/manifests/bad".to_owned(),
+            "/api/v1/manifests/bad/explain".to_owned(),
+            "/api/v1/manifests/bad/next".to_owned(),
+        ] {
+            let answer = served.get(&path).await;
+            assert!(answer.status < 500 || answer.code() == "stored_data", "{what}: {path}: {answer:?}");
+        }
+    }
+    // Who writes over it is told that it cannot be read, and the job can be got rid of.
+    let put = served.put("/api/v1/manifests/bad", order).await;
+    assert!(put.status < 500 || put.code() == "stored_data", "{put:?}");
+    let cancelled = served.post(&format!("/api/v1/jobs/{bad}/cancel"), "").await;
+    assert!(cancelled.status < 500, "{cancelled:?}");
+}
+
+/// In a rolling upgrade old servers go on beside new ones.
+async fn a_server_stays_ready_when_a_newer_one_has_moved_the_schema_on(served: &Served) {
+    served.sql("insert into {t}migration (number, name, checksum) values (9999, 'later', 'x')").await;
+    assert_eq!(served.get("/readyz").await.status, 200);
+    served.sql("delete from {t}migration where number = 9999 or number = (select max(number) from {t}migration where number < 9999)").await;
+    assert_eq!(served.get("/readyz").await.status, 503, "but one without what we need is not ours");
+}
+
+on_each_store! {
+    data_gone_bad_spoils_nothing_but_itself
+    a_server_stays_ready_when_a_newer_one_has_moved_the_schema_on
+}
