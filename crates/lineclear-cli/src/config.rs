@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use crate::failure::Failure;
 
-pub(crate) use settings::{SETTINGS, Setting, roles, span};
+pub(crate) use settings::{SETTINGS, Setting, at_least_one, networks, roles, span};
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -30,7 +30,7 @@ enum Command {
     #[command(hide = true)]
     DemoNode(cmd::demo::DemoNode),
     /// Run a node and the HTTP API.
-    Serve(cmd::serve::Serve),
+    Serve(Box<cmd::serve::Serve>),
     /// Run a node without the HTTP API.
     Work(cmd::serve::Work),
     /// Ask a server of this machine whether it is well; for probes.

@@ -1,13 +1,28 @@
-//! Who may do what: scopes, and the rule that an open server answers to nobody but this machine.
+//! Who may do what: tokens, proxies and scopes, and the rule that an open server answers to nobody but this machine.
+
+mod failures;
+mod guard;
+mod needs;
+mod network;
+mod rates;
+mod tokens;
+mod who;
 
 use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::{Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderName, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use lineclear_model::{Scope, Scopes};
+
 use crate::problem::Problem;
+pub(crate) use failures::as_one;
+pub(crate) use guard::{COOKIE, ClientAddress, Gate, cookie_of, guard};
+pub(crate) use needs::{Need, Needs, Operation};
+pub use network::Network;
+pub(crate) use who::{Principal, Shown, Who};
 
 /// How the server knows who asks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,6 +30,41 @@ pub enum Access {
     /// It does not: whoever reaches it may do everything. Only on a loopback address.
     #[default]
     OpenOnLoopback,
+    /// By tokens: whoever has none gets nothing.
+    Tokens,
+    /// By tokens, and by what a proxy in front of it says.
+    TrustedProxy(TrustedProxy),
+}
+
+/// A proxy that knows its users. What it says is believed only if it is at the other end of the connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrustedProxy {
+    /// Where it is.
+    pub peers: Vec<Network>,
+    /// The header that names the user.
+    pub user_header: String,
+    /// The header with what the user may do: `lineclear-read`, `lineclear-operate`, `lineclear-admin`, among other words.
+    pub scopes_header: Option<String>,
+    /// What every user may do, if there is no such header.
+    pub scopes: Scopes,
+}
+
+impl TrustedProxy {
+    /// At these places; users are named by `X-Forwarded-User`, and may look at everything.
+    pub fn new(peers: Vec<Network>) -> TrustedProxy {
+        let scopes = [Scope::Read].into_iter().collect();
+        TrustedProxy { peers, user_header: "X-Forwarded-User".to_owned(), scopes_header: None, scopes }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.peers.is_empty() {
+            return Err("a trusted proxy needs an address, or nobody would be let in".to_owned());
+        }
+        for name in [Some(&self.user_header), self.scopes_header.as_ref()].into_iter().flatten() {
+            name.parse::<HeaderName>().map_err(|_| format!("{name:?} is no name of a header"))?;
+        }
+        Ok(())
+    }
 }
 
 impl Access {
@@ -22,10 +72,19 @@ impl Access {
     pub(crate) fn check(&self, bind: SocketAddr) -> Result<(), String> {
         match self {
             Access::OpenOnLoopback if !bind.ip().is_loopback() => Err(format!(
-                "{bind} can be reached from other machines, and anybody there could do everything; bind 127.0.0.1, and put \
-                 a proxy that knows its users in front of it"
+                "{bind} can be reached from other machines, and anybody there could do everything; ask for tokens (auth = token), \
+                 trust a proxy that knows its users (auth = proxy), or bind 127.0.0.1"
             )),
-            Access::OpenOnLoopback => Ok(()),
+            Access::OpenOnLoopback | Access::Tokens => Ok(()),
+            Access::TrustedProxy(proxy) => proxy.check(),
+        }
+    }
+
+    /// Where proxies are that are trusted.
+    pub(crate) fn proxies(&self) -> Vec<Network> {
+        match self {
+            Access::TrustedProxy(proxy) => proxy.peers.clone(),
+            Access::OpenOnLoopback | Access::Tokens => Vec::new(),
         }
     }
 }
@@ -97,6 +156,18 @@ mod tests {
         ] {
             assert!(!is_this_machine(host), "{host}");
         }
+    }
+
+    #[test]
+    fn a_proxy_needs_a_place_and_headers_that_can_be() {
+        let anywhere: SocketAddr = "0.0.0.0:80".parse().unwrap();
+        let there = TrustedProxy::new(vec!["10.0.0.1".parse().unwrap()]);
+        let check = |proxy: TrustedProxy| Access::TrustedProxy(proxy).check(anywhere);
+        assert_eq!(check(there.clone()), Ok(()));
+        assert!(check(TrustedProxy { peers: Vec::new(), ..there.clone() }).is_err());
+        assert!(check(TrustedProxy { user_header: "x y".to_owned(), ..there.clone() }).is_err());
+        assert!(check(TrustedProxy { scopes_header: Some(String::new()), ..there }).is_err());
+        assert_eq!(Access::Tokens.check(anywhere), Ok(()));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! Handlers are thin: read the request into a value, call one verb of the store, write the answer. Rules are the store's.
 
+mod audit;
 mod batches;
 mod dead_letters;
 mod explain;
@@ -13,8 +14,10 @@ mod locks;
 mod manifests;
 mod nodes;
 mod page;
+mod session;
 mod shape;
 mod wait;
+mod tokens;
 
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -57,4 +60,8 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(locks::history))
         .routes(routes!(nodes::list))
         .routes(routes!(events::stream))
+        .routes(routes!(tokens::list, tokens::create))
+        .routes(routes!(tokens::revoke))
+        .routes(routes!(session::log_in, session::get, session::log_out))
+        .routes(routes!(audit::list))
 }

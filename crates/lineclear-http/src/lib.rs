@@ -6,18 +6,24 @@
 
 mod access;
 mod api;
+mod audit;
 mod batches;
 mod body;
 mod docs;
 mod health;
+mod listener;
 mod once;
 mod problem;
+mod request_id;
 mod server;
 mod trace;
 mod tail;
 
-pub use access::Access;
+pub use access::{Access, Network, TrustedProxy};
+pub use listener::Limits;
 pub use server::{HttpOptions, PORT, ServeError, Server};
+
+use std::sync::Arc;
 
 use lineclear::{Client, Store};
 use lineclear_lock::Registry;
@@ -38,9 +44,37 @@ pub(crate) struct App {
     pub(crate) tail: tail::Tail,
     /// The server ends: whoever waits is answered.
     pub(crate) ended: CancellationToken,
+    /// Who may do what.
+    pub(crate) gate: Arc<access::Gate>,
+    /// Who did what.
+    pub(crate) ledger: audit::Ledger,
+}
+
+impl axum::extract::FromRef<App> for Arc<access::Gate> {
+    fn from_ref(app: &App) -> Arc<access::Gate> {
+        app.gate.clone()
+    }
 }
 
 /// The OpenAPI document of the API, as JSON.
 pub fn openapi() -> String {
     server::document().to_pretty_json().unwrap_or_default()
+}
+
+/// Every route of the server: its method, its path, and the scope that it needs; `None`: it is open to everybody.
+#[doc(hidden)]
+pub fn routes() -> Vec<(String, String, Option<String>)> {
+    let needs = access::Needs::of(&server::document());
+    let mut routes: Vec<_> = needs
+        .all()
+        .map(|(method, path, operation)| {
+            let scope = match operation.need {
+                access::Need::Nothing => None,
+                access::Need::Scope(scope) => Some(scope.to_string()),
+            };
+            (method.to_string(), path.to_owned(), scope)
+        })
+        .collect();
+    routes.sort();
+    routes
 }

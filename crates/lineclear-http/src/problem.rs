@@ -1,11 +1,15 @@
 //! Refusals and failures, as RFC 9457 has them: a stable code for programs, a sentence for people.
 
+use std::time::Duration;
+
 use axum::Json;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use lineclear::StoreError;
 use serde::Serialize;
 use utoipa::ToSchema;
+
+use crate::request_id::RequestId;
 
 /// Seconds after which a client may try again what failed for a moment.
 const RETRY_AFTER: &str = "2";
@@ -20,12 +24,18 @@ pub(crate) struct Problem {
     /// A stable word for programs.
     code: String,
     /// What kind of problem it is.
-    title: String,
+    title: &'static str,
     /// What is wrong here, and what to do next.
     detail: String,
     /// Fields that are wrong.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<FieldProblem>,
+    /// The id of the request, which the server's log and the audit know it by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<Box<str>>,
+    /// What goes with it.
+    #[serde(skip)]
+    header: Option<Box<(HeaderName, HeaderValue)>>,
 }
 
 /// A field that is wrong.
@@ -43,10 +53,42 @@ impl Problem {
             status_code: status,
             status: status.as_u16(),
             code: code.to_owned(),
-            title: status.canonical_reason().unwrap_or("Problem").to_owned(),
+            title: status.canonical_reason().unwrap_or("Problem"),
             detail: detail.into(),
             errors: Vec::new(),
+            request_id: RequestId::current().map(String::into_boxed_str),
+            header: None,
         }
+    }
+
+    /// With a header; the last one stays.
+    pub(crate) fn with(mut self, name: HeaderName, value: HeaderValue) -> Problem {
+        self.header = Some(Box::new((name, value)));
+        self
+    }
+
+    /// Nobody knows who asks.
+    pub(crate) fn unauthorized(detail: &str) -> Problem {
+        let challenge = HeaderValue::from_static("Bearer realm=\"lineclear\"");
+        Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
+            .with(header::WWW_AUTHENTICATE, challenge)
+    }
+
+    /// Too many wrong tokens came from there.
+    pub(crate) fn too_many_failures(wait: Duration) -> Problem {
+        let detail = "too many wrong tokens came from there; wait a while";
+        Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_failures", detail).after(wait)
+    }
+
+    /// Too many requests came from there.
+    pub(crate) fn too_often(wait: Duration) -> Problem {
+        let detail = "too many requests at once; ask more slowly";
+        Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_often", detail).after(wait)
+    }
+
+    fn after(self, wait: Duration) -> Problem {
+        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+        self.with(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)))
     }
 
     /// The request cannot be read.
@@ -69,11 +111,15 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = self.status_code;
+        let own = self.header.clone();
         let mut response = (status, Json(self)).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
+        }
+        if let Some(own) = own {
+            headers.insert(own.0, own.1);
         }
         response
     }
@@ -121,7 +167,8 @@ fn refused(rule: &str) -> StatusCode {
         | "unique_key_conflict"
         | "manifest_owner"
         | "manifest_has_dependents"
-        | "manifest_edit" => StatusCode::CONFLICT,
+        | "manifest_edit"
+        | "token_name" => StatusCode::CONFLICT,
         "waiters_max" => StatusCode::SERVICE_UNAVAILABLE,
         "changed_since" => StatusCode::PRECONDITION_FAILED,
         _ => StatusCode::UNPROCESSABLE_ENTITY,

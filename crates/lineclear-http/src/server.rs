@@ -17,21 +17,25 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::timeout::TimeoutLayer;
-use utoipa::OpenApi;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::access::{Access, check_host, check_site};
+use crate::access::{Access, Gate, Needs, Network, check_host, check_site, guard};
+use crate::audit::{Ledger, Writers, audit};
+use crate::listener::{Limits, listen};
 use crate::once::check_key;
 use crate::problem::Problem;
+use crate::request_id::request_id;
 use crate::tail::Tail;
 use crate::{App, api, docs, health};
 
 /// The port unless another is asked for.
 pub const PORT: u16 = 7171;
-/// Longest time for a request.
-const REQUEST_WITHIN: Duration = Duration::from_secs(30);
 /// Longest time for a statement that only reads.
 const READ_WITHIN: Duration = Duration::from_secs(2);
+/// Longest time for the audit's last rows when the server stops.
+const WRITE_WITHIN: Duration = Duration::from_secs(5);
 /// Connections for reading.
 const READERS: usize = 4;
 
@@ -44,11 +48,25 @@ pub struct HttpOptions {
     pub access: Access,
     /// The lease registry that it shows, if there is one.
     pub locks: Option<Registry>,
+    /// How many, how large and how slow requests may be.
+    pub limits: Limits,
 }
 
 impl Default for HttpOptions {
     fn default() -> HttpOptions {
-        HttpOptions { bind: SocketAddr::from(([127, 0, 0, 1], PORT)), access: Access::default(), locks: None }
+        HttpOptions {
+            bind: SocketAddr::from(([127, 0, 0, 1], PORT)),
+            access: Access::default(),
+            locks: None,
+            limits: Limits::default(),
+        }
+    }
+}
+
+impl HttpOptions {
+    /// Whether a server may be so; [`Server::bind`] asks, too.
+    pub fn check(&self) -> Result<(), ServeError> {
+        self.access.check(self.bind).map_err(ServeError::Access)
     }
 }
 
@@ -80,6 +98,10 @@ pub struct Server {
     address: SocketAddr,
     router: Router,
     ended: CancellationToken,
+    limits: Limits,
+    proxies: Vec<Network>,
+    /// They write the audit until the last request is over.
+    writers: Writers,
 }
 
 impl Server {
@@ -89,7 +111,7 @@ impl Server {
         client: Client,
         metrics: Option<PrometheusHandle>,
     ) -> Result<Server, ServeError> {
-        options.access.check(options.bind).map_err(ServeError::Access)?;
+        options.check()?;
         let bad = |source| ServeError::Bind { bind: options.bind, source };
         let listener = TcpListener::bind(options.bind).await.map_err(bad)?;
         let address = listener.local_addr().map_err(bad)?;
@@ -101,10 +123,23 @@ impl Server {
             Store::open(reading).await?
         };
         tokio::spawn(crate::batches::work(client.clone()));
+        let HttpOptions { access, locks, limits, .. } = options;
+        let proxies = access.proxies();
+        let needs = Needs::of(&document());
+        let gate = Gate::new(access.clone(), needs, limits.rate, reading.clone(), client.store().clone());
+        let (ledger, writers) = Ledger::new(client.store().clone());
         let ended = CancellationToken::new();
         let tail = Tail::new(reading.clone(), ended.clone());
-        let app = App { client, reading, locks: options.locks, metrics, tail, ended: ended.clone() };
-        Ok(Server { listener, address, router: router(app, options.access), ended })
+        let app = App { client, reading, locks, metrics, tail, ended: ended.clone(), gate, ledger };
+        Ok(Server {
+            listener,
+            address,
+            router: router(app, access, &limits),
+            limits,
+            proxies,
+            writers,
+            ended,
+        })
     }
 
     /// Where it listens.
@@ -119,7 +154,12 @@ impl Server {
             stop.await;
             ended.cancel();
         };
-        axum::serve(self.listener, self.router).with_graceful_shutdown(stop).await
+        listen(self.listener, self.router, self.limits, self.proxies, stop).await;
+        // Nobody has anything for them any more, so they end.
+        if tokio::time::timeout(WRITE_WITHIN, self.writers.finish()).await.is_err() {
+            tracing::warn!("the audit was not written to its end");
+        }
+        Ok(())
     }
 }
 
@@ -127,9 +167,25 @@ impl Server {
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Lineclear", description = "A distributed job scheduler.", license(name = "MIT OR Apache-2.0")),
-    tags((name = "jobs"), (name = "manifests"), (name = "groups"), (name = "dead letters"), (name = "batches"), (name = "locks"), (name = "nodes"), (name = "events"))
+    tags((name = "jobs"), (name = "manifests"), (name = "groups"), (name = "dead letters"), (name = "batches"), (name = "locks"), (name = "nodes"), (name = "events"), (name = "tokens"),
+         (name = "session"), (name = "audit")),
+    modifiers(&Schemes)
 )]
 struct Document;
+
+/// How requests say who they are from.
+struct Schemes;
+
+impl Modify for Schemes {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let token = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(
+            "A token (`lineclear token create`). Scopes: read, operate and admin, of which each includes those before it; and \
+             worker. Browsers may log in with one and send a cookie instead. An open server on a loopback address asks for none.",
+        ));
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme("token", SecurityScheme::Http(token.build()));
+    }
+}
 
 fn api() -> (Router<App>, utoipa::openapi::OpenApi) {
     OpenApiRouter::with_openapi(Document::openapi()).nest("/api/v1", api::routes()).split_for_parts()
@@ -139,7 +195,7 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
     api().1
 }
 
-fn router(app: App, access: Access) -> Router {
+fn router(app: App, access: Access, limits: &Limits) -> Router {
     let (api, document) = api();
     let docs = docs::routes(&document);
     let document = Json(document);
@@ -155,12 +211,17 @@ fn router(app: App, access: Access) -> Router {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method", "this path does not take that method")
         })
         .layer(middleware::from_fn(check_key))
+        // Inside of the audit: a defect is the outcome of what was done.
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(middleware::from_fn_with_state(app.ledger.clone(), audit))
+        .layer(middleware::from_fn_with_state(app.gate.clone(), guard))
         .layer(middleware::from_fn(check_site))
         .layer(middleware::from_fn_with_state(access, check_host))
         .layer(middleware::from_fn(crate::trace::span))
-        .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, REQUEST_WITHIN))
+        .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, limits.request_within))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn(headers))
+        .layer(middleware::from_fn(request_id))
         .with_state(app)
 }
 

@@ -5,6 +5,7 @@
 
 mod access;
 mod asking;
+mod audit;
 mod choice;
 mod classify;
 pub(crate) mod clock;
@@ -42,11 +43,12 @@ pub use declare::{Declaration, Prune};
 pub use door::KEY_BYTES_MAX;
 pub use error::{Source, StoreError, StoreResult};
 use head::{FRONT, Head};
-pub use ids::{ClaimRef, DeadLetterId, JobId, ManifestId, NodeId, TokenId};
+pub use ids::{AuditId, ClaimRef, DeadLetterId, JobId, ManifestId, NodeId, TokenId};
 pub use migrate::{Migration, MigrationStatus};
 pub use options::StoreOptions;
-pub use secret::{Presented, Secret};
+pub use secret::{Presented, Secret, SessionSecret};
 pub use verbs::activate::Activated;
+pub use verbs::audit::{AuditEnd, AuditFilter, AuditView, NewAudit};
 pub use verbs::backfill::{BACKFILL_MAX, BackfillOptions, Backfilled};
 pub use verbs::batch::{Action, Batch, BatchId, BatchStatus, NewBatch, PORTION};
 pub use verbs::cancel::Cancelled;
@@ -70,6 +72,7 @@ pub use verbs::reclaim::{Fate, Reclaimed};
 pub(crate) use verbs::renew::Renewing;
 pub use verbs::renew::{Renewal, RenewalStatus};
 pub use verbs::retry::{Retried, RetryOptions};
+pub use verbs::session::KnownSession;
 pub use verbs::settle::{Settled, Settlement};
 pub use verbs::step::{Noted, StepRecord};
 pub use verbs::token::{KnownToken, NewToken, TokenView, WhichToken};
@@ -839,12 +842,12 @@ impl Store {
     pub async fn clean(&self, keep: &Retention, most: u32) -> StoreResult<Cleaned> {
         self.wake_forgotten().await?;
         self.run(switch::UnparkForgotten(most.min(BATCH))).await?;
-        let mut counts = [0; 7];
+        let mut counts = [0; 9];
         for (count, batch) in counts.iter_mut().zip(clean::batches(keep, most.min(BATCH))) {
             *count = self.run(batch).await?;
         }
-        let [executions, dead_letters, ticks, keys, nodes, locks, idempotency_keys] = counts;
-        Ok(Cleaned { executions, dead_letters, ticks, keys, nodes, locks, idempotency_keys })
+        let [executions, dead_letters, ticks, keys, nodes, locks, idempotency_keys, audit, sessions] = counts;
+        Ok(Cleaned { executions, dead_letters, ticks, keys, nodes, locks, idempotency_keys, audit, sessions })
     }
 
     /// Wakes jobs whose waker died between settling and waking.

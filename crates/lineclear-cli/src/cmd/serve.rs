@@ -1,5 +1,6 @@
 //! `lineclear serve` and `lineclear work`: a node, with or without the HTTP API.
 
+mod door;
 mod log;
 #[cfg(feature = "otlp")]
 mod otlp;
@@ -23,6 +24,8 @@ const SERVE_EXAMPLES: &str = "Examples:
   lineclear serve --db postgres://scheduler@db.internal/app --port 8080
   lineclear serve --roles planner,cleaner --manifests orders.toml
   LINECLEAR_DB=postgres://scheduler@db.internal/app lineclear serve
+  lineclear serve --bind 0.0.0.0 --auth token
+  lineclear serve --bind 10.0.0.7 --auth proxy --proxy-peers 10.0.0.5 --proxy-scope operate
 
 A second terminal with the same --db and another --port is a second node.
 Settings: flag > LINECLEAR_* > ./lineclear.toml > the user's own file > default (`lineclear config show --origin`).";
@@ -77,6 +80,8 @@ pub(crate) struct Serve {
     /// The port to listen on; 0 takes a free one [default: 7171]
     #[arg(long, value_name = "PORT")]
     port: Option<String>,
+    #[command(flatten)]
+    door: door::Door,
     /// What the node does: planner, dispatcher, workers, cleaner [default: all]
     #[arg(long, value_name = "ROLES")]
     roles: Option<String>,
@@ -115,12 +120,13 @@ impl Serve {
         let more =
             [("bind", self.bind), ("port", self.port), ("roles", self.roles), ("manifests", self.manifests)];
         flags.extend(more.into_iter().filter_map(|(name, value)| value.map(|value| (name, value))));
+        flags.extend(self.door.flags());
         let config = Config::read(&flags, self.common.config)?;
-        let bind = config.address()?;
-        block_on(async {
-            run(&config, Some(HttpOptions { bind, locks: Some(locks(&config)?), ..HttpOptions::default() }))
-                .await
-        })
+        let (bind, access, limits) = (config.address()?, door::access(&config)?, door::limits(&config)?);
+        let http = HttpOptions { bind, access, limits, ..HttpOptions::default() };
+        // Before anything is done to the database.
+        http.check().map_err(|error| Failure::usage(error.to_string()))?;
+        block_on(async { run(&config, Some(HttpOptions { locks: Some(locks(&config)?), ..http })).await })
     }
 }
 
@@ -204,6 +210,7 @@ async fn serve(
     metrics: Option<PrometheusHandle>,
     ended: &CancellationToken,
 ) -> Result<tokio::task::JoinHandle<std::io::Result<()>>, Failure> {
+    let access = options.access.clone();
     let server = Server::bind(options, node.client(), metrics).await.map_err(|error| match &error {
         ServeError::Access(_) => Failure::usage(error.to_string()),
         ServeError::Bind { .. } => Failure::failed(error.to_string())
@@ -211,6 +218,7 @@ async fn serve(
         _ => Failure::failed(error.to_string()),
     })?;
     say(&format!("API  http://{}/api/v1\n", server.address()));
+    door::say_if_nobody_can_come_in(&access, node.store()).await;
     Ok(tokio::spawn(server.run(ended.clone().cancelled_owned())))
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use lineclear::{NodeOptions, Role};
+use lineclear_http::{Limits, Network};
 
 /// One setting.
 pub(crate) struct Setting {
@@ -40,6 +41,57 @@ pub(crate) const SETTINGS: &[Setting] = &[
         help: "its port; 0 takes a free one",
         default: || lineclear_http::PORT.to_string(),
         check: |text| number::<u16>(text).map(drop),
+    },
+    Setting {
+        name: "auth",
+        help: "how it knows who asks: none (on a loopback address only), token, or proxy",
+        default: || "none".to_owned(),
+        check: |text| match text {
+            "none" | "token" | "proxy" => Ok(()),
+            other => Err(format!("{other:?} is neither none, token nor proxy")),
+        },
+    },
+    Setting {
+        name: "proxy_peers",
+        help: "auth = proxy: networks of the proxy that is believed, such as 10.0.0.5 or 10.0.0.0/8, with commas between them",
+        default: String::new,
+        check: |text| networks(text).map(drop),
+    },
+    Setting {
+        name: "proxy_user_header",
+        help: "auth = proxy: the header in which it names the user",
+        default: || "X-Forwarded-User".to_owned(),
+        check: |_| Ok(()),
+    },
+    Setting {
+        name: "proxy_scopes_header",
+        help: "auth = proxy: the header in which it says what the user may do: lineclear-read, lineclear-operate, lineclear-admin",
+        default: String::new,
+        check: |_| Ok(()),
+    },
+    Setting {
+        name: "proxy_scope",
+        help: "auth = proxy: what every user may do if there is no such header",
+        default: || "read".to_owned(),
+        check: |text| lineclear_model::Scopes::parse(text).map(drop).map_err(|bad| bad.to_string()),
+    },
+    Setting {
+        name: "connections",
+        help: "connections at once",
+        default: || Limits::default().connections.to_string(),
+        check: |text| at_least_one(text).map(drop),
+    },
+    Setting {
+        name: "connections_per_address",
+        help: "connections of one address at once; not for this machine itself, nor for a proxy that is believed",
+        default: || Limits::default().connections_per_address.to_string(),
+        check: |text| at_least_one(text).map(drop),
+    },
+    Setting {
+        name: "rate",
+        help: "requests of one address, and of one token or user, in a second; 0 is any number; nobody is counted where auth is none",
+        default: || Limits::default().rate.to_string(),
+        check: |text| number::<u32>(text).map(drop),
     },
     Setting {
         name: "roles",
@@ -116,6 +168,16 @@ pub(crate) const SETTINGS: &[Setting] = &[
 
 pub(super) fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| format!("{text:?} is no number that fits here"))
+}
+
+pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
+    number(text)
+        .and_then(|number| if number == 0 { Err("it needs one at least".to_owned()) } else { Ok(number) })
+}
+
+/// `10.0.0.5,10.1.0.0/16`
+pub(crate) fn networks(text: &str) -> Result<Vec<Network>, String> {
+    text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::parse).collect()
 }
 
 /// `90s`, `5m`, `1h30m`.

@@ -45,6 +45,17 @@ pub(crate) fn ask(address: &str, request: &str, body: &str) -> String {
     answer
 }
 
+fn ask_as(address: &str, request: &str, token: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let head = format!(
+        "{request} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
 #[tokio::test]
 async fn a_server_answers_and_a_second_one_on_the_same_file_is_a_second_node() {
     let dir = tempfile::tempdir().unwrap();
@@ -83,6 +94,54 @@ async fn an_address_that_others_reach_is_refused() {
     assert_eq!(child.wait_for_exit(LONG).await.unwrap().code(), Some(2));
     let said = child.stderr().join("\n");
     assert!(said.contains("can be reached from other machines"), "{said}");
+}
+
+#[tokio::test]
+async fn a_server_that_asks_for_tokens_may_be_reached_by_others_and_says_how_to_make_the_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut child, address) = serve(&dir, &["--bind", "0.0.0.0", "--auth", "token"]).await;
+    child.wait_for_line("lineclear token create NAME --scope admin", LONG).await.unwrap();
+    let address = address.replace("0.0.0.0", "127.0.0.1");
+    assert!(ask(&address, "GET /livez", "").starts_with("HTTP/1.1 200"));
+    let nobody = ask(&address, "GET /api/v1/jobs", "");
+    assert!(nobody.starts_with("HTTP/1.1 401") && nobody.contains("www-authenticate"), "{nobody}");
+    let made =
+        command(&["token", "create", "first", "--scope", "admin"]).current_dir(dir.path()).output().unwrap();
+    let token = String::from_utf8(made.stdout).unwrap();
+    let listed = ask_as(&address, "GET /api/v1/tokens", token.trim());
+    assert!(listed.starts_with("HTTP/1.1 200") && listed.contains("\"first\""), "{listed}");
+    child.terminate().unwrap();
+    assert!(child.wait_for_exit(LONG).await.unwrap().success());
+    let said = child.stderr().join("\n");
+    assert!(!said.contains(token.trim().rsplit('_').next().unwrap()), "no secret in the log");
+    // With a token there is nothing to warn of.
+    let (mut child, _) = serve(&dir, &["--auth", "token"]).await;
+    child.terminate().unwrap();
+    assert!(child.wait_for_exit(LONG).await.unwrap().success());
+    assert!(!child.stderr().join("\n").contains("WARNING"));
+}
+
+#[tokio::test]
+async fn a_door_that_cannot_be_is_refused_before_the_database_is_touched() {
+    let dir = tempfile::tempdir().unwrap();
+    let cases: [(&[&str], &str); 6] = [
+        (&["--bind", "0.0.0.0"], "auth = token"),
+        (&["--bind", "::"], "auth = proxy"),
+        (&["--auth", "proxy"], "needs an address"),
+        (&["--auth", "proxy", "--proxy-peers", "proxy.local"], "no network"),
+        (
+            &["--auth", "proxy", "--proxy-peers", "10.0.0.1", "--proxy-user-header", "a b"],
+            "no name of a header",
+        ),
+        (&["--auth", "password"], "neither none, token nor proxy"),
+    ];
+    for (arguments, part) in cases {
+        let mut child = at(&dir, "serve").args(["--port", "0"]).args(arguments).start().unwrap();
+        assert_eq!(child.wait_for_exit(LONG).await.unwrap().code(), Some(2), "{arguments:?}");
+        let said = child.stderr().join("\n");
+        assert!(said.contains(part), "{arguments:?}: {said}");
+    }
+    assert!(!dir.path().join("lineclear.db").exists());
 }
 
 #[tokio::test]

@@ -14,11 +14,9 @@ use super::input::input;
 use super::page::{Page, cursor, limit};
 use super::shape::{Asked, At, Id, due, id, moment, name_at, time, unprocessable};
 use crate::App;
+use crate::access::Who;
 use crate::body::Body;
 use crate::problem::Problem;
-
-/// Who did it, until the server knows its users.
-const BY: &str = "api";
 
 /// A dead letter.
 #[derive(Debug, Serialize, ToSchema)]
@@ -80,7 +78,7 @@ pub(crate) struct Which {
 
 /// Lists dead letters, newest first.
 #[utoipa::path(
-    get, path = "/dead-letters", operation_id = "list_dead_letters", tag = "dead letters", params(Which),
+    get, path = "/dead-letters", operation_id = "list_dead_letters", tag = "dead letters", security(("token" = ["read"])), params(Which),
     responses((status = 200, body = Page<DeadLetter>),
               (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
@@ -114,22 +112,27 @@ pub(crate) struct ReviveBody {
 }
 
 impl ReviveBody {
-    fn read(self) -> Result<Revival, Problem> {
+    fn read(self, by: String) -> Result<Revival, Problem> {
         let input = self.input.map(|raw| input(&raw, "/input")).transpose()?;
         let due_at = due(self.due_at.as_deref(), self.in_ms, "")?;
-        Ok(Revival { by: BY.to_owned(), due_at, input, note: self.note })
+        Ok(Revival { by, due_at, input, note: self.note })
     }
 }
 
 /// Brings a dead letter back: its job waits again, with no failures counted.
 #[utoipa::path(
-    post, path = "/dead-letters/{id}/revive", operation_id = "revive_dead_letter", tag = "dead letters",
+    post, path = "/dead-letters/{id}/revive", operation_id = "revive_dead_letter", tag = "dead letters", security(("token" = ["operate"])),
     params(("id" = String, Path)), request_body = ReviveBody,
     responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn revive(state: State<App>, at: At, body: Body<ReviveBody>) -> Result<StatusCode, Problem> {
+pub(crate) async fn revive(
+    state: State<App>,
+    who: Who,
+    at: At,
+    body: Body<ReviveBody>,
+) -> Result<StatusCode, Problem> {
     let letter = DeadLetterId(id(&at.0, "dead letter")?);
-    let revived = state.client.store().revive(vec![letter], body.0.read()?).await?;
+    let revived = state.client.store().revive(vec![letter], body.0.read(who.0.who())?).await?;
     one(revived.is_empty(), letter)
 }
 
@@ -143,17 +146,18 @@ pub(crate) struct AcknowledgeBody {
 
 /// Lets a dead letter rest.
 #[utoipa::path(
-    post, path = "/dead-letters/{id}/acknowledge", operation_id = "acknowledge_dead_letter", tag = "dead letters",
+    post, path = "/dead-letters/{id}/acknowledge", operation_id = "acknowledge_dead_letter", tag = "dead letters", security(("token" = ["operate"])),
     params(("id" = String, Path)), request_body = AcknowledgeBody,
     responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn acknowledge(
     state: State<App>,
+    who: Who,
     at: At,
     body: Body<AcknowledgeBody>,
 ) -> Result<StatusCode, Problem> {
     let letter = DeadLetterId(id(&at.0, "dead letter")?);
-    let rested = state.client.store().acknowledge(vec![letter], BY, body.0.note.as_deref()).await?;
+    let rested = state.client.store().acknowledge(vec![letter], &who.0.who(), body.0.note.as_deref()).await?;
     one(rested.is_empty(), letter)
 }
 
@@ -215,30 +219,35 @@ pub(crate) struct Count {
 
 /// Brings back all dead letters that match.
 #[utoipa::path(
-    post, path = "/dead-letters/revive", operation_id = "revive_dead_letters", tag = "dead letters",
+    post, path = "/dead-letters/revive", operation_id = "revive_dead_letters", tag = "dead letters", security(("token" = ["operate"])),
     request_body = MatchingBody,
     responses((status = 200, body = Count), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn revive_matching(
     state: State<App>,
+    who: Who,
     body: Body<MatchingBody>,
 ) -> Result<Json<Count>, Problem> {
-    let revival = Revival { by: BY.to_owned(), note: body.0.note.clone(), ..Revival::default() };
+    let revival = Revival { by: who.0.who(), note: body.0.note.clone(), ..Revival::default() };
     let count = state.client.store().revive_matching(&body.0.read()?, revival).await?;
     Ok(Json(Count { count }))
 }
 
 /// Lets all dead letters rest that match.
 #[utoipa::path(
-    post, path = "/dead-letters/acknowledge", operation_id = "acknowledge_dead_letters", tag = "dead letters",
+    post, path = "/dead-letters/acknowledge", operation_id = "acknowledge_dead_letters", tag = "dead letters", security(("token" = ["operate"])),
     request_body = MatchingBody,
     responses((status = 200, body = Count), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn acknowledge_matching(
     state: State<App>,
+    who: Who,
     body: Body<MatchingBody>,
 ) -> Result<Json<Count>, Problem> {
-    let count =
-        state.client.store().acknowledge_matching(&body.0.read()?, BY, body.0.note.as_deref()).await?;
+    let count = state
+        .client
+        .store()
+        .acknowledge_matching(&body.0.read()?, &who.0.who(), body.0.note.as_deref())
+        .await?;
     Ok(Json(Count { count }))
 }

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use lineclear::store::views::GroupView;
+use lineclear::store::views::{GroupView, PAGE_MAX};
 use lineclear::store::{Created, Creation, GLOBAL_GROUP, JobId, TriggerOptions, Voice};
 use lineclear_model::{GroupSpec, Name};
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,7 @@ use utoipa::ToSchema;
 use super::page::{Page, Paging, cursor, limit};
 use super::shape::{Asked, At, Id, name};
 use crate::App;
+use crate::audit::Note;
 use crate::body::Body;
 use crate::once::{KeyHeader, Keyed, Reply, make};
 use crate::problem::Problem;
@@ -42,7 +43,7 @@ impl Group {
 
 /// Lists groups by name.
 #[utoipa::path(
-    get, path = "/groups", operation_id = "list_groups", tag = "groups", params(Paging),
+    get, path = "/groups", operation_id = "list_groups", tag = "groups", security(("token" = ["read"])), params(Paging),
     responses((status = 200, body = Page<Group>), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn list(state: State<App>, asked: Asked<Paging>) -> Result<Json<Page<Group>>, Problem> {
@@ -70,16 +71,27 @@ fn yes() -> bool {
 
 /// Writes a group: it is so from now on, whatever it was.
 #[utoipa::path(
-    put, path = "/groups/{name}", operation_id = "put_group", tag = "groups", params(("name" = String, Path)),
+    put, path = "/groups/{name}", operation_id = "put_group", tag = "groups", security(("token" = ["admin"])), params(("name" = String, Path)),
     request_body = GroupBody,
     responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn put(state: State<App>, at: At, body: Body<GroupBody>) -> Result<StatusCode, Problem> {
+pub(crate) async fn put(
+    state: State<App>,
+    note: Note,
+    at: At,
+    body: Body<GroupBody>,
+) -> Result<StatusCode, Problem> {
     if at.0 != GLOBAL_GROUP {
         name(&at.0, "group")?;
     }
     let GroupBody { limit, priority, enabled } = body.0;
-    let groups = BTreeMap::from([(at.0, GroupSpec { limit, priority, enabled })]);
+    let found =
+        state.reading.groups(None, PAGE_MAX).await?.items.into_iter().find(|group| group.name == at.0);
+    let before =
+        found.map(|group| GroupSpec { limit: group.limit, priority: group.priority, enabled: group.enabled });
+    let after = GroupSpec { limit, priority, enabled };
+    note.say(serde_json::json!({"before": before, "after": after}));
+    let groups = BTreeMap::from([(at.0, after)]);
     state.client.store().upsert_groups(groups, Voice::Edit).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -104,7 +116,7 @@ pub(crate) struct Nothing {}
 
 /// Runs all enabled manifests of a group once.
 #[utoipa::path(
-    post, path = "/groups/{name}/run", operation_id = "run_group", tag = "groups", params(("name" = String, Path), KeyHeader),
+    post, path = "/groups/{name}/run", operation_id = "run_group", tag = "groups", security(("token" = ["operate"])), params(("name" = String, Path), KeyHeader),
     responses((status = 201, body = GroupRun), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn run(

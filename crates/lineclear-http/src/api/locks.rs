@@ -84,7 +84,7 @@ fn failed(error: LockError) -> Problem {
 
 /// Lists locks by name: the planner's tenure among them, which says who leads.
 #[utoipa::path(
-    get, path = "/locks", operation_id = "list_locks", tag = "locks",
+    get, path = "/locks", operation_id = "list_locks", tag = "locks", security(("token" = ["read"])),
     responses((status = 200, body = Page<Lock>), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn list(state: State<App>) -> Result<Json<Page<Lock>>, Problem> {
@@ -129,7 +129,7 @@ impl LockHappening {
 
 /// What happened to a lock, newest first.
 #[utoipa::path(
-    get, path = "/locks/{name}/history", operation_id = "lock_history", tag = "locks", params(("name" = String, Path), Paging),
+    get, path = "/locks/{name}/history", operation_id = "lock_history", tag = "locks", security(("token" = ["read"])), params(("name" = String, Path), Paging),
     responses((status = 200, body = Page<LockHappening>),
               (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]

@@ -18,6 +18,7 @@ use super::page::{Page, Paging, cursor, limit};
 use super::shape::{Asked, At, Id, due, moment, name, time, unprocessable};
 use super::wait::{Prefer, PreferHeader};
 use crate::App;
+use crate::audit::Note;
 use crate::body::Body;
 use crate::once::{KeyHeader, Keyed, Reply, make};
 use crate::problem::Problem;
@@ -68,7 +69,7 @@ fn without_secrets(manifest: Manifest) -> Manifest {
 
 /// Lists manifests by key.
 #[utoipa::path(
-    get, path = "/manifests", operation_id = "list_manifests", tag = "manifests", params(Paging),
+    get, path = "/manifests", operation_id = "list_manifests", tag = "manifests", security(("token" = ["read"])), params(Paging),
     responses((status = 200, body = Page<ManifestShape>), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn list(
@@ -102,7 +103,7 @@ fn seen(tag: &HeaderValue) -> Result<i64, Problem> {
 
 /// One manifest.
 #[utoipa::path(
-    get, path = "/manifests/{key}", operation_id = "get_manifest", tag = "manifests", params(("key" = String, Path)),
+    get, path = "/manifests/{key}", operation_id = "get_manifest", tag = "manifests", security(("token" = ["read"])), params(("key" = String, Path)),
     responses((status = 200, body = ManifestShape, headers(("etag" = String))),
               (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
@@ -122,12 +123,13 @@ pub(crate) struct WrittenAnswer {
 
 /// Writes a manifest: it is so from now on, whatever it was. With `If-Match`, only if it is still the one you have seen.
 #[utoipa::path(
-    put, path = "/manifests/{key}", operation_id = "put_manifest", tag = "manifests", params(("key" = String, Path)), request_body = Object,
+    put, path = "/manifests/{key}", operation_id = "put_manifest", tag = "manifests", security(("token" = ["admin"])), params(("key" = String, Path)), request_body = Object,
     responses((status = 200, body = WrittenAnswer), (status = 201, body = WrittenAnswer),
               (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn put(
     state: State<App>,
+    note: Note,
     at: At,
     headers: HeaderMap,
     body: Body<serde_json::Map<String, serde_json::Value>>,
@@ -135,11 +137,13 @@ pub(crate) async fn put(
     let key = name(&at.0, "manifest")?;
     let manifest = read(&key, body.0)?;
     let seen = headers.get(header::IF_MATCH).map(seen).transpose()?;
+    let before = state.reading.manifest(&key).await?.map(|view| view.version);
     let (status, became) = match state.client.store().edit_manifest(manifest, seen).await? {
         Written::Created => (StatusCode::CREATED, "created"),
         Written::Updated => (StatusCode::OK, "updated"),
         Written::Unchanged => (StatusCode::OK, "unchanged"),
     };
+    note.say(serde_json::json!({"version_before": before, "became": became}));
     Ok((status, Json(WrittenAnswer { key: key.to_string(), became })).into_response())
 }
 
@@ -182,7 +186,7 @@ pub(crate) struct RunAnswer {
 
 /// Runs a manifest once, now or later, beside its schedule.
 #[utoipa::path(
-    post, path = "/manifests/{key}/run", operation_id = "run_manifest", tag = "manifests", params(("key" = String, Path), KeyHeader, PreferHeader), request_body = RunBody,
+    post, path = "/manifests/{key}/run", operation_id = "run_manifest", tag = "manifests", security(("token" = ["operate"])), params(("key" = String, Path), KeyHeader, PreferHeader), request_body = RunBody,
     responses((status = 201, body = RunAnswer), (status = 200, body = Detail, description = "with `Prefer: wait`, it is over"),
               (status = 202, body = Detail, description = "with `Prefer: wait`, it is not over"), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
@@ -207,7 +211,7 @@ pub(crate) async fn run(
 
 /// Pauses a manifest: it plans nothing, and what waits, waits.
 #[utoipa::path(
-    post, path = "/manifests/{key}/pause", operation_id = "pause_manifest", tag = "manifests", params(("key" = String, Path)),
+    post, path = "/manifests/{key}/pause", operation_id = "pause_manifest", tag = "manifests", security(("token" = ["operate"])), params(("key" = String, Path)),
     responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn pause(state: State<App>, at: At) -> Result<StatusCode, Problem> {
@@ -217,7 +221,7 @@ pub(crate) async fn pause(state: State<App>, at: At) -> Result<StatusCode, Probl
 
 /// Resumes a manifest.
 #[utoipa::path(
-    post, path = "/manifests/{key}/resume", operation_id = "resume_manifest", tag = "manifests", params(("key" = String, Path)),
+    post, path = "/manifests/{key}/resume", operation_id = "resume_manifest", tag = "manifests", security(("token" = ["operate"])), params(("key" = String, Path)),
     responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn resume(state: State<App>, at: At) -> Result<StatusCode, Problem> {
@@ -258,7 +262,7 @@ pub(crate) struct NextAnswer {
 
 /// The next ticks of a manifest, as its planner will see them. A paused manifest has none.
 #[utoipa::path(
-    get, path = "/manifests/{key}/next", operation_id = "next_manifest", tag = "manifests", params(("key" = String, Path), Ahead),
+    get, path = "/manifests/{key}/next", operation_id = "next_manifest", tag = "manifests", security(("token" = ["read"])), params(("key" = String, Path), Ahead),
     responses((status = 200, body = NextAnswer), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn next(
@@ -306,7 +310,7 @@ pub(crate) struct BackfillAnswer {
 
 /// Runs ticks of the past that did not run.
 #[utoipa::path(
-    post, path = "/manifests/{key}/backfill", operation_id = "backfill_manifest", tag = "manifests",
+    post, path = "/manifests/{key}/backfill", operation_id = "backfill_manifest", tag = "manifests", security(("token" = ["operate"])),
     params(("key" = String, Path), KeyHeader), request_body = BackfillBody,
     responses((status = 201, body = BackfillAnswer),
               (status = "4XX", body = Problem, content_type = "application/problem+json"))

@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lineclear::{Cancel, Done, HandlerError, Input, Lineclear, Node, NodeOptions, Permanent};
+use lineclear::model::{Name, Scopes};
+use lineclear::store::NewToken;
+use lineclear::{Cancel, Done, HandlerError, Input, Lineclear, Node, NodeOptions, Permanent, Store};
 use lineclear_http::{HttpOptions, Server};
 use lineclear_lock::{Registry, RegistryOptions};
 use lineclear_testkit::{PostgresDatabase, fresh_postgres};
@@ -66,18 +68,27 @@ async fn endless(cancel: Cancel) -> Result<(), HandlerError> {
 
 impl Served {
     pub(crate) async fn sqlite() -> Served {
+        Served::sqlite_with(|_| ()).await
+    }
+
+    /// A server that is not as it comes.
+    pub(crate) async fn sqlite_with(change: impl FnOnce(&mut HttpOptions)) -> Served {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("lineclear.db").to_str().unwrap().to_owned();
-        Served::on(&file, Place::Sqlite(dir)).await
+        Served::on(&file, Place::Sqlite(dir), change).await
     }
 
     pub(crate) async fn postgres() -> Served {
-        let database = fresh_postgres().await;
-        let url = database.url().to_owned();
-        Served::on(&url, Place::Postgres(database)).await
+        Served::postgres_with(|_| ()).await
     }
 
-    async fn on(store: &str, place: Place) -> Served {
+    pub(crate) async fn postgres_with(change: impl FnOnce(&mut HttpOptions)) -> Served {
+        let database = fresh_postgres().await;
+        let url = database.url().to_owned();
+        Served::on(&url, Place::Postgres(database), change).await
+    }
+
+    async fn on(store: &str, place: Place, change: impl FnOnce(&mut HttpOptions)) -> Served {
         let quick = Duration::from_millis(50);
         let options = NodeOptions { poll: quick, heartbeat: quick, slots: 4, ..NodeOptions::default() };
         let node = Lineclear::builder()
@@ -89,12 +100,31 @@ impl Served {
         let node = node.start().await.unwrap();
         let locks = Some(Registry::new(store, RegistryOptions::default()).unwrap());
         let bind = SocketAddr::from(([127, 0, 0, 1], 0));
-        let http = HttpOptions { bind, locks, ..HttpOptions::default() };
+        let mut http = HttpOptions { bind, locks, ..HttpOptions::default() };
+        change(&mut http);
         let server = Server::bind(http, node.client(), None).await.unwrap();
         let (address, stop) = (server.address(), Arc::new(Notify::new()));
         let stopped = stop.clone();
         tokio::spawn(server.run(async move { stopped.notified().await }));
         Served { node: Some(node), address, url: store.to_owned(), stop, _place: place }
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        self.node.as_ref().unwrap().store()
+    }
+
+    /// A new token with this scope, which is also its name.
+    pub(crate) async fn token(&self, scope: &str) -> String {
+        let (name, scopes) = (Name::new(scope).unwrap(), Scopes::parse(scope).unwrap());
+        let token = NewToken { name, scopes, lives: None, created_by: "a test".to_owned() };
+        self.store().create_token(token).await.unwrap().1.expose().to_owned()
+    }
+
+    /// Asks with a token.
+    pub(crate) async fn with(&self, token: &str, method: &str, path: &str, body: &str) -> Answer {
+        let bearer = format!("Bearer {token}");
+        let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
+        self.send(method, path, &headers, body.as_bytes()).await
     }
 
     /// Sends bytes as they are, and reads until the server closes.
@@ -197,6 +227,30 @@ macro_rules! on_each_store {
             #[tokio::test(flavor = "multi_thread")]
             async fn postgres() {
                 let served = $crate::kit::Served::postgres().await;
+                super::$name(&served).await;
+                served.end().await;
+            }
+        }
+    )+ };
+}
+
+/// The same test on both stores, of a server that asks for tokens.
+#[macro_export]
+macro_rules! with_tokens_on_each_store {
+    ($($name:ident)+) => { $(
+        mod $name {
+            #[tokio::test(flavor = "multi_thread")]
+            async fn sqlite() {
+                let asks = |http: &mut lineclear_http::HttpOptions| http.access = lineclear_http::Access::Tokens;
+                let served = $crate::kit::Served::sqlite_with(asks).await;
+                super::$name(&served).await;
+                served.end().await;
+            }
+
+            #[tokio::test(flavor = "multi_thread")]
+            async fn postgres() {
+                let asks = |http: &mut lineclear_http::HttpOptions| http.access = lineclear_http::Access::Tokens;
+                let served = $crate::kit::Served::postgres_with(asks).await;
                 super::$name(&served).await;
                 served.end().await;
             }

@@ -5,6 +5,7 @@
 mod kit;
 
 mod access;
+mod audit;
 mod batches;
 mod corpus;
 mod dead_letters;
@@ -13,11 +14,14 @@ mod explain;
 mod events;
 mod groups;
 mod jobs;
+mod listener;
 mod locks;
 mod manifests;
 mod once;
+mod scopes;
 mod search;
 mod server;
+mod session;
 mod stored;
 mod wait;
 mod wire;

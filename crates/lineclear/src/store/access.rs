@@ -1,8 +1,11 @@
-//! Who may do what: tokens, and what they are found by.
+//! Who may do what: tokens, and browsers that logged in with one.
+
+use lineclear_model::Micros;
 
 use super::db::Value;
-use super::secret::{self, Presented, Secret};
+use super::secret::{self, Presented, Secret, SessionSecret};
 use super::sql::Statement;
+use super::verbs::session::{BeginSession, EndSession, KnownSession};
 use super::verbs::token::{CreateToken, KnownToken, NewToken, RevokeToken, TokenUsed, TokenView, WhichToken};
 use super::views::{PAGE_MAX, Page, next_of};
 use super::{Store, StoreError, StoreResult, TokenId, door};
@@ -51,5 +54,24 @@ impl Store {
     /// Notes that a token is used; writes once a minute at most.
     pub async fn token_used(&self, token: TokenId) -> StoreResult<()> {
         self.run(TokenUsed(token)).await
+    }
+
+    /// A browser logs in with a token: what its cookie shall hold, and until when. `None`: the token counts no more.
+    pub async fn begin_session(&self, token: TokenId) -> StoreResult<Option<(Secret, Micros)>> {
+        let secret = Secret::random()?;
+        let ends = self.run(BeginSession { hash: secret.hash(), token }).await?;
+        Ok(ends.map(|ends| (secret, ends)))
+    }
+
+    /// The browser whose cookie holds this, if it is still logged in.
+    pub async fn session(&self, shown: &SessionSecret) -> StoreResult<Option<KnownSession>> {
+        let rows =
+            self.look(Statement::SessionFind, vec![Value::Text(Some(shown.hash().to_owned()))]).await?;
+        rows.first().map_or(Ok(None), KnownSession::of)
+    }
+
+    /// A browser logs out.
+    pub async fn end_session(&self, shown: &SessionSecret) -> StoreResult<()> {
+        self.run(EndSession(shown.hash().to_owned())).await
     }
 }

@@ -27,6 +27,8 @@ ids! {
     DeadLetterId,
     /// A token.
     TokenId,
+    /// A row of the audit.
+    AuditId,
 }
 
 /// A claim: the job and the number that fences every write.

@@ -77,6 +77,28 @@ impl Presented {
     }
 }
 
+/// What the cookie of a browser holds. Only its hash is kept.
+#[derive(Clone)]
+pub struct SessionSecret(String);
+
+impl fmt::Debug for SessionSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SessionSecret(…)")
+    }
+}
+
+impl SessionSecret {
+    /// Reads what a browser sent. `None`: it is not ours.
+    pub fn parse(text: &str) -> Option<SessionSecret> {
+        let is_ours = text.len() == 2 * SECRET_BYTES && text.bytes().all(|b| b.is_ascii_hexdigit());
+        is_ours.then(|| SessionSecret(hash(text)))
+    }
+
+    pub(crate) fn hash(&self) -> &str {
+        &self.0
+    }
+}
+
 /// A new token: the whole text, its prefix, and the hash of its secret.
 pub(crate) fn new_token() -> StoreResult<(Secret, String, String)> {
     let (prefix, secret) = (hex_of_random::<PREFIX_BYTES>()?, Secret::random()?);

@@ -36,6 +36,8 @@ pub(crate) mod clean;
 pub(crate) mod node;
 pub(crate) mod notify;
 pub(crate) mod token;
+pub(crate) mod session;
+pub(crate) mod audit;
 
 /// A statement that always has a row had none.
 pub(crate) fn no_answer(statement: &str) -> super::StoreError {

@@ -6,6 +6,7 @@
 #[macro_use]
 mod kit;
 
+mod audit;
 mod backfill;
 mod batches;
 mod cancel;

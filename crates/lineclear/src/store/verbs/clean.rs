@@ -22,6 +22,8 @@ pub struct Retention {
     pub nodes: Duration,
     /// Events of locks, changes of the planning node among them.
     pub lock_events: Duration,
+    /// Who changed what.
+    pub audit: Duration,
 }
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -35,6 +37,7 @@ impl Default for Retention {
             ticks: DAY * 30,
             nodes: DAY,
             lock_events: DAY * 7,
+            audit: DAY * 400,
         }
     }
 }
@@ -56,6 +59,10 @@ pub struct Cleaned {
     pub locks: u64,
     /// Idempotency keys.
     pub idempotency_keys: u64,
+    /// Rows of the audit.
+    pub audit: u64,
+    /// Browsers whose time was over.
+    pub sessions: u64,
 }
 
 impl Cleaned {
@@ -85,7 +92,7 @@ impl Verb for CleanBatch {
 }
 
 /// The batches of a pass, in the order of [`Cleaned`]'s fields.
-pub(crate) fn batches(keep: &Retention, most: u32) -> [CleanBatch; 7] {
+pub(crate) fn batches(keep: &Retention, most: u32) -> [CleanBatch; 9] {
     let most = Value::Int(Some(i64::from(most)));
     let ms = |duration| Value::Int(Some(millis(duration)));
     let batch = |statement, params| CleanBatch { statement, params };
@@ -96,6 +103,8 @@ pub(crate) fn batches(keep: &Retention, most: u32) -> [CleanBatch; 7] {
         batch(Statement::CleanKey, vec![most.clone()]),
         batch(Statement::CleanNode, vec![ms(keep.nodes), most.clone()]),
         batch(Statement::CleanLock, vec![ms(keep.lock_events), most.clone()]),
-        batch(Statement::CleanOnce, vec![most]),
+        batch(Statement::CleanOnce, vec![most.clone()]),
+        batch(Statement::CleanAudit, vec![ms(keep.audit), most.clone()]),
+        batch(Statement::CleanSession, vec![most]),
     ]
 }

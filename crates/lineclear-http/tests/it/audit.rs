@@ -1,0 +1,167 @@
+//! Who did what: every change leaves a row, and the row is there before the change.
+
+use std::collections::BTreeSet;
+
+use lineclear::store::AuditFilter;
+use serde_json::{Value, json};
+
+use crate::kit::Served;
+use crate::scopes::filled;
+
+/// Writes its own row, of those who really log in.
+const LOG_IN: &str = "/api/v1/session";
+
+async fn rows(served: &Served) -> Vec<Value> {
+    let rows = served.store().audit(&AuditFilter::default(), None, 1000).await.unwrap().items;
+    let row = |row: lineclear::store::AuditView| {
+        json!({"who": row.entry.who, "action": row.entry.action, "target": row.entry.target, "request": row.entry.request_id,
+               "status": row.status, "token": row.entry.token.map(|id| id.0), "details": row.details})
+    };
+    rows.into_iter().map(row).collect()
+}
+
+/// The outcome of what was made by the thousand is written a little later.
+async fn ended(served: &Served) -> Vec<Value> {
+    for _ in 0..200 {
+        let rows = rows(served).await;
+        if rows.iter().all(|row| !row["status"].is_null()) {
+            return rows;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    panic!("rows stay without outcome: {:?}", rows(served).await)
+}
+
+async fn every_route_that_changes_something_leaves_a_row(served: &Served) {
+    let admin = served.token("admin").await;
+    let worker = served.token("worker").await;
+    let mut actions = BTreeSet::new();
+    for (method, path, need) in lineclear_http::routes() {
+        if method == "GET" || path == LOG_IN && method == "POST" {
+            continue;
+        }
+        let token = if need.as_deref() == Some("worker") { &worker } else { &admin };
+        let before = rows(served).await.len();
+        // The body is no good: what is tried is written down, too.
+        let answer = served.with(token, &method, &filled(&path), "false").await;
+        let rows = ended(served).await;
+        assert_eq!(rows.len(), before + 1, "{method} {path} left no row of its own: {answer:?}");
+        assert_eq!(rows[0]["status"], json!(answer.status), "{method} {path}");
+        let target = if path.contains('{') { "999999" } else { "" };
+        assert_eq!(rows[0]["target"], target, "{method} {path}");
+        assert_eq!(rows[0]["request"], json!(answer.header("x-request-id")), "{method} {path}");
+        assert!(rows[0]["who"] == "token:admin" || rows[0]["who"] == "token:worker", "{method} {path}");
+        actions.insert(rows[0]["action"].as_str().unwrap().to_owned());
+    }
+    assert!(
+        actions.len() > 14 && actions.contains("create_job") && actions.contains("put_group"),
+        "{actions:?}"
+    );
+    let before = rows(served).await.len();
+    for (method, path, _) in lineclear_http::routes().into_iter().filter(|route| route.0 == "GET") {
+        if !path.contains("/events") {
+            served.with(&admin, &method, &filled(&path), "").await;
+        }
+    }
+    assert_eq!(rows(served).await.len(), before, "looking is not written down");
+}
+
+async fn what_is_refused_for_want_of_a_scope_leaves_no_row(served: &Served) {
+    let read = served.token("read").await;
+    assert_eq!(served.with(&read, "PUT", "/api/v1/groups/etl", r#"{"limit": 1}"#).await.status, 403);
+    assert_eq!(served.post("/api/v1/jobs", r#"{"kind": "add"}"#).await.status, 401);
+    assert!(rows(served).await.is_empty());
+}
+
+async fn jobs_that_are_made_at_once_have_a_row_each(served: &Served) {
+    let token = served.token("operate").await;
+    let make = async || {
+        served.with(&token, "POST", "/api/v1/jobs", r#"{"kind": "add", "in_ms": 600000}"#).await.status
+    };
+    for _ in 0..5 {
+        let made = tokio::join!(make(), make(), make(), make(), make(), make());
+        assert_eq!(made, (201, 201, 201, 201, 201, 201));
+    }
+    let rows = ended(served).await;
+    assert_eq!(rows.len(), 30);
+    assert!(rows.iter().all(|row| row["status"] == 201 && row["action"] == "create_job"), "{rows:?}");
+}
+
+async fn the_audit_can_be_read_by_admins_and_shows_before_and_after(served: &Served) {
+    let admin = served.token("admin").await;
+    for limit in [4, 7] {
+        let body = format!(r#"{{"limit": {limit}}}"#);
+        assert_eq!(served.with(&admin, "PUT", "/api/v1/groups/etl", &body).await.status, 204);
+    }
+    let manifest = r#"{"kind": "add", "input": {"password": "hush-canary"}, "schedule": {"every": "1h"}}"#;
+    assert_eq!(served.with(&admin, "PUT", "/api/v1/manifests/often", manifest).await.status, 201);
+    let read = async |query: &str| {
+        let answer = served.with(&admin, "GET", &format!("/api/v1/audit{query}"), "").await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.json()["items"].as_array().unwrap().clone()
+    };
+    let all = read("").await;
+    assert_eq!(all.len(), 3);
+    assert_eq!(
+        (&all[1]["action"], &all[1]["who"], &all[1]["target"]),
+        (&json!("put_group"), &json!("token:admin"), &json!("etl"))
+    );
+    assert_eq!(
+        (&all[1]["details"]["before"]["limit"], &all[1]["details"]["after"]["limit"]),
+        (&json!(4), &json!(7))
+    );
+    assert_eq!(
+        all[0]["details"],
+        json!({"version_before": null, "became": "created"}),
+        "of a manifest only that it was written"
+    );
+    assert!(!Value::from(all.clone()).to_string().contains("hush-canary"));
+    assert_eq!(read("?action=put_group&limit=1").await.len(), 1);
+    assert_eq!(read("?who=token:nobody").await.len(), 0);
+    assert_eq!(read(&format!("?since={}", all[0]["at"].as_str().unwrap())).await.len(), 1);
+    for bad in ["?since=yesterday", "?who=%00", "?color=red", "?cursor=x", "?limit=0"] {
+        assert_eq!(served.with(&admin, "GET", &format!("/api/v1/audit{bad}"), "").await.status, 400, "{bad}");
+    }
+    let changes = ["PUT", "POST", "DELETE", "PATCH"];
+    for method in changes {
+        assert_eq!(served.with(&admin, method, "/api/v1/audit", "").await.status, 405, "{method}");
+    }
+}
+
+async fn an_open_server_writes_down_what_was_done_and_not_each_job(served: &Served) {
+    served.post("/api/v1/jobs", r#"{"kind": "add", "in_ms": 600000}"#).await;
+    served.put("/api/v1/groups/etl", r#"{"limit": 1}"#).await;
+    let rows = rows(served).await;
+    assert_eq!(rows.len(), 1, "a job is its own record: {rows:?}");
+    assert_eq!((&rows[0]["who"], &rows[0]["token"]), (&json!("local"), &Value::Null));
+}
+
+async fn every_answer_has_the_id_of_its_request(served: &Served) {
+    let ask = async |id: &str| served.send("GET", "/api/v1/jobs/0", &[("X-Request-Id", id)], b"").await;
+    let echoed = ask("mine-1.2_3").await;
+    assert_eq!(
+        (echoed.header("x-request-id"), &echoed.json()["request_id"]),
+        (Some("mine-1.2_3"), &json!("mine-1.2_3"))
+    );
+    for odd in ["a b", "<script>", &"x".repeat(65), ""] {
+        let made = ask(odd).await;
+        let id = made.header("x-request-id").unwrap();
+        assert!(id.len() == 32 && id.chars().all(|c| c.is_ascii_hexdigit()), "{odd}: {id}");
+        assert_eq!(made.json()["request_id"], json!(id));
+    }
+    for path in ["/livez", "/nowhere", "/api/v1/jobs"] {
+        assert!(served.get(path).await.header("x-request-id").is_some(), "{path}");
+    }
+}
+
+on_each_store! {
+    an_open_server_writes_down_what_was_done_and_not_each_job
+    every_answer_has_the_id_of_its_request
+}
+
+with_tokens_on_each_store! {
+    every_route_that_changes_something_leaves_a_row
+    what_is_refused_for_want_of_a_scope_leaves_no_row
+    jobs_that_are_made_at_once_have_a_row_each
+    the_audit_can_be_read_by_admins_and_shows_before_and_after
+}

@@ -1,0 +1,173 @@
+//! Limits of connections: too slow, too large, too many.
+
+use std::time::{Duration, Instant};
+
+use lineclear_http::{Access, Limits};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::kit::Served;
+
+const SHORT: Duration = Duration::from_millis(400);
+const LONG: Duration = Duration::from_secs(20);
+
+async fn served(change: impl FnOnce(&mut Limits)) -> Served {
+    Served::sqlite_with(|http| change(&mut http.limits)).await
+}
+
+/// What comes until the server closes, and how long that takes.
+async fn rest(stream: &mut TcpStream) -> (String, Duration) {
+    let began = Instant::now();
+    let mut bytes = Vec::new();
+    // A reset is an end, too.
+    let _ = tokio::time::timeout(LONG, stream.read_to_end(&mut bytes)).await.expect("the server closes");
+    (String::from_utf8_lossy(&bytes).into_owned(), began.elapsed())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_head_that_drips_is_cut_off() {
+    let served = served(|limits| limits.head_within = SHORT).await;
+    let mut stream = TcpStream::connect(served.address).await.unwrap();
+    let began = Instant::now();
+    // A byte at a time: it never stands still.
+    let dripping = async {
+        for byte in b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Slow: ".iter().cycle() {
+            if stream.write_all(&[*byte]).await.is_err() || began.elapsed() > LONG {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(40)).await;
+        }
+    };
+    dripping.await;
+    assert!(began.elapsed() < LONG, "it was let drip for {:?}", began.elapsed());
+    assert_eq!(served.get("/livez").await.status, 200, "others do not notice");
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_drips_is_answered_before_it_ends() {
+    let served = served(|limits| limits.request_within = SHORT).await;
+    let mut stream = TcpStream::connect(served.address).await.unwrap();
+    let head = format!(
+        "POST /api/v1/jobs HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{{",
+        served.address
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let (answer, took) = rest(&mut stream).await;
+    assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    assert_eq!(served.get("/api/v1/jobs").await.json()["items"].as_array().unwrap().len(), 0);
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_asks_nothing_is_closed_and_one_that_asks_is_kept() {
+    let served = served(|limits| limits.idle_within = Duration::from_millis(1500)).await;
+    let mut idle = TcpStream::connect(served.address).await.unwrap();
+    let mut busy = TcpStream::connect(served.address).await.unwrap();
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(3) {
+        busy.write_all(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+        let mut bytes = [0; 2048];
+        let read = busy.read(&mut bytes).await.unwrap();
+        assert!(String::from_utf8_lossy(&bytes[..read]).starts_with("HTTP/1.1 200"));
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    let (nothing, took) = rest(&mut idle).await;
+    assert_eq!(
+        (nothing.as_str(), took < Duration::from_secs(1)),
+        ("", true),
+        "it was closed meanwhile: {took:?}"
+    );
+    let (_, took) = rest(&mut busy).await;
+    assert!(took > Duration::from_millis(500), "an answer begins the time anew");
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_does_not_take_its_answers_is_let_go() {
+    let served = served(|limits| limits.idle_within = SHORT).await;
+    let mut stream = TcpStream::connect(served.address).await.unwrap();
+    let request = "GET /api/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(200);
+    let writing = async {
+        // It asks for megabytes, and reads none of them.
+        while stream.write_all(request.as_bytes()).await.is_ok() {}
+    };
+    tokio::time::timeout(LONG, writing).await.expect("the server closes");
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_head_of_64_kib_is_refused_and_one_of_8_is_not() {
+    let served = served(|_| ()).await;
+    let large = "x".repeat(64 * 1024);
+    let answer = served.send("GET", "/livez", &[("X-Large", &large)], b"").await;
+    assert_eq!(answer.status, 431, "{}", answer.head);
+    let many = vec![("X-Many", "x"); 200];
+    assert_eq!(served.send("GET", "/livez", &many, b"").await.status, 431);
+    let fair = "x".repeat(8 * 1024);
+    assert_eq!(served.send("GET", "/livez", &[("X-Fair", &fair)], b"").await.status, 200);
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn too_many_connections_are_turned_away_and_there_is_room_again() {
+    let served = served(|limits| limits.connections = 8).await;
+    let mut held = Vec::new();
+    for _ in 0..8 {
+        let mut stream = TcpStream::connect(served.address).await.unwrap();
+        // Answered: so it has its place.
+        stream.write_all(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+        assert!(stream.read(&mut [0; 2048]).await.unwrap() > 0);
+        held.push(stream);
+    }
+    let mut one_more = TcpStream::connect(served.address).await.unwrap();
+    let (answer, _) = rest(&mut one_more).await;
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("Retry-After"), "{answer}");
+    drop(held);
+    let began = Instant::now();
+    loop {
+        let mut stream = TcpStream::connect(served.address).await.unwrap();
+        let _ =
+            stream.write_all(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
+        if rest(&mut stream).await.0.starts_with("HTTP/1.1 200") {
+            break;
+        }
+        assert!(began.elapsed() < LONG, "no room again");
+    }
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_connections_of_this_machine_are_no_matter() {
+    let served = served(|_| ()).await;
+    let mut held = Vec::new();
+    for _ in 0..256 {
+        held.push(TcpStream::connect(served.address).await.unwrap());
+    }
+    assert_eq!(served.get("/livez").await.status, 200);
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_asks_too_often_is_told_to_wait() {
+    let served = Served::sqlite_with(|http| {
+        http.access = Access::Tokens;
+        http.limits.rate = 5;
+    });
+    let served = served.await;
+    let token = served.token("read").await;
+    let mut limited = None;
+    for _ in 0..100 {
+        let answer = served.with(&token, "GET", "/api/v1/nodes", "").await;
+        if answer.status != 200 {
+            limited = Some(answer);
+            break;
+        }
+    }
+    let answer = limited.expect("five a second are not a hundred at once");
+    assert_eq!((answer.status, answer.code()), (429, "too_often".to_owned()));
+    assert_eq!(answer.header("retry-after"), Some("1"));
+    assert_eq!(served.get("/livez").await.status, 200, "probes go on");
+    served.end().await;
+}

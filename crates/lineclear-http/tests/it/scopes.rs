@@ -1,0 +1,314 @@
+//! Who may do what: every route that the server has, with every scope that there is.
+
+use std::time::Duration;
+
+use lineclear::model::Scopes;
+use lineclear::store::{NewToken, WhichToken};
+use lineclear_http::{Access, TrustedProxy};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::kit::Served;
+
+/// Every path and method that is served, with the scope that it needs; `None`: it is open.
+fn routes() -> Vec<(String, String, Option<String>)> {
+    lineclear_http::routes()
+}
+
+/// A path with something in place of its names.
+pub(crate) fn filled(path: &str) -> String {
+    let parts = path.split('/').map(|part| match part.split_once('{') {
+        Some((before, rest)) => format!("{before}999999{}", rest.split_once('}').unwrap().1),
+        None => part.to_owned(),
+    });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+/// The status alone: some answers never end.
+async fn status(served: &Served, method: &str, path: &str, token: Option<&str>) -> (u16, String) {
+    let mut stream = TcpStream::connect(served.address).await.unwrap();
+    let token = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: {}\r\n{token}Content-Type: application/json\r\nContent-Length: 5\r\nConnection: close\r\n\r\nfalse",
+        served.address
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    let mut bytes = [0; 4096];
+    while !answer.windows(4).any(|end| end == b"\r\n\r\n") {
+        let read =
+            tokio::time::timeout(Duration::from_secs(30), stream.read(&mut bytes)).await.expect("an answer");
+        match read.unwrap() {
+            0 => break,
+            n => answer.extend(&bytes[..n]),
+        }
+    }
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    (answer.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status"), answer)
+}
+
+async fn every_route_needs_the_scope_that_the_document_says(served: &Served) {
+    let mut tokens = vec![(None, Scopes::default())];
+    for word in ["read", "operate", "admin", "worker"] {
+        tokens.push((Some(served.token(word).await), Scopes::parse(word).unwrap()));
+    }
+    let routes = routes();
+    assert!(routes.len() > 25, "{}", routes.len());
+    for (method, path, need) in &routes {
+        for (token, scopes) in &tokens {
+            let (status, answer) = status(served, method, &filled(path), token.as_deref()).await;
+            let what = format!("{method} {path} needs {need:?}, asked with {scopes}: {answer}");
+            match (need, token) {
+                (None, _) => assert!(status != 401 && status != 403 && status < 500, "{what}"),
+                (Some(_), None) => {
+                    assert_eq!(status, 401, "{what}");
+                    assert!(answer.to_lowercase().contains("www-authenticate: bearer"), "{what}");
+                }
+                (Some(need), Some(_))
+                    if !scopes.include(lineclear::model::Scope::from_word(need).unwrap()) =>
+                {
+                    assert_eq!(status, 403, "{what}");
+                    assert!(answer.contains(&format!("scope=\"{need}\"")), "{what}");
+                }
+                _ => assert!(status != 401 && status != 403 && status < 500, "{what}"),
+            }
+        }
+    }
+}
+
+/// Only these are open; a new one must be added here on purpose.
+#[test]
+fn few_routes_are_open() {
+    let mut open: Vec<String> = routes()
+        .into_iter()
+        .filter(|route| route.2.is_none())
+        .map(|(method, path, _)| format!("{method} {path}"))
+        .collect();
+    open.sort();
+    assert_eq!(open, ["GET /livez", "GET /readyz", "POST /api/v1/session"]);
+}
+
+#[test]
+fn every_operation_of_the_document_says_what_it_needs() {
+    let document: serde_json::Value = serde_json::from_str(&lineclear_http::openapi()).unwrap();
+    let known = routes();
+    let mut count = 0;
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            let is_known = known.iter().any(|route| route.0.eq_ignore_ascii_case(method) && route.1 == *path);
+            assert!(
+                is_known,
+                "{method} {path} has no security(...) that is understood, and would be refused: {}",
+                operation["security"]
+            );
+            count += 1;
+        }
+    }
+    assert!(count > 20, "{count}");
+    assert_eq!(document["components"]["securitySchemes"]["token"]["scheme"], "bearer");
+}
+
+async fn a_wrong_token_is_refused_like_any_other_and_ten_are_enough(served: &Served) {
+    let good = served.token("read").await;
+    let (head, secret) = good.rsplit_once('_').unwrap();
+    let other = format!("{head}_{}", "0".repeat(secret.len()));
+    let unknown = format!("lc_0000000000_{secret}");
+    let mut bodies = Vec::new();
+    let long = "x".repeat(5000);
+    for wrong in [&other, &unknown, "x", "lc_x", &long, "lc__"] {
+        let authorization = format!("Bearer {wrong}");
+        let answer = served.send("GET", "/api/v1/jobs", &[("Authorization", &authorization)], b"").await;
+        assert_eq!((answer.status, answer.code()), (401, "unauthorized".to_owned()), "{wrong}: {answer:?}");
+        assert!(
+            answer.header("www-authenticate").is_some_and(|value| value.starts_with("Bearer")),
+            "{answer:?}"
+        );
+        let mut body = answer.json();
+        body.as_object_mut().unwrap().remove("request_id");
+        bodies.push(body);
+    }
+    assert!(bodies.iter().all(|body| *body == bodies[0]), "{bodies:?}");
+    for _ in 0..4 {
+        assert_eq!(status(served, "GET", "/api/v1/jobs", Some(&unknown)).await.0, 401);
+    }
+    let answer =
+        served.send("GET", "/api/v1/jobs", &[("Authorization", &format!("Bearer {unknown}"))], b"").await;
+    assert_eq!((answer.status, answer.code()), (429, "too_many_failures".to_owned()), "{answer:?}");
+    let wait: u64 = answer.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=60).contains(&wait), "{wait}");
+    let (limited, _) = status(served, "GET", "/api/v1/jobs", Some(&good)).await;
+    assert_eq!(limited, 429, "a token that was not used lately is not tried either");
+}
+
+async fn a_client_that_is_known_goes_on_beside_one_that_fails(served: &Served) {
+    let good = served.token("read").await;
+    assert_eq!(status(served, "GET", "/api/v1/jobs", Some(&good)).await.0, 200);
+    for _ in 0..12 {
+        status(served, "GET", "/api/v1/jobs", Some("x")).await;
+    }
+    assert_eq!(status(served, "GET", "/api/v1/jobs", Some("x")).await.0, 429);
+    assert_eq!(status(served, "GET", "/api/v1/jobs", Some(&good)).await.0, 200);
+}
+
+async fn a_revoked_token_is_refused_within_five_seconds(served: &Served) {
+    let token = served.token("read").await;
+    assert_eq!(status(served, "GET", "/api/v1/jobs", Some(&token)).await.0, 200);
+    // By somebody else: this server does not hear of it.
+    served.store().revoke_token(WhichToken::Name("read".to_owned())).await.unwrap().unwrap();
+    let revoked = std::time::Instant::now();
+    while status(served, "GET", "/api/v1/jobs", Some(&token)).await.0 == 200 {
+        assert!(revoked.elapsed() < Duration::from_secs(5), "still good after {:?}", revoked.elapsed());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(status(served, "GET", "/api/v1/jobs", Some(&token)).await.0, 401);
+}
+
+async fn a_token_that_ends_by_itself_is_refused_when_it_does(served: &Served) {
+    let lives = Some(Duration::from_millis(1500));
+    let scopes = Scopes::parse("read").unwrap();
+    let name = lineclear::model::Name::new("short").unwrap();
+    let token = NewToken { name, scopes, lives, created_by: "a test".to_owned() };
+    let (_, secret) = served.store().create_token(token).await.unwrap();
+    let made = std::time::Instant::now();
+    assert_eq!(status(served, "GET", "/api/v1/jobs", Some(secret.expose())).await.0, 200);
+    while status(served, "GET", "/api/v1/jobs", Some(secret.expose())).await.0 == 200 {
+        assert!(made.elapsed() < Duration::from_secs(3), "still good after {:?}", made.elapsed());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn tokens_are_made_listed_and_revoked_over_http(served: &Served) {
+    let admin = served.token("admin").await;
+    let with = async |method: &str, path: &str, token: &str, body: &str| {
+        served.with(token, method, path, body).await
+    };
+    let body = r#"{"name": "ci", "scopes": ["read"], "expires_in_ms": 3600000}"#;
+    let made = with("POST", "/api/v1/tokens", &admin, body).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    assert_eq!((&made.json()["created_by"], &made.json()["live"]), (&"token:admin".into(), &true.into()));
+    let (token, place) =
+        (made.json()["token"].as_str().unwrap().to_owned(), made.header("location").unwrap().to_owned());
+    assert_eq!(with("GET", "/api/v1/jobs", &token, "").await.status, 200);
+    let taken = with("POST", "/api/v1/tokens", &admin, body).await;
+    assert_eq!((taken.status, taken.code()), (409, "token_name".to_owned()));
+    for (bad, pointer) in [
+        (r#"{"name": "Ci", "scopes": ["read"]}"#, "/name"),
+        (r#"{"name": "a", "scopes": ["root"]}"#, "/scopes"),
+        (r#"{"name": "a", "scopes": []}"#, "/scopes"),
+    ] {
+        let refused = with("POST", "/api/v1/tokens", &admin, bad).await;
+        assert_eq!(
+            (refused.status, &refused.json()["errors"][0]["pointer"]),
+            (422, &pointer.into()),
+            "{bad}"
+        );
+    }
+    let listed = with("GET", "/api/v1/tokens", &admin, "").await;
+    assert!(
+        listed.body.contains("\"ci\"") && !listed.body.contains(token.rsplit('_').next().unwrap()),
+        "{listed:?}"
+    );
+    assert_eq!(with("DELETE", &place, &admin, "").await.status, 204);
+    assert_eq!(with("GET", "/api/v1/jobs", &token, "").await.status, 401, "at once, where it was revoked");
+    assert_eq!(with("DELETE", &place, &admin, "").await.status, 404);
+}
+
+async fn only_a_trusted_proxy_says_who_asks(served: &Served) {
+    // The server of this test trusts 127.0.0.1.
+    let ask = async |headers: &[(&str, &str)], path: &str| served.send("GET", path, headers, b"").await;
+    let ada = ("X-Forwarded-User", "ada");
+    assert_eq!(ask(&[ada, ("X-Groups", "staff lineclear-read")], "/api/v1/jobs").await.status, 200);
+    let lacking = ask(&[ada, ("X-Groups", "staff lineclear-read")], "/api/v1/tokens").await;
+    assert_eq!((lacking.status, lacking.code()), (403, "scope".to_owned()));
+    assert!(lacking.body.contains("proxy:ada has read"), "{lacking:?}");
+    assert_eq!(ask(&[ada], "/api/v1/jobs").await.status, 403, "no group, no scope");
+    assert_eq!(ask(&[("X-Groups", "lineclear-admin")], "/api/v1/jobs").await.status, 401, "no user");
+    assert_eq!(
+        ask(&[ada, ada, ("X-Groups", "lineclear-admin")], "/api/v1/jobs").await.status,
+        401,
+        "two users"
+    );
+    let token = served.token("operate").await;
+    assert_eq!(status(served, "GET", "/api/v1/jobs", Some(&token)).await.0, 200, "programs have tokens");
+}
+
+async fn one_clients_idempotency_keys_are_not_anothers(served: &Served) {
+    let (one, other) = (served.token("operate").await, served.token("admin").await);
+    let make = async |token: &str| {
+        let bearer = format!("Bearer {token}");
+        let headers = [
+            ("Authorization", bearer.as_str()),
+            ("Content-Type", "application/json"),
+            ("Idempotency-Key", "k1"),
+        ];
+        let made =
+            served.send("POST", "/api/v1/jobs", &headers, br#"{"kind": "add", "in_ms": 600000}"#).await;
+        made.json()["id"].as_str().unwrap().to_owned()
+    };
+    let first = make(&one).await;
+    assert_eq!(make(&one).await, first, "the same again");
+    assert_ne!(make(&other).await, first, "somebody else");
+}
+
+fn trusting(peer: &str) -> Access {
+    let mut proxy = TrustedProxy::new(vec![peer.parse().unwrap()]);
+    proxy.scopes_header = Some("X-Groups".to_owned());
+    Access::TrustedProxy(proxy)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proxy_that_is_trusted_is_believed() {
+    let served = Served::sqlite_with(|http| http.access = trusting("127.0.0.0/8")).await;
+    only_a_trusted_proxy_says_who_asks(&served).await;
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_forward_is_not_believed() {
+    for access in [trusting("192.0.2.0/24"), Access::Tokens] {
+        let served = Served::sqlite_with(|http| http.access = access).await;
+        let claims = [
+            ("X-Forwarded-User", "ada"),
+            ("X-Groups", "lineclear-admin"),
+            ("X-Forwarded-For", "127.0.0.1"),
+            ("Forwarded", "for=127.0.0.1"),
+            ("X-Real-IP", "127.0.0.1"),
+        ];
+        let answer = served.send("GET", "/api/v1/jobs", &claims, b"").await;
+        assert_eq!(answer.status, 401, "{answer:?}");
+        let local = served.send("GET", "/api/v1/jobs", &[("Host", "localhost")], b"").await;
+        assert_eq!(local.status, 401, "to be on this machine is not to be somebody");
+        served.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_knows_its_clients_answers_to_any_name() {
+    let served = Served::sqlite_with(|http| http.access = Access::Tokens).await;
+    let answer = served.send("GET", "/livez", &[("Host", "jobs.example.org")], b"").await;
+    assert_eq!(answer.status, 200);
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_in_a_url_is_no_token() {
+    let served = Served::sqlite_with(|http| http.access = Access::Tokens).await;
+    let token = served.token("admin").await;
+    for path in
+        ["/api/v1/nodes?token=@", "/api/v1/nodes?access_token=@", "/api/v1/jobs?authorization=Bearer%20@"]
+    {
+        let answer = served.get(&path.replace('@', &token)).await;
+        assert_eq!(answer.status, 401, "{path}");
+    }
+    served.end().await;
+}
+
+with_tokens_on_each_store! {
+    every_route_needs_the_scope_that_the_document_says
+    a_wrong_token_is_refused_like_any_other_and_ten_are_enough
+    a_client_that_is_known_goes_on_beside_one_that_fails
+    a_revoked_token_is_refused_within_five_seconds
+    a_token_that_ends_by_itself_is_refused_when_it_does
+    tokens_are_made_listed_and_revoked_over_http
+    one_clients_idempotency_keys_are_not_anothers
+}

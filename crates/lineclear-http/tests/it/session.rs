@@ -1,0 +1,141 @@
+//! Browsers log in with a token.
+
+use serde_json::json;
+
+use crate::kit::{Answer, Served};
+
+const PATH: &str = "/api/v1/session";
+const SAME: (&str, &str) = ("Sec-Fetch-Site", "same-origin");
+
+async fn log_in(served: &Served, token: &str) -> Answer {
+    let headers = [("Content-Type", "application/json"), SAME];
+    served.send("POST", PATH, &headers, json!({"token": token}).to_string().as_bytes()).await
+}
+
+/// `name=value` of the cookie that was set.
+fn cookie(answer: &Answer) -> String {
+    answer.header("set-cookie").unwrap_or_else(|| panic!("{answer:?}")).split(';').next().unwrap().to_owned()
+}
+
+async fn as_browser(served: &Served, cookie: &str, method: &str, path: &str, body: &str) -> Answer {
+    let headers = [("Cookie", cookie), SAME, ("Content-Type", "application/json")];
+    served.send(method, path, &headers, body.as_bytes()).await
+}
+
+async fn a_browser_logs_in_with_a_token_and_out_again(served: &Served) {
+    let token = served.token("operate").await;
+    let answer = log_in(served, &token).await;
+    assert_eq!(answer.status, 201, "{answer:?}");
+    assert_eq!(
+        (&answer.json()["who"], &answer.json()["scopes"]),
+        (&json!("session:operate"), &json!(["operate"]))
+    );
+    let set = answer.header("set-cookie").unwrap().to_owned();
+    for part in
+        ["__Host-lineclear=", "; Path=/", "; Secure", "; HttpOnly", "; SameSite=Strict", "; Max-Age=43200"]
+    {
+        assert!(set.contains(part), "{part}: {set}");
+    }
+    assert!(!set.contains("Domain") && !set.contains(token.rsplit('_').next().unwrap()), "{set}");
+    let one = cookie(&answer);
+    let two = cookie(&log_in(served, &token).await);
+    assert_ne!(one, two, "a new one each time");
+
+    assert_eq!(as_browser(served, &one, "GET", "/api/v1/jobs", "").await.status, 200);
+    assert_eq!(as_browser(served, &one, "GET", PATH, "").await.json()["who"], "session:operate");
+    assert_eq!(
+        as_browser(served, &one, "GET", "/api/v1/tokens", "").await.status,
+        403,
+        "no more than its token"
+    );
+    assert_eq!(
+        as_browser(served, &one, "POST", "/api/v1/jobs", r#"{"kind": "add", "in_ms": 60000}"#).await.status,
+        201
+    );
+    let other = format!("theme=dark; {two}; x=y");
+    assert_eq!(as_browser(served, &other, "GET", "/api/v1/jobs", "").await.status, 200);
+
+    let out = as_browser(served, &one, "DELETE", PATH, "").await;
+    assert_eq!(out.status, 204);
+    assert!(out.header("set-cookie").is_some_and(|set| set.contains("Max-Age=0")), "{out:?}");
+    assert_eq!(
+        as_browser(served, &one, "GET", "/api/v1/jobs", "").await.status,
+        401,
+        "also for who kept the cookie"
+    );
+    assert_eq!(
+        as_browser(served, &two, "GET", "/api/v1/jobs", "").await.status,
+        200,
+        "the other is still there"
+    );
+    let nobody = served.with(&token, "DELETE", PATH, "").await;
+    assert_eq!((nobody.status, nobody.code()), (409, "no_session".to_owned()));
+}
+
+async fn a_revoked_token_ends_its_sessions_at_once(served: &Served) {
+    let token = served.token("read").await;
+    let cookie = cookie(&log_in(served, &token).await);
+    assert_eq!(as_browser(served, &cookie, "GET", "/api/v1/jobs", "").await.status, 200);
+    let name = lineclear::store::WhichToken::Name("read".to_owned());
+    served.store().revoke_token(name).await.unwrap().unwrap();
+    assert_eq!(as_browser(served, &cookie, "GET", "/api/v1/jobs", "").await.status, 401);
+}
+
+async fn a_page_of_another_site_does_nothing_with_somebodys_cookie(served: &Served) {
+    let cookie = cookie(&log_in(served, &served.token("operate").await).await);
+    let json = ("Content-Type", "application/json");
+    let make = async |site: &[(&str, &str)]| {
+        let headers = [&[("Cookie", cookie.as_str()), json], site].concat();
+        served.send("POST", "/api/v1/jobs", &headers, br#"{"kind": "add", "in_ms": 60000}"#).await.status
+    };
+    assert_eq!(make(&[("Sec-Fetch-Site", "cross-site")]).await, 403);
+    assert_eq!(make(&[("Origin", "https://evil.example")]).await, 403);
+    assert_eq!(make(&[]).await, 403, "a browser that does not say where it comes from");
+    assert_eq!(make(&[("Origin", &format!("http://{}", served.address))]).await, 201);
+}
+
+async fn wrong_logins_are_answered_alike_and_ten_are_enough(served: &Served) {
+    let good = served.token("read").await;
+    let (head, secret) = good.rsplit_once('_').unwrap();
+    let other = format!("{head}_{}", "0".repeat(secret.len()));
+    for n in 0..10 {
+        let wrong = [other.as_str(), "x", ""][n % 3];
+        let answer = log_in(served, wrong).await;
+        assert_eq!((answer.status, answer.code()), (401, "unauthorized".to_owned()), "{wrong}: {answer:?}");
+        assert_eq!(answer.header("set-cookie"), None);
+    }
+    for token in ["x", &good] {
+        let answer = log_in(served, token).await;
+        assert_eq!((answer.status, answer.code()), (429, "too_many_failures".to_owned()));
+        assert!(answer.header("retry-after").is_some_and(|wait| wait.parse::<u64>().unwrap() <= 60));
+    }
+    let rows = served.store().audit(&Default::default(), None, 10).await.unwrap().items;
+    assert!(rows.is_empty(), "nobody in particular did nothing: {rows:?}");
+}
+
+async fn a_login_is_written_down(served: &Served) {
+    log_in(served, &served.token("read").await).await;
+    let rows = served.store().audit(&Default::default(), None, 10).await.unwrap().items;
+    assert_eq!(rows.len(), 1);
+    assert_eq!(
+        (rows[0].entry.who.as_str(), rows[0].entry.action.as_str(), rows[0].status),
+        ("session:read", "log_in", Some(201))
+    );
+}
+
+with_tokens_on_each_store! {
+    a_browser_logs_in_with_a_token_and_out_again
+    a_revoked_token_ends_its_sessions_at_once
+    a_page_of_another_site_does_nothing_with_somebodys_cookie
+    wrong_logins_are_answered_alike_and_ten_are_enough
+    a_login_is_written_down
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_open_server_has_nothing_to_log_in_to() {
+    let served = Served::sqlite().await;
+    let answer = log_in(&served, "x").await;
+    assert_eq!((answer.status, answer.code()), (409, "open".to_owned()));
+    assert_eq!(served.get(PATH).await.json()["who"], "local");
+    served.end().await;
+}

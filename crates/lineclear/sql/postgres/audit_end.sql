@@ -1,0 +1,5 @@
+-- audit_end · what became of it; said once
+-- $1.. id, status, details
+update {schema}.audit as a set status = i.status, finished_at = now(), details = i.details
+from   unnest($1::bigint[], $2::bigint[], $3::text[]) as i (id, status, details)
+where  a.id = i.id and a.status is null

@@ -1,0 +1,3 @@
+-- session_end · a browser logged out
+-- $1 hash
+delete from {schema}.browser_session where hash = $1::text

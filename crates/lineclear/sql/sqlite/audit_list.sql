@@ -1,0 +1,14 @@
+-- audit_list · a page of what was done, newest first
+-- A filter looks through a window of rows at a time; seen_down_to says where the next window begins.
+-- ?1 before this id, ?2 at most, ?3 window, ?4 who or null, ?5 action or null, ?6 not before, or null
+with seen as materialized (
+    select * from audit where id < ?1 order by id desc limit ?3
+), found as (
+    select id, at, who, token_id, action, target, request_id, status, finished_at, details
+    from   seen
+    where  (?4 is null or who = ?4) and (?5 is null or action = ?5) and (?6 is null or at >= ?6)
+    order  by id desc limit ?2
+), edge as (
+    select iif(count(*) = ?3 and (?6 is null or min(at) >= ?6), min(id), null) as seen_down_to from seen
+)
+select f.*, e.seen_down_to from edge e left join found f on true order by f.id desc

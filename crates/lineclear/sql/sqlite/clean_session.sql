@@ -1,0 +1,6 @@
+-- clean_session · browsers whose time is over
+-- Index: browser_session_expires.
+-- ?1 at most
+delete from browser_session
+where  hash in (select hash from browser_session where expires_at < now_us() order by expires_at limit ?1);
+select changes() as cleaned

@@ -1,0 +1,8 @@
+-- session_begin · a browser logged in with a token that still counts; it stays no longer than that does
+-- No row: the token counts no more.
+-- ?1 hash, ?2 token, ?3 lives so many ms
+insert into browser_session (hash, token_id, created_at, expires_at)
+select ?1, t.id, now_us(), min(now_us() + ?3 * 1000, coalesce(t.expires_at, now_us() + ?3 * 1000))
+from   access_token t
+where  t.id = ?2 and t.revoked_at is null and (t.expires_at is null or t.expires_at > now_us())
+returning expires_at

@@ -1,0 +1,70 @@
+//! Browsers that logged in with a token.
+
+use std::time::Duration;
+
+use lineclear_model::Micros;
+
+use super::enqueue::millis;
+use super::token::KnownToken;
+use crate::store::db::{Row, Session, Value, Verb};
+use crate::store::sql::Statement;
+use crate::store::{StoreResult, TokenId};
+
+/// How long a browser stays logged in.
+const LIVES: Duration = Duration::from_secs(12 * 60 * 60);
+
+/// A browser that is logged in.
+#[derive(Clone, Debug)]
+pub struct KnownSession {
+    /// With this token, and so with its scopes.
+    pub token: KnownToken,
+    /// Until then.
+    pub expires_at: Micros,
+}
+
+impl KnownSession {
+    /// `None`: it, or its token, counts no more.
+    pub(crate) fn of(row: &Row) -> StoreResult<Option<KnownSession>> {
+        let expires_at = row.get("expires_at")?;
+        Ok(KnownToken::of(row)?.map(|token| KnownSession { token, expires_at }))
+    }
+}
+
+/// Verb: a browser logs in. `None`: the token counts no more.
+pub(crate) struct BeginSession {
+    pub(crate) hash: String,
+    pub(crate) token: TokenId,
+}
+
+impl Verb for BeginSession {
+    type Answer = Option<Micros>;
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<Option<Micros>> {
+        let params = vec![
+            Value::Text(Some(self.hash.clone())),
+            Value::Int(Some(self.token.0)),
+            Value::Int(Some(millis(LIVES))),
+        ];
+        let rows = session.rows(Statement::SessionBegin, params).await?;
+        rows.first().map(|row| row.get("expires_at")).transpose()
+    }
+}
+
+/// Verb: a browser logs out.
+pub(crate) struct EndSession(pub(crate) String);
+
+impl Verb for EndSession {
+    type Answer = ();
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<()> {
+        session.rows(Statement::SessionEnd, vec![Value::Text(Some(self.0.clone()))]).await.map(drop)
+    }
+}
