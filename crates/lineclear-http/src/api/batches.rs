@@ -14,14 +14,12 @@ use super::jobs::query;
 use super::page::{Page, Paging, cursor, limit};
 use super::shape::{Asked, At, Id, id, time, unprocessable};
 use crate::App;
+use crate::access::Who;
 use crate::body::Body;
 use crate::problem::Problem;
 
 /// How long a batch can be taken back, if nothing is said.
 const STARTS_IN_MS: u64 = 5_000;
-
-/// Who did it, until the server knows its users.
-const BY: &str = "api";
 
 /// What to do, and to which jobs.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -105,7 +103,7 @@ impl BatchShape {
     responses((status = 201, body = BatchShape), (status = 200, body = CountAnswer, description = "only counted"),
               (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn create(state: State<App>, body: Body<BatchBody>) -> Result<Response, Problem> {
+pub(crate) async fn create(state: State<App>, who: Who, body: Body<BatchBody>) -> Result<Response, Problem> {
     let body = body.0;
     let action = Action::from_word(&body.action).ok_or_else(|| {
         let words: Vec<&str> = Action::ALL.iter().map(|action| action.as_str()).collect();
@@ -121,7 +119,7 @@ pub(crate) async fn create(state: State<App>, body: Body<BatchBody>) -> Result<R
         return Ok(Json(CountAnswer { count: count.count, exact: count.is_exact, q }).into_response());
     }
     let starts_in = Duration::from_millis(body.starts_in_ms.unwrap_or(STARTS_IN_MS));
-    let new = NewBatch { action, query, reason: body.reason, by: BY.to_owned(), starts_in };
+    let new = NewBatch { action, query, reason: body.reason, by: who.0.who(), starts_in };
     let batch = state.client.store().add_batch(new).await?;
     let place = [(header::LOCATION, format!("/api/v1/batches/{}", batch.id))];
     Ok((StatusCode::CREATED, place, Json(BatchShape::of(batch))).into_response())

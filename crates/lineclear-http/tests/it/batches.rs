@@ -27,6 +27,7 @@ async fn a_batch_is_counted_made_worked_on_and_over(served: &Served) {
         (&done["done"], &done["skipped"], &done["reason"]),
         (&json!(300), &json!(0), &json!("a mistake"))
     );
+    assert_eq!(done["created_by"], "local");
     let over = served.post(&format!("{path}/cancel"), "").await;
     assert_eq!((over.status, over.code()), (409, "batch_over".to_owned()));
     let listed = served.get("/api/v1/batches?limit=1").await.json();

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::App;
+use crate::access::Who;
 use crate::api::shape::{At, Id, id, name_at};
 use crate::body::Body;
 use crate::problem::Problem;
@@ -44,9 +45,6 @@ pub(crate) async fn cancel(state: State<App>, at: At) -> Result<Response, Proble
     }
 }
 
-/// Who did it, until the server knows its users.
-const BY: &str = "api";
-
 /// How to try a job again.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -76,10 +74,15 @@ pub(crate) struct RetryAnswer {
     responses((status = 200, body = RetryAnswer), (status = 201, body = RetryAnswer),
               (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn retry(state: State<App>, at: At, body: Body<RetryBody>) -> Result<Response, Problem> {
+pub(crate) async fn retry(
+    state: State<App>,
+    who: Who,
+    at: At,
+    body: Body<RetryBody>,
+) -> Result<Response, Problem> {
     let job = JobId(id(&at.0, "job")?);
     let route = body.0.route.as_deref().map(|route| name_at(route, "/route")).transpose()?;
-    let options = RetryOptions { by: BY.to_owned(), note: body.0.note, route };
+    let options = RetryOptions { by: who.0.who(), note: body.0.note, route };
     let conflict = |code, detail: String| Err(Problem::new(StatusCode::CONFLICT, code, detail));
     let answer = |became, id| Json(RetryAnswer { became, id: Id::of(id) });
     match state.client.retry(job, options).await? {
