@@ -1,3 +1,5 @@
+//! Each fact closes its own gate.
+
 use std::time::Duration;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Queries that are read, written and refused.
+
 use std::time::Duration;
 
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! What is shown as dots, and what is not.
+
 use proptest::prelude::*;
 use serde_json::Value;
 
