@@ -65,7 +65,9 @@ async fn around(ledger: &Ledger, entry: NewAudit, note: Note, request: Request, 
         // What cannot be written down is not done.
         Err(error) => return Problem::from(error).into_response(),
     };
+    lineclear::crash::point("audit.begun");
     let response = next.run(request).await;
+    lineclear::crash::point("audit.acted");
     begun.end(response.status().as_u16(), note.take()).await;
     response
 }

@@ -134,7 +134,7 @@ impl Server {
         Ok(Server {
             listener,
             address,
-            router: router(app, access, &limits),
+            router: around(routes(), app, access, &limits),
             limits,
             proxies,
             writers,
@@ -195,7 +195,8 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
     api().1
 }
 
-fn router(app: App, access: Access, limits: &Limits) -> Router {
+/// All routes. What each needs is said in the document, or in `access/needs.rs`.
+fn routes() -> Router<App> {
     let (api, document) = api();
     let docs = docs::routes(&document);
     let document = Json(document);
@@ -206,6 +207,11 @@ fn router(app: App, access: Access, limits: &Limits) -> Router {
         .route("/api/openapi.json", get(move || async move { document }))
         .merge(api)
         .merge(docs)
+}
+
+/// Routes, and what every request goes through before it gets to one.
+fn around(routes: Router<App>, app: App, access: Access, limits: &Limits) -> Router {
+    routes
         .fallback(|| async { Problem::not_found("such path; GET /api/openapi.json lists them") })
         .method_not_allowed_fallback(|| async {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method", "this path does not take that method")
@@ -246,4 +252,37 @@ async fn headers(request: Request, next: Next) -> Response {
         headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use lineclear::Lineclear;
+    use tower::ServiceExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_route_that_does_not_say_what_it_needs_is_refused() {
+        let node = Lineclear::builder().store(":memory:").start().await.unwrap();
+        let (client, reading) = (node.client(), node.store().clone());
+        let ended = CancellationToken::new();
+        let tail = Tail::new(reading.clone(), ended.clone());
+        let gate =
+            Gate::new(Access::OpenOnLoopback, Needs::of(&document()), 0, reading.clone(), reading.clone());
+        let (ledger, _writers) = Ledger::new(reading.clone());
+        let app = App { client, reading, locks: None, metrics: None, tail, ended, gate, ledger };
+        let forgotten = routes()
+            .route("/debug", get(|| async { "everything" }))
+            .route("/api/v1/nodes", axum::routing::delete(|| async { "gone" }));
+        let router = around(forgotten, app, Access::OpenOnLoopback, &Limits::default());
+        let ask = async |method: &str, path: &str| {
+            let request = Request::builder().method(method).uri(path).header("host", "localhost");
+            router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap().status()
+        };
+        assert_eq!(ask("GET", "/api/v1/nodes").await, StatusCode::OK, "one that does");
+        assert_eq!(ask("GET", "/debug").await, StatusCode::FORBIDDEN, "although the server is open");
+        assert_eq!(ask("DELETE", "/api/v1/nodes").await, StatusCode::METHOD_NOT_ALLOWED);
+        node.stop().await;
+    }
 }

@@ -16,6 +16,8 @@ pub const POINTS: &[&str] = &[
     "plan.before_commit",
     "dispatch.before_commit",
     "settle.before_commit",
+    "audit.begun",
+    "audit.acted",
     "batch.before_commit",
 ];
 

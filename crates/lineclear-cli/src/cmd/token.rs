@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use lineclear::store::{NewToken, TokenView, WhichToken};
+use lineclear::store::{AuditEnd, NewAudit, NewToken, StoreResult, TokenView, WhichToken};
 use lineclear::{Store, StoreOptions};
 use lineclear_model::{Name, Scopes};
 use serde::Serialize;
@@ -28,6 +28,10 @@ Examples:
 const NOT_FOUND: u8 = 3;
 /// Tokens that one command lists.
 const LISTED_MAX: u32 = 1_000;
+/// The status, as in HTTP, of what could not be done.
+const REFUSED: u16 = 409;
+/// Characters of a name that the audit keeps.
+const TARGET_CHARS_MAX: usize = 128;
 
 #[derive(Subcommand)]
 #[command(after_help = EXAMPLES)]
@@ -153,8 +157,9 @@ impl Create {
         let lives = self.expires.as_deref().map(span).transpose();
         let lives = lives.map_err(|why| Failure::usage(format!("--expires: {why}")))?;
         let store = Store::open(self.place.options()?).await?;
-        let (view, secret) =
-            store.create_token(NewToken { name, scopes, lives, created_by: person() }).await?;
+        let target = name.to_string();
+        let token = NewToken { name, scopes, lives, created_by: person() };
+        let (view, secret) = audited(&store, "create_token", &target, 201, store.create_token(token)).await?;
         if self.place.json {
             return print_json(&Report { token: Some(secret.expose().to_owned()), ..Report::of(&view) });
         }
@@ -204,11 +209,30 @@ async fn revoke(name: &str, place: Place) -> Result<(), Failure> {
             .hint("see: lineclear token list")
     };
     let store = place.look().await?.ok_or_else(unknown)?;
-    let revoked = store.revoke_token(WhichToken::Name(name.to_owned())).await?.ok_or_else(unknown)?;
+    let revoking = store.revoke_token(WhichToken::Name(name.to_owned()));
+    let revoked = audited(&store, "revoke_token", name, 204, revoking).await?.ok_or_else(unknown)?;
     match place.json {
         true => print_json(&Report::of(&revoked)),
         false => print(&format!("revoked {}; servers refuse it within seconds\n", revoked.name)),
     }
+}
+
+/// Does it, between two writes to the audit, as a server does.
+async fn audited<T>(
+    store: &Store,
+    action: &str,
+    target: &str,
+    status: u16,
+    act: impl Future<Output = StoreResult<T>>,
+) -> Result<T, Failure> {
+    let target: String = target.chars().take(TARGET_CHARS_MAX).collect();
+    let (who, action, request_id) = (person(), action.to_owned(), format!("cli-{}", std::process::id()));
+    let begun = store.audit_begin(vec![NewAudit { who, token: None, action, target, request_id }]).await?;
+    let done = act.await;
+    let status = if done.is_ok() { status } else { REFUSED };
+    let ends = begun.into_iter().map(|id| AuditEnd { id, status, details: None });
+    store.audit_end(ends.collect()).await?;
+    Ok(done?)
 }
 
 /// Who runs this command, as far as the system says.

@@ -20,4 +20,5 @@ mod run;
 mod schedule;
 mod serve;
 mod surroundings;
+mod secrets;
 mod token;

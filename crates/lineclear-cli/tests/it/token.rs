@@ -58,6 +58,26 @@ async fn a_token_is_made_listed_and_revoked_on_postgres() {
 }
 
 #[test]
+fn what_the_command_does_is_written_down() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("new.db");
+    let url = file.to_str().unwrap();
+    lineclear(&["token", "create", "ci", "--scope", "read", "--db", url]);
+    lineclear(&["token", "create", "ci", "--scope", "read", "--db", url]);
+    lineclear(&["token", "revoke", "ci", "--db", url]);
+    let database = rusqlite::Connection::open(&file).unwrap();
+    let mut rows = database.prepare("select action, target, status, who from audit order by id").unwrap();
+    let rows = rows.query_map([], |row| {
+        let who: String = row.get(3)?;
+        assert!(who.starts_with("cli:"), "{who}");
+        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?))
+    });
+    let rows: Vec<_> = rows.unwrap().map(Result::unwrap).collect();
+    let row = |action: &str, status| (action.to_owned(), "ci".to_owned(), status);
+    assert_eq!(rows, [row("create_token", 201), row("create_token", 409), row("revoke_token", 204)]);
+}
+
+#[test]
 fn the_database_is_the_one_that_serve_would_take() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("lineclear.toml"), "db = \"mine.db\"\n").unwrap();

@@ -22,12 +22,14 @@ pub(crate) struct Served {
     /// Where its store is.
     pub(crate) url: String,
     stop: Arc<Notify>,
-    _place: Place,
+    place: Place,
 }
 
 enum Place {
+    /// It is not ours.
+    Elsewhere,
     Sqlite(#[expect(dead_code, reason = "it is gone with us")] tempfile::TempDir),
-    Postgres(#[expect(dead_code, reason = "it is gone with us")] PostgresDatabase),
+    Postgres(PostgresDatabase),
 }
 
 /// What came back.
@@ -106,7 +108,20 @@ impl Served {
         let (address, stop) = (server.address(), Arc::new(Notify::new()));
         let stopped = stop.clone();
         tokio::spawn(server.run(async move { stopped.notified().await }));
-        Served { node: Some(node), address, url: store.to_owned(), stop, _place: place }
+        Served { node: Some(node), address, url: store.to_owned(), stop, place }
+    }
+
+    /// A server on a database that the test looks after.
+    pub(crate) async fn at(url: &str) -> Served {
+        Served::on(url, Place::Elsewhere, |_| ()).await
+    }
+
+    /// The database.
+    pub(crate) fn url(&self) -> &str {
+        match &self.place {
+            Place::Postgres(database) => database.url(),
+            Place::Sqlite(_) | Place::Elsewhere => panic!("only PostgreSQL has a URL that others understand"),
+        }
     }
 
     pub(crate) fn store(&self) -> &Store {

@@ -20,6 +20,7 @@ mod manifests;
 mod once;
 mod scopes;
 mod search;
+mod security;
 mod server;
 mod session;
 mod stored;
