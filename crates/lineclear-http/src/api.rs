@@ -4,7 +4,9 @@
 
 mod audit;
 mod batches;
+mod apply;
 mod dead_letters;
+mod etag;
 mod explain;
 mod events;
 mod groups;
@@ -16,6 +18,8 @@ mod nodes;
 mod page;
 mod session;
 mod shape;
+mod settings;
+mod stats;
 mod wait;
 mod tokens;
 
@@ -46,7 +50,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(manifests::backfill))
         .routes(routes!(explain::manifest))
         .routes(routes!(groups::list))
-        .routes(routes!(groups::put))
+        .routes(routes!(groups::get, groups::put, groups::patch))
         .routes(routes!(groups::run))
         .routes(routes!(dead_letters::list))
         .routes(routes!(dead_letters::revive))
@@ -64,4 +68,8 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(tokens::revoke))
         .routes(routes!(session::log_in, session::get, session::log_out))
         .routes(routes!(audit::list))
+        .routes(routes!(stats::stats))
+        .routes(routes!(stats::now))
+        .routes(routes!(settings::get, settings::patch))
+        .routes(routes!(apply::apply))
 }

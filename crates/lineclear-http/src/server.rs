@@ -168,7 +168,7 @@ impl Server {
 #[openapi(
     info(title = "Lineclear", description = "A distributed job scheduler.", license(name = "MIT OR Apache-2.0")),
     tags((name = "jobs"), (name = "manifests"), (name = "groups"), (name = "dead letters"), (name = "batches"), (name = "locks"), (name = "nodes"), (name = "events"), (name = "tokens"),
-         (name = "session"), (name = "audit")),
+         (name = "session"), (name = "audit"), (name = "stats"), (name = "settings")),
     modifiers(&Schemes)
 )]
 struct Document;

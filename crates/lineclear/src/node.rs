@@ -10,6 +10,7 @@ mod hooks;
 mod meter;
 mod options;
 mod runners;
+mod settings;
 mod signal;
 mod status;
 
@@ -77,6 +78,8 @@ pub(crate) struct Shared {
     pub(crate) tenure: Tenure,
     /// Until then this node calls nobody dead.
     quiet_until: Mutex<Instant>,
+    /// What operators changed.
+    pub(crate) settings: settings::Obeyed,
     /// Who waits for the end of a job.
     pub(crate) waiters: waiting::Waiters,
     /// There may be work to take.
@@ -92,6 +95,11 @@ impl Shared {
     pub(crate) fn keep_quiet(&self) {
         let until = Instant::now() + self.options.lease / 3;
         *self.quiet_until.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = until;
+    }
+
+    /// How long it keeps what is over.
+    pub(crate) fn retention(&self) -> crate::store::Retention {
+        self.settings.retention(self.options.retention)
     }
 
     /// Whether it runs jobs at all.

@@ -55,7 +55,7 @@ pub use verbs::cancel::Cancelled;
 pub use verbs::claim::{Claim, Lease};
 pub use verbs::clean::{Cleaned, Retention};
 pub use verbs::dead_letter::{DeadLetterFilter, Resolved, Revival};
-pub use verbs::declare::Declared;
+pub use verbs::declare::{Change, Declared, Plan};
 pub use verbs::dispatch::Limits;
 pub use verbs::enqueue::{BATCH_MAX, Enqueued, NewJob, Placed, UniqueKey, WhenTaken, main_route};
 pub use verbs::events::{About, EVENTS_MAX, EventView, Events};
@@ -73,15 +73,17 @@ pub(crate) use verbs::renew::Renewing;
 pub use verbs::renew::{Renewal, RenewalStatus};
 pub use verbs::retry::{Retried, RetryOptions};
 pub use verbs::session::KnownSession;
+pub use verbs::setting::{Override, Setting, Settings};
 pub use verbs::settle::{Settled, Settlement};
+pub use verbs::stats::{By, COUNT_MAX, STATS_MAX, Stat, StatNow, Stats};
 pub use verbs::step::{Noted, StepRecord};
 pub use verbs::token::{KnownToken, NewToken, TokenView, WhichToken};
 pub use verbs::trigger::TriggerOptions;
 
 use verbs::{
     activate, backfill, cancel, claim, clean, dead_letter, dispatch, enqueue, events, group, log, look,
-    manifest, node, notify, once, over, parent, plan, progress, promote, reclaim, renew, settle, step,
-    switch, trigger, wake,
+    manifest, node, notify, once, over, parent, plan, progress, promote, reclaim, renew, setting, settle,
+    stats, step, switch, trigger, wake,
 };
 
 /// The most that one statement takes, whatever it is asked for.
@@ -184,9 +186,24 @@ impl Store {
 
     /// Groups as they shall be, by name; [`GLOBAL_GROUP`] is everybody's.
     pub async fn upsert_groups(&self, groups: BTreeMap<String, GroupSpec>, voice: Voice) -> StoreResult<()> {
+        self.write_groups(groups, voice, None).await
+    }
+
+    /// A group as a person wants it. With a version, only if it is still the one that the person has seen; otherwise it is refused
+    /// (`changed_since`).
+    pub async fn edit_group(&self, name: &str, spec: GroupSpec, seen: Option<i64>) -> StoreResult<()> {
+        self.write_groups(BTreeMap::from([(name.to_owned(), spec)]), Voice::Edit, seen).await
+    }
+
+    async fn write_groups(
+        &self,
+        groups: BTreeMap<String, GroupSpec>,
+        voice: Voice,
+        seen: Option<i64>,
+    ) -> StoreResult<()> {
         declare::check_groups(&groups)?;
         let advisory_key = self.options.advisory_key("declare");
-        let repriced = self.run(group::UpsertGroups { groups, voice, advisory_key }).await?;
+        let repriced = self.run(group::UpsertGroups { groups, voice, advisory_key, seen }).await?;
         self.restamp(repriced).await
     }
 
@@ -847,12 +864,74 @@ impl Store {
     pub async fn clean(&self, keep: &Retention, most: u32) -> StoreResult<Cleaned> {
         self.wake_forgotten().await?;
         self.run(switch::UnparkForgotten(most.min(BATCH))).await?;
-        let mut counts = [0; 9];
+        let mut counts = [0; 10];
         for (count, batch) in counts.iter_mut().zip(clean::batches(keep, most.min(BATCH))) {
             *count = self.run(batch).await?;
         }
-        let [executions, dead_letters, ticks, keys, nodes, locks, idempotency_keys, audit, sessions] = counts;
-        Ok(Cleaned { executions, dead_letters, ticks, keys, nodes, locks, idempotency_keys, audit, sessions })
+        let [executions, dead_letters, ticks, keys, nodes, locks, idempotency_keys, audit, sessions, stats] =
+            counts;
+        Ok(Cleaned {
+            executions,
+            dead_letters,
+            ticks,
+            keys,
+            nodes,
+            locks,
+            idempotency_keys,
+            audit,
+            sessions,
+            stats,
+        })
+    }
+
+    /// What operators changed over what nodes were started with.
+    pub async fn settings(&self) -> StoreResult<Settings> {
+        self.db.read(setting::ReadSettings).await
+    }
+
+    /// Changes settings for all nodes, all or none; `None` takes a change back. With a version, only if it still holds; otherwise it is
+    /// refused (`changed_since`).
+    pub async fn change_settings(
+        &self,
+        changes: BTreeMap<Setting, Option<std::time::Duration>>,
+        seen: Option<i64>,
+        by: &str,
+    ) -> StoreResult<Settings> {
+        door::check_text(by)?;
+        let [least, most] = Setting::BOUNDS;
+        for (setting, value) in &changes {
+            if value.is_some_and(|value| value < least || value > most) {
+                let why = format!("{} lies between a minute and ten years", setting.as_str());
+                return Err(StoreError::refused("setting", why));
+            }
+        }
+        let advisory_key = self.options.advisory_key("settings");
+        self.run(setting::ChangeSettings { changes, by: by.to_owned(), seen, advisory_key }).await
+    }
+
+    /// Rolls up what ended in minutes that are closed, into figures. Any number of nodes may do so, and doing it again changes
+    /// nothing; where nothing has ended, nothing is written.
+    pub async fn roll_up(&self) -> StoreResult<()> {
+        let advisory_key = self.options.advisory_key("stats");
+        let mut last = None;
+        while let Some((from, to)) = self.db.read(stats::Due).await?.filter(|due| last != Some(*due)) {
+            self.run(stats::Roll { from, to, advisory_key }).await?;
+            last = Some((from, to));
+        }
+        Ok(())
+    }
+
+    /// Figures of `from..to` in steps of so many seconds.
+    pub async fn stats(&self, from: Micros, to: Micros, step_secs: i64, by: By) -> StoreResult<Stats> {
+        if step_secs < 60 || step_secs % 60 != 0 {
+            return Err(StoreError::refused("step", "a step is so many whole minutes"));
+        }
+        self.db.read(stats::ReadStats { from, to, step_secs, by }).await
+    }
+
+    /// How much waits, runs and needs a person.
+    pub async fn stat_now(&self) -> StoreResult<StatNow> {
+        self.db.read(stats::ReadNow).await
     }
 
     /// Wakes jobs whose waker died between settling and waking.

@@ -1,17 +1,16 @@
 //! Groups: the limit, priority and switch that manifests and jobs share.
 
-use std::collections::BTreeMap;
-
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use lineclear::store::views::{GroupView, PAGE_MAX};
-use lineclear::store::{Created, Creation, GLOBAL_GROUP, JobId, TriggerOptions, Voice};
+use lineclear::store::views::GroupView;
+use lineclear::store::{Created, Creation, GLOBAL_GROUP, JobId, TriggerOptions};
 use lineclear_model::{GroupSpec, Name};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::etag::{etag, seen};
 use super::page::{Page, Paging, cursor, limit};
 use super::shape::{Asked, At, Id, name};
 use crate::App;
@@ -36,7 +35,7 @@ pub(crate) struct Group {
 
 impl Group {
     fn of(view: GroupView) -> Group {
-        let GroupView { name, limit, priority, enabled, active } = view;
+        let GroupView { name, limit, priority, enabled, active, version: _ } = view;
         Group { name, limit, priority, enabled, active }
     }
 }
@@ -69,7 +68,7 @@ fn yes() -> bool {
     true
 }
 
-/// Writes a group: it is so from now on, whatever it was.
+/// Writes a group: it is so from now on, whatever it was. With `If-Match`, only if it is still the one you have seen.
 #[utoipa::path(
     put, path = "/groups/{name}", operation_id = "put_group", tag = "groups", security(("token" = ["admin"])), params(("name" = String, Path)),
     request_body = GroupBody,
@@ -79,20 +78,84 @@ pub(crate) async fn put(
     state: State<App>,
     note: Note,
     at: At,
+    headers: HeaderMap,
     body: Body<GroupBody>,
 ) -> Result<StatusCode, Problem> {
     if at.0 != GLOBAL_GROUP {
         name(&at.0, "group")?;
     }
     let GroupBody { limit, priority, enabled } = body.0;
-    let found =
-        state.reading.groups(None, PAGE_MAX).await?.items.into_iter().find(|group| group.name == at.0);
-    let before =
-        found.map(|group| GroupSpec { limit: group.limit, priority: group.priority, enabled: group.enabled });
     let after = GroupSpec { limit, priority, enabled };
+    let before = state.reading.group(&at.0).await?.map(|group| spec_of(&group));
     note.say(serde_json::json!({"before": before, "after": after}));
-    let groups = BTreeMap::from([(at.0, after)]);
-    state.client.store().upsert_groups(groups, Voice::Edit).await?;
+    state.client.store().edit_group(&at.0, after, seen(&headers)?).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn spec_of(group: &GroupView) -> GroupSpec {
+    GroupSpec { limit: group.limit, priority: group.priority, enabled: group.enabled }
+}
+
+async fn find(state: &App, name: &str) -> Result<GroupView, Problem> {
+    let found = state.reading.group(name).await?;
+    found.ok_or_else(|| Problem::not_found(format_args!("group {name:?}")))
+}
+
+/// One group.
+#[utoipa::path(
+    get, path = "/groups/{name}", operation_id = "get_group", tag = "groups", params(("name" = String, Path)),
+    security(("token" = ["read"])),
+    responses((status = 200, body = Group, headers(("etag" = String))),
+              (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
+pub(crate) async fn get(state: State<App>, at: At) -> Result<Response, Problem> {
+    let view = find(&state, &at.0).await?;
+    Ok(([(header::ETAG, etag(view.version))], Json(Group::of(view))).into_response())
+}
+
+/// What is to change of a group; what is left out stays.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GroupPatch {
+    /// `null`: no limit.
+    #[serde(default, deserialize_with = "said")]
+    #[schema(value_type = Option<u32>)]
+    limit: Option<Option<u32>>,
+    #[schema(maximum = 31)]
+    priority: Option<u8>,
+    enabled: Option<bool>,
+}
+
+/// A field that is there, be it `null`.
+fn said<'de, D: serde::Deserializer<'de>>(field: D) -> Result<Option<Option<u32>>, D::Error> {
+    Option::deserialize(field).map(Some)
+}
+
+/// Changes some of a group. What somebody else changes at the same moment is not undone: then it is refused (412), as with
+/// `If-Match`.
+#[utoipa::path(
+    patch, path = "/groups/{name}", operation_id = "patch_group", tag = "groups", params(("name" = String, Path)),
+    request_body = GroupPatch,
+    security(("token" = ["admin"])),
+    responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
+pub(crate) async fn patch(
+    state: State<App>,
+    note: Note,
+    at: At,
+    headers: HeaderMap,
+    body: Body<GroupPatch>,
+) -> Result<StatusCode, Problem> {
+    let before = find(&state, &at.0).await?;
+    let GroupPatch { limit, priority, enabled } = body.0;
+    let spec = GroupSpec {
+        limit: limit.unwrap_or(before.limit),
+        priority: priority.unwrap_or(before.priority),
+        enabled: enabled.unwrap_or(before.enabled),
+    };
+    note.say(serde_json::json!({"before": spec_of(&before), "after": spec}));
+    let seen = seen(&headers)?.unwrap_or(before.version);
+    state.client.store().edit_group(&at.0, spec, Some(seen)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

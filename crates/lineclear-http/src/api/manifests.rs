@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use lineclear::store::views::ManifestView;
 use lineclear::store::{BackfillOptions, Created, Creation, TriggerOptions, Written};
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
+use super::etag::{etag, seen};
 use super::input::input as read_input;
 use super::jobs::detail::Detail;
 use super::page::{Page, Paging, cursor, limit};
@@ -88,19 +89,6 @@ async fn find(state: &App, key: &str) -> Result<ManifestView, Problem> {
     found.ok_or_else(|| Problem::not_found(format_args!("manifest {key}")))
 }
 
-fn etag(version: i64) -> HeaderValue {
-    HeaderValue::from_str(&format!("\"{version}\"")).expect("digits")
-}
-
-/// The version that an `If-Match` names.
-fn seen(tag: &HeaderValue) -> Result<i64, Problem> {
-    let version = tag.to_str().ok().and_then(|tag| tag.strip_prefix('"')?.strip_suffix('"')?.parse().ok());
-    version.ok_or_else(|| {
-        let detail = "this is not an ETag of a manifest; look at it, and send the one that you got";
-        Problem::new(StatusCode::PRECONDITION_FAILED, "changed_since", detail)
-    })
-}
-
 /// One manifest.
 #[utoipa::path(
     get, path = "/manifests/{key}", operation_id = "get_manifest", tag = "manifests", security(("token" = ["read"])), params(("key" = String, Path)),
@@ -136,7 +124,7 @@ pub(crate) async fn put(
 ) -> Result<Response, Problem> {
     let key = name(&at.0, "manifest")?;
     let manifest = read(&key, body.0)?;
-    let seen = headers.get(header::IF_MATCH).map(seen).transpose()?;
+    let seen = seen(&headers)?;
     let before = state.reading.manifest(&key).await?.map(|view| view.version);
     let (status, became) = match state.client.store().edit_manifest(manifest, seen).await? {
         Written::Created => (StatusCode::CREATED, "created"),

@@ -38,7 +38,41 @@ async fn the_global_limit_is_the_group_of_all(served: &Served) {
     }
 }
 
+async fn a_group_that_changed_meanwhile_is_not_overwritten(served: &Served) {
+    const PATH: &str = "/api/v1/groups/etl";
+    assert_eq!(served.get(PATH).await.status, 404);
+    served.put(PATH, r#"{"limit": 4, "priority": 3}"#).await;
+    let seen = served.get(PATH).await;
+    let tag = seen.header("etag").unwrap().to_owned();
+    assert_eq!((&seen.json()["limit"], &seen.json()["priority"]), (&4.into(), &3.into()));
+    let change = async |method: &str, tag: &str, body: &str| {
+        let headers = [("Content-Type", "application/json"), ("If-Match", tag)];
+        served.send(method, PATH, &headers, body.as_bytes()).await
+    };
+    assert_eq!(change("PUT", &tag, r#"{"limit": 5, "priority": 3}"#).await.status, 204);
+    for method in ["PUT", "PATCH"] {
+        let late = change(method, &tag, r#"{"limit": 6}"#).await;
+        assert_eq!((late.status, late.code()), (412, "changed_since".to_owned()), "{method}");
+        let nonsense = change(method, "W/\"x\"", r#"{"limit": 6}"#).await;
+        assert_eq!(nonsense.status, 412, "{method}");
+    }
+    let json = [("Content-Type", "application/json")];
+    assert_eq!(served.send("PATCH", PATH, &json, br#"{"enabled": false}"#).await.status, 204);
+    let group = served.get(PATH).await.json();
+    assert_eq!(
+        (&group["limit"], &group["priority"], &group["enabled"]),
+        (&5.into(), &3.into(), &false.into())
+    );
+    assert_eq!(served.send("PATCH", PATH, &json, br#"{"limit": null}"#).await.status, 204);
+    assert!(served.get(PATH).await.json()["limit"].is_null());
+    assert_eq!(served.send("PATCH", PATH, &json, br#"{"limit": 1, "color": 2}"#).await.status, 400);
+    assert_eq!(served.send("PATCH", "/api/v1/groups/none", &json, b"{}").await.status, 404);
+    let global = served.get("/api/v1/groups/*").await;
+    assert_eq!((global.status, &global.json()["name"]), (200, &"*".into()));
+}
+
 on_each_store! {
+    a_group_that_changed_meanwhile_is_not_overwritten
     a_group_is_written_listed_and_run
     the_global_limit_is_the_group_of_all
 }

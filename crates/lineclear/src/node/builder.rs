@@ -228,6 +228,7 @@ impl Builder {
             statuses: Statuses::default(),
             tenure: Tenure::default(),
             quiet_until: Mutex::new(Instant::now()),
+            settings: super::settings::Obeyed::default(),
             waiters: super::waiting::Waiters::default(),
             nudge: Notify::new(),
             queued: Notify::new(),

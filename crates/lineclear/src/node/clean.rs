@@ -13,10 +13,13 @@ const PASS_MAX: u32 = 1_000;
 /// Removes what is long over, until the node stops.
 pub(crate) async fn clean(shared: Arc<Shared>) {
     while wait(&shared, shared.options.clean_interval).await {
+        if let Err(error) = shared.store.roll_up().await {
+            tracing::warn!(%error, node.id = %shared.id, "figures could not be rolled up");
+        }
         loop {
             let pass = shared
                 .store
-                .clean(&shared.options.retention, PASS_MAX)
+                .clean(&shared.retention(), PASS_MAX)
                 .instrument(tracing::debug_span!("clean", node.id = %shared.id))
                 .await;
             match shared.statuses.note("cleaner", pass) {

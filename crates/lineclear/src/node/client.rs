@@ -1,5 +1,6 @@
 //! A handle to a node for whoever has jobs for it: the rest of the program, and handlers themselves.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,8 @@ use super::{Event, JobEvent, Shared, meter, waiting};
 use crate::handler::{FromJob, JobContext};
 use crate::store::{
     Activated, BackfillOptions, Backfilled, Batch, ClaimRef, Created, Creation, Enqueued, JobId, NewJob,
-    Once, OnceKey, Placed, Retention, Retried, RetryOptions, Store, StoreError, StoreResult, TriggerOptions,
+    Once, OnceKey, Placed, Retention, Retried, RetryOptions, Setting, Settings, Store, StoreError,
+    StoreResult, TriggerOptions,
 };
 
 /// Enqueues jobs and wakes the workers that run them. Cheap to clone; a handler gets one by asking for it.
@@ -133,7 +135,24 @@ impl Client {
 
     /// How long this node keeps what is over.
     pub fn retention(&self) -> Retention {
+        self.shared.retention()
+    }
+
+    /// What it was told to keep when it was started; operators may have changed it since.
+    pub fn started_with(&self) -> Retention {
         self.shared.options.retention
+    }
+
+    /// Changes settings for all nodes; see [`Store::change_settings`]. This node obeys at once, others with their next heartbeat.
+    pub async fn change_settings(
+        &self,
+        changes: BTreeMap<Setting, Option<Duration>>,
+        seen: Option<i64>,
+        by: &str,
+    ) -> StoreResult<Settings> {
+        let settings = self.shared.store.change_settings(changes, seen, by).await?;
+        self.shared.settings.obey(settings.clone());
+        Ok(settings)
     }
 
     /// Waits for the end of a job, wherever it runs; `None` if it is not over within that time, or this node stops first. All who

@@ -15,7 +15,7 @@ use super::report::report;
 use super::settle::{SETTLE_MAX, settle};
 use super::take::take;
 use super::tenure::Won;
-use super::{Shared, builder, wake};
+use super::{Shared, builder, settings, wake};
 use crate::store::{NodeInfo, Store, StoreResult};
 
 /// Parked jobs that one heartbeat brings back.
@@ -98,9 +98,12 @@ async fn beat(shared: Arc<Shared>) {
         let info = NodeInfo { runners: shared.statuses.json(), ..shared.info.clone() };
         let won = shared.tenure.take();
         let led = won.as_ref().map(Won::led);
-        if let Err(error) = shared.store.beat_leading(info, led, shared.options.heartbeat).await {
-            tracing::warn!(%error, node.id = %shared.id, "heartbeat failed");
-            won.into_iter().for_each(|won| shared.tenure.again(won));
+        match shared.store.beat_leading(info, led, shared.options.heartbeat).await {
+            Ok(beat) => settings::follow(&shared, beat.settings).await,
+            Err(error) => {
+                tracing::warn!(%error, node.id = %shared.id, "heartbeat failed");
+                won.into_iter().for_each(|won| shared.tenure.again(won));
+            }
         }
         if shared.works()
             && let Err(error) = unpark(&shared).await

@@ -1,11 +1,12 @@
 //! A declaration: what one owner wants to be so, as a whole.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 use lineclear_model::manifest::OWNER_BYTES_MAX;
 use lineclear_model::{GroupSpec, Manifest, ManifestFile, Name};
 
-use super::verbs::declare::{Declare, Declared};
+use super::verbs::declare::{Asked, DRY_RUN, Declare, DeclareAnswer, Declared, Plan};
 use super::{Store, StoreError, StoreResult, door, group};
 
 /// Groups and manifests of one owner, declared together: all of it becomes so, or nothing.
@@ -45,6 +46,28 @@ impl Store {
     /// Makes a declaration so. Waiting jobs that were planned for a removed manifest are cancelled; its running jobs
     /// finish, and its history, ledger and dead letters stay.
     pub async fn declare(&self, declaration: Declaration) -> StoreResult<Declared> {
+        self.declare_and(declaration, None).await.map(|answer| answer.declared)
+    }
+
+    /// The same, and says what has changed; or what would, and changes nothing.
+    pub async fn apply(&self, declaration: Declaration, dry_run: bool) -> StoreResult<Plan> {
+        let left = Arc::<Mutex<Option<Plan>>>::default();
+        let asked = Asked { dry: dry_run.then(|| left.clone()) };
+        let plan = match self.declare_and(declaration, Some(asked)).await {
+            Ok(answer) => answer.plan,
+            Err(StoreError::Refused { rule, .. }) if dry_run && rule == DRY_RUN => {
+                left.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
+            }
+            Err(error) => return Err(error),
+        };
+        plan.ok_or_else(|| StoreError::refused("release", "a newer release of this owner has declared"))
+    }
+
+    async fn declare_and(
+        &self,
+        declaration: Declaration,
+        asked: Option<Asked>,
+    ) -> StoreResult<DeclareAnswer> {
         let Declaration { groups, manifests, owner, prune, release } = declaration;
         check_groups(&groups)?;
         check_owner(owner.as_deref(), &prune, release)?;
@@ -73,10 +96,11 @@ impl Store {
             .transpose()
             .map_err(|_| StoreError::refused("release", format!("a release is at most {}", i64::MAX)))?;
         let advisory_key = self.options.advisory_key("declare");
-        let verb = Declare { groups, manifests, owner: owner.clone(), prune: prefix, release, advisory_key };
-        let answer = self.run(verb).await?;
-        self.restamp(answer.repriced).await?;
-        self.wake_or_warn(answer.limit_keys).await;
+        let verb =
+            Declare { groups, manifests, owner: owner.clone(), prune: prefix, release, advisory_key, asked };
+        let mut answer = self.run(verb).await?;
+        self.restamp(std::mem::take(&mut answer.repriced)).await?;
+        self.wake_or_warn(std::mem::take(&mut answer.limit_keys)).await;
         self.orders_changed().await;
         match &answer.declared {
             Declared::Outdated { newest } => {
@@ -92,7 +116,7 @@ impl Store {
             }
             Declared::Done { .. } => {}
         }
-        Ok(answer.declared)
+        Ok(answer)
     }
 
     /// Gives the waiting jobs of groups whose priority changed their new rank.

@@ -69,6 +69,8 @@ migrations! {
     15 "0015_idempotency_key",
     16 "0016_events",
     17 "0017_batch",
+    18 "0018_stat",
+    19 "0019_setting",
 }
 
 /// All migrations for the database that `options` names.

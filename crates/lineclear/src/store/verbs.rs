@@ -32,6 +32,8 @@ pub(crate) mod batch;
 pub(crate) mod explain;
 pub(crate) mod over;
 pub(crate) mod events;
+pub(crate) mod setting;
+pub(crate) mod stats;
 pub(crate) mod clean;
 pub(crate) mod node;
 pub(crate) mod notify;

@@ -193,18 +193,15 @@ impl Store {
         let params =
             vec![Value::Text(Some(after.unwrap_or_default().to_owned())), Value::Int(Some(i64::from(most)))];
         let rows = self.look(Statement::ListGroups, params).await?;
-        let of = |row: &Row| {
-            Ok(GroupView {
-                name: row.get("name")?,
-                limit: row.get("max_active")?,
-                priority: row.get("priority")?,
-                enabled: row.get("enabled")?,
-                active: row.get("active")?,
-            })
-        };
-        let items = rows.iter().map(of).collect::<StoreResult<Vec<_>>>()?;
+        let items = rows.iter().map(GroupView::of).collect::<StoreResult<Vec<_>>>()?;
         let next = next_of(&items, most, |group| group.name.clone());
         Ok(Page { items, next })
+    }
+
+    /// One group.
+    pub async fn group(&self, name: &str) -> StoreResult<Option<GroupView>> {
+        let rows = self.look(Statement::GetGroup, vec![Value::Text(Some(name.to_owned()))]).await?;
+        rows.first().map(GroupView::of).transpose()
     }
 
     /// Dead letters, newest first; `status` is awaiting, revived or acknowledged.

@@ -32,6 +32,7 @@ mod plan;
 mod retry;
 mod search;
 mod settle;
+mod stats;
 mod steps;
 mod tend;
 mod tokens;

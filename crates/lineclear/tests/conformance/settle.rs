@@ -163,7 +163,7 @@ conformance! {
         assert_eq!(db.state(id).await, Some(JobState::Retrying));
         let for_ever = lineclear::store::Retention {
             completed: Duration::MAX, failed: Duration::MAX, dead_letters: Duration::MAX, ticks: Duration::MAX, nodes: Duration::MAX,
-            lock_events: Duration::MAX, audit: Duration::MAX,
+            lock_events: Duration::MAX, audit: Duration::MAX, stats: Duration::MAX,
         };
         assert!(db.store.clean(&for_ever, 100).await.unwrap().is_nothing());
     }

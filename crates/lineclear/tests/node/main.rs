@@ -58,6 +58,7 @@ macro_rules! on_each_store {
 mod handlers;
 mod hooks;
 mod meter;
+mod settings;
 mod waiting;
 #[cfg(feature = "logs")]
 mod logs;

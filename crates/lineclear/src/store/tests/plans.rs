@@ -156,6 +156,16 @@ fn cases() -> Vec<Case> {
             &["execution_completed", "execution_ended", "execution_tried"],
         ),
         (
+            Statement::StatDue,
+            Params::default(),
+            &["execution_completed", "execution_ended", "execution_tried"],
+        ),
+        (
+            Statement::StatRoll,
+            vec![Value::Time(Some(recently())), Value::Time(Some(recently().offset(60_000_000)))].into(),
+            &["execution_completed", "execution_ended", "execution_tried"],
+        ),
+        (
             Statement::CleanHistory,
             vec![int(1), int(1), int(100)].into(),
             &["execution_completed", "execution_ended"],

@@ -24,6 +24,8 @@ pub struct Retention {
     pub lock_events: Duration,
     /// Who changed what.
     pub audit: Duration,
+    /// Figures by the minute.
+    pub stats: Duration,
 }
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -38,6 +40,7 @@ impl Default for Retention {
             nodes: DAY,
             lock_events: DAY * 7,
             audit: DAY * 400,
+            stats: DAY * 90,
         }
     }
 }
@@ -63,6 +66,8 @@ pub struct Cleaned {
     pub audit: u64,
     /// Browsers whose time was over.
     pub sessions: u64,
+    /// Minutes of figures.
+    pub stats: u64,
 }
 
 impl Cleaned {
@@ -92,7 +97,7 @@ impl Verb for CleanBatch {
 }
 
 /// The batches of a pass, in the order of [`Cleaned`]'s fields.
-pub(crate) fn batches(keep: &Retention, most: u32) -> [CleanBatch; 9] {
+pub(crate) fn batches(keep: &Retention, most: u32) -> [CleanBatch; 10] {
     let most = Value::Int(Some(i64::from(most)));
     let ms = |duration| Value::Int(Some(millis(duration)));
     let batch = |statement, params| CleanBatch { statement, params };
@@ -105,6 +110,7 @@ pub(crate) fn batches(keep: &Retention, most: u32) -> [CleanBatch; 9] {
         batch(Statement::CleanLock, vec![ms(keep.lock_events), most.clone()]),
         batch(Statement::CleanOnce, vec![most.clone()]),
         batch(Statement::CleanAudit, vec![ms(keep.audit), most.clone()]),
-        batch(Statement::CleanSession, vec![most]),
+        batch(Statement::CleanSession, vec![most.clone()]),
+        batch(Statement::CleanStat, vec![ms(keep.stats), most]),
     ]
 }

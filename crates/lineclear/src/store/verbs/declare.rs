@@ -1,8 +1,11 @@
 //! declare: a whole set of groups and manifests, and what is no longer in it goes.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
 
 use lineclear_model::{GroupSpec, Manifest, Name, SkipReason};
+
+use serde::Serialize;
 
 use super::enqueue::BATCH_MAX;
 use super::group::{self, Restamp, Voice};
@@ -42,6 +45,55 @@ pub(crate) struct Declare {
     pub(crate) prune: Option<String>,
     pub(crate) release: Option<i64>,
     pub(crate) advisory_key: i64,
+    /// Somebody wants to know what changes.
+    pub(crate) asked: Option<Asked>,
+}
+
+/// What somebody who declares wants to know.
+#[derive(Clone, Default)]
+pub(crate) struct Asked {
+    /// Nothing is to be changed: where the answer is left, because the transaction is taken back.
+    pub(crate) dry: Option<Arc<Mutex<Option<Plan>>>>,
+}
+
+/// What a declaration changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Its groups.
+    pub groups: BTreeMap<String, Change>,
+    /// Its manifests.
+    pub manifests: BTreeMap<Name, Change>,
+    /// Manifests of its owner that it no longer has.
+    pub removed: Vec<Name>,
+}
+
+/// What becomes of one thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It is new.
+    Created,
+    /// These fields of it are others than before.
+    Changed(Vec<String>),
+    /// It was so before.
+    Unchanged,
+}
+
+/// The rule under which a transaction that was only to be looked at is taken back.
+pub(crate) const DRY_RUN: &str = "dry_run";
+
+/// What differs between two things of one shape.
+fn change<T: Serialize>(before: Option<&T>, after: &T) -> Change {
+    let object = |thing: &T| match serde_json::to_value(thing) {
+        Ok(serde_json::Value::Object(map)) => map,
+        _ => serde_json::Map::new(),
+    };
+    let Some(before) = before.map(object) else { return Change::Created };
+    let after = object(after);
+    let mut fields: Vec<String> = before.keys().chain(after.keys()).cloned().collect();
+    fields.sort_unstable();
+    fields.dedup();
+    fields.retain(|field| before.get(field) != after.get(field));
+    if fields.is_empty() { Change::Unchanged } else { Change::Changed(fields) }
 }
 
 /// The answer, and what is to be done after the commit.
@@ -49,6 +101,8 @@ pub(crate) struct DeclareAnswer {
     pub(crate) declared: Declared,
     pub(crate) repriced: Vec<Restamp>,
     pub(crate) limit_keys: Vec<String>,
+    /// If somebody asked.
+    pub(crate) plan: Option<Plan>,
 }
 
 impl Verb for Declare {
@@ -58,8 +112,9 @@ impl Verb for Declare {
         session.rows(Statement::DeclareLock, vec![Value::Int(Some(self.advisory_key))]).await?;
         if let Some(newest) = self.newer_release(session).await? {
             let declared = Declared::Outdated { newest };
-            return Ok(DeclareAnswer { declared, repriced: Vec::new(), limit_keys: Vec::new() });
+            return Ok(DeclareAnswer { declared, repriced: Vec::new(), limit_keys: Vec::new(), plan: None });
         }
+        let groups_before = self.groups_now(session).await?;
         let repriced = group::upsert(session, &self.groups, Voice::Declaration).await?;
         // Nobody else adds or removes manifests while we have the lock, so what is to go can be looked for before
         // anything is locked. State rows of all of them, then manifests of all of them: the one order of locks.
@@ -69,12 +124,53 @@ impl Verb for Declare {
         let before = manifest::read(session, all()).await?;
         let mut upserted = manifest::upsert(session, &self.manifests, Voice::Declaration, &before).await?;
         upserted.limit_keys.extend(self.remove(session, &unwanted, &before).await?);
+        let plan = self.plan(session, &groups_before, &before, &unwanted).await?;
+        if let Some(left) = self.asked.as_ref().and_then(|asked| asked.dry.as_ref()) {
+            *left.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = plan;
+            return Err(StoreError::refused(DRY_RUN, "nothing was to be changed"));
+        }
         let declared = Declared::Done { written: upserted.written, pruned: unwanted };
-        Ok(DeclareAnswer { declared, repriced, limit_keys: upserted.limit_keys })
+        Ok(DeclareAnswer { declared, repriced, limit_keys: upserted.limit_keys, plan })
     }
 }
 
 impl Declare {
+    /// Its groups as they are, if somebody wants to know.
+    async fn groups_now(&self, session: &mut Session) -> StoreResult<BTreeMap<String, GroupSpec>> {
+        if self.asked.is_none() || self.groups.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let names = Value::Texts(self.groups.keys().cloned().collect());
+        let rows = session.rows(Statement::GroupRead, vec![names]).await?;
+        let spec = |row: &crate::store::db::Row| {
+            let (limit, priority) = (row.get("max_active")?, row.get("priority")?);
+            Ok((row.get("name")?, GroupSpec { limit, priority, enabled: row.get("enabled")? }))
+        };
+        rows.iter().map(spec).collect()
+    }
+
+    /// What has changed since `before`, if somebody wants to know.
+    async fn plan(
+        &self,
+        session: &mut Session,
+        groups_before: &BTreeMap<String, GroupSpec>,
+        before: &HashMap<Name, Stored>,
+        removed: &[Name],
+    ) -> StoreResult<Option<Plan>> {
+        if self.asked.is_none() {
+            return Ok(None);
+        }
+        let mut plan = Plan { removed: removed.to_vec(), ..Plan::default() };
+        for (name, spec) in self.groups_now(session).await? {
+            plan.groups.insert(name.clone(), change(groups_before.get(&name), &spec));
+        }
+        for (key, stored) in manifest::read(session, self.manifests.keys()).await? {
+            let was = before.get(&key).filter(|was| !was.removed).map(|was| &was.manifest);
+            plan.manifests.insert(key, change(was, &stored.manifest));
+        }
+        Ok(Some(plan))
+    }
+
     /// The release that has declared for the owner before, if it is a newer one. Ours is remembered if it is the newest.
     async fn newer_release(&self, session: &mut Session) -> StoreResult<Option<u64>> {
         let (Some(owner), Some(release)) = (&self.owner, self.release) else { return Ok(None) };

@@ -30,6 +30,8 @@ pub(crate) struct UpsertGroups {
     pub(crate) groups: BTreeMap<String, GroupSpec>,
     pub(crate) voice: Voice,
     pub(crate) advisory_key: i64,
+    /// Only if those that are there have this version.
+    pub(crate) seen: Option<i64>,
 }
 
 /// A group whose priority changed: its waiting jobs need another rank.
@@ -40,6 +42,14 @@ impl Verb for UpsertGroups {
 
     async fn run(&self, session: &mut Session) -> StoreResult<Vec<Restamp>> {
         session.rows(Statement::DeclareLock, vec![Value::Int(Some(self.advisory_key))]).await?;
+        if let Some(seen) = self.seen {
+            let names = Value::Texts(self.groups.keys().cloned().collect());
+            let rows = session.rows(Statement::GroupRead, vec![names]).await?;
+            if rows.first().map(|row| row.get::<i64>("version")).transpose()? != Some(seen) {
+                let why = "it has changed since it was looked at; look again";
+                return Err(StoreError::refused("changed_since", why));
+            }
+        }
         upsert(session, &self.groups, self.voice).await
     }
 }

@@ -40,6 +40,8 @@ pub struct Beat {
     pub id: NodeId,
     /// The database's clock.
     pub now: Micros,
+    /// The version of the settings that hold.
+    pub settings: i64,
 }
 
 /// Planning cycles that a node has won since it last said so. Who won the last of all leads: it is shown as the holder of `planner` in
@@ -97,7 +99,7 @@ impl Verb for NodeBeat {
         ];
         let rows = session.rows(Statement::NodeBeat, params).await?;
         let row = rows.first().ok_or_else(|| super::no_answer("node_beat"))?;
-        Ok(Beat { id: NodeId(row.get("id")?), now: row.get("now")? })
+        Ok(Beat { id: NodeId(row.get("id")?), now: row.get("now")?, settings: row.get("settings")? })
     }
 }
 

@@ -222,6 +222,21 @@ pub struct GroupView {
     pub enabled: bool,
     /// Its jobs that are handed out now.
     pub active: u64,
+    /// Grows with every change.
+    pub version: i64,
+}
+
+impl GroupView {
+    pub(super) fn of(row: &Row) -> StoreResult<GroupView> {
+        Ok(GroupView {
+            name: row.get("name")?,
+            limit: row.get("max_active")?,
+            priority: row.get("priority")?,
+            enabled: row.get("enabled")?,
+            active: row.get("active")?,
+            version: row.get("version")?,
+        })
+    }
 }
 
 /// A dead letter in a list.

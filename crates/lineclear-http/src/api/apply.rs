@@ -1,0 +1,144 @@
+//! Many manifests and groups at once, as one owner wants them: all of it becomes so, or nothing.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::State;
+use lineclear::StoreError;
+use lineclear::store::{Change, Declaration, Plan, Prune};
+use lineclear_model::manifest::PRIORITY_MAX;
+use lineclear_model::{GroupSpec, Manifest};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::shape::unprocessable;
+use crate::App;
+use crate::body::{Body, pointer};
+use crate::problem::Problem;
+
+/// What shall be so, in the form of a manifest file.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ApplyBody {
+    /// Groups by name; `*` is everybody's.
+    #[serde(default)]
+    #[schema(value_type = BTreeMap<String, Object>)]
+    group: BTreeMap<String, Value>,
+    /// Manifests, each with its key.
+    #[serde(default)]
+    #[schema(value_type = Vec<Object>)]
+    manifest: Vec<Value>,
+    /// Who says so. Manifests that name no owner get this one.
+    owner: Option<String>,
+    /// Manifests of this owner that are not here are removed.
+    #[serde(default)]
+    prune: bool,
+    /// Only say what would change.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// What changed, or would.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ApplyAnswer {
+    dry_run: bool,
+    groups: Changes,
+    manifests: Changes,
+}
+
+/// What became of things, by name.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub(crate) struct Changes {
+    created: Vec<String>,
+    changed: Vec<Changed>,
+    unchanged: Vec<String>,
+    removed: Vec<String>,
+}
+
+/// Something that is another than before.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Changed {
+    name: String,
+    fields: Vec<String>,
+}
+
+impl Changes {
+    fn of<T: ToString>(all: BTreeMap<T, Change>, removed: Vec<T>) -> Changes {
+        let removed = removed.iter().map(ToString::to_string).collect();
+        let mut changes = Changes { removed, ..Changes::default() };
+        for (name, change) in all {
+            let name = name.to_string();
+            match change {
+                Change::Created => changes.created.push(name),
+                Change::Changed(fields) => changes.changed.push(Changed { name, fields }),
+                Change::Unchanged => changes.unchanged.push(name),
+            }
+        }
+        changes
+    }
+}
+
+/// Makes many manifests and groups so, all or none. What operators edited since it was last said stays, as with a manifest file.
+#[utoipa::path(
+    post, path = "/manifests/apply", operation_id = "apply_manifests", tag = "manifests", request_body = ApplyBody,
+    security(("token" = ["admin"])),
+    responses((status = 200, body = ApplyAnswer), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
+pub(crate) async fn apply(state: State<App>, body: Body<ApplyBody>) -> Result<Json<ApplyAnswer>, Problem> {
+    let ApplyBody { group, manifest, owner, prune, dry_run } = body.0;
+    let mut groups = BTreeMap::new();
+    for (name, spec) in group {
+        let at = format!("/group/{}", name.replace('~', "~0").replace('/', "~1"));
+        let spec: GroupSpec = read(spec, "group", &at)?;
+        if spec.priority > PRIORITY_MAX {
+            let detail = format!("{} is not between 0 and {PRIORITY_MAX}", spec.priority);
+            return Err(unprocessable("priority", detail).at(format!("{at}/priority")));
+        }
+        groups.insert(name, spec);
+    }
+    let mut manifests = Vec::with_capacity(manifest.len());
+    for (n, value) in manifest.into_iter().enumerate() {
+        let at = format!("/manifest/{n}");
+        let manifest: Manifest = read(value, "manifest", &at)?;
+        manifest.check().map_err(|bad| {
+            let field = bad.field.replace('.', "/");
+            unprocessable("manifest", bad.message.clone()).at(format!("{at}/{field}"))
+        })?;
+        manifests.push(manifest);
+    }
+    let keys: Vec<String> = manifests.iter().map(|manifest| manifest.key.to_string()).collect();
+    let prune = if prune { Prune::All } else { Prune::Nothing };
+    let declaration = Declaration { groups, manifests, owner, prune, release: None };
+    let plan =
+        state.client.store().apply(declaration, dry_run).await.map_err(|error| placed(error, &keys))?;
+    let Plan { groups, manifests, removed } = plan;
+    Ok(Json(ApplyAnswer {
+        dry_run,
+        groups: Changes::of(groups, Vec::new()),
+        manifests: Changes::of(manifests, removed),
+    }))
+}
+
+fn read<T: DeserializeOwned>(value: Value, code: &str, at: &str) -> Result<T, Problem> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let place = pointer(error.path());
+        unprocessable(code, error.inner().to_string()).at(format!("{at}{place}"))
+    })
+}
+
+/// A rule of the store that names a manifest first is about that one.
+fn placed(error: StoreError, keys: &[String]) -> Problem {
+    let first = match &error {
+        StoreError::Refused { why, .. } => why.split([' ', ':']).next().unwrap_or_default().to_owned(),
+        _ => String::new(),
+    };
+    // The last: of two with one key, the second one is too many.
+    let at = keys.iter().rposition(|key| *key == first);
+    let problem = Problem::from(error);
+    match at {
+        Some(n) => problem.at(format!("/manifest/{n}")),
+        None => problem,
+    }
+}

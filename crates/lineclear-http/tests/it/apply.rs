@@ -1,0 +1,97 @@
+//! Many manifests and groups at once.
+
+use serde_json::{Value, json};
+
+use crate::kit::{Answer, Served};
+
+async fn apply(served: &Served, body: &Value) -> Answer {
+    served.post("/api/v1/manifests/apply", &body.to_string()).await
+}
+
+fn manifest(key: &str, cron: &str) -> Value {
+    json!({"key": key, "kind": "add", "input": [1, 2], "group": "etl", "schedule": {"cron": cron}})
+}
+
+async fn keys(served: &Served) -> Vec<String> {
+    let page = served.get("/api/v1/manifests").await.json();
+    page["items"].as_array().unwrap().iter().map(|item| item["key"].as_str().unwrap().to_owned()).collect()
+}
+
+async fn a_plan_says_what_is_then_done(served: &Served) {
+    let mut first = json!({"owner": "team", "prune": true, "dry_run": true, "group": {"etl": {"limit": 4}},
+                           "manifest": [manifest("a", "0 1 * * *"), manifest("b", "0 2 * * *")]});
+    let plan = apply(served, &first).await;
+    assert_eq!(plan.status, 200, "{plan:?}");
+    assert_eq!(
+        (&plan.json()["manifests"]["created"], &plan.json()["groups"]["created"]),
+        (&json!(["a", "b"]), &json!(["etl"]))
+    );
+    assert_eq!(
+        (keys(served).await.len(), served.get("/api/v1/groups/etl").await.status),
+        (0, 404),
+        "nothing was changed"
+    );
+    first["dry_run"] = json!(false);
+    let done = apply(served, &first).await.json();
+    assert_eq!(
+        (&done["manifests"], &done["groups"]),
+        (&plan.json()["manifests"], &plan.json()["groups"]),
+        "as planned"
+    );
+    assert_eq!(keys(served).await, ["a", "b"]);
+    let again = apply(served, &first).await.json();
+    assert_eq!(
+        (&again["manifests"]["unchanged"], &again["groups"]["unchanged"]),
+        (&json!(["a", "b"]), &json!(["etl"]))
+    );
+
+    let mut next = json!({"owner": "team", "prune": true, "dry_run": true, "group": {"etl": {"limit": 5}},
+                          "manifest": [manifest("a", "30 1 * * *"), manifest("c", "0 3 * * *")]});
+    let plan = apply(served, &next).await.json();
+    assert_eq!(plan["manifests"]["changed"], json!([{"name": "a", "fields": ["schedule"]}]));
+    assert_eq!(
+        (&plan["manifests"]["created"], &plan["manifests"]["removed"]),
+        (&json!(["c"]), &json!(["b"]))
+    );
+    assert_eq!(plan["groups"]["changed"], json!([{"name": "etl", "fields": ["limit"]}]));
+    assert_eq!(keys(served).await, ["a", "b"], "nothing was changed");
+    next["dry_run"] = json!(false);
+    let done = apply(served, &next).await.json();
+    assert_eq!(done["manifests"], plan["manifests"], "as planned");
+    assert_eq!(keys(served).await, ["a", "c"]);
+    assert_eq!(served.get("/api/v1/groups/etl").await.json()["limit"], 5);
+}
+
+async fn what_is_wrong_is_named_where_it_stands_and_nothing_is_written(served: &Served) {
+    let good = manifest("good", "0 1 * * *");
+    let with = |bad: Value| json!({"group": {"etl": {}}, "manifest": [good, bad]});
+    let mut other = manifest("bad", "0 1 * * *");
+    other["color"] = json!(1);
+    let mut orphan = manifest("bad", "0 1 * * *");
+    orphan["group"] = json!("none");
+    let cases = [
+        (with(manifest("bad", "61 * * * *")), "/manifest/1/schedule"),
+        (with(other), "/manifest/1/color"),
+        (with(json!({"key": "bad"})), "/manifest/1"),
+        (with(manifest("Bad Name", "0 1 * * *")), "/manifest/1/key"),
+        (with(manifest("good", "0 2 * * *")), "/manifest/1"),
+        (json!({"group": {"etl": {"limit": -1}}, "manifest": [good]}), "/group/etl/limit"),
+        (json!({"group": {"etl": {"priority": 99}}, "manifest": [good]}), "/group/etl/priority"),
+    ];
+    for (body, pointer) in cases {
+        let refused = apply(served, &body).await;
+        assert_eq!(refused.status, 422, "{body}: {refused:?}");
+        assert_eq!(refused.json()["errors"][0]["pointer"], pointer, "{body}: {refused:?}");
+    }
+    assert_eq!(apply(served, &with(orphan)).await.status, 422);
+    let no_owner = apply(served, &json!({"prune": true, "manifest": [good]})).await;
+    assert_eq!((no_owner.status, no_owner.code()), (422, "owner".to_owned()));
+    assert_eq!(apply(served, &json!({"manifests": []})).await.status, 400, "an unknown field");
+    assert_eq!(keys(served).await.len(), 0, "all or nothing");
+    assert_eq!(served.get("/api/v1/groups/etl").await.status, 404);
+}
+
+on_each_store! {
+    a_plan_says_what_is_then_done
+    what_is_wrong_is_named_where_it_stands_and_nothing_is_written
+}

@@ -1,0 +1,44 @@
+-- stat_read · figures of some time, by step and by one word; what is not rolled up yet is counted
+--
+-- A manifest or group that is gone has its number instead of its name.
+-- Indexes: stat_minute_once, execution_completed, execution_ended, execution_tried.
+-- $1 from, $2 up to, $3 step in seconds, $4 by: none, kind, group, manifest or outcome, $5 at most
+with mark as materialized (
+    select through from {schema}.stat_mark
+),
+live as materialized (
+    select finished_at, kind, group_id, manifest_id, outcome, due_at, claimed_at, started_at from {schema}.execution
+    where  final and outcome = 'completed' and finished_at >= greatest($1::timestamptz, (select through from mark)) and finished_at < $2::timestamptz
+    union all
+    select finished_at, kind, group_id, manifest_id, outcome, due_at, claimed_at, started_at from {schema}.execution
+    where  final and outcome <> 'completed' and finished_at >= greatest($1::timestamptz, (select through from mark)) and finished_at < $2::timestamptz
+    union all
+    select finished_at, kind, group_id, manifest_id, outcome, due_at, claimed_at, started_at from {schema}.execution
+    where  not final and finished_at >= greatest($1::timestamptz, (select through from mark)) and finished_at < $2::timestamptz
+),
+figures as (
+    select minute, kind, group_id, manifest_id, outcome, claims, run_ms, run_ms_max, wait_ms, wait_ms_max
+    from   {schema}.stat_minute
+    where  minute >= $1::timestamptz and minute < least($2::timestamptz, (select through from mark))
+    union all
+    select finished_at, kind, coalesce(group_id, 0), coalesce(manifest_id, 0), outcome, 1, run_ms, run_ms, wait_ms, wait_ms
+    from   live,
+           lateral (select greatest(0, coalesce(extract(epoch from finished_at - coalesce(started_at, claimed_at)) * 1000, 0))::bigint as run_ms,
+                           greatest(0, coalesce(extract(epoch from claimed_at - due_at) * 1000, 0))::bigint as wait_ms) took
+),
+summed as (
+    select to_timestamp(floor(extract(epoch from minute) / $3::bigint) * $3::bigint) as at,
+           case $4::text when 'kind' then kind when 'outcome' then outcome when 'group' then nullif(group_id, 0)::text
+                         when 'manifest' then nullif(manifest_id, 0)::text end as word,
+           outcome, sum(claims)::bigint as claims, sum(run_ms)::bigint as run_ms, max(run_ms_max) as run_ms_max,
+           sum(wait_ms)::bigint as wait_ms, max(wait_ms_max) as wait_ms_max
+    from   figures
+    group  by 1, 2, 3
+)
+select at, case $4::text when 'group'    then coalesce((select g.name from {schema}.manifest_group g where g.id = word::bigint), word)
+                         when 'manifest' then coalesce((select m.key from {schema}.manifest m where m.id = word::bigint), word)
+                         else word end as word,
+       outcome, claims, run_ms, run_ms_max, wait_ms, wait_ms_max, (select through from mark) as through, now() as now
+from   summed
+order  by at, word nulls first, outcome
+limit  $5::bigint

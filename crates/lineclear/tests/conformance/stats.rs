@@ -1,0 +1,138 @@
+//! stats: figures are what a count of history would say, however often and by however many they are rolled up.
+
+use lineclear::model::{Failure, Micros, Outcome};
+use lineclear::store::{By, NewJob, Retention, Stats};
+
+use crate::kit::{TestDb, completed, daily, failed, job, name};
+
+const EVER: Micros = Micros::EPOCH;
+
+fn far() -> Micros {
+    EVER.offset(4_000_000_000_000_000)
+}
+
+async fn figures(db: &TestDb, by: By) -> Stats {
+    db.store.stats(EVER, far(), 86_400, by).await.unwrap()
+}
+
+async fn total(db: &TestDb) -> u64 {
+    figures(db, By::None).await.items.iter().map(|stat| stat.claims).sum()
+}
+
+/// So many jobs completed, one failed and one died.
+async fn history(db: &TestDb, count: usize) {
+    let node = db.node("a").await;
+    db.store.enqueue_many(vec![job(); count + 2]).await.unwrap();
+    let claims = db.take(node, u32::try_from(count + 2).unwrap()).await;
+    for claim in &claims[2..] {
+        db.settle(node, claim, completed()).await;
+    }
+    db.settle(node, &claims[0], failed("x")).await;
+    db.settle(node, &claims[1], Outcome::DeadLetter(Failure::new("x", "y"))).await;
+}
+
+conformance! {
+    async fn a_roll_up_says_what_a_count_of_history_says(db) {
+        history(db, 5).await;
+        assert_eq!(total(db).await, 7, "the open minute is counted");
+        db.age("execution", "finished_at", 600).await;
+        db.age("execution", "claimed_at", 605).await;
+        db.age("execution", "started_at", 603).await;
+        db.age("execution", "due_at", 635).await;
+        db.store.roll_up().await.unwrap();
+        assert!(db.count("stat_minute").await >= 2);
+        let stats = figures(db, By::Outcome).await;
+        let count = |word: &str| -> u64 {
+            stats.items.iter().filter(|stat| stat.word.as_deref() == Some(word)).map(|stat| stat.claims).sum()
+        };
+        assert_eq!((count("completed"), count("failed")), (5, 2));
+        for _ in 0..3 {
+            db.store.roll_up().await.unwrap();
+        }
+        assert_eq!(total(db).await, 7, "again changes nothing");
+        let direct: u64 = db.sql("select count(*) from {t}execution").await[0][0].clone().unwrap().parse().unwrap();
+        assert_eq!(total(db).await, direct);
+        let sum = |of: fn(&lineclear::store::Stat) -> u64| -> u64 { stats.items.iter().map(of).sum() };
+        assert!(sum(|stat| stat.wait_ms) >= 7 * 29_000, "each waited for half a minute: {stats:?}");
+        assert!(sum(|stat| stat.run_ms) >= 7 * 3_000 && stats.items.iter().all(|stat| stat.run_ms_max < 60_000), "{stats:?}");
+    }
+
+    async fn two_that_roll_up_at_once_count_once(db) {
+        history(db, 20).await;
+        db.age("execution", "finished_at", 300).await;
+        let other = db.another_store().await;
+        let (one, two) = tokio::join!(db.store.roll_up(), other.roll_up());
+        one.unwrap();
+        two.unwrap();
+        assert_eq!((total(db).await, db.count("execution").await), (22, 22));
+        let rolled: u64 = db.sql("select sum(claims) from {t}stat_minute").await[0][0].clone().unwrap().parse().unwrap();
+        assert_eq!(rolled, 22);
+    }
+
+    async fn what_is_committed_after_its_minute_was_rolled_up_is_not_lost(db) {
+        history(db, 3).await;
+        // A minute and a half ago: closed, and rolled up.
+        db.age("execution", "finished_at", 90).await;
+        db.store.roll_up().await.unwrap();
+        assert_eq!(total(db).await, 5);
+        history(db, 2).await;
+        let late = "update {t}execution set finished_at = (select min(finished_at) from {t}execution)";
+        db.sql(late).await;
+        db.store.roll_up().await.unwrap();
+        assert_eq!(total(db).await, 9);
+        let rolled: u64 = db.sql("select sum(claims) from {t}stat_minute").await[0][0].clone().unwrap().parse().unwrap();
+        assert_eq!(rolled, 9);
+    }
+
+    async fn figures_outlive_the_history_they_were_made_of(db) {
+        history(db, 3).await;
+        db.age("execution", "finished_at", 90).await;
+        db.store.roll_up().await.unwrap();
+        db.sql("delete from {t}execution where final").await;
+        db.store.roll_up().await.unwrap();
+        assert_eq!(total(db).await, 5);
+        db.age("stat_minute", "minute", 91 * 86_400).await;
+        assert!(db.store.clean(&Retention::default(), 100).await.unwrap().stats >= 2);
+        assert_eq!(db.count("stat_minute").await, 0);
+    }
+
+    async fn figures_are_told_apart_by_kind_group_and_manifest(db) {
+        db.group("etl", Default::default()).await;
+        db.declare(daily("m")).await;
+        db.store.trigger(name("m"), Default::default()).await.unwrap();
+        db.enqueue(NewJob { group: Some(name("etl")), ..job() }).await;
+        let node = db.node("a").await;
+        for claim in db.take(node, 2).await {
+            db.settle(node, &claim, completed()).await;
+        }
+        for rolled in [false, true] {
+            if rolled {
+                db.age("execution", "finished_at", 300).await;
+                db.store.roll_up().await.unwrap();
+            }
+            for (by, words) in [
+                (By::None, vec![(None, 2)]),
+                (By::Kind, vec![(Some("work"), 2)]),
+                (By::Group, vec![(None, 1), (Some("etl"), 1)]),
+                (By::Manifest, vec![(None, 1), (Some("m"), 1)]),
+            ] {
+                let stats = figures(db, by).await;
+                let told: Vec<_> = stats.items.iter().map(|stat| (stat.word.as_deref(), stat.claims)).collect();
+                assert_eq!(told, words, "{by:?}");
+            }
+        }
+    }
+
+    async fn how_things_stand_is_counted(db) {
+        let node = db.node("a").await;
+        let later = NewJob { due_at: Some(far()), ..job() };
+        db.store.enqueue_many(vec![job(), job(), job(), job(), later]).await.unwrap();
+        let claims = db.take(node, 2).await;
+        db.settle(node, &claims[0], Outcome::DeadLetter(Failure::new("x", "y"))).await;
+        db.age("work_queue", "due_at", 60).await;
+        let now = db.store.stat_now().await.unwrap();
+        assert_eq!((now.waiting, now.due, now.running, now.dead_letters, now.nodes), (3, 2, 1, 1, 1));
+        let oldest = now.now.get() - now.oldest_due_at.unwrap().get();
+        assert!((60_000_000..3_600_000_000).contains(&oldest), "{oldest}");
+    }
+}
