@@ -1,6 +1,6 @@
 # Every command for developers. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-mssql bench fmt up down clean-run kit install
+.PHONY: help demo check test test-mssql fuzz-api bench fmt up down clean-run kit install
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 KIT := $(TARGET)/debug/lineclear-testkit
@@ -28,6 +28,12 @@ test-mssql: ## tests of locks of SQL Server, against a made-up server; installs 
 	cd crates/lineclear-lock/mssql && cargo fmt --check
 	cd crates/lineclear-lock/mssql && CARGO_TARGET_DIR=$(abspath $(TARGET))/mssql cargo clippy --quiet --all-targets -- -D warnings
 	cd crates/lineclear-lock/mssql && CARGO_TARGET_DIR=$(abspath $(TARGET))/mssql cargo test --quiet
+
+# Not among the tests: it takes ten minutes, and needs PyPI.
+fuzz-api: ## what schemathesis makes of the OpenAPI document, sent to a server for up to ten minutes
+	@scripts/install python
+	cargo build --quiet
+	scripts/fuzz-api $(TARGET)/debug/lineclear $(TARGET)/schemathesis $(SECONDS_MAX)
 
 bench: install kit ## measures speed, and what must not grow with the database, e.g. `make bench ARGS='--only plan'`
 	cargo build --release -p lineclear-bench

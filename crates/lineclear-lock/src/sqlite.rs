@@ -61,8 +61,19 @@ impl Sqlite {
     }
 }
 
+/// A file that is not there yet is made for its owner alone, and what SQLite puts beside it, too.
+fn make_private(path: &Path) {
+    let mut new = std::fs::OpenOptions::new();
+    new.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut new, 0o600);
+    // It may be there, or a link, or in a folder that is not: SQLite says it better.
+    drop(new.open(path));
+}
+
 /// A connection to the file, with what all of ours need.
 pub(crate) fn connect_plain(path: &Path) -> rusqlite::Result<Connection> {
+    make_private(path);
     let connection = Connection::open(path)?;
     connection.busy_timeout(BUSY)?;
     // Readers of the file are not in our way, nor we in theirs. One that is in use by others keeps the mode they chose.

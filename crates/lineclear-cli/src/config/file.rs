@@ -33,7 +33,10 @@ pub(super) fn read_all(named: Option<PathBuf>) -> Result<Vec<(PathBuf, Values)>,
 fn users_own() -> Option<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")))?;
-    Some(base.join("lineclear").join("config.toml"))
+    let file = base.join("lineclear").join("config.toml");
+    // HOME may be somebody else's (`su -m`, a container): what lies in a folder that is closed to us is not ours.
+    let closed = std::fs::metadata(&file).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
+    (!closed).then_some(file)
 }
 
 /// `None`: there is no such file.

@@ -100,3 +100,21 @@ fn who_closes_the_pipe_early_hears_nothing_more_and_no_panic() {
     assert!(!said(&output).contains("panicked"), "{}", said(&output));
     assert!(output.status.success(), "{output:?}");
 }
+
+#[test]
+fn a_new_database_file_is_for_its_owner_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let mode = |file: &str| std::fs::metadata(dir.path().join(file)).unwrap().permissions().mode() & 0o777;
+    for (arguments, file) in [
+        (&["db", "migrate", "--db", "a.db"][..], "a.db"),
+        (&["lock", "run", "--db", "b.db", "x", "--", "true"], "b.db"),
+    ] {
+        let output = command(arguments).current_dir(dir.path()).output().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        assert_eq!(mode(file), 0o600, "{file}");
+    }
+    // What is there keeps the mode that somebody chose for it.
+    std::fs::set_permissions(dir.path().join("a.db"), std::fs::Permissions::from_mode(0o660)).unwrap();
+    command(&["db", "migrate", "--db", "a.db"]).current_dir(dir.path()).output().unwrap();
+    assert_eq!(mode("a.db"), 0o660);
+}

@@ -64,7 +64,10 @@ impl Node {
 }
 
 /// Lists nodes, last seen first.
-#[utoipa::path(get, path = "/nodes", operation_id = "list_nodes", tag = "nodes", security(("token" = ["read"])), responses((status = 200, body = Page<Node>)))]
+#[utoipa::path(
+    get, path = "/nodes", operation_id = "list_nodes", tag = "nodes", security(("token" = ["read"])),
+    responses((status = 200, body = Page<Node>), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
 pub(crate) async fn list(state: State<App>) -> Result<Json<Page<Node>>, Problem> {
     let nodes = state.reading.nodes(NODES_MAX).await?;
     Ok(Json(Page::new(nodes.into_iter().map(Node::of).collect(), None)))

@@ -37,6 +37,7 @@ fn every_operation_has_a_name_of_its_own_and_words_for_people() {
                 operation["summary"].as_str().is_some_and(|words| words.ends_with('.')),
                 "{method} {path}"
             );
+            assert!(operation["responses"].get("4XX").is_some(), "{method} {path}: it may be refused");
         }
     }
     assert!(names.len() > 10);

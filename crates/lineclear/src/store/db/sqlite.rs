@@ -257,13 +257,26 @@ fn patiently(connect: impl Fn() -> rusqlite::Result<Connection>) -> rusqlite::Re
     }
 }
 
+/// A file that is not there yet is made for its owner alone, and what SQLite puts beside it, too.
+fn make_private(path: &std::path::Path) {
+    let mut new = std::fs::OpenOptions::new();
+    new.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut new, 0o600);
+    // It may be there, or a link, or in a folder that is not: SQLite says it better.
+    drop(new.open(path));
+}
+
 fn connect(
     path: Option<&std::path::Path>,
     read_only: bool,
     now: Arc<AtomicI64>,
 ) -> rusqlite::Result<Connection> {
     let connection = match path {
-        Some(path) => Connection::open(path)?,
+        Some(path) => {
+            make_private(path);
+            Connection::open(path)?
+        }
         None => Connection::open_in_memory()?,
     };
     connection.busy_timeout(BUSY_TIMEOUT)?;
