@@ -73,7 +73,8 @@ fn answer(settings: &Settings, node: &Retention) -> Response {
 #[utoipa::path(
     get, path = "/settings", operation_id = "get_settings", tag = "settings",
     security(("token" = ["admin"])),
-    responses((status = 200, body = SettingsAnswer, headers(("etag" = String))))
+    responses((status = 200, body = SettingsAnswer, headers(("etag" = String))),
+              (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn get(state: State<App>) -> Result<Response, Problem> {
     Ok(answer(&state.reading.settings().await?, &state.client.started_with()))

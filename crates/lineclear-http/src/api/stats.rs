@@ -172,7 +172,8 @@ pub(crate) struct Figure {
 #[utoipa::path(
     get, path = "/stats/now", operation_id = "stats_now", tag = "stats",
     security(("token" = ["read"])),
-    responses((status = 200, body = NowAnswer))
+    responses((status = 200, body = NowAnswer),
+              (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn now(state: State<App>) -> Result<Json<NowAnswer>, Problem> {
     let StatNow { waiting, due, running, dead_letters, nodes, oldest_due_at, now } =
