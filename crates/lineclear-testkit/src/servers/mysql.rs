@@ -111,6 +111,8 @@ impl PrivateMysql {
 
 fn configure(command: &mut Command, place: &Place) {
     command.arg("--no-defaults").arg(format!("--datadir={}", place.dir().join(DATA).display())).arg(REDO_LOG);
+    // A server that starts removes the temporary tables that it finds: in a folder that all share, those of its neighbours.
+    command.arg(format!("--tmpdir={}", place.dir().display()));
 }
 
 fn init(place: &Place) -> Result<()> {
