@@ -7,7 +7,8 @@ use lineclear_model::manifest::OWNER_BYTES_MAX;
 use lineclear_model::{GroupSpec, Manifest, ManifestFile, Name};
 
 use super::verbs::declare::{Asked, DRY_RUN, Declare, DeclareAnswer, Declared, Plan};
-use super::{Store, StoreError, StoreResult, door, group};
+use super::verbs::group;
+use super::{Store, StoreError, StoreResult, door};
 
 /// Groups and manifests of one owner, declared together: all of it becomes so, or nothing.
 #[derive(Clone, Debug, Default)]

@@ -6,11 +6,14 @@ mod plans;
 mod race;
 mod statements;
 
+use std::collections::BTreeMap;
+
 use lineclear_model::{GroupSpec, Manifest, Name, Payload, Schedule};
 use lineclear_testkit::{PostgresDatabase, fresh_postgres};
 
 use super::db::{Db, Postgres, Session};
 use super::verbs::claim::{Claim, Lease};
+use super::verbs::*;
 use super::*;
 
 /// A store on a PostgreSQL database of its own.

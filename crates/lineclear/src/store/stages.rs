@@ -1,0 +1,29 @@
+//! What the engine and people ask of the store, by the stages of a job's journey.
+
+mod orders;
+
+mod enqueue;
+
+mod plan;
+
+mod dispatch;
+mod limit;
+
+mod lease;
+
+mod handler;
+
+mod settle;
+
+mod dead_letter;
+mod cancel;
+
+mod clean;
+
+mod node;
+
+// Beside the journey.
+mod figures;
+mod setting;
+
+pub(crate) use node::Listening;
