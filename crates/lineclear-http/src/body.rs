@@ -1,7 +1,7 @@
 //! Bodies of requests: JSON, of a bounded size, with nothing in it that we do not know.
 
 use axum::extract::{FromRequest, Request};
-use axum::http::{Method, StatusCode, header};
+use axum::http::{StatusCode, header};
 use lineclear_model::Payload;
 use lineclear_model::payload::PAYLOAD_DEPTH_MAX;
 use serde::de::DeserializeOwned;
@@ -11,7 +11,7 @@ use crate::problem::Problem;
 /// Most bytes of a body. A batch of jobs may be larger than one input.
 pub(crate) const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// A body of JSON. An empty one is `{}`, so that a POST without words needs none.
+/// A body of JSON. Only who takes an `Option` may be sent none, and the document says so with the same word.
 pub(crate) struct Body<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
@@ -31,15 +31,10 @@ pub(crate) async fn bytes(request: Request) -> Result<axum::body::Bytes, Problem
     }
     let is_json =
         headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(is_json);
-    // A thing cannot be said to be nothing: PUT without a body would take away all that it has.
-    let must_say = request.method() == Method::PUT;
     let bytes = axum::body::to_bytes(request.into_body(), BODY_BYTES_MAX).await.map_err(too_large)?;
     if !is_json && !bytes.is_empty() {
         let detail = "send JSON, with Content-Type: application/json";
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content_type", detail));
-    }
-    if must_say && bytes.is_empty() {
-        return Err(Problem::malformed("body_missing", "PUT needs a body that says how it shall be"));
     }
     Ok(bytes)
 }
@@ -61,7 +56,11 @@ fn too_large(error: axum::Error) -> Problem {
 }
 
 pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    let bytes = if bytes.is_empty() { b"{}" } else { bytes };
+    if bytes.is_empty() {
+        // Nothing is `null`, which an `Option` is and no struct: a PUT without a body would take away all that a thing has.
+        let missing = |_| Problem::malformed("body_missing", "this needs a body that says what is meant");
+        return serde_json::from_str("null").map_err(missing);
+    }
     let text = std::str::from_utf8(bytes)
         .map_err(|_| Problem::malformed("body_not_utf8", "the body is not UTF-8"))?;
     // What databases and parsers disagree about is refused in the whole document, as in every input.

@@ -122,17 +122,18 @@ impl ReviveBody {
 /// Brings a dead letter back: its job waits again, with no failures counted.
 #[utoipa::path(
     post, path = "/dead-letters/{id}/revive", operation_id = "revive_dead_letter", tag = "dead letters", security(("token" = ["operate"])),
-    params(("id" = String, Path)), request_body = ReviveBody,
+    params(("id" = String, Path)), request_body = Option<ReviveBody>,
     responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn revive(
     state: State<App>,
     who: Who,
     at: At,
-    body: Body<ReviveBody>,
+    body: Body<Option<ReviveBody>>,
 ) -> Result<StatusCode, Problem> {
     let letter = DeadLetterId(id(&at.0, "dead letter")?);
-    let revived = state.client.store().revive(vec![letter], body.0.read(who.0.who())?).await?;
+    let revived =
+        state.client.store().revive(vec![letter], body.0.unwrap_or_default().read(who.0.who())?).await?;
     one(revived.is_empty(), letter)
 }
 
@@ -147,17 +148,18 @@ pub(crate) struct AcknowledgeBody {
 /// Lets a dead letter rest.
 #[utoipa::path(
     post, path = "/dead-letters/{id}/acknowledge", operation_id = "acknowledge_dead_letter", tag = "dead letters", security(("token" = ["operate"])),
-    params(("id" = String, Path)), request_body = AcknowledgeBody,
+    params(("id" = String, Path)), request_body = Option<AcknowledgeBody>,
     responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn acknowledge(
     state: State<App>,
     who: Who,
     at: At,
-    body: Body<AcknowledgeBody>,
+    body: Body<Option<AcknowledgeBody>>,
 ) -> Result<StatusCode, Problem> {
     let letter = DeadLetterId(id(&at.0, "dead letter")?);
-    let rested = state.client.store().acknowledge(vec![letter], &who.0.who(), body.0.note.as_deref()).await?;
+    let AcknowledgeBody { note } = body.0.unwrap_or_default();
+    let rested = state.client.store().acknowledge(vec![letter], &who.0.who(), note.as_deref()).await?;
     one(rested.is_empty(), letter)
 }
 

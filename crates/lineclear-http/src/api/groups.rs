@@ -186,7 +186,7 @@ pub(crate) async fn run(
     state: State<App>,
     at: At,
     trace: Trace,
-    asked: Keyed<Nothing>,
+    asked: Keyed<Option<Nothing>>,
 ) -> Result<Response, Problem> {
     let group = name(&at.0, "group")?;
     let creation = Creation::RunGroup(group, TriggerOptions { trace: trace.0, ..TriggerOptions::default() });

@@ -174,7 +174,7 @@ pub(crate) struct RunAnswer {
 
 /// Runs a manifest once, now or later, beside its schedule.
 #[utoipa::path(
-    post, path = "/manifests/{key}/run", operation_id = "run_manifest", tag = "manifests", security(("token" = ["operate"])), params(("key" = String, Path), KeyHeader, PreferHeader), request_body = RunBody,
+    post, path = "/manifests/{key}/run", operation_id = "run_manifest", tag = "manifests", security(("token" = ["operate"])), params(("key" = String, Path), KeyHeader, PreferHeader), request_body = Option<RunBody>,
     responses((status = 201, body = RunAnswer), (status = 200, body = Detail, description = "with `Prefer: wait`, it is over"),
               (status = 202, body = Detail, description = "with `Prefer: wait`, it is not over"), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
@@ -183,10 +183,10 @@ pub(crate) async fn run(
     at: At,
     trace: Trace,
     prefer: Prefer,
-    asked: Keyed<RunBody>,
+    asked: Keyed<Option<RunBody>>,
 ) -> Result<Response, Problem> {
     let key = name(&at.0, "manifest")?;
-    let RunBody { input, due_at, in_ms } = asked.body;
+    let RunBody { input, due_at, in_ms } = asked.body.unwrap_or_default();
     let input = input.map(|raw| read_input(&raw, "/input")).transpose()?;
     let due_at = due(due_at.as_deref(), in_ms, "")?;
     let creation = Creation::Run(key, TriggerOptions { input, due_at, trace: trace.0 });

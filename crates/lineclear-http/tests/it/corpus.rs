@@ -29,6 +29,8 @@ struct Case {
     bytes: Option<String>,
     status: u16,
     code: Option<String>,
+    /// Which field is wrong.
+    pointer: Option<String>,
 }
 
 fn post() -> String {
@@ -82,6 +84,9 @@ async fn bad_requests_get_the_answer_that_they_should_and_change_nothing(served:
             assert_eq!(&answer.code(), code, "{what}: {answer:?}");
             assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{what}");
             assert!(answer.json()["detail"].as_str().is_some_and(|words| words.len() > 5), "{what}");
+        }
+        if let Some(pointer) = &case.pointer {
+            assert_eq!(&answer.json()["errors"][0]["pointer"], pointer, "{what}: {answer:?}");
         }
     }
     let left = |page: serde_json::Value| page["items"].as_array().unwrap().len();

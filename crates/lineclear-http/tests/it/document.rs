@@ -62,6 +62,31 @@ async fn every_path_of_the_document_is_served(served: &Served) {
     }
 }
 
+async fn a_body_that_the_document_wants_is_wanted_and_no_other(served: &Served) {
+    let mut wanted = 0;
+    for (path, operations) in document()["paths"].as_object().unwrap() {
+        let path = path.replace("{id}", "1").replace("{key}", "nobody").replace("{name}", "nobody");
+        for (method, operation) in operations.as_object().unwrap() {
+            if method == "get" {
+                continue;
+            }
+            let method = method.to_uppercase();
+            let answer = served.send(&method, &path, &[], b"").await;
+            if operation["requestBody"]["required"] == true {
+                wanted += 1;
+                assert_eq!(
+                    (answer.status, answer.code()),
+                    (400, "body_missing".to_owned()),
+                    "{method} {path}"
+                );
+            } else {
+                assert!(answer.status == 204 || answer.code() != "body_missing", "{method} {path}");
+            }
+        }
+    }
+    assert!(wanted > 10, "{wanted}");
+}
+
 /// The page is for people: nothing in it runs, and nothing comes from elsewhere.
 async fn the_page_shows_every_operation_and_loads_nothing_but_its_style(served: &Served) {
     let page = served.send("GET", "/api/docs", &[], b"").await;
@@ -86,4 +111,5 @@ async fn the_page_shows_every_operation_and_loads_nothing_but_its_style(served: 
 on_each_store! {
     the_page_shows_every_operation_and_loads_nothing_but_its_style
     every_path_of_the_document_is_served
+    a_body_that_the_document_wants_is_wanted_and_no_other
 }

@@ -69,7 +69,7 @@ pub(crate) struct RetryAnswer {
 /// job with the same input.
 #[utoipa::path(
     post, path = "/jobs/{id}/retry", operation_id = "retry_job", tag = "jobs", params(("id" = String, Path)),
-    request_body = RetryBody,
+    request_body = Option<RetryBody>,
     security(("token" = ["operate"])),
     responses((status = 200, body = RetryAnswer), (status = 201, body = RetryAnswer),
               (status = "4XX", body = Problem, content_type = "application/problem+json"))
@@ -78,11 +78,12 @@ pub(crate) async fn retry(
     state: State<App>,
     who: Who,
     at: At,
-    body: Body<RetryBody>,
+    body: Body<Option<RetryBody>>,
 ) -> Result<Response, Problem> {
     let job = JobId(id(&at.0, "job")?);
-    let route = body.0.route.as_deref().map(|route| name_at(route, "/route")).transpose()?;
-    let options = RetryOptions { by: who.0.who(), note: body.0.note, route };
+    let RetryBody { note, route } = body.0.unwrap_or_default();
+    let route = route.as_deref().map(|route| name_at(route, "/route")).transpose()?;
+    let options = RetryOptions { by: who.0.who(), note, route };
     let conflict = |code, detail: String| Err(Problem::new(StatusCode::CONFLICT, code, detail));
     let answer = |became, id| Json(RetryAnswer { became, id: Id::of(id) });
     match state.client.retry(job, options).await? {
