@@ -5,6 +5,7 @@ mod guard;
 mod needs;
 mod network;
 mod rates;
+mod still;
 mod tokens;
 mod who;
 
@@ -19,9 +20,10 @@ use lineclear_model::{Scope, Scopes};
 
 use crate::problem::Problem;
 pub(crate) use failures::as_one;
-pub(crate) use guard::{COOKIE, ClientAddress, Gate, cookie_of, guard};
+pub(crate) use guard::{COOKIE, ClientAddress, Gate, cookie_of, guard, lacks};
 pub(crate) use needs::{Need, Needs, Operation};
 pub use network::Network;
+pub(crate) use still::Still;
 pub(crate) use who::{Principal, Shown, Who};
 
 /// How the server knows who asks.

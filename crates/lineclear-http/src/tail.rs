@@ -44,7 +44,10 @@ pub(crate) const TYPES: &[&str] = &[
     "lock.broken",
     "node.started",
     "node.silent",
+    AUDIT,
 ];
+/// Who did what: for those alone who may read the audit.
+pub(crate) const AUDIT: &str = "audit.written";
 
 /// An event as it is sent.
 #[derive(Debug)]
@@ -91,6 +94,12 @@ pub(crate) fn told(event: &EventView, horizon: Micros) -> Vec<Told> {
         }
         About::Node { node, name, what } => {
             vec![one(format!("node.{what}"), json!({"at": at, "node_id": text(node), "name": name}))]
+        }
+        About::Audit { id, who, action, target, status } => {
+            let data = json!({
+                "at": at, "audit": text(id), "who": who, "action": action, "target": target, "status": status,
+            });
+            vec![one(AUDIT.to_owned(), data)]
         }
     }
 }

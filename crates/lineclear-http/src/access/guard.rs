@@ -32,7 +32,7 @@ const SCOPE_WORDS: &str = "lineclear-";
 pub(crate) struct Gate {
     access: Access,
     needs: Needs,
-    tokens: Tokens,
+    pub(super) tokens: Tokens,
     failures: Failures,
     /// Of addresses, and of tokens and users.
     rates: (Rates<IpAddr>, Rates<String>),
@@ -219,7 +219,7 @@ fn peer(extensions: &Extensions) -> IpAddr {
 }
 
 /// What stands after `Bearer` in the only header of that name.
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut all = headers.get_all(header::AUTHORIZATION).iter();
     let (value, more) = (all.next()?, all.next());
     let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
@@ -253,7 +253,8 @@ fn scopes_of(text: &str) -> Scopes {
     words.filter_map(|word| word.strip_prefix(SCOPE_WORDS)).filter_map(Scope::from_word).collect()
 }
 
-fn lacks(principal: &Principal, needed: Scope) -> Problem {
+/// The refusal of somebody who is known, and may not.
+pub(crate) fn lacks(principal: &Principal, needed: Scope) -> Problem {
     let has = if principal.scopes.is_empty() { "none".to_owned() } else { principal.scopes.to_string() };
     let detail = format!("this needs the scope {needed}; {} has {has}", principal.who());
     let problem = Problem::new(StatusCode::FORBIDDEN, "scope", detail);

@@ -8,19 +8,21 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use lineclear::JobEvent;
-use lineclear_model::Micros;
+use lineclear_model::{Micros, Scope};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use utoipa::IntoParams;
 
 use super::shape::Asked;
 use crate::App;
+use crate::access::{Still, Who, lacks};
 use crate::problem::Problem;
-use crate::tail::{BACK_MAX, Heard, Seen, TYPES, Told, Watching, told};
+use crate::tail::{AUDIT, BACK_MAX, Heard, Seen, TYPES, Told, Watching, told};
 
-/// A sign of life when nothing happens.
+/// A sign of life when nothing is sent.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// How long a client waits before it takes a stream up again.
 const RETRY: Duration = Duration::from_secs(2);
@@ -41,9 +43,9 @@ pub(crate) struct Which {
     after: Option<String>,
 }
 
-/// Streams what happens: ends of jobs' claims, dead letters, locks and nodes. Each event carries an `id` to go on from, and comes
-/// at least once. `gap`: something is missing; look at what you show anew. `job.queued` and `job.started` are of this server alone,
-/// and nobody promises them.
+/// Streams what happens: ends of jobs' claims, dead letters, locks, nodes, and for admins the audit. Each event carries an `id` to go on
+/// from, and comes at least once. `gap`: something is missing; look at what you show anew. `job.queued` and `job.started` are of this
+/// server alone, and nobody promises them. The stream ends when the token that it was asked for with counts no more.
 #[utoipa::path(
     get, path = "/events", operation_id = "stream_events", tag = "events", params(Which),
     security(("token" = ["read"])),
@@ -53,17 +55,24 @@ pub(crate) struct Which {
 pub(crate) async fn stream(
     state: State<App>,
     asked: Asked<Which>,
+    who: Who,
+    still: Still,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let types = Types::read(asked.0.types.as_deref())?;
+    let audited = who.0.scopes.include(Scope::Admin);
+    if !audited && types.name(AUDIT) {
+        return Err(lacks(&who.0, Scope::Admin));
+    }
     let last = headers.get(LAST).map(|last| last.to_str().unwrap_or("?").to_owned()).or(asked.0.after);
     let after = last.map(|last| place(&last)).transpose()?;
     // Watched before anything is read: what happens meanwhile is heard.
     let watching = state.tail.watch()?;
     let (horizon, now) = state.reading.event_horizon().await?;
     let (client, mut events) = mpsc::channel(ON_THE_WAY);
-    let stream = Stream { app: state.0, client, types, place: after.unwrap_or(horizon) };
-    tokio::spawn(stream.run(watching, after, (horizon, now)));
+    let (place, sent) = (after.unwrap_or(horizon), Instant::now());
+    let stream = Stream { app: state.0, client, types, audited, place, sent };
+    tokio::spawn(stream.run(still, watching, after, (horizon, now)));
     let events = futures_util::stream::poll_fn(move |context| events.poll_recv(context));
     let mut response = Sse::new(events).into_response();
     let headers = response.headers_mut();
@@ -95,7 +104,12 @@ impl Types {
     }
 
     fn want(&self, word: &str) -> bool {
-        self.0.as_ref().is_none_or(|words| words.iter().any(|wanted| matches(wanted, word)))
+        self.0.is_none() || self.name(word)
+    }
+
+    /// Whether it was asked for by its name.
+    fn name(&self, word: &str) -> bool {
+        self.0.iter().flatten().any(|wanted| matches(wanted, word))
     }
 }
 
@@ -107,20 +121,31 @@ struct Stream {
     app: App,
     client: mpsc::Sender<Result<Event, Infallible>>,
     types: Types,
+    /// Whether the client may see the audit.
+    audited: bool,
     /// Whoever has all that was sent goes on from here.
     place: Micros,
+    /// When something was last sent.
+    sent: Instant,
 }
 
 /// The client is gone, or the server ends.
 struct Over;
 
 impl Stream {
-    async fn run(mut self, mut watching: Watching, after: Option<Micros>, now: (Micros, Micros)) {
+    async fn run(
+        mut self,
+        still: Still,
+        mut watching: Watching,
+        after: Option<Micros>,
+        now: (Micros, Micros),
+    ) {
         let ended = self.app.ended.clone();
         let node = self.app.client.clone();
         tokio::select! {
             () = ended.cancelled() => {}
             () = node.stopping() => {}
+            () = still.over() => {}
             _ = self.tell(&mut watching, after, now) => {}
         }
     }
@@ -138,6 +163,8 @@ impl Stream {
         }
         loop {
             let gone = self.client.clone();
+            // Counted from what was sent, not from what was heard: a proxy in between cuts what is silent.
+            let silent = self.sent + KEEP_ALIVE;
             tokio::select! {
                 heard = watching.events.recv() => match heard {
                     Ok(Heard::Event(told)) => self.event(&told).await?,
@@ -149,7 +176,7 @@ impl Stream {
                     self.live(&event).await?;
                 },
                 () = gone.closed() => return Err(Over),
-                () = tokio::time::sleep(KEEP_ALIVE) => {
+                () = tokio::time::sleep_until(silent) => {
                     // The place moves on although nothing was wanted of what happened. Read in this order: what was told
                     // before it was reached has been heard.
                     let reached = watching.reached(self.place);
@@ -165,7 +192,9 @@ impl Stream {
     /// What happened since the client was here last.
     async fn replay(&mut self, after: Micros, (horizon, now): (Micros, Micros)) -> Result<(), Over> {
         let kept = self.app.client.retention();
-        let kept = i64::try_from(kept.completed.min(kept.failed).as_micros()).unwrap_or(i64::MAX);
+        let audit = self.audited.then_some(kept.audit);
+        let kept = [kept.completed, kept.failed].into_iter().chain(audit).min().unwrap_or_default();
+        let kept = i64::try_from(kept.as_micros()).unwrap_or(i64::MAX);
         if after > now || after < now.offset(-BACK_MAX) {
             return self.gap(horizon, "behind").await;
         }
@@ -195,16 +224,17 @@ impl Stream {
     }
 
     async fn event(&mut self, told: &Told) -> Result<(), Over> {
-        if self.types.want(&told.word) {
-            self.place = told.place;
-            let event = Event::default().event(&told.word).id(told.place.get().to_string());
+        // Also if it is not sent: who goes on from here has missed nothing that they wanted.
+        self.place = self.place.max(told.place);
+        if self.types.want(&told.word) && (self.audited || told.word != AUDIT) {
+            let event = Event::default().event(&told.word).id(self.place.get().to_string());
             self.send(event.data(&told.data)).await?;
         }
         Ok(())
     }
 
     /// Of this server's node, and nobody keeps it.
-    async fn live(&self, event: &JobEvent) -> Result<(), Over> {
+    async fn live(&mut self, event: &JobEvent) -> Result<(), Over> {
         let word = match event.event {
             lineclear::Event::Queued => "job.queued",
             lineclear::Event::Started { .. } => "job.started",
@@ -223,7 +253,8 @@ impl Stream {
         self.send(event.data(json!({"reason": reason}).to_string())).await
     }
 
-    async fn send(&self, event: Event) -> Result<(), Over> {
+    async fn send(&mut self, event: Event) -> Result<(), Over> {
+        self.sent = Instant::now();
         self.client.send(Ok(event)).await.map_err(|_| Over)
     }
 }

@@ -3,11 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use lineclear::model::{Name, Scopes};
+use lineclear::store::{NewToken, WhichToken};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::kit::Served;
+use crate::session::{as_browser, cookie, log_in};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -36,9 +39,22 @@ struct Stream {
 
 impl Stream {
     async fn open(served: &Served, query: &str, last: Option<&str>) -> Stream {
-        let mut stream = TcpStream::connect(served.address).await.unwrap();
         let last = last.map(|last| format!("Last-Event-ID: {last}\r\n")).unwrap_or_default();
-        let head = format!("GET /api/v1/events{query} HTTP/1.1\r\nHost: {}\r\n{last}\r\n", served.address);
+        Stream::with(served, query, &last).await
+    }
+
+    /// With a token.
+    async fn of(served: &Served, query: &str, token: &str) -> Stream {
+        let mut stream = Stream::with(served, query, &format!("Authorization: Bearer {token}\r\n")).await;
+        let first = stream.block().await.expect("it begins");
+        stream.last = first.lines().find_map(|line| line.strip_prefix("id: ").map(str::to_owned));
+        stream
+    }
+
+    /// With more headers, each with its line break.
+    async fn with(served: &Served, query: &str, headers: &str) -> Stream {
+        let mut stream = TcpStream::connect(served.address).await.unwrap();
+        let head = format!("GET /api/v1/events{query} HTTP/1.1\r\nHost: {}\r\n{headers}\r\n", served.address);
         stream.write_all(head.as_bytes()).await.unwrap();
         let mut open =
             Stream { stream, head: String::new(), bytes: Vec::new(), text: String::new(), last: None };
@@ -106,6 +122,13 @@ impl Stream {
                 return Some(event);
             }
         }
+    }
+
+    /// Reads on until it is over; how long that took.
+    async fn end(&mut self) -> Duration {
+        let begun = Instant::now();
+        while self.block().await.is_some() {}
+        begun.elapsed()
     }
 
     /// Reads on until an event of this type about this job.
@@ -246,6 +269,100 @@ async fn a_bounded_number_watches(served: &Served) {
     panic!("places are not free again");
 }
 
+async fn a_stream_ends_within_five_seconds_of_its_token(served: &Served) {
+    let (read, ended) = (served.token("read").await, Duration::from_secs(5));
+    let mut other = Stream::of(served, "", &served.token("operate").await).await;
+    let mut stream = Stream::of(served, "", &read).await;
+    // By somebody else: this server does not hear of it.
+    served.store().revoke_token(WhichToken::Name("read".to_owned())).await.unwrap().unwrap();
+    let took = stream.end().await;
+    assert!(took < ended, "revoked, and it went on for {took:?}");
+
+    let (lives, scopes) = (Some(Duration::from_millis(1500)), Scopes::parse("read").unwrap());
+    let token =
+        NewToken { name: Name::new("short").unwrap(), scopes, lives, created_by: "a test".to_owned() };
+    let (_, secret) = served.store().create_token(token).await.unwrap();
+    let mut stream = Stream::of(served, "", secret.expose()).await;
+    let took = stream.end().await;
+    assert!(took > Duration::from_millis(500) && took < Duration::from_millis(1500) + ended, "{took:?}");
+
+    let admin = served.token("admin").await;
+    let job = served.with(&admin, "POST", "/api/v1/jobs", r#"{"kind": "add", "input": [1, 2]}"#).await;
+    other.until("job.completed", job.json()["id"].as_str().unwrap()).await;
+}
+
+async fn a_stream_ends_within_five_seconds_of_its_session(served: &Served) {
+    let token = served.token("read").await;
+    let cookie = cookie(&log_in(served, &token).await);
+    let header = format!("Cookie: {cookie}\r\n");
+    let mut stream = Stream::with(served, "", &header).await;
+    let mut other = Stream::of(served, "", &token).await;
+    stream.block().await.expect("it begins");
+    assert_eq!(as_browser(served, &cookie, "DELETE", "/api/v1/session", "").await.status, 204);
+    let took = stream.end().await;
+    assert!(took < Duration::from_secs(5), "logged out, and it went on for {took:?}");
+    let mut more = Stream::of(served, "", &token).await;
+    let gone = served.with(&served.token("admin").await, "DELETE", "/api/v1/tokens/1", "").await;
+    assert_eq!(gone.status, 204, "{gone:?}");
+    for stream in [&mut other, &mut more] {
+        let took = stream.end().await;
+        assert!(took < Duration::from_secs(5), "revoked here, and it went on for {took:?}");
+    }
+}
+
+async fn changes_are_told_to_admins_alone(served: &Served) {
+    let (admin, operate) = (served.token("admin").await, served.token("operate").await);
+    let mut all = Stream::of(served, "", &admin).await;
+    let mut audit = Stream::of(served, "?types=audit.*", &admin).await;
+    let mut others = Stream::of(served, "", &operate).await;
+    let begun = others.last.clone();
+    served.with(&admin, "PUT", "/api/v1/groups/etl", r#"{"limit": 4}"#).await;
+    let row = served.with(&admin, "GET", "/api/v1/audit", "").await.json()["items"][0].clone();
+    for stream in [&mut all, &mut audit] {
+        let event = loop {
+            let event = stream.next().await.unwrap();
+            if event.word == "audit.written" {
+                break event;
+            }
+        };
+        let told = event.json();
+        assert_eq!(told["audit"], row["id"], "{told}");
+        for field in ["at", "who", "action", "target", "status"] {
+            assert_eq!(told[field], row[field], "{field}: {told} {row}");
+        }
+        assert!(event.id.is_some() && !event.data.contains("limit"), "no details: {told}");
+    }
+    let job = served.with(&operate, "POST", "/api/v1/jobs", r#"{"kind": "add", "input": [1, 2]}"#).await;
+    let job = job.json()["id"].as_str().unwrap().to_owned();
+    // It is told after the change, and so the change would have been told.
+    let seen = async |stream: &mut Stream| {
+        let deadline = Instant::now() + LONG;
+        let mut words = BTreeSet::new();
+        while Instant::now() < deadline {
+            let event = stream.next().await.unwrap();
+            words.insert(event.word.clone());
+            if event.word == "job.completed" && event.json()["job"] == job {
+                break;
+            }
+        }
+        words
+    };
+    assert!(!seen(&mut others).await.contains("audit.written"));
+    // Nor to who asks for what was before.
+    let again = format!("Authorization: Bearer {operate}\r\nLast-Event-ID: {}\r\n", begun.unwrap());
+    assert!(!seen(&mut Stream::with(served, "", &again).await).await.contains("audit.written"));
+    for types in ["audit.written", "audit.*", "job.failed,audit.*"] {
+        let refused = served.with(&operate, "GET", &format!("/api/v1/events?types={types}"), "").await;
+        assert_eq!((refused.status, refused.code()), (403, "scope".to_owned()), "{types}");
+    }
+}
+
+with_tokens_on_each_store! {
+    a_stream_ends_within_five_seconds_of_its_token
+    a_stream_ends_within_five_seconds_of_its_session
+    changes_are_told_to_admins_alone
+}
+
 on_each_store! {
     what_happens_is_told_in_ids_and_words
     a_stream_that_is_cut_again_and_again_misses_nothing
@@ -263,6 +380,29 @@ async fn streams_end_at_once_when_the_server_stops() {
     served.end().await;
     while stream.block().await.is_some() {}
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_wants_little_of_what_happens_sees_life_and_moves_on() {
+    let served = Served::sqlite().await;
+    let mut stream = Stream::open(&served, "?types=lock.broken", None).await;
+    stream.block().await.unwrap();
+    let make = async {
+        loop {
+            make(&served, &json!({"kind": "add", "input": [1, 2]})).await;
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    };
+    let begun = Instant::now();
+    let alive = tokio::select! {
+        alive = stream.block() => alive.expect("it goes on"),
+        () = make => unreachable!(),
+    };
+    assert!(begun.elapsed() < Duration::from_secs(25), "{:?}", begun.elapsed());
+    let place = alive.lines().find_map(|line| line.strip_prefix("id: ")).unwrap_or_else(|| panic!("{alive}"));
+    let behind = jiff::Timestamp::now().as_microsecond() - place.parse::<i64>().unwrap();
+    assert!(behind < 10_000_000, "an id to go on from that is {behind} µs old");
+    served.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

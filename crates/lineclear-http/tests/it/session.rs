@@ -7,17 +7,23 @@ use crate::kit::{Answer, Served};
 const PATH: &str = "/api/v1/session";
 const SAME: (&str, &str) = ("Sec-Fetch-Site", "same-origin");
 
-async fn log_in(served: &Served, token: &str) -> Answer {
+pub(crate) async fn log_in(served: &Served, token: &str) -> Answer {
     let headers = [("Content-Type", "application/json"), SAME];
     served.send("POST", PATH, &headers, json!({"token": token}).to_string().as_bytes()).await
 }
 
 /// `name=value` of the cookie that was set.
-fn cookie(answer: &Answer) -> String {
+pub(crate) fn cookie(answer: &Answer) -> String {
     answer.header("set-cookie").unwrap_or_else(|| panic!("{answer:?}")).split(';').next().unwrap().to_owned()
 }
 
-async fn as_browser(served: &Served, cookie: &str, method: &str, path: &str, body: &str) -> Answer {
+pub(crate) async fn as_browser(
+    served: &Served,
+    cookie: &str,
+    method: &str,
+    path: &str,
+    body: &str,
+) -> Answer {
     let headers = [("Cookie", cookie), SAME, ("Content-Type", "application/json")];
     served.send(method, path, &headers, body.as_bytes()).await
 }

@@ -13,4 +13,4 @@ with seen as materialized (
     select case when count(*) = $3::bigint and ($6::timestamptz is null or min(at) >= $6::timestamptz) then min(id) end as seen_down_to
     from   seen
 )
-select f.*, e.seen_down_to from edge e left join found f on true order by f.id desc
+select found.*, edge.seen_down_to from edge left join found on true order by found.id desc

@@ -11,4 +11,4 @@ with seen as materialized (
 ), edge as (
     select iif(count(*) = ?3 and (?6 is null or min(at) >= ?6), min(id), null) as seen_down_to from seen
 )
-select f.*, e.seen_down_to from edge e left join found f on true order by f.id desc
+select found.*, edge.seen_down_to from edge left join found on true order by found.id desc

@@ -72,7 +72,7 @@ impl Client {
         let enqueued = self.shared.store.enqueue(job).await?;
         self.shared.has_queued();
         if enqueued.placed == Placed::Inserted {
-            meter::enqueued(&kind);
+            meter::enqueued(&kind, self.shared.kinds.contains_key(&kind));
             self.shared.hooks.tell(|| JobEvent { job: enqueued.id, kind, event: Event::Queued });
         }
         Ok(enqueued)
@@ -89,7 +89,7 @@ impl Client {
 
     fn tell_of_jobs(&self, all: &[Enqueued], kinds: Vec<Name>) {
         for (enqueued, kind) in all.iter().zip(kinds).filter(|(one, _)| one.placed == Placed::Inserted) {
-            meter::enqueued(&kind);
+            meter::enqueued(&kind, self.shared.kinds.contains_key(&kind));
             self.shared.hooks.tell(|| JobEvent { job: enqueued.id, kind, event: Event::Queued });
         }
     }

@@ -1,6 +1,8 @@
 //! Figures of a node, through the `metrics` facade: a program that wants them installs a recorder. Without one they cost
 //! next to nothing.
 
+use std::collections::BTreeSet;
+use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use lineclear_model::{ExecutionOutcome, Name};
@@ -57,8 +59,39 @@ pub(crate) fn describe() {
     }
 }
 
-pub(crate) fn enqueued(kind: &Name) {
-    counter!(ENQUEUED, "kind" => kind.to_string()).increment(1);
+/// Kinds that callers name and no handler of ours is for: each would be a series of its own, for as long as the process lives.
+const FOREIGN_MAX: usize = 200;
+/// What those beyond that are counted as.
+const OTHER: &str = "other";
+
+/// Kinds that have a series although no handler of ours is for them. The first to come.
+struct Foreign(RwLock<BTreeSet<Name>>);
+
+static FOREIGN: Foreign = Foreign(RwLock::new(BTreeSet::new()));
+
+impl Foreign {
+    fn label(&self, kind: &Name) -> String {
+        {
+            let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+            if known.contains(kind) {
+                return kind.to_string();
+            }
+            if known.len() >= FOREIGN_MAX {
+                return OTHER.to_owned();
+            }
+        }
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() < FOREIGN_MAX {
+            known.insert(kind.clone());
+        }
+        if known.contains(kind) { kind.to_string() } else { OTHER.to_owned() }
+    }
+}
+
+/// `handled`: the node has a handler for this kind, and so there are few of them.
+pub(crate) fn enqueued(kind: &Name, handled: bool) {
+    let kind = if handled { kind.to_string() } else { FOREIGN.label(kind) };
+    counter!(ENQUEUED, "kind" => kind).increment(1);
 }
 
 pub(crate) fn claimed(claim: &Claim) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use lineclear::model::{Failure, Micros, Outcome};
-use lineclear::store::{About, Events, Store};
+use lineclear::store::{About, AuditEnd, Events, NewAudit, Store};
 
 use crate::kit::{TestDb, completed, failed, job};
 
@@ -44,6 +44,25 @@ conformance! {
         assert!(events.horizon < events.now && !events.more && !events.overrun);
         let on = db.store.events(events.horizon).await.unwrap();
         assert_eq!(words(&on).len(), 4, "what lies behind the horizon comes again");
+    }
+
+    async fn a_row_of_the_audit_is_an_event_once_with_what_became_of_it(db) {
+        let entry = |action: &str| NewAudit {
+            who: "token:ci".to_owned(), token: None, action: action.to_owned(), target: "etl".to_owned(), request_id: "r1".to_owned(),
+        };
+        let ids = db.store.audit_begin(vec![entry("put_group"), entry("run_group")]).await.unwrap();
+        db.store.audit_end(vec![AuditEnd { id: ids[0], status: 204, details: Some("{}".to_owned()) }]).await.unwrap();
+        let events = db.store.events(EVER).await.unwrap();
+        let rows: Vec<_> = events.items.iter().filter(|event| matches!(event.about, About::Audit { .. })).collect();
+        let about = |id, action: &str, status| About::Audit {
+            id, who: "token:ci".to_owned(), action: action.to_owned(), target: "etl".to_owned(), status,
+        };
+        assert_eq!(rows.iter().map(|row| row.about.clone()).collect::<Vec<_>>(), [about(ids[0], "put_group", Some(204)), about(ids[1], "run_group", None)]);
+        db.store.audit_end(vec![AuditEnd { id: ids[1], status: 201, details: None }]).await.unwrap();
+        let again = db.store.events(events.horizon).await.unwrap();
+        let keys = |events: &Events| events.items.iter().map(|event| event.key).collect::<BTreeSet<_>>();
+        assert!(keys(&again).contains(&rows[1].key), "the same one, whatever became of it");
+        assert_eq!(keys(&again), keys(&events));
     }
 
     async fn a_node_that_fell_silent_is_an_event(db) {

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use lineclear::model::{JobState, Manifest, Schedule};
+use lineclear::model::{JobState, Manifest, Payload, Schedule};
 use lineclear::node::METRICS;
+use lineclear::store::NewJob;
 use lineclear::{HandlerError, JobInfo, Lineclear, NodeOptions, Permanent, State};
 use metrics::{
     Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
@@ -164,6 +165,39 @@ async fn what_happens_to_jobs_is_counted() {
     };
     let seen: BTreeSet<String> = sums.0.lock().unwrap().keys().map(shape).collect();
     assert_eq!(seen, listed, "what is counted is what is listed, with its labels");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kinds_that_callers_make_up_are_counted_together_beyond_a_bound() {
+    async fn ours() {}
+    let (sums, place) = (recorder(), Place::sqlite());
+    let builder = Lineclear::builder().store(&place.url).options(quick()).kind("zz.ours", ours);
+    let node = builder.start().await.unwrap();
+    let made_up = (0..500).map(|n| NewJob::new(name(&format!("made-up.{n}")), Payload::empty())).collect();
+    node.client().enqueue_jobs(made_up).await.unwrap();
+    // Again, one by one: what has a name keeps it, and what has none gets none.
+    for n in [0, 499] {
+        node.enqueue(&format!("made-up.{n}"), &()).await.unwrap();
+    }
+    node.enqueue("zz.ours", &()).await.unwrap();
+    node.stop().await;
+    let all = sums.0.lock().unwrap().clone();
+    let counted = |part: &str| {
+        let series = all
+            .iter()
+            .filter(|(key, _)| key.starts_with("lineclear_jobs_enqueued_total") && key.contains(part));
+        series.map(|(_, sum)| *sum).collect::<Vec<_>>()
+    };
+    let named = counted("kind=made-up.");
+    assert!(named.len() <= 200 && named.len() > 100, "{}", named.len());
+    assert_eq!(
+        named.iter().sum::<f64>() + counted("kind=other").iter().sum::<f64>(),
+        502.0,
+        "none is left out"
+    );
+    assert_eq!(counted("kind=made-up.0"), [2.0]);
+    assert_eq!(counted("kind=made-up.499"), [0.0; 0]);
+    assert_eq!(counted("kind=zz.ours"), [1.0], "what this node runs has its own name, whoever came first");
 }
 
 #[test]

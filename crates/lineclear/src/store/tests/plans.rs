@@ -153,7 +153,15 @@ fn cases() -> Vec<Case> {
         (
             Statement::ListEvents,
             vec![Value::Time(Some(recently())), int(100)].into(),
-            &["execution_completed", "execution_ended", "execution_tried"],
+            &["execution_completed", "execution_ended", "execution_tried", "audit_at"],
+        ),
+        (Statement::TokenFind, vec![text("p5")].into(), &["access_token_prefix"]),
+        (Statement::SessionFind, vec![text("h5")].into(), &["browser_session"]),
+        (
+            Statement::AuditList,
+            vec![int(90_000), int(50), int(1000), text("token:ci"), Value::Text(None), Value::Time(None)]
+                .into(),
+            &[],
         ),
         (
             Statement::StatDue,
@@ -220,6 +228,9 @@ const BIG: &[&str] = &[
     "job_key",
     "job_step",
     "execution_log",
+    "access_token",
+    "browser_session",
+    "audit",
 ];
 
 /// 100,000 rows in each table, spread over phases, routes, groups and keys. `{n}` is the row's number.
@@ -258,6 +269,12 @@ fn load() -> Vec<(&'static str, &'static str)> {
             "execution_log (job_id, claim_no, line_no, logged_at, level, target, message)",
             "{n} / 10, 1, {n} % 10, {now}, 'INFO', 'app', 'x'",
         ),
+        (
+            "access_token (name, prefix, hash, scopes, created_at, created_by)",
+            "'t' || {n}, 'p' || {n}, 'h' || {n}, 'read', {now}, 'a test'",
+        ),
+        ("browser_session (hash, token_id, created_at, expires_at)", "'h' || {n}, {n}, {now}, {now+n}"),
+        ("audit (at, who, action, target, request_id)", "{now-n}, 'token:ci', 'put_group', 'etl', 'r'"),
     ]
 }
 
@@ -343,4 +360,5 @@ async fn hot_statements_use_their_indexes_on_sqlite() {
 const ALIASES: &[&str] = &["b", "w", "x", "e", "m", "d", "t"];
 
 /// Indexes of UNIQUE and PRIMARY KEY constraints have no name of ours in SQLite.
-const SQLITE_IMPLICIT: &[&str] = &["manifest_key", "job_step_once", "execution_log_once"];
+const SQLITE_IMPLICIT: &[&str] =
+    &["manifest_key", "job_step_once", "execution_log_once", "access_token_prefix"];

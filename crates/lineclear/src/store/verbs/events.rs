@@ -7,7 +7,7 @@ use lineclear_model::Micros;
 
 use crate::store::db::{Row, Session, Value, Verb};
 use crate::store::sql::Statement;
-use crate::store::{DeadLetterId, JobId, ManifestId, NodeId, StoreError, StoreResult};
+use crate::store::{AuditId, DeadLetterId, JobId, ManifestId, NodeId, StoreError, StoreResult};
 
 /// Most events of one source that one call reads.
 pub const EVENTS_MAX: u32 = 10_000;
@@ -63,6 +63,19 @@ pub enum About {
         /// `started` or `silent`.
         what: String,
     },
+    /// Somebody asked for a change.
+    Audit {
+        /// Its row in the audit.
+        id: AuditId,
+        /// Who.
+        who: String,
+        /// For what.
+        action: String,
+        /// To what.
+        target: String,
+        /// The status of the answer. `None`: it was not over when this was read.
+        status: Option<u16>,
+    },
 }
 
 /// What happened since a moment.
@@ -99,9 +112,9 @@ impl Verb for ReadEvents {
         let rows = session.rows(Statement::ListEvents, params).await?;
         let mut items = rows.iter().map(event).collect::<StoreResult<Vec<_>>>()?;
         // A source that had more than was asked for is known up to its last row, and so is the whole.
-        let mut last = [(0, Micros::EPOCH); 6];
+        let mut last = [(0, Micros::EPOCH); 7];
         for item in &items {
-            let (count, at) = &mut last[usize::from(item.key.0).min(5)];
+            let (count, at) = &mut last[usize::from(item.key.0).min(6)];
             (*count, *at) = (*count + 1, item.at);
         }
         let full = last.iter().filter(|(count, _)| *count >= self.most).map(|(_, at)| *at).min();
@@ -151,6 +164,13 @@ fn event(row: &Row) -> StoreResult<EventView> {
         },
         3 => About::Lock { name, what: word, holder: row.get("who")? },
         4 | 5 => About::Node { node: NodeId(id), name, what: word },
+        6 => About::Audit {
+            id: AuditId(id),
+            who: row.get("who")?,
+            action: word,
+            target: name,
+            status: row.get("status")?,
+        },
         other => return Err(StoreError::Corrupt { what: format!("list_events has a source {other}") }),
     };
     Ok(EventView { at: row.get("at")?, about, key: (source, id, no) })
