@@ -65,7 +65,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(nodes::list))
         .routes(routes!(events::stream))
         .routes(routes!(tokens::list, tokens::create))
-        .routes(routes!(tokens::revoke))
+        .routes(routes!(tokens::get, tokens::revoke))
         .routes(routes!(session::log_in, session::get, session::log_out))
         .routes(routes!(audit::list))
         .routes(routes!(stats::stats))

@@ -2,6 +2,7 @@
 //! one, and completed after it. New routes get theirs without doing anything for it.
 
 mod ledger;
+mod made;
 mod note;
 
 use std::sync::Arc;
@@ -15,7 +16,8 @@ use crate::access::{Operation, Principal, Shown};
 use crate::problem::Problem;
 use crate::request_id::RequestId;
 pub(crate) use ledger::{Ledger, Writers};
-pub(crate) use note::Note;
+pub(crate) use made::made;
+pub(crate) use note::{Note, differing, many};
 
 /// Jobs are made by the thousand, and each is its own record: their rows are written beside the act and not before it, and
 /// not at all for a server that does not know who asks.
@@ -48,11 +50,11 @@ pub(crate) async fn audit(State(ledger): State<Ledger>, request: Request, next: 
         target: target(&mut parts).await,
         request_id: RequestId::current().unwrap_or_default(),
     };
-    let note = Note::default();
+    let note = Note::new();
     parts.extensions.insert(note.clone());
     let request = Request::from_parts(parts, body);
     if is_hot {
-        beside(&ledger, entry, request, next).await
+        beside(&ledger, entry, note, request, next).await
     } else {
         around(&ledger, entry, note, request, next).await
     }
@@ -73,10 +75,10 @@ async fn around(ledger: &Ledger, entry: NewAudit, note: Note, request: Request, 
 }
 
 /// The row is there before the answer.
-async fn beside(ledger: &Ledger, entry: NewAudit, request: Request, next: Next) -> Response {
+async fn beside(ledger: &Ledger, entry: NewAudit, note: Note, request: Request, next: Next) -> Response {
     let (begun, response) = tokio::join!(ledger.begin(entry), next.run(request));
     match begun {
-        Ok(begun) => begun.end_later(response.status().as_u16()),
+        Ok(begun) => begun.end_later(response.status().as_u16(), note.take()),
         Err(error) => {
             tracing::error!(%error, request.id = RequestId::current(), "jobs were made without an audit row")
         }

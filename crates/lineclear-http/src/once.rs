@@ -13,10 +13,12 @@ use lineclear::Client;
 use lineclear::store::{Created, Creation, JobId, Once, OnceKey};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use utoipa::IntoParams;
 
+use crate::audit::{Note, made};
 use crate::body;
 use crate::problem::Problem;
 
@@ -168,6 +170,7 @@ pub(crate) async fn make(
     client: &Client,
     once: Option<OnceKey>,
     creation: Creation,
+    note: &Note,
     reply: fn(&Created) -> Option<Reply>,
 ) -> Result<Reply, Problem> {
     let missing = match &creation {
@@ -176,12 +179,22 @@ pub(crate) async fn make(
         Creation::RunGroup(group, _) => format!("group {group}"),
     };
     let missing = || Problem::not_found(missing);
-    let Some(once) = once else { return reply(&plainly(client, creation).await?).ok_or_else(missing) };
+    let Some(once) = once else {
+        let created = plainly(client, creation).await?;
+        note.say_with(|| made(&created));
+        return reply(&created).ok_or_else(missing);
+    };
     let record = move |created: &Created| serde_json::to_string(&reply(created)?).ok();
     match client.create_once(once, creation, record).await? {
-        Once::Now(created) => reply(&created).ok_or_else(missing),
-        Once::Before(text) => match serde_json::from_str(&text) {
-            Ok(before) => Ok(Reply { replayed: true, ..before }),
+        Once::Now(created) => {
+            note.say_with(|| made(&created));
+            reply(&created).ok_or_else(missing)
+        }
+        Once::Before(text) => match serde_json::from_str::<Reply>(&text) {
+            Ok(before) => {
+                note.say(json!({"replayed": true, "job": before.job().map(|job| job.to_string())}));
+                Ok(Reply { replayed: true, ..before })
+            }
             Err(_) => Err(Problem::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "stored_data",

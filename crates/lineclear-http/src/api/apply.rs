@@ -10,11 +10,12 @@ use lineclear_model::manifest::PRIORITY_MAX;
 use lineclear_model::{GroupSpec, Manifest};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::shape::unprocessable;
 use crate::App;
+use crate::audit::{Note, many};
 use crate::body::{Body, pointer};
 use crate::problem::Problem;
 
@@ -78,6 +79,14 @@ impl Changes {
         }
         changes
     }
+
+    fn noted(&self) -> Value {
+        let changed = self.changed.iter().map(|one| format!("{}: {}", one.name, one.fields.join(", ")));
+        json!({
+            "created": many(&self.created), "changed": many(changed), "removed": many(&self.removed),
+            "unchanged": self.unchanged.len(),
+        })
+    }
 }
 
 /// Makes many manifests and groups so, all or none. What operators edited since it was last said stays, as with a manifest file.
@@ -86,7 +95,11 @@ impl Changes {
     security(("token" = ["admin"])),
     responses((status = 200, body = ApplyAnswer), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn apply(state: State<App>, body: Body<ApplyBody>) -> Result<Json<ApplyAnswer>, Problem> {
+pub(crate) async fn apply(
+    state: State<App>,
+    note: Note,
+    body: Body<ApplyBody>,
+) -> Result<Json<ApplyAnswer>, Problem> {
     let ApplyBody { group, manifest, owner, prune, dry_run } = body.0;
     let mut groups = BTreeMap::new();
     for (name, spec) in group {
@@ -109,16 +122,17 @@ pub(crate) async fn apply(state: State<App>, body: Body<ApplyBody>) -> Result<Js
         manifests.push(manifest);
     }
     let keys: Vec<String> = manifests.iter().map(|manifest| manifest.key.to_string()).collect();
+    let mut said = json!({"dry_run": dry_run, "owner": owner, "prune": prune});
+    note.say(said.clone());
     let prune = if prune { Prune::All } else { Prune::Nothing };
     let declaration = Declaration { groups, manifests, owner, prune, release: None };
     let plan =
         state.client.store().apply(declaration, dry_run).await.map_err(|error| placed(error, &keys))?;
     let Plan { groups, manifests, removed } = plan;
-    Ok(Json(ApplyAnswer {
-        dry_run,
-        groups: Changes::of(groups, Vec::new()),
-        manifests: Changes::of(manifests, removed),
-    }))
+    let (groups, manifests) = (Changes::of(groups, Vec::new()), Changes::of(manifests, removed));
+    (said["groups"], said["manifests"]) = (groups.noted(), manifests.noted());
+    note.say(said);
+    Ok(Json(ApplyAnswer { dry_run, groups, manifests }))
 }
 
 fn read<T: DeserializeOwned>(value: Value, code: &str, at: &str) -> Result<T, Problem> {

@@ -8,6 +8,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use lineclear::store::{Action, Batch, BatchId, NewBatch};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use utoipa::ToSchema;
 
 use super::jobs::query;
@@ -15,6 +16,7 @@ use super::page::{Page, Paging, cursor, limit};
 use super::shape::{Asked, At, Id, id, time, unprocessable};
 use crate::App;
 use crate::access::Who;
+use crate::audit::Note;
 use crate::body::Body;
 use crate::problem::Problem;
 
@@ -103,7 +105,12 @@ impl BatchShape {
     responses((status = 201, body = BatchShape), (status = 200, body = CountAnswer, description = "only counted"),
               (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn create(state: State<App>, who: Who, body: Body<BatchBody>) -> Result<Response, Problem> {
+pub(crate) async fn create(
+    state: State<App>,
+    who: Who,
+    note: Note,
+    body: Body<BatchBody>,
+) -> Result<Response, Problem> {
     let body = body.0;
     let action = Action::from_word(&body.action).ok_or_else(|| {
         let words: Vec<&str> = Action::ALL.iter().map(|action| action.as_str()).collect();
@@ -116,11 +123,15 @@ pub(crate) async fn create(state: State<App>, who: Who, body: Body<BatchBody>) -
     if body.dry_run {
         let count = state.reading.count(&action.of(query.clone())).await?;
         let q = query.to_string();
+        note.say(json!({"dry_run": true, "action": action.as_str(), "q": q, "count": count.count}));
         return Ok(Json(CountAnswer { count: count.count, exact: count.is_exact, q }).into_response());
     }
     let starts_in = Duration::from_millis(body.starts_in_ms.unwrap_or(STARTS_IN_MS));
     let new = NewBatch { action, query, reason: body.reason, by: who.0.who(), starts_in };
     let batch = state.client.store().add_batch(new).await?;
+    note.say(
+        json!({"batch": batch.id.to_string(), "action": action.as_str(), "q": batch.q, "total": batch.total}),
+    );
     let place = [(header::LOCATION, format!("/api/v1/batches/{}", batch.id))];
     Ok((StatusCode::CREATED, place, Json(BatchShape::of(batch))).into_response())
 }
@@ -156,9 +167,10 @@ pub(crate) async fn get(state: State<App>, at: At) -> Result<Json<BatchShape>, P
     security(("token" = ["operate"])),
     responses((status = 200, body = BatchShape), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn cancel(state: State<App>, at: At) -> Result<Json<BatchShape>, Problem> {
+pub(crate) async fn cancel(state: State<App>, note: Note, at: At) -> Result<Json<BatchShape>, Problem> {
     let batch = BatchId(id(&at.0, "batch")?);
     if let Some(stopped) = state.client.store().cancel_batch(batch).await? {
+        note.say(json!({"done": stopped.done}));
         return Ok(Json(BatchShape::of(stopped)));
     }
     match state.reading.batch(batch).await? {

@@ -8,6 +8,7 @@ use lineclear::store::{DeadLetterFilter, DeadLetterId, Revival};
 use lineclear_model::DeadReason;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
 use super::input::input;
@@ -15,6 +16,7 @@ use super::page::{Page, cursor, limit};
 use super::shape::{Asked, At, Id, due, id, moment, name_at, time, unprocessable};
 use crate::App;
 use crate::access::Who;
+use crate::audit::Note;
 use crate::body::Body;
 use crate::problem::Problem;
 
@@ -128,12 +130,14 @@ impl ReviveBody {
 pub(crate) async fn revive(
     state: State<App>,
     who: Who,
+    note: Note,
     at: At,
     body: Body<Option<ReviveBody>>,
 ) -> Result<StatusCode, Problem> {
     let letter = DeadLetterId(id(&at.0, "dead letter")?);
-    let revived =
-        state.client.store().revive(vec![letter], body.0.unwrap_or_default().read(who.0.who())?).await?;
+    let revival = body.0.unwrap_or_default().read(who.0.who())?;
+    note.say(json!({"other_input": revival.input.is_some()}));
+    let revived = state.client.store().revive(vec![letter], revival).await?;
     one(revived.is_empty(), letter)
 }
 
@@ -172,7 +176,7 @@ fn one(none: bool, letter: DeadLetterId) -> Result<StatusCode, Problem> {
 }
 
 /// Which of those that await a person: all that is given must fit.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MatchingBody {
     kind: Option<String>,
@@ -213,6 +217,15 @@ impl MatchingBody {
     }
 }
 
+/// Which were meant, and how many they were.
+fn noted(which: &MatchingBody, count: Option<u64>) -> Value {
+    let mut which = serde_json::to_value(which).unwrap_or_default();
+    if let Some(fields) = which.as_object_mut() {
+        fields.retain(|name, said| name != "note" && !said.is_null() && *said != Value::Bool(false));
+    }
+    json!({"which": which, "count": count})
+}
+
 /// How many dead letters were resolved.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Count {
@@ -228,10 +241,15 @@ pub(crate) struct Count {
 pub(crate) async fn revive_matching(
     state: State<App>,
     who: Who,
+    note: Note,
     body: Body<MatchingBody>,
 ) -> Result<Json<Count>, Problem> {
     let revival = Revival { by: who.0.who(), note: body.0.note.clone(), ..Revival::default() };
-    let count = state.client.store().revive_matching(&body.0.read()?, revival).await?;
+    let filter = body.0.read()?;
+    // Also if it fails in the middle.
+    note.say(noted(&body.0, None));
+    let count = state.client.store().revive_matching(&filter, revival).await?;
+    note.say(noted(&body.0, Some(count)));
     Ok(Json(Count { count }))
 }
 
@@ -244,12 +262,12 @@ pub(crate) async fn revive_matching(
 pub(crate) async fn acknowledge_matching(
     state: State<App>,
     who: Who,
+    note: Note,
     body: Body<MatchingBody>,
 ) -> Result<Json<Count>, Problem> {
-    let count = state
-        .client
-        .store()
-        .acknowledge_matching(&body.0.read()?, &who.0.who(), body.0.note.as_deref())
-        .await?;
+    let (filter, by) = (body.0.read()?, who.0.who());
+    note.say(noted(&body.0, None));
+    let count = state.client.store().acknowledge_matching(&filter, &by, body.0.note.as_deref()).await?;
+    note.say(noted(&body.0, Some(count)));
     Ok(Json(Count { count }))
 }

@@ -184,13 +184,14 @@ pub(crate) struct Nothing {}
 )]
 pub(crate) async fn run(
     state: State<App>,
+    note: Note,
     at: At,
     trace: Trace,
     asked: Keyed<Option<Nothing>>,
 ) -> Result<Response, Problem> {
     let group = name(&at.0, "group")?;
     let creation = Creation::RunGroup(group, TriggerOptions { trace: trace.0, ..TriggerOptions::default() });
-    let reply = make(&state.client, asked.once, creation, |created| {
+    let reply = make(&state.client, asked.once, creation, &note, |created| {
         let Created::RunGroup(Some(jobs)) = created else { return None };
         let job = |(key, job): &(Name, JobId)| GroupJob { manifest: key.to_string(), id: Id::of(job) };
         Reply::new(StatusCode::CREATED, None, &GroupRun { jobs: jobs.iter().map(job).collect() })

@@ -19,7 +19,7 @@ use super::page::{Page, Paging, cursor, limit};
 use super::shape::{Asked, At, Id, due, moment, name, time, unprocessable};
 use super::wait::{Prefer, PreferHeader};
 use crate::App;
-use crate::audit::Note;
+use crate::audit::{Note, differing};
 use crate::body::Body;
 use crate::once::{KeyHeader, Keyed, Reply, make};
 use crate::problem::Problem;
@@ -125,13 +125,17 @@ pub(crate) async fn put(
     let key = name(&at.0, "manifest")?;
     let manifest = read(&key, body.0)?;
     let seen = seen(&headers)?;
-    let before = state.reading.manifest(&key).await?.map(|view| view.version);
+    let before = state.reading.manifest(&key).await?;
+    // As it will be stored.
+    let after = Manifest { overlap: Some(manifest.overlap()), ..manifest.clone() };
+    let fields = before.as_ref().and_then(|view| Some(differing(view.manifest.as_ref().ok()?, &after)));
     let (status, became) = match state.client.store().edit_manifest(manifest, seen).await? {
         Written::Created => (StatusCode::CREATED, "created"),
         Written::Updated => (StatusCode::OK, "updated"),
         Written::Unchanged => (StatusCode::OK, "unchanged"),
     };
-    note.say(serde_json::json!({"version_before": before, "became": became}));
+    let before = before.map(|view| view.version);
+    note.say(serde_json::json!({"version_before": before, "became": became, "fields": fields}));
     Ok((status, Json(WrittenAnswer { key: key.to_string(), became })).into_response())
 }
 
@@ -180,6 +184,7 @@ pub(crate) struct RunAnswer {
 )]
 pub(crate) async fn run(
     state: State<App>,
+    note: Note,
     at: At,
     trace: Trace,
     prefer: Prefer,
@@ -190,7 +195,7 @@ pub(crate) async fn run(
     let input = input.map(|raw| read_input(&raw, "/input")).transpose()?;
     let due_at = due(due_at.as_deref(), in_ms, "")?;
     let creation = Creation::Run(key, TriggerOptions { input, due_at, trace: trace.0 });
-    let reply = make(&state.client, asked.once, creation, |created| {
+    let reply = make(&state.client, asked.once, creation, &note, |created| {
         let Created::Run(Some(job)) = created else { return None };
         Reply::new(StatusCode::CREATED, Some(*job), &RunAnswer { id: Id::of(job) })
     });
@@ -305,13 +310,14 @@ pub(crate) struct BackfillAnswer {
 )]
 pub(crate) async fn backfill(
     state: State<App>,
+    note: Note,
     at: At,
     asked: Keyed<BackfillBody>,
 ) -> Result<Response, Problem> {
     let key = name(&at.0, "manifest")?;
     let (from, to) = (moment(&asked.body.from, "/from")?, moment(&asked.body.to, "/to")?);
     let creation = Creation::Backfill { key, from, to, options: BackfillOptions::default() };
-    let reply = make(&state.client, asked.once, creation, |created| {
+    let reply = make(&state.client, asked.once, creation, &note, |created| {
         let Created::Backfill(Some(done)) = created else { return None };
         let answer = BackfillAnswer {
             jobs: done.jobs.iter().map(Id::of).collect(),

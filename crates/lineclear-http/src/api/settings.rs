@@ -15,6 +15,7 @@ use super::etag::{etag, seen};
 use super::shape::{time, unprocessable};
 use crate::App;
 use crate::access::Who;
+use crate::audit::Note;
 use crate::body::Body;
 use crate::problem::Problem;
 
@@ -69,6 +70,17 @@ fn answer(settings: &Settings, node: &Retention) -> Response {
     ([(header::ETAG, etag(settings.version))], Json(body)).into_response()
 }
 
+/// What overrides there were, and what there shall be, of those that change; `null` is none.
+fn noted(before: &Settings, changes: &BTreeMap<Setting, Option<Duration>>) -> serde_json::Value {
+    let of = |value: &dyn Fn(&Setting) -> Option<Duration>| {
+        let shown = |setting: &Setting| (setting.as_str().to_owned(), value(setting).map(ms).into());
+        changes.keys().map(shown).collect::<serde_json::Map<_, _>>()
+    };
+    let was = of(&|setting| before.overrides.get(setting).map(|changed| changed.value));
+    let shall = of(&|setting| changes.get(setting).copied().flatten());
+    serde_json::json!({"before": was, "after": shall})
+}
+
 /// All settings, with where each value comes from.
 #[utoipa::path(
     get, path = "/settings", operation_id = "get_settings", tag = "settings",
@@ -91,6 +103,7 @@ pub(crate) async fn get(state: State<App>) -> Result<Response, Problem> {
 pub(crate) async fn patch(
     state: State<App>,
     headers: HeaderMap,
+    note: Note,
     by: Who,
     body: Body<serde_json::Map<String, serde_json::Value>>,
 ) -> Result<Response, Problem> {
@@ -112,6 +125,8 @@ pub(crate) async fn patch(
         }
         changes.insert(setting, wanted);
     }
+    let before = state.reading.settings().await?;
+    note.say(noted(&before, &changes));
     let settings = state.client.change_settings(changes, seen(&headers)?, &by.0.who()).await?;
     Ok(answer(&settings, &state.client.started_with()))
 }

@@ -7,12 +7,14 @@ use axum::response::{IntoResponse, Response};
 use lineclear::store::{NewToken, TokenId, TokenView, WhichToken};
 use lineclear_model::{Scope, Scopes};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use utoipa::ToSchema;
 
 use super::page::{Page, Paging, cursor, limit};
 use super::shape::{Asked, At, Id, id, name_at, time, unprocessable};
 use crate::App;
 use crate::access::Who;
+use crate::audit::Note;
 use crate::body::Body;
 use crate::problem::Problem;
 
@@ -63,6 +65,17 @@ pub(crate) async fn list(state: State<App>, asked: Asked<Paging>) -> Result<Json
     Ok(Json(Page::new(page.items.iter().map(Token::of).collect(), page.next.map(|id| id.to_string()))))
 }
 
+/// One token, without its secret.
+#[utoipa::path(
+    get, path = "/tokens/{id}", operation_id = "get_token", tag = "tokens", params(("id" = String, Path)), security(("token" = ["admin"])),
+    responses((status = 200, body = Token), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
+pub(crate) async fn get(state: State<App>, at: At) -> Result<Json<Token>, Problem> {
+    let token = TokenId(id(&at.0, "token")?);
+    let found = state.reading.token_of(token).await?;
+    Ok(Json(Token::of(&found.ok_or_else(|| Problem::not_found(format_args!("token {token}")))?)))
+}
+
 /// A token to be.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -93,6 +106,7 @@ pub(crate) struct MadeToken {
 pub(crate) async fn create(
     state: State<App>,
     who: Who,
+    note: Note,
     body: Body<NewTokenBody>,
 ) -> Result<Response, Problem> {
     let NewTokenBody { name, scopes, expires_in_ms } = body.0;
@@ -104,7 +118,11 @@ pub(crate) async fn create(
         lives: expires_in_ms.map(std::time::Duration::from_millis),
         created_by: who.0.who(),
     };
+    let mut said = json!({"name": name, "scopes": token.scopes.to_string(), "expires_in_ms": expires_in_ms});
+    note.say(said.clone());
     let (view, secret) = state.client.store().create_token(token).await?;
+    said["token"] = view.id.to_string().into();
+    note.say(said);
     let made = MadeToken { made: Token::of(&view), token: secret.expose().to_owned() };
     let mut response = (StatusCode::CREATED, Json(made)).into_response();
     if let Ok(place) = HeaderValue::from_str(&format!("/api/v1/tokens/{}", view.id)) {
@@ -118,10 +136,11 @@ pub(crate) async fn create(
     delete, path = "/tokens/{id}", operation_id = "revoke_token", tag = "tokens", params(("id" = String, Path)), security(("token" = ["admin"])),
     responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn revoke(state: State<App>, at: At) -> Result<StatusCode, Problem> {
+pub(crate) async fn revoke(state: State<App>, note: Note, at: At) -> Result<StatusCode, Problem> {
     let token = TokenId(id(&at.0, "token")?);
     let revoked = state.client.store().revoke_token(WhichToken::Id(token)).await?;
-    revoked.ok_or_else(|| Problem::not_found(format_args!("living token {token}")))?;
+    let revoked = revoked.ok_or_else(|| Problem::not_found(format_args!("living token {token}")))?;
+    note.say(json!({"name": revoked.name}));
     state.gate.forget(token);
     Ok(StatusCode::NO_CONTENT)
 }

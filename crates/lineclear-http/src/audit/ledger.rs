@@ -81,13 +81,13 @@ impl Begun {
     }
 
     /// The same, and waits for nobody.
-    pub(crate) fn end_later(mut self, status: u16) {
-        self.leave(status);
+    pub(crate) fn end_later(mut self, status: u16, details: Option<String>) {
+        self.leave(status, details);
     }
 
-    fn leave(&mut self, status: u16) {
+    fn leave(&mut self, status: u16, details: Option<String>) {
         self.is_over = true;
-        let end = AuditEnd { id: self.id, status, details: None };
+        let end = AuditEnd { id: self.id, status, details };
         if self.ledger.end.try_send((end, None)).is_err() {
             tracing::warn!(audit.id = %self.id, status, "an audit row stays without its outcome");
         }
@@ -97,7 +97,7 @@ impl Begun {
 impl Drop for Begun {
     fn drop(&mut self) {
         if !self.is_over {
-            self.leave(CLIENT_GONE);
+            self.leave(CLIENT_GONE, None);
         }
     }
 }

@@ -112,7 +112,7 @@ async fn the_audit_can_be_read_by_admins_and_shows_before_and_after(served: &Ser
     );
     assert_eq!(
         all[0]["details"],
-        json!({"version_before": null, "became": "created"}),
+        json!({"version_before": null, "became": "created", "fields": null}),
         "of a manifest only that it was written"
     );
     assert!(!Value::from(all.clone()).to_string().contains("hush-canary"));
@@ -126,6 +126,109 @@ async fn the_audit_can_be_read_by_admins_and_shows_before_and_after(served: &Ser
     for method in changes {
         assert_eq!(served.with(&admin, method, "/api/v1/audit", "").await.status, 405, "{method}");
     }
+}
+
+/// What is written down beside who, what and to what.
+async fn the_audit_says_what_was_made_changed_and_meant(served: &Served) {
+    let admin = served.token("admin").await;
+    let ask = async |method: &str, path: &str, body: Value| {
+        let answer = served.with(&admin, method, &format!("/api/v1{path}"), &body.to_string()).await;
+        assert!(answer.status < 300, "{method} {path}: {answer:?}");
+        let row = ended(served).await[0].clone();
+        let details: Value = serde_json::from_str(row["details"].as_str().unwrap_or("null")).unwrap();
+        let answer = if answer.body.is_empty() { Value::Null } else { answer.json() };
+        (row["action"].as_str().unwrap().to_owned(), details, answer)
+    };
+    let canary = "hush-canary";
+    let token = json!({"name": "ci", "scopes": ["read", "worker"], "expires_in_ms": 3_600_000});
+    let (action, said, made) = ask("POST", "/tokens", token).await;
+    let expected =
+        json!({"name": "ci", "scopes": "read,worker", "expires_in_ms": 3_600_000, "token": made["id"]});
+    assert_eq!((action.as_str(), said), ("create_token", expected));
+    let secret = made["token"].as_str().unwrap().to_owned();
+    let (action, said, _) =
+        ask("DELETE", &format!("/tokens/{}", made["id"].as_str().unwrap()), json!({})).await;
+    assert_eq!((action.as_str(), said), ("revoke_token", json!({"name": "ci"})));
+
+    let waits = json!({"kind": "add", "input": {"password": canary}, "in_ms": 600_000});
+    let (action, said, made) = ask("POST", "/jobs", waits.clone()).await;
+    assert_eq!((action.as_str(), said), ("create_job", json!({"job": made["id"]})));
+    let job = made["id"].as_str().unwrap().to_owned();
+    let (action, said, made) = ask("POST", "/jobs/batch", json!({"jobs": [waits, waits]})).await;
+    let ids = json!({"count": 2, "first": [made["jobs"][0]["id"], made["jobs"][1]["id"]]});
+    assert_eq!((action.as_str(), said), ("create_jobs", json!({"jobs": ids})));
+    let (_, said, _) = ask("POST", &format!("/jobs/{job}/cancel"), json!({})).await;
+    assert_eq!(said, json!({"became": "cancelled"}));
+    let (action, said, again) = ask("POST", &format!("/jobs/{job}/retry"), json!({})).await;
+    assert_eq!((action.as_str(), said), ("retry_job", json!({"became": "again", "job": again["id"]})));
+    assert_ne!(again["id"], json!(job), "a new one");
+
+    let meant = json!({"action": "cancel", "q": "kind:nobody", "dry_run": true});
+    let (_, said, _) = ask("POST", "/batches", meant).await;
+    assert_eq!(said, json!({"dry_run": true, "action": "cancel", "q": "kind:nobody", "count": 0}));
+    let meant = json!({"action": "cancel", "q": "kind:nobody", "starts_in_ms": 600_000});
+    let (action, said, made) = ask("POST", "/batches", meant).await;
+    let expected = json!({"batch": made["id"], "action": "cancel", "q": made["q"], "total": 0});
+    assert_eq!((action.as_str(), said), ("create_batch", expected));
+
+    for (before, after) in [(Value::Null, json!(86_400_000)), (json!(86_400_000), Value::Null)] {
+        let (action, said, _) = ask("PATCH", "/settings", json!({"retention.completed_ms": after})).await;
+        let key = "retention.completed_ms";
+        assert_eq!(
+            (action.as_str(), said),
+            ("patch_settings", json!({"before": {key: before}, "after": {key: after}}))
+        );
+    }
+
+    let manifest =
+        |every: &str| json!({"kind": "add", "schedule": {"every": every}, "input": {"password": canary}});
+    ask("PUT", "/manifests/often", manifest("1h")).await;
+    let (_, said, _) = ask("PUT", "/manifests/often", manifest("2h")).await;
+    assert_eq!((&said["became"], &said["fields"]), (&json!("updated"), &json!(["schedule"])), "{said}");
+    let (action, said, made) = ask("POST", "/manifests/often/run", json!({"in_ms": 600_000})).await;
+    assert_eq!((action.as_str(), said), ("run_manifest", json!({"job": made["id"]})));
+
+    let wanted = |dry: bool| {
+        let other =
+            json!({"key": "other", "kind": "add", "schedule": {"every": "1h"}, "input": {"token": canary}});
+        json!({"owner": "team", "prune": true, "dry_run": dry, "group": {"etl": {"limit": 4}}, "manifest": [other]})
+    };
+    for dry in [true, false] {
+        let (action, said, _) = ask("POST", "/manifests/apply", wanted(dry)).await;
+        assert_eq!(
+            (action.as_str(), &said["dry_run"], &said["owner"]),
+            ("apply_manifests", &json!(dry), &json!("team"))
+        );
+        assert_eq!(said["manifests"]["created"], json!({"count": 1, "first": ["other"]}), "{said}");
+        assert_eq!(said["groups"]["created"], json!({"count": 1, "first": ["etl"]}), "{said}");
+    }
+    let empty = json!({"owner": "team", "prune": true});
+    let (_, said, _) = ask("POST", "/manifests/apply", empty).await;
+    assert_eq!(said["manifests"]["removed"], json!({"count": 1, "first": ["other"]}), "{said}");
+
+    ask("POST", "/jobs", json!({"kind": "broken", "input": "x"})).await;
+    for _ in 0..600 {
+        let dead = served.with(&admin, "GET", "/api/v1/dead-letters?status=awaiting", "").await;
+        if dead.json()["items"].as_array().unwrap().iter().any(|letter| letter["kind"] == "broken") {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    let which = json!({"kind": "nobody", "note": "never mind"});
+    let (action, said, _) = ask("POST", "/dead-letters/revive", which).await;
+    assert_eq!(
+        (action.as_str(), said),
+        ("revive_dead_letters", json!({"which": {"kind": "nobody"}, "count": 0}))
+    );
+    let (action, said, _) = ask("POST", "/dead-letters/acknowledge", json!({"kind": "broken"})).await;
+    assert_eq!(
+        (action.as_str(), said),
+        ("acknowledge_dead_letters", json!({"which": {"kind": "broken"}, "count": 1}))
+    );
+
+    let all = Value::from(rows(served).await).to_string();
+    assert!(!all.contains(canary), "no input is in it");
+    assert!(!all.contains(secret.rsplit('_').next().unwrap()), "nor a token");
 }
 
 async fn an_open_server_writes_down_what_was_done_and_not_each_job(served: &Served) {
@@ -164,4 +267,5 @@ with_tokens_on_each_store! {
     what_is_refused_for_want_of_a_scope_leaves_no_row
     jobs_that_are_made_at_once_have_a_row_each
     the_audit_can_be_read_by_admins_and_shows_before_and_after
+    the_audit_says_what_was_made_changed_and_meant
 }

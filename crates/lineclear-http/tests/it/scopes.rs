@@ -208,7 +208,16 @@ async fn tokens_are_made_listed_and_revoked_over_http(served: &Served) {
         listed.body.contains("\"ci\"") && !listed.body.contains(token.rsplit('_').next().unwrap()),
         "{listed:?}"
     );
+    let looked = with("GET", &place, &admin, "").await;
+    assert_eq!(
+        (looked.status, &looked.json()["name"]),
+        (200, &"ci".into()),
+        "where it is said to be: {looked:?}"
+    );
+    assert!(!looked.body.contains(token.rsplit('_').next().unwrap()), "{looked:?}");
+    assert_eq!(with("GET", "/api/v1/tokens/999999", &admin, "").await.status, 404);
     assert_eq!(with("DELETE", &place, &admin, "").await.status, 204);
+    assert_eq!(with("GET", &place, &admin, "").await.json()["live"], false, "and what became of it");
     assert_eq!(with("GET", "/api/v1/jobs", &token, "").await.status, 401, "at once, where it was revoked");
     assert_eq!(with("DELETE", &place, &admin, "").await.status, 404);
 }

@@ -44,6 +44,12 @@ impl Store {
         Ok(Page { items, next })
     }
 
+    /// One token, be it over.
+    pub async fn token_of(&self, id: TokenId) -> StoreResult<Option<TokenView>> {
+        let newest = self.tokens(Some(TokenId(id.0.saturating_add(1))), 1).await?.items;
+        Ok(newest.into_iter().find(|token| token.id == id))
+    }
+
     /// The living token with the prefix of one that was shown; whether it is that one, [`KnownToken::is_proved_by`] says.
     pub async fn token(&self, shown: &Presented) -> StoreResult<Option<KnownToken>> {
         let params = vec![Value::Text(Some(shown.prefix().to_owned()))];

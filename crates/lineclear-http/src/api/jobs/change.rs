@@ -6,11 +6,13 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use lineclear::store::{Cancelled, JobId, Retried, RetryOptions};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::App;
 use crate::access::Who;
 use crate::api::shape::{At, Id, id, name_at};
+use crate::audit::Note;
 use crate::body::Body;
 use crate::problem::Problem;
 
@@ -28,9 +30,12 @@ pub(crate) struct CancelAnswer {
     responses((status = 200, body = CancelAnswer), (status = 202, body = CancelAnswer),
               (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn cancel(state: State<App>, at: At) -> Result<Response, Problem> {
+pub(crate) async fn cancel(state: State<App>, note: Note, at: At) -> Result<Response, Problem> {
     let job = JobId(id(&at.0, "job")?);
-    let answer = |status, became| Ok((status, Json(CancelAnswer { became })).into_response());
+    let answer = |status, became| {
+        note.say(json!({"became": became}));
+        Ok((status, Json(CancelAnswer { became })).into_response())
+    };
     match state.client.store().cancel(job).await? {
         Cancelled::Over => answer(StatusCode::OK, "cancelled"),
         Cancelled::Asked(_) => answer(StatusCode::ACCEPTED, "asked"),
@@ -77,6 +82,7 @@ pub(crate) struct RetryAnswer {
 pub(crate) async fn retry(
     state: State<App>,
     who: Who,
+    audit: Note,
     at: At,
     body: Body<Option<RetryBody>>,
 ) -> Result<Response, Problem> {
@@ -85,7 +91,10 @@ pub(crate) async fn retry(
     let route = route.as_deref().map(|route| name_at(route, "/route")).transpose()?;
     let options = RetryOptions { by: who.0.who(), note, route };
     let conflict = |code, detail: String| Err(Problem::new(StatusCode::CONFLICT, code, detail));
-    let answer = |became, id| Json(RetryAnswer { became, id: Id::of(id) });
+    let answer = |became, id: JobId| {
+        audit.say(json!({"became": became, "job": id.to_string()}));
+        Json(RetryAnswer { became, id: Id::of(id) })
+    };
     match state.client.retry(job, options).await? {
         Retried::Due => Ok(answer("due", job).into_response()),
         Retried::Revived(_) => Ok(answer("revived", job).into_response()),

@@ -14,6 +14,7 @@ use crate::App;
 use crate::api::input::input;
 use crate::api::shape::{Id, due, name_at, unprocessable};
 use crate::api::wait::{Prefer, PreferHeader};
+use crate::audit::Note;
 use crate::once::{KeyHeader, Keyed, Reply, make};
 use crate::problem::Problem;
 use crate::trace::Trace;
@@ -144,12 +145,13 @@ pub(crate) enum MadeOrOver {
 )]
 pub(crate) async fn create(
     state: State<App>,
+    note: Note,
     trace: Trace,
     prefer: Prefer,
     asked: Keyed<NewJobBody>,
 ) -> Result<Response, Problem> {
     let job = NewJob { trace: trace.0, ..asked.body.read("")? };
-    let reply = make(&state.client, asked.once, Creation::Jobs(vec![job]), |created| {
+    let reply = make(&state.client, asked.once, Creation::Jobs(vec![job]), &note, |created| {
         let Created::Jobs(jobs) = created else { return None };
         let enqueued = jobs.first()?;
         let status = if enqueued.placed == Placed::Inserted { StatusCode::CREATED } else { StatusCode::OK };
@@ -181,6 +183,7 @@ pub(crate) struct ManyMade {
 )]
 pub(crate) async fn create_many(
     state: State<App>,
+    note: Note,
     trace: Trace,
     asked: Keyed<ManyBody>,
 ) -> Result<Response, Problem> {
@@ -193,7 +196,7 @@ pub(crate) async fn create_many(
         Ok::<_, Problem>(NewJob { trace: trace.0.clone(), ..job.read(&format!("/jobs/{n}"))? })
     });
     let creation = Creation::Jobs(jobs.collect::<Result<_, _>>()?);
-    let reply = make(&state.client, asked.once, creation, |created| {
+    let reply = make(&state.client, asked.once, creation, &note, |created| {
         let Created::Jobs(jobs) = created else { return None };
         Reply::new(StatusCode::CREATED, None, &ManyMade { jobs: jobs.iter().map(Made::of).collect() })
     });

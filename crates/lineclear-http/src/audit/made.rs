@@ -1,0 +1,21 @@
+//! What a row keeps of what was made: ids, never inputs.
+
+use lineclear::store::Created;
+use serde_json::{Value, json};
+
+use super::many;
+
+/// The jobs that there are now.
+pub(crate) fn made(created: &Created) -> Value {
+    match created {
+        Created::Jobs(jobs) => match jobs.as_slice() {
+            [one] => json!({"job": one.id.to_string()}),
+            all => json!({"jobs": many(all.iter().map(|job| job.id))}),
+        },
+        Created::Run(job) => json!({"job": job.map(|job| job.to_string())}),
+        Created::RunGroup(jobs) => json!({"jobs": many(jobs.iter().flatten().map(|(_, job)| job))}),
+        Created::Backfill(done) => {
+            json!({"jobs": many(done.iter().flat_map(|done| &done.jobs)), "known": done.as_ref().map(|done| done.known)})
+        }
+    }
+}
