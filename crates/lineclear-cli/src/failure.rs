@@ -32,6 +32,11 @@ impl Failure {
         Failure { hint: Some(hint.into()), ..self }
     }
 
+    /// What went wrong, in one sentence.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Prints it for a person and gives the exit code for a program.
     pub(crate) fn report(self) -> ExitCode {
         let mut text = format!("error: {}\n", self.message);

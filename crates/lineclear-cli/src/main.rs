@@ -4,8 +4,11 @@
 mod cmd;
 mod config;
 mod failure;
+mod kinds;
 mod output;
+mod process;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -47,6 +50,16 @@ enum Command {
     /// Locks: run a command while nobody else does, on this machine or any other.
     #[command(subcommand)]
     Lock(cmd::lock::Command),
+    /// Ends commands of one who was killed. Started by that one, and by nobody else.
+    #[command(hide = true)]
+    Guard { who: String },
+    /// Becomes a command. Started by who runs it, and by nobody else.
+    #[command(hide = true)]
+    Become {
+        parent: u32,
+        #[arg(last = true, required = true)]
+        command: Vec<OsString>,
+    },
 }
 
 impl Command {
@@ -62,6 +75,8 @@ impl Command {
             Command::Db(command) => command.run().map(|()| ExitCode::SUCCESS),
             Command::Token(command) => command.run().map(|()| ExitCode::SUCCESS),
             Command::Lock(command) => command.run(),
+            Command::Guard { who } => Ok(process::watch(&who)),
+            Command::Become { parent, command } => Err(process::become_it(parent, &command)),
         }
     }
 }

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, Flags, roles, span};
 use crate::failure::{Failure, say};
+use crate::kinds::{self, Allowed};
 
 const SERVE_EXAMPLES: &str = "Examples:
   lineclear serve
@@ -55,6 +56,9 @@ struct Common {
     /// How long handlers may go on when it stops [default: 30s]
     #[arg(long, value_name = "TIME")]
     shutdown_grace: Option<String>,
+    /// Programs that jobs of the kind command may run, by their whole path [default: none]
+    #[arg(long, value_name = "PROGRAMS")]
+    commands: Option<String>,
     /// error, warn, info, debug, trace or off [default: info]
     #[arg(long, value_name = "LEVEL")]
     log: Option<String>,
@@ -106,6 +110,7 @@ impl Common {
             ("heartbeat", &self.heartbeat),
             ("poll", &self.poll),
             ("shutdown_grace", &self.shutdown_grace),
+            ("commands", &self.commands),
             ("log", &self.log),
             ("log_format", &self.log_format),
             ("otlp", &self.otlp),
@@ -174,8 +179,10 @@ async fn run(config: &Config, http: Option<HttpOptions>) -> Result<(), Failure> 
     let signals =
         Signals::new().map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))?;
     let metrics = PrometheusBuilder::new().install_recorder().ok();
-    let grace = options.shutdown_grace;
+    let (grace, lease) = (options.shutdown_grace, options.lease);
+    let allowed = Allowed::parse(config.text("commands")).map_err(|why| config.bad("commands", &why))?;
     let mut builder = Lineclear::builder().store(config.text("db")).options(options);
+    builder = kinds::add(builder, allowed, lease);
     for file in config.text("manifests").split(',').filter(|file| !file.trim().is_empty()) {
         builder = builder.manifests_from(file.trim());
     }

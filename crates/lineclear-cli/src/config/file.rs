@@ -65,6 +65,10 @@ fn one(path: &Path, key: String, value: toml::Value) -> Result<(String, String),
             None => failure.hint("`lineclear config show` lists all settings"),
         });
     }
+    if key == "commands" && matches!(&value, toml::Value::Array(_)) {
+        // Words of a command may have commas in them.
+        return Ok((key, serde_json::to_string(&value).unwrap_or_default()));
+    }
     let words = |list: Vec<toml::Value>| {
         list.into_iter().map(word).collect::<Option<Vec<_>>>().map(|all| all.join(","))
     };

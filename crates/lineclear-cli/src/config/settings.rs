@@ -136,6 +136,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         check: |_| Ok(()),
     },
     Setting {
+        name: "commands",
+        help: "programs that jobs of the kind command may run, by their whole path, with commas between them; or a list in which [\"/bin/sh\", \"-c\", \"date\"] is just that",
+        default: String::new,
+        check: |text| crate::kinds::Allowed::parse(text).map(drop),
+    },
+    Setting {
         name: "log",
         help: "what is logged: error, warn, info, debug, trace or off",
         default: || "info".to_owned(),

@@ -181,7 +181,7 @@ async fn a_frozen_lock_run_s_command_ends_before_the_next_begins(place: Place) {
     let status = frozen.wait_for_exit(SOON).await.unwrap();
     let said = frozen.stderr().join("\n");
     assert_eq!(status.code(), Some(70), "{said}");
-    assert!(said.contains("`lock run` stands still, and its lock ends; ending its command"), "{said}");
+    assert!(said.contains("`lock run` stands still, and its time is over; ending its command"), "{said}");
     assert!(said.contains("was lost: "), "{said}");
 }
 
@@ -216,7 +216,7 @@ fn guard_of(child: &Child) -> String {
     let id = child.id();
     let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
     let is_guard = |id: &&str| {
-        std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default().ends_with(b"\0lock\0guard\0")
+        std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default().ends_with(b"\0guard\0`lock run`\0")
     };
     children.split_whitespace().find(is_guard).expect("there is a guard").to_owned()
 }

@@ -4,6 +4,7 @@
 //! again.
 
 mod batches;
+mod command;
 mod db;
 mod demo;
 mod deploy;

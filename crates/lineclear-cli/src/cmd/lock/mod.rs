@@ -2,7 +2,6 @@
 
 mod run;
 mod process;
-mod guard;
 mod signals;
 mod terminal;
 mod place;
@@ -12,7 +11,6 @@ mod sentences;
 mod take_away;
 mod report;
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -42,16 +40,6 @@ pub(crate) enum Command {
     History(list::History),
     /// Takes a lock away from its holder.
     Break(take_away::Break),
-    /// Ends the command of a `lock run` that was killed. Started by it, and by nobody else.
-    #[command(hide = true)]
-    Guard,
-    /// Becomes the command of a `lock run`. Started by it, and by nobody else.
-    #[command(hide = true)]
-    Become {
-        parent: u32,
-        #[arg(last = true, required = true)]
-        command: Vec<OsString>,
-    },
 }
 
 impl Command {
@@ -67,8 +55,6 @@ impl Command {
             Command::Explain(explain) => runtime.block_on(explain.run()),
             Command::History(history) => runtime.block_on(history.run()),
             Command::Break(take_away) => runtime.block_on(take_away.run()),
-            Command::Guard => Ok(guard::watch()),
-            Command::Become { parent, command } => Err(process::become_it(parent, &command)),
         }
     }
 }

@@ -12,12 +12,12 @@ use lineclear_model::duration;
 use rustix::process::Signal;
 use tokio::time::timeout;
 
-use super::guard::Guard;
 use super::length;
 use super::place::{Place, REACHABLE, in_full, usage};
-use super::process::{self, Process};
+use super::process::Process;
 use super::signals::Signals;
 use crate::failure::{Failure, say};
+use crate::process::{self, Guard};
 
 /// Exit codes of `lock run`, from `sysexits.h`; everything else is the command's own.
 const STORE_DOWN: u8 = 69;
@@ -187,7 +187,7 @@ impl Run {
 
     /// Starts the command, passes signals on to it, and waits until it has ended. When the lock is lost, it ends it.
     async fn watched(&self, right: &Right, mut signals: Signals, grace: Duration) -> Result<u8, Failure> {
-        let mut guard = Guard::start()?;
+        let mut guard = Guard::start("`lock run`")?;
         let variables =
             [("LINECLEAR_LOCK", self.name.clone()), ("LINECLEAR_FENCE", right.epoch().to_string())];
         let mut process = Process::make(&self.command, variables).await?;

@@ -2,13 +2,16 @@
 
 use std::io::IsTerminal;
 
+use lineclear::logs::JobLogs;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, fmt, registry};
 
 use crate::config::Config;
 use crate::failure::Failure;
+use crate::kinds;
 
 /// Ends what [`start`] began.
 #[cfg(feature = "otlp")]
@@ -24,7 +27,9 @@ pub(super) fn start(config: &Config) -> Result<Ends, Failure> {
         "json" => lines.json().with_target(true).boxed(),
         _ => lines.with_ansi(std::io::stderr().is_terminal()).boxed(),
     };
-    let mut layers = vec![lines.with_filter(level).boxed()];
+    // What commands write is kept with their jobs, and may be secret.
+    let ours = Targets::new().with_default(level).with_target(kinds::TARGET, LevelFilter::OFF);
+    let mut layers = vec![lines.with_filter(ours).boxed(), JobLogs::new().boxed()];
     let ends = traces(config.text("otlp"), &mut layers)?;
     // A second start in one process keeps the first.
     let _ = registry().with(layers).try_init();

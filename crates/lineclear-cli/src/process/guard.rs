@@ -1,6 +1,7 @@
-//! The guard: a process beside `lock run` that ends the command when `lock run` itself cannot, because it was killed or is
-//! frozen. It is told over a pipe until when the lock can be trusted. The pipe ends with `lock run`, whatever ended that.
+//! The guard: a process beside us that ends commands when we cannot, because we were killed or are frozen. It is told over a pipe
+//! until when it shall wait for each. The pipe ends with us, whatever ended us.
 
+use std::collections::HashMap;
 use std::io::{BufRead, Write};
 use std::process::{ExitCode, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -13,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::time::timeout;
 
-use super::process::{NOT_RUNNABLE, ourselves};
+use super::group::{NOT_RUNNABLE, ourselves};
 use crate::failure::{Failure, say};
 
 /// It only has to start, but the machine may be busy.
@@ -28,18 +29,19 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const OVER: &str = "over";
 
 /// A guard that was started.
-pub(super) struct Guard {
+pub(crate) struct Guard {
     child: Child,
     pipe: Option<ChildStdin>,
-    told: Option<Moment>,
+    told: HashMap<Pid, Moment>,
 }
 
 impl Guard {
-    pub(super) fn start() -> Result<Guard, Failure> {
+    /// Starts one for whoever `who` names in what it says.
+    pub(crate) fn start(who: &str) -> Result<Guard, Failure> {
         let child = ourselves().and_then(|ours| {
             Command::new(ours)
                 .arg0("lineclear")
-                .args(["lock", "guard"])
+                .args(["guard", who])
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
                 // So that what is sent to our group does not reach it.
@@ -50,11 +52,11 @@ impl Guard {
             child.map_err(|error| Failure::coded(NOT_RUNNABLE, format!("cannot start a guard: {error}")))?;
         // Held here, because waiting for a child closes what it is told by.
         let pipe = child.stdin.take();
-        Ok(Guard { child, pipe, told: None })
+        Ok(Guard { child, pipe, told: HashMap::new() })
     }
 
     /// Waits until nothing but its own death keeps it from its work.
-    pub(super) async fn ready(&mut self) -> Result<(), Failure> {
+    pub(crate) async fn ready(&mut self) -> Result<(), Failure> {
         let Some(mut said) = self.child.stdout.take() else { return Ok(()) };
         let ready = timeout(READY_WITHIN, said.read_exact(&mut [0])).await;
         match ready {
@@ -64,23 +66,29 @@ impl Guard {
     }
 
     /// Tells it which group to end, and when, unless it hears from us again.
-    pub(super) async fn tell(&mut self, group: Pid, end_at: Moment) {
-        if self.told != Some(end_at) {
-            self.told = Some(end_at);
+    pub(crate) async fn tell(&mut self, group: Pid, end_at: Moment) {
+        if self.told.insert(group, end_at) != Some(end_at) {
             let left = end_at.remaining().as_micros();
             self.write(format!("{} {left}\n", group.as_raw_nonzero())).await;
         }
     }
 
+    /// Tells it that a group has ended: its number may be another's soon.
+    pub(crate) async fn forget(&mut self, group: Pid) {
+        if self.told.remove(&group).is_some() {
+            self.write(format!("{} {OVER}\n", group.as_raw_nonzero())).await;
+        }
+    }
+
     /// Tells it that there is nothing left to guard.
-    pub(super) async fn dismiss(mut self) {
+    pub(crate) async fn dismiss(mut self) {
         self.write(format!("{OVER}\n")).await;
         drop(self.pipe.take());
         timeout(WRITE_WITHIN, self.child.wait()).await.ok();
     }
 
     /// Waits until it has ended, which it should not while we live.
-    pub(super) async fn ended(&mut self) {
+    pub(crate) async fn ended(&mut self) {
         self.child.wait().await.ok();
     }
 
@@ -93,8 +101,8 @@ impl Guard {
 }
 
 /// What the guard does.
-pub(super) fn watch() -> ExitCode {
-    // What is meant for `lock run` and its command may be sent to all processes: this one ends when it is told to.
+pub(crate) fn watch(who: &str) -> ExitCode {
+    // What is meant for those whom it guards may be sent to all processes: this one ends when it is told to.
     let mut blocked = SigSet::empty();
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
         blocked.add(signal);
@@ -111,38 +119,58 @@ pub(super) fn watch() -> ExitCode {
             }
         }
     });
-    let mut known: Option<(Pid, Moment)> = None;
+    let mut known: HashMap<Pid, Moment> = HashMap::new();
     loop {
-        let left = known.map_or(LOOK_EVERY, |(_, end_at)| end_at.remaining());
+        let left = known.values().map(|end_at| end_at.remaining()).min().unwrap_or(LOOK_EVERY);
         let wait = if left.is_zero() { LAST_LOOK } else { left.min(LOOK_EVERY) };
-        match (news.recv_timeout(wait), known) {
-            (Ok(line), _) if line == OVER => return ExitCode::SUCCESS,
-            (Ok(line), _) => known = parse(&line).or(known),
-            (Err(RecvTimeoutError::Timeout), Some((group, _))) if left.is_zero() => {
-                return end(group, "`lock run` stands still, and its lock ends; ending its command");
+        match news.recv_timeout(wait) {
+            Ok(line) if line == OVER => return ExitCode::SUCCESS,
+            Ok(line) => match parse(&line) {
+                Some(News::Until(group, end_at)) => drop(known.insert(group, end_at)),
+                Some(News::Over(group)) => drop(known.remove(&group)),
+                None => {}
+            },
+            Err(RecvTimeoutError::Timeout) if left.is_zero() => {
+                known.retain(|group, end_at| {
+                    let over = end_at.remaining().is_zero();
+                    if over {
+                        end(*group, &format!("{who} stands still, and its time is over"));
+                    }
+                    !over
+                });
+                if known.is_empty() {
+                    return ExitCode::FAILURE;
+                }
             }
-            (Err(RecvTimeoutError::Timeout), _) => {}
-            (Err(RecvTimeoutError::Disconnected), Some((group, _))) => {
-                return end(group, "`lock run` was killed; ending its command");
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                known.keys().for_each(|group| end(*group, &format!("{who} was killed")));
+                return if known.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
             }
-            (Err(RecvTimeoutError::Disconnected), None) => return ExitCode::SUCCESS,
         }
     }
 }
 
-fn end(group: Pid, why: &str) -> ExitCode {
-    // At once: nobody renews the lock any more, and another may have it soon.
+fn end(group: Pid, why: &str) {
+    // At once: nobody renews the right to run it any more, and another may have it soon.
     if kill_process_group(group, rustix::process::Signal::KILL).is_ok() {
-        say(&format!("lineclear: {why}\n"));
+        say(&format!("lineclear: {why}; ending its command\n"));
     }
-    ExitCode::FAILURE
 }
 
-/// A process group, and how many microseconds are left to it.
-fn parse(line: &str) -> Option<(Pid, Moment)> {
+enum News {
+    Until(Pid, Moment),
+    Over(Pid),
+}
+
+/// A process group, and how many microseconds are left to it, or that it is over.
+fn parse(line: &str) -> Option<News> {
     let (group, left) = line.split_once(' ')?;
     let group = Pid::from_raw(group.parse().ok().filter(|group| *group > 1)?)?;
-    Some((group, Moment::now().plus(Duration::from_micros(left.parse().ok()?))))
+    if left == OVER {
+        return Some(News::Over(group));
+    }
+    Some(News::Until(group, Moment::now().plus(Duration::from_micros(left.parse().ok()?))))
 }
 
 #[cfg(test)]
@@ -151,11 +179,12 @@ mod tests {
 
     #[test]
     fn only_a_group_and_a_time_are_understood() {
-        let (group, end_at) = parse("4711 5000000").unwrap();
+        let Some(News::Until(group, end_at)) = parse("4711 5000000") else { panic!("not understood") };
         assert_eq!(group.as_raw_nonzero().get(), 4711);
         assert!(end_at.remaining() > Duration::from_secs(4));
+        assert!(matches!(parse("4711 over"), Some(News::Over(_))));
         // 1 and below would mean all processes, or our own group.
-        for bad in ["", "4711", "x 1", "1 1", "0 1", "-1 1", "4711 -1"] {
+        for bad in ["", "4711", "x 1", "1 1", "0 1", "-1 1", "1 over", "4711 -1"] {
             assert!(parse(bad).is_none(), "{bad}");
         }
     }

@@ -1,0 +1,102 @@
+//! What a command writes: each line goes to the log of its job, the end of it is kept for the result.
+
+use std::collections::VecDeque;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// Under which name lines of commands are logged. They are for the job, not for the log of the server.
+pub(crate) const TARGET: &str = "lineclear::command";
+
+/// Bytes of each stream that are kept for the result.
+const KEPT: usize = 8 * 1024;
+/// A line that is longer is logged in pieces.
+const LINE: usize = 4 * 1024;
+
+/// Which of the two.
+#[derive(Clone, Copy)]
+pub(super) enum Stream {
+    Out,
+    Err,
+}
+
+/// What was read until now.
+#[derive(Default)]
+pub(super) struct Read {
+    kept: VecDeque<u8>,
+    line: Vec<u8>,
+    lost: bool,
+}
+
+impl Read {
+    /// Reads to the end.
+    pub(super) async fn all(&mut self, from: Option<impl AsyncRead + Unpin>, stream: Stream) {
+        let Some(mut from) = from else { return };
+        let mut bytes = [0; 4096];
+        while let Ok(count @ 1..) = from.read(&mut bytes).await {
+            self.take(bytes.get(..count).unwrap_or_default(), stream);
+        }
+        self.log_line(stream);
+    }
+
+    fn take(&mut self, bytes: &[u8], stream: Stream) {
+        for byte in bytes {
+            if *byte == b'\n' || self.line.len() >= LINE {
+                self.log_line(stream);
+            }
+            if *byte != b'\n' {
+                self.line.push(*byte);
+            }
+        }
+        self.kept.extend(bytes);
+        let over = self.kept.len().saturating_sub(KEPT);
+        self.lost |= over > 0;
+        self.kept.drain(..over);
+    }
+
+    fn log_line(&mut self, stream: Stream) {
+        let line = String::from_utf8_lossy(&self.line).trim_end().to_owned();
+        self.line.clear();
+        if line.is_empty() {
+            return;
+        }
+        match stream {
+            Stream::Out => tracing::info!(target: TARGET, "{line}"),
+            Stream::Err => tracing::warn!(target: TARGET, "{line}"),
+        }
+    }
+
+    /// The end of it.
+    pub(super) fn tail(&self) -> String {
+        let (first, second) = self.kept.as_slices();
+        let text = String::from_utf8_lossy(&[first, second].concat()).trim_end().to_owned();
+        if self.lost { format!("…{text}") } else { text }
+    }
+
+    /// The last line that says something.
+    pub(super) fn last_line(&self) -> Option<String> {
+        self.tail().lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_end_is_kept_and_marked() {
+        let mut read = Read::default();
+        read.all(Some(&b"one\n\ntwo \n \n"[..]), Stream::Out).await;
+        assert_eq!((read.tail().as_str(), read.last_line().as_deref()), ("one\n\ntwo", Some("two")));
+        let long = vec![b'x'; KEPT + 1];
+        read.all(Some(&long[..]), Stream::Out).await;
+        assert_eq!(read.tail().len(), KEPT + "…".len());
+        assert!(read.tail().starts_with("…x"));
+    }
+
+    #[tokio::test]
+    async fn bytes_that_are_no_text_do_no_harm() {
+        let mut read = Read::default();
+        read.all(Some(&b"\xff\xfe\0ok"[..]), Stream::Err).await;
+        assert!(read.tail().ends_with("ok"), "{}", read.tail());
+    }
+}

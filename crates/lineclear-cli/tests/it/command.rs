@@ -1,0 +1,245 @@
+//! Jobs of the kind `command`: programs that a server runs, and that end with it.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use lineclear_testkit::{Child, fresh_postgres};
+use tempfile::TempDir;
+
+use crate::serve::{ask, serve};
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// A server that may run a shell.
+async fn shell(dir: &TempDir, more: &[&str]) -> (Child, String) {
+    serve(dir, &[&["--commands", "/bin/sh"], more].concat()).await
+}
+
+/// A job that runs this script; its id.
+fn enqueue(address: &str, script: &str, more: &str) -> String {
+    let argv = serde_json::to_string(&["/bin/sh", "-c", script]).unwrap();
+    let body = format!(r#"{{"kind": "command", "input": {{"argv": {argv}}}{more}}}"#);
+    let answer = ask(address, "POST /api/v1/jobs", &body);
+    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    let id = answer.split(r#""id":""#).nth(1).unwrap_or_else(|| panic!("no id in {answer}"));
+    id.split('"').next().unwrap().to_owned()
+}
+
+/// Asks until the answer has this in it.
+async fn wait_for(address: &str, path: &str, text: &str) -> String {
+    let until = Instant::now() + LONG;
+    loop {
+        let answer = ask(address, &format!("GET /api/v1/{path}"), "");
+        if answer.contains(text) {
+            return answer;
+        }
+        assert!(Instant::now() < until, "no {text} in {answer}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn wait_until(what: &str, within: Duration, mut holds: impl FnMut() -> bool) {
+    let until = Instant::now() + within;
+    while !holds() {
+        assert!(Instant::now() < until, "{what} within {within:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// A script that says its process id in a file, and goes on for a minute; with a child that ignores TERM.
+const LASTS: &str = "(trap '' TERM; sleep 60) & echo $! > child; trap '' TERM; echo $$ > pid.new; mv pid.new pid; sleep 60; sleep 60";
+
+fn pid_in(path: &Path) -> Option<u32> {
+    std::fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// Whether a process runs; one that has ended and was not looked for does not.
+fn runs(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    !status.is_empty() && !status.contains("State:\tZ")
+}
+
+/// The processes of [`LASTS`], once it has begun.
+async fn begun(dir: &TempDir) -> [u32; 2] {
+    let pid = dir.path().join("pid");
+    wait_until("the command begins", LONG, || pid_in(&pid).is_some()).await;
+    [pid_in(&pid).unwrap(), pid_in(&dir.path().join("child")).unwrap()]
+}
+
+#[tokio::test]
+async fn what_a_command_writes_is_the_jobs_and_not_the_servers() {
+    let dir = tempfile::tempdir().unwrap();
+    let (child, address) = shell(&dir, &[]).await;
+    let script = "echo to stdout; echo to stderr >&2; env | grep LINECLEAR_";
+    let id = enqueue(&address, script, "");
+    wait_for(&address, &format!("jobs/{id}"), r#""state":"completed""#).await;
+    let output = ask(&address, &format!("GET /api/v1/jobs/{id}/output"), "");
+    assert!(output.contains(r#""code":0"#) && output.contains(r#""stderr":"to stderr""#), "{output}");
+    for variable in [&format!("LINECLEAR_JOB={id}"), "LINECLEAR_CLAIM=1", "LINECLEAR_ATTEMPT=1"] {
+        assert!(output.contains(variable), "{variable} in {output}");
+    }
+    let logs = ask(&address, &format!("GET /api/v1/jobs/{id}/logs"), "");
+    assert!(logs.contains(r#""message":"to stdout""#) && logs.contains(r#""message":"to stderr""#), "{logs}");
+    let said = [child.stdout(), child.stderr()].concat().join("\n");
+    assert!(!said.contains("to stdout") && !said.contains("to stderr"), "{said}");
+}
+
+#[tokio::test]
+async fn the_settings_of_the_server_are_not_told_to_commands() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("lineclear.toml"), r#"commands = [["/bin/sh", "-c", "env"]]"#).unwrap();
+    let program = lineclear_testkit::Program::at(env!("CARGO_BIN_EXE_lineclear"))
+        .args(["serve", "--port", "0"])
+        .current_dir(dir.path())
+        .env("XDG_CONFIG_HOME", dir.path().join("none"))
+        .env("LINECLEAR_DB", dir.path().join("secret-place.db"))
+        .env("OF_THE_COMMAND", "kept");
+    let child = program.start().unwrap();
+    let line = child.wait_for_line("API  http://", LONG).await.unwrap();
+    let address = line.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned();
+    let id = enqueue(&address, "env", "");
+    wait_for(&address, &format!("jobs/{id}"), r#""state":"completed""#).await;
+    let output = ask(&address, &format!("GET /api/v1/jobs/{id}/output"), "");
+    assert!(output.contains("OF_THE_COMMAND=kept") && !output.contains("secret-place"), "{output}");
+}
+
+#[tokio::test]
+async fn a_command_that_is_not_allowed_is_not_run_and_says_what_to_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_child, address) = serve(&dir, &["--commands", "/bin/true"]).await;
+    let id = enqueue(&address, "touch ran", "");
+    wait_for(&address, &format!("jobs/{id}"), r#""state":"dead""#).await;
+    let executions = ask(&address, &format!("GET /api/v1/jobs/{id}/executions"), "");
+    assert!(executions.contains("not among its `commands`"), "{executions}");
+    assert!(!dir.path().join("ran").exists());
+}
+
+#[tokio::test]
+async fn without_allowed_commands_there_is_no_such_kind() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_child, address) = serve(&dir, &[]).await;
+    let id = enqueue(&address, "touch ran", "");
+    wait_for(&address, &format!("jobs/{id}/explain"), "no live node").await;
+    assert!(!dir.path().join("ran").exists());
+}
+
+#[tokio::test]
+async fn a_command_that_fails_is_a_failure_with_its_code_and_last_words() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_child, address) = shell(&dir, &[]).await;
+    let id = enqueue(&address, "echo first; echo no space left >&2; exit 7", r#", "retries": 0"#);
+    wait_for(&address, &format!("jobs/{id}"), r#""state":"dead""#).await;
+    let executions = ask(&address, &format!("GET /api/v1/jobs/{id}/executions"), "");
+    assert!(executions.contains("exit code 7: no space left"), "{executions}");
+    let id = enqueue(&address, "kill -9 $$", r#", "retries": 0"#);
+    wait_for(&address, &format!("jobs/{id}"), r#""state":"dead""#).await;
+    let executions = ask(&address, &format!("GET /api/v1/jobs/{id}/executions"), "");
+    assert!(executions.contains("ended by signal 9"), "{executions}");
+}
+
+#[tokio::test]
+async fn what_a_command_writes_without_end_is_bounded() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_child, address) = shell(&dir, &[]).await;
+    let id = enqueue(&address, "yes 0123456789 | head -c 20000000; echo; echo the end", "");
+    wait_for(&address, &format!("jobs/{id}"), r#""state":"completed""#).await;
+    let output = ask(&address, &format!("GET /api/v1/jobs/{id}/output"), "");
+    assert!(output.len() < 20_000 && output.contains("the end"), "{} bytes", output.len());
+}
+
+#[tokio::test]
+async fn what_a_command_leaves_in_the_background_ends_with_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_child, address) = shell(&dir, &[]).await;
+    let id = enqueue(&address, "sleep 60 & echo $! > child; echo left", "");
+    wait_for(&address, &format!("jobs/{id}"), r#""state":"completed""#).await;
+    let left = pid_in(&dir.path().join("child")).unwrap();
+    wait_until("it ends", LONG, || !runs(left)).await;
+}
+
+#[tokio::test]
+async fn a_command_ends_when_its_job_is_cancelled_or_takes_too_long() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_child, address) = shell(&dir, &[]).await;
+    let id = enqueue(&address, LASTS, "");
+    let pids = begun(&dir).await;
+    let asked = ask(&address, &format!("POST /api/v1/jobs/{id}/cancel"), "");
+    assert!(asked.starts_with("HTTP/1.1 2"), "{asked}");
+    wait_for(&address, &format!("jobs/{id}"), r#""state":"cancelled""#).await;
+    wait_until("all of it ends", LONG, || !pids.iter().any(|pid| runs(*pid))).await;
+
+    std::fs::remove_file(dir.path().join("pid")).unwrap();
+    let id = enqueue(&address, LASTS, r#", "timeout_ms": 1000, "retries": 0"#);
+    let pids = begun(&dir).await;
+    wait_for(&address, &format!("jobs/{id}"), r#""state":"dead""#).await;
+    wait_until("all of it ends", LONG, || !pids.iter().any(|pid| runs(*pid))).await;
+}
+
+#[tokio::test]
+async fn a_command_ends_with_a_server_that_is_killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut child, address) = shell(&dir, &[]).await;
+    enqueue(&address, LASTS, "");
+    let pids = begun(&dir).await;
+    child.kill().unwrap();
+    wait_until("all of it ends", LONG, || !pids.iter().any(|pid| runs(*pid))).await;
+}
+
+/// Its leases end while it stands still, and its jobs are another's: so must be its commands.
+#[tokio::test]
+async fn a_command_ends_before_the_lease_of_a_server_that_stands_still() {
+    let lease = Duration::from_secs(9);
+    let dir = tempfile::tempdir().unwrap();
+    let (mut child, address) = shell(&dir, &["--lease", "9s", "--heartbeat", "3s"]).await;
+    enqueue(&address, LASTS, "");
+    let pids = begun(&dir).await;
+    let frozen_at = Instant::now();
+    child.pause().await.unwrap();
+    // At this moment, two thirds of the lease are left at least.
+    wait_until("all of it ends", lease * 2 / 3, || !pids.iter().any(|pid| runs(*pid))).await;
+    assert!(frozen_at.elapsed() < lease * 2 / 3);
+    child.resume().unwrap();
+}
+
+const LEDGER: &str = r#"
+flock -n "lock.$LINECLEAR_TICK" -c 'echo "$LINECLEAR_TICK" >> begun; sleep 0.2; echo "$LINECLEAR_TICK" >> done' || echo "$LINECLEAR_TICK" >> twice
+"#;
+
+/// Two servers, one of which is killed every few seconds: every tick is run to its end, and never twice at the same time.
+#[tokio::test]
+async fn ticks_of_commands_survive_servers_that_are_killed() {
+    const TICKS: usize = 60;
+    let database = fresh_postgres().await;
+    let dir = tempfile::tempdir().unwrap();
+    let argv = serde_json::to_string(&["/bin/sh", "-c", LEDGER]).unwrap();
+    let orders = format!(
+        "[[manifest]]\nkey = \"ledger\"\nkind = \"command\"\ninput = {{ argv = {argv} }}\nschedule = {{ every = \"1s\" }}\noverlap = \"allow\"\n"
+    );
+    std::fs::write(dir.path().join("orders.toml"), orders).unwrap();
+    let settings =
+        ["--db", database.url(), "--lease", "3s", "--heartbeat", "1s", "--manifests", "orders.toml"];
+    let lines = |name: &str| -> Vec<String> {
+        let text = std::fs::read_to_string(dir.path().join(name)).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    };
+    let mut servers = [shell(&dir, &settings).await, shell(&dir, &settings).await];
+    let until = Instant::now() + LONG * 3;
+    let mut kills = 0;
+    while lines("done").len() < TICKS {
+        assert!(Instant::now() < until, "{} of {TICKS} ticks are done", lines("done").len());
+        tokio::time::sleep(Duration::from_millis(2_500)).await;
+        servers[kills % 2].0.kill().unwrap();
+        kills += 1;
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        servers[(kills + 1) % 2] = shell(&dir, &settings).await;
+    }
+    let begun: BTreeSet<String> = lines("begun").into_iter().collect();
+    let is_done = || begun.is_subset(&lines("done").into_iter().collect());
+    wait_until("what began was run to its end", LONG, is_done).await;
+    assert_eq!(lines("twice"), Vec::<String>::new(), "ran twice at the same time");
+    let second = |tick: &String| tick.parse::<jiff::Timestamp>().unwrap().as_second();
+    let (first, last) = (begun.first().map(second).unwrap(), begun.last().map(second).unwrap());
+    assert_eq!(usize::try_from(last - first).unwrap() + 1, begun.len(), "no tick is missing");
+    assert!(kills >= 5, "{kills} kills");
+}
