@@ -3,7 +3,6 @@
 mod failures;
 mod guard;
 mod needs;
-mod network;
 mod rates;
 mod still;
 mod tokens;
@@ -22,7 +21,7 @@ use crate::problem::Problem;
 pub(crate) use failures::as_one;
 pub(crate) use guard::{COOKIE, ClientAddress, Gate, cookie_of, guard, lacks};
 pub(crate) use needs::{Need, Needs, Operation};
-pub use network::Network;
+pub use lineclear_model::Network;
 pub(crate) use still::Still;
 pub(crate) use who::{Principal, Shown, Who};
 

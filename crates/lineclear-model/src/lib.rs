@@ -4,6 +4,7 @@
 // The words.
 pub mod job;
 pub mod name;
+pub mod network;
 pub mod scope;
 pub mod text;
 pub mod time;
@@ -41,6 +42,7 @@ pub use exclude::Exclusion;
 pub use job::{DeadReason, ExecutionOutcome, JobState, Origin};
 pub use manifest::{BadField, BadManifest, GroupSpec, Manifest, ManifestFile, Spec};
 pub use name::{BadName, Name};
+pub use network::Network;
 pub use outcome::{Failure, Outcome, Verdict, fingerprint, judge, judge_lost};
 pub use payload::{BadPayload, Payload};
 pub use plan::{Beginning, Decision, Skip, Tick, begin, decide, preview};

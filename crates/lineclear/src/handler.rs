@@ -17,7 +17,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lineclear_model::{Name, Outcome, RetryPolicy};
+use lineclear_model::{Name, Outcome, Payload, RetryPolicy};
 
 pub use ctx::{Ctx, Progress, STEPS_MAX};
 pub(crate) use extract::States;
@@ -114,10 +114,14 @@ impl Default for KindOptions {
 type Erased = Arc<dyn Fn(JobContext) -> HandlerFuture + Send + Sync>;
 type Check = Arc<dyn Fn(&Given<'_>) -> Option<String> + Send + Sync>;
 
+/// Looks at an input before it is saved; says what is wrong with it.
+pub(crate) type InputCheck = Arc<dyn Fn(&Payload) -> Result<(), String> + Send + Sync>;
+
 /// A kind that this program can run.
 #[derive(Clone)]
 pub(crate) struct Kind {
     pub(crate) options: KindOptions,
+    pub(crate) check: Option<InputCheck>,
     pub(crate) call: Erased,
     pub(crate) missing: Check,
 }
@@ -129,7 +133,7 @@ impl Kind {
             let handler = handler.clone();
             Arc::new(move |given: &Given<'_>| handler.missing(given))
         };
-        Kind { options, call: Arc::new(move |job| handler.call(job)), missing }
+        Kind { options, check: None, call: Arc::new(move |job| handler.call(job)), missing }
     }
 }
 

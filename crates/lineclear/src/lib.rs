@@ -17,6 +17,8 @@ pub mod handler;
 #[cfg(feature = "logs")]
 pub mod logs;
 pub mod node;
+#[cfg(feature = "outbound")]
+pub mod outbound;
 pub mod store;
 pub mod testing;
 pub mod trace;

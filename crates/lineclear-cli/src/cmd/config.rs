@@ -75,6 +75,9 @@ impl Command {
 
 /// A database's URL may have a password in it.
 fn shown(name: &str, text: &str) -> String {
+    if name == "http_secrets" && !text.is_empty() {
+        return "•••".to_owned();
+    }
     match lineclear::StoreOptions::new(text) {
         Ok(options) if name == "db" => options.to_string(),
         _ => text.to_owned(),

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, Flags, roles, span};
 use crate::failure::{Failure, say};
-use crate::kinds::{self, Allowed};
+use crate::kinds;
 
 const SERVE_EXAMPLES: &str = "Examples:
   lineclear serve
@@ -179,10 +179,9 @@ async fn run(config: &Config, http: Option<HttpOptions>) -> Result<(), Failure> 
     let signals =
         Signals::new().map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))?;
     let metrics = PrometheusBuilder::new().install_recorder().ok();
-    let (grace, lease) = (options.shutdown_grace, options.lease);
-    let allowed = Allowed::parse(config.text("commands")).map_err(|why| config.bad("commands", &why))?;
+    let grace = options.shutdown_grace;
     let mut builder = Lineclear::builder().store(config.text("db")).options(options);
-    builder = kinds::add(builder, allowed, lease);
+    builder = kinds::add(builder, config)?;
     for file in config.text("manifests").split(',').filter(|file| !file.trim().is_empty()) {
         builder = builder.manifests_from(file.trim());
     }

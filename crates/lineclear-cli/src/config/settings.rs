@@ -142,6 +142,33 @@ pub(crate) const SETTINGS: &[Setting] = &[
         check: |text| crate::kinds::Allowed::parse(text).map(drop),
     },
     Setting {
+        name: "http_networks",
+        help: "networks beside the public ones that jobs of the kind http may call, such as 10.0.0.0/8, with commas between them",
+        default: String::new,
+        check: |text| networks(text).map(drop),
+    },
+    Setting {
+        name: "http_ports",
+        help: "ports beside 443 that they may call, with commas between them",
+        default: String::new,
+        check: |text| crate::kinds::ports(text).map(drop),
+    },
+    Setting {
+        name: "http_plain",
+        help: "true: they may call http:// and port 80, too",
+        default: || "false".to_owned(),
+        check: |text| match text {
+            "true" | "false" => Ok(()),
+            other => Err(format!("{other:?} is neither true nor false")),
+        },
+    },
+    Setting {
+        name: "http_secrets",
+        help: "whsec_… by which those that are called know that it is us; two while it is changed, with a comma between them",
+        default: String::new,
+        check: |text| crate::kinds::secrets(text).map(drop),
+    },
+    Setting {
         name: "log",
         help: "what is logged: error, warn, info, debug, trace or off",
         default: || "info".to_owned(),

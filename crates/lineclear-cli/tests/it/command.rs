@@ -27,7 +27,7 @@ fn enqueue(address: &str, script: &str, more: &str) -> String {
 }
 
 /// Asks until the answer has this in it.
-async fn wait_for(address: &str, path: &str, text: &str) -> String {
+pub(crate) async fn wait_for(address: &str, path: &str, text: &str) -> String {
     let until = Instant::now() + LONG;
     loop {
         let answer = ask(address, &format!("GET /api/v1/{path}"), "");

@@ -10,6 +10,7 @@ mod demo;
 mod deploy;
 mod docs;
 mod health;
+mod http_kind;
 mod lock_place;
 mod lock_run;
 mod lock_command;

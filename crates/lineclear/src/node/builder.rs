@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use lineclear_model::{GroupSpec, Manifest, Name};
+use lineclear_model::{GroupSpec, Manifest, Name, Payload};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -103,6 +103,19 @@ impl Builder {
     /// Code that runs jobs of a kind, with retries, timeout and route of its own.
     pub fn kind_with<P>(mut self, name: &str, options: KindOptions, handler: impl Handler<P>) -> Builder {
         self.kinds.push((name.to_owned(), Kind::new(options, handler)));
+        self
+    }
+
+    /// Code that runs jobs of a kind, and looks at their inputs before they are saved: what this program enqueues or declares, and
+    /// what a server of it is asked to. Other programs may save what they like, so the handler must look as well.
+    pub fn kind_checked<P>(
+        mut self,
+        name: &str,
+        check: impl Fn(&Payload) -> Result<(), String> + Send + Sync + 'static,
+        handler: impl Handler<P>,
+    ) -> Builder {
+        let kind = Kind::new(self.kind_defaults.clone(), handler);
+        self.kinds.push((name.to_owned(), Kind { check: Some(Arc::new(check)), ..kind }));
         self
     }
 
@@ -209,6 +222,10 @@ impl Builder {
     /// Declares what there is to declare, on a store that is open; nothing runs yet.
     pub(crate) async fn share(self, kinds: Kinds, store: Store) -> Result<Arc<Shared>, StartError> {
         let mut declaration = self.declaration;
+        for manifest in &declaration.manifests {
+            check_input(&kinds, &manifest.kind, &manifest.input)
+                .map_err(|why| BadOption { option: "manifest", why: format!("{}: {why}", manifest.key) })?;
+        }
         let manifests = std::mem::take(&mut declaration.manifests).into_iter();
         declaration.manifests = manifests.map(|manifest| on_its_kinds_route(manifest, &kinds)).collect();
         store.declare(declaration).await?;
@@ -244,6 +261,14 @@ fn on_its_kinds_route(manifest: Manifest, kinds: &Kinds) -> Manifest {
             Manifest { route: kind.options.route.clone(), ..manifest }
         }
         _ => manifest,
+    }
+}
+
+/// What is wrong with an input, as far as its kind can tell before it runs.
+pub(super) fn check_input(kinds: &Kinds, kind: &Name, input: &Payload) -> Result<(), String> {
+    match kinds.get(kind).and_then(|kind| kind.check.as_ref()) {
+        Some(check) => check(input).map_err(|why| format!("the input does not fit the kind {kind}: {why}")),
+        None => Ok(()),
     }
 }
 

@@ -66,8 +66,20 @@ impl Client {
         self.enqueue_job(NewJob { route: route.unwrap_or(job.route.clone()), ..job }).await
     }
 
+    /// Looks at an input as its kind does before it is saved, if this node has the kind; see
+    /// [`Builder::kind_checked`](super::Builder::kind_checked).
+    pub fn check_input(&self, kind: &Name, input: &Payload) -> StoreResult<()> {
+        super::builder::check_input(&self.shared.kinds, kind, input)
+            .map_err(|why| StoreError::Refused { rule: "input".to_owned(), why })
+    }
+
+    fn check_inputs(&self, jobs: &[NewJob]) -> StoreResult<()> {
+        jobs.iter().try_for_each(|job| self.check_input(&job.kind, &job.input))
+    }
+
     /// Enqueues a job with all its options.
     pub async fn enqueue_job(&self, job: NewJob) -> StoreResult<Enqueued> {
+        self.check_input(&job.kind, &job.input)?;
         let kind = job.kind.clone();
         let enqueued = self.shared.store.enqueue(job).await?;
         self.shared.has_queued();
@@ -80,6 +92,7 @@ impl Client {
 
     /// Enqueues many jobs, all or none. The answers are in the order of the jobs.
     pub async fn enqueue_jobs(&self, jobs: Vec<NewJob>) -> StoreResult<Vec<Enqueued>> {
+        self.check_inputs(&jobs)?;
         let kinds: Vec<Name> = jobs.iter().map(|job| job.kind.clone()).collect();
         let all = self.shared.store.enqueue_many(jobs).await?;
         self.shared.has_queued();
@@ -102,7 +115,10 @@ impl Client {
         record: impl Fn(&Created) -> Option<String> + Send + Sync + 'static,
     ) -> StoreResult<Once> {
         let kinds: Vec<Name> = match &creation {
-            Creation::Jobs(jobs) => jobs.iter().map(|job| job.kind.clone()).collect(),
+            Creation::Jobs(jobs) => {
+                self.check_inputs(jobs)?;
+                jobs.iter().map(|job| job.kind.clone()).collect()
+            }
             _ => Vec::new(),
         };
         let answer = self.shared.store.create_once(once, creation, record).await?;

@@ -1,0 +1,226 @@
+//! Jobs of the kind `http`: a server that calls others, and what it does not call.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use lineclear_testkit::Child;
+use tempfile::TempDir;
+
+use crate::command::wait_for;
+use crate::run::command;
+use crate::serve::{ask, serve};
+
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+const LONG: Duration = Duration::from_secs(60);
+
+/// Somebody who is called: gives these answers, one for each call, and tells what came.
+fn receiver(answers: Vec<String>) -> (u16, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (sender, calls) = channel();
+    std::thread::spawn(move || {
+        for answer in answers {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut call = String::new();
+            let mut bytes = [0; 4096];
+            while !is_whole(&call) {
+                match stream.read(&mut bytes) {
+                    Ok(count @ 1..) => call.push_str(&String::from_utf8_lossy(&bytes[..count])),
+                    _ => break,
+                }
+            }
+            // Who called may have gone away.
+            stream.write_all(answer.as_bytes()).ok();
+            sender.send(call).ok();
+        }
+    });
+    (port, calls)
+}
+
+fn is_whole(call: &str) -> bool {
+    let Some((head, body)) = call.split_once("\r\n\r\n") else { return false };
+    body.len() >= header(head, "content-length").and_then(|length| length.parse().ok()).unwrap_or(0)
+}
+
+fn header<'a>(call: &'a str, name: &str) -> Option<&'a str> {
+    let line = call.lines().find(|line| line.to_lowercase().starts_with(&format!("{name}:")))?;
+    line.split_once(':').map(|(_, value)| value.trim())
+}
+
+fn answer(status: &str, more: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n{more}\r\n{body}", body.len())
+}
+
+/// A server that may call a port of this machine.
+async fn caller(dir: &TempDir, port: u16) -> (Child, String) {
+    let settings = format!(
+        "http_networks = \"127.0.0.0/8\"\nhttp_plain = true\nhttp_ports = [{port}]\nhttp_secrets = \"{SECRET}\"\n"
+    );
+    std::fs::write(dir.path().join("lineclear.toml"), settings).unwrap();
+    serve(dir, &[]).await
+}
+
+fn enqueue(address: &str, input: &str, more: &str) -> String {
+    let answer = ask(
+        address,
+        "POST /api/v1/jobs",
+        &format!(r#"{{"kind": "http", "input": {input}, "retries": 2{more}}}"#),
+    );
+    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    answer.split(r#""id":""#).nth(1).unwrap().split('"').next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_url_is_called_with_a_signature_and_the_claim() {
+    let dir = tempfile::tempdir().unwrap();
+    let (port, calls) = receiver(vec![answer("200 OK", "", "thanks")]);
+    let (_child, address) = caller(&dir, port).await;
+    let input = format!(
+        r#"{{"url": "http://127.0.0.1:{port}/hook?a=b", "headers": {{"X-Of-Mine": "yes"}}, "body": {{"n": 1}}}}"#
+    );
+    let id = enqueue(&address, &input, "");
+    wait_for(&address, &format!("jobs/{id}"), r#""state":"completed""#).await;
+    let call = calls.recv_timeout(LONG).unwrap();
+    assert!(call.starts_with("POST /hook?a=b HTTP/1.1") && call.ends_with(r#"{"n":1}"#), "{call}");
+    let job = format!("job-{id}");
+    for (name, value) in [
+        ("x-of-mine", "yes"),
+        ("content-type", "application/json"),
+        ("webhook-id", &job),
+        ("lineclear-job", &id),
+        ("lineclear-claim", "1"),
+        ("lineclear-attempt", "1"),
+    ] {
+        assert_eq!(header(&call, name), Some(value), "{name} in {call}");
+    }
+    assert!(header(&call, "webhook-signature").unwrap().starts_with("v1,"), "{call}");
+    let age = jiff::Timestamp::now().as_second()
+        - header(&call, "webhook-timestamp").unwrap().parse::<i64>().unwrap();
+    assert!((0..=60).contains(&age), "{age}");
+    let output = ask(&address, &format!("GET /api/v1/jobs/{id}/output"), "");
+    assert!(output.ends_with(r#"{"status":200,"body":"thanks"}"#), "{output}");
+}
+
+#[tokio::test]
+async fn a_server_that_wants_to_be_called_later_is_called_later() {
+    let dir = tempfile::tempdir().unwrap();
+    let (port, calls) = receiver(vec![
+        answer("503 Service Unavailable", "Retry-After: 2\r\n", "overloaded"),
+        answer("201 Created", "", ""),
+    ]);
+    let (_child, address) = caller(&dir, port).await;
+    let id = enqueue(&address, &format!(r#"{{"url": "http://127.0.0.1:{port}/"}}"#), "");
+    calls.recv_timeout(LONG).unwrap();
+    let first = Instant::now();
+    let second = calls.recv_timeout(LONG).unwrap();
+    // The second call says that it is one, under the same id.
+    assert!(first.elapsed() > Duration::from_millis(1_500), "{:?}", first.elapsed());
+    assert_eq!(header(&second, "lineclear-attempt"), Some("2"), "{second}");
+    assert_eq!(header(&second, "webhook-id"), Some(format!("job-{id}").as_str()));
+    wait_for(&address, &format!("jobs/{id}"), r#""state":"completed""#).await;
+    let executions = ask(&address, &format!("GET /api/v1/jobs/{id}/executions"), "");
+    assert!(executions.contains("status 503: overloaded"), "{executions}");
+}
+
+#[tokio::test]
+async fn which_statuses_are_a_success_can_be_said_and_a_redirect_is_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let (port, _calls) = receiver(vec![
+        answer("302 Found", "Location: http://169.254.169.254/latest/meta-data/\r\n", ""),
+        answer("404 Not Found", "", "gone"),
+    ]);
+    let (_child, address) = caller(&dir, port).await;
+    let url = format!("http://127.0.0.1:{port}/");
+    let id = enqueue(&address, &format!(r#"{{"url": "{url}", "success": [200, 302]}}"#), "");
+    wait_for(&address, &format!("jobs/{id}"), r#""state":"completed""#).await;
+    let output = ask(&address, &format!("GET /api/v1/jobs/{id}/output"), "");
+    assert!(output.contains(r#""status":302"#), "{output}");
+    let id = enqueue(&address, &format!(r#"{{"url": "{url}", "method": "DELETE", "success": [404]}}"#), "");
+    wait_for(&address, &format!("jobs/{id}"), r#""state":"completed""#).await;
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_in_time_or_says_too_much_does_no_harm() {
+    let dir = tempfile::tempdir().unwrap();
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (_child, address) = caller(&dir, silent.local_addr().unwrap().port()).await;
+    let url = format!("http://{}/?token=hidden", silent.local_addr().unwrap());
+    let body = format!(
+        r#"{{"kind": "http", "retries": 0, "input": {{"url": "{url}", "method": "GET", "timeout_ms": 300}}}}"#
+    );
+    let made = ask(&address, "POST /api/v1/jobs", &body);
+    assert!(made.starts_with("HTTP/1.1 201"), "{made}");
+    wait_for(&address, "jobs/1", r#""state":"dead""#).await;
+    let executions = ask(&address, "GET /api/v1/jobs/1/executions", "");
+    assert!(executions.contains("no answer") && !executions.contains("hidden"), "{executions}");
+
+    let (port, _calls) = receiver(vec![answer("200 OK", "", &"x".repeat(5_000_000))]);
+    let other = tempfile::tempdir().unwrap();
+    let (_child, address) = caller(&other, port).await;
+    let id = enqueue(&address, &format!(r#"{{"url": "http://127.0.0.1:{port}/"}}"#), "");
+    wait_for(&address, &format!("jobs/{id}"), r#""state":"completed""#).await;
+    let output = ask(&address, &format!("GET /api/v1/jobs/{id}/output"), "");
+    assert!(output.len() < 10_000, "{} bytes", output.len());
+}
+
+#[tokio::test]
+async fn what_may_not_be_called_is_refused_when_it_is_saved() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_child, address) = serve(&dir, &[]).await;
+    for (input, why) in [
+        (r#"{"url": "http://example.com/"}"#, "only https"),
+        (r#"{"url": "https://127.0.0.1/"}"#, "no public address"),
+        (r#"{"url": "https://169.254.169.254/"}"#, "no public address"),
+        (r#"{"url": "https://example.com:22/"}"#, "port 22"),
+        (r#"{"url": "https://u:p@example.com/"}"#, "user or a password"),
+        (r#"{"url": "https://example.com/", "method": "TRACE"}"#, "method"),
+        (r#"{"url": "https://example.com/", "headers": {"Host": "internal"}}"#, "for the server to say"),
+        (r#"{"url": "https://example.com/", "headers": {"a": "b\r\nc: d"}}"#, "no header can have"),
+        (r#"{"url": "https://example.com/", "timeout_ms": 0}"#, "timeout_ms"),
+        (r#"{"url": "https://example.com/", "succes": [200]}"#, "succes"),
+        (r#"{}"#, "url"),
+    ] {
+        let made = ask(&address, "POST /api/v1/jobs", &format!(r#"{{"kind": "http", "input": {input}}}"#));
+        assert!(made.starts_with("HTTP/1.1 422") && made.contains(why), "{input}: {made}");
+        let put = ask(
+            &address,
+            "PUT /api/v1/manifests/call",
+            &format!(r#"{{"kind": "http", "schedule": {{"every": "1h"}}, "input": {input}}}"#),
+        );
+        assert!(put.starts_with("HTTP/1.1 422") && put.contains(why), "{input}: {put}");
+    }
+    let jobs = ask(&address, "GET /api/v1/jobs", "");
+    assert!(jobs.contains(r#""items":[]"#), "{jobs}");
+}
+
+/// A name is no address: it is looked at when we connect.
+#[tokio::test]
+async fn a_name_that_leads_inside_is_not_called() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_child, address) = serve(&dir, &[]).await;
+    let body = r#"{"kind": "http", "retries": 0, "input": {"url": "https://localhost/"}}"#;
+    assert!(ask(&address, "POST /api/v1/jobs", body).starts_with("HTTP/1.1 201"));
+    wait_for(&address, "jobs/1", r#""state":"dead""#).await;
+    let executions = ask(&address, "GET /api/v1/jobs/1/executions", "");
+    assert!(executions.contains("no public address"), "{executions}");
+}
+
+#[test]
+fn secrets_of_calls_are_not_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let show = |secret: &str| {
+        let output = command(&["config", "show"])
+            .env("LINECLEAR_HTTP_SECRETS", secret)
+            .env("XDG_CONFIG_HOME", dir.path())
+            .current_dir(dir.path())
+            .output()
+            .unwrap();
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    let shown = show(SECRET);
+    assert!(shown.contains("•••") && !shown.contains("whsec_M"), "{shown}");
+    let refused = show("whsec_short-and-secret");
+    assert!(refused.contains("24 to 64 random bytes") && !refused.contains("short-and-secret"), "{refused}");
+}

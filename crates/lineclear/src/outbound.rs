@@ -1,0 +1,13 @@
+//! Calls to other servers, at URLs that come from data: whoever may write a job must not reach through us what they cannot reach
+//! themselves. With the cargo feature `outbound`.
+//!
+//! [`http::run`] is the handler of the kind `http`.
+
+mod client;
+pub mod http;
+mod reach;
+mod sign;
+
+pub use client::{Answer, BODY_BYTES_MAX, CallError, Outbound};
+pub use reach::{Reach, Unreachable};
+pub use sign::{BadSecret, Secret};

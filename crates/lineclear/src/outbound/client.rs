@@ -1,0 +1,130 @@
+//! One call: what it sends, how long it may take, and how much of the answer is kept.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+use reqwest::{Method, Url, redirect};
+
+use super::reach::{Names, Reach};
+use super::sign::{self, Secret};
+
+/// How long a server may take to take the call.
+const CONNECT: Duration = Duration::from_secs(5);
+/// Bytes of an answer that are read; the rest is cut off.
+pub const BODY_BYTES_MAX: usize = 16 * 1024;
+/// A server that wants to be called later is believed up to here.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
+
+/// Why there is no answer. URLs are left out: they may have secrets in them.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// The client could not be made.
+    #[error("calls cannot be made: {0}")]
+    Client(#[source] reqwest::Error),
+    /// Nobody answered.
+    #[error("no answer: {0}")]
+    NoAnswer(#[source] reqwest::Error),
+}
+
+/// What a server said.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// When it wants to be called again.
+    pub retry_after: Option<Duration>,
+    /// The beginning of what it said.
+    pub body: String,
+}
+
+/// Calls other servers, signed if there are secrets.
+#[derive(Clone)]
+pub struct Outbound {
+    client: reqwest::Client,
+    reach: Arc<Reach>,
+    secrets: Vec<Secret>,
+}
+
+impl std::fmt::Debug for Outbound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Outbound").field("reach", &self.reach).finish_non_exhaustive()
+    }
+}
+
+/// A call to be.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) method: Method,
+    pub(super) url: Url,
+    pub(super) headers: HeaderMap,
+    /// The same whenever the call is made again, so that a receiver can tell.
+    pub(super) id: String,
+    /// When it is made, in seconds.
+    pub(super) timestamp: i64,
+    pub(super) body: Vec<u8>,
+    pub(super) timeout: Duration,
+}
+
+impl Outbound {
+    /// Within this reach, signed with these secrets.
+    pub fn new(reach: Reach, secrets: Vec<Secret>) -> Result<Outbound, CallError> {
+        let reach = Arc::new(reach);
+        let client = reqwest::Client::builder()
+            .user_agent(concat!("lineclear/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(CONNECT)
+            // Where a server sends us, and where the environment does, was not looked at.
+            .redirect(redirect::Policy::none())
+            .no_proxy()
+            .dns_resolver(Names(reach.clone()))
+            .build()
+            .map_err(CallError::Client)?;
+        Ok(Outbound { client, reach, secrets })
+    }
+
+    /// What it may reach.
+    pub fn reach(&self) -> &Reach {
+        &self.reach
+    }
+
+    pub(super) async fn call(&self, call: Call) -> Result<Answer, CallError> {
+        let Call { method, url, mut headers, id, timestamp, body, timeout } = call;
+        let signature = sign::signature(&self.secrets, &id, timestamp, &body);
+        let signed = [
+            ("webhook-id", Some(id)),
+            ("webhook-timestamp", Some(timestamp.to_string())),
+            ("webhook-signature", signature),
+        ];
+        for (name, value) in signed {
+            if let Some(Ok(value)) = value.map(|value| value.parse()) {
+                headers.insert(name, value);
+            }
+        }
+        let mut response = self
+            .client
+            .request(method, url)
+            .headers(headers)
+            .timeout(timeout)
+            .body(body)
+            .send()
+            .await
+            .map_err(|error| CallError::NoAnswer(error.without_url()))?;
+        let retry_after = retry_after(response.headers());
+        let mut body = Vec::new();
+        // Who answers and then stops in the middle has answered.
+        while body.len() < BODY_BYTES_MAX
+            && let Ok(Some(piece)) = response.chunk().await
+        {
+            body.extend_from_slice(&piece);
+        }
+        body.truncate(BODY_BYTES_MAX);
+        let body = String::from_utf8_lossy(&body).into_owned();
+        Ok(Answer { status: response.status().as_u16(), retry_after, body })
+    }
+}
+
+/// Seconds; a date is for others.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds).min(RETRY_AFTER_MAX))
+}

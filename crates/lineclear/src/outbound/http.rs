@@ -1,0 +1,169 @@
+//! The kind `http`: a job that calls a URL.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use lineclear::Lineclear;
+//! use lineclear::outbound::{Outbound, Reach, http};
+//!
+//! let outbound = Outbound::new(Reach::default(), Vec::new())?;
+//! let node = Lineclear::builder().state(outbound).kind(http::KIND, http::run);
+//! # drop(node);
+//! # Ok(())
+//! # }
+//! ```
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use lineclear_model::Payload;
+use reqwest::Method;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use serde::{Deserialize, Serialize};
+
+use super::client::{Answer, Call, Outbound};
+use super::reach::Reach;
+use crate::handler::{Cancel, Done, HandlerError, Input, JobInfo, Permanent, RetryIn, State};
+
+/// The name under which a server registers it.
+pub const KIND: &str = "http";
+
+/// How long a call takes at most unless its job says otherwise.
+const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT_MAX: Duration = Duration::from_secs(3_600);
+const HEADERS_MAX: usize = 50;
+/// Bytes of an answer that are kept, so that the output of a job is not too large.
+const KEPT: usize = 8 * 1024;
+
+/// The input of a job.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    url: String,
+    /// POST unless it says otherwise.
+    #[serde(default)]
+    method: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    /// Sent as JSON.
+    #[serde(default)]
+    body: Option<serde_json::Value>,
+    /// Statuses that mean that it is done; 200 to 299 unless it says otherwise.
+    #[serde(default)]
+    success: Option<Vec<u16>>,
+    #[serde(default)]
+    timeout_ms: Option<u64>,
+}
+
+/// The output of a job.
+#[derive(Debug, Serialize)]
+pub struct Answered {
+    status: u16,
+    body: String,
+}
+
+/// Looks at an input before it is saved: what is wrong with it, if anything.
+pub fn check(reach: &Reach, input: &Payload) -> Result<(), String> {
+    let request: Request = input.read().map_err(|error| error.to_string())?;
+    request.call(reach, "0".to_owned(), 0).map(drop)
+}
+
+impl Request {
+    fn call(self, reach: &Reach, id: String, timestamp: i64) -> Result<Call, String> {
+        let url = reach.check(&self.url).map_err(|why| format!("url: {why}"))?;
+        let method = self.method.as_deref().unwrap_or("POST");
+        let method = match method {
+            "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" => {
+                Method::from_bytes(method.as_bytes()).map_err(|error| error.to_string())?
+            }
+            other => return Err(format!("method: {other:?} is none of GET, HEAD, POST, PUT, PATCH, DELETE")),
+        };
+        let timeout = self.timeout_ms.map_or(TIMEOUT, Duration::from_millis);
+        if timeout.is_zero() || timeout > TIMEOUT_MAX {
+            return Err("timeout_ms: it lies between a millisecond and an hour".to_owned());
+        }
+        if let Some(bad) = self.success.iter().flatten().find(|status| !(100..=599).contains(*status)) {
+            return Err(format!("success: {bad} is no status"));
+        }
+        let mut headers = headers(self.headers)?;
+        let body = match self.body {
+            Some(body) => serde_json::to_vec(&body).map_err(|error| error.to_string())?,
+            None => Vec::new(),
+        };
+        if !body.is_empty() {
+            headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
+        }
+        Ok(Call { method, url, headers, id, timestamp, body, timeout })
+    }
+}
+
+fn headers(given: BTreeMap<String, String>) -> Result<HeaderMap, String> {
+    if given.len() > HEADERS_MAX {
+        return Err(format!("headers: at most {HEADERS_MAX}"));
+    }
+    let mut headers = HeaderMap::new();
+    for (name, value) in given {
+        let bad = |why: &str| format!("headers: {name:?} {why}");
+        let header: HeaderName = name.parse().map_err(|_| bad("is no name of a header"))?;
+        let word = header.as_str();
+        let ours = ["host", "connection", "content-length", "transfer-encoding", "upgrade", "te", "expect"];
+        if ours.contains(&word) || word.starts_with("webhook-") || word.starts_with("lineclear-") {
+            return Err(bad("is for the server to say"));
+        }
+        let value = HeaderValue::from_str(&value).map_err(|_| bad("has a value that no header can have"))?;
+        headers.insert(header, value);
+    }
+    Ok(headers)
+}
+
+/// Calls the URL of a job. A status that is not a success, and no answer, are failures that are tried again.
+pub async fn run(
+    Input(request): Input<Request>,
+    job: JobInfo,
+    cancel: Cancel,
+    outbound: State<Outbound>,
+) -> Result<Done<Answered>, HandlerError> {
+    let success = request.success.clone();
+    let now = jiff::Timestamp::now().as_second();
+    let mut call = request.call(outbound.reach(), format!("job-{}", job.id), now).map_err(Permanent::new)?;
+    // Whoever is called can fence by the claim: a lower one is late.
+    let about = [
+        ("lineclear-job", Some(job.id.to_string())),
+        ("lineclear-claim", Some(job.claim_no.to_string())),
+        ("lineclear-attempt", Some(job.attempt.to_string())),
+        ("lineclear-tick", job.tick_at.map(|tick| tick.to_string())),
+    ];
+    for (name, value) in about {
+        if let Some(Ok(value)) = value.map(|value| value.parse()) {
+            call.headers.insert(name, value);
+        }
+    }
+    let answer = tokio::select! {
+        answer = outbound.call(call) => answer?,
+        () = cancel.requested() => return Err("told to stop before there was an answer".into()),
+    };
+    let done = match &success {
+        Some(statuses) => statuses.contains(&answer.status),
+        None => (200..=299).contains(&answer.status),
+    };
+    if done {
+        Ok(Done(Answered { status: answer.status, body: kept(&answer.body) }))
+    } else {
+        Err(failed(answer))
+    }
+}
+
+fn failed(answer: Answer) -> HandlerError {
+    let said = answer.body.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let said: String = said.chars().take(200).collect();
+    let error = format!("status {}{}{said}", answer.status, if said.is_empty() { "" } else { ": " });
+    match answer.retry_after {
+        Some(after) => RetryIn::new(after, error).into(),
+        None => error.into(),
+    }
+}
+
+fn kept(body: &str) -> String {
+    let end = (0..=KEPT.min(body.len())).rev().find(|at| body.is_char_boundary(*at)).unwrap_or(0);
+    let cut = if end < body.len() { "…" } else { "" };
+    format!("{}{cut}", body.get(..end).unwrap_or_default())
+}
