@@ -20,8 +20,8 @@ use lineclear_model::{Scope, Scopes};
 use crate::problem::Problem;
 pub(crate) use failures::as_one;
 pub(crate) use guard::{COOKIE, ClientAddress, Gate, cookie_of, guard, lacks};
-pub(crate) use needs::{Need, Needs, Operation};
 pub use lineclear_model::Network;
+pub(crate) use needs::{Need, Needs, Operation};
 pub(crate) use still::Still;
 pub(crate) use who::{Principal, Shown, Who};
 

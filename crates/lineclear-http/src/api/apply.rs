@@ -119,6 +119,10 @@ pub(crate) async fn apply(
             let field = bad.field.replace('.', "/");
             unprocessable("manifest", bad.message.clone()).at(format!("{at}/{field}"))
         })?;
+        state
+            .client
+            .check_input(&manifest.kind, &manifest.input)
+            .map_err(|error| Problem::from(error).at(format!("{at}/input")))?;
         manifests.push(manifest);
     }
     let keys: Vec<String> = manifests.iter().map(|manifest| manifest.key.to_string()).collect();

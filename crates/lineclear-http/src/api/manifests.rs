@@ -124,6 +124,7 @@ pub(crate) async fn put(
 ) -> Result<Response, Problem> {
     let key = name(&at.0, "manifest")?;
     let manifest = read(&key, body.0)?;
+    state.client.check_input(&manifest.kind, &manifest.input)?;
     let seen = seen(&headers)?;
     let before = state.reading.manifest(&key).await?;
     // As it will be stored.
