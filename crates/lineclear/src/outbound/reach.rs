@@ -119,7 +119,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     let [a, b, ..] = address.segments();
     // All that is handed out lies in 2000::/3; the mapped forms are looked at by what they lead to.
     let handed_out = (0x2000..=0x3fff).contains(&a) || inner(IpAddr::V6(address)).is_some();
-    let special = (a == 0x2001 && b < 0x200) || (a == 0x2001 && b == 0xdb8) || a == 0x3fff;
+    let special = matches!((a, b), (0x2001, ..0x200 | 0xdb8) | (0x3fff, _));
     handed_out && !special
 }
 

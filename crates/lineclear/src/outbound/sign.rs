@@ -56,7 +56,8 @@ mod tests {
     fn signatures_are_those_that_receivers_expect() {
         let secret: Secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".parse().unwrap();
         let body = br#"{"test": 2432232314}"#;
-        let signed = signature(&[secret.clone()], "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, body);
+        let signed =
+            signature(std::slice::from_ref(&secret), "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, body);
         assert_eq!(signed.as_deref(), Some("v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="));
         let two = signature(&[secret.clone(), secret], "a", 1, b"").unwrap();
         assert_eq!(two.split(' ').count(), 2);
