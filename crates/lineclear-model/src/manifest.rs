@@ -197,6 +197,7 @@ impl Manifest {
             jitter: self.jitter,
             retry: self.retry,
             secret: self.secret.clone(),
+            was_secret: Vec::new(),
         }
     }
 }
@@ -232,9 +233,44 @@ pub struct Spec {
     /// Fields that are shown as dots.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secret: Vec<String>,
+    /// Fields that were marked once and are not now: what its jobs were given then is still shown as dots.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub was_secret: Vec<String>,
+}
+
+/// The marks of a spec, read for themselves: also from one that says other things that we cannot read.
+#[derive(Deserialize)]
+struct Marks {
+    #[serde(default)]
+    secret: Vec<String>,
+    #[serde(default)]
+    was_secret: Vec<String>,
 }
 
 impl Spec {
+    /// All fields that a stored spec marks, or marked once. If that cannot be read, it is the whole payload.
+    pub fn marks(text: &str) -> Vec<String> {
+        match serde_json::from_str(text) {
+            Ok(Marks { mut secret, was_secret }) => {
+                secret.extend(was_secret);
+                secret
+            }
+            Err(_) => vec![String::new()],
+        }
+    }
+
+    /// The same, remembering marks of the spec that it replaces.
+    pub fn after(mut self, marks: &[String]) -> Spec {
+        let is_gone = |mark: &&String| !self.secret.contains(mark);
+        self.was_secret = marks.iter().filter(is_gone).cloned().collect();
+        self.was_secret.sort_unstable();
+        self.was_secret.dedup();
+        if self.was_secret.len() > secret::MARKS_KEPT_MAX {
+            self.was_secret = vec![String::new()];
+        }
+        self
+    }
+
     /// Its text: the same for equal specs, so that a change can be seen by comparing.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("a spec has only text, numbers and lists")

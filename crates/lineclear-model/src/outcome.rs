@@ -2,12 +2,14 @@
 
 mod fingerprint;
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use crate::{
     Payload,
     job::{DeadReason, ExecutionOutcome},
     retry::RetryPolicy,
+    secret::without_passwords,
 };
 pub use fingerprint::fingerprint;
 
@@ -32,11 +34,18 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure that may be tried again. Overlong text is cut, and NUL, which databases refuse, is replaced.
+    /// A failure that may be tried again. Overlong text is cut, NUL, which databases refuse, is replaced, and passwords in URLs
+    /// become dots: errors are kept for months, and anybody may read them.
     pub fn new(error_type: impl Into<String>, message: impl Into<String>) -> Failure {
+        let message: String = message.into();
+        // Before it is cut: half a URL has no @ by which its password is known.
+        let message = match without_passwords(&message) {
+            Cow::Owned(shown) => shown,
+            Cow::Borrowed(_) => message,
+        };
         Failure {
             error_type: storable(error_type.into(), ERROR_TYPE_BYTES_MAX),
-            message: storable(message.into(), MESSAGE_BYTES_MAX),
+            message: storable(message, MESSAGE_BYTES_MAX),
             permanent: false,
         }
     }
@@ -234,5 +243,13 @@ mod tests {
         let odd = Failure::new("io", format!("x{}", "é".repeat(MESSAGE_BYTES_MAX)));
         assert_eq!(odd.message.len(), MESSAGE_BYTES_MAX - 1);
         assert_eq!(Failure::new("io", "a\0b").message, "a b");
+    }
+
+    #[test]
+    fn an_error_keeps_no_password_of_a_url() {
+        let failure = Failure::new("io", "cannot reach postgres://ann:hunter2@db/x");
+        assert_eq!(failure.message, "cannot reach postgres://ann:•••@db/x");
+        let long = format!("{} a://b:{}@c", "x".repeat(MESSAGE_BYTES_MAX - 100), "hunter2".repeat(100));
+        assert!(!Failure::new("io", long).message.contains("hunter2"), "nor the half of one that was cut");
     }
 }

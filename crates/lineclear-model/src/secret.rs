@@ -1,7 +1,10 @@
 //! Secrets in payloads: fields that a manifest marks, and fields whose names say what they are. Whoever shows a payload to people
 //! shows dots in their place.
 
+mod url;
 mod walk;
+
+pub use url::without_passwords;
 
 use crate::manifest::BadField;
 
@@ -11,13 +14,19 @@ pub const DOTS: &str = "•••";
 /// Most fields that a manifest marks.
 pub const MARKS_MAX: usize = 100;
 
+/// Most fields that were marked once and are remembered; if there are more, it is everything.
+pub(crate) const MARKS_KEPT_MAX: usize = 1_000;
+
 /// Longest pointer to one, in bytes.
 pub const MARK_BYTES_MAX: usize = 255;
 
 /// Words that make a field a secret, as parts of its name: `api_key`, `dbPassword` and `X-Auth-Token`, but not `monkey`.
 const WORDS: &[&str] = &[
-    "apikey",
+    "accesskey",
+    "accesskeys",
     "auth",
+    "authkey",
+    "authkeys",
     "authorization",
     "bearer",
     "cookie",
@@ -32,7 +41,30 @@ const WORDS: &[&str] = &[
     "passwd",
     "password",
     "passwords",
+    "privatekey",
+    "privatekeys",
     "pwd",
+    "secret",
+    "secretkey",
+    "secretkeys",
+    "secrets",
+    "sshkey",
+    "sshkeys",
+    "token",
+    "tokens",
+];
+
+/// Words that also make a field a secret at the end of a part, where nobody has set words apart: `dbpassword`, `authtoken`. No other
+/// word ends so.
+const ENDINGS: &[&str] = &[
+    "apikey",
+    "apikeys",
+    "credential",
+    "credentials",
+    "passphrase",
+    "passwd",
+    "password",
+    "passwords",
     "secret",
     "secrets",
     "token",
@@ -44,8 +76,6 @@ const WORDS: &[&str] = &[
 pub struct Secrets {
     /// Beside those that are known by their names: the steps to each field, `*` for any.
     marked: Vec<Vec<String>>,
-    /// All of it is.
-    all: bool,
 }
 
 impl Secrets {
@@ -58,20 +88,17 @@ impl Secrets {
     pub fn marked(pointers: &[String]) -> Secrets {
         let step = |step: &str| step.replace("~1", "/").replace("~0", "~");
         let steps = |pointer: &String| pointer.split('/').skip(1).map(step).collect();
-        Secrets { marked: pointers.iter().map(steps).collect(), all: false }
+        Secrets { marked: pointers.iter().map(steps).collect() }
     }
 
     /// All of it: where it is not known which fields are marked.
     pub fn all() -> Secrets {
-        Secrets { all: true, ..Secrets::default() }
+        Secrets::marked(&[String::new()])
     }
 
     /// JSON text with dots in place of its secrets; everything else as it was written. `None`: this is not JSON.
     pub fn mask(&self, text: &str) -> Option<String> {
         serde_json::from_str::<serde::de::IgnoredAny>(text).ok()?;
-        if self.all {
-            return Some(format!("\"{DOTS}\""));
-        }
         Some(walk::masked(text, self))
     }
 
@@ -103,7 +130,9 @@ pub(crate) fn check(pointers: &[String]) -> Result<(), BadField> {
 
 /// Whether a field is a secret by its name.
 pub fn is_secret_name(name: &str) -> bool {
-    parts(name).iter().any(|part| WORDS.contains(&part.as_str()))
+    let is_secret =
+        |part: &String| WORDS.contains(&part.as_str()) || ENDINGS.iter().any(|ending| part.ends_with(ending));
+    parts(name).iter().any(is_secret)
 }
 
 /// The words of a name, in lower case: `apiKey`, `API-key` and `api_key2` all have `api` and `key`.
@@ -145,23 +174,17 @@ pub fn without_value(message: &str) -> String {
 
 /// Where dots stand in a payload, as a JSON pointer: somebody sends back what was masked.
 pub fn dots_in(text: &str) -> Option<String> {
-    fn find(value: &serde_json::Value, pointer: String) -> Option<String> {
-        match value {
-            serde_json::Value::String(text) => (text == DOTS).then_some(pointer),
-            serde_json::Value::Array(items) => {
-                items.iter().enumerate().find_map(|(at, item)| find(item, format!("{pointer}/{at}")))
-            }
-            serde_json::Value::Object(fields) => fields.iter().find_map(|(name, value)| {
-                find(value, format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1")))
-            }),
-            _ => None,
-        }
-    }
-    // Most payloads have no such thing, and need not be read. Written as escapes, it would not have come from us.
-    if !text.contains(DOTS) {
+    // Most payloads have no such thing, and need not be read.
+    if !text.contains('•') && !text.contains("\\u2022") {
         return None;
     }
-    find(&serde_json::from_str(text).ok()?, String::new())
+    serde_json::from_str::<serde::de::IgnoredAny>(text).ok()?;
+    walk::find(text, is_masked)
+}
+
+/// Whether dots of ours stand in a text: in place of all of it, or of a password in a URL.
+fn is_masked(text: &str) -> bool {
+    text == DOTS || (text.contains(DOTS) && url::has_dots(text))
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use std::cell::RefCell;
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
+use lineclear_model::secret::without_passwords;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id};
 use tracing::{Event, Span, Subscriber};
@@ -104,7 +105,9 @@ struct Text {
 
 impl Text {
     fn line(self) -> String {
-        let mut line = self.message + &self.fields;
+        let line = self.message + &self.fields;
+        // Before it is cut: half a URL has no @ by which its password is known.
+        let mut line = without_passwords(&line).into_owned();
         line.truncate(line.floor_char_boundary(LOG_LINE_BYTES_MAX));
         line.trim_start().to_owned()
     }

@@ -89,11 +89,58 @@ async fn data_gone_bad_spoils_nothing_but_itself(served: &Served) {
             assert!(answer.status < 500 || answer.code() == "stored_data", "{what}: {path}: {answer:?}");
         }
     }
-    // Who writes over it is told that it cannot be read, and the job can be got rid of.
-    let put = served.put("/api/v1/manifests/bad", order).await;
-    assert!(put.status < 500 || put.code() == "stored_data", "{put:?}");
     let cancelled = served.post(&format!("/api/v1/jobs/{bad}/cancel"), "").await;
     assert!(cancelled.status < 500, "{cancelled:?}");
+}
+
+/// Each breaks one manifest, `bad`, in its own way.
+const BROKEN: [&str; 5] = [
+    "update {t}manifest set spec = '{not json' where key = 'bad'",
+    r#"update {t}manifest set spec = '{"schedule": {"moon": "full"}}' where key = 'bad'"#,
+    "update {t}manifest set input = '{\"pin\":hunter2' where key = 'bad'",
+    "update {t}manifest set kind = 'hunter2 ' where key = 'bad'",
+    "update {t}manifest set declared = '\"hunter2\"' where key = 'bad'",
+];
+
+async fn a_manifest_that_cannot_be_read_can_be_paused_and_is_mended_by_writing_it(served: &Served) {
+    let order = r#"{"kind": "add", "schedule": {"cron": "0 2 1 1 *"}, "input": {"pin": "hunter2"}, "secret": ["/pin"]}"#;
+    let path = "/api/v1/manifests/bad";
+    let file = r#"{"manifest": [{"key": "bad", "kind": "add", "schedule": {"every": "1h"}}]}"#;
+    assert_eq!(served.put(path, order).await.status, 201);
+    for sql in BROKEN {
+        served.sql(sql).await;
+        let is_bad = !sql.contains("declared");
+        assert_eq!(!served.get(path).await.json()["unreadable"].is_null(), is_bad, "{sql}");
+        let paused = served.post(&format!("{path}/pause"), "").await;
+        assert_eq!(paused.status, 204, "{sql}: {paused:?}");
+        let resumed = served.post(&format!("{path}/resume"), "").await;
+        if is_bad {
+            // Nobody knows when it would be due.
+            assert_eq!(
+                (resumed.status, resumed.code()),
+                (409, "unreadable".to_owned()),
+                "{sql}: {resumed:?}"
+            );
+        }
+        let applied = served.post("/api/v1/manifests/apply", file).await;
+        assert_eq!((applied.status, applied.code()), (409, "unreadable".to_owned()), "{sql}: {applied:?}");
+        for answer in [served.get(path).await, resumed, applied, served.get("/api/v1/manifests").await] {
+            assert!(!answer.body.contains("hunter2"), "{sql}: {answer:?}");
+        }
+        let mended = served.put(path, order).await;
+        let became = if is_bad { "updated" } else { "unchanged" };
+        assert_eq!(
+            (mended.status, mended.json()["became"].as_str()),
+            (200, Some(became)),
+            "{sql}: {mended:?}"
+        );
+        let whole = served.get(path).await.json();
+        assert!(whole["unreadable"].is_null() && !whole["next_due_at"].is_null(), "{sql}: {whole}");
+        assert_eq!(whole["manifest"]["enabled"], true, "{sql}");
+        let declared = served.post("/api/v1/manifests/apply", file).await;
+        assert_eq!(declared.status, 200, "{sql}: it can be declared again: {declared:?}");
+        assert!(served.put(path, order).await.status < 300);
+    }
 }
 
 /// In a rolling upgrade old servers go on beside new ones.
@@ -106,5 +153,6 @@ async fn a_server_stays_ready_when_a_newer_one_has_moved_the_schema_on(served: &
 
 on_each_store! {
     data_gone_bad_spoils_nothing_but_itself
+    a_manifest_that_cannot_be_read_can_be_paused_and_is_mended_by_writing_it
     a_server_stays_ready_when_a_newer_one_has_moved_the_schema_on
 }

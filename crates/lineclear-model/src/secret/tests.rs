@@ -26,6 +26,14 @@ fn names_are_taken_apart_before_they_are_judged() {
         "AWSSecretAccessKey",
         "jwt",
         "Authorization",
+        "dbpassword",
+        "authtoken",
+        "secretkey",
+        "apikeys",
+        "privateKey",
+        "PGPASSWORD",
+        "clientsecret",
+        "accesskey",
     ] {
         assert!(is_secret_name(name), "{name}");
     }
@@ -45,6 +53,10 @@ fn names_are_taken_apart_before_they_are_judged() {
         "donkeyKong",
         "bypassed",
         "cookieless",
+        "tokenizer",
+        "secretariat",
+        "passwordless",
+        "hotkey",
     ] {
         assert!(!is_secret_name(name), "{name}");
     }
@@ -67,6 +79,9 @@ fn secrets_become_dots_and_all_else_stays_as_written() {
         ("{}", "{}"),
         ("7", "7"),
         (r#""plain""#, r#""plain""#),
+        (r#"{"db":"postgres://u:p@h/d","n":1}"#, r#"{"db":"postgres://u:•••@h/d","n":1}"#),
+        (r#"["redis:\/\/:p\u0040h"]"#, r#"["redis://:•••@h"]"#),
+        (r#"["\/ \u00e9"]"#, r#"["\/ \u00e9"]"#),
     ] {
         assert_eq!(by_name.mask(text).as_deref(), Some(shown), "{text}");
     }
@@ -124,7 +139,13 @@ fn what_a_parser_says_about_a_value_has_no_value() {
 #[test]
 fn dots_that_come_back_are_found() {
     assert_eq!(dots_in(r#"{"a":[{"pass/word":"•••"}]}"#).as_deref(), Some("/a/0/pass~1word"));
+    assert_eq!(dots_in(r#"{"a":"\u2022\u2022\u2022"}"#).as_deref(), Some("/a"), "written as escapes");
+    assert_eq!(dots_in(r#"{"a":"•\u2022•"}"#).as_deref(), Some("/a"));
+    assert_eq!(dots_in(r#"{"n":1e400,"password":"•••"}"#).as_deref(), Some("/password"), "beside any number");
+    assert_eq!(dots_in(r#"["postgres://u:•••@h/"]"#).as_deref(), Some("/0"), "as a part of a URL");
+    assert_eq!(dots_in(r#"["postgres:\/\/u:\u2022•\u2022@h/"]"#).as_deref(), Some("/0"));
     assert_eq!(dots_in(r#"{"a":"see •••"}"#), None);
+    assert_eq!(dots_in(r#"{"•••":"\u2022"}"#), None, "a name is no secret");
     assert_eq!(dots_in(r#"{"a":1}"#), None);
 }
 

@@ -1,12 +1,26 @@
 //! A walk over JSON text that copies all but the secrets. Not over a tree: numbers, escapes and the order of keys stay.
 
-use super::{DOTS, Secrets, is_secret_name};
+use std::borrow::Cow;
+
+use super::{DOTS, Secrets, is_secret_name, without_passwords};
 
 /// `text` is JSON: it was checked before.
 pub(super) fn masked(text: &str, secrets: &Secrets) -> String {
-    let mut walk = Walk { text, at: 0, path: Vec::new(), out: String::with_capacity(text.len()), secrets };
+    let mut walk = Walk::over(text, Purpose::Mask(secrets));
     walk.value(false);
     walk.out
+}
+
+/// Where the first string stands that is wanted, as a JSON pointer. `text` is JSON: it was checked before.
+pub(super) fn find(text: &str, wanted: fn(&str) -> bool) -> Option<String> {
+    let mut walk = Walk::over(text, Purpose::Find(wanted));
+    walk.value(false);
+    walk.found
+}
+
+enum Purpose<'a> {
+    Mask(&'a Secrets),
+    Find(fn(&str) -> bool),
 }
 
 struct Walk<'a> {
@@ -14,10 +28,24 @@ struct Walk<'a> {
     at: usize,
     path: Vec<String>,
     out: String,
-    secrets: &'a Secrets,
+    purpose: Purpose<'a>,
+    found: Option<String>,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    fn over(text: &'a str, purpose: Purpose<'a>) -> Walk<'a> {
+        let out = String::with_capacity(text.len());
+        Walk { text, at: 0, path: Vec::new(), out, purpose, found: None }
+    }
+
+    /// Whether this place is a secret, by its name or by a mark.
+    fn is_secret(&self, by_name: bool) -> bool {
+        match self.purpose {
+            Purpose::Mask(secrets) => by_name || secrets.is_marked(&self.path),
+            Purpose::Find(_) => false,
+        }
+    }
+
     fn peek(&self) -> u8 {
         self.text.as_bytes().get(self.at).copied().unwrap_or_default()
     }
@@ -43,7 +71,7 @@ impl Walk<'_> {
         let first = self.peek();
         // Whether there is anything, and a yes or no, is no secret.
         let tells = matches!(first, b'n' | b't' | b'f');
-        if !tells && (secret || self.secrets.is_marked(&self.path)) {
+        if !tells && self.is_secret(secret) {
             let start = self.out.len();
             self.copy();
             self.out.truncate(start);
@@ -53,7 +81,32 @@ impl Walk<'_> {
         match first {
             b'{' => self.object(),
             b'[' => self.array(),
+            b'"' => self.text(),
             _ => self.scalar(),
+        }
+    }
+
+    /// A string that is no secret as a whole.
+    fn text(&mut self) {
+        let start = self.out.len();
+        let raw = self.string();
+        // What has neither is as it looks, and names no place.
+        if !raw.contains('\\') && !raw.contains("://") && !raw.contains(DOTS) {
+            return;
+        }
+        let text: String = serde_json::from_str(raw).unwrap_or_default();
+        match self.purpose {
+            Purpose::Mask(_) => {
+                if let Cow::Owned(shown) = without_passwords(&text) {
+                    self.out.truncate(start);
+                    self.out.push_str(&serde_json::Value::from(shown).to_string());
+                }
+            }
+            Purpose::Find(wanted) if self.found.is_none() && wanted(&text) => {
+                let step = |step: &String| format!("/{}", step.replace('~', "~0").replace('/', "~1"));
+                self.found = Some(self.path.iter().map(step).collect());
+            }
+            Purpose::Find(_) => {}
         }
     }
 

@@ -157,7 +157,7 @@ impl Row {
         let at = self.names.iter().position(|name| name == column);
         let cell = at.map(|at| &self.cells[at]);
         cell.and_then(T::from_cell).ok_or_else(|| StoreError::Corrupt {
-            what: format!("column {column} holds {cell:?}, which is not what was written"),
+            what: format!("column {column} holds {}, which is not what was written", shape(cell)),
         })
     }
 
@@ -168,7 +168,21 @@ impl Row {
         parse: fn(&str) -> Option<T>,
     ) -> Result<T, StoreError> {
         let word: String = self.get(column)?;
-        parse(&word).ok_or_else(|| StoreError::Corrupt { what: format!("column {column} holds {word:?}") })
+        parse(&word).ok_or_else(|| {
+            let what =
+                format!("column {column} holds {} that cannot be read", shape(Some(&Cell::Text(word))));
+            StoreError::Corrupt { what }
+        })
+    }
+}
+
+/// What a cell holds, without saying it: it may be an input, and this goes into answers and logs.
+fn shape(cell: Option<&Cell>) -> String {
+    match cell {
+        None => "nothing".to_owned(),
+        Some(Cell::Null) => "null".to_owned(),
+        Some(Cell::Int(_)) => "a number".to_owned(),
+        Some(Cell::Text(text)) => format!("a text of {} bytes", text.len()),
     }
 }
 

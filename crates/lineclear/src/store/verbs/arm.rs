@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use lineclear_model::job::Origin;
 use lineclear_model::schedule::Need;
+use lineclear_model::secret::without_value;
 use lineclear_model::{Micros, Overlap, SkipReason, Spec};
 
 use super::parent;
@@ -80,7 +81,8 @@ struct Child {
 impl Child {
     fn of(row: &Row) -> StoreResult<Child> {
         let corrupt = |what: String| StoreError::Corrupt { what };
-        let spec = Spec::from_json(&row.get::<String>("spec")?).map_err(|e| corrupt(e.to_string()))?;
+        let spec = Spec::from_json(&row.get::<String>("spec")?)
+            .map_err(|e| corrupt(without_value(&e.to_string())))?;
         let arrived: String = row.get("arrived")?;
         let parents: String = row.get("parents")?;
         let parent = |id: &str| id.parse().map_err(|_| corrupt(format!("{id:?} is not a manifest id")));

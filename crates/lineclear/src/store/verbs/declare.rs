@@ -165,8 +165,8 @@ impl Declare {
             plan.groups.insert(name.clone(), change(groups_before.get(&name), &spec));
         }
         for (key, stored) in manifest::read(session, self.manifests.keys()).await? {
-            let was = before.get(&key).filter(|was| !was.removed).map(|was| &was.manifest);
-            plan.manifests.insert(key, change(was, &stored.manifest));
+            let was = before.get(&key).filter(|was| !was.removed).and_then(|was| was.manifest.as_ref().ok());
+            plan.manifests.insert(key, change(was, stored.readable()?));
         }
         Ok(Some(plan))
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use lineclear_model::secret::without_value;
 use lineclear_model::{GroupSpec, Name};
 use serde_json::{Map, Value as Json};
 
@@ -123,7 +124,8 @@ fn object(spec: &GroupSpec) -> Map<String, Json> {
 }
 
 fn from_object(map: Map<String, Json>) -> StoreResult<GroupSpec> {
-    serde_json::from_value(Json::Object(map)).map_err(|e| StoreError::Corrupt { what: e.to_string() })
+    serde_json::from_value(Json::Object(map))
+        .map_err(|e| StoreError::Corrupt { what: without_value(&e.to_string()) })
 }
 
 /// The text of a declaration; keys are sorted, so equal declarations are equal texts.
@@ -133,7 +135,8 @@ pub(crate) fn text(map: &Map<String, Json>) -> String {
 
 /// A declaration as it was stored.
 pub(crate) fn parse(declared: &str) -> StoreResult<Map<String, Json>> {
-    serde_json::from_str(declared).map_err(|e| StoreError::Corrupt { what: format!("declared: {e}") })
+    let corrupt = |e: serde_json::Error| format!("declared: {}", without_value(&e.to_string()));
+    serde_json::from_str(declared).map_err(|e| StoreError::Corrupt { what: corrupt(e) })
 }
 
 /// Verb: a batch of a group's waiting jobs gets the rank that its priority asks for; returns where to go on.

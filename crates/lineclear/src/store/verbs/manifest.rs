@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
+use lineclear_model::secret::without_value;
 use lineclear_model::{Manifest, Micros, Name, OnDead, Overlap, Payload, SkipReason, Spec, begin};
 use serde_json::{Map, Value as Json};
 
@@ -79,7 +80,7 @@ pub(crate) async fn upsert(
         written.insert(key.clone(), became);
         if let (Some(row), Some(stored)) = (&row, stored) {
             skipped.extend(row.skips.and_then(|reason| skipped_until_now(stored, reason)));
-            match (stored.manifest.enabled, row.manifest.enabled) {
+            match (stored.enabled, row.manifest.enabled) {
                 (true, false) => paused.push(stored.id),
                 (false, true) => resumed.push(stored.id),
                 _ => {}
@@ -103,36 +104,42 @@ fn decide(
     now: Micros,
 ) -> StoreResult<(Option<ManifestRow>, Written)> {
     let said = object(manifest);
+    let marks = before.map(|before| before.marks.clone()).unwrap_or_default();
     // One that was removed begins anew; only its row, and with it its history, is the same.
     let Some(before) = before.filter(|before| !before.removed) else {
         let (planned_through, next_due_at) = from_now_on(manifest, now);
         let declared = if voice == Voice::Declaration { text(&said) } else { text(&Map::new()) };
         let (id, skips, manifest) = (before.map(|before| before.id), None, manifest.clone());
-        let row = ManifestRow { id, manifest, declared, planned_through, next_due_at, skips };
+        let row = ManifestRow { id, manifest, declared, planned_through, next_due_at, skips, marks };
         return Ok((Some(row), Written::Created));
     };
+    let was = before.manifest.as_ref().ok();
     let (next, declared) = match voice {
-        // As it is stored: then one that is written again is seen to be the same.
         Voice::Edit => {
-            (Manifest { overlap: Some(manifest.overlap()), ..manifest.clone() }, before.declared.clone())
+            // What nobody can read is as if nothing had been declared; otherwise no declaration would ever be taken again.
+            let declared =
+                parse(&before.declared).map_or_else(|_| text(&Map::new()), |_| before.declared.clone());
+            // As it is stored: then one that is written again is seen to be the same.
+            (Manifest { overlap: Some(manifest.overlap()), ..manifest.clone() }, declared)
         }
         Voice::Declaration => {
-            let declared = parse(&before.declared)?;
-            check_owner(manifest, &before.manifest, &declared)?;
-            let merged = merge(&declared, &said, &object(&before.manifest));
+            let (was, declared) = (before.readable()?, before.declaration()?);
+            check_owner(manifest, was, &declared)?;
+            let merged = merge(&declared, &said, &object(was));
             let merged = from_object(merged)?;
             check_together(&merged)?;
             (merged, text(&said))
         }
     };
-    if next == before.manifest && declared == before.declared {
+    let same = was == Some(&next);
+    if same && declared == before.declared {
         return Ok((None, Written::Unchanged));
     }
-    let written = if next == before.manifest { Written::Unchanged } else { Written::Updated };
+    let written = if same { Written::Unchanged } else { Written::Updated };
     // What another schedule would have had, or what fell into a pause, was not missed: it is skipped, and recorded.
-    let skips = if next.schedule != before.manifest.schedule {
+    let skips = if was.is_none_or(|was| next.schedule != was.schedule) {
         Some(SkipReason::Rescheduled)
-    } else if next.enabled && !before.manifest.enabled {
+    } else if next.enabled && !before.enabled {
         Some(SkipReason::Disabled)
     } else {
         None
@@ -141,8 +148,8 @@ fn decide(
         Some(_) => from_now_on(&next, now),
         None => (before.planned_through, begin(&next.rules(), before.planned_through).next_due_at),
     };
-    let row =
-        ManifestRow { id: Some(before.id), manifest: next, declared, planned_through, next_due_at, skips };
+    let id = Some(before.id);
+    let row = ManifestRow { id, manifest: next, declared, planned_through, next_due_at, skips, marks };
     Ok((Some(row), written))
 }
 
@@ -179,14 +186,35 @@ fn check_owner(now: &Manifest, stored: &Manifest, declared: &Map<String, Json>) 
 /// A manifest as it is stored.
 pub(crate) struct Stored {
     pub(crate) id: i64,
+    pub(crate) key: Name,
     pub(crate) version: i64,
-    pub(crate) manifest: Manifest,
+    /// What it says, or why that cannot be read: a person may still pause it, or write it anew.
+    pub(crate) manifest: Result<Manifest, String>,
+    pub(crate) enabled: bool,
+    /// Fields that it marks as secret, or marked once.
+    pub(crate) marks: Vec<String>,
     pub(crate) declared: String,
     pub(crate) planned_through: Micros,
     pub(crate) next_due_at: Option<Micros>,
     pub(crate) now: Micros,
     /// A declaration has left it out: only its row is left.
     pub(crate) removed: bool,
+}
+
+impl Stored {
+    /// What it says, for those who cannot do without.
+    pub(crate) fn readable(&self) -> StoreResult<&Manifest> {
+        self.manifest.as_ref().map_err(|why| self.unreadable(why))
+    }
+
+    fn declaration(&self) -> StoreResult<Map<String, Json>> {
+        parse(&self.declared).map_err(|why| self.unreadable(&why.to_string()))
+    }
+
+    fn unreadable(&self, why: &str) -> StoreError {
+        let why = format!("what is stored of {} cannot be read, so write it anew: {why}", self.key);
+        StoreError::refused("unreadable", why)
+    }
 }
 
 /// Locks what settling writes about manifests, before they themselves are locked.
@@ -203,18 +231,20 @@ pub(crate) async fn read(
     let keys = keys.map(ToString::to_string).collect();
     let rows = session.rows(Statement::ManifestRead, vec![Value::Texts(keys)]).await?;
     let stored = |row: &Row| {
-        let manifest = manifest_of(row)?;
         let stored = Stored {
             id: row.get("id")?,
+            key: row.word("key", |key| Name::new(key).ok())?,
             version: row.get("version")?,
             declared: row.get("declared")?,
             planned_through: row.get("planned_through")?,
             next_due_at: row.get("next_due_at")?,
             now: row.get("now")?,
             removed: row.get("removed")?,
-            manifest,
+            enabled: row.get("enabled")?,
+            marks: Spec::marks(&row.get::<String>("spec")?),
+            manifest: manifest_of(row).map_err(|error| error.to_string()),
         };
-        Ok((stored.manifest.key.clone(), stored))
+        Ok((stored.key.clone(), stored))
     };
     rows.iter().map(stored).collect()
 }
@@ -257,6 +287,8 @@ struct ManifestRow {
     next_due_at: Option<Micros>,
     /// Why ticks that are due and not planned will not be.
     skips: Option<SkipReason>,
+    /// Fields that were marked as secret before.
+    marks: Vec<String>,
 }
 
 async fn write(session: &mut Session, rows: &[ManifestRow]) -> StoreResult<()> {
@@ -291,7 +323,7 @@ fn columns(rows: &[&ManifestRow], groups: &HashMap<Name, i64>) -> Vec<Column> {
         texts(|row| row.manifest.route.to_string()),
         texts(|row| row.manifest.input.as_str().to_owned()),
         Column::Ints(rows.iter().map(|row| row.manifest.group.as_ref().map(|group| groups[group])).collect()),
-        texts(|row| row.manifest.spec().to_json()),
+        texts(|row| row.manifest.spec().after(&row.marks).to_json()),
         texts(|row| row.manifest.overlap().as_str().to_owned()),
         ints(|row| i64::from(row.manifest.priority)),
         Column::Ints(rows.iter().map(|row| row.manifest.retries.map(i64::from)).collect()),
@@ -356,5 +388,6 @@ fn object(manifest: &Manifest) -> Map<String, Json> {
 }
 
 fn from_object(map: Map<String, Json>) -> StoreResult<Manifest> {
-    serde_json::from_value(Json::Object(map)).map_err(|e| StoreError::Corrupt { what: e.to_string() })
+    serde_json::from_value(Json::Object(map))
+        .map_err(|e| StoreError::Corrupt { what: without_value(&e.to_string()) })
 }

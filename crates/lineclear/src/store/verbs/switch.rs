@@ -26,7 +26,7 @@ impl Verb for Switch {
         lock_states(session, self.keys.iter()).await?;
         let mut stored = read(session, self.keys.iter()).await?;
         stored.retain(|_, stored| !stored.removed);
-        let changing: Vec<&Stored> = stored.values().filter(|s| s.manifest.enabled != self.enabled).collect();
+        let changing: Vec<&Stored> = stored.values().filter(|s| s.enabled != self.enabled).collect();
         if !changing.is_empty() {
             self.write(session, &changing).await?;
         }
@@ -46,7 +46,7 @@ impl Switch {
             let mut next_due_at = stored.next_due_at;
             if self.enabled {
                 ranges.extend(skipped_until_now(stored, SkipReason::Disabled));
-                (through, next_due_at) = from_now_on(&stored.manifest, stored.now);
+                (through, next_due_at) = from_now_on(stored.readable()?, stored.now);
             }
             columns.0.push(Some(stored.id));
             columns.1.push(self.enabled);
@@ -88,7 +88,7 @@ pub(crate) fn from_now_on(manifest: &Manifest, now: Micros) -> (Micros, Option<M
 
 /// Ticks up to now that were not planned and will not be: skipped, and recorded as such.
 pub(crate) fn skipped_until_now(stored: &Stored, reason: SkipReason) -> Option<SkippedRange> {
-    let schedule = &stored.manifest.schedule;
+    let schedule = &stored.manifest.as_ref().ok()?.schedule;
     let from = schedule.next_after(stored.planned_through)?;
     let until = schedule.last_through(stored.now)?;
     (from <= until).then_some(SkippedRange { manifest_id: stored.id, from, until, reason })

@@ -165,13 +165,15 @@ pub struct JobDetail {
     pub secrets: Secrets,
 }
 
-/// What the manifest of a job marks as secret. One that cannot be read may mark anything.
+/// What the manifest of a job marks as secret, or marked once; its row stays when it is removed. One that cannot be read, or is not
+/// there, may have marked anything.
 pub(super) fn secrets_of(row: &Row) -> StoreResult<Secrets> {
+    let manifest: Option<i64> = row.get("manifest_id")?;
     let spec: Option<String> = row.get("spec")?;
-    Ok(match spec.as_deref().map(Spec::from_json) {
-        None => Secrets::by_name(),
-        Some(Ok(spec)) => Secrets::marked(&spec.secret),
-        Some(Err(_)) => Secrets::all(),
+    Ok(match (manifest, spec) {
+        (None, _) => Secrets::by_name(),
+        (Some(_), Some(spec)) => Secrets::marked(&Spec::marks(&spec)),
+        (Some(_), None) => Secrets::all(),
     })
 }
 

@@ -1,0 +1,122 @@
+//! Passwords in URLs: `postgres://ann:hunter2@db/` in a text that is otherwise for everybody, such as an error.
+
+use std::borrow::Cow;
+
+use super::{DOTS, is_secret_name};
+
+/// A text with dots in place of the passwords of its URLs, before the `@` and in parameters whose names say that they are secrets.
+pub fn without_passwords(text: &str) -> Cow<'_, str> {
+    let mut places = Vec::new();
+    for (sign, _) in text.match_indices("://") {
+        let start = sign + 3;
+        let url = &text[start..start + end_of(&text[start..], |_| false)];
+        places.extend(secrets(url).into_iter().map(|(from, to)| (start + from, start + to)));
+    }
+    if places.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    // One URL may stand in another, and be found with it and alone.
+    places.sort_unstable();
+    let (mut out, mut copied) = (String::with_capacity(text.len()), 0);
+    for (from, to) in places {
+        if from >= copied {
+            out.push_str(&text[copied..from]);
+            out.push_str(DOTS);
+        }
+        copied = copied.max(to);
+    }
+    out.push_str(&text[copied..]);
+    Cow::Owned(out)
+}
+
+/// Whether a URL stands in a text whose password is dots already.
+pub(super) fn has_dots(text: &str) -> bool {
+    text.contains("://") && (text.contains(&format!(":{DOTS}@")) || text.contains(&format!("={DOTS}")))
+}
+
+/// Where it ends: at white space, quotes and brackets, and at what else is said.
+fn end_of(text: &str, also: fn(char) -> bool) -> usize {
+    let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>') || also(c);
+    text.find(ends).unwrap_or(text.len())
+}
+
+/// The places of secrets in what stands after `://`, in their order, each not dots already.
+fn secrets(url: &str) -> Vec<(usize, usize)> {
+    let password = password(url);
+    let after = password.map_or(0, |(_, to)| to);
+    let query = url[after..].find('?').map_or(url.len(), |at| after + at);
+    let mut all: Vec<(usize, usize)> = password.into_iter().collect();
+    for (at, sign) in url.match_indices(['?', '&', ';']).filter(|(at, _)| *at >= query) {
+        let pair = &url[at + sign.len()..];
+        let pair = &pair[..end_of(pair, |c| matches!(c, '&' | ';' | '#'))];
+        if let Some((name, value)) = pair.split_once('=').filter(|(name, _)| is_secret_name(name)) {
+            let from = at + sign.len() + name.len() + 1;
+            all.push((from, from + value.len()));
+        }
+    }
+    all.retain(|&(from, to)| from < to && &url[from..to] != DOTS);
+    all
+}
+
+/// The place of the password before the `@`.
+fn password(url: &str) -> Option<(usize, usize)> {
+    let authority = &url[..end_of(url, |c| matches!(c, '/' | '?' | '#'))];
+    let colon = authority.find(':')?;
+    let at = match authority.rfind('@') {
+        Some(at) => at,
+        // A password with a slash in it belongs into no URL, and is what an error is about then. A port is none, nor is an IPv6.
+        None if authority.starts_with('[') || is_port(&authority[colon + 1..]) => return None,
+        None => url.rfind('@')?,
+    };
+    (colon < at).then_some((colon + 1, at))
+}
+
+fn is_port(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_in_urls_become_dots() {
+        for (text, shown) in [
+            ("postgres://ann:hunter2@db:5432/x", "postgres://ann:•••@db:5432/x"),
+            (
+                "cannot reach postgres://ann:hunter2@db: refused",
+                "cannot reach postgres://ann:•••@db: refused",
+            ),
+            ("redis://:hunter2@cache/0", "redis://:•••@cache/0"),
+            ("url=\"amqp://a:p@ss@h\" n=1", "url=\"amqp://a:•••@h\" n=1"),
+            ("a://b:c@d,e://f:g@h", "a://b:•••@d,e://f:•••@h"),
+            ("bad port in postgres://u:pa/ss?w#rd@h/db", "bad port in postgres://u:•••@h/db"),
+            ("https://h/x?api_key=k&n=1", "https://h/x?api_key=•••&n=1"),
+            ("https://h/?to=http://u:p@h&token=t", "https://h/?to=http://u:•••@h&token=•••"),
+            ("https://u:p@h/x?n=1&token=t#top", "https://u:•••@h/x?n=1&token=•••#top"),
+        ] {
+            assert_eq!(without_passwords(text), shown);
+            assert_eq!(without_passwords(shown), shown, "masked twice is masked once");
+            assert!(has_dots(shown), "{shown}");
+        }
+    }
+
+    #[test]
+    fn urls_without_passwords_stay_as_they_are() {
+        for text in [
+            "",
+            "://",
+            "https://h:8080/a@b?n=1",
+            "https://ann@h/",
+            "ssh://git@h:22/x",
+            "http://[::1]:80/a@b",
+            "http://u:@h",
+            "12:30 by ann@x.org",
+            "see https://h/?q=password and ask bob:carol@x",
+            "é://é",
+            "https://h/?password=",
+        ] {
+            assert!(matches!(without_passwords(text), Cow::Borrowed(_)), "{text}");
+        }
+    }
+}
