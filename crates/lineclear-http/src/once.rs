@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use lineclear::Client;
-use lineclear::store::{Created, Creation, JobId, Once, OnceKey};
+use lineclear::store::{BatchId, Created, Creation, JobId, Once, OnceKey};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -32,6 +32,8 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const TAKEN_BY: &[&str] = &[
     "/api/v1/jobs",
     "/api/v1/jobs/batch",
+    "/api/v1/jobs/{id}/retry",
+    "/api/v1/batches",
     "/api/v1/manifests/{key}/run",
     "/api/v1/manifests/{key}/backfill",
     "/api/v1/groups/{name}/run",
@@ -117,6 +119,9 @@ pub(crate) struct Reply {
     status: u16,
     /// The job that was made, if it was one.
     job: Option<i64>,
+    /// The batch that was made.
+    #[serde(default)]
+    batch: Option<i64>,
     body: Box<RawValue>,
     #[serde(skip)]
     replayed: bool,
@@ -125,7 +130,12 @@ pub(crate) struct Reply {
 impl Reply {
     pub(crate) fn new(status: StatusCode, job: Option<JobId>, body: &impl Serialize) -> Option<Reply> {
         let body = serde_json::value::to_raw_value(body).ok()?;
-        Some(Reply { status: status.as_u16(), job: job.map(|job| job.0), body, replayed: false })
+        Some(Reply { status: status.as_u16(), job: job.map(|job| job.0), batch: None, body, replayed: false })
+    }
+
+    /// Where a batch was made.
+    pub(crate) fn of_batch(batch: BatchId, body: &impl Serialize) -> Option<Reply> {
+        Some(Reply { batch: Some(batch.0), ..Reply::new(StatusCode::CREATED, None, body)? })
     }
 
     pub(crate) fn job(&self) -> Option<JobId> {
@@ -153,12 +163,15 @@ impl IntoResponse for Reply {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::OK);
         let json = HeaderValue::from_static("application/json");
-        let (job, replayed) = (self.job(), self.replayed);
+        let (job, batch, replayed) = (self.job(), self.batch, self.replayed);
         let mut response =
             (status, [(header::CONTENT_TYPE, json)], Box::<str>::from(self.body).into_string())
                 .into_response();
         if let Some(job) = job {
             response.headers_mut().insert(header::LOCATION, location(job));
+        }
+        if let Some(Ok(place)) = batch.map(|id| HeaderValue::from_str(&format!("/api/v1/batches/{id}"))) {
+            response.headers_mut().insert(header::LOCATION, place);
         }
         mark(&mut response, replayed);
         response
@@ -175,24 +188,42 @@ pub(crate) async fn make(
 ) -> Result<Reply, Problem> {
     let missing = match &creation {
         Creation::Jobs(_) => "job".to_owned(),
+        Creation::Retry(job, _) => format!("job {job}"),
+        Creation::Batch(_) => "batch".to_owned(),
         Creation::Run(key, _) | Creation::Backfill { key, .. } => format!("manifest {key}"),
         Creation::RunGroup(group, _) => format!("group {group}"),
     };
-    let missing = || Problem::not_found(missing);
+    make_or(client, once, creation, note, move |created| {
+        reply(created).ok_or_else(|| Problem::not_found(&missing))
+    })
+    .await
+}
+
+/// The same where `reply` says why nothing was made.
+pub(crate) async fn make_or(
+    client: &Client,
+    once: Option<OnceKey>,
+    creation: Creation,
+    note: &Note,
+    reply: impl Fn(&Created) -> Result<Reply, Problem> + Clone + Send + Sync + 'static,
+) -> Result<Reply, Problem> {
     let Some(once) = once else {
         let created = plainly(client, creation).await?;
         note.say_with(|| made(&created));
-        return reply(&created).ok_or_else(missing);
+        return reply(&created);
     };
-    let record = move |created: &Created| serde_json::to_string(&reply(created)?).ok();
+    let answer = reply.clone();
+    let record = move |created: &Created| serde_json::to_string(&answer(created).ok()?).ok();
     match client.create_once(once, creation, record).await? {
         Once::Now(created) => {
             note.say_with(|| made(&created));
-            reply(&created).ok_or_else(missing)
+            reply(&created)
         }
         Once::Before(text) => match serde_json::from_str::<Reply>(&text) {
             Ok(before) => {
-                note.say(json!({"replayed": true, "job": before.job().map(|job| job.to_string())}));
+                let job = before.job().map(|job| job.to_string());
+                let batch = before.batch.map(|batch| batch.to_string());
+                note.say(json!({"replayed": true, "job": job, "batch": batch}));
                 Ok(Reply { replayed: true, ..before })
             }
             Err(_) => Err(Problem::new(
@@ -219,5 +250,7 @@ async fn plainly(client: &Client, creation: Creation) -> Result<Created, Problem
         Creation::Backfill { key, from, to, options } => {
             Created::Backfill(client.backfill(key, from, to, options).await?)
         }
+        Creation::Retry(job, options) => Created::Retry(job, client.retry(job, options).await?),
+        Creation::Batch(counted) => Created::Batch(client.store().begin_batch(*counted).await?),
     })
 }

@@ -108,11 +108,15 @@ impl Gate {
 }
 
 impl Explanation {
-    /// Puts gates into their order, and takes the first closed one for the verdict, or else `free`.
+    /// Puts gates into their order, and takes the first closed one for the verdict, or else `free`. That no node runs it is said
+    /// even where something else comes first: that passes by itself, and a node that is missing does not.
     fn of(now: Micros, mut gates: Vec<Gate>, free: impl FnOnce() -> String) -> Explanation {
         gates.sort_by_key(|gate| gate.name);
-        let closed = gates.iter().find(|gate| gate.open == Some(false));
-        let verdict = closed.map_or_else(free, |gate| gate.why.clone());
+        let mut closed = gates.iter().filter(|gate| gate.open == Some(false));
+        let mut verdict = closed.next().map_or_else(free, |gate| gate.why.clone());
+        if let Some(node) = closed.find(|gate| gate.name == GateName::Node) {
+            verdict = format!("{verdict}; besides, {}", node.why);
+        }
         Explanation { verdict, now, gates }
     }
 

@@ -40,11 +40,14 @@ impl<'de> Visitor<'de> for DateTextVisitor {
     }
 }
 
+/// The last moment that can be written: in any time zone it is in the year 9999.
+pub const MOMENT_MAX: &str = "9999-12-30T22:00:00Z";
+
 /// Reads an RFC 3339 moment.
 pub fn parse_moment(text: &str) -> Result<Micros, String> {
     text.parse::<Timestamp>().map(Micros::from).map_err(|_| {
         let shown: String = text.chars().take(64).collect();
-        format!("{shown:?} is not a moment: write it with its offset, like 2026-03-29T01:00:00Z or …+01:00")
+        format!("{shown:?} is not a moment: write it with its offset, like 2026-03-29T01:00:00Z or …+01:00, and not after {MOMENT_MAX}")
     })
 }
 
@@ -56,5 +59,17 @@ pub(crate) fn moment_option<'de, D: Deserializer<'de>>(deserializer: D) -> Resul
 impl serde::Serialize for DateText {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_moment_can_be_written_and_the_next_second_not() {
+        assert_eq!(parse_moment(MOMENT_MAX).unwrap().to_string(), MOMENT_MAX);
+        let late = parse_moment("9999-12-30T22:00:01Z").unwrap_err();
+        assert!(late.ends_with(&format!("not after {MOMENT_MAX}")), "{late}");
     }
 }

@@ -79,7 +79,13 @@ pub(crate) async fn list(state: State<App>, asked: Asked<Which>) -> Result<Json<
     let since = asked.since.as_deref().map(|text| {
         let at: Result<jiff::Timestamp, _> = text.parse();
         at.map(lineclear_model::Micros::from).map_err(|_| {
-            Problem::malformed("since", format!("{text:?} is no time; write it as 2026-03-29T02:30:00Z"))
+            Problem::malformed(
+                "since",
+                format!(
+                    "{text:?} is no time; write it as 2026-03-29T02:30:00Z, not after {}",
+                    lineclear_model::text::MOMENT_MAX
+                ),
+            )
         })
     });
     if [&asked.who, &asked.action].into_iter().flatten().any(|text| text.contains('\0')) {

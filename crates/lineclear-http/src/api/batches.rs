@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use lineclear::store::{Action, Batch, BatchId, NewBatch};
+use lineclear::store::{Action, Batch, BatchId, Created, Creation, NewBatch};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
@@ -17,7 +17,7 @@ use super::shape::{Asked, At, Id, id, time, unprocessable};
 use crate::App;
 use crate::access::Who;
 use crate::audit::Note;
-use crate::body::Body;
+use crate::once::{KeyHeader, Keyed, Reply, make};
 use crate::problem::Problem;
 
 /// How long a batch can be taken back, if nothing is said.
@@ -100,7 +100,7 @@ impl BatchShape {
 /// Does the same to all jobs that a query finds, of those that exist now. It begins after a few seconds, until which it can be
 /// cancelled without a trace.
 #[utoipa::path(
-    post, path = "/batches", operation_id = "create_batch", tag = "batches", request_body = BatchBody,
+    post, path = "/batches", operation_id = "create_batch", tag = "batches", request_body = BatchBody, params(KeyHeader),
     security(("token" = ["operate"])),
     responses((status = 201, body = BatchShape), (status = 200, body = CountAnswer, description = "only counted"),
               (status = "4XX", body = Problem, content_type = "application/problem+json"))
@@ -109,9 +109,9 @@ pub(crate) async fn create(
     state: State<App>,
     who: Who,
     note: Note,
-    body: Body<BatchBody>,
+    asked: Keyed<BatchBody>,
 ) -> Result<Response, Problem> {
-    let body = body.0;
+    let body = asked.body;
     let action = Action::from_word(&body.action).ok_or_else(|| {
         let words: Vec<&str> = Action::ALL.iter().map(|action| action.as_str()).collect();
         unprocessable("action", format!("{:?} is none of {}", body.action, words.join(", "))).at("/action")
@@ -128,12 +128,13 @@ pub(crate) async fn create(
     }
     let starts_in = Duration::from_millis(body.starts_in_ms.unwrap_or(STARTS_IN_MS));
     let new = NewBatch { action, query, reason: body.reason, by: who.0.who(), starts_in };
-    let batch = state.client.store().add_batch(new).await?;
-    note.say(
-        json!({"batch": batch.id.to_string(), "action": action.as_str(), "q": batch.q, "total": batch.total}),
-    );
-    let place = [(header::LOCATION, format!("/api/v1/batches/{}", batch.id))];
-    Ok((StatusCode::CREATED, place, Json(BatchShape::of(batch))).into_response())
+    // Counting is looking, and may take a while: it must not keep the engine's connections.
+    let creation = Creation::Batch(Box::new(state.reading.count_batch(new).await?));
+    let reply = make(&state.client, asked.once, creation, &note, |created| {
+        let Created::Batch(batch) = created else { return None };
+        Reply::of_batch(batch.id, &BatchShape::of(batch.clone()))
+    });
+    Ok(reply.await?.into_response())
 }
 
 /// Lists batches, newest first.

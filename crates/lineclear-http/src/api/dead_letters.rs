@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use lineclear::store::views::DeadLetterView;
-use lineclear::store::{DeadLetterFilter, DeadLetterId, Revival};
+use lineclear::store::{DeadLetterFilter, DeadLetterId, Revival, Swept};
 use lineclear_model::DeadReason;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -229,10 +229,20 @@ fn noted(which: &MatchingBody, count: Option<u64>) -> Value {
 /// How many dead letters were resolved.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Count {
+    /// So many; 5,000 at most.
     count: u64,
+    /// There are more that match: ask again.
+    more: bool,
 }
 
-/// Brings back all dead letters that match.
+impl Count {
+    fn of(swept: Swept) -> Json<Count> {
+        Json(Count { count: swept.count, more: swept.more })
+    }
+}
+
+/// Brings back dead letters that match, oldest first, 5,000 at most: `more` says whether to ask again. Give `before`, so that what
+/// dies again meanwhile is left out.
 #[utoipa::path(
     post, path = "/dead-letters/revive", operation_id = "revive_dead_letters", tag = "dead letters", security(("token" = ["operate"])),
     request_body = MatchingBody,
@@ -248,12 +258,12 @@ pub(crate) async fn revive_matching(
     let filter = body.0.read()?;
     // Also if it fails in the middle.
     note.say(noted(&body.0, None));
-    let count = state.client.store().revive_matching(&filter, revival).await?;
-    note.say(noted(&body.0, Some(count)));
-    Ok(Json(Count { count }))
+    let swept = state.client.store().revive_matching(&filter, revival).await?;
+    note.say(noted(&body.0, Some(swept.count)));
+    Ok(Count::of(swept))
 }
 
-/// Lets all dead letters rest that match.
+/// Lets dead letters rest that match, oldest first, 5,000 at most: `more` says whether to ask again.
 #[utoipa::path(
     post, path = "/dead-letters/acknowledge", operation_id = "acknowledge_dead_letters", tag = "dead letters", security(("token" = ["operate"])),
     request_body = MatchingBody,
@@ -267,7 +277,7 @@ pub(crate) async fn acknowledge_matching(
 ) -> Result<Json<Count>, Problem> {
     let (filter, by) = (body.0.read()?, who.0.who());
     note.say(noted(&body.0, None));
-    let count = state.client.store().acknowledge_matching(&filter, &by, body.0.note.as_deref()).await?;
-    note.say(noted(&body.0, Some(count)));
-    Ok(Json(Count { count }))
+    let swept = state.client.store().acknowledge_matching(&filter, &by, body.0.note.as_deref()).await?;
+    note.say(noted(&body.0, Some(swept.count)));
+    Ok(Count::of(swept))
 }

@@ -140,7 +140,12 @@ pub(crate) async fn history(
 ) -> Result<Json<Page<LockHappening>>, Problem> {
     let before = cursor(asked.0.cursor.as_deref(), |text| id(text, "").ok())?;
     let most = limit(asked.0.limit)?;
-    let events = registry(&state)?.history(Some(&at.0), before, most).await.map_err(failed)?;
+    let registry = registry(&state)?;
+    let events = registry.history(Some(&at.0), before, most).await.map_err(failed)?;
+    // What happened to it may have been forgotten; who had it last is not.
+    if events.is_empty() && registry.lease(&at.0).await.map_err(failed)?.is_empty() {
+        return Err(Problem::not_found(format_args!("lock {}", at.0)));
+    }
     let next = events.last().filter(|_| events.len() == most as usize).map(|event| event.id.to_string());
     Ok(Json(Page::new(events.into_iter().map(LockHappening::of).collect(), next)))
 }

@@ -82,7 +82,11 @@ pub(super) fn id(text: &str, what: &str) -> Result<i64, Problem> {
 /// A time in a body.
 pub(super) fn moment(text: &str, pointer: &str) -> Result<Micros, Problem> {
     let at: jiff::Timestamp = text.parse().map_err(|_| {
-        let detail = format!("{text:?} is no time; write it as 2026-03-29T02:30:00Z, or with an offset");
+        let shown: String = text.chars().take(64).collect();
+        let detail = format!(
+            "{shown:?} is no time; write it as 2026-03-29T02:30:00Z, or with an offset, and not after {}",
+            lineclear_model::text::MOMENT_MAX
+        );
         unprocessable("time", detail).at(pointer)
     })?;
     Ok(Micros::from(at))

@@ -1,6 +1,6 @@
 //! What a row keeps of what was made: ids, never inputs.
 
-use lineclear::store::Created;
+use lineclear::store::{Created, Retried};
 use serde_json::{Value, json};
 
 use super::many;
@@ -16,6 +16,16 @@ pub(crate) fn made(created: &Created) -> Value {
         Created::RunGroup(jobs) => json!({"jobs": many(jobs.iter().flatten().map(|(_, job)| job))}),
         Created::Backfill(done) => {
             json!({"jobs": many(done.iter().flat_map(|done| &done.jobs)), "known": done.as_ref().map(|done| done.known)})
+        }
+        Created::Retry(job, became) => match became {
+            Retried::Due => json!({"became": "due", "job": job.to_string()}),
+            Retried::Revived(_) => json!({"became": "revived", "job": job.to_string()}),
+            Retried::Again(new) => json!({"became": "again", "job": new.to_string()}),
+            Retried::InputGone | Retried::NotOver(_) | Retried::Unknown => json!({"became": null}),
+        },
+        Created::Batch(batch) => {
+            let (id, action) = (batch.id.to_string(), batch.action.as_str());
+            json!({"batch": id, "action": action, "q": batch.q, "total": batch.total})
         }
     }
 }

@@ -52,13 +52,51 @@ async fn the_same_request_again_makes_nothing_and_gets_the_same_answer(served: &
     }
 }
 
+async fn a_retry_and_a_batch_under_a_key_are_done_once(served: &Served) {
+    let done = served.post("/api/v1/jobs", r#"{"kind": "add", "input": [1, 2]}"#).await.json();
+    let path = format!("/api/v1/jobs/{}", done["id"].as_str().unwrap());
+    served.until(&path, |job| job["state"] == "completed").await;
+    let batch = r#"{"action": "retry", "q": "kind:add state:completed", "starts_in_ms": 86400000}"#;
+    for (path, body) in [(format!("{path}/retry"), ""), ("/api/v1/batches".to_owned(), batch)] {
+        let first = post(served, &path, &path, body).await;
+        assert_eq!((first.status, first.header("idempotent-replayed")), (201, None), "{path}: {first:?}");
+        assert!(first.header("location").is_some(), "{path}: {first:?}");
+        let again = post(served, &path, &path, body).await;
+        assert_eq!((again.status, &again.body), (201, &first.body), "{path}: {again:?}");
+        assert_eq!(again.header("idempotent-replayed"), Some("true"), "{path}");
+        assert_eq!(again.header("location"), first.header("location"), "{path}");
+        let other = post(served, &path, &format!("another {path}"), body).await;
+        assert_ne!(
+            other.header("location"),
+            first.header("location"),
+            "{path}: another key is another request"
+        );
+        let reused = post(served, &path, &path, r#"{"action": "retry", "q": "id:1"}"#).await;
+        assert!(reused.status == 422 || reused.status == 400, "{path}: {reused:?}");
+    }
+    assert_eq!(jobs(served).await, 3, "it, and two that it was run again as");
+    let batches = served.get("/api/v1/batches").await.json();
+    assert_eq!(batches["items"].as_array().unwrap().len(), 2, "{batches}");
+}
+
+async fn a_retry_that_is_refused_leaves_its_key_free(served: &Served) {
+    let later = served.post("/api/v1/jobs", LATER).await.json();
+    let path = format!("/api/v1/jobs/{}", later["id"].as_str().unwrap());
+    let refused = post(served, &format!("{path}/retry"), "k", "").await;
+    assert_eq!((refused.status, refused.code()), (409, "job_not_over".to_owned()));
+    assert_eq!(served.post(&format!("{path}/cancel"), "").await.status, 200);
+    let again = post(served, &format!("{path}/retry"), "k", "").await;
+    assert_eq!((again.status, &again.json()["became"]), (201, &json!("again")), "{again:?}");
+    assert_eq!(post(served, "/api/v1/jobs/999/retry", "other", "").await.status, 404);
+}
+
 async fn a_key_that_was_used_for_something_else_is_refused(served: &Served) {
     assert_eq!(post(served, "/api/v1/jobs", "k", LATER).await.status, 201);
     let other = post(served, "/api/v1/jobs", "k", r#"{"kind": "add", "in_ms": 60000}"#).await;
     assert_eq!((other.status, other.code()), (422, "idempotency_key_reused".to_owned()));
     let elsewhere = post(served, "/api/v1/jobs/batch", "k", LATER).await;
     assert_eq!(elsewhere.status, 400, "it cannot even be read there");
-    let elsewhere = post(served, "/api/v1/jobs/batch", "k", r#"{"jobs": []}"#).await;
+    let elsewhere = post(served, "/api/v1/jobs/batch", "k", &format!(r#"{{"jobs": [{LATER}]}}"#)).await;
     assert_eq!((elsewhere.status, elsewhere.code()), (422, "idempotency_key_reused".to_owned()));
     assert_eq!(jobs(served).await, 1);
 }
@@ -119,6 +157,8 @@ async fn a_key_that_cannot_be_is_refused_and_so_is_one_where_it_is_ignored(serve
 }
 
 on_each_store! {
+    a_retry_and_a_batch_under_a_key_are_done_once
+    a_retry_that_is_refused_leaves_its_key_free
     the_same_request_again_makes_nothing_and_gets_the_same_answer
     a_key_that_was_used_for_something_else_is_refused
     a_request_that_was_refused_leaves_its_key_free

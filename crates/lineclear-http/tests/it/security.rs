@@ -81,6 +81,21 @@ async fn a_list_that_takes_too_long_is_given_up() {
     served.end().await;
 }
 
+/// Counting is looking: the engine's own connections would wait for longer.
+#[tokio::test(flavor = "multi_thread")]
+async fn counting_for_a_batch_is_given_up_when_it_takes_too_long() {
+    let served = Served::postgres().await;
+    let client = database(served.url()).await;
+    client.batch_execute("begin; lock table lineclear.execution in access exclusive mode").await.unwrap();
+    let began = Instant::now();
+    let answer = served.post("/api/v1/batches", r#"{"action": "retry", "q": "state:completed"}"#).await;
+    assert_eq!((answer.status, answer.code()), (503, "store_unavailable".to_owned()), "{answer:?}");
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    client.batch_execute("rollback").await.unwrap();
+    assert_eq!(served.get("/api/v1/batches").await.json()["items"], serde_json::json!([]));
+    served.end().await;
+}
+
 #[test]
 fn every_list_has_an_end() {
     for folder in ["postgres", "sqlite"] {

@@ -134,6 +134,24 @@ fn each_fact_closes_its_own_gate_of_a_job_and_no_other() {
 }
 
 #[test]
+fn a_verdict_always_says_that_no_node_runs_the_kind() {
+    let mut facts = job();
+    (facts.state, facts.due_at) = (JobState::Scheduled, at(60));
+    facts.nodes[0].kinds = Some(Vec::new());
+    let verdict = explain_job(&facts).verdict;
+    assert!(
+        verdict.starts_with("is due at 2026-01-01T00:01:00Z (in 1m); besides, no live node runs"),
+        "{verdict}"
+    );
+    assert!(verdict.ends_with("web-1 serves main and knows no kinds"), "{verdict}");
+    let mut facts = manifest();
+    facts.next_due_at = Some(at(60));
+    facts.nodes.clear();
+    let verdict = explain_manifest(&facts).verdict;
+    assert!(verdict.contains("; besides, no live node runs jobs"), "{verdict}");
+}
+
+#[test]
 fn a_running_job_that_shall_stop_says_so_first() {
     let mut facts = job();
     (facts.state, facts.node) = (JobState::Running, Some((7, None)));

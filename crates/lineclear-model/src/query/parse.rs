@@ -75,6 +75,13 @@ fn terms(text: &str) -> Result<Vec<Term>, BadQuery> {
             at += 1;
         }
         let name: String = chars[name_at..at].iter().collect();
+        if chars.get(at) == Some(&'"') {
+            let why = "a quote stands after a field and a colon, such as error:\"connect timeout\"";
+            return bad(at + 1, why);
+        }
+        if name.is_empty() {
+            return bad(at + 1, "a field is missing here; write field:value, such as -state:dead");
+        }
         if chars.get(at) != Some(&':') {
             let shown: String = name.chars().take(40).collect();
             return bad(

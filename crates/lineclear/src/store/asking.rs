@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use lineclear_model::Name;
 use lineclear_model::explain::Explanation;
 use lineclear_model::query::Query;
-use lineclear_model::{JobState, Name};
 
 use super::db::Value;
 use super::sql::Statement;
-use super::verbs::batch::{self, Batch, BatchId, NewBatch, PORTION};
+use super::verbs::batch::{self, Batch, BatchId, CountedBatch, NewBatch, PORTION};
 use super::verbs::retry::{Retried, Retry, RetryOptions};
 use super::verbs::{explain, no_answer};
 use super::views::{PAGE_MAX, Page};
@@ -44,26 +44,16 @@ impl Store {
     /// Tries a job again: one that waits for its next try is due now, a dead letter is revived, and one that is over is run again as
     /// a new job with the same input.
     pub async fn retry(&self, job: JobId, options: RetryOptions) -> StoreResult<Retried> {
-        [Some(options.by.as_str()), options.note.as_deref()]
-            .into_iter()
-            .flatten()
-            .try_for_each(door::check_text)?;
-        let moves = |answer: &Retried| {
-            let live = |state: &JobState| {
-                !matches!(state, JobState::Completed | JobState::Cancelled | JobState::Dead)
-            };
-            matches!(answer, Retried::NotOver(state) if !live(state)) || *answer == Retried::Unknown
-        };
-        let mut answer = self.retry_once(job, &options).await?;
-        if moves(&answer) {
-            // It may have been on its way from one table to the other.
-            answer = self.retry_once(job, &options).await?;
+        door::check_retry(&options)?;
+        let mut answer = self.retry_now(job, &options).await?;
+        if answer.may_be_moving() {
+            answer = self.retry_now(job, &options).await?;
         }
         self.orders_changed().await;
         Ok(answer)
     }
 
-    async fn retry_once(&self, job: JobId, options: &RetryOptions) -> StoreResult<Retried> {
+    async fn retry_now(&self, job: JobId, options: &RetryOptions) -> StoreResult<Retried> {
         let answers = self.run(Retry { jobs: vec![job], options: options.clone() }).await?;
         answers.first().map(|(_, answer)| *answer).ok_or_else(|| no_answer("retry"))
     }
@@ -86,6 +76,12 @@ impl Store {
     /// Makes a batch: something is done to all jobs that a query finds, of those that exist now, beginning in a while. Until then
     /// it can be taken back.
     pub async fn add_batch(&self, new: NewBatch) -> StoreResult<Batch> {
+        let counted = self.count_batch(new).await?;
+        self.begin_batch(counted).await
+    }
+
+    /// The first half of [`Store::add_batch`], which only looks, so that a store for readers may do it.
+    pub async fn count_batch(&self, new: NewBatch) -> StoreResult<CountedBatch> {
         [Some(new.by.as_str()), new.reason.as_deref()]
             .into_iter()
             .flatten()
@@ -93,20 +89,16 @@ impl Store {
         if new.starts_in > STARTS_IN_MAX {
             return Err(StoreError::refused("starts_in", "a batch starts within a day"));
         }
-        let query = self.fixed(new.query).await?;
+        let query = self.fixed(new.query.clone()).await?;
         // In its one form it may be longer than it was written.
         Query::parse(&query.to_string()).map_err(|bad| StoreError::refused("q", bad.to_string()))?;
         let total = self.count(&new.action.of(query.clone())).await?;
-        let params = vec![
-            Value::Text(Some(new.action.as_str().to_owned())),
-            Value::Text(Some(query.to_string())),
-            Value::Text(new.reason),
-            Value::Text(Some(new.by)),
-            Value::Int(Some(i64::try_from(new.starts_in.as_millis()).unwrap_or(i64::MAX))),
-            Value::Int(Some(i64::try_from(total.count).unwrap_or(i64::MAX))),
-            Value::Bool(total.is_exact),
-        ];
-        self.batch_of(Statement::BatchAdd, params).await?.ok_or_else(|| no_answer("batch_add"))
+        Ok(CountedBatch { new: NewBatch { query, ..new }, total })
+    }
+
+    /// The second half.
+    pub async fn begin_batch(&self, counted: CountedBatch) -> StoreResult<Batch> {
+        self.run(batch::Add(counted)).await
     }
 
     async fn batch_of(&self, statement: Statement, params: Vec<Value>) -> StoreResult<Option<Batch>> {

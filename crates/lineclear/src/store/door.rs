@@ -7,7 +7,7 @@ use lineclear_model::duration::DURATION_MAX;
 use lineclear_model::manifest::PRIORITY_MAX;
 use lineclear_model::retry::RETRIES_MAX;
 
-use super::{BATCH_MAX, BackfillOptions, NewJob, StoreError, StoreResult};
+use super::{BATCH_MAX, BackfillOptions, NewJob, RetryOptions, StoreError, StoreResult};
 
 /// Longest note, name or list of tags, in bytes.
 const TEXT_BYTES_MAX: usize = 1024;
@@ -72,6 +72,11 @@ pub(super) fn check_backfill(from: Micros, to: Micros, options: &BackfillOptions
         return Err(StoreError::refused("backfill", "the range begins before it ends, and not before 1970"));
     }
     Ok(())
+}
+
+/// What somebody says about trying again.
+pub(super) fn check_retry(options: &RetryOptions) -> StoreResult<()> {
+    [Some(options.by.as_str()), options.note.as_deref()].into_iter().flatten().try_for_each(check_text)
 }
 
 /// Checks jobs to be.

@@ -26,4 +26,5 @@ mod node;
 mod figures;
 mod setting;
 
+pub use dead_letter::{DEAD_LETTERS_PER_CALL, Swept};
 pub(crate) use node::Listening;

@@ -93,6 +93,16 @@ impl Store {
         Ok(Page { items: found.items, next: found.next })
     }
 
+    /// Where a job is in its life; `None`: there is no such job (any more).
+    pub async fn job_state(&self, id: JobId) -> StoreResult<Option<JobState>> {
+        let mut found = self.look(Statement::JobState, vec![Value::Int(Some(id.0))]).await?;
+        if found.is_empty() {
+            // It may have been on its way from one table to the other.
+            found = self.look(Statement::JobState, vec![Value::Int(Some(id.0))]).await?;
+        }
+        found.first().map(|row| row.word("state", JobState::from_word)).transpose()
+    }
+
     /// One job with its input, its ended claims and its steps.
     pub async fn job(&self, id: JobId) -> StoreResult<Option<JobDetail>> {
         let mut found = self.look(Statement::GetJob, vec![Value::Int(Some(id.0))]).await?;

@@ -1,7 +1,10 @@
 //! Dead letters: revive, acknowledge.
 
 use lineclear::model::{DeadReason, Failure, GroupSpec, JobState, Manifest, Micros, OnDead, Outcome};
-use lineclear::store::{DeadLetterFilter, DeadLetterId, JobId, NewJob, Revival, UniqueKey, Voice};
+use lineclear::store::{
+    DEAD_LETTERS_PER_CALL, DeadLetterFilter, DeadLetterId, JobId, NewJob, NodeId, Revival, Swept, UniqueKey,
+    Voice,
+};
 
 use crate::kit::{TestDb, completed, daily, job, name, payload};
 
@@ -17,6 +20,17 @@ async fn dead(db: &TestDb, job: NewJob) -> (JobId, DeadLetterId) {
     db.settle(node, &claim, Outcome::Failed(Failure::new("x", "broken").permanent())).await;
     let letters = db.store.dead_letters(Some("awaiting"), None, 100).await.unwrap().items;
     (id, letters.iter().find(|letter| letter.job == id).unwrap().id)
+}
+
+/// All that wait are dead; returns how many, 5,000 at most.
+async fn die(db: &TestDb, node: NodeId) -> usize {
+    let claims = db.take(node, 5000).await;
+    let outcome = || Outcome::Failed(Failure::new("x", "broken").permanent());
+    let settle = |claim| {
+        let verdict = lineclear::model::Verdict::Bury { reason: DeadReason::Permanent };
+        lineclear::store::Settlement::new(claim, outcome(), verdict)
+    };
+    db.store.settle(node, claims.iter().map(settle).collect()).await.unwrap().len()
 }
 
 conformance! {
@@ -122,7 +136,7 @@ conformance! {
             DeadLetterFilter { before: Some(Micros::EPOCH), ..all() },
             DeadLetterFilter { fingerprint: Some("none".to_owned()), ..all() },
         ] {
-            assert_eq!(db.store.acknowledge_matching(&nothing, "ann", None).await.unwrap(), 0, "{nothing:?}");
+            assert_eq!(db.store.acknowledge_matching(&nothing, "ann", None).await.unwrap().count, 0, "{nothing:?}");
         }
         let fingerprint = of("one").await.unwrap().fingerprint;
         for (one, kind) in [
@@ -130,12 +144,12 @@ conformance! {
             (DeadLetterFilter { group: Some(name("etl")), reason: Some(DeadReason::Permanent), ..all() }, "three"),
             (DeadLetterFilter { manifest: Some(name("m")), ..all() }, "work"),
         ] {
-            assert_eq!(db.store.acknowledge_matching(&one, "ann", Some("known")).await.unwrap(), 1, "{one:?}");
+            assert_eq!(db.store.acknowledge_matching(&one, "ann", Some("known")).await.unwrap().count, 1, "{one:?}");
             assert_eq!(of(kind).await, None);
         }
         assert!(!db.store.manifests(None, 10).await.unwrap().items[0].held, "its manifest goes on");
         let revival = Revival { note: Some("fixed in 2.1".to_owned()), ..by() };
-        assert_eq!(db.store.revive_matching(&all(), revival).await.unwrap(), 1);
+        assert_eq!(db.store.revive_matching(&all(), revival).await.unwrap().count, 1);
         let letters = db.store.dead_letters(None, None, 100).await.unwrap().items;
         let two = letters.iter().find(|letter| letter.kind == "two").unwrap();
         assert_eq!((two.status.as_str(), two.note.as_deref(), two.resolved_by.as_deref()), ("revived", Some("fixed in 2.1"), Some("ann")));
@@ -146,20 +160,31 @@ conformance! {
         let jobs = (0..1201).map(|_| job()).collect();
         db.store.enqueue_many(jobs).await.unwrap();
         let node = db.node("a").await;
-        let die = async || {
-            let claims = db.take(node, 5000).await;
-            let outcome = || Outcome::Failed(Failure::new("x", "broken").permanent());
-            let settle = |claim| lineclear::store::Settlement::new(claim, outcome(),
-                lineclear::model::Verdict::Bury { reason: DeadReason::Permanent });
-            db.store.settle(node, claims.iter().map(settle).collect()).await.unwrap().len()
-        };
-        assert_eq!(die().await, 1201);
+        assert_eq!(die(db, node).await, 1201);
+        let swept = |count| Swept { count, more: false };
         let revived = db.store.revive_matching(&DeadLetterFilter::default(), by()).await.unwrap();
-        assert_eq!((revived, db.count("work_queue").await), (1201, 1201));
-        assert_eq!(db.store.revive_matching(&DeadLetterFilter::default(), by()).await.unwrap(), 0);
-        assert_eq!(die().await, 1201);
+        assert_eq!((revived, db.count("work_queue").await), (swept(1201), 1201));
+        assert_eq!(db.store.revive_matching(&DeadLetterFilter::default(), by()).await.unwrap(), swept(0));
+        assert_eq!(die(db, node).await, 1201);
         let acknowledged = db.store.acknowledge_matching(&DeadLetterFilter::default(), "ann", None).await.unwrap();
-        assert_eq!(acknowledged, 1201);
+        assert_eq!(acknowledged, swept(1201));
+    }
+
+    async fn one_call_resolves_so_many_and_says_that_there_are_more(db) {
+        let most = DEAD_LETTERS_PER_CALL;
+        let node = db.node("a").await;
+        let rest = 7;
+        for part in [most, rest] {
+            db.store.enqueue_many((0..part).map(|_| job()).collect()).await.unwrap();
+        }
+        assert_eq!(die(db, node).await as u64 + die(db, node).await as u64, most + rest);
+        let all = DeadLetterFilter::default();
+        let swept = |count, more| Swept { count, more };
+        assert_eq!(db.store.acknowledge_matching(&all, "ann", None).await.unwrap(), swept(most, true));
+        assert_eq!(db.store.acknowledge_matching(&all, "ann", None).await.unwrap(), swept(rest, false));
+        db.sql("update {t}dead_letter set status = 'awaiting'").await;
+        assert_eq!(db.store.revive_matching(&all, by()).await.unwrap(), swept(most, true));
+        assert_eq!(db.store.revive_matching(&all, by()).await.unwrap(), swept(rest, false));
     }
 
     async fn resolving_resets_failures_and_crashes(db) {

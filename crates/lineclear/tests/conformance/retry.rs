@@ -1,7 +1,7 @@
 //! A job runs again because somebody said so, in the way that its state allows.
 
-use lineclear::model::{Failure, JobState, Micros, Outcome};
-use lineclear::store::{JobId, NewJob, Retried, RetryOptions};
+use lineclear::model::{Failure, JobState, Manifest, Micros, Outcome};
+use lineclear::store::{Declaration, JobId, NewJob, Prune, Retried, RetryOptions};
 
 use crate::kit::{TestDb, completed, daily, failed, job, name, payload};
 
@@ -10,7 +10,72 @@ async fn retry(db: &TestDb, job: JobId) -> Retried {
     db.store.retry(job, options).await.unwrap()
 }
 
+/// What people see of a job's input.
+async fn shown(db: &TestDb, job: JobId) -> String {
+    let detail = db.store.job(job).await.unwrap().unwrap();
+    detail.secrets.mask(&detail.input.unwrap()).unwrap()
+}
+
+/// A manifest whose input has a field that only its mark makes a secret.
+fn marked() -> Manifest {
+    let (input, secret) = (payload(r#"{"pin":1234,"host":"h"}"#), vec!["/pin".to_owned()]);
+    Manifest { input, secret, owner: Some("a".to_owned()), ..daily("m") }
+}
+
+const DOTS: &str = r#"{"pin":"•••","host":"h"}"#;
+
 conformance! {
+    async fn what_a_removed_manifest_marked_stays_secret_in_jobs_that_run_again(db) {
+        let declare = async |manifests| {
+            let owner = Some("a".to_owned());
+            let declaration = Declaration { manifests, owner, prune: Prune::All, ..Declaration::default() };
+            db.store.declare(declaration).await.unwrap();
+        };
+        declare(vec![marked()]).await;
+        let node = db.node("a").await;
+        let job = db.store.trigger(name("m"), Default::default()).await.unwrap().unwrap();
+        let claim = db.take_one(node).await;
+        db.settle(node, &claim, completed()).await;
+        declare(Vec::new()).await;
+        assert!(db.store.manifest(&name("m")).await.unwrap().is_none());
+        let Retried::Again(again) = retry(db, job).await else { panic!("it is over") };
+        assert_eq!((shown(db, job).await, shown(db, again).await), (DOTS.to_owned(), DOTS.to_owned()));
+        // It runs like any other, whatever became of its manifest.
+        let claim = db.take_one(node).await;
+        assert_eq!((claim.job, claim.input.as_str()), (again, marked().input.as_str()));
+        db.settle(node, &claim, Outcome::DeadLetter(Failure::new("x", "broken"))).await;
+        assert!(matches!(retry(db, again).await, Retried::Revived(_)));
+        let claim = db.take_one(node).await;
+        db.settle(node, &claim, completed()).await;
+        assert_eq!(shown(db, again).await, DOTS);
+        // One of the same key begins anew, and is not held by what was before it.
+        declare(vec![Manifest { secret: Vec::new(), ..marked() }]).await;
+        assert!(!db.store.manifest(&name("m")).await.unwrap().unwrap().held);
+        assert_eq!(shown(db, again).await, DOTS, "and its marks are remembered");
+    }
+
+    async fn a_mark_that_is_taken_back_still_hides_what_was_given_under_it(db) {
+        db.declare(marked()).await;
+        let job = db.store.trigger(name("m"), Default::default()).await.unwrap().unwrap();
+        db.store.cancel(job).await.unwrap();
+        let edit = async |secret: &[&str]| {
+            let secret = secret.iter().map(|mark| (*mark).to_owned()).collect();
+            db.store.edit_manifest(Manifest { secret, ..marked() }, None).await.unwrap();
+        };
+        edit(&[]).await;
+        let manifest = db.store.manifest(&name("m")).await.unwrap().unwrap().manifest.unwrap();
+        assert!(manifest.secret.is_empty(), "it says what it was told");
+        assert_eq!(shown(db, job).await, DOTS);
+        let Retried::Again(again) = retry(db, job).await else { panic!("it is over") };
+        assert_eq!(shown(db, again).await, DOTS, "a new job may have an old secret");
+        edit(&["/host"]).await;
+        edit(&["/other"]).await;
+        assert_eq!(shown(db, job).await, r#"{"pin":"•••","host":"•••"}"#, "all that it ever marked");
+        db.plan().await;
+        db.sql("update {t}manifest set spec = 'x'").await;
+        assert_eq!(shown(db, job).await, r#""•••""#, "where nobody knows, nothing is shown");
+    }
+
     async fn a_job_that_waits_for_its_next_try_is_due_now(db) {
         let node = db.node("a").await;
         let id = db.enqueue(job()).await;

@@ -2,9 +2,9 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use lineclear::store::{Cancelled, JobId, Retried, RetryOptions};
+use lineclear::store::{Cancelled, Created, Creation, JobId, Retried, RetryOptions};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
@@ -13,7 +13,7 @@ use crate::App;
 use crate::access::Who;
 use crate::api::shape::{At, Id, id, name_at};
 use crate::audit::Note;
-use crate::body::Body;
+use crate::once::{KeyHeader, Keyed, Reply, make_or};
 use crate::problem::Problem;
 
 /// What became of a request to cancel.
@@ -73,7 +73,7 @@ pub(crate) struct RetryAnswer {
 /// Tries a job again. One that waits for its next try is due now, a dead letter is revived, and one that is over runs again as a new
 /// job with the same input.
 #[utoipa::path(
-    post, path = "/jobs/{id}/retry", operation_id = "retry_job", tag = "jobs", params(("id" = String, Path)),
+    post, path = "/jobs/{id}/retry", operation_id = "retry_job", tag = "jobs", params(("id" = String, Path), KeyHeader),
     request_body = Option<RetryBody>,
     security(("token" = ["operate"])),
     responses((status = 200, body = RetryAnswer), (status = 201, body = RetryAnswer),
@@ -84,29 +84,32 @@ pub(crate) async fn retry(
     who: Who,
     audit: Note,
     at: At,
-    body: Body<Option<RetryBody>>,
-) -> Result<Response, Problem> {
+    asked: Keyed<Option<RetryBody>>,
+) -> Result<Reply, Problem> {
     let job = JobId(id(&at.0, "job")?);
-    let RetryBody { note, route } = body.0.unwrap_or_default();
+    let RetryBody { note, route } = asked.body.unwrap_or_default();
     let route = route.as_deref().map(|route| name_at(route, "/route")).transpose()?;
-    let options = RetryOptions { by: who.0.who(), note, route };
+    let creation = Creation::Retry(job, RetryOptions { by: who.0.who(), note, route });
+    make_or(&state.client, asked.once, creation, &audit, move |created| retried(job, created)).await
+}
+
+fn retried(job: JobId, created: &Created) -> Result<Reply, Problem> {
+    let unknown = || Problem::not_found(format_args!("job {job}"));
+    let answer = |became, id: JobId| RetryAnswer { became, id: Id::of(id) };
     let conflict = |code, detail: String| Err(Problem::new(StatusCode::CONFLICT, code, detail));
-    let answer = |became, id: JobId| {
-        audit.say(json!({"became": became, "job": id.to_string()}));
-        Json(RetryAnswer { became, id: Id::of(id) })
-    };
-    match state.client.retry(job, options).await? {
-        Retried::Due => Ok(answer("due", job).into_response()),
-        Retried::Revived(_) => Ok(answer("revived", job).into_response()),
-        Retried::Again(new) => {
-            let place = [(header::LOCATION, format!("/api/v1/jobs/{new}"))];
-            Ok((StatusCode::CREATED, place, answer("again", new)).into_response())
-        }
+    let Created::Retry(_, became) = created else { return Err(unknown()) };
+    let reply = match became {
+        Retried::Due => Reply::new(StatusCode::OK, None, &answer("due", job)),
+        Retried::Revived(_) => Reply::new(StatusCode::OK, None, &answer("revived", job)),
+        Retried::Again(new) => Reply::new(StatusCode::CREATED, Some(*new), &answer("again", *new)),
         Retried::NotOver(state) => {
             let detail = format!("job {job} is {state}: only what failed or is over can be tried again");
-            conflict("job_not_over", detail)
+            return conflict("job_not_over", detail);
         }
-        Retried::InputGone => conflict("input_gone", format!("the input of job {job} is not kept any more")),
-        Retried::Unknown => Err(Problem::not_found(format_args!("job {job}"))),
-    }
+        Retried::InputGone => {
+            return conflict("input_gone", format!("the input of job {job} is not kept any more"));
+        }
+        Retried::Unknown => None,
+    };
+    reply.ok_or_else(unknown)
 }

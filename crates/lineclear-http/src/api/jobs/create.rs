@@ -164,7 +164,8 @@ pub(crate) async fn create(
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ManyBody {
-    /// The jobs: 1,000 at most.
+    /// The jobs: 1 to 1,000.
+    #[schema(min_items = 1, max_items = 1000)]
     jobs: Vec<NewJobBody>,
 }
 
@@ -188,6 +189,9 @@ pub(crate) async fn create_many(
     asked: Keyed<ManyBody>,
 ) -> Result<Response, Problem> {
     let jobs = asked.body.jobs;
+    if jobs.is_empty() {
+        return Err(unprocessable("batch_empty", "no job is said; one at least").at("/jobs"));
+    }
     if jobs.len() > JOBS_MAX {
         let detail = format!("{} jobs; one request makes {JOBS_MAX} at most", jobs.len());
         return Err(unprocessable("batch_max", detail).at("/jobs"));

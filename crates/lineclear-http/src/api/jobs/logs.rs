@@ -37,7 +37,12 @@ pub(crate) async fn logs(
         let (claim, line) = text.split_once('.')?;
         Some((claim.parse().ok()?, line.parse().ok()?))
     })?;
-    let page = state.reading.log(JobId(id(&at.0, "job")?), after, limit(asked.0.limit)?).await?;
+    let job = JobId(id(&at.0, "job")?);
+    let page = state.reading.log(job, after, limit(asked.0.limit)?).await?;
+    // One that logged something is there.
+    if page.items.is_empty() && state.reading.job_state(job).await?.is_none() {
+        return Err(Problem::not_found(format_args!("job {job}")));
+    }
     let lines = page.items.into_iter().map(|(claim_no, line)| Line {
         claim_no,
         line_no: line.line_no,

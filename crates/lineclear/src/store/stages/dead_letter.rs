@@ -6,6 +6,18 @@ use crate::store::{DeadLetterFilter, DeadLetterId, Resolved, Revival, Store, Sto
 /// Dead letters that one transaction resolves when all that match are.
 const DEAD_LETTERS_PER_BATCH: u32 = 500;
 
+/// Dead letters that one call resolves at most when all that match are: whoever asks is answered, however many there are.
+pub const DEAD_LETTERS_PER_CALL: u64 = 5_000;
+
+/// How many of the dead letters that match were resolved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Swept {
+    /// So many.
+    pub count: u64,
+    /// There are more that match: ask again.
+    pub more: bool,
+}
+
 impl Store {
     /// Brings dead letters back; those that were not awaiting are left out of the answer.
     pub async fn revive(&self, ids: Vec<DeadLetterId>, revival: Revival) -> StoreResult<Vec<Resolved>> {
@@ -20,15 +32,17 @@ impl Store {
         Ok(resolved)
     }
 
-    /// Brings back all awaiting dead letters that match, a batch at a time; returns how many. One that dies again
-    /// meanwhile is not brought back again.
-    pub async fn revive_matching(&self, filter: &DeadLetterFilter, revival: Revival) -> StoreResult<u64> {
-        let mut after = None;
-        let mut count = 0;
+    /// Brings back awaiting dead letters that match, oldest first, a batch at a time and [`DEAD_LETTERS_PER_CALL`] at most. One
+    /// that dies again meanwhile is not brought back again by this call; give `before` to leave it out of the next ones, too.
+    pub async fn revive_matching(&self, filter: &DeadLetterFilter, revival: Revival) -> StoreResult<Swept> {
+        let (mut after, mut count) = (None, 0);
         while let Some(ids) = self.matching(filter, &mut after).await? {
+            if count >= DEAD_LETTERS_PER_CALL {
+                return Ok(Swept { count, more: true });
+            }
             count += self.revive(ids, revival.clone()).await?.len() as u64;
         }
-        Ok(count)
+        Ok(Swept { count, more: false })
     }
 
     /// Lets dead letters rest; those that were not awaiting are left out of the answer.
@@ -47,19 +61,21 @@ impl Store {
         Ok(resolved)
     }
 
-    /// Lets all awaiting dead letters that match rest, a batch at a time; returns how many.
+    /// Lets awaiting dead letters that match rest, oldest first, a batch at a time and [`DEAD_LETTERS_PER_CALL`] at most.
     pub async fn acknowledge_matching(
         &self,
         filter: &DeadLetterFilter,
         by: &str,
         note: Option<&str>,
-    ) -> StoreResult<u64> {
-        let mut after = None;
-        let mut count = 0;
+    ) -> StoreResult<Swept> {
+        let (mut after, mut count) = (None, 0);
         while let Some(ids) = self.matching(filter, &mut after).await? {
+            if count >= DEAD_LETTERS_PER_CALL {
+                return Ok(Swept { count, more: true });
+            }
             count += self.acknowledge(ids, by, note).await?.len() as u64;
         }
-        Ok(count)
+        Ok(Swept { count, more: false })
     }
 
     /// The next batch of dead letters that match; `place` is where the last one ended, and the newest of the first.

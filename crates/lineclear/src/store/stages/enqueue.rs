@@ -113,11 +113,21 @@ impl Store {
                 options.trace = trace::or_callers(options.trace.take());
             }
             Creation::Backfill { from, to, options, .. } => door::check_backfill(*from, *to, options)?,
+            Creation::Retry(_, options) => door::check_retry(options)?,
+            // It was checked when it was counted.
+            Creation::Batch(_) => {}
         }
         let advisory_key = self.options.advisory_key(&format!("once/{}/{}", once.principal, once.key));
         let record: once::Record = Arc::new(record);
-        let answer = self.run(once::CreateOnce { once, advisory_key, creation, group_ids, record }).await?;
+        let verb = once::CreateOnce { once, advisory_key, creation, group_ids, record };
+        let mut answer = self.run(verb.clone()).await?;
         crate::crash::point("once.after_commit");
+        if let Once::Now(Created::Retry(_, retried)) = &answer {
+            if retried.may_be_moving() {
+                answer = self.run(verb).await?;
+            }
+            self.orders_changed().await;
+        }
         Ok(answer)
     }
 }

@@ -8,7 +8,7 @@ use super::retry::{Retried, Retry, RetryOptions};
 use super::{cancel, no_answer};
 use crate::store::db::{Row, Session, Value, Verb};
 use crate::store::sql::Statement;
-use crate::store::{DeadLetterId, JobId, StoreResult};
+use crate::store::{Count, DeadLetterId, JobId, StoreResult};
 
 /// Jobs that one portion treats, in one transaction.
 pub const PORTION: u32 = 200;
@@ -121,6 +121,39 @@ pub struct NewBatch {
     pub by: String,
     /// How long it can be taken back.
     pub starts_in: std::time::Duration,
+}
+
+/// A batch to be whose jobs are counted, and whose query means the same whenever it is asked.
+#[derive(Clone, Debug)]
+pub struct CountedBatch {
+    pub(crate) new: NewBatch,
+    pub(crate) total: Count,
+}
+
+/// Verb: a batch begins.
+pub(crate) struct Add(pub(crate) CountedBatch);
+
+impl Verb for Add {
+    type Answer = Batch;
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<Batch> {
+        let CountedBatch { new, total } = &self.0;
+        let params = vec![
+            Value::Text(Some(new.action.as_str().to_owned())),
+            Value::Text(Some(new.query.to_string())),
+            Value::Text(new.reason.clone()),
+            Value::Text(Some(new.by.clone())),
+            Value::Int(Some(i64::try_from(new.starts_in.as_millis()).unwrap_or(i64::MAX))),
+            Value::Int(Some(i64::try_from(total.count).unwrap_or(i64::MAX))),
+            Value::Bool(total.is_exact),
+        ];
+        let rows = session.rows(Statement::BatchAdd, params).await?;
+        batch_of(rows.first().ok_or_else(|| no_answer("batch_add"))?)
+    }
 }
 
 /// A batch, and how far it is.

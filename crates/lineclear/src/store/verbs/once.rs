@@ -10,7 +10,10 @@ use std::time::Duration;
 use lineclear_model::{Micros, Name};
 
 use super::backfill::{Backfill, BackfillOptions, Backfilled};
+use super::batch::{Add, Batch, CountedBatch};
 use super::enqueue::{Enqueue, Enqueued, NewJob, millis};
+use super::no_answer;
+use super::retry::{Retried, Retry, RetryOptions};
 use super::trigger::{Trigger, TriggerGroup, TriggerOptions};
 use crate::store::db::{Session, Value, Verb};
 use crate::store::sql::Statement;
@@ -51,6 +54,10 @@ pub enum Creation {
         /// How.
         options: BackfillOptions,
     },
+    /// A job runs again.
+    Retry(JobId, RetryOptions),
+    /// The same is done to many jobs.
+    Batch(Box<CountedBatch>),
 }
 
 /// What was made.
@@ -64,6 +71,10 @@ pub enum Created {
     RunGroup(Option<Vec<(Name, JobId)>>),
     /// `None`: there is no such manifest.
     Backfill(Option<Backfilled>),
+    /// The job, and what became of it, which may be nothing.
+    Retry(JobId, Retried),
+    /// The batch.
+    Batch(Batch),
 }
 
 /// What became of a request that is answered once.
@@ -79,6 +90,7 @@ pub enum Once {
 pub(crate) type Record = Arc<dyn Fn(&Created) -> Option<String> + Send + Sync>;
 
 /// Verb: makes something once. In flight elsewhere and the same key for something else are refusals.
+#[derive(Clone)]
 pub(crate) struct CreateOnce {
     pub(crate) once: OnceKey,
     pub(crate) advisory_key: i64,
@@ -143,6 +155,12 @@ impl CreateOnce {
             Creation::Backfill { key, from, to, options } => {
                 Backfill { key, from, to, options }.run(session).await.map(Created::Backfill)
             }
+            Creation::Retry(job, options) => {
+                let answers = Retry { jobs: vec![job], options }.run(session).await?;
+                let answer = answers.first().map(|(job, answer)| Created::Retry(*job, *answer));
+                answer.ok_or_else(|| no_answer("retry"))
+            }
+            Creation::Batch(counted) => Add(*counted).run(session).await.map(Created::Batch),
         }
     }
 

@@ -40,6 +40,14 @@ pub enum Retried {
     Unknown,
 }
 
+impl Retried {
+    /// Whether the job may have been on its way from one table to the other, so that it is worth another look.
+    pub(crate) fn may_be_moving(&self) -> bool {
+        use JobState::{Cancelled, Completed, Dead};
+        matches!(self, Retried::NotOver(Completed | Cancelled | Dead) | Retried::Unknown)
+    }
+}
+
 /// Verb: jobs are tried again, each in the way that its state allows.
 pub(crate) struct Retry {
     pub(crate) jobs: Vec<JobId>,
@@ -113,7 +121,7 @@ impl Retry {
             let order = row.get::<Option<String>>("manifest_key")?.and_then(|key| orders.get(&key));
             let new = match order {
                 Some(order) => order.job(Origin::Trigger),
-                None => self.adhoc(row)?,
+                None => self.alone(row)?,
             };
             rows.push(QueueRow { input, ..new });
             jobs.push(job);
@@ -126,14 +134,16 @@ impl Retry {
         Ok(())
     }
 
-    fn adhoc(&self, row: &Row) -> StoreResult<QueueRow> {
+    /// A job that no manifest orders any more. It still names the one that did: that says which of its input is secret.
+    fn alone(&self, row: &Row) -> StoreResult<QueueRow> {
+        let manifest_id: Option<i64> = row.get("manifest_id")?;
         let route: Option<String> = row.get("route")?;
         let said = self.options.route.as_ref().map(ToString::to_string);
         Ok(QueueRow {
             id: None,
-            manifest_id: None,
+            manifest_id,
             tick_at: None,
-            origin: Origin::Adhoc,
+            origin: if manifest_id.is_some() { Origin::Trigger } else { Origin::Adhoc },
             fresh: false,
             kind: row.get("kind")?,
             route: said.or(route).unwrap_or_else(|| main_route().to_string()),
