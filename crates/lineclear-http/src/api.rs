@@ -13,6 +13,7 @@ mod groups;
 mod input;
 mod jobs;
 mod locks;
+mod manifest_body;
 mod manifests;
 mod nodes;
 mod page;
@@ -42,7 +43,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(jobs::logs::logs))
         .routes(routes!(explain::job))
         .routes(routes!(manifests::list))
-        .routes(routes!(manifests::get, manifests::put))
+        .routes(routes!(manifests::get, manifests::put, manifests::delete))
         .routes(routes!(manifests::run))
         .routes(routes!(manifests::pause))
         .routes(routes!(manifests::resume))

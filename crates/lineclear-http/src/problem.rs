@@ -101,6 +101,36 @@ impl Problem {
         Problem::new(StatusCode::NOT_FOUND, "not_found", format!("there is no {what}"))
     }
 
+    /// What the store refused, with the field that the rule is about, if the request has it.
+    pub(crate) fn placed(error: StoreError, pointer: impl FnOnce(&str) -> Option<String>) -> Problem {
+        let at = match &error {
+            StoreError::Refused { rule, .. } => pointer(rule),
+            _ => None,
+        };
+        let problem = Problem::from(error);
+        match at {
+            Some(at) => problem.at(at),
+            None => problem,
+        }
+    }
+
+    /// The same for a rule that is always about one field.
+    pub(crate) fn of_field(error: StoreError, fields: &[(&str, &str)]) -> Problem {
+        Problem::placed(error, |rule| {
+            fields.iter().find(|(of, _)| *of == rule).map(|(_, pointer)| (*pointer).to_owned())
+        })
+    }
+
+    /// If it is this refusal, this field is the reason.
+    pub(crate) fn when(self, code: &str, pointer: &str) -> Problem {
+        if self.code == code && self.errors.is_empty() { self.at(pointer) } else { self }
+    }
+
+    /// Whether it is this refusal, and says this.
+    pub(crate) fn is_about(&self, code: &str, part: &str) -> bool {
+        self.code == code && self.detail.contains(part)
+    }
+
     /// One field is wrong.
     pub(crate) fn at(mut self, pointer: impl Into<String>) -> Problem {
         self.errors.push(FieldProblem { pointer: pointer.into(), detail: self.detail.clone() });

@@ -97,9 +97,9 @@ impl Shared {
         *self.quiet_until.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = until;
     }
 
-    /// How long it keeps what is over.
-    pub(crate) fn retention(&self) -> crate::store::Retention {
-        self.settings.retention(self.options.retention)
+    /// What it does within now: as it was started, and as operators changed it since.
+    pub(crate) fn tunable(&self) -> crate::store::Tunable {
+        self.settings.over(self.options.tunable())
     }
 
     /// Whether it runs jobs at all.

@@ -5,14 +5,16 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use lineclear::StoreError;
-use lineclear::store::{Change, Declaration, Plan, Prune};
-use lineclear_model::manifest::PRIORITY_MAX;
+use lineclear::store::{Change, Declaration, Plan, Prune, check_group};
 use lineclear_model::{GroupSpec, Manifest};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::groups::GroupBody;
+use super::manifest_body::KeyedManifest;
+use super::manifests::RULES;
 use super::shape::unprocessable;
 use crate::App;
 use crate::audit::{Note, many};
@@ -25,11 +27,11 @@ use crate::problem::Problem;
 pub(crate) struct ApplyBody {
     /// Groups by name; `*` is everybody's.
     #[serde(default)]
-    #[schema(value_type = BTreeMap<String, Object>)]
+    #[schema(value_type = BTreeMap<String, GroupBody>)]
     group: BTreeMap<String, Value>,
     /// Manifests, each with its key.
     #[serde(default)]
-    #[schema(value_type = Vec<Object>)]
+    #[schema(value_type = Vec<KeyedManifest>)]
     manifest: Vec<Value>,
     /// Who says so. Manifests that name no owner get this one.
     owner: Option<String>,
@@ -91,7 +93,7 @@ impl Changes {
 
 /// Makes many manifests and groups so, all or none. What operators edited since it was last said stays, as with a manifest file.
 #[utoipa::path(
-    post, path = "/manifests/apply", operation_id = "apply_manifests", tag = "manifests", request_body = ApplyBody,
+    post, path = "/manifests:apply", operation_id = "apply_manifests", tag = "manifests", request_body = ApplyBody,
     security(("token" = ["admin"])),
     responses((status = 200, body = ApplyAnswer), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
@@ -105,10 +107,11 @@ pub(crate) async fn apply(
     for (name, spec) in group {
         let at = format!("/group/{}", name.replace('~', "~0").replace('/', "~1"));
         let spec: GroupSpec = read(spec, "group", &at)?;
-        if spec.priority > PRIORITY_MAX {
-            let detail = format!("{} is not between 0 and {PRIORITY_MAX}", spec.priority);
-            return Err(unprocessable("priority", detail).at(format!("{at}/priority")));
-        }
+        check_group(&name, &spec).map_err(|error| {
+            Problem::placed(error, |rule| {
+                Some(if rule == "group_name" { at } else { format!("{at}/{rule}") })
+            })
+        })?;
         groups.insert(name, spec);
     }
     let mut manifests = Vec::with_capacity(manifest.len());
@@ -146,17 +149,21 @@ fn read<T: DeserializeOwned>(value: Value, code: &str, at: &str) -> Result<T, Pr
     })
 }
 
-/// A rule of the store that names a manifest first is about that one.
+/// A rule of the store that names a manifest first is about that one; others are about the whole.
 fn placed(error: StoreError, keys: &[String]) -> Problem {
     let first = match &error {
         StoreError::Refused { why, .. } => why.split([' ', ':']).next().unwrap_or_default().to_owned(),
         _ => String::new(),
     };
     // The last: of two with one key, the second one is too many.
-    let at = keys.iter().rposition(|key| *key == first);
-    let problem = Problem::from(error);
-    match at {
-        Some(n) => problem.at(format!("/manifest/{n}")),
-        None => problem,
-    }
+    let of = keys.iter().rposition(|key| *key == first).map(|n| format!("/manifest/{n}"));
+    Problem::placed(error, |rule| {
+        let field = RULES.iter().find(|(of, _)| *of == rule).map_or("", |(_, field)| field);
+        match (of, rule) {
+            (Some(manifest), _) => Some(format!("{manifest}{field}")),
+            (None, "owner") => Some("/owner".to_owned()),
+            (None, "batch_max") => Some("/manifest".to_owned()),
+            _ => None,
+        }
+    })
 }

@@ -129,7 +129,10 @@ pub(crate) async fn create(
     let starts_in = Duration::from_millis(body.starts_in_ms.unwrap_or(STARTS_IN_MS));
     let new = NewBatch { action, query, reason: body.reason, by: who.0.who(), starts_in };
     // Counting is looking, and may take a while: it must not keep the engine's connections.
-    let creation = Creation::Batch(Box::new(state.reading.count_batch(new).await?));
+    let counted = state.reading.count_batch(new).await.map_err(|error| {
+        Problem::of_field(error, &[("starts_in", "/starts_in_ms"), ("text", "/reason"), ("q", "/q")])
+    })?;
+    let creation = Creation::Batch(Box::new(counted));
     let reply = make(&state.client, asked.once, creation, &note, |created| {
         let Created::Batch(batch) = created else { return None };
         Reply::of_batch(batch.id, &BatchShape::of(batch.clone()))

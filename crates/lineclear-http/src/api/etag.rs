@@ -1,20 +1,56 @@
 //! Versions of what can be changed: `ETag`, and `If-Match` to change only what one has seen.
 
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, header};
+use lineclear::store::Seen;
+use utoipa::IntoParams;
 
-use crate::problem::Problem;
+/// The header, for the document.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "only its shape is used")]
+pub(crate) struct IfMatch {
+    /// The `ETag` that you have seen, several of them, or `*` for any: it is changed only if it is still so, and refused (412) otherwise.
+    #[param(rename = "If-Match")]
+    if_match: Option<String>,
+}
 
 /// The tag of a version.
 pub(super) fn etag(version: i64) -> HeaderValue {
     HeaderValue::from_str(&format!("\"{version}\"")).expect("digits")
 }
 
-/// The version that an `If-Match` names, if there is one.
-pub(super) fn seen(headers: &HeaderMap) -> Result<Option<i64>, Problem> {
-    let Some(tag) = headers.get(header::IF_MATCH) else { return Ok(None) };
-    let version = tag.to_str().ok().and_then(|tag| tag.strip_prefix('"')?.strip_suffix('"')?.parse().ok());
-    version.map(Some).ok_or_else(|| {
-        let detail = "this is no ETag of it; look at it, and send the one that you got";
-        Problem::new(StatusCode::PRECONDITION_FAILED, "changed_since", detail)
-    })
+/// What an `If-Match` says was seen, if there is one. What is no tag of ours is none that anything has.
+pub(super) fn seen(headers: &HeaderMap) -> Option<Seen> {
+    let mut given = headers.get_all(header::IF_MATCH).iter().peekable();
+    given.peek()?;
+    let texts: Vec<&str> = given.map(|value| value.to_str().unwrap_or_default().trim()).collect();
+    if texts == ["*"] {
+        return Some(Seen::Any);
+    }
+    let version = |tag: &str| tag.trim().strip_prefix('"')?.strip_suffix('"')?.parse().ok();
+    Some(Seen::Versions(texts.iter().flat_map(|text| text.split(',')).filter_map(version).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_seen_is_read_as_rfc_9110_has_it() {
+        let read = |values: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(header::IF_MATCH, HeaderValue::from_static(value));
+            }
+            seen(&headers)
+        };
+        assert_eq!(read(&[]), None);
+        assert_eq!(read(&[" * "]), Some(Seen::Any));
+        assert_eq!(read(&["\"7\""]), Some(Seen::Versions(vec![7])));
+        assert_eq!(read(&["\"7\", \"8\"", "\"9\""]), Some(Seen::Versions(vec![7, 8, 9])));
+        for nothing in ["W/\"7\"", "7", "", "\"x\"", "*, \"x\""] {
+            assert_eq!(read(&[nothing]), Some(Seen::Versions(vec![])), "{nothing}: weak tags never match");
+        }
+        assert_eq!(etag(7), "\"7\"");
+    }
 }

@@ -5,12 +5,12 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use lineclear::store::views::GroupView;
-use lineclear::store::{Created, Creation, GLOBAL_GROUP, JobId, TriggerOptions};
+use lineclear::store::{Created, Creation, GLOBAL_GROUP, JobId, Seen, TriggerOptions};
 use lineclear_model::{GroupSpec, Name};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::etag::{etag, seen};
+use super::etag::{IfMatch, etag, seen};
 use super::page::{Page, Paging, cursor, limit};
 use super::shape::{Asked, At, Id, name};
 use crate::App;
@@ -70,9 +70,9 @@ fn yes() -> bool {
 
 /// Writes a group: it is so from now on, whatever it was. With `If-Match`, only if it is still the one you have seen.
 #[utoipa::path(
-    put, path = "/groups/{name}", operation_id = "put_group", tag = "groups", security(("token" = ["admin"])), params(("name" = String, Path)),
+    put, path = "/groups/{name}", operation_id = "put_group", tag = "groups", security(("token" = ["admin"])), params(("name" = String, Path), IfMatch),
     request_body = GroupBody,
-    responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+    responses((status = 204, headers(("etag" = String))), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn put(
     state: State<App>,
@@ -80,7 +80,7 @@ pub(crate) async fn put(
     at: At,
     headers: HeaderMap,
     body: Body<GroupBody>,
-) -> Result<StatusCode, Problem> {
+) -> Result<Response, Problem> {
     if at.0 != GLOBAL_GROUP {
         name(&at.0, "group")?;
     }
@@ -88,8 +88,15 @@ pub(crate) async fn put(
     let after = GroupSpec { limit, priority, enabled };
     let before = state.reading.group(&at.0).await?.map(|group| spec_of(&group));
     note.say(serde_json::json!({"before": before, "after": after}));
-    state.client.store().edit_group(&at.0, after, seen(&headers)?).await?;
-    Ok(StatusCode::NO_CONTENT)
+    edit(&state, &at.0, after, seen(&headers)).await
+}
+
+/// Writes it; the answer has its new tag.
+async fn edit(state: &App, name: &str, spec: GroupSpec, seen: Option<Seen>) -> Result<Response, Problem> {
+    let fields = [("priority", "/priority"), ("limit", "/limit")];
+    let written = state.client.store().edit_group(name, spec, seen).await;
+    let version = written.map_err(|error| Problem::of_field(error, &fields))?;
+    Ok((StatusCode::NO_CONTENT, [(header::ETAG, etag(version))]).into_response())
 }
 
 fn spec_of(group: &GroupView) -> GroupSpec {
@@ -134,10 +141,10 @@ fn said<'de, D: serde::Deserializer<'de>>(field: D) -> Result<Option<Option<u32>
 /// Changes some of a group. What somebody else changes at the same moment is not undone: then it is refused (412), as with
 /// `If-Match`.
 #[utoipa::path(
-    patch, path = "/groups/{name}", operation_id = "patch_group", tag = "groups", params(("name" = String, Path)),
+    patch, path = "/groups/{name}", operation_id = "patch_group", tag = "groups", params(("name" = String, Path), IfMatch),
     request_body = GroupPatch,
     security(("token" = ["admin"])),
-    responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+    responses((status = 204, headers(("etag" = String))), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn patch(
     state: State<App>,
@@ -145,7 +152,7 @@ pub(crate) async fn patch(
     at: At,
     headers: HeaderMap,
     body: Body<GroupPatch>,
-) -> Result<StatusCode, Problem> {
+) -> Result<Response, Problem> {
     let before = find(&state, &at.0).await?;
     let GroupPatch { limit, priority, enabled } = body.0;
     let spec = GroupSpec {
@@ -154,9 +161,12 @@ pub(crate) async fn patch(
         enabled: enabled.unwrap_or(before.enabled),
     };
     note.say(serde_json::json!({"before": spec_of(&before), "after": spec}));
-    let seen = seen(&headers)?.unwrap_or(before.version);
-    state.client.store().edit_group(&at.0, spec, Some(seen)).await?;
-    Ok(StatusCode::NO_CONTENT)
+    // What was read here is what is changed, whatever else may do.
+    let seen = match seen(&headers) {
+        Some(Seen::Versions(seen)) if !seen.contains(&before.version) => Seen::Versions(seen),
+        _ => Seen::from(before.version),
+    };
+    edit(&state, &at.0, spec, Some(seen)).await
 }
 
 /// Jobs of a group that was run.

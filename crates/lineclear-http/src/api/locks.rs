@@ -82,7 +82,8 @@ fn failed(error: LockError) -> Problem {
     )
 }
 
-/// Lists locks by name: the planner's tenure among them, which says who leads.
+/// Lists locks by name. The node that planned last is shown as the holder of `planner`: nodes say so with their heartbeats, and nothing waits
+/// for it.
 #[utoipa::path(
     get, path = "/locks", operation_id = "list_locks", tag = "locks", security(("token" = ["read"])),
     responses((status = 200, body = Page<Lock>), (status = "4XX", body = Problem, content_type = "application/problem+json"))

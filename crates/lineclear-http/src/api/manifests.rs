@@ -12,13 +12,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
-use super::etag::{etag, seen};
+use super::etag::{IfMatch, etag, seen};
 use super::input::input as read_input;
 use super::jobs::detail::Detail;
+use super::manifest_body::{KeyedManifest, ManifestBody};
 use super::page::{Page, Paging, cursor, limit};
 use super::shape::{Asked, At, Id, due, moment, name, time, unprocessable};
 use super::wait::{Prefer, PreferHeader};
 use crate::App;
+use crate::access::Who;
 use crate::audit::{Note, differing};
 use crate::body::Body;
 use crate::once::{KeyHeader, Keyed, Reply, make};
@@ -31,7 +33,7 @@ pub(crate) struct ManifestShape {
     id: Id,
     key: String,
     /// What it says, in the form of a manifest file; none if what is stored cannot be read.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<KeyedManifest>)]
     manifest: Option<Manifest>,
     /// Why it cannot be read.
     unreadable: Option<String>,
@@ -111,8 +113,8 @@ pub(crate) struct WrittenAnswer {
 
 /// Writes a manifest: it is so from now on, whatever it was. With `If-Match`, only if it is still the one you have seen.
 #[utoipa::path(
-    put, path = "/manifests/{key}", operation_id = "put_manifest", tag = "manifests", security(("token" = ["admin"])), params(("key" = String, Path)), request_body = Object,
-    responses((status = 200, body = WrittenAnswer), (status = 201, body = WrittenAnswer),
+    put, path = "/manifests/{key}", operation_id = "put_manifest", tag = "manifests", security(("token" = ["admin"])), params(("key" = String, Path), IfMatch), request_body = ManifestBody,
+    responses((status = 200, body = WrittenAnswer, headers(("etag" = String))), (status = 201, body = WrittenAnswer, headers(("etag" = String))),
               (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn put(
@@ -125,19 +127,50 @@ pub(crate) async fn put(
     let key = name(&at.0, "manifest")?;
     let manifest = read(&key, body.0)?;
     state.client.check_input(&manifest.kind, &manifest.input)?;
-    let seen = seen(&headers)?;
     let before = state.reading.manifest(&key).await?;
     // As it will be stored.
     let after = Manifest { overlap: Some(manifest.overlap()), ..manifest.clone() };
     let fields = before.as_ref().and_then(|view| Some(differing(view.manifest.as_ref().ok()?, &after)));
-    let (status, became) = match state.client.store().edit_manifest(manifest, seen).await? {
+    let edited = state.client.store().edit_manifest(manifest, seen(&headers)).await;
+    let edited = edited.map_err(|error| Problem::of_field(error, &RULES))?;
+    let (status, became) = match edited.became {
         Written::Created => (StatusCode::CREATED, "created"),
         Written::Updated => (StatusCode::OK, "updated"),
         Written::Unchanged => (StatusCode::OK, "unchanged"),
     };
     let before = before.map(|view| view.version);
     note.say(serde_json::json!({"version_before": before, "became": became, "fields": fields}));
-    Ok((status, Json(WrittenAnswer { key: key.to_string(), became })).into_response())
+    let answer = Json(WrittenAnswer { key: key.to_string(), became });
+    Ok((status, [(header::ETAG, etag(edited.version))], answer).into_response())
+}
+
+/// Which field of a manifest a rule of the store is about.
+pub(super) const RULES: [(&str, &str); 4] = [
+    ("group_unknown", "/group"),
+    ("parent_unknown", "/schedule/after"),
+    ("manifest_cycle", "/schedule/after"),
+    ("manifest_owner", "/owner"),
+];
+
+/// Removes a manifest. Jobs that wait because it was due are cancelled; those that run, or that somebody asked for, go on, and its history,
+/// ledger and dead letters stay. Refused (409) while others wait for it. With `If-Match`, only if it is still the one you have seen.
+#[utoipa::path(
+    delete, path = "/manifests/{key}", operation_id = "delete_manifest", tag = "manifests", params(("key" = String, Path), IfMatch),
+    security(("token" = ["admin"])),
+    responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
+pub(crate) async fn delete(
+    state: State<App>,
+    note: Note,
+    by: Who,
+    at: At,
+    headers: HeaderMap,
+) -> Result<StatusCode, Problem> {
+    let key = name(&at.0, "manifest")?;
+    let before = state.reading.manifest(&key).await?.map(|view| view.version);
+    note.say(serde_json::json!({"version_before": before}));
+    let removed = state.client.store().remove_manifest(key.clone(), seen(&headers), &by.0.who()).await?;
+    found(if removed { vec![key.clone()] } else { Vec::new() }, &key)
 }
 
 /// The manifest of a body whose key the path has.
@@ -194,13 +227,15 @@ pub(crate) async fn run(
     let key = name(&at.0, "manifest")?;
     let RunBody { input, due_at, in_ms } = asked.body.unwrap_or_default();
     let input = input.map(|raw| read_input(&raw, "/input")).transpose()?;
+    let due_field = if due_at.is_some() { "/due_at" } else { "/in_ms" };
     let due_at = due(due_at.as_deref(), in_ms, "")?;
     let creation = Creation::Run(key, TriggerOptions { input, due_at, trace: trace.0 });
     let reply = make(&state.client, asked.once, creation, &note, |created| {
         let Created::Run(Some(job)) = created else { return None };
         Reply::new(StatusCode::CREATED, Some(*job), &RunAnswer { id: Id::of(job) })
     });
-    prefer.reply(&state, reply.await?).await
+    let reply = reply.await.map_err(|problem| problem.when("due_at", due_field))?;
+    prefer.reply(&state, reply).await
 }
 
 /// Pauses a manifest: it plans nothing, and what waits, waits.
@@ -328,5 +363,6 @@ pub(crate) async fn backfill(
         };
         Reply::new(StatusCode::CREATED, None, &answer)
     });
-    Ok(reply.await?.into_response())
+    // Which of the two it is, the rule does not say; it is the range, which begins with the first.
+    Ok(reply.await.map_err(|problem| problem.when("backfill", "/from"))?.into_response())
 }

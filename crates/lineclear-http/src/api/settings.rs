@@ -1,17 +1,19 @@
 //! Settings: what operators change while nodes run, over what the nodes were started with.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use lineclear::store::{Retention, Setting, Settings};
+use lineclear::NodeOptions;
+use lineclear::store::{Setting, Settings, Tunable};
 use serde::Serialize;
-use utoipa::ToSchema;
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, SchemaType, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
-use super::etag::{etag, seen};
+use super::etag::{IfMatch, etag, seen};
 use super::shape::{time, unprocessable};
 use crate::App;
 use crate::access::Who;
@@ -42,26 +44,47 @@ pub(crate) struct SettingsAnswer {
     settings: Vec<Shown>,
 }
 
-fn ms(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+/// What is to change, for the document: each setting, and no other word.
+pub(crate) struct SettingsPatch;
+
+impl PartialSchema for SettingsPatch {
+    fn schema() -> RefOr<Schema> {
+        let description = "What is to change: a number within its bounds, or null to take an override back. What is left out stays.";
+        let mut object = ObjectBuilder::new()
+            .description(Some(description))
+            .additional_properties(Some(AdditionalProperties::FreeForm(false)));
+        for setting in Setting::ALL {
+            let [least, most] = setting.bounds();
+            let value = ObjectBuilder::new()
+                .schema_type(SchemaType::from_iter([Type::Integer, Type::Null]))
+                .minimum(Some(least))
+                .maximum(Some(most));
+            object = object.property(setting.as_str(), value);
+        }
+        object.into()
+    }
 }
 
-fn answer(settings: &Settings, node: &Retention) -> Response {
+impl ToSchema for SettingsPatch {}
+
+fn answer(settings: &Settings, node: &Tunable) -> Response {
+    let defaults = NodeOptions::default().tunable();
     let shown = |setting: &Setting| {
-        let (started, default) = (setting.of(node), setting.of(&Retention::default()));
+        let (started, default) = (setting.of(node), setting.of(&defaults));
+        let [minimum, maximum] = setting.bounds();
         let changed = settings.overrides.get(setting);
         Shown {
             key: setting.as_str(),
-            value: ms(changed.map_or(started, |changed| changed.value)),
+            value: changed.map_or(started, |changed| changed.value),
             origin: match changed {
                 Some(_) => "override",
                 None if started != default => "node",
                 None => "default",
             },
-            node: ms(started),
-            default: ms(default),
-            minimum: ms(Setting::BOUNDS[0]),
-            maximum: ms(Setting::BOUNDS[1]),
+            node: started,
+            default,
+            minimum,
+            maximum,
             updated_at: changed.map(|changed| time(changed.updated_at)),
             updated_by: changed.map(|changed| changed.updated_by.clone()),
         }
@@ -71,9 +94,9 @@ fn answer(settings: &Settings, node: &Retention) -> Response {
 }
 
 /// What overrides there were, and what there shall be, of those that change; `null` is none.
-fn noted(before: &Settings, changes: &BTreeMap<Setting, Option<Duration>>) -> serde_json::Value {
-    let of = |value: &dyn Fn(&Setting) -> Option<Duration>| {
-        let shown = |setting: &Setting| (setting.as_str().to_owned(), value(setting).map(ms).into());
+fn noted(before: &Settings, changes: &BTreeMap<Setting, Option<u64>>) -> serde_json::Value {
+    let of = |value: &dyn Fn(&Setting) -> Option<u64>| {
+        let shown = |setting: &Setting| (setting.as_str().to_owned(), value(setting).into());
         changes.keys().map(shown).collect::<serde_json::Map<_, _>>()
     };
     let was = of(&|setting| before.overrides.get(setting).map(|changed| changed.value));
@@ -95,7 +118,7 @@ pub(crate) async fn get(state: State<App>) -> Result<Response, Problem> {
 /// Changes settings on all nodes, all or none: `null` takes an override back, and what is left out stays. Nodes hear of it with their next
 /// heartbeat. With `If-Match`, only if they are still what you have seen.
 #[utoipa::path(
-    patch, path = "/settings", operation_id = "patch_settings", tag = "settings", request_body = Object,
+    patch, path = "/settings", operation_id = "patch_settings", tag = "settings", request_body = SettingsPatch, params(IfMatch),
     security(("token" = ["admin"])),
     responses((status = 200, body = SettingsAnswer, headers(("etag" = String))),
               (status = "4XX", body = Problem, content_type = "application/problem+json"))
@@ -115,18 +138,18 @@ pub(crate) async fn patch(
             unprocessable("setting", format!("{key:?} is no setting; there are {}", known.join(", ")))
                 .at(&pointer)
         })?;
-        let wanted = value.as_u64().map(Duration::from_millis);
-        let [least, most] = Setting::BOUNDS;
-        let fits = value.is_null() || wanted.is_some_and(|time| (least..=most).contains(&time));
+        let wanted = value.as_u64();
+        let [least, most] = setting.bounds();
+        let fits = value.is_null() || wanted.is_some_and(|wanted| (least..=most).contains(&wanted));
         if !fits {
-            let detail =
-                format!("milliseconds between {} and {}, or null", least.as_millis(), most.as_millis());
+            let unit = if key.ends_with("_ms") { "milliseconds" } else { "a number" };
+            let detail = format!("{unit} between {least} and {most}, or null");
             return Err(unprocessable("setting", detail).at(pointer));
         }
         changes.insert(setting, wanted);
     }
     let before = state.reading.settings().await?;
     note.say(noted(&before, &changes));
-    let settings = state.client.change_settings(changes, seen(&headers)?, &by.0.who()).await?;
+    let settings = state.client.change_settings(changes, seen(&headers), &by.0.who()).await?;
     Ok(answer(&settings, &state.client.started_with()))
 }

@@ -120,7 +120,11 @@ pub(crate) async fn create(
     };
     let mut said = json!({"name": name, "scopes": token.scopes.to_string(), "expires_in_ms": expires_in_ms});
     note.say(said.clone());
-    let (view, secret) = state.client.store().create_token(token).await?;
+    let created = state.client.store().create_token(token).await;
+    let (view, secret) = created.map_err(|error| {
+        let fields = [("lives", "/expires_in_ms"), ("scopes", "/scopes"), ("token_name", "/name")];
+        Problem::of_field(error, &fields)
+    })?;
     said["token"] = view.id.to_string().into();
     note.say(said);
     let made = MadeToken { made: Token::of(&view), token: secret.expose().to_owned() };

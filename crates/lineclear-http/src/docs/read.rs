@@ -106,9 +106,14 @@ impl Answer {
     }
 }
 
-/// Fields of an object.
+/// Fields of an object, be it one that may be left out.
 fn fields(document: &Value, schema: &Value) -> Vec<Field> {
     let schema = resolve(document, schema);
+    if let Some([one, other]) = schema["oneOf"].as_array().map(Vec::as_slice)
+        && let Some(of) = [(one, other), (other, one)].iter().find(|(null, _)| null["type"] == "null")
+    {
+        return fields(document, of.1);
+    }
     let required = |name: &str| {
         schema["required"].as_array().is_some_and(|all| all.iter().any(|one| one.as_str() == Some(name)))
     };

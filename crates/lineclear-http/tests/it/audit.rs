@@ -194,7 +194,7 @@ async fn the_audit_says_what_was_made_changed_and_meant(served: &Served) {
         json!({"owner": "team", "prune": true, "dry_run": dry, "group": {"etl": {"limit": 4}}, "manifest": [other]})
     };
     for dry in [true, false] {
-        let (action, said, _) = ask("POST", "/manifests/apply", wanted(dry)).await;
+        let (action, said, _) = ask("POST", "/manifests:apply", wanted(dry)).await;
         assert_eq!(
             (action.as_str(), &said["dry_run"], &said["owner"]),
             ("apply_manifests", &json!(dry), &json!("team"))
@@ -203,7 +203,7 @@ async fn the_audit_says_what_was_made_changed_and_meant(served: &Served) {
         assert_eq!(said["groups"]["created"], json!({"count": 1, "first": ["etl"]}), "{said}");
     }
     let empty = json!({"owner": "team", "prune": true});
-    let (_, said, _) = ask("POST", "/manifests/apply", empty).await;
+    let (_, said, _) = ask("POST", "/manifests:apply", empty).await;
     assert_eq!(said["manifests"]["removed"], json!({"count": 1, "first": ["other"]}), "{said}");
 
     ask("POST", "/jobs", json!({"kind": "broken", "input": "x"})).await;

@@ -43,6 +43,44 @@ fn every_operation_has_a_name_of_its_own_and_words_for_people() {
     assert!(names.len() > 10);
 }
 
+/// Beside a name that people choose there is no word of ours; ids are digits, and no word of ours is.
+#[test]
+fn no_name_is_hidden_by_a_path_of_ours() {
+    let document = document();
+    let paths: Vec<Vec<&str>> =
+        document["paths"].as_object().unwrap().keys().map(|path| path.split('/').collect()).collect();
+    for path in &paths {
+        for (n, segment) in path.iter().enumerate().filter(|(_, segment)| segment.starts_with('{')) {
+            let beside = paths.iter().filter(|other| other.len() > n && other[..n] == path[..n]);
+            let words: BTreeSet<&str> =
+                beside.map(|other| other[n]).filter(|word| !word.starts_with('{')).collect();
+            let is_id = *segment == "{id}"
+                && words.iter().all(|word| !word.starts_with(|c: char| c.is_ascii_digit()));
+            assert!(words.is_empty() || is_id, "{} hides {segment}: {words:?}", path.join("/"));
+        }
+    }
+}
+
+#[test]
+fn what_can_be_seen_before_it_is_changed_says_how() {
+    let document = document();
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        let has_tag = operations["get"]["responses"]["200"]["headers"].get("etag").is_some();
+        for (method, operation) in operations.as_object().unwrap() {
+            let takes = operation["parameters"]
+                .as_array()
+                .is_some_and(|all| all.iter().any(|one| one["name"] == "If-Match" && one["in"] == "header"));
+            let changes = ["put", "patch", "delete"].contains(&method.as_str());
+            assert_eq!(takes, has_tag && changes, "{method} {path}");
+            if takes && method != "delete" {
+                let answers = operation["responses"].as_object().unwrap();
+                let mut good = answers.iter().filter(|(status, _)| status.starts_with('2'));
+                assert!(good.all(|(_, answer)| answer["headers"].get("etag").is_some()), "{method} {path}");
+            }
+        }
+    }
+}
+
 async fn every_path_of_the_document_is_served(served: &Served) {
     for (path, operations) in document()["paths"].as_object().unwrap() {
         if path == "/api/v1/events" {

@@ -49,14 +49,18 @@ async fn a_group_that_changed_meanwhile_is_not_overwritten(served: &Served) {
         let headers = [("Content-Type", "application/json"), ("If-Match", tag)];
         served.send(method, PATH, &headers, body.as_bytes()).await
     };
-    assert_eq!(change("PUT", &tag, r#"{"limit": 5, "priority": 3}"#).await.status, 204);
+    let next = change("PUT", &tag, r#"{"limit": 5, "priority": 3}"#).await;
+    assert_eq!((next.status, next.header("etag")), (204, served.get(PATH).await.header("etag")));
     for method in ["PUT", "PATCH"] {
         let late = change(method, &tag, r#"{"limit": 6}"#).await;
         assert_eq!((late.status, late.code()), (412, "changed_since".to_owned()), "{method}");
         let nonsense = change(method, "W/\"x\"", r#"{"limit": 6}"#).await;
         assert_eq!(nonsense.status, 412, "{method}");
     }
+    assert_eq!(change("PUT", "*", r#"{"limit": 5, "priority": 3}"#).await.status, 204, "it is there");
     let json = [("Content-Type", "application/json")];
+    let nobody = [("Content-Type", "application/json"), ("If-Match", "*")];
+    assert_eq!(served.send("PUT", "/api/v1/groups/none", &nobody, b"{}").await.status, 412, "it is not");
     assert_eq!(served.send("PATCH", PATH, &json, br#"{"enabled": false}"#).await.status, 204);
     let group = served.get(PATH).await.json();
     assert_eq!(

@@ -50,6 +50,66 @@ async fn a_manifest_that_changed_meanwhile_is_not_overwritten(served: &Served) {
     assert_eq!(served.get(PATH).await.json()["manifest"]["schedule"]["cron"], "15 4 * * *");
 }
 
+async fn the_answer_to_a_write_has_the_tag_for_the_next_one(served: &Served) {
+    let write = async |tag: &str, body: &str| {
+        let headers = [("Content-Type", "application/json"), ("If-Match", tag)];
+        served.send("PUT", PATH, &headers, body.as_bytes()).await
+    };
+    let none = write("*", NIGHTLY).await;
+    assert_eq!((none.status, none.code()), (412, "changed_since".to_owned()), "there is nothing yet");
+    let made = served.put(PATH, NIGHTLY).await;
+    let tag = made.header("etag").unwrap().to_owned();
+    assert_eq!(served.get(PATH).await.header("etag"), Some(tag.as_str()));
+    let same = write(&tag, NIGHTLY).await;
+    assert_eq!((same.status, same.header("etag")), (200, Some(tag.as_str())), "nothing has changed");
+    let next = write(&format!("\"0\", {tag}"), &NIGHTLY.replace("30 2", "15 4")).await;
+    assert_eq!(next.status, 200, "{next:?}");
+    assert_ne!(next.header("etag"), Some(tag.as_str()));
+    assert_eq!(served.get(PATH).await.header("etag"), next.header("etag"));
+    assert_eq!(write("*", NIGHTLY).await.status, 200, "it is there");
+    assert_eq!(write(&format!("W/{tag}"), NIGHTLY).await.status, 412, "a weak tag matches nothing");
+}
+
+async fn a_manifest_is_removed_and_its_history_stays(served: &Served) {
+    let remove = async |path: &str, tag: Option<&str>| {
+        let headers: Vec<_> = tag.map(|tag| ("If-Match", tag)).into_iter().collect();
+        served.send("DELETE", path, &headers, b"").await
+    };
+    let nobody = remove(PATH, None).await;
+    assert_eq!((nobody.status, nobody.code()), (404, "not_found".to_owned()));
+    let tag = served.put(PATH, NIGHTLY).await.header("etag").unwrap().to_owned();
+    let run = served.post(&format!("{PATH}/run"), "").await;
+    let job = run.header("location").unwrap().to_owned();
+    served.until(&job, |job| job["state"] == "completed").await;
+    let child = r#"{"kind": "add", "schedule": {"after": ["nightly"]}}"#;
+    assert_eq!(served.put("/api/v1/manifests/child", child).await.status, 201);
+
+    let late = remove(PATH, Some("\"77\"")).await;
+    assert_eq!((late.status, late.code()), (412, "changed_since".to_owned()));
+    let waited_for = remove(PATH, Some(&tag)).await;
+    assert_eq!((waited_for.status, waited_for.code()), (409, "manifest_has_dependents".to_owned()));
+    assert_eq!(remove("/api/v1/manifests/child", Some("*")).await.status, 204);
+    assert_eq!(remove(PATH, Some(&tag)).await.status, 204);
+    assert_eq!((served.get(PATH).await.status, remove(PATH, None).await.status), (404, 404));
+    assert_eq!(served.get(&job).await.json()["state"], "completed", "history stays");
+    let rows = served.get("/api/v1/audit").await.json();
+    let of = |row: &&serde_json::Value| row["action"] == "delete_manifest" && row["status"] == 204;
+    assert_eq!(rows["items"].as_array().unwrap().iter().filter(of).count(), 2, "{rows}");
+    assert_eq!(served.put(PATH, NIGHTLY).await.status, 201, "it can be made anew");
+}
+
+/// A key is whatever people like: no path of ours may stand in its way.
+async fn a_manifest_may_have_the_name_of_a_verb(served: &Served) {
+    for key in ["apply", "run", "batch", "now"] {
+        let path = format!("/api/v1/manifests/{key}");
+        assert_eq!(served.put(&path, NIGHTLY).await.status, 201, "{key}");
+        assert_eq!(served.get(&path).await.json()["key"], key);
+        assert_eq!(served.post(&format!("{path}/run"), "").await.status, 201, "{key}");
+        assert_eq!(served.put(&format!("/api/v1/groups/{key}"), "{}").await.status, 204, "{key}");
+        assert_eq!(served.get(&format!("/api/v1/groups/{key}")).await.json()["name"], key);
+    }
+}
+
 async fn what_is_wrong_is_named_where_it_stands(served: &Served) {
     let cases = [
         (r#"{"kind": "add", "schedule": {"cron": "61 * * * *"}}"#, "/schedule", "not between 0 and 59"),
@@ -61,6 +121,8 @@ async fn what_is_wrong_is_named_where_it_stands(served: &Served) {
         (r#"{"kind": "add", "schedule": {"every": "1m"}, "color": 1}"#, "/color", "unknown field"),
         (r#"{"schedule": {"every": "1m"}}"#, "", "missing field `kind`"),
         (r#"{"kind": "add", "schedule": {"every": "1m"}, "key": "other"}"#, "/key", "another manifest"),
+        (r#"{"kind": "add", "schedule": {"every": "1m"}, "group": "none"}"#, "/group", "no group none"),
+        (r#"{"kind": "add", "schedule": {"after": ["nobody"]}}"#, "/schedule/after", "no such manifest"),
     ];
     for (body, pointer, part) in cases {
         let refused = served.put(PATH, body).await;
@@ -73,6 +135,9 @@ async fn what_is_wrong_is_named_where_it_stands(served: &Served) {
 }
 
 on_each_store! {
+    the_answer_to_a_write_has_the_tag_for_the_next_one
+    a_manifest_is_removed_and_its_history_stays
+    a_manifest_may_have_the_name_of_a_verb
     a_manifest_is_written_by_key_read_run_and_paused
     a_manifest_that_changed_meanwhile_is_not_overwritten
     what_is_wrong_is_named_where_it_stands

@@ -40,7 +40,11 @@ async fn a_setting_is_changed_obeyed_and_taken_back(served: &Served) {
     assert_eq!((&shown["node"], &shown["default"]), (&json!(week), &json!(week)));
     let client = served.node.as_ref().unwrap().client();
     assert_eq!(client.retention().completed, Duration::from_secs(3_600), "the node obeys");
-    assert_eq!(client.retention().failed, client.started_with().failed, "and nothing else has changed");
+    assert_eq!(
+        client.retention().failed,
+        client.started_with().retention.failed,
+        "and nothing else has changed"
+    );
 
     let late = patch(served, Some(&tag), &json!({ key: 2 * hour })).await;
     assert_eq!((late.status, late.code()), (412, "changed_since".to_owned()));
@@ -51,6 +55,21 @@ async fn a_setting_is_changed_obeyed_and_taken_back(served: &Served) {
     assert_eq!(client.retention().completed, Duration::from_secs(7 * 86_400));
 }
 
+async fn limits_are_changed_like_anything_else(served: &Served) {
+    let client = served.node.as_ref().unwrap().client();
+    let started = client.started_with().slots;
+    let changed = patch(served, Some("*"), &json!({"limits.slots": 3, "limits.poll_ms": 250})).await;
+    assert_eq!(changed.status, 200, "{changed:?}");
+    let shown = of(&changed.json(), "limits.slots").clone();
+    assert_eq!(
+        (&shown["value"], &shown["node"], &shown["minimum"], &shown["maximum"]),
+        (&json!(3), &json!(started), &json!(1), &json!(10_000))
+    );
+    assert_eq!((client.tunable().slots, client.tunable().poll), (3, Duration::from_millis(250)));
+    patch(served, None, &json!({"limits.slots": null})).await;
+    assert_eq!(client.tunable().slots, started, "as it was started");
+}
+
 async fn a_setting_that_cannot_be_is_refused_and_nothing_is_changed(served: &Served) {
     for (key, value) in [
         ("retention.completed_ms", json!(0)),
@@ -58,6 +77,9 @@ async fn a_setting_that_cannot_be_is_refused_and_nothing_is_changed(served: &Ser
         ("retention.completed_ms", json!(1.5)),
         ("retention.completed_ms", json!("1h")),
         ("retention.completed_ms", json!(u64::MAX)),
+        ("limits.slots", json!(0)),
+        ("limits.slots", json!(10_001)),
+        ("limits.poll_ms", json!(9)),
         ("retention.color", json!(60_000)),
         ("a/b~c", json!(60_000)),
     ] {
@@ -76,6 +98,7 @@ async fn a_setting_that_cannot_be_is_refused_and_nothing_is_changed(served: &Ser
 }
 
 on_each_store! {
+    limits_are_changed_like_anything_else
     a_setting_is_changed_obeyed_and_taken_back
     a_setting_that_cannot_be_is_refused_and_nothing_is_changed
 }

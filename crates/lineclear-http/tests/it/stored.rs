@@ -122,7 +122,7 @@ async fn a_manifest_that_cannot_be_read_can_be_paused_and_is_mended_by_writing_i
                 "{sql}: {resumed:?}"
             );
         }
-        let applied = served.post("/api/v1/manifests/apply", file).await;
+        let applied = served.post("/api/v1/manifests:apply", file).await;
         assert_eq!((applied.status, applied.code()), (409, "unreadable".to_owned()), "{sql}: {applied:?}");
         for answer in [served.get(path).await, resumed, applied, served.get("/api/v1/manifests").await] {
             assert!(!answer.body.contains("hunter2"), "{sql}: {answer:?}");
@@ -137,7 +137,7 @@ async fn a_manifest_that_cannot_be_read_can_be_paused_and_is_mended_by_writing_i
         let whole = served.get(path).await.json();
         assert!(whole["unreadable"].is_null() && !whole["next_due_at"].is_null(), "{sql}: {whole}");
         assert_eq!(whole["manifest"]["enabled"], true, "{sql}");
-        let declared = served.post("/api/v1/manifests/apply", file).await;
+        let declared = served.post("/api/v1/manifests:apply", file).await;
         assert_eq!(declared.status, 200, "{sql}: it can be declared again: {declared:?}");
         assert!(served.put(path, order).await.status < 300);
     }

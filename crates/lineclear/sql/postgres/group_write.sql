@@ -1,5 +1,5 @@
 -- group_write · a group as it shall be
--- A gate once put up stays: see the table. A new limit binds every dispatch that begins after this commits.
+-- A gate once put up stays: see the table. Jobs that wait get the rank of another priority later, a batch at a time. A new limit binds every dispatch that begins after this commits.
 -- $1.. name, limit, priority, enabled, declared
 insert into {schema}.manifest_group as g (name, max_active, priority, enabled, gated, declared)
 select name, max_active, priority, enabled, max_active is not null or not enabled, declared
@@ -8,5 +8,6 @@ from   unnest($1::text[], $2::bigint[], $3::bigint[], $4::boolean[], $5::text[])
 order  by name
 on conflict (name) do update
 set    max_active = excluded.max_active, priority = excluded.priority, enabled = excluded.enabled,
-       gated = g.gated or excluded.gated, declared = excluded.declared, version = g.version + 1
-returning id, name
+       gated = g.gated or excluded.gated, declared = excluded.declared, version = g.version + 1,
+       restamp_after = case when g.priority = excluded.priority then g.restamp_after else 0 end
+returning id, name, version

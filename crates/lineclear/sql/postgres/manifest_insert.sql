@@ -7,9 +7,9 @@ with made as (
     select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[],
                          $9::bigint[], $10::bigint[], $11::bigint[], $12::boolean[], $13::timestamptz[], $14::timestamptz[],
                          $15::text[], $16::text[])
-    returning id, key, enabled
+    returning id, key, enabled, version
 ),
 state as (
     insert into {schema}.manifest_state (manifest_id, paused) select id, not enabled from made
 )
-select id, key from made order by id
+select id, key, version from made order by id

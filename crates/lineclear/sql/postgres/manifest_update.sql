@@ -20,4 +20,4 @@ from   unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::
        as i (id, owner, kind, route, input, group_id, spec, overlap, priority, retries, timeout_ms, enabled, next_due_at,
              planned_through, declared, on_dead)
 where  m.id = i.id
-returning m.id, m.key
+returning m.id, m.key, m.version

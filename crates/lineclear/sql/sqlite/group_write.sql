@@ -7,5 +7,6 @@ where  true
 order  by value ->> 0
 on conflict (name) do update
 set    max_active = excluded.max_active, priority = excluded.priority, enabled = excluded.enabled,
-       gated = manifest_group.gated or excluded.gated, declared = excluded.declared, version = manifest_group.version + 1
-returning id, name
+       gated = manifest_group.gated or excluded.gated, declared = excluded.declared, version = manifest_group.version + 1,
+       restamp_after = case when manifest_group.priority = excluded.priority then manifest_group.restamp_after else 0 end
+returning id, name, version

@@ -8,4 +8,4 @@ select value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->
 from   json_each(?1);
 insert into manifest_state (manifest_id, paused)
 select id, not enabled from manifest where key in (select value ->> 0 from json_each(?1));
-select id, key from manifest where key in (select value ->> 0 from json_each(?1)) order by id
+select id, key, version from manifest where key in (select value ->> 0 from json_each(?1)) order by id

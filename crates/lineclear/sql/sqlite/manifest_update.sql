@@ -15,4 +15,4 @@ set    owner = i.v ->> 1, kind = i.v ->> 2, route = i.v ->> 3, input = i.v ->> 4
        version = manifest.version + 1, updated_at = now_us()
 from   (select value as v from json_each(?1)) i
 where  manifest.id = i.v ->> 0
-returning id, key
+returning id, key, version

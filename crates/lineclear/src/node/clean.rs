@@ -16,10 +16,13 @@ pub(crate) async fn clean(shared: Arc<Shared>) {
         if let Err(error) = shared.store.roll_up().await {
             tracing::warn!(%error, node.id = %shared.id, "figures could not be rolled up");
         }
+        if !restamp(&shared).await {
+            return;
+        }
         loop {
             let pass = shared
                 .store
-                .clean(&shared.retention(), PASS_MAX)
+                .clean(&shared.tunable().retention, PASS_MAX)
                 .instrument(tracing::debug_span!("clean", node.id = %shared.id))
                 .await;
             match shared.statuses.note("cleaner", pass) {
@@ -35,4 +38,19 @@ pub(crate) async fn clean(shared: Arc<Shared>) {
             }
         }
     }
+}
+
+/// Goes on with what a node left that died, or was not answered, after a group's priority changed; false if this one stops.
+async fn restamp(shared: &Shared) -> bool {
+    while !shared.stopping.is_cancelled() {
+        match shared.store.restamp().await {
+            Ok(true) => {}
+            Ok(false) => return true,
+            Err(error) => {
+                tracing::warn!(%error, node.id = %shared.id, "waiting jobs have not all got their new rank; trying again");
+                return true;
+            }
+        }
+    }
+    false
 }

@@ -13,8 +13,8 @@ use super::{Event, JobEvent, Shared, meter, waiting};
 use crate::handler::{FromJob, JobContext};
 use crate::store::{
     Activated, BackfillOptions, Backfilled, Batch, ClaimRef, Created, Creation, Enqueued, JobId, NewJob,
-    Once, OnceKey, Placed, Retention, Retried, RetryOptions, Setting, Settings, Store, StoreError,
-    StoreResult, TriggerOptions,
+    Once, OnceKey, Placed, Retention, Retried, RetryOptions, Seen, Setting, Settings, Store, StoreError,
+    StoreResult, TriggerOptions, Tunable,
 };
 
 /// Enqueues jobs and wakes the workers that run them. Cheap to clone; a handler gets one by asking for it.
@@ -151,23 +151,29 @@ impl Client {
 
     /// How long this node keeps what is over.
     pub fn retention(&self) -> Retention {
-        self.shared.retention()
+        self.tunable().retention
     }
 
-    /// What it was told to keep when it was started; operators may have changed it since.
-    pub fn started_with(&self) -> Retention {
-        self.shared.options.retention
+    /// What this node does within now.
+    pub fn tunable(&self) -> Tunable {
+        self.shared.tunable()
+    }
+
+    /// The same as it was started with; operators may have changed it since.
+    pub fn started_with(&self) -> Tunable {
+        self.shared.options.tunable()
     }
 
     /// Changes settings for all nodes; see [`Store::change_settings`]. This node obeys at once, others with their next heartbeat.
     pub async fn change_settings(
         &self,
-        changes: BTreeMap<Setting, Option<Duration>>,
-        seen: Option<i64>,
+        changes: BTreeMap<Setting, Option<u64>>,
+        seen: Option<Seen>,
         by: &str,
     ) -> StoreResult<Settings> {
         let settings = self.shared.store.change_settings(changes, seen, by).await?;
         self.shared.settings.obey(settings.clone());
+        self.shared.nudge.notify_one();
         Ok(settings)
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lineclear_model::Name;
 
-use crate::store::{Limits, Retention};
+use crate::store::{Limits, Retention, Tunable};
 
 /// What a node does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -172,6 +172,17 @@ impl NodeOptions {
             return bad("crash_budget", "at least 1: then the first vanished worker buries the job");
         }
         Ok(())
+    }
+
+    /// What operators may change while it runs.
+    pub fn tunable(&self) -> Tunable {
+        Tunable {
+            slots: self.slots,
+            dispatch_ahead: self.dispatch_ahead,
+            plan_batch: self.plan_batch,
+            poll: self.poll,
+            retention: self.retention,
+        }
     }
 
     /// How long a lease is.

@@ -51,7 +51,7 @@ async fn plan_pass(shared: &Shared) -> StoreResult<Duration> {
     let crash_budget = reaps.then_some(shared.options.crash_budget);
     let options = &shared.options;
     let rules = PlanRules {
-        manifests_max: options.plan_batch,
+        manifests_max: shared.tunable().plan_batch,
         group_share: options.plan_group_share,
         lead: crate::crash::planner_leads(),
         crash_budget,

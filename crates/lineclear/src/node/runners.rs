@@ -95,7 +95,11 @@ async fn beat(shared: Arc<Shared>) {
     let mut pause = Duration::ZERO;
     while wait(&shared, pause).await {
         pause = shared.options.heartbeat;
-        let info = NodeInfo { runners: shared.statuses.json(), ..shared.info.clone() };
+        let info = NodeInfo {
+            runners: shared.statuses.json(),
+            slots: shared.tunable().slots,
+            ..shared.info.clone()
+        };
         let won = shared.tenure.take();
         let led = won.as_ref().map(Won::led);
         match shared.store.beat_leading(info, led, shared.options.heartbeat).await {

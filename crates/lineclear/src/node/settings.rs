@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard};
 
 use super::Shared;
-use crate::store::{Retention, Settings};
+use crate::store::{Settings, Tunable};
 
 /// The settings that a node has heard of.
 #[derive(Default)]
@@ -14,8 +14,8 @@ impl Obeyed {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// What is kept now.
-    pub(crate) fn retention(&self, started_with: Retention) -> Retention {
+    /// What holds now.
+    pub(crate) fn over(&self, started_with: Tunable) -> Tunable {
         self.settings().over(started_with)
     }
 
@@ -37,6 +37,8 @@ pub(crate) async fn follow(shared: &Shared, version: i64) {
         Ok(settings) => {
             tracing::info!(node.id = %shared.id, version, "settings have changed");
             shared.settings.obey(settings);
+            // There may be more room than before.
+            shared.nudge.notify_one();
         }
         Err(error) => {
             tracing::warn!(%error, node.id = %shared.id, "settings could not be read; asking again")

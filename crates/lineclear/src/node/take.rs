@@ -94,12 +94,13 @@ impl Taker {
         // Another route begins each time: one with a backlog must not take all slots from the rest.
         self.routes.rotate_left(1);
         let hands_over = !shared.works();
+        let now_holds = shared.tunable();
         let now = Instant::now();
         let (mut promote, mut reclaim) = (now >= self.promote_at, now >= self.reclaim_at);
         let mut routes: Vec<(Name, u32)> = self.routes.iter().map(|route| (route.clone(), 0)).collect();
         let mut all = routes.clone();
         if !nudged || hands_over {
-            let look = shared.store.look_for_work(self.routes.clone(), shared.options.dispatch_ahead).await?;
+            let look = shared.store.look_for_work(self.routes.clone(), now_holds.dispatch_ahead).await?;
             (promote, reclaim) = (look.due, look.lease_over);
             all = look.routes.iter().map(|r| (r.route.clone(), r.handed)).collect();
             let waits = look.routes.iter().filter(|r| r.waits || (!hands_over && r.handed > 0));
@@ -113,20 +114,20 @@ impl Taker {
         }
         let more = if hands_over {
             if self.hand_over(&shared, routes).await? {
-                return Ok(HANDED_OVER.min(shared.options.poll));
+                return Ok(HANDED_OVER.min(now_holds.poll));
             }
             more
         } else {
             self.take(&shared, routes).await? && more
         };
-        Ok(if more { Duration::ZERO } else { shared.options.poll })
+        Ok(if more { Duration::ZERO } else { now_holds.poll })
     }
 
     /// Takes jobs for free slots; false if there are none left.
     async fn take(&mut self, shared: &Arc<Shared>, routes: Vec<(Name, u32)>) -> StoreResult<bool> {
         for (route, _) in routes {
             let running = u32::try_from(shared.running.count()).unwrap_or(u32::MAX);
-            let free = shared.options.slots.saturating_sub(running);
+            let free = shared.tunable().slots.saturating_sub(running);
             if free == 0 || shared.alone.is_wanted() {
                 return Ok(false);
             }
@@ -179,7 +180,7 @@ impl Taker {
     async fn hand_over(&mut self, shared: &Shared, routes: Vec<(Name, u32)>) -> StoreResult<bool> {
         let mut more = false;
         for (route, handed) in routes {
-            let room = shared.options.dispatch_ahead.saturating_sub(handed);
+            let room = shared.tunable().dispatch_ahead.saturating_sub(handed);
             let head = self.heads.entry(route.clone()).or_insert_with(Head::unknown);
             let dispatched = shared.store.dispatch_from(head, route, room, shared.options.limits).await?;
             if !dispatched.is_empty() {
@@ -205,7 +206,7 @@ impl Taker {
         if promote {
             let promoted = shared.store.promote(PASS_MAX).await?;
             more = promoted >= u64::from(PASS_MAX);
-            self.promote_at = if more { now } else { now + shared.options.poll };
+            self.promote_at = if more { now } else { now + shared.tunable().poll };
             found |= promoted > 0;
         }
         Ok((found, more))
@@ -219,7 +220,7 @@ impl Taker {
         if Instant::now() < self.give_back_at {
             return Ok(());
         }
-        self.give_back_at = Instant::now() + shared.options.poll;
+        self.give_back_at = Instant::now() + shared.tunable().poll;
         let back = shared.store.give_back_unknown(shared.id, &shared.running.claims()).await?;
         if back > 0 {
             tracing::warn!(node.id = %shared.id, jobs = back, "gave back jobs whose dispatch was not answered");

@@ -100,7 +100,9 @@ impl Store {
         let verb =
             Declare { groups, manifests, owner: owner.clone(), prune: prefix, release, advisory_key, asked };
         let mut answer = self.run(verb).await?;
-        self.restamp(std::mem::take(&mut answer.repriced)).await?;
+        if answer.repriced {
+            self.restamp_soon().await;
+        }
         self.wake_or_warn(std::mem::take(&mut answer.limit_keys)).await;
         self.orders_changed().await;
         match &answer.declared {
@@ -119,26 +121,17 @@ impl Store {
         }
         Ok(answer)
     }
-
-    /// Gives the waiting jobs of groups whose priority changed their new rank.
-    pub(super) async fn restamp(&self, groups: Vec<group::Restamp>) -> StoreResult<()> {
-        for group::Restamp(group) in groups {
-            let mut after = 0;
-            while let Some(last) = self.run(group::RestampBatch { group, after }).await? {
-                after = last;
-            }
-        }
-        Ok(())
-    }
 }
 
 pub(super) fn check_groups(groups: &BTreeMap<String, GroupSpec>) -> StoreResult<()> {
-    for (name, spec) in groups {
-        group::check_name(name)?;
-        door::check_priority(spec.priority)?;
-        spec.limit.map_or(Ok(()), door::check_limit)?;
-    }
-    Ok(())
+    groups.iter().try_for_each(|(name, spec)| check_group(name, spec))
+}
+
+/// Whether a group can be: its name, its priority and its limit.
+pub fn check_group(name: &str, spec: &GroupSpec) -> StoreResult<()> {
+    group::check_name(name)?;
+    door::check_priority(spec.priority)?;
+    spec.limit.map_or(Ok(()), door::check_limit)
 }
 
 /// Removing, and telling old from new, means something only among the manifests of one owner.

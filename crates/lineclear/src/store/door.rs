@@ -82,23 +82,38 @@ pub(super) fn check_retry(options: &RetryOptions) -> StoreResult<()> {
 /// Checks jobs to be.
 pub(super) fn check_jobs(jobs: &[NewJob]) -> StoreResult<()> {
     check_batch(jobs.len())?;
-    for job in jobs {
-        check_priority(job.priority)?;
-        if job.timeout.is_some_and(|timeout| timeout.is_zero() || timeout > DURATION_MAX) {
-            return Err(StoreError::refused(
-                "timeout",
-                "a job needs some time to run, and at most 3650 days",
-            ));
+    jobs.iter().try_for_each(|job| job.check().map_err(|bad| bad.error))
+}
+
+/// A job that cannot be, and which of its fields is the reason.
+#[derive(Debug)]
+pub struct BadJob {
+    /// As [`NewJob`] spells it.
+    pub field: &'static str,
+    /// The refusal.
+    pub error: StoreError,
+}
+
+impl NewJob {
+    /// Checks what the types alone cannot say. Enqueueing does so, too, but does not say of which of many jobs it speaks.
+    pub fn check(&self) -> Result<(), BadJob> {
+        let in_field = |field| move |error| BadJob { field, error };
+        check_priority(self.priority).map_err(in_field("priority"))?;
+        if self.timeout.is_some_and(|timeout| timeout.is_zero() || timeout > DURATION_MAX) {
+            let why = "a job needs some time to run, and at most 3650 days";
+            return Err(in_field("timeout")(StoreError::refused("timeout", why)));
         }
-        check_due_at(job.due_at)?;
-        job.unique_key.as_ref().map_or(Ok(()), |unique| check_key(&unique.key))?;
-        job.limit_key.as_deref().map_or(Ok(()), check_key)?;
-        if job.retries.is_some_and(|retries| retries > RETRIES_MAX) {
-            return Err(StoreError::refused("retries", format!("at most {RETRIES_MAX} retries")));
+        check_due_at(self.due_at).map_err(in_field("due_at"))?;
+        let unique = self.unique_key.as_ref().map_or(Ok(()), |unique| check_key(&unique.key));
+        unique.map_err(in_field("unique_key"))?;
+        self.limit_key.as_deref().map_or(Ok(()), check_key).map_err(in_field("limit_key"))?;
+        if self.retries.is_some_and(|retries| retries > RETRIES_MAX) {
+            let error = StoreError::refused("retries", format!("at most {RETRIES_MAX} retries"));
+            return Err(in_field("retries")(error));
         }
-        [&job.trace, &job.tags].into_iter().flatten().try_for_each(|text| check_text(text))?;
+        self.trace.as_deref().map_or(Ok(()), check_text).map_err(in_field("trace"))?;
+        self.tags.as_deref().map_or(Ok(()), check_text).map_err(in_field("tags"))
     }
-    Ok(())
 }
 
 pub(super) fn check_batch(count: usize) -> StoreResult<()> {

@@ -71,6 +71,7 @@ migrations! {
     17 "0017_batch",
     18 "0018_stat",
     19 "0019_setting",
+    20 "0020_restamp",
 }
 
 /// All migrations for the database that `options` names.

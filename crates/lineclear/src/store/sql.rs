@@ -116,6 +116,8 @@ statements! {
     GroupIds "group_ids",
     GroupWrite "group_write",
     GroupRestamp "group_restamp",
+    GroupRestampNext "group_restamp_next",
+    GroupRestamped "group_restamped",
     ManifestRead "manifest_read",
     ManifestsOfGroup "manifests_of_group",
     ManifestIds "manifest_ids",

@@ -24,7 +24,9 @@ mod node;
 
 // Beside the journey.
 mod figures;
+mod restamp;
 mod setting;
 
 pub use dead_letter::{DEAD_LETTERS_PER_CALL, Swept};
 pub(crate) use node::Listening;
+pub use orders::Edited;

@@ -4,6 +4,7 @@
 mod line;
 mod plans;
 mod race;
+mod restamp;
 mod statements;
 
 use std::collections::BTreeMap;

@@ -4,6 +4,8 @@ pub(crate) mod manifest;
 pub(crate) mod merge;
 pub(crate) mod group;
 pub(crate) mod declare;
+pub(crate) mod remove;
+pub(crate) mod seen;
 pub(crate) mod switch;
 pub(crate) mod enqueue;
 pub(crate) mod trigger;

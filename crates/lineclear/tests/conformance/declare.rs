@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use lineclear::model::{GroupSpec, JobState, Manifest, ManifestFile, Overlap, Schedule, schedule::Need};
 use lineclear::store::{
-    Declaration, Declared, Prune, StoreError, StoreResult, TriggerOptions, Voice, Written,
+    Declaration, Declared, Prune, Seen, StoreError, StoreResult, TriggerOptions, Voice, Written,
 };
 
 use crate::kit::{TestDb, completed, daily, failed, name};
@@ -46,6 +46,50 @@ conformance! {
         assert_eq!(declare(db, set("a", vec![daily("a2")])).await, ["a1", "a3"]);
         assert_eq!(keys(db).await, ["a2", "a4", "b1", "nobodys"], "what a person made stays too");
         assert_eq!(declare(db, set("a", vec![daily("a2")])).await, Vec::<String>::new());
+    }
+
+    async fn a_person_removes_a_manifest_as_a_declaration_does(db) {
+        declare(db, set("a", vec![daily("m"), daily("other"), after("child", &["other"])])).await;
+        let id = db.store.manifest(&name("m")).await.unwrap().unwrap().id;
+        db.let_a_tick_come().await;
+        db.plan().await;
+        let planned = db.store.ticks(id, None, 1).await.unwrap().items[0].job.unwrap();
+        let asked = db.store.trigger(name("m"), TriggerOptions::default()).await.unwrap().unwrap();
+
+        let version = db.store.manifest(&name("m")).await.unwrap().unwrap().version;
+        let late = db.store.remove_manifest(name("m"), Some((version + 1).into()), "ann").await;
+        assert_eq!(refused(late).0, "changed_since");
+        assert!(db.store.remove_manifest(name("m"), Some(version.into()), "ann").await.unwrap());
+        assert_eq!(keys(db).await, ["child", "other"]);
+        assert!(!db.store.remove_manifest(name("m"), None, "ann").await.unwrap(), "it is gone");
+        assert!(!db.store.remove_manifest(name("nobody"), Some(Seen::Any), "ann").await.unwrap());
+
+        let detail = db.store.job(planned).await.unwrap().unwrap();
+        assert_eq!(detail.job.state, JobState::Cancelled);
+        let why = detail.executions[0].error_message.clone().unwrap();
+        assert!(why.contains("ann"), "{why}");
+        assert_eq!(db.state(asked).await, Some(JobState::Queued), "what a person asked for goes on");
+        let (rule, why) = refused(db.store.remove_manifest(name("other"), None, "ann").await);
+        assert_eq!(rule, "manifest_has_dependents");
+        assert!(why.contains("child"), "{why}");
+        let again = db.store.upsert_manifests([daily("m")], Voice::Edit).await.unwrap();
+        assert_eq!(again[&name("m")], Written::Created, "it can be made anew");
+    }
+
+    async fn what_was_seen_of_a_manifest_must_still_be_so(db) {
+        let any = db.store.edit_manifest(daily("m"), Some(Seen::Any)).await;
+        assert_eq!(refused(any).0, "changed_since", "there is none");
+        let made = db.store.edit_manifest(daily("m"), None).await.unwrap();
+        assert_eq!(made.became, Written::Created);
+        assert_eq!(db.store.manifest(&name("m")).await.unwrap().unwrap().version, made.version);
+        let same = db.store.edit_manifest(daily("m"), Some(Seen::Any)).await.unwrap();
+        assert_eq!((same.became, same.version), (Written::Unchanged, made.version));
+        let other = |priority| Manifest { priority, ..daily("m") };
+        let seen = Some(Seen::Versions(vec![made.version + 7, made.version]));
+        let next = db.store.edit_manifest(other(3), seen.clone()).await.unwrap();
+        assert_eq!((next.became, next.version), (Written::Updated, made.version + 1));
+        assert_eq!(db.store.manifest(&name("m")).await.unwrap().unwrap().version, next.version);
+        assert_eq!(refused(db.store.edit_manifest(other(4), seen).await).0, "changed_since");
     }
 
     async fn prune_by_prefix_leaves_the_rest_of_the_owner(db) {

@@ -1,6 +1,7 @@
 //! Settings that operators change while nodes run.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use lineclear::store::{JobId, Setting};
@@ -20,7 +21,7 @@ on_each_store! {
         let job = one.enqueue("nothing", &()).await.unwrap().id;
         one.client().wait(job, Duration::from_secs(30)).await.unwrap();
         let minute = Duration::from_secs(60);
-        let change = |value| BTreeMap::from([(Setting::RetentionCompleted, value)]);
+        let change = |value: Option<Duration>| BTreeMap::from([(Setting::RetentionCompleted, value.map(|time| time.as_millis() as u64))]);
         one.client().change_settings(change(Some(minute)), None, "ann").await.unwrap();
         assert_eq!(one.client().retention().completed, minute, "this one at once");
         until("the other one, too", async || two.client().retention().completed == minute).await;
@@ -37,6 +38,42 @@ on_each_store! {
         one.client().change_settings(change(Some(2 * minute)), None, "ann").await.unwrap();
         until("one that came later, too", async || third.client().retention().completed == 2 * minute).await;
         for node in [one, two, third] {
+            node.stop().await;
+        }
+    }
+
+    async fn a_node_runs_as_many_jobs_as_operators_say_elsewhere(place) {
+        let one = Lineclear::builder().store(place.url.as_str()).options(often()).start().await.unwrap();
+        let gate = Arc::new(tokio::sync::Semaphore::new(0));
+        let wait = gate.clone();
+        let hold = move || {
+            let wait = wait.clone();
+            async move { drop(wait.acquire_owned().await.map(|permit| permit.forget())) }
+        };
+        let options = NodeOptions { slots: 4, ..often() };
+        let two = Lineclear::builder().store(place.url.as_str()).options(options).kind("hold", hold).start().await.unwrap();
+        let slots = async |slots: u64| {
+            let change = BTreeMap::from([(Setting::Slots, Some(slots)), (Setting::Poll, Some(20))]);
+            one.client().change_settings(change, None, "ann").await.unwrap();
+            until("the other one has heard", async || u64::from(two.client().tunable().slots) == slots).await;
+        };
+        slots(1).await;
+        assert_eq!(two.client().tunable().poll, Duration::from_millis(20));
+        for _ in 0..5 {
+            one.enqueue("hold", &()).await.unwrap();
+        }
+        until("one runs", async || two.client().running() == 1).await;
+        gate.add_permits(1);
+        let over = lineclear::model::query::Query::parse("state:completed").unwrap();
+        let completed = async || one.store().search(&over, None, 10).await.is_ok_and(|found| found.items.len() == 1);
+        until("it is over, and the next one runs", async || completed().await && two.client().running() == 1).await;
+        let shown = async || one.store().nodes(10).await.unwrap().iter().any(|node| node.slots == 1);
+        until("and it is shown", shown).await;
+        assert_eq!(two.client().running(), 1, "three wait, and have room in the slots that it was started with");
+        slots(3).await;
+        until("more at once", async || two.client().running() == 3).await;
+        gate.add_permits(10);
+        for node in [one, two] {
             node.stop().await;
         }
     }

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use lineclear::store::{Created, Creation, Enqueued, NewJob, Placed, UniqueKey, WhenTaken};
-use lineclear_model::Payload;
+use lineclear_model::{Name, Payload};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -92,7 +92,7 @@ impl NewJobBody {
             Taken::Refuse => WhenTaken::Refuse,
             Taken::Replace => WhenTaken::Replace,
         };
-        Ok(NewJob {
+        let job = NewJob {
             route: named(&self.route, "route")?.unwrap_or(job.route.clone()),
             group: named(&self.group, "group")?,
             priority: self.priority,
@@ -102,7 +102,23 @@ impl NewJobBody {
             retries: self.retries,
             timeout: self.timeout_ms.map(std::time::Duration::from_millis),
             ..job
-        })
+        };
+        job.check().map_err(|bad| {
+            let field = if bad.field == "timeout" { "timeout_ms" } else { bad.field };
+            Problem::from(bad.error).at(at(field))
+        })?;
+        Ok(job)
+    }
+}
+
+/// A group that is not there is that of the first job that names it.
+fn placed(problem: Problem, groups: &[(String, Option<Name>)]) -> Problem {
+    let at = groups.iter().find(|(_, group)| {
+        group.as_ref().is_some_and(|group| problem.is_about("group_unknown", &format!("group {group};")))
+    });
+    match at {
+        Some((pointer, _)) => problem.at(format!("{pointer}/group")),
+        None => problem,
     }
 }
 
@@ -151,13 +167,14 @@ pub(crate) async fn create(
     asked: Keyed<NewJobBody>,
 ) -> Result<Response, Problem> {
     let job = NewJob { trace: trace.0, ..asked.body.read("")? };
+    let groups = [(String::new(), job.group.clone())];
     let reply = make(&state.client, asked.once, Creation::Jobs(vec![job]), &note, |created| {
         let Created::Jobs(jobs) = created else { return None };
         let enqueued = jobs.first()?;
         let status = if enqueued.placed == Placed::Inserted { StatusCode::CREATED } else { StatusCode::OK };
         Reply::new(status, Some(enqueued.id), &Made::of(enqueued))
     });
-    prefer.reply(&state, reply.await?).await
+    prefer.reply(&state, reply.await.map_err(|problem| placed(problem, &groups))?).await
 }
 
 /// Many jobs to be.
@@ -199,10 +216,13 @@ pub(crate) async fn create_many(
     let jobs = jobs.into_iter().enumerate().map(|(n, job)| {
         Ok::<_, Problem>(NewJob { trace: trace.0.clone(), ..job.read(&format!("/jobs/{n}"))? })
     });
-    let creation = Creation::Jobs(jobs.collect::<Result<_, _>>()?);
+    let jobs: Vec<NewJob> = jobs.collect::<Result<_, _>>()?;
+    let group = |(n, job): (usize, &NewJob)| (format!("/jobs/{n}"), job.group.clone());
+    let groups: Vec<_> = jobs.iter().enumerate().map(group).collect();
+    let creation = Creation::Jobs(jobs);
     let reply = make(&state.client, asked.once, creation, &note, |created| {
         let Created::Jobs(jobs) = created else { return None };
         Reply::new(StatusCode::CREATED, None, &ManyMade { jobs: jobs.iter().map(Made::of).collect() })
     });
-    Ok(reply.await?.into_response())
+    Ok(reply.await.map_err(|problem| placed(problem, &groups))?.into_response())
 }

@@ -1,10 +1,9 @@
 //! Beside the journey: what operators change while nodes run.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use crate::store::verbs::setting;
-use crate::store::{Setting, Settings, Store, StoreError, StoreResult, door};
+use crate::store::{Seen, Setting, Settings, Store, StoreError, StoreResult, door};
 
 impl Store {
     /// What operators changed over what nodes were started with.
@@ -12,19 +11,19 @@ impl Store {
         self.db.read(setting::ReadSettings).await
     }
 
-    /// Changes settings for all nodes, all or none; `None` takes a change back. With a version, only if it still holds; otherwise it is
-    /// refused (`changed_since`).
+    /// Changes settings for all nodes, all or none; `None` takes a change back. If something was seen of them, only if it is
+    /// still so; otherwise it is refused (`changed_since`).
     pub async fn change_settings(
         &self,
-        changes: BTreeMap<Setting, Option<Duration>>,
-        seen: Option<i64>,
+        changes: BTreeMap<Setting, Option<u64>>,
+        seen: Option<Seen>,
         by: &str,
     ) -> StoreResult<Settings> {
         door::check_text(by)?;
-        let [least, most] = Setting::BOUNDS;
         for (setting, value) in &changes {
+            let [least, most] = setting.bounds();
             if value.is_some_and(|value| value < least || value > most) {
-                let why = format!("{} lies between a minute and ten years", setting.as_str());
+                let why = format!("{} lies between {least} and {most}", setting.as_str());
                 return Err(StoreError::refused("setting", why));
             }
         }

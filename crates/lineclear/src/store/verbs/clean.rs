@@ -8,7 +8,7 @@ use crate::store::db::{Session, Value, Verb};
 use crate::store::sql::Statement;
 
 /// How long what is over is kept.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
     /// Jobs that completed.
     pub completed: Duration,

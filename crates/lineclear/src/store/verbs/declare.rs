@@ -3,21 +3,17 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
-use lineclear_model::{GroupSpec, Manifest, Name, SkipReason};
+use lineclear_model::{GroupSpec, Manifest, Name};
 
 use serde::Serialize;
 
 use super::enqueue::BATCH_MAX;
-use super::group::{self, Restamp, Voice};
+use super::group::{self, Voice};
 use super::manifest::{self, Stored, Written, lock_states};
-use super::switch::{move_jobs, skipped_until_now};
-use super::turn;
+use super::remove;
 use crate::store::db::{Session, Value, Verb};
 use crate::store::sql::Statement;
 use crate::store::{StoreError, StoreResult};
-
-/// Dependents that a refusal names.
-const NAMED_MAX: i64 = 10;
 
 /// What became of a declaration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,7 +95,8 @@ fn change<T: Serialize>(before: Option<&T>, after: &T) -> Change {
 /// The answer, and what is to be done after the commit.
 pub(crate) struct DeclareAnswer {
     pub(crate) declared: Declared,
-    pub(crate) repriced: Vec<Restamp>,
+    /// Waiting jobs need another rank.
+    pub(crate) repriced: bool,
     pub(crate) limit_keys: Vec<String>,
     /// If somebody asked.
     pub(crate) plan: Option<Plan>,
@@ -112,10 +109,10 @@ impl Verb for Declare {
         session.rows(Statement::DeclareLock, vec![Value::Int(Some(self.advisory_key))]).await?;
         if let Some(newest) = self.newer_release(session).await? {
             let declared = Declared::Outdated { newest };
-            return Ok(DeclareAnswer { declared, repriced: Vec::new(), limit_keys: Vec::new(), plan: None });
+            return Ok(DeclareAnswer { declared, repriced: false, limit_keys: Vec::new(), plan: None });
         }
         let groups_before = self.groups_now(session).await?;
-        let repriced = group::upsert(session, &self.groups, Voice::Declaration).await?;
+        let repriced = group::upsert(session, &self.groups, Voice::Declaration).await?.repriced;
         // Nobody else adds or removes manifests while we have the lock, so what is to go can be looked for before
         // anything is locked. State rows of all of them, then manifests of all of them: the one order of locks.
         let unwanted = self.unwanted(session).await?;
@@ -123,7 +120,10 @@ impl Verb for Declare {
         lock_states(session, all()).await?;
         let before = manifest::read(session, all()).await?;
         let mut upserted = manifest::upsert(session, &self.manifests, Voice::Declaration, &before).await?;
-        upserted.limit_keys.extend(self.remove(session, &unwanted, &before).await?);
+        let going = unwanted.iter().filter_map(|key| before.get(key)).collect();
+        let owner = self.owner.as_deref().unwrap_or_default();
+        let why = format!("its manifest was removed by a declaration of {owner:?}");
+        upserted.limit_keys.extend(remove::remove(session, going, why).await?);
         let plan = self.plan(session, &groups_before, &before, &unwanted).await?;
         if let Some(left) = self.asked.as_ref().and_then(|asked| asked.dry.as_ref()) {
             *left.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = plan;
@@ -197,48 +197,4 @@ impl Declare {
         }
         rows.iter().map(|row| row.word("key", |key| Name::new(key).ok())).collect()
     }
-
-    /// Removes manifests and their planned jobs; returns limit keys whose other jobs may now try.
-    async fn remove(
-        &self,
-        session: &mut Session,
-        unwanted: &[Name],
-        before: &HashMap<Name, Stored>,
-    ) -> StoreResult<Vec<String>> {
-        let going: Vec<&Stored> = unwanted.iter().filter_map(|key| before.get(key)).collect();
-        if going.is_empty() {
-            return Ok(Vec::new());
-        }
-        let ids: Vec<i64> = going.iter().map(|stored| stored.id).collect();
-        refuse_dependents(session, &ids).await?;
-        let skipped = going.iter().filter_map(|stored| skipped_until_now(stored, SkipReason::Removed));
-        turn::take(session, Vec::new(), skipped.collect()).await?;
-        session.rows(Statement::PruneRemove, vec![Value::Ints(ids.clone())]).await?;
-        let owner = self.owner.as_deref().unwrap_or_default();
-        let why = format!("its manifest was removed by a declaration of {owner:?}");
-        let params = vec![Value::Ints(ids.clone()), Value::Text(Some(why))];
-        let mut limit_keys = Vec::new();
-        for row in session.rows(Statement::PruneJobs, params).await? {
-            limit_keys.extend(row.get::<Option<String>>("limit_key")?);
-        }
-        // What is left is not planned work; parked, it would wait for a manifest that never comes back.
-        limit_keys.extend(move_jobs(session, ids, true).await?);
-        Ok(limit_keys)
-    }
-}
-
-/// A manifest that others wait for must not go without them.
-async fn refuse_dependents(session: &mut Session, going: &[i64]) -> StoreResult<()> {
-    let params = vec![Value::Ints(going.to_vec()), Value::Int(Some(NAMED_MAX))];
-    let rows = session.rows(Statement::PruneDependents, params).await?;
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let named = |row: &crate::store::db::Row| {
-        let (child, parent): (String, String) = (row.get("child")?, row.get("parent")?);
-        Ok(format!("{child} waits for {parent}"))
-    };
-    let named = rows.iter().map(named).collect::<StoreResult<Vec<_>>>()?;
-    let why = format!("{}; declare them without it, or remove them too", named.join(", "));
-    Err(StoreError::refused("manifest_has_dependents", why))
 }

@@ -7,6 +7,7 @@ use lineclear_model::{GroupSpec, Name};
 use serde_json::{Map, Value as Json};
 
 use super::merge::merge;
+use super::seen::Seen;
 use crate::store::db::{Column, Row, Session, Value, Verb};
 use crate::store::sql::Statement;
 use crate::store::{StoreError, StoreResult};
@@ -15,7 +16,7 @@ use crate::store::{StoreError, StoreResult};
 pub const GLOBAL_GROUP: &str = "*";
 
 /// Rows per statement when a group's waiting jobs get another rank.
-const RESTAMP_MAX: i64 = 5_000;
+pub(crate) const RESTAMP_MAX: i64 = 5_000;
 
 /// Who speaks: the code, at each start, or a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,25 +32,28 @@ pub(crate) struct UpsertGroups {
     pub(crate) groups: BTreeMap<String, GroupSpec>,
     pub(crate) voice: Voice,
     pub(crate) advisory_key: i64,
-    /// Only if those that are there have this version.
-    pub(crate) seen: Option<i64>,
+    /// Only if this was seen of it.
+    pub(crate) seen: Option<Seen>,
 }
 
-/// A group whose priority changed: its waiting jobs need another rank.
-pub(crate) struct Restamp(pub(crate) i64);
+/// What became of groups that were written.
+#[derive(Default)]
+pub(crate) struct GroupsWritten {
+    /// The versions of all of them.
+    pub(crate) versions: BTreeMap<String, i64>,
+    /// The priority of some changed: their waiting jobs need another rank.
+    pub(crate) repriced: bool,
+}
 
 impl Verb for UpsertGroups {
-    type Answer = Vec<Restamp>;
+    type Answer = GroupsWritten;
 
-    async fn run(&self, session: &mut Session) -> StoreResult<Vec<Restamp>> {
+    async fn run(&self, session: &mut Session) -> StoreResult<GroupsWritten> {
         session.rows(Statement::DeclareLock, vec![Value::Int(Some(self.advisory_key))]).await?;
-        if let Some(seen) = self.seen {
+        if let Some(seen) = &self.seen {
             let names = Value::Texts(self.groups.keys().cloned().collect());
             let rows = session.rows(Statement::GroupRead, vec![names]).await?;
-            if rows.first().map(|row| row.get::<i64>("version")).transpose()? != Some(seen) {
-                let why = "it has changed since it was looked at; look again";
-                return Err(StoreError::refused("changed_since", why));
-            }
+            seen.check(rows.first().map(|row| row.get("version")).transpose()?)?;
         }
         upsert(session, &self.groups, self.voice).await
     }
@@ -60,22 +64,22 @@ pub(crate) async fn upsert(
     session: &mut Session,
     groups: &BTreeMap<String, GroupSpec>,
     voice: Voice,
-) -> StoreResult<Vec<Restamp>> {
+) -> StoreResult<GroupsWritten> {
     let names: Vec<String> = groups.keys().cloned().collect();
     let mut before: BTreeMap<String, Row> = BTreeMap::new();
     for row in session.rows(Statement::GroupRead, vec![Value::Texts(names)]).await? {
         before.insert(row.get("name")?, row);
     }
     let mut written = Vec::new();
-    let mut repriced = Vec::new();
+    let mut answer = GroupsWritten::default();
     for (name, spec) in groups {
-        let (spec, declared, changed) = decide(before.get(name), spec, voice)?;
+        let row = before.get(name);
+        let (spec, declared, changed) = decide(row, spec, voice)?;
+        if let Some(row) = row {
+            answer.versions.insert(name.clone(), row.get("version")?);
+            answer.repriced |= row.get::<u8>("priority")? != spec.priority;
+        }
         if changed {
-            if let Some(row) = before.get(name)
-                && row.get::<u8>("priority")? != spec.priority
-            {
-                repriced.push(Restamp(row.get("id")?));
-            }
             written.push((name.clone(), spec, declared));
         }
     }
@@ -87,9 +91,11 @@ pub(crate) async fn upsert(
             Column::Bools(written.iter().map(|w| w.1.enabled).collect()),
             Column::Texts(written.iter().map(|w| Some(w.2.clone())).collect()),
         ];
-        session.rows(Statement::GroupWrite, columns).await?;
+        for row in session.rows(Statement::GroupWrite, columns).await? {
+            answer.versions.insert(row.get("name")?, row.get("version")?);
+        }
     }
-    Ok(repriced)
+    Ok(answer)
 }
 
 /// The group as it shall be, what the code last said of it, and whether that is news.
@@ -139,24 +145,32 @@ pub(crate) fn parse(declared: &str) -> StoreResult<Map<String, Json>> {
     serde_json::from_str(declared).map_err(|e| StoreError::Corrupt { what: corrupt(e) })
 }
 
-/// Verb: a batch of a group's waiting jobs gets the rank that its priority asks for; returns where to go on.
+/// Verb: a batch of waiting jobs gets the rank that the new priority of their group asks for; false if none needs it. The group
+/// remembers how far it is, so whoever comes goes on, and to do a batch twice changes nothing.
 pub(crate) struct RestampBatch {
-    pub(crate) group: i64,
-    pub(crate) after: i64,
+    pub(crate) most: i64,
 }
 
 impl Verb for RestampBatch {
-    type Answer = Option<i64>;
+    type Answer = bool;
 
+    // Jobs are let go before their group is written: locks are taken in one order, and that would be the other one.
     fn is_transaction(&self) -> bool {
         false
     }
 
-    async fn run(&self, session: &mut Session) -> StoreResult<Option<i64>> {
-        let params =
-            vec![Value::Int(Some(self.group)), Value::Int(Some(self.after)), Value::Int(Some(RESTAMP_MAX))];
+    async fn run(&self, session: &mut Session) -> StoreResult<bool> {
+        let rows = session.rows(Statement::GroupRestampNext, Vec::<Value>::new()).await?;
+        let Some(row) = rows.first() else { return Ok(false) };
+        let int = |number| Value::Int(Some(number));
+        let (group, version, after): (i64, i64, i64) =
+            (row.get("id")?, row.get("version")?, row.get("restamp_after")?);
+        let params = vec![int(group), int(after), int(self.most)];
         let rows = session.rows(Statement::GroupRestamp, params).await?;
-        rows.first().map_or(Ok(None), |row| row.get("last"))
+        let last = rows.first().map_or(Ok(None), |row| row.get("last"))?;
+        let params = vec![int(group), int(version), int(after), Value::Int(last)];
+        session.rows(Statement::GroupRestamped, params).await?;
+        Ok(true)
     }
 }
 

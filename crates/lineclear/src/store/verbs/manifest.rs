@@ -10,6 +10,7 @@ use serde_json::{Map, Value as Json};
 use super::enqueue::{group_ids, millis};
 use super::group::{Voice, parse, text};
 use super::merge::merge;
+use super::seen::Seen;
 use super::switch::{from_now_on, move_jobs, skipped_until_now};
 use super::turn;
 use crate::store::db::{Column, Params, Row, Session, Value, Verb};
@@ -32,13 +33,14 @@ pub(crate) struct UpsertManifests {
     pub(crate) manifests: BTreeMap<Name, Manifest>,
     pub(crate) voice: Voice,
     pub(crate) advisory_key: i64,
-    /// Only if the one that is there has this version.
-    pub(crate) seen: Option<i64>,
+    /// Only if this was seen of it.
+    pub(crate) seen: Option<Seen>,
 }
 
 /// What became of each, and limit keys whose jobs may now try.
 pub(crate) struct Upserted {
     pub(crate) written: BTreeMap<Name, Written>,
+    pub(crate) versions: BTreeMap<Name, i64>,
     pub(crate) limit_keys: Vec<String>,
 }
 
@@ -49,13 +51,9 @@ impl Verb for UpsertManifests {
         session.rows(Statement::DeclareLock, vec![Value::Int(Some(self.advisory_key))]).await?;
         lock_states(session, self.manifests.keys()).await?;
         let before = read(session, self.manifests.keys()).await?;
-        let is_seen =
-            |stored: &Stored| !stored.removed && self.seen.is_none_or(|seen| seen == stored.version);
-        if self.seen.is_some() && !before.values().next().is_some_and(is_seen) {
-            return Err(StoreError::refused(
-                "changed_since",
-                "it has changed since it was looked at; look again",
-            ));
+        if let Some(seen) = &self.seen {
+            let is_there = before.values().find(|stored| !stored.removed);
+            seen.check(is_there.map(|stored| stored.version))?;
         }
         upsert(session, &self.manifests, self.voice, &before).await
     }
@@ -89,11 +87,13 @@ pub(crate) async fn upsert(
         rows.extend(row);
     }
     turn::take(session, Vec::new(), skipped).await?;
-    write(session, &rows).await?;
+    let mut versions: BTreeMap<Name, i64> =
+        before.iter().map(|(key, stored)| (key.clone(), stored.version)).collect();
+    versions.extend(write(session, &rows).await?);
     write_parents(session, &rows).await?;
     let mut limit_keys = move_jobs(session, paused, false).await?;
     limit_keys.extend(move_jobs(session, resumed, true).await?);
-    Ok(Upserted { written, limit_keys })
+    Ok(Upserted { written, versions, limit_keys })
 }
 
 /// The row to write, unless it is there already.
@@ -291,25 +291,31 @@ struct ManifestRow {
     marks: Vec<String>,
 }
 
-async fn write(session: &mut Session, rows: &[ManifestRow]) -> StoreResult<()> {
+/// Writes them; returns the version of each.
+async fn write(session: &mut Session, rows: &[ManifestRow]) -> StoreResult<Vec<(Name, i64)>> {
     let names: HashSet<Name> = rows.iter().filter_map(|row| row.manifest.group.clone()).collect();
     let groups = group_ids(session, &names.iter().cloned().collect::<Vec<_>>()).await?;
     if let Some(unknown) = names.iter().find(|name| !groups.contains_key(*name)) {
-        let why = format!("there is no group {unknown}; declare it before manifests use it");
+        let of =
+            rows.iter().find(|row| row.manifest.group.as_ref() == Some(unknown)).map(|row| &row.manifest.key);
+        let key = of.map(|key| format!("{key}: ")).unwrap_or_default();
+        let why = format!("{key}there is no group {unknown}; declare it before manifests use it");
         return Err(StoreError::refused("group_unknown", why));
     }
     let (new, old): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.id.is_none());
+    let mut written = Vec::new();
     if !new.is_empty() {
         let mut columns = columns(&new, &groups);
         columns.insert(0, Column::Texts(new.iter().map(|row| Some(row.manifest.key.to_string())).collect()));
-        session.rows(Statement::ManifestInsert, columns).await?;
+        written.extend(session.rows(Statement::ManifestInsert, columns).await?);
     }
     if !old.is_empty() {
         let mut columns = columns(&old, &groups);
         columns.insert(0, Column::Ints(old.iter().map(|row| row.id).collect()));
-        session.rows(Statement::ManifestUpdate, columns).await?;
+        written.extend(session.rows(Statement::ManifestUpdate, columns).await?);
     }
-    Ok(())
+    let version = |row: &Row| Ok((row.word("key", |key| Name::new(key).ok())?, row.get("version")?));
+    written.iter().map(version).collect()
 }
 
 /// What inserting and updating share, in the order of the statements.

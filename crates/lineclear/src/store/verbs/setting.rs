@@ -8,13 +8,37 @@ use std::time::Duration;
 use lineclear_model::Micros;
 
 use super::clean::Retention;
+use super::seen::Seen;
+use crate::store::StoreResult;
 use crate::store::db::{Column, Params, Session, Value, Verb};
 use crate::store::sql::Statement;
-use crate::store::{StoreError, StoreResult};
+
+/// What a node does within, and operators may change while it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tunable {
+    /// Jobs it runs at once.
+    pub slots: u32,
+    /// Jobs of a route that a dispatcher without workers hands over before they are claimed.
+    pub dispatch_ahead: u32,
+    /// Manifests that one planning cycle takes.
+    pub plan_batch: u32,
+    /// How often it looks for work when nobody nudges it.
+    pub poll: Duration,
+    /// What cleaning keeps.
+    pub retention: Retention,
+}
 
 /// Something that operators may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Setting {
+    /// Jobs that each node runs at once.
+    Slots,
+    /// Jobs of a route that are handed over before they are claimed.
+    DispatchAhead,
+    /// Manifests that one planning cycle takes.
+    PlanBatch,
+    /// How often nodes look for work when nobody nudges them.
+    Poll,
     /// How long completed jobs are kept.
     RetentionCompleted,
     /// How long jobs that ended otherwise are kept.
@@ -29,9 +53,16 @@ pub enum Setting {
     RetentionStats,
 }
 
+/// A minute, and ten years.
+const KEPT: [u64; 2] = [60_000, 3_650 * 86_400_000];
+
 impl Setting {
     /// All of them.
     pub const ALL: &[Setting] = &[
+        Setting::Slots,
+        Setting::DispatchAhead,
+        Setting::PlanBatch,
+        Setting::Poll,
         Setting::RetentionCompleted,
         Setting::RetentionFailed,
         Setting::RetentionDeadLetters,
@@ -39,12 +70,14 @@ impl Setting {
         Setting::RetentionLockEvents,
         Setting::RetentionStats,
     ];
-    /// The shortest and the longest time that can be set: a minute, and ten years.
-    pub const BOUNDS: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(3_650 * 86_400)];
 
-    /// Its name.
+    /// Its name. Times are in milliseconds, and their names say so.
     pub const fn as_str(self) -> &'static str {
         match self {
+            Setting::Slots => "limits.slots",
+            Setting::DispatchAhead => "limits.dispatch_ahead",
+            Setting::PlanBatch => "limits.plan_batch",
+            Setting::Poll => "limits.poll_ms",
             Setting::RetentionCompleted => "retention.completed_ms",
             Setting::RetentionFailed => "retention.failed_ms",
             Setting::RetentionDeadLetters => "retention.dead_letters_ms",
@@ -59,29 +92,58 @@ impl Setting {
         Setting::ALL.iter().copied().find(|setting| setting.as_str() == word)
     }
 
-    /// What it is in `retention`.
-    pub fn of(self, retention: &Retention) -> Duration {
-        let mut retention = *retention;
-        *self.place(&mut retention)
-    }
-
-    fn place(self, retention: &mut Retention) -> &mut Duration {
+    /// The least and the most that it can be set to.
+    pub const fn bounds(self) -> [u64; 2] {
         match self {
-            Setting::RetentionCompleted => &mut retention.completed,
-            Setting::RetentionFailed => &mut retention.failed,
-            Setting::RetentionDeadLetters => &mut retention.dead_letters,
-            Setting::RetentionTicks => &mut retention.ticks,
-            Setting::RetentionLockEvents => &mut retention.lock_events,
-            Setting::RetentionStats => &mut retention.stats,
+            Setting::Slots | Setting::DispatchAhead | Setting::PlanBatch => [1, 10_000],
+            Setting::Poll => [10, 60_000],
+            _ => KEPT,
         }
     }
+
+    /// What it is in `tunable`: a number, or milliseconds.
+    pub fn of(self, tunable: &Tunable) -> u64 {
+        let mut tunable = *tunable;
+        match self.place(&mut tunable) {
+            Place::Number(number) => u64::from(*number),
+            Place::Time(time) => u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+
+    fn put(self, tunable: &mut Tunable, value: u64) {
+        match self.place(tunable) {
+            Place::Number(number) => *number = u32::try_from(value).unwrap_or(u32::MAX),
+            Place::Time(time) => *time = Duration::from_millis(value),
+        }
+    }
+
+    fn place(self, tunable: &mut Tunable) -> Place<'_> {
+        let retention = &mut tunable.retention;
+        match self {
+            Setting::Slots => Place::Number(&mut tunable.slots),
+            Setting::DispatchAhead => Place::Number(&mut tunable.dispatch_ahead),
+            Setting::PlanBatch => Place::Number(&mut tunable.plan_batch),
+            Setting::Poll => Place::Time(&mut tunable.poll),
+            Setting::RetentionCompleted => Place::Time(&mut retention.completed),
+            Setting::RetentionFailed => Place::Time(&mut retention.failed),
+            Setting::RetentionDeadLetters => Place::Time(&mut retention.dead_letters),
+            Setting::RetentionTicks => Place::Time(&mut retention.ticks),
+            Setting::RetentionLockEvents => Place::Time(&mut retention.lock_events),
+            Setting::RetentionStats => Place::Time(&mut retention.stats),
+        }
+    }
+}
+
+enum Place<'a> {
+    Number(&'a mut u32),
+    Time(&'a mut Duration),
 }
 
 /// A setting that somebody changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override {
-    /// What it is now.
-    pub value: Duration,
+    /// What it is now: a number, or milliseconds.
+    pub value: u64,
     /// Since when.
     pub updated_at: Micros,
     /// Who changed it.
@@ -98,12 +160,12 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// What a node that was started with `retention` keeps.
-    pub fn over(&self, mut retention: Retention) -> Retention {
+    /// What holds for a node that was started with `tunable`.
+    pub fn over(&self, mut tunable: Tunable) -> Tunable {
         for (setting, changed) in &self.overrides {
-            *setting.place(&mut retention) = changed.value;
+            setting.put(&mut tunable, changed.value);
         }
-        retention
+        tunable
     }
 }
 
@@ -129,12 +191,9 @@ async fn read(session: &mut Session) -> StoreResult<Settings> {
         settings.version = settings.version.max(row.get("version")?);
         let setting = Setting::from_word(&row.get::<String>("key")?);
         let value = row.get::<Option<String>>("value")?.and_then(|text| text.parse().ok());
-        if let (Some(setting), Some(ms)) = (setting, value) {
-            let changed = Override {
-                value: Duration::from_millis(ms),
-                updated_at: row.get("updated_at")?,
-                updated_by: row.get("updated_by")?,
-            };
+        if let (Some(setting), Some(value)) = (setting, value) {
+            let changed =
+                Override { value, updated_at: row.get("updated_at")?, updated_by: row.get("updated_by")? };
             settings.overrides.insert(setting, changed);
         }
     }
@@ -143,10 +202,10 @@ async fn read(session: &mut Session) -> StoreResult<Settings> {
 
 /// Verb: changes settings, all or none.
 pub(crate) struct ChangeSettings {
-    pub(crate) changes: BTreeMap<Setting, Option<Duration>>,
+    pub(crate) changes: BTreeMap<Setting, Option<u64>>,
     pub(crate) by: String,
-    /// Only if this is the version.
-    pub(crate) seen: Option<i64>,
+    /// Only if this was seen of them.
+    pub(crate) seen: Option<Seen>,
     pub(crate) advisory_key: i64,
 }
 
@@ -156,15 +215,14 @@ impl Verb for ChangeSettings {
     async fn run(&self, session: &mut Session) -> StoreResult<Settings> {
         session.rows(Statement::DeclareLock, vec![Value::Int(Some(self.advisory_key))]).await?;
         let before = read(session).await?;
-        if self.seen.is_some_and(|seen| seen != before.version) {
-            let why = "they have changed since they were looked at; look again";
-            return Err(StoreError::refused("changed_since", why));
+        if let Some(seen) = &self.seen {
+            seen.check(Some(before.version))?;
         }
         if self.changes.is_empty() {
             return Ok(before);
         }
         let version = before.version + 1;
-        let text = |value: &Option<Duration>| value.map(|value| value.as_millis().to_string());
+        let text = |value: &Option<u64>| value.map(|value| value.to_string());
         let keys = self.changes.keys().map(|setting| Some(setting.as_str().to_owned())).collect();
         let values = self.changes.values().map(text).collect();
         let params = Params {
