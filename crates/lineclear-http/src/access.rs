@@ -8,7 +8,7 @@ mod still;
 mod tokens;
 mod who;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, StatusCode, header};
@@ -81,6 +81,11 @@ impl Access {
         }
     }
 
+    /// The address under which alone it answers, beside the usual names of this machine. `None`: under any name.
+    pub(crate) fn only_at(&self, bind: SocketAddr) -> Option<IpAddr> {
+        (*self == Access::OpenOnLoopback).then_some(bind.ip())
+    }
+
     /// Where proxies are that are trusted.
     pub(crate) fn proxies(&self) -> Vec<Network> {
         match self {
@@ -92,26 +97,29 @@ impl Access {
 
 /// A page of another site in a browser on this machine can reach a loopback address under a name of its own (DNS
 /// rebinding). It cannot choose the name that the browser writes into the request.
-pub(crate) async fn check_host(State(access): State<Access>, request: Request, next: Next) -> Response {
+pub(crate) async fn check_host(State(open): State<Option<IpAddr>>, request: Request, next: Next) -> Response {
     if request.headers().get_all(header::HOST).iter().count() > 1 {
         // A proxy before us may have looked at the other one.
         return Problem::malformed("two_hosts", "the header Host is there twice").into_response();
     }
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
     let named = request.uri().authority().map(|authority| authority.as_str()).or(host);
-    if access == Access::OpenOnLoopback && !named.is_some_and(is_this_machine) {
+    if open.is_some_and(|own| !named.is_some_and(|named| is_this_machine(named, own))) {
         let detail = "this server answers to localhost, 127.0.0.1 and [::1] only";
         return Problem::new(StatusCode::MISDIRECTED_REQUEST, "wrong_host", detail).into_response();
     }
     next.run(request).await
 }
 
-fn is_this_machine(host: &str) -> bool {
+/// `own`: where the server listens, which may be another address of this machine than the usual one.
+fn is_this_machine(host: &str, own: IpAddr) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => host.rsplit_once(':').map_or(host, |(name, _)| name),
     };
-    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    let usual = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+    name.eq_ignore_ascii_case("localhost")
+        || name.parse::<IpAddr>().is_ok_and(|ip| ip == own || usual.contains(&ip))
 }
 
 /// A page of another site must not change anything here through the browser of somebody who may. Browsers say where a
@@ -141,10 +149,11 @@ mod tests {
 
     #[test]
     fn this_machine_has_few_names() {
+        let own = "127.0.0.7".parse().unwrap();
         for host in
-            ["localhost", "LOCALHOST:7171", "127.0.0.1", "127.0.0.1:80", "127.1.2.3:1", "[::1]", "[::1]:7171"]
+            ["localhost", "LOCALHOST:7171", "127.0.0.1", "127.0.0.1:80", "127.0.0.7:1", "[::1]", "[::1]:7171"]
         {
-            assert!(is_this_machine(host), "{host}");
+            assert!(is_this_machine(host, own), "{host}");
         }
         for host in [
             "",
@@ -152,10 +161,11 @@ mod tests {
             "localhost.example.org",
             "127.0.0.1.example.org:80",
             "0.0.0.0",
+            "127.9.9.9",
             "[::2]",
             "10.0.0.1",
         ] {
-            assert!(!is_this_machine(host), "{host}");
+            assert!(!is_this_machine(host, own), "{host}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! The listener, and what every request goes through.
 
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use axum::extract::Request;
@@ -134,7 +134,7 @@ impl Server {
         Ok(Server {
             listener,
             address,
-            router: around(routes(), app, access, &limits),
+            router: around(routes(), app, access.only_at(address), &limits),
             limits,
             proxies,
             writers,
@@ -210,7 +210,7 @@ fn routes() -> Router<App> {
 }
 
 /// Routes, and what every request goes through before it gets to one.
-fn around(routes: Router<App>, app: App, access: Access, limits: &Limits) -> Router {
+fn around(routes: Router<App>, app: App, only_at: Option<IpAddr>, limits: &Limits) -> Router {
     routes
         .fallback(|| async { Problem::not_found("such path; GET /api/openapi.json lists them") })
         .method_not_allowed_fallback(|| async {
@@ -222,7 +222,7 @@ fn around(routes: Router<App>, app: App, access: Access, limits: &Limits) -> Rou
         .layer(middleware::from_fn_with_state(app.ledger.clone(), audit))
         .layer(middleware::from_fn_with_state(app.gate.clone(), guard))
         .layer(middleware::from_fn(check_site))
-        .layer(middleware::from_fn_with_state(access, check_host))
+        .layer(middleware::from_fn_with_state(only_at, check_host))
         .layer(middleware::from_fn(crate::trace::span))
         .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, limits.request_within))
         .layer(CatchPanicLayer::custom(panicked))
@@ -275,7 +275,7 @@ mod tests {
         let forgotten = routes()
             .route("/debug", get(|| async { "everything" }))
             .route("/api/v1/nodes", axum::routing::delete(|| async { "gone" }));
-        let router = around(forgotten, app, Access::OpenOnLoopback, &Limits::default());
+        let router = around(forgotten, app, Some(IpAddr::from([127, 0, 0, 1])), &Limits::default());
         let ask = async |method: &str, path: &str| {
             let request = Request::builder().method(method).uri(path).header("host", "localhost");
             router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap().status()

@@ -21,6 +21,8 @@ use super::{Access, TrustedProxy, as_one};
 use crate::once;
 use crate::problem::Problem;
 
+/// Whether the process lives is said to everybody, always: to say it costs no more than to refuse it.
+const FREE: &str = "/livez";
 /// Longest name of a user that a proxy may say, in bytes.
 const USER_BYTES_MAX: usize = 128;
 /// The cookie of a browser that logged in. The prefix makes browsers refuse it from other hosts, for other paths, and without TLS.
@@ -36,13 +38,16 @@ pub(crate) struct Gate {
     failures: Failures,
     /// Of addresses, and of tokens and users.
     rates: (Rates<IpAddr>, Rates<String>),
+    /// Of addresses, on each route that is open to everybody: a probe of a machine is not kept out by what else that machine asks.
+    open: Rates<(String, IpAddr)>,
 }
 
 impl Gate {
     /// `rate`: how often one address, token or user may ask in a second.
     pub(crate) fn new(access: Access, needs: Needs, rate: u32, reading: Store, writing: Store) -> Arc<Gate> {
         let (tokens, failures) = (Tokens::new(reading, writing), Failures::default());
-        Arc::new(Gate { access, needs, tokens, failures, rates: (Rates::new(rate), Rates::new(rate)) })
+        let rates = (Rates::new(rate), Rates::new(rate));
+        Arc::new(Gate { access, needs, tokens, failures, rates, open: Rates::new(rate) })
     }
 
     /// Whether it asks nobody who they are.
@@ -117,12 +122,21 @@ impl Gate {
         self.proxy(peer).and_then(|_| named()).unwrap_or(peer)
     }
 
+    /// What nobody needs a name for is counted, too, where it asks the database.
+    fn count_open(&self, request: &Parts, path: &str) -> Result<(), Problem> {
+        if self.is_open() || path == FREE {
+            return Ok(());
+        }
+        let address = as_one(self.client(peer(&request.extensions), &request.headers));
+        self.open.take((path.to_owned(), address)).map_or(Ok(()), |wait| Err(Problem::too_often(wait)))
+    }
+
     async fn decide(&self, request: &mut Parts) -> Result<(), Problem> {
         let path = request.extensions.get::<MatchedPath>().cloned();
         let operation =
             path.as_ref().and_then(|path| self.needs.find(path.as_str(), &request.method)).cloned();
         if operation.as_ref().is_some_and(|operation| operation.need == Need::Nothing) {
-            return Ok(());
+            return self.count_open(request, path.as_ref().map_or("", MatchedPath::as_str));
         }
         let principal = self.identify(request).await?.ok_or_else(|| {
             Problem::unauthorized(

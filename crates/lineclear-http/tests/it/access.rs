@@ -10,7 +10,9 @@ async fn only_names_of_this_machine_are_answered(served: &Served) {
     for host in [format!("localhost:{port}"), format!("127.0.0.1:{port}"), format!("[::1]:{port}")] {
         assert_eq!(served.send("GET", "/livez", &[("Host", &host)], b"").await.status, 200, "{host}");
     }
-    for host in ["evil.example", "localhost.evil.example", "127.0.0.1.nip.io"] {
+    for host in
+        ["evil.example", "localhost.evil.example", "127.0.0.1.nip.io", "127.9.9.9", "[::ffff:127.0.0.1]"]
+    {
         let answer = served.send("GET", "/api/v1/jobs", &[("Host", host)], b"").await;
         assert_eq!((answer.status, answer.code()), (421, "wrong_host".to_owned()), "{host}");
     }

@@ -169,5 +169,71 @@ async fn a_token_that_asks_too_often_is_told_to_wait() {
     assert_eq!((answer.status, answer.code()), (429, "too_often".to_owned()));
     assert_eq!(answer.header("retry-after"), Some("1"));
     assert_eq!(served.get("/livez").await.status, 200, "probes go on");
+    assert_eq!(served.get("/readyz").await.status, 200, "probes go on");
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_needs_no_token_is_counted_route_by_route() {
+    let served = Served::sqlite_with(|http| {
+        http.access = Access::Tokens;
+        http.limits.rate = 5;
+    });
+    let served = served.await;
+    let token = served.token("read").await;
+    let log_in = serde_json::json!({"token": token}).to_string();
+    let ask = async |path: &str| match path {
+        "/readyz" => served.get(path).await,
+        _ => served.post(path, &log_in).await,
+    };
+    let (log_ins, readiness) = ("/api/v1/session", "/readyz");
+    for (path, good, other) in [(log_ins, 201, readiness), (readiness, 200, "/livez")] {
+        let mut answers = 0;
+        let limited = loop {
+            let answer = ask(path).await;
+            if answer.status != good {
+                break answer;
+            }
+            answers += 1;
+            assert!(answers < 100, "{path}: five a second are not a hundred at once");
+        };
+        assert_eq!((limited.status, limited.code()), (429, "too_often".to_owned()), "{path}: {limited:?}");
+        assert!(answers >= 9, "{path}: nearly two seconds' worth at once, {answers}");
+        assert_eq!(served.get(other).await.status, 200, "{other} goes on beside {path}");
+    }
+    for _ in 0..100 {
+        assert_eq!(served.get("/livez").await.status, 200, "as often as anybody likes");
+    }
+    assert_eq!(
+        served.with(&token, "GET", "/api/v1/nodes", "").await.status,
+        200,
+        "nor do they count as requests"
+    );
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_probe_at_an_ordinary_pace_is_never_told_to_wait() {
+    let served = Served::sqlite_with(|http| {
+        http.access = Access::Tokens;
+        http.limits.rate = 5;
+    });
+    let served = served.await;
+    let token = served.token("read").await;
+    let others = async {
+        loop {
+            served.with(&token, "GET", "/api/v1/nodes", "").await;
+        }
+    };
+    let probe = async {
+        for _ in 0..12 {
+            assert_eq!(served.get("/readyz").await.status, 200, "beside others of the same machine");
+            tokio::time::sleep(Duration::from_millis(250)).await;
+        }
+    };
+    tokio::select! {
+        () = probe => {}
+        () = others => unreachable!(),
+    }
     served.end().await;
 }
