@@ -1,5 +1,6 @@
 //! Settings of a server: flag > `LINECLEAR_*` > `./lineclear.toml` > the user's own file > default, each with its origin.
 
+mod environment;
 mod file;
 mod settings;
 
@@ -10,7 +11,7 @@ use std::path::PathBuf;
 
 use crate::failure::Failure;
 
-pub(crate) use settings::{SETTINGS, Setting, at_least_one, networks, roles, span};
+pub(crate) use settings::{SETTINGS, Setting, at_least_one, networks, roles, span, without_secrets};
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +50,7 @@ pub(crate) type Flags = BTreeMap<&'static str, String>;
 impl Config {
     /// Puts all sources together. `file` replaces `./lineclear.toml` and the user's file.
     pub(crate) fn read(flags: &Flags, file: Option<PathBuf>) -> Result<Config, Failure> {
+        environment::check()?;
         let files = file::read_all(file)?;
         let mut values = BTreeMap::new();
         for setting in SETTINGS {
@@ -92,17 +94,19 @@ fn resolve(
     if let Some(text) = flags.get(setting.name) {
         return Ok(Value { text: text.clone(), origin: Origin::Flag });
     }
-    let variable = setting.variable();
-    match std::env::var(&variable) {
-        Ok(text) if !text.is_empty() => return Ok(Value { text, origin: Origin::Environment(variable) }),
-        Err(std::env::VarError::NotUnicode(_)) => {
-            return Err(Failure::usage(format!("{variable} is not UTF-8")));
-        }
-        _ => {}
+    if let Some(text) = environment::read(setting)? {
+        return Ok(Value { text, origin: Origin::Environment(setting.variable()) });
     }
     let found = files.iter().find_map(|(path, values)| values.get(setting.name).map(|text| (path, text)));
     Ok(match found {
         Some((path, text)) => Value { text: text.clone(), origin: Origin::File(path.clone()) },
         None => Value { text: (setting.default)(), origin: Origin::Default },
     })
+}
+
+/// The setting that was probably meant.
+fn nearest(word: &str) -> Option<&'static Setting> {
+    let near = |name: &str| strsim::damerau_levenshtein(word, name);
+    let best = SETTINGS.iter().min_by_key(|setting| near(setting.name))?;
+    (near(best.name) <= 1 + best.name.len() / 3).then_some(best)
 }

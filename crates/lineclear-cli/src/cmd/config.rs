@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use crate::config::{Config, Flags, SETTINGS};
+use crate::config::{Config, Flags, SETTINGS, without_secrets};
 use crate::failure::Failure;
 use crate::output::{print, print_json, table};
 
@@ -73,13 +73,12 @@ impl Command {
     }
 }
 
-/// A database's URL may have a password in it.
+/// A URL may have a password in it.
 fn shown(name: &str, text: &str) -> String {
-    if name == "http_secrets" && !text.is_empty() {
-        return "•••".to_owned();
-    }
-    match lineclear::StoreOptions::new(text) {
-        Ok(options) if name == "db" => options.to_string(),
+    match (name, lineclear::StoreOptions::new(text)) {
+        ("db", Ok(options)) => options.to_string(),
+        ("db" | "otlp", _) => without_secrets(text),
+        ("http_secrets", _) if !text.is_empty() => "•••".to_owned(),
         _ => text.to_owned(),
     }
 }

@@ -1,10 +1,11 @@
 //! `lineclear db`: the database's schema.
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use lineclear::store::{Migration, MigrationStatus};
 use lineclear::{Store, StoreOptions};
 use serde::Serialize;
 
+use super::place::{self, Place};
 use crate::failure::Failure;
 use crate::output::{print, print_json};
 
@@ -34,22 +35,6 @@ pub(crate) enum Command {
     },
 }
 
-#[derive(Args)]
-pub(crate) struct Place {
-    /// postgres://user@host/database?schema=lineclear&pooler=transaction, or a SQLite file
-    #[arg(
-        long,
-        env = "LINECLEAR_DB",
-        hide_env_values = true,
-        default_value = "lineclear.db",
-        value_name = "URL"
-    )]
-    db: String,
-    /// Prints JSON
-    #[arg(long)]
-    json: bool,
-}
-
 /// What programs get.
 #[derive(Serialize)]
 struct Report {
@@ -76,7 +61,7 @@ impl Command {
 }
 
 async fn migrate(place: Place) -> Result<(), Failure> {
-    let options = StoreOptions::new(&place.db)?;
+    let options = place.options()?;
     let before = look(&options).await?;
     let store = Store::open(options.clone().migrate(false)).await?;
     let after = store.migrate().await?;
@@ -94,7 +79,7 @@ async fn migrate(place: Place) -> Result<(), Failure> {
 }
 
 async fn status(place: Place) -> Result<(), Failure> {
-    let options = StoreOptions::new(&place.db)?;
+    let options = place.options()?;
     let status = look(&options).await?;
     if place.json {
         return print_json(&report(&options, &status));
@@ -109,7 +94,7 @@ async fn status(place: Place) -> Result<(), Failure> {
 }
 
 async fn plan(place: Place, all: bool) -> Result<(), Failure> {
-    let options = StoreOptions::new(&place.db)?;
+    let options = place.options()?;
     let migrations = if all { options.migrations() } else { look(&options).await?.pending };
     if place.json {
         let list: Vec<_> =
@@ -123,13 +108,12 @@ async fn plan(place: Place, all: bool) -> Result<(), Failure> {
     }
 }
 
-/// How far the schema is. A SQLite file that does not exist is not made by looking at it.
+/// How far the schema is.
 async fn look(options: &StoreOptions) -> Result<MigrationStatus, Failure> {
-    if options.file().is_some_and(|file| !file.exists()) {
-        return Ok(MigrationStatus { applied: 0, pending: options.migrations() });
+    match place::look(options.clone().migrate(false)).await? {
+        Some(store) => Ok(store.migration_status().await?),
+        None => Ok(MigrationStatus { applied: 0, pending: options.migrations() }),
     }
-    let store = Store::open(options.clone().migrate(false)).await?;
-    Ok(store.migration_status().await?)
 }
 
 fn report(options: &StoreOptions, status: &MigrationStatus) -> Report {

@@ -3,6 +3,8 @@
 pub(crate) mod db;
 pub(crate) mod demo;
 pub(crate) mod lock;
+pub(crate) mod person;
+pub(crate) mod place;
 pub(crate) mod schedule;
 pub(crate) mod config;
 pub(crate) mod serve;

@@ -1,14 +1,15 @@
 //! `lineclear token`: who may use a server. Straight on the database, so that the first token needs no server.
 
-use std::path::PathBuf;
-
 use clap::{Args, Subcommand};
-use lineclear::store::{AuditEnd, NewAudit, NewToken, StoreResult, TokenView, WhichToken};
-use lineclear::{Store, StoreOptions};
-use lineclear_model::{Name, Scopes};
+use lineclear::Store;
+use lineclear::store::{AuditEnd, NewAudit, NewToken, Secret, StoreResult, TokenView, WhichToken};
+use lineclear_model::{Micros, Name, Scopes};
 use serde::Serialize;
+use serde_json::{Value, json};
 
-use crate::config::{Config, Flags, span};
+use super::person::person;
+use super::place::{Place, look};
+use crate::config::span;
 use crate::failure::{Failure, say};
 use crate::output::{print, print_json, table};
 
@@ -66,19 +67,6 @@ pub(crate) struct Create {
     place: Place,
 }
 
-#[derive(Args)]
-pub(crate) struct Place {
-    /// postgres://user@host/database?schema=lineclear, or a SQLite file [default: as for `serve`]
-    #[arg(long, value_name = "URL")]
-    db: Option<String>,
-    /// This file, instead of ./lineclear.toml and the user's own
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// Prints JSON
-    #[arg(long)]
-    json: bool,
-}
-
 /// What programs get.
 #[derive(Serialize)]
 struct Report {
@@ -99,7 +87,7 @@ struct Report {
 
 impl Report {
     fn of(view: &TokenView) -> Report {
-        let time = |at: Option<lineclear_model::Micros>| at.map(|at| at.to_string());
+        let time = |at: Option<Micros>| at.map(|at| at.to_string());
         Report {
             id: view.id.to_string(),
             name: view.name.clone(),
@@ -132,24 +120,6 @@ impl Command {
     }
 }
 
-impl Place {
-    /// The database that `serve` would take from here.
-    fn options(&self) -> Result<StoreOptions, Failure> {
-        let flags: Flags = self.db.clone().map(|db| ("db", db)).into_iter().collect();
-        let config = Config::read(&flags, self.config.clone())?;
-        Ok(StoreOptions::new(config.text("db"))?.connections(1))
-    }
-
-    /// The store, if it is there: looking does not make a file.
-    async fn look(&self) -> Result<Option<Store>, Failure> {
-        let options = self.options()?;
-        if options.file().is_some_and(|file| !file.exists()) {
-            return Ok(None);
-        }
-        Ok(Some(Store::open(options).await?))
-    }
-}
-
 impl Create {
     async fn run(self) -> Result<(), Failure> {
         let name = Name::new(&self.name).map_err(|bad| Failure::usage(format!("{:?}: {bad}", self.name)))?;
@@ -158,8 +128,13 @@ impl Create {
         let lives = lives.map_err(|why| Failure::usage(format!("--expires: {why}")))?;
         let store = Store::open(self.place.options()?).await?;
         let target = name.to_string();
-        let token = NewToken { name, scopes, lives, created_by: person() };
-        let (view, secret) = audited(&store, "create_token", &target, 201, store.create_token(token)).await?;
+        let token = NewToken { name, scopes, lives, created_by: cli_person() };
+        let made = |(view, _): &(TokenView, Secret)| {
+            let (scopes, ends) = (view.scopes.to_string(), view.expires_at.map(|at| at.to_string()));
+            json!({"token": view.id.to_string(), "name": view.name, "scopes": scopes, "expires_at": ends})
+        };
+        let making = store.create_token(token);
+        let (view, secret) = audited(&store, "create_token", &target, 201, making, made).await?;
         if self.place.json {
             return print_json(&Report { token: Some(secret.expose().to_owned()), ..Report::of(&view) });
         }
@@ -169,7 +144,7 @@ impl Create {
 }
 
 async fn list(place: Place) -> Result<(), Failure> {
-    let tokens = match place.look().await? {
+    let tokens = match look(place.options()?).await? {
         Some(store) => store.tokens(None, LISTED_MAX).await?.items,
         None => Vec::new(),
     };
@@ -179,28 +154,38 @@ async fn list(place: Place) -> Result<(), Failure> {
     if tokens.is_empty() {
         return print("there are no tokens; make one with: lineclear token create NAME --scope admin\n");
     }
-    let mut rows =
-        vec![["NAME", "PREFIX", "SCOPES", "STATE", "MADE", "LAST USED", "ENDS"].map(str::to_owned).to_vec()];
+    let mut rows = vec![
+        ["NAME", "PREFIX", "SCOPES", "STATE", "MADE", "BY", "LAST USED", "ENDS"].map(str::to_owned).to_vec(),
+    ];
     rows.extend(tokens.iter().map(row));
     print(&table(&rows))
 }
 
 fn row(token: &TokenView) -> Vec<String> {
-    let time = |at: Option<lineclear_model::Micros>| at.map_or_else(|| "-".to_owned(), |at| at.to_string());
-    let state = match (token.revoked_at, token.is_live()) {
-        (Some(_), _) => "revoked",
-        (None, false) => "expired",
-        (None, true) => "live",
+    let (state, ended) = match (token.revoked_at, token.is_live()) {
+        (Some(at), _) => ("revoked", Some(at)),
+        (None, false) => ("expired", token.expires_at),
+        (None, true) => ("live", None),
+    };
+    let ends = match ended {
+        Some(at) => format!("ended {}", seconds(at)),
+        None => token.expires_at.map_or_else(|| "never".to_owned(), seconds),
     };
     vec![
         token.name.clone(),
         token.prefix.clone(),
         token.scopes.to_string(),
         state.to_owned(),
-        format!("{} by {}", token.created_at, token.created_by),
-        time(token.last_used_at),
-        time(token.revoked_at.or(token.expires_at)),
+        seconds(token.created_at),
+        token.created_by.clone(),
+        token.last_used_at.map_or_else(|| "never".to_owned(), seconds),
+        ends,
     ]
+}
+
+/// A moment, as exactly as people read it.
+fn seconds(at: Micros) -> String {
+    at.offset(-at.get().rem_euclid(1_000_000)).to_string()
 }
 
 async fn revoke(name: &str, place: Place) -> Result<(), Failure> {
@@ -208,9 +193,11 @@ async fn revoke(name: &str, place: Place) -> Result<(), Failure> {
         Failure::coded(NOT_FOUND, format!("there is no living token {name:?}"))
             .hint("see: lineclear token list")
     };
-    let store = place.look().await?.ok_or_else(unknown)?;
+    let store = look(place.options()?).await?.ok_or_else(unknown)?;
     let revoking = store.revoke_token(WhichToken::Name(name.to_owned()));
-    let revoked = audited(&store, "revoke_token", name, 204, revoking).await?.ok_or_else(unknown)?;
+    let details =
+        |revoked: &Option<TokenView>| json!({"token": revoked.as_ref().map(|one| one.id.to_string())});
+    let revoked = audited(&store, "revoke_token", name, 204, revoking, details).await?.ok_or_else(unknown)?;
     match place.json {
         true => print_json(&Report::of(&revoked)),
         false => print(&format!("revoked {}; servers refuse it within seconds\n", revoked.name)),
@@ -224,20 +211,20 @@ async fn audited<T>(
     target: &str,
     status: u16,
     act: impl Future<Output = StoreResult<T>>,
+    details: impl FnOnce(&T) -> Value,
 ) -> Result<T, Failure> {
     let target: String = target.chars().take(TARGET_CHARS_MAX).collect();
-    let (who, action, request_id) = (person(), action.to_owned(), format!("cli-{}", std::process::id()));
+    let (who, action, request_id) = (cli_person(), action.to_owned(), format!("cli-{}", std::process::id()));
     let begun = store.audit_begin(vec![NewAudit { who, token: None, action, target, request_id }]).await?;
     let done = act.await;
     let status = if done.is_ok() { status } else { REFUSED };
-    let ends = begun.into_iter().map(|id| AuditEnd { id, status, details: None });
+    let details = done.as_ref().ok().map(|done| details(done).to_string());
+    let ends = begun.into_iter().map(|id| AuditEnd { id, status, details: details.clone() });
     store.audit_end(ends.collect()).await?;
     Ok(done?)
 }
 
-/// Who runs this command, as far as the system says.
-fn person() -> String {
-    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
-    let user = user.ok().filter(|user| !user.is_empty() && user.len() <= 64);
-    format!("cli:{}", user.as_deref().unwrap_or("unknown"))
+/// Whoever runs this command, as the audit has it.
+fn cli_person() -> String {
+    format!("cli:{}", person())
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::SETTINGS;
+use super::{SETTINGS, nearest};
 use crate::failure::Failure;
 
 /// The file beside which the server is started.
@@ -61,7 +61,7 @@ fn one(path: &Path, key: String, value: toml::Value) -> Result<(String, String),
     if !SETTINGS.iter().any(|setting| setting.name == key) {
         let failure = Failure::usage(format!("{}: there is no setting {key:?}", path.display()));
         return Err(match nearest(&key) {
-            Some(name) => failure.hint(format!("did you mean {name}?")),
+            Some(setting) => failure.hint(format!("did you mean {}?", setting.name)),
             None => failure.hint("`lineclear config show` lists all settings"),
         });
     }
@@ -92,11 +92,4 @@ fn word(value: toml::Value) -> Option<String> {
         toml::Value::Boolean(yes) => Some(yes.to_string()),
         _ => None,
     }
-}
-
-/// The setting that was probably meant.
-fn nearest(key: &str) -> Option<&'static str> {
-    let near = |name: &str| strsim::damerau_levenshtein(key, name);
-    let best = SETTINGS.iter().min_by_key(|setting| near(setting.name))?;
-    (near(best.name) <= 1 + best.name.len() / 3).then_some(best.name)
 }

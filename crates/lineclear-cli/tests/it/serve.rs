@@ -200,4 +200,54 @@ fn a_password_is_not_shown() {
     let url = [("LINECLEAR_DB", "postgres://me:hush@db.internal/app")];
     let (code, shown, _) = lineclear(&["config", "show", "--json"], &url);
     assert!(code == Some(0) && shown.contains("db.internal") && !shown.contains("hush"), "{shown}");
+    let url = [("LINECLEAR_OTLP", "http://me:hush@traces.internal:4318/x?key=hush")];
+    for arguments in [&["config", "show"][..], &["config", "show", "--json"], &["config", "show", "--origin"]]
+    {
+        let (code, shown, _) = lineclear(arguments, &url);
+        assert!(
+            code == Some(0) && shown.contains("traces.internal:4318") && !shown.contains("hush"),
+            "{shown}"
+        );
+    }
+    let (code, _, said) =
+        lineclear(&["config", "show"], &[("LINECLEAR_OTLP", "https://me:hush@traces.internal")]);
+    assert!(code == Some(2) && said.contains("no URL like") && !said.contains("hush"), "{said}");
+}
+
+#[test]
+fn a_variable_that_is_no_setting_is_refused_and_the_nearest_is_named() {
+    for command in [
+        &["config", "show"][..],
+        &["serve", "--port", "0"],
+        &["work"],
+        &["health"],
+        &["token", "list"],
+        &["db", "status"],
+    ] {
+        let (code, _, said) = lineclear(command, &[("LINECLEAR_SLOST", "hush")]);
+        assert_eq!(code, Some(2), "{command:?}: {said}");
+        assert!(
+            said.contains("no setting LINECLEAR_SLOST") && said.contains("did you mean LINECLEAR_SLOTS?"),
+            "{said}"
+        );
+        assert!(!said.contains("hush"), "nobody knows what it is: {said}");
+    }
+    let (code, _, said) = lineclear(&["config", "show"], &[("LINECLEAR_ENTIRELY_DIFFERENT", "x")]);
+    assert!(code == Some(2) && said.contains("config show"), "{said}");
+    let others = [
+        ("LINECLEAR_FENCE", "3"),
+        ("LINECLEAR_LOCK", "nightly"),
+        ("LINECLEAR_REGISTRY", "x.db"),
+        ("LINECLEAR_UPDATE", "1"),
+        ("LINECLEAR_TEST_SOMETHING", "x"),
+        ("LINECLEAR_SERVICE_HOST", "10.0.0.1"),
+        ("LINECLEAR_PORT", "tcp://10.0.0.1:7171"),
+        ("LINECLEAR_PORT_7171_TCP", "tcp://10.0.0.1:7171"),
+    ];
+    let (code, shown, said) = lineclear(&["config", "show", "--origin"], &others);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        shown.lines().any(|line| line.contains("port") && line.contains("7171") && line.contains("default")),
+        "{shown}"
+    );
 }

@@ -29,9 +29,26 @@ fn is_made_listed_and_revoked(url: &str) {
 
     let listed = lineclear(&["token", "list", "--db", url]);
     assert!(listed.out.contains("ci") && listed.out.contains("live"), "{}", listed.out);
+    let line = |name: &str, listed: &str| {
+        let found = listed.lines().find(|line| line.trim_start().starts_with(name));
+        found.unwrap_or_else(|| panic!("{name}: {listed}")).to_owned()
+    };
+    assert_eq!(
+        line("bot", &listed.out).matches("never").count(),
+        2,
+        "not used, and without end: {}",
+        listed.out
+    );
+    assert_eq!(line("ci", &listed.out).matches("never").count(), 1, "not used: {}", listed.out);
+    assert!(!listed.out.contains("unknown"), "somebody has a name: {}", listed.out);
     assert!(!listed.out.contains(token.rsplit('_').next().unwrap()), "{}", listed.out);
     let revoked = lineclear(&["token", "revoke", "ci", "--db", url]);
     assert_eq!(revoked.code, Some(0), "{}", revoked.err);
+    let listed = lineclear(&["token", "list", "--db", url]).out;
+    assert!(
+        line("ci", &listed).contains("revoked") && line("ci", &listed).contains("  ended 20"),
+        "{listed}"
+    );
     let again = lineclear(&["token", "revoke", "ci", "--db", url]);
     assert!(again.code == Some(3) && again.err.contains("no living token"), "{}", again.err);
     let listed = json(&lineclear(&["token", "list", "--json", "--db", url]).out);
@@ -66,6 +83,12 @@ fn what_the_command_does_is_written_down() {
     lineclear(&["token", "create", "ci", "--scope", "read", "--db", url]);
     lineclear(&["token", "revoke", "ci", "--db", url]);
     let database = rusqlite::Connection::open(&file).unwrap();
+    let made = "select details from audit where action = 'create_token' and status = 201";
+    let made: String = database.query_row(made, [], |row| row.get(0)).unwrap();
+    assert_eq!(
+        json(&made),
+        serde_json::json!({"token": "1", "name": "ci", "scopes": "read", "expires_at": null})
+    );
     let mut rows = database.prepare("select action, target, status, who from audit order by id").unwrap();
     let rows = rows.query_map([], |row| {
         let who: String = row.get(3)?;
@@ -109,4 +132,18 @@ fn a_token_that_cannot_be_is_refused() {
         assert!(run.err.contains(part), "{arguments:?}: {}", run.err);
     }
     assert!(!file.exists(), "nothing was made");
+}
+
+#[test]
+fn somebody_without_a_name_in_the_environment_has_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("new.db");
+    let mut command =
+        command(&["token", "create", "ci", "--scope", "read", "--json", "--db", file.to_str().unwrap()]);
+    for name in ["USER", "LOGNAME", "SUDO_USER"] {
+        command.env_remove(name);
+    }
+    let made = command.output().unwrap();
+    let by = json(std::str::from_utf8(&made.stdout).unwrap())["created_by"].as_str().unwrap().to_owned();
+    assert!(by.starts_with("cli:") && by != "cli:unknown" && by != "cli:somebody", "{by}");
 }

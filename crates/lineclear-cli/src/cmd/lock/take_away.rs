@@ -8,6 +8,7 @@ use lineclear_lock::{Inspection, LockName, Locks, What};
 use serde::Serialize;
 
 use super::place::{Place, failure, never_held, usage};
+use crate::cmd::person::person;
 use crate::failure::{Failure, say};
 use crate::output::{plain, print, print_json};
 
@@ -138,8 +139,7 @@ fn is_sure(name: &LockName, seen: &Inspection) -> Result<bool, Failure> {
 
 /// Who does it, for the record.
 fn by_whom(locks: &Locks) -> String {
-    let user = ["SUDO_USER", "USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
-    format!("{}@{}", user.unwrap_or_else(|| "somebody".to_owned()), locks.holder().machine)
+    format!("{}@{}", person(), locks.holder().machine)
 }
 
 /// Whether the history has it: that it could not be written is no reason not to have done it.

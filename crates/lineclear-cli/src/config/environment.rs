@@ -1,0 +1,93 @@
+//! The environment: a variable with our name in front that is no setting is an error, as a word in a file is.
+
+use super::settings::PREFIX;
+use super::{SETTINGS, Setting, nearest};
+use crate::failure::Failure;
+
+/// Not settings, and known all the same.
+const OTHERS: &[&str] = &[
+    // What `lineclear lock run` tells its command, which may be one of ours.
+    "LINECLEAR_LOCK",
+    "LINECLEAR_FENCE",
+    // Of `lineclear lock` and `lineclear demo`.
+    "LINECLEAR_REGISTRY",
+    "LINECLEAR_DEMO_DB",
+    // Of our own tests, beside those that begin with `LINECLEAR_TEST_`.
+    "LINECLEAR_CRASH_POINT",
+    "LINECLEAR_UNLED",
+    "LINECLEAR_UPDATE",
+];
+/// Servers that tests use.
+const TESTS: &str = "LINECLEAR_TEST_";
+
+/// Refuses variables that nobody would read.
+pub(super) fn check() -> Result<(), Failure> {
+    let all = std::env::vars_os()
+        .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()));
+    all.into_iter().try_for_each(|(name, value)| check_one(&name, &value))
+}
+
+fn check_one(name: &str, value: &str) -> Result<(), Failure> {
+    let Some(word) = name.strip_prefix(PREFIX) else { return Ok(()) };
+    let is_setting = SETTINGS.iter().any(|setting| setting.variable() == name);
+    let is_known = is_setting || OTHERS.contains(&name) || name.starts_with(TESTS);
+    // An empty one says nothing, as that of a setting.
+    if is_known || value.is_empty() || is_of_kubernetes(name, value) {
+        return Ok(());
+    }
+    // The value is not shown: nobody knows what it is.
+    let failure = Failure::usage(format!("environment: there is no setting {name}"));
+    Err(match nearest(&word.to_lowercase()) {
+        Some(setting) => failure.hint(format!("did you mean {}?", setting.variable())),
+        None => failure.hint("`lineclear config show` lists all settings"),
+    })
+}
+
+/// What the environment says about a setting.
+pub(super) fn read(setting: &Setting) -> Result<Option<String>, Failure> {
+    let name = setting.variable();
+    match std::env::var(&name) {
+        Ok(text) if text.is_empty() || is_of_kubernetes(&name, &text) => Ok(None),
+        Ok(text) => Ok(Some(text)),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(std::env::VarError::NotUnicode(_)) => Err(Failure::usage(format!("{name} is not UTF-8"))),
+    }
+}
+
+/// Kubernetes tells every container of services in its namespace; of one named `lineclear…`, in variables that look like ours:
+/// `LINECLEAR_SERVICE_HOST`, `LINECLEAR_SERVICE_PORT_HTTP`, `LINECLEAR_PORT=tcp://10.0.0.1:7171`, `LINECLEAR_PORT_7171_TCP_ADDR`.
+fn is_of_kubernetes(name: &str, value: &str) -> bool {
+    let of_a_port = |(_, rest): (&str, &str)| rest.starts_with(|first: char| first.is_ascii_digit());
+    let is_address = ["tcp://", "udp://", "sctp://"].iter().any(|scheme| value.starts_with(scheme));
+    name.ends_with("_SERVICE_HOST")
+        || name.contains("_SERVICE_PORT")
+        || (name.ends_with("_PORT") && is_address)
+        || name.split_once("_PORT_").is_some_and(of_a_port)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_say_in_our_name_is_let_be() {
+        for (name, value) in [
+            ("PATH", "/bin"),
+            ("LINECLEAR_SLOTS", "x"),
+            ("LINECLEAR_FENCE", "7"),
+            ("LINECLEAR_TEST_POSTGRES_URL", "x"),
+            ("LINECLEAR_SLOST", ""),
+            ("LINECLEAR_SERVICE_HOST", "10.0.0.1"),
+            ("LINECLEAR_SERVICE_PORT_HTTP", "7171"),
+            ("LINECLEAR_API_PORT", "tcp://10.0.0.1:7171"),
+            ("LINECLEAR_PORT_7171_TCP_PROTO", "tcp"),
+        ] {
+            assert!(check_one(name, value).is_ok(), "{name}");
+        }
+        for name in
+            ["LINECLEAR_SLOST", "LINECLEAR_", "LINECLEAR_API_PORT", "LINECLEAR_PORT_HTTP", "LINECLEAR_slots"]
+        {
+            assert!(check_one(name, "hush").is_err(), "{name}");
+        }
+    }
+}
