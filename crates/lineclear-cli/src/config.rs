@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use crate::failure::Failure;
 
-pub(crate) use settings::{SETTINGS, Setting, at_least_one, networks, roles, span, without_secrets};
+pub(crate) use settings::{SETTINGS, Setting, at_least_one, networks, roles, span};
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]

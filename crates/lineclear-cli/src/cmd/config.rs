@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use lineclear_model::secret::without_passwords;
 use serde::Serialize;
 
-use crate::config::{Config, Flags, SETTINGS, without_secrets};
+use crate::config::{Config, Flags, SETTINGS};
 use crate::failure::Failure;
 use crate::output::{print, print_json, table};
 
@@ -77,7 +78,7 @@ impl Command {
 fn shown(name: &str, text: &str) -> String {
     match (name, lineclear::StoreOptions::new(text)) {
         ("db", Ok(options)) => options.to_string(),
-        ("db" | "otlp", _) => without_secrets(text),
+        ("db" | "otlp", _) => without_passwords(text).into_owned(),
         ("http_secrets", _) if !text.is_empty() => "•••".to_owned(),
         _ => text.to_owned(),
     }

@@ -9,6 +9,11 @@ const OTHERS: &[&str] = &[
     // What `lineclear lock run` tells its command, which may be one of ours.
     "LINECLEAR_LOCK",
     "LINECLEAR_FENCE",
+    // What a job of the kind `command` is told, likewise.
+    "LINECLEAR_JOB",
+    "LINECLEAR_CLAIM",
+    "LINECLEAR_ATTEMPT",
+    "LINECLEAR_TICK",
     // Of `lineclear lock` and `lineclear demo`.
     "LINECLEAR_REGISTRY",
     "LINECLEAR_DEMO_DB",

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lineclear::{NodeOptions, Role};
 use lineclear_http::{Limits, Network};
+use lineclear_model::secret::without_passwords;
 
 /// How variables of ours begin.
 pub(super) const PREFIX: &str = "LINECLEAR_";
@@ -197,20 +198,10 @@ pub(crate) const SETTINGS: &[Setting] = &[
         check: |text| match text {
             "" => Ok(()),
             url if url.strip_prefix("http://").is_some_and(|rest| !rest.is_empty()) => Ok(()),
-            other => Err(format!("{:?} is no URL like http://127.0.0.1:4318", without_secrets(other))),
+            other => Err(format!("{:?} is no URL like http://127.0.0.1:4318", without_passwords(other))),
         },
     },
 ];
-
-/// A URL without what may be a secret: who logs in, and what stands behind `?`.
-pub(crate) fn without_secrets(url: &str) -> String {
-    let (rest, query) = url.split_once('?').map_or((url, ""), |(rest, _)| (rest, "?…"));
-    let (scheme, rest) =
-        rest.split_once("://").map_or((String::new(), rest), |(scheme, rest)| (format!("{scheme}://"), rest));
-    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let host = host.rsplit_once('@').map_or_else(|| host.to_owned(), |(_, host)| format!("…@{host}"));
-    format!("{scheme}{host}{path}{query}")
-}
 
 pub(super) fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| format!("{text:?} is no number that fits here"))
@@ -240,22 +231,4 @@ pub(crate) fn roles(text: &str) -> Result<Vec<Role>, String> {
         other => Err(format!("{other:?} is no role; there are planner, dispatcher, workers and cleaner")),
     };
     text.split(',').filter(|word| !word.trim().is_empty()).map(role).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::without_secrets;
-
-    #[test]
-    fn a_url_is_shown_without_its_secrets() {
-        for (url, shown) in [
-            ("", ""),
-            ("http://127.0.0.1:4318", "http://127.0.0.1:4318"),
-            ("http://me:hush@traces:4318/x", "http://…@traces:4318/x"),
-            ("http://me:hu@sh@traces/x?key=hush", "http://…@traces/x?…"),
-            ("hush@traces", "…@traces"),
-        ] {
-            assert_eq!(without_secrets(url), shown);
-        }
-    }
 }

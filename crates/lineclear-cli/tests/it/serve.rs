@@ -200,7 +200,7 @@ fn a_password_is_not_shown() {
     let url = [("LINECLEAR_DB", "postgres://me:hush@db.internal/app")];
     let (code, shown, _) = lineclear(&["config", "show", "--json"], &url);
     assert!(code == Some(0) && shown.contains("db.internal") && !shown.contains("hush"), "{shown}");
-    let url = [("LINECLEAR_OTLP", "http://me:hush@traces.internal:4318/x?key=hush")];
+    let url = [("LINECLEAR_OTLP", "http://me:hush@traces.internal:4318/x?token=hush")];
     for arguments in [&["config", "show"][..], &["config", "show", "--json"], &["config", "show", "--origin"]]
     {
         let (code, shown, _) = lineclear(arguments, &url);
@@ -237,6 +237,8 @@ fn a_variable_that_is_no_setting_is_refused_and_the_nearest_is_named() {
     let others = [
         ("LINECLEAR_FENCE", "3"),
         ("LINECLEAR_LOCK", "nightly"),
+        ("LINECLEAR_JOB", "7"),
+        ("LINECLEAR_TICK", "2026-11-16T00:00:00Z"),
         ("LINECLEAR_REGISTRY", "x.db"),
         ("LINECLEAR_UPDATE", "1"),
         ("LINECLEAR_TEST_SOMETHING", "x"),

@@ -52,17 +52,26 @@ conformance! {
         };
         let ids = db.store.audit_begin(vec![entry("put_group"), entry("run_group")]).await.unwrap();
         db.store.audit_end(vec![AuditEnd { id: ids[0], status: 204, details: Some("{}".to_owned()) }]).await.unwrap();
-        let events = db.store.events(EVER).await.unwrap();
-        let rows: Vec<_> = events.items.iter().filter(|event| matches!(event.about, About::Audit { .. })).collect();
+        let rows = |events: &Events| {
+            let rows = events.items.iter().filter(|event| matches!(event.about, About::Audit { .. }));
+            rows.cloned().collect::<Vec<_>>()
+        };
         let about = |id, action: &str, status| About::Audit {
             id, who: "token:ci".to_owned(), action: action.to_owned(), target: "etl".to_owned(), status,
         };
-        assert_eq!(rows.iter().map(|row| row.about.clone()).collect::<Vec<_>>(), [about(ids[0], "put_group", Some(204)), about(ids[1], "run_group", None)]);
+        let events = db.store.events(EVER).await.unwrap();
+        let told = rows(&events);
+        assert_eq!(told.iter().map(|row| row.about.clone()).collect::<Vec<_>>(), [about(ids[0], "put_group", Some(204))], "the other is not over");
+        let again = rows(&db.store.events(events.horizon).await.unwrap());
+        assert_eq!(again, told, "what lies behind the horizon comes again");
+        // It never ends: whoever did it died with it.
+        db.age("audit", "at", 20).await;
+        let late = rows(&db.store.events(EVER).await.unwrap());
+        assert_eq!(late[1].about, about(ids[1], "run_group", None));
         db.store.audit_end(vec![AuditEnd { id: ids[1], status: 201, details: None }]).await.unwrap();
-        let again = db.store.events(events.horizon).await.unwrap();
-        let keys = |events: &Events| events.items.iter().map(|event| event.key).collect::<BTreeSet<_>>();
-        assert!(keys(&again).contains(&rows[1].key), "the same one, whatever became of it");
-        assert_eq!(keys(&again), keys(&events));
+        let ended = rows(&db.store.events(EVER).await.unwrap());
+        assert_eq!(ended[1].about, about(ids[1], "run_group", Some(201)));
+        assert_eq!((ended[0].key, ended[1].key), (told[0].key, late[1].key), "the same one, whatever became of it");
     }
 
     async fn a_node_that_fell_silent_is_an_event(db) {

@@ -73,7 +73,7 @@ pub enum About {
         action: String,
         /// To what.
         target: String,
-        /// The status of the answer. `None`: it was not over when this was read.
+        /// The status of the answer. `None`: it was not over some seconds later.
         status: Option<u16>,
     },
 }
@@ -123,6 +123,8 @@ impl Verb for ReadEvents {
             horizon = horizon.min(at);
         }
         let overrun = full.is_some_and(|at| at <= self.since);
+        // One that is not over is told later, with its outcome, or when it is read for the last time.
+        items.retain(|item| !matches!(item.about, About::Audit { status: None, .. }) || item.at < horizon);
         Ok(Events { items, horizon: horizon.max(self.since), more: full.is_some(), overrun, now })
     }
 }
