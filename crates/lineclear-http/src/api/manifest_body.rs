@@ -30,6 +30,7 @@ pub(crate) struct ManifestBody {
     #[schema(required = false)]
     misfire: MisfireBody,
     /// What happens to a tick that comes while the last job is not over. If nothing is said, `skip`, and `queue_one` for what waits for others.
+    /// What is read shows the rule that holds: leave it out where another schedule shall have its own default.
     overlap: Option<OverlapWord>,
     /// When it does not fire: 400 at most.
     #[schema(required = false)]

@@ -141,6 +141,9 @@ async fn a_manifest_that_cannot_be_read_can_be_paused_and_is_mended_by_writing_i
         assert_eq!(declared.status, 200, "{sql}: it can be declared again: {declared:?}");
         assert!(served.put(path, order).await.status < 300);
     }
+    served.sql(BROKEN[0]).await;
+    assert_eq!(served.send("DELETE", path, &[], b"").await.status, 204, "or taken away");
+    assert_eq!(served.get(path).await.status, 404);
 }
 
 /// In a rolling upgrade old servers go on beside new ones.
