@@ -1,12 +1,14 @@
 //! The `lineclear` binary: reads the command line, runs one command, turns its end into an exit code.
 #![forbid(unsafe_code)]
 
+mod api;
 mod cmd;
 mod config;
 mod failure;
 mod kinds;
 mod output;
 mod process;
+mod show;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -38,6 +40,14 @@ enum Command {
     Work(cmd::serve::Work),
     /// Ask a server of this machine whether it is well; for probes.
     Health(cmd::health::Health),
+    /// Jobs: list, enqueue, follow, explain, retry, cancel.
+    #[command(subcommand, visible_alias = "j")]
+    Job(cmd::job::Command),
+    /// Standing orders: list, apply, run, pause, explain.
+    #[command(subcommand, visible_alias = "m")]
+    Manifest(cmd::manifest::Command),
+    /// Asks the API as it is.
+    Api(cmd::raw::Raw),
     /// The settings of a server, and where each comes from.
     #[command(subcommand)]
     Config(cmd::config::Command),
@@ -71,6 +81,9 @@ impl Command {
             Command::Serve(command) => command.run().map(|()| ExitCode::SUCCESS),
             Command::Work(command) => command.run().map(|()| ExitCode::SUCCESS),
             Command::Health(command) => command.run(),
+            Command::Job(command) => command.run(),
+            Command::Manifest(command) => command.run(),
+            Command::Api(command) => command.run(),
             Command::Config(command) => command.run().map(|()| ExitCode::SUCCESS),
             Command::Db(command) => command.run().map(|()| ExitCode::SUCCESS),
             Command::Token(command) => command.run().map(|()| ExitCode::SUCCESS),

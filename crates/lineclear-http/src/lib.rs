@@ -12,6 +12,7 @@ mod body;
 mod docs;
 mod health;
 mod listener;
+mod local;
 mod once;
 mod problem;
 mod request_id;
@@ -21,6 +22,7 @@ mod tail;
 
 pub use access::{Access, Network, TrustedProxy};
 pub use listener::Limits;
+pub use local::{Local, Reply};
 pub use server::{HttpOptions, PORT, ServeError, Server};
 
 use std::sync::Arc;

@@ -123,23 +123,10 @@ impl Server {
             Store::open(reading).await?
         };
         tokio::spawn(crate::batches::work(client.clone()));
-        let HttpOptions { access, locks, limits, .. } = options;
-        let proxies = access.proxies();
-        let needs = Needs::of(&document());
-        let gate = Gate::new(access.clone(), needs, limits.rate, reading.clone(), client.store().clone());
-        let (ledger, writers) = Ledger::new(client.store().clone());
-        let ended = CancellationToken::new();
-        let tail = Tail::new(reading.clone(), ended.clone());
-        let app = App { client, reading, locks, metrics, tail, ended: ended.clone(), gate, ledger };
-        Ok(Server {
-            listener,
-            address,
-            router: around(routes(), app, access.only_at(address), &limits),
-            limits,
-            proxies,
-            writers,
-            ended,
-        })
+        let (proxies, limits) = (options.access.proxies(), options.limits.clone());
+        let options = HttpOptions { bind: address, ..options };
+        let Assembled { router, writers, ended } = assemble(options, client, reading, metrics);
+        Ok(Server { listener, address, router, limits, proxies, writers, ended })
     }
 
     /// Where it listens.
@@ -161,6 +148,31 @@ impl Server {
         }
         Ok(())
     }
+}
+
+/// All that answers, and what must be ended with it.
+pub(crate) struct Assembled {
+    pub(crate) router: Router,
+    pub(crate) writers: Writers,
+    pub(crate) ended: CancellationToken,
+}
+
+/// Puts together what answers requests, wherever they come from.
+pub(crate) fn assemble(
+    options: HttpOptions,
+    client: Client,
+    reading: Store,
+    metrics: Option<PrometheusHandle>,
+) -> Assembled {
+    let HttpOptions { bind, access, locks, limits } = options;
+    let only_at = access.only_at(bind);
+    let needs = Needs::of(&document());
+    let gate = Gate::new(access, needs, limits.rate, reading.clone(), client.store().clone());
+    let (ledger, writers) = Ledger::new(client.store().clone());
+    let ended = CancellationToken::new();
+    let tail = Tail::new(reading.clone(), ended.clone());
+    let app = App { client, reading, locks, metrics, tail, ended: ended.clone(), gate, ledger };
+    Assembled { router: around(routes(), app, only_at, &limits), writers, ended }
 }
 
 /// What the API is, in the words of OpenAPI.

@@ -21,7 +21,7 @@ use lineclear_model::{Name, Outcome, Payload, RetryPolicy};
 
 pub use ctx::{Ctx, Progress, STEPS_MAX};
 pub(crate) use extract::States;
-pub use extract::{Cancel, FromJob, Given, Input, JobContext, JobInfo, State};
+pub use extract::{Cancel, FromJob, Given, Input, JobContext, JobInfo, State, Trust};
 pub use family::{Dependents, Parents};
 pub(crate) use notes::Notes;
 pub use reply::{Done, HandlerError, IntoOutcome, Permanent, RetryIn, Snooze};

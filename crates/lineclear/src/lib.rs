@@ -27,7 +27,7 @@ pub mod crash;
 
 pub use handler::{
     Cancel, Ctx, Dependents, Done, HandlerError, Input, JobInfo, KindOptions, Parents, Permanent, Progress,
-    RetryIn, Snooze, State, StepError, WhenTrustEnds,
+    RetryIn, Snooze, State, StepError, Trust, WhenTrustEnds,
 };
 pub use lineclear_model as model;
 pub use node::{Client, Event, JobEvent, Lineclear, Node, NodeOptions, Role};

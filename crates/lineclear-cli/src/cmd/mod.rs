@@ -10,3 +10,7 @@ pub(crate) mod config;
 pub(crate) mod serve;
 pub(crate) mod health;
 pub(crate) mod token;
+pub(crate) mod ask;
+pub(crate) mod job;
+pub(crate) mod manifest;
+pub(crate) mod raw;

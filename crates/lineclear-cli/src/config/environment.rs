@@ -14,6 +14,9 @@ const OTHERS: &[&str] = &[
     "LINECLEAR_CLAIM",
     "LINECLEAR_ATTEMPT",
     "LINECLEAR_TICK",
+    // Where commands ask, and as whom.
+    "LINECLEAR_SERVER",
+    "LINECLEAR_TOKEN",
     // Of `lineclear lock` and `lineclear demo`.
     "LINECLEAR_REGISTRY",
     "LINECLEAR_DEMO_DB",

@@ -168,7 +168,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "http_secrets",
-        help: "whsec_… by which those that are called know that it is us; two while it is changed, with a comma between them",
+        help: "hooks.example.com=whsec_…: secrets by which those that are called know that it is us; two of one host while it is changed; with commas between them",
         default: String::new,
         check: |text| crate::kinds::secrets(text).map(drop),
     },

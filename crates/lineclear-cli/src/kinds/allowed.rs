@@ -52,6 +52,12 @@ impl Allowed {
         self.0.is_empty()
     }
 
+    /// Programs that are not there.
+    pub(crate) fn missing(&self) -> impl Iterator<Item = &String> {
+        let programs = self.0.iter().filter_map(Entry::program);
+        programs.filter(|program| !std::path::Path::new(program).is_file())
+    }
+
     /// Whether this may be run.
     pub(crate) fn allows(&self, argv: &[String]) -> bool {
         self.0.iter().any(|entry| match entry {

@@ -5,7 +5,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use lineclear::{Cancel, Done, HandlerError, Input, JobInfo, Permanent, State};
+use lineclear::model::Payload;
+use lineclear::model::secret::without_value;
+use lineclear::{Cancel, Done, HandlerError, Input, JobInfo, Permanent, State, Trust};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +19,8 @@ use crate::process::Group;
 
 pub(super) const KIND: &str = "command";
 
+/// Between TERM and KILL.
+const GRACE: Duration = Duration::from_secs(4);
 /// How long to wait for what a command wrote, when something that has left its process group still holds the pipe.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -24,15 +28,19 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 pub(super) struct Commands {
     allowed: Allowed,
     guards: Guards,
-    /// Between TERM and KILL.
-    grace: Duration,
+    lease: Duration,
 }
 
 impl Commands {
     pub(super) fn new(allowed: Allowed, lease: Duration) -> Commands {
-        // A tenth of the lease is left when we are told that it can no longer be trusted.
-        let grace = (lease / 20).clamp(Duration::from_millis(50), Duration::from_secs(4));
-        Commands { allowed, guards: Guards::new(lease), grace }
+        Commands { allowed, guards: Guards::new(lease), lease }
+    }
+
+    /// Between TERM and KILL: as long as the node waits for a handler that was told to stop, but not longer than the job is ours. A tenth
+    /// of the lease is left when trust ends.
+    fn grace(&self, trust: &Trust) -> Duration {
+        let left = trust.left();
+        if left.is_zero() { left } else { GRACE.min(left + self.lease / 20) }
     }
 }
 
@@ -41,6 +49,18 @@ impl Commands {
 #[serde(deny_unknown_fields)]
 pub(super) struct Order {
     argv: Vec<String>,
+}
+
+/// Looks at an input before it is saved. What may be run is seen when it is, because servers may differ.
+pub(super) fn check(input: &Payload) -> Result<(), String> {
+    let order: Order = input.read().map_err(|error| without_value(&error.to_string()))?;
+    match order.argv.first() {
+        Some(program) if program.starts_with('/') => Ok(()),
+        _ => {
+            Err("argv: it begins with a program and its whole path, such as [\"/usr/bin/backup\", \"--all\"]"
+                .to_owned())
+        }
+    }
 }
 
 /// The output of a job.
@@ -56,16 +76,19 @@ pub(super) async fn run(
     Input(order): Input<Order>,
     job: JobInfo,
     cancel: Cancel,
+    trust: Trust,
     commands: State<Commands>,
 ) -> Result<Done<Report>, HandlerError> {
     if !commands.allowed.allows(&order.argv) {
-        let argv = serde_json::to_string(&order.argv)?;
+        // Without its arguments, which may be secret.
+        let program = order.argv.first().cloned().unwrap_or_default();
         return Err(Permanent::new(format!(
-            "this server may not run {argv}: it is not among its `commands`; add it to lineclear.toml there, and start it again"
+            "this server may not run {program:?} with these arguments: it is not among its `commands`; add it to lineclear.toml there, and \
+             start it again"
         ))
         .into());
     }
-    let mut running = Running::begin(order.argv, &job, &commands).await?;
+    let mut running = Running::begin(order.argv, &job, &cancel, &trust, &commands).await?;
     let (stdout, stderr) = (running.group.child.stdout.take(), running.group.child.stderr.take());
     let (mut out, mut err) = (Read::default(), Read::default());
     let status = {
@@ -73,7 +96,7 @@ pub(super) async fn run(
         tokio::pin!(reading);
         let mut read_all = false;
         let status = {
-            let ended = running.until_end(&cancel, commands.grace);
+            let ended = running.until_end(&cancel, || commands.grace(&trust));
             tokio::pin!(ended);
             loop {
                 tokio::select! {
@@ -88,6 +111,10 @@ pub(super) async fn run(
             tokio::time::timeout(LAST_WORDS, reading).await.ok();
         }
         status.map_err(|failure| failure.message().to_owned())?
+    };
+    let Some(status) = status else {
+        // Whatever it said at the end, it was not done.
+        return Err("it was ended before it was done".into());
     };
     match status.code() {
         Some(0) => Ok(Done(Report { code: 0, stdout: out.tail(), stderr: err.tail() })),
@@ -111,7 +138,13 @@ struct Running {
 }
 
 impl Running {
-    async fn begin(argv: Vec<String>, job: &JobInfo, commands: &Commands) -> Result<Running, HandlerError> {
+    async fn begin(
+        argv: Vec<String>,
+        job: &JobInfo,
+        cancel: &Cancel,
+        trust: &Trust,
+        commands: &Commands,
+    ) -> Result<Running, HandlerError> {
         let said = |failure: Failure| HandlerError::from(failure.message().to_owned());
         let argv: Vec<OsString> = argv.into_iter().map(OsString::from).collect();
         let group = Group::make(&argv, |command| {
@@ -121,20 +154,33 @@ impl Running {
             {
                 command.env_remove(name);
             }
-            command.envs(variables(job)).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped())
+            command
+                .envs(variables(job))
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .kill_on_drop(true)
         });
         let running = Running { group: group.await.map_err(said)?, guards: commands.guards.clone() };
-        running.guards.begins(running.group.id()).await.map_err(said)?;
+        running.guards.begins(running.group.id(), trust.clone()).await.map_err(said)?;
+        // All this may have taken its time.
+        if cancel.is_requested() || trust.left().is_zero() {
+            return Err("told to stop before it began".into());
+        }
         running.group.let_go();
         Ok(running)
     }
 
-    /// Waits for its end, or ends it when it is told to.
-    async fn until_end(&mut self, cancel: &Cancel, grace: Duration) -> Result<ExitStatus, Failure> {
+    /// Waits for its end, or ends it when it is told to: then `None`.
+    async fn until_end(
+        &mut self,
+        cancel: &Cancel,
+        grace: impl Fn() -> Duration,
+    ) -> Result<Option<ExitStatus>, Failure> {
         tokio::select! {
             biased;
-            status = self.group.ended() => status,
-            () = cancel.requested() => self.group.end(grace).await,
+            status = self.group.ended() => status.map(Some),
+            () = cancel.requested() => self.group.end(grace()).await.map(|_| None),
         }
     }
 }

@@ -1,10 +1,12 @@
 //! Who ends the commands of a server that was killed or is frozen: one guard for all of them, told of each before it begins.
 //!
-//! A frozen server does not renew its leases, and its jobs go to others when these end. So its commands must be over by then.
+//! A frozen server does not renew its leases, and its jobs go to others when these end. So its commands must be over by then: the
+//! guard is told until when each job is ours.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::time::Duration;
 
+use lineclear::Trust;
 use lineclear_lock::Moment;
 use rustix::process::Pid;
 use tokio::sync::{mpsc, oneshot};
@@ -13,7 +15,7 @@ use crate::failure::Failure;
 use crate::process::Guard;
 
 enum News {
-    Begins(Pid, oneshot::Sender<Result<(), Failure>>),
+    Begins(Pid, Trust, oneshot::Sender<Result<(), Failure>>),
     Ended(Pid),
 }
 
@@ -36,10 +38,10 @@ impl Guards {
     }
 
     /// Before a command begins.
-    pub(super) async fn begins(&self, group: Pid) -> Result<(), Failure> {
+    pub(super) async fn begins(&self, group: Pid, trust: Trust) -> Result<(), Failure> {
         let gone = || Failure::failed("nobody guards commands; it was not run");
         let (sender, told) = oneshot::channel();
-        self.0.send(News::Begins(group, sender)).map_err(|_| gone())?;
+        self.0.send(News::Begins(group, trust, sender)).map_err(|_| gone())?;
         told.await.map_err(|_| gone())?
     }
 
@@ -52,25 +54,26 @@ impl Guards {
 
 struct Teller {
     guard: Option<Guard>,
-    groups: HashSet<Pid>,
-    /// So long after our last word the commands are ended.
-    silence: Duration,
+    groups: HashMap<Pid, Trust>,
+    /// From the end of trust to the end of the commands; the lease lasts longer.
+    grace: Duration,
+    /// How often it is told.
+    every: Duration,
 }
 
 impl Teller {
     fn new(lease: Duration) -> Teller {
-        // Leases are renewed when a third of them has passed, so at any moment two thirds are left at least.
-        Teller { guard: None, groups: HashSet::new(), silence: lease / 3 }
+        let every = (lease / 20).clamp(Duration::from_millis(50), Duration::from_secs(1));
+        Teller { guard: None, groups: HashMap::new(), grace: lease / 20, every }
     }
 
     async fn run(mut self, mut news: mpsc::UnboundedReceiver<News>) {
-        let every = (self.silence / 6).clamp(Duration::from_millis(50), Duration::from_secs(1));
-        let mut tick = tokio::time::interval(every);
+        let mut tick = tokio::time::interval(self.every);
         loop {
             tokio::select! {
                 told = news.recv() => match told {
-                    Some(News::Begins(group, answer)) => {
-                        let guarded = self.begins(group).await;
+                    Some(News::Begins(group, trust, answer)) => {
+                        let guarded = self.begins(group, trust).await;
                         // Who no longer waits for it has no command.
                         drop(answer.send(guarded));
                     }
@@ -82,7 +85,12 @@ impl Teller {
                     self.guard = None;
                     self.start_again().await;
                 }
-                _ = tick.tick() => self.tell().await,
+                _ = tick.tick() => {
+                    if self.guard.is_none() {
+                        self.start_again().await;
+                    }
+                    self.tell().await;
+                }
             }
         }
         if let Some(guard) = self.guard.filter(|_| self.groups.is_empty()) {
@@ -90,9 +98,9 @@ impl Teller {
         }
     }
 
-    async fn begins(&mut self, group: Pid) -> Result<(), Failure> {
+    async fn begins(&mut self, group: Pid, trust: Trust) -> Result<(), Failure> {
         self.start().await?;
-        self.groups.insert(group);
+        self.groups.insert(group, trust);
         self.tell().await;
         Ok(())
     }
@@ -120,9 +128,11 @@ impl Teller {
 
     async fn tell(&mut self) {
         let Some(guard) = &mut self.guard else { return };
-        let end_at = Moment::now().plus(self.silence);
-        for group in &self.groups {
-            guard.tell(*group, end_at).await;
+        for (group, trust) in &self.groups {
+            let left = trust.left();
+            // One that is not ours any more is ended by us at once, and by the guard if we cannot.
+            let left = if left.is_zero() { left } else { left + self.grace };
+            guard.tell(*group, Moment::now().plus(left)).await;
         }
     }
 

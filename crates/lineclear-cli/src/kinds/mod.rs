@@ -5,11 +5,13 @@ mod command;
 mod guards;
 mod output;
 
+use std::collections::BTreeMap;
+
 use lineclear::node::Builder;
 use lineclear::outbound::{Outbound, Reach, Secret, http};
 
 use crate::config::{Config, networks, span};
-use crate::failure::Failure;
+use crate::failure::{Failure, say};
 
 pub(crate) use allowed::Allowed;
 pub(crate) use output::TARGET;
@@ -32,7 +34,11 @@ pub(crate) fn add(builder: Builder, config: &Config) -> Result<Builder, Failure>
         return Ok(builder);
     }
     let lease = span(config.text("lease")).map_err(bad("lease"))?;
-    Ok(builder.state(command::Commands::new(allowed, lease)).kind(command::KIND, command::run))
+    for program in allowed.missing() {
+        say(&format!("commands: there is no program {program}\n"));
+    }
+    let commands = command::Commands::new(allowed, lease);
+    Ok(builder.state(commands).kind_checked(command::KIND, command::check, command::run))
 }
 
 /// `8080,8443`
@@ -41,8 +47,13 @@ pub(crate) fn ports(text: &str) -> Result<Vec<u16>, String> {
     text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(port).collect()
 }
 
-/// One, or two while they are changed.
-pub(crate) fn secrets(text: &str) -> Result<Vec<Secret>, String> {
-    let secret = |word: &str| word.parse().map_err(|bad: lineclear::outbound::BadSecret| bad.to_string());
-    text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(secret).collect()
+/// `hooks.example.com=whsec_…,hooks.example.com=whsec_…`: one for each host, or two while it is changed.
+pub(crate) fn secrets(text: &str) -> Result<BTreeMap<String, Vec<Secret>>, String> {
+    let mut secrets: BTreeMap<String, Vec<Secret>> = BTreeMap::new();
+    for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+        let (host, secret) = word.split_once('=').ok_or("it is written as hooks.example.com=whsec_…")?;
+        let secret = secret.parse().map_err(|bad: lineclear::outbound::BadSecret| bad.to_string())?;
+        secrets.entry(host.trim().to_lowercase()).or_default().push(secret);
+    }
+    Ok(secrets)
 }

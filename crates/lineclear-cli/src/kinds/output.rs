@@ -68,8 +68,11 @@ impl Read {
     /// The end of it.
     pub(super) fn tail(&self) -> String {
         let (first, second) = self.kept.as_slices();
-        let text = String::from_utf8_lossy(&[first, second].concat()).trim_end().to_owned();
-        if self.lost { format!("…{text}") } else { text }
+        let text = String::from_utf8_lossy(&[first, second].concat()).into_owned();
+        // Others no payload can have, or only in many characters.
+        let text = text.replace(|c: char| c.is_control() && !"\n\t".contains(c), "\u{fffd}");
+        let text = text.trim_end();
+        if self.lost { format!("…{text}") } else { text.to_owned() }
     }
 
     /// The last line that says something.
@@ -96,7 +99,11 @@ mod tests {
     #[tokio::test]
     async fn bytes_that_are_no_text_do_no_harm() {
         let mut read = Read::default();
-        read.all(Some(&b"\xff\xfe\0ok"[..]), Stream::Err).await;
-        assert!(read.tail().ends_with("ok"), "{}", read.tail());
+        read.all(Some(&b"\xff\xfe\0ok\r"[..]), Stream::Err).await;
+        assert!(read.tail().ends_with("\u{fffd}ok\u{fffd}"), "{:?}", read.tail());
+        let mut bells = Read::default();
+        bells.all(Some(&[7; 100_000][..]), Stream::Out).await;
+        let output = lineclear_model::Payload::of(&[bells.tail(), bells.tail()]).unwrap();
+        assert!(output.as_str().len() < 64 * 1024);
     }
 }

@@ -189,50 +189,162 @@ async fn a_command_ends_with_a_server_that_is_killed() {
 /// Its leases end while it stands still, and its jobs are another's: so must be its commands.
 #[tokio::test]
 async fn a_command_ends_before_the_lease_of_a_server_that_stands_still() {
-    let lease = Duration::from_secs(9);
+    let lease = Duration::from_secs(6);
     let dir = tempfile::tempdir().unwrap();
-    let (mut child, address) = shell(&dir, &["--lease", "9s", "--heartbeat", "3s"]).await;
+    let (mut child, address) = shell(&dir, &["--lease", "6s", "--heartbeat", "2s"]).await;
     enqueue(&address, LASTS, "");
     let pids = begun(&dir).await;
-    let frozen_at = Instant::now();
     child.pause().await.unwrap();
-    // At this moment, two thirds of the lease are left at least.
-    wait_until("all of it ends", lease * 2 / 3, || !pids.iter().any(|pid| runs(*pid))).await;
-    assert!(frozen_at.elapsed() < lease * 2 / 3);
+    wait_until("all of it ends", lease, || !pids.iter().any(|pid| runs(*pid))).await;
     child.resume().unwrap();
 }
 
+/// The lease counts from its last renewal, and not from when the server was last alive.
+#[tokio::test]
+async fn a_command_ends_before_the_lease_of_a_server_without_a_database_that_stands_still() {
+    let lease = Duration::from_secs(6);
+    let dir = tempfile::tempdir().unwrap();
+    let (mut child, address) = shell(&dir, &["--lease", "6s", "--heartbeat", "2s"]).await;
+    enqueue(&address, LASTS, "");
+    let pids = begun(&dir).await;
+    let file = rusqlite::Connection::open(dir.path().join("lineclear.db")).unwrap();
+    file.busy_timeout(LONG).unwrap();
+    file.execute_batch("begin exclusive").unwrap();
+    let away_at = Instant::now();
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    child.pause().await.unwrap();
+    wait_until("all of it ends", lease.saturating_sub(away_at.elapsed()), || {
+        !pids.iter().any(|pid| runs(*pid))
+    })
+    .await;
+    child.resume().unwrap();
+}
+
+/// Many programs end well when they are asked to end; that does not make their work done.
+#[tokio::test]
+async fn a_command_that_was_ended_is_not_done_whatever_it_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let polite = "trap 'exit 0' TERM; echo $$ > child; echo $$ > pid; sleep 60 & wait";
+    let (mut child, address) = shell(&dir, &["--shutdown-grace", "1s"]).await;
+    let id = enqueue(&address, polite, "");
+    begun(&dir).await;
+    ask(&address, &format!("POST /api/v1/jobs/{id}/cancel"), "");
+    wait_for(&address, &format!("jobs/{id}"), r#""state":"cancelled""#).await;
+
+    std::fs::remove_file(dir.path().join("pid")).unwrap();
+    let id = enqueue(&address, polite, "");
+    let pids = begun(&dir).await;
+    child.terminate().unwrap();
+    assert!(child.wait_for_exit(LONG).await.unwrap().success());
+    assert!(!pids.iter().any(|pid| runs(*pid)));
+    let (_other, address) = serve(&dir, &["--roles", "planner"]).await;
+    let job = ask(&address, &format!("GET /api/v1/jobs/{id}"), "");
+    assert!(job.contains(r#""state":"queued""#), "another server runs it again: {job}");
+}
+
+#[tokio::test]
+async fn any_bytes_may_be_written_and_what_is_no_order_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_child, address) = shell(&dir, &[]).await;
+    let id = enqueue(&address, r"printf 'a\000b\007\377'; head -c 100000 /dev/zero", "");
+    wait_for(&address, &format!("jobs/{id}"), r#""state":"completed""#).await;
+    for input in [
+        r#"{}"#,
+        r#"{"argv": []}"#,
+        r#"{"argv": ["date"]}"#,
+        r#"{"argv": "/bin/sh"}"#,
+        r#"{"argv": ["/bin/sh"], "env": {}}"#,
+    ] {
+        let made = ask(&address, "POST /api/v1/jobs", &format!(r#"{{"kind": "command", "input": {input}}}"#));
+        assert!(made.starts_with("HTTP/1.1 422"), "{input}: {made}");
+    }
+}
+
+/// Without it nobody would end the commands of a server that is killed.
+#[tokio::test]
+async fn a_guard_that_is_killed_is_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut child, address) = shell(&dir, &[]).await;
+    enqueue(&address, LASTS, "");
+    let pids = begun(&dir).await;
+    let guard = || {
+        let all = std::fs::read_dir("/proc")
+            .unwrap()
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        all.filter(|id| {
+            let is_guard = std::fs::read(format!("/proc/{id}/cmdline"))
+                .unwrap_or_default()
+                .ends_with(b"\0guard\0the server\0");
+            let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+            let parent = stat
+                .rsplit(')')
+                .next()
+                .and_then(|rest| rest.split_whitespace().nth(1))
+                .unwrap_or_default()
+                .to_owned();
+            is_guard && parent == child.id().to_string() && !stat.contains(") Z ")
+        })
+        .collect::<Vec<_>>()
+    };
+    let first = guard();
+    assert_eq!(first.len(), 1);
+    assert!(std::process::Command::new("kill").args(["-9", &first[0]]).status().unwrap().success());
+    wait_until("another takes its place", LONG, || guard().first().is_some_and(|id| *id != first[0])).await;
+    // It is told of the command a moment after it has started.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    child.kill().unwrap();
+    wait_until("all of it ends", LONG, || !pids.iter().any(|pid| runs(*pid))).await;
+}
+
+/// A command that outlasts its lease.
 const LEDGER: &str = r#"
-flock -n "lock.$LINECLEAR_TICK" -c 'echo "$LINECLEAR_TICK" >> begun; sleep 0.2; echo "$LINECLEAR_TICK" >> done' || echo "$LINECLEAR_TICK" >> twice
+flock -n "lock.$LINECLEAR_TICK" -c 'echo "$LINECLEAR_TICK" >> begun; sleep 3.5; echo "$LINECLEAR_TICK" >> done' || echo "$LINECLEAR_TICK" >> twice
 "#;
 
-/// Two servers, one of which is killed every few seconds: every tick is run to its end, and never twice at the same time.
+/// Two servers, one of which is killed or frozen every few seconds: every tick is run to its end, and never twice at the same time.
 #[tokio::test]
 async fn ticks_of_commands_survive_servers_that_are_killed() {
-    const TICKS: usize = 60;
+    const TICKS: usize = 28;
     let database = fresh_postgres().await;
     let dir = tempfile::tempdir().unwrap();
     let argv = serde_json::to_string(&["/bin/sh", "-c", LEDGER]).unwrap();
     let orders = format!(
-        "[[manifest]]\nkey = \"ledger\"\nkind = \"command\"\ninput = {{ argv = {argv} }}\nschedule = {{ every = \"1s\" }}\noverlap = \"allow\"\n"
+        "[[manifest]]\nkey = \"ledger\"\nkind = \"command\"\ninput = {{ argv = {argv} }}\nschedule = {{ every = \"2s\" }}\noverlap = \"allow\"\n"
     );
     std::fs::write(dir.path().join("orders.toml"), orders).unwrap();
-    let settings =
-        ["--db", database.url(), "--lease", "3s", "--heartbeat", "1s", "--manifests", "orders.toml"];
+    let settings = [
+        "--db",
+        database.url(),
+        "--lease",
+        "3s",
+        "--heartbeat",
+        "1s",
+        "--slots",
+        "20",
+        "--manifests",
+        "orders.toml",
+    ];
     let lines = |name: &str| -> Vec<String> {
         let text = std::fs::read_to_string(dir.path().join(name)).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     };
     let mut servers = [shell(&dir, &settings).await, shell(&dir, &settings).await];
     let until = Instant::now() + LONG * 3;
-    let mut kills = 0;
+    let mut turns = 0;
     while lines("done").len() < TICKS {
         assert!(Instant::now() < until, "{} of {TICKS} ticks are done", lines("done").len());
-        tokio::time::sleep(Duration::from_millis(2_500)).await;
-        servers[kills % 2].0.kill().unwrap();
-        kills += 1;
-        tokio::time::sleep(Duration::from_millis(700)).await;
-        servers[(kills + 1) % 2] = shell(&dir, &settings).await;
+        tokio::time::sleep(Duration::from_secs(9)).await;
+        let server = &mut servers[turns % 2].0;
+        if turns % 3 == 1 {
+            // Until others have its jobs.
+            server.pause().await.unwrap();
+            tokio::time::sleep(Duration::from_secs(4)).await;
+            server.resume().unwrap();
+        } else {
+            server.kill().unwrap();
+            servers[turns % 2] = shell(&dir, &settings).await;
+        }
+        turns += 1;
     }
     let begun: BTreeSet<String> = lines("begun").into_iter().collect();
     let is_done = || begun.is_subset(&lines("done").into_iter().collect());
@@ -240,6 +352,10 @@ async fn ticks_of_commands_survive_servers_that_are_killed() {
     assert_eq!(lines("twice"), Vec::<String>::new(), "ran twice at the same time");
     let second = |tick: &String| tick.parse::<jiff::Timestamp>().unwrap().as_second();
     let (first, last) = (begun.first().map(second).unwrap(), begun.last().map(second).unwrap());
-    assert_eq!(usize::try_from(last - first).unwrap() + 1, begun.len(), "no tick is missing");
-    assert!(kills >= 5, "{kills} kills");
+    assert_eq!(usize::try_from(last - first).unwrap() / 2 + 1, begun.len(), "no tick is missing");
+    // A server may die between the end of a command and the record of it, with all that ended just then.
+    let done = lines("done");
+    let again = done.len() - done.iter().collect::<BTreeSet<_>>().len();
+    assert!(again <= turns, "{again} ticks were done twice, in {turns} turns");
+    assert!(begun.len() < lines("begun").len() && turns >= 4, "nobody was interrupted");
 }

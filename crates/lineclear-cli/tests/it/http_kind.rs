@@ -56,7 +56,7 @@ fn answer(status: &str, more: &str, body: &str) -> String {
 /// A server that may call a port of this machine.
 async fn caller(dir: &TempDir, port: u16) -> (Child, String) {
     let settings = format!(
-        "http_networks = \"127.0.0.0/8\"\nhttp_plain = true\nhttp_ports = [{port}]\nhttp_secrets = \"{SECRET}\"\n"
+        "http_networks = \"127.0.0.0/8\"\nhttp_plain = true\nhttp_ports = [{port}]\nhttp_secrets = \"127.0.0.1={SECRET}\"\n"
     );
     std::fs::write(dir.path().join("lineclear.toml"), settings).unwrap();
     serve(dir, &[]).await
@@ -195,6 +195,34 @@ async fn what_may_not_be_called_is_refused_when_it_is_saved() {
     assert!(jobs.contains(r#""items":[]"#), "{jobs}");
 }
 
+/// Servers like to say what they were told.
+#[tokio::test]
+async fn what_was_sent_as_a_header_is_not_shown_when_it_comes_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let (port, _calls) = receiver(vec![
+        answer("401 Unauthorized", "", "bad token: Bearer s3cr3t"),
+        answer("200 OK", "", "you said Bearer s3cr3t\u{0}"),
+    ]);
+    let (_child, address) = caller(&dir, port).await;
+    let input =
+        format!(r#"{{"url": "http://127.0.0.1:{port}/", "headers": {{"Authorization": "Bearer s3cr3t"}}}}"#);
+    let body = format!(r#"{{"kind": "http", "retries": 0, "input": {input}}}"#);
+    assert!(ask(&address, "POST /api/v1/jobs", &body).starts_with("HTTP/1.1 201"));
+    wait_for(&address, "jobs/1", r#""state":"dead""#).await;
+    let id = enqueue(&address, &input, "");
+    wait_for(&address, &format!("jobs/{id}"), r#""state":"completed""#).await;
+    for path in ["jobs/1", "jobs/1/executions", "jobs/1/input", "jobs/2", "jobs/2/output"] {
+        let shown = ask(&address, &format!("GET /api/v1/{path}"), "");
+        assert!(shown.starts_with("HTTP/1.1 200") && !shown.contains("s3cr3t"), "{path}: {shown}");
+    }
+    let refused = ask(
+        &address,
+        "POST /api/v1/jobs",
+        r#"{"kind": "http", "input": {"url": "https://example.com", "headers": "Bearer s3cr3t"}}"#,
+    );
+    assert!(refused.starts_with("HTTP/1.1 422") && !refused.contains("s3cr3t"), "{refused}");
+}
+
 /// A name is no address: it is looked at when we connect.
 #[tokio::test]
 async fn a_name_that_leads_inside_is_not_called() {
@@ -204,7 +232,7 @@ async fn a_name_that_leads_inside_is_not_called() {
     assert!(ask(&address, "POST /api/v1/jobs", body).starts_with("HTTP/1.1 201"));
     wait_for(&address, "jobs/1", r#""state":"dead""#).await;
     let executions = ask(&address, "GET /api/v1/jobs/1/executions", "");
-    assert!(executions.contains("no public address"), "{executions}");
+    assert!(executions.contains("an address that is not public"), "{executions}");
 }
 
 #[test]
@@ -219,8 +247,8 @@ fn secrets_of_calls_are_not_shown() {
             .unwrap();
         String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
     };
-    let shown = show(SECRET);
+    let shown = show(&format!("hooks.example.com={SECRET}"));
     assert!(shown.contains("•••") && !shown.contains("whsec_M"), "{shown}");
-    let refused = show("whsec_short-and-secret");
+    let refused = show("hooks.example.com=whsec_short-and-secret");
     assert!(refused.contains("24 to 64 random bytes") && !refused.contains("short-and-secret"), "{refused}");
 }

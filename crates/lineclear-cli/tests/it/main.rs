@@ -3,6 +3,7 @@
 //! One test program for all commands, because each further one would link the whole binary's dependencies
 //! again.
 
+mod ask;
 mod batches;
 mod command;
 mod db;

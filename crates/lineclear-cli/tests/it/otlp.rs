@@ -110,6 +110,21 @@ async fn spans_reach_the_collector_and_jobs_go_on_with_the_trace() {
     }
 }
 
+/// It is kept with the job, and may be secret.
+#[tokio::test]
+async fn what_commands_write_does_not_reach_the_collector() {
+    let dir = tempfile::tempdir().unwrap();
+    let (url, spans) = collector();
+    let (mut server, address) = serve(&dir, &["--otlp", &url, "--commands", "/bin/echo"]).await;
+    let body = r#"{"kind": "command", "input": {"argv": ["/bin/echo", "a-canary"]}}"#;
+    assert!(post(&address, "/api/v1/jobs", "", body).starts_with("HTTP/1.1 201"));
+    crate::command::wait_for(&address, "jobs/1", r#""state":"completed""#).await;
+    server.terminate().unwrap();
+    assert!(server.wait_for_exit(LONG).await.unwrap().success());
+    let sent: Vec<u8> = spans.try_iter().flat_map(|(_, body)| body).collect();
+    assert!(contains(&sent, b"job.kind") && !contains(&sent, b"a-canary"));
+}
+
 #[tokio::test]
 async fn without_a_collector_a_job_carries_the_callers_trace_and_a_broken_one_is_ignored() {
     let dir = tempfile::tempdir().unwrap();

@@ -4,6 +4,7 @@ use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use lineclear_model::secret::without_value;
 use lineclear_model::{Failure, Micros, Name, Payload};
@@ -12,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::ctx::Ctx;
 use crate::node::Client;
-use crate::store::{Claim, JobId, ManifestId};
+use crate::store::{Claim, ClaimRef, JobId, ManifestId};
 
 /// Values that handlers share, by type.
 pub(crate) type States = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
@@ -154,5 +155,28 @@ impl Cancel {
 impl FromJob for Cancel {
     fn from_job(job: &JobContext) -> Result<Cancel, Failure> {
         Ok(Cancel(job.cancel.clone()))
+    }
+}
+
+/// How long the job is surely this handler's: for what must be over before another can have it, such as a process of its own. Grows
+/// with every renewal of the lease.
+#[derive(Clone, Debug)]
+pub struct Trust {
+    client: Client,
+    claim: ClaimRef,
+}
+
+impl Trust {
+    /// So long from now at least, by this machine's clock; a tenth of the lease is left then.
+    pub fn left(&self) -> Duration {
+        let until = self.client.shared.running.trusted_until(self.claim);
+        until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
+    }
+}
+
+impl FromJob for Trust {
+    fn from_job(job: &JobContext) -> Result<Trust, Failure> {
+        let claim = ClaimRef { job: job.info.id, no: job.info.claim_no };
+        Ok(Trust { client: job.client.clone(), claim })
     }
 }

@@ -20,7 +20,9 @@ use super::status::Statuses;
 use super::tenure::Tenure;
 use super::{Node, Shared, meter};
 use crate::handler::{Given, Handler, Kind, KindOptions, Kinds, States};
-use crate::store::{Declaration, GLOBAL_GROUP, NodeInfo, Prune, Store, StoreChoice, StoreError, main_route};
+use crate::store::{
+    Declaration, GLOBAL_GROUP, NodeId, NodeInfo, Prune, Store, StoreChoice, StoreError, main_route,
+};
 
 /// Why a node did not start.
 #[derive(Debug, thiserror::Error)]
@@ -231,15 +233,36 @@ impl Builder {
         store.declare(declaration).await?;
         let info = info(&self.options, &kinds);
         let id = store.beat(info.clone()).await?.id;
+        let parts = Parts { store, id, info, kinds };
+        Ok(parts.put_together(self.options, self.states, self.hooks)?)
+    }
+}
+
+/// What a node is made of, and a handle without one.
+struct Parts {
+    store: Store,
+    id: NodeId,
+    info: NodeInfo,
+    kinds: Kinds,
+}
+
+impl Parts {
+    fn put_together(
+        self,
+        options: NodeOptions,
+        states: States,
+        hooks: Vec<Hook>,
+    ) -> std::io::Result<Arc<Shared>> {
+        let Parts { store, id, info, kinds } = self;
         Ok(Arc::new(Shared {
             store,
             id,
             info,
-            options: self.options,
+            options,
             kinds,
-            states: Arc::new(self.states),
+            states: Arc::new(states),
             running: Running::new(),
-            hooks: Hooks::start(self.hooks)?,
+            hooks: Hooks::start(hooks)?,
             log_turn: tokio::sync::Mutex::default(),
             alone: Alone::default(),
             statuses: Statuses::default(),
@@ -252,6 +275,14 @@ impl Builder {
             stopping: CancellationToken::new(),
         }))
     }
+}
+
+/// A handle of no node: no other sees it, it has no kinds, and it runs nothing.
+pub(super) fn of_no_node(store: Store) -> std::io::Result<Arc<Shared>> {
+    let options = NodeOptions::default();
+    let info = info(&options, &Kinds::new());
+    let parts = Parts { store, id: NodeId(0), info, kinds: Kinds::new() };
+    parts.put_together(options, States::default(), Vec::new())
 }
 
 /// A manifest that names no route waits on the route of its kind, where its workers are.

@@ -36,6 +36,11 @@ impl FromJob for Client {
 }
 
 impl Client {
+    /// A client of no node, for programs that have jobs for others and run none. No other node sees it.
+    pub fn of_store(store: Store) -> std::io::Result<Client> {
+        Ok(Client { shared: super::builder::of_no_node(store)? })
+    }
+
     /// The store, for everything that has no shorthand here.
     pub fn store(&self) -> &Store {
         &self.shared.store

@@ -134,6 +134,10 @@ impl Running {
         self.jobs().get(&claim).and_then(|job| job.why)
     }
 
+    pub(crate) fn trusted_until(&self, claim: ClaimRef) -> Option<Instant> {
+        self.jobs().get(&claim).map(|job| job.trusted_until)
+    }
+
     pub(crate) fn trust(&self, claim: ClaimRef, until: Instant) {
         if let Some(job) = self.jobs().get_mut(&claim) {
             job.trusted_until = until;

@@ -1,5 +1,6 @@
 //! One call: what it sends, how long it may take, and how much of the answer is kept.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,7 +44,7 @@ pub struct Answer {
 pub struct Outbound {
     client: reqwest::Client,
     reach: Arc<Reach>,
-    secrets: Vec<Secret>,
+    secrets: BTreeMap<String, Vec<Secret>>,
 }
 
 impl std::fmt::Debug for Outbound {
@@ -67,8 +68,9 @@ pub(super) struct Call {
 }
 
 impl Outbound {
-    /// Within this reach, signed with these secrets.
-    pub fn new(reach: Reach, secrets: Vec<Secret>) -> Result<Outbound, CallError> {
+    /// Within this reach. Calls are signed with the secrets of their host, if it has any: who can check a signature can also make
+    /// it, so hosts must not share them.
+    pub fn new(reach: Reach, secrets: BTreeMap<String, Vec<Secret>>) -> Result<Outbound, CallError> {
         let reach = Arc::new(reach);
         let client = reqwest::Client::builder()
             .user_agent(concat!("lineclear/", env!("CARGO_PKG_VERSION")))
@@ -89,7 +91,8 @@ impl Outbound {
 
     pub(super) async fn call(&self, call: Call) -> Result<Answer, CallError> {
         let Call { method, url, mut headers, id, timestamp, body, timeout } = call;
-        let signature = sign::signature(&self.secrets, &id, timestamp, &body);
+        let secrets = url.host_str().and_then(|host| self.secrets.get(host)).map(Vec::as_slice);
+        let signature = sign::signature(secrets.unwrap_or_default(), &id, timestamp, &body);
         let signed = [
             ("webhook-id", Some(id)),
             ("webhook-timestamp", Some(timestamp.to_string())),
@@ -125,6 +128,7 @@ impl Outbound {
 
 /// Seconds; a date is for others.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds).min(RETRY_AFTER_MAX))
+    let seconds: u64 = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    // Zero would be a hammer; the job's own pause is better.
+    (seconds > 0).then(|| Duration::from_secs(seconds).min(RETRY_AFTER_MAX))
 }

@@ -5,7 +5,7 @@
 //! use lineclear::Lineclear;
 //! use lineclear::outbound::{Outbound, Reach, http};
 //!
-//! let outbound = Outbound::new(Reach::default(), Vec::new())?;
+//! let outbound = Outbound::new(Reach::default(), Default::default())?;
 //! let node = Lineclear::builder().state(outbound).kind(http::KIND, http::run);
 //! # drop(node);
 //! # Ok(())
@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lineclear_model::Payload;
+use lineclear_model::secret::without_value;
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
@@ -63,7 +64,8 @@ pub struct Answered {
 
 /// Looks at an input before it is saved: what is wrong with it, if anything.
 pub fn check(reach: &Reach, input: &Payload) -> Result<(), String> {
-    let request: Request = input.read().map_err(|error| error.to_string())?;
+    // What does not fit may be a secret.
+    let request: Request = input.read().map_err(|error| without_value(&error.to_string()))?;
     request.call(reach, "0".to_owned(), 0).map(drop)
 }
 
@@ -123,6 +125,7 @@ pub async fn run(
     outbound: State<Outbound>,
 ) -> Result<Done<Answered>, HandlerError> {
     let success = request.success.clone();
+    let secrets: Vec<String> = request.headers.values().filter(|value| value.len() >= 4).cloned().collect();
     let now = jiff::Timestamp::now().as_second();
     let mut call = request.call(outbound.reach(), format!("job-{}", job.id), now).map_err(Permanent::new)?;
     // Whoever is called can fence by the claim: a lower one is late.
@@ -145,11 +148,18 @@ pub async fn run(
         Some(statuses) => statuses.contains(&answer.status),
         None => (200..=299).contains(&answer.status),
     };
+    let answer = Answer { body: shown(answer.body, &secrets), ..answer };
     if done {
         Ok(Done(Answered { status: answer.status, body: kept(&answer.body) }))
     } else {
         Err(failed(answer))
     }
+}
+
+/// What a server says may have what it was told in it, and characters that no payload can have.
+fn shown(body: String, secrets: &[String]) -> String {
+    let hidden = secrets.iter().fold(body, |body, secret| body.replace(secret.as_str(), "•••"));
+    hidden.replace(|c: char| c.is_control() && !"\n\t".contains(c), "\u{fffd}")
 }
 
 fn failed(answer: Answer) -> HandlerError {

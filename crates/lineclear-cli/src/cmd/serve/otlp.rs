@@ -6,7 +6,7 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use tracing::Subscriber;
 use tracing_subscriber::Layer;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::failure::Failure;
@@ -33,8 +33,11 @@ where
         .map_err(|error| Failure::usage(format!("otlp: {error}")))?;
     let named = Resource::builder().with_service_name("lineclear").build();
     let provider = SdkTracerProvider::builder().with_resource(named).with_batch_exporter(exporter).build();
-    let layer = tracing_opentelemetry::layer()
-        .with_tracer(provider.tracer("lineclear"))
-        .with_filter(Targets::new().with_target("lineclear", tracing::Level::INFO));
+    let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("lineclear")).with_filter(
+        Targets::new()
+            .with_target("lineclear", tracing::Level::INFO)
+            // What commands write is kept with their jobs, and may be secret.
+            .with_target(crate::kinds::TARGET, LevelFilter::OFF),
+    );
     Ok((Traces(provider), layer))
 }

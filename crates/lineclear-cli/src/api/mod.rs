@@ -1,0 +1,134 @@
+//! The HTTP API, as commands ask it: of a server, or straight on a database through the same routes.
+
+mod place;
+mod reply;
+
+use serde_json::Value;
+
+use crate::failure::Failure;
+use lineclear_http::Local;
+
+pub(crate) use place::At;
+pub(crate) use reply::{Answer, Stream};
+
+/// Whom commands ask.
+pub(crate) enum Api {
+    /// A server.
+    Server { client: reqwest::Client, base: String, token: Option<String> },
+    /// Nobody but ourselves.
+    Here(Local),
+}
+
+impl Api {
+    pub(crate) async fn get(&self, path: &str) -> Result<Value, Failure> {
+        Ok(self.ask("GET", path, None, &[]).await?.body)
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Result<Value, Failure> {
+        Ok(self.ask("POST", path, Some(body), &[]).await?.body)
+    }
+
+    /// Asks; what is refused is a failure that says so.
+    pub(crate) async fn ask(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<Value>,
+        headers: &[(&str, &str)],
+    ) -> Result<Answer, Failure> {
+        let answer = self.ask_anyway(method, path, body, headers).await?;
+        if answer.status >= 400 { Err(answer.failure()) } else { Ok(answer) }
+    }
+
+    /// Asks; what is refused is an answer.
+    pub(crate) async fn ask_anyway(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<Value>,
+        headers: &[(&str, &str)],
+    ) -> Result<Answer, Failure> {
+        let bytes = body.map(|body| body.to_string().into_bytes());
+        self.stream(method, path, bytes, headers).await?.whole().await
+    }
+
+    /// Asks; the answer is read piece by piece.
+    pub(crate) async fn stream(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<Vec<u8>>,
+        headers: &[(&str, &str)],
+    ) -> Result<Stream, Failure> {
+        let mut all: Vec<(String, String)> =
+            headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        if body.is_some() {
+            all.push(("content-type".to_owned(), "application/json".to_owned()));
+        }
+        let path = if path.starts_with("/api/")
+            || path == "/metrics"
+            || path.ends_with("z") && path.starts_with('/')
+        {
+            path.to_owned()
+        } else {
+            format!("/api/v1/{}", path.trim_start_matches('/'))
+        };
+        match self {
+            Api::Here(local) => {
+                let reply = local.ask(method, &path, &all, body.unwrap_or_default()).await;
+                reply.map(Stream::Here).map_err(|error| Failure::usage(format!("{method} {path}: {error}")))
+            }
+            Api::Server { client, base, token } => {
+                let method =
+                    method.parse().map_err(|_| Failure::usage(format!("{method:?} is no method")))?;
+                let mut request =
+                    client.request(method, format!("{base}{path}")).body(body.unwrap_or_default());
+                for (name, value) in all {
+                    request = request.header(name, value);
+                }
+                if let Some(token) = token {
+                    request = request.bearer_auth(token);
+                }
+                let answer = request.send().await.map_err(|error| place::no_answer(base, &error))?;
+                Ok(Stream::Server(answer))
+            }
+        }
+    }
+
+    /// Waits until what was done is written down.
+    pub(crate) async fn finish(self) {
+        if let Api::Here(local) = self {
+            local.finish().await;
+        }
+    }
+}
+
+/// A piece of a path: whatever is in it, it is one piece.
+pub(crate) fn piece(text: &str) -> String {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
+    text.bytes()
+        .map(|byte| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+/// `?a=b&c=d`, without those that are not there.
+pub(crate) fn query(pairs: &[(&str, Option<String>)]) -> String {
+    let said: Vec<String> = pairs
+        .iter()
+        .filter_map(|(name, value)| Some(format!("{name}={}", piece(value.as_deref()?))))
+        .collect();
+    if said.is_empty() { String::new() } else { format!("?{}", said.join("&")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_is_asked_for_is_one_piece_of_a_path() {
+        assert_eq!(piece("nightly.etl-1"), "nightly.etl-1");
+        assert_eq!(piece("a/../b?c#d é"), "a%2F..%2Fb%3Fc%23d%20%C3%A9");
+        assert_eq!(query(&[("q", Some("state:dead a&b".into())), ("x", None)]), "?q=state%3Adead%20a%26b");
+        assert_eq!(query(&[("x", None)]), "");
+    }
+}

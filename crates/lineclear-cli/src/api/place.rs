@@ -1,0 +1,100 @@
+//! Where the API is: a server, or a database.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use lineclear::{Client, Store, StoreOptions};
+use lineclear_http::Local;
+use lineclear_lock::{Registry, RegistryOptions};
+
+use super::Api;
+use crate::config::{Config, Flags};
+use crate::failure::Failure;
+
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// Which server, or which database; and how the answer is shown.
+#[derive(Args, Clone)]
+pub(crate) struct At {
+    /// The server [default: that of this machine, on the port that `serve` would take from here]
+    #[arg(long, env = "LINECLEAR_SERVER", value_name = "URL", help_heading = "Where")]
+    server: Option<String>,
+    /// A token of the server; better in LINECLEAR_TOKEN, where other users of this machine do not see it
+    #[arg(
+        long,
+        env = "LINECLEAR_TOKEN",
+        hide_env_values = true,
+        value_name = "TOKEN",
+        help_heading = "Where"
+    )]
+    token: Option<String>,
+    /// Straight on a database, without a server: postgres://…, or a SQLite file
+    #[arg(long, value_name = "URL", conflicts_with = "server", help_heading = "Where")]
+    db: Option<String>,
+    /// This file, instead of ./lineclear.toml and the user's own
+    #[arg(long, value_name = "FILE", help_heading = "Where")]
+    config: Option<PathBuf>,
+    /// Prints the JSON of the API
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl At {
+    /// Opens it.
+    pub(crate) async fn api(&self) -> Result<Api, Failure> {
+        match &self.db {
+            Some(db) => here(db).await,
+            None => self.server(),
+        }
+    }
+
+    fn server(&self) -> Result<Api, Failure> {
+        let base = match &self.server {
+            Some(url) => url.trim_end_matches('/').to_owned(),
+            None => {
+                let config = Config::read(&Flags::new(), self.config.clone())?;
+                format!("http://{}", crate::cmd::health::reachable(config.address()?))
+            }
+        };
+        if !base.starts_with("http://") && !base.starts_with("https://") {
+            return Err(Failure::usage(format!("--server: {base:?} is no URL like http://127.0.0.1:7171")));
+        }
+        let client = reqwest::Client::builder()
+            .user_agent(concat!("lineclear/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(CONNECT)
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .build()
+            .map_err(|error| Failure::failed(error.to_string()))?;
+        Ok(Api::Server { client, base, token: self.token.clone() })
+    }
+}
+
+async fn here(db: &str) -> Result<Api, Failure> {
+    let options = StoreOptions::new(db)?;
+    if let Some(file) = options.file().filter(|file| !file.exists()) {
+        return Err(Failure::coded(6, format!("there is no file {}", file.display()))
+            .hint("`lineclear serve` or `lineclear db migrate` makes one"));
+    }
+    let store = Store::open(options.migrate(false)).await?;
+    let pending = store.migration_status().await?.pending.len();
+    if pending > 0 {
+        let message = format!("{} of its migrations are not applied", pending);
+        return Err(Failure::coded(5, message).hint("run: lineclear db migrate --db …"));
+    }
+    let locks = Registry::new(db, RegistryOptions::default()).ok();
+    let client = Client::of_store(store).map_err(|error| Failure::failed(error.to_string()))?;
+    Ok(Api::Here(Local::new(client, locks)))
+}
+
+/// Nobody answered.
+pub(super) fn no_answer(base: &str, error: &reqwest::Error) -> Failure {
+    let mut why: &dyn std::error::Error = error;
+    while let Some(cause) = why.source() {
+        why = cause;
+    }
+    let code = if error.is_timeout() { 7 } else { 6 };
+    Failure::coded(code, format!("no answer from {base}: {why}"))
+        .hint("is the server running (`lineclear serve`), and is --server right? --db works without one")
+}

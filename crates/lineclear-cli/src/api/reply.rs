@@ -1,0 +1,94 @@
+//! What the API answers.
+
+use lineclear_http::Reply;
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+/// Largest answer that is read as a whole.
+const BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// An answer that is read piece by piece.
+pub(crate) enum Stream {
+    Server(reqwest::Response),
+    Here(Reply),
+}
+
+/// A whole answer.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// JSON; text if it is none.
+    pub(crate) body: Value,
+}
+
+impl Stream {
+    pub(crate) fn status(&self) -> u16 {
+        match self {
+            Stream::Server(answer) => answer.status().as_u16(),
+            Stream::Here(reply) => reply.status,
+        }
+    }
+
+    /// The next piece; `None`: that was all.
+    pub(crate) async fn piece(&mut self) -> Result<Option<Vec<u8>>, Failure> {
+        match self {
+            Stream::Server(answer) => {
+                let piece = answer.chunk().await;
+                let ended = |error: reqwest::Error| {
+                    Failure::coded(6, format!("the answer broke off: {}", error.without_url()))
+                };
+                piece.map(|piece| piece.map(|bytes| bytes.to_vec())).map_err(ended)
+            }
+            Stream::Here(reply) => Ok(reply.piece().await),
+        }
+    }
+
+    pub(super) async fn whole(mut self) -> Result<Answer, Failure> {
+        let status = self.status();
+        let mut bytes = Vec::new();
+        while let Some(piece) = self.piece().await? {
+            bytes.extend_from_slice(&piece);
+            if bytes.len() > BYTES_MAX {
+                return Err(Failure::failed("the answer is too long"));
+            }
+        }
+        let text = || Value::String(String::from_utf8_lossy(&bytes).into_owned());
+        let body = if bytes.is_empty() {
+            Value::Null
+        } else {
+            serde_json::from_slice(&bytes).unwrap_or_else(|_| text())
+        };
+        Ok(Answer { status, body })
+    }
+}
+
+impl Answer {
+    /// A refusal in our words and with our exit code.
+    pub(crate) fn failure(&self) -> Failure {
+        let said = |name: &str| self.body.get(name).and_then(Value::as_str);
+        let (code, detail) = (said("code").unwrap_or_default(), said("detail"));
+        let exit = match (self.status, code) {
+            (_, "stored_data") => 11,
+            (400 | 405 | 413 | 415 | 422, _) => 2,
+            (401 | 403, _) => 4,
+            (404, _) => 3,
+            (409 | 412, _) => 5,
+            (502 | 503, _) => 6,
+            (408 | 504, _) => 7,
+            _ => 1,
+        };
+        let detail = detail.map_or_else(|| format!("the server answered {}", self.status), str::to_owned);
+        let pointer = self.body.pointer("/errors/0/pointer").and_then(Value::as_str);
+        let message = match pointer {
+            Some(pointer) if !detail.contains(pointer) => format!("{pointer}: {detail}"),
+            _ => detail,
+        };
+        let failure = Failure::coded(exit, message);
+        match exit {
+            4 if self.status == 401 => {
+                failure.hint("LINECLEAR_TOKEN holds the token; `lineclear token create` makes one")
+            }
+            _ => failure,
+        }
+    }
+}

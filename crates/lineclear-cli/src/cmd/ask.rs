@@ -1,0 +1,147 @@
+//! What commands that ask the API have in common.
+
+use std::future::Future;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::api::{Api, At, query};
+use crate::failure::Failure;
+use crate::output::{print, print_json};
+use crate::show::{Column, Look, list};
+
+/// Rows of a page.
+const PAGE: u32 = 100;
+
+/// How much of a list.
+#[derive(Args, Clone)]
+pub(crate) struct Much {
+    /// Rows at most
+    #[arg(long, value_name = "N", default_value_t = PAGE, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+    /// All rows, however many
+    #[arg(long, conflicts_with = "limit")]
+    all: bool,
+}
+
+/// Runs a command that asks, and waits until what it did is written down.
+pub(crate) fn asking<F>(at: &At, command: impl FnOnce(Api) -> F) -> Result<ExitCode, Failure>
+where
+    F: Future<Output = (Api, Result<ExitCode, Failure>)>,
+{
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
+    runtime.block_on(async {
+        let (api, ended) = command(at.api().await?).await;
+        api.finish().await;
+        ended
+    })
+}
+
+/// Prints a list, page by page; the JSON of it as the API has it, with the pages put together.
+pub(crate) async fn show_list(
+    api: &Api,
+    at: &At,
+    (path, asked): (&str, &[(&str, Option<String>)]),
+    much: &Much,
+    columns: &[Column],
+    none: &str,
+) -> Result<ExitCode, Failure> {
+    let mut rows: Vec<Value> = Vec::new();
+    let mut cursor: Option<String> = None;
+    let mut whole = loop {
+        let left = if much.all { PAGE * 10 } else { much.limit.saturating_sub(rows.len() as u32) };
+        let mut asked = asked.to_vec();
+        asked.push(("limit", Some(left.min(PAGE * 10).to_string())));
+        asked.push(("cursor", cursor.take()));
+        let whole = api.get(&format!("{path}{}", query(&asked))).await?;
+        rows.extend(whole.get("items").and_then(Value::as_array).into_iter().flatten().cloned());
+        cursor = whole.get("next").and_then(Value::as_str).map(str::to_owned);
+        if cursor.is_none() || (!much.all && rows.len() >= much.limit as usize) {
+            break whole;
+        }
+    };
+    if at.json {
+        if let Some(object) = whole.as_object_mut() {
+            object.insert("items".to_owned(), rows.into());
+        }
+        print_json(&whole)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let look = Look::here();
+    if rows.is_empty() && look.is_terminal {
+        print(&format!("{none}\n"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    list(columns, &rows, &look)?;
+    if cursor.is_some() && look.is_terminal {
+        crate::failure::say("there are more: --all, or a larger --limit\n");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The rows of a page that has no others.
+pub(crate) fn only(items: &Value) -> Vec<Value> {
+    items.get("items").and_then(Value::as_array).cloned().unwrap_or_default()
+}
+
+/// Prints the answer as it is, or a sentence.
+pub(crate) fn say_or_json(at: &At, answer: &Value, sentence: &str) -> Result<ExitCode, Failure> {
+    if at.json {
+        print_json(answer)?;
+    } else {
+        print(&format!("{sentence}\n"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// JSON from the command line: itself, `@file`, or `-` for standard input.
+pub(crate) fn json_of(name: &str, text: &str) -> Result<Value, Failure> {
+    let bad = |why: String| Failure::usage(format!("{name}: {why}"));
+    let text = match text {
+        "-" => std::io::read_to_string(std::io::stdin()).map_err(|error| bad(error.to_string()))?,
+        file if file.starts_with('@') => {
+            let file = file.trim_start_matches('@');
+            std::fs::read_to_string(file).map_err(|error| bad(format!("{file}: {error}")))?
+        }
+        text => text.to_owned(),
+    };
+    serde_json::from_str(&text).map_err(|error| bad(format!("it is no JSON: {error}")))
+}
+
+/// An object of those that are there.
+pub(crate) fn object(pairs: Vec<(&str, Option<Value>)>) -> Value {
+    let said = pairs.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    json!(said.collect::<serde_json::Map<_, _>>())
+}
+
+/// Prints what explains something: the verdict, and each gate.
+pub(crate) fn explained(at: &At, answer: &Value) -> Result<ExitCode, Failure> {
+    if at.json {
+        print_json(answer)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let text =
+        |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let unicode = Look::here().unicode;
+    let mut shown = format!("{}\n\n", crate::output::plain(&text(answer, "verdict")));
+    for gate in answer.get("gates").and_then(Value::as_array).into_iter().flatten() {
+        let sign = match (gate.get("open").and_then(Value::as_bool), unicode) {
+            (Some(true), true) => "✓",
+            (Some(true), false) => "+",
+            (Some(false), true) => "✕",
+            (Some(false), false) => "!",
+            (None, true) => "·",
+            (None, false) => ".",
+        };
+        let (name, why) = (text(gate, "name"), text(gate, "why"));
+        shown.push_str(&format!(
+            "  {sign} {:16}  {}\n",
+            crate::output::plain(&name),
+            crate::output::plain(&why)
+        ));
+    }
+    print(&shown)?;
+    Ok(ExitCode::SUCCESS)
+}

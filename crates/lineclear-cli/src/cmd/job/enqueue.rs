@@ -1,0 +1,89 @@
+//! `lineclear job enqueue`: a job, and if wanted, its end.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::watch::follow;
+use crate::api::At;
+use crate::cmd::ask::{asking, json_of, object, say_or_json};
+use crate::config::span;
+use crate::failure::Failure;
+
+const EXAMPLES: &str = "Examples:
+  lineclear job enqueue mail.send --input '{\"to\": \"ops\"}'
+  lineclear job enqueue import --input @import.json --group etl --priority 20 --in 5m
+  echo '{\"argv\": [\"/bin/date\"]}' | lineclear job enqueue command --input - --wait
+  lineclear job enqueue report --unique-key report-2026-11 --wait --within 10m
+
+With --wait: ends with 0 if the job completed, 8 if it became a dead letter, 9 if it was cancelled, 7 if it took too long.";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Enqueue {
+    /// What shall run it
+    kind: String,
+    /// JSON; @FILE reads a file, - standard input
+    #[arg(long, value_name = "JSON")]
+    input: Option<String>,
+    #[arg(long, value_name = "NAME")]
+    group: Option<String>,
+    /// Higher comes first
+    #[arg(long, value_name = "N")]
+    priority: Option<i64>,
+    /// Not before this time from now, such as 90s or 1h30m
+    #[arg(long = "in", value_name = "TIME", conflicts_with = "at_moment", value_parser = span)]
+    later: Option<Duration>,
+    /// Not before this moment, such as 2026-12-24T18:00:00Z
+    #[arg(long = "at", value_name = "MOMENT")]
+    at_moment: Option<String>,
+    /// While a job with this key waits or runs, another is not made
+    #[arg(long, value_name = "KEY")]
+    unique_key: Option<String>,
+    #[arg(long, value_name = "N")]
+    retries: Option<u32>,
+    /// How long it may run
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    timeout: Option<Duration>,
+    /// Follows the job to its end
+    #[arg(long)]
+    wait: bool,
+    /// With --wait: no longer than this
+    #[arg(long, value_name = "TIME", requires = "wait", value_parser = span)]
+    within: Option<Duration>,
+    #[command(flatten)]
+    at: At,
+}
+
+impl Enqueue {
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
+        let millis = |time: Duration| json!(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        let input = self.input.as_deref().map(|text| json_of("--input", text)).transpose()?;
+        let body = object(vec![
+            ("kind", Some(json!(self.kind))),
+            ("input", input),
+            ("group", self.group.map(Value::from)),
+            ("priority", self.priority.map(Value::from)),
+            ("in_ms", self.later.map(millis)),
+            ("due_at", self.at_moment.map(Value::from)),
+            ("unique_key", self.unique_key.map(Value::from)),
+            ("retries", self.retries.map(Value::from)),
+            ("timeout_ms", self.timeout.map(millis)),
+        ]);
+        let (at, wait, within) = (self.at, self.wait, self.within);
+        asking(&at.clone(), async |api| {
+            let enqueue = async {
+                let made = api.post("jobs", body).await?;
+                let id = made.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
+                if wait {
+                    return follow(&api, &at, &id, within).await;
+                }
+                say_or_json(&at, &made, &format!("job {id}; follow it with: lineclear job watch {id}"))
+            };
+            let ended = enqueue.await;
+            (api, ended)
+        })
+    }
+}

@@ -1,0 +1,164 @@
+//! `lineclear job`: what waits, runs and has ended.
+
+mod enqueue;
+mod watch;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::ask::{Much, asking, explained, say_or_json, show_list};
+use crate::api::{Api, At, piece};
+use crate::failure::Failure;
+use crate::output::print_json;
+use crate::show::{Cell, Column, Look, fields};
+
+const EXAMPLES: &str = "Examples:
+  lineclear job list -q 'state:dead since:24h'
+  lineclear job enqueue command --input '{\"argv\": [\"/bin/date\"]}' --wait
+  lineclear job explain 42
+  lineclear job logs 42
+  lineclear job retry 42";
+
+const LIST_EXAMPLES: &str = "Examples:
+  lineclear job list
+  lineclear job list -q 'state:failed group:etl since:24h'
+  lineclear job list -q 'kind:import -tag:slow' --all --json
+  lineclear job list --db lineclear.db          (when no server is up)
+
+The words of -q: https://github.com/lineclear/lineclear/blob/main/docs/search.md";
+
+#[derive(Subcommand)]
+#[command(after_help = EXAMPLES)]
+pub(crate) enum Command {
+    /// Lists jobs, the newest first.
+    #[command(after_help = LIST_EXAMPLES)]
+    List(List),
+    /// Shows one job.
+    #[command(after_help = "Examples:\n  lineclear job get 42\n  lineclear job get 42 --json")]
+    Get(One),
+    /// Enqueues a job.
+    Enqueue(enqueue::Enqueue),
+    /// Follows a job to its end: its states, and what it logs.
+    Watch(watch::Watch),
+    /// Prints what a job logged.
+    #[command(after_help = "Examples:\n  lineclear job logs 42")]
+    Logs(One),
+    /// Says why a job does not run, gate by gate, or how it ended.
+    #[command(after_help = "Examples:\n  lineclear job explain 42")]
+    Explain(One),
+    /// Runs a job that has ended once more.
+    #[command(after_help = "Examples:\n  lineclear job retry 42")]
+    Retry(One),
+    /// Ends a job that waits, and asks one that runs to end.
+    #[command(after_help = "Examples:\n  lineclear job cancel 42")]
+    Cancel(One),
+}
+
+#[derive(Args)]
+pub(crate) struct List {
+    /// Which jobs, such as 'state:failed kind:import since:24h'
+    #[arg(short, long = "query", value_name = "QUERY")]
+    query: Option<String>,
+    #[command(flatten)]
+    much: Much,
+    #[command(flatten)]
+    at: At,
+}
+
+/// One job.
+#[derive(Args)]
+pub(crate) struct One {
+    /// The job's id
+    id: String,
+    #[command(flatten)]
+    at: At,
+}
+
+pub(super) const COLUMNS: &[Column] = &[
+    Column { head: "ID", of: |job| Cell::text(job.get("id")) },
+    Column { head: "STATE", of: |job| Cell::state(job.get("state")) },
+    Column { head: "KIND", of: |job| Cell::text(job.get("kind")) },
+    Column { head: "MANIFEST", of: |job| Cell::text(job.get("manifest")) },
+    Column { head: "DUE", of: |job| Cell::time(job.get("due_at")) },
+    Column { head: "ENDED", of: |job| Cell::time(job.get("finished_at")) },
+    Column { head: "FAILURES", of: |job| Cell::text(job.get("failures")) },
+    Column { head: "ERROR", of: |job| Cell::text(job.get("last_error")) },
+];
+
+const DETAILS: &[Column] = &[
+    Column { head: "id", of: |job| Cell::text(job.get("id")) },
+    Column { head: "state", of: |job| Cell::state(job.get("state")) },
+    Column { head: "phase", of: |job| Cell::text(job.get("phase")) },
+    Column { head: "kind", of: |job| Cell::text(job.get("kind")) },
+    Column { head: "manifest", of: |job| Cell::text(job.get("manifest")) },
+    Column { head: "tick", of: |job| Cell::time(job.get("tick_at")) },
+    Column { head: "group", of: |job| Cell::text(job.get("group")) },
+    Column { head: "route", of: |job| Cell::text(job.get("route")) },
+    Column { head: "origin", of: |job| Cell::text(job.get("origin")) },
+    Column { head: "made", of: |job| Cell::time(job.get("created_at")) },
+    Column { head: "due", of: |job| Cell::time(job.get("due_at")) },
+    Column { head: "ended", of: |job| Cell::time(job.get("finished_at")) },
+    Column { head: "claims", of: |job| Cell::text(job.get("claim_no")) },
+    Column { head: "failures", of: |job| Cell::text(job.get("failures")) },
+    Column { head: "node", of: |job| Cell::text(job.get("node")) },
+    Column { head: "input", of: |job| Cell::text(job.get("input")) },
+    Column { head: "output", of: |job| Cell::text(job.get("output")) },
+    Column { head: "error", of: |job| Cell::text(job.get("last_error")) },
+];
+
+impl Command {
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        match self {
+            Command::List(all) => asking(&all.at.clone(), async |api| {
+                let asked = [("q", all.query)];
+                let none = "no jobs; `lineclear job enqueue KIND` makes one";
+                let shown = show_list(&api, &all.at, ("jobs", &asked), &all.much, COLUMNS, none).await;
+                (api, shown)
+            }),
+            Command::Get(one) => one.ask(async |api, at, path| {
+                let job = api.get(path).await?;
+                if at.json {
+                    print_json(&job)?;
+                } else {
+                    fields(DETAILS, &job, &Look::here())?;
+                }
+                Ok(ExitCode::SUCCESS)
+            }),
+            Command::Enqueue(enqueue) => enqueue.run(),
+            Command::Watch(watch) => watch.run(),
+            Command::Logs(one) => one.ask(async |api, at, path| watch::logs(api, at, path).await),
+            Command::Explain(one) => {
+                one.ask(async |api, at, path| explained(at, &api.get(&format!("{path}/explain")).await?))
+            }
+            Command::Retry(one) => one.ask(async |api, at, path| {
+                let made = api.post(&format!("{path}/retry"), json!({})).await?;
+                let id = made.get("id").and_then(Value::as_str).unwrap_or_default();
+                say_or_json(
+                    at,
+                    &made,
+                    &format!("job {id} is the next try; follow it with: lineclear job watch {id}"),
+                )
+            }),
+            Command::Cancel(one) => one.ask(async |api, at, path| {
+                let answer = api.post(&format!("{path}/cancel"), Value::Null).await?;
+                let became = answer.as_object().and_then(|object| object.values().find_map(Value::as_str));
+                say_or_json(at, &answer, became.unwrap_or("cancelled"))
+            }),
+        }
+    }
+}
+
+impl One {
+    fn ask(
+        self,
+        what: impl AsyncFnOnce(&Api, &At, &str) -> Result<ExitCode, Failure>,
+    ) -> Result<ExitCode, Failure> {
+        let path = format!("jobs/{}", piece(&self.id));
+        asking(&self.at.clone(), async |api| {
+            let ended = what(&api, &self.at, &path).await;
+            (api, ended)
+        })
+    }
+}

@@ -1,0 +1,266 @@
+//! `lineclear manifest`: standing orders.
+
+mod apply;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::ask::{Much, asking, explained, say_or_json, show_list};
+use crate::api::{Api, At, piece, query};
+use crate::failure::Failure;
+use crate::output::{print, print_json};
+use crate::show::{Cell, Column, Look, fields};
+
+const EXAMPLES: &str = "Examples:
+  lineclear manifest list
+  lineclear manifest apply -f jobs.toml --dry-run
+  lineclear manifest run nightly
+  lineclear manifest explain nightly
+  lineclear manifest pause nightly";
+
+#[derive(Subcommand)]
+#[command(after_help = EXAMPLES)]
+pub(crate) enum Command {
+    /// Lists manifests.
+    #[command(after_help = "Examples:\n  lineclear manifest list\n  lineclear manifest list --all --json")]
+    List(List),
+    /// Shows one manifest.
+    #[command(
+        after_help = "Examples:\n  lineclear manifest get nightly\n  lineclear manifest get nightly --json"
+    )]
+    Get(One),
+    /// Makes manifests and groups as files say: says what that changes, and changes it.
+    Apply(apply::Apply),
+    /// Removes a manifest: no new ticks. What it made stays in the history.
+    #[command(after_help = "Examples:\n  lineclear manifest delete nightly")]
+    Delete(One),
+    /// Makes a job of a manifest now.
+    #[command(after_help = "Examples:\n  lineclear manifest run nightly")]
+    Run(One),
+    /// Pauses a manifest: no new ticks, and its waiting jobs step aside.
+    #[command(after_help = "Examples:\n  lineclear manifest pause nightly")]
+    Pause(One),
+    /// Resumes a manifest. Ticks that fell into the pause are skipped.
+    #[command(after_help = "Examples:\n  lineclear manifest resume nightly")]
+    Resume(One),
+    /// Shows when a manifest is due next.
+    #[command(
+        after_help = "Examples:\n  lineclear manifest next nightly\n  lineclear manifest next nightly -n 20"
+    )]
+    Next(Next),
+    /// Says why a manifest makes no job now, gate by gate.
+    #[command(after_help = "Examples:\n  lineclear manifest explain nightly")]
+    Explain(One),
+    /// Lists the jobs of a manifest, the newest first.
+    #[command(
+        after_help = "Examples:\n  lineclear manifest history nightly\n  lineclear manifest history nightly --limit 5"
+    )]
+    History(History),
+    /// Makes jobs of ticks in the past that did not run.
+    #[command(
+        after_help = "Examples:\n  lineclear manifest backfill nightly --from 2026-11-01T00:00:00Z --to 2026-11-08T00:00:00Z"
+    )]
+    Backfill(Backfill),
+}
+
+#[derive(Args)]
+pub(crate) struct List {
+    #[command(flatten)]
+    much: Much,
+    #[command(flatten)]
+    at: At,
+}
+
+/// One manifest.
+#[derive(Args)]
+pub(crate) struct One {
+    /// The manifest's key
+    key: String,
+    #[command(flatten)]
+    at: At,
+}
+
+#[derive(Args)]
+pub(crate) struct Next {
+    #[command(flatten)]
+    one: One,
+    /// How many
+    #[arg(short, value_name = "N", default_value_t = 5)]
+    n: u32,
+}
+
+#[derive(Args)]
+pub(crate) struct History {
+    #[command(flatten)]
+    one: One,
+    #[command(flatten)]
+    much: Much,
+}
+
+#[derive(Args)]
+pub(crate) struct Backfill {
+    #[command(flatten)]
+    one: One,
+    /// From this moment on
+    #[arg(long, value_name = "MOMENT")]
+    from: String,
+    /// Up to this moment, and without it
+    #[arg(long, value_name = "MOMENT")]
+    to: String,
+}
+
+fn of(view: &Value, path: &str) -> Cell {
+    Cell::text(view.pointer(path))
+}
+
+/// A schedule, in as few words as it has.
+fn schedule(view: &Value) -> Cell {
+    let Some(schedule) = view.pointer("/manifest/schedule").and_then(Value::as_object) else {
+        return Cell::Nothing;
+    };
+    let words = ["cron", "every", "once", "after", "on_demand", "tz"].iter().filter_map(|name| {
+        let value = schedule.get(*name)?;
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        Some(match *name {
+            "cron" | "tz" => text,
+            "on_demand" => "on demand".to_owned(),
+            name => format!("{name} {text}"),
+        })
+    });
+    Cell::Text(words.collect::<Vec<_>>().join(" "))
+}
+
+fn state(view: &Value) -> Cell {
+    let word = match (
+        view.get("held").and_then(Value::as_bool),
+        view.pointer("/manifest/enabled").and_then(Value::as_bool),
+    ) {
+        _ if view.get("unreadable").is_some_and(|why| !why.is_null()) => "unreadable",
+        (_, Some(false)) => "paused",
+        (Some(true), _) => "held",
+        _ => "enabled",
+    };
+    Cell::State(word.to_owned())
+}
+
+const COLUMNS: &[Column] = &[
+    Column { head: "KEY", of: |view| of(view, "/key") },
+    Column { head: "STATE", of: state },
+    Column { head: "KIND", of: |view| of(view, "/manifest/kind") },
+    Column { head: "SCHEDULE", of: schedule },
+    Column { head: "NEXT", of: |view| Cell::time(view.get("next_due_at")) },
+    Column { head: "SUCCEEDED", of: |view| Cell::time(view.get("last_success_at")) },
+    Column { head: "GROUP", of: |view| of(view, "/manifest/group") },
+];
+
+const DETAILS: &[Column] = &[
+    Column { head: "key", of: |view| of(view, "/key") },
+    Column { head: "state", of: state },
+    Column { head: "unreadable", of: |view| of(view, "/unreadable") },
+    Column { head: "kind", of: |view| of(view, "/manifest/kind") },
+    Column { head: "schedule", of: schedule },
+    Column { head: "next", of: |view| Cell::time(view.get("next_due_at")) },
+    Column { head: "succeeded", of: |view| Cell::time(view.get("last_success_at")) },
+    Column { head: "group", of: |view| of(view, "/manifest/group") },
+    Column { head: "route", of: |view| of(view, "/manifest/route") },
+    Column { head: "retries", of: |view| of(view, "/manifest/retries") },
+    Column { head: "timeout", of: |view| of(view, "/manifest/timeout") },
+    Column { head: "overlap", of: |view| of(view, "/manifest/overlap") },
+    Column { head: "owner", of: |view| of(view, "/manifest/owner") },
+    Column { head: "input", of: |view| of(view, "/manifest/input") },
+];
+
+impl Command {
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        match self {
+            Command::List(all) => asking(&all.at.clone(), async |api| {
+                let none = "no manifests; `lineclear manifest apply -f FILE` makes them";
+                let shown = show_list(&api, &all.at, ("manifests", &[]), &all.much, COLUMNS, none).await;
+                (api, shown)
+            }),
+            Command::Get(one) => one.ask(async |api, at, path| {
+                let view = api.get(path).await?;
+                if at.json {
+                    print_json(&view)?;
+                } else {
+                    fields(DETAILS, &view, &Look::here())?;
+                }
+                Ok(ExitCode::SUCCESS)
+            }),
+            Command::Apply(apply) => apply.run(),
+            Command::Delete(one) => {
+                let key = one.key.clone();
+                one.ask(async |api, at, path| {
+                    let answer = api.ask("DELETE", path, None, &[]).await?.body;
+                    say_or_json(at, &answer, &format!("{key} removed"))
+                })
+            }
+            Command::Run(one) => one.ask(async |api, at, path| {
+                let made = api.post(&format!("{path}/run"), json!({})).await?;
+                let id = made.get("id").and_then(Value::as_str).unwrap_or_default();
+                say_or_json(at, &made, &format!("job {id}; follow it with: lineclear job watch {id}"))
+            }),
+            Command::Pause(one) => one.switch("pause", "paused"),
+            Command::Resume(one) => one.switch("resume", "resumed"),
+            Command::Next(next) => {
+                let n = next.n.to_string();
+                next.one.ask(async |api, at, path| {
+                    let answer = api.get(&format!("{path}/next{}", query(&[("n", Some(n))]))).await?;
+                    if at.json {
+                        print_json(&answer)?;
+                        return Ok(ExitCode::SUCCESS);
+                    }
+                    let lists = answer.as_object().into_iter().flat_map(|all| all.values());
+                    for tick in lists.filter_map(Value::as_array).flatten() {
+                        let text =
+                            tick.as_str().or_else(|| tick.as_object()?.values().find_map(Value::as_str));
+                        print(&format!("{}\n", text.unwrap_or_default()))?;
+                    }
+                    Ok(ExitCode::SUCCESS)
+                })
+            }
+            Command::Explain(one) => {
+                one.ask(async |api, at, path| explained(at, &api.get(&format!("{path}/explain")).await?))
+            }
+            Command::History(history) => {
+                let q = format!("manifest:{}", history.one.key);
+                let (at, much) = (history.one.at, history.much);
+                asking(&at.clone(), async |api| {
+                    let none = "no jobs of it yet";
+                    let asked = [("q", Some(q))];
+                    let shown =
+                        show_list(&api, &at, ("jobs", &asked), &much, super::job::COLUMNS, none).await;
+                    (api, shown)
+                })
+            }
+            Command::Backfill(Backfill { one, from, to }) => one.ask(async |api, at, path| {
+                let made = api.post(&format!("{path}/backfill"), json!({"from": from, "to": to})).await?;
+                let text = serde_json::to_string(&made).unwrap_or_default();
+                say_or_json(at, &made, &text)
+            }),
+        }
+    }
+}
+
+impl One {
+    fn ask(
+        self,
+        what: impl AsyncFnOnce(&Api, &At, &str) -> Result<ExitCode, Failure>,
+    ) -> Result<ExitCode, Failure> {
+        let path = format!("manifests/{}", piece(&self.key));
+        asking(&self.at.clone(), async |api| {
+            let ended = what(&api, &self.at, &path).await;
+            (api, ended)
+        })
+    }
+
+    fn switch(self, verb: &'static str, done: &'static str) -> Result<ExitCode, Failure> {
+        let key = self.key.clone();
+        self.ask(async |api, at, path| {
+            let answer = api.post(&format!("{path}/{verb}"), Value::Null).await?;
+            say_or_json(at, &answer, &format!("{key} {done}"))
+        })
+    }
+}

@@ -1,0 +1,65 @@
+//! `lineclear api`: a request as it is, with who asks filled in.
+
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::ask::{asking, json_of};
+use crate::api::At;
+use crate::failure::Failure;
+use crate::output::{print, print_json};
+
+const EXAMPLES: &str = "Examples:
+  lineclear api GET /jobs
+  lineclear api GET '/jobs?q=state:dead'
+  lineclear api POST /manifests/nightly/run
+  lineclear api PUT /groups/etl --body '{\"limit\": 4}'
+  lineclear api GET /jobs --db lineclear.db
+
+A path without /api/v1 is below it. `GET /api/openapi.json` lists all that there is.";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Raw {
+    /// GET, POST, PUT, PATCH or DELETE
+    method: String,
+    /// Such as /jobs/42
+    path: String,
+    /// JSON; @FILE reads a file, - standard input
+    #[arg(long, value_name = "JSON")]
+    body: Option<String>,
+    /// Such as 'If-Match: "3"'
+    #[arg(long = "header", short = 'H', value_name = "HEADER")]
+    headers: Vec<String>,
+    #[command(flatten)]
+    at: At,
+}
+
+impl Raw {
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        let body = self.body.as_deref().map(|text| json_of("--body", text)).transpose()?;
+        let split = |header: &'_ str| -> Result<(String, String), Failure> {
+            let (name, value) = header
+                .split_once(':')
+                .ok_or_else(|| Failure::usage(format!("--header: {header:?} has no colon in it")))?;
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        };
+        let headers: Vec<_> = self.headers.iter().map(|header| split(header)).collect::<Result<_, _>>()?;
+        let method = self.method.to_uppercase();
+        asking(&self.at, async |api| {
+            let ask = async {
+                let headers: Vec<(&str, &str)> =
+                    headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+                let answer = api.ask_anyway(&method, &self.path, body, &headers).await?;
+                match &answer.body {
+                    serde_json::Value::Null => {}
+                    serde_json::Value::String(text) => print(text)?,
+                    json => print_json(json)?,
+                }
+                if answer.status >= 400 { Err(answer.failure()) } else { Ok(ExitCode::SUCCESS) }
+            };
+            let ended = ask.await;
+            (api, ended)
+        })
+    }
+}

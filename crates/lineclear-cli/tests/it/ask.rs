@@ -1,0 +1,171 @@
+//! `lineclear job`, `manifest` and `api`: of a server, and straight on a database.
+
+use lineclear_testkit::fresh_postgres;
+use tempfile::TempDir;
+
+use crate::run::{Run, command};
+use crate::serve::serve;
+
+/// Runs it in a folder.
+fn at(dir: &TempDir, args: &[&str]) -> Run {
+    let output = command(args)
+        .current_dir(dir.path())
+        .env("XDG_CONFIG_HOME", dir.path().join("none"))
+        .env_remove("LINECLEAR_TOKEN")
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+const ORDERS: &str = r#"
+[group.etl]
+limit = 2
+
+[[manifest]]
+key = "nightly"
+kind = "command"
+group = "etl"
+input = { argv = ["/bin/echo", "good", "night"] }
+schedule = { cron = "30 2 * * *", tz = "Europe/Berlin" }
+"#;
+
+/// The same commands by both ways: `asked` are the words that lead there.
+fn the_whole_way(dir: &TempDir, asked: &[&str]) {
+    let run = |args: &[&str]| at(dir, &[args, asked].concat());
+    std::fs::write(dir.path().join("orders.toml"), ORDERS).unwrap();
+    let plan = run(&["manifest", "apply", "-f", "orders.toml", "--dry-run"]);
+    assert_eq!(plan.code, Some(0), "{}", plan.err);
+    assert!(
+        plan.out.contains("+ group etl\n+ manifest nightly\n") && plan.out.contains("dry run"),
+        "{}",
+        plan.out
+    );
+    assert!(!run(&["manifest", "list"]).out.contains("nightly"), "a dry run changes nothing");
+    assert_eq!(run(&["manifest", "apply", "-f", "."]).code, Some(0));
+    let again = run(&["manifest", "apply", "-f", "orders.toml"]);
+    assert_eq!(again.out, "all is as it should be (2 unchanged)\n");
+
+    let listed = run(&["manifest", "list"]);
+    let row: Vec<&str> = listed.out.lines().nth(1).unwrap().split('\t').collect();
+    assert_eq!(row[..4], ["nightly", "enabled", "command", "30 2 * * * Europe/Berlin"], "{}", listed.out);
+    assert_eq!(run(&["manifest", "next", "nightly", "-n", "3"]).out.lines().count(), 3);
+    assert!(run(&["manifest", "pause", "nightly"]).out.contains("nightly paused"));
+    assert!(run(&["manifest", "list"]).out.contains("paused"));
+    assert!(run(&["manifest", "explain", "nightly"]).out.contains("enabled"));
+    assert!(run(&["manifest", "resume", "nightly"]).out.contains("nightly resumed"));
+    assert!(run(&["manifest", "get", "nightly"]).out.contains("group\tetl"));
+
+    let made = run(&["manifest", "run", "nightly", "--json"]);
+    let id = made.out.split(r#""id":""#).nth(1).unwrap().split('"').next().unwrap().to_owned();
+    let watched = run(&["job", "watch", &id, "--within", "30s"]);
+    assert_eq!((watched.code, watched.out.as_str()), (Some(0), "good night\n"), "{}", watched.err);
+    assert!(watched.err.contains(&format!("job {id} completed")), "{}", watched.err);
+    assert_eq!(run(&["job", "logs", &id]).out, "good night\n");
+    assert!(run(&["job", "get", &id]).out.contains("state\tcompleted"));
+    assert!(run(&["manifest", "history", "nightly"]).out.contains("completed"));
+    assert!(run(&["job", "list", "-q", "state:completed"]).out.contains("nightly"));
+    assert!(run(&["job", "explain", &id]).out.contains("completed"));
+    let json = run(&["job", "list", "--json"]).out;
+    assert!(json.starts_with('{') && json.contains(r#""items":["#) && json.ends_with("}\n"), "{json}");
+
+    let input = r#"{"argv": ["/bin/echo", "once"]}"#;
+    let waited = run(&["job", "enqueue", "command", "--input", input, "--wait"]);
+    assert_eq!((waited.code, waited.out.as_str()), (Some(0), "once\n"), "{}", waited.err);
+    let failed = run(&[
+        "job",
+        "enqueue",
+        "command",
+        "--input",
+        r#"{"argv": ["/bin/no"]}"#,
+        "--retries",
+        "0",
+        "--wait",
+    ]);
+    assert_eq!(failed.code, Some(8), "{}", failed.err);
+    assert!(failed.err.contains("dead: ") && failed.err.contains("commands"), "{}", failed.err);
+    let later = run(&["job", "enqueue", "mail.send", "--in", "1h"]);
+    let id = later.out.split_whitespace().nth(1).unwrap().trim_end_matches(';').to_owned();
+    let late = run(&["job", "watch", &id, "--within", "1s"]);
+    assert_eq!(late.code, Some(7), "{}", late.err);
+    assert_eq!(run(&["job", "cancel", &id]).out, "cancelled\n");
+    assert_eq!(run(&["job", "watch", &id]).code, Some(9));
+    assert_eq!(run(&["job", "cancel", &id]).code, Some(5), "it is over");
+    assert_eq!(run(&["job", "retry", &id]).code, Some(0));
+
+    assert_eq!(run(&["job", "get", "999999"]).code, Some(3));
+    assert_eq!(run(&["manifest", "get", "a/../b"]).code, Some(3));
+    assert_eq!(run(&["job", "list", "-q", "stat:dead"]).code, Some(2));
+    assert_eq!(run(&["job", "enqueue", "command", "--input", "{"]).code, Some(2));
+    assert_eq!(run(&["manifest", "delete", "nightly"]).code, Some(0));
+    assert_eq!(run(&["manifest", "get", "nightly"]).code, Some(3));
+    let raw = run(&["api", "get", "/groups/etl"]);
+    assert!(raw.code == Some(0) && raw.out.contains(r#""limit":2"#), "{}{}", raw.out, raw.err);
+    assert_eq!(run(&["api", "GET", "/nothing"]).code, Some(3));
+}
+
+#[tokio::test]
+async fn commands_ask_a_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_server, address) = serve(&dir, &["--commands", "/bin/echo"]).await;
+    the_whole_way(&dir, &["--server", &format!("http://{address}")]);
+}
+
+#[tokio::test]
+async fn commands_go_straight_to_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_server, _) = serve(&dir, &["--commands", "/bin/echo"]).await;
+    the_whole_way(&dir, &["--db", "lineclear.db"]);
+}
+
+#[tokio::test]
+async fn commands_go_straight_to_postgres() {
+    let database = fresh_postgres().await;
+    let dir = tempfile::tempdir().unwrap();
+    let (_server, _) = serve(&dir, &["--commands", "/bin/echo", "--db", database.url()]).await;
+    the_whole_way(&dir, &["--db", database.url()]);
+}
+
+#[tokio::test]
+async fn who_asks_straight_is_in_the_audit_and_no_node() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(at(&dir, &["db", "migrate"]).code, Some(0));
+    assert_eq!(at(&dir, &["job", "enqueue", "mail.send", "--db", "lineclear.db"]).code, Some(0));
+    assert_eq!(at(&dir, &["job", "cancel", "1", "--db", "lineclear.db"]).code, Some(0));
+    let audit = at(&dir, &["api", "GET", "/audit", "--db", "lineclear.db"]);
+    assert!(audit.out.contains("cancel_job") && audit.out.contains(r#""who":"local""#), "{}", audit.out);
+    let nodes = at(&dir, &["api", "GET", "/nodes", "--db", "lineclear.db"]);
+    assert!(nodes.out.contains(r#""items":[]"#), "{}", nodes.out);
+}
+
+#[test]
+fn nobody_there_is_said_with_what_to_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let nobody = at(&dir, &["job", "list", "--server", "http://127.0.0.1:9"]);
+    assert!(nobody.code == Some(6) && nobody.err.contains("lineclear serve"), "{}", nobody.err);
+    let no_file = at(&dir, &["job", "list", "--db", "none.db"]);
+    assert!(no_file.code == Some(6) && no_file.err.contains("none.db"), "{}", no_file.err);
+    assert!(!dir.path().join("none.db").exists(), "to look makes no file");
+    assert_eq!(at(&dir, &["job", "list", "--server", "nowhere"]).code, Some(2));
+    rusqlite::Connection::open(dir.path().join("empty.db"))
+        .unwrap()
+        .execute_batch("create table x(y)")
+        .unwrap();
+    let bare = at(&dir, &["job", "list", "--db", "empty.db"]);
+    assert!(bare.code == Some(5) && bare.err.contains("db migrate"), "{}", bare.err);
+}
+
+#[tokio::test]
+async fn a_server_with_tokens_wants_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_server, address) = serve(&dir, &["--auth", "token"]).await;
+    let server = format!("http://{address}");
+    let nobody = at(&dir, &["job", "list", "--server", &server]);
+    assert!(nobody.code == Some(4) && nobody.err.contains("LINECLEAR_TOKEN"), "{}", nobody.err);
+    let made = at(&dir, &["token", "create", "reader", "--scope", "read", "--json"]);
+    let token =
+        made.out.split('"').find(|word| word.len() > 40).unwrap_or_else(|| panic!("{}", made.out)).to_owned();
+    assert_eq!(at(&dir, &["job", "list", "--server", &server, "--token", &token]).code, Some(0));
+    let may_not = at(&dir, &["job", "enqueue", "x", "--server", &server, "--token", &token]);
+    assert_eq!(may_not.code, Some(4), "{}", may_not.err);
+}
