@@ -6,6 +6,7 @@ pub mod job;
 pub mod name;
 pub mod network;
 pub mod scope;
+pub mod tag;
 pub mod text;
 pub mod time;
 

@@ -12,6 +12,7 @@ pub use file::{BadManifest, FILE_BYTES_MAX, GroupSpec, ManifestFile};
 
 use crate::{
     Backoff, Excluded, Exclusion, Misfire, Name, OnDead, Overlap, Payload, Rules, Schedule, duration, secret,
+    tag,
 };
 
 /// Highest priority of a manifest, a group or a job.
@@ -75,6 +76,9 @@ pub struct Manifest {
     /// Whether it fires at all.
     #[serde(default = "yes")]
     pub enabled: bool,
+    /// Words to find its jobs by; each job keeps those that it was accepted with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<Name>,
     /// Fields of its input, and of the outputs of its jobs, that are shown as dots: JSON pointers, `*` for any one step. Fields
     /// whose names say that they are secrets need not be named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -143,6 +147,7 @@ impl Manifest {
             on_dead: OnDead::Hold,
             priority: 0,
             enabled: true,
+            tags: Vec::new(),
             secret: Vec::new(),
         }
     }
@@ -155,6 +160,7 @@ impl Manifest {
             return Err(BadField::new("timeout", "a job needs some time, and at most 3650d"));
         }
         check_priority(self.priority)?;
+        tag::check_field(&self.tags)?;
         secret::check(&self.secret)?;
         if let Some(pointer) = secret::dots_in(self.input.as_str()) {
             let message = format!(
@@ -196,6 +202,7 @@ impl Manifest {
             excluded: self.excluded,
             jitter: self.jitter,
             retry: self.retry,
+            tags: self.tags.clone(),
             secret: self.secret.clone(),
             was_secret: Vec::new(),
         }
@@ -230,6 +237,9 @@ pub struct Spec {
     /// How long to wait before each retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Backoff>,
+    /// Words to find its jobs by.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<Name>,
     /// Fields that are shown as dots.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secret: Vec<String>,

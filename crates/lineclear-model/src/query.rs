@@ -27,6 +27,8 @@ words! {
         Group = "group",
         /// The key of its manifest.
         Manifest = "manifest",
+        /// One of its tags.
+        Tag = "tag",
         /// The lane it waits in.
         Route = "route",
         /// Who runs or ran it, by name.
@@ -112,6 +114,8 @@ pub struct Query {
     pub group: Names,
     /// The key of its manifest.
     pub manifest: Names,
+    /// One of its tags.
+    pub tag: Names,
     /// The lane it waits in.
     pub route: Names,
     /// The name of the node that runs or ran it.
@@ -143,6 +147,7 @@ impl Default for Query {
             kind: Names::default(),
             group: Names::default(),
             manifest: Names::default(),
+            tag: Names::default(),
             route: Names::default(),
             node: Names::default(),
             error: Names::default(),

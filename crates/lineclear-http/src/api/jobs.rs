@@ -29,6 +29,8 @@ pub(crate) struct Job {
     /// The key of its manifest.
     manifest: Option<String>,
     group: Option<String>,
+    /// Words to find it by.
+    tags: Vec<String>,
     /// The lane it waits in; unknown once it has completed or was cancelled.
     route: Option<String>,
     /// At most so many jobs with this key are active at a time.
@@ -57,6 +59,7 @@ impl Job {
             manifest_id: job.manifest.map(Id::of),
             manifest: job.manifest_key,
             group: job.group,
+            tags: job.tags,
             route: job.route,
             limit_key: job.limit_key,
             phase: job.phase,

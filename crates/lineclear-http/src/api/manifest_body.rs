@@ -55,6 +55,9 @@ pub(crate) struct ManifestBody {
     /// Whether it fires at all; it does if nothing is said.
     #[schema(required = false)]
     enabled: bool,
+    /// Words to find its jobs by, names, 16 at most; each job keeps those that it was accepted with.
+    #[schema(required = false, max_items = 16)]
+    tags: Vec<String>,
     /// Fields of its input, and of the outputs of its jobs, that are shown as dots: JSON pointers, `*` for any one step.
     #[schema(required = false)]
     secret: Vec<String>,

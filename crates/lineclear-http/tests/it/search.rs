@@ -19,11 +19,13 @@ async fn jobs_are_found_by_a_query_and_a_mistake_has_a_place(served: &Served) {
     served.until(&format!("/api/v1/jobs/{done}"), |job| job["state"] == "completed").await;
     let broken = make(served, json!({"kind": "broken", "input": "no such file"})).await;
     served.until(&format!("/api/v1/jobs/{broken}"), |job| job["state"] == "dead").await;
-    let later = make(served, json!({"kind": "add", "in_ms": 60_000})).await;
+    let later = make(served, json!({"kind": "add", "in_ms": 60_000, "tags": ["nightly", "big"]})).await;
     for (q, found) in [
         ("", vec![&later, &broken, &done]),
         ("kind:add", vec![&later, &done]),
         ("-kind:add", vec![&broken]),
+        ("tag:nightly%20-tag:small", vec![&later]),
+        ("-tag:n*", vec![&broken, &done]),
         ("state:failed%20error:%22such%20file%22", vec![&broken]),
         ("state:scheduled,completed", vec![&later, &done]),
         ("since:1h%20-state:waiting", vec![&broken, &done]),
@@ -33,6 +35,7 @@ async fn jobs_are_found_by_a_query_and_a_mistake_has_a_place(served: &Served) {
         assert_eq!(page["searched"]["complete"], true);
     }
     let page = served.get("/api/v1/jobs?limit=1").await.json();
+    assert_eq!(page["items"][0]["tags"], json!(["nightly", "big"]));
     assert_eq!((page["searched"]["complete"].clone(), page["next"].clone()), (json!(false), json!(later)));
     let refused = served.get("/api/v1/jobs?q=kind:add%20stat:dead").await;
     assert_eq!((refused.status, refused.code()), (400, "query_language".to_owned()));

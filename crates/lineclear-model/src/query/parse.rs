@@ -101,9 +101,6 @@ fn field(name: &str, at: usize) -> Result<Field, BadQuery> {
         return Ok(field);
     }
     let shown: String = name.chars().take(40).collect();
-    if shown == "tag" {
-        return bad(at, "jobs cannot be looked for by tag yet: history does not keep tags");
-    }
     let near = Field::ALL.iter().map(|field| (edits(&shown.to_lowercase(), field.as_str()), *field)).min();
     match near {
         Some((edits, field)) if edits <= 2 => {
@@ -176,6 +173,7 @@ fn add(query: &mut Query, term: Term) -> Result<(), BadQuery> {
         Field::Kind => names(&mut query.kind, term, true)?,
         Field::Group => names(&mut query.group, term, true)?,
         Field::Manifest => names(&mut query.manifest, term, true)?,
+        Field::Tag => names(&mut query.tag, term, true)?,
         Field::Route => names(&mut query.route, term, true)?,
         Field::Node => names(&mut query.node, term, false)?,
         Field::Error => {

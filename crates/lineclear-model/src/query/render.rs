@@ -15,6 +15,7 @@ impl fmt::Display for Query {
             (Field::Kind, &self.kind),
             (Field::Group, &self.group),
             (Field::Manifest, &self.manifest),
+            (Field::Tag, &self.tag),
             (Field::Route, &self.route),
             (Field::Node, &self.node),
         ] {

@@ -91,7 +91,7 @@ fn a_mistake_has_a_place_and_a_hint() {
         ("-since:1h", 1, "write until:"),
         ("since:yesterday", 7, "neither a length"),
         ("kind:a kind:b", 8, "write kind:a,b for either"),
-        ("tag:x", 1, "by tag"),
+        ("tag:a,B", 7, "cannot stand"),
         ("kind:é", 6, "cannot stand"),
     ] {
         let bad = Query::parse(text).expect_err(text);
@@ -111,7 +111,14 @@ fn term() -> impl Strategy<Value = String> {
     prop_oneof![
         (
             sign(),
-            prop_oneof![Just("kind"), Just("group"), Just("manifest"), Just("route"), Just("node")],
+            prop_oneof![
+                Just("kind"),
+                Just("group"),
+                Just("manifest"),
+                Just("route"),
+                Just("node"),
+                Just("tag")
+            ],
             prop::collection::vec(name(), 1..4)
         )
             .prop_map(|(sign, field, names)| format!("{sign}{field}:{}", names.join(","))),

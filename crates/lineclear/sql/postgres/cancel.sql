@@ -8,13 +8,13 @@
 with waiting as (
     delete from {schema}.work_queue
     where  id = any (array (select id from {schema}.work_queue where id = any ($1::bigint[]) order by id for update))
-    returning id, manifest_id, tick_at, origin, kind, group_id, claim_no, created_at, due_at, limit_key, unique_key, input
+    returning id, manifest_id, tick_at, origin, kind, group_id, tags, claim_no, created_at, due_at, limit_key, unique_key, input
 ),
 ready as (
     delete from {schema}.background_job
     where  id = any (array (select id from {schema}.background_job where id = any ($1::bigint[]) and leased_by is null
                             order by id for update))
-    returning id, manifest_id, tick_at, origin, kind, group_id, claim_no, created_at, was_due_at as due_at, limit_key, unique_key,
+    returning id, manifest_id, tick_at, origin, kind, group_id, tags, claim_no, created_at, was_due_at as due_at, limit_key, unique_key,
               input
 ),
 over as materialized (
@@ -28,9 +28,9 @@ asked as (
 ),
 noted as (
     insert into {schema}.execution
-           (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, input, created_at, due_at,
+           (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, tags, input, created_at, due_at,
             finished_at)
-    select id, claim_no + 1, true, 'cancelled', manifest_id, tick_at, origin, kind, group_id, input, created_at, due_at, now()
+    select id, claim_no + 1, true, 'cancelled', manifest_id, tick_at, origin, kind, group_id, tags, input, created_at, due_at, now()
     from   over
 ),
 freed as (

@@ -11,7 +11,7 @@ with waiting as (
                where  manifest_id = any ($1::bigint[]) and claim_no = 0 and origin in ('tick', 'dependent')
                order  by id
                for    update))
-    returning id, manifest_id, tick_at, origin, kind, group_id, claim_no, created_at, due_at, limit_key, input
+    returning id, manifest_id, tick_at, origin, kind, group_id, tags, claim_no, created_at, due_at, limit_key, input
 ),
 ready as (
     delete from {schema}.background_job
@@ -20,16 +20,16 @@ ready as (
                where  manifest_id = any ($1::bigint[]) and claim_no = 0 and origin in ('tick', 'dependent') and leased_by is null
                order  by id
                for    update skip locked))
-    returning id, manifest_id, tick_at, origin, kind, group_id, claim_no, created_at, was_due_at as due_at, limit_key, input
+    returning id, manifest_id, tick_at, origin, kind, group_id, tags, claim_no, created_at, was_due_at as due_at, limit_key, input
 ),
 over as materialized (
     select * from waiting union all select * from ready
 ),
 noted as (
     insert into {schema}.execution
-           (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, input, error_type, error_message,
+           (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, tags, input, error_type, error_message,
             created_at, due_at, finished_at)
-    select id, claim_no + 1, true, 'cancelled', manifest_id, tick_at, origin, kind, group_id, input, 'manifest_removed',
+    select id, claim_no + 1, true, 'cancelled', manifest_id, tick_at, origin, kind, group_id, tags, input, 'manifest_removed',
            $2::text, created_at, due_at, now()
     from   over
 )

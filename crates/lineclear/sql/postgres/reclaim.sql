@@ -65,10 +65,10 @@ freed as (
 ),
 noted as (
     insert into {schema}.execution
-           (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, node, input, error_type,
+           (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, tags, node, input, error_type,
             error_message,
             created_at, due_at, claimed_at, started_at, finished_at)
-    select id, claim_no, verdict = 'cancel', 'lost', manifest_id, tick_at, origin, kind, group_id, leased_by,
+    select id, claim_no, verdict = 'cancel', 'lost', manifest_id, tick_at, origin, kind, group_id, tags, leased_by,
            case when verdict = 'cancel' then input end, error_type, error_message, created_at, was_due_at, claimed_at, started_at, now()
     from   gone
 )

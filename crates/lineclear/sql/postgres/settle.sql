@@ -75,9 +75,9 @@ freed as (
 ),
 noted as (
     insert into {schema}.execution
-           (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, node, input,
+           (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, tags, node, input,
             output, error_type, error_message, fingerprint, created_at, due_at, claimed_at, started_at, finished_at)
-    select id, claim_no, verdict in ('complete', 'cancel'), outcome, manifest_id, tick_at, origin, kind, group_id, leased_by,
+    select id, claim_no, verdict in ('complete', 'cancel'), outcome, manifest_id, tick_at, origin, kind, group_id, tags, leased_by,
            case when verdict in ('complete', 'cancel') then input end, output, error_type, error_message, fingerprint, created_at, was_due_at, claimed_at, started_at, now()
     from   gone
 )

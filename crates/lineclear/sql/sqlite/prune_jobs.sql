@@ -11,13 +11,13 @@ select id, unique_key, limit_key, null, 1 from background_job
 where  manifest_id in (select value from json_each(?1)) and claim_no = 0 and origin in ('tick', 'dependent')
        and leased_by is null;
 insert into execution
-       (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, input, error_type, error_message,
+       (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, tags, input, error_type, error_message,
         created_at, due_at, finished_at)
-select id, claim_no + 1, 1, 'cancelled', manifest_id, tick_at, origin, kind, group_id, input, 'manifest_removed', ?2,
+select id, claim_no + 1, 1, 'cancelled', manifest_id, tick_at, origin, kind, group_id, tags, input, 'manifest_removed', ?2,
        created_at, due_at, now_us()
 from   work_queue where id in (select id from temp.over)
 union all
-select id, claim_no + 1, 1, 'cancelled', manifest_id, tick_at, origin, kind, group_id, input, 'manifest_removed', ?2,
+select id, claim_no + 1, 1, 'cancelled', manifest_id, tick_at, origin, kind, group_id, tags, input, 'manifest_removed', ?2,
        created_at, was_due_at, now_us()
 from   background_job where id in (select id from temp.over);
 delete from work_queue where id in (select id from temp.over);

@@ -37,9 +37,9 @@ delete from job_key
 where  (key, job_id) in (select unique_key, id from temp.settling where verdict in ('complete', 'cancel'))
        and (until is null or until <= now_us());
 insert into execution
-       (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, node, input,
+       (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, tags, node, input,
         output, error_type, error_message, fingerprint, created_at, due_at, claimed_at, started_at, finished_at)
-select b.id, b.claim_no, s.verdict in ('complete', 'cancel'), s.outcome, b.manifest_id, b.tick_at, b.origin, b.kind, b.group_id,
+select b.id, b.claim_no, s.verdict in ('complete', 'cancel'), s.outcome, b.manifest_id, b.tick_at, b.origin, b.kind, b.group_id, b.tags,
        b.leased_by, iif(s.verdict in ('complete', 'cancel'), b.input, null), s.output, s.error_type, s.error_message, s.fingerprint, b.created_at, b.was_due_at, b.claimed_at,
        b.started_at, now_us()
 from   temp.settling s cross join background_job b on b.id = s.id;

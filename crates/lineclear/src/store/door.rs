@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use lineclear_model::Micros;
 use lineclear_model::duration::DURATION_MAX;
 use lineclear_model::manifest::PRIORITY_MAX;
 use lineclear_model::retry::RETRIES_MAX;
+use lineclear_model::{Micros, tag};
 
 use super::{BATCH_MAX, BackfillOptions, NewJob, RetryOptions, StoreError, StoreResult};
 
@@ -112,7 +112,9 @@ impl NewJob {
             return Err(in_field("retries")(error));
         }
         self.trace.as_deref().map_or(Ok(()), check_text).map_err(in_field("trace"))?;
-        self.tags.as_deref().map_or(Ok(()), check_text).map_err(in_field("tags"))
+        self.tags.as_deref().map_or(Ok(()), check_text).map_err(in_field("tags"))?;
+        let bad = |why| in_field("tags")(StoreError::refused("tags", why));
+        self.tags.as_deref().map_or(Ok(()), tag::check).map_err(bad)
     }
 }
 

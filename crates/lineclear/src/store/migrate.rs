@@ -72,6 +72,7 @@ migrations! {
     18 "0018_stat",
     19 "0019_setting",
     20 "0020_restamp",
+    21 "0021_tags",
 }
 
 /// All migrations for the database that `options` names.

@@ -1,9 +1,9 @@
 //! The search language, against all that is there and a filter in memory.
 
 use lineclear::model::query::{Moment, Names, Query, Span};
-use lineclear::model::{GroupSpec, JobState, Micros, RetryPolicy, judge};
+use lineclear::model::{GroupSpec, JobState, Manifest, Micros, RetryPolicy, judge};
 use lineclear::store::views::JobView;
-use lineclear::store::{JobId, NewJob, Settlement};
+use lineclear::store::{JobId, NewJob, Retried, RetryOptions, Settlement};
 
 use crate::kit::{TestDb, completed, daily, failed, job, name};
 
@@ -30,7 +30,8 @@ async fn fill(db: &TestDb, dice: &mut Dice, count: usize) {
         db.group(group, GroupSpec::default()).await;
     }
     for key in ["extract-a", "extract-b", "load"] {
-        db.declare(daily(key)).await;
+        let tags = if key == "load" { Vec::new() } else { vec![name("night"), name("big-2")] };
+        db.declare(Manifest { tags, ..daily(key) }).await;
     }
     let nodes = [db.node("web-1").await, db.node("web-2").await, db.node("batch").await];
     for _ in 0..count {
@@ -44,7 +45,9 @@ async fn fill(db: &TestDb, dice: &mut Dice, count: usize) {
             let later = (dice.roll(5) == 0).then(|| Micros::new(4_102_444_800_000_000).unwrap());
             let limit_key = (dice.roll(8) == 0).then(|| "one".to_owned());
             let kind = name(dice.one(&KINDS));
-            db.enqueue(NewJob { kind, group, due_at: later, limit_key, ..job() }).await;
+            let tags =
+                [None, Some("night"), Some("big"), Some("big-2 x night")][dice.roll(4)].map(str::to_owned);
+            db.enqueue(NewJob { kind, group, due_at: later, limit_key, tags, ..job() }).await;
         }
         if dice.roll(2) == 0 {
             let node = nodes[dice.roll(3)];
@@ -80,6 +83,15 @@ fn names_fit(names: &Names, value: Option<&str>) -> bool {
     (names.any_of.is_empty() || names.any_of.iter().any(fits)) && !names.none_of.iter().any(fits)
 }
 
+/// One of a job's tags fits, and none that may not.
+fn tags_fit(names: &Names, tags: &[String]) -> bool {
+    let one = |pattern: &String| {
+        let only = Names { any_of: vec![pattern.clone()], none_of: Vec::new() };
+        tags.iter().any(|tag| names_fit(&only, Some(tag)))
+    };
+    (names.any_of.is_empty() || names.any_of.iter().any(one)) && !names.none_of.iter().any(one)
+}
+
 /// The same in memory. How long a claim ran is not in a view.
 fn fits(query: &Query, view: &JobView) -> bool {
     let error = view.last_error.as_deref().unwrap_or_default();
@@ -90,6 +102,7 @@ fn fits(query: &Query, view: &JobView) -> bool {
         && names_fit(&query.kind, Some(&view.kind))
         && names_fit(&query.group, view.group.as_deref())
         && names_fit(&query.manifest, view.manifest_key.as_deref())
+        && tags_fit(&query.tag, &view.tags)
         && names_fit(&query.route, view.route.as_deref())
         && names_fit(&query.node, view.node_name.as_deref())
         && (query.error.any_of.is_empty() || query.error.any_of.iter().any(has))
@@ -117,7 +130,7 @@ async fn everything(db: &TestDb, query: &Query, most: u32) -> Vec<JobView> {
 fn term(dice: &mut Dice, all: &[JobView]) -> String {
     let sign = if dice.roll(4) == 0 { "-" } else { "" };
     let view = &all[dice.roll(all.len())];
-    match dice.roll(11) {
+    match dice.roll(12) {
         0 => format!(
             "{sign}state:{}",
             dice.one(&["failed", "waiting", "over", "dead,running", "completed", "held", "queued"])
@@ -136,6 +149,7 @@ fn term(dice: &mut Dice, all: &[JobView]) -> String {
         7 => format!("id:{}{}", dice.one(&["<", "<=", ">", ">="]), view.id),
         8 => format!("claims:{}{}", dice.one(&["<=", ">", ">=", ""]), dice.roll(3)),
         9 => format!("{}:{}", dice.one(&["since", "until"]), view.created_at),
+        10 => format!("{sign}tag:{}", dice.one(&["night", "big", "big*", "x,big", "*", "ight*"])),
         _ => format!("{sign}origin:{}", dice.one(&["adhoc", "trigger", "tick,adhoc"])),
     }
 }
@@ -160,6 +174,37 @@ conformance! {
             some += usize::from(!expected.is_empty() && expected.len() < all.len());
         }
         assert!(some > 50, "most of the queries find all or nothing: {some}");
+    }
+
+    async fn a_job_keeps_its_tags_from_its_acceptance_into_history_and_when_it_runs_again(db) {
+        let node = db.node("a").await;
+        db.declare(Manifest { tags: vec![name("night")], ..daily("m") }).await;
+        let found = async |q: &str| -> Vec<(JobId, Vec<String>)> {
+            let found = db.store.search(&Query::parse(q).unwrap(), None, 50).await.unwrap();
+            found.items.into_iter().map(|view| (view.id, view.tags)).collect()
+        };
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
+        let own = db.enqueue(NewJob { tags: Some("a b".to_owned()), ..job() }).await;
+        let of_manifest = db.store.trigger(name("m"), Default::default()).await.unwrap().unwrap();
+        let plain = db.enqueue(job()).await;
+        let expected = vec![(of_manifest, words(&["night"]))];
+        assert_eq!(found("tag:night").await, expected);
+        // It is what it was accepted with, whatever its manifest says later.
+        db.store.edit_manifest(Manifest { tags: vec![name("day")], ..daily("m") }, None).await.unwrap();
+        for claim in db.take(node, 10).await {
+            db.settle(node, &claim, completed()).await;
+        }
+        assert_eq!(found("tag:night state:completed").await, expected);
+        assert_eq!(found("tag:a,night").await, [expected[0].clone(), (own, words(&["a", "b"]))]);
+        assert_eq!(found("-tag:a,night").await, [(plain, Vec::new())], "what has none is found by - only");
+        for (job, tags) in [(own, words(&["a", "b"])), (of_manifest, words(&["day"]))] {
+            let Retried::Again(again) = db.store.retry(job, RetryOptions::default()).await.unwrap() else { panic!() };
+            assert_eq!(db.store.job(again).await.unwrap().unwrap().job.tags, tags);
+            db.store.cancel(again).await.unwrap();
+            assert_eq!(db.store.job(again).await.unwrap().unwrap().job.tags, tags, "cancelled");
+        }
+        let refused = db.store.enqueue(NewJob { tags: Some("a, b".to_owned()), ..job() }).await.unwrap_err();
+        assert!(refused.to_string().contains("a tag is a name"), "{refused}");
     }
 
     async fn how_long_a_claim_ran_can_be_looked_for(db) {

@@ -52,6 +52,10 @@ pub(crate) struct NewJobBody {
     when_taken: Taken,
     /// At most one job with this key is active at a time.
     limit_key: Option<String>,
+    /// Words to find it by: 16 names at most.
+    #[serde(default)]
+    #[schema(max_items = 16)]
+    tags: Vec<String>,
     /// Tries after the first.
     retries: Option<u32>,
     /// The longest run.
@@ -85,6 +89,9 @@ impl NewJobBody {
         let named = |text: &Option<String>, field: &str| {
             text.as_deref().map(|text| name_at(text, &at(field))).transpose()
         };
+        let tag = |(n, text): (usize, &String)| name_at(text, &at(&format!("tags/{n}")));
+        let tags = self.tags.iter().enumerate().map(tag).collect::<Result<Vec<_>, _>>()?;
+        let tags = lineclear_model::tag::text(&tags);
         let job = NewJob::new(name_at(&self.kind, &at("kind"))?, input);
         let when_taken = match self.when_taken {
             Taken::Existing => WhenTaken::Existing,
@@ -99,6 +106,7 @@ impl NewJobBody {
             due_at,
             unique_key: self.unique_key.map(|key| UniqueKey { key, keep: None, when_taken }),
             limit_key: self.limit_key,
+            tags,
             retries: self.retries,
             timeout: self.timeout_ms.map(std::time::Duration::from_millis),
             ..job

@@ -41,7 +41,7 @@ pub struct NewJob {
     pub timeout: Option<Duration>,
     /// Trace context of the caller.
     pub trace: Option<String>,
-    /// Words to find it by.
+    /// Words to find it by: names, with one space between two.
     pub tags: Option<String>,
 }
 

@@ -274,6 +274,7 @@ pub(crate) fn manifest_of(row: &Row) -> StoreResult<Manifest> {
         on_dead: row.word("on_dead", OnDead::from_word)?,
         priority: row.get("priority")?,
         enabled: row.get("enabled")?,
+        tags: spec.tags,
         secret: spec.secret,
     })
 }

@@ -156,7 +156,7 @@ impl Retry {
             retries: None,
             timeout_ms: None,
             trace: None,
-            tags: None,
+            tags: row.get("tags")?,
         })
     }
 }

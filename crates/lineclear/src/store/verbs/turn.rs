@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use lineclear_model::job::Origin;
-use lineclear_model::{Micros, Overlap, SkipReason};
+use lineclear_model::{Micros, Name, Overlap, SkipReason, tag};
 
 use super::enqueue::{QueueRow, queue};
 use crate::store::db::{Column, Row, Session, Value};
@@ -23,6 +23,17 @@ pub(crate) struct Order {
     pub(crate) priority: i64,
     pub(crate) retries: Option<i64>,
     pub(crate) timeout_ms: Option<i64>,
+    pub(crate) tags: Option<String>,
+}
+
+/// The tags of a manifest, as jobs have them. Most have none, and their specs need not be read for it.
+fn tags_of(spec: &str) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Part {
+        tags: Vec<Name>,
+    }
+    let has_some = spec.contains("\"tags\"");
+    has_some.then(|| serde_json::from_str(spec).ok()).flatten().and_then(|part: Part| tag::text(&part.tags))
 }
 
 impl Order {
@@ -37,6 +48,7 @@ impl Order {
             priority: row.get("priority")?,
             retries: row.get("retries")?,
             timeout_ms: row.get("timeout_ms")?,
+            tags: tags_of(&row.get::<String>("spec")?),
         })
     }
 
@@ -58,7 +70,7 @@ impl Order {
             retries: self.retries,
             timeout_ms: self.timeout_ms,
             trace: None,
-            tags: None,
+            tags: self.tags.clone(),
         }
     }
 }

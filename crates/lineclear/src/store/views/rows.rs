@@ -22,6 +22,8 @@ pub struct JobView {
     pub manifest_key: Option<String>,
     /// Its group.
     pub group: Option<String>,
+    /// Words to find it by.
+    pub tags: Vec<String>,
     /// The lane it waits in; unknown once it has completed or was cancelled.
     pub route: Option<String>,
     /// At most so many jobs with this key are active at a time; unknown once it is over.
@@ -61,6 +63,7 @@ impl JobView {
             manifest: row.get::<Option<i64>>("manifest_id")?.map(ManifestId),
             manifest_key: row.get("manifest_key")?,
             group: row.get("group_name")?,
+            tags: tags_of(row)?,
             route: row.get("route")?,
             limit_key: row.get("limit_key")?,
             phase: row.get("phase")?,
@@ -77,6 +80,11 @@ impl JobView {
             progress: progress_of(row)?,
         })
     }
+}
+
+fn tags_of(row: &Row) -> StoreResult<Vec<String>> {
+    let text: Option<String> = row.get("tags")?;
+    Ok(text.iter().flat_map(|text| text.split_whitespace()).map(str::to_owned).collect())
 }
 
 fn progress_of(row: &Row) -> StoreResult<Option<ProgressView>> {

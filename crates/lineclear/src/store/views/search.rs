@@ -96,5 +96,6 @@ pub(crate) fn params(query: &Query, before: i64, most: u32, window: u32) -> Vec<
         Value::Int(query.duration.map(|span| span.max)),
     ]);
     params.extend([time(query.since), time(query.until)]);
+    params.extend([Value::Texts(query.tag.any_of.clone()), Value::Texts(query.tag.none_of.clone())]);
     params
 }

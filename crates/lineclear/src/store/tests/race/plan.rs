@@ -48,6 +48,7 @@ impl Verb for TakeTurn {
             priority: 0,
             retries: None,
             timeout_ms: None,
+            tags: None,
         };
         let turn =
             Turn { order, origin: Origin::Tick, tick_at: self.tick_at, due_at: self.tick_at, skip: None };
