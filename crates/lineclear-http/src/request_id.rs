@@ -43,8 +43,10 @@ fn is_plain(id: &str) -> bool {
 /// The middleware, outside of all others.
 pub(crate) async fn request_id(request: Request, next: Next) -> Response {
     let id = RequestId::of(&request);
+    // That a node stops, or waits for its database, is told to probes again and again, and by the node itself.
+    let is_probe = request.uri().path() == "/readyz";
     let mut response = CURRENT.scope(id.clone(), next.run(request)).await;
-    if response.status().is_server_error() {
+    if response.status().is_server_error() && !is_probe {
         tracing::error!(request.id = %id.0, status = response.status().as_u16(), "a request failed");
     }
     if let Ok(value) = HeaderValue::from_str(&id.0) {

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -16,7 +16,6 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::timeout::TimeoutLayer;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
@@ -236,11 +235,25 @@ fn around(routes: Router<App>, app: App, only_at: Option<IpAddr>, limits: &Limit
         .layer(middleware::from_fn(check_site))
         .layer(middleware::from_fn_with_state(only_at, check_host))
         .layer(middleware::from_fn(crate::trace::span))
-        .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, limits.request_within))
+        .layer(middleware::from_fn_with_state(limits.request_within, in_time))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn(headers))
         .layer(middleware::from_fn(request_id))
         .with_state(app)
+}
+
+/// Who is too slow, the client with its body or we with the answer, is told so.
+async fn in_time(State(within): State<Duration>, request: Request, next: Next) -> Response {
+    match tokio::time::timeout(within, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => {
+            let detail = format!(
+                "it was not done within {} s, and was given up; what was already written stays: look before you send it again",
+                within.as_secs()
+            );
+            Problem::new(StatusCode::REQUEST_TIMEOUT, "too_slow", detail).into_response()
+        }
+    }
 }
 
 fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {

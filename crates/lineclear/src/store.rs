@@ -1,7 +1,7 @@
 //! The store: everything the engine may ask of a database. Verbs, not rows; each is one atomic transition, in the order
 //! of the journey. PostgreSQL and SQLite pass the same tests.
 //!
-//! What may be asked is in [`stages`], in the order of a job's journey; what each does to the tables is in [`verbs`].
+//! What may be asked is in `stages`, in the order of a job's journey; what each does to the tables is in `verbs`.
 //! Reading for pages and programs is apart, in [`views`]: a page can never change a job.
 
 mod access;

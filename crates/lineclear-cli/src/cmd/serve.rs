@@ -35,6 +35,13 @@ const WORK_EXAMPLES: &str = "Examples:
   lineclear work --db postgres://scheduler@db.internal/app
   lineclear work --slots 32 --shutdown-grace 5m";
 
+/// Bounds of histograms, in seconds: from a statement to a long job.
+const BUCKETS: [f64; 14] =
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 300.0, 3600.0];
+const UPKEEP: Duration = Duration::from_secs(5);
+/// How long statements that nobody waits for may go on when we end.
+const STATEMENTS: Duration = Duration::from_secs(2);
+
 /// Settings that both have.
 #[derive(Args)]
 struct Common {
@@ -146,7 +153,11 @@ impl Work {
 
 fn block_on(future: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.map_err(|error| Failure::failed(format!("cannot start: {error}")))?.block_on(future)
+    let runtime = runtime.map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
+    let ended = runtime.block_on(future);
+    // A statement that nobody waits for any more must not keep us: what it has not committed is not written.
+    runtime.shutdown_timeout(STATEMENTS);
+    ended
 }
 
 /// Who holds which lock, as the nodes and `lineclear lock` write it into the same database.
@@ -178,7 +189,7 @@ async fn run(config: &Config, http: Option<HttpOptions>) -> Result<(), Failure> 
     // From here on: told to end while it starts, it starts and stops in order.
     let signals =
         Signals::new().map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))?;
-    let metrics = PrometheusBuilder::new().install_recorder().ok();
+    let metrics = if http.is_some() { metrics() } else { None };
     let grace = options.shutdown_grace;
     let mut builder = Lineclear::builder().store(config.text("db")).options(options);
     builder = kinds::add(builder, config)?;
@@ -201,6 +212,22 @@ async fn run(config: &Config, http: Option<HttpOptions>) -> Result<(), Failure> 
         drop(serving.await);
     }
     Ok(())
+}
+
+/// Figures for `/metrics`; a node without one keeps none.
+fn metrics() -> Option<PrometheusHandle> {
+    let builder = PrometheusBuilder::new().set_buckets(&BUCKETS).ok()?;
+    let handle = builder.install_recorder().ok()?;
+    let upkeep = handle.clone();
+    tokio::spawn(async move {
+        // What was measured lies in a heap until somebody looks: nobody may ever do.
+        let mut tick = tokio::time::interval(UPKEEP);
+        loop {
+            tick.tick().await;
+            upkeep.run_upkeep();
+        }
+    });
+    Some(handle)
 }
 
 async fn start(builder: Builder) -> Result<Node, Failure> {

@@ -77,6 +77,35 @@ async fn a_server_answers_and_a_second_one_on_the_same_file_is_a_second_node() {
 }
 
 #[tokio::test]
+async fn a_stop_waits_for_what_runs_and_counts_down() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut child, address) = serve(&dir, &["--commands", "/bin/sleep", "--shutdown-grace", "20s"]).await;
+    let body = r#"{"kind": "command", "input": {"argv": ["/bin/sleep", "3"]}}"#;
+    assert!(ask(&address, "POST /api/v1/jobs", body).starts_with("HTTP/1.1 201"));
+    crate::command::wait_for(&address, "jobs/1", r#""state":"running""#).await;
+    child.terminate().unwrap();
+    child.wait_for_line("stopping: 1 still running, up to", LONG).await.unwrap();
+    assert!(ask(&address, "GET /readyz", "").starts_with("HTTP/1.1 503"));
+    assert!(child.wait_for_exit(LONG).await.unwrap().success());
+    let said = child.stderr().join("\n");
+    assert!(!said.contains("ERROR"), "a probe is no failure: {said}");
+    let (_other, address) = serve(&dir, &["--roles", "planner"]).await;
+    assert!(ask(&address, "GET /api/v1/jobs/1", "").contains(r#""state":"completed""#));
+}
+
+#[tokio::test]
+async fn figures_can_be_added_up_over_nodes() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_child, address) = serve(&dir, &["--commands", "/bin/true"]).await;
+    let body = r#"{"kind": "command", "input": {"argv": ["/bin/true"]}}"#;
+    assert!(ask(&address, "POST /api/v1/jobs", body).starts_with("HTTP/1.1 201"));
+    crate::command::wait_for(&address, "jobs/1", r#""state":"completed""#).await;
+    let metrics = ask(&address, "GET /metrics", "");
+    assert!(metrics.contains("# TYPE lineclear_run_seconds histogram"), "{metrics}");
+    assert!(metrics.contains("lineclear_run_seconds_bucket{"), "{metrics}");
+}
+
+#[tokio::test]
 async fn a_port_that_is_taken_is_an_error_that_says_what_to_do() {
     let dir = tempfile::tempdir().unwrap();
     let (_one, address) = serve(&dir, &[]).await;

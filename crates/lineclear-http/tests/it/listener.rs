@@ -54,7 +54,8 @@ async fn a_body_that_drips_is_answered_before_it_ends() {
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     let (answer, took) = rest(&mut stream).await;
-    assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 408") && answer.contains(r#""code":"too_slow""#), "{answer}");
+    assert!(answer.contains("application/problem+json"), "{answer}");
     assert!(took < Duration::from_secs(10), "{took:?}");
     assert_eq!(served.get("/api/v1/jobs").await.json()["items"].as_array().unwrap().len(), 0);
     served.end().await;

@@ -1,10 +1,12 @@
--- manifest_cycle · does one of these manifests, over its parents, wait for itself?
--- Zero rows: no.
+-- manifest_cycle · what these manifests wait for, and what that waits for, and so on: who waits for whom, to find circles.
+-- Each manifest above is looked at once, however many ways lead to it: pairs of all below and above would be their square.
 -- $1 manifest ids
-with recursive above (child_id, parent_id) as (
-    select child_id, parent_id from {schema}.manifest_parent where child_id = any ($1::bigint[])
+with recursive above (id) as (
+    select unnest($1::bigint[])
     union
-    select above.child_id, p.parent_id from above join {schema}.manifest_parent p on p.child_id = above.parent_id
+    select p.parent_id from above join {schema}.manifest_parent p on p.child_id = above.id
 )
-select m.key from above join {schema}.manifest m on m.id = above.child_id where above.child_id = above.parent_id
-order  by m.key limit 1
+select p.child_id, p.parent_id, m.key
+from   above
+join   {schema}.manifest_parent p on p.child_id = above.id
+join   {schema}.manifest m on m.id = p.child_id

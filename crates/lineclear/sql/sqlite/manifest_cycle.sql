@@ -1,9 +1,11 @@
--- manifest_cycle · does one of these manifests, over its parents, wait for itself?
+-- manifest_cycle · what these manifests wait for, and what that waits for, and so on: who waits for whom, to find circles.
 -- ?1 manifest ids
-with recursive above (child_id, parent_id) as (
-    select child_id, parent_id from manifest_parent where child_id in (select value from json_each(?1))
+with recursive above (id) as (
+    select value from json_each(?1)
     union
-    select above.child_id, p.parent_id from above join manifest_parent p on p.child_id = above.parent_id
+    select p.parent_id from above join manifest_parent p on p.child_id = above.id
 )
-select m.key from above join manifest m on m.id = above.child_id where above.child_id = above.parent_id
-order  by m.key limit 1
+select p.child_id, p.parent_id, m.key
+from   above
+join   manifest_parent p on p.child_id = above.id
+join   manifest m on m.id = p.child_id

@@ -1,6 +1,7 @@
 //! The verbs, in the order of the journey. Each is one atomic transition.
 
 pub(crate) mod manifest;
+mod circle;
 pub(crate) mod merge;
 pub(crate) mod group;
 pub(crate) mod declare;

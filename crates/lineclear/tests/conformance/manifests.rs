@@ -110,6 +110,18 @@ conformance! {
         assert_eq!(db.count("manifest").await, 0);
     }
 
+    /// Pairs of all that wait, directly or not, would be fifty million.
+    async fn a_chain_of_ten_thousand_manifests_is_written_and_a_circle_of_them_is_not(db) {
+        let chain = |first: Manifest| {
+            let links = (1..10_000).map(|n| after(&format!("m{n}"), &[&format!("m{}", n - 1)]));
+            std::iter::once(first).chain(links).collect::<Vec<_>>()
+        };
+        assert_eq!(rule(db.store.upsert_manifests(chain(after("m0", &["m9999"])), Voice::Declaration).await), "manifest_cycle");
+        let written = db.store.upsert_manifests(chain(daily("m0")), Voice::Declaration).await.unwrap();
+        assert_eq!(written.len(), 10_000);
+        assert_eq!(rule(db.store.upsert_manifests([after("m0", &["m9999"])], Voice::Declaration).await), "manifest_cycle");
+    }
+
     async fn a_circle_over_what_is_stored_is_refused(db) {
         db.declare(daily("a")).await;
         db.declare(after("b", &["a"])).await;

@@ -7,6 +7,7 @@ use lineclear_model::secret::without_value;
 use lineclear_model::{Manifest, Micros, Name, OnDead, Overlap, Payload, SkipReason, Spec, begin};
 use serde_json::{Map, Value as Json};
 
+use super::circle::circle;
 use super::enqueue::{group_ids, millis};
 use super::group::{Voice, parse, text};
 use super::merge::merge;
@@ -374,14 +375,19 @@ async fn write_parents(session: &mut Session, rows: &[ManifestRow]) -> StoreResu
         batch: vec![Column::Ints(of_parent), Column::Ints(of_child)],
     };
     session.rows(Statement::ManifestParents, params).await?;
-    let circle = session.rows(Statement::ManifestCycle, vec![Value::Ints(children)]).await?;
-    match circle.first() {
-        Some(row) => {
-            let key: String = row.get("key")?;
-            Err(StoreError::refused(
-                "manifest_cycle",
-                format!("{key} would wait for itself, over its parents"),
-            ))
+    let rows = session.rows(Statement::ManifestCycle, vec![Value::Ints(children)]).await?;
+    let mut waits: Vec<(i64, i64)> = Vec::with_capacity(rows.len());
+    let mut keys: HashMap<i64, String> = HashMap::new();
+    for row in &rows {
+        let child: i64 = row.get("child_id")?;
+        waits.push((child, row.get("parent_id")?));
+        keys.insert(child, row.get("key")?);
+    }
+    // The same one every time it is asked.
+    match circle(&waits).into_iter().filter_map(|id| keys.remove(&id)).min() {
+        Some(key) => {
+            let why = format!("{key} would wait for itself, over its parents");
+            Err(StoreError::refused("manifest_cycle", why))
         }
         None => Ok(()),
     }
