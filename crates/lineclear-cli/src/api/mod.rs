@@ -11,6 +11,9 @@ use lineclear_http::Local;
 pub(crate) use place::At;
 pub(crate) use reply::{Answer, Stream};
 
+/// What a server answers beside the API.
+const BESIDE: [&str; 3] = ["/livez", "/readyz", "/metrics"];
+
 /// Whom commands ask.
 pub(crate) enum Api {
     /// A server.
@@ -65,10 +68,7 @@ impl Api {
         if body.is_some() {
             all.push(("content-type".to_owned(), "application/json".to_owned()));
         }
-        let path = if path.starts_with("/api/")
-            || path == "/metrics"
-            || path.ends_with("z") && path.starts_with('/')
-        {
+        let path = if path.starts_with("/api/") || BESIDE.contains(&path) {
             path.to_owned()
         } else {
             format!("/api/v1/{}", path.trim_start_matches('/'))

@@ -102,6 +102,9 @@ fn the_whole_way(dir: &TempDir, asked: &[&str]) {
     let raw = run(&["api", "get", "/groups/etl"]);
     assert!(raw.code == Some(0) && raw.out.contains(r#""limit":2"#), "{}{}", raw.out, raw.err);
     assert_eq!(run(&["api", "GET", "/nothing"]).code, Some(3));
+    assert_eq!(run(&["api", "PUT", "/groups/quiz", "--body", r#"{"limit": 1}"#]).code, Some(0));
+    assert!(run(&["api", "GET", "/groups/quiz"]).out.contains(r#""limit":1"#));
+    assert_eq!(run(&["api", "GET", "/livez"]).code, Some(0));
 }
 
 #[tokio::test]

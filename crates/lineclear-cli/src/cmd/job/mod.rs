@@ -27,7 +27,7 @@ const LIST_EXAMPLES: &str = "Examples:
   lineclear job list -q 'kind:import -tag:slow' --all --json
   lineclear job list --db lineclear.db          (when no server is up)
 
-The words of -q: https://github.com/lineclear/lineclear/blob/main/docs/search.md";
+The words of -q are in docs/search.md: state, kind, group, manifest, node, tag, since, and more; -WORD leaves out.";
 
 #[derive(Subcommand)]
 #[command(after_help = EXAMPLES)]
