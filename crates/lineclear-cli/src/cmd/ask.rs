@@ -1,6 +1,5 @@
 //! What commands that ask the API have in common.
 
-use std::future::Future;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -9,7 +8,7 @@ use serde_json::{Value, json};
 use crate::api::{Api, At, query};
 use crate::failure::Failure;
 use crate::output::{print, print_json};
-use crate::show::{Column, Look, list};
+use crate::show::{Column, Look, fields, list};
 
 /// Rows of a page.
 const PAGE: u32 = 100;
@@ -26,17 +25,28 @@ pub(crate) struct Much {
 }
 
 /// Runs a command that asks, and waits until what it did is written down.
-pub(crate) fn asking<F>(at: &At, command: impl FnOnce(Api) -> F) -> Result<ExitCode, Failure>
-where
-    F: Future<Output = (Api, Result<ExitCode, Failure>)>,
-{
+pub(crate) fn asking(
+    at: &At,
+    command: impl AsyncFnOnce(&Api) -> Result<ExitCode, Failure>,
+) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
     runtime.block_on(async {
-        let (api, ended) = command(at.api().await?).await;
+        let api = at.api().await?;
+        let ended = command(&api).await;
         api.finish().await;
         ended
     })
+}
+
+/// Prints one thing: its fields, or its JSON as the API has it.
+pub(crate) fn show_one(at: &At, thing: &Value, columns: &[Column]) -> Result<ExitCode, Failure> {
+    if at.json {
+        print_json(thing)?;
+    } else {
+        fields(columns, thing, &Look::here())?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Prints a list, page by page; the JSON of it as the API has it, with the pages put together.

@@ -47,19 +47,15 @@ impl Raw {
         let headers: Vec<_> = self.headers.iter().map(|header| split(header)).collect::<Result<_, _>>()?;
         let method = self.method.to_uppercase();
         asking(&self.at, async |api| {
-            let ask = async {
-                let headers: Vec<(&str, &str)> =
-                    headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-                let answer = api.ask_anyway(&method, &self.path, body, &headers).await?;
-                match &answer.body {
-                    serde_json::Value::Null => {}
-                    serde_json::Value::String(text) => print(text)?,
-                    json => print_json(json)?,
-                }
-                if answer.status >= 400 { Err(answer.failure()) } else { Ok(ExitCode::SUCCESS) }
-            };
-            let ended = ask.await;
-            (api, ended)
+            let headers: Vec<(&str, &str)> =
+                headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            let answer = api.ask_anyway(&method, &self.path, body, &headers).await?;
+            match &answer.body {
+                serde_json::Value::Null => {}
+                serde_json::Value::String(text) => print(text)?,
+                json => print_json(json)?,
+            }
+            if answer.status >= 400 { Err(answer.failure()) } else { Ok(ExitCode::SUCCESS) }
         })
     }
 }

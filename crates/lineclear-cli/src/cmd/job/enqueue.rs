@@ -73,17 +73,13 @@ impl Enqueue {
             ("timeout_ms", self.timeout.map(millis)),
         ]);
         let (at, wait, within) = (self.at, self.wait, self.within);
-        asking(&at.clone(), async |api| {
-            let enqueue = async {
-                let made = api.post("jobs", body).await?;
-                let id = made.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
-                if wait {
-                    return follow(&api, &at, &id, within).await;
-                }
-                say_or_json(&at, &made, &format!("job {id}; follow it with: lineclear job watch {id}"))
-            };
-            let ended = enqueue.await;
-            (api, ended)
+        asking(&at, async |api| {
+            let made = api.post("jobs", body).await?;
+            let id = made.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
+            if wait {
+                return follow(api, &at, &id, within).await;
+            }
+            say_or_json(&at, &made, &format!("job {id}; follow it with: lineclear job watch {id}"))
         })
     }
 }

@@ -8,11 +8,10 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::ask::{Much, asking, explained, say_or_json, show_list};
+use super::ask::{Much, asking, explained, say_or_json, show_list, show_one};
 use crate::api::{Api, At, piece};
 use crate::failure::Failure;
-use crate::output::print_json;
-use crate::show::{Cell, Column, Look, fields};
+use crate::show::{Cell, Column};
 
 const EXAMPLES: &str = "Examples:
   lineclear job list -q 'state:dead since:24h'
@@ -111,21 +110,12 @@ const DETAILS: &[Column] = &[
 impl Command {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         match self {
-            Command::List(all) => asking(&all.at.clone(), async |api| {
-                let asked = [("q", all.query)];
+            Command::List(all) => asking(&all.at, async |api| {
+                let asked = [("q", all.query.clone())];
                 let none = "no jobs; `lineclear job enqueue KIND` makes one";
-                let shown = show_list(&api, &all.at, ("jobs", &asked), &all.much, COLUMNS, none).await;
-                (api, shown)
+                show_list(api, &all.at, ("jobs", &asked), &all.much, COLUMNS, none).await
             }),
-            Command::Get(one) => one.ask(async |api, at, path| {
-                let job = api.get(path).await?;
-                if at.json {
-                    print_json(&job)?;
-                } else {
-                    fields(DETAILS, &job, &Look::here())?;
-                }
-                Ok(ExitCode::SUCCESS)
-            }),
+            Command::Get(one) => one.ask(async |api, at, path| show_one(at, &api.get(path).await?, DETAILS)),
             Command::Enqueue(enqueue) => enqueue.run(),
             Command::Watch(watch) => watch.run(),
             Command::Logs(one) => one.ask(async |api, at, path| watch::logs(api, at, path).await),
@@ -156,9 +146,6 @@ impl One {
         what: impl AsyncFnOnce(&Api, &At, &str) -> Result<ExitCode, Failure>,
     ) -> Result<ExitCode, Failure> {
         let path = format!("jobs/{}", piece(&self.id));
-        asking(&self.at.clone(), async |api| {
-            let ended = what(&api, &self.at, &path).await;
-            (api, ended)
-        })
+        asking(&self.at, async |api| what(api, &self.at, &path).await)
     }
 }

@@ -40,10 +40,7 @@ pub(crate) struct Watch {
 
 impl Watch {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
-        asking(&self.at.clone(), async |api| {
-            let ended = follow(&api, &self.at, &self.id, self.within).await;
-            (api, ended)
-        })
+        asking(&self.at, async |api| follow(api, &self.at, &self.id, self.within).await)
     }
 }
 

@@ -42,17 +42,13 @@ impl Apply {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let body = self.body()?;
         asking(&self.at, async |api| {
-            let apply = async {
-                let plan = api.post("manifests:apply", body).await?;
-                if self.at.json {
-                    print_json(&plan)?;
-                } else {
-                    print(&told(&plan))?;
-                }
-                Ok(ExitCode::SUCCESS)
-            };
-            let ended = apply.await;
-            (api, ended)
+            let plan = api.post("manifests:apply", body).await?;
+            if self.at.json {
+                print_json(&plan)?;
+            } else {
+                print(&told(&plan))?;
+            }
+            Ok(ExitCode::SUCCESS)
         })
     }
 

@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::ask::{Much, asking, explained, say_or_json, show_list};
+use super::ask::{Much, asking, explained, say_or_json, show_list, show_one};
 use crate::api::{Api, At, piece, query};
 use crate::failure::Failure;
 use crate::output::{print, print_json};
-use crate::show::{Cell, Column, Look, fields};
+use crate::show::{Cell, Column};
 
 const EXAMPLES: &str = "Examples:
   lineclear manifest list
@@ -175,20 +175,11 @@ const DETAILS: &[Column] = &[
 impl Command {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         match self {
-            Command::List(all) => asking(&all.at.clone(), async |api| {
+            Command::List(all) => asking(&all.at, async |api| {
                 let none = "no manifests; `lineclear manifest apply -f FILE` makes them";
-                let shown = show_list(&api, &all.at, ("manifests", &[]), &all.much, COLUMNS, none).await;
-                (api, shown)
+                show_list(api, &all.at, ("manifests", &[]), &all.much, COLUMNS, none).await
             }),
-            Command::Get(one) => one.ask(async |api, at, path| {
-                let view = api.get(path).await?;
-                if at.json {
-                    print_json(&view)?;
-                } else {
-                    fields(DETAILS, &view, &Look::here())?;
-                }
-                Ok(ExitCode::SUCCESS)
-            }),
+            Command::Get(one) => one.ask(async |api, at, path| show_one(at, &api.get(path).await?, DETAILS)),
             Command::Apply(apply) => apply.run(),
             Command::Delete(one) => {
                 let key = one.key.clone();
@@ -227,12 +218,10 @@ impl Command {
             Command::History(history) => {
                 let q = format!("manifest:{}", history.one.key);
                 let (at, much) = (history.one.at, history.much);
-                asking(&at.clone(), async |api| {
+                asking(&at, async |api| {
                     let none = "no jobs of it yet";
                     let asked = [("q", Some(q))];
-                    let shown =
-                        show_list(&api, &at, ("jobs", &asked), &much, super::job::COLUMNS, none).await;
-                    (api, shown)
+                    show_list(api, &at, ("jobs", &asked), &much, super::job::COLUMNS, none).await
                 })
             }
             Command::Backfill(Backfill { one, from, to }) => one.ask(async |api, at, path| {
@@ -250,10 +239,7 @@ impl One {
         what: impl AsyncFnOnce(&Api, &At, &str) -> Result<ExitCode, Failure>,
     ) -> Result<ExitCode, Failure> {
         let path = format!("manifests/{}", piece(&self.key));
-        asking(&self.at.clone(), async |api| {
-            let ended = what(&api, &self.at, &path).await;
-            (api, ended)
-        })
+        asking(&self.at, async |api| what(api, &self.at, &path).await)
     }
 
     fn switch(self, verb: &'static str, done: &'static str) -> Result<ExitCode, Failure> {
