@@ -11,6 +11,8 @@ use crate::run::command;
 
 const LONG: Duration = Duration::from_secs(60);
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+/// Later, so that it stays where it waits while the test looks at it.
+const LATER: &str = r#"{"kind": "mail.send", "in_ms": 3600000}"#;
 
 /// A collector: the path and the body of each request.
 fn collector() -> (String, Receiver<(String, Vec<u8>)>) {
@@ -89,12 +91,7 @@ async fn spans_reach_the_collector_and_jobs_go_on_with_the_trace() {
     let dir = tempfile::tempdir().unwrap();
     let (url, spans) = collector();
     let (mut server, address) = serve(&dir, &["--otlp", &url]).await;
-    let made = post(
-        &address,
-        "/api/v1/jobs",
-        &format!("00-{TRACE}-b7ad6b7169203331-01"),
-        r#"{"kind": "mail.send"}"#,
-    );
+    let made = post(&address, "/api/v1/jobs", &format!("00-{TRACE}-b7ad6b7169203331-01"), LATER);
     assert!(made.starts_with("HTTP/1.1 201"), "{made}");
     let trace = traces(&dir).remove(0).unwrap();
     assert!(trace.starts_with(&format!("00-{TRACE}-")), "the same trace: {trace}");
@@ -131,7 +128,7 @@ async fn without_a_collector_a_job_carries_the_callers_trace_and_a_broken_one_is
     let (_server, address) = serve(&dir, &[]).await;
     let good = format!("00-{TRACE}-b7ad6b7169203331-01");
     for trace in [&good, "00-xyz"] {
-        let made = post(&address, "/api/v1/jobs", trace, r#"{"kind": "mail.send"}"#);
+        let made = post(&address, "/api/v1/jobs", trace, LATER);
         assert!(made.starts_with("HTTP/1.1 201"), "{made}");
     }
     assert_eq!(traces(&dir), [Some(good), None]);
