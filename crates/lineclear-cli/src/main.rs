@@ -48,6 +48,8 @@ enum Command {
     Manifest(cmd::manifest::Command),
     /// Asks the API as it is.
     Api(cmd::raw::Raw),
+    /// Measure what the engine makes of your database, beside a floor of the same minute.
+    Bench(cmd::bench::Bench),
     /// The settings of a server, and where each comes from.
     #[command(subcommand)]
     Config(cmd::config::Command),
@@ -84,6 +86,7 @@ impl Command {
             Command::Job(command) => command.run(),
             Command::Manifest(command) => command.run(),
             Command::Api(command) => command.run(),
+            Command::Bench(command) => command.run(),
             Command::Config(command) => command.run().map(|()| ExitCode::SUCCESS),
             Command::Db(command) => command.run().map(|()| ExitCode::SUCCESS),
             Command::Token(command) => command.run().map(|()| ExitCode::SUCCESS),

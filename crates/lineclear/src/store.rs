@@ -157,6 +157,12 @@ impl Store {
         self.run(migrate::Migrate { options: (*self.options).clone(), apply: true }).await
     }
 
+    /// Drops the schema of whoever measures, and no other.
+    #[doc(hidden)]
+    pub async fn drop_bench(&self) -> StoreResult<()> {
+        self.run(migrate::DropBench { options: (*self.options).clone() }).await
+    }
+
     /// How far the schema is, without changing it.
     pub async fn migration_status(&self) -> StoreResult<MigrationStatus> {
         self.run(migrate::Migrate { options: (*self.options).clone(), apply: false }).await

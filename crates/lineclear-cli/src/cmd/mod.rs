@@ -6,6 +6,7 @@ pub(crate) mod lock;
 pub(crate) mod person;
 pub(crate) mod place;
 pub(crate) mod schedule;
+pub(crate) mod bench;
 pub(crate) mod config;
 pub(crate) mod serve;
 pub(crate) mod health;

@@ -5,6 +5,7 @@
 
 mod ask;
 mod batches;
+mod bench;
 mod command;
 mod db;
 mod demo;

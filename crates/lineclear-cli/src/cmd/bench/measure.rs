@@ -1,0 +1,50 @@
+//! Medians, taken in turns.
+
+use crate::failure::Failure;
+
+/// Measures several sides, so many times each, in turns, also at going first. All that was measured, by side.
+pub(crate) async fn in_turns<const SIDES: usize>(
+    rounds: u32,
+    measure: impl AsyncFn(usize) -> Result<f64, Failure>,
+) -> Result<[Vec<f64>; SIDES], Failure> {
+    let mut measured = [const { Vec::new() }; SIDES];
+    for round in 0..rounds as usize {
+        for turn in 0..SIDES {
+            let side = (turn + round) % SIDES;
+            measured[side].push(measure(side).await?);
+        }
+    }
+    Ok(measured)
+}
+
+/// The value below which this share of all values lies; of none, 0.
+pub(crate) fn quantile(values: &[f64], share: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let last = sorted.len().saturating_sub(1);
+    // An index: rounding is meant.
+    sorted.get((last as f64 * share).round() as usize).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_values_that_were_measured() {
+        let values = [5.0, 1.0, 4.0, 2.0, 3.0];
+        assert_eq!([0.0, 0.5, 0.99].map(|share| quantile(&values, share)), [1.0, 3.0, 5.0]);
+        assert_eq!(quantile(&[], 0.5), 0.0);
+    }
+
+    #[tokio::test]
+    async fn every_side_goes_first_once() {
+        let order = std::cell::RefCell::new(Vec::new());
+        let measured = in_turns::<2>(2, async |side| {
+            order.borrow_mut().push(side);
+            Ok(side as f64)
+        });
+        assert_eq!(measured.await.unwrap(), [vec![0.0, 0.0], vec![1.0, 1.0]]);
+        assert_eq!(order.into_inner(), [0, 1, 1, 0]);
+    }
+}

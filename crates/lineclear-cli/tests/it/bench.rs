@@ -1,0 +1,130 @@
+//! `lineclear bench`: it measures on the database that is named, and leaves it as it was.
+
+use std::time::Duration;
+
+use lineclear_testkit::{Program, fresh_postgres};
+
+use crate::run::{Run, command};
+
+const LONG: Duration = Duration::from_secs(60);
+const SMALL: [&str; 6] = ["bench", "--jobs", "64", "--rounds", "1", "--json"];
+
+fn bench(dir: &tempfile::TempDir, more: &[&str]) -> Run {
+    let output = command(&[&SMALL[..], more].concat()).current_dir(dir.path()).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+fn expect_figures(run: &Run) {
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let report: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    let figures = report["figures"].as_array().unwrap();
+    assert_eq!(figures.len(), 4, "{report}");
+    for figure in figures {
+        let [floor, measured, ratio] =
+            ["floor", "measured", "ratio"].map(|name| figure[name].as_f64().unwrap());
+        assert!(floor > 0.0 && measured > 0.0, "{figure}");
+        assert!((ratio - measured / floor).abs() < 1e-9, "{figure}");
+    }
+    assert_eq!(figures[3]["unit"], "ms");
+    assert!(figures[3]["p99"].as_f64().unwrap() >= figures[3]["measured"].as_f64().unwrap(), "{report}");
+}
+
+#[test]
+fn on_sqlite_it_measures_in_a_file_of_its_own_and_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let job = ["api", "POST", "/jobs", "--body", r#"{"kind": "bench"}"#, "--db", "lineclear.db"];
+    for args in [&["db", "migrate"][..], &job] {
+        assert!(command(args).current_dir(dir.path()).status().unwrap().success());
+    }
+    expect_figures(&bench(&dir, &[]));
+    let left: Vec<_> = std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(left.iter().all(|name| name.to_str().unwrap().starts_with("lineclear.db")), "{left:?}");
+    let file = rusqlite::Connection::open(dir.path().join("lineclear.db")).unwrap();
+    let waits = file
+        .query_one("select count(*) from work_queue where kind = 'bench'", [], |row| row.get::<_, i64>(0));
+    assert_eq!(waits.unwrap(), 1, "a job that has the same kind was not run");
+}
+
+#[test]
+fn people_see_a_table_and_that_a_build_for_developers_is_slow() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = command(&SMALL[..5]).current_dir(dir.path()).env("LC_ALL", "C").output().unwrap();
+    let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert!(output.status.success(), "{err}");
+    assert_eq!(out.lines().filter(|line| line.contains(" -> ")).count(), 4, "{out}");
+    assert!(out.contains("a build for developers") && err.contains("gone afterwards"), "{out}{err}");
+}
+
+#[test]
+fn where_nothing_can_be_measured_it_says_why() {
+    let dir = tempfile::tempdir().unwrap();
+    for (more, code, says) in [
+        (["--db", "postgres://nobody@127.0.0.1:1/x"], 6, "cannot be reached"),
+        (["--db", "/no/such/folder/x.db"], 1, "cannot make a file in /no/such/folder"),
+        (["--rounds", "0"], 2, "0 is not in 1..=100"),
+    ] {
+        let args: Vec<&str> = if more[0] == "--rounds" {
+            vec!["bench", more[0], more[1]]
+        } else {
+            [&SMALL[..], &more].concat()
+        };
+        let output = command(&args).current_dir(dir.path()).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(said.contains(says), "{said}");
+    }
+}
+
+/// The schemas of the database, and how many rows wait in ours.
+async fn schemas(client: &tokio_postgres::Client) -> (Vec<String>, i64) {
+    let rows = client.query("select nspname::text from pg_namespace order by 1", &[]).await.unwrap();
+    let waits = client.query_one("select count(*) from lineclear.work_queue", &[]).await.unwrap().get(0);
+    (rows.iter().map(|row| row.get(0)).filter(|name: &String| !name.starts_with("pg_")).collect(), waits)
+}
+
+#[tokio::test]
+async fn on_postgres_it_measures_in_a_schema_of_its_own_and_drops_it_even_when_interrupted() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = fresh_postgres().await;
+    let at = ["--db", database.url()];
+    assert!(command(&[&["db", "migrate"][..], &at].concat()).status().unwrap().success());
+    let job = ["api", "POST", "/jobs", "--body", r#"{"kind": "bench"}"#];
+    assert!(command(&[&job[..], &at].concat()).status().unwrap().success());
+    let (client, connection) = tokio_postgres::connect(database.url(), tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let before = schemas(&client).await;
+    assert_eq!(before.1, 1);
+    expect_figures(&bench(&dir, &at));
+    assert_eq!(schemas(&client).await, before);
+
+    let mut long = Program::at(env!("CARGO_BIN_EXE_lineclear"))
+        .args(["bench", "--rounds", "100", "--jobs", "1000"])
+        .args(at)
+        .current_dir(dir.path())
+        .start()
+        .unwrap();
+    long.wait_for_line("enqueueing 1000 jobs", LONG).await.unwrap();
+    let second = bench(&dir, &at);
+    assert_eq!(second.code, Some(5), "{}", second.err);
+    assert!(second.err.contains("somebody measures"), "{}", second.err);
+    long.terminate().unwrap();
+    assert_eq!(long.wait_for_exit(LONG).await.unwrap().code(), Some(130));
+    assert_eq!(schemas(&client).await, before);
+
+    // One that was killed leaves its schema; a minute later the next one clears it away.
+    let mut killed = Program::at(env!("CARGO_BIN_EXE_lineclear"))
+        .args(["bench", "--rounds", "100", "--jobs", "1000"])
+        .args(at)
+        .current_dir(dir.path())
+        .start()
+        .unwrap();
+    killed.wait_for_line("enqueueing 1000 jobs", LONG).await.unwrap();
+    killed.kill().unwrap();
+    killed.wait_for_exit(LONG).await.unwrap();
+    assert_ne!(schemas(&client).await, before);
+    let aged = "update lineclear_bench.node set seen_at = seen_at - interval '2 minutes'";
+    client.batch_execute(aged).await.unwrap();
+    expect_figures(&bench(&dir, &at));
+    assert_eq!(schemas(&client).await, before);
+}
