@@ -1,6 +1,6 @@
 # Every command for developers. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-mssql fuzz-api bench fmt up down clean-run kit install
+.PHONY: help demo check test test-mssql fuzz-api cronsim bench fmt up down clean-run kit install
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 KIT := $(TARGET)/debug/lineclear-testkit
@@ -34,6 +34,11 @@ fuzz-api: ## what schemathesis makes of the OpenAPI document, sent to a server f
 	@scripts/install python
 	cargo build --quiet
 	scripts/fuzz-api $(TARGET)/debug/lineclear $(TARGET)/schemathesis $(SECONDS_MAX)
+
+# Not among the tests: it needs PyPI. The tests compare with what is kept.
+cronsim: ## whether the kept moments of fifty crontab lines are still what cronsim computes
+	@scripts/install python
+	scripts/cronsim-oracle $(TARGET)/cronsim crates/lineclear-cli/tests/it/cron/fifty.crontab Australia/Sydney crates/lineclear-cli/tests/it/cron/fifty.json
 
 bench: install kit ## measures speed, and what must not grow with the database, e.g. `make bench ARGS='--only plan'`
 	cargo build --release -p lineclear-bench

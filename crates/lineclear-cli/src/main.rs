@@ -17,9 +17,15 @@ use clap::{Parser, Subcommand};
 
 use failure::Failure;
 
+const FIRST_STEPS: &str = "First steps, in an empty folder:
+  lineclear serve --commands /bin/date     a server that may run that program; goes on in this terminal
+  lineclear manifest apply --help          in another: shows a small file to write as jobs.toml
+  lineclear manifest apply -f jobs.toml    what the file says becomes so
+  lineclear job list                       what has run";
+
 /// A distributed job scheduler: no tick twice, no job lost.
 #[derive(Parser)]
-#[command(name = "lineclear", version, arg_required_else_help = true)]
+#[command(name = "lineclear", version, arg_required_else_help = true, after_help = FIRST_STEPS)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

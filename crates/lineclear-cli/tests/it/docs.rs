@@ -95,7 +95,10 @@ async fn every_command_in_the_documents_runs() {
     let database = fresh_postgres().await;
     let dir = tempfile::tempdir().unwrap();
     let mut ran = 0;
-    for page in pages() {
+    // Guides that begin in an empty folder are gone through in one: `guide.rs` and `migrate.rs`.
+    let begins_empty =
+        |page: &PathBuf| page.ends_with("docs/quickstart.md") || page.ends_with("docs/migrate.md");
+    for page in pages().into_iter().filter(|page| !begins_empty(page)) {
         let mut served: Option<Served> = None;
         let place = dir.path().join("docs.db");
         for command in commands(&std::fs::read_to_string(&page).unwrap()) {

@@ -1,11 +1,11 @@
 //! `lineclear manifest apply`: what files say becomes so.
 
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::files::Files;
 use crate::api::At;
 use crate::cmd::ask::asking;
 use crate::failure::Failure;
@@ -16,21 +16,21 @@ const EXAMPLES: &str = "Examples:
   lineclear manifest apply -f manifests/ --owner billing --prune
   lineclear manifest apply -f jobs.toml --db lineclear.db
 
-+ is new, ~ changes, - is removed. With --prune, manifests that the same owner applied before and that are in no file any more are
+A small file; the server must have been started with --commands /bin/date:
+  [[manifest]]
+  key = \"clock\"
+  kind = \"command\"
+  input = { argv = [\"/bin/date\", \"-u\"] }
+  schedule = { every = \"5s\" }
+
+Look at a file before, field by field: lineclear manifest diff -f jobs.toml. + is new, ~ changes, - is removed. With --prune, manifests that the same owner applied before and that are in no file any more are
 removed. All of it becomes so, or nothing.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Apply {
-    /// A TOML file, or a folder of them; may be said more than once
-    #[arg(short, long = "file", required = true, value_name = "PATH")]
-    files: Vec<PathBuf>,
-    /// Whose these are
-    #[arg(long, value_name = "NAME")]
-    owner: Option<String>,
-    /// Removes manifests of the owner that are in no file
-    #[arg(long, requires = "owner")]
-    prune: bool,
+    #[command(flatten)]
+    files: Files,
     /// Only says what it would do
     #[arg(long)]
     dry_run: bool,
@@ -40,7 +40,7 @@ pub(crate) struct Apply {
 
 impl Apply {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
-        let body = self.body()?;
+        let body = self.files.declaration(self.dry_run)?;
         asking(&self.at, async |api| {
             let plan = api.post("manifests:apply", body).await?;
             if self.at.json {
@@ -50,59 +50,6 @@ impl Apply {
             }
             Ok(ExitCode::SUCCESS)
         })
-    }
-
-    /// All files as one declaration.
-    fn body(&self) -> Result<Value, Failure> {
-        let (mut groups, mut manifests) = (serde_json::Map::new(), Vec::new());
-        let mut paths = Vec::new();
-        for path in &self.files {
-            paths.extend(below(path)?);
-        }
-        for path in &paths {
-            let cannot = |why: String| Failure::usage(format!("{}: {why}", path.display()));
-            let text = std::fs::read_to_string(path).map_err(|error| cannot(error.to_string()))?;
-            // Looked at here, because only here lines have numbers.
-            lineclear_model::ManifestFile::from_toml(&text).map_err(|bad| cannot(bad.to_string()))?;
-            let table: toml::Table =
-                text.parse().map_err(|error: toml::de::Error| cannot(error.to_string()))?;
-            let Value::Object(mut file) = json!(table) else { continue };
-            if let Some(Value::Object(more)) = file.remove("group") {
-                for (name, group) in more {
-                    if groups.insert(name.clone(), group).is_some() {
-                        return Err(cannot(format!("group {name} is in another file, too")));
-                    }
-                }
-            }
-            if let Some(Value::Array(more)) = file.remove("manifest") {
-                manifests.extend(more);
-            }
-        }
-        Ok(json!({
-            "group": groups, "manifest": manifests, "owner": self.owner, "prune": self.prune, "dry_run": self.dry_run
-        }))
-    }
-}
-
-/// The file, or the TOML files of the folder, in order.
-fn below(path: &Path) -> Result<Vec<PathBuf>, Failure> {
-    if !path.is_dir() {
-        return Ok(vec![path.to_owned()]);
-    }
-    let cannot = |error: std::io::Error| Failure::usage(format!("{}: {error}", path.display()));
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(path).map_err(cannot)? {
-        let file = entry.map_err(cannot)?.path();
-        if file.is_dir() {
-            files.extend(below(&file)?);
-        } else if file.extension().is_some_and(|ending| ending == "toml") {
-            files.push(file);
-        }
-    }
-    files.sort();
-    match files.is_empty() {
-        true => Err(Failure::usage(format!("there is no .toml in {}", path.display()))),
-        false => Ok(files),
     }
 }
 

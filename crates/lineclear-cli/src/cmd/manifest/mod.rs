@@ -1,6 +1,9 @@
 //! `lineclear manifest`: standing orders.
 
 mod apply;
+mod diff;
+mod files;
+mod import;
 
 use std::process::ExitCode;
 
@@ -15,7 +18,9 @@ use crate::show::{Cell, Column};
 
 const EXAMPLES: &str = "Examples:
   lineclear manifest list
-  lineclear manifest apply -f jobs.toml --dry-run
+  lineclear manifest diff -f jobs.toml
+  lineclear manifest apply -f jobs.toml
+  crontab -l | lineclear manifest import --crontab - --out jobs.toml
   lineclear manifest run nightly
   lineclear manifest explain nightly
   lineclear manifest pause nightly";
@@ -33,6 +38,10 @@ pub(crate) enum Command {
     Get(One),
     /// Makes manifests and groups as files say: says what that changes, and changes it.
     Apply(apply::Apply),
+    /// Shows what files would change, field by field.
+    Diff(diff::Diff),
+    /// Makes a manifest file of a crontab.
+    Import(import::Import),
     /// Removes a manifest: no new ticks. What it made stays in the history.
     #[command(after_help = "Examples:\n  lineclear manifest delete nightly")]
     Delete(One),
@@ -181,6 +190,8 @@ impl Command {
             }),
             Command::Get(one) => one.ask(async |api, at, path| show_one(at, &api.get(path).await?, DETAILS)),
             Command::Apply(apply) => apply.run(),
+            Command::Diff(diff) => diff.run(),
+            Command::Import(import) => import.run(),
             Command::Delete(one) => {
                 let key = one.key.clone();
                 one.ask(async |api, at, path| {

@@ -1,0 +1,204 @@
+//! Keys for lines that have none: the name of what they run, the same at every import.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::crontab::Entry;
+
+/// Longest name that is taken from a command, so that what tells it from others fits behind it.
+const NAME_MAX: usize = 60;
+/// What runs another program, which is named behind it.
+const WRAPPERS: &[&str] = &[
+    "bash",
+    "chronic",
+    "command",
+    "dash",
+    "env",
+    "exec",
+    "ionice",
+    "nice",
+    "node",
+    "nohup",
+    "perl",
+    "php",
+    "python",
+    "python3",
+    "ruby",
+    "run-parts",
+    "setsid",
+    "sh",
+    "sudo",
+    "time",
+    "timeout",
+    "zsh",
+];
+/// What only prepares the command that follows.
+const PREPARATIONS: &[&str] =
+    &[".", ":", "[", "cd", "export", "if", "set", "sleep", "source", "test", "ulimit", "umask", "while"];
+/// Words of the shell.
+const WORDS: &[&str] = &["do", "done", "else", "fi", "then"];
+/// Endings that say how a program is written.
+const ENDINGS: &[&str] = &[".sh", ".bash", ".py", ".pl", ".rb", ".php", ".js"];
+
+/// A key for each entry. It does not depend on their order. A name that several have is followed by a few letters made of
+/// the command, and of its times if even the commands are the same.
+pub(super) fn keys(entries: &[Entry]) -> Vec<String> {
+    let names: Vec<String> = entries.iter().map(|entry| name(&entry.command)).collect();
+    let by_command = |at: usize| format!("{}-{}", names[at], letters(&[&entries[at].command]));
+    let by_all = |at: usize| {
+        let Entry { when, command, .. } = &entries[at];
+        format!("{}-{}", names[at], letters(&[command, when, &format!("{:?}", entries[at].environment.zone)]))
+    };
+    let mut keys = names.clone();
+    tell_apart(&mut keys, by_command);
+    tell_apart(&mut keys, by_all);
+    // The very same line twice; or another's letters, which is unlikely and may not stop an import.
+    let mut taken = BTreeSet::new();
+    for key in &mut keys {
+        let plain = key.clone();
+        let mut n = 2;
+        while !taken.insert(key.clone()) {
+            *key = format!("{plain}-{n}");
+            n += 1;
+        }
+    }
+    keys
+}
+
+/// Renames all whose key another one has, too.
+fn tell_apart(keys: &mut [String], other: impl Fn(usize) -> String) {
+    let mut times: BTreeMap<String, usize> = BTreeMap::new();
+    for key in keys.iter() {
+        *times.entry(key.clone()).or_default() += 1;
+    }
+    for (at, key) in keys.iter_mut().enumerate() {
+        if times.get(key).is_some_and(|times| *times > 1) {
+            *key = other(at);
+        }
+    }
+}
+
+/// The name of the first program in a command that is no mere beginning.
+fn name(command: &str) -> String {
+    let mut words =
+        command.split(|c: char| c.is_whitespace() || "(){}'\"`".contains(c)).filter(|word| !word.is_empty());
+    let mut found = None;
+    while let Some(word) = words.next() {
+        let bare = word.trim_end_matches([';', '&', '|']);
+        let program = bare.rsplit('/').next().unwrap_or_default();
+        let ends = bare.len() < word.len();
+        if PREPARATIONS.contains(&program) {
+            if !ends {
+                words.find(|word| word.ends_with([';', '&', '|']));
+            }
+            continue;
+        }
+        if WORDS.contains(&program) {
+            continue;
+        }
+        if program == "flock" {
+            words.find(|word| !word.starts_with('-'));
+            continue;
+        }
+        let is_other = word.starts_with(['-', '$', '<', '>', '#', '!']) || word.contains('=');
+        let is_number = program.starts_with(|c: char| c.is_ascii_digit()) && !bare.contains('/');
+        if is_other || is_number || program.is_empty() || WRAPPERS.contains(&program) {
+            found = found.or((!is_other && !is_number && !program.is_empty()).then_some(program));
+            continue;
+        }
+        found = Some(program);
+        break;
+    }
+    valid(found.unwrap_or_default())
+}
+
+/// As names are: small letters, digits, and little else.
+fn valid(program: &str) -> String {
+    let program = ENDINGS.iter().find_map(|ending| program.strip_suffix(ending)).unwrap_or(program);
+    let mut text = String::new();
+    for c in program.chars().flat_map(char::to_lowercase) {
+        match c {
+            'a'..='z' | '0'..='9' | '.' | '_' | '-' => text.push(c),
+            _ if !text.ends_with('-') => text.push('-'),
+            _ => {}
+        }
+    }
+    let text: String = text.trim_matches(['-', '.', '_']).chars().take(NAME_MAX).collect();
+    if text.is_empty() { "cron".to_owned() } else { text }
+}
+
+/// Six letters that the same texts always have (FNV-1a).
+fn letters(texts: &[&str]) -> String {
+    let bytes = texts.iter().flat_map(|text| text.bytes().chain([0]));
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    format!("{:06x}", (hash ^ (hash >> 24) ^ (hash >> 48)) & 0xff_ffff)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::crontab::read;
+    use super::*;
+
+    #[test]
+    fn a_line_is_named_after_what_it_runs() {
+        for (command, want) in [
+            ("/usr/local/bin/backup --all", "backup"),
+            ("cd /srv/app && ./bin/Report.sh >/dev/null 2>&1", "report"),
+            ("cd / && run-parts --report /etc/cron.hourly", "cron.hourly"),
+            ("test -x /usr/sbin/anacron || { cd / && run-parts --report /etc/cron.daily; }", "cron.daily"),
+            ("[ -x /usr/lib/php/sessionclean ] && /usr/lib/php/sessionclean", "sessionclean"),
+            ("PATH=/x A=b nice -n 10 /opt/x/clean_up", "clean_up"),
+            ("flock -n /tmp/x.lock /usr/bin/sync-all", "sync-all"),
+            ("timeout 10m php /srv/artisan schedule:run", "artisan"),
+            ("bash -lc 'rake db:vacuum'", "rake"),
+            ("if true; then echo; fi", "echo"),
+            ("héllo wörld", "h-llo"),
+            ("$CMD", "cron"),
+            ("€", "cron"),
+            ("sh", "sh"),
+            (":", "cron"),
+            ("", "cron"),
+        ] {
+            assert_eq!(name(command), want, "{command}");
+        }
+        assert_eq!(name(&"x".repeat(500)).len(), NAME_MAX);
+    }
+
+    fn of(lines: &[&str]) -> BTreeMap<String, String> {
+        let entries = read(lines.join("\n").as_bytes(), false).entries;
+        let keys = keys(&entries);
+        let lines = entries.iter().map(|entry| format!("{} {}", entry.when, entry.command));
+        lines.zip(keys).collect()
+    }
+
+    #[test]
+    fn keys_are_unique_and_do_not_depend_on_order() {
+        let lines = [
+            "@daily a 1",
+            "@daily a 2",
+            "@hourly a 2",
+            "@daily b",
+            "@weekly c",
+            "0 5 * * * c",
+            "@daily sh -c 'd'",
+        ];
+        let keys = of(&lines);
+        let distinct: BTreeSet<&String> = keys.values().collect();
+        assert_eq!((keys.len(), distinct.len()), (lines.len(), lines.len()), "{keys:?}");
+        assert_eq!(keys["@daily b"], "b");
+        assert!(keys.values().all(|key| lineclear_model::Name::new(key.as_str()).is_ok()), "{keys:?}");
+        let mut turned = lines;
+        turned.reverse();
+        assert_eq!(of(&turned), keys);
+        // A line with times of its own keeps its key when these change, unless another runs the same.
+        assert_eq!(of(&["@daily a 1", "@daily a 2"])["@daily a 1"], keys["@daily a 1"]);
+    }
+
+    #[test]
+    fn the_same_line_twice_has_two_keys() {
+        let entries = read(b"@daily a\n@daily a\n@daily a\n", false).entries;
+        let keys = keys(&entries);
+        assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), 3, "{keys:?}");
+    }
+}

@@ -1,0 +1,95 @@
+//! `lineclear manifest diff`: what files would change.
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::run::{Run, command};
+
+fn at(dir: &TempDir, args: &[&str]) -> Run {
+    let output =
+        command(&[args, &["--db", "lineclear.db"]].concat()).current_dir(dir.path()).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+const BEFORE: &str = r#"
+[group.etl]
+limit = 2
+[[manifest]]
+key = "nightly"
+kind = "load"
+group = "etl"
+input = { table = "a", password = "one" }
+schedule = { cron = "30 2 * * *", tz = "Europe/Berlin" }
+[[manifest]]
+key = "gone"
+kind = "load"
+schedule = { on_demand = true }
+[[manifest]]
+key = "same"
+kind = "load"
+schedule = { every = "1h" }
+"#;
+
+const AFTER: &str = r#"
+[group.etl]
+limit = 3
+[[manifest]]
+key = "nightly"
+kind = "load"
+group = "etl"
+input = { table = "a", password = "two" }
+schedule = { cron = "30 3 * * *", tz = "Europe/Berlin" }
+retries = 5
+[[manifest]]
+key = "new"
+kind = "load"
+schedule = { on_demand = true }
+[[manifest]]
+key = "same"
+kind = "load"
+schedule = { every = "60m" }
+"#;
+
+#[test]
+fn files_and_database_are_compared_field_by_field_and_nothing_changes() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a.toml"), BEFORE).unwrap();
+    std::fs::write(dir.path().join("b.toml"), AFTER).unwrap();
+    assert_eq!(at(&dir, &["db", "migrate"]).code, Some(0));
+    let all = at(&dir, &["manifest", "diff", "-f", "a.toml"]);
+    assert_eq!(all.code, Some(1), "{}", all.err);
+    assert!(all.out.contains("+ group etl\n+ manifest gone\n+ manifest nightly\n"), "{}", all.out);
+    assert_eq!(at(&dir, &["manifest", "apply", "-f", "a.toml", "--owner", "me"]).code, Some(0));
+    let none = at(&dir, &["manifest", "diff", "-f", "a.toml", "--owner", "me"]);
+    assert_eq!(
+        (none.code, none.out.as_str()),
+        (Some(0), "all is as it should be (4 unchanged)\n"),
+        "{}",
+        none.err
+    );
+
+    let asked = ["manifest", "diff", "-f", "b.toml", "--owner", "me", "--prune"];
+    let some = at(&dir, &asked);
+    assert_eq!(some.code, Some(1), "{}", some.err);
+    let arrow = if some.out.contains('→') { "→" } else { "->" };
+    let want = format!(
+        "+ manifest new\n- manifest gone\n~ group etl\n    limit: 2 {arrow} 3\n~ manifest nightly\n    input: \
+         {{\"password\":\"•••\",\"table\":\"a\"}} {arrow} {{\"password\":\"•••\",\"table\":\"a\"}} (a secret, or the way it is written)\n    \
+         retries: not said {arrow} 5\n    schedule.cron: \"30 2 * * *\" {arrow} \"30 3 * * *\"\n1 unchanged\n"
+    );
+    assert_eq!(some.out, want);
+    let plan: Value = serde_json::from_str(&at(&dir, &[&asked[..], &["--json"]].concat()).out).unwrap();
+    assert_eq!(plan["dry_run"], true);
+    let values = &plan["manifests"]["changed"][0]["values"];
+    assert_eq!(values["schedule.cron"]["to"], "30 3 * * *", "{plan}");
+    assert!(!plan.to_string().contains("\"two\""), "{plan}");
+
+    assert_eq!(
+        at(&dir, &["manifest", "diff", "-f", "a.toml", "--owner", "me"]).code,
+        Some(0),
+        "a look changes nothing"
+    );
+    assert_eq!(at(&dir, &["manifest", "diff", "-f", "none.toml"]).code, Some(2));
+    assert_eq!(at(&dir, &["manifest", "get", "new"]).code, Some(3));
+}
