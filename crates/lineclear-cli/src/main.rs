@@ -25,10 +25,10 @@ const FIRST_STEPS: &str = "First steps, in an empty folder:
 
 /// A distributed job scheduler: no tick twice, no job lost.
 #[derive(Parser)]
-#[command(name = "lineclear", version, arg_required_else_help = true, after_help = FIRST_STEPS)]
+#[command(name = "lineclear", version, after_help = FIRST_STEPS)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Subcommand)]
@@ -44,6 +44,8 @@ enum Command {
     Serve(Box<cmd::serve::Serve>),
     /// Run a node without the HTTP API.
     Work(cmd::serve::Work),
+    /// One screen: who leads, who is alive, what waits, runs and is late.
+    Status(cmd::status::Status),
     /// Ask a server of this machine whether it is well; for probes.
     Health(cmd::health::Health),
     /// Jobs: list, enqueue, follow, explain, retry, cancel.
@@ -88,6 +90,7 @@ impl Command {
             Command::DemoNode(command) => command.run().map(|()| ExitCode::SUCCESS),
             Command::Serve(command) => command.run().map(|()| ExitCode::SUCCESS),
             Command::Work(command) => command.run().map(|()| ExitCode::SUCCESS),
+            Command::Status(command) => command.run(),
             Command::Health(command) => command.run(),
             Command::Job(command) => command.run(),
             Command::Manifest(command) => command.run(),
@@ -105,7 +108,11 @@ impl Command {
 
 fn main() -> ExitCode {
     // clap itself ends with 2 on wrong usage, and prints what is wrong.
-    match Cli::parse().command.run() {
+    let ended = match Cli::parse().command {
+        Some(command) => command.run(),
+        None => cmd::status::bare(),
+    };
+    match ended {
         Ok(code) => code,
         Err(failure) => failure.report(),
     }

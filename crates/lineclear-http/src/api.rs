@@ -5,6 +5,7 @@
 mod audit;
 mod batches;
 mod apply;
+mod checks;
 mod dead_letters;
 mod etag;
 mod explain;
@@ -21,6 +22,7 @@ mod session;
 mod shape;
 mod settings;
 mod stats;
+mod status;
 mod wait;
 mod tokens;
 
@@ -71,6 +73,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(audit::list))
         .routes(routes!(stats::stats))
         .routes(routes!(stats::now))
+        .routes(routes!(status::status))
         .routes(routes!(settings::get, settings::patch))
         .routes(routes!(apply::apply))
 }

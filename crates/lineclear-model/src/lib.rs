@@ -34,6 +34,8 @@ pub mod manifest;
 // What people ask.
 pub mod explain;
 
+pub mod doctor;
+
 pub mod query;
 
 // What they must not see.

@@ -41,6 +41,18 @@ pub(crate) struct At {
 }
 
 impl At {
+    /// As with no flag at all.
+    pub(crate) fn of_this_machine() -> At {
+        let said = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        At {
+            server: said("LINECLEAR_SERVER"),
+            token: said("LINECLEAR_TOKEN"),
+            db: None,
+            config: None,
+            json: false,
+        }
+    }
+
     /// Opens it.
     pub(crate) async fn api(&self) -> Result<Api, Failure> {
         match &self.db {

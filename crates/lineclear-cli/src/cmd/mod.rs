@@ -15,3 +15,4 @@ pub(crate) mod ask;
 pub(crate) mod job;
 pub(crate) mod manifest;
 pub(crate) mod raw;
+pub(crate) mod status;

@@ -95,8 +95,8 @@ impl Cell {
     pub(super) fn color(&self) -> Option<&'static str> {
         let Cell::State(word) = self else { return None };
         match word.as_str() {
-            "completed" | "enabled" | "alive" | "ok" => Some("\x1b[32m"),
-            "failed" | "dead" | "awaiting" | "lost" => Some("\x1b[31m"),
+            "completed" | "enabled" | "alive" | "ok" | "healthy" => Some("\x1b[32m"),
+            "failed" | "dead" | "awaiting" | "lost" | "degraded" => Some("\x1b[31m"),
             "running" | "ready" => Some("\x1b[36m"),
             "held" | "paused" | "retrying" | "silent" => Some("\x1b[33m"),
             _ => None,
@@ -106,8 +106,8 @@ impl Cell {
 
 fn sign(word: &str, unicode: bool) -> char {
     let (nice, plain) = match word {
-        "completed" | "enabled" | "alive" | "ok" => ('✓', '+'),
-        "failed" | "dead" | "awaiting" | "lost" => ('✕', '!'),
+        "completed" | "enabled" | "alive" | "ok" | "healthy" => ('✓', '+'),
+        "failed" | "dead" | "awaiting" | "lost" | "degraded" => ('✕', '!'),
         "running" | "ready" => ('▶', '>'),
         "held" | "paused" | "silent" => ('‖', '='),
         "cancelled" => ('⊘', '-'),

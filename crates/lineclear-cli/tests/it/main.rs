@@ -27,6 +27,7 @@ mod once;
 mod run;
 mod schedule;
 mod serve;
+mod status;
 mod surroundings;
 mod secrets;
 mod token;

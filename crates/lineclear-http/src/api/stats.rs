@@ -168,6 +168,12 @@ pub(crate) struct Figure {
     at_least: bool,
 }
 
+impl Figure {
+    pub(super) fn of(count: u64) -> Figure {
+        Figure { count, at_least: count >= u64::from(COUNT_MAX) }
+    }
+}
+
 /// How much waits, runs and needs a person, right now. Costs the same with a million jobs as with ten thousand.
 #[utoipa::path(
     get, path = "/stats/now", operation_id = "stats_now", tag = "stats",
@@ -178,12 +184,11 @@ pub(crate) struct Figure {
 pub(crate) async fn now(state: State<App>) -> Result<Json<NowAnswer>, Problem> {
     let StatNow { waiting, due, running, dead_letters, nodes, oldest_due_at, now } =
         state.reading.stat_now().await?;
-    let figure = |count: u64| Figure { count, at_least: count >= u64::from(COUNT_MAX) };
     Ok(Json(NowAnswer {
-        waiting: figure(waiting),
-        due: figure(due),
-        running: figure(running),
-        dead_letters: figure(dead_letters),
+        waiting: Figure::of(waiting),
+        due: Figure::of(due),
+        running: Figure::of(running),
+        dead_letters: Figure::of(dead_letters),
         nodes,
         oldest_waiting_ms: oldest_due_at.map(|due| (now.get() - due.get()).max(0) / 1_000),
         at: time(now),

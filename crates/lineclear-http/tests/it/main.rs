@@ -27,5 +27,6 @@ mod session;
 mod stored;
 mod settings;
 mod stats;
+mod status;
 mod wait;
 mod wire;

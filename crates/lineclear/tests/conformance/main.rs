@@ -12,6 +12,7 @@ mod batches;
 mod cancel;
 mod claim;
 mod clean;
+mod condition;
 mod dead_letter;
 mod declare;
 mod dependents;

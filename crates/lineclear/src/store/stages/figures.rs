@@ -1,8 +1,9 @@
 //! Beside the journey: what happened, in events and in figures by the minute.
 
 use lineclear_model::Micros;
+use lineclear_model::doctor::Condition;
 
-use crate::store::verbs::{events, stats};
+use crate::store::verbs::{condition, events, stats};
 use crate::store::{By, EVENTS_MAX, Events, StatNow, Stats, Store, StoreError, StoreResult};
 
 impl Store {
@@ -40,5 +41,10 @@ impl Store {
     /// How much waits, runs and needs a person.
     pub async fn stat_now(&self) -> StoreResult<StatNow> {
         self.db.read(stats::ReadNow).await
+    }
+
+    /// How nodes, jobs and manifests stand, with so many late jobs explained: what tells whether they are well.
+    pub async fn condition(&self, explained: u32) -> StoreResult<Condition> {
+        self.db.read(condition::ReadCondition { explained }).await
     }
 }

@@ -19,9 +19,9 @@ const NAMED_MAX: i64 = 5;
 /// Jobs that are counted against a limit at most.
 const COUNT_MAX: i64 = 100_000;
 /// Nodes that are looked at, last seen first.
-const NODES_MAX: i64 = 1_000;
+pub(super) const NODES_MAX: i64 = 1_000;
 /// A node that was silent for longer is lost.
-const LOST_AFTER: Duration = Duration::from_secs(30);
+pub(super) const LOST_AFTER: Duration = Duration::from_secs(30);
 
 /// Verb: why does this job not run? `None`: there is no such job.
 pub(crate) struct ExplainJob(pub(crate) JobId);
@@ -34,17 +34,26 @@ impl Verb for ExplainJob {
     }
 
     async fn run(&self, session: &mut Session) -> StoreResult<Option<Explanation>> {
-        let id = || vec![Value::Int(Some(self.0.0))];
-        let mut rows = session.rows(Statement::ExplainJob, id()).await?;
-        if rows.is_empty() {
-            // It may have been on its way from one table to the other.
-            rows = session.rows(Statement::ExplainJob, id()).await?;
-        }
-        let Some(row) = rows.first() else { return Ok(None) };
-        let limits = Limits::read(session, row.get("group_id")?, row.get("limit_key")?).await?;
         let nodes = nodes(session).await?;
-        Ok(Some(explain_job(&job_facts(row, limits, nodes)?)))
+        job(session, self.0.0, nodes).await
     }
+}
+
+/// Why does this job not run, with these nodes?
+pub(super) async fn job(
+    session: &mut Session,
+    id: i64,
+    nodes: Vec<NodeFacts>,
+) -> StoreResult<Option<Explanation>> {
+    let id = || vec![Value::Int(Some(id))];
+    let mut rows = session.rows(Statement::ExplainJob, id()).await?;
+    if rows.is_empty() {
+        // It may have been on its way from one table to the other.
+        rows = session.rows(Statement::ExplainJob, id()).await?;
+    }
+    let Some(row) = rows.first() else { return Ok(None) };
+    let limits = Limits::read(session, row.get("group_id")?, row.get("limit_key")?).await?;
+    Ok(Some(explain_job(&job_facts(row, limits, nodes)?)))
 }
 
 fn job_facts(row: &Row, limits: Limits, nodes: Vec<NodeFacts>) -> StoreResult<JobFacts> {
@@ -178,6 +187,10 @@ impl Limits {
 
 async fn nodes(session: &mut Session) -> StoreResult<Vec<NodeFacts>> {
     let rows = session.rows(Statement::ListNodes, vec![Value::Int(Some(NODES_MAX))]).await?;
+    nodes_of(&rows)
+}
+
+pub(super) fn nodes_of(rows: &[Row]) -> StoreResult<Vec<NodeFacts>> {
     let words = |text: &str| serde_json::from_str::<Vec<String>>(text).unwrap_or_default();
     let lost_after = i64::try_from(LOST_AFTER.as_micros()).unwrap_or(i64::MAX);
     let of = |row: &Row| {

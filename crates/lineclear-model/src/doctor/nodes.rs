@@ -1,0 +1,147 @@
+//! Who is alive.
+
+use std::collections::BTreeSet;
+
+use super::{Check, CheckName, Condition, NodeState, a_few, length, many};
+
+/// Checks of nodes.
+pub fn nodes(facts: &Condition) -> Vec<Check> {
+    vec![alive(facts), leader(facts), lost(facts), versions(facts), runners(facts)]
+}
+
+fn live(facts: &Condition) -> impl Iterator<Item = &NodeState> {
+    facts.nodes.iter().filter(|node| node.live)
+}
+
+fn plays(node: &NodeState, role: &str) -> bool {
+    node.roles.iter().any(|own| own == role)
+}
+
+fn alive(facts: &Condition) -> Check {
+    let name = CheckName::Alive;
+    let alive = live(facts).count() as u64;
+    let start = "start one: lineclear serve";
+    if alive == 0 {
+        let last = facts.nodes.iter().max_by_key(|node| node.seen_at);
+        let last = last.map_or("none was ever started".to_owned(), |node| {
+            let ago = length(facts.now.get() - node.seen_at.get());
+            format!("{} was heard of last, {ago} ago", node.name)
+        });
+        let says = format!("no node is alive, so nothing runs; {last}");
+        // Where nothing is to be done, nothing is missing yet.
+        let idle = facts.waiting == 0 && facts.running == 0 && !facts.trouble.has_ticks;
+        return if idle { Check::warning(name, says, start) } else { Check::failure(name, says, start) };
+    }
+    let verb = if alive == 1 { "is" } else { "are" };
+    if !live(facts).any(|node| plays(node, "workers")) {
+        let says = format!("{} {verb} alive, and none of them runs jobs", many(alive, 0, "node"));
+        return Check::failure(name, says, "start one with the role workers: lineclear work");
+    }
+    let slots: u64 =
+        live(facts).filter(|node| plays(node, "workers")).map(|node| u64::from(node.slots)).sum();
+    Check::ok(name, format!("{} {verb} alive, with {}", many(alive, 0, "node"), many(slots, 0, "slot")))
+}
+
+fn leader(facts: &Condition) -> Check {
+    let name = CheckName::Leader;
+    let plans = live(facts).any(|node| plays(node, "planner"));
+    if facts.trouble.has_ticks && !plans {
+        let says = "no live node plans, so manifests make no jobs";
+        return Check::failure(name, says, "start one with the role planner: lineclear serve");
+    }
+    match &facts.leader {
+        Some(leader) if leader.is_live(facts.now) => {
+            let (ago, led) =
+                (facts.now.get() - leader.renewed_at.get(), facts.now.get() - leader.since.get());
+            let says = format!(
+                "{} has led the planning for {}, and said so {} ago",
+                leader.node,
+                length(led),
+                length(ago)
+            );
+            Check::ok(name, says)
+        }
+        Some(leader) => {
+            let end = leader.released_at.unwrap_or(leader.renewed_at);
+            let how = if leader.released_at.is_some() { "stopped" } else { "went silent" };
+            let ago = length(facts.now.get() - end.get());
+            let says =
+                format!("nobody leads the planning now: {} led last, and {how} {ago} ago", leader.node);
+            match facts.trouble.late > 0 {
+                true => Check::failure(name, says, "see the check `late`: manifests wait for a planner"),
+                // Whoever wins the next planning cycle leads.
+                false if plans => Check::ok(name, format!("{says}; whoever plans next will lead")),
+                false => Check::ok(name, format!("{says}; nothing is to be planned")),
+            }
+        }
+        None if facts.trouble.late > 0 => Check::failure(
+            name,
+            "nobody leads the planning, and manifests are late",
+            "is a node with the role planner alive? start one: lineclear serve",
+        ),
+        None => Check::ok(name, "nobody has led yet: there was nothing to plan"),
+    }
+}
+
+fn lost(facts: &Condition) -> Check {
+    let name = CheckName::Lost;
+    let lost: Vec<String> = facts
+        .nodes
+        .iter()
+        .filter(|node| !node.live && node.abandoned > 0)
+        .map(|node| {
+            let ago = length(facts.now.get() - node.seen_at.get());
+            format!("{} (silent for {ago}, {} in its hands)", node.name, many(node.abandoned, 0, "job"))
+        })
+        .collect();
+    if !lost.is_empty() {
+        let says = format!("lost with jobs that nobody has taken back: {}", a_few(&lost));
+        let todo = "a live node takes them back by itself within seconds; if none is alive, start one: lineclear serve";
+        return Check::failure(name, says, todo);
+    }
+    let silent: Vec<String> =
+        facts.nodes.iter().filter(|node| !node.live).map(|node| node.name.clone()).collect();
+    Check::ok(
+        name,
+        match silent.len() {
+            0 => "no node has gone".to_owned(),
+            n => format!(
+                "{} stopped or went silent, with nothing in hand: {}",
+                many(n as u64, 0, "node"),
+                a_few(&silent)
+            ),
+        },
+    )
+}
+
+fn versions(facts: &Condition) -> Check {
+    let versions: BTreeSet<&str> = live(facts).map(|node| node.version.as_str()).collect();
+    let named: Vec<String> = versions.iter().map(ToString::to_string).collect();
+    match named.as_slice() {
+        [] => Check::skipped(CheckName::Versions, "no node is alive"),
+        [one] => Check::ok(CheckName::Versions, format!("every node that is alive is of version {one}")),
+        several => Check::warning(
+            CheckName::Versions,
+            format!("nodes of several versions are alive: {}", a_few(several)),
+            "that is well during an upgrade; finish it: stop and start the older ones (lineclear api GET /nodes)",
+        ),
+    }
+}
+
+fn runners(facts: &Condition) -> Check {
+    let name = CheckName::Runners;
+    let failing: Vec<String> = live(facts)
+        .flat_map(|node| {
+            node.failing.iter().map(move |(runner, why)| format!("{} of {}: {why}", runner, node.name))
+        })
+        .collect();
+    match failing.is_empty() {
+        true if live(facts).next().is_none() => Check::skipped(name, "no node is alive"),
+        true => Check::ok(name, "what nodes do by themselves works"),
+        false => Check::warning(
+            name,
+            format!("the last pass failed: {}", a_few(&failing)),
+            "the log of that node says more; it tries again by itself",
+        ),
+    }
+}

@@ -1,0 +1,188 @@
+//! What follows from which facts.
+
+use super::*;
+use crate::Micros;
+use crate::explain::GateName;
+
+fn at(seconds: i64) -> Micros {
+    Micros::EPOCH.offset(seconds * 1_000_000)
+}
+
+fn node(name: &str, seen: i64) -> NodeState {
+    NodeState {
+        id: 1,
+        name: name.to_owned(),
+        host: "h".to_owned(),
+        version: "1".to_owned(),
+        roles: ["planner", "dispatcher", "workers", "cleaner"].map(str::to_owned).to_vec(),
+        slots: 4,
+        live: seen > 970,
+        seen_at: at(seen),
+        failing: Vec::new(),
+        abandoned: 0,
+    }
+}
+
+fn leader(renewed: i64) -> Leader {
+    Leader {
+        node: "a".to_owned(),
+        machine: "h".to_owned(),
+        pid: 7,
+        since: at(100),
+        renewed_at: at(renewed),
+        renew_ms: 10_000,
+        released_at: None,
+    }
+}
+
+/// All is well, at second 1000.
+fn well() -> Condition {
+    Condition {
+        now: at(1000),
+        count_max: 10_000,
+        waiting: 0,
+        due: 0,
+        running: 0,
+        dead_letters: 0,
+        oldest_due_at: None,
+        trouble: Trouble { has_ticks: true, ..Trouble::default() },
+        nodes: vec![node("a", 995), node("b", 999)],
+        leader: Some(leader(995)),
+        overdue: Vec::new(),
+    }
+}
+
+fn judged(facts: &Condition) -> Vec<Check> {
+    [nodes(facts), work(facts), orders(facts, &Orders::default())].concat()
+}
+
+/// How one check came out, and what it says.
+fn found(facts: &Condition, name: CheckName) -> (Finding, String) {
+    let check = judged(facts).into_iter().find(|check| check.check == name).unwrap();
+    assert_eq!(check.todo.is_some(), check.is_trouble(), "{check:?}");
+    (check.finding, check.says)
+}
+
+#[test]
+fn what_is_well_is_said_of_every_check_once() {
+    let checks = judged(&well());
+    assert!(checks.iter().all(|check| check.finding == Finding::Ok), "{checks:#?}");
+    let names: std::collections::BTreeSet<_> = checks.iter().map(|check| check.check).collect();
+    assert_eq!(names.len(), checks.len());
+    let of_groups = CheckName::ALL.iter().filter(|name| name.group() >= Group::Nodes);
+    assert_eq!(of_groups.count(), checks.len());
+}
+
+#[test]
+fn nobody_alive_is_a_failure_only_where_something_is_to_be_done() {
+    let mut facts = well();
+    facts.nodes = vec![node("a", 900)];
+    let (finding, says) = found(&facts, CheckName::Alive);
+    assert_eq!(finding, Finding::Failure);
+    assert!(says.contains("a was heard of last, 1m40s ago"), "{says}");
+    facts.trouble.has_ticks = false;
+    assert_eq!(found(&facts, CheckName::Alive).0, Finding::Warning);
+    facts.waiting = 1;
+    assert_eq!(found(&facts, CheckName::Alive).0, Finding::Failure);
+    facts.nodes.clear();
+    assert!(found(&facts, CheckName::Alive).1.contains("none was ever started"));
+    facts.nodes = vec![NodeState { roles: vec!["planner".to_owned()], ..node("a", 999) }];
+    let (finding, says) = found(&facts, CheckName::Alive);
+    assert_eq!((finding, says.as_str()), (Finding::Failure, "1 node is alive, and none of them runs jobs"));
+}
+
+#[test]
+fn a_leader_is_missed_only_where_manifests_are_late() {
+    let mut facts = well();
+    facts.leader = Some(leader(900));
+    let (finding, says) = found(&facts, CheckName::Leader);
+    assert_eq!(finding, Finding::Ok, "{says}");
+    assert!(says.contains("went silent 1m40s ago"), "{says}");
+    facts.trouble.late = 1;
+    facts.trouble.late_since = Some(at(880));
+    assert_eq!(found(&facts, CheckName::Leader).0, Finding::Failure);
+    let (finding, says) = found(&facts, CheckName::Late);
+    assert_eq!(
+        (finding, says.as_str()),
+        (Finding::Failure, "1 manifest was due and not planned, the first 2m ago")
+    );
+    facts.leader = None;
+    assert_eq!(found(&facts, CheckName::Leader).0, Finding::Failure);
+    facts.trouble.late = 0;
+    assert_eq!(found(&facts, CheckName::Leader).0, Finding::Ok);
+    for node in &mut facts.nodes {
+        node.roles = vec!["workers".to_owned()];
+    }
+    assert_eq!(found(&facts, CheckName::Leader).0, Finding::Failure, "ticks, and nobody who plans");
+}
+
+#[test]
+fn a_node_is_lost_if_it_went_with_jobs_in_hand() {
+    let mut facts = well();
+    facts.nodes.push(node("c", 100));
+    assert_eq!(found(&facts, CheckName::Lost).0, Finding::Ok);
+    facts.nodes[2].abandoned = 2;
+    let (finding, says) = found(&facts, CheckName::Lost);
+    assert_eq!(finding, Finding::Failure);
+    assert!(says.contains("c (silent for 15m, 2 jobs in its hands)"), "{says}");
+    facts.nodes[1].version = "2".to_owned();
+    assert_eq!(found(&facts, CheckName::Versions).0, Finding::Warning);
+    facts.nodes[2].version = "3".to_owned();
+    assert!(!found(&facts, CheckName::Versions).1.contains('3'), "it is not alive");
+    facts.nodes[0].failing.push(("planner".to_owned(), "no".to_owned()));
+    assert_eq!(
+        found(&facts, CheckName::Runners),
+        (Finding::Warning, "the last pass failed: planner of a: no".to_owned())
+    );
+}
+
+#[test]
+fn the_gate_that_blocks_most_of_the_overdue_jobs_is_named() {
+    let job = |job, gate| Overdue { job, due_at: at(900 + job), gate, why: "because".to_owned() };
+    let mut facts = well();
+    facts.overdue =
+        vec![job(1, Some(GateName::KeyLimit)), job(2, Some(GateName::Node)), job(3, Some(GateName::Node))];
+    let (finding, says) = found(&facts, CheckName::Overdue);
+    assert_eq!(finding, Finding::Failure);
+    assert!(says.contains("`node` blocks 2 of the 3") && says.contains("job 2: because"), "{says}");
+    assert!(says.contains("waited for 1m39s"), "{says}");
+    facts.overdue.truncate(1);
+    assert_eq!(found(&facts, CheckName::Overdue).0, Finding::Warning, "a limit is somebody's will");
+    facts.overdue = vec![job(1, None)];
+    assert_eq!(found(&facts, CheckName::Overdue).0, Finding::Failure, "slots are free, and nobody takes it");
+    facts.running = 8;
+    assert_eq!(found(&facts, CheckName::Overdue).0, Finding::Warning, "all slots are taken");
+}
+
+#[test]
+fn what_is_left_lying_is_counted_up_to_the_bound() {
+    let mut facts = well();
+    facts.trouble.leases_over = 10_000;
+    facts.trouble.lease_over_at = Some(at(940));
+    let (finding, says) = found(&facts, CheckName::Leases);
+    assert_eq!(finding, Finding::Failure);
+    assert!(says.starts_with("10000 or more jobs whose lease ran out, the first 1m ago"), "{says}");
+    facts.trouble.unknown = 1;
+    facts.trouble.unknown_kinds = vec!["mail".to_owned()];
+    assert_eq!(found(&facts, CheckName::Kinds).0, Finding::Failure);
+    facts.dead_letters = 1;
+    facts.trouble.dead_at = Some(at(0));
+    assert_eq!(
+        found(&facts, CheckName::DeadLetters),
+        (Finding::Warning, "1 dead letter waits for a person, the oldest for 16m40s".to_owned())
+    );
+    assert!(!is_healthy(&judged(&facts)));
+}
+
+#[test]
+fn manifests_that_make_no_jobs_are_named() {
+    let orders_of = |never: usize, unreadable: usize| {
+        let named = |n: usize| (0..n).map(|n| (format!("m{n}"), "why".to_owned())).collect();
+        Orders { looked_at: 9, more: true, never: named(never), unreadable: named(unreadable) }
+    };
+    let checks = orders(&well(), &orders_of(7, 1));
+    assert_eq!(checks[1].finding, Finding::Warning);
+    assert!(checks[1].says.contains("m4 (why) and 2 more"), "{}", checks[1].says);
+    assert_eq!(checks[2].finding, Finding::Failure);
+    assert!(checks[2].says.contains("newest 9"), "{}", checks[2].says);
+}

@@ -1,0 +1,13 @@
+-- schema_indexes · indexes of our tables that are no rule's
+-- One whose building failed half-way is there, costs every write, and is used by nobody.
+-- The name of our schema is left open in what they say, and written in two parts here so that it is not filled in.
+-- $1 schema
+select t.relname::text as table_name, i.relname::text as name,
+       replace(pg_get_indexdef(i.oid), ' ON ' || quote_ident(n.nspname) || '.', ' ON {' || 'schema}.') as definition,
+       x.indisvalid and x.indisready as valid
+from   pg_index x
+join   pg_class i on i.oid = x.indexrelid
+join   pg_class t on t.oid = x.indrelid
+join   pg_namespace n on n.oid = t.relnamespace and n.nspname = $1::text
+where  not exists (select from pg_constraint k where k.conindid = i.oid and k.contype in ('p', 'u', 'x')) and t.relkind in ('r', 'p')
+order  by t.relname, i.relname

@@ -1,0 +1,17 @@
+-- server_transactions · the transaction that is open the longest, and how many sessions this role cannot look into
+-- In memory: nothing is read from a table. Zero rows: none is open but ours.
+with open as (
+    select pid::bigint as pid, coalesce(usename::text, '?') || ' (' || coalesce(nullif(application_name, ''), 'no name') || ')' as who,
+           coalesce(state, '?') as state, xact_start,
+           case when state like 'idle in transaction%' then state_change end as idle_since
+    from   pg_stat_activity
+    where  datname = current_database() and xact_start is not null and pid <> pg_backend_pid() and backend_type = 'client backend'
+    union all
+    select null, gid, 'prepared for two-phase commit', prepared, null
+    from   pg_prepared_xacts where database = current_database()
+)
+select o.pid, o.who, o.state, (extract(epoch from clock_timestamp() - o.xact_start) * 1000000)::bigint as open_us,
+       (extract(epoch from clock_timestamp() - o.idle_since) * 1000000)::bigint as idle_us, h.hidden
+from   (select count(*) as hidden from pg_stat_activity
+        where datname = current_database() and backend_type is null and pid <> pg_backend_pid()) h
+left   join (select * from open order by xact_start limit 1) o on true

@@ -1,0 +1,153 @@
+//! condition: how nodes, jobs and manifests stand, as far as that tells whether they are well. Only looks; what follows is the
+//! model's to say.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use lineclear_model::Micros;
+use lineclear_model::doctor::{Condition, Leader, NodeState, Overdue, Trouble};
+use lineclear_model::explain::NodeFacts;
+
+use super::explain::{self, LOST_AFTER, NODES_MAX};
+use super::stats::{COUNT_MAX, ReadNow};
+use crate::store::StoreResult;
+use crate::store::db::{Row, Session, Value, Verb};
+use crate::store::sql::Statement;
+
+/// What came due this long ago, and was not taken, is late. Nodes look for work once a second.
+const LATE: Duration = Duration::from_secs(60);
+/// A lease that ran out this long ago is left lying. Nodes look for those once a second, too.
+const LEFT: Duration = Duration::from_secs(10);
+/// Longest time of a statement.
+pub(super) const WITHIN: &str = "2s";
+/// Kinds that are named.
+const KINDS_MAX: i64 = 20;
+
+/// Verb: how things stand. So many jobs that are late are explained.
+pub(crate) struct ReadCondition {
+    pub(crate) explained: u32,
+}
+
+fn micros(length: Duration) -> i64 {
+    i64::try_from(length.as_micros()).unwrap_or(i64::MAX)
+}
+
+fn int(value: i64) -> Value {
+    Value::Int(Some(value))
+}
+
+/// What follows in the transaction ends in time.
+pub(super) async fn within(session: &mut Session) -> StoreResult<()> {
+    session.rows(Statement::Within, vec![Value::Text(Some(WITHIN.to_owned()))]).await.map(drop)
+}
+
+impl Verb for ReadCondition {
+    type Answer = Condition;
+
+    async fn run(&self, session: &mut Session) -> StoreResult<Condition> {
+        within(session).await?;
+        let now = ReadNow.run(session).await?;
+        let rows = session.rows(Statement::ListNodes, vec![int(NODES_MAX)]).await?;
+        let nodes = explain::nodes_of(&rows)?;
+        let abandoned = abandoned(session).await?;
+        Ok(Condition {
+            now: now.now,
+            count_max: u64::from(COUNT_MAX),
+            waiting: now.waiting,
+            due: now.due,
+            running: now.running,
+            dead_letters: now.dead_letters,
+            oldest_due_at: now.oldest_due_at,
+            trouble: trouble(session, &nodes).await?,
+            nodes: rows.iter().map(|row| node_of(row, &abandoned)).collect::<StoreResult<_>>()?,
+            leader: leader(session).await?,
+            overdue: overdue(session, i64::from(self.explained), &nodes).await?,
+        })
+    }
+}
+
+async fn trouble(session: &mut Session, nodes: &[NodeFacts]) -> StoreResult<Trouble> {
+    let count = i64::from(COUNT_MAX);
+    let leases = session.rows(Statement::StatTrouble, vec![int(count), int(micros(LEFT))]).await?;
+    let late = session.rows(Statement::StatTrouble, vec![int(count), int(micros(LATE))]).await?;
+    let (leases, late) = leases.first().zip(late.first()).ok_or_else(|| super::no_answer("stat_trouble"))?;
+    let kinds = session.rows(Statement::StatUnknown, vec![int(KINDS_MAX)]).await?;
+    let mut kinds: Vec<String> = kinds.iter().map(|row| row.get("kind")).collect::<StoreResult<_>>()?;
+    // A node that knows a kind brings its jobs back with its next heartbeat.
+    kinds.retain(|kind| !nodes.iter().any(|node| runs(node, kind)));
+    let next_due_at: Option<Micros> = late.get("next_due_at")?;
+    Ok(Trouble {
+        leases_over: leases.get("leases_over")?,
+        lease_over_at: leases.get("lease_over_at")?,
+        unknown: if kinds.is_empty() { 0 } else { late.get("unknown")? },
+        unknown_kinds: kinds,
+        dead_at: late.get("dead_at")?,
+        late: late.get("late")?,
+        late_since: next_due_at,
+        has_ticks: next_due_at.is_some(),
+    })
+}
+
+fn runs(node: &NodeFacts, kind: &str) -> bool {
+    node.live && node.works && node.kinds.as_ref().is_some_and(|kinds| kinds.iter().any(|own| own == kind))
+}
+
+/// Jobs in the hands of nodes that do not renew them, by node.
+async fn abandoned(session: &mut Session) -> StoreResult<HashMap<i64, u64>> {
+    let rows =
+        session.rows(Statement::StatAbandoned, vec![int(i64::from(COUNT_MAX)), int(micros(LEFT))]).await?;
+    rows.iter().map(|row| Ok((row.get("node")?, row.get("jobs")?))).collect()
+}
+
+fn node_of(row: &Row, abandoned: &HashMap<i64, u64>) -> StoreResult<NodeState> {
+    let (id, seen_at, now): (i64, Micros, Micros) = (row.get("id")?, row.get("seen_at")?, row.get("now")?);
+    let runners: HashMap<String, serde_json::Value> =
+        serde_json::from_str(&row.get::<String>("runners")?).unwrap_or_default();
+    let failing =
+        |(name, report): (String, serde_json::Value)| Some((name, report["error"].as_str()?.to_owned()));
+    let mut failing: Vec<(String, String)> = runners.into_iter().filter_map(failing).collect();
+    failing.sort();
+    Ok(NodeState {
+        id,
+        name: row.get("name")?,
+        host: row.get("host")?,
+        version: row.get("version")?,
+        roles: serde_json::from_str(&row.get::<String>("roles")?).unwrap_or_default(),
+        slots: row.get("slots")?,
+        live: seen_at.offset(micros(LOST_AFTER)) > now,
+        seen_at,
+        failing,
+        abandoned: abandoned.get(&id).copied().unwrap_or(0),
+    })
+}
+
+async fn leader(session: &mut Session) -> StoreResult<Option<Leader>> {
+    let rows = session.rows(Statement::StatLeader, Vec::<Value>::new()).await?;
+    let of = |row: &Row| {
+        Ok(Leader {
+            node: row.get("node")?,
+            machine: row.get("machine")?,
+            pid: row.get("pid")?,
+            since: row.get("since_at")?,
+            renewed_at: row.get("renewed_at")?,
+            renew_ms: row.get("renew_ms")?,
+            released_at: row.get("released_at")?,
+        })
+    };
+    rows.first().map(of).transpose()
+}
+
+/// Jobs that are late, oldest first, each with the first gate that is closed.
+async fn overdue(session: &mut Session, most: i64, nodes: &[NodeFacts]) -> StoreResult<Vec<Overdue>> {
+    let rows = session.rows(Statement::StatOverdue, vec![int(micros(LATE)), int(most)]).await?;
+    let mut overdue = Vec::new();
+    for row in &rows {
+        let job: i64 = row.get("id")?;
+        // Taken in the meantime.
+        let Some(explanation) = explain::job(session, job, nodes.to_vec()).await? else { continue };
+        let closed = explanation.gates.iter().find(|gate| gate.open == Some(false));
+        let gate = closed.map(|gate| gate.name);
+        overdue.push(Overdue { job, due_at: row.get("due_at")?, gate, why: explanation.verdict });
+    }
+    Ok(overdue)
+}
