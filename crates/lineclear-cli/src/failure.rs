@@ -32,6 +32,11 @@ impl Failure {
         Failure { hint: Some(hint.into()), ..self }
     }
 
+    /// The exit code.
+    pub(crate) fn code(&self) -> u8 {
+        self.code
+    }
+
     /// What went wrong, in one sentence.
     pub(crate) fn message(&self) -> &str {
         &self.message

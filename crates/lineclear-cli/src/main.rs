@@ -54,6 +54,17 @@ enum Command {
     /// Standing orders: list, apply, run, pause, explain.
     #[command(subcommand, visible_alias = "m")]
     Manifest(cmd::manifest::Command),
+    /// Groups: the limit, priority and switch that manifests and jobs share.
+    #[command(subcommand, visible_alias = "g")]
+    Group(cmd::group::Command),
+    /// Dead letters: jobs that need a person, who brings them back or lets them rest.
+    #[command(subcommand)]
+    Dead(cmd::dead::Command),
+    /// Batches: the same done to many jobs, in the background.
+    #[command(subcommand)]
+    Batch(cmd::batch::Command),
+    /// Shows what happens, a line each.
+    Events(cmd::events::Events),
     /// Asks the API as it is.
     Api(cmd::raw::Raw),
     /// Measure what the engine makes of your database, beside a floor of the same minute.
@@ -94,6 +105,10 @@ impl Command {
             Command::Health(command) => command.run(),
             Command::Job(command) => command.run(),
             Command::Manifest(command) => command.run(),
+            Command::Group(command) => command.run(),
+            Command::Dead(command) => command.run(),
+            Command::Batch(command) => command.run(),
+            Command::Events(command) => command.run(),
             Command::Api(command) => command.run(),
             Command::Bench(command) => command.run(),
             Command::Config(command) => command.run().map(|()| ExitCode::SUCCESS),

@@ -6,12 +6,23 @@ use crate::failure::Failure;
 
 /// Prints all of it. A reader that has seen enough (`| head -1`) is no failure.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    print_on(text).map(|_| ())
+}
+
+/// Whether somebody reads what is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    Somebody,
+    Nobody,
+}
+
+/// The same, for who goes on printing only while somebody reads.
+pub(crate) fn print_on(text: &str) -> Result<Told, Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::failed(format!("cannot write to standard output: {error}")))
-        }
-        _ => Ok(()),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Told::Nobody),
+        Err(error) => Err(Failure::failed(format!("cannot write to standard output: {error}"))),
+        Ok(()) => Ok(Told::Somebody),
     }
 }
 

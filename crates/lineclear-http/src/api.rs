@@ -9,6 +9,7 @@ mod checks;
 mod dead_letters;
 mod etag;
 mod explain;
+mod families;
 mod events;
 mod groups;
 mod input;
@@ -56,6 +57,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(groups::get, groups::put, groups::patch))
         .routes(routes!(groups::run))
         .routes(routes!(dead_letters::list))
+        .routes(routes!(families::list))
         .routes(routes!(dead_letters::revive))
         .routes(routes!(dead_letters::acknowledge))
         .routes(routes!(dead_letters::revive_matching))

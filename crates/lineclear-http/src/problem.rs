@@ -121,6 +121,13 @@ impl Problem {
         })
     }
 
+    /// What is wrong stands in the parameters after `?`, and not in a document.
+    pub(crate) fn in_query(self) -> Problem {
+        let code =
+            self.errors.first().map_or(self.code.as_str(), |field| field.pointer.trim_start_matches('/'));
+        Problem::malformed(code, self.detail.clone())
+    }
+
     /// If it is this refusal, this field is the reason.
     pub(crate) fn when(self, code: &str, pointer: &str) -> Problem {
         if self.code == code && self.errors.is_empty() { self.at(pointer) } else { self }

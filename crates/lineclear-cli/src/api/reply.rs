@@ -43,7 +43,8 @@ impl Stream {
         }
     }
 
-    pub(super) async fn whole(mut self) -> Result<Answer, Failure> {
+    /// All of it.
+    pub(crate) async fn whole(mut self) -> Result<Answer, Failure> {
         let status = self.status();
         let mut bytes = Vec::new();
         while let Some(piece) = self.piece().await? {

@@ -16,3 +16,8 @@ pub(crate) mod job;
 pub(crate) mod manifest;
 pub(crate) mod raw;
 pub(crate) mod status;
+pub(crate) mod sure;
+pub(crate) mod group;
+pub(crate) mod dead;
+pub(crate) mod batch;
+pub(crate) mod events;

@@ -2,7 +2,9 @@
 
 mod cell;
 pub(crate) mod check;
+mod progress;
 mod table;
 
 pub(crate) use cell::{Cell, Look};
+pub(crate) use progress::Progress;
 pub(crate) use table::{Column, fields, list};

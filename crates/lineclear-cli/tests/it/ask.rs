@@ -1,13 +1,38 @@
 //! `lineclear job`, `manifest` and `api`: of a server, and straight on a database.
 
+use std::time::{Duration, Instant};
+
 use lineclear_testkit::fresh_postgres;
 use tempfile::TempDir;
 
 use crate::run::{Run, command};
 use crate::serve::serve;
 
+/// The same commands of a server, and straight on its database, be that a file or PostgreSQL. `asked` are the words that lead there.
+pub(crate) async fn each_way(arguments: &[&str], commands: impl AsyncFn(&TempDir, &[&str])) {
+    let dir = tempfile::tempdir().unwrap();
+    let (_server, address) = serve(&dir, arguments).await;
+    commands(&dir, &["--server", &format!("http://{address}")]).await;
+    let dir = tempfile::tempdir().unwrap();
+    let (_server, _) = serve(&dir, arguments).await;
+    commands(&dir, &["--db", "lineclear.db"]).await;
+    let database = fresh_postgres().await;
+    let dir = tempfile::tempdir().unwrap();
+    let (_server, _) = serve(&dir, &[arguments, &["--db", database.url()]].concat()).await;
+    commands(&dir, &["--db", database.url()]).await;
+}
+
+/// Waits until it is so.
+pub(crate) fn until(is: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is() {
+        assert!(Instant::now() < deadline, "it never was");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 /// Runs it in a folder.
-fn at(dir: &TempDir, args: &[&str]) -> Run {
+pub(crate) fn at(dir: &TempDir, args: &[&str]) -> Run {
     let output = command(args)
         .current_dir(dir.path())
         .env("XDG_CONFIG_HOME", dir.path().join("none"))

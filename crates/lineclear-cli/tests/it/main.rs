@@ -4,13 +4,17 @@
 //! again.
 
 mod ask;
+mod batch;
 mod batches;
 mod bench;
 mod command;
 mod db;
+mod dead;
 mod demo;
 mod deploy;
 mod docs;
+mod events;
+mod group;
 mod guide;
 mod health;
 mod http_kind;

@@ -64,13 +64,22 @@ impl DeadLetter {
     }
 }
 
-/// Which dead letters.
+/// Which dead letters: all that is given must fit.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Which {
     /// `awaiting`, `revived` or `acknowledged`; all if nothing is said.
     status: Option<String>,
+    kind: Option<String>,
+    /// The key of a manifest.
+    manifest: Option<String>,
+    group: Option<String>,
+    fingerprint: Option<String>,
+    /// `retries_used_up`, `permanent` or `worker_lost`.
+    reason: Option<String>,
+    /// That died before; RFC 3339.
+    before: Option<String>,
     /// How many at most: 1 to 1,000, and 50 if nothing is said.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
@@ -85,12 +94,16 @@ pub(crate) struct Which {
               (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn list(state: State<App>, asked: Asked<Which>) -> Result<Json<Page<DeadLetter>>, Problem> {
-    let asked = asked.0;
-    if let Some(status) = asked.status.as_deref().filter(|word| !STATUSES.contains(word)) {
+    let Which { status, kind, manifest, group, fingerprint, reason, before, limit: most, cursor: from } =
+        asked.0;
+    if let Some(status) = status.as_deref().filter(|word| !STATUSES.contains(word)) {
         return Err(Problem::malformed("status", format!("{status:?} is none of {}", STATUSES.join(", "))));
     }
-    let before = cursor(asked.cursor.as_deref(), |text| id(text, "").ok().map(DeadLetterId))?;
-    let page = state.reading.dead_letters(asked.status.as_deref(), before, limit(asked.limit)?).await?;
+    let matching =
+        MatchingBody { kind, manifest, group, fingerprint, reason, before, ..MatchingBody::default() };
+    let filter = matching.filter().map_err(Problem::in_query)?;
+    let before = cursor(from.as_deref(), |text| id(text, "").ok().map(DeadLetterId))?;
+    let page = state.reading.dead_letters_matching(&filter, status.as_deref(), before, limit(most)?).await?;
     let items = page.items.into_iter().map(DeadLetter::of).collect();
     Ok(Json(Page::new(items, page.next.map(|id| id.to_string()))))
 }
@@ -138,7 +151,7 @@ pub(crate) async fn revive(
     let revival = body.0.unwrap_or_default().read(who.0.who())?;
     note.say(json!({"other_input": revival.input.is_some()}));
     let revived = state.client.store().revive(vec![letter], revival).await?;
-    one(revived.is_empty(), letter)
+    one(&state, revived.is_empty(), letter).await
 }
 
 /// What to remember about a dead letter.
@@ -164,56 +177,64 @@ pub(crate) async fn acknowledge(
     let letter = DeadLetterId(id(&at.0, "dead letter")?);
     let AcknowledgeBody { note } = body.0.unwrap_or_default();
     let rested = state.client.store().acknowledge(vec![letter], &who.0.who(), note.as_deref()).await?;
-    one(rested.is_empty(), letter)
+    one(&state, rested.is_empty(), letter).await
 }
 
-fn one(none: bool, letter: DeadLetterId) -> Result<StatusCode, Problem> {
-    if none {
-        let detail = format!("dead letter {letter} is not there, or awaits nobody any more");
-        return Err(Problem::new(StatusCode::CONFLICT, "not_awaiting", detail));
+async fn one(state: &App, none: bool, letter: DeadLetterId) -> Result<StatusCode, Problem> {
+    if !none {
+        return Ok(StatusCode::NO_CONTENT);
     }
-    Ok(StatusCode::NO_CONTENT)
+    let below = Some(DeadLetterId(letter.0.saturating_add(1)));
+    let there =
+        state.reading.dead_letters(None, below, 1).await?.items.pop().filter(|found| found.id == letter);
+    let Some(there) = there else { return Err(Problem::not_found(format_args!("dead letter {letter}"))) };
+    let detail = format!("dead letter {letter} awaits nobody any more: it was {}", there.status);
+    Err(Problem::new(StatusCode::CONFLICT, "not_awaiting", detail))
 }
 
 /// Which of those that await a person: all that is given must fit.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MatchingBody {
-    kind: Option<String>,
-    manifest: Option<String>,
-    group: Option<String>,
-    fingerprint: Option<String>,
-    reason: Option<String>,
+    pub(super) kind: Option<String>,
+    pub(super) manifest: Option<String>,
+    pub(super) group: Option<String>,
+    pub(super) fingerprint: Option<String>,
+    pub(super) reason: Option<String>,
     /// That died before; RFC 3339.
-    before: Option<String>,
+    pub(super) before: Option<String>,
     /// Said aloud, so that an empty filter is no accident: all that await a person.
     #[serde(default)]
-    all: bool,
-    note: Option<String>,
+    pub(super) all: bool,
+    pub(super) note: Option<String>,
 }
 
 impl MatchingBody {
-    fn read(&self) -> Result<DeadLetterFilter, Problem> {
+    /// All that is given, be it nothing.
+    pub(super) fn filter(&self) -> Result<DeadLetterFilter, Problem> {
         let named =
             |text: &Option<String>, at: &str| text.as_deref().map(|text| name_at(text, at)).transpose();
         let reason = |word: &String| {
             DeadReason::from_word(word)
                 .ok_or_else(|| unprocessable("reason", format!("{word:?} is no reason")).at("/reason"))
         };
-        let filter = DeadLetterFilter {
+        Ok(DeadLetterFilter {
             kind: named(&self.kind, "/kind")?,
             manifest: named(&self.manifest, "/manifest")?,
             group: named(&self.group, "/group")?,
             fingerprint: self.fingerprint.clone(),
             reason: self.reason.as_ref().map(reason).transpose()?,
             before: self.before.as_deref().map(|text| moment(text, "/before")).transpose()?,
-        };
+        })
+    }
+
+    fn read(&self) -> Result<DeadLetterFilter, Problem> {
         let given = [&self.kind, &self.manifest, &self.group, &self.fingerprint, &self.reason, &self.before];
         if given.iter().all(|one| one.is_none()) != self.all {
             let detail = "say which, or \"all\": true, and not both";
             return Err(unprocessable("which", detail).at("/all"));
         }
-        Ok(filter)
+        self.filter()
     }
 }
 

@@ -34,7 +34,8 @@ async fn one_may_rest(served: &Served) {
     let path = format!("/api/v1/dead-letters/{}/acknowledge", letter["id"].as_str().unwrap());
     assert_eq!(served.post(&path, r#"{"note": "known"}"#).await.status, 204);
     assert_eq!(served.post(&path, "").await.status, 409);
-    assert_eq!(served.post("/api/v1/dead-letters/999/acknowledge", "").await.status, 409);
+    let unknown = served.post("/api/v1/dead-letters/999/acknowledge", "").await;
+    assert_eq!((unknown.status, unknown.code()), (404, "not_found".to_owned()));
     assert_eq!(served.get("/api/v1/dead-letters?status=awaiting").await.json()["items"], json!([]));
 }
 
@@ -59,7 +60,45 @@ async fn all_that_match_are_resolved_and_none_by_accident(served: &Served) {
     assert_eq!(served.get("/api/v1/dead-letters?status=lost").await.status, 400);
 }
 
+async fn those_that_died_alike_are_a_family(served: &Served) {
+    let all = letters(served, &["no paper in tray 1", "no paper in tray 2", "no ink"]).await;
+    let families = served.get("/api/v1/dead-letters/families").await.json();
+    assert_eq!((&families["total"], &families["exact"]), (&json!(3), &json!(true)), "{families}");
+    let paper = &families["items"][0];
+    assert_eq!(
+        (&paper["count"], &paper["kind"], &paper["reason"]),
+        (&json!(2), &json!("broken"), &json!("permanent"))
+    );
+    assert!(paper["last_error"].as_str().unwrap().contains("tray"), "{families}");
+    let trays: Vec<&Value> =
+        all.iter().filter(|letter| letter["fingerprint"] == paper["fingerprint"]).collect();
+    assert_eq!(
+        (&paper["last_at"], &paper["first_at"], &paper["job_id"]),
+        (&trays[0]["dead_at"], &trays[1]["dead_at"], &trays[0]["job_id"])
+    );
+    let asked = format!("fingerprint={}", paper["fingerprint"].as_str().unwrap());
+    let listed =
+        served.get(&format!("/api/v1/dead-letters?{asked}&kind=broken&reason=permanent")).await.json();
+    assert_eq!(listed["items"].as_array().unwrap().len(), 2, "{listed}");
+    assert_eq!(served.get(&format!("/api/v1/dead-letters/families?{asked}")).await.json()["total"], 2);
+    // What dies later is not meant by what was counted.
+    let before = format!("before={}", families["at"].as_str().unwrap());
+    served.post("/api/v1/jobs", &json!({"kind": "broken", "input": "no toner"}).to_string()).await;
+    served.until("/api/v1/dead-letters/families", |families| families["total"] == 4).await;
+    assert_eq!(served.get(&format!("/api/v1/dead-letters/families?{before}")).await.json()["total"], 3);
+    assert_eq!(
+        served.get(&format!("/api/v1/dead-letters?{before}")).await.json()["items"].as_array().unwrap().len(),
+        3
+    );
+    for nothing in ["kind=other", "manifest=none", "group=none", "reason=worker_lost", "fingerprint=x"] {
+        let families = served.get(&format!("/api/v1/dead-letters/families?{nothing}")).await.json();
+        assert_eq!((&families["total"], &families["items"]), (&json!(0), &json!([])), "{nothing}");
+        assert_eq!(served.get(&format!("/api/v1/dead-letters?{nothing}")).await.json()["items"], json!([]));
+    }
+}
+
 on_each_store! {
+    those_that_died_alike_are_a_family
     one_is_brought_back_with_another_input
     one_may_rest
     all_that_match_are_resolved_and_none_by_accident

@@ -1,8 +1,28 @@
--- list_dead_letters · a page of dead letters, newest first
--- ?1 before this id, ?2 status (null: any), ?3 at most
-select d.id, d.job_id, m.key as manifest_key, d.kind, d.reason, d.fingerprint, d.status, d.note, d.claim_no, d.failures, d.crashes,
-       d.last_error, d.dead_at, d.resolved_at, d.resolved_by
-from   dead_letter d
+-- list_dead_letters · a page of dead letters, newest first, of those that match
+-- Reads at most ?10 rows and filters those: something rare cannot make it read all of them. `seen_down_to` is where the next page goes on
+-- (null: this was all). Always one row at least.
+-- Index: dead_letter_status, or the primary key.
+-- ?1 before this id, ?2 status (null: any), ?3 at most, ?4 kind, ?5 manifest, ?6 group, ?7 fingerprint, ?8 reason, ?9 died before,
+-- ?10 window
+with looked as materialized (
+    select id, kind, manifest_id, group_id, fingerprint, reason, dead_at
+    from   dead_letter
+    where  id < ?1 and (?2 is null or status = ?2)
+    order  by id desc limit ?10
+), found as materialized (
+    select id from looked
+    where  (?4 is null or kind = ?4)
+           and (?5 is null or manifest_id = (select m.id from manifest m where m.key = ?5))
+           and (?6 is null or group_id = (select g.id from manifest_group g where g.name = ?6))
+           and (?7 is null or fingerprint = ?7)
+           and (?8 is null or reason = ?8)
+           and (?9 is null or dead_at < ?9)
+    order  by id desc limit ?3
+)
+select bottom.id as seen_down_to, d.id, d.job_id, m.key as manifest_key, d.kind, d.reason, d.fingerprint, d.status, d.note,
+       d.claim_no, d.failures, d.crashes, d.last_error, d.dead_at, d.resolved_at, d.resolved_by
+from   (select case when count(*) >= ?10 then min(id) end as id from looked) bottom
+left   join found on true
+left   join dead_letter d on d.id = found.id
 left   join manifest m on m.id = d.manifest_id
-where  d.id < ?1 and (?2 is null or d.status = ?2)
-order  by d.id desc limit ?3
+order  by d.id desc

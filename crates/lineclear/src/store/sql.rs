@@ -190,6 +190,7 @@ statements! {
     ListGroups "list_groups",
     GetGroup "get_group",
     ListDeadLetters "list_dead_letters",
+    ListDeadFamilies "list_dead_families",
     ListNodes "list_nodes",
     RetryNow "retry_now",
     RetryDead "retry_dead",

@@ -1,5 +1,6 @@
 //! Looking at the store: lists and details, page by page. Nothing here changes anything.
 
+mod dead_letter;
 mod rows;
 pub(crate) mod search;
 
@@ -9,11 +10,12 @@ use lineclear_model::{JobState, Micros, Name};
 use super::db::{Row, Session, Value, Verb};
 use super::sql::Statement;
 use super::verbs::manifest::manifest_of;
-use super::{DeadLetterId, JobId, LogLine, ManifestId, NodeId, Store, StoreResult};
+use super::{JobId, LogLine, ManifestId, NodeId, Store, StoreResult};
+pub use dead_letter::{FAMILIES_LOOKED_MAX, Families, FamilyView};
 pub use rows::{
     DeadLetterView, ExecutionView, GroupView, JobDetail, JobView, ManifestView, NodeView, StepView, TickView,
 };
-use rows::{dead_letter_of, execution_of, log_line_of, secrets_of, step_of};
+use rows::{execution_of, log_line_of, secrets_of, step_of};
 pub use search::Found;
 
 /// Rows per page at most.
@@ -212,25 +214,6 @@ impl Store {
     pub async fn group(&self, name: &str) -> StoreResult<Option<GroupView>> {
         let rows = self.look(Statement::GetGroup, vec![Value::Text(Some(name.to_owned()))]).await?;
         rows.first().map(GroupView::of).transpose()
-    }
-
-    /// Dead letters, newest first; `status` is awaiting, revived or acknowledged.
-    pub async fn dead_letters(
-        &self,
-        status: Option<&str>,
-        before: Option<DeadLetterId>,
-        most: u32,
-    ) -> StoreResult<Page<DeadLetterView, DeadLetterId>> {
-        let most = most.clamp(1, PAGE_MAX);
-        let params = vec![
-            Value::Int(Some(before.map_or(i64::MAX, |before| before.0))),
-            Value::Text(status.map(str::to_owned)),
-            Value::Int(Some(i64::from(most))),
-        ];
-        let rows = self.look(Statement::ListDeadLetters, params).await?;
-        let items = rows.iter().map(dead_letter_of).collect::<StoreResult<Vec<_>>>()?;
-        let next = next_of(&items, most, |letter| letter.id);
-        Ok(Page { items, next })
     }
 
     /// Nodes, last seen first.

@@ -34,6 +34,28 @@ async fn die(db: &TestDb, node: NodeId) -> usize {
 }
 
 conformance! {
+    async fn dead_letters_that_match_are_found_page_by_page_among_many_that_do_not(db) {
+        let rare = NewJob { kind: name("rare"), ..job() };
+        dead(db, rare.clone()).await;
+        dead(db, job()).await;
+        dead(db, rare).await;
+        let filter = DeadLetterFilter { kind: Some(name("rare")), ..DeadLetterFilter::default() };
+        let (mut found, mut before) = (Vec::new(), None);
+        loop {
+            let page = db.store.dead_letters_matching(&filter, Some("awaiting"), before, 1).await.unwrap();
+            found.extend(page.items.iter().map(|letter| (letter.kind.clone(), letter.id)));
+            before = page.next;
+            if before.is_none() {
+                break;
+            }
+        }
+        assert_eq!(found.len(), 2);
+        assert!(found[0].1 > found[1].1 && found.iter().all(|(kind, _)| kind == "rare"), "{found:?}");
+        let families = db.store.dead_families(&DeadLetterFilter::default(), 1).await.unwrap();
+        assert_eq!((families.total, families.is_exact, families.items.len()), (3, true, 1));
+        assert_eq!((families.items[0].kind.as_str(), families.items[0].count), ("rare", 2), "the largest first");
+    }
+
     async fn a_revived_job_runs_again_with_its_counters_at_zero(db) {
         let (id, letter) = dead(db, job()).await;
         let resolved = db.store.revive(vec![letter], by()).await.unwrap();

@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::files::Files;
 use crate::api::At;
 use crate::cmd::ask::asking;
-use crate::failure::Failure;
+use crate::cmd::sure::Sure;
+use crate::failure::{Failure, say};
 use crate::output::{plain, print, print_json};
 
 const EXAMPLES: &str = "Examples:
@@ -24,7 +25,7 @@ A small file; the server must have been started with --commands /bin/date:
   schedule = { every = \"5s\" }
 
 Look at a file before, field by field: lineclear manifest diff -f jobs.toml. + is new, ~ changes, - is removed. With --prune, manifests that the same owner applied before and that are in no file any more are
-removed. All of it becomes so, or nothing.";
+removed: on a terminal you are asked first. All of it becomes so, or nothing.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -35,13 +36,24 @@ pub(crate) struct Apply {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
+    sure: Sure,
+    #[command(flatten)]
     at: At,
 }
 
 impl Apply {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
-        let body = self.files.declaration(self.dry_run)?;
+        let mut body = self.files.declaration(self.dry_run)?;
         asking(&self.at, async |api| {
+            if self.files.prunes() && !self.dry_run && self.sure.would_ask() {
+                body["dry_run"] = json!(true);
+                let plan = api.post("manifests:apply", body.clone()).await?;
+                body["dry_run"] = json!(false);
+                if let Some(removed) = removed(&plan) {
+                    say(&removed);
+                    self.sure.of_one("these are removed, with their waiting jobs")?;
+                }
+            }
             let plan = api.post("manifests:apply", body).await?;
             if self.at.json {
                 print_json(&plan)?;
@@ -51,6 +63,13 @@ impl Apply {
             Ok(ExitCode::SUCCESS)
         })
     }
+}
+
+/// What would go, a line each; `None`: nothing would.
+fn removed(plan: &Value) -> Option<String> {
+    let lines: Vec<String> =
+        told(plan).lines().filter(|line| line.starts_with("- ")).map(|line| format!("{line}\n")).collect();
+    (!lines.is_empty()).then(|| lines.concat())
 }
 
 /// `+ ~ -`, and how much stays as it is.

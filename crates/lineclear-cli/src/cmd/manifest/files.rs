@@ -22,6 +22,11 @@ pub(super) struct Files {
 }
 
 impl Files {
+    /// Whether something may be removed.
+    pub(super) fn prunes(&self) -> bool {
+        self.prune
+    }
+
     /// All files as one declaration.
     pub(super) fn declaration(&self, dry_run: bool) -> Result<Value, Failure> {
         let (mut groups, mut manifests) = (serde_json::Map::new(), Vec::new());

@@ -1,6 +1,7 @@
 //! `lineclear manifest`: standing orders.
 
 mod apply;
+mod backfill;
 mod diff;
 mod files;
 mod import;
@@ -11,6 +12,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::ask::{Much, asking, explained, say_or_json, show_list, show_one};
+use super::sure::Sure;
 use crate::api::{Api, At, piece, query};
 use crate::failure::Failure;
 use crate::output::{print, print_json};
@@ -43,8 +45,10 @@ pub(crate) enum Command {
     /// Makes a manifest file of a crontab.
     Import(import::Import),
     /// Removes a manifest: no new ticks. What it made stays in the history.
-    #[command(after_help = "Examples:\n  lineclear manifest delete nightly")]
-    Delete(One),
+    #[command(
+        after_help = "Examples:\n  lineclear manifest delete nightly\n  lineclear manifest delete nightly --yes"
+    )]
+    Delete(Delete),
     /// Makes a job of a manifest now.
     #[command(after_help = "Examples:\n  lineclear manifest run nightly")]
     Run(One),
@@ -68,10 +72,7 @@ pub(crate) enum Command {
     )]
     History(History),
     /// Makes jobs of ticks in the past that did not run.
-    #[command(
-        after_help = "Examples:\n  lineclear manifest backfill nightly --from 2026-11-01T00:00:00Z --to 2026-11-08T00:00:00Z"
-    )]
-    Backfill(Backfill),
+    Backfill(backfill::Backfill),
 }
 
 #[derive(Args)]
@@ -92,6 +93,14 @@ pub(crate) struct One {
 }
 
 #[derive(Args)]
+pub(crate) struct Delete {
+    #[command(flatten)]
+    one: One,
+    #[command(flatten)]
+    sure: Sure,
+}
+
+#[derive(Args)]
 pub(crate) struct Next {
     #[command(flatten)]
     one: One,
@@ -106,18 +115,6 @@ pub(crate) struct History {
     one: One,
     #[command(flatten)]
     much: Much,
-}
-
-#[derive(Args)]
-pub(crate) struct Backfill {
-    #[command(flatten)]
-    one: One,
-    /// From this moment on
-    #[arg(long, value_name = "MOMENT")]
-    from: String,
-    /// Up to this moment, and without it
-    #[arg(long, value_name = "MOMENT")]
-    to: String,
 }
 
 fn of(view: &Value, path: &str) -> Cell {
@@ -192,9 +189,10 @@ impl Command {
             Command::Apply(apply) => apply.run(),
             Command::Diff(diff) => diff.run(),
             Command::Import(import) => import.run(),
-            Command::Delete(one) => {
+            Command::Delete(Delete { one, sure }) => {
                 let key = one.key.clone();
                 one.ask(async |api, at, path| {
+                    sure.of_one(&format!("manifest {key} and its waiting jobs are removed"))?;
                     let answer = api.ask("DELETE", path, None, &[]).await?.body;
                     say_or_json(at, &answer, &format!("{key} removed"))
                 })
@@ -235,11 +233,7 @@ impl Command {
                     show_list(api, &at, ("jobs", &asked), &much, super::job::COLUMNS, none).await
                 })
             }
-            Command::Backfill(Backfill { one, from, to }) => one.ask(async |api, at, path| {
-                let made = api.post(&format!("{path}/backfill"), json!({"from": from, "to": to})).await?;
-                let text = serde_json::to_string(&made).unwrap_or_default();
-                say_or_json(at, &made, &text)
-            }),
+            Command::Backfill(backfill) => backfill.run(),
         }
     }
 }

@@ -227,6 +227,22 @@ fn cases() -> Vec<Case> {
         ),
         (Statement::ListExecutions, vec![int(500), int(10), int(0)].into(), &[]),
         (Statement::ListManifests, vec![text("m5"), int(10)].into(), &["manifest_key"]),
+        (
+            Statement::ListDeadLetters,
+            [
+                vec![int(90_000), text("awaiting"), int(50), text("a")],
+                vec![Value::Text(None); 4],
+                vec![Value::Time(None), int(1000)],
+            ]
+            .concat()
+            .into(),
+            &[],
+        ),
+        (
+            Statement::ListDeadFamilies,
+            [vec![Value::Text(None); 5], vec![Value::Time(None), int(1000), int(50)]].concat().into(),
+            &["dead_letter_status"],
+        ),
         (Statement::SearchJobs, search("").into(), &["execution_final"]),
         (
             Statement::SearchJobs,
@@ -247,6 +263,7 @@ const BIG: &[&str] = &[
     "job_key",
     "job_step",
     "execution_log",
+    "dead_letter",
     "access_token",
     "browser_session",
     "audit",
@@ -287,6 +304,11 @@ fn load() -> Vec<(&'static str, &'static str)> {
         (
             "execution_log (job_id, claim_no, line_no, logged_at, level, target, message)",
             "{n} / 10, 1, {n} % 10, {now}, 'INFO', 'app', 'x'",
+        ),
+        (
+            "dead_letter (job_id, origin, kind, route, priority, claim_no, failures, crashes, created_at, reason, fingerprint, status, dead_at)",
+            "3000000 + {n}, 'adhoc', 'work', 'main', 0, 1, 1, 0, {now}, 'permanent', 'f' || ({n} % 100), \
+          case when {n} % 100 = 0 then 'awaiting' else 'acknowledged' end, {now-n}",
         ),
         (
             "access_token (name, prefix, hash, scopes, created_at, created_by)",

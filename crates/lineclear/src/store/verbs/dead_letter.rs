@@ -21,8 +21,8 @@ pub struct Revival {
     pub note: Option<String>,
 }
 
-/// Which dead letters, of those that await a person. All that is given must fit; nothing given fits all.
-#[derive(Clone, Debug, Default)]
+/// Which dead letters. All that is given must fit; nothing given fits all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeadLetterFilter {
     /// Of this kind.
     pub kind: Option<Name>,
@@ -36,6 +36,21 @@ pub struct DeadLetterFilter {
     pub reason: Option<DeadReason>,
     /// That died before.
     pub before: Option<Micros>,
+}
+
+impl DeadLetterFilter {
+    /// As statements take it: kind, manifest, group, fingerprint, reason, died before.
+    pub(crate) fn params(&self) -> [Value; 6] {
+        let name = |name: &Option<Name>| Value::Text(name.as_ref().map(ToString::to_string));
+        [
+            name(&self.kind),
+            name(&self.manifest),
+            name(&self.group),
+            Value::Text(self.fingerprint.clone()),
+            Value::Text(self.reason.map(|reason| reason.as_str().to_owned())),
+            Value::Time(self.before),
+        ]
+    }
 }
 
 /// A dead letter that was resolved.
@@ -112,19 +127,9 @@ impl Verb for Find {
     }
 
     async fn run(&self, session: &mut Session) -> StoreResult<Found> {
-        let filter = &self.filter;
-        let name = |name: &Option<Name>| Value::Text(name.as_ref().map(ToString::to_string));
-        let params = vec![
-            Value::Int(Some(self.after)),
-            Value::Int(self.newest),
-            name(&filter.kind),
-            name(&filter.manifest),
-            name(&filter.group),
-            Value::Text(filter.fingerprint.clone()),
-            Value::Text(filter.reason.map(|reason| reason.as_str().to_owned())),
-            Value::Time(filter.before),
-            Value::Int(Some(i64::from(self.most))),
-        ];
+        let mut params = vec![Value::Int(Some(self.after)), Value::Int(self.newest)];
+        params.extend(self.filter.params());
+        params.push(Value::Int(Some(i64::from(self.most))));
         let mut found = Found::default();
         for row in session.rows(Statement::FindDeadLetters, params).await? {
             found.ids.push(DeadLetterId(row.get("id")?));

@@ -1,0 +1,27 @@
+-- list_dead_families · dead letters that await a person and match, put together by kind, reason and family of errors, the largest first
+-- Looks at the newest $7 and no further. Always one row at least: `looked` says how many were looked at, `total` how many match.
+-- Index: dead_letter_status.
+-- $1 kind, $2 manifest, $3 group, $4 fingerprint, $5 reason, $6 died before, $7 window, $8 at most
+with looked as materialized (
+    select id, kind, manifest_id, group_id, fingerprint, reason, dead_at
+    from   {schema}.dead_letter where status = 'awaiting'
+    order  by id desc limit $7::bigint
+), found as materialized (
+    select id, kind, reason, fingerprint, dead_at from looked
+    where  ($1::text is null or kind = $1::text)
+           and ($2::text is null or manifest_id = (select m.id from {schema}.manifest m where m.key = $2::text))
+           and ($3::text is null or group_id = (select g.id from {schema}.manifest_group g where g.name = $3::text))
+           and ($4::text is null or fingerprint = $4::text)
+           and ($5::text is null or reason = $5::text)
+           and ($6::timestamptz is null or dead_at < $6::timestamptz)
+), family as (
+    select kind, reason, fingerprint, count(*) as count, min(dead_at) as first_at, max(dead_at) as last_at, max(id) as newest
+    from   found group by kind, reason, fingerprint
+    order  by count desc, newest desc limit $8::bigint
+)
+select (select count(*) from looked) as looked, (select count(*) from found) as total, now() as now,
+       family.kind, family.reason, family.fingerprint, family.count, family.first_at, family.last_at, d.job_id, d.last_error
+from   (select 1) one
+left   join family on true
+left   join {schema}.dead_letter d on d.id = family.newest
+order  by family.count desc, family.newest desc
