@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::header::{HeaderMap, RETRY_AFTER};
+use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use reqwest::{Method, Url, redirect};
 
 use super::reach::{Names, Reach};
@@ -126,9 +126,45 @@ impl Outbound {
     }
 }
 
-/// Seconds; a date is for others.
+/// Seconds, or a moment: then by the clock of who says it, if it shows that one.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds: u64 = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    let text = |name| headers.get(name)?.to_str().ok().map(str::trim);
+    let moment = |text| jiff::fmt::rfc2822::parse(text).ok().map(|moment| moment.timestamp());
+    let said = text(RETRY_AFTER)?;
+    let seconds = match said.parse() {
+        Ok(seconds) => seconds,
+        Err(_) => {
+            let now = text(DATE).and_then(moment).unwrap_or_else(jiff::Timestamp::now);
+            u64::try_from(moment(said)?.as_second().checked_sub(now.as_second())?).ok()?
+        }
+    };
     // Zero would be a hammer; the job's own pause is better.
     (seconds > 0).then(|| Duration::from_secs(seconds).min(RETRY_AFTER_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_is_in_seconds_or_until_a_moment_of_the_others_clock() {
+        let said = |after: &str, date: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, after.parse().unwrap());
+            if let Some(date) = date {
+                headers.insert(DATE, date.parse().unwrap());
+            }
+            retry_after(&headers).map(|pause| pause.as_secs())
+        };
+        let date = Some("Wed, 21 Oct 2015 07:28:00 GMT");
+        assert_eq!(said("120", None), Some(120));
+        assert_eq!(said("Wed, 21 Oct 2015 07:29:30 GMT", date), Some(90));
+        assert_eq!(said("Wed, 21 Oct 2015 09:29:30 GMT", date), Some(3_600), "an hour at most");
+        // Over, by their clock or ours; no hammer; no such thing.
+        assert_eq!(said("Wed, 21 Oct 2015 07:27:00 GMT", date), None);
+        assert_eq!(said("Wed, 21 Oct 2015 07:29:30 GMT", None), None);
+        for nonsense in ["0", "-5", "soon", "1e9", "99999999999999999999"] {
+            assert_eq!(said(nonsense, date), None, "{nonsense}");
+        }
+    }
 }
