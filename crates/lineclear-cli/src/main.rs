@@ -18,10 +18,10 @@ use clap::{Parser, Subcommand};
 use failure::Failure;
 
 const FIRST_STEPS: &str = "First steps, in an empty folder:
-  lineclear serve --commands /bin/date     a server that may run that program; goes on in this terminal
-  lineclear manifest apply --help          in another: shows a small file to write as jobs.toml
-  lineclear manifest apply -f jobs.toml    what the file says becomes so
-  lineclear job list                       what has run";
+  lineclear serve --commands /bin/date    a server; goes on in this terminal
+  lineclear manifest apply --help         in another: a small file to begin with
+  lineclear manifest apply -f jobs.toml   what the file says becomes so
+  lineclear job list                      what has run";
 
 /// A distributed job scheduler: no tick twice, no job lost.
 #[derive(Parser)]

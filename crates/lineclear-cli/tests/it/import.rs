@@ -190,8 +190,11 @@ fn ten_thousand_lines_are_one_declaration_and_too_many_are_refused() {
     let applied = at(&dir, &["manifest", "apply", "-f", "jobs.toml", "--db", "lineclear.db"]);
     assert_eq!(applied.code, Some(0), "{}", applied.err);
     assert!(applied.out.ends_with("\n0 unchanged\n"), "{}", &applied.out[applied.out.len() - 100..]);
-    let many = import(lines(60_000).as_bytes(), &[]);
-    assert!(many.code == Some(2) && many.err.contains("split the crontab"), "{}", many.err);
+    let long: String = (0..3_700).map(|n| format!("@daily job{n} {}\n", "x".repeat(1_080))).collect();
+    for many in [lines(10_001), long] {
+        let many = import(many.as_bytes(), &[]);
+        assert!(many.code == Some(2) && many.err.contains("split the crontab"), "{}", many.err);
+    }
     let large = import(&vec![b'#'; 5 * 1024 * 1024], &[]);
     assert!(large.code == Some(2) && large.err.contains("bytes"), "{}", large.err);
 }
@@ -242,6 +245,27 @@ fn files_are_written_once_and_standard_input_is_read() {
         let refused = at(&dir, args);
         assert!(refused.code == Some(2) && refused.err.contains(part), "{args:?}: {}", refused.err);
     }
+}
+
+#[test]
+fn no_environment_a_closed_pipe_and_a_place_that_cannot_be_written_are_borne() {
+    let dir = tempfile::tempdir().unwrap();
+    let lines: String = (0..5_000).map(|n| format!("@daily job{n}\n")).collect();
+    std::fs::write(dir.path().join("tab"), lines).unwrap();
+    let line = format!(
+        "env -i LC_ALL=C TZ=UTC {} manifest import --crontab tab | head -c 10",
+        env!("CARGO_BIN_EXE_lineclear")
+    );
+    let output = std::process::Command::new("bash")
+        .args(["-o", "pipefail", "-c", &line])
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.stdout, b"# Made of ");
+    let into_file =
+        at(&dir, &["manifest", "import", "--crontab", "tab", "--tz", "UTC", "--out", "tab/x.toml"]);
+    assert!(into_file.code == Some(1) && into_file.err.contains("tab/x.toml"), "{}", into_file.err);
 }
 
 /// The whole move: what is printed is what a server needs, and a command finds what the crontab said.

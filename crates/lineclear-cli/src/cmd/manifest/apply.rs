@@ -24,8 +24,11 @@ A small file; the server must have been started with --commands /bin/date:
   input = { argv = [\"/bin/date\", \"-u\"] }
   schedule = { every = \"5s\" }
 
-Look at a file before, field by field: lineclear manifest diff -f jobs.toml. + is new, ~ changes, - is removed. With --prune, manifests that the same owner applied before and that are in no file any more are
-removed: on a terminal you are asked first. All of it becomes so, or nothing.";
+Look at a file before, field by field: lineclear manifest diff -f jobs.toml
+
++ is new, ~ changes, - is removed. With --prune, manifests that the same owner applied before and \
+that are in no file any more are removed: on a terminal you are asked first. All of it becomes so, \
+or nothing.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]

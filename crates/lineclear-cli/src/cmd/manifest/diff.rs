@@ -19,7 +19,8 @@ const EXAMPLES: &str = "Examples:
   lineclear manifest diff -f manifests/ --owner billing --prune
   lineclear manifest diff -f jobs.toml --db lineclear.db --json
 
-Changes nothing. Exit code 0: all is as the files say; 1: something differs. What an operator has edited since the files were last applied, and the
+Changes nothing, but a token must have the scope that apply wants. Exit code 0: all is as the files \
+say; 1: something differs. What an operator has edited since the files were last applied, and the \
 files have not, is no difference: apply leaves it alone. Secrets are dots on both sides.";
 
 #[derive(Args)]

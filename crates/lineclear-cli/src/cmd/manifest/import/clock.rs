@@ -22,8 +22,8 @@ pub(super) fn when(expression: &str, zone: &str) -> Result<When, BadSchedule> {
     };
     let plain = Schedule::new(fields.clone())?;
     let follows_elapsed_time = plain.follows_elapsed_time();
-    let mut parts = expression.split(' ');
-    let has_star = expression == "@hourly" || parts.by_ref().take(2).any(|field| field.starts_with('*'));
+    let has_star = expression.eq_ignore_ascii_case("@hourly")
+        || expression.split(' ').take(2).any(|field| field.starts_with('*'));
     let schedule = match (has_star, follows_elapsed_time) {
         (true, false) => {
             Schedule::new(ScheduleFields { gap: Some(Gap::Skip), fold: Some(Fold::Both), ..fields })?
@@ -53,6 +53,7 @@ mod tests {
             ("0 */2 * * *", Some(Gap::Skip), Some(Fold::Both)),
             ("0 * * * *", None, None),
             ("@hourly", None, None),
+            ("@Hourly", None, None),
             ("* * * * *", None, None),
         ] {
             let When { schedule, differs } = when(expression, "Europe/Berlin").unwrap();

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use lineclear::store::BATCH_MAX;
 use lineclear_model::manifest::FILE_BYTES_MAX;
 use serde_json::json;
 
@@ -25,8 +26,9 @@ const EXAMPLES: &str = "Examples:
   lineclear manifest import --crontab /etc/crontab --system --tz Europe/Berlin > jobs.toml
   lineclear manifest import --crontab my.cron --json
 
-Needs no server: it only writes a file, for `lineclear manifest apply -f`. What servers must be allowed to run, and each line that was left
-out, is said beside it. Exit code 1: some lines were left out, and all others are in the file.";
+Needs no server: it only writes a file, for `lineclear manifest apply -f`. What servers must be \
+allowed to run, and each line that was left out, is said beside it. Exit code 1: some lines were \
+left out, and all others are in the file.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -60,9 +62,11 @@ impl Import {
         let mut crontab = crontab::read(&machine::bytes(&self.crontab)?, self.system);
         self.look_at_users(&mut crontab);
         let made = write::import(crontab, &zone.name);
-        let size = made.text.len();
-        if size > FILE_BYTES_MAX {
-            let message = format!("the manifests have {size} bytes, and a file may have {FILE_BYTES_MAX}");
+        let (size, count) = (made.text.len(), made.manifests.len());
+        if size > FILE_BYTES_MAX || count > BATCH_MAX {
+            let message = format!(
+                "{count} manifests of {size} bytes: a file has at most {BATCH_MAX} of {FILE_BYTES_MAX} bytes in all"
+            );
             return Err(Failure::usage(message).hint("split the crontab, and import each part"));
         }
         let written = self.write(&made)?;
