@@ -32,6 +32,12 @@ impl Failure {
         Failure { hint: Some(hint.into()), ..self }
     }
 
+    /// With the nearest of what there is; what was hinted at before stays.
+    pub(crate) fn nearest(self, name: &str) -> Failure {
+        let hint = self.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+        self.hint(format!("did you mean {name}?{hint}"))
+    }
+
     /// The exit code.
     pub(crate) fn code(&self) -> u8 {
         self.code

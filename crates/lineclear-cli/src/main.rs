@@ -34,7 +34,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Look at schedules before anything runs; needs no database.
-    #[command(subcommand)]
+    #[command(subcommand, alias = "schedules")]
     Schedule(cmd::schedule::Command),
     /// Watch a small cluster live, fail and recover. Leaves nothing behind.
     Demo(cmd::demo::Demo),
@@ -49,21 +49,25 @@ enum Command {
     /// Ask a server of this machine whether it is well; for probes.
     Health(cmd::health::Health),
     /// Jobs: list, enqueue, follow, explain, retry, cancel.
-    #[command(subcommand, visible_alias = "j")]
+    #[command(subcommand, visible_alias = "j", alias = "jobs")]
     Job(cmd::job::Command),
     /// Standing orders: list, apply, run, pause, explain.
-    #[command(subcommand, visible_alias = "m")]
+    #[command(subcommand, visible_alias = "m", alias = "manifests")]
     Manifest(cmd::manifest::Command),
     /// Groups: the limit, priority and switch that manifests and jobs share.
-    #[command(subcommand, visible_alias = "g")]
+    #[command(subcommand, visible_alias = "g", alias = "groups")]
     Group(cmd::group::Command),
     /// Dead letters: jobs that need a person, who brings them back or lets them rest.
-    #[command(subcommand)]
+    #[command(subcommand, alias = "dead-letters")]
     Dead(cmd::dead::Command),
+    /// Nodes: who is there, and who takes work.
+    #[command(subcommand, alias = "nodes")]
+    Node(cmd::node::Command),
     /// Batches: the same done to many jobs, in the background.
-    #[command(subcommand)]
+    #[command(subcommand, alias = "batches")]
     Batch(cmd::batch::Command),
     /// Shows what happens, a line each.
+    #[command(alias = "event")]
     Events(cmd::events::Events),
     /// Asks the API as it is.
     Api(cmd::raw::Raw),
@@ -76,11 +80,15 @@ enum Command {
     #[command(subcommand)]
     Db(cmd::db::Command),
     /// Tokens: who may use a server, and how far. Works straight on the database.
-    #[command(subcommand)]
+    #[command(subcommand, alias = "tokens")]
     Token(cmd::token::Command),
     /// Locks: run a command while nobody else does, on this machine or any other.
-    #[command(subcommand)]
+    #[command(subcommand, alias = "locks")]
     Lock(cmd::lock::Command),
+    /// Print what a shell needs to complete commands and options.
+    Completions(cmd::completions::Completions),
+    /// Print the manual, or write a page for each command.
+    Man(cmd::man::Man),
     /// Ends commands of one who was killed. Started by that one, and by nobody else.
     #[command(hide = true)]
     Guard { who: String },
@@ -107,6 +115,7 @@ impl Command {
             Command::Manifest(command) => command.run(),
             Command::Group(command) => command.run(),
             Command::Dead(command) => command.run(),
+            Command::Node(command) => command.run(),
             Command::Batch(command) => command.run(),
             Command::Events(command) => command.run(),
             Command::Api(command) => command.run(),
@@ -115,6 +124,8 @@ impl Command {
             Command::Db(command) => command.run().map(|()| ExitCode::SUCCESS),
             Command::Token(command) => command.run().map(|()| ExitCode::SUCCESS),
             Command::Lock(command) => command.run(),
+            Command::Completions(command) => command.run(),
+            Command::Man(command) => command.run(),
             Command::Guard { who } => Ok(process::watch(&who)),
             Command::Become { parent, command } => Err(process::become_it(parent, &command)),
         }

@@ -68,6 +68,8 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(locks::list))
         .routes(routes!(locks::history))
         .routes(routes!(nodes::list))
+        .routes(routes!(nodes::drain))
+        .routes(routes!(nodes::resume))
         .routes(routes!(events::stream))
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::get, tokens::revoke))

@@ -19,6 +19,7 @@ mod plan;
 mod tenure;
 mod take;
 mod alone;
+mod drain;
 pub(crate) mod execute;
 mod running;
 pub(crate) mod lease;
@@ -73,6 +74,8 @@ pub(crate) struct Shared {
     /// Log lines are written by one at a time: a job is not settled while its last lines are on their way.
     pub(crate) log_turn: tokio::sync::Mutex<()>,
     pub(crate) alone: Alone,
+    /// Whether operators told it to take nothing new.
+    pub(crate) drain: drain::Drain,
     pub(crate) statuses: Statuses,
     /// Planning cycles that it has won.
     pub(crate) tenure: Tenure,

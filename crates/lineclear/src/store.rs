@@ -99,6 +99,8 @@ pub struct Store {
     unanswered: Arc<AtomicBool>,
     /// Standing orders have changed; planners of this process hear of it here.
     orders: Arc<watch::Sender<()>>,
+    /// Nodes were told something; those of this process hear of it here.
+    nodes_told: Arc<watch::Sender<()>>,
 }
 
 impl std::fmt::Debug for Store {
@@ -119,6 +121,7 @@ impl Store {
             gather: gather::Gather::new(),
             unanswered: Arc::default(),
             orders: Arc::default(),
+            nodes_told: Arc::default(),
         };
         if store.options.migrates() {
             store.migrate().await?;

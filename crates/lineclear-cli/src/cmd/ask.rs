@@ -91,6 +91,29 @@ pub(crate) async fn show_list(
     Ok(ExitCode::SUCCESS)
 }
 
+/// When there is no such thing: names the nearest of those that there are, of the first page.
+pub(crate) async fn or_nearest(
+    api: &Api,
+    done: Result<ExitCode, Failure>,
+    (list, field): (&str, &str),
+    name: &str,
+) -> Result<ExitCode, Failure> {
+    let failure = match done {
+        Err(failure) if failure.code() == 3 => failure,
+        done => return done,
+    };
+    // Only a hint: whoever may not list gets none.
+    let page = api.get(&format!("{list}?limit=1000")).await.unwrap_or_default();
+    let names = only(&page).into_iter().filter_map(|row| row.get(field)?.as_str().map(str::to_owned));
+    let near = names.map(|there| (strsim::damerau_levenshtein(name, &there), there)).min();
+    match near {
+        Some((far, there)) if far > 0 && far * 3 <= name.chars().count().max(3) => {
+            Err(failure.nearest(&there))
+        }
+        _ => Err(failure),
+    }
+}
+
 /// The rows of a page that has no others.
 pub(crate) fn only(items: &Value) -> Vec<Value> {
     items.get("items").and_then(Value::as_array).cloned().unwrap_or_default()

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::ask::{Much, asking, say_or_json, show_list, show_one};
+use super::ask::{Much, asking, or_nearest, say_or_json, show_list, show_one};
 use crate::api::{Api, At, piece};
 use crate::failure::Failure;
 use crate::show::{Cell, Column};
@@ -192,7 +192,10 @@ impl One {
         what: impl AsyncFnOnce(&Api, &At, &str) -> Result<ExitCode, Failure>,
     ) -> Result<ExitCode, Failure> {
         let path = format!("groups/{}", piece(&self.name));
-        asking(&self.at, async |api| what(api, &self.at, &path).await)
+        asking(&self.at, async |api| {
+            let done = what(api, &self.at, &path).await;
+            or_nearest(api, done, ("groups", "name"), &self.name).await
+        })
     }
 
     fn switch(self, enabled: bool) -> Result<ExitCode, Failure> {

@@ -21,3 +21,6 @@ pub(crate) mod group;
 pub(crate) mod dead;
 pub(crate) mod batch;
 pub(crate) mod events;
+pub(crate) mod node;
+pub(crate) mod completions;
+pub(crate) mod man;

@@ -98,7 +98,7 @@ impl Cell {
             "completed" | "enabled" | "alive" | "ok" | "healthy" => Some("\x1b[32m"),
             "failed" | "dead" | "awaiting" | "lost" | "degraded" => Some("\x1b[31m"),
             "running" | "ready" => Some("\x1b[36m"),
-            "held" | "paused" | "retrying" | "silent" => Some("\x1b[33m"),
+            "held" | "paused" | "retrying" | "silent" | "draining" | "drained" => Some("\x1b[33m"),
             _ => None,
         }
     }
@@ -109,7 +109,7 @@ fn sign(word: &str, unicode: bool) -> char {
         "completed" | "enabled" | "alive" | "ok" | "healthy" => ('✓', '+'),
         "failed" | "dead" | "awaiting" | "lost" | "degraded" => ('✕', '!'),
         "running" | "ready" => ('▶', '>'),
-        "held" | "paused" | "silent" => ('‖', '='),
+        "held" | "paused" | "silent" | "draining" | "drained" => ('‖', '='),
         "cancelled" => ('⊘', '-'),
         _ => ('·', '.'),
     };

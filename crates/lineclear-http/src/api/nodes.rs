@@ -2,14 +2,17 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
+use lineclear::store::NodeId;
 use lineclear::store::views::NodeView;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::page::Page;
-use super::shape::{Id, time};
+use super::shape::{At, Id, id, time};
 use crate::App;
+use crate::access::Who;
 use crate::problem::Problem;
 
 /// Nodes that are shown at most.
@@ -39,11 +42,20 @@ pub(crate) struct Node {
     seen_at: String,
     /// Milliseconds since it was last heard of, on the database's clock.
     silent_ms: i64,
+    /// `alive`, `draining`, `drained`, `silent` or `lost`.
+    state: &'static str,
+    /// Jobs that it holds.
+    holds: u64,
+    /// Since when it shall take nothing new.
+    drain_at: Option<String>,
+    /// Who said so.
+    drain_by: Option<String>,
 }
 
 impl Node {
     fn of(view: NodeView) -> Node {
         let raw = |text: String| RawValue::from_string(text).ok();
+        let state = view.state();
         Node {
             id: Id::of(view.id),
             name: view.name,
@@ -59,6 +71,10 @@ impl Node {
             started_at: time(view.started_at),
             seen_at: time(view.seen_at),
             silent_ms: (view.now.get() - view.seen_at.get()).max(0) / 1_000,
+            state,
+            holds: view.holds,
+            drain_at: view.drain_at.map(time),
+            drain_by: view.drain_by,
         }
     }
 }
@@ -71,4 +87,31 @@ impl Node {
 pub(crate) async fn list(state: State<App>) -> Result<Json<Page<Node>>, Problem> {
     let nodes = state.reading.nodes(NODES_MAX).await?;
     Ok(Json(Page::new(nodes.into_iter().map(Node::of).collect(), None)))
+}
+
+/// Tells a node to take no new jobs and to plan no more; it finishes what it holds, and stays. It hears of it with its next heartbeat, or
+/// at once. A process that is started again is another node, which takes work.
+#[utoipa::path(
+    post, path = "/nodes/{id}/drain", operation_id = "drain_node", tag = "nodes", security(("token" = ["operate"])),
+    params(("id" = String, Path)),
+    responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
+pub(crate) async fn drain(state: State<App>, who: Who, at: At) -> Result<StatusCode, Problem> {
+    let node = NodeId(id(&at.0, "node")?);
+    found(state.client.store().drain_node(node, &who.0.who()).await?, node)
+}
+
+/// Tells a node that drains to take work again.
+#[utoipa::path(
+    post, path = "/nodes/{id}/resume", operation_id = "resume_node", tag = "nodes", security(("token" = ["operate"])),
+    params(("id" = String, Path)),
+    responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+)]
+pub(crate) async fn resume(state: State<App>, who: Who, at: At) -> Result<StatusCode, Problem> {
+    let node = NodeId(id(&at.0, "node")?);
+    found(state.client.store().resume_node(node, &who.0.who()).await?, node)
+}
+
+fn found(found: bool, node: NodeId) -> Result<StatusCode, Problem> {
+    if found { Ok(StatusCode::NO_CONTENT) } else { Err(Problem::not_found(format_args!("node {node}"))) }
 }

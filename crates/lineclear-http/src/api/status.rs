@@ -70,7 +70,7 @@ pub(crate) struct StatusNode {
     name: String,
     host: String,
     version: String,
-    /// `alive`, `silent` (stopped, or not heard of for 30 seconds) or `lost` (silent, with jobs in its hands).
+    /// `alive`, `draining` (told to take nothing new), `silent` (stopped, or not heard of for 30 seconds) or `lost` (silent, with jobs in its hands).
     state: &'static str,
     roles: Vec<String>,
     slots: u32,
@@ -94,7 +94,9 @@ impl StatusNode {
     fn of(node: NodeState) -> StatusNode {
         StatusNode {
             id: Id::of(node.id),
-            state: if node.live {
+            state: if node.live && node.drains {
+                "draining"
+            } else if node.live {
                 "alive"
             } else if node.abandoned > 0 {
                 "lost"

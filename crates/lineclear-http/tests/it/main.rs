@@ -18,6 +18,7 @@ mod jobs;
 mod listener;
 mod locks;
 mod manifests;
+mod nodes;
 mod once;
 mod scopes;
 mod search;

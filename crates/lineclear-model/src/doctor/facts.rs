@@ -68,6 +68,8 @@ pub struct NodeState {
     pub slots: u32,
     /// It was heard of within the time after which a node is lost.
     pub live: bool,
+    /// It was told to take nothing new.
+    pub drains: bool,
     /// When it was last heard of.
     pub seen_at: Micros,
     /// Its runners whose last pass failed, and why.

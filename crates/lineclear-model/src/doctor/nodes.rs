@@ -33,18 +33,27 @@ fn alive(facts: &Condition) -> Check {
         return if idle { Check::warning(name, says, start) } else { Check::failure(name, says, start) };
     }
     let verb = if alive == 1 { "is" } else { "are" };
+    let (works, takes) = (|node: &&NodeState| plays(node, "workers"), |node: &&NodeState| !node.drains);
+    if live(facts).filter(works).count() > 0 && !live(facts).filter(works).any(|node| takes(&node)) {
+        let says = format!("{} {verb} alive, and all that run jobs drain", many(alive, 0, "node"));
+        return Check::failure(name, says, "let one take work again: lineclear node resume NODE");
+    }
     if !live(facts).any(|node| plays(node, "workers")) {
         let says = format!("{} {verb} alive, and none of them runs jobs", many(alive, 0, "node"));
         return Check::failure(name, says, "start one with the role workers: lineclear work");
     }
-    let slots: u64 =
-        live(facts).filter(|node| plays(node, "workers")).map(|node| u64::from(node.slots)).sum();
+    let slots: u64 = live(facts).filter(works).filter(takes).map(|node| u64::from(node.slots)).sum();
     Check::ok(name, format!("{} {verb} alive, with {}", many(alive, 0, "node"), many(slots, 0, "slot")))
 }
 
 fn leader(facts: &Condition) -> Check {
     let name = CheckName::Leader;
-    let plans = live(facts).any(|node| plays(node, "planner"));
+    let drains = live(facts).any(|node| plays(node, "planner") && node.drains);
+    let plans = live(facts).any(|node| plays(node, "planner") && !node.drains);
+    if facts.trouble.has_ticks && !plans && drains {
+        let says = "all nodes that plan drain, so manifests make no jobs";
+        return Check::failure(name, says, "let one take work again: lineclear node resume NODE");
+    }
     if facts.trouble.has_ticks && !plans {
         let says = "no live node plans, so manifests make no jobs";
         return Check::failure(name, says, "start one with the role planner: lineclear serve");

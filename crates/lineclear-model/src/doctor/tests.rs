@@ -17,6 +17,7 @@ fn node(name: &str, seen: i64) -> NodeState {
         roles: ["planner", "dispatcher", "workers", "cleaner"].map(str::to_owned).to_vec(),
         slots: 4,
         live: seen > 970,
+        drains: false,
         seen_at: at(seen),
         failing: Vec::new(),
         abandoned: 0,
@@ -89,6 +90,27 @@ fn nobody_alive_is_a_failure_only_where_something_is_to_be_done() {
     facts.nodes = vec![NodeState { roles: vec!["planner".to_owned()], ..node("a", 999) }];
     let (finding, says) = found(&facts, CheckName::Alive);
     assert_eq!((finding, says.as_str()), (Finding::Failure, "1 node is alive, and none of them runs jobs"));
+}
+
+#[test]
+fn nodes_that_all_drain_are_told_from_nodes_that_are_not_there() {
+    let mut facts = well();
+    facts.nodes =
+        vec![NodeState { drains: true, ..node("a", 999) }, NodeState { drains: true, ..node("b", 999) }];
+    facts.trouble.has_ticks = true;
+    let (finding, says) = found(&facts, CheckName::Alive);
+    assert_eq!(
+        (finding, says.as_str()),
+        (Finding::Failure, "2 nodes are alive, and all that run jobs drain")
+    );
+    let (finding, says) = found(&facts, CheckName::Leader);
+    assert_eq!(
+        (finding, says.as_str()),
+        (Finding::Failure, "all nodes that plan drain, so manifests make no jobs")
+    );
+    facts.nodes[1].drains = false;
+    let (finding, says) = found(&facts, CheckName::Alive);
+    assert_eq!((finding, says.as_str()), (Finding::Ok, "2 nodes are alive, with 4 slots"));
 }
 
 #[test]

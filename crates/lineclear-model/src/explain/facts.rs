@@ -100,6 +100,8 @@ pub struct NodeFacts {
     pub name: String,
     /// It was heard of within the time after which a node is lost.
     pub live: bool,
+    /// It was told to take nothing new.
+    pub drains: bool,
     /// It runs jobs.
     pub works: bool,
     /// The routes it serves.

@@ -50,8 +50,13 @@ pub(super) fn limit(name: GateName, facts: Option<&LimitFacts>, none: &str, what
     gate
 }
 
-/// The live nodes that run a kind on a route.
+/// The live nodes that take a kind on a route.
 pub(super) fn serving<'a>(nodes: &'a [NodeFacts], kind: &str, route: &str) -> Vec<&'a NodeFacts> {
+    knowing(nodes, kind, route).into_iter().filter(|node| !node.drains).collect()
+}
+
+/// The same, and those that were told to take nothing new.
+fn knowing<'a>(nodes: &'a [NodeFacts], kind: &str, route: &str) -> Vec<&'a NodeFacts> {
     let knows =
         |node: &NodeFacts| node.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|own| own == kind));
     let serves = |node: &&NodeFacts| {
@@ -73,8 +78,16 @@ pub(super) fn node(nodes: &[NodeFacts], kind: &str, route: &str) -> Gate {
     if !serving.is_empty() {
         return Gate::open(GateName::Node, format!("{} runs kind {kind} on route {route}", names(&serving)));
     }
-    let live: Vec<&NodeFacts> = nodes.iter().filter(|node| node.live && node.works).collect();
-    let why = if live.is_empty() {
+    let mut live: Vec<&NodeFacts> = nodes.iter().filter(|node| node.live && node.works).collect();
+    let drain = knowing(nodes, kind, route);
+    let why = if !drain.is_empty() {
+        live.clone_from(&drain);
+        let (verb, them) = if drain.len() == 1 { ("drains", "it") } else { ("drain", "them") };
+        format!(
+            "only {} could run kind {kind} on route {route}, and {verb}: `lineclear node resume` lets {them} take work",
+            names(&drain)
+        )
+    } else if live.is_empty() {
         format!("no live node runs jobs, so none runs kind {kind} on route {route}")
     } else {
         let others: Vec<String> = live.iter().take(NODES_NAMED).map(|node| serves(node)).collect();

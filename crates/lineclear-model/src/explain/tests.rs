@@ -19,7 +19,7 @@ fn place(name: &str, limit: Option<u32>, active: u32) -> LimitFacts {
 
 fn node() -> NodeFacts {
     let (routes, kinds) = (vec!["main".into()], Some(vec!["import".into()]));
-    NodeFacts { name: "web-1".into(), live: true, works: true, routes, kinds }
+    NodeFacts { name: "web-1".into(), live: true, drains: false, works: true, routes, kinds }
 }
 
 /// A job that nothing keeps back.
@@ -98,6 +98,11 @@ fn each_fact_closes_its_own_gate_of_a_job_and_no_other() {
         ),
         (GateName::Node, |f| f.nodes.clear(), "no live node runs jobs"),
         (GateName::Node, |f| f.nodes[0].live = false, "no live node runs jobs"),
+        (
+            GateName::Node,
+            |f| f.nodes[0].drains = true,
+            "only web-1 could run kind import on route main, and drains",
+        ),
         (GateName::Node, |f| f.route = Some("gpu".into()), "web-1 serves main and knows import"),
         (GateName::Node, |f| f.kind = "export".into(), "no live node runs kind export on route main"),
         (

@@ -2,7 +2,8 @@
 -- The first time, it gets its id. It leads as long as no other node has won a later cycle: its tenure is a row of lock_lease, a change
 -- of hands an event. Nothing else writes about it, and a node that did not lead writes no more than its own row.
 -- $1 name, $2 host, $3 pid, $4 incarnation, $5 version, $6 roles, $7 routes, $8 slots, $9 runners, $10 cycles won, $11 the first of
--- them so many µs ago, $12 the last of them, $13 ms to the next beat, or null, $14 kinds, which never change
+-- them so many µs ago, $12 the last of them, $13 ms to the next beat, or null, $14 kinds, which never change, $15 whether it
+-- takes nothing, because it was told to drain
 with before as materialized (
     select incarnation, machine || '/' || pid || '/' || incarnation as holder
     from   {schema}.lock_lease
@@ -33,8 +34,9 @@ with before as materialized (
     update {schema}.lock_lease set renewed_at = now()
     where  lock_name = 'planner' and store = 'engine' and incarnation = $4 and released_at is null and $10 = 0
 )
-insert into {schema}.node as n (name, host, pid, incarnation, version, roles, routes, slots, runners, kinds)
-values ($1::text, $2::text, $3::bigint, $4::text, $5::text, $6::text, $7::text, $8::bigint, $9::text, $14::text)
+insert into {schema}.node as n (name, host, pid, incarnation, version, roles, routes, slots, runners, kinds, takes_nothing)
+values ($1::text, $2::text, $3::bigint, $4::text, $5::text, $6::text, $7::text, $8::bigint, $9::text, $14::text, $15::boolean)
 on conflict (incarnation) do update
-set    roles = excluded.roles, routes = excluded.routes, slots = excluded.slots, runners = excluded.runners, seen_at = now()
-returning id, now() as now, (select coalesce(max(s.version), 0) from {schema}.setting s) as settings
+set    roles = excluded.roles, routes = excluded.routes, slots = excluded.slots, runners = excluded.runners, seen_at = now(),
+       takes_nothing = excluded.takes_nothing
+returning id, now() as now, (select coalesce(max(s.version), 0) from {schema}.setting s) as settings, n.drain_at is not null as drains

@@ -1,7 +1,8 @@
 -- node_beat · a node says that it is alive, and whether it has led the planning since it last said so
 -- As in PostgreSQL.
 -- ?1 name, ?2 host, ?3 pid, ?4 incarnation, ?5 version, ?6 roles, ?7 routes, ?8 slots, ?9 runners, ?10 cycles won, ?11 the first of
--- them so many µs ago, ?12 the last of them, ?13 ms to the next beat, or null, ?14 kinds, which never change
+-- them so many µs ago, ?12 the last of them, ?13 ms to the next beat, or null, ?14 kinds, which never change, ?15 whether it
+-- takes nothing, because it was told to drain
 insert into lock_event (lock_name, store, what, at, holder, epoch, before)
 select 'planner', 'engine', 'taken', max(now_us() - ?11, coalesce(l.acquired_at, 0)), ?2 || '/' || ?3 || '/' || ?4, coalesce(l.epoch, 0) + 1,
        l.machine || '/' || l.pid || '/' || l.incarnation
@@ -20,8 +21,9 @@ set    node = excluded.node, machine = excluded.machine, pid = excluded.pid, inc
 where  excluded.acquired_at > l.acquired_at;
 update lock_lease set renewed_at = now_us()
 where  lock_name = 'planner' and store = 'engine' and incarnation = ?4 and released_at is null and ?10 = 0;
-insert into node (name, host, pid, incarnation, version, roles, routes, slots, runners, kinds, started_at, seen_at)
-values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?14, now_us(), now_us())
+insert into node (name, host, pid, incarnation, version, roles, routes, slots, runners, kinds, started_at, seen_at, takes_nothing)
+values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?14, now_us(), now_us(), ?15)
 on conflict (incarnation) do update
-set    roles = excluded.roles, routes = excluded.routes, slots = excluded.slots, runners = excluded.runners, seen_at = now_us()
-returning id, seen_at as now, (select coalesce(max(s.version), 0) from setting s) as settings
+set    roles = excluded.roles, routes = excluded.routes, slots = excluded.slots, runners = excluded.runners, seen_at = now_us(),
+       takes_nothing = excluded.takes_nothing
+returning id, seen_at as now, (select coalesce(max(s.version), 0) from setting s) as settings, drain_at is not null as drains

@@ -265,6 +265,7 @@ impl Parts {
             hooks: Hooks::start(hooks)?,
             log_turn: tokio::sync::Mutex::default(),
             alone: Alone::default(),
+            drain: super::drain::Drain::default(),
             statuses: Statuses::default(),
             tenure: Tenure::default(),
             quiet_until: Mutex::new(Instant::now()),

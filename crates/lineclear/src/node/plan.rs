@@ -43,6 +43,10 @@ async fn wait_or_wake(shared: &Shared, time: Duration, orders: &mut watch::Recei
 
 /// One pass; returns how long there is nothing to plan.
 async fn plan_pass(shared: &Shared) -> StoreResult<Duration> {
+    let turn = shared.drain.to_plan().await;
+    if turn.drains {
+        return Ok(shared.options.plan_interval.min(shared.tunable().poll));
+    }
     let next = shared.store.next_plan().await?;
     let reaps = next.lease_over && shared.may_reclaim();
     if !is_due(&next) && !reaps {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lineclear_model::Name;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::clean::clean;
@@ -22,6 +22,8 @@ use crate::store::{NodeInfo, Store, StoreResult};
 const UNPARK_MAX: u32 = 10_000;
 /// How long a node that stops may take to say that it does not lead any more.
 const RESIGN_WITHIN: Duration = Duration::from_secs(1);
+/// How soon a node that was told to drain says that it takes nothing any more.
+const QUIET_SOON: Duration = Duration::from_millis(200);
 /// How long to wait after a pass that failed.
 pub(crate) const AFTER_ERROR: Duration = Duration::from_secs(1);
 
@@ -93,8 +95,10 @@ pub(crate) async fn wait(shared: &Shared, time: Duration) -> bool {
 /// Says that the node is alive, and how its runners are; and brings back jobs that waited for a node with its kinds.
 async fn beat(shared: Arc<Shared>) {
     let mut pause = Duration::ZERO;
-    while wait(&shared, pause).await {
+    let mut told = shared.store.nodes_told();
+    while wait_or_told(&shared, pause, &mut told).await {
         pause = shared.options.heartbeat;
+        let quiet = shared.drain.is_quiet();
         let info = NodeInfo {
             runners: shared.statuses.json(),
             slots: shared.tunable().slots,
@@ -102,14 +106,27 @@ async fn beat(shared: Arc<Shared>) {
         };
         let won = shared.tenure.take();
         let led = won.as_ref().map(Won::led);
-        match shared.store.beat_leading(info, led, shared.options.heartbeat).await {
-            Ok(beat) => settings::follow(&shared, beat.settings).await,
+        match shared.store.beat_draining(info, led, shared.options.heartbeat, quiet).await {
+            Ok(beat) => {
+                if shared.drain.obey(beat.drains) {
+                    tracing::info!(node.id = %shared.id, drains = beat.drains, "told to drain, or to take work again");
+                    shared.nudge.notify_one();
+                }
+                match (beat.drains, quiet) {
+                    (true, false) => pause = QUIET_SOON.min(pause),
+                    // Another node leads the planning from now on.
+                    (true, true) => resign(&shared).await,
+                    (false, _) => {}
+                }
+                settings::follow(&shared, beat.settings).await;
+            }
             Err(error) => {
                 tracing::warn!(%error, node.id = %shared.id, "heartbeat failed");
                 won.into_iter().for_each(|won| shared.tenure.again(won));
             }
         }
         if shared.works()
+            && !shared.drain.is_asked()
             && let Err(error) = unpark(&shared).await
         {
             tracing::warn!(%error, node.id = %shared.id, "parked jobs could not be brought back");
@@ -118,18 +135,30 @@ async fn beat(shared: Arc<Shared>) {
     resign(&shared).await;
 }
 
+/// Waits, or until nodes were told something; false if the node stops.
+async fn wait_or_told(shared: &Shared, time: Duration, told: &mut watch::Receiver<()>) -> bool {
+    tokio::select! {
+        going_on = wait(shared, time) => going_on,
+        // The sender lives as long as the store.
+        Ok(()) = told.changed() => true,
+    }
+}
+
 /// A node that led the planning says that it does so no more. Nothing depends on it, so nothing waits for it.
 async fn resign(shared: &Shared) {
     if shared.tenure.ever() {
         let resigned = async {
             if let Some(won) = shared.tenure.take() {
                 let info = shared.info.clone();
-                shared.store.beat_leading(info, Some(won.led()), shared.options.heartbeat).await?;
+                let quiet = shared.drain.is_quiet();
+                shared.store.beat_draining(info, Some(won.led()), shared.options.heartbeat, quiet).await?;
             }
             shared.store.resign(&shared.info).await
         };
         let resigned = tokio::time::timeout(RESIGN_WITHIN, resigned).await;
-        if !matches!(resigned, Ok(Ok(()))) {
+        if matches!(resigned, Ok(Ok(()))) {
+            shared.tenure.over();
+        } else {
             tracing::debug!(node.id = %shared.id, "it could not be said that this node leads no more");
         }
     }

@@ -36,7 +36,7 @@ pub(crate) async fn take(shared: Arc<Shared>, settle: mpsc::Sender<Settlement>) 
     while !shared.stopping.is_cancelled() {
         let pause = match shared.statuses.note(
             "dispatcher",
-            taker.pass(nudged).instrument(tracing::debug_span!("take", node.id = %shared.id)).await,
+            taker.turn(nudged).instrument(tracing::debug_span!("take", node.id = %shared.id)).await,
         ) {
             Ok(pause) => pause,
             Err(error) => {
@@ -84,6 +84,19 @@ impl Taker {
             forgot_until: None,
             give_back_at: now,
         }
+    }
+
+    /// One pass, unless the node drains: then it takes nothing, and what it holds goes on.
+    async fn turn(&mut self, nudged: bool) -> StoreResult<Duration> {
+        let shared = self.shared.clone();
+        let turn = shared.drain.to_take().await;
+        if !turn.drains {
+            return self.pass(nudged).await;
+        }
+        self.give_back_forgotten(&shared).await?;
+        // The line has moved on when it takes work again.
+        self.heads.clear();
+        Ok(shared.tunable().poll)
     }
 
     /// One pass, and when the next one shall be. Nobody nudged it: it looks around first, which is all that

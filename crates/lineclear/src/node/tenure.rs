@@ -60,6 +60,11 @@ impl Tenure {
         state.untold = Some(state.untold.map_or(won, |later| won.and(later)));
     }
 
+    /// It was said that this node leads no more.
+    pub(crate) fn over(&self) {
+        self.state().ever = false;
+    }
+
     pub(crate) fn ever(&self) -> bool {
         self.state().ever
     }

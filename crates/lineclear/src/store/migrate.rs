@@ -73,6 +73,7 @@ migrations! {
     19 "0019_setting",
     20 "0020_restamp",
     21 "0021_tags",
+    22 "0022_node_drain",
 }
 
 /// All migrations for the database that `options` names.

@@ -167,6 +167,7 @@ statements! {
     DoctorManifests "doctor_manifests",
     NodeBeat "node_beat",
     NodeResign "node_resign",
+    NodeDrain "node_drain",
     Notify "notify",
     TokenCreate "token_create",
     TokenFind "token_find",

@@ -234,6 +234,10 @@ impl Store {
                 runners: row.get("runners")?,
                 started_at: row.get("started_at")?,
                 seen_at: row.get("seen_at")?,
+                drain_at: row.get("drain_at")?,
+                drain_by: row.get("drain_by")?,
+                takes_nothing: row.get("takes_nothing")?,
+                holds: row.get("holds")?,
                 now: row.get("now")?,
             })
         };

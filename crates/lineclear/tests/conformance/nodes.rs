@@ -49,6 +49,41 @@ fn ago(lease: &Lease, time: std::time::SystemTime) -> u64 {
 }
 
 conformance! {
+    async fn a_node_hears_with_its_heartbeat_that_it_shall_drain_and_that_it_shall_not(db) {
+        let beat = async || db.store.beat(named("a")).await.unwrap();
+        let id = beat().await.id;
+        assert!(!beat().await.drains);
+        assert!(db.store.drain_node(id, "ann").await.unwrap());
+        assert!(db.store.drain_node(id, "bob").await.unwrap(), "once more is no harm");
+        assert!(beat().await.drains);
+        let seen = db.store.nodes(10).await.unwrap().remove(0);
+        assert_eq!((seen.state(), seen.drain_by.as_deref(), seen.holds), ("draining", Some("ann"), 0));
+        assert!(!seen.takes_nothing, "it has not said so");
+        assert!(db.store.resume_node(id, "bob").await.unwrap());
+        assert!(!beat().await.drains);
+        let seen = db.store.nodes(10).await.unwrap().remove(0);
+        assert_eq!((seen.state(), seen.drain_at, seen.drain_by), ("alive", None, None));
+        assert!(!db.store.drain_node(lineclear::store::NodeId(999), "ann").await.unwrap(), "there is none");
+        // A process that is started again is another node.
+        db.store.drain_node(id, "ann").await.unwrap();
+        assert!(!db.store.beat(named("b")).await.unwrap().drains);
+    }
+
+    async fn a_node_that_is_gone_is_lost_while_it_holds_jobs_and_silent_otherwise(db) {
+        let node = db.node("a").await;
+        db.enqueue(crate::kit::job()).await;
+        let claim = db.take_one(node).await;
+        let state = async || {
+            let seen = db.store.nodes(10).await.unwrap().remove(0);
+            (seen.state(), seen.holds)
+        };
+        assert_eq!(state().await, ("alive", 1));
+        db.age("node", "seen_at", 31).await;
+        assert_eq!(state().await, ("lost", 1));
+        db.settle(node, &claim, crate::kit::completed()).await;
+        assert_eq!(state().await, ("silent", 0));
+    }
+
     async fn the_planner_is_shown_since_when_it_leads_until_another_wins_a_later_cycle(db) {
         beat(db, "a", None).await;
         assert_eq!(registry(db).leases(10).await.unwrap(), [], "nobody has led yet");

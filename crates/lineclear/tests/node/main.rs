@@ -59,6 +59,7 @@ mod handlers;
 mod hooks;
 mod meter;
 mod settings;
+mod drain;
 mod waiting;
 #[cfg(feature = "logs")]
 mod logs;

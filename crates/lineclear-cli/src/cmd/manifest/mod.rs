@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::ask::{Much, asking, explained, say_or_json, show_list, show_one};
+use super::ask::{Much, asking, explained, or_nearest, say_or_json, show_list, show_one};
 use super::sure::Sure;
 use crate::api::{Api, At, piece, query};
 use crate::failure::Failure;
@@ -244,7 +244,10 @@ impl One {
         what: impl AsyncFnOnce(&Api, &At, &str) -> Result<ExitCode, Failure>,
     ) -> Result<ExitCode, Failure> {
         let path = format!("manifests/{}", piece(&self.key));
-        asking(&self.at, async |api| what(api, &self.at, &path).await)
+        asking(&self.at, async |api| {
+            let done = what(api, &self.at, &path).await;
+            or_nearest(api, done, ("manifests", "key"), &self.key).await
+        })
     }
 
     fn switch(self, verb: &'static str, done: &'static str) -> Result<ExitCode, Failure> {

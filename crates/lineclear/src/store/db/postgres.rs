@@ -105,6 +105,7 @@ impl Postgres {
                     // Something may have come before we listened.
                     wake(Hint::Work);
                     wake(Hint::Orders);
+                    wake(Hint::Nodes);
                 }
                 message = poll_fn(|context| connection.poll_message(context)) => match message {
                     Some(Ok(AsyncMessage::Notification(note))) => wake(Hint::of(note.payload())),

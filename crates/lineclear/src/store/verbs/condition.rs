@@ -89,7 +89,10 @@ async fn trouble(session: &mut Session, nodes: &[NodeFacts]) -> StoreResult<Trou
 }
 
 fn runs(node: &NodeFacts, kind: &str) -> bool {
-    node.live && node.works && node.kinds.as_ref().is_some_and(|kinds| kinds.iter().any(|own| own == kind))
+    node.live
+        && node.works
+        && !node.drains
+        && node.kinds.as_ref().is_some_and(|kinds| kinds.iter().any(|own| own == kind))
 }
 
 /// Jobs in the hands of nodes that do not renew them, by node.
@@ -115,6 +118,7 @@ fn node_of(row: &Row, abandoned: &HashMap<i64, u64>) -> StoreResult<NodeState> {
         roles: serde_json::from_str(&row.get::<String>("roles")?).unwrap_or_default(),
         slots: row.get("slots")?,
         live: seen_at.offset(micros(LOST_AFTER)) > now,
+        drains: row.get::<Option<Micros>>("drain_at")?.is_some(),
         seen_at,
         failing,
         abandoned: abandoned.get(&id).copied().unwrap_or(0),

@@ -199,6 +199,7 @@ pub(super) fn nodes_of(rows: &[Row]) -> StoreResult<Vec<NodeFacts>> {
         Ok(NodeFacts {
             name: row.get("name")?,
             live: seen.offset(lost_after) > now,
+            drains: row.get::<Option<lineclear_model::Micros>>("drain_at")?.is_some(),
             works: words(&row.get::<String>("roles")?).iter().any(|role| role == "workers"),
             routes: words(&row.get::<String>("routes")?),
             kinds: row.get::<Option<String>>("kinds")?.as_deref().map(words),

@@ -42,6 +42,8 @@ pub struct Beat {
     pub now: Micros,
     /// The version of the settings that hold.
     pub settings: i64,
+    /// Whether it shall take nothing new.
+    pub drains: bool,
 }
 
 /// Planning cycles that a node has won since it last said so. Who won the last of all leads: it is shown as the holder of `planner` in
@@ -62,6 +64,8 @@ pub(crate) struct NodeBeat {
     pub(crate) led: Option<Led>,
     /// When the next beat comes.
     pub(crate) next: Option<Duration>,
+    /// It was told to drain, and takes nothing any more.
+    pub(crate) takes_nothing: bool,
 }
 
 fn text(text: &str) -> Value {
@@ -96,10 +100,16 @@ impl Verb for NodeBeat {
             micros(|led| led.last_ago),
             Value::Int(self.next.map(super::enqueue::millis)),
             text(&node.kinds),
+            Value::Bool(self.takes_nothing),
         ];
         let rows = session.rows(Statement::NodeBeat, params).await?;
         let row = rows.first().ok_or_else(|| super::no_answer("node_beat"))?;
-        Ok(Beat { id: NodeId(row.get("id")?), now: row.get("now")?, settings: row.get("settings")? })
+        Ok(Beat {
+            id: NodeId(row.get("id")?),
+            now: row.get("now")?,
+            settings: row.get("settings")?,
+            drains: row.get("drains")?,
+        })
     }
 }
 
@@ -115,5 +125,25 @@ impl Verb for NodeResign {
 
     async fn run(&self, session: &mut Session) -> StoreResult<()> {
         session.rows(Statement::NodeResign, vec![text(&self.0)]).await.map(drop)
+    }
+}
+
+/// Verb: a node shall take nothing new, or take work again. False: there is no such node.
+pub(crate) struct NodeDrain {
+    pub(crate) node: NodeId,
+    pub(crate) drains: bool,
+    pub(crate) by: String,
+}
+
+impl Verb for NodeDrain {
+    type Answer = bool;
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<bool> {
+        let params = vec![Value::Int(Some(self.node.0)), Value::Bool(self.drains), text(&self.by)];
+        Ok(!session.rows(Statement::NodeDrain, params).await?.is_empty())
     }
 }

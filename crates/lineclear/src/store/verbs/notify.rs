@@ -11,6 +11,8 @@ pub(crate) enum Hint {
     Work,
     /// Standing orders have changed: something may be due earlier than planners think.
     Orders,
+    /// Nodes were told something.
+    Nodes,
 }
 
 impl Hint {
@@ -18,11 +20,13 @@ impl Hint {
         match self {
             Hint::Work => "",
             Hint::Orders => "orders",
+            Hint::Nodes => "nodes",
         }
     }
 
     pub(crate) fn of(payload: &str) -> Hint {
-        if payload == Hint::Orders.as_str() { Hint::Orders } else { Hint::Work }
+        let known = [Hint::Orders, Hint::Nodes].into_iter().find(|hint| hint.as_str() == payload);
+        known.unwrap_or(Hint::Work)
     }
 }
 

@@ -311,8 +311,32 @@ pub struct NodeView {
     pub started_at: Micros,
     /// When it was last heard of, on the database's clock.
     pub seen_at: Micros,
+    /// Since when it shall take nothing new; `None`: it takes work.
+    pub drain_at: Option<Micros>,
+    /// Who said so.
+    pub drain_by: Option<String>,
+    /// It has heard of it, and takes nothing any more.
+    pub takes_nothing: bool,
+    /// Jobs that it holds.
+    pub holds: u64,
     /// What time it is there now.
     pub now: Micros,
+}
+
+/// A node that was not heard of for so long is silent.
+const SILENT_AFTER: i64 = 30_000_000;
+
+impl NodeView {
+    /// In one word: alive, draining, drained (it holds nothing any more), silent or lost (silent with jobs in its hands).
+    pub fn state(&self) -> &'static str {
+        match (self.now.get() - self.seen_at.get(), self.drain_at) {
+            (SILENT_AFTER.., _) if self.holds > 0 => "lost",
+            (SILENT_AFTER.., _) => "silent",
+            (_, Some(_)) if self.takes_nothing && self.holds == 0 => "drained",
+            (_, Some(_)) => "draining",
+            (_, None) => "alive",
+        }
+    }
 }
 
 pub(super) fn execution_of(row: &Row) -> StoreResult<ExecutionView> {

@@ -1,0 +1,32 @@
+//! `lineclear completions`: what a shell needs to complete commands and options.
+
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+use crate::failure::Failure;
+use crate::output::print;
+
+const EXAMPLES: &str = "Examples:
+  lineclear completions bash > /etc/bash_completion.d/lineclear
+  lineclear completions bash > ~/.local/share/bash-completion/completions/lineclear
+  lineclear completions zsh > ~/.zfunc/_lineclear          (with ~/.zfunc in $fpath)
+  lineclear completions fish > ~/.config/fish/completions/lineclear.fish
+  source <(lineclear completions bash)                     (for this shell alone)";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Completions {
+    /// Which shell
+    shell: Shell,
+}
+
+impl Completions {
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut crate::Cli::command(), "lineclear", &mut script);
+        print(&String::from_utf8_lossy(&script))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

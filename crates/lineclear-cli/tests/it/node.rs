@@ -1,0 +1,69 @@
+//! `lineclear node`: of a server, and straight on a database.
+
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::ask::{at, each_way, until};
+
+#[tokio::test]
+async fn a_node_is_drained_finishes_what_it_holds_and_takes_work_again() {
+    each_way(&["--commands", "/bin/sleep"], async |dir, asked| {
+        let run = |args: &[&str]| at(dir, &[args, asked].concat());
+        let sleep = |seconds: &str| {
+            let input = format!(r#"{{"argv": ["/bin/sleep", "{seconds}"]}}"#);
+            let made = run(&["job", "enqueue", "command", "--input", &input]);
+            assert_eq!(made.code, Some(0), "{}", made.err);
+        };
+        let listed = run(&["node", "list"]).out;
+        assert!(listed.starts_with("ID\tNAME\tSTATE\tHOLDS\tSLOTS\t"), "{listed}");
+        let row: Vec<&str> = listed.lines().nth(1).unwrap().split('\t').collect();
+        let (id, name) = (row[0], row[1]);
+        assert_eq!(row[2..4], ["alive", "0"], "{listed}");
+
+        sleep("4");
+        until(|| run(&["job", "get", "1"]).out.contains("state\trunning"));
+        let begun = Instant::now();
+        let asked_for = run(&["node", "drain", name]);
+        assert!(
+            asked_for.code == Some(0) && asked_for.out.contains("takes nothing new"),
+            "{}{}",
+            asked_for.out,
+            asked_for.err
+        );
+        let drained = run(&["node", "drain", id, "--wait", "--within", "60s"]);
+        assert!(
+            drained.code == Some(0) && drained.out.ends_with("holds nothing\n"),
+            "{}{}",
+            drained.out,
+            drained.err
+        );
+        assert!(
+            drained.err.contains("drains; it holds 1 job"),
+            "{} after {:?}",
+            drained.err,
+            begun.elapsed()
+        );
+        let json: Value = serde_json::from_str(&run(&["node", "list", "--json"]).out).unwrap();
+        let node = &json["items"][0];
+        assert_eq!((&node["state"], &node["drain_by"]), (&"drained".into(), &"local".into()), "{node}");
+        assert!(run(&["job", "get", "1"]).out.contains("state\tcompleted"), "what it held ended well");
+        sleep("0");
+        let waits = run(&["job", "explain", "2"]).out;
+        assert!(waits.contains("drains") && waits.contains("node resume"), "{waits}");
+        assert!(run(&["job", "get", "2"]).out.contains("state\tqueued"), "nobody takes it");
+
+        let resumed = run(&["node", "resume", id]);
+        assert!(
+            resumed.code == Some(0) && resumed.out.ends_with("takes work again\n"),
+            "{}{}",
+            resumed.out,
+            resumed.err
+        );
+        assert_eq!(run(&["job", "watch", "2", "--within", "60s"]).code, Some(0));
+        assert_eq!(run(&["node", "drain", "nobody"]).code, Some(3));
+        assert_eq!(run(&["node", "resume", "999"]).code, Some(3));
+        assert_eq!(run(&["api", "POST", "/nodes/999/drain"]).code, Some(3));
+    })
+    .await;
+}

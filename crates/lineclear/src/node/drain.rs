@@ -1,0 +1,68 @@
+//! A node that was told to take nothing new: it finishes what it holds, and stays.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::{Mutex, MutexGuard};
+
+/// Whether it takes jobs and plans.
+#[derive(Default)]
+pub(crate) struct Drain {
+    asked: AtomicBool,
+    taking: Mutex<()>,
+    planning: Mutex<()>,
+}
+
+/// One pass of a runner; nobody says meanwhile that nothing is taken.
+pub(crate) struct Turn<'a> {
+    _turn: MutexGuard<'a, ()>,
+    /// The node drains: this pass takes nothing.
+    pub(crate) drains: bool,
+}
+
+impl Drain {
+    /// Whether it shall take nothing new.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::SeqCst)
+    }
+
+    /// What the database says; true if that is another thing than before.
+    pub(crate) fn obey(&self, asked: bool) -> bool {
+        self.asked.swap(asked, Ordering::SeqCst) != asked
+    }
+
+    /// Whether surely nothing new comes: no pass that began before is under way.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.is_asked() && self.taking.try_lock().is_ok() && self.planning.try_lock().is_ok()
+    }
+
+    pub(crate) async fn to_take(&self) -> Turn<'_> {
+        self.turn(&self.taking).await
+    }
+
+    pub(crate) async fn to_plan(&self) -> Turn<'_> {
+        self.turn(&self.planning).await
+    }
+
+    async fn turn<'a>(&'a self, pass: &'a Mutex<()>) -> Turn<'a> {
+        let turn = pass.lock().await;
+        // Read when the turn has come: whoever found no turn taken knows that all later ones see it.
+        Turn { _turn: turn, drains: self.is_asked() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_node_is_quiet_when_the_pass_that_began_before_is_over() {
+        let drain = Drain::default();
+        assert!(!drain.is_quiet(), "nobody has asked");
+        let turn = drain.to_take().await;
+        assert!(!turn.drains && drain.obey(true) && !drain.obey(true));
+        assert!(!drain.is_quiet(), "it may take something yet");
+        drop(turn);
+        assert!(drain.is_quiet() && drain.to_take().await.drains && drain.to_plan().await.drains);
+        assert!(drain.obey(false) && !drain.is_quiet() && !drain.to_plan().await.drains);
+    }
+}
