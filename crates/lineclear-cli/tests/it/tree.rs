@@ -26,7 +26,7 @@ fn below(words: &[String]) -> Vec<Vec<String>> {
     if names.is_empty() {
         return vec![words.to_vec()];
     }
-    names.iter().flat_map(|name| below(&[words, &[name.clone()]].concat())).collect()
+    names.iter().flat_map(|name| below(&[words, std::slice::from_ref(name)].concat())).collect()
 }
 
 fn help(words: &[String]) -> String {
