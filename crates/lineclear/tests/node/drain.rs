@@ -11,7 +11,6 @@ use lineclear_testkit::Child;
 
 use crate::children::{count, end, outcomes, program, sleep, state, store, up};
 use crate::kit::{Place, name, until};
-use crate::on_each_store;
 
 const ALL: &str = "planner,workers";
 
