@@ -34,7 +34,7 @@ impl Failure {
 
     /// With the nearest of what there is; what was hinted at before stays.
     pub(crate) fn nearest(self, name: &str) -> Failure {
-        let hint = self.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+        let hint = self.hint.as_ref().map(|hint| format!(" {hint}")).unwrap_or_default();
         self.hint(format!("did you mean {name}?{hint}"))
     }
 

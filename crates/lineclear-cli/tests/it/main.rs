@@ -37,3 +37,4 @@ mod surroundings;
 mod secrets;
 mod token;
 mod tree;
+mod yes;
