@@ -48,6 +48,11 @@ impl Failure {
         &self.message
     }
 
+    /// What to do about it.
+    pub(crate) fn hinted(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     /// Prints it for a person and gives the exit code for a program.
     pub(crate) fn report(self) -> ExitCode {
         let mut text = format!("error: {}\n", self.message);

@@ -46,6 +46,8 @@ enum Command {
     Work(cmd::serve::Work),
     /// One screen: who leads, who is alive, what waits, runs and is late.
     Status(cmd::status::Status),
+    /// Look at everything that may be wrong, and say what to do about it. Changes nothing.
+    Doctor(cmd::doctor::Doctor),
     /// Ask a server of this machine whether it is well; for probes.
     Health(cmd::health::Health),
     /// Jobs: list, enqueue, follow, explain, retry, cancel.
@@ -110,6 +112,7 @@ impl Command {
             Command::Serve(command) => command.run().map(|()| ExitCode::SUCCESS),
             Command::Work(command) => command.run().map(|()| ExitCode::SUCCESS),
             Command::Status(command) => command.run(),
+            Command::Doctor(command) => command.run(),
             Command::Health(command) => command.run(),
             Command::Job(command) => command.run(),
             Command::Manifest(command) => command.run(),

@@ -7,6 +7,7 @@ mod batches;
 mod apply;
 mod checks;
 mod dead_letters;
+mod doctor;
 mod etag;
 mod explain;
 mod families;
@@ -78,6 +79,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(stats::stats))
         .routes(routes!(stats::now))
         .routes(routes!(status::status))
+        .routes(routes!(doctor::doctor))
         .routes(routes!(settings::get, settings::patch))
         .routes(routes!(apply::apply))
 }

@@ -2,9 +2,11 @@
 //!
 //! Pure: whoever asks has gathered the facts.
 
+pub mod database;
 mod facts;
 mod nodes;
 mod orders;
+pub mod schema;
 mod work;
 
 pub use facts::{Condition, Leader, NodeState, Orders, Overdue, Trouble};
@@ -57,13 +59,15 @@ words! {
         Listen = "listen",
         /// The port of this machine's server.
         Port = "port",
+        /// This machine's clock and the database's, where a server is asked.
+        ClockHere = "clock_here",
         /// The database answers.
         Reachable = "reachable",
         /// Its version.
         Version = "version",
         /// How long it takes to answer.
         Latency = "latency",
-        /// This machine's clock and the database's.
+        /// The clock of the machine that asks the database, and the database's.
         Clock = "clock",
         /// PostgreSQL: what is between us and it.
         Pooler = "pooler",
@@ -114,12 +118,12 @@ impl CheckName {
     /// What it belongs to.
     pub const fn group(self) -> Group {
         use CheckName::{
-            Alive, Clock, DeadLetters, DeadRows, FileSystem, Indexes, Integrity, Journal, Kinds, Late,
-            Latency, Leader, Leases, Listen, Lost, Migrations, Never, Overdue, Pooler, Port, Reachable,
+            Alive, Clock, ClockHere, DeadLetters, DeadRows, FileSystem, Indexes, Integrity, Journal, Kinds,
+            Late, Latency, Leader, Leases, Listen, Lost, Migrations, Never, Overdue, Pooler, Port, Reachable,
             Runners, Settings, Tables, Transactions, Unreadable, Version, Versions,
         };
         match self {
-            Settings | Listen | Port => Group::Configuration,
+            Settings | Listen | Port | ClockHere => Group::Configuration,
             Reachable | Version | Latency | Clock | Pooler | Transactions | DeadRows | Journal
             | FileSystem | Integrity => Group::Database,
             Migrations | Tables | Indexes => Group::Schema,

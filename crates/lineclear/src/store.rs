@@ -12,6 +12,7 @@ mod classify;
 pub(crate) mod clock;
 mod db;
 mod declare;
+mod doctor;
 mod door;
 mod error;
 mod gather;

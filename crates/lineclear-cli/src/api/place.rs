@@ -7,9 +7,10 @@ use clap::Args;
 use lineclear::{Client, Store, StoreOptions};
 use lineclear_http::Local;
 use lineclear_lock::{Registry, RegistryOptions};
+use lineclear_model::doctor::{Check, CheckName};
 
 use super::Api;
-use crate::config::{Config, Flags};
+use crate::config::{Config, Flags, Origin};
 use crate::failure::Failure;
 
 const CONNECT: Duration = Duration::from_secs(5);
@@ -61,6 +62,26 @@ impl At {
         }
     }
 
+    /// Whether it is a server that was named.
+    pub(crate) fn asks_a_server(&self) -> bool {
+        self.db.is_none() && self.server.is_some()
+    }
+
+    /// The settings, with the database that was named.
+    pub(crate) fn config(&self) -> Result<Config, Failure> {
+        let flags: Flags = self.db.clone().map(|db| ("db", db)).into_iter().collect();
+        Config::read(&flags, self.config.clone())
+    }
+
+    /// The database that was named, or that the settings name, as it is: of an old schema, or a broken one.
+    /// `None`: nobody knows which.
+    pub(crate) async fn as_it_is(&self, config: Option<&Config>) -> Option<Result<Api, Check>> {
+        let db = self.db.as_deref().or(config.map(|config| config.text("db")))?;
+        let origin = config.and_then(|config| config.values().find(|(name, _)| *name == "db"));
+        let chosen = self.db.is_some() || origin.is_some_and(|(_, value)| value.origin != Origin::Default);
+        Some(as_it_is(db, chosen).await)
+    }
+
     fn server(&self) -> Result<Api, Failure> {
         let base = match &self.server {
             Some(url) => url.trim_end_matches('/').to_owned(),
@@ -98,6 +119,21 @@ async fn here(db: &str) -> Result<Api, Failure> {
     let locks = Registry::new(db, RegistryOptions::default()).ok();
     let client = Client::of_store(store).map_err(|error| Failure::failed(error.to_string()))?;
     Ok(Api::Here(Local::new(client, locks)))
+}
+
+/// `chosen`: somebody has named it.
+async fn as_it_is(db: &str, chosen: bool) -> Result<Api, Check> {
+    let cannot = |why: String| {
+        let todo = "is it the right one? otherwise restore a backup; lineclear config show --origin";
+        Check::failure(CheckName::Reachable, why, todo)
+    };
+    let options = StoreOptions::new(db).map_err(|error| cannot(error.to_string()))?;
+    if let Some(file) = options.file().filter(|file| !file.exists()) {
+        return Err(crate::cmd::doctor::missing(file, chosen));
+    }
+    let store = Store::open(options.look_only()).await.map_err(|error| cannot(error.to_string()))?;
+    let client = Client::of_store(store).map_err(|error| cannot(error.to_string()))?;
+    Ok(Api::Here(Local::new(client, None)))
 }
 
 /// Nobody answered.

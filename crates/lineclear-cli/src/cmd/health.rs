@@ -88,7 +88,7 @@ pub(crate) fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 /// Whether it answered 200, and its word.
-fn ask(address: SocketAddr, path: &str, within: Duration) -> std::io::Result<(bool, String)> {
+pub(crate) fn ask(address: SocketAddr, path: &str, within: Duration) -> std::io::Result<(bool, String)> {
     let until = Instant::now() + within;
     // Zero is no time for the system, but an error.
     let left = || until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));

@@ -2,6 +2,7 @@
 
 pub(crate) mod db;
 pub(crate) mod demo;
+pub(crate) mod doctor;
 pub(crate) mod lock;
 pub(crate) mod person;
 pub(crate) mod place;

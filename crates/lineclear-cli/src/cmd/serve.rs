@@ -126,6 +126,20 @@ impl Common {
     }
 }
 
+/// Whether a server could have these settings.
+pub(crate) fn check(config: &Config) -> Result<(), Failure> {
+    options(config)?;
+    door::limits(config)?;
+    kinds::check(config)
+}
+
+/// Whether it may listen where it would.
+pub(crate) fn listens(config: &Config) -> Result<(), Failure> {
+    let (bind, access) = (config.address()?, door::access(config)?);
+    let http = HttpOptions { bind, access, ..HttpOptions::default() };
+    http.check().map_err(|error| Failure::usage(error.to_string()))
+}
+
 impl Serve {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let mut flags = self.common.flags();

@@ -41,6 +41,15 @@ pub(crate) fn add(builder: Builder, config: &Config) -> Result<Builder, Failure>
     Ok(builder.state(commands).kind_checked(command::KIND, command::check, command::run))
 }
 
+/// Whether the settings of kinds can be.
+pub(crate) fn check(config: &Config) -> Result<(), Failure> {
+    let bad = |name: &'static str| move |why: String| config.bad(name, &why);
+    ports(config.text("http_ports")).map_err(bad("http_ports"))?;
+    networks(config.text("http_networks")).map_err(bad("http_networks"))?;
+    secrets(config.text("http_secrets")).map_err(bad("http_secrets"))?;
+    Allowed::parse(config.text("commands")).map(drop).map_err(bad("commands"))
+}
+
 /// `8080,8443`
 pub(crate) fn ports(text: &str) -> Result<Vec<u16>, String> {
     let port = |word: &str| word.parse().map_err(|_| format!("{word:?} is no port"));

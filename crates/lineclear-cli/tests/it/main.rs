@@ -15,6 +15,7 @@ mod deploy;
 mod docs;
 mod events;
 mod group;
+mod doctor;
 mod guide;
 mod health;
 mod http_kind;

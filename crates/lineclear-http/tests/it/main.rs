@@ -11,6 +11,7 @@ mod apply;
 mod corpus;
 mod dead_letters;
 mod document;
+mod doctor;
 mod explain;
 mod events;
 mod groups;

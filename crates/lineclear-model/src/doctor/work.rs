@@ -101,6 +101,6 @@ fn dead_letters(facts: &Condition) -> Check {
             "{} {verb} for a person, the oldest for {oldest}",
             many(facts.dead_letters, facts.count_max, "dead letter")
         ),
-        "look, then revive or acknowledge: lineclear job list -q state:dead",
+        "look what they died of, then revive or acknowledge them: lineclear dead families",
     )
 }

@@ -333,10 +333,15 @@ pub(crate) fn routes(options: &NodeOptions, kinds: &Kinds) -> BTreeSet<Name> {
     routes
 }
 
+/// The name of this machine.
+pub(crate) fn host() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_else(|_| "unknown".to_owned());
+    host.trim().to_owned()
+}
+
 /// How the node describes itself.
 fn info(options: &NodeOptions, kinds: &Kinds) -> NodeInfo {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_else(|_| "unknown".to_owned());
-    let (host, pid) = (host.trim().to_owned(), std::process::id());
+    let (host, pid) = (host(), std::process::id());
     let json = |words: Vec<String>| serde_json::to_string(&words).expect("words are JSON");
     NodeInfo {
         name: format!("{host}/{pid}"),

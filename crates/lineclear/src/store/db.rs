@@ -110,7 +110,7 @@ impl Db {
             super::options::Place::Postgres(config) => {
                 Ok(Db::Postgres(Postgres::open(*config, options).await?))
             }
-            super::options::Place::Sqlite(path) => Ok(Db::Sqlite(Sqlite::open(path, options.clock()).await?)),
+            super::options::Place::Sqlite(path) => Ok(Db::Sqlite(Sqlite::open(path, options).await?)),
         }
     }
 

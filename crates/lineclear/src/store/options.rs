@@ -19,6 +19,7 @@ pub struct StoreOptions {
     connections_max: usize,
     deadline: Duration,
     migrate: bool,
+    look_only: bool,
     clock: Option<Clock>,
 }
 
@@ -66,6 +67,7 @@ impl StoreOptions {
             connections_max: 8,
             deadline: Duration::from_secs(30),
             migrate: true,
+            look_only: false,
             clock: None,
         };
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
@@ -138,6 +140,16 @@ impl StoreOptions {
     pub fn migrate(mut self, yes: bool) -> StoreOptions {
         self.migrate = yes;
         self
+    }
+
+    /// Opens it as it is: nothing is migrated, a SQLite file is left as it was written, and nothing can be written to it.
+    pub fn look_only(mut self) -> StoreOptions {
+        self.look_only = true;
+        self.migrate(false)
+    }
+
+    pub(crate) fn only_looks(&self) -> bool {
+        self.look_only
     }
 
     /// Whether the database is in memory, and gone with its last connection.

@@ -1,6 +1,7 @@
 //! What can only be tested from inside: that every statement prepares, which indexes plans use, and races driven
 //! statement by statement.
 
+mod doctor;
 mod line;
 mod plans;
 mod race;

@@ -20,7 +20,7 @@ use super::value::{Cell, Params, Row, Value};
 use super::{Session, Verb};
 use crate::store::clock::Clock;
 use crate::store::sql::{self, Statement};
-use crate::store::{StoreError, StoreResult, classify};
+use crate::store::{StoreError, StoreOptions, StoreResult, classify};
 
 /// Verbs that wait for the thread; a caller beyond that waits for a place.
 const WAITING_MAX: usize = 1024;
@@ -41,6 +41,15 @@ const SCRATCH: &str = "
     create temp table settling (id integer primary key, claim_no, verdict, outcome, output, error_type, error_message,
                                 fingerprint, after_ms, reason, node, manifest_id, limit_key, unique_key);";
 
+/// What a connection is for.
+#[derive(Clone, Copy, PartialEq)]
+enum Mode {
+    Write,
+    Read,
+    /// As read, and the file is left as it is.
+    Look,
+}
+
 #[derive(Clone)]
 pub(crate) struct Sqlite {
     writer: mpsc::Sender<Box<dyn Work>>,
@@ -50,10 +59,14 @@ pub(crate) struct Sqlite {
 impl Sqlite {
     /// Opens or creates the file; `None` is a database in memory, gone with the last handle.
     /// Its time is the host's, unless there is a clock for it.
-    pub(crate) async fn open(path: Option<PathBuf>, clock: Option<Clock>) -> StoreResult<Sqlite> {
-        let writer = start("lineclear-write", path.clone(), false, clock.clone()).await?;
+    pub(crate) async fn open(path: Option<PathBuf>, options: &StoreOptions) -> StoreResult<Sqlite> {
+        let (clock, look) = (options.clock(), options.only_looks());
+        let mode = if look { Mode::Look } else { Mode::Write };
+        let writer = start("lineclear-write", path.clone(), mode, clock.clone()).await?;
         let reader = match path {
-            Some(_) => start("lineclear-read", path, true, clock).await?,
+            Some(_) => {
+                start("lineclear-read", path, if look { Mode::Look } else { Mode::Read }, clock).await?
+            }
             // A database in memory belongs to its connection.
             None => writer.clone(),
         };
@@ -125,16 +138,16 @@ pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
 async fn start(
     name: &str,
     path: Option<PathBuf>,
-    read_only: bool,
+    mode: Mode,
     clock: Option<Clock>,
 ) -> StoreResult<mpsc::Sender<Box<dyn Work>>> {
     let (work, works) = mpsc::channel(WAITING_MAX);
     let (opened, open) = oneshot::channel();
     let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-        match SqliteSession::open(path.as_deref(), read_only, clock) {
+        match SqliteSession::open(path.as_deref(), mode, clock) {
             Ok(session) => {
                 let _ = opened.send(Ok(()));
-                serve(session, works, read_only);
+                serve(session, works, mode);
             }
             Err(error) => drop(opened.send(Err(error))),
         }
@@ -145,9 +158,9 @@ async fn start(
     Ok(work)
 }
 
-fn serve(session: SqliteSession, mut works: mpsc::Receiver<Box<dyn Work>>, read_only: bool) {
+fn serve(session: SqliteSession, mut works: mpsc::Receiver<Box<dyn Work>>, mode: Mode) {
     let mut session = Session::Sqlite(session);
-    let begin = if read_only { "begin" } else { "begin immediate" };
+    let begin = if mode == Mode::Write { "begin immediate" } else { "begin" };
     while let Some(first) = works.blocking_recv() {
         let mut shared = vec![first];
         while shared.len() < SHARED_MAX
@@ -192,14 +205,10 @@ pub(crate) struct SqliteSession {
 }
 
 impl SqliteSession {
-    fn open(
-        path: Option<&std::path::Path>,
-        read_only: bool,
-        clock: Option<Clock>,
-    ) -> StoreResult<SqliteSession> {
+    fn open(path: Option<&std::path::Path>, mode: Mode, clock: Option<Clock>) -> StoreResult<SqliteSession> {
         let now = Arc::new(AtomicI64::new(0));
         let texts = sql::for_sqlite();
-        let connection = patiently(|| connect(path, read_only, now.clone())).map_err(classify::sqlite)?;
+        let connection = patiently(|| connect(path, mode, now.clone())).map_err(classify::sqlite)?;
         connection.set_prepared_statement_cache_capacity(texts.iter().map(Vec::len).sum());
         Ok(SqliteSession { connection, texts, now, clock })
     }
@@ -267,14 +276,12 @@ fn make_private(path: &std::path::Path) {
     drop(new.open(path));
 }
 
-fn connect(
-    path: Option<&std::path::Path>,
-    read_only: bool,
-    now: Arc<AtomicI64>,
-) -> rusqlite::Result<Connection> {
+fn connect(path: Option<&std::path::Path>, mode: Mode, now: Arc<AtomicI64>) -> rusqlite::Result<Connection> {
     let connection = match path {
         Some(path) => {
-            make_private(path);
+            if mode != Mode::Look {
+                make_private(path);
+            }
             Connection::open(path)?
         }
         None => Connection::open_in_memory()?,
@@ -282,11 +289,13 @@ fn connect(
     connection.busy_timeout(BUSY_TIMEOUT)?;
     // WAL: readers do not wait for the writer. NORMAL in WAL survives a crash of the process, and a power cut may lose
     // the last commits but never tears the file; FULL keeps them too: what was accepted is never lost.
-    connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
+    if mode != Mode::Look {
+        connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
+    }
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "temp_store", "memory")?;
     connection.execute_batch(SCRATCH)?;
-    connection.pragma_update(None, "query_only", read_only)?;
+    connection.pragma_update(None, "query_only", mode != Mode::Write)?;
     // What now() is to PostgreSQL: the time of the transaction. Not marked deterministic: SQLite would call it while it
     // plans, with a null list of arguments, which rusqlite 0.39 makes an invalid slice of.
     connection.create_scalar_function("now_us", 0, FunctionFlags::SQLITE_UTF8, move |_| {

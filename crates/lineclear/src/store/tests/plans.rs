@@ -212,6 +212,7 @@ fn cases() -> Vec<Case> {
             &["background_job_lease", "work_queue_unknown", "manifest_due"],
         ),
         (Statement::StatAbandoned, vec![int(100), int(1)].into(), &["background_job_lease"]),
+        (Statement::DoctorManifests, vec![int(5000)].into(), &[]),
         (Statement::StatUnknown, vec![int(20)].into(), &["work_queue_unknown"]),
         (
             Statement::StatOverdue,

@@ -19,7 +19,7 @@ const LATE: Duration = Duration::from_secs(60);
 /// A lease that ran out this long ago is left lying. Nodes look for those once a second, too.
 const LEFT: Duration = Duration::from_secs(10);
 /// Longest time of a statement.
-pub(super) const WITHIN: &str = "2s";
+const WITHIN: &str = "2s";
 /// Kinds that are named.
 const KINDS_MAX: i64 = 20;
 
@@ -36,16 +36,17 @@ fn int(value: i64) -> Value {
     Value::Int(Some(value))
 }
 
-/// What follows in the transaction ends in time.
-pub(super) async fn within(session: &mut Session) -> StoreResult<()> {
-    session.rows(Statement::Within, vec![Value::Text(Some(WITHIN.to_owned()))]).await.map(drop)
+/// What follows in the transaction ends in time, and goes by indexes if it must.
+pub(crate) async fn within(session: &mut Session, by_index: bool) -> StoreResult<()> {
+    let params = vec![Value::Text(Some(WITHIN.to_owned())), Value::Bool(by_index)];
+    session.rows(Statement::Within, params).await.map(drop)
 }
 
 impl Verb for ReadCondition {
     type Answer = Condition;
 
     async fn run(&self, session: &mut Session) -> StoreResult<Condition> {
-        within(session).await?;
+        within(session, true).await?;
         let now = ReadNow.run(session).await?;
         let rows = session.rows(Statement::ListNodes, vec![int(NODES_MAX)]).await?;
         let nodes = explain::nodes_of(&rows)?;

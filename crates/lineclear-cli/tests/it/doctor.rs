@@ -1,0 +1,127 @@
+//! `lineclear doctor`: each fault is planted, named, said what to do about, and has its exit code.
+
+mod cluster;
+mod database;
+mod here;
+mod schema;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::run::{Run, command};
+
+/// Runs it in a folder.
+fn at(dir: &TempDir, args: &[&str]) -> Run {
+    let output = command(args)
+        .current_dir(dir.path())
+        .env("XDG_CONFIG_HOME", dir.path().join("none"))
+        .env_remove("LINECLEAR_TOKEN")
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+/// What it found.
+struct Report {
+    code: Option<i32>,
+    checks: BTreeMap<String, Value>,
+}
+
+impl Report {
+    fn finding(&self, check: &str) -> &str {
+        self.checks.get(check).and_then(|check| check["finding"].as_str()).unwrap_or("none")
+    }
+
+    fn text(&self, check: &str, part: &str) -> String {
+        self.checks[check][part].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Names of those that are not well.
+    fn trouble(&self) -> Vec<&str> {
+        let troubled = self
+            .checks
+            .iter()
+            .filter(|(_, check)| !["ok", "skipped"].contains(&check["finding"].as_str().unwrap()));
+        troubled.map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// It came out like this, with this in its sentence, and this in what to do; and the exit code is as it must be.
+    #[track_caller]
+    fn says(&self, check: &str, finding: &str, words: &str, todo: &str) {
+        let all = &self.checks;
+        assert_eq!(self.finding(check), finding, "{all:#?}");
+        assert!(self.text(check, "says").contains(words), "{words:?} in {:#?}", all[check]);
+        let to_do = self.text(check, "todo") + &self.text(check, "sql");
+        assert!(to_do.contains(todo) && !to_do.is_empty(), "{todo:?} in {:#?}", all[check]);
+        let failed = all.values().any(|check| check["finding"] == "failure");
+        assert_eq!(self.code, Some(if failed { 10 } else { 0 }), "{all:#?}");
+    }
+}
+
+fn doctor(dir: &TempDir, args: &[&str]) -> Report {
+    let run = at(dir, &[&["doctor", "--json"], args].concat());
+    let report: Value =
+        serde_json::from_str(&run.out).unwrap_or_else(|error| panic!("{error}: {}{}", run.out, run.err));
+    let checks = report["checks"].as_array().unwrap();
+    let named: BTreeMap<String, Value> =
+        checks.iter().map(|check| (check["check"].as_str().unwrap().to_owned(), check.clone())).collect();
+    assert_eq!(named.len(), checks.len(), "each check once: {checks:#?}");
+    assert_eq!(report["healthy"], run.code == Some(0), "{}", run.out);
+    Report { code: run.code, checks: named }
+}
+
+/// Looks again until it is so.
+async fn until(dir: &TempDir, args: &[&str], is: impl Fn(&Report) -> bool) -> Report {
+    for _ in 0..300 {
+        let report = doctor(dir, args);
+        if is(&report) {
+            return report;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let report = doctor(dir, args);
+    panic!("in vain: {:#?}", report.checks)
+}
+
+/// Changes the file behind everybody's back.
+fn sql(dir: &TempDir, sql: &str) {
+    let file = rusqlite::Connection::open(dir.path().join("lineclear.db")).unwrap();
+    file.busy_timeout(Duration::from_secs(10)).unwrap();
+    file.execute_batch(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+}
+
+/// A connection to a PostgreSQL, behind everybody's back.
+async fn client(url: &str) -> tokio_postgres::Client {
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// A free port, written where `serve` and `doctor` find it.
+fn with_free_port(dir: &TempDir) {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    std::fs::write(dir.path().join("lineclear.toml"), format!("port = {port}\n")).unwrap();
+}
+
+/// A fresh folder with a migrated file in it.
+fn migrated() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    with_free_port(&dir);
+    assert_eq!(at(&dir, &["db", "migrate"]).code, Some(0));
+    dir
+}
+
+/// Every check in the page is one that there is, in their order.
+#[test]
+fn the_page_lists_every_check_and_no_other() {
+    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/doctor.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let listed: Vec<&str> =
+        page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
+    let known: Vec<&str> = lineclear_model::doctor::CheckName::ALL.iter().map(|name| name.as_str()).collect();
+    assert_eq!(listed, known);
+}

@@ -1,0 +1,128 @@
+//! What is peculiar to SQLite.
+
+use super::super::{Check, CheckName};
+
+/// Less room than this on the disk is soon none.
+const ROOM_BYTES: u64 = 256 * 1024 * 1024;
+
+/// File systems of other machines, by the numbers that Linux has for them. Locks and shared memory do not reach across.
+const NETWORK: &[(u64, &str)] = &[
+    (0x6969, "NFS"),
+    (0x517b, "SMB"),
+    (0xff53_4d42, "CIFS"),
+    (0xfe53_4d42, "SMB2"),
+    (0x0102_1997, "9P"),
+    (0x00c3_6400, "Ceph"),
+    (0x5346_414f, "AFS"),
+    (0x0bd0_0bd0, "Lustre"),
+    (0x0116_1970, "GFS2"),
+    (0x7461_636f, "OCFS2"),
+];
+/// It may be anything, such as sshfs.
+const FUSE: u64 = 0x6573_5546;
+
+/// What the system says about the file.
+#[derive(Clone, Debug)]
+pub struct FileFacts {
+    /// Where it is.
+    pub path: String,
+    /// It writes ahead: the numbers of its versions say so.
+    pub wal: bool,
+    /// The number of its file system.
+    pub file_system: Option<u64>,
+    /// Bytes that are left there.
+    pub room: Option<u64>,
+}
+
+/// Whether readers and writers keep out of each other's way.
+pub fn journal(facts: &FileFacts) -> Check {
+    match facts.wal {
+        true => Check::ok(CheckName::Journal, "the file writes ahead (WAL)"),
+        false => Check::warning(
+            CheckName::Journal,
+            "the file does not write ahead (WAL): readers and writers wait for each other",
+            "a node sets it when it opens the file; if it stays so, the file system cannot share memory: move the file to a local disk:",
+        )
+        .with_sql("PRAGMA journal_mode = WAL;"),
+    }
+}
+
+/// Whether the file is on this machine, and has room to grow.
+pub fn file_system(facts: &FileFacts) -> Check {
+    let name = CheckName::FileSystem;
+    let number = facts.file_system.unwrap_or(0);
+    if let Some((_, word)) = NETWORK.iter().find(|(known, _)| *known == number) {
+        let says =
+            format!("{} is on {word}, a file system of another machine: SQLite loses data there", facts.path);
+        return Check::failure(
+            name,
+            says,
+            "move it to a local disk; for more than one machine use PostgreSQL: --db postgres://…",
+        );
+    }
+    if facts.room.is_some_and(|room| room < ROOM_BYTES) {
+        let says =
+            format!("only {} MB are left where {} is", facts.room.unwrap_or(0) / 1_000_000, facts.path);
+        return Check::warning(name, says, "make room, or keep history for a shorter time");
+    }
+    if number == FUSE {
+        let says = format!(
+            "{} is on a file system of a program (FUSE), which may be on another machine",
+            facts.path
+        );
+        return Check::warning(name, says, "if it is (sshfs, s3fs): move it to a local disk");
+    }
+    let room = facts.room.map(|room| format!(", with {} MB left", room / 1_000_000)).unwrap_or_default();
+    Check::ok(name, format!("{} is on a local disk{room}", facts.path))
+}
+
+/// What SQLite's quick check said; `None`: the file is too large for it.
+pub fn integrity(path: &str, said: Option<&str>) -> Check {
+    let name = CheckName::Integrity;
+    match said {
+        None => Check::skipped(
+            name,
+            format!("{path} is too large to be checked in passing; sqlite3 {path} 'PRAGMA quick_check'"),
+        ),
+        Some("ok") => Check::ok(name, "the file is whole (quick_check)"),
+        Some(other) => Check::failure(
+            name,
+            format!("the file is damaged: {other}"),
+            format!(
+                "stop the nodes, keep a copy, and restore a backup; or save what can be read: sqlite3 {path} .recover"
+            ),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::Finding;
+    use super::*;
+
+    #[test]
+    fn a_file_of_another_machine_is_a_failure() {
+        let facts =
+            FileFacts { path: "x.db".to_owned(), wal: true, file_system: Some(0xef53), room: Some(1 << 40) };
+        assert_eq!(file_system(&facts).finding, Finding::Ok);
+        let nfs = file_system(&FileFacts { file_system: Some(0x6969), ..facts.clone() });
+        assert!(nfs.finding == Finding::Failure && nfs.says.contains("NFS"), "{nfs:?}");
+        assert_eq!(
+            file_system(&FileFacts { file_system: Some(FUSE), ..facts.clone() }).finding,
+            Finding::Warning
+        );
+        assert_eq!(file_system(&FileFacts { room: Some(1), ..facts.clone() }).finding, Finding::Warning);
+        assert_eq!(
+            file_system(&FileFacts { file_system: None, room: None, ..facts.clone() }).finding,
+            Finding::Ok
+        );
+        assert_eq!(journal(&FileFacts { wal: false, ..facts }).finding, Finding::Warning);
+    }
+
+    #[test]
+    fn a_damaged_file_is_a_failure_and_a_large_one_is_not_read() {
+        assert_eq!(integrity("x", Some("ok")).finding, Finding::Ok);
+        assert_eq!(integrity("x", Some("row 1 missing from index y")).finding, Finding::Failure);
+        assert_eq!(integrity("x", None).finding, Finding::Skipped);
+    }
+}

@@ -1,0 +1,315 @@
+//! Our tables as they are, against what the migrations make. What others have added beside it is theirs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Check, CheckName, a_few, many};
+
+/// All that the migrations make, in a form that can be compared.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Schema {
+    /// Columns of tables, in their order.
+    pub columns: Vec<Column>,
+    /// Rules that have a name: keys, and what is checked.
+    pub rules: Vec<Rule>,
+    /// Indexes that are no rule's.
+    pub indexes: Vec<Index>,
+    /// Whatever else: views, functions, sequences.
+    pub others: Vec<Other>,
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Column {
+    /// Its table.
+    pub table: String,
+    /// Its name.
+    pub name: String,
+    /// Its type, as the database writes it.
+    pub kind: String,
+    /// It is never null.
+    pub required: bool,
+    /// What it is if nothing is said.
+    pub default: Option<String>,
+    /// Numbers that the database gives: `generated always as identity`.
+    pub given: Option<String>,
+}
+
+/// A rule of a table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rule {
+    /// Its table.
+    pub table: String,
+    /// Its name.
+    pub name: String,
+    /// As the database writes it.
+    pub definition: String,
+}
+
+/// An index.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Index {
+    /// Its table.
+    pub table: String,
+    /// Its name.
+    pub name: String,
+    /// As the database writes it, with `{schema}` for the name of ours.
+    pub definition: String,
+    /// It can be used: building it did not fail half-way.
+    pub valid: bool,
+}
+
+/// A view, a function, a sequence, a table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Other {
+    /// Which of these.
+    pub what: String,
+    /// Its name.
+    pub name: String,
+    /// What makes it, with `{schema}` for the name of ours.
+    pub definition: String,
+}
+
+/// How SQL is written.
+#[derive(Clone, Debug)]
+pub enum Dialect {
+    /// PostgreSQL, with the quoted name of our schema.
+    Postgres(String),
+    /// SQLite.
+    Sqlite,
+}
+
+impl Dialect {
+    fn table(&self, name: &str) -> String {
+        match self {
+            Dialect::Postgres(schema) => format!("{schema}.{name}"),
+            Dialect::Sqlite => name.to_owned(),
+        }
+    }
+
+    fn filled(&self, definition: &str) -> String {
+        match self {
+            Dialect::Postgres(schema) => definition.replace("{schema}", schema),
+            Dialect::Sqlite => definition.to_owned(),
+        }
+    }
+
+    /// So that nodes can go on while it is built.
+    fn index(&self, definition: &str) -> String {
+        let filled = self.filled(definition);
+        match self {
+            Dialect::Postgres(_) => filled.replacen(" INDEX ", " INDEX CONCURRENTLY ", 1),
+            Dialect::Sqlite => filled,
+        }
+    }
+
+    fn drop_index(&self, name: &str) -> String {
+        match self {
+            Dialect::Postgres(schema) => format!("DROP INDEX CONCURRENTLY {schema}.{name};"),
+            Dialect::Sqlite => format!("DROP INDEX {name};"),
+        }
+    }
+}
+
+/// What is wrong, and the SQL that mends it.
+#[derive(Default)]
+struct Drift {
+    what: Vec<String>,
+    sql: Vec<String>,
+    /// Something is missing that no SQL can bring back.
+    beyond: bool,
+}
+
+impl Drift {
+    fn found(&mut self, what: String, sql: String) {
+        self.what.push(what);
+        self.sql.push(sql);
+    }
+}
+
+/// Checks of tables and indexes.
+pub fn drift(expected: &Schema, found: &Schema, dialect: &Dialect) -> Vec<Check> {
+    let mut tables = Drift::default();
+    let missing = missing_tables(expected, found, dialect, &mut tables);
+    columns(expected, found, dialect, &missing, &mut tables);
+    rules(expected, found, dialect, &mut tables);
+    others(expected, found, dialect, &mut tables);
+    let mut indexes = Drift::default();
+    indexed(expected, found, dialect, &mut indexes);
+    let counted: BTreeSet<&str> = expected.columns.iter().map(|column| column.table.as_str()).collect();
+    let tables_ok = format!("{} as the migrations make them", many(counted.len() as u64, 0, "table"));
+    let indexes_ok = format!(
+        "{} there and valid",
+        many(expected.indexes.len() as u64, 0, "index").replace("indexs", "indexes are")
+    );
+    vec![check(CheckName::Tables, tables, tables_ok), check(CheckName::Indexes, indexes, indexes_ok)]
+}
+
+fn check(name: CheckName, drift: Drift, ok: String) -> Check {
+    if drift.what.is_empty() {
+        return Check::ok(name, ok);
+    }
+    let says = format!("not as the migrations make it: {}", a_few(&drift.what));
+    let todo = match (name, drift.beyond) {
+        (_, true) => {
+            "rows are gone that no SQL brings back: restore a backup; or, to begin with empty ones, run this:"
+        }
+        (CheckName::Indexes, _) => {
+            "nodes get slow, or do twice what a unique index forbids; run this, one statement after the other:"
+        }
+        _ => "somebody changed it by hand; stop the nodes, make a backup and run this:",
+    };
+    Check::failure(name, says, todo).with_sql(drift.sql.join("\n"))
+}
+
+fn missing_tables<'a>(
+    expected: &'a Schema,
+    found: &Schema,
+    dialect: &Dialect,
+    drift: &mut Drift,
+) -> BTreeSet<&'a str> {
+    let there: BTreeSet<&str> = found.columns.iter().map(|column| column.table.as_str()).collect();
+    let mut wanted: BTreeMap<&str, Vec<&Column>> = BTreeMap::new();
+    for column in &expected.columns {
+        wanted.entry(&column.table).or_default().push(column);
+    }
+    wanted.retain(|table, _| !there.contains(table));
+    for (table, columns) in &wanted {
+        let made = expected.others.iter().find(|other| other.what == "table" && other.name == **table);
+        let sql = match made {
+            Some(made) => format!("{};", made.definition),
+            None => {
+                let columns: Vec<String> =
+                    columns.iter().map(|column| format!("  {}", declared(column))).collect();
+                format!("CREATE TABLE {} (\n{}\n);", dialect.table(table), columns.join(",\n"))
+            }
+        };
+        drift.found(format!("table {table} is missing"), sql);
+        drift.beyond = true;
+    }
+    wanted.into_keys().collect()
+}
+
+fn declared(column: &Column) -> String {
+    let mut text = format!("{} {}", column.name, column.kind);
+    if let Some(given) = &column.given {
+        text.push_str(&format!(" {given}"));
+    }
+    if let Some(default) = &column.default {
+        text.push_str(&format!(" DEFAULT {default}"));
+    }
+    if column.required {
+        text.push_str(" NOT NULL");
+    }
+    text
+}
+
+fn columns(
+    expected: &Schema,
+    found: &Schema,
+    dialect: &Dialect,
+    missing: &BTreeSet<&str>,
+    drift: &mut Drift,
+) {
+    for column in expected.columns.iter().filter(|column| !missing.contains(column.table.as_str())) {
+        let (table, name) = (dialect.table(&column.table), &column.name);
+        let is = found.columns.iter().find(|is| is.table == column.table && is.name == *name);
+        let Some(is) = is else {
+            drift.beyond |= column.required && column.default.is_none();
+            drift.found(
+                format!("column {}.{name} is missing", column.table),
+                format!("ALTER TABLE {table} ADD COLUMN {};", declared(column)),
+            );
+            continue;
+        };
+        let Dialect::Postgres(_) = dialect else { continue };
+        let alter = |what: String| format!("ALTER TABLE {table} ALTER COLUMN {name} {what};");
+        if is.kind != column.kind {
+            let what = format!("column {}.{name} is {} and should be {}", column.table, is.kind, column.kind);
+            let plain = column.kind.split(" COLLATE ").next().unwrap_or(&column.kind);
+            drift.found(what, alter(format!("TYPE {} USING {name}::{plain}", column.kind)));
+        }
+        if is.required != column.required {
+            let (word, what) = if column.required {
+                ("may be null", "SET NOT NULL")
+            } else {
+                ("may not be null", "DROP NOT NULL")
+            };
+            drift.found(format!("column {}.{name} {word}", column.table), alter(what.to_owned()));
+        }
+        if is.default != column.default {
+            let what = column
+                .default
+                .as_ref()
+                .map_or("DROP DEFAULT".to_owned(), |text| format!("SET DEFAULT {text}"));
+            drift.found(format!("column {}.{name} has another default", column.table), alter(what));
+        }
+    }
+}
+
+fn rules(expected: &Schema, found: &Schema, dialect: &Dialect, drift: &mut Drift) {
+    for rule in &expected.rules {
+        let is = found.rules.iter().find(|is| is.table == rule.table && is.name == rule.name);
+        if is.is_some_and(|is| is.definition == rule.definition) {
+            continue;
+        }
+        let (table, name) = (dialect.table(&rule.table), &rule.name);
+        let add = format!("ALTER TABLE {table} ADD CONSTRAINT {name} {};", rule.definition);
+        match is {
+            None => drift.found(format!("rule {name} of {} is missing", rule.table), add),
+            Some(_) => {
+                let sql = format!("ALTER TABLE {table} DROP CONSTRAINT {name};\n{add}");
+                drift.found(format!("rule {name} of {} says something else", rule.table), sql);
+            }
+        }
+    }
+}
+
+fn others(expected: &Schema, found: &Schema, dialect: &Dialect, drift: &mut Drift) {
+    for other in expected.others.iter().filter(|other| other.what != "table") {
+        if !found.others.iter().any(|is| is.what == other.what && is.name == other.name) {
+            drift.found(
+                format!("{} {} is missing", other.what, other.name),
+                format!("{};", dialect.filled(other.definition.trim_end().trim_end_matches(';'))),
+            );
+        }
+    }
+}
+
+fn indexed(expected: &Schema, found: &Schema, dialect: &Dialect, drift: &mut Drift) {
+    for index in &expected.indexes {
+        let name = &index.name;
+        let make = format!("{};", dialect.index(&index.definition));
+        let again = || format!("{}\n{make}", dialect.drop_index(name));
+        match found.indexes.iter().find(|is| is.name == *name && is.table == index.table) {
+            None => drift.found(format!("index {name} of {} is missing", index.table), make),
+            Some(is) if !is.valid => {
+                drift.found(
+                    format!("index {name} of {} is invalid: building it failed", index.table),
+                    again(),
+                );
+            }
+            Some(is) if is.definition != index.definition => {
+                drift.found(format!("index {name} of {} is of something else", index.table), again());
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// How far the migrations are.
+pub fn migrations(applied: u32, pending: &[String]) -> Check {
+    match pending {
+        [] => Check::ok(CheckName::Migrations, format!("all {applied} migrations are applied")),
+        some => Check::failure(
+            CheckName::Migrations,
+            format!(
+                "{} not applied: {}",
+                many(some.len() as u64, 0, "migration").replace("migrations", "migrations are"),
+                a_few(some)
+            ),
+            "lineclear db plan shows their SQL; apply them: lineclear db migrate (a node does so when it starts)",
+        ),
+    }
+}

@@ -1,0 +1,200 @@
+//! doctor: whatever is taken out of the schema is named, and the SQL that is printed brings it back, on both databases; and a clock that is off is
+//! seen.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use lineclear_model::doctor::schema::Schema;
+use lineclear_model::doctor::{Check, CheckName, Finding};
+
+use super::*;
+use crate::store::clock::{Clock, parse};
+
+const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/store/doctor/postgres.json");
+
+async fn check(store: &Store, name: CheckName) -> Check {
+    store.doctor().await.into_iter().find(|check| check.check == name).expect("it is among them")
+}
+
+/// What the migrations make, with the name of the schema left open.
+async fn made(pg: &Pg) -> Schema {
+    let mut schema = pg.store.schema_found().await.expect("it can be read");
+    schema.columns.retain(|column| column.table != "migration");
+    schema.rules.retain(|rule| rule.table != "migration");
+    for other in &mut schema.others {
+        other.definition =
+            other.definition.replace("\"lineclear\".", "{schema}.").replace(" lineclear.", " {schema}.");
+    }
+    schema
+}
+
+#[tokio::test]
+async fn the_kept_schema_is_what_the_migrations_make() {
+    let pg = Pg::open().await;
+    let made = serde_json::to_string_pretty(&made(&pg).await).expect("JSON") + "\n";
+    let mut kept = std::fs::read_to_string(KEPT).expect("it is kept");
+    if kept != made && std::env::var_os("LINECLEAR_UPDATE").is_some() {
+        std::fs::write(KEPT, &made).expect("it can be written");
+        kept.clone_from(&made);
+    }
+    assert!(
+        kept == made,
+        "{KEPT} is not what the migrations make: run this test with LINECLEAR_UPDATE=1, and look at what changes"
+    );
+}
+
+/// Statements, one by one: none of those that mend a table or an index has a semicolon inside.
+fn statements(sql: &str) -> Vec<String> {
+    sql.split(";\n").map(str::to_owned).collect()
+}
+
+/// A database that can be changed behind the store's back.
+enum Behind<'a> {
+    Postgres(&'a Pg),
+    Sqlite(&'a Store),
+}
+
+/// SQL as it is.
+struct Run(String);
+
+impl Verb for Run {
+    type Answer = ();
+
+    async fn run(&self, session: &mut Session) -> StoreResult<()> {
+        session.batch(&self.0).await
+    }
+}
+
+impl Behind<'_> {
+    fn store(&self) -> &Store {
+        match self {
+            Behind::Postgres(pg) => &pg.store,
+            Behind::Sqlite(store) => store,
+        }
+    }
+
+    async fn run(&self, sql: &str) {
+        match self {
+            Behind::Postgres(pg) => pg.sql(sql).await,
+            Behind::Sqlite(store) => {
+                store.run(Run(sql.to_owned())).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
+            }
+        }
+    }
+
+    /// Both checks of the schema.
+    async fn checks(&self) -> (Check, Check) {
+        let checks = self.store().schema_checks().await;
+        let of = |name| checks.iter().find(|check| check.check == name).expect("it is among them").clone();
+        (of(CheckName::Tables), of(CheckName::Indexes))
+    }
+
+    async fn mend(&self, check: &Check) {
+        for statement in statements(check.sql.as_deref().unwrap_or_default()) {
+            self.run(&statement).await;
+        }
+    }
+
+    /// Takes something out, sees it named, and brings it back with the SQL that is printed.
+    async fn without(&self, drop: &str, named: &str, name: CheckName) {
+        self.run(drop).await;
+        let (tables, indexes) = self.checks().await;
+        let check = if name == CheckName::Tables { &tables } else { &indexes };
+        assert!(check.finding == Finding::Failure && check.says.contains(named), "{drop}: {check:#?}");
+        self.mend(&tables).await;
+        self.mend(&indexes).await;
+        let (tables, indexes) = self.checks().await;
+        assert_eq!(
+            (tables.finding, indexes.finding),
+            (Finding::Ok, Finding::Ok),
+            "{drop}: {tables:#?} {indexes:#?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn whatever_is_dropped_on_postgres_is_named_and_comes_back_with_the_sql() {
+    let pg = Pg::open().await;
+    let (behind, made) = (Behind::Postgres(&pg), made(&pg).await);
+    for index in &made.indexes {
+        behind
+            .without(&format!("drop index lineclear.{}", index.name), &index.name, CheckName::Indexes)
+            .await;
+    }
+    for rule in &made.rules {
+        let drop = format!("alter table lineclear.{} drop constraint {}", rule.table, rule.name);
+        behind.without(&drop, &rule.name, CheckName::Tables).await;
+    }
+    let tables: BTreeSet<&str> = made.columns.iter().map(|column| column.table.as_str()).collect();
+    for table in &tables {
+        behind.without(&format!("drop table lineclear.{table} cascade"), table, CheckName::Tables).await;
+    }
+    assert!(made.indexes.len() > 30 && made.rules.len() > 30 && tables.len() > 20, "all of it was tried");
+    pg.sql("update pg_index set indisvalid = false where indexrelid = 'lineclear.work_queue_open'::regclass")
+        .await;
+    let (_, indexes) = behind.checks().await;
+    assert!(indexes.says.contains("work_queue_open of work_queue is invalid"), "{indexes:#?}");
+    behind.mend(&indexes).await;
+    assert_eq!(behind.checks().await.1.finding, Finding::Ok);
+}
+
+#[tokio::test]
+async fn whatever_is_dropped_on_sqlite_is_named_and_comes_back_with_the_sql() {
+    let store = Store::open(StoreOptions::new(":memory:").expect("a URL")).await.expect("the store opens");
+    let (behind, made) = (Behind::Sqlite(&store), store.schema_found().await.expect("it can be read"));
+    for index in &made.indexes {
+        behind.without(&format!("drop index {}", index.name), &index.name, CheckName::Indexes).await;
+    }
+    let tables: BTreeSet<&str> = made.columns.iter().map(|column| column.table.as_str()).collect();
+    for table in tables.iter().filter(|table| **table != "migration") {
+        behind.without(&format!("drop table {table}"), table, CheckName::Tables).await;
+    }
+    assert!(made.indexes.len() > 30 && tables.len() > 20, "all of it was tried");
+}
+
+#[tokio::test]
+async fn a_clock_that_is_off_is_seen() {
+    let an_hour_ago = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(1);
+    let clock = Clock::new(parse(&an_hour_ago.to_string()));
+    let store = Store::open(StoreOptions::in_memory(clock.clone())).await.expect("the store opens");
+    let skewed = check(&store, CheckName::Clock).await;
+    assert!(
+        skewed.finding == Finding::Failure && skewed.says.contains("ahead of the database's"),
+        "{skewed:#?}"
+    );
+    clock.advance(Duration::from_secs(3598));
+    let skewed = check(&store, CheckName::Clock).await;
+    assert_eq!(skewed.finding, Finding::Warning, "{skewed:#?}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_looked_at_does_not_hide_the_rest() {
+    let pg = Pg::open().await;
+    pg.sql("drop table lineclear.node cascade").await;
+    let checks = pg.store.doctor().await;
+    let finding = |name| checks.iter().find(|check| check.check == name).map(|check| check.finding);
+    assert_eq!(finding(CheckName::Tables), Some(Finding::Failure));
+    assert_eq!(finding(CheckName::Alive), Some(Finding::Failure), "{checks:#?}");
+    assert_eq!(finding(CheckName::Overdue), Some(Finding::Skipped));
+    assert_eq!(finding(CheckName::Latency), Some(Finding::Ok));
+}
+
+#[tokio::test]
+async fn a_burst_that_nobody_has_analyzed_does_not_make_it_read_whole_lines() {
+    let pg = Pg::open().await;
+    pg.sql("alter table lineclear.work_queue set (autovacuum_enabled = false)").await;
+    pg.sql(
+        "insert into lineclear.work_queue (id, origin, fresh, kind, route, input, priority, due_at, phase, rank, gated)
+         select n, 'adhoc', false, 'work', 'main', '{}', 0, now() - interval '1 hour', 'ready', n, n % 3 = 0 from generate_series(1, 200000) n",
+    )
+    .await;
+    let mut session = Session::Postgres(pg.db().session(true).await.expect("a connection"));
+    let params = || vec![db::Value::Int(Some(60_000_000)), db::Value::Int(Some(20))];
+    let plan = session.explain(sql::Statement::StatOverdue, params()).await.expect("a plan");
+    assert!(plan.contains("Bitmap"), "otherwise this shows nothing:\n{plan}");
+    condition::within(&mut session, true).await.expect("it is set");
+    let plan = session.explain(sql::Statement::StatOverdue, params()).await.expect("a plan");
+    for index in ["work_queue_open", "work_queue_gated"] {
+        assert!(plan.contains(&format!("Index Scan using {index}")) && !plan.contains("Bitmap"), "{plan}");
+    }
+}
