@@ -122,13 +122,13 @@ fn what_is_not_taken_is_said_by_line_and_everything_else_is() {
         "Europe/Berlin",
         "line 14: CRON_TZ on line 13 names no zone",
         "line 17: it holds bytes that are no UTF-8",
-        "line 5: API_TOKEN: named like a secret",
+        "line 5: API_TOKEN: it looks like a secret",
         "line 4: MAILTO: nothing is mailed",
         "line 16: root is a user of this machine",
         "line 19: it names a file from where it starts",
         "commands = [\n",
         "\"/usr/bin/env\", \"PATH=/opt/bin:/bin\", \"/bin/bash\", \"-c\"",
-        "then: lineclear manifest apply -f FILE --dry-run",
+        "--dry-run",
     ] {
         assert!(made.err.contains(part), "{part}:\n{}", made.err);
     }
@@ -265,7 +265,7 @@ fn no_environment_a_closed_pipe_and_a_place_that_cannot_be_written_are_borne() {
     assert_eq!(output.stdout, b"# Made of ");
     let into_file =
         at(&dir, &["manifest", "import", "--crontab", "tab", "--tz", "UTC", "--out", "tab/x.toml"]);
-    assert!(into_file.code == Some(1) && into_file.err.contains("tab/x.toml"), "{}", into_file.err);
+    assert!(into_file.code == Some(2) && into_file.err.contains("tab/x.toml"), "{}", into_file.err);
 }
 
 /// The whole move: what is printed is what a server needs, and a command finds what the crontab said.
@@ -296,4 +296,63 @@ async fn an_imported_line_runs_with_the_printed_settings_and_nothing_else_does()
         &["job", "enqueue", "command", "--input", other, "--retries", "0", "--wait", "--server", &server],
     );
     assert_eq!(refused.code, Some(8), "{}", refused.err);
+}
+
+/// Runs an import of this text.
+fn of(dir: &tempfile::TempDir, text: &str, args: &[&str]) -> Run {
+    std::fs::write(dir.path().join("a.cron"), text).unwrap();
+    at(dir, &[&["manifest", "import", "--crontab", "a.cron", "--tz", "UTC"], args].concat())
+}
+
+#[test]
+fn whatever_stands_in_a_command_the_printed_list_allows_just_that() {
+    let dir = tempfile::tempdir().unwrap();
+    let odd = "cut -d\"\t\" '\u{7f}' \u{1}é \\n";
+    let made = of(&dir, &format!("@daily {odd}\n"), &[]);
+    assert_eq!(made.code, Some(0), "{}", made.err);
+    let list = made.err.split("commands = [").nth(1).unwrap().split("\n]").next().unwrap();
+    let settings: toml::Table = format!("commands = [{list}\n]").parse().unwrap();
+    assert_eq!(settings["commands"][0][2].as_str(), Some(odd), "{}", made.err);
+    let file = ManifestFile::from_toml(&made.out).unwrap();
+    assert!(file.manifest[0].input.as_str().contains("\\t"), "{}", made.out);
+}
+
+#[test]
+fn two_crontabs_do_not_take_each_others_manifests() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(at(&dir, &["db", "migrate"]).code, Some(0));
+    let apply = |file: &str, owner: &str| {
+        at(&dir, &["manifest", "apply", "-f", file, "--owner", owner, "--db", "lineclear.db"])
+    };
+    for (name, command) in [("php8.1", "/opt/a/backup one"), ("php8.2", "/opt/b/backup two")] {
+        let path = dir.path().join(name);
+        std::fs::write(&path, format!("@daily {command}\n")).unwrap();
+        let made = at(&dir, &["manifest", "import", "--crontab", name, "--tz", "UTC", "--out", "made/"]);
+        assert_eq!(made.code, Some(0), "{}", made.err);
+        assert!(made.err.contains(&format!("made/{name}.toml --owner {name} --dry-run")), "{}", made.err);
+    }
+    assert_eq!(apply("made/php8.1.toml", "php8.1").out, "+ manifest backup\n0 unchanged\n");
+    let taken = apply("made/php8.2.toml", "php8.2");
+    assert!(taken.code == Some(5) && taken.err.contains("belongs to"), "{}", taken.err);
+    let args = ["manifest", "import", "--crontab", "php8.2", "--tz", "UTC", "--out", "made/", "--force"];
+    assert_eq!(at(&dir, &[&args[..], &["--prefix", "b"]].concat()).code, Some(0));
+    assert_eq!(apply("made/php8.2.toml", "b").out, "+ manifest b-backup\n0 unchanged\n");
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused_and_writes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let user = of(&dir, "*/5 * * * * /usr/bin/backup --all\n", &["--system"]);
+    assert!(user.code == Some(1) && user.err.contains("/usr/bin/backup is no user"), "{}", user.err);
+    let system = at(&dir, &["manifest", "import", "--crontab", "/etc/cron.d/x"]);
+    assert!(system.code == Some(2) && system.err.contains("--system"), "{}", system.err);
+    std::fs::write(dir.path().join("jobs.toml"), "kept").unwrap();
+    let empty = of(&dir, "# nothing\n", &["--out", "jobs.toml", "--force"]);
+    assert!(empty.code == Some(3) && empty.err.contains("nothing was written"), "{}", empty.err);
+    assert_eq!(std::fs::read_to_string(dir.path().join("jobs.toml")).unwrap(), "kept");
+    let nowhere = of(&dir, "@daily x\n", &["--out", "no/where.toml"]);
+    assert!(nowhere.code == Some(2) && nowhere.err.contains("no/where.toml"), "{}", nowhere.err);
+    let secrets = of(&dir, "DB=postgres://a:hunter2@db/x\n@daily PGPASSWORD=x pg_dump\n", &[]);
+    assert!(secrets.code == Some(1) && !(secrets.out + &secrets.err).contains("hunter2"));
+    assert!(secrets.err.contains("line 2: it holds something like a password"), "{}", secrets.err);
 }

@@ -102,7 +102,9 @@ async fn jobs_that_wait_in_tables_of_hangfire_are_moved_once_and_its_schema_goes
     client.batch_execute(HANGFIRE).await.unwrap();
     let statements: Vec<String> =
         part("From Hangfire").into_iter().filter(|block| block.0 == "sql").map(|block| block.1).collect();
-    let [recurring, waiting, moving, drop] = &statements[..] else { panic!("{} blocks", statements.len()) };
+    let [recurring, waiting, moving, states, drop] = &statements[..] else {
+        panic!("{} blocks", statements.len())
+    };
 
     let rows = client.query(recurring.trim_end().trim_end_matches(';'), &[]).await.unwrap();
     let row: Vec<String> = (0..4).map(|column| rows[0].get(column)).collect();
@@ -135,6 +137,13 @@ async fn jobs_that_wait_in_tables_of_hangfire_are_moved_once_and_its_schema_goes
         left.iter().map(|row| row.get::<_, i64>(0)).collect::<Vec<_>>(),
         [3, 4, 6],
         "what is not known, runs, or is over"
+    );
+    let rows = client.query(states.trim_end().trim_end_matches(';'), &[]).await.unwrap();
+    let rows: Vec<(String, i64)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+    assert_eq!(
+        rows,
+        [("Enqueued".to_owned(), 1), ("Processing".to_owned(), 1)],
+        "and what is over is not shown"
     );
     client.batch_execute(drop).await.unwrap();
     assert_eq!(jobs(database.url()).len(), 3);

@@ -106,6 +106,13 @@ fn entry(line: usize, text: &str, is_system: bool) -> Result<(String, Option<Str
         ));
     }
     let user = if is_system { word(&mut rest).map(str::to_owned) } else { None };
+    if let Some(user) = user.as_ref().filter(|user| user.contains(['/', '=', '$', '"', '\''])) {
+        let why = format!("{user} is no user: with --system, one stands before each command");
+        return Err(Remark {
+            hint: Some("a crontab of a user (`crontab -l`) has none: leave out --system".to_owned()),
+            ..Remark::new(line, why)
+        });
+    }
     if rest.is_empty() {
         let what = if is_system {
             "five fields (or a name such as @daily), a user and a command"

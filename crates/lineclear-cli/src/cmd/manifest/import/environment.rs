@@ -1,7 +1,9 @@
 //! Variables that a crontab sets: for the commands below them, and for cron itself.
 
+use std::borrow::Cow;
+
 use lineclear_model::schedule::find_zone;
-use lineclear_model::secret::is_secret_name;
+use lineclear_model::secret::{is_secret_name, without_passwords};
 
 use super::crontab::Remark;
 
@@ -72,11 +74,11 @@ impl Environment {
                 return say(format!("{name}: not taken; commands run as the user that the server runs as"));
             }
             // Manifests and jobs can be read by many.
-            name if is_secret_name(name) => {
+            name if is_secret_name(name) || matches!(without_passwords(value), Cow::Owned(_)) => {
                 return Err(Remark::new(
                     line,
                     format!(
-                        "{name}: named like a secret, which a manifest would show; set it in the server's own environment, which commands get"
+                        "{name}: it looks like a secret, which a manifest would show; set it in the server's own environment, which commands get"
                     ),
                 ));
             }

@@ -39,8 +39,8 @@ const WORDS: &[&str] = &["do", "done", "else", "fi", "then"];
 /// Endings that say how a program is written.
 const ENDINGS: &[&str] = &[".sh", ".bash", ".py", ".pl", ".rb", ".php", ".js"];
 
-/// A key for each entry. It does not depend on their order. A name that several have is followed by a few letters made of
-/// the command, and of its times if even the commands are the same.
+/// A key for each entry. A name that several have is followed by a few letters made of the command, and of its times if even the
+/// commands are the same; so a line may get another key when one that runs the same program is added.
 pub(super) fn keys(entries: &[Entry]) -> Vec<String> {
     let names: Vec<String> = entries.iter().map(|entry| name(&entry.command)).collect();
     let by_command = |at: usize| format!("{}-{}", names[at], letters(&[&entries[at].command]));
@@ -112,7 +112,7 @@ fn name(command: &str) -> String {
 }
 
 /// As names are: small letters, digits, and little else.
-fn valid(program: &str) -> String {
+pub(super) fn valid(program: &str) -> String {
     let program = ENDINGS.iter().find_map(|ending| program.strip_suffix(ending)).unwrap_or(program);
     let mut text = String::new();
     for c in program.chars().flat_map(char::to_lowercase) {

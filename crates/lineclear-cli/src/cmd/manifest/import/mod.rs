@@ -8,12 +8,14 @@ mod machine;
 mod report;
 mod write;
 
+use std::ffi::OsStr;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use lineclear::store::BATCH_MAX;
+use lineclear_model::Name;
 use lineclear_model::manifest::FILE_BYTES_MAX;
 use serde_json::json;
 
@@ -45,6 +47,9 @@ pub(crate) struct Import {
     /// Where the times are those of the clock on the wall [default: where this machine is]
     #[arg(long, value_name = "ZONE")]
     tz: Option<String>,
+    /// Stands before all keys, so that two crontabs may run programs of the same name
+    #[arg(long, value_name = "NAME", value_parser = prefix)]
+    prefix: Option<Name>,
     /// Writes here, and not to standard output; into a folder, under the crontab's name
     #[arg(long, value_name = "PATH")]
     out: Option<PathBuf>,
@@ -59,9 +64,19 @@ pub(crate) struct Import {
 impl Import {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let zone = machine::zone(self.tz.as_deref())?;
+        let is_of_system =
+            self.crontab == Path::new("/etc/crontab") || self.crontab.starts_with("/etc/cron.d");
+        if is_of_system && !self.system {
+            let message = format!("{} has a user before each command", self.crontab.display());
+            return Err(Failure::usage(message).hint("say --system"));
+        }
         let mut crontab = crontab::read(&machine::bytes(&self.crontab)?, self.system);
         self.look_at_users(&mut crontab);
-        let made = write::import(crontab, &zone.name);
+        let made = write::import(crontab, &zone.name, self.prefix.as_ref());
+        if made.manifests.is_empty() && made.left_out.is_empty() {
+            return Err(Failure::coded(3, "there is no line in it that runs anything; nothing was written")
+                .hint("`crontab -l` shows the crontab of this user, `crontab -l -u NAME` that of another"));
+        }
         let (size, count) = (made.text.len(), made.manifests.len());
         if size > FILE_BYTES_MAX || count > BATCH_MAX {
             let message = format!(
@@ -75,7 +90,7 @@ impl Import {
         } else if written.is_none() {
             print(&made.text)?;
         }
-        say(&report::told(&made, &zone, written.as_deref()));
+        say(&report::told(&made, &zone, written.as_deref(), &self.owner()));
         Ok(if made.left_out.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
@@ -101,6 +116,9 @@ impl Import {
                     }
                 }
             }
+            if report::shows_a_secret(&entry.command) {
+                crontab.notes.push(said("it holds something like a password, which a manifest shows to all who may read: better in a file that only the server's user can read".to_owned()));
+            }
             if report::depends_on_folder(&entry.command) {
                 crontab.notes.push(said("it names a file from where it starts: with cron that is the user's home, here it is where the server runs".to_owned()));
             }
@@ -116,7 +134,7 @@ impl Import {
         let cannot = |error: std::io::Error| match error.kind() {
             ErrorKind::AlreadyExists => Failure::coded(5, format!("{} is there already", path.display()))
                 .hint("--force writes over it"),
-            _ => Failure::failed(format!("{}: {error}", path.display())),
+            _ => Failure::usage(format!("--out: {}: {error}", path.display())),
         };
         if is_folder {
             std::fs::create_dir_all(out).map_err(cannot)?;
@@ -134,8 +152,22 @@ impl Import {
 
     /// A name that `apply` finds in a folder.
     fn file_name(&self) -> PathBuf {
-        let stem = self.crontab.file_stem().filter(|stem| *stem != "-").unwrap_or("crontab".as_ref());
-        Path::new(stem).with_extension("toml")
+        // All of it: php8.1 and php8.2 are two.
+        let mut name = self.own_name().to_owned();
+        name.push(".toml");
+        name.into()
+    }
+
+    fn own_name(&self) -> &OsStr {
+        self.crontab.file_name().filter(|name| *name != "-").unwrap_or("crontab".as_ref())
+    }
+
+    /// Whose these manifests are, unless somebody says otherwise: then another crontab cannot take them over by mistake.
+    fn owner(&self) -> String {
+        match &self.prefix {
+            Some(prefix) => prefix.to_string(),
+            None => keys::valid(&self.own_name().to_string_lossy()),
+        }
     }
 
     fn plan(&self, made: &Made, zone: &str) -> serde_json::Value {
@@ -149,4 +181,11 @@ impl Import {
             "notes": remarks(&made.notes),
         })
     }
+}
+
+/// With the letters that keys have, and room for the rest of them.
+fn prefix(text: &str) -> Result<Name, String> {
+    const MOST: usize = 40;
+    let name = Name::new(text).map_err(|bad| bad.to_string())?;
+    if text.len() > MOST { Err(format!("it has more than {MOST} letters")) } else { Ok(name) }
 }

@@ -1,13 +1,16 @@
 //! What is said about an import, beside what it prints.
 
+use std::borrow::Cow;
 use std::path::Path;
+
+use lineclear_model::secret::{is_secret_name, without_passwords};
 
 use super::crontab::Remark;
 use super::machine::Usual;
 use super::write::{Import, allowed};
 
 /// All of it.
-pub(super) fn told(made: &Import, zone: &Usual, written: Option<&Path>) -> String {
+pub(super) fn told(made: &Import, zone: &Usual, written: Option<&Path>, owner: &str) -> String {
     let count = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
     let mut text = format!(
         "{} of the crontab, {} left out; times in {} ({}) where it says nothing else\n",
@@ -23,11 +26,11 @@ pub(super) fn told(made: &Import, zone: &Usual, written: Option<&Path>) -> Strin
         }
     }
     if !made.commands.is_empty() {
-        text.push_str("\nadd this to lineclear.toml of each server that shall run them; it allows just these:\n\ncommands = [\n");
+        text.push_str("\nadd this to lineclear.toml of each server that shall run them, into the list if it has one; it allows just these:\n\ncommands = [\n");
         text.extend(made.commands.iter().map(|argv| format!("    {},\n", allowed(argv))));
         text.push_str("]\n");
         let file = written.map_or_else(|| "FILE".into(), |path| path.display().to_string());
-        text.push_str(&format!("\nthen: lineclear manifest apply -f {file} --dry-run\n"));
+        text.push_str(&format!("\nthen: lineclear manifest apply -f {file} --owner {owner} --dry-run\n"));
     }
     text
 }
@@ -59,6 +62,15 @@ fn paragraph(lines: &[usize], remark: &Remark) -> String {
     text
 }
 
+/// Whether a command holds a password: in a URL, or as a variable whose name says so.
+pub(super) fn shows_a_secret(command: &str) -> bool {
+    let mut assigned = command.split_whitespace().filter_map(|word| word.split_once('='));
+    matches!(without_passwords(command), Cow::Owned(_))
+        || assigned.any(|(name, value)| {
+            is_secret_name(name.trim_start_matches('-')) && !value.is_empty() && !value.starts_with('$')
+        })
+}
+
 /// Whether a command names a file by a path that begins where it is started.
 pub(super) fn depends_on_folder(command: &str) -> bool {
     let mut words = command.split_whitespace().skip_while(|word| word.contains('='));
@@ -82,6 +94,16 @@ mod tests {
         }
         for no in ["x a/b", "/bin/x", "cd /srv && ./x", "~/bin/x", "$HOME/bin/x", "cd", "cd ~/x", ""] {
             assert!(!depends_on_folder(no), "{no}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_holds_a_password_is_seen() {
+        for yes in ["PGPASSWORD=x pg_dump", "curl https://u:p@h/", "x --password=abc", "x --api-token=abc"] {
+            assert!(shows_a_secret(yes), "{yes}");
+        }
+        for no in ["PGPASSWORD=$P pg_dump", "curl https://h/?a=b", "x --verbose=1", "PATH=/x y"] {
+            assert!(!shows_a_secret(no), "{no}");
         }
     }
 

@@ -1,7 +1,6 @@
 //! Manifests of the lines of a crontab: as a file, and what a server must allow.
 
-use lineclear_model::{Manifest, ManifestFile, Schedule};
-use toml::Value;
+use lineclear_model::{Manifest, ManifestFile, Name, Schedule};
 
 use super::clock::{When, when};
 use super::crontab::{Crontab, Entry, Remark};
@@ -12,8 +11,9 @@ use super::keys::keys;
 const HEAD: &str = "\
 # Made of a crontab by `lineclear manifest import`, and yours to change.
 #
-# As with cron: a tick that nobody was there for is forgotten (misfire), copies run side by side when one takes long
-# (overlap), what fails is not tried again (retries) and does not stop the next tick (on_dead).
+# As with cron: a tick that nobody was there for within a minute is forgotten (misfire), copies run side by side when one takes long
+# (overlap), what fails is not tried again (retries) and does not stop the next tick (on_dead). Every exit code but 0 is
+# a failure, and a dead letter that waits for somebody: `lineclear dead families` shows them.
 # Often better: overlap = \"skip\", and retries = 3 for what may be begun twice.
 #
 # Not as with cron: what takes longer than a day is ended (timeout); what is written is in the log of the job, and
@@ -33,11 +33,14 @@ pub(super) struct Import {
     pub(super) notes: Vec<Remark>,
 }
 
-/// Makes manifests of all lines that can be; `zone` is that of lines that name none.
-pub(super) fn import(mut crontab: Crontab, zone: &str) -> Import {
+/// Makes manifests of all lines that can be; `zone` is that of lines that name none, and `prefix` stands before all keys.
+pub(super) fn import(mut crontab: Crontab, zone: &str, prefix: Option<&Name>) -> Import {
     let mut import = Import { text: HEAD.to_owned(), ..Import::default() };
-    // Keys are of all lines, so that one that is mended later does not change those of others.
-    let keys = keys(&crontab.entries);
+    // Keys are of all lines, so that a schedule that is mended later does not change those of others.
+    let mut keys = keys(&crontab.entries);
+    if let Some(prefix) = prefix {
+        keys.iter_mut().for_each(|key| *key = format!("{prefix}-{key}"));
+    }
     let mut allowed = std::collections::BTreeSet::new();
     for (entry, key) in crontab.entries.iter().zip(keys) {
         match one(entry, &key, zone) {
@@ -102,7 +105,7 @@ fn written(entry: &Entry, key: &str, schedule: &Schedule) -> String {
         [("gap", fields.gap.map(|gap| gap.as_str())), ("fold", fields.fold.map(|fold| fold.as_str()))];
     let rules: String =
         rules.iter().filter_map(|(name, rule)| Some(format!(", {name} = {}", string((*rule)?)))).collect();
-    let argv = Value::Array(environment.argv(command).into_iter().map(Value::String).collect());
+    let argv = strings(&environment.argv(command));
     text.push_str(&format!(
         "[[manifest]]\nkey = {}\nkind = \"command\"\nschedule = {{ cron = {}, tz = {}{rules} }}\ninput = {{ argv = {argv} }}\n\
          misfire = {{ policy = \"skip\" }}\noverlap = \"allow\"\nretries = 0\non_dead = \"go_on\"\ntimeout = \"24h\"\n",
@@ -113,11 +116,18 @@ fn written(entry: &Entry, key: &str, schedule: &Schedule) -> String {
     text
 }
 
+/// Everything that is not plain is escaped: a tab that stood in it as it is would not survive being shown.
 fn string(text: &str) -> String {
-    Value::String(text.to_owned()).to_string()
+    // What JSON escapes is written in the same way in TOML, which wants one more.
+    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
+}
+
+fn strings(texts: &[String]) -> String {
+    let texts: Vec<String> = texts.iter().map(|text| string(text)).collect();
+    format!("[{}]", texts.join(", "))
 }
 
 /// A command as it stands among the `commands` of a server.
 pub(super) fn allowed(argv: &[String]) -> String {
-    Value::Array(argv.iter().cloned().map(Value::String).collect()).to_string()
+    strings(argv)
 }
