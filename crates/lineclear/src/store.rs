@@ -6,6 +6,7 @@
 
 mod access;
 mod asking;
+mod bench;
 mod audit;
 mod choice;
 mod classify;
@@ -159,12 +160,6 @@ impl Store {
             return Ok(status);
         }
         self.run(migrate::Migrate { options: (*self.options).clone(), apply: true }).await
-    }
-
-    /// Drops the schema of whoever measures, and no other.
-    #[doc(hidden)]
-    pub async fn drop_bench(&self) -> StoreResult<()> {
-        self.run(migrate::DropBench { options: (*self.options).clone() }).await
     }
 
     /// How far the schema is, without changing it.

@@ -123,8 +123,20 @@ async fn on_postgres_it_measures_in_a_schema_of_its_own_and_drops_it_even_when_i
     killed.kill().unwrap();
     killed.wait_for_exit(LONG).await.unwrap();
     assert_ne!(schemas(&client).await, before);
-    let aged = "update lineclear_bench.node set seen_at = seen_at - interval '2 minutes'";
+    let aged = "comment on schema lineclear_bench is 'lineclear bench, in use at 1767225600'";
     client.batch_execute(aged).await.unwrap();
     expect_figures(&bench(&dir, &at));
     assert_eq!(schemas(&client).await, before);
+
+    // A schema of that name that is somebody else's stays.
+    client
+        .batch_execute("create schema lineclear_bench; create table lineclear_bench.mine (a int)")
+        .await
+        .unwrap();
+    let refused = bench(&dir, &at);
+    assert!(refused.code == Some(5) && refused.err.contains("no bench made"), "{}", refused.err);
+    client.batch_execute("insert into lineclear_bench.mine values (1)").await.unwrap();
+    let own = format!("{}?schema=lineclear_bench", database.url());
+    let refused = bench(&dir, &["--db", &own]);
+    assert!(refused.code == Some(2) && refused.err.contains("where bench works"), "{}", refused.err);
 }

@@ -130,14 +130,14 @@ fn answer(facts: Condition) -> StatusAnswer {
     let alive = facts.nodes.iter().filter(|node| node.live).count() as u64;
     let healthy = alive > 0 && doctor::is_healthy(&checks);
     checks.retain(doctor::Check::is_trouble);
-    let now = facts.now;
+    let (now, slots) = (facts.now, facts.slots());
     StatusAnswer {
         healthy,
         problems: checks.into_iter().map(CheckShape::of).collect(),
         leader: facts.leader.map(|leader| LeaderShape::of(leader, now)),
         alive,
         silent: facts.nodes.len() as u64 - alive,
-        slots: facts.nodes.iter().filter(|node| node.live).map(|node| u64::from(node.slots)).sum(),
+        slots,
         waiting: Figure::of(facts.waiting),
         due: Figure::of(facts.due),
         running: Figure::of(facts.running),

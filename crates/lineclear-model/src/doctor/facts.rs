@@ -78,6 +78,21 @@ pub struct NodeState {
     pub abandoned: u64,
 }
 
+impl NodeState {
+    /// Whether it is there and plays this role, and was not told to take nothing new.
+    pub fn takes_part(&self, role: &str) -> bool {
+        self.live && !self.drains && self.roles.iter().any(|name| name == role)
+    }
+}
+
+impl Condition {
+    /// Jobs that nodes would run at once now.
+    pub fn slots(&self) -> u64 {
+        let takes = self.nodes.iter().filter(|node| node.takes_part("workers"));
+        takes.map(|node| u64::from(node.slots)).sum()
+    }
+}
+
 /// The node that planned last.
 #[derive(Clone, Debug)]
 pub struct Leader {

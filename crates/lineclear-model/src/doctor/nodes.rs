@@ -42,7 +42,13 @@ fn alive(facts: &Condition) -> Check {
         let says = format!("{} {verb} alive, and none of them runs jobs", many(alive, 0, "node"));
         return Check::failure(name, says, "start one with the role workers: lineclear work");
     }
-    let slots: u64 = live(facts).filter(works).filter(takes).map(|node| u64::from(node.slots)).sum();
+    if live(facts).any(|node| plays(node, "dispatcher"))
+        && !live(facts).any(|node| node.takes_part("dispatcher"))
+    {
+        let says = format!("{} {verb} alive, and all that hand out jobs drain", many(alive, 0, "node"));
+        return Check::failure(name, says, "let one take work again: lineclear node resume NODE");
+    }
+    let slots = facts.slots();
     Check::ok(name, format!("{} {verb} alive, with {}", many(alive, 0, "node"), many(slots, 0, "slot")))
 }
 

@@ -1,6 +1,6 @@
 //! Our tables as they are, against what the migrations make. What others have added beside it is theirs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
@@ -112,6 +112,10 @@ impl Dialect {
     }
 }
 
+/// An empty table, or numbers that begin anew, would be worse than none: ids would be given twice, and jobs take each other's place.
+const BACKUP: &str =
+    "stop the nodes, and restore a backup: what stood there is gone, and no SQL brings it back";
+
 /// What is wrong, and the SQL that mends it.
 #[derive(Default)]
 struct Drift {
@@ -126,17 +130,23 @@ impl Drift {
         self.what.push(what);
         self.sql.push(sql);
     }
+
+    /// Found, and not to be mended.
+    fn gone(&mut self, what: String) {
+        self.what.push(what);
+        self.beyond = true;
+    }
 }
 
 /// Checks of tables and indexes.
 pub fn drift(expected: &Schema, found: &Schema, dialect: &Dialect) -> Vec<Check> {
     let mut tables = Drift::default();
-    let missing = missing_tables(expected, found, dialect, &mut tables);
+    let missing = missing_tables(expected, found, &mut tables);
     columns(expected, found, dialect, &missing, &mut tables);
-    rules(expected, found, dialect, &mut tables);
+    rules(expected, found, dialect, &missing, &mut tables);
     others(expected, found, dialect, &mut tables);
     let mut indexes = Drift::default();
-    indexed(expected, found, dialect, &mut indexes);
+    indexed(expected, found, dialect, &missing, &mut indexes);
     let counted: BTreeSet<&str> = expected.columns.iter().map(|column| column.table.as_str()).collect();
     let tables_ok = format!("{} as the migrations make them", many(counted.len() as u64, 0, "table"));
     let indexes_ok = format!(
@@ -151,10 +161,12 @@ fn check(name: CheckName, drift: Drift, ok: String) -> Check {
         return Check::ok(name, ok);
     }
     let says = format!("not as the migrations make it: {}", a_few(&drift.what));
+    if drift.sql.is_empty() {
+        return Check::failure(name, says, BACKUP);
+    }
+    let backup = format!("{BACKUP}. The rest is mended by this:");
     let todo = match (name, drift.beyond) {
-        (_, true) => {
-            "rows are gone that no SQL brings back: restore a backup; or, to begin with empty ones, run this:"
-        }
+        (_, true) => backup.as_str(),
         (CheckName::Indexes, _) => {
             "nodes get slow, or do twice what a unique index forbids; run this, one statement after the other:"
         }
@@ -163,32 +175,14 @@ fn check(name: CheckName, drift: Drift, ok: String) -> Check {
     Check::failure(name, says, todo).with_sql(drift.sql.join("\n"))
 }
 
-fn missing_tables<'a>(
-    expected: &'a Schema,
-    found: &Schema,
-    dialect: &Dialect,
-    drift: &mut Drift,
-) -> BTreeSet<&'a str> {
+fn missing_tables<'a>(expected: &'a Schema, found: &Schema, drift: &mut Drift) -> BTreeSet<&'a str> {
     let there: BTreeSet<&str> = found.columns.iter().map(|column| column.table.as_str()).collect();
-    let mut wanted: BTreeMap<&str, Vec<&Column>> = BTreeMap::new();
-    for column in &expected.columns {
-        wanted.entry(&column.table).or_default().push(column);
+    let wanted = expected.columns.iter().map(|column| column.table.as_str());
+    let missing: BTreeSet<&str> = wanted.filter(|table| !there.contains(table)).collect();
+    for table in &missing {
+        drift.gone(format!("table {table} is missing"));
     }
-    wanted.retain(|table, _| !there.contains(table));
-    for (table, columns) in &wanted {
-        let made = expected.others.iter().find(|other| other.what == "table" && other.name == **table);
-        let sql = match made {
-            Some(made) => format!("{};", made.definition),
-            None => {
-                let columns: Vec<String> =
-                    columns.iter().map(|column| format!("  {}", declared(column))).collect();
-                format!("CREATE TABLE {} (\n{}\n);", dialect.table(table), columns.join(",\n"))
-            }
-        };
-        drift.found(format!("table {table} is missing"), sql);
-        drift.beyond = true;
-    }
-    wanted.into_keys().collect()
+    missing
 }
 
 fn declared(column: &Column) -> String {
@@ -216,11 +210,12 @@ fn columns(
         let (table, name) = (dialect.table(&column.table), &column.name);
         let is = found.columns.iter().find(|is| is.table == column.table && is.name == *name);
         let Some(is) = is else {
-            drift.beyond |= column.required && column.default.is_none();
-            drift.found(
-                format!("column {}.{name} is missing", column.table),
-                format!("ALTER TABLE {table} ADD COLUMN {};", declared(column)),
-            );
+            let what = format!("column {}.{name} is missing", column.table);
+            match column.required {
+                // A number that begins anew lets claims through that it should keep out.
+                true => drift.gone(what),
+                false => drift.found(what, format!("ALTER TABLE {table} ADD COLUMN {};", declared(column))),
+            }
             continue;
         };
         let Dialect::Postgres(_) = dialect else { continue };
@@ -248,8 +243,8 @@ fn columns(
     }
 }
 
-fn rules(expected: &Schema, found: &Schema, dialect: &Dialect, drift: &mut Drift) {
-    for rule in &expected.rules {
+fn rules(expected: &Schema, found: &Schema, dialect: &Dialect, missing: &BTreeSet<&str>, drift: &mut Drift) {
+    for rule in expected.rules.iter().filter(|rule| !missing.contains(rule.table.as_str())) {
         let is = found.rules.iter().find(|is| is.table == rule.table && is.name == rule.name);
         if is.is_some_and(|is| is.definition == rule.definition) {
             continue;
@@ -268,17 +263,28 @@ fn rules(expected: &Schema, found: &Schema, dialect: &Dialect, drift: &mut Drift
 
 fn others(expected: &Schema, found: &Schema, dialect: &Dialect, drift: &mut Drift) {
     for other in expected.others.iter().filter(|other| other.what != "table") {
-        if !found.others.iter().any(|is| is.what == other.what && is.name == other.name) {
-            drift.found(
-                format!("{} {} is missing", other.what, other.name),
-                format!("{};", dialect.filled(other.definition.trim_end().trim_end_matches(';'))),
-            );
+        if found.others.iter().any(|is| is.what == other.what && is.name == other.name) {
+            continue;
+        }
+        let what = format!("{} {} is missing", other.what, other.name);
+        match other.what.as_str() {
+            "sequence" => drift.gone(what),
+            _ => {
+                let definition = other.definition.trim_end().trim_end_matches(';');
+                drift.found(what, format!("{};", dialect.filled(definition)));
+            }
         }
     }
 }
 
-fn indexed(expected: &Schema, found: &Schema, dialect: &Dialect, drift: &mut Drift) {
-    for index in &expected.indexes {
+fn indexed(
+    expected: &Schema,
+    found: &Schema,
+    dialect: &Dialect,
+    missing: &BTreeSet<&str>,
+    drift: &mut Drift,
+) {
+    for index in expected.indexes.iter().filter(|index| !missing.contains(index.table.as_str())) {
         let name = &index.name;
         let make = format!("{};", dialect.index(&index.definition));
         let again = || format!("{}\n{make}", dialect.drop_index(name));

@@ -168,6 +168,18 @@ fn the_gate_that_blocks_most_of_the_overdue_jobs_is_named() {
     assert_eq!(finding, Finding::Failure);
     assert!(says.contains("`node` blocks 2 of the 3") && says.contains("job 2: because"), "{says}");
     assert!(says.contains("waited for 1m39s"), "{says}");
+    // Nobody to run it is worse than anything that somebody chose.
+    facts.overdue = vec![
+        job(1, Some(GateName::KeyLimit)),
+        job(2, Some(GateName::Node)),
+        job(3, Some(GateName::KeyLimit)),
+    ];
+    let (finding, says) = found(&facts, CheckName::Overdue);
+    assert_eq!(finding, Finding::Failure);
+    assert!(
+        says.contains("`key_limit` blocks 2 of the 3") && says.ends_with("and the gate `node` 1"),
+        "{says}"
+    );
     facts.overdue.truncate(1);
     assert_eq!(found(&facts, CheckName::Overdue).0, Finding::Warning, "a limit is somebody's will");
     facts.overdue = vec![job(1, None)];

@@ -37,6 +37,8 @@ fn overdue(facts: &Condition) -> Check {
         *gates.entry(job.gate).or_default() += 1;
     }
     let all = facts.overdue.len();
+    // One that nobody can run is worse than many that somebody has switched off.
+    let stranded = gates.get(&Some(GateName::Node)).copied().unwrap_or(0);
     let (top, count) = gates.into_iter().max_by_key(|(_, count)| *count).unwrap_or((None, 0));
     let example = facts.overdue.iter().find(|job| job.gate == top);
     let why = example.map(|job| format!("job {}: {}", job.job, job.why)).unwrap_or_default();
@@ -46,6 +48,10 @@ fn overdue(facts: &Condition) -> Check {
         let says =
             format!("{waits}; the gate `{gate}` blocks {count} of the {all} that were looked at ({why})");
         return match gate {
+            gate if gate != GateName::Node && stranded > 0 => {
+                let says = format!("{says}, and the gate `{}` {stranded}", GateName::Node);
+                Check::failure(name, says, format!("start a node that runs them; {look}"))
+            }
             GateName::Node => Check::failure(name, says, format!("start a node that runs it; {look}")),
             GateName::Enabled | GateName::GroupEnabled | GateName::GlobalEnabled => {
                 Check::warning(name, says, format!("is it still to be switched off? {look}"))
@@ -60,7 +66,7 @@ fn overdue(facts: &Condition) -> Check {
             _ => Check::warning(name, says, look),
         };
     }
-    let slots: u64 = facts.nodes.iter().filter(|node| node.live).map(|node| u64::from(node.slots)).sum();
+    let slots = facts.slots();
     if facts.running >= slots {
         let says = format!("{waits}; nothing is in its way but that all {slots} slots are taken");
         return Check::warning(name, says, "more nodes, or more --slots, take more at once");

@@ -38,5 +38,5 @@ insert into {schema}.node as n (name, host, pid, incarnation, version, roles, ro
 values ($1::text, $2::text, $3::bigint, $4::text, $5::text, $6::text, $7::text, $8::bigint, $9::text, $14::text, $15::boolean)
 on conflict (incarnation) do update
 set    roles = excluded.roles, routes = excluded.routes, slots = excluded.slots, runners = excluded.runners, seen_at = now(),
-       takes_nothing = excluded.takes_nothing
+       takes_nothing = excluded.takes_nothing and n.drain_at is not null
 returning id, now() as now, (select coalesce(max(s.version), 0) from {schema}.setting s) as settings, n.drain_at is not null as drains

@@ -25,5 +25,5 @@ insert into node (name, host, pid, incarnation, version, roles, routes, slots, r
 values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?14, now_us(), now_us(), ?15)
 on conflict (incarnation) do update
 set    roles = excluded.roles, routes = excluded.routes, slots = excluded.slots, runners = excluded.runners, seen_at = now_us(),
-       takes_nothing = excluded.takes_nothing
+       takes_nothing = excluded.takes_nothing and drain_at is not null
 returning id, seen_at as now, (select coalesce(max(s.version), 0) from setting s) as settings, drain_at is not null as drains

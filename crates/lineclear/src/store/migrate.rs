@@ -4,7 +4,7 @@
 //! fails half-way leaves nothing behind. A schema newer than this program is refused: an old node must not write to it.
 
 use super::db::{Row, Session, Verb};
-use super::options::{BENCH_SCHEMA, fnv1a};
+use super::options::fnv1a;
 use super::{StoreError, StoreOptions, StoreResult};
 
 /// One step of the schema.
@@ -140,22 +140,6 @@ impl Verb for Migrate {
         }
         let applied = pending.last().map_or(newest, |m| m.number);
         Ok(MigrationStatus { applied, pending: Vec::new() })
-    }
-}
-
-/// Verb: removes the schema of whoever measures.
-pub(crate) struct DropBench {
-    pub(crate) options: StoreOptions,
-}
-
-impl Verb for DropBench {
-    type Answer = ();
-
-    async fn run(&self, session: &mut Session) -> StoreResult<()> {
-        if !self.options.is_postgres() || self.options.schema() != BENCH_SCHEMA {
-            return Err(StoreError::refused("bench_schema", format!("only {BENCH_SCHEMA} may be dropped")));
-        }
-        session.batch(&format!("drop schema if exists {BENCH_SCHEMA} cascade")).await
     }
 }
 

@@ -64,6 +64,19 @@ conformance! {
         let seen = db.store.nodes(10).await.unwrap().remove(0);
         assert_eq!((seen.state(), seen.drain_at, seen.drain_by), ("alive", None, None));
         assert!(!db.store.drain_node(lineclear::store::NodeId(999), "ann").await.unwrap(), "there is none");
+        // What it said under an earlier drain does not count for the next one.
+        let quiet = async || db.store.beat_draining(named("a"), None, Duration::from_secs(10), true).await.unwrap();
+        let state = async || db.store.nodes(10).await.unwrap().remove(0).state();
+        db.store.drain_node(id, "ann").await.unwrap();
+        quiet().await;
+        assert_eq!(state().await, "drained");
+        db.store.resume_node(id, "ann").await.unwrap();
+        quiet().await;
+        assert_eq!(state().await, "alive");
+        db.store.drain_node(id, "ann").await.unwrap();
+        assert_eq!(state().await, "draining", "it has taken work in between");
+        quiet().await;
+        assert_eq!(state().await, "drained");
         // A process that is started again is another node.
         db.store.drain_node(id, "ann").await.unwrap();
         assert!(!db.store.beat(named("b")).await.unwrap().drains);

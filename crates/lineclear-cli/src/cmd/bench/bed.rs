@@ -1,16 +1,21 @@
 //! Where it is measured: the same server or disk, and nobody's jobs.
 
+use std::time::Duration;
+
 use lineclear::{Store, StoreOptions};
 use tempfile::TempDir;
+use tokio::task::JoinHandle;
 
 use crate::failure::Failure;
 
-/// A bench whose node was heard of so lately may still be at work.
-const LATELY_MICROS: i64 = 60_000_000;
+/// How often it says that it is at work.
+const SAID: Duration = Duration::from_secs(10);
 
 pub(crate) struct Bed {
     pub(crate) options: StoreOptions,
     pub(crate) store: Store,
+    /// Says that it is in use.
+    keeper: Option<JoinHandle<()>>,
     /// The file's folder; gone with the bed.
     _dir: Option<TempDir>,
 }
@@ -18,6 +23,13 @@ pub(crate) struct Bed {
 impl Bed {
     /// A store of its own beside the one that `options` names.
     pub(crate) async fn make(options: &StoreOptions) -> Result<Bed, Failure> {
+        if options.is_postgres() && *options.schema() == *options.clone().for_bench().schema() {
+            return Err(Failure::usage(format!(
+                "schema={} is where bench works, and no place for your jobs",
+                options.schema()
+            ))
+            .hint("leave it out of --db, or name the schema of your jobs"));
+        }
         let (options, dir) = match options.is_postgres() {
             true => (options.clone().for_bench(), None),
             false => {
@@ -26,14 +38,25 @@ impl Bed {
             }
         };
         let options = options.connections(8);
+        let store = Store::open(options.clone().migrate(false)).await?;
         if options.is_postgres() {
-            clear(&options).await?;
+            store.make_bench().await?;
         }
-        let store = Store::open(options.clone()).await?;
-        Ok(Bed { options, store, _dir: dir })
+        let keeper = options.is_postgres().then(|| keep(store.clone()));
+        let bed = Bed { options, store, keeper, _dir: dir };
+        match bed.store.migrate().await {
+            Ok(_) => Ok(bed),
+            Err(error) => {
+                bed.remove().await?;
+                Err(error.into())
+            }
+        }
     }
 
     pub(crate) async fn remove(self) -> Result<(), Failure> {
+        if let Some(keeper) = &self.keeper {
+            keeper.abort();
+        }
         if self.options.is_postgres() {
             self.store.drop_bench().await?;
         }
@@ -56,17 +79,12 @@ fn beside(options: &StoreOptions) -> Result<(StoreOptions, TempDir), Failure> {
     Ok((StoreOptions::new(file)?, dir))
 }
 
-/// Removes what a bench left that was killed.
-async fn clear(options: &StoreOptions) -> Result<(), Failure> {
-    let store = Store::open(options.clone().connections(1).migrate(false)).await?;
-    if store.migration_status().await?.applied == 0 {
-        return Ok(store.drop_bench().await?);
-    }
-    let is_at_work =
-        store.nodes(100).await?.iter().any(|node| node.now.get() - node.seen_at.get() < LATELY_MICROS);
-    if is_at_work {
-        return Err(Failure::coded(5, "somebody measures in this database at the moment")
-            .hint("wait until it is over; what a killed one left is cleared away after a minute"));
-    }
-    Ok(store.drop_bench().await?)
+fn keep(store: Store) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(SAID).await;
+            // What cannot be said now is said the next time.
+            let _ = store.keep_bench().await;
+        }
+    })
 }

@@ -102,7 +102,9 @@ async fn a_kind_that_nobody_runs_and_the_gate_in_the_way_are_named() {
         );
     }
     sql(&dir, "update work_queue set due_at = due_at - 100000000");
-    doctor(&dir, &[]).says("overdue", "warning", "`group_limit` blocks 3 of the 4", "limit");
+    doctor(&dir, &[]).says("overdue", "failure", "`group_limit` blocks 3 of the 4", "start a node");
+    sql(&dir, "delete from work_queue where kind = 'mail.send'");
+    doctor(&dir, &[]).says("overdue", "warning", "`group_limit` blocks 3 of the 3", "limit");
 }
 
 #[tokio::test]

@@ -30,7 +30,8 @@ impl Store {
     }
 
     /// The same, of a node that may have been told to drain: whether it takes nothing any more.
-    pub(crate) async fn beat_draining(
+    #[doc(hidden)]
+    pub async fn beat_draining(
         &self,
         node: NodeInfo,
         led: Option<Led>,
