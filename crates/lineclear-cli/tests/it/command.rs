@@ -1,10 +1,9 @@
 //! Jobs of the kind `command`: programs that a server runs, and that end with it.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use lineclear_testkit::{Child, fresh_postgres};
+use lineclear_testkit::Child;
 use tempfile::TempDir;
 
 use crate::serve::{ask, serve};
@@ -294,68 +293,4 @@ async fn a_guard_that_is_killed_is_replaced() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     child.kill().unwrap();
     wait_until("all of it ends", LONG, || !pids.iter().any(|pid| runs(*pid))).await;
-}
-
-/// A command that outlasts its lease.
-const LEDGER: &str = r#"
-flock -n "lock.$LINECLEAR_TICK" -c 'echo "$LINECLEAR_TICK" >> begun; sleep 3.5; echo "$LINECLEAR_TICK" >> done' || echo "$LINECLEAR_TICK" >> twice
-"#;
-
-/// Two servers, one of which is killed or frozen every few seconds: every tick is run to its end, and never twice at the same time.
-#[tokio::test]
-async fn ticks_of_commands_survive_servers_that_are_killed() {
-    const TICKS: usize = 28;
-    let database = fresh_postgres().await;
-    let dir = tempfile::tempdir().unwrap();
-    let argv = serde_json::to_string(&["/bin/sh", "-c", LEDGER]).unwrap();
-    let orders = format!(
-        "[[manifest]]\nkey = \"ledger\"\nkind = \"command\"\ninput = {{ argv = {argv} }}\nschedule = {{ every = \"2s\" }}\noverlap = \"allow\"\n"
-    );
-    std::fs::write(dir.path().join("orders.toml"), orders).unwrap();
-    let settings = [
-        "--db",
-        database.url(),
-        "--lease",
-        "3s",
-        "--heartbeat",
-        "1s",
-        "--slots",
-        "20",
-        "--manifests",
-        "orders.toml",
-    ];
-    let lines = |name: &str| -> Vec<String> {
-        let text = std::fs::read_to_string(dir.path().join(name)).unwrap_or_default();
-        text.lines().map(str::to_owned).collect()
-    };
-    let mut servers = [shell(&dir, &settings).await, shell(&dir, &settings).await];
-    let until = Instant::now() + LONG * 3;
-    let mut turns = 0;
-    while lines("done").len() < TICKS {
-        assert!(Instant::now() < until, "{} of {TICKS} ticks are done", lines("done").len());
-        tokio::time::sleep(Duration::from_secs(9)).await;
-        let server = &mut servers[turns % 2].0;
-        if turns % 3 == 1 {
-            // Until others have its jobs.
-            server.pause().await.unwrap();
-            tokio::time::sleep(Duration::from_secs(4)).await;
-            server.resume().unwrap();
-        } else {
-            server.kill().unwrap();
-            servers[turns % 2] = shell(&dir, &settings).await;
-        }
-        turns += 1;
-    }
-    let begun: BTreeSet<String> = lines("begun").into_iter().collect();
-    let is_done = || begun.is_subset(&lines("done").into_iter().collect());
-    wait_until("what began was run to its end", LONG, is_done).await;
-    assert_eq!(lines("twice"), Vec::<String>::new(), "ran twice at the same time");
-    let second = |tick: &String| tick.parse::<jiff::Timestamp>().unwrap().as_second();
-    let (first, last) = (begun.first().map(second).unwrap(), begun.last().map(second).unwrap());
-    assert_eq!(usize::try_from(last - first).unwrap() / 2 + 1, begun.len(), "no tick is missing");
-    // A server may die between the end of a command and the record of it, with all that ended just then.
-    let done = lines("done");
-    let again = done.len() - done.iter().collect::<BTreeSet<_>>().len();
-    assert!(again <= turns, "{again} ticks were done twice, in {turns} turns");
-    assert!(begun.len() < lines("begun").len() && turns >= 4, "nobody was interrupted");
 }

@@ -18,6 +18,7 @@ mod group;
 mod doctor;
 mod guide;
 mod health;
+mod hour;
 mod http_kind;
 mod import;
 mod lock_place;

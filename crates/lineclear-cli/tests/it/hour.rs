@@ -1,0 +1,153 @@
+//! An hour of ticks: sixty orders that fire every second for a minute, on two servers that are killed and frozen
+//! while they run them.
+//!
+//! Each command writes when it begins and when it ends, and holds a lock of its tick while it runs. What they wrote
+//! and what the history says are held against each other by [`judge`].
+
+mod history;
+mod judge;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use lineclear_testkit::{Child, fresh_postgres};
+use tempfile::TempDir;
+
+use self::history::History;
+use self::judge::{Away, Mark, judge};
+use crate::serve::serve;
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// `$1` is the manifest's key and `$2` how long it takes. The lock ends with the last process of it.
+const COMMAND: &str = r#"
+mark() { read -r now _ < /proc/uptime; echo "$1 $2 $LINECLEAR_TICK $LINECLEAR_CLAIM $PPID $now" >> marks; }
+exec 9> "lock.$1.$LINECLEAR_TICK"
+flock -n 9 || { mark twice "$1"; exit 1; }
+mark begin "$1"
+sleep "$2"
+mark end "$1"
+"#;
+
+/// What is asked of the servers: as many orders, for as many seconds.
+struct Asked {
+    orders: usize,
+    seconds: u32,
+    /// Every tenth order takes as long as this.
+    longest: &'static str,
+}
+
+impl Asked {
+    fn ticks(&self) -> usize {
+        self.orders * self.seconds as usize
+    }
+
+    /// The first of them is due when both servers are there.
+    fn write(&self, dir: &TempDir) -> jiff::Timestamp {
+        let first = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second() + 4).unwrap();
+        let last = first + jiff::SignedDuration::from_secs(i64::from(self.seconds) - 1);
+        let orders = (0..self.orders).map(|order| {
+            let key = format!("order-{order}");
+            let takes = if order % 10 == 0 { self.longest } else { "0.2" };
+            let argv = serde_json::to_string(&["/bin/sh", "-c", COMMAND, "sh", &key, takes]).unwrap();
+            format!(
+                "[[manifest]]\nkey = \"{key}\"\nkind = \"command\"\ninput = {{ argv = {argv} }}\noverlap = \"allow\"\n\
+                 schedule = {{ every = \"1s\", start = \"{first}\", end = \"{last}\" }}\n"
+            )
+        });
+        std::fs::write(dir.path().join("orders.toml"), orders.collect::<String>()).unwrap();
+        first
+    }
+}
+
+/// What happens to a server.
+enum Turn {
+    Killed,
+    /// Until another has its jobs.
+    Frozen,
+}
+
+/// Seconds since the machine was started: commands read the same clock, and have no other without a process more.
+fn uptime() -> f64 {
+    let text = std::fs::read_to_string("/proc/uptime").unwrap();
+    text.split(' ').next().unwrap().parse().unwrap()
+}
+
+/// The commands' own words, in the order in which they were written.
+fn marks(dir: &Path) -> Vec<Mark> {
+    let text = std::fs::read_to_string(dir.join("marks")).unwrap_or_default();
+    text.lines().map(|line| line.parse().unwrap()).collect()
+}
+
+/// Lets two servers do what is asked of them, and something happen to one of them in turns.
+async fn survive(asked: &Asked, turns: &[Turn], database: Option<&str>) {
+    const LEASE: Duration = Duration::from_secs(5);
+    let dir = tempfile::tempdir().unwrap();
+    let at = database.map_or_else(Vec::new, |url| vec!["--db", url]);
+    let settings = [
+        &at[..],
+        &["--commands", "/bin/sh", "--lease", "5s", "--heartbeat", "1s", "--slots", "60"],
+        &["--manifests", "orders.toml"],
+    ]
+    .concat();
+    let first = asked.write(&dir);
+    let mut servers: [(Child, String); 2] = [serve(&dir, &settings).await, serve(&dir, &settings).await];
+
+    let mut away = Vec::new();
+    let pause_between = Duration::from_secs(u64::from(asked.seconds)) / (turns.len() as u32 + 1);
+    for (turn, what) in turns.iter().enumerate() {
+        tokio::time::sleep(pause_between).await;
+        let server = &mut servers[turn % 2].0;
+        let (pid, since) = (server.id(), uptime());
+        match what {
+            Turn::Killed => {
+                server.kill().unwrap();
+                servers[turn % 2] = serve(&dir, &settings).await;
+            }
+            Turn::Frozen => {
+                server.pause().await.unwrap();
+                tokio::time::sleep(LEASE + Duration::from_secs(1)).await;
+                server.resume().unwrap();
+            }
+        }
+        away.push(Away { pid, since, until: uptime() });
+    }
+
+    let history = History::of(database, &dir.path().join("lineclear.db"));
+    let until = Instant::now() + LONG;
+    while history.ended().await < asked.ticks() {
+        assert!(Instant::now() < until, "{} of {} jobs ended", history.ended().await, asked.ticks());
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    let (marks, claims) = (marks(dir.path()), history.claims().await);
+    let due = (0..asked.orders).flat_map(|order| {
+        (0..asked.seconds)
+            .map(move |second| (format!("order-{order}"), first.as_second() + i64::from(second)))
+    });
+    let faults = judge(due, &marks, &claims, &away);
+    assert!(
+        faults.is_empty(),
+        "{} faults, such as:\n{}",
+        faults.len(),
+        faults[..faults.len().min(20)].join("\n")
+    );
+    let again = claims.iter().filter(|claim| claim.outcome == "lost").count();
+    println!("{} ticks, {} claims, {again} lost with their server", asked.ticks(), claims.len());
+    assert!(again > 0, "nobody was interrupted");
+}
+
+#[tokio::test]
+async fn an_hour_of_ticks_is_run_once_by_two_servers_one_of_which_is_killed() {
+    use Turn::{Frozen, Killed};
+    let database = fresh_postgres().await;
+    let asked = Asked { orders: 60, seconds: 60, longest: "6" };
+    // A job that loses its workers twice would wait to run alone, so there is a lease and a command between the turns.
+    survive(&asked, &[Killed, Frozen, Killed], Some(database.url())).await;
+}
+
+/// None is frozen: one that stands still in the middle of a write holds up the other until it is ended.
+#[tokio::test]
+async fn ticks_are_run_once_by_two_servers_on_one_file_one_of_which_is_killed() {
+    let asked = Asked { orders: 20, seconds: 20, longest: "6" };
+    survive(&asked, &[Turn::Killed, Turn::Killed], None).await;
+}
