@@ -155,7 +155,7 @@ pub(crate) struct NowAnswer {
     dead_letters: Figure,
     /// Nodes that were heard of in the last 30 seconds.
     nodes: u64,
-    /// How long the first in line has been due. Of a line of more than a thousand, the first thousand are looked at.
+    /// How long the first in line has been due. Of each route, the first two hundred of each line are looked at, of 50 routes.
     oldest_waiting_ms: Option<i64>,
     at: String,
 }

@@ -131,6 +131,17 @@ pub struct Overdue {
     pub gate: Option<GateName>,
     /// Why, as a sentence.
     pub why: String,
+    /// Slots that are free at nodes that would run it.
+    pub free: u64,
+    /// Jobs of its line were taken, or of its kind ended, within the last minute.
+    pub moves: bool,
+}
+
+impl Overdue {
+    /// Nothing is in its way, there is room for it, and nobody gets on with its line.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.gate.is_none() && self.free > 0 && !self.moves
+    }
 }
 
 /// What manifests say.

@@ -160,7 +160,14 @@ fn a_node_is_lost_if_it_went_with_jobs_in_hand() {
 
 #[test]
 fn the_gate_that_blocks_most_of_the_overdue_jobs_is_named() {
-    let job = |job, gate| Overdue { job, due_at: at(900 + job), gate, why: "because".to_owned() };
+    let job = |job, gate| Overdue {
+        job,
+        due_at: at(900 + job),
+        gate,
+        why: "because".to_owned(),
+        free: 1,
+        moves: false,
+    };
     let mut facts = well();
     facts.overdue =
         vec![job(1, Some(GateName::KeyLimit)), job(2, Some(GateName::Node)), job(3, Some(GateName::Node))];
@@ -184,8 +191,34 @@ fn the_gate_that_blocks_most_of_the_overdue_jobs_is_named() {
     assert_eq!(found(&facts, CheckName::Overdue).0, Finding::Warning, "a limit is somebody's will");
     facts.overdue = vec![job(1, None)];
     assert_eq!(found(&facts, CheckName::Overdue).0, Finding::Failure, "slots are free, and nobody takes it");
-    facts.running = 8;
+    facts.overdue[0].free = 0;
     assert_eq!(found(&facts, CheckName::Overdue).0, Finding::Warning, "all slots are taken");
+}
+
+#[test]
+fn a_line_that_gets_on_is_no_failure_and_one_that_does_not_is_not_hidden_by_others() {
+    let job = |job, gate| Overdue {
+        job,
+        due_at: at(900 + job),
+        gate,
+        why: "because".to_owned(),
+        free: 1,
+        moves: true,
+    };
+    let mut facts = well();
+    facts.overdue = vec![job(1, None)];
+    let (finding, says) = found(&facts, CheckName::Overdue);
+    assert_eq!(finding, Finding::Warning, "one slot is free between two jobs of a busy line");
+    assert!(says.ends_with("its line gets on: more comes than is done"), "{says}");
+    facts.overdue = vec![job(1, Some(GateName::KeyLimit)), job(2, Some(GateName::KeyLimit)), job(3, None)];
+    assert_eq!(found(&facts, CheckName::Overdue).0, Finding::Warning);
+    facts.overdue[2].moves = false;
+    let (finding, says) = found(&facts, CheckName::Overdue);
+    assert_eq!(finding, Finding::Failure);
+    assert!(
+        says.contains("in the way of 1 of the 3 that were looked at, 1 free slot, and nobody takes any"),
+        "{says}"
+    );
 }
 
 #[test]

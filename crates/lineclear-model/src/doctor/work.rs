@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Check, CheckName, Condition, a_few, length, many};
+use super::{Check, CheckName, Condition, Overdue, a_few, length, many};
 use crate::explain::GateName;
 
 /// Checks of jobs.
@@ -31,51 +31,66 @@ fn overdue(facts: &Condition) -> Check {
     let Some(first) = facts.overdue.iter().map(|job| job.due_at).min() else {
         return Check::ok(name, "no job waits long past its time");
     };
-    let ago = length(facts.now.get() - first.get());
+    let waits =
+        format!("the oldest job that is due has waited for {}", length(facts.now.get() - first.get()));
+    let all = facts.overdue.len();
     let mut gates: BTreeMap<Option<GateName>, usize> = BTreeMap::new();
     for job in &facts.overdue {
         *gates.entry(job.gate).or_default() += 1;
     }
-    let all = facts.overdue.len();
-    // One that nobody can run is worse than many that somebody has switched off.
+    // One that nobody can run, or that nobody takes, is worse than many that somebody has switched off.
     let stranded = gates.get(&Some(GateName::Node)).copied().unwrap_or(0);
+    let stuck = facts.overdue.iter().filter(|job| job.is_stuck()).count();
     let (top, count) = gates.into_iter().max_by_key(|(_, count)| *count).unwrap_or((None, 0));
-    let example = facts.overdue.iter().find(|job| job.gate == top);
-    let why = example.map(|job| format!("job {}: {}", job.job, job.why)).unwrap_or_default();
-    let look = example.map(|job| format!("lineclear job explain {}", job.job)).unwrap_or_default();
-    let waits = format!("the oldest job that is due has waited for {ago}");
-    if let Some(gate) = top {
-        let says =
-            format!("{waits}; the gate `{gate}` blocks {count} of the {all} that were looked at ({why})");
-        return match gate {
-            gate if gate != GateName::Node && stranded > 0 => {
-                let says = format!("{says}, and the gate `{}` {stranded}", GateName::Node);
-                Check::failure(name, says, format!("start a node that runs them; {look}"))
-            }
-            GateName::Node => Check::failure(name, says, format!("start a node that runs it; {look}")),
-            GateName::Enabled | GateName::GroupEnabled | GateName::GlobalEnabled => {
-                Check::warning(name, says, format!("is it still to be switched off? {look}"))
-            }
-            GateName::GroupLimit | GateName::GlobalLimit | GateName::KeyLimit | GateName::Overlap => {
-                Check::warning(
-                    name,
-                    says,
-                    format!("is the limit as it should be, and do its holders get on? {look}"),
-                )
-            }
-            _ => Check::warning(name, says, look),
-        };
+    let example = |of: &dyn Fn(&Overdue) -> bool| facts.overdue.iter().find(|job| of(job));
+    let look = |job: Option<&Overdue>| {
+        job.map(|job| format!("lineclear job explain {}", job.job)).unwrap_or_default()
+    };
+    let blocks = top.map(|gate| {
+        let why = example(&|job| job.gate == top).map(|job| format!("job {}: {}", job.job, job.why));
+        let why = why.unwrap_or_default();
+        format!("; the gate `{gate}` blocks {count} of the {all} that were looked at ({why})")
+    });
+    let says = format!("{waits}{}", blocks.unwrap_or_default());
+    if stranded > 0 {
+        let node = GateName::Node;
+        let also =
+            if top == Some(node) { String::new() } else { format!(", and the gate `{node}` {stranded}") };
+        let look = look(example(&|job| job.gate == Some(node)));
+        return Check::failure(name, format!("{says}{also}"), format!("start a node that runs them; {look}"));
     }
-    let slots = facts.slots();
-    if facts.running >= slots {
-        let says = format!("{waits}; nothing is in its way but that all {slots} slots are taken");
-        return Check::warning(name, says, "more nodes, or more --slots, take more at once");
+    if stuck > 0 {
+        let job = example(&Overdue::is_stuck);
+        let free = job.map_or(0, |job| job.free);
+        let says = format!(
+            "{says}; nothing is in the way of {stuck} of the {all} that were looked at, {}, and nobody takes any of its line",
+            many(free, 0, "slot").replace(" slot", " free slot")
+        );
+        let look = look(job);
+        return Check::failure(name, says, format!("see the check `runners`, and the log of a node; {look}"));
     }
-    let says = format!(
-        "{waits}; nothing is in its way and {} of {slots} slots are taken, and nobody takes it",
-        facts.running
-    );
-    Check::failure(name, says, format!("see the check `runners`, and the log of a node; {look}"))
+    let look = look(example(&|job| job.gate == top));
+    match top {
+        Some(GateName::Enabled | GateName::GroupEnabled | GateName::GlobalEnabled) => {
+            Check::warning(name, says, format!("is it still to be switched off? {look}"))
+        }
+        Some(GateName::GroupLimit | GateName::GlobalLimit | GateName::KeyLimit | GateName::Overlap) => {
+            Check::warning(
+                name,
+                says,
+                format!("is the limit as it should be, and do its holders get on? {look}"),
+            )
+        }
+        Some(_) => Check::warning(name, says, look),
+        None => {
+            let full = facts.overdue.iter().all(|job| job.gate.is_some() || job.free == 0);
+            let why = match full {
+                true => "nothing is in its way but that all slots of the nodes that run it are taken",
+                false => "nothing is in its way, and its line gets on: more comes than is done",
+            };
+            Check::warning(name, format!("{says}; {why}"), "more nodes, or more --slots, take more at once")
+        }
+    }
 }
 
 fn kinds(facts: &Condition) -> Check {

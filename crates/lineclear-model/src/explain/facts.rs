@@ -108,6 +108,16 @@ pub struct NodeFacts {
     pub routes: Vec<String>,
     /// The kinds it runs; `None`: it does not say.
     pub kinds: Option<Vec<String>>,
+    /// Jobs that it could take right now.
+    pub free: u64,
+}
+
+impl NodeFacts {
+    /// Whether it lives, runs jobs, and serves this kind on this route.
+    pub fn serves(&self, kind: &str, route: &str) -> bool {
+        let knows = self.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|own| own == kind));
+        self.live && self.works && self.routes.iter().any(|own| own == route) && knows
+    }
 }
 
 /// About a manifest.

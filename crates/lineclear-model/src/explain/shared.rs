@@ -57,12 +57,7 @@ pub(super) fn serving<'a>(nodes: &'a [NodeFacts], kind: &str, route: &str) -> Ve
 
 /// The same, and those that were told to take nothing new.
 fn knowing<'a>(nodes: &'a [NodeFacts], kind: &str, route: &str) -> Vec<&'a NodeFacts> {
-    let knows =
-        |node: &NodeFacts| node.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|own| own == kind));
-    let serves = |node: &&NodeFacts| {
-        node.live && node.works && node.routes.iter().any(|own| own == route) && knows(node)
-    };
-    nodes.iter().filter(serves).collect()
+    nodes.iter().filter(|node| node.serves(kind, route)).collect()
 }
 
 pub(super) fn names(nodes: &[&NodeFacts]) -> String {

@@ -19,7 +19,7 @@ fn place(name: &str, limit: Option<u32>, active: u32) -> LimitFacts {
 
 fn node() -> NodeFacts {
     let (routes, kinds) = (vec!["main".into()], Some(vec!["import".into()]));
-    NodeFacts { name: "web-1".into(), live: true, drains: false, works: true, routes, kinds }
+    NodeFacts { name: "web-1".into(), live: true, drains: false, works: true, routes, kinds, free: 4 }
 }
 
 /// A job that nothing keeps back.

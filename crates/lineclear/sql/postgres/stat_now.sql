@@ -1,18 +1,52 @@
 -- stat_now · how much waits, runs and needs a person, right now
 --
--- Nothing is counted further than $1: with a million waiting jobs this costs no more than with ten thousand. Who waits longest is
--- looked for among the first in line.
--- Indexes: work_queue_open, work_queue_gated, background_job_lease, dead_letter_status, node_seen.
+-- Nothing is counted further than $1: with a million waiting jobs this costs no more than with ten thousand. What is handed over and
+-- not yet claimed waits, too. Who waits longest is looked for among the first in line of each route (of 50).
+-- Indexes: work_queue_open, work_queue_gated, background_job_ready, background_job_lease, dead_letter_status, node_seen.
 -- $1 count so far
-select (select count(*) from (select 1 from {schema}.work_queue limit $1::bigint) w) as waiting,
-       (select count(*) from (select 1 from {schema}.work_queue where phase = 'ready' and not gated limit $1::bigint) w)
-       + (select count(*) from (select 1 from {schema}.work_queue where phase = 'ready' and gated limit $1::bigint) w) as due,
-       (select count(*) from (select 1 from {schema}.background_job where leased_by is not null limit $1::bigint) b) as running,
-       (select count(*) from (select 1 from {schema}.dead_letter where status = 'awaiting' limit $1::bigint) d) as dead_letters,
+with recursive open (route, n) as (
+    (select route, 1 from {schema}.work_queue where phase = 'ready' and not gated order by route limit 1)
+    union all
+    select (select w.route from {schema}.work_queue w where w.phase = 'ready' and not w.gated and w.route > open.route
+            order by w.route limit 1), n + 1
+    from   open where route is not null and n < 50
+),
+gated (route, n) as (
+    (select route, 1 from {schema}.work_queue where phase = 'ready' and gated order by route limit 1)
+    union all
+    select (select w.route from {schema}.work_queue w where w.phase = 'ready' and w.gated and w.route > gated.route
+            order by w.route limit 1), n + 1
+    from   gated where route is not null and n < 50
+),
+handed (route, n) as (
+    (select route, 1 from {schema}.background_job where leased_by is null order by route limit 1)
+    union all
+    select (select b.route from {schema}.background_job b where b.leased_by is null and b.route > handed.route
+            order by b.route limit 1), n + 1
+    from   handed where route is not null and n < 50
+),
+first as (
+    select f.due_at
+    from   open r cross join lateral (select due_at from {schema}.work_queue
+                                      where phase = 'ready' and not gated and route = r.route order by rank, id limit 200) f
+    union all
+    select f.due_at
+    from   gated r cross join lateral (select due_at from {schema}.work_queue
+                                       where phase = 'ready' and gated and route = r.route order by group_id, rank, id limit 200) f
+    union all
+    select f.due_at
+    from   handed r cross join lateral (select was_due_at as due_at from {schema}.background_job
+                                        where leased_by is null and route = r.route order by rank, id limit 200) f
+),
+ready as (
+    select count(*) as jobs from (select 1 from {schema}.background_job where leased_by is null order by route, rank, id limit $1::bigint) b
+)
+select (select count(*) from (select 1 from {schema}.work_queue where id > 0 order by id limit $1::bigint) w) + (select jobs from ready) as waiting,
+       (select count(*) from (select 1 from {schema}.work_queue where phase = 'ready' and not gated order by route, rank, id limit $1::bigint) w)
+       + (select count(*) from (select 1 from {schema}.work_queue where phase = 'ready' and gated order by route, group_id, rank, id limit $1::bigint) w)
+       + (select jobs from ready) as due,
+       (select count(*) from (select 1 from {schema}.background_job where leased_by is not null order by due_at limit $1::bigint) b) as running,
+       (select count(*) from (select 1 from {schema}.dead_letter where status = 'awaiting' order by id limit $1::bigint) d) as dead_letters,
        (select count(*) from {schema}.node where seen_at > now() - interval '30 seconds') as nodes,
-       (select least(min(o.due_at), min(g.due_at))
-        from   (select min(due_at) as due_at from (select due_at from {schema}.work_queue where phase = 'ready' and not gated
-                                                   order by route, rank, id limit 1000) f) o,
-               (select min(due_at) as due_at from (select due_at from {schema}.work_queue where phase = 'ready' and gated
-                                                   order by route, group_id, rank, id limit 1000) f) g) as oldest_due_at,
+       (select min(due_at) from first) as oldest_due_at,
        now() as now

@@ -1,15 +1,49 @@
 -- stat_now · how much waits, runs and needs a person, right now
--- As in PostgreSQL. Indexes: work_queue_open, work_queue_gated, background_job_lease, dead_letter_status, node_seen.
+-- As in PostgreSQL. Indexes: work_queue_open, work_queue_gated, background_job_ready, background_job_lease, dead_letter_status, node_seen.
 -- ?1 count so far
-select (select count(*) from (select 1 from work_queue limit ?1)) as waiting,
-       (select count(*) from (select 1 from work_queue where phase = 'ready' and not gated limit ?1))
-       + (select count(*) from (select 1 from work_queue where phase = 'ready' and gated limit ?1)) as due,
-       (select count(*) from (select 1 from background_job where leased_by is not null limit ?1)) as running,
-       (select count(*) from (select 1 from dead_letter where status = 'awaiting' limit ?1)) as dead_letters,
+with recursive open (route, n) as (
+    select * from (select route, 1 from work_queue where phase = 'ready' and not gated and route > '' order by route limit 1)
+    union all
+    select (select w.route from work_queue w where w.phase = 'ready' and not w.gated and w.route > open.route
+            order by w.route limit 1), n + 1
+    from   open where route is not null and n < 50
+),
+gated (route, n) as (
+    select * from (select route, 1 from work_queue where phase = 'ready' and gated and route > '' order by route limit 1)
+    union all
+    select (select w.route from work_queue w where w.phase = 'ready' and w.gated and w.route > gated.route
+            order by w.route limit 1), n + 1
+    from   gated where route is not null and n < 50
+),
+handed (route, n) as (
+    select * from (select route, 1 from background_job where leased_by is null and route > '' order by route limit 1)
+    union all
+    select (select b.route from background_job b where b.leased_by is null and b.route > handed.route
+            order by b.route limit 1), n + 1
+    from   handed where route is not null and n < 50
+),
+first (due_at) as (
+    select w.due_at
+    from   open r cross join work_queue w
+           on w.id in (select f.id from work_queue f where f.phase = 'ready' and not f.gated and f.route = r.route
+                       order by f.rank, f.id limit 200)
+    union all
+    select w.due_at
+    from   gated r cross join work_queue w
+           on w.id in (select f.id from work_queue f where f.phase = 'ready' and f.gated and f.route = r.route
+                       order by f.group_id, f.rank, f.id limit 200)
+    union all
+    select b.was_due_at
+    from   handed r cross join background_job b
+           on b.id in (select f.id from background_job f where f.leased_by is null and f.route = r.route order by f.rank, f.id limit 200)
+),
+ready (jobs) as (select count(*) from (select 1 from background_job where leased_by is null and route > '' limit ?1))
+select (select count(*) from (select 1 from work_queue where id > 0 order by id limit ?1)) + (select jobs from ready) as waiting,
+       (select count(*) from (select 1 from work_queue where phase = 'ready' and not gated and route > '' order by route, rank, id limit ?1))
+       + (select count(*) from (select 1 from work_queue where phase = 'ready' and gated and route > '' order by route, group_id, rank, id limit ?1))
+       + (select jobs from ready) as due,
+       (select count(*) from (select 1 from background_job where leased_by is not null and due_at > 0 order by due_at limit ?1)) as running,
+       (select count(*) from (select 1 from dead_letter where status = 'awaiting' order by id limit ?1)) as dead_letters,
        (select count(*) from node where seen_at > now_us() - 30000000) as nodes,
-       (select min(due_at) from (
-           select * from (select due_at from work_queue where phase = 'ready' and not gated order by route, rank, id limit 1000)
-           union all
-           select * from (select due_at from work_queue where phase = 'ready' and gated order by route, group_id, rank, id limit 1000)))
-       as oldest_due_at,
+       (select min(due_at) from first) as oldest_due_at,
        now_us() as now

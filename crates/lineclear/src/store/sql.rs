@@ -154,6 +154,7 @@ statements! {
     StatAbandoned "stat_abandoned",
     StatLeader "stat_leader",
     StatUnknown "stat_unknown",
+    StatMoves "stat_moves",
     StatOverdue "stat_overdue",
     Within "within",
     Server "server",

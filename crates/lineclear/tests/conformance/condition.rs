@@ -119,6 +119,64 @@ conformance! {
         db.age("background_job", "was_due_at", 100).await;
         let found = trouble(db).await;
         assert_eq!((found[0].0, found[0].1), (CheckName::Overdue, Finding::Failure), "{found:?}");
-        assert!(found[0].2.contains("nobody takes it"), "{found:?}");
+        assert!(found[0].2.contains("nobody takes any of its line"), "{found:?}");
+    }
+
+    async fn a_busy_line_with_a_slot_free_gets_on(db) {
+        let node = db.node("web-1").await;
+        db.store.enqueue_many(vec![job(), job(), job()]).await.unwrap();
+        db.age("work_queue", "due_at", 100).await;
+        assert_eq!(trouble(db).await[0].1, Finding::Failure, "nobody has taken any");
+        let claim = db.take(node, 1).await.remove(0);
+        let found = trouble(db).await;
+        assert_eq!((found[0].0, found[0].1), (CheckName::Overdue, Finding::Warning), "{found:?}");
+        assert!(found[0].2.ends_with("its line gets on: more comes than is done"), "{found:?}");
+        db.age("background_job", "claimed_at", 100).await;
+        assert_eq!(trouble(db).await[0].1, Finding::Failure, "that was long ago");
+        db.settle(node, &claim, crate::kit::completed()).await;
+        assert_eq!(trouble(db).await[0].1, Finding::Warning, "its slot has just become free");
+        db.age("execution", "finished_at", 100).await;
+        assert_eq!(trouble(db).await[0].1, Finding::Failure);
+        db.sql("update {t}node set slots = 1").await;
+        db.take(node, 1).await;
+        db.age("background_job", "claimed_at", 100).await;
+        let found = trouble(db).await;
+        assert!(found[0].1 == Finding::Warning && found[0].2.ends_with("are taken"), "{found:?}");
+    }
+
+    async fn slots_of_nodes_that_do_not_run_it_are_not_free_for_it(db) {
+        let node = db.node("web-1").await;
+        db.store.enqueue_many(vec![job(), job()]).await.unwrap();
+        db.sql("update {t}node set slots = 1").await;
+        db.take(node, 1).await;
+        db.node("web-2").await;
+        db.sql("update {t}node set routes = '[\"gpu\"]' where name = 'web-2'").await;
+        db.age("work_queue", "due_at", 100).await;
+        db.age("background_job", "claimed_at", 100).await;
+        let found = trouble(db).await;
+        assert!(found[0].1 == Finding::Warning && found[0].2.ends_with("are taken"), "{found:?}");
+    }
+
+    async fn a_long_line_does_not_hide_other_routes_groups_and_keys(db) {
+        db.node("web-1").await;
+        let limited = || lineclear::model::GroupSpec { limit: Some(1_000_000), ..Default::default() };
+        db.group("a", limited()).await;
+        db.group("b", limited()).await;
+        let of = |group: &str| NewJob { group: Some(name(group)), ..job() };
+        let keyed = |key: &str| NewJob { limit_key: Some(key.to_owned()), ..job() };
+        let mut last = Vec::new();
+        for (many, one) in [(job(), NewJob { route: name("zoo"), ..job() }), (of("a"), of("b")), (keyed("k"), keyed("z"))] {
+            db.store.enqueue_many(vec![many; 1_100]).await.unwrap();
+            last.push(db.enqueue(one).await);
+        }
+        db.sql("update {t}work_queue set phase = 'held' where limit_key is not null").await;
+        db.age("work_queue", "due_at", 100).await;
+        // The first late one of each route in each line, then of the next group or key, then the second ones.
+        let facts = db.store.condition(12).await.unwrap();
+        let seen: Vec<i64> = facts.overdue.iter().map(|job| job.job).collect();
+        for job in last {
+            assert!(seen.contains(&job.0), "{job:?}: {seen:?}");
+        }
+        db.sql("update {t}work_queue set phase = 'ready'").await;
     }
 }

@@ -1,7 +1,7 @@
 //! stats: figures are what a count of history would say, however often and by however many they are rolled up.
 
 use lineclear::model::{Failure, Micros, Outcome};
-use lineclear::store::{By, NewJob, Retention, Stats};
+use lineclear::store::{By, NewJob, Retention, Stats, main_route};
 
 use crate::kit::{TestDb, completed, daily, failed, job, name};
 
@@ -134,5 +134,22 @@ conformance! {
         assert_eq!((now.waiting, now.due, now.running, now.dead_letters, now.nodes), (3, 2, 1, 1, 1));
         let oldest = now.now.get() - now.oldest_due_at.unwrap().get();
         assert!((60_000_000..3_600_000_000).contains(&oldest), "{oldest}");
+    }
+
+    async fn what_is_handed_over_and_not_claimed_waits(db) {
+        db.node("a").await;
+        db.store.enqueue_many(vec![job(), job()]).await.unwrap();
+        db.store.dispatch(main_route(), 1).await.unwrap();
+        db.age("background_job", "was_due_at", 3600).await;
+        let now = db.store.stat_now().await.unwrap();
+        assert_eq!((now.waiting, now.due, now.running), (2, 2, 0));
+        assert!(now.now.get() - now.oldest_due_at.unwrap().get() >= 3_600_000_000);
+    }
+
+    async fn the_oldest_is_found_on_a_route_behind_a_long_line(db) {
+        db.store.enqueue_many((0..1_100).map(|_| job()).collect()).await.unwrap();
+        db.enqueue(NewJob { route: name("zoo"), due_at: Some(EVER), ..job() }).await;
+        let now = db.store.stat_now().await.unwrap();
+        assert_eq!(now.oldest_due_at, Some(EVER));
     }
 }

@@ -226,6 +226,16 @@ fn cases() -> Vec<Case> {
                 "background_job_ready",
             ],
         ),
+        (
+            Statement::StatMoves,
+            vec![int(60_000_000), int(5_000)].into(),
+            &["background_job_lease", "execution_completed", "execution_ended", "execution_tried"],
+        ),
+        (
+            Statement::StatNow,
+            vec![int(10_000)].into(),
+            &["work_queue_open", "work_queue_gated", "background_job_ready"],
+        ),
         (Statement::ListExecutions, vec![int(500), int(10), int(0)].into(), &[]),
         (Statement::ListManifests, vec![text("m5"), int(10)].into(), &["manifest_key"]),
         (

@@ -1,7 +1,7 @@
 //! condition: how nodes, jobs and manifests stand, as far as that tells whether they are well. Only looks; what follows is the
 //! model's to say.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use lineclear_model::Micros;
@@ -20,6 +20,8 @@ const LATE: Duration = Duration::from_secs(60);
 const LEFT: Duration = Duration::from_secs(10);
 /// Longest time of a statement.
 const WITHIN: &str = "2s";
+/// Claims that are looked at for what gets on, last ones first.
+const MOVES_MAX: i64 = 5_000;
 /// Kinds that are named.
 const KINDS_MAX: i64 = 20;
 
@@ -142,17 +144,49 @@ async fn leader(session: &mut Session) -> StoreResult<Option<Leader>> {
     rows.first().map(of).transpose()
 }
 
-/// Jobs that are late, oldest first, each with the first gate that is closed.
+/// Jobs that are late, of each line and route in turn, each with the first gate that is closed.
 async fn overdue(session: &mut Session, most: i64, nodes: &[NodeFacts]) -> StoreResult<Vec<Overdue>> {
     let rows = session.rows(Statement::StatOverdue, vec![int(micros(LATE)), int(most)]).await?;
     let mut overdue = Vec::new();
+    let mut places = Vec::new();
     for row in &rows {
         let job: i64 = row.get("id")?;
         // Taken in the meantime.
         let Some(explanation) = explain::job(session, job, nodes.to_vec()).await? else { continue };
         let closed = explanation.gates.iter().find(|gate| gate.open == Some(false));
         let gate = closed.map(|gate| gate.name);
-        overdue.push(Overdue { job, due_at: row.get("due_at")?, gate, why: explanation.verdict });
+        let (kind, route): (String, String) = (row.get("kind")?, row.get("route")?);
+        let serving = nodes.iter().filter(|node| !node.drains && node.serves(&kind, &route));
+        let free = serving.map(|node| node.free).sum();
+        let (due_at, why) = (row.get("due_at")?, explanation.verdict);
+        overdue.push(Overdue { job, due_at, gate, why, free, moves: false });
+        places.push((kind, route));
+    }
+    if overdue.iter().any(|job| job.gate.is_none()) {
+        mark_moving(session, &mut overdue, &places).await?;
     }
     Ok(overdue)
+}
+
+/// Which of them are in a line that gets on: a job of its route was claimed lately, or one of a kind that waits there has ended.
+async fn mark_moving(
+    session: &mut Session,
+    overdue: &mut [Overdue],
+    places: &[(String, String)],
+) -> StoreResult<()> {
+    let rows = session.rows(Statement::StatMoves, vec![int(micros(LATE)), int(MOVES_MAX)]).await?;
+    let (mut routes, mut kinds): (HashSet<String>, HashSet<String>) = Default::default();
+    for row in &rows {
+        let word = row.get("word")?;
+        match row.get::<String>("what")?.as_str() {
+            "route" => routes.insert(word),
+            _ => kinds.insert(word),
+        };
+    }
+    let moving = places.iter().filter(|(kind, _)| kinds.contains(kind)).map(|(_, route)| route.clone());
+    routes.extend(moving);
+    for (job, (_, route)) in overdue.iter_mut().zip(places) {
+        job.moves = routes.contains(route);
+    }
+    Ok(())
 }

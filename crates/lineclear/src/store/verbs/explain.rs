@@ -203,6 +203,7 @@ pub(super) fn nodes_of(rows: &[Row]) -> StoreResult<Vec<NodeFacts>> {
             works: words(&row.get::<String>("roles")?).iter().any(|role| role == "workers"),
             routes: words(&row.get::<String>("routes")?),
             kinds: row.get::<Option<String>>("kinds")?.as_deref().map(words),
+            free: row.get::<u64>("slots")?.saturating_sub(row.get("holds")?),
         })
     };
     rows.iter().map(of).collect()
