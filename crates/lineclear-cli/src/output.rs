@@ -18,8 +18,13 @@ pub(crate) enum Told {
 
 /// The same, for who goes on printing only while somebody reads.
 pub(crate) fn print_on(text: &str) -> Result<Told, Failure> {
+    write_on(text.as_bytes())
+}
+
+/// The same, for what may be cut in the middle of a character.
+pub(crate) fn write_on(bytes: &[u8]) -> Result<Told, Failure> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Told::Nobody),
         Err(error) => Err(Failure::failed(format!("cannot write to standard output: {error}"))),
         Ok(()) => Ok(Told::Somebody),

@@ -3,6 +3,8 @@
 mod place;
 mod reply;
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -17,7 +19,13 @@ const BESIDE: [&str; 3] = ["/livez", "/readyz", "/metrics"];
 /// Whom commands ask.
 pub(crate) enum Api {
     /// A server.
-    Server { client: reqwest::Client, base: String, token: Option<String> },
+    Server {
+        client: reqwest::Client,
+        base: String,
+        token: Option<String>,
+        /// How long an answer, or the next piece of it, may take.
+        answer_within: Duration,
+    },
     /// Nobody but ourselves.
     Here(Local),
 }
@@ -78,7 +86,7 @@ impl Api {
                 let reply = local.ask(method, &path, &all, body.unwrap_or_default()).await;
                 reply.map(Stream::Here).map_err(|error| Failure::usage(format!("{method} {path}: {error}")))
             }
-            Api::Server { client, base, token } => {
+            Api::Server { client, base, token, answer_within } => {
                 let method =
                     method.parse().map_err(|_| Failure::usage(format!("{method:?} is no method")))?;
                 let mut request =
@@ -89,8 +97,12 @@ impl Api {
                 if let Some(token) = token {
                     request = request.bearer_auth(token);
                 }
-                let answer = request.send().await.map_err(|error| place::no_answer(base, &error))?;
-                Ok(Stream::Server(answer))
+                // A server that hangs takes the request, and says nothing.
+                let within = *answer_within;
+                let sent = tokio::time::timeout(within, request.send()).await;
+                let sent = sent.map_err(|_| place::too_late(base, within))?;
+                let answer = sent.map_err(|error| place::no_answer(base, &error))?;
+                Ok(Stream::Server { answer, base: base.clone(), within })
             }
         }
     }

@@ -4,16 +4,19 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use lineclear::{Client, Store, StoreOptions};
+use lineclear::{Client, Lineclear, Store, StoreOptions};
 use lineclear_http::Local;
 use lineclear_lock::{Registry, RegistryOptions};
 use lineclear_model::doctor::{Check, CheckName};
+use lineclear_model::duration::format as in_words;
 
 use super::Api;
-use crate::config::{Config, Flags, Origin};
+use crate::config::{Config, Flags, Origin, span};
 use crate::failure::Failure;
 
 const CONNECT: Duration = Duration::from_secs(5);
+/// A server answers within 30 seconds, if only that it cannot.
+const ANSWER: &str = "40s";
 
 /// Which server, or which database; and how the answer is shown.
 #[derive(Args, Clone)]
@@ -36,6 +39,16 @@ pub(crate) struct At {
     /// This file, instead of ./lineclear.toml and the user's own
     #[arg(long, value_name = "FILE", help_heading = "Where")]
     config: Option<PathBuf>,
+    /// How long to wait for each answer of the server
+    #[arg(
+        long,
+        env = "LINECLEAR_REQUEST_TIMEOUT",
+        value_name = "TIME",
+        default_value = ANSWER,
+        value_parser = span,
+        help_heading = "Where"
+    )]
+    request_timeout: Duration,
     /// Prints the JSON of the API
     #[arg(long)]
     pub(crate) json: bool,
@@ -50,6 +63,7 @@ impl At {
             token: said("LINECLEAR_TOKEN"),
             db: None,
             config: None,
+            request_timeout: CONNECT,
             json: false,
         }
     }
@@ -57,7 +71,7 @@ impl At {
     /// Opens it.
     pub(crate) async fn api(&self) -> Result<Api, Failure> {
         match &self.db {
-            Some(db) => here(db).await,
+            Some(db) => here(db, &self.config()?).await,
             None => self.server(),
         }
     }
@@ -100,11 +114,11 @@ impl At {
             .no_proxy()
             .build()
             .map_err(|error| Failure::failed(error.to_string()))?;
-        Ok(Api::Server { client, base, token: self.token.clone() })
+        Ok(Api::Server { client, base, token: self.token.clone(), answer_within: self.request_timeout })
     }
 }
 
-async fn here(db: &str) -> Result<Api, Failure> {
+async fn here(db: &str, config: &Config) -> Result<Api, Failure> {
     let options = StoreOptions::new(db)?;
     if let Some(file) = options.file().filter(|file| !file.exists()) {
         return Err(Failure::coded(6, format!("there is no file {}", file.display()))
@@ -117,7 +131,9 @@ async fn here(db: &str) -> Result<Api, Failure> {
         return Err(Failure::coded(5, message).hint("run: lineclear db migrate --db …"));
     }
     let locks = Registry::new(db, RegistryOptions::default()).ok();
-    let client = Client::of_store(store).map_err(|error| Failure::failed(error.to_string()))?;
+    // Inputs are looked at as a server with these settings would.
+    let builder = crate::kinds::add_checks(Lineclear::builder(), config)?;
+    let client = builder.client_of(store).map_err(|error| Failure::failed(error.to_string()))?;
     Ok(Api::Here(Local::new(client, locks)))
 }
 
@@ -134,6 +150,13 @@ async fn as_it_is(db: &str, chosen: bool) -> Result<Api, Check> {
     let store = Store::open(options.look_only()).await.map_err(|error| cannot(error.to_string()))?;
     let client = Client::of_store(store).map_err(|error| cannot(error.to_string()))?;
     Ok(Api::Here(Local::new(client, None)))
+}
+
+/// It is there, and does not answer.
+pub(super) fn too_late(base: &str, within: Duration) -> Failure {
+    Failure::coded(7, format!("{base} did not answer within {}", in_words(within))).hint(
+        "does the server hang? `lineclear health` asks it; --request-timeout waits longer, --db needs no server",
+    )
 }
 
 /// Nobody answered.

@@ -1,16 +1,26 @@
 //! What the API answers.
 
+use std::time::Duration;
+
 use lineclear_http::Reply;
 use serde_json::Value;
 
+use super::place::too_late;
 use crate::failure::Failure;
 
 /// Largest answer that is read as a whole.
 const BYTES_MAX: usize = 64 * 1024 * 1024;
+/// A stream that is silent for so long is broken.
+const SILENCE: Duration = Duration::from_secs(40);
 
 /// An answer that is read piece by piece.
 pub(crate) enum Stream {
-    Server(reqwest::Response),
+    Server {
+        answer: reqwest::Response,
+        base: String,
+        /// How long the next piece may take.
+        within: Duration,
+    },
     Here(Reply),
 }
 
@@ -24,16 +34,38 @@ pub(crate) struct Answer {
 impl Stream {
     pub(crate) fn status(&self) -> u16 {
         match self {
-            Stream::Server(answer) => answer.status().as_u16(),
+            Stream::Server { answer, .. } => answer.status().as_u16(),
             Stream::Here(reply) => reply.status,
+        }
+    }
+
+    /// Whether it goes on for as long as something happens.
+    pub(crate) fn is_of_events(&self) -> bool {
+        let content = match self {
+            Stream::Server { answer, .. } => {
+                answer.headers().get("content-type").and_then(|it| it.to_str().ok())
+            }
+            Stream::Here(reply) => {
+                reply.headers.iter().find(|(name, _)| name == "content-type").map(|(_, value)| value.as_str())
+            }
+        };
+        content.is_some_and(|content| content.starts_with("text/event-stream"))
+    }
+
+    /// For what goes on while nothing happens: a piece comes every 15 seconds, if only to say that somebody is there.
+    pub(crate) fn goes_on(self) -> Stream {
+        match self {
+            Stream::Server { answer, base, .. } => Stream::Server { answer, base, within: SILENCE },
+            here => here,
         }
     }
 
     /// The next piece; `None`: that was all.
     pub(crate) async fn piece(&mut self) -> Result<Option<Vec<u8>>, Failure> {
         match self {
-            Stream::Server(answer) => {
-                let piece = answer.chunk().await;
+            Stream::Server { answer, base, within } => {
+                let piece = tokio::time::timeout(*within, answer.chunk()).await;
+                let piece = piece.map_err(|_| too_late(base, *within))?;
                 let ended = |error: reqwest::Error| {
                     Failure::coded(6, format!("the answer broke off: {}", error.without_url()))
                 };

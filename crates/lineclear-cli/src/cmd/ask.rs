@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::api::{Api, At, query};
 use crate::failure::Failure;
 use crate::output::{print, print_json};
-use crate::show::{Column, Look, fields, list};
+use crate::show::{Column, Look, Progress, fields, list};
 
 /// Rows of a page.
 const PAGE: u32 = 100;
@@ -22,6 +22,10 @@ pub(crate) struct Much {
     /// All rows, however many
     #[arg(long, conflicts_with = "limit")]
     all: bool,
+}
+
+impl Much {
+    pub(crate) const ALL: Much = Much { limit: PAGE, all: true };
 }
 
 /// Runs a command that asks, and waits until what it did is written down.
@@ -58,8 +62,19 @@ pub(crate) async fn show_list(
     columns: &[Column],
     none: &str,
 ) -> Result<ExitCode, Failure> {
+    let (whole, more) = collected(api, (path, asked), much).await?;
+    show_rows(at, &whole, more, columns, none)
+}
+
+/// The rows of a list in the shape of one page, and whether there are more.
+pub(crate) async fn collected(
+    api: &Api,
+    (path, asked): (&str, &[(&str, Option<String>)]),
+    much: &Much,
+) -> Result<(Value, bool), Failure> {
     let mut rows: Vec<Value> = Vec::new();
     let mut cursor: Option<String> = None;
+    let mut progress = Progress::of_unknown("listed", !much.all);
     let mut whole = loop {
         let left = if much.all { PAGE * 10 } else { much.limit.saturating_sub(rows.len() as u32) };
         let mut asked = asked.to_vec();
@@ -71,21 +86,33 @@ pub(crate) async fn show_list(
         if cursor.is_none() || (!much.all && rows.len() >= much.limit as usize) {
             break whole;
         }
+        progress.at(rows.len() as u64);
     };
+    if let Some(object) = whole.as_object_mut() {
+        object.insert("items".to_owned(), rows.into());
+    }
+    Ok((whole, cursor.is_some()))
+}
+
+/// Prints the rows of a list, or its JSON as the API has it.
+pub(crate) fn show_rows(
+    at: &At,
+    whole: &Value,
+    more: bool,
+    columns: &[Column],
+    none: &str,
+) -> Result<ExitCode, Failure> {
     if at.json {
-        if let Some(object) = whole.as_object_mut() {
-            object.insert("items".to_owned(), rows.into());
-        }
-        print_json(&whole)?;
+        print_json(whole)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let look = Look::here();
+    let (rows, look) = (only(whole), Look::here());
     if rows.is_empty() && look.is_terminal {
         print(&format!("{none}\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
     list(columns, &rows, &look)?;
-    if cursor.is_some() && look.is_terminal {
+    if more && look.is_terminal {
         crate::failure::say("there are more: --all, or a larger --limit\n");
     }
     Ok(ExitCode::SUCCESS)

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 
 use super::ask::asking;
+use super::until_stopped::until_stopped;
 use crate::api::{Api, At, Stream, query};
 use crate::config::span;
 use crate::failure::{Failure, say};
@@ -17,10 +17,6 @@ use crate::show::Look;
 
 /// How long to wait before a stream that broke off is taken up again.
 const AGAIN: Duration = Duration::from_secs(1);
-/// How often it is looked whether anybody still reads.
-const LISTENED: Duration = Duration::from_secs(1);
-/// What a shell says of a command that was interrupted.
-const INTERRUPTED: u8 = 130;
 /// Longest event.
 const BYTES_MAX: usize = 1024 * 1024;
 
@@ -59,13 +55,7 @@ enum Over {
 
 impl Events {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        asking(&self.at, async |api| {
-            tokio::select! {
-                done = self.follow(api) => done.map(|()| ExitCode::SUCCESS),
-                () = unread() => Ok(ExitCode::SUCCESS),
-                _ = tokio::signal::ctrl_c() => Ok(ExitCode::from(INTERRUPTED)),
-            }
-        })
+        asking(&self.at, async |api| until_stopped(self.follow(api)).await)
     }
 
     async fn follow(&self, api: &Api) -> Result<(), Failure> {
@@ -85,7 +75,7 @@ impl Events {
                 match self.open(api, last.as_deref()).await {
                     Ok(stream) => break stream,
                     // Whoever is there and refuses would refuse the next time, too.
-                    Err(failure) if failure.code() != 6 => return Err(failure),
+                    Err(failure) if ![6, 7].contains(&failure.code()) => return Err(failure),
                     Err(_) => {}
                 }
             };
@@ -96,7 +86,7 @@ impl Events {
     async fn open(&self, api: &Api, last: Option<&str>) -> Result<Stream, Failure> {
         let asked = query(&[("types", self.types.clone()), ("after", last.map(str::to_owned))]);
         let stream = api.stream("GET", &format!("events{asked}"), None, &[]).await?;
-        if stream.status() >= 400 { Err(stream.whole().await?.failure()) } else { Ok(stream) }
+        if stream.status() >= 400 { Err(stream.whole().await?.failure()) } else { Ok(stream.goes_on()) }
     }
 
     async fn read(&self, mut stream: Stream, last: &mut Option<String>) -> Result<Over, Failure> {
@@ -121,19 +111,6 @@ impl Events {
             }
         }
         Ok(Over::BrokeOff)
-    }
-}
-
-/// Ends when whoever reads our standard output has gone.
-async fn unread() {
-    loop {
-        tokio::time::sleep(LISTENED).await;
-        let out = rustix::stdio::stdout();
-        let mut asked = [PollFd::new(&out, PollFlags::empty())];
-        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        if poll(&mut asked, Some(&at_once)).is_ok() && asked[0].revents().contains(PollFlags::ERR) {
-            return;
-        }
     }
 }
 

@@ -1,12 +1,13 @@
 //! `lineclear node`: who is there, and who takes work.
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::ask::{asking, only, say_or_json};
+use super::within::within;
 use crate::api::{Api, At, piece};
 use crate::config::span;
 use crate::failure::{Failure, say};
@@ -158,12 +159,16 @@ async fn found(api: &Api, id: &str) -> Result<Value, Failure> {
 
 impl Drain {
     fn run(self) -> Result<ExitCode, Failure> {
-        let Drain { one, wait, within } = self;
+        let Drain { one, wait, within: limit } = self;
+        let mut seen = Value::Null;
         asking(&one.at, async |api| {
-            let id = one.id(api).await?;
-            api.post(&format!("nodes/{}/drain", piece(&id)), json!(null)).await?;
-            let now =
-                if wait { drained(api, &id, within, one.at.json).await? } else { found(api, &id).await? };
+            let now = within(limit, async {
+                let id = one.id(api).await?;
+                api.post(&format!("nodes/{}/drain", piece(&id)), json!(null)).await?;
+                seen = found(api, &id).await?;
+                if wait { drained(api, &id, &mut seen, one.at.json).await } else { Ok(seen.clone()) }
+            });
+            let now = now.await?.ok_or_else(|| too_late(&seen))?;
             let sentence = match text(&now, "state") {
                 "drained" => format!("{} holds nothing", named(&now)),
                 "draining" => format!("{} takes nothing new; {}", named(&now), holding(&now)),
@@ -185,12 +190,26 @@ fn holding(node: &Value) -> String {
     }
 }
 
+/// There was no more time.
+fn too_late(seen: &Value) -> Failure {
+    let (why, hint) = match seen {
+        Value::Null => {
+            ("there was no answer in time: whether it drains is not known".to_owned(), "lineclear node list")
+        }
+        node => (
+            format!("{} still drains; {}", named(node), holding(node)),
+            "it goes on draining; wait again with the same command",
+        ),
+    };
+    Failure::coded(TOO_LATE, why).hint(hint)
+}
+
 /// Waits until it holds nothing.
-async fn drained(api: &Api, id: &str, within: Option<Duration>, quiet: bool) -> Result<Value, Failure> {
-    let until = within.map(|within| Instant::now() + within);
+async fn drained(api: &Api, id: &str, seen: &mut Value, quiet: bool) -> Result<Value, Failure> {
     let (mut most, mut progress) = (0, None);
     loop {
         let node = found(api, id).await?;
+        seen.clone_from(&node);
         let left = holds(&node);
         match text(&node, "state") {
             "drained" => return Ok(node),
@@ -200,11 +219,6 @@ async fn drained(api: &Api, id: &str, within: Option<Duration>, quiet: bool) -> 
             "alive" => {
                 let why = format!("{} takes work again: somebody has resumed it", named(&node));
                 return Err(Failure::coded(5, why));
-            }
-            _ if until.is_some_and(|until| Instant::now() >= until) => {
-                let why = format!("{} still drains; {}", named(&node), holding(&node));
-                return Err(Failure::coded(TOO_LATE, why)
-                    .hint("it goes on draining; wait again with the same command"));
             }
             _ => {}
         }

@@ -5,9 +5,10 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::ask::{asking, json_of};
-use crate::api::At;
+use super::until_stopped::until_stopped;
+use crate::api::{At, Stream};
 use crate::failure::Failure;
-use crate::output::{print, print_json};
+use crate::output::{Told, print, print_json, write_on};
 
 const EXAMPLES: &str = "Examples:
   lineclear api GET /jobs
@@ -15,8 +16,10 @@ const EXAMPLES: &str = "Examples:
   lineclear api POST /manifests/nightly/run
   lineclear api PUT /groups/etl --body '{\"limit\": 4}'
   lineclear api GET /jobs --db lineclear.db
+  lineclear api GET /events
 
-A path without /api/v1 is below it. `GET /api/openapi.json` lists all that there is.";
+A path without /api/v1 is below it. `GET /api/openapi.json` lists all that there is. What goes on, such as
+/events, is printed as it comes, until you stop it.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -38,6 +41,7 @@ pub(crate) struct Raw {
 impl Raw {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         let body = self.body.as_deref().map(|text| json_of("--body", text)).transpose()?;
+        let body = body.map(|body| body.to_string().into_bytes());
         let split = |header: &'_ str| -> Result<(String, String), Failure> {
             let (name, value) = header
                 .split_once(':')
@@ -49,7 +53,11 @@ impl Raw {
         asking(&self.at, async |api| {
             let headers: Vec<(&str, &str)> =
                 headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-            let answer = api.ask_anyway(&method, &self.path, body, &headers).await?;
+            let stream = api.stream(&method, &self.path, body, &headers).await?;
+            if stream.is_of_events() {
+                return until_stopped(as_it_comes(stream.goes_on())).await;
+            }
+            let answer = stream.whole().await?;
             match &answer.body {
                 serde_json::Value::Null => {}
                 serde_json::Value::String(text) => print(text)?,
@@ -58,4 +66,13 @@ impl Raw {
             if answer.status >= 400 { Err(answer.failure()) } else { Ok(ExitCode::SUCCESS) }
         })
     }
+}
+
+async fn as_it_comes(mut stream: Stream) -> Result<(), Failure> {
+    while let Some(piece) = stream.piece().await? {
+        if write_on(&piece)? == Told::Nobody {
+            break;
+        }
+    }
+    Ok(())
 }

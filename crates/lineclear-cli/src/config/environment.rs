@@ -14,9 +14,10 @@ const OTHERS: &[&str] = &[
     "LINECLEAR_CLAIM",
     "LINECLEAR_ATTEMPT",
     "LINECLEAR_TICK",
-    // Where commands ask, and as whom.
+    // Where commands ask, as whom, and for how long.
     "LINECLEAR_SERVER",
     "LINECLEAR_TOKEN",
+    "LINECLEAR_REQUEST_TIMEOUT",
     // Of `lineclear lock` and `lineclear demo`.
     "LINECLEAR_REGISTRY",
     "LINECLEAR_DEMO_DB",

@@ -16,14 +16,32 @@ use crate::failure::{Failure, say};
 pub(crate) use allowed::Allowed;
 pub(crate) use output::TARGET;
 
-/// Adds the kinds that the settings of a server allow.
-pub(crate) fn add(builder: Builder, config: &Config) -> Result<Builder, Failure> {
+/// What calls may reach.
+fn reach(config: &Config) -> Result<Reach, Failure> {
     let bad = |name: &'static str| move |why: String| config.bad(name, &why);
-    let reach = Reach {
+    Ok(Reach {
         plain: config.text("http_plain") == "true",
         ports: ports(config.text("http_ports")).map_err(bad("http_ports"))?,
         networks: networks(config.text("http_networks")).map_err(bad("http_networks"))?,
-    };
+    })
+}
+
+/// Adds what these kinds look for in inputs before they are saved, and nothing that runs them.
+pub(crate) fn add_checks(builder: Builder, config: &Config) -> Result<Builder, Failure> {
+    async fn never() {}
+    let reach = reach(config)?;
+    // Which commands are allowed is seen by whoever runs them; that there may be some, only servers know.
+    Ok(builder.kind_checked(http::KIND, move |input| http::check(&reach, input), never).kind_checked(
+        command::KIND,
+        command::check,
+        never,
+    ))
+}
+
+/// Adds the kinds that the settings of a server allow.
+pub(crate) fn add(builder: Builder, config: &Config) -> Result<Builder, Failure> {
+    let bad = |name: &'static str| move |why: String| config.bad(name, &why);
+    let reach = reach(config)?;
     let secrets = secrets(config.text("http_secrets")).map_err(bad("http_secrets"))?;
     let outbound =
         Outbound::new(reach.clone(), secrets).map_err(|error| Failure::failed(error.to_string()))?;
@@ -44,8 +62,7 @@ pub(crate) fn add(builder: Builder, config: &Config) -> Result<Builder, Failure>
 /// Whether the settings of kinds can be.
 pub(crate) fn check(config: &Config) -> Result<(), Failure> {
     let bad = |name: &'static str| move |why: String| config.bad(name, &why);
-    ports(config.text("http_ports")).map_err(bad("http_ports"))?;
-    networks(config.text("http_networks")).map_err(bad("http_networks"))?;
+    reach(config)?;
     secrets(config.text("http_secrets")).map_err(bad("http_secrets"))?;
     Allowed::parse(config.text("commands")).map(drop).map_err(bad("commands"))
 }

@@ -12,7 +12,8 @@ const OFTEN: Duration = Duration::from_millis(100);
 pub(crate) struct Progress {
     /// What is done, such as `revived`.
     verb: &'static str,
-    total: u64,
+    /// `None`: nobody knows how much it is.
+    total: Option<u64>,
     begun: Instant,
     is_terminal: bool,
     /// Nobody wants to hear of it.
@@ -25,7 +26,19 @@ impl Progress {
     /// Begins; `total` may turn out to be more, or less. `quiet`: says nothing.
     pub(crate) fn new(verb: &'static str, total: u64, quiet: bool) -> Progress {
         let is_terminal = std::io::stderr().is_terminal();
+        let total = Some(total);
         Progress { verb, total, begun: Instant::now(), is_terminal, quiet, shown: None, tenth: 0 }
+    }
+
+    /// Begins what ends when it ends. Only a terminal hears of it.
+    pub(crate) fn of_unknown(verb: &'static str, quiet: bool) -> Progress {
+        Progress { total: None, ..Progress::new(verb, 0, quiet) }
+    }
+
+    /// So much is done, of what looks like so much by now.
+    pub(crate) fn at_of(&mut self, done: u64, total: u64) {
+        self.total = Some(total);
+        self.at(done);
     }
 
     /// So much is done. The end is said by whoever began it.
@@ -36,7 +49,7 @@ impl Progress {
     }
 
     fn line(&mut self, done: u64, took: Duration) -> Option<String> {
-        if self.quiet || done == 0 || done >= self.total {
+        if self.quiet || done == 0 || self.total.is_some_and(|total| done >= total) {
             return None;
         }
         if self.is_terminal {
@@ -46,7 +59,7 @@ impl Progress {
             self.shown = Some(Instant::now());
             return Some(format!("\r{}\x1b[K", told(self.verb, done, self.total, took)));
         }
-        let tenth = done.saturating_mul(10) / self.total;
+        let tenth = done.saturating_mul(10) / self.total?;
         (tenth > self.tenth).then(|| {
             self.tenth = tenth;
             format!("{}\n", told(self.verb, done, self.total, took))
@@ -68,11 +81,12 @@ fn write(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-fn told(verb: &str, done: u64, total: u64, took: Duration) -> String {
+fn told(verb: &str, done: u64, total: Option<u64>, took: Duration) -> String {
     let seconds = took.as_secs_f64().max(0.001);
-    let rate = done as f64 / seconds;
-    let left = Duration::from_secs_f64(((total - done) as f64 / rate.max(0.001)).min(1e9));
-    let rate = if rate < 10.0 { format!("{rate:.1}") } else { format!("{rate:.0}") };
+    let each = done as f64 / seconds;
+    let rate = if each < 10.0 { format!("{each:.1}") } else { format!("{each:.0}") };
+    let Some(total) = total else { return format!("{done} {verb}, {rate}/s") };
+    let left = Duration::from_secs_f64(((total - done) as f64 / each.max(0.001)).min(1e9));
     let left = roughly(i64::try_from(left.as_micros()).unwrap_or(i64::MAX));
     format!("{done} of {total} {verb} ({} %), {rate}/s, {left} left", done.saturating_mul(100) / total)
 }
@@ -105,5 +119,14 @@ mod tests {
         assert_eq!(line, "\r1 of 200 revived (0 %), 0.5/s, 6m 38s left\x1b[K");
         assert_eq!(progress.line(2, Duration::from_secs(2)), None);
         progress.shown = None;
+    }
+
+    #[test]
+    fn of_what_has_no_known_end_only_a_terminal_hears() {
+        let mut listed = Progress { is_terminal: true, ..Progress::of_unknown("listed", false) };
+        assert_eq!(listed.line(3000, Duration::from_secs(2)).unwrap(), "\r3000 listed, 1500/s\x1b[K");
+        listed.shown = None;
+        let mut piped = Progress { is_terminal: false, ..Progress::of_unknown("listed", false) };
+        assert_eq!(piped.line(3000, Duration::from_secs(2)), None);
     }
 }

@@ -119,11 +119,15 @@ fn the_whole_way(dir: &TempDir, asked: &[&str]) {
     assert_eq!(run(&["job", "retry", &id]).code, Some(0));
 
     assert_eq!(run(&["job", "get", "999999"]).code, Some(3));
+    let unknown = run(&["manifest", "history", "nihgtly"]);
+    assert!(unknown.code == Some(3) && unknown.err.contains("did you mean nightly?"), "{}", unknown.err);
+    assert_eq!(run(&["manifest", "history", "a/../b"]).code, Some(3));
     assert_eq!(run(&["manifest", "get", "a/../b"]).code, Some(3));
     assert_eq!(run(&["job", "list", "-q", "stat:dead"]).code, Some(2));
     assert_eq!(run(&["job", "enqueue", "command", "--input", "{"]).code, Some(2));
     assert_eq!(run(&["manifest", "delete", "nightly"]).code, Some(0));
     assert_eq!(run(&["manifest", "get", "nightly"]).code, Some(3));
+    assert!(run(&["manifest", "history", "nightly"]).out.contains("completed"), "its jobs are still there");
     let raw = run(&["api", "get", "/groups/etl"]);
     assert!(raw.code == Some(0) && raw.out.contains(r#""limit":2"#), "{}{}", raw.out, raw.err);
     assert_eq!(run(&["api", "GET", "/nothing"]).code, Some(3));
@@ -137,6 +141,28 @@ async fn commands_ask_a_server() {
     let dir = tempfile::tempdir().unwrap();
     let (_server, address) = serve(&dir, &["--commands", "/bin/echo"]).await;
     the_whole_way(&dir, &["--server", &format!("http://{address}")]);
+}
+
+#[tokio::test]
+async fn a_log_is_printed_to_its_end_however_long_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_server, address) = serve(&dir, &["--commands", "/usr/bin/seq"]).await;
+    let asked = ["--server", &format!("http://{address}")];
+    let run = |args: &[&str]| at(&dir, &[args, &asked].concat());
+    let input = r#"{"argv": ["/usr/bin/seq", "2500"]}"#;
+    let waited = run(&["job", "enqueue", "command", "--input", input, "--wait"]);
+    // Of each claim 1,000 lines are kept, and that there were more: one line more than a page has.
+    assert_eq!((waited.code, waited.out.lines().count()), (Some(0), 1001), "{}", waited.err);
+    assert_eq!(run(&["job", "logs", "1"]).out.lines().count(), 1001);
+    let json: serde_json::Value = serde_json::from_str(&run(&["job", "logs", "1", "--json"]).out).unwrap();
+    let lines = json["items"].as_array().unwrap();
+    assert_eq!(lines.len(), 1001);
+    assert!(
+        lines[1000]["message"].as_str().unwrap().contains("1500 more lines were dropped"),
+        "{}",
+        lines[1000]
+    );
+    assert_eq!(json["next"], serde_json::Value::Null, "that was all");
 }
 
 #[tokio::test]

@@ -93,6 +93,10 @@ async fn events_are_lines_until_somebody_interrupts() {
         after.until("job 2");
         plain.until("job 2");
         assert_eq!(plain.interrupt(), Some(130));
+        let path = format!("/events?types=job.completed&after={id}");
+        let mut raw = Watched::start(dir, &[&["api", "GET", &path], asked].concat());
+        raw.until("event: job.completed");
+        assert_eq!(raw.interrupt(), Some(130), "it goes on until then");
         assert_eq!(run(&["events", "--types", "job.nothing"]).code, Some(2));
         assert_eq!(run(&["events", "--after", "x"]).code, Some(2));
     })
@@ -123,6 +127,33 @@ async fn a_stream_goes_on_where_it_was_when_the_server_comes_back() {
         .unwrap();
     two.wait_for_line("API  http://", LONG).await.unwrap();
     watched.until("job 2");
+    assert!(watched.said.recv_timeout(LONG).unwrap().contains("there again"));
+}
+
+/// Somebody takes connections and answers nothing, where the server was.
+#[tokio::test]
+async fn a_stream_goes_on_after_a_server_that_did_not_answer_in_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut one, address) = serve(&dir, &[]).await;
+    let server = format!("http://{address}");
+    let watched = Watched::start(&dir, &["events", "--server", &server, "--request-timeout", "300ms"]);
+    let mail = ["job", "enqueue", "mail.send", "--server", server.as_str()];
+    crate::ask::until(|| at(&dir, &mail).code == Some(0) && watched.lines.try_recv().is_ok());
+    one.terminate().unwrap();
+    assert!(one.wait_for_exit(LONG).await.unwrap().success());
+    assert!(watched.said.recv_timeout(LONG).unwrap().contains("broke off"));
+    let silent = std::net::TcpListener::bind(&address).unwrap();
+    // Two have waited in vain: the first of them has been given up.
+    let asked = [silent.accept().unwrap(), silent.accept().unwrap()];
+    drop((silent, asked));
+    let port = address.rsplit(':').next().unwrap();
+    let two = lineclear_testkit::Program::at(env!("CARGO_BIN_EXE_lineclear"))
+        .args(["serve", "--port", port])
+        .current_dir(dir.path())
+        .env("XDG_CONFIG_HOME", dir.path().join("none"))
+        .start()
+        .unwrap();
+    two.wait_for_line("API  http://", LONG).await.unwrap();
     assert!(watched.said.recv_timeout(LONG).unwrap().contains("there again"));
 }
 

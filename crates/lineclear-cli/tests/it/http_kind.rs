@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use lineclear_testkit::Child;
 use tempfile::TempDir;
 
+use crate::ask::at;
 use crate::command::wait_for;
 use crate::run::command;
 use crate::serve::{ask, serve};
@@ -190,6 +191,9 @@ async fn what_may_not_be_called_is_refused_when_it_is_saved() {
             &format!(r#"{{"kind": "http", "schedule": {{"every": "1h"}}, "input": {input}}}"#),
         );
         assert!(put.starts_with("HTTP/1.1 422") && put.contains(why), "{input}: {put}");
+        // Without a server it is looked at all the same.
+        let here = at(&dir, &["job", "enqueue", "http", "--input", input, "--db", "lineclear.db"]);
+        assert!(here.code == Some(2) && here.err.contains(why), "{input}: {}", here.err);
     }
     let jobs = ask(&address, "GET /api/v1/jobs", "");
     assert!(jobs.contains(r#""items":[]"#), "{jobs}");
@@ -251,4 +255,38 @@ fn secrets_of_calls_are_not_shown() {
     assert!(shown.contains("•••") && !shown.contains("whsec_M"), "{shown}");
     let refused = show("hooks.example.com=whsec_short-and-secret");
     assert!(refused.contains("24 to 64 random bytes") && !refused.contains("short-and-secret"), "{refused}");
+}
+
+#[test]
+fn straight_on_a_database_the_settings_say_what_may_be_called_and_commands_are_looked_at() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(at(&dir, &["db", "migrate"]).code, Some(0));
+    let enqueue = |kind: &str, input: &str| {
+        at(&dir, &["job", "enqueue", kind, "--input", input, "--db", "lineclear.db"])
+    };
+    let inside = r#"{"url": "http://127.0.0.1:8080/"}"#;
+    assert_eq!(enqueue("http", inside).code, Some(2));
+    std::fs::write(
+        dir.path().join("lineclear.toml"),
+        "http_networks = \"127.0.0.0/8\"\nhttp_plain = true\nhttp_ports = [8080]\n",
+    )
+    .unwrap();
+    let allowed = enqueue("http", inside);
+    assert_eq!(allowed.code, Some(0), "{}", allowed.err);
+    let file = "[[manifest]]\nkey = \"m\"\nkind = \"command\"\ninput = { argv = [\"date\"] }\nschedule = { every = \"1h\" }\n";
+    std::fs::write(dir.path().join("jobs.toml"), file).unwrap();
+    for refused in [
+        enqueue("command", r#"{"argv": ["date"]}"#),
+        enqueue("command", r#"{"args": ["/bin/date"]}"#),
+        at(&dir, &["manifest", "apply", "-f", "jobs.toml", "--db", "lineclear.db"]),
+    ] {
+        assert!(
+            refused.code == Some(2) && refused.err.contains("does not fit the kind command"),
+            "{}",
+            refused.err
+        );
+    }
+    assert_eq!(enqueue("command", r#"{"argv": ["/bin/date"]}"#).code, Some(0));
+    let none = at(&dir, &["manifest", "list", "--db", "lineclear.db"]).out;
+    assert_eq!(none.lines().count(), 1, "what is refused leaves nothing: {none}");
 }

@@ -14,6 +14,7 @@ mod demo;
 mod deploy;
 mod docs;
 mod events;
+mod frozen;
 mod group;
 mod doctor;
 mod guide;

@@ -18,7 +18,7 @@ use super::runners::Runners;
 use super::running::Running;
 use super::status::Statuses;
 use super::tenure::Tenure;
-use super::{Node, Shared, meter};
+use super::{Client, Node, Shared, meter};
 use crate::handler::{Given, Handler, Kind, KindOptions, Kinds, States};
 use crate::store::{
     Declaration, GLOBAL_GROUP, NodeId, NodeInfo, Prune, Store, StoreChoice, StoreError, main_route,
@@ -209,6 +209,13 @@ impl Builder {
         Ok(Node { shared, runners: Some(runners) })
     }
 
+    /// A client of no node, as [`Client::of_store`] makes it, that looks at inputs as the kinds of this builder do. Nothing else of the
+    /// builder is used: nothing is declared, and nothing runs.
+    pub fn client_of(self, store: Store) -> Result<Client, StartError> {
+        let kinds = named(self.kinds, &self.states)?;
+        Ok(Client { shared: of_no_node(store, kinds)? })
+    }
+
     /// Checks all that can be checked before a store is opened, and reads the files.
     pub(crate) fn checked_kinds(&mut self) -> Result<Kinds, StartError> {
         self.options.check()?;
@@ -278,11 +285,11 @@ impl Parts {
     }
 }
 
-/// A handle of no node: no other sees it, it has no kinds, and it runs nothing.
-pub(super) fn of_no_node(store: Store) -> std::io::Result<Arc<Shared>> {
+/// A handle of no node: no other sees it, and it runs nothing; of its kinds it has only what they look for in inputs.
+pub(super) fn of_no_node(store: Store, kinds: Kinds) -> std::io::Result<Arc<Shared>> {
     let options = NodeOptions::default();
     let info = info(&options, &Kinds::new());
-    let parts = Parts { store, id: NodeId(0), info, kinds: Kinds::new() };
+    let parts = Parts { store, id: NodeId(0), info, kinds };
     parts.put_together(options, States::default(), Vec::new())
 }
 

@@ -38,7 +38,7 @@ impl FromJob for Client {
 impl Client {
     /// A client of no node, for programs that have jobs for others and run none. No other node sees it.
     pub fn of_store(store: Store) -> std::io::Result<Client> {
-        Ok(Client { shared: super::builder::of_no_node(store)? })
+        Ok(Client { shared: super::builder::of_no_node(store, Default::default())? })
     }
 
     /// The store, for everything that has no shorthand here.

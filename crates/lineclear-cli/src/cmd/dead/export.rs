@@ -1,7 +1,7 @@
 //! `lineclear dead export`: all that match, as JSON, a line each.
 
 use std::fs::File;
-use std::io::{BufWriter, ErrorKind, Write};
+use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -13,6 +13,7 @@ use super::which::Which;
 use crate::api::{At, query};
 use crate::cmd::ask::{asking, only};
 use crate::failure::{Failure, say};
+use crate::show::Progress;
 
 /// Rows of a page.
 const PAGE: u32 = 1_000;
@@ -46,6 +47,9 @@ impl Export {
             let mut asked = self.which.asked();
             asked.extend([status(&self.status), ("limit", Some(PAGE.to_string()))]);
             let (mut out, mut count, mut cursor) = (None, 0u64, None);
+            // What scrolls by says by itself how far it is.
+            let scrolls = self.file.is_none() && std::io::stdout().is_terminal();
+            let mut progress = Progress::of_unknown("written", scrolls);
             loop {
                 let mut asked = asked.clone();
                 asked.push(("cursor", cursor.take()));
@@ -68,7 +72,9 @@ impl Export {
                 if cursor.is_none() {
                     break;
                 }
+                progress.at(count);
             }
+            drop(progress);
             if let Some(file) = &self.file {
                 say(&format!("{count} written to {}\n", file.display()));
             }

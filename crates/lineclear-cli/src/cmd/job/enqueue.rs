@@ -6,9 +6,10 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::watch::follow;
+use super::watch::{Seen, follow};
 use crate::api::At;
 use crate::cmd::ask::{asking, json_of, object, say_or_json};
+use crate::cmd::within::within;
 use crate::config::span;
 use crate::failure::Failure;
 
@@ -72,14 +73,18 @@ impl Enqueue {
             ("retries", self.retries.map(Value::from)),
             ("timeout_ms", self.timeout.map(millis)),
         ]);
-        let (at, wait, within) = (self.at, self.wait, self.within);
+        let (at, wait, mut seen) = (self.at, self.wait, Seen::default());
         asking(&at, async |api| {
-            let made = api.post("jobs", body).await?;
-            let id = made.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
-            if wait {
-                return follow(api, &at, &id, within).await;
-            }
-            say_or_json(&at, &made, &format!("job {id}; follow it with: lineclear job watch {id}"))
+            let done = within(self.within, async {
+                let made = api.post("jobs", body).await?;
+                seen.id = made.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
+                if wait {
+                    return follow(api, &at, &mut seen).await;
+                }
+                let id = &seen.id;
+                say_or_json(&at, &made, &format!("job {id}; follow it with: lineclear job watch {id}"))
+            });
+            done.await?.ok_or_else(|| seen.too_late())
         })
     }
 }

@@ -1,13 +1,14 @@
 //! `lineclear job watch` and `logs`: what a job says, and how it ends.
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::Value;
 
 use crate::api::{Api, At, piece, query};
-use crate::cmd::ask::{asking, only};
+use crate::cmd::ask::{Much, asking, collected, only};
+use crate::cmd::within::within;
 use crate::config::span;
 use crate::failure::{Failure, say};
 use crate::output::{plain, print, print_json};
@@ -40,24 +41,50 @@ pub(crate) struct Watch {
 
 impl Watch {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
-        asking(&self.at, async |api| follow(api, &self.at, &self.id, self.within).await)
+        let mut seen = Seen { id: self.id, state: String::new() };
+        asking(&self.at, async |api| {
+            let done = within(self.within, follow(api, &self.at, &mut seen)).await?;
+            done.ok_or_else(|| seen.too_late())
+        })
+    }
+}
+
+/// What was last heard of a job.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// Empty while it is not known.
+    pub(super) id: String,
+    state: String,
+}
+
+impl Seen {
+    /// There was no more time.
+    pub(super) fn too_late(&self) -> Failure {
+        let Seen { id, state } = self;
+        let (why, hint) = match (id.as_str(), state.as_str()) {
+            ("", _) => (
+                "there was no answer in time: whether the job was made is not known".to_owned(),
+                "lineclear job list".to_owned(),
+            ),
+            (id, "") => {
+                (format!("nothing was heard of job {id} in time"), format!("lineclear job watch {id}"))
+            }
+            (id, state) => (format!("job {id} is {state}, and goes on"), format!("lineclear job watch {id}")),
+        };
+        Failure::coded(TOO_LATE, why).hint(hint)
     }
 }
 
 /// Follows a job to its end: states to standard error, what it logs to standard output.
-pub(super) async fn follow(
-    api: &Api,
-    at: &At,
-    id: &str,
-    within: Option<Duration>,
-) -> Result<ExitCode, Failure> {
-    let until = within.map(|within| Instant::now() + within);
-    let path = format!("jobs/{}", piece(id));
+pub(super) async fn follow(api: &Api, at: &At, seen: &mut Seen) -> Result<ExitCode, Failure> {
+    let id = seen.id.clone();
+    let path = format!("jobs/{}", piece(&id));
     let (mut read, mut said) = (Read::default(), String::new());
     loop {
         let job = api.get(&path).await?;
         let text = |name: &str| job.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let state = text("state");
+        seen.state.clone_from(&state);
         if !at.json {
             more_logs(api, &path, &mut read).await?;
         }
@@ -73,10 +100,6 @@ pub(super) async fn follow(
             "completed" => 0,
             "dead" | "failed" => FAILED,
             "cancelled" => CANCELLED,
-            _ if until.is_some_and(|until| Instant::now() >= until) => {
-                return Err(Failure::coded(TOO_LATE, format!("job {id} is {state}, and goes on"))
-                    .hint(format!("lineclear job watch {id}")));
-            }
             _ => {
                 tokio::time::sleep(LOOK).await;
                 continue;
@@ -120,7 +143,8 @@ async fn more_logs(api: &Api, path: &str, read: &mut Read) -> Result<(), Failure
 /// Prints all that a job logged.
 pub(super) async fn logs(api: &Api, at: &At, path: &str) -> Result<ExitCode, Failure> {
     if at.json {
-        print_json(&api.get(&format!("{path}/logs?limit=1000")).await?)?;
+        let (all, _) = collected(api, (&format!("{path}/logs"), &[]), &Much::ALL).await?;
+        print_json(&all)?;
     } else {
         more_logs(api, path, &mut Read::default()).await?;
     }

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::One;
 use crate::cmd::ask::say_or_json;
-use crate::failure::{Failure, say};
+use crate::failure::Failure;
+use crate::show::Progress;
 
 const EXAMPLES: &str = "Examples:
   lineclear manifest backfill nightly --from 2026-11-01T00:00:00Z --to 2026-11-08T00:00:00Z
@@ -30,8 +31,10 @@ pub(crate) struct Backfill {
 impl Backfill {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let Backfill { one, mut from, to } = self;
+        let span = (from.clone(), to.clone());
         one.ask(async |api, at, path| {
             let (mut jobs, mut known) = (Vec::new(), 0);
+            let mut progress = Progress::new("ticks looked at", 0, at.json);
             // One call looks at a bounded number of ticks.
             let undecided = loop {
                 let made = api.post(&format!("{path}/backfill"), json!({"from": from, "to": to})).await?;
@@ -41,15 +44,24 @@ impl Backfill {
                     Some(next) => from = next.to_owned(),
                     None => break made.get("undecided_from").cloned().unwrap_or_default(),
                 }
-                if !at.json {
-                    say(&format!("{} jobs made, up to {from}\n", jobs.len()));
+                let looked_at = jobs.len() as u64 + known;
+                if let Some(total) = about(looked_at, &span, &from) {
+                    progress.at_of(looked_at, total);
                 }
             };
+            drop(progress);
             let sentence = told(&jobs, known, undecided.as_str());
             let answer = json!({"jobs": jobs, "known": known, "next": null, "undecided_from": undecided});
             say_or_json(at, &answer, &sentence)
         })
     }
+}
+
+/// How many ticks there may be in all, if they lie in the rest of the span as they do up to `now`.
+fn about(looked_at: u64, (from, to): &(String, String), now: &str) -> Option<u64> {
+    let moment = |text: &str| text.parse::<jiff::Timestamp>().ok().map(|at| at.as_second() as f64);
+    let (from, to, now) = (moment(from)?, moment(to)?, moment(now)?);
+    (now > from).then(|| (looked_at as f64 * (to - from) / (now - from)).max(0.0) as u64)
 }
 
 fn told(jobs: &[Value], known: u64, undecided: Option<&str>) -> String {
@@ -73,6 +85,14 @@ fn told(jobs: &[Value], known: u64, undecided: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_left_is_guessed_from_what_is_done() {
+        let span = ("2026-01-01T00:00:00Z".to_owned(), "2026-01-05T00:00:00Z".to_owned());
+        assert_eq!(about(1000, &span, "2026-01-02T00:00:00Z"), Some(4000));
+        assert_eq!(about(1000, &span, "2026-01-01T00:00:00Z"), None, "nothing is behind us");
+        assert_eq!(about(1000, &span, "soon"), None);
+    }
 
     #[test]
     fn what_was_made_is_a_sentence() {

@@ -9,9 +9,12 @@ mod import;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use lineclear_model::Name;
 use serde_json::{Value, json};
 
-use super::ask::{Much, asking, explained, or_nearest, say_or_json, show_list, show_one};
+use super::ask::{
+    Much, asking, collected, explained, only, or_nearest, say_or_json, show_list, show_one, show_rows,
+};
 use super::sure::Sure;
 use crate::api::{Api, At, piece, query};
 use crate::failure::Failure;
@@ -225,12 +228,19 @@ impl Command {
                 one.ask(async |api, at, path| explained(at, &api.get(&format!("{path}/explain")).await?))
             }
             Command::History(history) => {
-                let q = format!("manifest:{}", history.one.key);
-                let (at, much) = (history.one.at, history.much);
-                asking(&at, async |api| {
-                    let none = "no jobs of it yet";
-                    let asked = [("q", Some(q))];
-                    show_list(api, &at, ("jobs", &asked), &much, super::job::COLUMNS, none).await
+                let key = history.one.key.clone();
+                history.one.ask(async |api, at, path| {
+                    if Name::new(&key).is_err() {
+                        // Nothing can be named so, and it would be more than one word of a query.
+                        api.get(path).await?;
+                    }
+                    let asked = [("q", Some(format!("manifest:{key}")))];
+                    let (jobs, more) = collected(api, ("jobs", &asked), &history.much).await?;
+                    // A manifest that was removed has jobs; one that never was has none.
+                    if only(&jobs).is_empty() {
+                        api.get(path).await?;
+                    }
+                    show_rows(at, &jobs, more, super::job::COLUMNS, "no jobs of it yet")
                 })
             }
             Command::Backfill(backfill) => backfill.run(),
