@@ -24,6 +24,9 @@ const GRACE: Duration = Duration::from_secs(4);
 /// How long to wait for what a command wrote, when something that has left its process group still holds the pipe.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// Linux's MAX_ARG_STRLEN, without the zero at its end.
+const WORD_BYTES_MAX: usize = 128 * 1024 - 1;
+
 /// What commands may be run, and how.
 pub(super) struct Commands {
     allowed: Allowed,
@@ -54,12 +57,22 @@ pub(super) struct Order {
 /// Looks at an input before it is saved. What may be run is seen when it is, because servers may differ.
 pub(super) fn check(input: &Payload) -> Result<(), String> {
     let order: Order = input.read().map_err(|error| without_value(&error.to_string()))?;
-    match order.argv.first() {
-        Some(program) if program.starts_with('/') => Ok(()),
-        _ => {
-            Err("argv: it begins with a program and its whole path, such as [\"/usr/bin/backup\", \"--all\"]"
-                .to_owned())
-        }
+    check_argv(&order.argv)
+}
+
+/// Whether it can be run at all.
+pub(crate) fn check_argv(argv: &[String]) -> Result<(), String> {
+    if !argv.first().is_some_and(|program| program.starts_with('/')) {
+        return Err(
+            "argv: it begins with a program and its whole path, such as [\"/usr/bin/backup\", \"--all\"]"
+                .to_owned(),
+        );
+    }
+    match argv.iter().map(String::len).max() {
+        Some(longest) if longest > WORD_BYTES_MAX => Err(format!(
+            "argv: a word of {longest} bytes; the system gives a program none of more than {WORD_BYTES_MAX}. Put it into a file, and run that"
+        )),
+        _ => Ok(()),
     }
 }
 

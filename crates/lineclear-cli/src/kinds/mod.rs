@@ -14,6 +14,7 @@ use crate::config::{Config, networks, span};
 use crate::failure::{Failure, say};
 
 pub(crate) use allowed::Allowed;
+pub(crate) use command::check_argv;
 pub(crate) use output::TARGET;
 
 /// What calls may reach.

@@ -257,6 +257,18 @@ async fn any_bytes_may_be_written_and_what_is_no_order_is_refused() {
         let made = ask(&address, "POST /api/v1/jobs", &format!(r#"{{"kind": "command", "input": {input}}}"#));
         assert!(made.starts_with("HTTP/1.1 422"), "{input}: {made}");
     }
+    let words = |length: usize| {
+        format!(
+            r#"{{"kind": "command", "input": {{"argv": ["/bin/sh", "-c", "true", "{}"]}}}}"#,
+            "x".repeat(length)
+        )
+    };
+    let made = ask(&address, "POST /api/v1/jobs", &words(131_072));
+    assert!(made.starts_with("HTTP/1.1 422") && made.contains("a word of 131072 bytes"), "{made}");
+    let made = ask(&address, "POST /api/v1/jobs", &words(131_071));
+    assert!(made.starts_with("HTTP/1.1 201"), "{made}");
+    let all = "jobs?q=kind:command%20state:completed&limit=5";
+    wait_for(&address, all, r#""state":"completed""#).await;
 }
 
 /// Without it nobody would end the commands of a server that is killed.

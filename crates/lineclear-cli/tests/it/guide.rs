@@ -112,7 +112,7 @@ async fn the_first_steps_lead_from_nothing_to_a_running_schedule_in_four_command
     let blocks = blocks(page);
     let shell: Vec<usize> = (0..blocks.len()).filter(|at| blocks[*at].0 == "sh").collect();
     // Serve, write, apply, look; what comes after them is for the curious.
-    assert_eq!(shell.len(), 5);
+    assert_eq!(shell.len(), 6);
     for at in shell {
         let block = &blocks[at].1;
         if let Some(arguments) = block.strip_prefix("lineclear serve ") {
@@ -120,6 +120,10 @@ async fn the_first_steps_lead_from_nothing_to_a_running_schedule_in_four_command
             continue;
         }
         let want = blocks.get(at + 1).filter(|next| next.0 == "text").map_or("", |next| &next.1);
+        assert!(
+            !want.is_empty() || block.starts_with("cat > "),
+            "the page does not say what is seen of\n{block}"
+        );
         reader.sees(block, want);
     }
 }

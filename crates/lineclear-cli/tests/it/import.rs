@@ -127,7 +127,7 @@ fn what_is_not_taken_is_said_by_line_and_everything_else_is() {
         "line 16: root is a user of this machine",
         "line 19: it names a file from where it starts",
         "commands = [\n",
-        "\"/usr/bin/env\", \"PATH=/opt/bin:/bin\", \"/bin/bash\", \"-c\"",
+        "\"/usr/bin/env\", \"SHELL=/bin/bash\", \"PATH=/opt/bin:/bin\", \"/bin/bash\", \"-c\"",
         "--dry-run",
     ] {
         assert!(made.err.contains(part), "{part}:\n{}", made.err);
@@ -296,6 +296,76 @@ async fn an_imported_line_runs_with_the_printed_settings_and_nothing_else_does()
         &["job", "enqueue", "command", "--input", other, "--retries", "0", "--wait", "--server", &server],
     );
     assert_eq!(refused.code, Some(8), "{}", refused.err);
+}
+
+/// Nobody asks for it: its minute comes, and the servers do the rest.
+#[tokio::test]
+async fn an_imported_line_runs_when_its_minute_comes() {
+    let dir = tempfile::tempdir().unwrap();
+    let crontab = "SHELL=/bin/bash\n* * * * * echo \"$LINECLEAR_TICK of $SHELL\" >> ticks\n";
+    std::fs::write(dir.path().join("tab"), crontab).unwrap();
+    let made =
+        at(&dir, &["manifest", "import", "--crontab", "tab", "--tz", "Europe/Berlin", "--out", "jobs.toml"]);
+    let settings = made.err.split("just these:\n\n").nth(1).unwrap().split("\n\nthen").next().unwrap();
+    std::fs::write(dir.path().join("lineclear.toml"), settings).unwrap();
+    let (_server, address) = serve(&dir, &[]).await;
+    let server = format!("http://{address}");
+    let applied = at(&dir, &["manifest", "apply", "-f", "jobs.toml", "--server", &server]);
+    assert_eq!(applied.code, Some(0), "{}", applied.err);
+    let next = jiff::Timestamp::from_second((jiff::Timestamp::now().as_second() / 60 + 1) * 60).unwrap();
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(90);
+    let done = loop {
+        let history = at(&dir, &["manifest", "history", "echo", "--server", &server, "--json"]);
+        let history: Value = serde_json::from_str(&history.out).unwrap();
+        let done =
+            history["items"].as_array().unwrap().iter().find(|item| item["state"] == "completed").cloned();
+        if let Some(done) = done {
+            break done;
+        }
+        assert!(std::time::Instant::now() < until, "it does not tick: {history}");
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    };
+    let tick = done["tick_at"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+    assert!(tick >= next && tick.as_second() % 60 == 0, "{done}");
+    let ticks = std::fs::read_to_string(dir.path().join("ticks")).unwrap();
+    assert_eq!(ticks.lines().next(), Some(format!("{tick} of /bin/bash").as_str()));
+}
+
+#[test]
+fn a_line_that_no_system_would_run_is_left_out() {
+    let made = import(format!("@daily a {}\n@daily b\n", "x".repeat(131_070)).as_bytes(), &[]);
+    assert!(
+        made.code == Some(1) && made.err.contains("line 1: argv: a word of 131072 bytes"),
+        "{}",
+        made.err
+    );
+    assert_eq!(ManifestFile::from_toml(&made.out).unwrap().manifest.len(), 1);
+    let most = import(format!("@daily a {}\n", "x".repeat(131_069)).as_bytes(), &[]);
+    assert_eq!(most.code, Some(0), "{}", most.err);
+}
+
+#[test]
+fn a_crontab_is_not_written_over_by_what_is_made_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.toml");
+    std::fs::write(&path, "@daily date\n").unwrap();
+    std::os::unix::fs::symlink("a.toml", dir.path().join("other")).unwrap();
+    std::fs::create_dir(dir.path().join("in")).unwrap();
+    std::fs::hard_link(&path, dir.path().join("in/a.toml.toml")).unwrap();
+    let lineclear = env!("CARGO_BIN_EXE_lineclear");
+    for line in [
+        "--crontab a.toml --out a.toml",
+        "--crontab other --out a.toml",
+        "--crontab a.toml --out in/",
+        "--crontab - --out other < a.toml",
+    ] {
+        let line = format!("{lineclear} manifest import --tz UTC --force {line}");
+        let output =
+            std::process::Command::new("sh").args(["-c", &line]).current_dir(dir.path()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains("the crontab itself"), "{line}: {said}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "@daily date\n", "{line}");
+    }
 }
 
 /// Runs an import of this text.

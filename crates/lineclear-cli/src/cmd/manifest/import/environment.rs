@@ -51,7 +51,11 @@ impl Environment {
     pub(super) fn set(&mut self, line: usize, name: &str, value: &str) -> Result<Option<Remark>, Remark> {
         let say = |why: String| Ok(Some(Remark::new(line, why)));
         match name {
-            "SHELL" if value.starts_with('/') => self.shell = value.to_owned(),
+            // Commands find it among their variables, too.
+            "SHELL" if value.starts_with('/') => {
+                self.shell = value.to_owned();
+                self.take(name, value);
+            }
             "SHELL" => {
                 return Err(Remark::new(
                     line,
@@ -83,8 +87,7 @@ impl Environment {
                 ));
             }
             _ => {
-                self.variables.retain(|(known, _)| known != name);
-                self.variables.push((name.to_owned(), value.to_owned()));
+                self.take(name, value);
                 if name == "HOME" {
                     return say(
                         "HOME: set for the commands, but they start where the server does, and not there"
@@ -97,6 +100,11 @@ impl Environment {
             }
         }
         Ok(None)
+    }
+
+    fn take(&mut self, name: &str, value: &str) {
+        self.variables.retain(|(known, _)| known != name);
+        self.variables.push((name.to_owned(), value.to_owned()));
     }
 
     fn set_zone(&mut self, line: usize, value: &str) -> Result<Option<Remark>, Remark> {
@@ -171,12 +179,12 @@ mod tests {
         assert_eq!(environment.set(3, "PATH", "/opt/bin:/bin"), Ok(None));
         assert_eq!(
             environment.argv("date"),
-            ["/usr/bin/env", "PATH=/opt/bin:/bin", "/bin/bash", "-c", "date"]
+            ["/usr/bin/env", "SHELL=/bin/bash", "PATH=/opt/bin:/bin", "/bin/bash", "-c", "date"]
         );
         assert!(environment.set(4, "DB_PASSWORD", "hunter2").unwrap_err().why.contains("secret"));
         assert!(environment.set(5, "SHELL", "bash").unwrap_err().why.contains("/bin/bash"));
         assert!(environment.set(6, "MAILTO", "ops").unwrap().unwrap().why.contains("log of its job"));
-        assert_eq!(environment.argv("x").len(), 5, "only PATH is set");
+        assert_eq!(environment.argv("x").len(), 6, "only SHELL and PATH are set");
         assert!(environment.set(7, "CRON_TZ", "Europe/Belin").is_err());
         assert_eq!(environment.zone, Zone::Bad(7));
         environment.set(8, "CRON_TZ", "").unwrap();

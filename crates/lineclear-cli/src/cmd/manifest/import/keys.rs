@@ -3,39 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::crontab::Entry;
+use super::program::program;
 
 /// Longest name that is taken from a command, so that what tells it from others fits behind it.
 const NAME_MAX: usize = 60;
-/// What runs another program, which is named behind it.
-const WRAPPERS: &[&str] = &[
-    "bash",
-    "chronic",
-    "command",
-    "dash",
-    "env",
-    "exec",
-    "ionice",
-    "nice",
-    "node",
-    "nohup",
-    "perl",
-    "php",
-    "python",
-    "python3",
-    "ruby",
-    "run-parts",
-    "setsid",
-    "sh",
-    "sudo",
-    "time",
-    "timeout",
-    "zsh",
-];
-/// What only prepares the command that follows.
-const PREPARATIONS: &[&str] =
-    &[".", ":", "[", "cd", "export", "if", "set", "sleep", "source", "test", "ulimit", "umask", "while"];
-/// Words of the shell.
-const WORDS: &[&str] = &["do", "done", "else", "fi", "then"];
 /// Endings that say how a program is written.
 const ENDINGS: &[&str] = &[".sh", ".bash", ".py", ".pl", ".rb", ".php", ".js"];
 
@@ -77,38 +48,9 @@ fn tell_apart(keys: &mut [String], other: impl Fn(usize) -> String) {
     }
 }
 
-/// The name of the first program in a command that is no mere beginning.
+/// The name of what a command is about.
 fn name(command: &str) -> String {
-    let mut words =
-        command.split(|c: char| c.is_whitespace() || "(){}'\"`".contains(c)).filter(|word| !word.is_empty());
-    let mut found = None;
-    while let Some(word) = words.next() {
-        let bare = word.trim_end_matches([';', '&', '|']);
-        let program = bare.rsplit('/').next().unwrap_or_default();
-        let ends = bare.len() < word.len();
-        if PREPARATIONS.contains(&program) {
-            if !ends {
-                words.find(|word| word.ends_with([';', '&', '|']));
-            }
-            continue;
-        }
-        if WORDS.contains(&program) {
-            continue;
-        }
-        if program == "flock" {
-            words.find(|word| !word.starts_with('-'));
-            continue;
-        }
-        let is_other = word.starts_with(['-', '$', '<', '>', '#', '!']) || word.contains('=');
-        let is_number = program.starts_with(|c: char| c.is_ascii_digit()) && !bare.contains('/');
-        if is_other || is_number || program.is_empty() || WRAPPERS.contains(&program) {
-            found = found.or((!is_other && !is_number && !program.is_empty()).then_some(program));
-            continue;
-        }
-        found = Some(program);
-        break;
-    }
-    valid(found.unwrap_or_default())
+    valid(program(command).unwrap_or_default())
 }
 
 /// As names are: small letters, digits, and little else.
@@ -151,6 +93,25 @@ mod tests {
             ("PATH=/x A=b nice -n 10 /opt/x/clean_up", "clean_up"),
             ("flock -n /tmp/x.lock /usr/bin/sync-all", "sync-all"),
             ("timeout 10m php /srv/artisan schedule:run", "artisan"),
+            ("sudo -u www-data /srv/tidy --all", "tidy"),
+            ("sudo -n -H -u x -- env A=b nice -n 10 ionice -c idle /opt/index", "index"),
+            ("flock -w 5 /run/lock/app /usr/bin/sync-all", "sync-all"),
+            ("/usr/bin/flock --timeout 5 -E 0 lock -c 'timeout -k 5 -s KILL 10m sync-all'", "sync-all"),
+            ("(flock -n 9 || exit 1; sync-all) 9> lock", "sync-all"),
+            ("env -u LANG A=b C=d report", "report"),
+            ("nice -n -5 report", "report"),
+            ("nice -5 report", "report"),
+            ("su - app -c 'bin/report --now'", "report"),
+            ("su -s /bin/sh -c bin/report app", "report"),
+            ("runuser -u app -- bin/report", "report"),
+            ("taskset -c 0-3 chrt -i 0 report", "report"),
+            ("python3.11 -W ignore -m app.report", "app.report"),
+            ("python3 -c 'import app; app.report()'", "python3"),
+            ("perl -e 'print 1'", "perl"),
+            ("sudo -u x", "sudo"),
+            ("flock -w 5 lock", "flock"),
+            ("env A=b", "env"),
+            ("nice -n", "nice"),
             ("bash -lc 'rake db:vacuum'", "rake"),
             ("if true; then echo; fi", "echo"),
             ("héllo wörld", "h-llo"),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use lineclear_model::manifest::FILE_BYTES_MAX;
@@ -58,6 +59,13 @@ pub(super) fn users() -> BTreeSet<String> {
     let text = std::fs::read("/etc/passwd").unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     text.lines().filter_map(|line| line.split(':').next()).map(str::to_owned).collect()
+}
+
+/// Whether both are one file, by whatever names; `-` is what standard input is read from.
+pub(super) fn is_same(crontab: &Path, out: &Path) -> bool {
+    let file = |path: &Path| std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
+    let crontab = if crontab == Path::new("-") { Path::new("/dev/stdin") } else { crontab };
+    file(crontab).is_some_and(|crontab| file(out) == Some(crontab))
 }
 
 /// The crontab.

@@ -5,6 +5,7 @@ mod crontab;
 mod environment;
 mod keys;
 mod machine;
+mod program;
 mod report;
 mod write;
 
@@ -136,6 +137,10 @@ impl Import {
                 .hint("--force writes over it"),
             _ => Failure::usage(format!("--out: {}: {error}", path.display())),
         };
+        if machine::is_same(&self.crontab, &path) {
+            let message = format!("--out: {} is the crontab itself, which would be gone", path.display());
+            return Err(Failure::usage(message).hint("write to another file"));
+        }
         if is_folder {
             std::fs::create_dir_all(out).map_err(cannot)?;
         }

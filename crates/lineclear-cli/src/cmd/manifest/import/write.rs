@@ -6,6 +6,7 @@ use super::clock::{When, when};
 use super::crontab::{Crontab, Entry, Remark};
 use super::environment::Zone;
 use super::keys::keys;
+use crate::kinds::check_argv;
 
 /// Above the manifests.
 const HEAD: &str = "\
@@ -80,7 +81,9 @@ fn one(entry: &Entry, key: &str, zone: &str) -> Result<(String, Manifest, Option
         hint: bad.hint,
         ..Remark::new(entry.line, bad.message)
     })?;
-    let text = written(entry, key, &schedule);
+    let argv = entry.environment.argv(&entry.command);
+    check_argv(&argv).map_err(|why| Remark::new(entry.line, why))?;
+    let text = written(entry, key, &schedule, &argv);
     let file = ManifestFile::from_toml(&text);
     let manifest =
         file.map_err(|bad| bad.to_string()).and_then(|mut file| file.manifest.pop().ok_or_else(String::new));
@@ -90,8 +93,8 @@ fn one(entry: &Entry, key: &str, zone: &str) -> Result<(String, Manifest, Option
     }
 }
 
-fn written(entry: &Entry, key: &str, schedule: &Schedule) -> String {
-    let Entry { line, comment, when, user, command, environment } = entry;
+fn written(entry: &Entry, key: &str, schedule: &Schedule, argv: &[String]) -> String {
+    let Entry { line, comment, when, user, .. } = entry;
     let mut text =
         format!("\n# line {line}{}\n", user.as_ref().map_or(String::new(), |user| format!(", as {user}")));
     for line in comment {
@@ -105,7 +108,7 @@ fn written(entry: &Entry, key: &str, schedule: &Schedule) -> String {
         [("gap", fields.gap.map(|gap| gap.as_str())), ("fold", fields.fold.map(|fold| fold.as_str()))];
     let rules: String =
         rules.iter().filter_map(|(name, rule)| Some(format!(", {name} = {}", string((*rule)?)))).collect();
-    let argv = strings(&environment.argv(command));
+    let argv = strings(argv);
     text.push_str(&format!(
         "[[manifest]]\nkey = {}\nkind = \"command\"\nschedule = {{ cron = {}, tz = {}{rules} }}\ninput = {{ argv = {argv} }}\n\
          misfire = {{ policy = \"skip\" }}\noverlap = \"allow\"\nretries = 0\non_dead = \"go_on\"\ntimeout = \"24h\"\n",
