@@ -4,6 +4,21 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
+/// As `lineclear bench` does it.
+#[path = "../../crates/lineclear-cli/src/cmd/bench/turns.rs"]
+mod turns;
+
+pub(crate) use turns::quantile;
+
+/// Measures several sides, `rounds` times each, in turns.
+pub(crate) async fn in_turns(
+    sides: usize,
+    rounds: u32,
+    measure: impl AsyncFn(usize) -> Result<f64>,
+) -> Result<Vec<Vec<f64>>> {
+    turns::in_turns(sides, rounds, measure).await
+}
+
 /// Times `verb` on both sides, `repetitions` times each, and returns the medians. The sides take turns, also at
 /// going first. `prepare` is not timed. The first round only warms up.
 pub(crate) async fn compare<T>(
@@ -25,31 +40,6 @@ pub(crate) async fn compare<T>(
         }
     }
     Ok(times.map(median))
-}
-
-/// Measures several sides, `rounds` times each, in turns, also at going first. Returns all that was measured, by side.
-pub(crate) async fn in_turns(
-    sides: usize,
-    rounds: u32,
-    measure: impl AsyncFn(usize) -> Result<f64>,
-) -> Result<Vec<Vec<f64>>> {
-    let mut measured = vec![Vec::new(); sides];
-    for round in 0..rounds as usize {
-        for turn in 0..sides {
-            let side = (turn + round) % sides;
-            measured[side].push(measure(side).await?);
-        }
-    }
-    Ok(measured)
-}
-
-/// The value below which this share of all values lies; of none, 0.
-pub(crate) fn quantile(values: &[f64], share: f64) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let last = sorted.len().saturating_sub(1);
-    // An index: rounding is meant.
-    sorted.get((last as f64 * share).round() as usize).copied().unwrap_or_default()
 }
 
 pub(crate) fn middle(values: &[f64]) -> f64 {
@@ -99,24 +89,6 @@ mod tests {
             |all: &[u64]| median(all.iter().copied().map(Duration::from_millis).collect()).as_millis();
         assert_eq!(millis(&[5, 900, 4, 6, 5]), 5);
         assert_eq!(millis(&[]), 0);
-    }
-
-    #[test]
-    fn quantiles_are_values_that_were_measured() {
-        let values = [5.0, 1.0, 4.0, 2.0, 3.0];
-        assert_eq!([0.0, 0.5, 0.99, 1.0].map(|share| quantile(&values, share)), [1.0, 3.0, 5.0, 5.0]);
-        assert_eq!(quantile(&[], 0.5), 0.0);
-    }
-
-    #[tokio::test]
-    async fn every_side_goes_first_once() {
-        let order = std::cell::RefCell::new(Vec::new());
-        let measured = in_turns(2, 2, async |side| {
-            order.borrow_mut().push(side);
-            Ok(side as f64)
-        });
-        assert_eq!(measured.await.unwrap(), [vec![0.0, 0.0], vec![1.0, 1.0]]);
-        assert_eq!(order.into_inner(), [0, 1, 1, 0]);
     }
 
     #[test]

@@ -171,7 +171,7 @@ impl Drain {
             let now = now.await?.ok_or_else(|| too_late(&seen))?;
             let sentence = match text(&now, "state") {
                 "drained" => format!("{} holds nothing", named(&now)),
-                "draining" => format!("{} takes nothing new; {}", named(&now), holding(&now)),
+                "draining" => format!("{} is told to take nothing new; {}", named(&now), holding(&now)),
                 state => format!("{} is {state}: it has not heard of it", named(&now)),
             };
             say_or_json(&one.at, &now, &sentence)

@@ -180,12 +180,13 @@ async fn a_database_of_trax_is_shared_and_its_queue_is_moved_once() {
         .filter(|block| block.0 == "sql")
         .map(|block| block.1)
         .collect();
-    let [locks, there, moving] = &statements[..] else { panic!("{} blocks", statements.len()) };
+    let [locks, there, off, moving] = &statements[..] else { panic!("{} blocks", statements.len()) };
 
     let rows = client.query(there.trim_end().trim_end_matches(';'), &[]).await.unwrap();
     let parents: Vec<(String, Option<String>)> =
         rows.iter().map(|row| (row.get("key"), row.get("after"))).collect();
     assert_eq!(parents, [("load".to_owned(), None), ("report".to_owned(), Some("load".to_owned()))]);
+    assert_eq!(client.execute(off.trim_end().trim_end_matches(';'), &[]).await.unwrap(), 2);
     for _ in 0..2 {
         client.batch_execute(moving).await.unwrap();
         let moved: Vec<(Value, String)> =

@@ -26,7 +26,7 @@ async fn a_node_is_drained_finishes_what_it_holds_and_takes_work_again() {
         let begun = Instant::now();
         let asked_for = run(&["node", "drain", name]);
         assert!(
-            asked_for.code == Some(0) && asked_for.out.contains("takes nothing new"),
+            asked_for.code == Some(0) && asked_for.out.contains("is told to take nothing new"),
             "{}{}",
             asked_for.out,
             asked_for.err

@@ -12,7 +12,7 @@ use serde::Serialize;
 use tokio::sync::{Notify, mpsc};
 
 use super::bed::Bed;
-use super::measure::{in_turns, quantile};
+use super::turns::{in_turns, quantile};
 use crate::failure::{Failure, say};
 
 const KIND: &str = "bench";
@@ -79,7 +79,7 @@ impl Figure {
 pub(crate) async fn all(bed: &Bed, load: Load) -> Result<Vec<Figure>, Failure> {
     let node = bed.store.beat(ourselves()).await?.id;
     say(&format!("… enqueueing {} jobs, {} times each way\n", load.jobs, load.rounds));
-    let enqueue = in_turns::<3>(load.rounds, async |way| {
+    let enqueue = in_turns::<Failure>(3, load.rounds, async |way| {
         let (callers, batch) = [(1, 1), (CALLERS, 1), (LOOPS, MANY)][way];
         // Who is slower needs not do all of it to show how fast it is.
         let jobs = load.jobs.div_ceil([4 * CALLERS, 4, 1][way]);
@@ -89,7 +89,7 @@ pub(crate) async fn all(bed: &Bed, load: Load) -> Result<Vec<Figure>, Failure> {
     })
     .await?;
     say(&format!("… running {} jobs that do nothing, {} times each way\n", load.jobs, load.rounds));
-    let drain = in_turns::<2>(load.rounds, async |way| {
+    let drain = in_turns::<Failure>(2, load.rounds, async |way| {
         enqueue_many(&bed.store, load.jobs).await?;
         match way {
             0 => bare_drain(&bed.store, node).await,
@@ -99,12 +99,12 @@ pub(crate) async fn all(bed: &Bed, load: Load) -> Result<Vec<Figure>, Failure> {
     .await?;
     let samples = load.rounds * 20;
     say(&format!("… waiting for {samples} jobs on an idle system\n"));
-    let [write, start] = latency(bed, samples).await?;
+    let idle = latency(bed, samples).await?;
     Ok(vec![
         Figure::new("16 callers", "enqueue one by one: one caller", "jobs/s", &enqueue[0], &enqueue[1]),
         Figure::new("by 1,000", "enqueue: 16 callers, one by one", "jobs/s", &enqueue[1], &enqueue[2]),
         Figure::new("a node", "run jobs that do nothing: bare verbs", "jobs/s", &drain[0], &drain[1]),
-        Figure::new("enqueue to start", "idle: one write", "ms", &write, &start),
+        Figure::new("enqueue to start", "idle: one write", "ms", &idle[0], &idle[1]),
     ])
 }
 
@@ -189,7 +189,7 @@ async fn joined(mut all: tokio::task::JoinSet<Result<(), Failure>>) -> Result<()
 async fn node_drain(bed: &Bed, load: Load) -> Result<f64, Failure> {
     let (ran, over) = (Arc::new(AtomicU32::new(0)), Arc::new(Notify::new()));
     let handler = {
-        let over = over.clone();
+        let (ran, over) = (ran.clone(), over.clone());
         move || {
             if ran.fetch_add(1, Ordering::Relaxed) + 1 == load.jobs {
                 over.notify_one();
@@ -199,11 +199,25 @@ async fn node_drain(bed: &Bed, load: Load) -> Result<f64, Failure> {
     };
     let begun = Instant::now();
     let node = start(bed, load.slots, handler).await?;
-    let ended = tokio::time::timeout(WITHIN * load.rounds.max(5), over.notified()).await;
-    ended.map_err(|_| Failure::coded(7, "the node did not run all jobs in time"))?;
-    // Its last ones are settled before it is.
+    let ended = until_over(&ran, &over, WITHIN).await;
+    // Its last ones are settled before it is; and what failed must not go on while its schema is dropped.
     node.stop().await;
-    Ok(rate(load.jobs, begun))
+    ended.map(|()| rate(load.jobs, begun))
+}
+
+/// Waits as long as jobs are run at all: how many there are is for the caller to say.
+async fn until_over(ran: &AtomicU32, over: &Notify, still: Duration) -> Result<(), Failure> {
+    loop {
+        let before = ran.load(Ordering::Relaxed);
+        if tokio::time::timeout(still, over.notified()).await.is_ok() {
+            return Ok(());
+        }
+        let now = ran.load(Ordering::Relaxed);
+        if now == before {
+            let message = format!("the node ran {now} jobs, and then none for {} s", still.as_secs());
+            return Err(Failure::coded(7, message));
+        }
+    }
 }
 
 async fn start<P>(
@@ -218,7 +232,7 @@ async fn start<P>(
 }
 
 /// In turns: a bare write, and a job from its enqueueing to the first line of its handler.
-async fn latency(bed: &Bed, samples: u32) -> Result<[Vec<f64>; 2], Failure> {
+async fn latency(bed: &Bed, samples: u32) -> Result<Vec<Vec<f64>>, Failure> {
     let (tell, mut began) = mpsc::unbounded_channel();
     let handler = move || {
         // Nobody may be left to hear it.
@@ -227,7 +241,7 @@ async fn latency(bed: &Bed, samples: u32) -> Result<[Vec<f64>; 2], Failure> {
     };
     let node = start(bed, 4, handler).await?;
     let began = tokio::sync::Mutex::new(&mut began);
-    let measured = in_turns::<2>(samples + 1, async |side| {
+    let measured = in_turns::<Failure>(2, samples + 1, async |side| {
         tokio::time::sleep(REST).await;
         let asked = Instant::now();
         let until = if side == 0 {
@@ -243,7 +257,7 @@ async fn latency(bed: &Bed, samples: u32) -> Result<[Vec<f64>; 2], Failure> {
     .await;
     node.stop().await;
     // The first of each makes connections and prepares statements.
-    measured.map(|sides| sides.map(|side| side.into_iter().skip(1).collect()))
+    measured.map(|sides| sides.into_iter().map(|side| side.into_iter().skip(1).collect()).collect())
 }
 
 /// Who holds the jobs that the bare verbs take.
@@ -260,5 +274,27 @@ fn ourselves() -> NodeInfo {
         kinds: text("[]"),
         slots: 1,
         runners: text("{}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn many_jobs_may_take_long_and_a_node_that_stands_still_may_not() {
+        const STILL: Duration = Duration::from_secs(1);
+        let (ran, over) = (AtomicU32::new(0), Notify::new());
+        let work = async {
+            for _ in 0..6 {
+                tokio::time::sleep(STILL / 4).await;
+                ran.fetch_add(1, Ordering::Relaxed);
+            }
+            over.notify_one();
+        };
+        let (waited, ()) = tokio::join!(until_over(&ran, &over, STILL), work);
+        assert!(waited.is_ok(), "as long as something is done");
+        let waited = until_over(&ran, &over, STILL).await.unwrap_err();
+        assert!(waited.message().contains("ran 6 jobs, and then none for 1 s"), "{}", waited.message());
     }
 }

@@ -5,7 +5,7 @@
 
 mod bed;
 mod figures;
-mod measure;
+mod turns;
 
 use std::process::ExitCode;
 
