@@ -1,4 +1,4 @@
-//! What the history says of each claim, on either database.
+//! What the database says: of each claim that ended, and of jobs that have not, on either database.
 
 use std::path::{Path, PathBuf};
 
@@ -8,6 +8,12 @@ pub(super) enum History {
     Postgres(String),
     Sqlite(PathBuf),
 }
+
+/// Jobs that a process has, by what it was known as.
+const HELD: &str = "select count(*) from {schema}background_job where leased_by in (select id from {schema}node where pid = {pid})";
+
+/// Jobs that lost a worker and are not done yet.
+const INTERRUPTED: &str = "select (select count(*) from {schema}background_job where crashes > 0) + (select count(*) from {schema}work_queue where crashes > 0)";
 
 const ENDED: &str = "select count(*) from {schema}execution where final";
 
@@ -21,11 +27,21 @@ impl History {
     }
 
     pub(super) async fn ended(&self) -> usize {
+        self.count(ENDED).await
+    }
+
+    pub(super) async fn held_by(&self, pid: u32) -> usize {
+        self.count(&HELD.replace("{pid}", &pid.to_string())).await
+    }
+
+    pub(super) async fn interrupted(&self) -> usize {
+        self.count(INTERRUPTED).await
+    }
+
+    async fn count(&self, sql: &str) -> usize {
         let count: i64 = match self {
-            History::Postgres(url) => {
-                client(url).await.query_one(&postgres(ENDED), &[]).await.unwrap().get(0)
-            }
-            History::Sqlite(file) => open(file).query_row(&sqlite(ENDED), [], |row| row.get(0)).unwrap(),
+            History::Postgres(url) => client(url).await.query_one(&postgres(sql), &[]).await.unwrap().get(0),
+            History::Sqlite(file) => open(file).query_row(&sqlite(sql), [], |row| row.get(0)).unwrap(),
         };
         usize::try_from(count).unwrap()
     }
