@@ -257,9 +257,12 @@ async fn in_time(State(within): State<Duration>, request: Request, next: Next) -
 }
 
 fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
-    // The panic itself is in the log.
+    defect().into_response()
+}
+
+/// Something of ours has panicked; the panic itself is in the log.
+pub(crate) fn defect() -> Problem {
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "defect", "a defect of the server; its log says more")
-        .into_response()
 }
 
 /// What every answer says to browsers: nothing here is a page, or to be kept.

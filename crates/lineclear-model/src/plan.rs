@@ -1,5 +1,9 @@
 //! Which ticks fire now. The planner's one question, answered without a database and without a clock.
 
+mod ahead;
+
+pub use ahead::{Ahead, look_ahead};
+
 use crate::{
     Micros, Name, Rules,
     exclude::{Piece, piece_around, run_around},
@@ -172,17 +176,31 @@ impl Planner<'_> {
     }
 
     /// The first tick in `(after, through]` that may fire.
-    fn first_candidate(&self, mut after: Micros, through: Micros) -> Option<Micros> {
+    fn first_candidate(&self, after: Micros, through: Micros) -> Option<Micros> {
+        self.search(after, through, &mut { usize::MAX }).ok().flatten()
+    }
+
+    /// The same, over so many excluded pieces at most; `Err` says how far it came.
+    fn search(
+        &self,
+        mut after: Micros,
+        through: Micros,
+        steps: &mut usize,
+    ) -> Result<Option<Micros>, Micros> {
         loop {
-            let tick = self.rules.schedule.next_after(after).filter(|&tick| tick <= through)?;
+            let Some(tick) = self.rules.schedule.next_after(after).filter(|&tick| tick <= through) else {
+                return Ok(None);
+            };
             let piece = self.piece(tick);
             if !piece.excluded {
-                return Some(tick);
+                return Ok(Some(tick));
             }
             if self.rules.excluded == Excluded::Defer {
-                let run = self.excluded_run(tick)?;
-                return self.rules.schedule.last_through(run.until.offset(-1).min(through));
+                let run = self.excluded_run(tick);
+                let until = |run: Piece| run.until.offset(-1).min(through);
+                return Ok(run.and_then(|run| self.rules.schedule.last_through(until(run))));
             }
+            *steps = steps.checked_sub(1).ok_or(tick)?;
             after = piece.until.offset(-1).max(tick);
         }
     }

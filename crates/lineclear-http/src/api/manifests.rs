@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use lineclear::store::views::ManifestView;
 use lineclear::store::{BackfillOptions, Created, Creation, TriggerOptions, Written};
 use lineclear_model::secret::Secrets;
-use lineclear_model::{Manifest, Micros, Name, Payload, preview};
+use lineclear_model::{Manifest, Micros, Name, Payload, look_ahead};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
@@ -287,6 +287,8 @@ pub(crate) struct Coming {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NextAnswer {
     ticks: Vec<Coming>,
+    /// The search was given up here: after the last of the ticks, all up to this one are excluded.
+    excluded_through: Option<String>,
 }
 
 /// The next ticks of a manifest, as its planner will see them. A paused manifest has none.
@@ -302,16 +304,16 @@ pub(crate) async fn next(
     let most = limit(asked.0.n.or(Some(10)))? as usize;
     let view = find(&state, &at.0).await?;
     let manifest = view.manifest.map_err(|why| Problem::new(StatusCode::CONFLICT, "unreadable", why))?;
+    if !manifest.enabled {
+        return Ok(Json(NextAnswer { ticks: Vec::new(), excluded_through: None }));
+    }
     let now = Micros::from(jiff::Timestamp::now());
-    let for_ever = Micros::EPOCH.offset(i64::MAX);
-    let ticks = if manifest.enabled {
-        preview(&manifest.rules(), &manifest.key, now, for_ever, most)
-    } else {
-        Vec::new()
-    };
+    // It only computes: where much is excluded, for longer than others should wait for this thread.
+    let looked = tokio::task::spawn_blocking(move || look_ahead(&manifest.rules(), &manifest.key, now, most));
+    let ahead = looked.await.map_err(|_| crate::server::defect())?;
     let ticks =
-        ticks.into_iter().map(|tick| Coming { tick_at: time(tick.tick_at), due_at: time(tick.due_at) });
-    Ok(Json(NextAnswer { ticks: ticks.collect() }))
+        ahead.ticks.into_iter().map(|tick| Coming { tick_at: time(tick.tick_at), due_at: time(tick.due_at) });
+    Ok(Json(NextAnswer { ticks: ticks.collect(), excluded_through: ahead.excluded_through.map(time) }))
 }
 
 /// Which ticks of the past to run.

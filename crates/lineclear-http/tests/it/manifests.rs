@@ -134,7 +134,27 @@ async fn what_is_wrong_is_named_where_it_stands(served: &Served) {
     assert_eq!(served.get(PATH).await.status, 404, "nothing was written");
 }
 
+/// The search has an end, though the calendar has hardly one.
+async fn a_manifest_that_excludes_all_its_ticks_is_found_out(served: &Served) {
+    let sundays = r#"{"kind": "add", "input": [1, 2], "schedule": {"cron": "0 3 * * 0"}, "exclude": [{"weekdays": ["sun"]}]}"#;
+    let put = served.put("/api/v1/manifests/sundays", sundays).await;
+    assert_eq!(put.status, 201, "{put:?}");
+    let next = served.get("/api/v1/manifests/sundays/next").await.json();
+    assert_eq!(next["ticks"], json!([]));
+    assert!(next["excluded_through"].as_str().unwrap().starts_with("22"), "10,000 Sundays later: {next}");
+    let why = served.get("/api/v1/manifests/sundays/explain").await.json().to_string();
+    assert!(why.contains("and so is every later one up to 22"), "{why}");
+    let report = served.get("/api/v1/doctor").await.json();
+    let never = report["checks"].as_array().unwrap().iter().find(|check| check["check"] == "never").unwrap();
+    assert_eq!(never["finding"], "warning");
+    assert!(
+        never["says"].as_str().unwrap().contains("sundays (0 3 * * 0, and all is excluded up to 22"),
+        "{never}"
+    );
+}
+
 on_each_store! {
+    a_manifest_that_excludes_all_its_ticks_is_found_out
     the_answer_to_a_write_has_the_tag_for_the_next_one
     a_manifest_is_removed_and_its_history_stays
     a_manifest_may_have_the_name_of_a_verb

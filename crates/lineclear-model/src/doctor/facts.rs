@@ -153,6 +153,8 @@ pub struct Orders {
     pub more: bool,
     /// Switched on, and their schedule has no next tick: their keys, and the schedule.
     pub never: Vec<(String, String)>,
+    /// Switched on, and with exclusions: whether any tick is left was not looked at, because it took too long.
+    pub unsure: u64,
     /// They cannot be read: their keys, and why.
     pub unreadable: Vec<(String, String)>,
 }

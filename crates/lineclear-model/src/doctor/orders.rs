@@ -26,15 +26,22 @@ pub fn orders(facts: &Condition, orders: &Orders) -> Vec<Check> {
         true => format!(" (of the newest {})", orders.looked_at),
         false => String::new(),
     };
+    let unsure = match orders.unsure {
+        0 => String::new(),
+        n => format!("; {} with exclusions could not be looked at in time", many(n, 0, "other")),
+    };
     let never = match orders.never.as_slice() {
-        [] => Check::ok(CheckName::Never, format!("every schedule that is switched on fires again{looked}")),
+        [] => Check::ok(
+            CheckName::Never,
+            format!("every schedule that is switched on fires again{looked}{unsure}"),
+        ),
         some => {
             let named: Vec<String> =
                 some.iter().map(|(key, schedule)| format!("{key} ({schedule})")).collect();
             Check::warning(
                 CheckName::Never,
                 format!(
-                    "{} switched on and never fires again{looked}: {}",
+                    "{} switched on and never fires again{looked}: {}{unsure}",
                     many(some.len() as u64, 0, "manifest"),
                     a_few(&named)
                 ),

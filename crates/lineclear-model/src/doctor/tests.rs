@@ -245,11 +245,15 @@ fn what_is_left_lying_is_counted_up_to_the_bound() {
 fn manifests_that_make_no_jobs_are_named() {
     let orders_of = |never: usize, unreadable: usize| {
         let named = |n: usize| (0..n).map(|n| (format!("m{n}"), "why".to_owned())).collect();
-        Orders { looked_at: 9, more: true, never: named(never), unreadable: named(unreadable) }
+        Orders { looked_at: 9, more: true, never: named(never), unsure: 3, unreadable: named(unreadable) }
     };
     let checks = orders(&well(), &orders_of(7, 1));
     assert_eq!(checks[1].finding, Finding::Warning);
-    assert!(checks[1].says.contains("m4 (why) and 2 more"), "{}", checks[1].says);
+    assert!(
+        checks[1].says.contains("m4 (why) and 2 more; 3 others with exclusions could not"),
+        "{}",
+        checks[1].says
+    );
     assert_eq!(checks[2].finding, Finding::Failure);
     assert!(checks[2].says.contains("newest 9"), "{}", checks[2].says);
 }

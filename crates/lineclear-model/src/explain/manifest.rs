@@ -3,7 +3,7 @@
 use super::shared::{global_enabled, group_enabled, limit, node};
 use super::{Explanation, Gate, GateName, InTheWay, LiveJob, ManifestFacts, when};
 use crate::schedule::Need;
-use crate::{Excluded, Micros, Overlap, exclude, preview};
+use crate::{Excluded, Overlap, exclude, look_ahead};
 
 /// Every gate of a manifest.
 pub fn explain_manifest(facts: &ManifestFacts) -> Explanation {
@@ -99,17 +99,17 @@ fn exclusion(facts: &ManifestFacts) -> Gate {
         return Gate::open(name, format!("its next tick, {}, is not excluded", when(tick, facts.now)));
     };
     let rule = serde_json::to_string(&rules.exclude[at]).unwrap_or_default();
-    let for_ever = Micros::EPOCH.offset(i64::MAX);
-    let next = preview(&rules, &facts.manifest.key, facts.now.offset(-1), for_ever, 1);
-    let next = match next.first() {
-        None => "no later one fires".to_owned(),
-        Some(next) if rules.excluded == Excluded::Defer => {
+    let ahead = look_ahead(&rules, &facts.manifest.key, facts.now.offset(-1), 1);
+    let next = match (ahead.ticks.first(), ahead.excluded_through) {
+        (None, Some(through)) => format!("and so is every later one up to {}", when(through, facts.now)),
+        (None, None) => "no later one fires".to_owned(),
+        (Some(next), _) if rules.excluded == Excluded::Defer => {
             format!(
                 "the newest excluded one fires when that time is over, at {}",
                 when(next.due_at, facts.now)
             )
         }
-        Some(next) => format!("the next that fires is {}", when(next.tick_at, facts.now)),
+        (Some(next), _) => format!("the next that fires is {}", when(next.tick_at, facts.now)),
     };
     let why =
         format!("its next tick, {}, is excluded by exclude[{at}] {rule}; {next}", when(tick, facts.now));

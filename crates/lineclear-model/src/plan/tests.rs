@@ -208,6 +208,29 @@ fn a_preview_is_what_a_planner_that_always_looks_would_fire() {
     assert_eq!(preview(&hourly(), &key(), from, to, 3).len(), 3);
 }
 
+#[test]
+fn looking_ahead_finds_what_a_preview_finds_and_gives_up_where_all_is_excluded() {
+    let from = at("2026-01-01T20:30:00Z");
+    for excluded in [Drop, Defer] {
+        let ahead = look_ahead(&night(excluded), &key(), from, 40);
+        let fire = preview(&night(excluded), &key(), from, Micros::EPOCH.offset(i64::MAX), 40);
+        assert_eq!((ahead.ticks, ahead.excluded_through), (fire, None));
+    }
+    let sundays: Exclusion = serde_json::from_str(r#"{"weekdays":["sun"]}"#).unwrap();
+    let weekly = Rules::new(Schedule::cron("0 3 * * 0", "UTC").unwrap());
+    let mut rules = Rules { exclude: vec![sundays], ..weekly };
+    let ahead = look_ahead(&rules, &key(), from, 40);
+    assert_eq!(ahead.ticks, []);
+    let through = ahead.excluded_through.expect("it gives up").to_string();
+    assert!(through.starts_with("2217-"), "10,000 Sundays later: {through}");
+    // Many dates to compare with make a step longer, so there are fewer.
+    let dates = format!("[{}]", vec![r#""2026-12-25""#; 400].join(","));
+    let dates: Exclusion = serde_json::from_str(&format!(r#"{{"dates":{dates}}}"#)).unwrap();
+    rules.exclude.extend(vec![dates; 100]);
+    let through = look_ahead(&rules, &key(), from, 40).excluded_through.expect("it gives up").to_string();
+    assert!(through.starts_with("2047-"), "{through}");
+}
+
 fn any_rules() -> impl Strategy<Value = Rules> {
     let schedule = prop_oneof![
         Just(r#"{"every":"7m"}"#),

@@ -221,6 +221,12 @@ impl Command {
                             tick.as_str().or_else(|| tick.as_object()?.values().find_map(Value::as_str));
                         print(&format!("{}\n", text.unwrap_or_default()))?;
                     }
+                    if let Some(through) = answer.get("excluded_through").and_then(Value::as_str) {
+                        let why = "lineclear manifest explain says why";
+                        crate::failure::say(&format!(
+                            "every later tick up to {through} is excluded; {why}\n"
+                        ));
+                    }
                     Ok(ExitCode::SUCCESS)
                 })
             }

@@ -36,7 +36,7 @@ impl Store {
         self.db.read(Bounded { statement, params }).await
     }
 
-    async fn one(&self, statement: Statement, params: Vec<Value>) -> StoreResult<Row> {
+    pub(super) async fn one(&self, statement: Statement, params: Vec<Value>) -> StoreResult<Row> {
         self.bounded(statement, params).await?.into_iter().next().ok_or_else(|| no_answer(statement.name()))
     }
 
