@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use lineclear::{Client, Lineclear, Store, StoreOptions};
+use lineclear::{Client, Lineclear, Store, StoreError, StoreOptions};
 use lineclear_http::Local;
 use lineclear_lock::{Registry, RegistryOptions};
 use lineclear_model::doctor::{Check, CheckName};
@@ -147,7 +147,18 @@ async fn as_it_is(db: &str, chosen: bool) -> Result<Api, Check> {
     if let Some(file) = options.file().filter(|file| !file.exists()) {
         return Err(crate::cmd::doctor::missing(file, chosen));
     }
-    let store = Store::open(options.look_only()).await.map_err(|error| cannot(error.to_string()))?;
+    let file = options.file().map(|file| file.display().to_string());
+    let opened = Store::open(options.look_only()).await;
+    let store = opened.map_err(|error| match (&error, file) {
+        (StoreError::CannotWrite { .. }, Some(file)) => {
+            let todo = format!(
+                "may this user read and write it, and what is beside it ({file}-wal, {file}-shm) and their folder? ls -l {file}*; \
+                 or ask as the user that runs the server: sudo -u USER lineclear doctor"
+            );
+            Check::failure(CheckName::Reachable, error.to_string(), todo)
+        }
+        _ => cannot(error.to_string()),
+    })?;
     let client = Client::of_store(store).map_err(|error| cannot(error.to_string()))?;
     Ok(Api::Here(Local::new(client, None)))
 }

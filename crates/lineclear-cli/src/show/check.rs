@@ -37,10 +37,12 @@ pub(crate) fn check(check: &Value, look: &Look) -> String {
     shown
 }
 
-/// One check, for a program: finding, group, name, sentence, what to do, SQL.
+/// One check, for a program: finding, group, name, sentence, what to do, SQL. One line: those of SQL are joined by `\n`, as
+/// `printf %b` takes it.
 pub(crate) fn tabbed(check: &Value) -> String {
     let text = |name: &str| plain(check.get(name).and_then(Value::as_str).unwrap_or_default());
-    let sql = check.get("sql").and_then(Value::as_str).unwrap_or_default().replace('\n', " ");
+    let sql = check.get("sql").and_then(Value::as_str).unwrap_or_default();
+    let sql = sql.replace('\\', "\\\\").replace('\n', "\\n");
     let cells = [text("finding"), text("group"), text("check"), text("says"), text("todo"), plain(&sql)];
     cells.join("\t") + "\n"
 }
@@ -85,7 +87,7 @@ mod tests {
         assert!(plain.is_ascii() && plain.starts_with("  x alive"), "{plain}");
         assert_eq!(
             tabbed(&failed),
-            "failure\tnodes\talive\tno node is alive, so nothing runs; a was heard of last, 3h ago\tstart one: lineclear serve\tcreate index x on y (z);\n"
+            "failure\tnodes\talive\tno node is alive, so nothing runs; a was heard of last, 3h ago\tstart one: lineclear serve\tcreate index x\\non y (z);\n"
         );
     }
 }

@@ -1,14 +1,15 @@
 -- list_dead_letters · a page of dead letters, newest first, of those that match
 -- Reads at most ?10 rows and filters those: something rare cannot make it read all of them. `seen_down_to` is where the next page goes on
 -- (null: this was all). Always one row at least.
--- Index: dead_letter_status, or the primary key.
+-- Index: dead_letter_status, or the primary key: SQLite chooses before it knows which is asked for, so there is a part for each.
 -- ?1 before this id, ?2 status (null: any), ?3 at most, ?4 kind, ?5 manifest, ?6 group, ?7 fingerprint, ?8 reason, ?9 died before,
 -- ?10 window
 with looked as materialized (
-    select id, kind, manifest_id, group_id, fingerprint, reason, dead_at
-    from   dead_letter
-    where  id < ?1 and (?2 is null or status = ?2)
-    order  by id desc limit ?10
+    select * from (select id, kind, manifest_id, group_id, fingerprint, reason, dead_at
+                   from dead_letter where ?2 is null and id < ?1 order by id desc limit ?10)
+    union all
+    select * from (select id, kind, manifest_id, group_id, fingerprint, reason, dead_at
+                   from dead_letter where status = ?2 and id < ?1 order by id desc limit ?10)
 ), found as materialized (
     select id from looked
     where  (?4 is null or kind = ?4)

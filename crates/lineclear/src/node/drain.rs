@@ -8,6 +8,7 @@ use tokio::sync::{Mutex, MutexGuard};
 #[derive(Default)]
 pub(crate) struct Drain {
     asked: AtomicBool,
+    unsure: AtomicBool,
     taking: Mutex<()>,
     planning: Mutex<()>,
 }
@@ -30,9 +31,17 @@ impl Drain {
         self.asked.swap(asked, Ordering::SeqCst) != asked
     }
 
-    /// Whether surely nothing new comes: no pass that began before is under way.
+    /// Whether a dispatch was not answered: it may still be under way in the database, and take jobs for this node.
+    pub(crate) fn may_yet_take(&self, unsure: bool) {
+        self.unsure.store(unsure, Ordering::SeqCst);
+    }
+
+    /// Whether surely nothing new comes: no pass that began before is under way, here or in the database.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.is_asked() && self.taking.try_lock().is_ok() && self.planning.try_lock().is_ok()
+        self.is_asked()
+            && self.taking.try_lock().is_ok()
+            && self.planning.try_lock().is_ok()
+            && !self.unsure.load(Ordering::SeqCst)
     }
 
     pub(crate) async fn to_take(&self) -> Turn<'_> {
@@ -63,6 +72,10 @@ mod tests {
         assert!(!drain.is_quiet(), "it may take something yet");
         drop(turn);
         assert!(drain.is_quiet() && drain.to_take().await.drains && drain.to_plan().await.drains);
+        drain.may_yet_take(true);
+        assert!(!drain.is_quiet(), "what was not answered may come yet");
+        drain.may_yet_take(false);
+        assert!(drain.is_quiet());
         assert!(drain.obey(false) && !drain.is_quiet() && !drain.to_plan().await.drains);
     }
 }

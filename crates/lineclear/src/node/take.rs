@@ -42,8 +42,6 @@ pub(crate) async fn take(shared: Arc<Shared>, settle: mpsc::Sender<Settlement>) 
             Err(error) => {
                 tracing::warn!(%error, node.id = %shared.id, "taking work failed");
                 shared.keep_quiet();
-                // Whatever the answer was, it may have been leases.
-                taker.forgot();
                 AFTER_ERROR
             }
         };
@@ -91,7 +89,12 @@ impl Taker {
         let shared = self.shared.clone();
         let turn = shared.drain.to_take().await;
         if !turn.drains {
-            return self.pass(nudged).await;
+            let passed = self.pass(nudged).await;
+            if passed.is_err() {
+                // Whatever the answer was, it may have been leases. Noted while it is our turn: nobody says before that it is quiet.
+                self.forgot();
+            }
+            return passed;
         }
         self.give_back_forgotten(&shared).await?;
         // The line has moved on when it takes work again.
@@ -168,6 +171,7 @@ impl Taker {
     fn forgot(&mut self) {
         self.forgot_until = Some(Instant::now() + self.shared.options.lease_length());
         self.give_back_at = Instant::now();
+        self.shared.drain.may_yet_take(true);
     }
 
     /// Starts what was taken; those that run alone after the others.
@@ -241,6 +245,7 @@ impl Taker {
         // The statement may still be under way: it is looked for until its lease has surely ended.
         if Instant::now() >= until {
             self.forgot_until = None;
+            shared.drain.may_yet_take(false);
         }
         Ok(())
     }

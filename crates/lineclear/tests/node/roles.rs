@@ -171,3 +171,35 @@ async fn jobs_whose_dispatch_was_not_answered_are_given_back_uncharged() {
     assert_eq!(outcomes, [ExecutionOutcome::Released, ExecutionOutcome::Completed]);
     node.stop().await;
 }
+
+/// A dispatch of which nobody heard may still come through: until that is over, its node does not say that it is drained.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_is_not_drained_while_a_dispatch_that_was_not_answered_may_come_through() {
+    let place = Place::postgres().await;
+    let store = Store::open(StoreOptions::new(&place.url).unwrap()).await.unwrap();
+    let proxy = Proxy::to_url(&place.url).await.unwrap();
+    let options = NodeOptions {
+        lease: Duration::from_secs(4),
+        renewal: Duration::from_secs(1),
+        heartbeat: Duration::from_millis(100),
+        ..quick()
+    };
+    let url = proxy.url_for(&place.url);
+    let node = Lineclear::builder().store(url).options(options).kind("noop", noop).start().await.unwrap();
+    let view = async || store.nodes(10).await.unwrap().remove(0);
+    proxy.cut().await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(store.drain_node(node.id(), "ann").await.unwrap());
+    proxy.heal();
+    let healed = view().await.seen_at;
+    until("it has said a few times that it lives", async || view().await.seen_at > healed.offset(500_000))
+        .await;
+    assert_eq!(view().await.state(), "draining", "its last dispatch may have begun");
+    // There it comes.
+    let job = store.enqueue(NewJob::new(name("noop"), Payload::of(&()).unwrap())).await.unwrap().id;
+    let lease = Lease { node: node.id(), length: Duration::from_secs(600) };
+    assert_eq!(store.dispatch_into_lease(name("main"), 1, lease).await.unwrap().len(), 1);
+    until("it is drained", async || view().await.state() == "drained").await;
+    assert_eq!(place.state(&node, job).await, Some(JobState::Queued), "it was given back");
+    node.stop().await;
+}

@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 /// All that is given must fit.
-#[derive(Args, Clone)]
+#[derive(Args, Clone, Default)]
 pub(crate) struct Which {
     /// Of this kind
     #[arg(long, value_name = "KIND", help_heading = "Which")]
@@ -56,10 +56,38 @@ impl Which {
                 body.insert(name.to_owned(), json!(value));
             }
         }
-        body.entry("before").or_insert_with(|| json!(until));
+        // What dies after it was counted is not meant, whatever was said: it would be revived again and again.
+        let moment = |text: &str| text.parse::<jiff::Timestamp>().ok();
+        let later =
+            |given: &String| moment(given).zip(moment(until)).is_some_and(|(given, until)| given > until);
+        if self.before.as_ref().is_none_or(later) {
+            body.insert("before".to_owned(), json!(until));
+        }
         if let Some(note) = note {
             body.insert("note".to_owned(), json!(note));
         }
         Value::Object(body)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_dies_after_it_was_counted_is_not_meant() {
+        let until = "2026-11-16T12:00:00Z";
+        let before = |given: Option<&str>| {
+            let which = Which { before: given.map(str::to_owned), ..Which::default() };
+            which.body(until, None)["before"].as_str().map(str::to_owned)
+        };
+        assert_eq!(before(None).as_deref(), Some(until));
+        assert_eq!(
+            before(Some("2030-01-01T00:00:00Z")).as_deref(),
+            Some(until),
+            "that would be every time anew"
+        );
+        assert_eq!(before(Some("2026-11-16T13:30:00+02:00")).as_deref(), Some("2026-11-16T13:30:00+02:00"));
+        assert_eq!(before(Some("soon")).as_deref(), Some("soon"), "the server says what is wrong with it");
     }
 }

@@ -37,6 +37,55 @@ fn a_file_that_does_not_write_ahead_is_told_and_left_as_it_is() {
 }
 
 #[test]
+fn what_was_written_ahead_and_left_lying_stays_as_it_is() {
+    let dir = migrated();
+    let (file, ahead) = (dir.path().join("lineclear.db"), dir.path().join("lineclear.db-wal"));
+    let held = rusqlite::Connection::open(&file).unwrap();
+    held.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).unwrap();
+    held.execute_batch(
+        "insert into setting (key, value, version, updated_at, updated_by) values ('x', '1', 1, 1, 'me')",
+    )
+    .unwrap();
+    drop(held);
+    let read = || (std::fs::read(&file).unwrap(), std::fs::read(&ahead).unwrap());
+    let before = read();
+    assert!(!before.1.is_empty(), "something is left lying");
+    assert_eq!(doctor(&dir, &[]).finding("integrity"), "ok");
+    assert!(read() == before, "doctor changes nothing");
+    assert_eq!(doctor(&dir, &["--db", "none.db"]).finding("reachable"), "failure");
+    assert!(!dir.path().join("none.db").exists());
+}
+
+#[test]
+fn a_file_that_this_user_may_not_open_is_not_taken_for_a_broken_one() {
+    let dir = migrated();
+    std::fs::create_dir(dir.path().join("folder.db")).unwrap();
+    let report = doctor(&dir, &["--db", "folder.db"]);
+    report.says("reachable", "failure", "", "may this user read and write it");
+    assert!(!report.text("reachable", "todo").contains("backup"), "{:#?}", report.checks);
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    let mode = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    // Root may write everywhere, so it asks as somebody else, who must be able to reach the program.
+    let program = dir.path().join("program");
+    std::fs::hard_link(env!("CARGO_BIN_EXE_lineclear"), &program)
+        .or_else(|_| std::fs::copy(env!("CARGO_BIN_EXE_lineclear"), &program).map(drop))
+        .unwrap();
+    mode(&dir.path().join("lineclear.db"), 0o444);
+    mode(dir.path(), 0o555);
+    let mut asked = std::process::Command::new(&program);
+    asked.args(["doctor", "--json", "--db", "lineclear.db"]).current_dir(dir.path()).env_clear();
+    if rustix::process::geteuid().is_root() {
+        asked.uid(65_534).gid(65_534);
+    }
+    let said = String::from_utf8(asked.output().unwrap().stdout).unwrap();
+    mode(dir.path(), 0o755);
+    assert!(said.contains("may this user read and write it") && !said.contains("backup"), "{said}");
+}
+
+#[test]
 fn a_damaged_file_is_a_failure() {
     let dir = migrated();
     sql(

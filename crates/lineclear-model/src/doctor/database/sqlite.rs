@@ -30,6 +30,8 @@ pub struct FileFacts {
     pub wal: bool,
     /// The number of its file system.
     pub file_system: Option<u64>,
+    /// Whoever asks may write to it.
+    pub writable: bool,
     /// Bytes that are left there.
     pub room: Option<u64>,
 }
@@ -64,6 +66,17 @@ pub fn file_system(facts: &FileFacts) -> Check {
         let says =
             format!("only {} MB are left where {} is", facts.room.unwrap_or(0) / 1_000_000, facts.path);
         return Check::warning(name, says, "make room, or keep history for a shorter time");
+    }
+    if !facts.writable {
+        let says = format!(
+            "{} cannot be written by the user who asks; a server of this user could not work",
+            facts.path
+        );
+        let todo = format!(
+            "is it another user's who runs the server? otherwise: ls -l {}; chown or chmod it",
+            facts.path
+        );
+        return Check::warning(name, says, todo);
     }
     if number == FUSE {
         let says = format!(
@@ -102,14 +115,24 @@ mod tests {
 
     #[test]
     fn a_file_of_another_machine_is_a_failure() {
-        let facts =
-            FileFacts { path: "x.db".to_owned(), wal: true, file_system: Some(0xef53), room: Some(1 << 40) };
+        let facts = FileFacts {
+            path: "x.db".to_owned(),
+            wal: true,
+            file_system: Some(0xef53),
+            writable: true,
+            room: Some(1 << 40),
+        };
         assert_eq!(file_system(&facts).finding, Finding::Ok);
         let nfs = file_system(&FileFacts { file_system: Some(0x6969), ..facts.clone() });
         assert!(nfs.finding == Finding::Failure && nfs.says.contains("NFS"), "{nfs:?}");
         assert_eq!(
             file_system(&FileFacts { file_system: Some(FUSE), ..facts.clone() }).finding,
             Finding::Warning
+        );
+        let locked = file_system(&FileFacts { writable: false, ..facts.clone() });
+        assert!(
+            locked.finding == Finding::Warning && locked.says.contains("cannot be written"),
+            "{locked:?}"
         );
         assert_eq!(file_system(&FileFacts { room: Some(1), ..facts.clone() }).finding, Finding::Warning);
         assert_eq!(

@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 use rusqlite::functions::FunctionFlags;
 use rusqlite::types::{Value as SqlValue, ValueRef};
+use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{mpsc, oneshot};
 
 use super::value::{Cell, Params, Row, Value};
@@ -278,10 +279,9 @@ fn make_private(path: &std::path::Path) {
 
 fn connect(path: Option<&std::path::Path>, mode: Mode, now: Arc<AtomicI64>) -> rusqlite::Result<Connection> {
     let connection = match path {
+        Some(path) if mode == Mode::Look => connect_as_it_is(path)?,
         Some(path) => {
-            if mode != Mode::Look {
-                make_private(path);
-            }
+            make_private(path);
             Connection::open(path)?
         }
         None => Connection::open_in_memory()?,
@@ -301,6 +301,20 @@ fn connect(path: Option<&std::path::Path>, mode: Mode, now: Arc<AtomicI64>) -> r
     connection.create_scalar_function("now_us", 0, FunctionFlags::SQLITE_UTF8, move |_| {
         Ok(now.load(Ordering::Relaxed))
     })?;
+    Ok(connection)
+}
+
+/// A file that is not there is not made. What others have written ahead and left lying stays so: whoever closes the file last would
+/// bring it in, and nobody may be there to see that it was the doctor who did.
+fn connect_as_it_is(path: &std::path::Path) -> rusqlite::Result<Connection> {
+    let mut ahead = path.as_os_str().to_owned();
+    ahead.push("-wal");
+    let left = std::fs::metadata(ahead).is_ok_and(|found| found.len() > 0);
+    let without_making_it = OpenFlags::default() - OpenFlags::SQLITE_OPEN_CREATE;
+    let connection = Connection::open_with_flags(path, without_making_it)?;
+    if left {
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    }
     Ok(connection)
 }
 

@@ -58,7 +58,9 @@ fn facts(path: &Path) -> std::io::Result<FileFacts> {
     // An empty file becomes one that writes ahead with its first table.
     let wal = header.is_empty() || header.get(VERSIONS) == Some(&[2, 2]);
     let (file_system, room) = place(path);
-    Ok(FileFacts { path: path.display().to_string(), wal, file_system, room })
+    // Opened and not written to: that changes nothing.
+    let writable = std::fs::OpenOptions::new().write(true).open(path).is_ok();
+    Ok(FileFacts { path: path.display().to_string(), wal, file_system, writable, room })
 }
 
 #[cfg(target_os = "linux")]

@@ -247,7 +247,7 @@ fn cases() -> Vec<Case> {
             ]
             .concat()
             .into(),
-            &[],
+            &["dead_letter_"],
         ),
         // By the index of those that await somebody or by status: both are short.
         (
