@@ -3,10 +3,10 @@
 //! Handlers are thin: read the request into a value, call one verb of the store, write the answer. Rules are the store's.
 
 mod audit;
-mod batches;
+pub(crate) mod batches;
 mod apply;
 mod checks;
-mod dead_letters;
+pub(crate) mod dead_letters;
 mod doctor;
 mod etag;
 mod explain;
@@ -14,16 +14,16 @@ mod families;
 mod events;
 mod groups;
 mod input;
-mod jobs;
+pub(crate) mod jobs;
 mod locks;
 mod manifest_body;
 mod manifests;
 mod nodes;
-mod page;
-mod session;
-mod shape;
+pub(crate) mod page;
+pub(crate) mod session;
+pub(crate) mod shape;
 mod settings;
-mod stats;
+pub(crate) mod stats;
 mod status;
 mod wait;
 mod tokens;

@@ -1,12 +1,14 @@
-//! The HTTP API of Lineclear, on a node that runs.
+//! The HTTP API and the dashboard of Lineclear, on a node that runs.
 //!
 //! A request goes through `server.rs` (limits, who asks), `access.rs` (may they), `api/` (one file for each kind of thing) to
-//! one verb of the store, and comes back as JSON, or as a [problem](https://www.rfc-editor.org/rfc/rfc9457).
+//! one verb of the store, and comes back as JSON, or as a [problem](https://www.rfc-editor.org/rfc/rfc9457). Pages for people are in
+//! `pages/`.
 #![forbid(unsafe_code)]
 
 mod access;
 mod api;
 mod audit;
+mod base;
 mod batches;
 mod body;
 mod docs;
@@ -14,6 +16,7 @@ mod health;
 mod listener;
 mod local;
 mod once;
+mod pages;
 mod problem;
 mod request_id;
 mod server;
@@ -50,6 +53,10 @@ pub(crate) struct App {
     pub(crate) gate: Arc<access::Gate>,
     /// Who did what.
     pub(crate) ledger: audit::Ledger,
+    /// Pages that somebody looks at.
+    pub(crate) live: pages::Hub,
+    /// What stands before every path in links: nothing, or the path that a proxy has us under, such as `/lineclear`.
+    pub(crate) base: Arc<str>,
 }
 
 impl axum::extract::FromRef<App> for Arc<access::Gate> {

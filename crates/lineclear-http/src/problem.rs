@@ -9,6 +9,7 @@ use lineclear::StoreError;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::pages::Said;
 use crate::request_id::RequestId;
 
 /// Seconds after which a client may try again what failed for a moment.
@@ -138,6 +139,15 @@ impl Problem {
         self.code == code && self.detail.contains(part)
     }
 
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status_code
+    }
+
+    /// What it says to people: its title, what is wrong and what to do next, its code, and the id of the request.
+    pub(crate) fn said(&self) -> (&str, &str, &str, Option<&str>) {
+        (self.title, &self.detail, &self.code, self.request_id.as_deref())
+    }
+
     /// One field is wrong.
     pub(crate) fn at(mut self, pointer: impl Into<String>) -> Problem {
         self.errors.push(FieldProblem { pointer: pointer.into(), detail: self.detail.clone() });
@@ -149,7 +159,10 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = self.status_code;
         let own = self.header.clone();
+        // For browsers it becomes a page.
+        let said = Said::of(&self);
         let mut response = (status, Json(self)).into_response();
+        response.extensions_mut().insert(said);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Request, State};
@@ -24,10 +25,11 @@ use crate::access::{Access, Gate, Needs, Network, check_host, check_site, guard}
 use crate::audit::{Ledger, Writers, audit};
 use crate::listener::{Limits, listen};
 use crate::once::check_key;
+use crate::pages::{Hub, for_people};
 use crate::problem::Problem;
 use crate::request_id::request_id;
 use crate::tail::Tail;
-use crate::{App, api, docs, health};
+use crate::{App, api, base, docs, health, pages};
 
 /// The port unless another is asked for.
 pub const PORT: u16 = 7171;
@@ -49,6 +51,9 @@ pub struct HttpOptions {
     pub locks: Option<Registry>,
     /// How many, how large and how slow requests may be.
     pub limits: Limits,
+    /// The path that a proxy has the server under, such as `/lineclear`; empty: it has a host of its own. Paths with and without it
+    /// are answered, and links have it.
+    pub base_path: String,
 }
 
 impl Default for HttpOptions {
@@ -58,6 +63,7 @@ impl Default for HttpOptions {
             access: Access::default(),
             locks: None,
             limits: Limits::default(),
+            base_path: String::new(),
         }
     }
 }
@@ -65,7 +71,8 @@ impl Default for HttpOptions {
 impl HttpOptions {
     /// Whether a server may be so; [`Server::bind`] asks, too.
     pub fn check(&self) -> Result<(), ServeError> {
-        self.access.check(self.bind).map_err(ServeError::Access)
+        self.access.check(self.bind).map_err(ServeError::Access)?;
+        base::check(&self.base_path).map_err(ServeError::BasePath)
     }
 }
 
@@ -76,6 +83,9 @@ pub enum ServeError {
     /// It would be open to others.
     #[error("{0}")]
     Access(String),
+    /// It cannot be under that path.
+    #[error("{0}")]
+    BasePath(String),
     /// The address cannot be had.
     #[error("cannot listen on {bind}: {source}")]
     Bind {
@@ -163,15 +173,17 @@ pub(crate) fn assemble(
     reading: Store,
     metrics: Option<PrometheusHandle>,
 ) -> Assembled {
-    let HttpOptions { bind, access, locks, limits } = options;
+    let HttpOptions { bind, access, locks, limits, base_path } = options;
     let only_at = access.only_at(bind);
     let needs = Needs::of(&document());
     let gate = Gate::new(access, needs, limits.rate, reading.clone(), client.store().clone());
     let (ledger, writers) = Ledger::new(client.store().clone());
     let ended = CancellationToken::new();
     let tail = Tail::new(reading.clone(), ended.clone());
-    let app = App { client, reading, locks, metrics, tail, ended: ended.clone(), gate, ledger };
-    Assembled { router: around(routes(), app, only_at, &limits), writers, ended }
+    let (live, base) = (Hub::default(), Arc::from(base_path.as_str()));
+    let app = App { client, reading, locks, metrics, tail, ended: ended.clone(), gate, ledger, live, base };
+    let router = base::under(&base_path, around(routes(), app, only_at, &limits));
+    Assembled { router, writers, ended }
 }
 
 /// What the API is, in the words of OpenAPI.
@@ -218,6 +230,7 @@ fn routes() -> Router<App> {
         .route("/api/openapi.json", get(move || async move { document }))
         .merge(api)
         .merge(docs)
+        .merge(pages::routes())
 }
 
 /// Routes, and what every request goes through before it gets to one.
@@ -237,6 +250,7 @@ fn around(routes: Router<App>, app: App, only_at: Option<IpAddr>, limits: &Limit
         .layer(middleware::from_fn(crate::trace::span))
         .layer(middleware::from_fn_with_state(limits.request_within, in_time))
         .layer(CatchPanicLayer::custom(panicked))
+        .layer(middleware::from_fn_with_state(app.clone(), for_people))
         .layer(middleware::from_fn(headers))
         .layer(middleware::from_fn(request_id))
         .with_state(app)
@@ -299,7 +313,8 @@ mod tests {
         let gate =
             Gate::new(Access::OpenOnLoopback, Needs::of(&document()), 0, reading.clone(), reading.clone());
         let (ledger, _writers) = Ledger::new(reading.clone());
-        let app = App { client, reading, locks: None, metrics: None, tail, ended, gate, ledger };
+        let (live, base) = (Hub::default(), Arc::from(""));
+        let app = App { client, reading, locks: None, metrics: None, tail, ended, gate, ledger, live, base };
         let forgotten = routes()
             .route("/debug", get(|| async { "everything" }))
             .route("/api/v1/nodes", axum::routing::delete(|| async { "gone" }));

@@ -7,6 +7,8 @@ use axum::http::Method;
 use lineclear_model::Scope;
 use serde_json::Value;
 
+use crate::pages;
+
 /// What whoever asks must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
@@ -44,6 +46,11 @@ impl Needs {
         let mut needs = Needs::default();
         for (path, need) in PLAIN {
             needs.add(path, Method::GET, path.to_owned(), need);
+        }
+        for &(method, path, action, need) in pages::ROUTES {
+            if let Ok(method) = Method::from_bytes(method.as_bytes()) {
+                needs.add(path, method, action.to_owned(), need);
+            }
         }
         let document = serde_json::to_value(document).unwrap_or_default();
         let paths = document["paths"].as_object().into_iter().flatten();

@@ -38,7 +38,7 @@ pub(crate) struct Paging {
 }
 
 /// How many.
-pub(super) fn limit(asked: Option<u32>) -> Result<u32, Problem> {
+pub(crate) fn limit(asked: Option<u32>) -> Result<u32, Problem> {
     match asked.unwrap_or(LIMIT_DEFAULT) {
         limit @ 1..=LIMIT_MAX => Ok(limit),
         other => Err(Problem::malformed("limit", format!("{other} is not between 1 and {LIMIT_MAX}"))),
@@ -46,7 +46,7 @@ pub(super) fn limit(asked: Option<u32>) -> Result<u32, Problem> {
 }
 
 /// A cursor that we gave out, or none.
-pub(super) fn cursor<T>(asked: Option<&str>, read: impl Fn(&str) -> Option<T>) -> Result<Option<T>, Problem> {
+pub(crate) fn cursor<T>(asked: Option<&str>, read: impl Fn(&str) -> Option<T>) -> Result<Option<T>, Problem> {
     let Some(text) = asked else { return Ok(None) };
     let read = read(text).ok_or_else(|| {
         let detail = "this cursor is not one of this list; begin again without it";

@@ -55,11 +55,21 @@ pub(crate) async fn log_in(
     from: ClientAddress,
     body: Body<LogInBody>,
 ) -> Result<Response, Problem> {
+    let (session, cookie) = begin(&state, from, &body.0.token).await?;
+    Ok(with_cookie((StatusCode::CREATED, Json(session)).into_response(), &cookie))
+}
+
+/// A session of whoever has this token, and the cookie that stands for it.
+pub(crate) async fn begin(
+    state: &App,
+    from: ClientAddress,
+    token: &str,
+) -> Result<(Session, String), Problem> {
     if state.gate.is_open() {
         let detail = "this server asks nobody who they are: there is nothing to log in to";
         return Err(Problem::new(StatusCode::CONFLICT, "open", detail));
     }
-    let token = state.gate.prove(&body.0.token, from.0).await?;
+    let token = state.gate.prove(token, from.0).await?;
     let principal = Principal::of(&token, Shown::Session);
     // Only now it is known who it is: what nobody in particular does is not written down.
     let entry = NewAudit {
@@ -75,13 +85,13 @@ pub(crate) async fn log_in(
     begun.end(status.as_u16(), None).await;
     let (secret, ends) = session?.ok_or_else(|| Problem::unauthorized("this token counts no more"))?;
     let cookie = format!("{COOKIE}={}; Max-Age={SECONDS}; {FLAGS}", secret.expose());
-    Ok(with_cookie((status, Json(Session::of(&principal, Some(time(ends))))).into_response(), &cookie))
+    Ok((Session::of(&principal, Some(time(ends))), cookie))
 }
 
 /// Pages of other sites do not send it, scripts do not see it, and it is sent over TLS alone (or to this machine itself).
 const FLAGS: &str = "Path=/; Secure; HttpOnly; SameSite=Strict";
 
-fn with_cookie(mut response: Response, cookie: &str) -> Response {
+pub(crate) fn with_cookie(mut response: Response, cookie: &str) -> Response {
     if let Ok(cookie) = HeaderValue::from_str(cookie) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
@@ -103,12 +113,17 @@ pub(crate) async fn get(who: Who) -> Json<Session> {
     responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn log_out(state: State<App>, who: Who, headers: HeaderMap) -> Result<Response, Problem> {
-    let shown = cookie_of(&headers).filter(|_| who.0.shown == Shown::Session).and_then(SessionSecret::parse);
+    let gone = end(&state, &who, &headers).await?;
+    Ok(with_cookie(StatusCode::NO_CONTENT.into_response(), &gone))
+}
+
+/// Ends the session of a browser, and returns what takes its cookie away.
+pub(crate) async fn end(state: &App, who: &Who, headers: &HeaderMap) -> Result<String, Problem> {
+    let shown = cookie_of(headers).filter(|_| who.0.shown == Shown::Session).and_then(SessionSecret::parse);
     let Some(shown) = shown else {
         let detail = "no browser asks here; a token is revoked with DELETE /api/v1/tokens/{id}";
         return Err(Problem::new(StatusCode::CONFLICT, "no_session", detail));
     };
     state.client.store().end_session(&shown).await?;
-    let gone = format!("{COOKIE}=; Max-Age=0; {FLAGS}");
-    Ok(with_cookie(StatusCode::NO_CONTENT.into_response(), &gone))
+    Ok(format!("{COOKIE}=; Max-Age=0; {FLAGS}"))
 }

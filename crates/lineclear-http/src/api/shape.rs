@@ -73,7 +73,7 @@ impl Id {
 }
 
 /// An id in a path. One that cannot be names nothing.
-pub(super) fn id(text: &str, what: &str) -> Result<i64, Problem> {
+pub(crate) fn id(text: &str, what: &str) -> Result<i64, Problem> {
     let is_plain =
         text.starts_with(|c: char| matches!(c, '1'..='9')) && text.chars().all(|c| c.is_ascii_digit());
     text.parse().ok().filter(|_| is_plain).ok_or_else(|| Problem::not_found(format_args!("{what} {text:?}")))

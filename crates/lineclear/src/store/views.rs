@@ -1,6 +1,7 @@
 //! Looking at the store: lists and details, page by page. Nothing here changes anything.
 
 mod dead_letter;
+mod now;
 mod rows;
 pub(crate) mod search;
 
@@ -12,6 +13,7 @@ use super::sql::Statement;
 use super::verbs::manifest::manifest_of;
 use super::{JobId, LogLine, ManifestId, NodeId, Store, StoreResult};
 pub use dead_letter::{FAMILIES_LOOKED_MAX, Families, FamilyView};
+pub use now::{PipelineView, RunningView, StageView, UpcomingView};
 pub use rows::{
     DeadLetterView, ExecutionView, GroupView, JobDetail, JobView, ManifestView, NodeView, StepView, TickView,
 };

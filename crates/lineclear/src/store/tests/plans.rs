@@ -211,6 +211,13 @@ fn cases() -> Vec<Case> {
             vec![int(100), int(1)].into(),
             &["background_job_lease", "work_queue_unknown", "manifest_due"],
         ),
+        (
+            Statement::StatPipeline,
+            vec![int(100)].into(),
+            &["manifest_due", "work_queue_later", "background_job_ready", "background_job_lease"],
+        ),
+        (Statement::ListRunning, vec![int(20)].into(), &["background_job_lease"]),
+        (Statement::ListUpcoming, vec![int(3_600_000_000), int(20)].into(), &["manifest_due"]),
         (Statement::StatAbandoned, vec![int(100), int(1)].into(), &["background_job_lease"]),
         (Statement::DoctorManifests, vec![int(5000)].into(), &[]),
         (Statement::StatUnknown, vec![int(20)].into(), &["work_queue_unknown"]),

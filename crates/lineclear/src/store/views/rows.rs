@@ -87,7 +87,7 @@ fn tags_of(row: &Row) -> StoreResult<Vec<String>> {
     Ok(text.iter().flat_map(|text| text.split_whitespace()).map(str::to_owned).collect())
 }
 
-fn progress_of(row: &Row) -> StoreResult<Option<ProgressView>> {
+pub(super) fn progress_of(row: &Row) -> StoreResult<Option<ProgressView>> {
     let text: Option<String> = row.get("progress")?;
     // Only shown: one that cannot be read must not hide its job.
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()))

@@ -1,0 +1,123 @@
+//! What is around every page: the rail, the top bar, and what a browser loads.
+
+use axum::http::{HeaderMap, Uri, header};
+use lineclear_model::Scope;
+use maud::{DOCTYPE, Markup, html};
+
+use super::assets::{ICON, SCRIPT, STYLE};
+use super::{Page, Tab};
+use crate::App;
+use crate::access::{Principal, Shown};
+
+/// The cookie with which a browser says light or dark. Without one it is as the system has it.
+const THEME: &str = "lineclear-theme";
+
+pub(super) struct Frame<'a> {
+    base: &'a str,
+    who: Option<&'a Principal>,
+    theme: Option<&'static str>,
+    /// The page's own address, under the base path.
+    address: String,
+    /// What is looked for, if this is a page that says so.
+    q: String,
+}
+
+const TABS: [(Tab, &str, &str, &str); 2] =
+    [(Tab::Overview, "/", "Overview", "o"), (Tab::Jobs, "/jobs", "Jobs", "j")];
+
+impl<'a> Frame<'a> {
+    pub(super) fn of(app: &'a App, who: Option<&'a Principal>, headers: &HeaderMap, uri: &Uri) -> Frame<'a> {
+        let query = uri.query().unwrap_or_default();
+        let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        let q = pairs.find(|(name, _)| *name == "q").map(|(_, value)| super::part::plain(value));
+        Frame {
+            base: &app.base,
+            who,
+            theme: theme(headers),
+            address: uri.path_and_query().map_or("/", |path| path.as_str()).to_owned(),
+            q: q.unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn around(&self, page: Page) -> Markup {
+        let asset = |name: &str| format!("{}/assets/{name}", self.base);
+        html! {
+            (DOCTYPE)
+            html lang="en" data-theme=[self.theme] data-base=(self.base) {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    title { (page.title) " · Lineclear" }
+                    link rel="icon" type="image/svg+xml" href=(asset(&ICON.name));
+                    link rel="stylesheet" href=(asset(&STYLE.name));
+                    script type="module" src=(asset(&SCRIPT.name)) {}
+                }
+                body data-page=(self.address) data-live[page.live] {
+                    a.skip href="#main" { "Skip to content" }
+                    (self.top())
+                    (self.rail(page.tab))
+                    main #main tabindex="-1" {
+                        div #trouble.trouble role="status" hidden {}
+                        @for region in page.regions {
+                            div.region id=(region.id) data-region { (region.html) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn top(&self) -> Markup {
+        html! {
+            header.top {
+                a.brand href={ (self.base) "/" } { img src={ (self.base) "/assets/" (ICON.name) } alt="" width="20" height="20"; "Lineclear" }
+                @if self.who.is_some() {
+                    form.search method="get" action={ (self.base) "/jobs" } role="search" {
+                        label.hidden for="q" { "Search jobs" }
+                        input #q type="search" name="q" value=(self.q) placeholder="state:dead kind:mail.* since:24h" autocomplete="off"
+                            spellcheck="false" maxlength="1024";
+                    }
+                }
+                div.tools {
+                    span #live.live title="Whether this page follows what happens" { span.dot {} span.word { "not live" } }
+                    button #theme.tool type="button" hidden title="Light or dark (T)" aria-label="Light or dark" { "◐" }
+                    button #help.tool type="button" hidden title="Keys (?)" aria-label="Keys" { "?" }
+                    @if let Some(who) = self.who {
+                        @if who.shown == Shown::Session {
+                            form method="post" action={ (self.base) "/logout" } {
+                                span.muted.who { (who.name) }
+                                button.tool type="submit" { "Log out" }
+                            }
+                        }
+                        @if !who.scopes.include(Scope::Operate) { span.badge.cancelled title="You may look at everything, and change nothing" { "read only" } }
+                    }
+                }
+            }
+        }
+    }
+
+    fn rail(&self, here: Tab) -> Markup {
+        html! {
+            nav.rail aria-label="Pages" {
+                @if self.who.is_some() {
+                    @for (tab, path, name, key) in TABS {
+                        a href={ (self.base) (path) } aria-current=[(tab == here).then_some("page")] data-key=(key) { (name) }
+                    }
+                    span.fill {}
+                    a href={ (self.base) "/api/docs" } { "API" }
+                }
+            }
+        }
+    }
+}
+
+fn theme(headers: &HeaderMap) -> Option<&'static str> {
+    let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
+    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    match pairs.find(|(name, _)| *name == THEME)?.1 {
+        "dark" => Some("dark"),
+        "light" => Some("light"),
+        _ => None,
+    }
+}

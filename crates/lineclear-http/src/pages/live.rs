@@ -1,0 +1,205 @@
+//! Live pages: each is rendered at most once a second, whoever many look at it, and only while somebody does.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use axum::extract::{Query, State};
+use axum::http::{HeaderName, HeaderValue, StatusCode, Uri, header};
+use axum::response::sse::{Event, Sse};
+use axum::response::{IntoResponse, Response};
+use lineclear_model::Scopes;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+use super::{View, render};
+use crate::App;
+use crate::access::{Still, Who};
+use crate::problem::Problem;
+
+/// Least time between two renderings of one page.
+const STEP: Duration = Duration::from_secs(1);
+/// A page that takes long to render is rendered more rarely: it may use this part of one reader's time.
+const SHARE: u32 = 10;
+/// Most pages that are rendered again and again.
+const TOPICS_MAX: usize = 256;
+/// Most browsers that look on at once. Who comes later asks for the page every few seconds instead.
+const STREAMS_MAX: usize = 512;
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+const RETRY: Duration = Duration::from_secs(2);
+
+/// One page for one set of scopes: what people with other scopes are offered differs.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Topic {
+    address: String,
+    scopes: String,
+}
+
+/// A page as it is now.
+#[derive(Clone, Default)]
+struct Shown {
+    regions: Vec<(&'static str, Arc<str>)>,
+    /// It could not be rendered: why.
+    trouble: Option<String>,
+}
+
+/// All pages that somebody looks at.
+#[derive(Clone, Default)]
+pub(crate) struct Hub(Arc<Mutex<HashMap<Topic, watch::Sender<Option<Arc<Shown>>>>>>);
+
+impl Hub {
+    fn topics(&self) -> MutexGuard<'_, HashMap<Topic, watch::Sender<Option<Arc<Shown>>>>> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// How many look on.
+    fn streams(topics: &HashMap<Topic, watch::Sender<Option<Arc<Shown>>>>) -> usize {
+        topics.values().map(watch::Sender::receiver_count).sum()
+    }
+
+    fn watch(
+        &self,
+        app: &App,
+        topic: Topic,
+        scopes: Scopes,
+        uri: Uri,
+    ) -> Result<watch::Receiver<Option<Arc<Shown>>>, Problem> {
+        let mut topics = self.topics();
+        let busy = |what: &str| {
+            let detail = format!("too many {what} are watched at once; the page asks again by itself");
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "live_max", detail)
+        };
+        if Hub::streams(&topics) >= STREAMS_MAX {
+            return Err(busy("streams"));
+        }
+        if let Some(shown) = topics.get(&topic) {
+            return Ok(shown.subscribe());
+        }
+        if topics.len() >= TOPICS_MAX {
+            return Err(busy("pages"));
+        }
+        let (sender, receiver) = watch::channel(None);
+        topics.insert(topic.clone(), sender);
+        tokio::spawn(self.clone().keep(app.clone(), topic, scopes, uri));
+        Ok(receiver)
+    }
+
+    /// Renders a page until nobody looks any more.
+    async fn keep(self, app: App, topic: Topic, scopes: Scopes, uri: Uri) {
+        loop {
+            let begun = Instant::now();
+            let view = View { app: &app, scopes: &scopes, uri: &uri };
+            let shown = match render(&view).await {
+                Ok(page) => Shown {
+                    regions: page.regions.into_iter().map(|one| (one.id, one.html.into_string().into())).collect(),
+                    trouble: None,
+                },
+                Err(problem) => Shown { regions: Vec::new(), trouble: Some(problem.said().1.to_owned()) },
+            };
+            {
+                let mut topics = self.topics();
+                match topics.get(&topic) {
+                    Some(sender) if sender.receiver_count() > 0 => {
+                        sender.send_replace(Some(Arc::new(shown)));
+                    }
+                    _ => {
+                        topics.remove(&topic);
+                        return;
+                    }
+                }
+            }
+            let pause = STEP.max(begun.elapsed() * SHARE).saturating_sub(begun.elapsed());
+            tokio::select! {
+                () = app.ended.cancelled() => {
+                    self.topics().remove(&topic);
+                    return;
+                }
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct Which {
+    /// The path of a page, with what stands after `?`.
+    page: String,
+}
+
+/// The regions of a page, as they change. The first message has all of them: whoever lost the stream has missed nothing.
+pub(super) async fn stream(
+    State(app): State<App>,
+    who: Who,
+    still: Still,
+    Query(which): Query<Which>,
+) -> Result<Response, Problem> {
+    let no_page = || Problem::malformed("page", "this is no address of a page");
+    let uri: Uri = which.page.parse().map_err(|_| no_page())?;
+    if uri.scheme().is_some() || uri.authority().is_some() {
+        return Err(no_page());
+    }
+    let scopes = who.0.scopes.clone();
+    let topic = Topic { address: which.page, scopes: scopes.to_string() };
+    let shown = app.live.watch(&app, topic, scopes, uri)?;
+    let (client, mut events) = mpsc::channel(8);
+    let ended = app.ended.clone();
+    tokio::spawn(async move {
+        let _ = client.send(Ok(Event::default().retry(RETRY).comment("live"))).await;
+        tokio::select! {
+            () = ended.cancelled() => {}
+            () = still.over() => {}
+            _ = tell(&client, shown) => {}
+        }
+    });
+    let events = futures_util::stream::poll_fn(move |context| events.poll_recv(context));
+    let mut response = Sse::new(events).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+/// Nobody listens any more.
+struct Gone;
+
+async fn tell(
+    client: &mpsc::Sender<Result<Event, Infallible>>,
+    mut shown: watch::Receiver<Option<Arc<Shown>>>,
+) -> Result<(), Gone> {
+    let mut sent: HashMap<&'static str, Arc<str>> = HashMap::new();
+    let mut trouble = None;
+    let send = async |event: Event| client.send(Ok(event)).await.map_err(|_| Gone);
+    let mut spoken = Instant::now();
+    loop {
+        // Only the newest: whoever is slow misses what was in between.
+        let now = shown.borrow_and_update().clone();
+        if let Some(now) = now {
+            if now.trouble != trouble {
+                trouble.clone_from(&now.trouble);
+                send(Event::default().event("trouble").data(json!({"why": trouble}).to_string())).await?;
+                spoken = Instant::now();
+            }
+            for (id, html) in &now.regions {
+                if sent.get(id).is_some_and(|before| before == html) {
+                    continue;
+                }
+                sent.insert(id, html.clone());
+                let data = json!({"id": id, "html": &**html}).to_string();
+                send(Event::default().event("region").data(data)).await?;
+                spoken = Instant::now();
+            }
+        }
+        tokio::select! {
+            changed = shown.changed() => changed.map_err(|_| Gone)?,
+            () = client.closed() => return Err(Gone),
+            // A proxy in between cuts what is silent.
+            () = tokio::time::sleep_until(spoken + KEEP_ALIVE) => {
+                send(Event::default().comment("")).await?;
+                spoken = Instant::now();
+            }
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! The overview: is it healthy, what happens, what needs me.
+
+mod figures;
+
+use std::time::Duration;
+
+use lineclear::store::views::{PipelineView, RunningView, StageView, UpcomingView};
+use lineclear_model::doctor::{self, Check, Condition, Finding};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::part::{self, between, count, moment, since};
+use super::{Page, Region, Tab, View};
+use crate::problem::Problem;
+use figures::Range;
+
+/// Rows of what runs and of what comes.
+const ROWS: u32 = 8;
+const HOUR: Duration = Duration::from_secs(3_600);
+/// Late jobs that are explained.
+const EXPLAINED: u32 = 3;
+const FAMILIES: u32 = 3;
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Which {
+    #[serde(default)]
+    range: Range,
+}
+
+pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
+    let Which { range } = view.asked()?;
+    let store = &view.app.reading;
+    let (pipeline, condition, running, upcoming) = tokio::try_join!(
+        store.pipeline(),
+        store.condition(EXPLAINED),
+        store.running(ROWS),
+        store.upcoming(HOUR, ROWS),
+    )?;
+    let figures = figures::read(store, pipeline.now, range).await?;
+    let mut checks =
+        [doctor::nodes(&condition), doctor::work(&condition), vec![doctor::late(&condition)]].concat();
+    checks.retain(Check::is_trouble);
+    let dead = pipeline.dead.count;
+    let title = if dead > 0 { format!("✕ {} dead", count(dead)) } else { "Overview".to_owned() };
+    let mut regions = vec![
+        Region::new("health", health(&condition, &checks, &pipeline)),
+        Region::new("pipeline", strip(view, &pipeline, &condition)),
+    ];
+    let is_new = !condition.trouble.has_ticks && pipeline.is_empty() && figures.is_empty();
+    if is_new {
+        regions.push(Region::new("first", first(&condition)));
+    } else {
+        regions.push(Region::new("figures", figures.cards(view, range)));
+        regions.push(Region::new("attention", attention(view, &checks, dead).await?));
+        regions.push(Region::new("now", html! { div.pair { (runs(view, &running)) (comes(&upcoming)) } }));
+    }
+    Ok(Page { title, tab: Tab::Overview, regions, live: true })
+}
+
+fn health(condition: &Condition, troubles: &[Check], pipeline: &PipelineView) -> Markup {
+    let alive = condition.nodes.iter().filter(|node| node.live).count();
+    let failed = alive == 0 || troubles.iter().any(|check| check.finding == Finding::Failure);
+    let (class, glyph, word) = match (failed, troubles.is_empty()) {
+        (true, _) => ("dead", "✕", "Not healthy"),
+        (_, false) => ("retrying", "!", "Needs a look"),
+        _ => ("completed", "✓", "Healthy"),
+    };
+    html! {
+        h1.health {
+            span class={ "badge " (class) } { span.glyph aria-hidden="true" { (glyph) } " " (word) }
+            span.sentence {
+                @match &condition.leader {
+                    Some(leader) if leader.is_live(condition.now) => { strong { (leader.node) } " plans, " (since(leader.since)) },
+                    Some(leader) => { "nobody plans: " strong { (leader.node) } " was last heard of " (moment(leader.renewed_at)) },
+                    None => "nobody has planned yet",
+                }
+                " · " (alive) @if alive == 1 { " node" } @else { " nodes" }
+                @if let Some(oldest) = pipeline.queued.since { " · oldest queued " (between(oldest, pipeline.now)) }
+            }
+        }
+    }
+}
+
+/// The stages of a job's way: a stall is the stage that swells.
+fn strip(view: &View<'_>, pipeline: &PipelineView, condition: &Condition) -> Markup {
+    let stage = |name: &str, class: &str, stage: &StageView, q: &str| {
+        html! {
+            a.stage href=(view.link(&format!("/jobs?q={q}"))) {
+                span.name { (name) }
+                span class={ "much " @if stage.count > 0 { (class) } } { (count(stage.count)) }
+                @if let Some(at) = stage.since.filter(|_| stage.count > 0) { span.age { (since(at)) } }
+            }
+        }
+    };
+    let slots = condition.slots();
+    html! {
+        nav.strip aria-label="Pipeline" {
+            div.stage title="Manifests whose time has come, and that are not planned yet" {
+                span.name { "due" } span.much { (count(pipeline.due.count)) }
+                @if let Some(at) = pipeline.due.since { span.age { (since(at)) } }
+            }
+            span.arrow aria-hidden="true" { "→" }
+            (stage("queued", "queued", &pipeline.queued, "state:queued"))
+            span.arrow aria-hidden="true" { "→" }
+            (stage("ready", "queued", &pipeline.ready, "state:ready"))
+            span.arrow aria-hidden="true" { "→" }
+            a.stage href=(view.link("/jobs?q=state:running")) {
+                span.name { "running" }
+                span class={ "much " @if pipeline.running.count > 0 { "running" } } { (count(pipeline.running.count)) small { "/" (slots) } }
+                @if let Some(at) = pipeline.running.since { span.age { (since(at)) } }
+            }
+            span.arrow aria-hidden="true" { "→" }
+            (stage("retrying", "retrying", &pipeline.retrying, "state:retrying"))
+            span.arrow aria-hidden="true" { "→" }
+            (stage("dead", "dead", &pipeline.dead, "state:dead"))
+            span.aside {
+                (stage("scheduled", "scheduled", &pipeline.scheduled, "state:scheduled"))
+                (stage("held", "paused", &pipeline.held, "state:held"))
+                (stage("parked", "paused", &pipeline.parked, "state:parked"))
+            }
+        }
+    }
+}
+
+async fn attention(view: &View<'_>, troubles: &[Check], dead: u64) -> Result<Markup, Problem> {
+    let families = if dead > 0 {
+        view.app.reading.dead_families(&Default::default(), FAMILIES).await?.items
+    } else {
+        Vec::new()
+    };
+    Ok(html! {
+        section.card.attention {
+            h2 { "Needs attention" }
+            @if families.is_empty() && troubles.is_empty() {
+                p.muted { "Nothing: no dead letter awaits a person, and no check found anything." }
+            }
+            ul.plain {
+                @for family in &families {
+                    li {
+                        span.badge.dead { span.glyph aria-hidden="true" { "✕" } " " (count(family.count)) " dead" }
+                        span.grow { strong { (family.kind) } " " (part::line(family.last_error.as_deref().unwrap_or(family.reason.as_str()))) }
+                        a.button href=(view.link(&format!("/jobs?q={}", part::escaped(&format!("state:dead kind:{}", family.kind))))) { "Open" }
+                    }
+                }
+                @for check in troubles {
+                    li {
+                        @if check.finding == Finding::Failure { span.badge.dead { "✕ " (check.check.as_str()) } }
+                        @else { span.badge.retrying { "! " (check.check.as_str()) } }
+                        span.grow { (check.says) @if let Some(todo) = &check.todo { span.muted { " " (todo) } } }
+                    }
+                }
+            }
+        }
+    })
+}
+
+fn runs(view: &View<'_>, running: &[RunningView]) -> Markup {
+    html! {
+        section.card {
+            h2 { "Running now" }
+            @if running.is_empty() { p.muted { "Nothing runs at this moment." } }
+            @else {
+                table {
+                    thead { tr { th scope="col" { "Job" } th scope="col" { "Kind" } th scope="col" { "Node" } th scope="col" { "For" } } }
+                    tbody {
+                        @for job in running {
+                            tr data-key=(job.id) {
+                                td { a href=(view.link(&format!("/jobs/{}", job.id))) { (job.id) } }
+                                td.grow {
+                                    (job.manifest.as_deref().unwrap_or(&job.kind))
+                                    @if let Some(progress) = &job.progress {
+                                        " " progress value=(format!("{:.3}", progress.fraction)) max="1" title=(progress.text) {}
+                                    }
+                                    @if job.cancelling { " " span.badge.cancelled { "ends" } }
+                                }
+                                td { (job.node.as_deref().unwrap_or("–")) }
+                                td.number { (since(job.claimed_at)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn comes(upcoming: &[UpcomingView]) -> Markup {
+    html! {
+        section.card {
+            h2 { "Next 60 minutes" }
+            @if upcoming.is_empty() { p.muted { "No manifest has a tick within the next hour." } }
+            @else {
+                table {
+                    thead { tr { th scope="col" { "Manifest" } th scope="col" { "Group" } th scope="col" { "Due" } } }
+                    tbody {
+                        @for manifest in upcoming {
+                            tr data-key=(manifest.key) {
+                                td.grow { (manifest.key) }
+                                td { (manifest.group.as_deref().unwrap_or("–")) }
+                                td.number { (moment(manifest.next_due_at)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Nothing was ever here: what to do first, from what is there and not from what a browser remembers.
+fn first(condition: &Condition) -> Markup {
+    let alive = condition.nodes.iter().any(|node| node.live);
+    html! {
+        section.card.first {
+            h2 { "First steps" }
+            ol {
+                li class=[alive.then_some("done")] { "A node is alive" @if alive { ": " (condition.nodes.iter().filter(|node| node.live).map(|node| node.name.as_str()).collect::<Vec<_>>().join(", ")) } }
+                li {
+                    "Make your first job" (part::cli("lineclear job enqueue hello --input '{\"name\": \"you\"}'"))
+                }
+                li { "Or a schedule" (part::cli("lineclear manifest apply -f orders.toml")) }
+                li { "See it here: this page follows what happens." }
+            }
+        }
+    }
+}

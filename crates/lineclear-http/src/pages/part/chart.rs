@@ -1,0 +1,63 @@
+//! Charts as SVG, drawn by the server. The latest figure stands beside each in words, and its numbers in a table.
+
+use maud::{Markup, html};
+
+use super::number;
+
+/// Width of one step, with the gap after it.
+const STEP: usize = 10;
+const HEIGHT: u64 = 72;
+
+/// One step of time.
+pub(in crate::pages) struct Bar {
+    /// When it begins, in words.
+    pub(in crate::pages) at: String,
+    /// Stacked from below: how much, and the class that gives it its colour.
+    pub(in crate::pages) parts: Vec<(u64, &'static str)>,
+    /// In words.
+    pub(in crate::pages) says: String,
+    /// Where it leads.
+    pub(in crate::pages) link: String,
+}
+
+/// Bars over time, from zero. Steps in which nothing happened are there, and empty.
+pub(in crate::pages) fn bars(label: &str, bars: &[Bar], unit: &str) -> Markup {
+    let most = bars.iter().map(|bar| bar.parts.iter().map(|(much, _)| much).sum::<u64>()).max().unwrap_or(0).max(1);
+    let width = bars.len() * STEP;
+    html! {
+        svg.chart role="img" aria-label=(label) viewBox={ "0 0 " (width) " " (HEIGHT) } preserveAspectRatio="none" {
+            @for (place, bar) in bars.iter().enumerate() {
+                a href=(bar.link) tabindex="-1" {
+                    rect.hit x=(place * STEP) y="0" width=(STEP) height=(HEIGHT) { title { (bar.at) ": " (bar.says) } }
+                    @for (y, height, class) in stacked(&bar.parts, most) {
+                        rect class=(class) x=(place * STEP + 1) y=(y) width=(STEP - 2) height=(height) {}
+                    }
+                }
+            }
+        }
+        div.axis { span { (bars.first().map_or("", |bar| bar.at.as_str())) } span { "most " (number(most)) " " (unit) } span { "now" } }
+    }
+}
+
+/// Where each part is drawn: what is not nothing is seen.
+fn stacked(parts: &[(u64, &'static str)], most: u64) -> Vec<(u64, u64, &'static str)> {
+    let mut top = HEIGHT;
+    let mut drawn = Vec::new();
+    for &(much, class) in parts.iter().filter(|(much, _)| *much > 0) {
+        let height = (much * HEIGHT / most).max(2).min(top);
+        top -= height;
+        drawn.push((top, height, class));
+    }
+    drawn
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_little_is_still_seen() {
+        assert_eq!(stacked(&[(1, "a"), (999, "b")], 1_000), [(70, 2, "a"), (0, 70, "b")]);
+        assert_eq!(stacked(&[(0, "a")], 1), []);
+    }
+}
