@@ -4,8 +4,8 @@ use axum::Router;
 use axum::extract::Request;
 use axum::http::Uri;
 use axum::http::uri::PathAndQuery;
-use tower::util::MapRequestLayer;
 use tower::Layer;
+use tower::util::MapRequestLayer;
 
 /// Whether a path can be one to be under.
 pub(crate) fn check(base: &str) -> Result<(), String> {

@@ -4,8 +4,11 @@
 //! looks at it, and sends the regions that changed. What a page offers to do is a page of its own (`GET`), which says what will
 //! happen and how the command line says it; its form (`POST`) calls what the API calls.
 
+mod action;
 mod assets;
+mod enqueue;
 mod frame;
+mod job;
 mod jobs;
 mod live;
 mod login;
@@ -34,11 +37,19 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
 const READ: Need = Need::Scope(Scope::Read);
+const OPERATE: Need = Need::Scope(Scope::Operate);
 
 /// Every route of the dashboard: method, path, what the audit calls it, and what it needs.
 pub(crate) const ROUTES: &[(&str, &str, &str, Need)] = &[
     ("GET", "/", "page", READ),
     ("GET", "/jobs", "page", READ),
+    ("GET", "/jobs/{id}", "page", READ),
+    ("GET", "/jobs/{id}/cancel", "page", OPERATE),
+    ("POST", "/jobs/{id}/cancel", "cancel_job", OPERATE),
+    ("GET", "/jobs/{id}/retry", "page", OPERATE),
+    ("POST", "/jobs/{id}/retry", "retry_job", OPERATE),
+    ("GET", "/enqueue", "page", OPERATE),
+    ("POST", "/enqueue", "create_job", OPERATE),
     ("GET", "/live", "page", READ),
     ("GET", "/login", "page", Need::Nothing),
     ("POST", "/login", "log_in", Need::Nothing),
@@ -55,6 +66,10 @@ pub(crate) fn routes() -> Router<App> {
     Router::new()
         .route("/", get(show))
         .route("/jobs", get(show))
+        .route("/jobs/{id}", get(show))
+        .route("/jobs/{id}/cancel", get(show).post(job::change::cancel))
+        .route("/jobs/{id}/retry", get(show).post(job::change::retry))
+        .route("/enqueue", get(show).post(enqueue::enqueue))
         .route("/live", get(live::stream))
         .route("/login", get(login::page).post(login::log_in))
         .route("/logout", post(login::log_out))
@@ -118,6 +133,7 @@ impl Region {
 pub(crate) enum Tab {
     Overview,
     Jobs,
+    Enqueue,
     None,
 }
 
@@ -127,6 +143,10 @@ pub(crate) async fn render(view: &View<'_>) -> Result<Page, Problem> {
     match segments.as_slice() {
         [""] => overview::page(view).await,
         ["jobs"] => jobs::page(view).await,
+        ["jobs", id] => job::page(view, id).await,
+        ["jobs", id, "cancel"] => job::change::ask_cancel(view, id).await,
+        ["jobs", id, "retry"] => job::change::ask_retry(view, id).await,
+        ["enqueue"] => enqueue::page(view).await,
         _ => Err(Problem::not_found("such page")),
     }
 }

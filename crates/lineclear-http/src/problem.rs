@@ -148,6 +148,11 @@ impl Problem {
         (self.title, &self.detail, &self.code, self.request_id.as_deref())
     }
 
+    /// The first field that is wrong, as a JSON pointer.
+    pub(crate) fn pointer(&self) -> Option<&str> {
+        self.errors.first().map(|field| field.pointer.as_str())
+    }
+
     /// One field is wrong.
     pub(crate) fn at(mut self, pointer: impl Into<String>) -> Problem {
         self.errors.push(FieldProblem { pointer: pointer.into(), detail: self.detail.clone() });

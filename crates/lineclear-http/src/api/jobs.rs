@@ -1,7 +1,7 @@
 //! Jobs: made, looked at, cancelled.
 
-pub(super) mod change;
-pub(super) mod create;
+pub(crate) mod change;
+pub(crate) mod create;
 pub(super) mod detail;
 pub(super) mod logs;
 pub(super) mod payload;

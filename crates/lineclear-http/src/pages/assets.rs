@@ -25,8 +25,9 @@ impl Asset {
     }
 }
 
-pub(super) static STYLE: LazyLock<Asset> =
-    LazyLock::new(|| Asset::new("app", "css", "text/css; charset=utf-8", include_str!("../../assets/app.css")));
+pub(super) static STYLE: LazyLock<Asset> = LazyLock::new(|| {
+    Asset::new("app", "css", "text/css; charset=utf-8", include_str!("../../assets/app.css"))
+});
 pub(super) static SCRIPT: LazyLock<Asset> = LazyLock::new(|| {
     Asset::new("app", "js", "text/javascript; charset=utf-8", include_str!("../../assets/app.js"))
 });

@@ -22,8 +22,12 @@ pub(super) struct Frame<'a> {
     q: String,
 }
 
-const TABS: [(Tab, &str, &str, &str); 2] =
-    [(Tab::Overview, "/", "Overview", "o"), (Tab::Jobs, "/jobs", "Jobs", "j")];
+/// The rail: a page, its path, its name, the letter after `g` that leads there, and what it needs.
+const TABS: [(Tab, &str, &str, &str, Scope); 3] = [
+    (Tab::Overview, "/", "Overview", "o", Scope::Read),
+    (Tab::Jobs, "/jobs", "Jobs", "j", Scope::Read),
+    (Tab::Enqueue, "/enqueue", "Enqueue", "e", Scope::Operate),
+];
 
 impl<'a> Frame<'a> {
     pub(super) fn of(app: &'a App, who: Option<&'a Principal>, headers: &HeaderMap, uri: &Uri) -> Frame<'a> {
@@ -100,8 +104,8 @@ impl<'a> Frame<'a> {
     fn rail(&self, here: Tab) -> Markup {
         html! {
             nav.rail aria-label="Pages" {
-                @if self.who.is_some() {
-                    @for (tab, path, name, key) in TABS {
+                @if let Some(who) = self.who {
+                    @for (tab, path, name, key, _) in TABS.into_iter().filter(|tab| who.scopes.include(tab.4)) {
                         a href={ (self.base) (path) } aria-current=[(tab == here).then_some("page")] data-key=(key) { (name) }
                     }
                     span.fill {}

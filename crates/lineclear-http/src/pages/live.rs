@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::{HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use super::{View, render};
 use crate::App;
 use crate::access::{Still, Who};
+use crate::api::shape::Asked;
 use crate::problem::Problem;
 
 /// Least time between two renderings of one page.
@@ -94,7 +95,11 @@ impl Hub {
             let view = View { app: &app, scopes: &scopes, uri: &uri };
             let shown = match render(&view).await {
                 Ok(page) => Shown {
-                    regions: page.regions.into_iter().map(|one| (one.id, one.html.into_string().into())).collect(),
+                    regions: page
+                        .regions
+                        .into_iter()
+                        .map(|one| (one.id, one.html.into_string().into()))
+                        .collect(),
                     trouble: None,
                 },
                 Err(problem) => Shown { regions: Vec::new(), trouble: Some(problem.said().1.to_owned()) },
@@ -134,15 +139,15 @@ pub(super) async fn stream(
     State(app): State<App>,
     who: Who,
     still: Still,
-    Query(which): Query<Which>,
+    asked: Asked<Which>,
 ) -> Result<Response, Problem> {
     let no_page = || Problem::malformed("page", "this is no address of a page");
-    let uri: Uri = which.page.parse().map_err(|_| no_page())?;
+    let uri: Uri = asked.0.page.parse().map_err(|_| no_page())?;
     if uri.scheme().is_some() || uri.authority().is_some() {
         return Err(no_page());
     }
     let scopes = who.0.scopes.clone();
-    let topic = Topic { address: which.page, scopes: scopes.to_string() };
+    let topic = Topic { address: asked.0.page, scopes: scopes.to_string() };
     let shown = app.live.watch(&app, topic, scopes, uri)?;
     let (client, mut events) = mpsc::channel(8);
     let ended = app.ended.clone();

@@ -1,17 +1,18 @@
 //! Logging in with a token, and out again.
 
-use axum::Form;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::html;
 use serde::Deserialize;
 
+use super::action::Filled;
 use super::frame::Frame;
 use super::{Page, Region, Tab, answer};
 use crate::App;
 use crate::access::{ClientAddress, Who};
 use crate::api::session;
+use crate::api::shape::Asked;
 use crate::problem::Problem;
 
 #[derive(Default, Deserialize)]
@@ -30,12 +31,12 @@ pub(super) async fn page(
     State(app): State<App>,
     headers: HeaderMap,
     uri: Uri,
-    Query(asked): Query<Back>,
+    asked: Asked<Back>,
 ) -> Response {
     if app.gate.is_open() {
         return Redirect::to(&format!("{}/", app.base)).into_response();
     }
-    form(&app, &headers, &uri, asked.back.as_deref(), None)
+    form(&app, &headers, &uri, asked.0.back.as_deref(), None)
 }
 
 pub(super) async fn log_in(
@@ -43,7 +44,7 @@ pub(super) async fn log_in(
     from: ClientAddress,
     headers: HeaderMap,
     uri: Uri,
-    Form(given): Form<Given>,
+    Filled(given): Filled<Given>,
 ) -> Result<Response, Problem> {
     match session::begin(&state, from, given.token.trim()).await {
         Ok((_, cookie)) => {
@@ -88,7 +89,12 @@ fn form(app: &App, headers: &HeaderMap, uri: &Uri, back: Option<&str>, wrong: Op
             p.muted { "No token yet? On the server: " code { "lineclear token create me --scope operate" } }
         }
     };
-    let page = Page { title: "Log in".to_owned(), tab: Tab::None, regions: vec![Region::new("login", html)], live: false };
+    let page = Page {
+        title: "Log in".to_owned(),
+        tab: Tab::None,
+        regions: vec![Region::new("login", html)],
+        live: false,
+    };
     let status = if wrong.is_some() { StatusCode::UNAUTHORIZED } else { StatusCode::OK };
     answer(status, Frame::of(app, None, headers, uri).around(page))
 }

@@ -5,7 +5,7 @@ mod figures;
 use std::time::Duration;
 
 use lineclear::store::views::{PipelineView, RunningView, StageView, UpcomingView};
-use lineclear_model::doctor::{self, Check, Condition, Finding};
+use lineclear_model::doctor::{self, Check, CheckName, Condition, Finding};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -40,7 +40,8 @@ pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
     let figures = figures::read(store, pipeline.now, range).await?;
     let mut checks =
         [doctor::nodes(&condition), doctor::work(&condition), vec![doctor::late(&condition)]].concat();
-    checks.retain(Check::is_trouble);
+    // Dead letters are shown by what they died of.
+    checks.retain(|check| check.is_trouble() && check.check != CheckName::DeadLetters);
     let dead = pipeline.dead.count;
     let title = if dead > 0 { format!("✕ {} dead", count(dead)) } else { "Overview".to_owned() };
     let mut regions = vec![
@@ -61,7 +62,7 @@ pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
 fn health(condition: &Condition, troubles: &[Check], pipeline: &PipelineView) -> Markup {
     let alive = condition.nodes.iter().filter(|node| node.live).count();
     let failed = alive == 0 || troubles.iter().any(|check| check.finding == Finding::Failure);
-    let (class, glyph, word) = match (failed, troubles.is_empty()) {
+    let (class, glyph, word) = match (failed, troubles.is_empty() && pipeline.dead.count == 0) {
         (true, _) => ("dead", "✕", "Not healthy"),
         (_, false) => ("retrying", "!", "Needs a look"),
         _ => ("completed", "✓", "Healthy"),
@@ -71,7 +72,7 @@ fn health(condition: &Condition, troubles: &[Check], pipeline: &PipelineView) ->
             span class={ "badge " (class) } { span.glyph aria-hidden="true" { (glyph) } " " (word) }
             span.sentence {
                 @match &condition.leader {
-                    Some(leader) if leader.is_live(condition.now) => { strong { (leader.node) } " plans, " (since(leader.since)) },
+                    Some(leader) if leader.is_live(condition.now) => { strong { (leader.node) } " has planned for " (since(leader.since)) },
                     Some(leader) => { "nobody plans: " strong { (leader.node) } " was last heard of " (moment(leader.renewed_at)) },
                     None => "nobody has planned yet",
                 }

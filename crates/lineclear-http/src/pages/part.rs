@@ -99,7 +99,17 @@ pub(super) fn escaped(text: &str) -> String {
     let mut address = String::new();
     for byte in text.bytes() {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' | b':' | b',' | b'*' => {
+            b'a'..=b'z'
+            | b'A'..=b'Z'
+            | b'0'..=b'9'
+            | b'-'
+            | b'.'
+            | b'_'
+            | b'~'
+            | b'/'
+            | b':'
+            | b','
+            | b'*' => {
                 address.push(char::from(byte));
             }
             _ => {
@@ -139,7 +149,8 @@ mod tests {
 
     #[test]
     fn lengths_and_numbers_are_short() {
-        let all = [(0, "0 ms"), (999, "999 ms"), (1_234, "1.2 s"), (61_000, "1 min 1 s"), (3_661_000, "1 h 1 min")];
+        let all =
+            [(0, "0 ms"), (999, "999 ms"), (1_234, "1.2 s"), (61_000, "1 min 1 s"), (3_661_000, "1 h 1 min")];
         for (ms, text) in all {
             assert_eq!(length(ms), text);
         }

@@ -21,6 +21,7 @@ mod locks;
 mod manifests;
 mod nodes;
 mod once;
+mod pages;
 mod scopes;
 mod search;
 mod security;

@@ -85,7 +85,15 @@ fn few_routes_are_open() {
         .map(|(method, path, _)| format!("{method} {path}"))
         .collect();
     open.sort();
-    assert_eq!(open, ["GET /livez", "GET /readyz", "POST /api/v1/session"]);
+    let expected = [
+        "GET /assets/{name}",
+        "GET /livez",
+        "GET /login",
+        "GET /readyz",
+        "POST /api/v1/session",
+        "POST /login",
+    ];
+    assert_eq!(open, expected);
 }
 
 #[test]

@@ -55,9 +55,9 @@ pub(crate) async fn cancel(state: State<App>, note: Note, at: At) -> Result<Resp
 #[serde(deny_unknown_fields)]
 pub(crate) struct RetryBody {
     /// What to remember about it, if it was a dead letter.
-    note: Option<String>,
+    pub(crate) note: Option<String>,
     /// The lane of the new job, if it is over and had no manifest: history does not keep it. `main` if nothing is said.
-    route: Option<String>,
+    pub(crate) route: Option<String>,
 }
 
 /// What became of a request to try a job again.

@@ -174,15 +174,26 @@ pub(crate) async fn create(
     prefer: Prefer,
     asked: Keyed<NewJobBody>,
 ) -> Result<Response, Problem> {
+    let reply = one(&state, &note, trace, asked).await?;
+    prefer.reply(&state, reply).await
+}
+
+/// One job, wherever it was asked for.
+pub(crate) async fn one(
+    state: &App,
+    note: &Note,
+    trace: Trace,
+    asked: Keyed<NewJobBody>,
+) -> Result<Reply, Problem> {
     let job = NewJob { trace: trace.0, ..asked.body.read("")? };
     let groups = [(String::new(), job.group.clone())];
-    let reply = make(&state.client, asked.once, Creation::Jobs(vec![job]), &note, |created| {
+    let reply = make(&state.client, asked.once, Creation::Jobs(vec![job]), note, |created| {
         let Created::Jobs(jobs) = created else { return None };
         let enqueued = jobs.first()?;
         let status = if enqueued.placed == Placed::Inserted { StatusCode::CREATED } else { StatusCode::OK };
         Reply::new(status, Some(enqueued.id), &Made::of(enqueued))
     });
-    prefer.reply(&state, reply.await.map_err(|problem| placed(problem, &groups))?).await
+    reply.await.map_err(|problem| placed(problem, &groups))
 }
 
 /// Many jobs to be.

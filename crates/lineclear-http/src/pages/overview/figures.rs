@@ -115,11 +115,7 @@ impl Figures {
         all
     }
 
-    fn bars(
-        &self,
-        view: &View<'_>,
-        of: impl Fn(&Step) -> (Vec<(u64, &'static str)>, String),
-    ) -> Vec<Bar> {
+    fn bars(&self, view: &View<'_>, of: impl Fn(&Step) -> (Vec<(u64, &'static str)>, String)) -> Vec<Bar> {
         let bar = |(place, step): (usize, &Step)| {
             let at = self.from.offset(self.step * i64::try_from(place).unwrap_or(0));
             let (parts, says) = of(step);
@@ -131,17 +127,29 @@ impl Figures {
 
     pub(super) fn cards(&self, view: &View<'_>, range: Range) -> Markup {
         let all = self.sum();
-        let minutes = u64::try_from(self.step * i64::try_from(self.steps.len()).unwrap_or(1) / 60_000_000).unwrap_or(1);
+        // The last whole step: the one that goes on is not over.
+        let before = self.steps.iter().rev().nth(1).copied().unwrap_or_default();
+        let rate = before.claims as f64 / (self.step as f64 / 60_000_000.0);
         let through = self.bars(view, |step| {
             let says = format!("{} ended, {} of them failed", number(step.claims), number(step.failed));
-            (vec![(step.completed, "f-completed"), (step.other, "f-cancelled"), (step.failed, "f-dead")], says)
+            (
+                vec![(step.completed, "f-completed"), (step.other, "f-cancelled"), (step.failed, "f-dead")],
+                says,
+            )
         });
         let took = self.bars(view, |step| {
-            let (mean, waited) = (Step::mean(step.run_ms, step.claims), Step::mean(step.wait_ms, step.claims));
-            let says = format!("ran {} in the mean, {} at most; waited {}", length(mean), length(step.run_ms_max), length(waited));
+            let (mean, waited) =
+                (Step::mean(step.run_ms, step.claims), Step::mean(step.wait_ms, step.claims));
+            let says = format!(
+                "ran {} in the mean, {} at most; waited {}",
+                length(mean),
+                length(step.run_ms_max),
+                length(waited)
+            );
             (vec![(mean, "f-running"), (waited, "f-queued")], says)
         });
-        let failed = self.bars(view, |step| (vec![(step.failed, "f-dead")], format!("{} failed", number(step.failed))));
+        let failed = self
+            .bars(view, |step| (vec![(step.failed, "f-dead")], format!("{} failed", number(step.failed))));
         let percent = if all.claims == 0 { 0.0 } else { all.failed as f64 * 100.0 / all.claims as f64 };
         let card = |name: &str, figure: String, note: String, chart: Markup| {
             html! { section.card.figure { h2 { (name) } p.latest { strong { (figure) } span.muted { (note) } } (chart) } }
@@ -155,7 +163,7 @@ impl Figures {
                 }
             }
             div.three {
-                (card("Throughput", format!("{}/min", number(all.claims / minutes.max(1))), format!("{} ended", number(all.claims)), bars("Executions that ended, over time", &through, "ended")))
+                (card("Throughput", format!("{rate:.0}/min"), format!("{} ended", number(all.claims)), bars("Executions that ended, over time", &through, "ended")))
                 (card("Latency", length(Step::mean(all.run_ms, all.claims)), format!("mean run · waited {} · slowest {}", length(Step::mean(all.wait_ms, all.claims)), length(all.run_ms_max)), bars("Milliseconds that executions ran and waited in the mean, over time", &took, "ms")))
                 (card("Failures", format!("{percent:.1} %"), format!("{} failed", number(all.failed)), bars("Executions that failed, over time", &failed, "failed")))
             }

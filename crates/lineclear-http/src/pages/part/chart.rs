@@ -22,7 +22,8 @@ pub(in crate::pages) struct Bar {
 
 /// Bars over time, from zero. Steps in which nothing happened are there, and empty.
 pub(in crate::pages) fn bars(label: &str, bars: &[Bar], unit: &str) -> Markup {
-    let most = bars.iter().map(|bar| bar.parts.iter().map(|(much, _)| much).sum::<u64>()).max().unwrap_or(0).max(1);
+    let most =
+        bars.iter().map(|bar| bar.parts.iter().map(|(much, _)| much).sum::<u64>()).max().unwrap_or(0).max(1);
     let width = bars.len() * STEP;
     html! {
         svg.chart role="img" aria-label=(label) viewBox={ "0 0 " (width) " " (HEIGHT) } preserveAspectRatio="none" {

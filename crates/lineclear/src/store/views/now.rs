@@ -47,7 +47,14 @@ impl PipelineView {
     /// Whether nothing stands anywhere.
     pub fn is_empty(&self) -> bool {
         let all = [
-            self.due, self.scheduled, self.queued, self.held, self.parked, self.ready, self.running, self.retrying,
+            self.due,
+            self.scheduled,
+            self.queued,
+            self.held,
+            self.parked,
+            self.ready,
+            self.running,
+            self.retrying,
             self.dead,
         ];
         all.iter().all(|stage| stage.count == 0)

@@ -1,0 +1,201 @@
+//! One job: its life to scale, its executions with errors, steps and log, what it was given and what it returned, and what can be done.
+
+pub(super) mod change;
+mod executions;
+mod life;
+
+use lineclear::store::JobId;
+use lineclear::store::views::JobDetail;
+use lineclear_model::explain::Explanation;
+use lineclear_model::{JobState, Scope};
+use maud::{Markup, html};
+
+use super::part::{self, cli, moment};
+use super::{Page, Region, Tab, View};
+use crate::api::shape::id;
+use crate::problem::Problem;
+
+/// Bytes of an input or output that are shown; the whole of it is a file.
+const SHOWN_BYTES: usize = 64 * 1024;
+/// Lines of the log that are shown.
+const LINES: u32 = 500;
+
+/// The job of an address.
+pub(super) async fn find(view: &View<'_>, text: &str) -> Result<JobDetail, Problem> {
+    let found = view.app.reading.job(JobId(id(text, "job")?)).await?;
+    found.ok_or_else(|| Problem::not_found(format_args!("job {text}: it may have been cleaned away")))
+}
+
+pub(super) async fn page(view: &View<'_>, text: &str) -> Result<Page, Problem> {
+    let detail = find(view, text).await?;
+    let (job, log) = (&detail.job, view.app.reading.log(detail.job.id, None, LINES).await?);
+    let mut regions = vec![
+        Region::new("head", head(view, &detail)),
+        Region::new("life", life::line(job, &detail.executions)),
+    ];
+    if can_wait(job.state) {
+        if let Some(explanation) = view.app.reading.explain_job(job.id).await? {
+            regions.push(Region::new("explain", explain(view, &explanation)));
+        }
+    }
+    regions.push(Region::new("executions", executions::list(view, &detail, &log)));
+    regions.push(Region::new("payload", payload(view, &detail)));
+    let title = format!("{} job {} · {}", part::glyph(job.state.as_str()), job.id, job.kind);
+    Ok(Page { title, tab: Tab::Jobs, regions, live: true })
+}
+
+const fn can_wait(state: JobState) -> bool {
+    !matches!(state, JobState::Running | JobState::Completed | JobState::Cancelled)
+}
+
+fn head(view: &View<'_>, detail: &JobDetail) -> Markup {
+    let job = &detail.job;
+    let fact = |name: &str, value: Markup| html! { div.fact { dt { (name) } dd { (value) } } };
+    let find = |q: String, text: &str| html! { a href=(view.link(&format!("/jobs?q={}", part::escaped(&q)))) { (text) } };
+    let none = || html! { span.muted { "–" } };
+    html! {
+        div.bar {
+            h1 { "Job " (job.id) }
+            (part::state(job.state))
+            @if view.may(Scope::Operate) { div.buttons {
+                @if !matches!(job.state, JobState::Completed | JobState::Cancelled | JobState::Dead) {
+                    a.button.danger href=(view.link(&format!("/jobs/{}/cancel", job.id))) { "Cancel" }
+                }
+                @if matches!(job.state, JobState::Retrying | JobState::Dead | JobState::Completed | JobState::Cancelled) {
+                    a.button href=(view.link(&format!("/jobs/{}/retry", job.id))) { @if job.state == JobState::Dead { "Revive" } @else if job.state == JobState::Retrying { "Try now" } @else { "Run again" } }
+                }
+                a.button href=(view.link(&format!("/enqueue?like={}", job.id))) { "Run with edits" }
+            } }
+        }
+        dl.facts {
+            (fact("kind", find(format!("kind:{}", job.kind), &job.kind)))
+            (fact("manifest", job.manifest_key.as_ref().map_or_else(none, |key| find(format!("manifest:{key}"), key))))
+            (fact("group", job.group.as_ref().map_or_else(none, |group| find(format!("group:{group}"), group))))
+            (fact("origin", html! { (job.origin.as_str()) @if let Some(tick) = job.tick_at { " for " (moment(tick)) } }))
+            (fact("node", job.node_name.as_ref().map_or_else(none, |node| find(format!("node:{node}"), node))))
+            (fact("accepted", moment(job.created_at)))
+            (fact("due", moment(job.due_at)))
+            (fact("claims", html! { (job.claim_no) @if let Some(failures) = job.failures.filter(|failures| *failures > 0) { ", " (failures) " failed" } }))
+            @if !job.tags.is_empty() { (fact("tags", html! { @for tag in &job.tags { (find(format!("tag:{tag}"), tag)) " " } })) }
+            @if let Some(key) = &job.limit_key { (fact("limit key", html! { code { (key) } })) }
+        }
+        @if let Some(progress) = &job.progress {
+            p { progress value=(format!("{:.3}", progress.fraction)) max="1" {} " " (format!("{:.0} %", progress.fraction * 100.0)) " " (progress.text) }
+        }
+        (cli(&format!("lineclear job get {}", job.id)))
+    }
+}
+
+fn explain(view: &View<'_>, explanation: &Explanation) -> Markup {
+    html! {
+        section.card {
+            h2 { "Why is it not running?" }
+            p { strong { (explanation.verdict) } }
+            ul.plain.gates { @for gate in &explanation.gates { li {
+                @match gate.open {
+                    Some(true) => span.badge.completed { span.glyph aria-hidden="true" { "✓" } " " (gate.name.as_str()) },
+                    Some(false) => span.badge.dead { span.glyph aria-hidden="true" { "✕" } " " (gate.name.as_str()) },
+                    None => span.badge { span.glyph aria-hidden="true" { "·" } " " (gate.name.as_str()) },
+                }
+                span.grow {
+                    (gate.why)
+                    @for way in &gate.in_the_way {
+                        " " @if way.what == "job" { a href=(view.link(&format!("/jobs/{}", way.id))) { "job " (way.id) } } @else { (way.what) " " (way.id) }
+                        @if let Some(node) = &way.node { " on " (node) }
+                    }
+                }
+            } } }
+        }
+    }
+}
+
+/// JSON as it is, on lines of its own; secrets are dots.
+fn payload(view: &View<'_>, detail: &JobDetail) -> Markup {
+    let output = detail.executions.iter().rev().find_map(|execution| execution.output.as_deref());
+    let shown = |name: &str, text: Option<&str>| {
+        let masked = text.and_then(|text| detail.secrets.mask(text));
+        html! {
+            section.card {
+                h2 { (name) }
+                @match masked {
+                    Some(text) => { (json(&text)) @if text.len() > SHOWN_BYTES { p { a href=(view.link(&format!("/api/v1/jobs/{}/{}", detail.job.id, name.to_lowercase()))) { "All " (part::number(text.len() as u64)) " bytes, as a file" } } } },
+                    None => p.muted { "Nothing." },
+                }
+            }
+        }
+    };
+    html! { div.pair { (shown("Input", detail.input.as_deref())) (shown("Output", output)) } }
+}
+
+fn json(text: &str) -> Markup {
+    let cut = &text[..text.floor_char_boundary(SHOWN_BYTES)];
+    // Numbers stay as they are written: one that is too large for a parser must not change.
+    let pretty =
+        serde_json::from_str::<&serde_json::value::RawValue>(cut).ok().map(|raw| indented(raw.get()));
+    html! { pre.json { (pretty.as_deref().unwrap_or(cut)) } }
+}
+
+/// The same JSON, with line breaks and indents outside of its strings.
+fn indented(text: &str) -> String {
+    let (mut out, mut depth, mut quoted, mut escaped) =
+        (String::with_capacity(text.len() * 2), 0, false, false);
+    let line = |out: &mut String, depth: usize| {
+        out.push('\n');
+        out.push_str(&"  ".repeat(depth));
+    };
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        if quoted {
+            out.push(c);
+            (quoted, escaped) = (escaped || c != '"', !escaped && c == '\\');
+            continue;
+        }
+        match c {
+            '{' | '[' => {
+                out.push(c);
+                while rest.peek().is_some_and(|c| c.is_ascii_whitespace()) {
+                    rest.next();
+                }
+                if rest.peek().is_some_and(|next| matches!(next, '}' | ']')) {
+                    out.extend(rest.next());
+                } else {
+                    depth += 1;
+                    line(&mut out, depth);
+                }
+            }
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                line(&mut out, depth);
+                out.push(c);
+            }
+            ',' => {
+                out.push(c);
+                line(&mut out, depth);
+            }
+            ':' => out.push_str(": "),
+            c if c.is_ascii_whitespace() => {}
+            c => {
+                quoted = c == '"';
+                out.push(c);
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::indented;
+
+    #[test]
+    fn json_keeps_every_character_that_means_something() {
+        let text = r#"{"a": [1, 12345678901234567890.10, {}], "b":"x: {\"y\", [","c":[ ]}"#;
+        let pretty = indented(text);
+        let strip = |text: &str| {
+            serde_json::from_str::<serde_json::Value>(text).unwrap();
+            text.chars().filter(|c| !c.is_ascii_whitespace()).collect::<String>()
+        };
+        assert_eq!(strip(&pretty), strip(text));
+        assert_eq!(indented(r#"{"a":[1,2],"b":{}}"#), "{\n  \"a\": [\n    1,\n    2\n  ],\n  \"b\": {}\n}");
+    }
+}

@@ -1,0 +1,297 @@
+//! The dashboard over real sockets: pages, forms, who may do what, and what must never be in a page.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::kit::{Answer, Served};
+use crate::session::{cookie, log_in};
+
+const HTML: (&str, &str) = ("Accept", "text/html");
+const SAME: (&str, &str) = ("Sec-Fetch-Site", "same-origin");
+const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
+const HOSTILE: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>";
+
+async fn page(served: &Served, path: &str) -> Answer {
+    served.send("GET", path, &[HTML], b"").await
+}
+
+async fn submit(served: &Served, path: &str, form: &str) -> Answer {
+    served.send("POST", path, &[HTML, SAME, FORM], form.as_bytes()).await
+}
+
+async fn enqueue(served: &Served, body: serde_json::Value) -> String {
+    let made = served.post("/api/v1/jobs", &body.to_string()).await;
+    assert!(made.status < 300, "{made:?}");
+    made.json()["id"].as_str().unwrap().to_owned()
+}
+
+/// Every page that can be looked at, with what stands for names in paths.
+fn all(job: &str) -> Vec<String> {
+    let pages = lineclear_http::routes().into_iter().filter(|(method, path, _)| {
+        method == "GET"
+            && !path.starts_with("/api")
+            && !path.starts_with("/assets")
+            && !["/livez", "/readyz", "/metrics", "/live", "/login"].contains(&path.as_str())
+    });
+    pages.map(|(_, path, _)| path.replace("{id}", job)).collect()
+}
+
+/// What a page may not have: code or style in it, and anything of ours that a stranger wrote.
+fn is_clean(path: &str, answer: &Answer) {
+    let policy = answer.header("content-security-policy").unwrap_or_else(|| panic!("{path}: {answer:?}"));
+    assert!(policy.contains("script-src 'self'") && !policy.contains("unsafe"), "{path}: {policy}");
+    let body = &answer.body;
+    assert!(!body.contains("<script>") && !body.contains("<img src=x"), "{path}: {body}");
+    assert!(!body.contains(" style=") && !body.contains("javascript:"), "{path}: {body}");
+    for tag in body.split('<').skip(1) {
+        let tag = tag.split('>').next().unwrap_or_default();
+        let in_quotes = tag.split('"').skip(1).step_by(2).collect::<String>();
+        let outside: String = tag.split('"').step_by(2).collect();
+        assert!(
+            !outside.split_whitespace().any(|word| word.starts_with("on") && word.contains('=')),
+            "{path}: <{tag}>"
+        );
+        assert!(!in_quotes.contains('<'), "{path}: <{tag}>");
+    }
+}
+
+async fn pages_are_there_with_nothing_in_the_database(served: &Served) {
+    for path in ["/", "/jobs", "/enqueue", "/?range=7d", "/jobs?q=state:dead"] {
+        let answer = page(served, path).await;
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+        is_clean(path, &answer);
+    }
+    assert!(page(served, "/jobs").await.body.contains("No job yet"));
+    assert!(page(served, "/").await.body.contains("First steps"));
+    assert!(page(served, "/jobs?q=kind:none").await.body.contains("No job fits"));
+}
+
+async fn what_strangers_wrote_is_text_on_every_page(served: &Served) {
+    let made = enqueue(served, json!({"kind": "broken", "input": HOSTILE, "limit_key": HOSTILE})).await;
+    served.until(&format!("/api/v1/jobs/{made}"), |job| job["state"] == "dead").await;
+    enqueue(served, json!({"kind": "add", "input": {HOSTILE: HOSTILE}, "in_ms": 600_000})).await;
+    for path in all(&made) {
+        let answer = page(served, &path).await;
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+        is_clean(&path, &answer);
+    }
+    let job = page(served, &format!("/jobs/{made}")).await.body;
+    assert!(job.contains("&lt;script&gt;alert(1)&lt;/script&gt;"), "it is shown, as text: {job}");
+    for path in [
+        format!("/jobs?q={}", "%3Cscript%3Ealert(1)"),
+        "/jobs?q=state:%3Cb%3E".to_owned(),
+        "/%3Cscript%3E".to_owned(),
+    ] {
+        is_clean(&path, &page(served, &path).await);
+    }
+}
+
+async fn a_search_that_cannot_be_read_is_explained(served: &Served) {
+    let answer = page(served, "/jobs?q=stat:dead").await;
+    assert_eq!(answer.status, 200);
+    assert!(
+        answer.body.contains("This search cannot be read") && answer.body.contains("state"),
+        "{answer:?}"
+    );
+    assert!(answer.body.contains("value=\"stat:dead\""), "what was typed is still there");
+    let answer = page(served, "/jobs?nonsense=1").await;
+    assert_eq!(answer.status, 400);
+    assert!(answer.body.contains("<h1>Bad Request</h1>"), "{answer:?}");
+}
+
+async fn a_list_goes_on_where_the_page_before_ended(served: &Served) {
+    for _ in 0..60 {
+        enqueue(served, json!({"kind": "add", "in_ms": 600_000})).await;
+    }
+    let first = page(served, "/jobs").await.body;
+    let next = first.split("rel=\"next\" href=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    let second = page(served, &next.replace("&amp;", "&")).await.body;
+    let ids = |body: &str| body.matches("<tr data-key=").count();
+    assert_eq!((ids(&first), ids(&second)), (50, 10));
+    assert!(!second.contains("rel=\"next\""), "that was all");
+}
+
+async fn what_a_page_offers_is_asked_before_it_is_done(served: &Served) {
+    let job = enqueue(served, json!({"kind": "add", "in_ms": 600_000})).await;
+    let asked = page(served, &format!("/jobs/{job}/cancel")).await;
+    assert!(
+        asked.body.contains("Cancel job") && asked.body.contains(&format!("lineclear job cancel {job}")),
+        "{asked:?}"
+    );
+    let done = submit(served, &format!("/jobs/{job}/cancel"), "").await;
+    assert_eq!((done.status, done.header("location")), (303, Some(&*format!("/jobs/{job}"))), "{done:?}");
+    assert_eq!(served.get(&format!("/api/v1/jobs/{job}")).await.json()["state"], "cancelled");
+    let again = submit(served, &format!("/jobs/{job}/cancel"), "").await;
+    assert_eq!(again.status, 409);
+    assert!(again.body.contains("<!DOCTYPE html>") && again.body.contains("is over"), "{again:?}");
+
+    let dead = enqueue(served, json!({"kind": "broken", "input": "mended"})).await;
+    served.until(&format!("/api/v1/jobs/{dead}"), |job| job["state"] == "completed").await;
+    let again = submit(served, &format!("/jobs/{dead}/retry"), "note=once+more").await;
+    assert_eq!(again.status, 303, "{again:?}");
+    let new = again.header("location").unwrap().to_owned();
+    assert_ne!(new, format!("/jobs/{dead}"), "a new job");
+    assert_eq!(page(served, &new).await.status, 200);
+}
+
+async fn a_job_by_hand_and_nothing_typed_is_lost(served: &Served) {
+    let made = submit(served, "/enqueue", "kind=add&input=%5B1%2C2%5D&priority=3&when=10m").await;
+    assert_eq!(made.status, 303, "{made:?}");
+    let id = made.header("location").unwrap().rsplit('/').next().unwrap().to_owned();
+    let job = served.get(&format!("/api/v1/jobs/{id}")).await.json();
+    assert_eq!((&job["input"], &job["state"]), (&json!([1, 2]), &json!("scheduled")));
+    for (form, says) in [
+        ("kind=Add&input=1", "name"),
+        ("kind=add&input=%7B", "this is no JSON"),
+        ("kind=add&priority=99", "99"),
+        ("kind=add&group=nobody", "nobody"),
+        ("kind=add&when=soon", "is no time"),
+    ] {
+        let refused = submit(served, "/enqueue", form).await;
+        assert!((400..500).contains(&refused.status), "{form}: {refused:?}");
+        assert!(
+            refused.body.contains("role=\"alert\"") && refused.body.contains(says),
+            "{form}: {}",
+            refused.body
+        );
+        is_clean(form, &refused);
+    }
+    let like = page(served, &format!("/enqueue?like={id}")).await.body;
+    assert!(like.contains("value=\"add\"") && like.contains("[1,2]</textarea>"), "{like}");
+}
+
+async fn a_page_of_another_site_changes_nothing(served: &Served) {
+    let job = enqueue(served, json!({"kind": "add", "in_ms": 600_000})).await;
+    let path = format!("/jobs/{job}/cancel");
+    for from in [
+        ("Sec-Fetch-Site", "cross-site"),
+        ("Sec-Fetch-Site", "same-site"),
+        ("Origin", "https://evil.example"),
+    ] {
+        let answer = served.send("POST", &path, &[HTML, FORM, from], b"").await;
+        assert_eq!(answer.status, 403, "{from:?}: {answer:?}");
+    }
+    assert_eq!(served.get(&format!("/api/v1/jobs/{job}")).await.json()["state"], "scheduled");
+}
+
+/// What a stream says until it has said `part`.
+async fn live(served: &Served, page: &str, part: &str) -> String {
+    let mut stream = TcpStream::connect(served.address).await.unwrap();
+    let head = format!("GET /live?page={page} HTTP/1.1\r\nHost: {}\r\n\r\n", served.address);
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let (mut text, mut bytes) = (String::new(), [0; 65536]);
+    let read = async {
+        while !text.contains(part) {
+            let count = stream.read(&mut bytes).await.unwrap();
+            assert!(count > 0, "it ended: {text}");
+            text.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), read).await.unwrap_or_else(|_| panic!("in vain: {part}"));
+    text
+}
+
+async fn a_page_that_is_looked_at_follows_what_happens(served: &Served) {
+    let (said, job) = tokio::join!(live(served, "/jobs", "in-the-list"), async {
+        tokio::time::sleep(Duration::from_millis(1_500)).await;
+        enqueue(served, json!({"kind": "in-the-list", "in_ms": 600_000})).await
+    });
+    assert!(said.contains("text/event-stream") && said.contains("event: region"), "{said}");
+    assert!(said.contains(&job), "{said}");
+    let bad = served.get("/live?page=http%3A%2F%2Felsewhere%2F").await;
+    assert_eq!((bad.status, bad.code().as_str()), (400, "page"));
+    assert_eq!(served.get("/live").await.status, 400);
+}
+
+on_each_store! {
+    pages_are_there_with_nothing_in_the_database
+    what_strangers_wrote_is_text_on_every_page
+    a_search_that_cannot_be_read_is_explained
+    a_list_goes_on_where_the_page_before_ended
+    what_a_page_offers_is_asked_before_it_is_done
+    a_job_by_hand_and_nothing_typed_is_lost
+    a_page_of_another_site_changes_nothing
+    a_page_that_is_looked_at_follows_what_happens
+}
+
+async fn a_browser_is_sent_to_log_in_and_comes_back(served: &Served) {
+    let token = served.token("read").await;
+    let sent = page(served, "/jobs?q=state:dead").await;
+    assert_eq!(
+        (sent.status, sent.header("location")),
+        (303, Some("/login?back=/jobs%3Fq%3Dstate:dead")),
+        "{sent:?}"
+    );
+    let form = page(served, "/login?back=/jobs").await;
+    assert!(form.status == 200 && form.body.contains("name=\"token\""), "{form:?}");
+    is_clean("/login", &form);
+    let wrong = submit(served, "/login", "token=lc_nobody_x&back=/jobs").await;
+    assert!(wrong.status == 401 && wrong.body.contains("role=\"alert\""), "{wrong:?}");
+    let right = submit(served, "/login", &format!("token={token}&back=/jobs")).await;
+    assert_eq!((right.status, right.header("location")), (303, Some("/jobs")), "{right:?}");
+    let session = cookie(&right);
+    let listed = served.send("GET", "/jobs", &[HTML, ("Cookie", &session)], b"").await;
+    assert!(listed.status == 200 && listed.body.contains("read only"), "{listed:?}");
+    let out = served.send("POST", "/logout", &[HTML, SAME, FORM, ("Cookie", &session)], b"").await;
+    assert_eq!((out.status, out.header("location")), (303, Some("/login")), "{out:?}");
+    assert_eq!(served.send("GET", "/jobs", &[HTML, ("Cookie", &session)], b"").await.status, 303);
+    assert_eq!(served.get("/jobs").await.status, 401, "a program is told, and not sent about");
+}
+
+async fn who_may_only_look_is_offered_nothing_and_does_nothing(served: &Served) {
+    let (read, operate) = (served.token("read").await, served.token("operate").await);
+    let made = served.with(&operate, "POST", "/api/v1/jobs", r#"{"kind": "add", "in_ms": 600000}"#).await;
+    let job = made.json()["id"].as_str().unwrap().to_owned();
+    let (reader, operator) = (cookie(&log_in(served, &read).await), cookie(&log_in(served, &operate).await));
+    let as_who = async |cookie: &str, method: &str, path: &str| {
+        served.send(method, path, &[HTML, SAME, FORM, ("Cookie", cookie)], b"").await
+    };
+    let shown = as_who(&reader, "GET", &format!("/jobs/{job}")).await.body;
+    assert!(!shown.contains("/cancel") && !shown.contains("/enqueue"), "{shown}");
+    assert!(!as_who(&reader, "GET", "/jobs").await.body.contains("type=\"checkbox\""));
+    for (method, path, need) in lineclear_http::routes() {
+        let is_page = !path.starts_with("/api") && need.as_deref().is_some_and(|need| need != "read");
+        if is_page {
+            let answer = as_who(&reader, &method, &path.replace("{id}", &job)).await;
+            assert_eq!(answer.status, 403, "{method} {path}: {answer:?}");
+        }
+    }
+    let shown = as_who(&operator, "GET", &format!("/jobs/{job}")).await.body;
+    assert!(shown.contains(&format!("/jobs/{job}/cancel")), "{shown}");
+    assert_eq!(as_who(&operator, "POST", &format!("/jobs/{job}/cancel")).await.status, 303);
+}
+
+with_tokens_on_each_store! {
+    a_browser_is_sent_to_log_in_and_comes_back
+    who_may_only_look_is_offered_nothing_and_does_nothing
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_under_a_path_links_to_itself_with_and_without_it() {
+    let served = Served::sqlite_with(|http| http.base_path = "/ops/lineclear".to_owned()).await;
+    for path in ["/ops/lineclear", "/ops/lineclear/", "/ops/lineclear/jobs?q=state:dead", "/jobs"] {
+        let answer = page(&served, path).await;
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+        for link in answer.body.split("href=\"").skip(1).chain(answer.body.split("action=\"").skip(1)) {
+            assert!(link.starts_with("/ops/lineclear/") || link.starts_with('#'), "{path}: {}", &link[..40]);
+        }
+    }
+    assert_eq!(served.get("/ops/lineclear/api/v1/jobs").await.status, 200);
+    assert_eq!(served.get("/ops/lineclear/livez").await.status, 200);
+    assert_eq!(served.get("/ops/lineclearly/livez").await.status, 404);
+    let made = submit(&served, "/ops/lineclear/enqueue", "kind=add&when=10m").await;
+    assert!(made.header("location").unwrap().starts_with("/ops/lineclear/jobs/"), "{made:?}");
+    served.end().await;
+}
+
+#[test]
+fn the_script_and_the_style_are_small() {
+    let bytes = |file: &str| {
+        std::fs::metadata(format!("{}/assets/{file}", env!("CARGO_MANIFEST_DIR"))).unwrap().len()
+    };
+    assert!(bytes("app.js") < 25_000, "{}", bytes("app.js"));
+    assert!(bytes("app.css") < 30_000, "{}", bytes("app.css"));
+}
