@@ -149,7 +149,8 @@ impl Serve {
         flags.extend(self.door.flags());
         let config = Config::read(&flags, self.common.config)?;
         let (bind, access, limits) = (config.address()?, door::access(&config)?, door::limits(&config)?);
-        let http = HttpOptions { bind, access, limits, ..HttpOptions::default() };
+        let base_path = config.text("base_path").to_owned();
+        let http = HttpOptions { bind, access, limits, base_path, ..HttpOptions::default() };
         // Before anything is done to the database.
         http.check().map_err(|error| Failure::usage(error.to_string()))?;
         block_on(async { run(&config, Some(HttpOptions { locks: Some(locks(&config)?), ..http })).await })
@@ -257,14 +258,14 @@ async fn serve(
     metrics: Option<PrometheusHandle>,
     ended: &CancellationToken,
 ) -> Result<tokio::task::JoinHandle<std::io::Result<()>>, Failure> {
-    let access = options.access.clone();
+    let (access, base_path) = (options.access.clone(), options.base_path.clone());
     let server = Server::bind(options, node.client(), metrics).await.map_err(|error| match &error {
         ServeError::Access(_) => Failure::usage(error.to_string()),
         ServeError::Bind { .. } => Failure::failed(error.to_string())
             .hint("is another server running there? choose another with --port, or --port 0 for a free one"),
         _ => Failure::failed(error.to_string()),
     })?;
-    say(&format!("API  http://{}/api/v1\n", server.address()));
+    say(&format!("dashboard  http://{0}{1}/\nAPI  http://{0}{1}/api/v1\n", server.address(), base_path));
     door::say_if_nobody_can_come_in(&access, node.store()).await;
     Ok(tokio::spawn(server.run(ended.clone().cancelled_owned())))
 }

@@ -47,6 +47,15 @@ pub(crate) const SETTINGS: &[Setting] = &[
         check: |text| number::<u16>(text).map(drop),
     },
     Setting {
+        name: "base_path",
+        help: "the path that a proxy has the server under, such as /lineclear; paths with and without it are answered",
+        default: String::new,
+        check: |text| {
+            let http = lineclear_http::HttpOptions { base_path: text.to_owned(), ..Default::default() };
+            http.check().map_err(|bad| bad.to_string())
+        },
+    },
+    Setting {
         name: "auth",
         help: "how it knows who asks: none (on a loopback address only), token, or proxy",
         default: || "none".to_owned(),

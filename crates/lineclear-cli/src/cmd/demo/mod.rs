@@ -94,6 +94,7 @@ impl Demo {
             env!("CARGO_PKG_VERSION"),
             self.nodes
         ));
+        story.say(&format!("dashboard  http://{address}/"));
         story.say(&format!("API  http://{address}/api/v1   try: curl http://{address}/api/v1/jobs"));
         let mut cluster = Cluster::start(&db, self.nodes)?;
         let mut chaos = Chaos::new(self.chaos, self.seed);

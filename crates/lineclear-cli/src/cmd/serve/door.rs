@@ -13,6 +13,9 @@ const LOOKED_AT: u32 = 1_000;
 
 #[derive(Args)]
 pub(super) struct Door {
+    /// The path that a proxy has the server under, such as /lineclear [default: none]
+    #[arg(long, value_name = "PATH")]
+    base_path: Option<String>,
     /// How the server knows who asks: none (on a loopback address only), token or proxy [default: none]
     #[arg(long, value_name = "HOW")]
     auth: Option<String>,
@@ -42,6 +45,7 @@ pub(super) struct Door {
 impl Door {
     pub(super) fn flags(self) -> Flags {
         let all = [
+            ("base_path", self.base_path),
             ("auth", self.auth),
             ("proxy_peers", self.proxy_peers),
             ("proxy_user_header", self.proxy_user_header),
