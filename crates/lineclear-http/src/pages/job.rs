@@ -33,11 +33,8 @@ pub(super) async fn page(view: &View<'_>, text: &str) -> Result<Page, Problem> {
         Region::new("head", head(view, &detail)),
         Region::new("life", life::line(job, &detail.executions)),
     ];
-    if can_wait(job.state) {
-        if let Some(explanation) = view.app.reading.explain_job(job.id).await? {
-            regions.push(Region::new("explain", explain(view, &explanation)));
-        }
-    }
+    let explanation = if can_wait(job.state) { view.app.reading.explain_job(job.id).await? } else { None };
+    regions.extend(explanation.map(|explanation| Region::new("explain", explain(view, &explanation))));
     regions.push(Region::new("executions", executions::list(view, &detail, &log)));
     regions.push(Region::new("payload", payload(view, &detail)));
     let title = format!("{} job {} · {}", part::glyph(job.state.as_str()), job.id, job.kind);

@@ -47,17 +47,19 @@ struct Shown {
     trouble: Option<String>,
 }
 
+type Topics = HashMap<Topic, watch::Sender<Option<Arc<Shown>>>>;
+
 /// All pages that somebody looks at.
 #[derive(Clone, Default)]
-pub(crate) struct Hub(Arc<Mutex<HashMap<Topic, watch::Sender<Option<Arc<Shown>>>>>>);
+pub(crate) struct Hub(Arc<Mutex<Topics>>);
 
 impl Hub {
-    fn topics(&self) -> MutexGuard<'_, HashMap<Topic, watch::Sender<Option<Arc<Shown>>>>> {
+    fn topics(&self) -> MutexGuard<'_, Topics> {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// How many look on.
-    fn streams(topics: &HashMap<Topic, watch::Sender<Option<Arc<Shown>>>>) -> usize {
+    fn streams(topics: &Topics) -> usize {
         topics.values().map(watch::Sender::receiver_count).sum()
     }
 

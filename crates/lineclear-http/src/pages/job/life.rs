@@ -88,10 +88,8 @@ fn parts(job: &JobView, executions: &[ExecutionView]) -> Vec<Part> {
             &mut at,
         );
     }
-    if job.state == JobState::Dead {
-        if let Some(dead) = job.finished_at {
-            add("f-queued", "until it died".to_owned(), dead, &mut at);
-        }
+    if let Some(dead) = job.finished_at.filter(|_| job.state == JobState::Dead) {
+        add("f-queued", "until it died".to_owned(), dead, &mut at);
     }
     parts
 }
