@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 /// What is printed, and what the process ends with.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Failure {
     code: u8,
     message: String,

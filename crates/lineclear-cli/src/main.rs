@@ -5,6 +5,7 @@ mod api;
 mod cmd;
 mod config;
 mod failure;
+mod help;
 mod kinds;
 mod output;
 mod process;
@@ -13,15 +14,17 @@ mod show;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{FromArgMatches, Parser, Subcommand};
 
 use failure::Failure;
 
-const FIRST_STEPS: &str = "First steps, in an empty folder:
+const FIRST_STEPS: &str = "Examples, the first steps in an empty folder:
   lineclear serve --commands /bin/date    a server; goes on in this terminal
   lineclear manifest apply --help         in another: a small file to begin with
   lineclear manifest apply -f jobs.toml   what the file says becomes so
-  lineclear job list                      what has run";
+  lineclear job list                      what has run
+
+More help: `lineclear COMMAND --help`, `lineclear help exit-codes`, `lineclear help environment`.";
 
 /// A distributed job scheduler: no tick twice, no job lost.
 #[derive(Parser)]
@@ -81,7 +84,7 @@ enum Command {
     /// The database's schema: bring it up to date, look how far it is, print what would run.
     #[command(subcommand)]
     Db(cmd::db::Command),
-    /// Tokens: who may use a server, and how far. Works straight on the database.
+    /// Tokens: who may use a server, and how far.
     #[command(subcommand, alias = "tokens")]
     Token(cmd::token::Command),
     /// Locks: run a command while nobody else does, on this machine or any other.
@@ -125,7 +128,7 @@ impl Command {
             Command::Bench(command) => command.run(),
             Command::Config(command) => command.run().map(|()| ExitCode::SUCCESS),
             Command::Db(command) => command.run().map(|()| ExitCode::SUCCESS),
-            Command::Token(command) => command.run().map(|()| ExitCode::SUCCESS),
+            Command::Token(command) => command.run(),
             Command::Lock(command) => command.run(),
             Command::Completions(command) => command.run(),
             Command::Man(command) => command.run(),
@@ -136,8 +139,14 @@ impl Command {
 }
 
 fn main() -> ExitCode {
+    let words: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    if let Some(topic) = cmd::topics::asked(&words) {
+        return output::print(&topic).map_or_else(Failure::report, |()| ExitCode::SUCCESS);
+    }
     // clap itself ends with 2 on wrong usage, and prints what is wrong.
-    let ended = match Cli::parse().command {
+    let given = Cli::from_arg_matches(&help::command().get_matches()).unwrap_or_else(|error| error.exit());
+    let ended = match given.command {
         Some(command) => command.run(),
         None => cmd::status::bare(),
     };

@@ -23,7 +23,7 @@ pub(crate) use guard::{COOKIE, ClientAddress, Gate, cookie_of, guard, lacks};
 pub use lineclear_model::Network;
 pub(crate) use needs::{Need, Needs, Operation};
 pub(crate) use still::Still;
-pub(crate) use who::{Principal, Shown, Who};
+pub(crate) use who::{Person, Principal, Shown, Who};
 
 /// How the server knows who asks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -15,7 +15,7 @@ mod events;
 mod groups;
 mod input;
 pub(crate) mod jobs;
-mod locks;
+pub(crate) mod locks;
 mod manifest_body;
 mod manifests;
 mod nodes;

@@ -24,6 +24,7 @@ mod trace;
 mod tail;
 
 pub use access::{Access, Network, TrustedProxy};
+pub use api::locks::lock_json;
 pub use listener::Limits;
 pub use local::{Local, Reply};
 pub use server::{HttpOptions, PORT, ServeError, Server};

@@ -7,6 +7,7 @@ use lineclear::Client;
 use lineclear_lock::Registry;
 use tower::ServiceExt;
 
+use crate::access::Person;
 use crate::audit::Writers;
 use crate::listener::Limits;
 use crate::server::{self, HttpOptions};
@@ -16,6 +17,7 @@ use crate::server::{self, HttpOptions};
 pub struct Local {
     router: Router,
     writers: Writers,
+    person: Option<Person>,
 }
 
 /// An answer, whose body may go on for as long as something happens.
@@ -36,7 +38,12 @@ impl Local {
         let limits = Limits { rate: 0, ..Limits::default() };
         let options = HttpOptions { locks, limits, ..HttpOptions::default() };
         let made = server::assemble(options, client, reading, None);
-        Local { router: made.router, writers: made.writers }
+        Local { router: made.router, writers: made.writers, person: None }
+    }
+
+    /// Who asks, as the audit shall have it, such as `cli:ada`; otherwise `local`.
+    pub fn by(self, who: &str) -> Local {
+        Local { person: Some(Person(who.to_owned())), ..self }
     }
 
     /// Asks.
@@ -51,7 +58,10 @@ impl Local {
         for (name, value) in headers {
             request = request.header(name, value);
         }
-        let request = request.body(Body::from(body)).map_err(|error| error.to_string())?;
+        let mut request = request.body(Body::from(body)).map_err(|error| error.to_string())?;
+        if let Some(person) = &self.person {
+            request.extensions_mut().insert(person.clone());
+        }
         let Ok(response) = self.router.clone().oneshot(request).await;
         let (parts, body) = response.into_parts();
         let text = |value: &axum::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();

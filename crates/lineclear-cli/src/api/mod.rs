@@ -2,6 +2,7 @@
 
 mod place;
 mod reply;
+mod server;
 
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use lineclear_http::Local;
 
 pub(crate) use place::At;
 pub(crate) use reply::{Answer, Stream};
+pub(crate) use server::Server;
 
 /// What a server answers beside the API.
 const BESIDE: [&str; 3] = ["/livez", "/readyz", "/metrics"];
@@ -100,8 +102,8 @@ impl Api {
                 // A server that hangs takes the request, and says nothing.
                 let within = *answer_within;
                 let sent = tokio::time::timeout(within, request.send()).await;
-                let sent = sent.map_err(|_| place::too_late(base, within))?;
-                let answer = sent.map_err(|error| place::no_answer(base, &error))?;
+                let sent = sent.map_err(|_| server::too_late(base, within))?;
+                let answer = sent.map_err(|error| server::no_answer(base, &error))?;
                 Ok(Stream::Server { answer, base: base.clone(), within })
             }
         }

@@ -1,54 +1,29 @@
 //! Where the API is: a server, or a database.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
 use lineclear::{Client, Lineclear, Store, StoreError, StoreOptions};
 use lineclear_http::Local;
 use lineclear_lock::{Registry, RegistryOptions};
 use lineclear_model::doctor::{Check, CheckName};
-use lineclear_model::duration::format as in_words;
 
-use super::Api;
-use crate::config::{Config, Flags, Origin, span};
+use super::{Api, Server};
+use crate::cmd::person::cli_person;
+use crate::config::{Config, Flags, Origin};
 use crate::failure::Failure;
-
-const CONNECT: Duration = Duration::from_secs(5);
-/// A server answers within 30 seconds, if only that it cannot.
-const ANSWER: &str = "40s";
 
 /// Which server, or which database; and how the answer is shown.
 #[derive(Args, Clone)]
 pub(crate) struct At {
-    /// The server [default: that of this machine, on the port that `serve` would take from here]
-    #[arg(long, env = "LINECLEAR_SERVER", value_name = "URL", help_heading = "Where")]
-    server: Option<String>,
-    /// A token of the server; better in LINECLEAR_TOKEN, where other users of this machine do not see it
-    #[arg(
-        long,
-        env = "LINECLEAR_TOKEN",
-        hide_env_values = true,
-        value_name = "TOKEN",
-        help_heading = "Where"
-    )]
-    token: Option<String>,
+    #[command(flatten)]
+    server: Server,
     /// Straight on a database, without a server: postgres://…, or a SQLite file
     #[arg(long, value_name = "URL", conflicts_with = "server", help_heading = "Where")]
     db: Option<String>,
     /// This file, instead of ./lineclear.toml and the user's own
     #[arg(long, value_name = "FILE", help_heading = "Where")]
     config: Option<PathBuf>,
-    /// How long to wait for each answer of the server
-    #[arg(
-        long,
-        env = "LINECLEAR_REQUEST_TIMEOUT",
-        value_name = "TIME",
-        default_value = ANSWER,
-        value_parser = span,
-        help_heading = "Where"
-    )]
-    request_timeout: Duration,
     /// Prints the JSON of the API
     #[arg(long)]
     pub(crate) json: bool,
@@ -57,15 +32,7 @@ pub(crate) struct At {
 impl At {
     /// As with no flag at all.
     pub(crate) fn of_this_machine() -> At {
-        let said = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        At {
-            server: said("LINECLEAR_SERVER"),
-            token: said("LINECLEAR_TOKEN"),
-            db: None,
-            config: None,
-            request_timeout: CONNECT,
-            json: false,
-        }
+        At { server: Server::of_this_machine(), db: None, config: None, json: false }
     }
 
     /// Opens it.
@@ -76,9 +43,25 @@ impl At {
         }
     }
 
+    /// Opens the server if one was named, and otherwise the database that was named or that `serve` would take from here. A file that does
+    /// not exist is made if `make` says so; otherwise there is nothing.
+    pub(crate) async fn server_or_database(&self, make: bool) -> Result<Option<Api>, Failure> {
+        if self.asks_a_server() {
+            return self.server().map(Some);
+        }
+        let config = self.config()?;
+        let options = StoreOptions::new(config.text("db"))?.connections(1);
+        if !make && options.file().is_some_and(|file| !file.exists()) {
+            return Ok(None);
+        }
+        // Whoever comes first brings the schema up to date.
+        drop(Store::open(options).await?);
+        here(config.text("db"), &config).await.map(Some)
+    }
+
     /// Whether it is a server that was named.
     pub(crate) fn asks_a_server(&self) -> bool {
-        self.db.is_none() && self.server.is_some()
+        self.db.is_none() && self.server.named().is_some()
     }
 
     /// The settings, with the database that was named.
@@ -97,24 +80,11 @@ impl At {
     }
 
     fn server(&self) -> Result<Api, Failure> {
-        let base = match &self.server {
-            Some(url) => url.trim_end_matches('/').to_owned(),
-            None => {
-                let config = Config::read(&Flags::new(), self.config.clone())?;
-                format!("http://{}", crate::cmd::health::reachable(config.address()?))
-            }
-        };
-        if !base.starts_with("http://") && !base.starts_with("https://") {
-            return Err(Failure::usage(format!("--server: {base:?} is no URL like http://127.0.0.1:7171")));
+        if let Some(url) = self.server.named() {
+            return self.server.at(&url);
         }
-        let client = reqwest::Client::builder()
-            .user_agent(concat!("lineclear/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(CONNECT)
-            .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
-            .build()
-            .map_err(|error| Failure::failed(error.to_string()))?;
-        Ok(Api::Server { client, base, token: self.token.clone(), answer_within: self.request_timeout })
+        let config = Config::read(&Flags::new(), self.config.clone())?;
+        self.server.at(&format!("http://{}", crate::cmd::health::reachable(config.address()?)))
     }
 }
 
@@ -134,7 +104,7 @@ async fn here(db: &str, config: &Config) -> Result<Api, Failure> {
     // Inputs are looked at as a server with these settings would.
     let builder = crate::kinds::add_checks(Lineclear::builder(), config)?;
     let client = builder.client_of(store).map_err(|error| Failure::failed(error.to_string()))?;
-    Ok(Api::Here(Local::new(client, locks)))
+    Ok(Api::Here(Local::new(client, locks).by(&cli_person())))
 }
 
 /// `chosen`: somebody has named it.
@@ -161,22 +131,4 @@ async fn as_it_is(db: &str, chosen: bool) -> Result<Api, Check> {
     })?;
     let client = Client::of_store(store).map_err(|error| cannot(error.to_string()))?;
     Ok(Api::Here(Local::new(client, None)))
-}
-
-/// It is there, and does not answer.
-pub(super) fn too_late(base: &str, within: Duration) -> Failure {
-    Failure::coded(7, format!("{base} did not answer within {}", in_words(within))).hint(
-        "does the server hang? `lineclear health` asks it; --request-timeout waits longer, --db needs no server",
-    )
-}
-
-/// Nobody answered.
-pub(super) fn no_answer(base: &str, error: &reqwest::Error) -> Failure {
-    let mut why: &dyn std::error::Error = error;
-    while let Some(cause) = why.source() {
-        why = cause;
-    }
-    let code = if error.is_timeout() { 7 } else { 6 };
-    Failure::coded(code, format!("no answer from {base}: {why}"))
-        .hint("is the server running (`lineclear serve`), and is --server right? --db works without one")
 }

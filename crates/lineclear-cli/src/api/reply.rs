@@ -5,7 +5,7 @@ use std::time::Duration;
 use lineclear_http::Reply;
 use serde_json::Value;
 
-use super::place::too_late;
+use super::server::too_late;
 use crate::failure::Failure;
 
 /// Largest answer that is read as a whole.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::api::{Api, At, query};
+use crate::api::{Api, At, piece, query};
 use crate::failure::Failure;
 use crate::output::{print, print_json};
 use crate::show::{Column, Look, Progress, fields, list};
@@ -33,14 +33,65 @@ pub(crate) fn asking(
     at: &At,
     command: impl AsyncFnOnce(&Api) -> Result<ExitCode, Failure>,
 ) -> Result<ExitCode, Failure> {
+    asking_of(async { at.api().await.map(Some) }, async |api| match api {
+        Some(api) => command(api).await,
+        None => Err(Failure::failed("there is nobody to ask")),
+    })
+}
+
+/// The same, of whoever is opened; `None`: there is nobody.
+pub(crate) fn asking_of(
+    opening: impl Future<Output = Result<Option<Api>, Failure>>,
+    command: impl AsyncFnOnce(Option<&Api>) -> Result<ExitCode, Failure>,
+) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
     runtime.block_on(async {
-        let api = at.api().await?;
-        let ended = command(&api).await;
-        api.finish().await;
+        let api = opening.await?;
+        let ended = command(api.as_ref()).await;
+        if let Some(api) = api {
+            api.finish().await;
+        }
         ended
     })
+}
+
+/// A command about one thing of a list, by its name. `field`: what holds the names, for which near misses are known.
+pub(crate) fn asking_about(
+    at: &At,
+    (list, field): (&str, Option<&str>),
+    name: &str,
+    command: impl AsyncFnOnce(&Api, &At, &str) -> Result<ExitCode, Failure>,
+) -> Result<ExitCode, Failure> {
+    let path = format!("{list}/{}", piece(name));
+    asking(at, async |api| {
+        let done = command(api, at, &path).await;
+        match field {
+            Some(field) => or_nearest(api, done, (list, field), name).await,
+            None => done,
+        }
+    })
+}
+
+/// A whole list.
+#[derive(Args)]
+pub(crate) struct All {
+    #[command(flatten)]
+    much: Much,
+    #[command(flatten)]
+    at: At,
+}
+
+impl All {
+    pub(crate) fn show(self, path: &str, columns: &[Column], none: &str) -> Result<ExitCode, Failure> {
+        asking(&self.at, async |api| show_list(api, &self.at, (path, &[]), &self.much, columns, none).await)
+    }
+}
+
+/// Says which job was made, and how to follow it.
+pub(crate) fn say_made(at: &At, made: &Value) -> Result<ExitCode, Failure> {
+    let id = made.get("id").and_then(Value::as_str).unwrap_or_default();
+    say_or_json(at, made, &format!("job {id}; follow it with: lineclear job watch {id}"))
 }
 
 /// Prints one thing: its fields, or its JSON as the API has it.
@@ -119,7 +170,7 @@ pub(crate) fn show_rows(
 }
 
 /// When there is no such thing: names the nearest of those that there are, of the first page.
-pub(crate) async fn or_nearest(
+async fn or_nearest(
     api: &Api,
     done: Result<ExitCode, Failure>,
     (list, field): (&str, &str),
@@ -132,13 +183,16 @@ pub(crate) async fn or_nearest(
     // Only a hint: whoever may not list gets none.
     let page = api.get(&format!("{list}?limit=1000")).await.unwrap_or_default();
     let names = only(&page).into_iter().filter_map(|row| row.get(field)?.as_str().map(str::to_owned));
+    Err(match nearest(names, name) {
+        Some(there) => failure.nearest(&there),
+        None => failure,
+    })
+}
+
+/// The one that was probably meant.
+pub(crate) fn nearest(names: impl Iterator<Item = String>, name: &str) -> Option<String> {
     let near = names.map(|there| (strsim::damerau_levenshtein(name, &there), there)).min();
-    match near {
-        Some((far, there)) if far > 0 && far * 3 <= name.chars().count().max(3) => {
-            Err(failure.nearest(&there))
-        }
-        _ => Err(failure),
-    }
+    near.filter(|(far, _)| *far > 0 && far * 3 <= name.chars().count().max(3)).map(|(_, there)| there)
 }
 
 /// The rows of a page that has no others.

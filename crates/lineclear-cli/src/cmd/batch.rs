@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::ask::{Much, asking, object, say_or_json, show_list, show_one};
+use super::ask::{All, asking, asking_about, object, say_or_json, show_one};
 use super::sure::Sure;
 use crate::api::{Api, At, piece};
 use crate::config::span;
@@ -42,7 +42,7 @@ Ends with 0 when it is done, 9 if it was cancelled. To stop watching does not st
 pub(crate) enum Command {
     /// Lists batches, the newest first.
     #[command(after_help = "Examples:\n  lineclear batch list\n  lineclear batch list --json")]
-    List(List),
+    List(All),
     /// Shows one batch, and how far it is.
     #[command(after_help = "Examples:\n  lineclear batch get 3")]
     Get(One),
@@ -55,14 +55,6 @@ pub(crate) enum Command {
     /// Takes a batch back, or stops it where it is.
     #[command(after_help = "Examples:\n  lineclear batch cancel 3")]
     Cancel(One),
-}
-
-#[derive(Args)]
-pub(crate) struct List {
-    #[command(flatten)]
-    much: Much,
-    #[command(flatten)]
-    at: At,
 }
 
 /// One batch.
@@ -129,10 +121,9 @@ const DETAILS: &[Column] = &[
 impl Command {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         match self {
-            Command::List(all) => asking(&all.at, async |api| {
-                let none = "no batches; `lineclear batch start` makes one";
-                show_list(api, &all.at, ("batches", &[]), &all.much, COLUMNS, none).await
-            }),
+            Command::List(all) => {
+                all.show("batches", COLUMNS, "no batches; `lineclear batch start` makes one")
+            }
             Command::Get(one) => one.ask(async |api, at, path| show_one(at, &api.get(path).await?, DETAILS)),
             Command::Start(start) => start.run(),
             Command::Watch(one) => one.ask(async |api, at, path| follow(api, at, path).await),
@@ -241,7 +232,6 @@ impl One {
         self,
         what: impl AsyncFnOnce(&Api, &At, &str) -> Result<ExitCode, Failure>,
     ) -> Result<ExitCode, Failure> {
-        let path = format!("batches/{}", piece(&self.id));
-        asking(&self.at, async |api| what(api, &self.at, &path).await)
+        asking_about(&self.at, ("batches", None), &self.id, what)
     }
 }

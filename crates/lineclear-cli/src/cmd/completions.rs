@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_complete::Shell;
 
 use crate::failure::Failure;
@@ -25,7 +25,7 @@ pub(crate) struct Completions {
 impl Completions {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut crate::Cli::command(), "lineclear", &mut script);
+        clap_complete::generate(self.shell, &mut crate::help::command(), "lineclear", &mut script);
         print(&String::from_utf8_lossy(&script))?;
         Ok(ExitCode::SUCCESS)
     }

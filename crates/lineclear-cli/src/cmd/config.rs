@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use lineclear_model::secret::without_passwords;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::config::{Config, Flags, SETTINGS};
 use crate::failure::Failure;
-use crate::output::{print, print_json, table};
+use crate::output::print_json;
+use crate::show::{Cell, Column, Look, list};
 
 const EXAMPLES: &str = "Examples:
   lineclear config show
@@ -44,6 +46,13 @@ struct Line {
     help: &'static str,
 }
 
+const NAME: Column = Column { head: "SETTING", of: |line| Cell::text(line.get("name")) };
+const VALUE: Column =
+    Column { head: "VALUE", of: |line| Cell::text(line.get("value").filter(|value| *value != "")) };
+const ORIGINS: [Column; 3] =
+    [NAME, VALUE, Column { head: "ORIGIN", of: |line| Cell::text(line.get("origin")) }];
+const HELP: [Column; 3] = [NAME, VALUE, Column { head: "WHAT", of: |line| Cell::text(line.get("help")) }];
+
 impl Command {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let Command::Show(show) = self;
@@ -62,15 +71,8 @@ impl Command {
         if show.json {
             return print_json(&lines);
         }
-        let row = |line: &Line| {
-            let mut row = vec![
-                line.name.to_owned(),
-                if line.value.is_empty() { "-".into() } else { line.value.clone() },
-            ];
-            row.push(if show.origin { line.origin.clone() } else { line.help.to_owned() });
-            row
-        };
-        print(&table(&lines.iter().map(row).collect::<Vec<_>>()))
+        let rows: Vec<Value> = lines.iter().map(|line| json!(line)).collect();
+        list(if show.origin { &ORIGINS } else { &HELP }, &rows, &Look::here())
     }
 }
 

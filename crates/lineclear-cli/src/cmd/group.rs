@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::ask::{Much, asking, or_nearest, say_or_json, show_list, show_one};
-use crate::api::{Api, At, piece};
+use super::ask::{All, asking_about, say_or_json, show_one};
+use crate::api::{Api, At};
 use crate::failure::Failure;
 use crate::show::{Cell, Column};
 
@@ -31,7 +31,7 @@ still become jobs that wait.";
 pub(crate) enum Command {
     /// Lists groups, and how many of their jobs are in the hands of workers.
     #[command(after_help = "Examples:\n  lineclear group list\n  lineclear group list --json")]
-    List(List),
+    List(All),
     /// Shows one group.
     #[command(after_help = "Examples:\n  lineclear group get etl\n  lineclear group get etl --json")]
     Get(One),
@@ -47,14 +47,6 @@ pub(crate) enum Command {
     /// Makes a job of each enabled manifest of a group now.
     #[command(after_help = "Examples:\n  lineclear group run etl")]
     Run(One),
-}
-
-#[derive(Args)]
-pub(crate) struct List {
-    #[command(flatten)]
-    much: Much,
-    #[command(flatten)]
-    at: At,
 }
 
 /// One group.
@@ -116,10 +108,11 @@ const DETAILS: &[Column] = &[
 impl Command {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         match self {
-            Command::List(all) => asking(&all.at, async |api| {
-                let none = "no groups; `lineclear group set NAME --create` or a file of manifests makes them";
-                show_list(api, &all.at, ("groups", &[]), &all.much, COLUMNS, none).await
-            }),
+            Command::List(all) => all.show(
+                "groups",
+                COLUMNS,
+                "no groups; `lineclear group set NAME --create` or a file of manifests makes them",
+            ),
             Command::Get(one) => one.ask(async |api, at, path| show_one(at, &api.get(path).await?, DETAILS)),
             Command::Set(set) => set.run(),
             Command::Pause(one) => one.switch(false),
@@ -191,11 +184,7 @@ impl One {
         self,
         what: impl AsyncFnOnce(&Api, &At, &str) -> Result<ExitCode, Failure>,
     ) -> Result<ExitCode, Failure> {
-        let path = format!("groups/{}", piece(&self.name));
-        asking(&self.at, async |api| {
-            let done = what(api, &self.at, &path).await;
-            or_nearest(api, done, ("groups", "name"), &self.name).await
-        })
+        asking_about(&self.at, ("groups", Some("name")), &self.name, what)
     }
 
     fn switch(self, enabled: bool) -> Result<ExitCode, Failure> {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 
 use crate::failure::{Failure, say};
 use crate::output::print;
@@ -23,7 +23,7 @@ pub(crate) struct Man {
 
 impl Man {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        let mut command = crate::Cli::command();
+        let mut command = crate::help::command();
         match self.dir {
             None => {
                 command.build();

@@ -25,5 +25,6 @@ pub(crate) mod events;
 pub(crate) mod node;
 pub(crate) mod completions;
 pub(crate) mod man;
+pub(crate) mod topics;
 pub(crate) mod until_stopped;
 pub(crate) mod within;

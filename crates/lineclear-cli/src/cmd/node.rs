@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::ask::{asking, only, say_or_json};
+use super::ask::{asking, nearest, only, say_or_json};
 use super::within::within;
 use crate::api::{Api, At, piece};
 use crate::config::span;
@@ -142,8 +142,10 @@ impl One {
         match so_named[..] {
             [one] => Ok(text(one, "id").to_owned()),
             [] => {
-                Err(Failure::coded(3, format!("there is no node {:?}", self.node))
-                    .hint("lineclear node list"))
+                let unknown = Failure::coded(3, format!("there is no node {:?}", self.node));
+                let unknown = unknown.hint("`lineclear node list` shows all");
+                let names = all.iter().map(|node| text(node, "name").to_owned());
+                Err(nearest(names, &self.node).map_or(unknown.clone(), |there| unknown.nearest(&there)))
             }
             _ => Err(Failure::coded(5, format!("more than one node is named {:?}", self.node))
                 .hint("say which by its id; `lineclear node list` shows it")),

@@ -14,6 +14,11 @@ pub(crate) fn person() -> String {
     user.unwrap_or_else(|| "somebody".to_owned())
 }
 
+/// The same, as the audit has it.
+pub(crate) fn cli_person() -> String {
+    format!("cli:{}", person())
+}
+
 /// The owner of this process.
 fn of_process() -> Option<String> {
     let uid = std::fs::metadata("/proc/self").ok()?.uid().to_string();

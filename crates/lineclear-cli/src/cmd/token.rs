@@ -1,38 +1,36 @@
-//! `lineclear token`: who may use a server. Straight on the database, so that the first token needs no server.
+//! `lineclear token`: who may use a server. Straight on the database unless a server is named, so that the first token needs none.
+
+use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use lineclear::Store;
-use lineclear::store::{AuditEnd, NewAudit, NewToken, Secret, StoreResult, TokenView, WhichToken};
-use lineclear_model::{Micros, Name, Scopes};
-use serde::Serialize;
+use lineclear_model::{Name, Scopes};
 use serde_json::{Value, json};
 
-use super::person::person;
-use super::place::{Place, look};
+use super::ask::{Much, asking_of, collected, object, only, say_or_json, show_list, show_rows};
+use crate::api::{Api, At, piece};
 use crate::config::span;
 use crate::failure::{Failure, say};
-use crate::output::{print, print_json, table};
+use crate::output::{print, print_json};
+use crate::show::{Cell, Column};
 
-const EXAMPLES: &str = "Scopes:
+const EXAMPLES: &str = "Examples:
+  lineclear token create ci --scope operate --expires 90d
+  lineclear token create prometheus --scope read --db postgres://scheduler@db.internal/app
+  lineclear token list
+  lineclear token revoke ci
+  lineclear token list --server https://scheduler.internal     (asks the server; needs the scope admin)
+
+Scopes:
   read     look at everything
   operate  and make, run, pause, cancel and revive
   admin    and change manifests, groups and settings, and make tokens
   worker   take jobs and settle them; beside the others
 
-Examples:
-  lineclear token create ci --scope operate --expires 90d
-  lineclear token create prometheus --scope read --db postgres://scheduler@db.internal/app
-  lineclear token list
-  lineclear token revoke ci";
+Without --server it works on the database that `serve` would take from here, so that the first token needs no server.";
 
 /// Exit code: there is nothing of that name.
 const NOT_FOUND: u8 = 3;
-/// Tokens that one command lists.
-const LISTED_MAX: u32 = 1_000;
-/// The status, as in HTTP, of what could not be done.
-const REFUSED: u16 = 409;
-/// Characters of a name that the audit keeps.
-const TARGET_CHARS_MAX: usize = 128;
+const NONE: &str = "there are no tokens; make one with: lineclear token create NAME --scope admin";
 
 #[derive(Subcommand)]
 #[command(after_help = EXAMPLES)]
@@ -42,18 +40,19 @@ pub(crate) enum Command {
     Create(Create),
     /// Lists tokens, newest first; never their secrets.
     #[command(after_help = EXAMPLES)]
-    List(Place),
+    List(List),
     /// Revokes a token: servers refuse it within seconds.
     #[command(after_help = EXAMPLES)]
-    Revoke {
-        /// The token's name
-        name: String,
-        #[command(flatten)]
-        place: Place,
-    },
+    Revoke(Revoke),
+}
+
+/// For the help: here the database is asked unless somebody names a server.
+fn named_only(server: clap::Arg) -> clap::Arg {
+    server.help("Asks this server, also in LINECLEAR_SERVER [default: none; it works on the database]")
 }
 
 #[derive(Args)]
+#[command(mut_arg("server", named_only))]
 pub(crate) struct Create {
     /// A name that no other living token has: a-z, 0-9, '.', '_', '-'
     name: String,
@@ -64,167 +63,120 @@ pub(crate) struct Create {
     #[arg(long, value_name = "TIME")]
     expires: Option<String>,
     #[command(flatten)]
-    place: Place,
+    at: At,
 }
 
-/// What programs get.
-#[derive(Serialize)]
-struct Report {
-    id: String,
+#[derive(Args)]
+#[command(mut_arg("server", named_only))]
+pub(crate) struct List {
+    #[command(flatten)]
+    much: Much,
+    #[command(flatten)]
+    at: At,
+}
+
+#[derive(Args)]
+#[command(mut_arg("server", named_only))]
+pub(crate) struct Revoke {
+    /// The token's name
     name: String,
-    prefix: String,
-    scopes: Vec<&'static str>,
-    live: bool,
-    created_at: String,
-    created_by: String,
-    expires_at: Option<String>,
-    last_used_at: Option<String>,
-    revoked_at: Option<String>,
-    /// The token itself, when it was made.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    token: Option<String>,
+    #[command(flatten)]
+    at: At,
 }
 
-impl Report {
-    fn of(view: &TokenView) -> Report {
-        let time = |at: Option<Micros>| at.map(|at| at.to_string());
-        Report {
-            id: view.id.to_string(),
-            name: view.name.clone(),
-            prefix: view.prefix.clone(),
-            scopes: view.scopes.iter().map(|scope| scope.as_str()).collect(),
-            live: view.is_live(),
-            created_at: view.created_at.to_string(),
-            created_by: view.created_by.clone(),
-            expires_at: time(view.expires_at),
-            last_used_at: time(view.last_used_at),
-            revoked_at: time(view.revoked_at),
-            token: None,
-        }
-    }
+const COLUMNS: &[Column] = &[
+    Column { head: "NAME", of: |token| Cell::text(token.get("name")) },
+    Column { head: "PREFIX", of: |token| Cell::text(token.get("prefix")) },
+    Column { head: "SCOPES", of: |token| Cell::text(token.get("scopes")) },
+    Column { head: "STATE", of: state },
+    Column { head: "MADE", of: |token| Cell::time(token.get("created_at")) },
+    Column { head: "BY", of: |token| Cell::text(token.get("created_by")) },
+    Column { head: "USED", of: |token| Cell::time(token.get("last_used_at")) },
+    Column { head: "ENDS", of: ends },
+];
+
+fn is(token: &Value, name: &str) -> bool {
+    token.get(name).is_some_and(|value| !value.is_null() && value != &json!(false))
+}
+
+fn state(token: &Value) -> Cell {
+    let word = match (is(token, "revoked_at"), is(token, "live")) {
+        (true, _) => "revoked",
+        (false, false) => "expired",
+        (false, true) => "live",
+    };
+    Cell::State(word.to_owned())
+}
+
+fn ends(token: &Value) -> Cell {
+    Cell::time(token.get(if is(token, "revoked_at") { "revoked_at" } else { "expires_at" }))
 }
 
 impl Command {
-    pub(crate) fn run(self) -> Result<(), Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
-        runtime.block_on(async {
-            match self {
-                Command::Create(create) => create.run().await,
-                Command::List(place) => list(place).await,
-                Command::Revoke { name, place } => revoke(&name, place).await,
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        match self {
+            Command::Create(create) => create.run(),
+            Command::List(List { much, at }) => {
+                asking_of(at.server_or_database(false), async |api| match api {
+                    Some(api) => show_list(api, &at, ("tokens", &[]), &much, COLUMNS, NONE).await,
+                    None => show_rows(&at, &json!({"items": [], "next": null}), false, COLUMNS, NONE),
+                })
             }
-        })
+            Command::Revoke(Revoke { name, at }) => {
+                asking_of(at.server_or_database(false), async |api| match api {
+                    Some(api) => revoke(api, &at, &name).await,
+                    None => Err(unknown(&name)),
+                })
+            }
+        }
     }
 }
 
 impl Create {
-    async fn run(self) -> Result<(), Failure> {
+    fn run(self) -> Result<ExitCode, Failure> {
+        // What cannot be is said before a file is made.
         let name = Name::new(&self.name).map_err(|bad| Failure::usage(format!("{:?}: {bad}", self.name)))?;
         let scopes = Scopes::parse(&self.scope).map_err(|bad| Failure::usage(format!("--scope: {bad}")))?;
         let lives = self.expires.as_deref().map(span).transpose();
         let lives = lives.map_err(|why| Failure::usage(format!("--expires: {why}")))?;
-        let store = Store::open(self.place.options()?).await?;
-        let target = name.to_string();
-        let token = NewToken { name, scopes, lives, created_by: cli_person() };
-        let made = |(view, _): &(TokenView, Secret)| {
-            let (scopes, ends) = (view.scopes.to_string(), view.expires_at.map(|at| at.to_string()));
-            json!({"token": view.id.to_string(), "name": view.name, "scopes": scopes, "expires_at": ends})
-        };
-        let making = store.create_token(token);
-        let (view, secret) = audited(&store, "create_token", &target, 201, making, made).await?;
-        if self.place.json {
-            return print_json(&Report { token: Some(secret.expose().to_owned()), ..Report::of(&view) });
-        }
-        say(&format!("token {} ({}); keep it, it is not shown again:\n", view.name, view.scopes));
-        print(&format!("{}\n", secret.expose()))
+        let millis = lives.map(|lives| json!(u64::try_from(lives.as_millis()).unwrap_or(u64::MAX)));
+        let words: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
+        let body = vec![
+            ("name", Some(json!(name.as_str()))),
+            ("scopes", Some(json!(words))),
+            ("expires_in_ms", millis),
+        ];
+        asking_of(self.at.server_or_database(true), async |api| {
+            let Some(api) = api else { return Err(Failure::failed("there is no database")) };
+            let made = api.post("tokens", object(body)).await?;
+            if self.at.json {
+                print_json(&made)?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            say(&format!("token {name} ({scopes}); keep it, it is not shown again:\n"));
+            print(&format!("{}\n", made.get("token").and_then(Value::as_str).unwrap_or_default()))?;
+            Ok(ExitCode::SUCCESS)
+        })
     }
 }
 
-async fn list(place: Place) -> Result<(), Failure> {
-    let tokens = match look(place.options()?).await? {
-        Some(store) => store.tokens(None, LISTED_MAX).await?.items,
-        None => Vec::new(),
+fn unknown(name: &str) -> Failure {
+    Failure::coded(NOT_FOUND, format!("there is no living token {name:?}")).hint("see: lineclear token list")
+}
+
+async fn revoke(api: &Api, at: &At, name: &str) -> Result<ExitCode, Failure> {
+    let (all, _) = collected(api, ("tokens", &[]), &Much::ALL).await?;
+    let living: Vec<Value> = only(&all).into_iter().filter(|token| is(token, "live")).collect();
+    let text =
+        |token: &Value, name: &str| token.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let Some(found) = living.iter().find(|token| text(token, "name") == name) else {
+        let names = living.iter().map(|token| text(token, "name"));
+        return Err(
+            super::ask::nearest(names, name).map_or(unknown(name), |there| unknown(name).nearest(&there))
+        );
     };
-    if place.json {
-        return print_json(&tokens.iter().map(Report::of).collect::<Vec<_>>());
-    }
-    if tokens.is_empty() {
-        return print("there are no tokens; make one with: lineclear token create NAME --scope admin\n");
-    }
-    let mut rows = vec![
-        ["NAME", "PREFIX", "SCOPES", "STATE", "MADE", "BY", "LAST USED", "ENDS"].map(str::to_owned).to_vec(),
-    ];
-    rows.extend(tokens.iter().map(row));
-    print(&table(&rows))
-}
-
-fn row(token: &TokenView) -> Vec<String> {
-    let (state, ended) = match (token.revoked_at, token.is_live()) {
-        (Some(at), _) => ("revoked", Some(at)),
-        (None, false) => ("expired", token.expires_at),
-        (None, true) => ("live", None),
-    };
-    let ends = match ended {
-        Some(at) => format!("ended {}", seconds(at)),
-        None => token.expires_at.map_or_else(|| "never".to_owned(), seconds),
-    };
-    vec![
-        token.name.clone(),
-        token.prefix.clone(),
-        token.scopes.to_string(),
-        state.to_owned(),
-        seconds(token.created_at),
-        token.created_by.clone(),
-        token.last_used_at.map_or_else(|| "never".to_owned(), seconds),
-        ends,
-    ]
-}
-
-/// A moment, as exactly as people read it.
-fn seconds(at: Micros) -> String {
-    at.offset(-at.get().rem_euclid(1_000_000)).to_string()
-}
-
-async fn revoke(name: &str, place: Place) -> Result<(), Failure> {
-    let unknown = || {
-        Failure::coded(NOT_FOUND, format!("there is no living token {name:?}"))
-            .hint("see: lineclear token list")
-    };
-    let store = look(place.options()?).await?.ok_or_else(unknown)?;
-    let revoking = store.revoke_token(WhichToken::Name(name.to_owned()));
-    let details =
-        |revoked: &Option<TokenView>| json!({"token": revoked.as_ref().map(|one| one.id.to_string())});
-    let revoked = audited(&store, "revoke_token", name, 204, revoking, details).await?.ok_or_else(unknown)?;
-    match place.json {
-        true => print_json(&Report::of(&revoked)),
-        false => print(&format!("revoked {}; servers refuse it within seconds\n", revoked.name)),
-    }
-}
-
-/// Does it, between two writes to the audit, as a server does.
-async fn audited<T>(
-    store: &Store,
-    action: &str,
-    target: &str,
-    status: u16,
-    act: impl Future<Output = StoreResult<T>>,
-    details: impl FnOnce(&T) -> Value,
-) -> Result<T, Failure> {
-    let target: String = target.chars().take(TARGET_CHARS_MAX).collect();
-    let (who, action, request_id) = (cli_person(), action.to_owned(), format!("cli-{}", std::process::id()));
-    let begun = store.audit_begin(vec![NewAudit { who, token: None, action, target, request_id }]).await?;
-    let done = act.await;
-    let status = if done.is_ok() { status } else { REFUSED };
-    let details = done.as_ref().ok().map(|done| details(done).to_string());
-    let ends = begun.into_iter().map(|id| AuditEnd { id, status, details: details.clone() });
-    store.audit_end(ends.collect()).await?;
-    Ok(done?)
-}
-
-/// Whoever runs this command, as the audit has it.
-fn cli_person() -> String {
-    format!("cli:{}", person())
+    let path = format!("tokens/{}", piece(&text(found, "id")));
+    api.ask("DELETE", &path, None, &[]).await?;
+    let revoked = if at.json { api.get(&path).await? } else { Value::Null };
+    say_or_json(at, &revoked, &format!("revoked {name}; servers refuse it within seconds"))
 }

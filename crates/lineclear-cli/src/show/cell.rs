@@ -95,10 +95,11 @@ impl Cell {
     pub(super) fn color(&self) -> Option<&'static str> {
         let Cell::State(word) = self else { return None };
         match word.as_str() {
-            "completed" | "enabled" | "alive" | "ok" | "healthy" => Some("\x1b[32m"),
+            "completed" | "enabled" | "alive" | "ok" | "healthy" | "live" => Some("\x1b[32m"),
             "failed" | "dead" | "awaiting" | "lost" | "degraded" => Some("\x1b[31m"),
             "running" | "ready" => Some("\x1b[36m"),
-            "held" | "paused" | "retrying" | "silent" | "draining" | "drained" => Some("\x1b[33m"),
+            "held" | "paused" | "retrying" | "silent" | "draining" | "drained" | "stale" | "orphan"
+            | "drift" => Some("\x1b[33m"),
             _ => None,
         }
     }
@@ -106,7 +107,7 @@ impl Cell {
 
 fn sign(word: &str, unicode: bool) -> char {
     let (nice, plain) = match word {
-        "completed" | "enabled" | "alive" | "ok" | "healthy" => ('✓', '+'),
+        "completed" | "enabled" | "alive" | "ok" | "healthy" | "live" => ('✓', '+'),
         "failed" | "dead" | "awaiting" | "lost" | "degraded" => ('✕', '!'),
         "running" | "ready" => ('▶', '>'),
         "held" | "paused" | "silent" | "draining" | "drained" => ('‖', '='),

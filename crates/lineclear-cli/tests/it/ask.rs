@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use lineclear_testkit::fresh_postgres;
 use tempfile::TempDir;
 
-use crate::run::{Run, command};
+pub(crate) use crate::run::at;
 use crate::serve::serve;
 
 /// The same commands of a server, and straight on its database, be that a file or PostgreSQL. `asked` are the words that lead there.
@@ -29,18 +29,6 @@ pub(crate) fn until(is: impl Fn() -> bool) {
         assert!(Instant::now() < deadline, "it never was");
         std::thread::sleep(Duration::from_millis(50));
     }
-}
-
-/// Runs it in a folder.
-pub(crate) fn at(dir: &TempDir, args: &[&str]) -> Run {
-    let output = command(args)
-        .current_dir(dir.path())
-        .env("XDG_CONFIG_HOME", dir.path().join("none"))
-        .env_remove("LINECLEAR_TOKEN")
-        .output()
-        .unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
 
 const ORDERS: &str = r#"
@@ -187,7 +175,7 @@ async fn who_asks_straight_is_in_the_audit_and_no_node() {
     assert_eq!(at(&dir, &["job", "enqueue", "mail.send", "--db", "lineclear.db"]).code, Some(0));
     assert_eq!(at(&dir, &["job", "cancel", "1", "--db", "lineclear.db"]).code, Some(0));
     let audit = at(&dir, &["api", "GET", "/audit", "--db", "lineclear.db"]);
-    assert!(audit.out.contains("cancel_job") && audit.out.contains(r#""who":"local""#), "{}", audit.out);
+    assert!(audit.out.contains("cancel_job") && audit.out.contains(r#""who":"cli:"#), "{}", audit.out);
     let nodes = at(&dir, &["api", "GET", "/nodes", "--db", "lineclear.db"]);
     assert!(nodes.out.contains(r#""items":[]"#), "{}", nodes.out);
 }

@@ -4,15 +4,13 @@ use std::time::Duration;
 
 use lineclear_testkit::{Program, fresh_postgres};
 
-use crate::run::{Run, command};
+use crate::run::{Run, at, command, on_a_terminal, ran};
 
 const LONG: Duration = Duration::from_secs(60);
 const SMALL: [&str; 6] = ["bench", "--jobs", "64", "--rounds", "1", "--json"];
 
 fn bench(dir: &tempfile::TempDir, more: &[&str]) -> Run {
-    let output = command(&[&SMALL[..], more].concat()).current_dir(dir.path()).output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    ran(command(&[&SMALL[..], more].concat()).current_dir(dir.path()))
 }
 
 fn expect_figures(run: &Run) {
@@ -47,13 +45,21 @@ fn on_sqlite_it_measures_in_a_file_of_its_own_and_leaves_nothing() {
 }
 
 #[test]
-fn people_see_a_table_and_that_a_build_for_developers_is_slow() {
+fn people_see_a_table_and_that_a_build_for_developers_is_slow_and_programs_see_tabs() {
     let dir = tempfile::tempdir().unwrap();
-    let output = command(&SMALL[..5]).current_dir(dir.path()).env("LC_ALL", "C").output().unwrap();
-    let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
-    assert!(output.status.success(), "{err}");
-    assert_eq!(out.lines().filter(|line| line.contains(" -> ")).count(), 4, "{out}");
-    assert!(out.contains("a build for developers") && err.contains("gone afterwards"), "{out}{err}");
+    let seen = on_a_terminal(&dir, &SMALL[..5], &[("LC_ALL", "C")]);
+    assert_eq!(seen.code, Some(0), "{}", seen.out);
+    assert_eq!(seen.out.lines().filter(|line| line.contains(" -> ")).count(), 4, "{}", seen.out);
+    for part in ["a build for developers", "gone afterwards", " turns measured (", "/s, "] {
+        assert!(seen.out.contains(part), "{part}: {}", seen.out);
+    }
+    let piped = at(&dir, &SMALL[..5]);
+    assert_eq!(piped.code, Some(0), "{}", piped.err);
+    let rows: Vec<Vec<&str>> = piped.out.lines().map(|line| line.split('\t').collect()).collect();
+    assert_eq!(rows[0], ["FLOOR IS", "WHAT", "FLOOR", "MEASURED", "UNIT", "RATIO", "P99"]);
+    assert!(rows.len() == 5 && rows.iter().all(|row| row.len() == 7), "{}", piped.out);
+    assert!(rows[1..].iter().all(|row| row[2].parse::<f64>().is_ok() && row[5].parse::<f64>().is_ok()));
+    assert!(!piped.err.contains("turns measured"), "{}", piped.err);
 }
 
 #[test]

@@ -11,19 +11,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::run::{Run, command};
-
-/// Runs it in a folder.
-fn at(dir: &TempDir, args: &[&str]) -> Run {
-    let output = command(args)
-        .current_dir(dir.path())
-        .env("XDG_CONFIG_HOME", dir.path().join("none"))
-        .env_remove("LINECLEAR_TOKEN")
-        .output()
-        .unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
-}
+use crate::run::at;
 
 /// What it found.
 struct Report {

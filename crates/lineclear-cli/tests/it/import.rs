@@ -7,17 +7,9 @@ use std::process::Stdio;
 use lineclear_model::{Manifest, ManifestFile, Micros, text::parse_moment};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use tempfile::TempDir;
 
-use crate::run::{Run, command};
+use crate::run::{Run, at, command};
 use crate::serve::serve;
-
-/// Runs it in a folder.
-fn at(dir: &TempDir, args: &[&str]) -> Run {
-    let output = command(args).current_dir(dir.path()).output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
-}
 
 /// Imports this text.
 fn import(text: &[u8], args: &[&str]) -> Run {

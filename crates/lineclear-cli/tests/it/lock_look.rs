@@ -30,7 +30,8 @@ fn json(place: &Place, arguments: &[&str]) -> Value {
 /// Waits until it is recorded that somebody holds the lock: that is done beside.
 async fn recorded(place: &Place) {
     let recorded = async {
-        while json(place, &["list"]).as_array().unwrap().iter().all(|lease| lease["state"] != "held") {
+        while json(place, &["list"])["items"].as_array().unwrap().iter().all(|lease| lease["state"] != "held")
+        {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
@@ -44,13 +45,13 @@ async fn who_holds_it_is_seen_from_all_sides_and_can_be_broken(place: Place) {
     let id = holder.id();
 
     let list = says(&place, &["list"]);
-    assert!(list.lines().count() == 2 && list.contains(&format!("/{id}  command")), "{list}");
-    let lease = &json(&place, &["list"])[0];
+    assert!(list.lines().count() == 2 && list.contains(&format!("/{id}\tcommand\t2\t")), "{list}");
+    let lease = &json(&place, &["list"])["items"][0];
     assert_eq!(
         (&lease["name"], &lease["state"], &lease["pid"]),
         (&"report".into(), &"held".into(), &id.into())
     );
-    assert_eq!((&lease["epoch"], &lease["kind"]), (&2.into(), &"command".into()));
+    assert_eq!((&lease["epoch"], &lease["kind"]), (&"2".into(), &"command".into()));
 
     let show = says(&place, &["show", "report"]);
     assert!(show.contains("held by") && show.contains(&format!("/{id}/")), "{show}");
@@ -196,7 +197,7 @@ async fn the_node_that_plans_is_shown_too() {
     let node = node.manifest(manifest).start().await.unwrap();
     recorded(&place).await;
     let list = says(&place, &["list"]);
-    assert!(list.contains("planner  held"), "{list}");
+    assert!(list.contains("planner\theld\t"), "{list}");
     let explained = says(&place, &["explain", "planner"]);
     assert!(
         explained.contains("holds \"planner\" since ") && explained.contains("It is alive: "),
@@ -228,8 +229,8 @@ async fn a_short_command_leaves_no_old_events_behind() {
 #[test]
 fn what_is_not_there_is_not_found_and_looking_makes_no_file() {
     let place = Place::sqlite();
-    assert_eq!(says(&place, &["list"]), "no lock of this store was recorded\n");
-    assert_eq!(says(&place, &["list", "--json"]), "[]\n");
+    assert_eq!(says(&place, &["list"]), "LOCK\tSTATE\tNODE\tKIND\tNUMBER\tSINCE\tHEARD OF\n");
+    assert_eq!(says(&place, &["list", "--json"]), "{\"items\":[],\"next\":null}\n");
     let asked: [&[&str]; 4] =
         [&["show", "x"], &["explain", "x"], &["history", "x"], &["break", "x", "--note", "why", "--yes"]];
     for arguments in asked {
@@ -303,5 +304,30 @@ fn a_name_cannot_act_on_the_terminal() {
         let said = says(&place, arguments);
         assert!(!said.contains('\u{1b}') && !said.contains("\nb c"), "{said:?}");
     }
-    assert_eq!(json(&place, &["list"])[0]["name"], name, "programs get it as it is");
+    assert_eq!(json(&place, &["list"])["items"][0]["name"], name, "programs get it as it is");
+}
+
+#[tokio::test]
+async fn the_locks_of_a_server_are_listed_as_its_api_has_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_server, address) = crate::serve::serve(&dir, &[]).await;
+    let server = format!("http://{address}");
+    let run = |args: &[&str]| crate::run::at(&dir, args);
+    assert_eq!(run(&["lock", "run", "report", "--", "true"]).code, Some(0));
+    let parsed = |text: &str| -> Value { serde_json::from_str(text).unwrap() };
+    let of_server = parsed(&run(&["lock", "list", "--server", &server, "--json"]).out);
+    let report = |all: &Value| {
+        all["items"].as_array().unwrap().iter().find(|lock| lock["name"] == "report").unwrap().clone()
+    };
+    let raw = parsed(&run(&["api", "GET", "/locks", "--server", &server]).out);
+    assert_eq!(report(&of_server), report(&raw));
+    assert_eq!(
+        report(&of_server),
+        report(&parsed(&run(&["lock", "list", "--json"]).out)),
+        "and so without it"
+    );
+    let rows = run(&["lock", "list", "--server", &server]).out;
+    assert!(rows.lines().any(|row| row.starts_with("report\tidle\t") && row.ends_with('Z')), "{rows}");
+    let seen = crate::run::on_a_terminal(&dir, &["lock", "list"], &[]).out;
+    assert!(seen.contains("· idle") && (seen.contains(" ago") || seen.contains("now")), "{seen}");
 }

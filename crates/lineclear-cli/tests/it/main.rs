@@ -32,6 +32,7 @@ mod migrate;
 mod node;
 mod otlp;
 mod once;
+mod progress;
 mod run;
 mod schedule;
 mod serve;

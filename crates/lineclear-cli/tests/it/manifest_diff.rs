@@ -3,13 +3,10 @@
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::run::{Run, command};
+use crate::run::{Run, at};
 
-fn at(dir: &TempDir, args: &[&str]) -> Run {
-    let output =
-        command(&[args, &["--db", "lineclear.db"]].concat()).current_dir(dir.path()).output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+fn straight(dir: &TempDir, args: &[&str]) -> Run {
+    at(dir, &[args, &["--db", "lineclear.db"]].concat())
 }
 
 const BEFORE: &str = r#"
@@ -56,12 +53,12 @@ fn files_and_database_are_compared_field_by_field_and_nothing_changes() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("a.toml"), BEFORE).unwrap();
     std::fs::write(dir.path().join("b.toml"), AFTER).unwrap();
-    assert_eq!(at(&dir, &["db", "migrate"]).code, Some(0));
-    let all = at(&dir, &["manifest", "diff", "-f", "a.toml"]);
+    assert_eq!(straight(&dir, &["db", "migrate"]).code, Some(0));
+    let all = straight(&dir, &["manifest", "diff", "-f", "a.toml"]);
     assert_eq!(all.code, Some(1), "{}", all.err);
     assert!(all.out.contains("+ group etl\n+ manifest gone\n+ manifest nightly\n"), "{}", all.out);
-    assert_eq!(at(&dir, &["manifest", "apply", "-f", "a.toml", "--owner", "me"]).code, Some(0));
-    let none = at(&dir, &["manifest", "diff", "-f", "a.toml", "--owner", "me"]);
+    assert_eq!(straight(&dir, &["manifest", "apply", "-f", "a.toml", "--owner", "me"]).code, Some(0));
+    let none = straight(&dir, &["manifest", "diff", "-f", "a.toml", "--owner", "me"]);
     assert_eq!(
         (none.code, none.out.as_str()),
         (Some(0), "all is as it should be (4 unchanged)\n"),
@@ -70,7 +67,7 @@ fn files_and_database_are_compared_field_by_field_and_nothing_changes() {
     );
 
     let asked = ["manifest", "diff", "-f", "b.toml", "--owner", "me", "--prune"];
-    let some = at(&dir, &asked);
+    let some = straight(&dir, &asked);
     assert_eq!(some.code, Some(1), "{}", some.err);
     let arrow = if some.out.contains('→') { "→" } else { "->" };
     let want = format!(
@@ -79,17 +76,17 @@ fn files_and_database_are_compared_field_by_field_and_nothing_changes() {
          retries: not said {arrow} 5\n    schedule.cron: \"30 2 * * *\" {arrow} \"30 3 * * *\"\n1 unchanged\n"
     );
     assert_eq!(some.out, want);
-    let plan: Value = serde_json::from_str(&at(&dir, &[&asked[..], &["--json"]].concat()).out).unwrap();
+    let plan: Value = serde_json::from_str(&straight(&dir, &[&asked[..], &["--json"]].concat()).out).unwrap();
     assert_eq!(plan["dry_run"], true);
     let values = &plan["manifests"]["changed"][0]["values"];
     assert_eq!(values["schedule.cron"]["to"], "30 3 * * *", "{plan}");
     assert!(!plan.to_string().contains("\"two\""), "{plan}");
 
     assert_eq!(
-        at(&dir, &["manifest", "diff", "-f", "a.toml", "--owner", "me"]).code,
+        straight(&dir, &["manifest", "diff", "-f", "a.toml", "--owner", "me"]).code,
         Some(0),
         "a look changes nothing"
     );
-    assert_eq!(at(&dir, &["manifest", "diff", "-f", "none.toml"]).code, Some(2));
-    assert_eq!(at(&dir, &["manifest", "get", "new"]).code, Some(3));
+    assert_eq!(straight(&dir, &["manifest", "diff", "-f", "none.toml"]).code, Some(2));
+    assert_eq!(straight(&dir, &["manifest", "get", "new"]).code, Some(3));
 }

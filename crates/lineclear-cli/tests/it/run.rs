@@ -5,6 +5,8 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
+use tempfile::TempDir;
+
 /// What a run printed and ended with.
 pub(crate) struct Run {
     pub(crate) code: Option<i32>,
@@ -21,12 +23,38 @@ pub(crate) fn command(args: &[&str]) -> Command {
 
 /// Runs it to its end.
 pub(crate) fn lineclear(args: &[&str]) -> Run {
-    let Output { status, stdout, stderr } = command(args).output().expect("the binary starts");
-    Run {
-        code: status.code(),
-        out: String::from_utf8(stdout).expect("what is printed is text"),
-        err: String::from_utf8(stderr).expect("what is printed is text"),
-    }
+    ran(&mut command(args))
+}
+
+/// Runs it in a folder, with nothing of whoever runs the tests.
+pub(crate) fn at(dir: &TempDir, args: &[&str]) -> Run {
+    let mut command = command(args);
+    command.current_dir(dir.path()).env("XDG_CONFIG_HOME", dir.path().join("none"));
+    ran(command.env_remove("LINECLEAR_TOKEN").env_remove("LINECLEAR_SERVER"))
+}
+
+/// Runs any command to its end.
+pub(crate) fn ran(command: &mut Command) -> Run {
+    let Output { status, stdout, stderr } = command.output().expect("it starts");
+    let text = |bytes| String::from_utf8(bytes).expect("what is printed is text");
+    Run { code: status.code(), out: text(stdout), err: text(stderr) }
+}
+
+/// What a terminal of 80 columns shows, without colour unless `environment` says otherwise; with `NO_COLOR` empty there is colour.
+pub(crate) fn on_a_terminal(dir: &TempDir, args: &[&str], environment: &[(&str, &str)]) -> Run {
+    let words: Vec<String> = args.iter().map(|word| format!("'{word}'")).collect();
+    let line = format!("{} {}", env!("CARGO_BIN_EXE_lineclear"), words.join(" "));
+    let mut script = Command::new("script");
+    script.args(["-qec", &line, "/dev/null"]).current_dir(dir.path()).env_clear().stdin(Stdio::null());
+    let usual = [
+        ("LC_ALL", "C.UTF-8"),
+        ("PATH", "/usr/bin:/bin"),
+        ("COLUMNS", "80"),
+        ("NO_COLOR", "1"),
+        ("TERM", "xterm"),
+    ];
+    let run = ran(script.envs(usual).envs(environment.iter().copied()));
+    Run { out: run.out.replace("\r\n", "\n"), ..run }
 }
 
 /// A file of this test run with this text.

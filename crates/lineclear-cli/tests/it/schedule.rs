@@ -4,7 +4,7 @@ use std::{io::Read, process::Stdio};
 
 use serde_json::Value;
 
-use crate::run::{command, file, lineclear};
+use crate::run::{command, file, lineclear, on_a_terminal};
 
 /// The local times that `schedule next --json` prints.
 fn next(args: &[&str]) -> Vec<String> {
@@ -77,7 +77,9 @@ fn five_ticks_from_now_are_the_default_and_intervals_work_too() {
 #[test]
 fn people_see_a_table_with_marks_where_the_clock_is_moved() {
     let berlin = ["schedule", "next", "30 2 * * *", "--tz", "Europe/Berlin", "-n", "2", "--from"];
-    let run = lineclear(&[&berlin[..], &["2026-03-28T00:00:00Z"]].concat());
+    let dir = tempfile::tempdir().unwrap();
+    let wide = [("COLUMNS", "200")];
+    let run = on_a_terminal(&dir, &[&berlin[..], &["2026-03-28T00:00:00Z"]].concat(), &wide);
     assert_eq!(
         run.out,
         "30 2 * * * in Europe/Berlin, after 2026-03-28T00:00:00Z\n  \
@@ -85,8 +87,15 @@ fn people_see_a_table_with_marks_where_the_clock_is_moved() {
          Sun 2026-03-29 03:00:00 +02:00  2026-03-29T01:00:00Z  in 1d 1h   \
          moved: its local time does not exist on this day\n"
     );
-    let run = lineclear(&[&berlin[..], &["2026-10-24T12:00:00Z"]].concat());
+    let run = on_a_terminal(&dir, &[&berlin[..], &["2026-10-24T12:00:00Z"]].concat(), &wide);
     assert!(run.out.contains("first of two"), "{}", run.out);
+    let piped = lineclear(&[&berlin[..], &["2026-03-28T00:00:00Z"]].concat());
+    assert_eq!(
+        piped.out,
+        "UTC\tLOCAL\tZONE\tNOTE\n\
+         2026-03-28T01:30:00Z\t2026-03-28T02:30:00+01:00\tEurope/Berlin\t\n\
+         2026-03-29T01:00:00Z\t2026-03-29T03:00:00+02:00\tEurope/Berlin\tmoved: its local time does not exist on this day\n"
+    );
 }
 
 #[test]
@@ -183,7 +192,8 @@ fn check_lists_every_tick_and_every_collision() {
         json["collisions"],
         serde_json::json!([{"minute": "2026-01-01T06:00:00Z", "manifests": ["invoices", "orders"]}])
     );
-    let run = lineclear(&window);
+    let dir = tempfile::tempdir().unwrap();
+    let run = on_a_terminal(&dir, &window, &[]);
     for part in [
         "4 manifests, 5 ticks",
         "2026-01-01T06:00:00Z  2  invoices, orders",
@@ -192,8 +202,17 @@ fn check_lists_every_tick_and_every_collision() {
     ] {
         assert!(run.out.contains(part), "{part}: {}", run.out);
     }
-    let run = lineclear(&[&window[..], &["--limit", "2"]].concat());
+    let run = on_a_terminal(&dir, &[&window[..], &["--limit", "2"]].concat(), &[]);
     assert!(run.out.contains("… and 3 more"), "{}", run.out);
+    let piped = lineclear(&window).out;
+    for line in [
+        "manifest\torders\t4",
+        "tick\t2026-01-01T06:00:00Z\tinvoices\t2026-01-01T06:00:00Z",
+        "collision\t2026-01-01T06:00:00Z\tinvoices,orders",
+        "note\told is switched off",
+    ] {
+        assert!(piped.lines().any(|there| there == line), "{line}: {piped}");
+    }
 }
 
 #[test]

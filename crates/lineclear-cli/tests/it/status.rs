@@ -6,20 +6,8 @@ use std::time::Duration;
 use lineclear_testkit::fresh_postgres;
 use tempfile::TempDir;
 
-use crate::run::{Run, command};
+use crate::run::{Run, at, on_a_terminal};
 use crate::serve::serve;
-
-/// Runs it in a folder.
-fn at(dir: &TempDir, args: &[&str]) -> Run {
-    let output = command(args)
-        .current_dir(dir.path())
-        .env("XDG_CONFIG_HOME", dir.path().join("none"))
-        .env_remove("LINECLEAR_TOKEN")
-        .output()
-        .unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
-}
 
 /// Changes the file behind everybody's back.
 fn sql(dir: &TempDir, sql: &str) {
@@ -130,29 +118,16 @@ async fn it_looks_at_postgres_too() {
     assert_eq!(well.code, Some(0), "{}{}", well.out, well.err);
 }
 
-/// What a terminal of 80 columns shows.
-fn on_a_terminal(dir: &TempDir, locale: &str, arguments: &str) -> String {
-    let line = format!("{} {arguments}", env!("CARGO_BIN_EXE_lineclear"));
-    let output = Command::new("script")
-        .args(["-qec", &line, "/dev/null"])
-        .current_dir(dir.path())
-        .env_clear()
-        .envs([("LC_ALL", locale), ("PATH", "/usr/bin:/bin"), ("COLUMNS", "80"), ("NO_COLOR", "1")])
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    String::from_utf8(output.stdout).unwrap().replace('\r', "")
-}
-
 #[test]
 fn a_person_sees_one_screen_that_fits_in_any_locale() {
     let dir = tempfile::tempdir().unwrap();
     at(&dir, &["db", "migrate"]);
-    let nice = on_a_terminal(&dir, "C.UTF-8", "status --db lineclear.db");
+    let status = ["status", "--db", "lineclear.db"];
+    let nice = on_a_terminal(&dir, &status, &[]).out;
     assert!(nice.contains("status          ✕ degraded") && nice.contains("  ! alive"), "{nice}");
     assert!(nice.contains("→ start one: lineclear serve"), "{nice}");
     assert!(nice.lines().all(|line| line.chars().count() <= 80), "{nice}");
-    let plain = on_a_terminal(&dir, "C", "status --db lineclear.db");
+    let plain = on_a_terminal(&dir, &status, &[("LC_ALL", "C")]).out;
     assert!(plain.contains("! degraded") && plain.is_ascii(), "{plain}");
     let line = format!("{} status --db lineclear.db | head -c 5", env!("CARGO_BIN_EXE_lineclear"));
     let cut = Command::new("bash")

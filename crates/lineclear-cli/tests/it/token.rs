@@ -3,7 +3,8 @@
 use lineclear_testkit::fresh_postgres;
 use serde_json::Value;
 
-use crate::run::{command, lineclear};
+use crate::run::{at, command, lineclear, on_a_terminal};
+use crate::serve::serve;
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
@@ -33,27 +34,25 @@ fn is_made_listed_and_revoked(url: &str) {
         let found = listed.lines().find(|line| line.trim_start().starts_with(name));
         found.unwrap_or_else(|| panic!("{name}: {listed}")).to_owned()
     };
-    assert_eq!(
-        line("bot", &listed.out).matches("never").count(),
-        2,
-        "not used, and without end: {}",
-        listed.out
-    );
-    assert_eq!(line("ci", &listed.out).matches("never").count(), 1, "not used: {}", listed.out);
+    let fields = |name: &str, listed: &str| -> Vec<String> {
+        line(name, listed).split('\t').map(str::to_owned).collect()
+    };
+    assert!(listed.out.starts_with("NAME\tPREFIX\tSCOPES\tSTATE\tMADE\tBY\tUSED\tENDS\n"), "{}", listed.out);
+    assert_eq!(fields("bot", &listed.out)[6..], ["", ""], "not used, and without end: {}", listed.out);
+    let ci = fields("ci", &listed.out);
+    assert!(ci[6].is_empty() && ci[7].ends_with('Z'), "not used, and it ends: {}", listed.out);
     assert!(!listed.out.contains("unknown"), "somebody has a name: {}", listed.out);
     assert!(!listed.out.contains(token.rsplit('_').next().unwrap()), "{}", listed.out);
     let revoked = lineclear(&["token", "revoke", "ci", "--db", url]);
     assert_eq!(revoked.code, Some(0), "{}", revoked.err);
     let listed = lineclear(&["token", "list", "--db", url]).out;
-    assert!(
-        line("ci", &listed).contains("revoked") && line("ci", &listed).contains("  ended 20"),
-        "{listed}"
-    );
+    let ci = fields("ci", &listed);
+    assert!(ci[3] == "revoked" && ci[7].starts_with("20") && ci[7].ends_with('Z'), "{listed}");
     let again = lineclear(&["token", "revoke", "ci", "--db", url]);
     assert!(again.code == Some(3) && again.err.contains("no living token"), "{}", again.err);
     let listed = json(&lineclear(&["token", "list", "--json", "--db", url]).out);
     let states: Vec<_> =
-        listed.as_array().unwrap().iter().map(|t| (t["name"].clone(), t["live"].clone())).collect();
+        listed["items"].as_array().unwrap().iter().map(|t| (t["name"].clone(), t["live"].clone())).collect();
     assert_eq!(states, [("bot".into(), true.into()), ("ci".into(), false.into())], "newest first");
     assert!(!listed.to_string().contains("\"token\""), "{listed}");
 }
@@ -63,7 +62,13 @@ fn a_token_is_made_listed_and_revoked_on_sqlite() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("new.db");
     let none = lineclear(&["token", "list", "--db", file.to_str().unwrap()]);
-    assert!(none.code == Some(0) && none.out.contains("lineclear token create"), "{}", none.out);
+    assert!(none.code == Some(0) && none.out.lines().count() == 1, "{}", none.out);
+    let seen = on_a_terminal(&dir, &["token", "list"], &[]);
+    assert!(seen.out.contains("lineclear token create"), "{}", seen.out);
+    assert_eq!(
+        lineclear(&["token", "list", "--json", "--db", file.to_str().unwrap()]).out,
+        "{\"items\":[],\"next\":null}\n"
+    );
     assert!(!file.exists(), "looking makes no file");
     is_made_listed_and_revoked(file.to_str().unwrap());
 }
@@ -87,7 +92,7 @@ fn what_the_command_does_is_written_down() {
     let made: String = database.query_row(made, [], |row| row.get(0)).unwrap();
     assert_eq!(
         json(&made),
-        serde_json::json!({"token": "1", "name": "ci", "scopes": "read", "expires_at": null})
+        serde_json::json!({"token": "1", "name": "ci", "scopes": "read", "expires_in_ms": null})
     );
     let mut rows = database.prepare("select action, target, status, who from audit order by id").unwrap();
     let rows = rows.query_map([], |row| {
@@ -96,8 +101,9 @@ fn what_the_command_does_is_written_down() {
         Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?))
     });
     let rows: Vec<_> = rows.unwrap().map(Result::unwrap).collect();
-    let row = |action: &str, status| (action.to_owned(), "ci".to_owned(), status);
-    assert_eq!(rows, [row("create_token", 201), row("create_token", 409), row("revoke_token", 204)]);
+    let row = |action: &str, target: &str, status| (action.to_owned(), target.to_owned(), status);
+    let made = [row("create_token", "", 201), row("create_token", "", 409), row("revoke_token", "1", 204)];
+    assert_eq!(rows, made, "as a server writes it down");
 }
 
 #[test]
@@ -146,4 +152,45 @@ fn somebody_without_a_name_in_the_environment_has_one() {
     let made = command.output().unwrap();
     let by = json(std::str::from_utf8(&made.stdout).unwrap())["created_by"].as_str().unwrap().to_owned();
     assert!(by.starts_with("cli:") && by != "cli:unknown" && by != "cli:somebody", "{by}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_named_is_asked_and_answers_as_the_api_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = at(&dir, &["token", "create", "boss", "--scope", "admin"]);
+    let (_server, address) = serve(&dir, &["--auth", "token"]).await;
+    let (server, boss) = (format!("http://{address}"), made.out.trim().to_owned());
+    let asked = ["--server", server.as_str(), "--token", boss.as_str()];
+    let run = |args: &[&str]| at(&dir, &[args, &asked].concat());
+    assert_eq!(at(&dir, &["token", "list", "--server", &server]).code, Some(4), "nobody may");
+    let made = run(&["token", "create", "ci", "--scope", "read,worker", "--json"]);
+    assert_eq!(made.code, Some(0), "{}", made.err);
+    let reader = json(&made.out);
+    assert_eq!(reader["created_by"], "token:boss", "{reader}");
+    let reader = reader["token"].as_str().unwrap();
+    let looked = at(&dir, &["job", "list", "--server", &server, "--token", reader]);
+    assert_eq!(looked.code, Some(0), "{}", looked.err);
+    let listed = run(&["token", "list", "--json"]).out;
+    assert_eq!(json(&listed), json(&run(&["api", "GET", "/tokens"]).out), "as the API has it");
+    assert_eq!(json(&listed)["items"].as_array().unwrap().len(), 2);
+    let near = run(&["token", "revoke", "cj"]);
+    assert!(near.code == Some(3) && near.err.contains("did you mean ci?"), "{}", near.err);
+    assert_eq!(run(&["token", "revoke", "ci"]).code, Some(0));
+    assert_eq!(at(&dir, &["job", "list", "--server", &server, "--token", reader]).code, Some(4));
+
+    // The variable is as good as the flag, and --db is stronger than the variable.
+    let mut by_variable = command(&["token", "list", "--json"]);
+    let by_variable = crate::run::ran(
+        by_variable.env("LINECLEAR_SERVER", &server).env("LINECLEAR_TOKEN", &boss).current_dir(dir.path()),
+    );
+    assert_eq!(json(&by_variable.out)["items"].as_array().unwrap().len(), 2, "{}", by_variable.err);
+    let mut straight = command(&["job", "list", "--db", "lineclear.db"]);
+    let straight =
+        crate::run::ran(straight.env("LINECLEAR_SERVER", "http://127.0.0.1:9").current_dir(dir.path()));
+    assert_eq!(straight.code, Some(0), "{}", straight.err);
+    assert_eq!(
+        at(&dir, &["job", "list", "--db", "lineclear.db", "--server", &server]).code,
+        Some(2),
+        "either, or"
+    );
 }

@@ -1,11 +1,14 @@
 //! All commands, found through their own help: each has an example, and none of them panics, however odd its surroundings.
 
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::run::{Run, command, lineclear};
+use crate::run::{Run, at, command, lineclear, on_a_terminal};
+use crate::serve::{ask, serve};
 
 /// Those that go on until somebody stops them, or start others.
-const ENDLESS: [&str; 4] = ["serve", "work", "demo", "bench"];
+const ENDLESS: [&str; 5] = ["serve", "work", "demo", "bench", "events"];
 
 /// The commands below these words, by their help.
 fn below(words: &[String]) -> Vec<Vec<String>> {
@@ -42,11 +45,108 @@ fn filled(words: &[String]) -> Vec<String> {
     let usage =
         help.lines().find_map(|line| line.strip_prefix("Usage: lineclear ")).unwrap_or_default().to_owned();
     let wanted = usage.split_whitespace().skip(words.len()).filter(|word| !word.starts_with('['));
-    let fill = |word: &str| match word {
-        word if word.starts_with('<') => "x".to_owned(),
-        word => word.to_owned(),
+    let fill = |word: &str| match THERE.iter().find(|(name, _)| *name == word) {
+        Some((_, there)) => (*there).to_owned(),
+        None if word.starts_with('<') => "x".to_owned(),
+        None => word.to_owned(),
     };
     words.iter().cloned().chain(wanted.map(fill)).collect()
+}
+
+/// Every command, families and the program itself among them.
+fn all() -> BTreeSet<Vec<String>> {
+    below(&[]).iter().flat_map(|leaf| (0..=leaf.len()).map(|words| leaf[..words].to_vec())).collect()
+}
+
+#[test]
+fn help_leads_with_examples() {
+    let all = all();
+    assert!(all.len() > 60, "{all:?}");
+    for words in &all {
+        let help = help(words);
+        let headings: Vec<&str> = help
+            .lines()
+            .filter(|line| line.starts_with(|first: char| first.is_ascii_uppercase()))
+            .filter(|line| line.ends_with(':') || line.starts_with("Usage: "))
+            .collect();
+        let first = headings.first().is_some_and(|line| line.starts_with("Usage: lineclear"));
+        let second = headings.get(1).is_some_and(|line| line.starts_with("Examples"));
+        assert!(first && second && !help.starts_with("Usage"), "{words:?}: {headings:?}\n{help}");
+        let known = ["Commands:", "Arguments:", "Options:"];
+        let rest = headings.iter().position(|line| known.contains(line));
+        assert!(rest.is_some_and(|rest| rest >= 2), "{words:?}: {headings:?}");
+    }
+}
+
+#[test]
+fn topics_say_what_is_the_same_for_all_commands() {
+    let codes = lineclear(&["help", "exit-codes"]);
+    assert_eq!(codes.code, Some(0), "{}", codes.err);
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let table = page.split("| exit code | |\n|---|---|\n").nth(1).unwrap();
+    let rows: Vec<&str> = table.lines().take_while(|line| line.starts_with('|')).collect();
+    assert!(rows.len() > 10, "{rows:?}");
+    for row in rows {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let told = codes
+            .out
+            .lines()
+            .any(|line| line.trim().strip_prefix(cells[1]).is_some_and(|rest| rest.trim() == cells[2]));
+        assert!(told, "{row}: {}", codes.out);
+    }
+    let variables = lineclear(&["help", "environment"]).out;
+    let settings: Vec<serde_json::Value> =
+        serde_json::from_str(&lineclear(&["config", "show", "--json"]).out).unwrap();
+    for setting in settings {
+        let name = format!("LINECLEAR_{} ", setting["name"].as_str().unwrap().to_uppercase());
+        assert!(variables.contains(&name), "{name}: {variables}");
+    }
+    for name in ["LINECLEAR_SERVER", "LINECLEAR_TOKEN", "LINECLEAR_REQUEST_TIMEOUT", "NO_COLOR", "COLUMNS"] {
+        assert!(variables.contains(name), "{name}");
+    }
+    let help = lineclear(&["--help"]).out;
+    assert!(help.contains("help exit-codes") && help.contains("help environment"), "{help}");
+    assert!(lineclear(&["help", "job"]).out.contains("Usage: lineclear job"), "commands as before");
+}
+
+#[test]
+fn there_is_colour_on_a_terminal_and_none_with_no_color() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(at(&dir, &["db", "migrate"]).code, Some(0));
+    assert_eq!(at(&dir, &["job", "enqueue", "x", "--db", "lineclear.db"]).code, Some(0));
+    assert_eq!(at(&dir, &["token", "create", "x", "--scope", "read"]).code, Some(0));
+    for words in [&["job", "list", "--db", "lineclear.db"][..], &["token", "list"], &["config", "show"]] {
+        let seen = |environment: &[(&str, &str)]| on_a_terminal(&dir, words, environment).out;
+        assert!(seen(&[("NO_COLOR", "")]).contains("\u{1b}["), "{words:?}: {:?}", seen(&[("NO_COLOR", "")]));
+        for (name, value) in [("NO_COLOR", "1"), ("NO_COLOR", "0")] {
+            assert!(!seen(&[(name, value)]).contains('\u{1b}'), "{words:?}: {:?}", seen(&[(name, value)]));
+        }
+        assert!(!seen(&[("NO_COLOR", ""), ("TERM", "dumb")]).contains('\u{1b}'), "{words:?}");
+        assert!(!at(&dir, words).out.contains('\u{1b}'), "{words:?} in a pipe");
+    }
+}
+
+#[tokio::test]
+async fn kinds_and_nodes_that_are_nearly_right_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_server, address) = serve(&dir, &["--commands", "/bin/true"]).await;
+    let asked = ["--server", &format!("http://{address}")];
+    let run = |args: &[&str]| at(&dir, &[args, &asked].concat());
+    let slip = run(&["job", "enqueue", "comand", "--in", "1h"]);
+    assert!(slip.code == Some(0) && slip.err.contains("did you mean command?"), "{}", slip.err);
+    let other = run(&["job", "enqueue", "mail.send", "--in", "1h"]);
+    assert!(
+        other.err.contains("runs the kind mail.send") && !other.err.contains("did you mean"),
+        "{}",
+        other.err
+    );
+    let known = run(&["job", "enqueue", "command", "--input", r#"{"argv": ["/bin/true"]}"#, "--in", "1h"]);
+    assert_eq!((known.code, known.err.as_str()), (Some(0), ""));
+    let node = run(&["node", "list"]).out;
+    let name = node.lines().nth(1).unwrap().split('\t').nth(1).unwrap().to_owned();
+    let slip = run(&["node", "drain", &name[..name.len() - 1]]);
+    assert!(slip.code == Some(3) && slip.err.contains(&format!("did you mean {name}?")), "{}", slip.err);
 }
 
 #[test]
@@ -64,14 +164,79 @@ fn every_command_has_an_example_in_its_help() {
     }
 }
 
-#[test]
-fn no_command_panics_in_odd_surroundings() {
+/// What leads somewhere: words that are names of what is there.
+const THERE: [(&str, &str); 6] = [
+    ("<ID>", "1"),
+    ("<NODE>", "1"),
+    ("<METHOD>", "GET"),
+    ("<PATH>", "/jobs"),
+    ("<SHELL>", "bash"),
+    ("<EXPRESSION>", "@daily"),
+];
+
+/// As somebody who may not write here, if we are somebody who may always.
+fn as_nobody() -> Vec<&'static str> {
+    let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    if !rustix::process::geteuid().is_root() {
+        return Vec::new();
+    }
+    let tried = Command::new(nobody[0])
+        .args(&nobody[1..])
+        .args([env!("CARGO_BIN_EXE_lineclear"), "--version"])
+        .output();
+    if tried.is_ok_and(|tried| tried.status.success()) {
+        return nobody.to_vec();
+    }
+    eprintln!(
+        "root writes everywhere, and nobody else can start the binary: a folder that is read-only was not tried"
+    );
+    Vec::new()
+}
+
+/// A server with one of each.
+async fn somebody_to_ask(dir: &tempfile::TempDir) -> (lineclear_testkit::Child, String) {
+    let (server, address) = serve(dir, &["--commands", "/bin/echo"]).await;
+    let url = format!("http://{address}");
+    let says = r#"{"argv": ["/bin/echo", "something"]}"#;
+    let echo = ["job", "enqueue", "command", "--input", says, "--wait", "--server", &url];
+    assert_eq!(at(dir, &echo).code, Some(0));
+    let input = r#"{"argv": ["/bin/no"]}"#;
+    let dies = ["job", "enqueue", "command", "--input", input, "--retries", "0", "--wait", "--server", &url];
+    assert_eq!(at(dir, &dies).code, Some(8));
+    assert_eq!(at(dir, &["lock", "run", "x", "--", "true"]).code, Some(0));
+    let batch = [
+        "batch",
+        "start",
+        "cancel",
+        "-q",
+        "kind:x",
+        "--starts-in",
+        "0s",
+        "--yes",
+        "--wait",
+        "--server",
+        &url,
+    ];
+    assert_eq!(at(dir, &batch).code, Some(0));
+    (server, address)
+}
+
+#[tokio::test]
+async fn no_command_panics_in_odd_surroundings() {
     let dir = tempfile::tempdir().unwrap();
-    let empty = dir.path().join("empty");
+    let (_server, address) = somebody_to_ask(&dir).await;
+    let url = format!("LINECLEAR_SERVER=http://{address}");
+    let folder = tempfile::tempdir().unwrap();
+    let mode = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    };
+    let empty = folder.path().join("empty");
     std::fs::create_dir(&empty).unwrap();
-    // Whoever is not root cannot write here; for root, tests of single commands name a file as a folder.
-    std::fs::set_permissions(&empty, std::os::unix::fs::PermissionsExt::from_mode(0o555)).unwrap();
-    let binary = env!("CARGO_BIN_EXE_lineclear");
+    std::fs::write(empty.join("x"), "").unwrap();
+    mode(folder.path(), 0o755);
+    mode(&empty, 0o555);
+    let (binary, nobody) = (env!("CARGO_BIN_EXE_lineclear"), as_nobody());
+    let mut printed = Vec::new();
     for leaf in below(&[]) {
         let endless = ENDLESS.contains(&leaf[0].as_str());
         let words = if endless { [leaf.clone(), vec!["--help".to_owned()]].concat() } else { filled(&leaf) };
@@ -82,8 +247,16 @@ fn no_command_panics_in_odd_surroundings() {
             ("a reader that is gone", format!("{binary} {words} 2>&1 | true; exit ${{PIPESTATUS[0]}}")),
             ("a full disk", format!("{binary} {words} > /dev/full")),
         ] {
+            // Some of them remove what the next ones ask for.
+            let manifest = r#"{"kind": "x", "schedule": {"every": "1h"}, "group": "x"}"#;
+            let made = [
+                ask(&address, "PUT /api/v1/groups/x", "{}"),
+                ask(&address, "PUT /api/v1/manifests/x", manifest),
+            ];
+            assert!(made.iter().all(|made| made.starts_with("HTTP/1.1 20")), "{made:?}");
             let output = Command::new("/usr/bin/env")
-                .args(["-i", "LC_ALL=C", "LINECLEAR_SERVER=http://127.0.0.1:9", "PATH=/usr/bin:/bin"])
+                .args(["-i", "LC_ALL=C", &url, "PATH=/usr/bin:/bin"])
+                .args(&nobody)
                 .args(["timeout", "60", "bash", "-c", &line])
                 .current_dir(&empty)
                 .stdin(Stdio::null())
@@ -97,7 +270,50 @@ fn no_command_panics_in_odd_surroundings() {
                     && !said.contains("panicked"),
                 "{words} with {what}: {code:?} {said}"
             );
+            if said.contains("cannot write to standard output") {
+                assert!(what == "a full disk" && code == Some(1), "{words} with {what}: {code:?} {said}");
+                printed.push(leaf.join(" "));
+            }
         }
+    }
+    // They had something to say, and said that it could not be said.
+    for leaf in [
+        "status",
+        "doctor",
+        "job list",
+        "job get",
+        "job logs",
+        "job explain",
+        "job retry",
+        "job enqueue",
+        "manifest list",
+        "manifest get",
+        "manifest next",
+        "manifest explain",
+        "manifest history",
+        "manifest run",
+        "manifest pause",
+        "group list",
+        "group get",
+        "group pause",
+        "dead list",
+        "dead families",
+        "dead export",
+        "node list",
+        "node drain",
+        "batch list",
+        "batch get",
+        "batch watch",
+        "api",
+        "config show",
+        "schedule next",
+        "man",
+        "completions",
+    ] {
+        assert!(
+            printed.iter().any(|there| there == leaf),
+            "{leaf} printed nothing into a full disk: {printed:?}"
+        );
     }
 }
 

@@ -16,7 +16,7 @@ use super::failures::Failures;
 use super::needs::{Need, Needs};
 use super::rates::Rates;
 use super::tokens::Tokens;
-use super::who::{Principal, Shown};
+use super::who::{Person, Principal, Shown};
 use super::{Access, TrustedProxy, as_one};
 use crate::once;
 use crate::problem::Problem;
@@ -63,7 +63,7 @@ impl Gate {
     /// Whoever has shown who they are. `None`: they have not tried.
     async fn identify(&self, request: &Parts) -> Result<Option<Principal>, Problem> {
         if self.is_open() {
-            return Ok(Some(Principal::local()));
+            return Ok(Some(Principal::local(request.extensions.get::<Person>())));
         }
         let (peer, headers) = (peer(&request.extensions), &request.headers);
         let address = self.client(peer, headers);

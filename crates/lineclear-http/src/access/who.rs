@@ -23,6 +23,10 @@ pub(crate) enum Shown {
     Proxy,
 }
 
+/// Who asks, as the program says that has the database at hand. No request from outside can have it.
+#[derive(Clone, Debug)]
+pub(crate) struct Person(pub(crate) String);
+
 /// Somebody, and what they may do.
 #[derive(Clone, Debug)]
 pub(crate) struct Principal {
@@ -34,10 +38,11 @@ pub(crate) struct Principal {
 }
 
 impl Principal {
-    /// Whoever is on this machine, of a server that asks nobody.
-    pub(super) fn local() -> Principal {
+    /// Whoever is on this machine, of a server that asks nobody; by name if the program itself says it.
+    pub(super) fn local(name: Option<&Person>) -> Principal {
         let scopes = Scope::ALL.into_iter().collect();
-        Principal { shown: Shown::Nothing, name: String::new(), token: None, scopes }
+        let name = name.map_or_else(String::new, |person| person.0.clone());
+        Principal { shown: Shown::Nothing, name, token: None, scopes }
     }
 
     pub(crate) fn of(token: &KnownToken, shown: Shown) -> Principal {
@@ -48,10 +53,11 @@ impl Principal {
         Principal { shown: Shown::Proxy, name: user.to_owned(), token: None, scopes }
     }
 
-    /// As it is written down: `token:ci`, `session:ci`, `proxy:ada`, `local`.
+    /// As it is written down: `token:ci`, `session:ci`, `proxy:ada`, `local`, `cli:ada`.
     pub(crate) fn who(&self) -> String {
         match self.shown {
-            Shown::Nothing => "local".to_owned(),
+            Shown::Nothing if self.name.is_empty() => "local".to_owned(),
+            Shown::Nothing => self.name.clone(),
             Shown::Token => format!("token:{}", self.name),
             Shown::Session => format!("session:{}", self.name),
             Shown::Proxy => format!("proxy:{}", self.name),

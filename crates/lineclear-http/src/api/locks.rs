@@ -69,6 +69,11 @@ impl Lock {
     }
 }
 
+/// A lock of a registry, as the API shows it: for programs that read a registry themselves.
+pub fn lock_json(lease: Lease) -> serde_json::Value {
+    serde_json::json!(Lock::of(lease))
+}
+
 fn registry(state: &App) -> Result<&Registry, Problem> {
     state.locks.as_ref().ok_or_else(|| Problem::not_found("lease registry: this server has none"))
 }

@@ -1,5 +1,7 @@
 //! What is measured, and the floor under it.
 
+use std::cell::RefCell;
+use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -14,6 +16,7 @@ use tokio::sync::{Notify, mpsc};
 use super::bed::Bed;
 use super::turns::{in_turns, quantile};
 use crate::failure::{Failure, say};
+use crate::show::Progress;
 
 const KIND: &str = "bench";
 /// Callers that enqueue at once, each one job a call.
@@ -64,6 +67,13 @@ impl Figure {
         Figure { what, floor_is, unit, floor, measured: middle, ratio: middle / floor, p99 }
     }
 
+    /// The same for programs: numbers as they are.
+    pub(super) fn tabbed(&self) -> String {
+        let p99 = self.p99.map_or(String::new(), |p99| p99.to_string());
+        let Figure { floor_is, what, floor, measured, unit, ratio, .. } = self;
+        format!("{floor_is}\t{what}\t{floor}\t{measured}\t{unit}\t{ratio}\t{p99}\n")
+    }
+
     /// A row of the table.
     pub(super) fn row(&self, arrow: &str) -> Vec<String> {
         let shown = |value: f64| match self.unit {
@@ -76,10 +86,29 @@ impl Figure {
     }
 }
 
+/// In turns, and a terminal hears how far they are.
+async fn told_turns(
+    sides: usize,
+    rounds: u32,
+    measure: impl AsyncFn(usize) -> Result<f64, Failure>,
+) -> Result<Vec<Vec<f64>>, Failure> {
+    let total = u64::from(rounds) * sides as u64;
+    let progress = Progress::new("turns measured", total, !std::io::stderr().is_terminal());
+    let told = RefCell::new((0, progress));
+    in_turns(sides, rounds, async |side| {
+        let measured = measure(side).await?;
+        let (done, progress) = &mut *told.borrow_mut();
+        *done += 1;
+        progress.at(*done);
+        Ok(measured)
+    })
+    .await
+}
+
 pub(crate) async fn all(bed: &Bed, load: Load) -> Result<Vec<Figure>, Failure> {
     let node = bed.store.beat(ourselves()).await?.id;
     say(&format!("… enqueueing {} jobs, {} times each way\n", load.jobs, load.rounds));
-    let enqueue = in_turns::<Failure>(3, load.rounds, async |way| {
+    let enqueue = told_turns(3, load.rounds, async |way| {
         let (callers, batch) = [(1, 1), (CALLERS, 1), (LOOPS, MANY)][way];
         // Who is slower needs not do all of it to show how fast it is.
         let jobs = load.jobs.div_ceil([4 * CALLERS, 4, 1][way]);
@@ -89,7 +118,7 @@ pub(crate) async fn all(bed: &Bed, load: Load) -> Result<Vec<Figure>, Failure> {
     })
     .await?;
     say(&format!("… running {} jobs that do nothing, {} times each way\n", load.jobs, load.rounds));
-    let drain = in_turns::<Failure>(2, load.rounds, async |way| {
+    let drain = told_turns(2, load.rounds, async |way| {
         enqueue_many(&bed.store, load.jobs).await?;
         match way {
             0 => bare_drain(&bed.store, node).await,
@@ -241,7 +270,7 @@ async fn latency(bed: &Bed, samples: u32) -> Result<Vec<Vec<f64>>, Failure> {
     };
     let node = start(bed, 4, handler).await?;
     let began = tokio::sync::Mutex::new(&mut began);
-    let measured = in_turns::<Failure>(2, samples + 1, async |side| {
+    let measured = told_turns(2, samples + 1, async |side| {
         tokio::time::sleep(REST).await;
         let asked = Instant::now();
         let until = if side == 0 {

@@ -82,7 +82,12 @@ impl Bench {
             let version = env!("CARGO_PKG_VERSION");
             return print_json(&Report { store: store.to_owned(), version, jobs, rounds, slots, figures });
         }
-        let arrow = if Look::here().unicode { "→" } else { "->" };
+        let look = Look::here();
+        if !look.is_terminal {
+            let rows: String = figures.iter().map(Figure::tabbed).collect();
+            return print(&format!("FLOOR IS\tWHAT\tFLOOR\tMEASURED\tUNIT\tRATIO\tP99\n{rows}"));
+        }
+        let arrow = if look.unicode { "→" } else { "->" };
         let mut rows = vec![["WHAT", "FLOOR", "MEASURED", "RATIO", ""].map(str::to_owned).to_vec()];
         rows.extend(figures.iter().map(|figure| figure.row(arrow)));
         let profile = if cfg!(debug_assertions) {

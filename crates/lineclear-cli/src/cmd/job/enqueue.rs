@@ -1,5 +1,6 @@
 //! `lineclear job enqueue`: a job, and if wanted, its end.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -7,11 +8,11 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::watch::{Seen, follow};
-use crate::api::At;
-use crate::cmd::ask::{asking, json_of, object, say_or_json};
+use crate::api::{Api, At};
+use crate::cmd::ask::{asking, json_of, nearest, object, only, say_made};
 use crate::cmd::within::within;
 use crate::config::span;
-use crate::failure::Failure;
+use crate::failure::{Failure, say};
 
 const EXAMPLES: &str = "Examples:
   lineclear job enqueue mail.send --input '{\"to\": \"ops\"}'
@@ -60,6 +61,7 @@ pub(crate) struct Enqueue {
 
 impl Enqueue {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
+        let kind = self.kind.clone();
         let millis = |time: Duration| json!(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         let input = self.input.as_deref().map(|text| json_of("--input", text)).transpose()?;
         let body = object(vec![
@@ -78,13 +80,35 @@ impl Enqueue {
             let done = within(self.within, async {
                 let made = api.post("jobs", body).await?;
                 seen.id = made.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
+                if !at.json {
+                    warn_of_unknown(api, &kind).await;
+                }
                 if wait {
                     return follow(api, &at, &mut seen).await;
                 }
-                let id = &seen.id;
-                say_or_json(&at, &made, &format!("job {id}; follow it with: lineclear job watch {id}"))
+                say_made(&at, &made)
             });
             done.await?.ok_or_else(|| seen.too_late())
         })
     }
+}
+
+/// A job of a kind that nobody runs waits for somebody who does; most likely it is a slip of the pen.
+async fn warn_of_unknown(api: &Api, kind: &str) {
+    // Only a hint: the job is made, whatever becomes of this.
+    let nodes = only(&api.get("nodes").await.unwrap_or_default());
+    let alive = nodes.iter().filter(|node| node.get("state").and_then(Value::as_str) == Some("alive"));
+    let kinds: BTreeSet<String> = alive
+        .filter_map(|node| node.get("kinds")?.as_array())
+        .flatten()
+        .filter_map(|kind| kind.as_str().map(str::to_owned))
+        .collect();
+    if kinds.is_empty() || kinds.contains(kind) {
+        return;
+    }
+    let meant = nearest(kinds.into_iter(), kind).map(|there| format!("; did you mean {there}?"));
+    say(&format!(
+        "no node that is alive runs the kind {kind}: the job waits for one{}\n",
+        meant.unwrap_or_default()
+    ));
 }

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::ask::{Much, asking, explained, say_or_json, show_list, show_one};
-use crate::api::{Api, At, piece};
+use super::ask::{Much, asking, asking_about, explained, say_or_json, show_list, show_one};
+use crate::api::{Api, At};
 use crate::failure::Failure;
 use crate::show::{Cell, Column};
 
@@ -145,7 +145,6 @@ impl One {
         self,
         what: impl AsyncFnOnce(&Api, &At, &str) -> Result<ExitCode, Failure>,
     ) -> Result<ExitCode, Failure> {
-        let path = format!("jobs/{}", piece(&self.id));
-        asking(&self.at, async |api| what(api, &self.at, &path).await)
+        asking_about(&self.at, ("jobs", None), &self.id, what)
     }
 }

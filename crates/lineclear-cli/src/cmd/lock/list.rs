@@ -1,15 +1,18 @@
 //! `lineclear lock list` and `lineclear lock history`: what the registry has.
 
 use std::process::ExitCode;
-use std::time::SystemTime;
 
 use clap::Args;
-use lineclear_lock::{Lease, LockEvent, LockName, What};
+use lineclear_lock::{LockEvent, LockName, What};
+use serde_json::{Value, json};
 
 use super::place::{Place, failure, registry_of, usage};
-use super::report::{EventReport, LeaseReport, long, moment, short};
+use super::report::{EventReport, moment, short};
+use crate::api::Server;
+use crate::cmd::ask::only;
 use crate::failure::{Failure, say};
 use crate::output::{print, print_json, table};
+use crate::show::{Cell, Column, Look, list as in_rows};
 
 const EXAMPLES: &str = "\
 States:
@@ -21,28 +24,64 @@ States:
 
 Examples:
   lineclear lock list
-  lineclear lock list --store postgres://app@db.internal/app --json";
+  lineclear lock list --store postgres://app@db.internal/app --json
+  lineclear lock list --server https://scheduler.internal     (those that the server's registry has)";
 
 const HISTORY_EXAMPLES: &str = "\
 Examples:
   lineclear lock history nightly-backup
   lineclear lock history nightly-backup -n 100 --json";
 
+/// For the help: here --store is looked at unless a server is named.
+fn named_only(server: clap::Arg) -> clap::Arg {
+    server.help("Lists what the registry of this server has, and not that of --store")
+}
+
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("server", named_only))]
 pub(crate) struct List {
     #[command(flatten)]
     place: Place,
+    #[command(flatten)]
+    server: Server,
     /// At most so many
     #[arg(short = 'n', long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
-    /// Prints JSON
+    /// Prints the JSON of the API
     #[arg(long)]
     json: bool,
 }
 
+const COLUMNS: &[Column] = &[
+    Column { head: "LOCK", of: |lock| Cell::text(lock.get("name")) },
+    Column { head: "STATE", of: |lock| Cell::state(lock.get("state")) },
+    Column { head: "NODE", of: |lock| Cell::text(lock.get("node")) },
+    Column { head: "KIND", of: |lock| Cell::text(lock.get("kind")) },
+    Column { head: "NUMBER", of: |lock| Cell::text(lock.get("epoch")) },
+    Column { head: "SINCE", of: |lock| Cell::time(lock.get("since")) },
+    Column { head: "HEARD OF", of: |lock| Cell::time(lock.get("renewed_at")) },
+];
+
 impl List {
     pub(super) async fn run(self) -> Result<ExitCode, Failure> {
+        let all = match self.server.flag() {
+            Some(url) => self.server.at(url)?.get("locks").await?,
+            None => self.recorded().await?,
+        };
+        if self.json {
+            print_json(&all)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let (rows, look) = (only(&all), Look::here());
+        match rows.is_empty() && look.is_terminal {
+            true => print("no lock of this store was recorded\n")?,
+            false => in_rows(COLUMNS, &rows, &look)?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// As the API has them, without a server.
+    async fn recorded(&self) -> Result<Value, Failure> {
         let locks = self.place.look().await?;
         let mut leases = match &locks {
             Some(locks) => {
@@ -56,31 +95,9 @@ impl List {
         if more {
             say(&format!("lineclear: there are more than {}; see --limit\n", self.limit));
         }
-        match self.json {
-            true => print_json(&leases.iter().map(LeaseReport::from).collect::<Vec<_>>())?,
-            false if leases.is_empty() => print("no lock of this store was recorded\n")?,
-            false => print(&in_columns(&leases))?,
-        }
-        Ok(ExitCode::SUCCESS)
+        let items: Vec<Value> = leases.into_iter().map(lineclear_http::lock_json).collect();
+        Ok(json!({"items": items, "next": null}))
     }
-}
-
-fn in_columns(leases: &[Lease]) -> String {
-    let head = ["LOCK", "STATE", "NODE", "KIND", "NUMBER", "SINCE", "LAST HEARD OF"];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
-    rows.extend(leases.iter().map(|lease| {
-        let ago = SystemTime::now().duration_since(lease.since).unwrap_or_default();
-        vec![
-            lease.name.clone(),
-            lease.state.to_string(),
-            lease.node.clone(),
-            lease.kind.clone().unwrap_or_else(|| "-".to_owned()),
-            lease.epoch.to_string(),
-            format!("{} ({})", moment(lease.since), long(ago)),
-            format!("{} ago", long(lease.renewed_ago)),
-        ]
-    }));
-    table(&rows)
 }
 
 #[derive(Args)]

@@ -13,10 +13,10 @@ use lineclear_model::Name;
 use serde_json::{Value, json};
 
 use super::ask::{
-    Much, asking, collected, explained, only, or_nearest, say_or_json, show_list, show_one, show_rows,
+    All, Much, asking_about, collected, explained, only, say_made, say_or_json, show_one, show_rows,
 };
 use super::sure::Sure;
-use crate::api::{Api, At, piece, query};
+use crate::api::{Api, At, query};
 use crate::failure::Failure;
 use crate::output::{print, print_json};
 use crate::show::{Cell, Column};
@@ -35,7 +35,7 @@ const EXAMPLES: &str = "Examples:
 pub(crate) enum Command {
     /// Lists manifests.
     #[command(after_help = "Examples:\n  lineclear manifest list\n  lineclear manifest list --all --json")]
-    List(List),
+    List(All),
     /// Shows one manifest.
     #[command(
         after_help = "Examples:\n  lineclear manifest get nightly\n  lineclear manifest get nightly --json"
@@ -71,19 +71,11 @@ pub(crate) enum Command {
     Explain(One),
     /// Lists the jobs of a manifest, the newest first.
     #[command(
-        after_help = "Examples:\n  lineclear manifest history nightly\n  lineclear manifest history nightly --limit 5"
+        after_help = "Examples:\n  lineclear manifest history nightly\n  lineclear manifest history nightly --limit 5\n  lineclear manifest history nightly -q 'state:failed since:7d'"
     )]
     History(History),
     /// Makes jobs of ticks in the past that did not run.
     Backfill(backfill::Backfill),
-}
-
-#[derive(Args)]
-pub(crate) struct List {
-    #[command(flatten)]
-    much: Much,
-    #[command(flatten)]
-    at: At,
 }
 
 /// One manifest.
@@ -116,6 +108,9 @@ pub(crate) struct Next {
 pub(crate) struct History {
     #[command(flatten)]
     one: One,
+    /// Which of them, such as 'state:failed since:24h': the words of docs/search.md
+    #[arg(short, long = "query", value_name = "QUERY")]
+    query: Option<String>,
     #[command(flatten)]
     much: Much,
 }
@@ -184,10 +179,9 @@ const DETAILS: &[Column] = &[
 impl Command {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         match self {
-            Command::List(all) => asking(&all.at, async |api| {
-                let none = "no manifests; `lineclear manifest apply -f FILE` makes them";
-                show_list(api, &all.at, ("manifests", &[]), &all.much, COLUMNS, none).await
-            }),
+            Command::List(all) => {
+                all.show("manifests", COLUMNS, "no manifests; `lineclear manifest apply -f FILE` makes them")
+            }
             Command::Get(one) => one.ask(async |api, at, path| show_one(at, &api.get(path).await?, DETAILS)),
             Command::Apply(apply) => apply.run(),
             Command::Diff(diff) => diff.run(),
@@ -202,8 +196,7 @@ impl Command {
             }
             Command::Run(one) => one.ask(async |api, at, path| {
                 let made = api.post(&format!("{path}/run"), json!({})).await?;
-                let id = made.get("id").and_then(Value::as_str).unwrap_or_default();
-                say_or_json(at, &made, &format!("job {id}; follow it with: lineclear job watch {id}"))
+                say_made(at, &made)
             }),
             Command::Pause(one) => one.switch("pause", "paused"),
             Command::Resume(one) => one.switch("resume", "resumed"),
@@ -240,7 +233,14 @@ impl Command {
                         // Nothing can be named so, and it would be more than one word of a query.
                         api.get(path).await?;
                     }
-                    let asked = [("q", Some(format!("manifest:{key}")))];
+                    let asked = [(
+                        "q",
+                        Some(
+                            format!("manifest:{key} {}", history.query.unwrap_or_default())
+                                .trim_end()
+                                .to_owned(),
+                        ),
+                    )];
                     let (jobs, more) = collected(api, ("jobs", &asked), &history.much).await?;
                     // A manifest that was removed has jobs; one that never was has none.
                     if only(&jobs).is_empty() {
@@ -259,11 +259,7 @@ impl One {
         self,
         what: impl AsyncFnOnce(&Api, &At, &str) -> Result<ExitCode, Failure>,
     ) -> Result<ExitCode, Failure> {
-        let path = format!("manifests/{}", piece(&self.key));
-        asking(&self.at, async |api| {
-            let done = what(api, &self.at, &path).await;
-            or_nearest(api, done, ("manifests", "key"), &self.key).await
-        })
+        asking_about(&self.at, ("manifests", Some("key")), &self.key, what)
     }
 
     fn switch(self, verb: &'static str, done: &'static str) -> Result<ExitCode, Failure> {

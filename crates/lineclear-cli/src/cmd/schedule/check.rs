@@ -11,7 +11,7 @@ use lineclear_model::{Manifest, ManifestFile, Micros, Tick, duration, manifest::
 use serde::Serialize;
 
 use super::{moment, now};
-use crate::{failure::Failure, output};
+use crate::{failure::Failure, output, output::plain, show::Look};
 
 /// Most ticks that are looked at, over all manifests: a year of 200 hourly ones.
 const TICKS_MAX: usize = 2_000_000;
@@ -94,7 +94,11 @@ impl Check {
         let from = self.from.unwrap_or_else(now);
         let to = from.offset(i64::try_from(self.window.as_micros()).expect("a window is at most 366 days"));
         let report = report(name, &file, from, to, self.limit);
-        if self.json { output::print_json(&report) } else { output::print(&report.for_people()) }
+        match Look::here().is_terminal {
+            _ if self.json => output::print_json(&report),
+            true => output::print(&report.for_people()),
+            false => output::print(&report.for_programs()),
+        }
     }
 
     fn read(&self) -> Result<ManifestFile, Failure> {
@@ -183,6 +187,20 @@ fn notes(file: &ManifestFile, manifests: &[Summary]) -> Vec<String> {
 }
 
 impl Report {
+    /// A line for each thing, which begins with what it is.
+    fn for_programs(&self) -> String {
+        let manifests = self.manifests.iter().map(|m| format!("manifest\t{}\t{}\n", plain(&m.key), m.fires));
+        let ticks = self
+            .fires
+            .iter()
+            .map(|fire| format!("tick\t{}\t{}\t{}\n", fire.due_at, plain(&fire.manifest), fire.tick_at));
+        let collisions = self.collisions.iter().map(|collision| {
+            format!("collision\t{}\t{}\n", collision.minute, plain(&collision.manifests.join(",")))
+        });
+        let notes = self.notes.iter().map(|note| format!("note\t{}\n", plain(note)));
+        manifests.chain(ticks).chain(collisions).chain(notes).collect()
+    }
+
     fn for_people(&self) -> String {
         let Report { file, from, to, fires_total, .. } = self;
         let more = if self.cut { " or more" } else { "" };

@@ -14,7 +14,13 @@ use lineclear_model::{
 use crate::failure::Failure;
 use crate::output::roughly;
 
+const EXAMPLES: &str = "Examples:
+  lineclear schedule next '30 2 * * *' --tz Europe/Berlin
+  lineclear schedule explain '*/15 9-17 * * mon-fri'
+  lineclear schedule check jobs.toml --window 7d";
+
 #[derive(Subcommand)]
+#[command(after_help = EXAMPLES)]
 pub(crate) enum Command {
     /// Print the next ticks of a schedule.
     Next(next::Next),

@@ -5,7 +5,7 @@ use lineclear_model::{Micros, Schedule, schedule::TickNote};
 use serde::Serialize;
 
 use super::{Expression, moment, now, on_the_clock, roughly};
-use crate::{failure::Failure, output};
+use crate::{failure::Failure, output, show::Look};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -53,7 +53,10 @@ impl Next {
             let lines: Vec<Line> = ticks.into_iter().map(|tick| line(tick, &schedule)).collect();
             return output::print_json(&lines);
         }
-        output::print(&self.for_people(&schedule, from, &ticks))
+        match Look::here().is_terminal {
+            true => output::print(&self.for_people(&schedule, from, &ticks)),
+            false => output::print(&for_programs(&schedule, &ticks)),
+        }
     }
 
     fn for_people(&self, schedule: &Schedule, from: Micros, ticks: &[Micros]) -> String {
@@ -64,11 +67,23 @@ impl Next {
         }
         let row = |&tick: &Micros| {
             let wait = format!("in {}", roughly(tick.get() - from.get()));
-            let note = if schedule.follows_elapsed_time() { None } else { schedule.note(tick).map(in_words) };
-            vec![on_the_clock(tick, schedule), tick.to_string(), wait, note.unwrap_or_default().to_owned()]
+            vec![on_the_clock(tick, schedule), tick.to_string(), wait, note(tick, schedule).to_owned()]
         };
         head + &output::table(&ticks.iter().map(row).collect::<Vec<_>>())
     }
+}
+
+fn note(tick: Micros, schedule: &Schedule) -> &'static str {
+    let note = if schedule.follows_elapsed_time() { None } else { schedule.note(tick) };
+    note.map(in_words).unwrap_or_default()
+}
+
+fn for_programs(schedule: &Schedule, ticks: &[Micros]) -> String {
+    let rows = ticks.iter().map(|tick| {
+        let Line { utc, local, zone } = line(*tick, schedule);
+        format!("{utc}\t{local}\t{zone}\t{}\n", note(*tick, schedule))
+    });
+    format!("UTC\tLOCAL\tZONE\tNOTE\n{}", rows.collect::<String>())
 }
 
 fn line(tick: Micros, schedule: &Schedule) -> Line {

@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
 use super::{at, doctor, migrated};
+use crate::run::on_a_terminal;
 use crate::serve::serve;
 
 #[test]
@@ -99,25 +100,11 @@ async fn a_server_tells_what_it_sees_to_admins_only() {
     assert_eq!(nobody.code, Some(6), "{}", nobody.err);
 }
 
-/// What a terminal of 80 columns shows.
-fn on_a_terminal(dir: &tempfile::TempDir, locale: &str) -> String {
-    let line = format!("{} doctor", env!("CARGO_BIN_EXE_lineclear"));
-    let output = Command::new("script")
-        .args(["-qec", &line, "/dev/null"])
-        .current_dir(dir.path())
-        .env_clear()
-        .envs([("LC_ALL", locale), ("PATH", "/usr/bin:/bin"), ("COLUMNS", "80"), ("NO_COLOR", "1")])
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    String::from_utf8(output.stdout).unwrap().replace('\r', "")
-}
-
 #[test]
 fn a_person_sees_groups_signs_and_what_to_do_and_a_pipe_sees_tabs() {
     let dir = migrated();
     super::sql(&dir, "drop index work_queue_later");
-    let nice = on_a_terminal(&dir, "C.UTF-8");
+    let nice = on_a_terminal(&dir, &["doctor"], &[]).out;
     assert!(
         nice.contains("configuration\n  ✓ settings ") && nice.contains("\nschema\n  ✓ migrations"),
         "{nice}"
@@ -125,7 +112,7 @@ fn a_person_sees_groups_signs_and_what_to_do_and_a_pipe_sees_tabs() {
     assert!(nice.contains("  ✕ indexes ") && nice.contains("→ nodes get slow"), "{nice}");
     assert!(nice.contains("      CREATE INDEX work_queue_later"), "SQL is a line to be copied: {nice}");
     assert!(nice.ends_with("\nfailures: 1, warnings: 1\n"), "{nice}");
-    let plain = on_a_terminal(&dir, "C");
+    let plain = on_a_terminal(&dir, &["doctor"], &[("LC_ALL", "C")]).out;
     assert!(plain.contains("  x indexes") && plain.is_ascii(), "{plain}");
     let piped = at(&dir, &["doctor"]);
     assert!(
