@@ -9,7 +9,7 @@ mod orders;
 pub mod schema;
 mod work;
 
-pub use facts::{Condition, Leader, NodeState, Orders, Overdue, Trouble};
+pub use facts::{Condition, Leader, NodeState, Orders, Overdue, Trouble, Unseen};
 pub use nodes::nodes;
 pub use orders::{late, orders};
 pub use work::work;
@@ -174,6 +174,13 @@ impl Check {
     /// It was not looked at.
     pub fn skipped(check: CheckName, why: impl Into<String>) -> Check {
         Check::new(check, Finding::Skipped, why)
+    }
+
+    /// It took too long to look.
+    pub fn unseen(check: CheckName, why: &str) -> Check {
+        let todo =
+            "the database is slow, or something is locked: see `latency` and `transactions`, and ask again";
+        Check::warning(check, format!("could not look in time: {why}"), todo)
     }
 
     /// With the SQL that mends it.

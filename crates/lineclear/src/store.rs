@@ -99,6 +99,8 @@ pub struct Store {
     gather: Arc<gather::Gather>,
     /// Part of a dispatch was not answered: there may be leases that nobody knows of.
     unanswered: Arc<AtomicBool>,
+    /// Who looks for a pooler needs two connections at once; several who each have one would wait for each other.
+    looks_for_pooler: Arc<tokio::sync::Mutex<()>>,
     /// Standing orders have changed; planners of this process hear of it here.
     orders: Arc<watch::Sender<()>>,
     /// Nodes were told something; those of this process hear of it here.
@@ -122,6 +124,7 @@ impl Store {
             group_ids: Arc::default(),
             gather: gather::Gather::new(),
             unanswered: Arc::default(),
+            looks_for_pooler: Arc::default(),
             orders: Arc::default(),
             nodes_told: Arc::default(),
         };

@@ -28,6 +28,17 @@ pub struct Condition {
     pub leader: Option<Leader>,
     /// A few jobs whose time came long ago, and what each waits for.
     pub overdue: Vec<Overdue>,
+    /// What could not be looked at in time.
+    pub unseen: Unseen,
+}
+
+/// Parts that could not be looked at in time, and why: what is said about them otherwise is as if nothing were wrong.
+#[derive(Clone, Debug, Default)]
+pub struct Unseen {
+    /// What is not as it should be.
+    pub trouble: Option<String>,
+    /// Jobs whose time came long ago.
+    pub overdue: Option<String>,
 }
 
 /// What is not as it should be.

@@ -54,6 +54,9 @@ fn alive(facts: &Condition) -> Check {
 
 fn leader(facts: &Condition) -> Check {
     let name = CheckName::Leader;
+    if let Some(why) = &facts.unseen.trouble {
+        return Check::unseen(name, why);
+    }
     let drains = live(facts).any(|node| plays(node, "planner") && node.drains);
     let plans = live(facts).any(|node| plays(node, "planner") && !node.drains);
     if facts.trouble.has_ticks && !plans && drains {

@@ -5,6 +5,9 @@ use super::{Check, CheckName, Condition, Orders, a_few, length, many};
 /// Whether those that are due are planned.
 pub fn late(facts: &Condition) -> Check {
     let (name, trouble) = (CheckName::Late, &facts.trouble);
+    if let Some(why) = &facts.unseen.trouble {
+        return Check::unseen(name, why);
+    }
     if trouble.late == 0 {
         return Check::ok(name, "every manifest that was due is planned");
     }

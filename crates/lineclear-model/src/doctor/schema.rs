@@ -58,6 +58,9 @@ pub struct Index {
     pub definition: String,
     /// It can be used: building it did not fail half-way.
     pub valid: bool,
+    /// Somebody builds it right now.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub building: bool,
 }
 
 /// A view, a function, a sequence, a table.
@@ -74,8 +77,13 @@ pub struct Other {
 /// How SQL is written.
 #[derive(Clone, Debug)]
 pub enum Dialect {
-    /// PostgreSQL, with the quoted name of our schema.
-    Postgres(String),
+    /// PostgreSQL, with the quoted name of our schema, and its version: each writes views in a way of its own.
+    Postgres {
+        /// Quoted.
+        schema: String,
+        /// Such as 15.
+        major: i64,
+    },
     /// SQLite.
     Sqlite,
 }
@@ -83,14 +91,14 @@ pub enum Dialect {
 impl Dialect {
     fn table(&self, name: &str) -> String {
         match self {
-            Dialect::Postgres(schema) => format!("{schema}.{name}"),
+            Dialect::Postgres { schema, .. } => format!("{schema}.{name}"),
             Dialect::Sqlite => name.to_owned(),
         }
     }
 
     fn filled(&self, definition: &str) -> String {
         match self {
-            Dialect::Postgres(schema) => definition.replace("{schema}", schema),
+            Dialect::Postgres { schema, .. } => definition.replace("{schema}", schema),
             Dialect::Sqlite => definition.to_owned(),
         }
     }
@@ -99,14 +107,14 @@ impl Dialect {
     fn index(&self, definition: &str) -> String {
         let filled = self.filled(definition);
         match self {
-            Dialect::Postgres(_) => filled.replacen(" INDEX ", " INDEX CONCURRENTLY ", 1),
+            Dialect::Postgres { .. } => filled.replacen(" INDEX ", " INDEX CONCURRENTLY ", 1),
             Dialect::Sqlite => filled,
         }
     }
 
     fn drop_index(&self, name: &str) -> String {
         match self {
-            Dialect::Postgres(schema) => format!("DROP INDEX CONCURRENTLY {schema}.{name};"),
+            Dialect::Postgres { schema, .. } => format!("DROP INDEX CONCURRENTLY {schema}.{name};"),
             Dialect::Sqlite => format!("DROP INDEX {name};"),
         }
     }
@@ -116,9 +124,20 @@ impl Dialect {
 const BACKUP: &str =
     "stop the nodes, and restore a backup: what stood there is gone, and no SQL brings it back";
 
+/// Of what is part of the table itself in SQLite.
+const REBUILD: &str = "stop the nodes, and restore a backup from before somebody made the table anew: SQLite cannot change this in a table \
+                       that is there";
+
+/// The version of PostgreSQL that wrote down how views are written.
+const VIEWS_OF: i64 = 15;
+
 /// What is wrong, and the SQL that mends it.
 #[derive(Default)]
 struct Drift {
+    /// It is there, and is part of a table that SQL cannot change.
+    fixed: bool,
+    /// What is on its way, and so no trouble.
+    coming: Vec<String>,
     what: Vec<String>,
     sql: Vec<String>,
     /// Something is missing that no SQL can bring back.
@@ -129,6 +148,12 @@ impl Drift {
     fn found(&mut self, what: String, sql: String) {
         self.what.push(what);
         self.sql.push(sql);
+    }
+
+    /// Found, and SQLite has no way to change it.
+    fn fixed(&mut self, what: String) {
+        self.what.push(what);
+        self.fixed = true;
     }
 
     /// Found, and not to be mended.
@@ -157,16 +182,22 @@ pub fn drift(expected: &Schema, found: &Schema, dialect: &Dialect) -> Vec<Check>
 }
 
 fn check(name: CheckName, drift: Drift, ok: String) -> Check {
+    if drift.what.is_empty() && !drift.coming.is_empty() {
+        let says = format!("being built right now: {}", a_few(&drift.coming));
+        return Check::warning(name, says, "wait until it is done, and ask again; until then nodes are slow");
+    }
     if drift.what.is_empty() {
         return Check::ok(name, ok);
     }
     let says = format!("not as the migrations make it: {}", a_few(&drift.what));
     if drift.sql.is_empty() {
-        return Check::failure(name, says, BACKUP);
+        return Check::failure(name, says, if drift.beyond { BACKUP } else { REBUILD });
     }
     let backup = format!("{BACKUP}. The rest is mended by this:");
+    let rebuild = format!("{REBUILD}. The rest is mended by this:");
     let todo = match (name, drift.beyond) {
         (_, true) => backup.as_str(),
+        _ if drift.fixed => rebuild.as_str(),
         (CheckName::Indexes, _) => {
             "nodes get slow, or do twice what a unique index forbids; run this, one statement after the other:"
         }
@@ -218,7 +249,17 @@ fn columns(
             }
             continue;
         };
-        let Dialect::Postgres(_) = dialect else { continue };
+        let Dialect::Postgres { .. } = dialect else {
+            if (&is.kind, is.required, &is.default) != (&column.kind, column.required, &column.default) {
+                drift.fixed(format!(
+                    "column {}.{name} is {} and should be {}",
+                    column.table,
+                    declared(is),
+                    declared(column)
+                ));
+            }
+            continue;
+        };
         let alter = |what: String| format!("ALTER TABLE {table} ALTER COLUMN {name} {what};");
         if is.kind != column.kind {
             let what = format!("column {}.{name} is {} and should be {}", column.table, is.kind, column.kind);
@@ -233,12 +274,29 @@ fn columns(
             };
             drift.found(format!("column {}.{name} {word}", column.table), alter(what.to_owned()));
         }
+        identity(is, column, &alter, drift);
         if is.default != column.default {
             let what = column
                 .default
                 .as_ref()
                 .map_or("DROP DEFAULT".to_owned(), |text| format!("SET DEFAULT {text}"));
             drift.found(format!("column {}.{name} has another default", column.table), alter(what));
+        }
+    }
+}
+
+/// Numbers that the database gives. Where it does not any more, nobody knows which were given.
+fn identity(is: &Column, column: &Column, alter: &dyn Fn(String) -> String, drift: &mut Drift) {
+    if is.given == column.given {
+        return;
+    }
+    let what = format!("column {}.{}", column.table, column.name);
+    match (&is.given, &column.given) {
+        (None, _) => drift.gone(format!("{what} is given no numbers any more")),
+        (Some(_), None) => drift.found(format!("{what} is given numbers"), alter("DROP IDENTITY".to_owned())),
+        (Some(_), Some(given)) => {
+            let given = given.trim_end_matches(" AS IDENTITY");
+            drift.found(format!("{what} is given numbers in another way"), alter(format!("SET {given}")));
         }
     }
 }
@@ -250,6 +308,15 @@ fn rules(expected: &Schema, found: &Schema, dialect: &Dialect, missing: &BTreeSe
             continue;
         }
         let (table, name) = (dialect.table(&rule.table), &rule.name);
+        if let Dialect::Sqlite = dialect {
+            drift.fixed(match is {
+                None => format!("{} has no {name}", rule.table),
+                Some(is) => {
+                    format!("{} has {} and should have {}", rule.table, is.definition, rule.definition)
+                }
+            });
+            continue;
+        }
         let add = format!("ALTER TABLE {table} ADD CONSTRAINT {name} {};", rule.definition);
         match is {
             None => drift.found(format!("rule {name} of {} is missing", rule.table), add),
@@ -263,7 +330,27 @@ fn rules(expected: &Schema, found: &Schema, dialect: &Dialect, missing: &BTreeSe
 
 fn others(expected: &Schema, found: &Schema, dialect: &Dialect, drift: &mut Drift) {
     for other in expected.others.iter().filter(|other| other.what != "table") {
-        if found.others.iter().any(|is| is.what == other.what && is.name == other.name) {
+        // Whether the name of our schema is written depends on where the session looks for names.
+        let text = |other: &Other| other.definition.replace("{schema}.", "");
+        let mut there =
+            found.others.iter().filter(|is| is.what == other.what && is.name == other.name).peekable();
+        if there.peek().is_some() {
+            let compared = match (other.what.as_str(), dialect) {
+                ("view", Dialect::Postgres { major, .. }) => *major == VIEWS_OF,
+                ("function", _) | (_, Dialect::Sqlite) => true,
+                _ => false,
+            };
+            if compared && !there.any(|is| text(is) == text(other)) {
+                let definition = dialect.filled(other.definition.trim_end().trim_end_matches(';'));
+                let drop = match other.what.as_str() {
+                    "function" => String::new(),
+                    what => format!("DROP {} {};\n", what.to_uppercase(), dialect.table(&other.name)),
+                };
+                drift.found(
+                    format!("{} {} says something else", other.what, other.name),
+                    format!("{drop}{definition};"),
+                );
+            }
             continue;
         }
         let what = format!("{} {} is missing", other.what, other.name);
@@ -290,6 +377,9 @@ fn indexed(
         let again = || format!("{}\n{make}", dialect.drop_index(name));
         match found.indexes.iter().find(|is| is.name == *name && is.table == index.table) {
             None => drift.found(format!("index {name} of {} is missing", index.table), make),
+            Some(is) if !is.valid && is.building => {
+                drift.coming.push(format!("index {name} of {}", index.table));
+            }
             Some(is) if !is.valid => {
                 drift.found(
                     format!("index {name} of {} is invalid: building it failed", index.table),

@@ -50,6 +50,7 @@ fn well() -> Condition {
         nodes: vec![node("a", 995), node("b", 999)],
         leader: Some(leader(995)),
         overdue: Vec::new(),
+        unseen: Unseen::default(),
     }
 }
 
@@ -219,6 +220,20 @@ fn a_line_that_gets_on_is_no_failure_and_one_that_does_not_is_not_hidden_by_othe
         says.contains("in the way of 1 of the 3 that were looked at, 1 free slot, and nobody takes any"),
         "{says}"
     );
+}
+
+#[test]
+fn what_could_not_be_looked_at_in_time_is_said_of_each_check_that_needs_it() {
+    let mut facts = well();
+    facts.unseen = Unseen { trouble: Some("slow".to_owned()), overdue: None };
+    let unseen = |facts: &Condition| -> Vec<CheckName> {
+        let checks = judged(facts).into_iter().filter(|check| check.says == "could not look in time: slow");
+        checks.map(|check| check.check).collect()
+    };
+    assert_eq!(unseen(&facts), [CheckName::Leader, CheckName::Leases, CheckName::Kinds, CheckName::Late]);
+    facts.unseen = Unseen { trouble: None, overdue: Some("slow".to_owned()) };
+    assert_eq!(unseen(&facts), [CheckName::Overdue]);
+    assert!(is_healthy(&judged(&facts)), "to be slow is not to be broken");
 }
 
 #[test]

@@ -12,6 +12,9 @@ pub fn work(facts: &Condition) -> Vec<Check> {
 
 fn leases(facts: &Condition) -> Check {
     let (name, trouble) = (CheckName::Leases, &facts.trouble);
+    if let Some(why) = &facts.unseen.trouble {
+        return Check::unseen(name, why);
+    }
     if trouble.leases_over == 0 {
         return Check::ok(name, "no lease that ran out is left lying");
     }
@@ -28,6 +31,9 @@ fn leases(facts: &Condition) -> Check {
 /// What most of those wait for that wait for long.
 fn overdue(facts: &Condition) -> Check {
     let name = CheckName::Overdue;
+    if let Some(why) = &facts.unseen.overdue {
+        return Check::unseen(name, why);
+    }
     let Some(first) = facts.overdue.iter().map(|job| job.due_at).min() else {
         return Check::ok(name, "no job waits long past its time");
     };
@@ -95,6 +101,9 @@ fn overdue(facts: &Condition) -> Check {
 
 fn kinds(facts: &Condition) -> Check {
     let trouble = &facts.trouble;
+    if let Some(why) = &facts.unseen.trouble {
+        return Check::unseen(CheckName::Kinds, why);
+    }
     match trouble.unknown {
         0 => Check::ok(CheckName::Kinds, "no job is set aside because nobody knows its kind"),
         jobs => Check::failure(

@@ -1,10 +1,11 @@
 -- schema_indexes · indexes of our tables that are no rule's
--- One whose building failed half-way is there, costs every write, and is used by nobody.
+-- One whose building failed half-way is there, costs every write, and is used by nobody; one that is being built looks the same.
 -- The name of our schema is left open in what they say, and written in two parts here so that it is not filled in.
 -- $1 schema
 select t.relname::text as table_name, i.relname::text as name,
        replace(pg_get_indexdef(i.oid), ' ON ' || quote_ident(n.nspname) || '.', ' ON {' || 'schema}.') as definition,
-       x.indisvalid and x.indisready as valid
+       x.indisvalid and x.indisready as valid,
+       exists (select from pg_stat_progress_create_index p where p.index_relid = i.oid) as building
 from   pg_index x
 join   pg_class i on i.oid = x.indexrelid
 join   pg_class t on t.oid = x.indrelid

@@ -1,4 +1,15 @@
--- schema_rules · keys of our tables, and what is checked
--- In SQLite they are part of what makes the table, and cannot be taken away alone.
--- ?1 schema
-select ?1 as table_name, '' as name, '' as definition where 0
+-- schema_rules · keys of our tables
+-- In SQLite they are part of what makes the table, and cannot be changed alone.
+-- ?1 schema, which is not asked for here
+select m.name as table_name, 'primary key' as name,
+       'primary key (' || (select group_concat(k.name, ', ') from (select name from pragma_table_info(m.name) where pk > 0 order by pk) k)
+       || ')' as definition
+from   sqlite_master m
+where  m.type = 'table' and m.name not like 'sqlite_%' and ?1 is not null
+       and exists (select 1 from pragma_table_info(m.name) where pk > 0)
+union all
+select m.name, 'unique (' || (select group_concat(c.name, ', ') from (select name from pragma_index_info(l.name) order by seqno) c) || ')',
+       'unique'
+from   sqlite_master m, pragma_index_list(m.name) l
+where  m.type = 'table' and m.name not like 'sqlite_%' and l.origin = 'u'
+order  by 1, 2

@@ -23,7 +23,9 @@ impl Store {
     pub async fn doctor(&self) -> Vec<Check> {
         let mut checks = match self.migration_status().await {
             // Nothing else can be asked.
-            Err(error @ (StoreError::Unavailable { .. } | StoreError::CannotWrite { .. })) => {
+            Err(error @ (StoreError::Unavailable { .. } | StoreError::CannotWrite { .. }))
+                if !is_forbidden(&error) =>
+            {
                 vec![unreachable(&error)]
             }
             status => self.look_at_all(status).await,
@@ -92,9 +94,18 @@ fn or_failure(name: CheckName, check: StoreResult<Check>) -> Check {
     check.unwrap_or_else(|error| failed(name, &error))
 }
 
+/// The database answers, and this role may not look: that is no matter of the way to it.
+fn is_forbidden(error: &StoreError) -> bool {
+    error.to_string().contains("(42501")
+}
+
 fn unreachable(error: &StoreError) -> Check {
     let says = error.to_string();
     let todo = match says.contains("startup parameter") {
+        // What it says before version 12 to those who set it for their sessions.
+        false if says.contains("\"plan_cache_mode\"") => {
+            "that is PostgreSQL before 12, which is too old: upgrade it"
+        }
         // What pgbouncer says to those who take it for PostgreSQL.
         true => "a pooler answers there: add pooler=transaction to the URL of the database",
         false if says.contains("TLS") => {
@@ -116,5 +127,8 @@ mod tests {
         assert!(todo("unsupported startup parameter: options (08P01)").contains("pooler=transaction"));
         assert!(todo("connection refused").contains("host, port"));
         assert!(todo("TLS: unknown issuer").contains("sslrootcert"));
+        assert!(
+            todo("unrecognized configuration parameter \"plan_cache_mode\" (42704)").contains("before 12")
+        );
     }
 }

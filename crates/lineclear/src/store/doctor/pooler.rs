@@ -1,8 +1,10 @@
 //! What is between us and PostgreSQL. A transaction pooler gives its sessions to whoever has a transaction: two connections of ours meet
 //! in one session, or one sees several. Nothing is set or left behind to find that out.
 
-use lineclear_model::doctor::Check;
+use std::time::Duration;
+
 use lineclear_model::doctor::database::{self, Pooler};
+use lineclear_model::doctor::{Check, CheckName};
 
 use crate::store::db::{Db, Postgres, Session, Value};
 use crate::store::sql::Statement;
@@ -11,16 +13,36 @@ use crate::store::{Store, StoreError, StoreResult};
 
 /// A pooler with many sessions at hand may give the same one again by chance.
 const TRIES: u32 = 3;
+/// All of them, with the wait for connections.
+const WITHIN: Duration = Duration::from_secs(3);
 
 impl Store {
     pub(super) async fn pooler_check(&self) -> StoreResult<Check> {
         let Db::Postgres(db) = &self.db else { return Err(no_answer("pooler")) };
-        let (said, mut seen) = (self.options.behind_pooler(), false);
-        for _ in 0..TRIES {
-            seen = seen || sessions_move(db).await?;
+        if self.options.connections_max() < 2 {
+            let why = "not looked for: that takes two connections, and the store may have one";
+            return Ok(Check::skipped(CheckName::Pooler, why));
         }
+        let looked = tokio::time::timeout(WITHIN, async {
+            // One at a time: others who hold a connection want no second one, and give theirs back.
+            let _turn = self.looks_for_pooler.lock().await;
+            self.sessions_moved(db).await
+        });
+        let Ok(seen) = looked.await else {
+            return Ok(Check::unseen(CheckName::Pooler, "connections of the store are all in use"));
+        };
+        let (said, seen) = (self.options.behind_pooler(), seen?);
         let settings_arrive = self.plan_cache_mode().await? == "force_custom_plan";
         Ok(database::pooler(Pooler { said, seen, settings_arrive }))
+    }
+
+    async fn sessions_moved(&self, db: &Postgres) -> StoreResult<bool> {
+        for _ in 0..TRIES {
+            if sessions_move(db).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 

@@ -29,6 +29,10 @@ pub(super) fn migrations(status: StoreResult<MigrationStatus>) -> Check {
             let todo = "is it the right database, and was it migrated by a release? lineclear db status";
             Check::failure(name, what, todo)
         }
+        Err(error @ StoreError::CannotWrite { .. }) => {
+            let todo = "the database answers, and this role may not look: grant it what a server needs (docs/database.md, roles)";
+            Check::failure(name, error.to_string(), todo)
+        }
         Err(error) => failed(name, &error),
     }
 }
@@ -47,7 +51,8 @@ impl Store {
             let expected = serde_json::from_str(POSTGRES).map_err(|error| StoreError::Corrupt {
                 what: format!("the schema in this program: {error}"),
             })?;
-            let dialect = Dialect::Postgres(self.options.schema_quoted());
+            let number: i64 = self.one(Statement::Server, Vec::new()).await?.get("number")?;
+            let dialect = Dialect::Postgres { schema: self.options.schema_quoted(), major: number / 10_000 };
             return Ok(schema::drift(&expected, &found, &dialect));
         }
         let memory = Store::open(StoreOptions::new(":memory:")?).await?;
@@ -83,10 +88,16 @@ impl Store {
                 name: row.get("name")?,
                 definition: row.get("definition")?,
                 valid: row.get("valid")?,
+                building: row.get("building")?,
             })
         };
+        // The name of our schema is left open, as migrations and as PostgreSQL write it.
+        let (quoted, plain) =
+            (format!("\"{}\".", self.options.schema()), format!(" {}.", self.options.schema()));
         let other = |row: &Row| {
-            Ok(Other { what: row.get("what")?, name: row.get("name")?, definition: row.get("definition")? })
+            let definition: String = row.get("definition")?;
+            let definition = definition.replace(&quoted, "{schema}.").replace(&plain, " {schema}.");
+            Ok(Other { what: row.get("what")?, name: row.get("name")?, definition })
         };
         Ok(Schema {
             columns: all(Statement::SchemaColumns).await?.iter().map(column).collect::<StoreResult<_>>()?,

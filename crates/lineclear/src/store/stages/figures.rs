@@ -43,8 +43,15 @@ impl Store {
         self.db.read(stats::ReadNow).await
     }
 
-    /// How nodes, jobs and manifests stand, with so many late jobs explained: what tells whether they are well.
+    /// How nodes, jobs and manifests stand, with so many late jobs explained: what tells whether they are well. Each part has its own
+    /// time, and what was not seen in it is said.
     pub async fn condition(&self, explained: u32) -> StoreResult<Condition> {
-        self.db.read(condition::ReadCondition { explained }).await
+        let condition::Standing { condition: mut facts, nodes } =
+            self.db.read(condition::ReadStanding).await?;
+        let trouble = self.db.read(condition::ReadTrouble(nodes.clone())).await;
+        facts.trouble = condition::or_unseen(trouble, &mut facts.unseen.trouble)?;
+        let overdue = self.db.read(condition::ReadOverdue { explained, nodes }).await;
+        facts.overdue = condition::or_unseen(overdue, &mut facts.unseen.overdue)?;
+        Ok(facts)
     }
 }

@@ -2,17 +2,17 @@
 //! model's to say.
 
 use std::collections::{HashMap, HashSet};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lineclear_model::Micros;
-use lineclear_model::doctor::{Condition, Leader, NodeState, Overdue, Trouble};
+use lineclear_model::doctor::{Condition, Leader, NodeState, Overdue, Trouble, Unseen};
 use lineclear_model::explain::NodeFacts;
 
 use super::explain::{self, LOST_AFTER, NODES_MAX};
 use super::stats::{COUNT_MAX, ReadNow};
-use crate::store::StoreResult;
 use crate::store::db::{Row, Session, Value, Verb};
 use crate::store::sql::Statement;
+use crate::store::{StoreError, StoreResult};
 
 /// What came due this long ago, and was not taken, is late. Nodes look for work once a second.
 const LATE: Duration = Duration::from_secs(60);
@@ -22,12 +22,27 @@ const LEFT: Duration = Duration::from_secs(10);
 const WITHIN: &str = "2s";
 /// Claims that are looked at for what gets on, last ones first.
 const MOVES_MAX: i64 = 5_000;
+/// Late jobs are explained so long: readers wait for two seconds.
+const EXPLAIN_WITHIN: Duration = Duration::from_secs(1);
 /// Kinds that are named.
 const KINDS_MAX: i64 = 20;
 
-/// Verb: how things stand. So many jobs that are late are explained.
-pub(crate) struct ReadCondition {
+/// Verb: who is there, how much waits, and who leads. The other parts build on it.
+pub(crate) struct ReadStanding;
+
+/// Who is there, and how much waits.
+pub(crate) struct Standing {
+    pub(crate) condition: Condition,
+    pub(crate) nodes: Vec<NodeFacts>,
+}
+
+/// Verb: what is not as it should be.
+pub(crate) struct ReadTrouble(pub(crate) Vec<NodeFacts>);
+
+/// Verb: so many jobs that are late, explained as far as there is time.
+pub(crate) struct ReadOverdue {
     pub(crate) explained: u32,
+    pub(crate) nodes: Vec<NodeFacts>,
 }
 
 fn micros(length: Duration) -> i64 {
@@ -44,16 +59,16 @@ pub(crate) async fn within(session: &mut Session, by_index: bool) -> StoreResult
     session.rows(Statement::Within, params).await.map(drop)
 }
 
-impl Verb for ReadCondition {
-    type Answer = Condition;
+impl Verb for ReadStanding {
+    type Answer = Standing;
 
-    async fn run(&self, session: &mut Session) -> StoreResult<Condition> {
+    async fn run(&self, session: &mut Session) -> StoreResult<Standing> {
         within(session, true).await?;
         let now = ReadNow.run(session).await?;
         let rows = session.rows(Statement::ListNodes, vec![int(NODES_MAX)]).await?;
         let nodes = explain::nodes_of(&rows)?;
         let abandoned = abandoned(session).await?;
-        Ok(Condition {
+        let condition = Condition {
             now: now.now,
             count_max: u64::from(COUNT_MAX),
             waiting: now.waiting,
@@ -61,11 +76,42 @@ impl Verb for ReadCondition {
             running: now.running,
             dead_letters: now.dead_letters,
             oldest_due_at: now.oldest_due_at,
-            trouble: trouble(session, &nodes).await?,
+            trouble: Trouble::default(),
             nodes: rows.iter().map(|row| node_of(row, &abandoned)).collect::<StoreResult<_>>()?,
             leader: leader(session).await?,
-            overdue: overdue(session, i64::from(self.explained), &nodes).await?,
-        })
+            overdue: Vec::new(),
+            unseen: Unseen::default(),
+        };
+        Ok(Standing { condition, nodes })
+    }
+}
+
+impl Verb for ReadTrouble {
+    type Answer = Trouble;
+
+    async fn run(&self, session: &mut Session) -> StoreResult<Trouble> {
+        within(session, true).await?;
+        trouble(session, &self.0).await
+    }
+}
+
+impl Verb for ReadOverdue {
+    type Answer = Vec<Overdue>;
+
+    async fn run(&self, session: &mut Session) -> StoreResult<Vec<Overdue>> {
+        within(session, true).await?;
+        overdue(session, i64::from(self.explained), &self.nodes).await
+    }
+}
+
+/// A part that took too long leaves its sentence, and not the others without theirs.
+pub(crate) fn or_unseen<T: Default>(part: StoreResult<T>, unseen: &mut Option<String>) -> StoreResult<T> {
+    match part {
+        Err(error @ (StoreError::Unavailable { .. } | StoreError::Contended { .. })) => {
+            *unseen = Some(error.to_string());
+            Ok(T::default())
+        }
+        other => other,
     }
 }
 
@@ -149,7 +195,12 @@ async fn overdue(session: &mut Session, most: i64, nodes: &[NodeFacts]) -> Store
     let rows = session.rows(Statement::StatOverdue, vec![int(micros(LATE)), int(most)]).await?;
     let mut overdue = Vec::new();
     let mut places = Vec::new();
+    let begun = Instant::now();
     for row in &rows {
+        // A few say enough; the whole part must not take longer than whoever asks waits for it.
+        if begun.elapsed() > EXPLAIN_WITHIN {
+            break;
+        }
         let job: i64 = row.get("id")?;
         // Taken in the meantime.
         let Some(explanation) = explain::job(session, job, nodes.to_vec()).await? else { continue };
