@@ -142,6 +142,10 @@ impl Reply {
         self.job.map(JobId)
     }
 
+    pub(crate) fn batch(&self) -> Option<BatchId> {
+        self.batch.map(BatchId)
+    }
+
     pub(crate) fn is_replayed(&self) -> bool {
         self.replayed
     }

@@ -6,6 +6,8 @@
 
 mod action;
 mod assets;
+mod batches;
+mod dead;
 mod enqueue;
 mod frame;
 mod job;
@@ -50,6 +52,12 @@ pub(crate) const ROUTES: &[(&str, &str, &str, Need)] = &[
     ("POST", "/jobs/{id}/retry", "retry_job", OPERATE),
     ("GET", "/enqueue", "page", OPERATE),
     ("POST", "/enqueue", "create_job", OPERATE),
+    ("GET", "/dead-letters", "page", READ),
+    ("GET", "/batches", "page", READ),
+    ("GET", "/batches/new", "page", OPERATE),
+    ("POST", "/batches/new", "create_batch", OPERATE),
+    ("GET", "/batches/{id}", "page", READ),
+    ("POST", "/batches/{id}/cancel", "cancel_batch", OPERATE),
     ("GET", "/live", "page", READ),
     ("GET", "/login", "page", Need::Nothing),
     ("POST", "/login", "log_in", Need::Nothing),
@@ -70,6 +78,11 @@ pub(crate) fn routes() -> Router<App> {
         .route("/jobs/{id}/cancel", get(show).post(job::change::cancel))
         .route("/jobs/{id}/retry", get(show).post(job::change::retry))
         .route("/enqueue", get(show).post(enqueue::enqueue))
+        .route("/dead-letters", get(show))
+        .route("/batches", get(show))
+        .route("/batches/new", get(show).post(batches::create))
+        .route("/batches/{id}", get(show))
+        .route("/batches/{id}/cancel", post(batches::cancel))
         .route("/live", get(live::stream))
         .route("/login", get(login::page).post(login::log_in))
         .route("/logout", post(login::log_out))
@@ -134,6 +147,7 @@ pub(crate) enum Tab {
     Overview,
     Jobs,
     Enqueue,
+    Dead,
     None,
 }
 
@@ -147,6 +161,10 @@ pub(crate) async fn render(view: &View<'_>) -> Result<Page, Problem> {
         ["jobs", id, "cancel"] => job::change::ask_cancel(view, id).await,
         ["jobs", id, "retry"] => job::change::ask_retry(view, id).await,
         ["enqueue"] => enqueue::page(view).await,
+        ["dead-letters"] => dead::page(view).await,
+        ["batches"] => batches::list(view).await,
+        ["batches", "new"] => batches::ask(view).await,
+        ["batches", id] => batches::one(view, id).await,
         _ => Err(Problem::not_found("such page")),
     }
 }

@@ -37,6 +37,8 @@ words! {
         Origin = "origin",
         /// A part of what went wrong last.
         Error = "error",
+        /// The family of errors that it died of.
+        Fingerprint = "fingerprint",
         /// Its id.
         Id = "id",
         /// How often it was claimed.
@@ -122,6 +124,8 @@ pub struct Query {
     pub node: Names,
     /// Parts of what went wrong last.
     pub error: Names,
+    /// The family of errors that it died of, or ended with.
+    pub fingerprint: Names,
     /// One of these jobs; empty: any.
     pub ids: Vec<i64>,
     /// None of these jobs.
@@ -151,6 +155,7 @@ impl Default for Query {
             route: Names::default(),
             node: Names::default(),
             error: Names::default(),
+            fingerprint: Names::default(),
             ids: Vec::new(),
             not_ids: Vec::new(),
             id_span: Span::ALL,

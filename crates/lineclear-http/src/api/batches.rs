@@ -28,17 +28,17 @@ const STARTS_IN_MS: u64 = 5_000;
 #[serde(deny_unknown_fields)]
 pub(crate) struct BatchBody {
     /// `cancel`, `retry`, `revive` or `acknowledge`.
-    action: String,
+    pub(crate) action: String,
     /// In the search language; of those that exist now. Say `id:>0` for all.
-    q: String,
+    pub(crate) q: String,
     /// Only count.
     #[serde(default)]
-    dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Why; kept with the batch, and with dead letters that it resolves.
-    reason: Option<String>,
+    pub(crate) reason: Option<String>,
     /// So many milliseconds it can be taken back; 5,000 if nothing is said, a day at most.
     #[schema(maximum = 86_400_000)]
-    starts_in_ms: Option<u64>,
+    pub(crate) starts_in_ms: Option<u64>,
 }
 
 /// How many jobs would be treated.
@@ -112,10 +112,7 @@ pub(crate) async fn create(
     asked: Keyed<BatchBody>,
 ) -> Result<Response, Problem> {
     let body = asked.body;
-    let action = Action::from_word(&body.action).ok_or_else(|| {
-        let words: Vec<&str> = Action::ALL.iter().map(|action| action.as_str()).collect();
-        unprocessable("action", format!("{:?} is none of {}", body.action, words.join(", "))).at("/action")
-    })?;
+    let action = action(&body.action)?;
     let query = query(&body.q).map_err(|problem| problem.at("/q"))?;
     if body.q.trim().is_empty() {
         return Err(unprocessable("which", "say which jobs; id:>0 is all of them").at("/q"));
@@ -126,6 +123,20 @@ pub(crate) async fn create(
         note.say(json!({"dry_run": true, "action": action.as_str(), "q": q, "count": count.count}));
         return Ok(Json(CountAnswer { count: count.count, exact: count.is_exact, q }).into_response());
     }
+    let asked = Keyed { once: asked.once, body };
+    Ok(make_one(&state, &who, &note, asked).await?.into_response())
+}
+
+/// A batch, wherever it was asked for.
+pub(crate) async fn make_one(
+    state: &App,
+    who: &Who,
+    note: &Note,
+    asked: Keyed<BatchBody>,
+) -> Result<Reply, Problem> {
+    let body = asked.body;
+    let action = action(&body.action)?;
+    let query = query(&body.q).map_err(|problem| problem.at("/q"))?;
     let starts_in = Duration::from_millis(body.starts_in_ms.unwrap_or(STARTS_IN_MS));
     let new = NewBatch { action, query, reason: body.reason, by: who.0.who(), starts_in };
     // Counting is looking, and may take a while: it must not keep the engine's connections.
@@ -133,11 +144,18 @@ pub(crate) async fn create(
         Problem::of_field(error, &[("starts_in", "/starts_in_ms"), ("text", "/reason"), ("q", "/q")])
     })?;
     let creation = Creation::Batch(Box::new(counted));
-    let reply = make(&state.client, asked.once, creation, &note, |created| {
+    make(&state.client, asked.once, creation, note, |created| {
         let Created::Batch(batch) = created else { return None };
         Reply::of_batch(batch.id, &BatchShape::of(batch.clone()))
-    });
-    Ok(reply.await?.into_response())
+    })
+    .await
+}
+
+fn action(word: &str) -> Result<Action, Problem> {
+    Action::from_word(word).ok_or_else(|| {
+        let words: Vec<&str> = Action::ALL.iter().map(|action| action.as_str()).collect();
+        unprocessable("action", format!("{word:?} is none of {}", words.join(", "))).at("/action")
+    })
 }
 
 /// Lists batches, newest first.

@@ -196,22 +196,22 @@ async fn one(state: &App, none: bool, letter: DeadLetterId) -> Result<StatusCode
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MatchingBody {
-    pub(super) kind: Option<String>,
-    pub(super) manifest: Option<String>,
-    pub(super) group: Option<String>,
-    pub(super) fingerprint: Option<String>,
-    pub(super) reason: Option<String>,
+    pub(crate) kind: Option<String>,
+    pub(crate) manifest: Option<String>,
+    pub(crate) group: Option<String>,
+    pub(crate) fingerprint: Option<String>,
+    pub(crate) reason: Option<String>,
     /// That died before; RFC 3339.
-    pub(super) before: Option<String>,
+    pub(crate) before: Option<String>,
     /// Said aloud, so that an empty filter is no accident: all that await a person.
     #[serde(default)]
-    pub(super) all: bool,
-    pub(super) note: Option<String>,
+    pub(crate) all: bool,
+    pub(crate) note: Option<String>,
 }
 
 impl MatchingBody {
     /// All that is given, be it nothing.
-    pub(super) fn filter(&self) -> Result<DeadLetterFilter, Problem> {
+    pub(crate) fn filter(&self) -> Result<DeadLetterFilter, Problem> {
         let named =
             |text: &Option<String>, at: &str| text.as_deref().map(|text| name_at(text, at)).transpose();
         let reason = |word: &String| {

@@ -46,7 +46,7 @@ pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
     let is_first = before.is_none();
     let list = html! {
         @if found.items.is_empty() { (nothing(view, &q, is_first, next.is_some())) }
-        @else { (table(view, &found.items)) }
+        @else { (table(view, &found.items, &q)) }
         nav.pager aria-label="Pages" {
             @if !is_first { a.button href=(view.link(&format!("/jobs?q={}", escaped(&q)))) { "Newest" } }
             @if let Some(next) = &next { a.button rel="next" href=(next) { "Older" } }
@@ -80,15 +80,17 @@ fn explained(view: &View<'_>, q: &str, why: &str) -> Page {
             h2 { "This search cannot be read" }
             p { code { (q) } }
             p.wrong { (why) }
-            p.muted { "Fields: state, kind, group, manifest, tag, route, node, origin, error, id, claims, duration, since, until. Space is AND, comma is OR, - is NOT, * at the end is any ending." }
+            p.muted { "Fields: state, kind, group, manifest, tag, route, node, origin, error, fingerprint, id, claims, duration, since, until. Space is AND, comma is OR, - is NOT, * at the end is any ending." }
         }
     };
     Page { title: "Jobs".to_owned(), tab: Tab::Jobs, regions: vec![Region::new("list", html)], live: false }
 }
 
-fn table(view: &View<'_>, jobs: &[JobView]) -> Markup {
+fn table(view: &View<'_>, jobs: &[JobView], q: &str) -> Markup {
     let may = view.may(Scope::Operate);
     html! {
+        form #bulk method="get" action=(view.link("/batches/new")) {
+        @if may { (selection(view, q)) }
         div.scroll { table.list {
             thead { tr {
                 @if may { th.check scope="col" { span.hidden { "Select" } } }
@@ -97,6 +99,22 @@ fn table(view: &View<'_>, jobs: &[JobView]) -> Markup {
             } }
             tbody { @for job in jobs { (row(view, job, may)) } }
         } }
+        }
+    }
+}
+
+/// What can be done to many: to those that are selected, or to all that the search finds.
+fn selection(view: &View<'_>, q: &str) -> Markup {
+    let all = if q.trim().is_empty() { "id:>0" } else { q };
+    let matching = |action: &str, word: &str| {
+        html! { a href=(view.link(&format!("/batches/new?action={action}&q={}", escaped(all)))) { (word) } }
+    };
+    html! {
+        div.bar.selection {
+            button type="submit" name="action" value="cancel" { "Cancel selected" }
+            button type="submit" name="action" value="retry" { "Try selected again" }
+            span.muted.matching { "All that match: " (matching("cancel", "cancel")) " · " (matching("retry", "try again")) " · " (matching("revive", "revive")) " · " (matching("acknowledge", "acknowledge")) }
+        }
     }
 }
 
@@ -104,7 +122,7 @@ fn row(view: &View<'_>, job: &JobView, may: bool) -> Markup {
     let over = job.finished_at.filter(|_| job.state != JobState::Dead);
     html! {
         tr data-key=(job.id) {
-            @if may { td.check { input type="checkbox" name="id" value=(job.id) aria-label={ "Job " (job.id) } form="bulk"; } }
+            @if may { td.check { input type="checkbox" name="id" value=(job.id) aria-label={ "Job " (job.id) }; } }
             td { (part::state(job.state)) }
             td { a href=(view.link(&format!("/jobs/{}", job.id))) { (job.id) } }
             td {

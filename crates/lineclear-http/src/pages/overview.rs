@@ -77,7 +77,7 @@ fn health(condition: &Condition, troubles: &[Check], pipeline: &PipelineView) ->
                     None => "nobody has planned yet",
                 }
                 " · " (alive) @if alive == 1 { " node" } @else { " nodes" }
-                @if let Some(oldest) = pipeline.queued.since { " · oldest queued " (between(oldest, pipeline.now)) }
+                @if let Some(oldest) = condition.oldest_due_at { " · oldest in line " (between(oldest, condition.now)) }
             }
         }
     }
@@ -102,7 +102,7 @@ fn strip(view: &View<'_>, pipeline: &PipelineView, condition: &Condition) -> Mar
                 @if let Some(at) = pipeline.due.since { span.age { (since(at)) } }
             }
             span.arrow aria-hidden="true" { "→" }
-            (stage("queued", "queued", &pipeline.queued, "state:queued"))
+            (stage("queued", "queued", &StageView { since: condition.oldest_due_at, ..pipeline.queued }, "state:queued"))
             span.arrow aria-hidden="true" { "→" }
             (stage("ready", "queued", &pipeline.ready, "state:ready"))
             span.arrow aria-hidden="true" { "→" }
@@ -114,7 +114,10 @@ fn strip(view: &View<'_>, pipeline: &PipelineView, condition: &Condition) -> Mar
             span.arrow aria-hidden="true" { "→" }
             (stage("retrying", "retrying", &pipeline.retrying, "state:retrying"))
             span.arrow aria-hidden="true" { "→" }
-            (stage("dead", "dead", &pipeline.dead, "state:dead"))
+            a.stage href=(view.link("/dead-letters")) {
+                span.name { "dead" } span class={ "much " @if pipeline.dead.count > 0 { "dead" } } { (count(pipeline.dead.count)) }
+                @if let Some(at) = pipeline.dead.since { span.age { (since(at)) } }
+            }
             span.aside {
                 (stage("scheduled", "scheduled", &pipeline.scheduled, "state:scheduled"))
                 (stage("held", "paused", &pipeline.held, "state:held"))
@@ -141,7 +144,7 @@ async fn attention(view: &View<'_>, troubles: &[Check], dead: u64) -> Result<Mar
                     li {
                         span.badge.dead { span.glyph aria-hidden="true" { "✕" } " " (count(family.count)) " dead" }
                         span.grow { strong { (family.kind) } " " (part::line(family.last_error.as_deref().unwrap_or(family.reason.as_str()))) }
-                        a.button href=(view.link(&format!("/jobs?q={}", part::escaped(&format!("state:dead kind:{}", family.kind))))) { "Open" }
+                        a.button href=(view.link(&format!("/dead-letters?kind={}&fingerprint={}", part::escaped(&family.kind), part::escaped(family.fingerprint.as_deref().unwrap_or_default())))) { "Open" }
                     }
                 }
                 @for check in troubles {

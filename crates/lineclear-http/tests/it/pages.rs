@@ -29,14 +29,19 @@ async fn enqueue(served: &Served, body: serde_json::Value) -> String {
 }
 
 /// Every page that can be looked at, with what stands for names in paths.
-fn all(job: &str) -> Vec<String> {
+fn all(job: &str, batch: &str) -> Vec<String> {
     let pages = lineclear_http::routes().into_iter().filter(|(method, path, _)| {
         method == "GET"
             && !path.starts_with("/api")
             && !path.starts_with("/assets")
             && !["/livez", "/readyz", "/metrics", "/live", "/login"].contains(&path.as_str())
     });
-    pages.map(|(_, path, _)| path.replace("{id}", job)).collect()
+    let filled = |path: String| match path.as_str() {
+        "/batches/new" => "/batches/new?action=revive&q=id:%3E0".to_owned(),
+        path if path.starts_with("/batches") => path.replace("{id}", batch),
+        path => path.replace("{id}", job),
+    };
+    pages.map(|(_, path, _)| filled(path)).collect()
 }
 
 /// What a page may not have: code or style in it, and anything of ours that a stranger wrote.
@@ -73,7 +78,10 @@ async fn what_strangers_wrote_is_text_on_every_page(served: &Served) {
     let made = enqueue(served, json!({"kind": "broken", "input": HOSTILE, "limit_key": HOSTILE})).await;
     served.until(&format!("/api/v1/jobs/{made}"), |job| job["state"] == "dead").await;
     enqueue(served, json!({"kind": "add", "input": {HOSTILE: HOSTILE}, "in_ms": 600_000})).await;
-    for path in all(&made) {
+    let batch =
+        json!({"action": "revive", "q": "id:>0", "reason": HOSTILE, "starts_in_ms": 600_000}).to_string();
+    let batch = served.post("/api/v1/batches", &batch).await.json()["id"].as_str().unwrap().to_owned();
+    for path in all(&made, &batch) {
         let answer = page(served, &path).await;
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
         is_clean(&path, &answer);
@@ -135,6 +143,45 @@ async fn what_a_page_offers_is_asked_before_it_is_done(served: &Served) {
     let new = again.header("location").unwrap().to_owned();
     assert_ne!(new, format!("/jobs/{dead}"), "a new job");
     assert_eq!(page(served, &new).await.status, 200);
+}
+
+async fn many_are_counted_before_and_undone_after(served: &Served) {
+    for message in ["one cause", "one cause", "another"] {
+        enqueue(served, json!({"kind": "broken", "input": message})).await;
+    }
+    served.until("/api/v1/dead-letters/families", |families| families["total"] == 3).await;
+    let shown = page(served, "/dead-letters").await.body;
+    assert_eq!(shown.matches("<article").count(), 2, "two families: {shown}");
+    let address = shown.split("action=revive").next().map(str::len).unwrap();
+    let link = &shown[shown[..address].rfind("href=\"").unwrap() + 6..];
+    let link = link.split('"').next().unwrap().replace("&amp;", "&");
+    let asked = page(served, &link).await;
+    assert!(
+        asked.body.contains("Revive 2 jobs?") && asked.body.contains("lineclear batch start revive -q"),
+        "{asked:?}"
+    );
+    let q = link.split("q=").nth(1).unwrap();
+    let made = submit(served, "/batches/new", &format!("action=revive&q={q}&reason=mended")).await;
+    assert_eq!(made.status, 303, "{made:?}");
+    let batch = made.header("location").unwrap().to_owned();
+    assert!(page(served, &batch).await.body.contains("Undo"));
+    assert_eq!(submit(served, &format!("{batch}/cancel"), "").await.status, 303);
+    let undone = page(served, &batch).await.body;
+    assert!(undone.contains("before anything was done") && !undone.contains("Undo"), "{undone}");
+    assert_eq!(served.get("/api/v1/dead-letters/families").await.json()["total"], 3);
+
+    let one = enqueue(served, json!({"kind": "add", "in_ms": 600_000})).await;
+    let two = enqueue(served, json!({"kind": "add", "in_ms": 600_000})).await;
+    let asked = page(served, &format!("/batches/new?action=cancel&id={one}&id={two}")).await;
+    assert!(asked.body.contains("Cancel 2 jobs?"), "{asked:?}");
+    for nothing in [
+        "/batches/new?action=cancel",
+        "/batches/new?action=burn&q=id:1",
+        "/batches/new",
+        "/batches/new?action=cancel&q=stat:x",
+    ] {
+        assert_eq!(page(served, nothing).await.status, 400, "{nothing}");
+    }
 }
 
 async fn a_job_by_hand_and_nothing_typed_is_lost(served: &Served) {
@@ -212,6 +259,7 @@ on_each_store! {
     a_search_that_cannot_be_read_is_explained
     a_list_goes_on_where_the_page_before_ended
     what_a_page_offers_is_asked_before_it_is_done
+    many_are_counted_before_and_undone_after
     a_job_by_hand_and_nothing_typed_is_lost
     a_page_of_another_site_changes_nothing
     a_page_that_is_looked_at_follows_what_happens

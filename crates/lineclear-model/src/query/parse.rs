@@ -176,6 +176,7 @@ fn add(query: &mut Query, term: Term) -> Result<(), BadQuery> {
         Field::Tag => names(&mut query.tag, term, true)?,
         Field::Route => names(&mut query.route, term, true)?,
         Field::Node => names(&mut query.node, term, false)?,
+        Field::Fingerprint => names(&mut query.fingerprint, term, true)?,
         Field::Error => {
             let place = if not { &mut query.error.none_of } else { &mut query.error.any_of };
             place.extend(term.values.into_iter().map(|word| word.text));

@@ -18,6 +18,7 @@ impl fmt::Display for Query {
             (Field::Tag, &self.tag),
             (Field::Route, &self.route),
             (Field::Node, &self.node),
+            (Field::Fingerprint, &self.fingerprint),
         ] {
             both(&mut terms, field, names, false);
         }

@@ -117,7 +117,8 @@ fn term() -> impl Strategy<Value = String> {
                 Just("manifest"),
                 Just("route"),
                 Just("node"),
-                Just("tag")
+                Just("tag"),
+                Just("fingerprint")
             ],
             prop::collection::vec(name(), 1..4)
         )

@@ -3,13 +3,13 @@
 -- background_job_ready, background_job_lease, dead_letter_status.
 -- ?1 count so far
 with later as materialized (
-    select claim_no from work_queue where phase = 'later' order by due_at limit ?1
+    select claim_no from work_queue where phase = 'later' and due_at > 0 order by due_at limit ?1
 ),
 ready as materialized (
-    select due_at from background_job where leased_by is null order by route, rank, id limit ?1
+    select due_at from background_job where leased_by is null and route > '' order by route, rank, id limit ?1
 ),
 running as materialized (
-    select claimed_at from background_job where leased_by is not null limit ?1
+    select claimed_at from background_job where leased_by is not null and due_at > 0 order by due_at limit ?1
 )
 select (select count(*) from (select 1 from manifest where enabled and not held and next_due_at is not null and next_due_at <= now_us()
                               order by next_due_at, id limit ?1)) as due,
@@ -17,19 +17,14 @@ select (select count(*) from (select 1 from manifest where enabled and not held 
         where  enabled and not held and next_due_at is not null and next_due_at <= now_us()) as due_since,
        (select count(*) from later where claim_no = 0) as scheduled,
        (select count(*) from later where claim_no > 0) as retrying,
-       (select count(*) from (select 1 from work_queue where phase = 'ready' and not gated limit ?1))
-       + (select count(*) from (select 1 from work_queue where phase = 'ready' and gated limit ?1)) as queued,
-       (select min(due_at) from (
-            select due_at from (select due_at from work_queue where phase = 'ready' and not gated order by route, rank, id limit 1000)
-            union all
-            select due_at from (select due_at from work_queue where phase = 'ready' and gated order by route, group_id, rank, id limit 1000)
-       )) as queued_since,
-       (select count(*) from (select 1 from work_queue where phase = 'held' limit ?1)) as held,
-       (select count(*) from (select 1 from work_queue where phase = 'parked' limit ?1)) as parked,
+       (select count(*) from (select 1 from work_queue where phase = 'ready' and not gated and route > '' order by route, rank, id limit ?1))
+       + (select count(*) from (select 1 from work_queue where phase = 'ready' and gated and route > '' order by route, group_id, rank, id limit ?1)) as queued,
+       (select count(*) from (select 1 from work_queue where phase = 'held' and limit_key > '' order by limit_key, rank, id limit ?1)) as held,
+       (select count(*) from (select 1 from work_queue where phase = 'parked' and id > 0 order by id limit ?1)) as parked,
        (select count(*) from ready) as ready,
        (select min(due_at) from ready) as ready_since,
        (select count(*) from running) as running,
        (select min(claimed_at) from running) as running_since,
-       (select count(*) from (select 1 from dead_letter where status = 'awaiting' limit ?1)) as dead,
+       (select count(*) from (select 1 from dead_letter where status = 'awaiting' order by id limit ?1)) as dead,
        (select dead_at from dead_letter where status = 'awaiting' order by id limit 1) as dead_since,
        now_us() as now

@@ -155,6 +155,29 @@ fn term(dice: &mut Dice, all: &[JobView]) -> String {
 }
 
 conformance! {
+    // What dead letters are put together by can be searched for: a family is a search, and its batch treats the family.
+    async fn families_of_errors_are_found(db) {
+        fill(db, &mut Dice(11), 120).await;
+        let families = db.store.dead_families(&Default::default(), 100).await.unwrap();
+        assert!(families.items.iter().filter(|family| family.fingerprint.is_some()).count() > 2);
+        let count = async |q: &str| {
+            db.store.search(&Query::parse(q).unwrap(), None, 1_000).await.unwrap().items.len() as u64
+        };
+        let mut all = 0;
+        for family in &families.items {
+            let Some(fingerprint) = &family.fingerprint else { continue };
+            let of = |other: &&lineclear::store::views::FamilyView| {
+                other.kind == family.kind && other.fingerprint == family.fingerprint
+            };
+            let there: u64 = families.items.iter().filter(of).map(|family| family.count).sum();
+            let q = format!("state:dead kind:{} fingerprint:{fingerprint}", family.kind);
+            assert_eq!(count(&q).await, there, "{q}");
+            all += family.count;
+        }
+        assert_eq!(count("state:dead fingerprint:*").await, all);
+        assert_eq!(count("state:dead -fingerprint:*").await + all, count("state:dead").await);
+    }
+
     async fn a_search_finds_what_a_filter_in_memory_finds(db) {
         let mut dice = Dice(7);
         fill(db, &mut dice, 60).await;

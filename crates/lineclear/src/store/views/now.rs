@@ -110,7 +110,7 @@ impl Store {
         Ok(PipelineView {
             due: stage(row, "due", Some("due_since"))?,
             scheduled: stage(row, "scheduled", None)?,
-            queued: stage(row, "queued", Some("queued_since"))?,
+            queued: stage(row, "queued", None)?,
             held: stage(row, "held", None)?,
             parked: stage(row, "parked", None)?,
             ready: stage(row, "ready", Some("ready_since"))?,

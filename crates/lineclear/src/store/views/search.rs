@@ -96,6 +96,8 @@ pub(crate) fn params(query: &Query, before: i64, most: u32, window: u32) -> Vec<
         Value::Int(query.duration.map(|span| span.max)),
     ]);
     params.extend([time(query.since), time(query.until)]);
-    params.extend([Value::Texts(query.tag.any_of.clone()), Value::Texts(query.tag.none_of.clone())]);
+    for Names { any_of, none_of } in [&query.tag, &query.fingerprint] {
+        params.extend([Value::Texts(any_of.clone()), Value::Texts(none_of.clone())]);
+    }
     params
 }
