@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lineclear::model::{ExecutionOutcome, JobState, Manifest, Payload, Schedule};
-use lineclear::store::{NewJob, Voice};
+use lineclear::store::{NewJob, TriggerOptions, Voice};
 
 use crate::children::{
     LEASE, LONG, count, crowd, end, lines, outcomes, program, sleep, sleeps, start, state, store,
@@ -205,6 +205,36 @@ mod at_a_crash_point {
         frozen.resume().unwrap();
         until("the old one goes on", async || frozen.wait_for_line("is up", LONG).await.is_ok()).await;
         assert_eq!(count(&store, JobState::Queued).await, 1, "it changed nothing when it woke");
+    }
+
+    /// It holds the rows of its jobs' manifests, which whoever settles other jobs of theirs needs.
+    async fn a_worker_frozen_while_it_settles_holds_up_others_for_seconds(place: &Place) {
+        let store = store(place).await;
+        let on_demand = Schedule::on_demand();
+        let manifest = Manifest {
+            input: Payload::of(&0).unwrap(),
+            ..Manifest::new(name("m"), name("sleep"), on_demand)
+        };
+        store.upsert_manifests([manifest], Voice::Declaration).await.unwrap();
+        store.trigger(name("m"), TriggerOptions::default()).await.unwrap();
+        let mut frozen = program(place, "workers").stop_at("settle.before_commit").start().unwrap();
+        frozen.wait_until_stopped(LONG).await.unwrap();
+        let since = Instant::now();
+        store.trigger(name("m"), TriggerOptions::default()).await.unwrap();
+        let _other = start(place, "workers").await;
+        until("the second one is completed", async || count(&store, JobState::Completed).await >= 1).await;
+        assert!(since.elapsed() < Duration::from_secs(20), "{:?}", since.elapsed());
+        frozen.kill().unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_worker_frozen_while_it_settles_holds_up_others_for_seconds_on_postgres() {
+        a_worker_frozen_while_it_settles_holds_up_others_for_seconds(&Place::postgres().await).await;
+    }
+
+    #[tokio::test]
+    async fn a_worker_frozen_while_it_settles_holds_up_others_for_seconds_through_pgbouncer() {
+        a_worker_frozen_while_it_settles_holds_up_others_for_seconds(&Place::pgbouncer().await).await;
     }
 
     on_each_store! {

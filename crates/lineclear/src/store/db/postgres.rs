@@ -43,7 +43,8 @@ impl Postgres {
             // A plan made while the queue was empty scans the whole table once it is full (700 ms instead of 5).
             // A pooler would refuse or ignore these; there, every statement is planned anew anyway.
             let given = config.get_options().unwrap_or_default();
-            let ours = "-c plan_cache_mode=force_custom_plan -c idle_in_transaction_session_timeout=60s";
+            // A node that freezes in a transaction holds up whoever needs its rows for so long: all that settle its manifests.
+            let ours = "-c plan_cache_mode=force_custom_plan -c idle_in_transaction_session_timeout=10s";
             config.options(format!("{ours} {given}"));
         }
         config.application_name("lineclear").connect_timeout(CONNECT_TIMEOUT);
@@ -203,6 +204,11 @@ pub(crate) struct PgSession {
 }
 
 impl PgSession {
+    /// Behind a pooler a connection is not ours to set up: each transaction says it for itself.
+    fn begin(&self) -> &'static str {
+        if self.pooler { "begin; set local idle_in_transaction_session_timeout = '10s'" } else { "begin" }
+    }
+
     fn client(&self) -> &Object {
         self.client.as_ref().expect("a session has its connection until it ends")
     }
@@ -236,7 +242,7 @@ impl PgSession {
         };
         let rows = if begin {
             // Sent one behind the other without waiting for the first answer: one round trip.
-            let (begun, rows) = tokio::join!(biased; client.batch_execute("begin"), ask);
+            let (begun, rows) = tokio::join!(biased; client.batch_execute(self.begin()), ask);
             begun.and(rows)
         } else {
             ask.await
@@ -259,7 +265,7 @@ impl PgSession {
     pub(super) async fn batch(&mut self, sql: &str) -> StoreResult<()> {
         if self.transaction == Transaction::Wanted {
             self.transaction = Transaction::Open;
-            self.client().batch_execute("begin").await.map_err(classify::postgres)?;
+            self.client().batch_execute(self.begin()).await.map_err(classify::postgres)?;
         }
         self.client().batch_execute(sql).await.map_err(classify::postgres)
     }
