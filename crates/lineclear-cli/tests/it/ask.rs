@@ -77,6 +77,12 @@ fn the_whole_way(dir: &TempDir, asked: &[&str]) {
     assert_eq!(run(&["job", "logs", &id]).out, "good night\n");
     assert!(run(&["job", "get", &id]).out.contains("state\tcompleted"));
     assert!(run(&["manifest", "history", "nightly"]).out.contains("completed"));
+    let searched = |q: &str| run(&["manifest", "history", "nightly", "-q", q]).out.lines().count();
+    assert_eq!(
+        (searched("state:completed"), searched("state:dead since:1h")),
+        (2, 1),
+        "the head, and what fits"
+    );
     assert!(run(&["job", "list", "-q", "state:completed"]).out.contains("nightly"));
     assert!(run(&["job", "explain", &id]).out.contains("completed"));
     let json = run(&["job", "list", "--json"]).out;
