@@ -2,6 +2,8 @@
 // @ts-check
 
 const root = document.documentElement;
+// What only works with a script is shown only with one.
+root.classList.add("scripted");
 const base = root.dataset.base ?? "";
 /** @param {string} id */
 const by = (id) => document.getElementById(id);
@@ -200,13 +202,10 @@ function turn() {
   root.dataset.theme = isDark ? "light" : "dark";
   document.cookie = `lineclear-theme=${root.dataset.theme}; Path=/; Max-Age=31536000; SameSite=Strict`;
 }
-for (const id of ["theme", "help"]) by(id)?.removeAttribute("hidden");
 by("theme")?.addEventListener("click", turn);
 
 // ── Copying ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-const reveal = () => document.querySelectorAll(".copy[hidden]").forEach((button) => button.removeAttribute("hidden"));
-reveal();
 document.addEventListener("click", async (event) => {
   const button = event.target instanceof Element ? event.target.closest("[data-copy]") : null;
   if (!(button instanceof HTMLElement)) return;

@@ -9,6 +9,7 @@ mod assets;
 mod batches;
 mod dead;
 mod enqueue;
+mod export;
 mod frame;
 mod job;
 mod jobs;
@@ -52,6 +53,12 @@ pub(crate) const ROUTES: &[(&str, &str, &str, Need)] = &[
     ("POST", "/jobs/{id}/retry", "retry_job", OPERATE),
     ("GET", "/enqueue", "page", OPERATE),
     ("POST", "/enqueue", "create_job", OPERATE),
+    ("GET", "/jobs.csv", "page", READ),
+    ("GET", "/jobs.ndjson", "page", READ),
+    ("GET", "/dead-letters.csv", "page", READ),
+    ("GET", "/dead-letters.ndjson", "page", READ),
+    ("GET", "/batches.csv", "page", READ),
+    ("GET", "/batches.ndjson", "page", READ),
     ("GET", "/dead-letters", "page", READ),
     ("GET", "/batches", "page", READ),
     ("GET", "/batches/new", "page", OPERATE),
@@ -78,6 +85,12 @@ pub(crate) fn routes() -> Router<App> {
         .route("/jobs/{id}/cancel", get(show).post(job::change::cancel))
         .route("/jobs/{id}/retry", get(show).post(job::change::retry))
         .route("/enqueue", get(show).post(enqueue::enqueue))
+        .route("/jobs.csv", get(export::file))
+        .route("/jobs.ndjson", get(export::file))
+        .route("/dead-letters.csv", get(export::file))
+        .route("/dead-letters.ndjson", get(export::file))
+        .route("/batches.csv", get(export::file))
+        .route("/batches.ndjson", get(export::file))
         .route("/dead-letters", get(show))
         .route("/batches", get(show))
         .route("/batches/new", get(show).post(batches::create))

@@ -78,7 +78,7 @@ pub(crate) struct BatchShape {
 }
 
 impl BatchShape {
-    fn of(batch: Batch) -> BatchShape {
+    pub(crate) fn of(batch: Batch) -> BatchShape {
         BatchShape {
             id: Id::of(batch.id),
             action: batch.action.as_str(),

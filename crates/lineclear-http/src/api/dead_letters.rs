@@ -44,7 +44,7 @@ pub(crate) struct DeadLetter {
 }
 
 impl DeadLetter {
-    fn of(view: DeadLetterView) -> DeadLetter {
+    pub(crate) fn of(view: DeadLetterView) -> DeadLetter {
         DeadLetter {
             id: Id::of(view.id),
             job_id: Id::of(view.job),

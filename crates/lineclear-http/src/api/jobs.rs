@@ -51,7 +51,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    pub(super) fn of(job: JobView) -> Job {
+    pub(crate) fn of(job: JobView) -> Job {
         Job {
             id: Id::of(job.id),
             state: job.state.as_str().to_owned(),

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::action::{Ask, Filled, done, page as ask_page};
 use super::part::{self, cli, moment, number};
-use super::{Page, Region, Tab, View};
+use super::{Page, Region, Tab, View, export};
 use crate::App;
 use crate::access::Who;
 use crate::api::batches::{self as api, BatchBody};
@@ -197,13 +197,18 @@ struct From {
     cursor: Option<String>,
 }
 
+/// Whether the address of a list can be read.
+pub(super) fn check(view: &View<'_>) -> Result<(), Problem> {
+    view.asked::<From>().map(drop)
+}
+
 /// `GET /batches`.
 pub(super) async fn list(view: &View<'_>) -> Result<Page, Problem> {
     let asked: From = view.asked()?;
     let before = cursor(asked.cursor.as_deref(), |text| id(text, "").ok().map(BatchId))?;
     let page = view.app.reading.batches(before, ROWS).await?;
     let html = html! {
-        div.bar { h1 { "Bulk operations" } }
+        div.bar { h1 { "Bulk operations" } (export::links(view, "/batches")) }
         @if page.items.is_empty() {
             (part::empty("No bulk operation yet", html! { p { "Select jobs in a list, or do something to all that a search finds." } (cli("lineclear batch start cancel -q 'kind:mail.*'")) }))
         } @else {

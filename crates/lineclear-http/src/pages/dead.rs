@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::part::{self, cli, count, escaped, moment, number};
-use super::{Page, Region, Tab, View};
+use super::{Page, Region, Tab, View, export};
 use crate::api::dead_letters::MatchingBody;
 use crate::api::page::cursor;
 use crate::api::shape::id;
@@ -42,6 +42,15 @@ impl Which {
         body.filter().map_err(Problem::in_query)
     }
 
+    fn status(&self) -> Result<&str, Problem> {
+        let status = self.status.as_deref().filter(|word| !word.is_empty()).unwrap_or("awaiting");
+        if ["awaiting", "revived", "acknowledged"].contains(&status) {
+            return Ok(status);
+        }
+        let detail = format!("{status:?} is none of awaiting, revived and acknowledged");
+        Err(Problem::malformed("status", detail))
+    }
+
     /// With another value of one field; what is empty is left out.
     fn address(&self, cursor: Option<&str>) -> String {
         let fields = [
@@ -61,15 +70,15 @@ impl Which {
     }
 }
 
+/// Which, for a file of them: all of them, wherever the page begins.
+pub(super) fn filter(view: &View<'_>) -> Result<(DeadLetterFilter, String), Problem> {
+    let asked: Which = view.asked()?;
+    Ok((asked.filter()?, asked.status()?.to_owned()))
+}
+
 pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
     let asked: Which = view.asked()?;
-    let status = asked.status.as_deref().filter(|word| !word.is_empty()).unwrap_or("awaiting");
-    if !["awaiting", "revived", "acknowledged"].contains(&status) {
-        return Err(Problem::malformed(
-            "status",
-            format!("{status:?} is none of awaiting, revived and acknowledged"),
-        ));
-    }
+    let status = asked.status()?;
     let filter = asked.filter()?;
     let before = cursor(asked.cursor.as_deref(), |text| id(text, "").ok().map(DeadLetterId))?;
     let store = &view.app.reading;
@@ -118,6 +127,7 @@ fn head(view: &View<'_>, asked: &Which, status: &str, total: u64, is_exact: bool
                 @if status != "awaiting" { input type="hidden" name="status" value=(status); }
                 button type="submit" { "Filter" }
             }
+            (export::links(view, "/dead-letters"))
         }
     }
 }

@@ -60,7 +60,7 @@ impl<'a> Frame<'a> {
                 }
                 body data-page=(self.address) data-live[page.live] {
                     a.skip href="#main" { "Skip to content" }
-                    (self.top())
+                    (self.top(page.live))
                     (self.rail(page.tab))
                     main #main tabindex="-1" {
                         div #trouble.trouble role="status" hidden {}
@@ -73,7 +73,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    fn top(&self) -> Markup {
+    fn top(&self, live: bool) -> Markup {
         html! {
             header.top {
                 a.brand href={ (self.base) "/" } { img src={ (self.base) "/assets/" (ICON.name) } alt="" width="20" height="20"; "Lineclear" }
@@ -85,9 +85,9 @@ impl<'a> Frame<'a> {
                     }
                 }
                 div.tools {
-                    span #live.live title="Whether this page follows what happens" { span.dot {} span.word { "not live" } }
-                    button #theme.tool type="button" hidden title="Light or dark (T)" aria-label="Light or dark" { "◐" }
-                    button #help.tool type="button" hidden title="Keys (?)" aria-label="Keys" { "?" }
+                    @if live { span #live.live.script title="Whether this page follows what happens" { span.dot {} span.word { "not live" } } }
+                    button #theme.tool.script type="button" title="Light or dark (T)" aria-label="Light or dark" { "◐" }
+                    button #help.tool.script type="button" title="Keys (?)" aria-label="Keys" { "?" }
                     @if let Some(who) = self.who {
                         @if who.shown == Shown::Session {
                             form method="post" action={ (self.base) "/logout" } {

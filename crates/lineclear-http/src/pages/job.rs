@@ -6,7 +6,7 @@ mod life;
 
 use lineclear::store::JobId;
 use lineclear::store::views::JobDetail;
-use lineclear_model::explain::Explanation;
+use lineclear_model::explain::{Explanation, Gate};
 use lineclear_model::{JobState, Scope};
 use maud::{Markup, html};
 
@@ -88,21 +88,29 @@ fn explain(view: &View<'_>, explanation: &Explanation) -> Markup {
         section.card {
             h2 { "Why is it not running?" }
             p { strong { (explanation.verdict) } }
-            ul.plain.gates { @for gate in &explanation.gates { li {
-                @match gate.open {
-                    Some(true) => span.badge.completed { span.glyph aria-hidden="true" { "✓" } " " (gate.name.as_str()) },
-                    Some(false) => span.badge.dead { span.glyph aria-hidden="true" { "✕" } " " (gate.name.as_str()) },
-                    None => span.badge { span.glyph aria-hidden="true" { "·" } " " (gate.name.as_str()) },
-                }
-                span.grow {
-                    (gate.why)
-                    @for way in &gate.in_the_way {
-                        " " @if way.what == "job" { a href=(view.link(&format!("/jobs/{}", way.id))) { "job " (way.id) } } @else { (way.what) " " (way.id) }
-                        @if let Some(node) = &way.node { " on " (node) }
-                    }
-                }
-            } } }
+            (gates(view, explanation.gates.iter().filter(|gate| gate.open.is_some())))
+            details { summary { "Gates that do not apply" } (gates(view, explanation.gates.iter().filter(|gate| gate.open.is_none()))) }
         }
+    }
+}
+
+fn gates<'a>(view: &View<'_>, gates: impl Iterator<Item = &'a Gate>) -> Markup {
+    html! {
+        ul.plain.gates { @for gate in gates { li {
+            @match gate.open {
+                Some(true) => span.badge.completed { span.glyph aria-hidden="true" { "✓" } " " (gate.name.as_str()) },
+                Some(false) => span.badge.dead { span.glyph aria-hidden="true" { "✕" } " " (gate.name.as_str()) },
+                None => span.badge { span.glyph aria-hidden="true" { "·" } " " (gate.name.as_str()) },
+            }
+            span.grow {
+                (gate.why)
+                @for way in &gate.in_the_way {
+                    " " @if way.what == "job" { a href=(view.link(&format!("/jobs/{}", way.id))) { "job " (way.id) } }
+                    @else { (way.what.replace('_', " ")) " " (way.id) }
+                    @if let Some(node) = &way.node { " on " (node) }
+                }
+            }
+        } } }
     }
 }
 

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::part::{self, between, escaped, moment, number};
-use super::{Page, Region, Tab, View};
+use super::{Page, Region, Tab, View, export};
 use crate::api::page::cursor;
 use crate::api::shape::id;
 use crate::problem::Problem;
@@ -59,6 +59,12 @@ pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
     Ok(Page { title, tab: Tab::Jobs, regions, live: is_first })
 }
 
+/// What is looked for, for a file of it: all of it, wherever the page begins.
+pub(super) fn query(view: &View<'_>) -> Result<Query, Problem> {
+    let Which { q, .. } = view.asked()?;
+    Query::parse(&q).map_err(|bad| Problem::malformed("query_language", bad.to_string()))
+}
+
 fn head(view: &View<'_>, q: &str) -> Markup {
     html! {
         div.bar {
@@ -68,6 +74,7 @@ fn head(view: &View<'_>, q: &str) -> Markup {
                     a.pill href=(view.link(&format!("/jobs?q={}", escaped(of)))) aria-current=[(of == q.trim()).then_some("true")] { (word) }
                 }
             }
+            (export::links(view, "/jobs"))
         }
     }
 }

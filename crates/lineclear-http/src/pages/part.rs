@@ -135,7 +135,7 @@ pub(super) fn plain(text: &str) -> String {
 
 /// How the command line says the same.
 pub(super) fn cli(command: &str) -> Markup {
-    html! { div.cli { span.muted { "CLI" } code { (command) } button.tool.copy type="button" data-copy=(command) hidden { "Copy" } } }
+    html! { div.cli { span.muted { "CLI" } code { (command) } button.tool.script type="button" data-copy=(command) { "Copy" } } }
 }
 
 /// Nothing is here: what would be, and how to get it.

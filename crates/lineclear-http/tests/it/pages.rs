@@ -34,6 +34,8 @@ fn all(job: &str, batch: &str) -> Vec<String> {
         method == "GET"
             && !path.starts_with("/api")
             && !path.starts_with("/assets")
+            && !path.ends_with(".csv")
+            && !path.ends_with(".ndjson")
             && !["/livez", "/readyz", "/metrics", "/live", "/login"].contains(&path.as_str())
     });
     let filled = |path: String| match path.as_str() {
@@ -184,6 +186,33 @@ async fn many_are_counted_before_and_undone_after(served: &Served) {
     }
 }
 
+async fn every_list_is_a_file_with_all_of_its_rows(served: &Served) {
+    let hostile = json!({"kind": "broken", "input": "=1+1, \"quoted\"\nsecond line"});
+    let dead = enqueue(served, hostile).await;
+    served.until(&format!("/api/v1/jobs/{dead}"), |job| job["state"] == "dead").await;
+    let many: Vec<_> = (0..1_000).map(|_| json!({"kind": "add", "in_ms": 600_000})).collect();
+    let made = served.post("/api/v1/jobs/batch", &json!({"jobs": many}).to_string()).await;
+    assert_eq!(made.status, 201);
+    enqueue(served, json!({"kind": "add", "in_ms": 600_000, "tags": ["a", "b"]})).await;
+    let csv = page(served, "/jobs.csv?q=state:scheduled").await;
+    assert!(csv.header("content-type").unwrap().starts_with("text/csv"), "{csv:?}");
+    assert_eq!(csv.header("content-disposition"), Some("attachment; filename=\"jobs.csv\""));
+    assert_eq!(csv.body.lines().count(), 1_002, "a head, and more than one page");
+    assert!(csv.body.starts_with("id,state,kind,") && csv.body.contains(",a b,"), "{}", &csv.body[..300]);
+    let rows = page(served, "/jobs.ndjson?q=state:scheduled").await.body;
+    let rows: Vec<serde_json::Value> = rows.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows.len(), 1_001);
+    let api = served.get("/api/v1/jobs?q=state:scheduled&limit=1").await.json();
+    assert_eq!(rows[0], api["items"][0], "a row is the API's");
+    let dead = page(served, "/dead-letters.csv").await.body;
+    assert!(dead.contains("\"'=1+1, \"\"quoted\"\""), "no formula: {dead}");
+    assert_eq!(page(served, "/dead-letters.ndjson?status=revived").await.body, "");
+    assert!(page(served, "/batches.csv").await.body.starts_with("id,action,q,"));
+    for bad in ["/jobs.csv?q=stat:x", "/dead-letters.csv?status=x", "/batches.ndjson?x=1"] {
+        assert_eq!(page(served, bad).await.status, 400, "{bad}");
+    }
+}
+
 async fn a_job_by_hand_and_nothing_typed_is_lost(served: &Served) {
     let made = submit(served, "/enqueue", "kind=add&input=%5B1%2C2%5D&priority=3&when=10m").await;
     assert_eq!(made.status, 303, "{made:?}");
@@ -260,6 +289,7 @@ on_each_store! {
     a_list_goes_on_where_the_page_before_ended
     what_a_page_offers_is_asked_before_it_is_done
     many_are_counted_before_and_undone_after
+    every_list_is_a_file_with_all_of_its_rows
     a_job_by_hand_and_nothing_typed_is_lost
     a_page_of_another_site_changes_nothing
     a_page_that_is_looked_at_follows_what_happens

@@ -60,17 +60,11 @@ fn parts(job: &JobView, executions: &[ExecutionView]) -> Vec<Part> {
             *at = to;
         }
     };
-    let first = executions.first().and_then(|execution| execution.claimed_at);
-    // A retried job is due again later: only before the first claim does it say what it waited for.
-    if let Some(claimed) = first {
-        add("f-scheduled", "scheduled".to_owned(), job.due_at.min(claimed).max(at), &mut at);
-    } else if job.claim_no == 0 {
-        add(
-            "f-scheduled",
-            "scheduled".to_owned(),
-            job.due_at.min(job.finished_at.unwrap_or(job.due_at)),
-            &mut at,
-        );
+    // A job that was tried again or died has another due time than at first: then only that it waited is known.
+    let is_first = executions.len() < 2 && !matches!(job.state, JobState::Retrying | JobState::Dead);
+    if is_first {
+        let claimed = executions.first().and_then(|execution| execution.claimed_at).or(job.finished_at);
+        add("f-scheduled", "scheduled".to_owned(), job.due_at.min(claimed.unwrap_or(job.due_at)), &mut at);
     }
     for (place, execution) in executions.iter().enumerate() {
         let claimed = execution.claimed_at.unwrap_or(execution.finished_at);

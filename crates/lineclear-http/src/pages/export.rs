@@ -1,0 +1,245 @@
+//! Every list as a file: CSV for spreadsheets, NDJSON for programs; the rows are the API's. Read page by page while it is sent.
+
+use std::future::Future;
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderValue, Uri, header};
+use axum::response::{IntoResponse, Response};
+use lineclear::store::{BatchId, DeadLetterId, JobId};
+use serde::Serialize;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::{View, batches, dead, jobs};
+use crate::App;
+use crate::access::Who;
+use crate::api::batches::BatchShape;
+use crate::api::dead_letters::DeadLetter;
+use crate::api::jobs::Job;
+use crate::problem::Problem;
+
+/// Rows of one file at most.
+pub(super) const ROWS_MAX: usize = 1_000_000;
+/// Rows that are read at once.
+const PAGE: u32 = 1_000;
+/// Pages that wait for a slow client.
+const AHEAD: usize = 2;
+
+/// A list that can be a file.
+#[derive(Clone, Copy)]
+enum Format {
+    Csv,
+    Ndjson,
+}
+
+/// Columns of a list, in their order.
+type Columns = &'static [&'static str];
+
+const JOBS: Columns = &[
+    "id",
+    "state",
+    "kind",
+    "manifest",
+    "group",
+    "tags",
+    "route",
+    "limit_key",
+    "phase",
+    "tick_at",
+    "origin",
+    "claim_no",
+    "failures",
+    "created_at",
+    "due_at",
+    "finished_at",
+    "node",
+    "last_error",
+];
+const DEAD: Columns = &[
+    "id",
+    "job_id",
+    "manifest",
+    "kind",
+    "reason",
+    "fingerprint",
+    "status",
+    "note",
+    "failures",
+    "crashes",
+    "last_error",
+    "dead_at",
+    "resolved_at",
+    "resolved_by",
+];
+const BATCHES: Columns = &[
+    "id",
+    "action",
+    "q",
+    "reason",
+    "created_by",
+    "created_at",
+    "starts_at",
+    "status",
+    "total",
+    "total_is_exact",
+    "done",
+    "skipped",
+    "finished_at",
+];
+
+/// Links to a list as a file.
+pub(super) fn links(view: &View<'_>, path: &str) -> maud::Markup {
+    let query = view.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let to = |format: &str| view.link(&format!("{path}.{format}{query}"));
+    maud::html! { span.muted.files { a href=(to("csv")) download { "CSV" } " · " a href=(to("ndjson")) download { "NDJSON" } } }
+}
+
+/// Whatever list the path names.
+pub(super) async fn file(State(app): State<App>, who: Who, uri: Uri) -> Result<Response, Problem> {
+    let (path, format) = match uri.path().rsplit_once('.') {
+        Some((path, "csv")) => (path.to_owned(), Format::Csv),
+        Some((path, "ndjson")) => (path.to_owned(), Format::Ndjson),
+        _ => return Err(Problem::not_found("such file")),
+    };
+    let view = View { app: &app, scopes: &who.0.scopes, uri: &uri };
+    let store = app.reading.clone();
+    match path.as_str() {
+        "/jobs" => {
+            let query = jobs::query(&view)?;
+            send(format, "jobs", JOBS, move |from: Option<JobId>| {
+                let (store, query) = (store.clone(), query.clone());
+                async move {
+                    let found = store.search(&query, from, PAGE).await?;
+                    Ok((found.items.into_iter().map(Job::of).collect(), found.next))
+                }
+            })
+        }
+        "/dead-letters" => {
+            let (filter, status) = dead::filter(&view)?;
+            send(format, "dead-letters", DEAD, move |from: Option<DeadLetterId>| {
+                let (store, filter, status) = (store.clone(), filter.clone(), status.clone());
+                async move {
+                    let page = store.dead_letters_matching(&filter, Some(&status), from, PAGE).await?;
+                    Ok((page.items.into_iter().map(DeadLetter::of).collect(), page.next))
+                }
+            })
+        }
+        "/batches" => {
+            batches::check(&view)?;
+            send(format, "batches", BATCHES, move |from: Option<BatchId>| {
+                let store = store.clone();
+                async move {
+                    let page = store.batches(from, PAGE).await?;
+                    Ok((page.items.into_iter().map(BatchShape::of).collect(), page.next))
+                }
+            })
+        }
+        _ => Err(Problem::not_found("such file")),
+    }
+}
+
+/// Reads pages and sends them, as fast as the client takes them.
+fn send<T, C, R, F>(format: Format, name: &str, columns: Columns, read: R) -> Result<Response, Problem>
+where
+    T: Serialize + Send + 'static,
+    C: Send + 'static,
+    R: Fn(Option<C>) -> F + Send + 'static,
+    F: Future<Output = Result<(Vec<T>, Option<C>), Problem>> + Send,
+{
+    let (client, mut pages) = mpsc::channel::<Result<Bytes, std::io::Error>>(AHEAD);
+    tokio::spawn(async move {
+        let mut text = match format {
+            Format::Csv => columns.join(",") + "\r\n",
+            Format::Ndjson => String::new(),
+        };
+        let (mut from, mut sent) = (None, 0);
+        loop {
+            let (rows, next) = match read(from.take()).await {
+                Ok(page) => page,
+                Err(problem) => {
+                    // Half a file must not look like a whole one: the connection breaks.
+                    tracing::warn!(why = problem.said().1, "a list could not be sent to its end");
+                    let _ = client
+                        .send(Err(std::io::Error::other("the list could not be read to its end")))
+                        .await;
+                    return;
+                }
+            };
+            sent += rows.len();
+            for row in &rows {
+                write(&mut text, format, columns, row);
+            }
+            if client.send(Ok(std::mem::take(&mut text).into())).await.is_err() || sent >= ROWS_MAX {
+                return;
+            }
+            match next {
+                Some(next) => from = Some(next),
+                None => return,
+            }
+        }
+    });
+    let (kind, ending) = match format {
+        Format::Csv => ("text/csv; charset=utf-8", "csv"),
+        Format::Ndjson => ("application/x-ndjson", "ndjson"),
+    };
+    let body = Body::from_stream(futures_util::stream::poll_fn(move |context| pages.poll_recv(context)));
+    let mut response = body.into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    if let Ok(value) = HeaderValue::from_str(&format!("attachment; filename=\"{name}.{ending}\"")) {
+        headers.insert(header::CONTENT_DISPOSITION, value);
+    }
+    Ok(response)
+}
+
+fn write(text: &mut String, format: Format, columns: Columns, row: &impl Serialize) {
+    match format {
+        Format::Ndjson => {
+            text.push_str(&serde_json::to_string(row).unwrap_or_default());
+            text.push('\n');
+        }
+        Format::Csv => {
+            let row = serde_json::to_value(row).unwrap_or_default();
+            let cells: Vec<String> = columns.iter().map(|column| cell(&row[*column])).collect();
+            text.push_str(&cells.join(","));
+            text.push_str("\r\n");
+        }
+    }
+}
+
+/// RFC 4180. What a spreadsheet would take for a formula gets an apostrophe before it.
+fn cell(value: &Value) -> String {
+    let text = match value {
+        Value::Null => return String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) if items.iter().all(Value::is_string) => {
+            items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")
+        }
+        other => other.to_string(),
+    };
+    let text = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text };
+    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn cells_are_what_a_spreadsheet_reads() {
+        for (value, expected) in [
+            (json!(null), ""),
+            (json!("plain"), "plain"),
+            (json!("a,b \"c\"\nd"), "\"a,b \"\"c\"\"\nd\""),
+            (json!("=HYPERLINK(\"x\")"), "\"'=HYPERLINK(\"\"x\"\")\""),
+            (json!(["a", "b"]), "a b"),
+            (json!(7), "7"),
+            (json!(true), "true"),
+        ] {
+            assert_eq!(cell(&value), expected);
+        }
+    }
+}
