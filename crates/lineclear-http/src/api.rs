@@ -4,7 +4,7 @@
 
 mod audit;
 pub(crate) mod batches;
-mod apply;
+pub(crate) mod apply;
 mod checks;
 pub(crate) mod dead_letters;
 mod doctor;

@@ -27,6 +27,7 @@ pub use access::{Access, Network, TrustedProxy};
 pub use api::locks::lock_json;
 pub use listener::Limits;
 pub use local::{Local, Reply};
+pub use pages::SAMPLE;
 pub use server::{HttpOptions, PORT, ServeError, Server};
 
 use std::sync::Arc;

@@ -18,6 +18,7 @@ mod login;
 mod overview;
 mod part;
 mod people;
+mod samples;
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -34,6 +35,7 @@ use crate::problem::Problem;
 
 pub(crate) use live::Hub;
 pub(crate) use people::{Said, for_people};
+pub use samples::SAMPLE;
 
 /// What pages may load and do: only what is ours.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
@@ -41,6 +43,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 
 const READ: Need = Need::Scope(Scope::Read);
 const OPERATE: Need = Need::Scope(Scope::Operate);
+const ADMIN: Need = Need::Scope(Scope::Admin);
 
 /// Every route of the dashboard: method, path, what the audit calls it, and what it needs.
 pub(crate) const ROUTES: &[(&str, &str, &str, Need)] = &[
@@ -65,6 +68,8 @@ pub(crate) const ROUTES: &[(&str, &str, &str, Need)] = &[
     ("POST", "/batches/new", "create_batch", OPERATE),
     ("GET", "/batches/{id}", "page", READ),
     ("POST", "/batches/{id}/cancel", "cancel_batch", OPERATE),
+    ("GET", "/samples", "page", ADMIN),
+    ("POST", "/samples", "apply_manifests", ADMIN),
     ("GET", "/live", "page", READ),
     ("GET", "/login", "page", Need::Nothing),
     ("POST", "/login", "log_in", Need::Nothing),
@@ -96,6 +101,7 @@ pub(crate) fn routes() -> Router<App> {
         .route("/batches/new", get(show).post(batches::create))
         .route("/batches/{id}", get(show))
         .route("/batches/{id}/cancel", post(batches::cancel))
+        .route("/samples", get(show).post(samples::change))
         .route("/live", get(live::stream))
         .route("/login", get(login::page).post(login::log_in))
         .route("/logout", post(login::log_out))
@@ -174,6 +180,7 @@ pub(crate) async fn render(view: &View<'_>) -> Result<Page, Problem> {
         ["jobs", id, "cancel"] => job::change::ask_cancel(view, id).await,
         ["jobs", id, "retry"] => job::change::ask_retry(view, id).await,
         ["enqueue"] => enqueue::page(view).await,
+        ["samples"] => samples::page(view).await,
         ["dead-letters"] => dead::page(view).await,
         ["batches"] => batches::list(view).await,
         ["batches", "new"] => batches::ask(view).await,

@@ -4,6 +4,7 @@ mod allowed;
 mod command;
 mod guards;
 mod output;
+mod sample;
 
 use std::collections::BTreeMap;
 
@@ -48,6 +49,7 @@ pub(crate) fn add(builder: Builder, config: &Config) -> Result<Builder, Failure>
         Outbound::new(reach.clone(), secrets).map_err(|error| Failure::failed(error.to_string()))?;
     let builder =
         builder.state(outbound).kind_checked(http::KIND, move |input| http::check(&reach, input), http::run);
+    let builder = builder.kind(sample::KIND, sample::run);
     let allowed = Allowed::parse(config.text("commands")).map_err(bad("commands"))?;
     if allowed.is_empty() {
         return Ok(builder);

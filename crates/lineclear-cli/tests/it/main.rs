@@ -35,6 +35,7 @@ mod once;
 mod progress;
 mod run;
 mod schedule;
+mod samples;
 mod serve;
 mod status;
 mod surroundings;

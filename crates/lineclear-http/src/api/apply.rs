@@ -28,19 +28,19 @@ pub(crate) struct ApplyBody {
     /// Groups by name; `*` is everybody's.
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, GroupBody>)]
-    group: BTreeMap<String, Value>,
+    pub(crate) group: BTreeMap<String, Value>,
     /// Manifests, each with its key.
     #[serde(default)]
     #[schema(value_type = Vec<KeyedManifest>)]
-    manifest: Vec<Value>,
+    pub(crate) manifest: Vec<Value>,
     /// Who says so. Manifests that name no owner get this one.
-    owner: Option<String>,
+    pub(crate) owner: Option<String>,
     /// Manifests of this owner that are not here are removed.
     #[serde(default)]
-    prune: bool,
+    pub(crate) prune: bool,
     /// Only say what would change.
     #[serde(default)]
-    dry_run: bool,
+    pub(crate) dry_run: bool,
 }
 
 /// What changed, or would.

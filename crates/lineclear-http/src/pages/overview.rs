@@ -5,6 +5,7 @@ mod figures;
 use std::time::Duration;
 
 use lineclear::store::views::{PipelineView, RunningView, StageView, UpcomingView};
+use lineclear_model::Scope;
 use lineclear_model::doctor::{self, Check, CheckName, Condition, Finding};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -50,7 +51,7 @@ pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
     ];
     let is_new = !condition.trouble.has_ticks && pipeline.is_empty() && figures.is_empty();
     if is_new {
-        regions.push(Region::new("first", first(&condition)));
+        regions.push(Region::new("first", first(view, &condition)));
     } else {
         regions.push(Region::new("figures", figures.cards(view, range)));
         regions.push(Region::new("attention", attention(view, &checks, dead).await?));
@@ -213,18 +214,28 @@ fn comes(upcoming: &[UpcomingView]) -> Markup {
 }
 
 /// Nothing was ever here: what to do first, from what is there and not from what a browser remembers.
-fn first(condition: &Condition) -> Markup {
-    let alive = condition.nodes.iter().any(|node| node.live);
+fn first(view: &View<'_>, condition: &Condition) -> Markup {
+    let alive: Vec<&str> =
+        condition.nodes.iter().filter(|node| node.live).map(|node| node.name.as_str()).collect();
     html! {
         section.card.first {
             h2 { "First steps" }
             ol {
-                li class=[alive.then_some("done")] { "A node is alive" @if alive { ": " (condition.nodes.iter().filter(|node| node.live).map(|node| node.name.as_str()).collect::<Vec<_>>().join(", ")) } }
-                li {
-                    "Make your first job" (part::cli("lineclear job enqueue hello --input '{\"name\": \"you\"}'"))
+                li.done[!alive.is_empty()] {
+                    @if alive.is_empty() { "Start a node" (part::cli("lineclear serve")) }
+                    @else { "✓ A node is alive: " (alive.join(", ")) }
                 }
-                li { "Or a schedule" (part::cli("lineclear manifest apply -f orders.toml")) }
-                li { "See it here: this page follows what happens." }
+                li {
+                    "Make a job: any kind, any JSON. One of a kind that no node runs waits until a node comes that does."
+                    (part::cli("lineclear job enqueue hello --input '{\"name\": \"you\"}'"))
+                    @if view.may(Scope::Operate) { a.button href=(view.link("/enqueue")) { "Enqueue one here" } }
+                }
+                li {
+                    "Or a schedule: a file of manifests says what runs, and when."
+                    (part::cli("lineclear manifest apply -f orders.toml"))
+                    @if view.may(Scope::Admin) { a.button.primary href=(view.link("/samples")) { "Load sample manifests" } }
+                }
+                li { "See it run: this page follows what happens." }
             }
         }
     }
