@@ -34,7 +34,10 @@ async fn sample_manifests_are_loaded_run_and_are_removed_again() {
     }
     let loaded = submit(&address, "/samples", "remove=false");
     assert!(loaded.starts_with("HTTP/1.1 303"), "{loaded}");
-    assert_eq!(get("/api/v1/manifests").matches("\"key\":\"sample-").count(), 5);
+    let listed = get("/api/v1/manifests");
+    for key in ["heartbeat", "flaky", "slow", "extract", "load"] {
+        assert!(listed.contains(&format!("\"sample-{key}\"")), "{key}: {listed}");
+    }
     while !get("/api/v1/jobs?q=tag:sample%20state:completed").contains("sample-") {
         assert!(Instant::now() < end, "{}", get("/api/v1/jobs"));
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -42,6 +45,6 @@ async fn sample_manifests_are_loaded_run_and_are_removed_again() {
     assert!(get("/samples").contains("Remove the sample manifests?"));
     let removed = submit(&address, "/samples", "remove=true");
     assert!(removed.starts_with("HTTP/1.1 303"), "{removed}");
-    assert_eq!(get("/api/v1/manifests").matches("\"key\":\"sample-").count(), 0);
+    assert!(!get("/api/v1/manifests").contains("\"sample-"));
     assert!(submit(&address, "/samples", "remove=perhaps").starts_with("HTTP/1.1 4"));
 }
