@@ -17,8 +17,8 @@ function isBusy(region) {
   return Boolean(isSelecting || region.querySelector("input[type=checkbox]:checked, [popover]:popover-open"));
 }
 
-/** The key by which a node is the same node in the next version. @param {Node} node */
-const keyOf = (node) => (node instanceof Element ? node.getAttribute("data-key") || node.id || null : null);
+/** The key by which a node is the same node in the next version. Not `node.id`: in a form that is its field of that name. @param {Node} node */
+const keyOf = (node) => (node instanceof Element ? node.getAttribute("data-key") || node.getAttribute("id") : null);
 
 /** Makes `from` like `to`, and keeps every node that stays: its focus, its selection, what was typed. @param {Element} from @param {Element} to */
 function morph(from, to) {
@@ -313,7 +313,8 @@ function palette() {
   input.focus();
 }
 
-let going = 0;
+// When `g` was pressed; long before the page was loaded, if it was not.
+let going = -Infinity;
 document.addEventListener("keydown", (event) => {
   if (event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey)) {
     event.preventDefault();
@@ -324,7 +325,7 @@ document.addEventListener("keydown", (event) => {
   const isTyping = target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) && target.getAttribute("type") !== "checkbox";
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   if (event.timeStamp - going < 1500) {
-    going = 0;
+    going = -Infinity;
     const link = document.querySelector(`.rail [data-key="${CSS.escape(event.key)}"]`);
     if (link instanceof HTMLElement) link.click();
     return;

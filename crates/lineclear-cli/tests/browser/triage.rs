@@ -1,0 +1,151 @@
+//! What people come for at night: find what died, and do something about it.
+
+use serde_json::Value;
+
+use crate::kit::{Browser, Server, Wish};
+
+const ENTER: &str = "\u{e007}";
+
+#[tokio::test]
+async fn all_that_match_are_revived_with_progress_and_undone_before_that() {
+    let server = Server::start(&[]).await;
+    let browser = Browser::start().await;
+    let ids = server.dead(3);
+    browser.open(&server.at("/jobs?q=state:dead"));
+    // First those that are selected, and not done after all.
+    browser.click("tbody tr:nth-child(1) input[type=checkbox]");
+    browser.click("tbody tr:nth-child(3) input[type=checkbox]");
+    browser.click("button[value=retry]");
+    browser.reads("Try again 2 jobs?");
+    browser.click("form.ask button[type=submit]");
+    browser.reads("Until then nothing is done");
+    browser.click("form.buttons button");
+    browser.reads("before anything was done");
+    for id in &ids {
+        server.is_in(id, "dead");
+    }
+    // Then all of them.
+    browser.open(&server.at("/jobs?q=state:dead"));
+    browser.click(".matching a[href*='action=revive']");
+    browser.reads("Revive 3 jobs?");
+    browser.reads("lineclear batch start revive -q 'state:dead'");
+    browser.fill("#reason", "the printer is mended");
+    browser.click("form.ask button[type=submit]");
+    browser.until("location.pathname.startsWith('/batches/') && document.querySelector('progress')");
+    browser.eval("window.mark = 1");
+    browser.until("document.querySelector('progress').value === 3");
+    browser.reads("done");
+    assert_eq!(browser.eval("window.mark"), 1, "progress is followed, not loaded again");
+    let revived = server.ask("GET", "/dead-letters?status=revived", &Value::Null);
+    assert_eq!(revived["items"].as_array().map(Vec::len), Some(3), "{revived}");
+    assert_eq!(browser.complaints(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_dead_letter_is_found_and_revived_with_keys_alone() {
+    let server = Server::start(&[]).await;
+    let browser = Browser::start().await;
+    let ids = server.dead(2);
+    browser.open(&server.at("/"));
+    browser.until("!document.querySelector('#help').hidden");
+    browser.press("gd");
+    browser.until("location.pathname === '/dead-letters' && document.querySelector('tbody tr')");
+    browser.until("!document.querySelector('#help').hidden");
+    browser.press("jj");
+    browser.until(&format!("document.querySelector('tr.here a').innerText === '{}'", ids[0]));
+    browser.press(ENTER);
+    browser.until(&format!(
+        "location.pathname === '/jobs/{}' && document.querySelector('a[href$=\"/retry\"]')",
+        ids[0]
+    ));
+    browser.reads("the printer is on fire");
+    tab_to(&browser, "a[href$='/retry']");
+    browser.press(ENTER);
+    browser.reads(&format!("Revive job {}?", ids[0]));
+    tab_to(&browser, "#note");
+    browser.press("mended");
+    tab_to(&browser, "form.ask button[type=submit]");
+    browser.press(ENTER);
+    browser.until(&format!("location.pathname === '/jobs/{}'", ids[0]));
+    let revived = server.ask("GET", "/dead-letters?status=revived", &Value::Null);
+    assert_eq!(
+        (&revived["items"][0]["job_id"], &revived["items"][0]["note"]),
+        (&ids[0].clone().into(), &"mended".into()),
+        "{revived}"
+    );
+    // The other one: selected with x, and let rest.
+    browser.press("gd");
+    browser.until("location.pathname === '/dead-letters' && document.querySelector('tbody tr')");
+    browser.until("!document.querySelector('#help').hidden");
+    browser.press("jx");
+    tab_to(&browser, "button[value=acknowledge]");
+    browser.press(ENTER);
+    browser.reads("Acknowledge 1 job?");
+}
+
+/// Presses Tab, and Shift is never needed: the focus comes around.
+fn tab_to(browser: &Browser, css: &str) {
+    for _ in 0..80 {
+        if browser.eval(&format!("document.activeElement?.matches({:?}) ?? false", css)) == true {
+            return;
+        }
+        browser.press("\u{e004}");
+    }
+    panic!("Tab never comes to {css}");
+}
+
+#[tokio::test]
+async fn without_a_script_jobs_are_listed_filtered_paged_tried_again_and_cancelled() {
+    let server = Server::start(&[]).await;
+    let browser = Browser::wish(Wish { no_script: true }).await;
+    let dead = server.dead(1).remove(0);
+    let waits: Vec<_> =
+        (0..60).map(|_| server.enqueue(&serde_json::json!({"kind": "later", "in_ms": 600_000}))).collect();
+    browser.open(&server.at("/"));
+    assert_eq!(browser.eval("document.querySelector('#theme').hidden"), true, "no script runs");
+    browser.click(".rail a[href='/jobs']");
+    browser.until("document.querySelectorAll('tbody tr').length === 50");
+    browser.click("a[rel=next]");
+    browser.until("document.querySelectorAll('tbody tr').length === 11");
+    browser.fill("#q", &format!("state:scheduled{ENTER}"));
+    browser.until(
+        "location.search.includes('scheduled') && document.querySelectorAll('tbody tr').length === 50",
+    );
+    browser.click(&format!("a[href='/jobs/{}']", waits[59]));
+    browser.click("a[href$='/cancel']");
+    browser.reads("This cannot be taken back");
+    browser.click("form.ask button");
+    browser.until(&format!(
+        "location.pathname === '/jobs/{}' && document.querySelector('.badge.cancelled')",
+        waits[59]
+    ));
+    browser.click(".rail a[href='/dead-letters']");
+    browser.click(&format!("td a[href='/jobs/{dead}']"));
+    browser.click("a[href$='/retry']");
+    browser.click("form.ask button");
+    browser.until(&format!("location.pathname === '/jobs/{dead}'"));
+    let revived = server.ask("GET", "/dead-letters?status=revived", &Value::Null);
+    assert_eq!(revived["items"][0]["job_id"], dead.as_str(), "{revived}");
+    // Many at once, too.
+    browser.open(&server.at("/jobs?q=state:scheduled"));
+    browser.click("tbody tr:nth-child(2) input[type=checkbox]");
+    browser.click("button[value=cancel]");
+    browser.reads("Cancel 1 job?");
+}
+
+#[tokio::test]
+async fn a_search_that_cannot_be_read_says_what_is_wrong_with_it() {
+    let server = Server::start(&[]).await;
+    let browser = Browser::start().await;
+    server.enqueue(&serde_json::json!({"kind": "later", "in_ms": 600_000}));
+    browser.open(&server.at("/jobs"));
+    browser.until("!document.querySelector('#help').hidden");
+    browser.press("/");
+    browser.press(&format!("stat:dead{ENTER}"));
+    browser.reads("This search cannot be read");
+    browser.reads("did you mean state");
+    assert_eq!(browser.eval("document.querySelector('#q').value"), "stat:dead", "what was typed is not lost");
+    browser.click("a.pill:nth-child(2)");
+    browser.until("document.querySelectorAll('tbody tr').length === 1");
+    assert_eq!(browser.complaints(), [""; 0]);
+}
