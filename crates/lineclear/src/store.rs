@@ -54,7 +54,9 @@ pub use stages::{DEAD_LETTERS_PER_CALL, Swept};
 pub use verbs::activate::Activated;
 pub use verbs::audit::{AuditEnd, AuditFilter, AuditView, NewAudit};
 pub use verbs::backfill::{BACKFILL_MAX, BackfillOptions, Backfilled};
-pub use verbs::batch::{Action, Batch, BatchId, BatchStatus, CountedBatch, NewBatch, PORTION};
+pub use verbs::batch::{
+    Action, Batch, BatchId, BatchStatus, CountedBatch, Mode, NewBatch, PORTION, SPREAD_MAX,
+};
 pub use verbs::cancel::Cancelled;
 pub use verbs::claim::{Claim, Lease};
 pub use verbs::clean::{Cleaned, Retention};

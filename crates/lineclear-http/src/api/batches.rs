@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use lineclear::store::{Action, Batch, BatchId, Created, Creation, NewBatch};
+use lineclear::store::{Action, Batch, BatchId, Created, Creation, Mode, NewBatch};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
@@ -39,7 +39,44 @@ pub(crate) struct BatchBody {
     /// So many milliseconds it can be taken back; 5,000 if nothing is said, a day at most.
     #[schema(maximum = 86_400_000)]
     pub(crate) starts_in_ms: Option<u64>,
+    /// `all` if nothing is said; for `retry` and `revive` also `spread`: jobs become due one after the other, evenly over `over_ms`, and
+    /// `canary`: one job goes first, and the rest only when that one has completed.
+    pub(crate) mode: Option<String>,
+    /// With `spread`: over so many milliseconds; a week at most.
+    #[schema(minimum = 1, maximum = 604_800_000)]
+    pub(crate) over_ms: Option<u64>,
 }
+
+impl BatchBody {
+    fn mode(&self, action: Action) -> Result<Mode, Problem> {
+        let refused = |why: String, at: &str| Err(unprocessable("mode", why).at(at));
+        let mode = match (self.mode.as_deref().unwrap_or("all"), self.over_ms) {
+            ("spread", Some(over_ms)) => Mode::Spread(Duration::from_millis(over_ms)),
+            ("spread", None) => {
+                return refused("spread over how long? 600000 is ten minutes".to_owned(), "/over_ms");
+            }
+            ("all" | "canary", Some(_)) => {
+                return refused("over_ms is for the mode spread".to_owned(), "/over_ms");
+            }
+            ("all", None) => Mode::All,
+            ("canary", None) => Mode::Canary,
+            (word, _) => {
+                return refused(format!("{word:?} is none of {}", Mode::WORDS.join(", ")), "/mode");
+            }
+        };
+        mode.check(action).map_err(|error| Problem::of_field(error, FIELDS))?;
+        Ok(mode)
+    }
+}
+
+/// Where what the store refuses was said.
+const FIELDS: &[(&str, &str)] = &[
+    ("starts_in", "/starts_in_ms"),
+    ("text", "/reason"),
+    ("q", "/q"),
+    ("mode", "/mode"),
+    ("over", "/over_ms"),
+];
 
 /// How many jobs would be treated.
 #[derive(Debug, Serialize, ToSchema)]
@@ -75,6 +112,14 @@ pub(crate) struct BatchShape {
     /// Jobs that could not be treated any more when their turn came.
     skipped: u64,
     finished_at: Option<String>,
+    /// `all`, `spread` or `canary`.
+    mode: &'static str,
+    /// With `spread`: over so many milliseconds jobs become due.
+    over_ms: Option<u64>,
+    /// With `canary`: the job that went first. While the batch is `running` and has done one job, the rest waits for it.
+    canary_job_id: Option<Id>,
+    /// Why it stopped, if no person stopped it: its canary died again, was cancelled, or did not end within a day.
+    stopped_because: Option<String>,
 }
 
 impl BatchShape {
@@ -93,6 +138,10 @@ impl BatchShape {
             done: batch.done,
             skipped: batch.skipped,
             finished_at: batch.finished_at.map(time),
+            mode: batch.mode.as_str(),
+            over_ms: batch.mode.over().map(|over| u64::try_from(over.as_millis()).unwrap_or(u64::MAX)),
+            canary_job_id: batch.canary.map(Id::of),
+            stopped_because: batch.stopped_because,
         }
     }
 }
@@ -117,6 +166,7 @@ pub(crate) async fn create(
     if body.q.trim().is_empty() {
         return Err(unprocessable("which", "say which jobs; id:>0 is all of them").at("/q"));
     }
+    body.mode(action)?;
     if body.dry_run {
         let count = state.reading.count(&action.of(query.clone())).await?;
         let q = query.to_string();
@@ -138,11 +188,10 @@ pub(crate) async fn make_one(
     let action = action(&body.action)?;
     let query = query(&body.q).map_err(|problem| problem.at("/q"))?;
     let starts_in = Duration::from_millis(body.starts_in_ms.unwrap_or(STARTS_IN_MS));
-    let new = NewBatch { action, query, reason: body.reason, by: who.0.who(), starts_in };
+    let mode = body.mode(action)?;
+    let new = NewBatch { action, query, reason: body.reason, by: who.0.who(), starts_in, mode };
     // Counting is looking, and may take a while: it must not keep the engine's connections.
-    let counted = state.reading.count_batch(new).await.map_err(|error| {
-        Problem::of_field(error, &[("starts_in", "/starts_in_ms"), ("text", "/reason"), ("q", "/q")])
-    })?;
+    let counted = state.reading.count_batch(new).await.map_err(|error| Problem::of_field(error, FIELDS))?;
     let creation = Creation::Batch(Box::new(counted));
     make(&state.client, asked.once, creation, note, |created| {
         let Created::Batch(batch) = created else { return None };

@@ -1,6 +1,6 @@
 //! What a row keeps of what was made: ids, never inputs.
 
-use lineclear::store::{Created, Retried};
+use lineclear::store::{Created, Mode, Retried};
 use serde_json::{Value, json};
 
 use super::many;
@@ -25,7 +25,11 @@ pub(crate) fn made(created: &Created) -> Value {
         },
         Created::Batch(batch) => {
             let (id, action) = (batch.id.to_string(), batch.action.as_str());
-            json!({"batch": id, "action": action, "q": batch.q, "total": batch.total})
+            let mut said = json!({"batch": id, "action": action, "q": batch.q, "total": batch.total});
+            if batch.mode != Mode::All {
+                said["mode"] = json!(batch.mode.as_str());
+            }
+            said
         }
     }
 }

@@ -131,8 +131,15 @@ pub(super) async fn create(
     Filled(given): Filled<Given>,
 ) -> Result<Response, Problem> {
     let reason = Some(given.reason).filter(|reason| !reason.trim().is_empty());
-    let body =
-        BatchBody { action: given.action, q: given.q, dry_run: false, reason, starts_in_ms: Some(UNDO_MS) };
+    let body = BatchBody {
+        action: given.action,
+        q: given.q,
+        dry_run: false,
+        reason,
+        starts_in_ms: Some(UNDO_MS),
+        mode: None,
+        over_ms: None,
+    };
     let reply = api::make_one(&state, &who, &note, Keyed { once: None, body }).await?;
     Ok(done(&state, &reply.batch().map_or("/batches".to_owned(), |batch| format!("/batches/{batch}"))))
 }

@@ -6,6 +6,7 @@ mod kit;
 
 mod access;
 mod audit;
+mod batch_modes;
 mod batches;
 mod apply;
 mod corpus;

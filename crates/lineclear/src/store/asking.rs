@@ -89,6 +89,7 @@ impl Store {
         if new.starts_in > STARTS_IN_MAX {
             return Err(StoreError::refused("starts_in", "a batch starts within a day"));
         }
+        new.mode.check(new.action)?;
         let query = self.fixed(new.query.clone()).await?;
         // In its one form it may be longer than it was written.
         Query::parse(&query.to_string()).map_err(|bad| StoreError::refused("q", bad.to_string()))?;
@@ -107,7 +108,11 @@ impl Store {
 
     /// Stops a batch: what it has done stays done. One that has not begun has done nothing. `None`: it is over, or there is none.
     pub async fn cancel_batch(&self, id: BatchId) -> StoreResult<Option<Batch>> {
-        self.batch_of(Statement::BatchCancel, vec![Value::Int(Some(id.0))]).await
+        self.stop_batch(id, None).await
+    }
+
+    async fn stop_batch(&self, id: BatchId, because: Option<String>) -> StoreResult<Option<Batch>> {
+        self.batch_of(Statement::BatchCancel, vec![Value::Int(Some(id.0)), Value::Text(because)]).await
     }
 
     /// One batch.
@@ -128,24 +133,30 @@ impl Store {
         self.db.read(batch::Ask { statement: Statement::ListBatches, params }).await
     }
 
-    /// Does the next portion of the oldest batch whose time has come and that nobody else works on. `None`: there is none. Whoever
+    /// Does the next portion of the oldest batch whose time has come and that nobody else works on, or looks how its canary is. `None`: there is none. Whoever
     /// calls this again and again, under a name of its own, brings every batch to its end.
     pub async fn work_on_batch(&self, holder: &str) -> StoreResult<Option<Batch>> {
         if !self.db.read(batch::Waits).await? {
             return Ok(None);
         }
         let Some(batch) = self.run(batch::take(holder)).await?.into_iter().next() else { return Ok(None) };
+        if let (true, Some(canary)) = (batch.waits_for_canary, batch.canary) {
+            return self.run(batch::canary::Watch { batch, canary, holder: holder.to_owned() }).await;
+        }
         let query = match Query::parse(&batch.q) {
             Ok(query) => query,
             Err(bad) => {
                 // Not written by us. It must not stand in the way of others.
-                self.cancel_batch(batch.id).await?;
+                self.stop_batch(batch.id, Some("its query cannot be read".to_owned())).await?;
                 return Err(StoreError::Corrupt { what: format!("the query of batch {}: {bad}", batch.id) });
             }
         };
-        let found = self.search(&batch.action.of(query), Some(JobId(batch.position)), PORTION).await?;
-        let jobs = found.items.iter().map(|job| job.id).collect();
-        let next = found.next.map(|next| next.0);
+        let most = if batch.lacks_canary() { 1 } else { PORTION };
+        let found = self.search(&batch.action.of(query), Some(JobId(batch.position)), most).await?;
+        let jobs: Vec<JobId> = found.items.iter().map(|job| job.id).collect();
+        // Also the only job is waited for.
+        let first = jobs.first().filter(|_| batch.lacks_canary());
+        let next = first.copied().or(found.next).map(|next| next.0);
         let portion = batch::Portion { batch, holder: holder.to_owned(), jobs, next };
         let Some(worked) = self.run(portion).await? else { return Ok(None) };
         self.wake_or_warn(worked.freed_keys).await;

@@ -74,6 +74,7 @@ migrations! {
     20 "0020_restamp",
     21 "0021_tags",
     22 "0022_node_drain",
+    23 "0023_batch_mode",
 }
 
 /// All migrations for the database that `options` names.

@@ -205,6 +205,8 @@ statements! {
     BatchWaits "batch_waits",
     BatchHold "batch_hold",
     BatchMove "batch_move",
+    BatchSpread "batch_spread",
+    BatchWatch "batch_watch",
     BatchCancel "batch_cancel",
     ListBatches "list_batches",
     ExplainJob "explain_job",

@@ -4,18 +4,24 @@ use std::time::Duration;
 
 use lineclear::model::query::Query;
 use lineclear::model::{DeadReason, Failure, JobState, Outcome, Verdict};
-use lineclear::store::{Action, Batch, BatchStatus, NewBatch, NewJob, PORTION, Settlement};
+use lineclear::store::{
+    Action, Batch, BatchStatus, Mode, NewBatch, NewJob, PORTION, Settlement, StoreResult,
+};
 
 use crate::kit::{TestDb, completed, job, name};
 
-async fn add(db: &TestDb, action: Action, q: &str) -> Batch {
+pub(crate) async fn add(db: &TestDb, action: Action, q: &str) -> Batch {
+    add_in(db, action, q, Mode::All).await.unwrap()
+}
+
+pub(crate) async fn add_in(db: &TestDb, action: Action, q: &str, mode: Mode) -> StoreResult<Batch> {
     let (reason, by) = (Some("a test".to_owned()), "ann".to_owned());
     let query = Query::parse(q).unwrap();
-    db.store.add_batch(NewBatch { action, query, reason, by, starts_in: Duration::ZERO }).await.unwrap()
+    db.store.add_batch(NewBatch { action, query, reason, by, starts_in: Duration::ZERO, mode }).await
 }
 
 /// Works until nothing is left to do.
-async fn work(db: &TestDb, holder: &str) -> u32 {
+pub(crate) async fn work(db: &TestDb, holder: &str) -> u32 {
     let mut portions = 0;
     while db.store.work_on_batch(holder).await.unwrap().is_some() {
         portions += 1;
@@ -24,7 +30,7 @@ async fn work(db: &TestDb, holder: &str) -> u32 {
 }
 
 /// So many jobs that died.
-async fn dead(db: &TestDb, count: usize) {
+pub(crate) async fn dead(db: &TestDb, count: usize) {
     let node = db.node("a").await;
     db.store.enqueue_many(vec![job(); count]).await.unwrap();
     let claims = db.take(node, 5000).await;
@@ -88,7 +94,7 @@ conformance! {
     async fn a_batch_can_be_taken_back_before_it_starts_and_stopped_after(db) {
         dead(db, 450).await;
         let query = Query::parse("state:dead since:1h").unwrap();
-        let new = NewBatch { action: Action::Revive, query, reason: None, by: "ann".to_owned(), starts_in: Duration::from_secs(60) };
+        let new = NewBatch { action: Action::Revive, query, reason: None, by: "ann".to_owned(), starts_in: Duration::from_secs(60), mode: Mode::All };
         let batch = db.store.add_batch(new).await.unwrap();
         assert!(batch.q.contains("since:20"), "moments are fixed: {}", batch.q);
         assert_eq!(work(db, "one").await, 0, "its time has not come");

@@ -8,6 +8,7 @@ mod kit;
 
 mod audit;
 mod backfill;
+mod batch_modes;
 mod batches;
 mod cancel;
 mod claim;

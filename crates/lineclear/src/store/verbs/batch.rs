@@ -1,5 +1,8 @@
 //! batch: what a person does to many jobs at once, portion by portion. Who works on it may die: another goes on where it was.
 
+pub(crate) mod canary;
+mod mode;
+
 use lineclear_model::query::Query;
 use lineclear_model::{JobState, Micros};
 
@@ -8,13 +11,17 @@ use super::retry::{Retried, Retry, RetryOptions};
 use super::{cancel, no_answer};
 use crate::store::db::{Row, Session, Value, Verb};
 use crate::store::sql::Statement;
-use crate::store::{Count, DeadLetterId, JobId, StoreResult};
+use crate::store::{Count, DeadLetterId, JobId, StoreError, StoreResult};
+pub use mode::{Mode, SPREAD_MAX};
 
 /// Jobs that one portion treats, in one transaction.
 pub const PORTION: u32 = 200;
 
 /// For so long a batch is left to whoever works on it.
 const LEASE_MS: i64 = 15_000;
+
+/// So long the rest waits for a canary that does not end.
+const CANARY_MS: i64 = 86_400_000;
 
 /// A batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -121,6 +128,8 @@ pub struct NewBatch {
     pub by: String,
     /// How long it can be taken back.
     pub starts_in: std::time::Duration,
+    /// How its jobs follow each other.
+    pub mode: Mode,
 }
 
 /// A batch to be whose jobs are counted, and whose query means the same whenever it is asked.
@@ -150,6 +159,8 @@ impl Verb for Add {
             Value::Int(Some(i64::try_from(new.starts_in.as_millis()).unwrap_or(i64::MAX))),
             Value::Int(Some(i64::try_from(total.count).unwrap_or(i64::MAX))),
             Value::Bool(total.is_exact),
+            Value::Text(Some(new.mode.as_str().to_owned())),
+            Value::Int(new.mode.over().map(|over| i64::try_from(over.as_millis()).unwrap_or(i64::MAX))),
         ];
         let rows = session.rows(Statement::BatchAdd, params).await?;
         batch_of(rows.first().ok_or_else(|| no_answer("batch_add"))?)
@@ -185,11 +196,23 @@ pub struct Batch {
     pub skipped: u64,
     /// When it ended.
     pub finished_at: Option<Micros>,
+    /// How its jobs follow each other.
+    pub mode: Mode,
+    /// The job that went first, if it has a canary.
+    pub canary: Option<JobId>,
+    /// Whether the rest waits for that one.
+    pub waits_for_canary: bool,
+    /// Why it stopped by itself.
+    pub stopped_because: Option<String>,
     /// Jobs below this id are still to be looked at.
     pub(crate) position: i64,
 }
 
 fn batch_of(row: &Row) -> StoreResult<Batch> {
+    let (word, over_ms): (String, Option<i64>) = (row.get("mode")?, row.get("over_ms")?);
+    let unknown = || StoreError::Corrupt { what: format!("a batch has the mode {word:?} over {over_ms:?}") };
+    let status = row.word("status", BatchStatus::from_word)?;
+    let look_at: Option<Micros> = row.get("look_at")?;
     Ok(Batch {
         id: BatchId(row.get("id")?),
         action: row.word("action", Action::from_word)?,
@@ -198,12 +221,16 @@ fn batch_of(row: &Row) -> StoreResult<Batch> {
         created_by: row.get("created_by")?,
         created_at: row.get("created_at")?,
         starts_at: row.get("starts_at")?,
-        status: row.word("status", BatchStatus::from_word)?,
+        status,
         total: row.get("total")?,
         total_is_exact: row.get("total_is_exact")?,
         done: row.get("done")?,
         skipped: row.get("skipped")?,
         finished_at: row.get("finished_at")?,
+        mode: Mode::of(&word, over_ms).ok_or_else(unknown)?,
+        canary: row.get::<Option<i64>>("canary_job_id")?.map(JobId),
+        waits_for_canary: status == BatchStatus::Running && look_at.is_some(),
+        stopped_because: row.get("stopped_because")?,
         position: row.get("position")?,
     })
 }
@@ -262,53 +289,113 @@ pub(crate) struct Worked {
     pub(crate) freed_keys: Vec<String>,
 }
 
+/// The batch, locked, if it is still ours and where we left it.
+async fn hold(session: &mut Session, batch: &Batch, holder: &str) -> StoreResult<Vec<Row>> {
+    let params = vec![
+        Value::Int(Some(batch.id.0)),
+        Value::Text(Some(holder.to_owned())),
+        Value::Int(Some(batch.position)),
+        Value::Int(Some(CANARY_MS)),
+    ];
+    session.rows(Statement::BatchHold, params).await
+}
+
+/// What was done to jobs.
+#[derive(Default)]
+struct Treated {
+    done: u64,
+    /// Limit keys that are free now.
+    freed_keys: Vec<String>,
+    /// Jobs that were let go, from new to old.
+    gone: Vec<JobId>,
+}
+
+impl Treated {
+    fn let_go(mut gone: Vec<JobId>) -> Treated {
+        gone.sort_unstable_by(|one, other| other.cmp(one));
+        Treated { done: gone.len() as u64, freed_keys: Vec::new(), gone }
+    }
+}
+
 impl Verb for Portion {
     /// `None`: somebody cancelled the batch, or another works on it.
     type Answer = Option<Worked>;
 
     async fn run(&self, session: &mut Session) -> StoreResult<Option<Worked>> {
-        let id = Value::Int(Some(self.batch.id.0));
-        let holder = Value::Text(Some(self.holder.clone()));
-        let params = vec![id.clone(), holder, Value::Int(Some(self.batch.position))];
-        if session.rows(Statement::BatchHold, params).await?.is_empty() {
+        if hold(session, &self.batch, &self.holder).await?.is_empty() {
             return Ok(None);
         }
-        let (done, freed_keys) =
-            if self.jobs.is_empty() { (0, Vec::new()) } else { self.treat(session).await? };
+        let treated = if self.jobs.is_empty() { Treated::default() } else { self.treat(session).await? };
+        self.spread(session, &treated.gone).await?;
         crate::crash::point("batch.before_commit");
-        let skipped = (self.jobs.len() as u64).saturating_sub(done);
-        let count = |n: u64| Value::Int(Some(i64::try_from(n).unwrap_or(i64::MAX)));
-        let params = vec![id, Value::Int(self.next), count(done), count(skipped), Value::Int(Some(LEASE_MS))];
+        let skipped = (self.jobs.len() as u64).saturating_sub(treated.done);
+        let canary = treated.gone.first().filter(|_| self.batch.lacks_canary());
+        let params = vec![
+            Value::Int(Some(self.batch.id.0)),
+            Value::Int(self.next),
+            count(treated.done),
+            count(skipped),
+            Value::Int(Some(LEASE_MS)),
+            Value::Int(canary.map(|job| job.0)),
+        ];
         let rows = session.rows(Statement::BatchMove, params).await?;
         let batch = batch_of(rows.first().ok_or_else(|| no_answer("batch_move"))?)?;
-        Ok(Some(Worked { batch, freed_keys }))
+        Ok(Some(Worked { batch, freed_keys: treated.freed_keys }))
+    }
+}
+
+fn count(n: u64) -> Value {
+    Value::Int(Some(i64::try_from(n).unwrap_or(i64::MAX)))
+}
+
+impl Batch {
+    /// Whether one job goes first, and none has gone yet.
+    pub(crate) fn lacks_canary(&self) -> bool {
+        self.mode == Mode::Canary && self.canary.is_none()
     }
 }
 
 impl Portion {
-    /// How many jobs were treated, and limit keys that are free now.
-    async fn treat(&self, session: &mut Session) -> StoreResult<(u64, Vec<String>)> {
+    async fn treat(&self, session: &mut Session) -> StoreResult<Treated> {
         let (by, note) = (self.batch.created_by.clone(), self.batch.reason.clone());
         match self.batch.action {
-            Action::Cancel => cancel::many(session, &self.jobs).await,
+            Action::Cancel => {
+                let (done, freed_keys) = cancel::many(session, &self.jobs).await?;
+                Ok(Treated { done, freed_keys, gone: Vec::new() })
+            }
             Action::Retry => {
                 let options = RetryOptions { by, note, route: None };
                 let retried = Retry { jobs: self.jobs.clone(), options }.run(session).await?;
-                let tried = |(_, one): &&(JobId, Retried)| {
-                    matches!(one, Retried::Due | Retried::Revived(_) | Retried::Again(_))
+                let gone = |(job, became): &(JobId, Retried)| match became {
+                    Retried::Due | Retried::Revived(_) => Some(*job),
+                    Retried::Again(new) => Some(*new),
+                    Retried::InputGone | Retried::NotOver(_) | Retried::Unknown => None,
                 };
-                Ok((retried.iter().filter(tried).count() as u64, Vec::new()))
+                Ok(Treated::let_go(retried.iter().filter_map(gone).collect()))
             }
             Action::Revive => {
                 let ids = self.letters(session).await?;
                 let revival = Revival { by, note, ..Revival::default() };
-                Ok((Revive { ids, revival }.run(session).await?.len() as u64, Vec::new()))
+                let revived = Revive { ids, revival }.run(session).await?;
+                Ok(Treated::let_go(revived.iter().map(|one| one.job).collect()))
             }
             Action::Acknowledge => {
                 let ids = self.letters(session).await?;
-                Ok((Acknowledge { ids, by, note }.run(session).await?.len() as u64, Vec::new()))
+                let done = Acknowledge { ids, by, note }.run(session).await?.len() as u64;
+                Ok(Treated { done, ..Treated::default() })
             }
         }
+    }
+
+    /// Jobs that were let go at once become due one after the other instead, before anybody sees them.
+    async fn spread(&self, session: &mut Session, gone: &[JobId]) -> StoreResult<()> {
+        if self.batch.mode.over().is_none() || gone.is_empty() {
+            return Ok(());
+        }
+        let jobs = Value::Ints(gone.iter().map(|job| job.0).collect());
+        let first = count(self.batch.done.saturating_add(self.batch.skipped));
+        session.rows(Statement::BatchSpread, vec![Value::Int(Some(self.batch.id.0)), jobs, first]).await?;
+        Ok(())
     }
 
     async fn letters(&self, session: &mut Session) -> StoreResult<Vec<DeadLetterId>> {
