@@ -1,6 +1,6 @@
 # Every command for developers. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-mssql fuzz-api cronsim bench fmt up down clean-run kit install
+.PHONY: help demo check test test-mssql screenshots fuzz-api cronsim bench fmt up down clean-run kit install
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 KIT := $(TARGET)/debug/lineclear-testkit
@@ -28,6 +28,14 @@ test-mssql: ## tests of locks of SQL Server, against a made-up server; installs 
 	cd crates/lineclear-lock/mssql && cargo fmt --check
 	cd crates/lineclear-lock/mssql && CARGO_TARGET_DIR=$(abspath $(TARGET))/mssql cargo clippy --quiet --all-targets -- -D warnings
 	cd crates/lineclear-lock/mssql && CARGO_TARGET_DIR=$(abspath $(TARGET))/mssql cargo test --quiet
+
+# The test that looks at every page of the demo, which keeps a picture of each.
+KEPT := overview-light overview-dark job-light dead-letters-light
+screenshots: install ## pictures of every page of the demo, light and dark, wide and narrow; the best go into docs/images
+	@mkdir -p $(TARGET)/screenshots docs/images
+	LINECLEAR_TEST_SCREENSHOTS=$(abspath $(TARGET))/screenshots cargo test -p lineclear-cli --all-features --quiet --test browser no_page_of_the_demo
+	@for name in $(KEPT); do cp "$(TARGET)/screenshots/$$name-1280.png" "docs/images/$$name.png"; done
+	@echo "all of them are in $(TARGET)/screenshots"
 
 # Not among the tests: it takes ten minutes, and needs PyPI.
 fuzz-api: ## what schemathesis makes of the OpenAPI document, sent to a server for up to ten minutes

@@ -34,7 +34,7 @@ async fn who_may_only_look_is_offered_nothing_and_a_form_of_their_own_making_is_
     browser.fill("#token", &format!("{reader}\u{e007}"));
     browser.until(&format!("location.pathname === '/jobs/{job}'"));
     browser.reads("read only");
-    let offers = "[...document.querySelectorAll('main form[method=post], main button:not(.copy), a[href$=\"/cancel\"], \
+    let offers = "[...document.querySelectorAll('main form[method=post], main button:not([data-copy]), a[href$=\"/cancel\"], \
                   a[href$=\"/retry\"], a[href*=\"/enqueue\"], a[href*=\"/batches/new\"], input[type=checkbox]')].map(one => one.outerHTML)";
     for path in [&format!("/jobs/{job}"), "/jobs", "/"] {
         browser.open(&server.at(path));

@@ -13,6 +13,10 @@ const HOSTILE: &str = "\"'><img src=x onerror=window.pwned=1><script>window.pwne
 const MADE: &str =
     "document.querySelectorAll('img[src=x], [onerror], script:not([src]), iframe, [style]').length";
 
+/// Links to anywhere else.
+const LEADS_AWAY: &str =
+    "[...document.links].filter(link => link.origin !== location.origin).map(link => link.href)";
+
 #[tokio::test]
 async fn what_strangers_wrote_is_text_on_every_page() {
     let server = Server::start(&[]).await;
@@ -48,6 +52,7 @@ async fn what_strangers_wrote_is_text_on_every_page() {
         browser.until("!document.body.hasAttribute('data-live') || document.querySelector('#live .word').textContent !== 'not live'");
         assert_eq!(browser.eval("window.pwned ?? null"), Value::Null, "{path}");
         assert_eq!(browser.eval(MADE), 0, "{path}");
+        assert_eq!(browser.eval(LEADS_AWAY), json!([]), "{path}");
         seen += u32::from(browser.eval("document.body.textContent.includes('<img src=x')") == true);
         let complaints: Vec<_> =
             browser.complaints().into_iter().filter(|line| !line.contains("status of 4")).collect();
@@ -140,6 +145,11 @@ async fn no_page_of_the_demo_has_anything_to_complain_of_light_or_dark_wide_or_n
     let (port, browser) = (port_of(&demo).await, Browser::start().await);
     let dead = job_of_demo(port, "state:dead");
     let again = job_of_demo(port, "state:completed+claims:%3E1");
+    if album().is_some() {
+        // More to see: charts with some minutes, a leader that was killed.
+        demo.wait_for_line("took over the planning", LONG * 4).await.unwrap();
+        demo.wait_for_lines("slow-report", 20, LONG * 8).await.unwrap();
+    }
     let batch = json!({"action": "revive", "q": "state:dead", "reason": "mended", "starts_in_ms": 600_000});
     ask(port, "POST", "/api/v1/batches", Some(&batch), None).unwrap();
     let mut pages = vec![

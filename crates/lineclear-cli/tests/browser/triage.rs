@@ -5,6 +5,8 @@ use serde_json::Value;
 use crate::kit::{Browser, Server, Wish};
 
 const ENTER: &str = "\u{e007}";
+/// The script has run, and listens to keys.
+const SCRIPTED: &str = "document.documentElement.classList.contains('scripted')";
 
 #[tokio::test]
 async fn all_that_match_are_revived_with_progress_and_undone_before_that() {
@@ -45,38 +47,40 @@ async fn all_that_match_are_revived_with_progress_and_undone_before_that() {
 async fn a_dead_letter_is_found_and_revived_with_keys_alone() {
     let server = Server::start(&[]).await;
     let browser = Browser::start().await;
-    let ids = server.dead(2);
+    server.dead(2);
     browser.open(&server.at("/"));
-    browser.until("!document.querySelector('#help').hidden");
+    browser.until(SCRIPTED);
     browser.press("gd");
     browser.until("location.pathname === '/dead-letters' && document.querySelector('tbody tr')");
-    browser.until("!document.querySelector('#help').hidden");
+    browser.until(SCRIPTED);
     browser.press("jj");
-    browser.until(&format!("document.querySelector('tr.here a').innerText === '{}'", ids[0]));
+    let job = browser.until("document.querySelector('tbody tr:nth-child(2).here a')?.innerText");
+    let job = job.as_str().unwrap();
     browser.press(ENTER);
     browser.until(&format!(
         "location.pathname === '/jobs/{}' && document.querySelector('a[href$=\"/retry\"]')",
-        ids[0]
+        job
     ));
     browser.reads("the printer is on fire");
     tab_to(&browser, "a[href$='/retry']");
     browser.press(ENTER);
-    browser.reads(&format!("Revive job {}?", ids[0]));
+    browser.reads(&format!("Revive job {}?", job));
     tab_to(&browser, "#note");
     browser.press("mended");
     tab_to(&browser, "form.ask button[type=submit]");
     browser.press(ENTER);
-    browser.until(&format!("location.pathname === '/jobs/{}'", ids[0]));
+    browser.until(&format!("location.pathname === '/jobs/{}'", job));
     let revived = server.ask("GET", "/dead-letters?status=revived", &Value::Null);
     assert_eq!(
         (&revived["items"][0]["job_id"], &revived["items"][0]["note"]),
-        (&ids[0].clone().into(), &"mended".into()),
+        (&job.into(), &"mended".into()),
         "{revived}"
     );
     // The other one: selected with x, and let rest.
+    browser.until(SCRIPTED);
     browser.press("gd");
     browser.until("location.pathname === '/dead-letters' && document.querySelector('tbody tr')");
-    browser.until("!document.querySelector('#help').hidden");
+    browser.until(SCRIPTED);
     browser.press("jx");
     tab_to(&browser, "button[value=acknowledge]");
     browser.press(ENTER);
@@ -102,7 +106,7 @@ async fn without_a_script_jobs_are_listed_filtered_paged_tried_again_and_cancell
     let waits: Vec<_> =
         (0..60).map(|_| server.enqueue(&serde_json::json!({"kind": "later", "in_ms": 600_000}))).collect();
     browser.open(&server.at("/"));
-    assert_eq!(browser.eval("document.querySelector('#theme').hidden"), true, "no script runs");
+    assert_eq!(browser.eval(SCRIPTED), false, "no script runs");
     browser.click(".rail a[href='/jobs']");
     browser.until("document.querySelectorAll('tbody tr').length === 50");
     browser.click("a[rel=next]");
@@ -139,7 +143,7 @@ async fn a_search_that_cannot_be_read_says_what_is_wrong_with_it() {
     let browser = Browser::start().await;
     server.enqueue(&serde_json::json!({"kind": "later", "in_ms": 600_000}));
     browser.open(&server.at("/jobs"));
-    browser.until("!document.querySelector('#help').hidden");
+    browser.until(SCRIPTED);
     browser.press("/");
     browser.press(&format!("stat:dead{ENTER}"));
     browser.reads("This search cannot be read");

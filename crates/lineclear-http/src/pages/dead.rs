@@ -118,7 +118,7 @@ fn head(view: &View<'_>, asked: &Which, status: &str, total: u64, is_exact: bool
     html! {
         div.bar {
             h1 { "Dead letters" }
-            @if status == "awaiting" { span.muted { (number(total)) @if !is_exact { "+" } " await a person" } }
+            @if status == "awaiting" { span.muted { (number(total)) @if !is_exact { "+" } @if total == 1 { " awaits a person" } @else { " await a person" } } }
             nav.pills aria-label="Status" { @for word in ["awaiting", "revived", "acknowledged"] {
                 a.pill href=(view.link(&Which { status: (word != "awaiting").then(|| word.to_owned()), ..asked.clone() }.address(None))) aria-current=[(word == status).then_some("true")] { (word) }
             } }

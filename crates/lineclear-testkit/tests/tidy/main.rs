@@ -7,7 +7,7 @@ mod sql;
 
 use std::{collections::BTreeMap, fs, path::PathBuf, process::Command};
 
-/// The text files of the repository by their path from its root, new ones that are not committed yet too.
+/// The files of the repository by their path from its root, new ones that are not committed yet too. One that is no text is empty.
 type Files = BTreeMap<String, String>;
 
 fn files() -> Files {
@@ -19,8 +19,10 @@ fn files() -> Files {
         .expect("git runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let paths = String::from_utf8(output.stdout).expect("paths are UTF-8");
-    // A file that is deleted but not yet committed as such cannot be read; nor can one that is not text.
-    let read = |path: &str| Some((path.to_owned(), fs::read_to_string(root.join(path)).ok()?));
+    // A file that is deleted but not yet committed as such cannot be read.
+    let text =
+        |path: &str| fs::read(root.join(path)).map(|bytes| String::from_utf8(bytes).unwrap_or_default());
+    let read = |path: &str| Some((path.to_owned(), text(path).ok()?));
     let files: Files = paths.split('\0').filter_map(read).collect();
     assert!(files.contains_key("Cargo.toml"), "the repository's files are found");
     files
