@@ -123,6 +123,29 @@ impl Bed {
         }
     }
 
+    /// From now on the server counts how long statements take; whether it does.
+    pub(crate) async fn watch_statements(&self) -> bool {
+        match &self.place {
+            Place::Postgres { client, .. } => {
+                let made = client.batch_execute("create extension if not exists pg_stat_statements").await;
+                made.is_ok() && client.batch_execute("select pg_stat_statements_reset()").await.is_ok()
+            }
+            Place::Sqlite { .. } => false,
+        }
+    }
+
+    /// The slowest statement on this database since then: milliseconds, and how it begins.
+    pub(crate) async fn slowest_statement(&self) -> Option<(f64, String)> {
+        let Place::Postgres { client, .. } = &self.place else { return None };
+        let query =
+            "select max_exec_time, left(regexp_replace(query, '\\s+', ' ', 'g'), 60) from pg_stat_statements
+                     where  dbid = (select oid from pg_database where datname = current_database())
+                            and query not ilike '%pg_stat_statements%'
+                     order  by max_exec_time desc limit 1";
+        let row = client.query_opt(query, &[]).await.ok()??;
+        Some((row.get(0), row.get(1)))
+    }
+
     /// Removes all jobs, past and present.
     pub(crate) async fn clear_jobs(&self) -> Result<()> {
         match &self.place {

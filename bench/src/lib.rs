@@ -10,6 +10,7 @@ mod cached;
 mod claim;
 mod load;
 mod measure;
+mod pages;
 mod plan;
 mod report;
 mod speed;
@@ -47,6 +48,8 @@ pub enum Experiment {
     Claim,
     /// Statements prepared on an empty queue, used on a full one.
     Cached,
+    /// Pages of the dashboard on an empty database and on a full one.
+    Pages,
     /// A node that runs all jobs of a full queue, and its bare statements.
     Drain,
     /// Enqueueing by the thousand, and the bare statement.
@@ -67,7 +70,7 @@ pub enum Experiment {
 
 impl Experiment {
     fn is_of_speed(self) -> bool {
-        !matches!(self, Experiment::Plan | Experiment::Claim | Experiment::Cached)
+        !matches!(self, Experiment::Plan | Experiment::Claim | Experiment::Cached | Experiment::Pages)
     }
 }
 
@@ -107,6 +110,7 @@ pub async fn run(databases: &[Database], experiments: &[Experiment], scale: Scal
                 Experiment::Plan => plan::run(database, scale).await?,
                 Experiment::Claim => claim::run(database, scale).await?,
                 Experiment::Cached => cached::run(database, scale).await?,
+                Experiment::Pages => pages::run(database, scale).await?,
                 _ => speed::run(*experiment, database, scale).await?,
             });
         }

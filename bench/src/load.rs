@@ -184,6 +184,31 @@ pub(crate) async fn history(bed: &Bed, first_id: u32, rows: u32) -> Result<()> {
     .await
 }
 
+/// Dead letters of ten families.
+pub(crate) async fn dead(bed: &Bed, first_id: u32, rows: u32) -> Result<()> {
+    let at = format!("({} + (n - {rows}) * 1000000)", now_micros());
+    bed.sql(&format!(
+        "{series}
+         insert into {{t}}dead_letter
+                (job_id, origin, kind, route, input, priority, claim_no, failures, crashes, last_error, created_at, reason,
+                 fingerprint, dead_at)
+         select {first} + n, 'adhoc', 'mail.send', 'main', '{{}}', 0, 4, 4, 0, 'error of family ' || n % 10, {{at({at})}},
+                'retries_used_up', 'f' || n % 10, {{at({at})}}
+         from   series",
+        series = series(rows),
+        first = first_id - 1,
+    ))
+    .await
+}
+
+/// Jobs that are made from now on come after those that were loaded.
+pub(crate) async fn next_id(bed: &Bed, id: u32) -> Result<()> {
+    match bed.database() {
+        Database::Postgres => bed.sql(&format!("alter sequence {{t}}job_id restart with {id}")).await,
+        Database::Sqlite => bed.sql(&format!("update job_id set next = {id}")).await,
+    }
+}
+
 /// A group's id as SQL, and whether its jobs wait in the lane with limits.
 fn group(name: Option<&str>) -> (String, bool) {
     match name {

@@ -65,6 +65,8 @@ const SYNCED: &[&str] = &[
     "full_page_writes=on",
     "max_wal_size=8GB",
     "wal_level=replica",
+    // So that a benchmark can say which statement was the slowest.
+    "shared_preload_libraries=pg_stat_statements",
 ];
 
 /// Starts a server with one superuser, `postgres`, who needs no password.

@@ -1,0 +1,146 @@
+//! Pages of the dashboard on an empty database and on a full one: what an operator waits for must not grow with the history.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use lineclear::model::{Name, Payload};
+use lineclear::store::NewJob;
+use lineclear::{Lineclear, Node, NodeOptions, Role};
+use lineclear_http::{HttpOptions, Server};
+use lineclear_lock::{Registry, RegistryOptions};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
+
+use crate::load::{self, Waiting};
+use crate::measure::{grouped, in_turns, middle, progress, quantile, spread};
+use crate::report::{Bound, Unit};
+use crate::{Bed, Database, Figure, Purpose, Scale};
+
+const EXECUTIONS: u32 = 1_000_000;
+const WAITING: u32 = 100_000;
+const DEAD: u32 = 10_000;
+/// The full database by the empty one.
+const BOUND: f64 = 3.0;
+/// Longest statement, in milliseconds.
+const STATEMENT_MS: f64 = 200.0;
+const ROUNDS: u32 = 21;
+
+/// What is looked at. `{job}` is a job that both have.
+const PAGES: [&str; 12] = [
+    "/",
+    "/?range=7d",
+    "/jobs",
+    "/jobs?q=state:completed",
+    "/jobs?q=state:waiting%20kind:mail.*",
+    "/jobs?q=kind:nobody-knows",
+    "/jobs?q=error:%22no%20such%20text%22",
+    "/jobs?q=since:1h",
+    "/jobs/{job}",
+    "/dead-letters",
+    "/batches",
+    "/enqueue",
+];
+
+/// A database, and a server on it.
+struct Side {
+    bed: Bed,
+    node: Node,
+    address: SocketAddr,
+    stop: CancellationToken,
+    job: String,
+}
+
+impl Side {
+    async fn new(database: Database, full: Option<Scale>) -> Result<Side> {
+        let bed = Bed::new(database, Purpose::Growth).await?;
+        if let Some(scale) = full {
+            fill(&bed, scale).await?;
+        }
+        let job = bed.store.enqueue(NewJob::new(Name::new("mail.send")?, Payload::empty())).await?;
+        bed.settle_down().await?;
+        let options = NodeOptions { roles: vec![Role::Cleaner], ..NodeOptions::default() };
+        let node = Lineclear::builder().store(bed.url()).options(options).start().await?;
+        let locks = Some(Registry::new(bed.url(), RegistryOptions::default())?);
+        let bind = SocketAddr::from(([127, 0, 0, 1], 0));
+        let server =
+            Server::bind(HttpOptions { bind, locks, ..HttpOptions::default() }, node.client(), None).await?;
+        let (address, stop) = (server.address(), CancellationToken::new());
+        tokio::spawn(server.run(stop.clone().cancelled_owned()));
+        Ok(Side { bed, node, address, stop, job: job.id.to_string() })
+    }
+
+    /// Milliseconds to the first byte; the rest is read, too.
+    async fn first_byte(&self, page: &str) -> Result<f64> {
+        let page = page.replace("{job}", &self.job);
+        let mut stream = TcpStream::connect(self.address).await?;
+        stream.set_nodelay(true)?;
+        let head = format!(
+            "GET {page} HTTP/1.1\r\nHost: {}\r\nAccept: text/html\r\nConnection: close\r\n\r\n",
+            self.address
+        );
+        let begun = Instant::now();
+        stream.write_all(head.as_bytes()).await?;
+        let mut bytes = vec![0; 64 * 1024];
+        let count = stream.read(&mut bytes).await?;
+        let time = begun.elapsed();
+        let head = String::from_utf8_lossy(&bytes[..count.min(12)]).into_owned();
+        ensure!(head == "HTTP/1.1 200", "{page}: {head}");
+        while stream.read(&mut bytes).await? > 0 {}
+        Ok(time.as_secs_f64() * 1_000.0)
+    }
+
+    async fn end(self) {
+        self.stop.cancel();
+        self.node.stop().await;
+    }
+}
+
+/// A long history, a long line, and many dead letters of few families; the table of minutes as a cleaner leaves it.
+async fn fill(bed: &Bed, scale: Scale) -> Result<()> {
+    let (executions, waiting, dead) = (scale.of(EXECUTIONS), scale.of(WAITING), scale.of(DEAD));
+    load::history(bed, 1, executions).await?;
+    for (place, due_in) in [(0, -1), (1, 7 * 86_400_000_000)] {
+        let first_id = executions + 1 + place * (waiting / 2);
+        Waiting { first_id, rows: waiting / 2, route: "main", priority: 0, due_in, group: None }
+            .load(bed)
+            .await?;
+    }
+    load::dead(bed, executions + waiting + 1, dead).await?;
+    load::next_id(bed, executions + waiting + dead + 1).await?;
+    // As many times as it takes: each pass counts a bounded number of minutes.
+    for _ in 0..200 {
+        bed.store.roll_up().await?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>> {
+    let (executions, waiting) = (grouped(scale.of(EXECUTIONS)), grouped(scale.of(WAITING)));
+    progress(&format!("{}: loading {executions} executions and {waiting} waiting jobs", database.label()));
+    let (empty, full) = (Side::new(database, None).await?, Side::new(database, Some(scale)).await?);
+    let watched = full.bed.watch_statements().await;
+    let mut figures = Vec::new();
+    for page in PAGES {
+        let sides = [&empty, &full];
+        let measured =
+            in_turns(2, scale.repetitions(ROUNDS), async |side| sides[side].first_byte(page).await).await?;
+        let (base, value) = (&measured[0], &measured[1]);
+        let name = format!("page {page}: empty → {executions} executions");
+        let note = format!("slowest {:.1} ms; {}", quantile(value, 1.0), spread(base, value));
+        let figure = Figure::new(database, name, Unit::Millis, Some(middle(base)), middle(value));
+        figures.push(figure.bound(Some(Bound::AtMost(BOUND))).note(note));
+    }
+    match full.bed.slowest_statement().await.filter(|_| watched) {
+        Some((ms, text)) => {
+            let name = format!("slowest statement of these pages: {STATEMENT_MS} ms → it");
+            let figure = Figure::new(database, name, Unit::Millis, Some(STATEMENT_MS), ms);
+            figures.push(figure.bound(Some(Bound::AtMost(1.0))).note(text));
+        }
+        None => progress("the statements cannot be watched here: the server has no pg_stat_statements"),
+    }
+    empty.end().await;
+    full.end().await;
+    Ok(figures)
+}
