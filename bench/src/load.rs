@@ -205,7 +205,7 @@ pub(crate) async fn dead(bed: &Bed, first_id: u32, rows: u32) -> Result<()> {
 pub(crate) async fn next_id(bed: &Bed, id: u32) -> Result<()> {
     match bed.database() {
         Database::Postgres => bed.sql(&format!("alter sequence {{t}}job_id restart with {id}")).await,
-        Database::Sqlite => bed.sql(&format!("update job_id set next = {id}")).await,
+        Database::Sqlite => bed.sql(&format!("update job_id set last = {id}")).await,
     }
 }
 

@@ -43,7 +43,9 @@ pub(crate) async fn run(experiment: Experiment, database: Database, scale: Scale
                 Experiment::Backlog => backlog::run(database, scale).await,
                 Experiment::Gate => gate::run(database, scale).await,
                 Experiment::Lock => lock::run(database, scale).await,
-                Experiment::Plan | Experiment::Claim | Experiment::Cached => Ok(Vec::new()),
+                Experiment::Plan | Experiment::Claim | Experiment::Cached | Experiment::Pages => {
+                    Ok(Vec::new())
+                }
             }
         })
     })

@@ -58,21 +58,21 @@ found as materialized (
            and ($10::text[] is null or origin = any ($10::text[]))
            and (cardinality($11::text[]) = 0
                 or exists (select from unnest($11::text[]) p where kind = p or right(p, 1) = '*' and starts_with(kind, left(p, -1))))
-           and not exists (select from unnest($12::text[]) p where kind = p or right(p, 1) = '*' and starts_with(kind, left(p, -1)))
+           and (cardinality($12::text[]) = 0 or not exists (select from unnest($12::text[]) p where kind = p or right(p, 1) = '*' and starts_with(kind, left(p, -1))))
            and (cardinality($13::text[]) = 0
                 or exists (select from unnest($13::text[]) p where group_name = p or right(p, 1) = '*' and starts_with(group_name, left(p, -1))))
-           and not exists (select from unnest($14::text[]) p where group_name = p or right(p, 1) = '*' and starts_with(group_name, left(p, -1)))
+           and (cardinality($14::text[]) = 0 or not exists (select from unnest($14::text[]) p where group_name = p or right(p, 1) = '*' and starts_with(group_name, left(p, -1))))
            and (cardinality($15::text[]) = 0
                 or exists (select from unnest($15::text[]) p where manifest_key = p or right(p, 1) = '*' and starts_with(manifest_key, left(p, -1))))
-           and not exists (select from unnest($16::text[]) p where manifest_key = p or right(p, 1) = '*' and starts_with(manifest_key, left(p, -1)))
+           and (cardinality($16::text[]) = 0 or not exists (select from unnest($16::text[]) p where manifest_key = p or right(p, 1) = '*' and starts_with(manifest_key, left(p, -1))))
            and (cardinality($17::text[]) = 0
                 or exists (select from unnest($17::text[]) p where route = p or right(p, 1) = '*' and starts_with(route, left(p, -1))))
-           and not exists (select from unnest($18::text[]) p where route = p or right(p, 1) = '*' and starts_with(route, left(p, -1)))
+           and (cardinality($18::text[]) = 0 or not exists (select from unnest($18::text[]) p where route = p or right(p, 1) = '*' and starts_with(route, left(p, -1))))
            and (cardinality($19::text[]) = 0
                 or exists (select from unnest($19::text[]) p where node_name = p or right(p, 1) = '*' and starts_with(node_name, left(p, -1))))
-           and not exists (select from unnest($20::text[]) p where node_name = p or right(p, 1) = '*' and starts_with(node_name, left(p, -1)))
+           and (cardinality($20::text[]) = 0 or not exists (select from unnest($20::text[]) p where node_name = p or right(p, 1) = '*' and starts_with(node_name, left(p, -1))))
            and (cardinality($21::text[]) = 0 or exists (select from unnest($21::text[]) p where strpos(last_error, p) > 0))
-           and not exists (select from unnest($22::text[]) p where strpos(last_error, p) > 0)
+           and (cardinality($22::text[]) = 0 or not exists (select from unnest($22::text[]) p where strpos(last_error, p) > 0))
            and (cardinality($23::bigint[]) = 0 or id = any ($23::bigint[]))
            and id <> all ($24::bigint[])
            and claim_no >= $25::bigint and claim_no <= $26::bigint
@@ -82,11 +82,12 @@ found as materialized (
            and (cardinality($31::text[]) = 0
                 or exists (select from unnest($31::text[]) p, string_to_array(tags, ' ') t
                            where  p = any (t) or right(p, 1) = '*' and strpos(' ' || tags, ' ' || left(p, -1)) > 0))
-           and not exists (select from unnest($32::text[]) p, string_to_array(tags, ' ') t
-                           where  p = any (t) or right(p, 1) = '*' and strpos(' ' || tags, ' ' || left(p, -1)) > 0)
+           and (cardinality($32::text[]) = 0
+                or not exists (select from unnest($32::text[]) p, string_to_array(tags, ' ') t
+                           where  p = any (t) or right(p, 1) = '*' and strpos(' ' || tags, ' ' || left(p, -1)) > 0))
            and (cardinality($33::text[]) = 0
                 or exists (select from unnest($33::text[]) p where fingerprint = p or right(p, 1) = '*' and starts_with(fingerprint, left(p, -1))))
-           and not exists (select from unnest($34::text[]) p where fingerprint = p or right(p, 1) = '*' and starts_with(fingerprint, left(p, -1)))
+           and (cardinality($34::text[]) = 0 or not exists (select from unnest($34::text[]) p where fingerprint = p or right(p, 1) = '*' and starts_with(fingerprint, left(p, -1))))
     order  by id desc
     limit  $2::bigint
 )

@@ -57,21 +57,21 @@ found as materialized (
            and (?10 is null or origin in (select value from json_each(?10)))
            and (json_array_length(?11) = 0
                 or exists (select 1 from json_each(?11) p where kind glob p.value))
-           and not exists (select 1 from json_each(?12) p where kind glob p.value)
+           and (json_array_length(?12) = 0 or not exists (select 1 from json_each(?12) p where kind glob p.value))
            and (json_array_length(?13) = 0
                 or exists (select 1 from json_each(?13) p where group_name glob p.value))
-           and not exists (select 1 from json_each(?14) p where group_name glob p.value)
+           and (json_array_length(?14) = 0 or not exists (select 1 from json_each(?14) p where group_name glob p.value))
            and (json_array_length(?15) = 0
                 or exists (select 1 from json_each(?15) p where manifest_key glob p.value))
-           and not exists (select 1 from json_each(?16) p where manifest_key glob p.value)
+           and (json_array_length(?16) = 0 or not exists (select 1 from json_each(?16) p where manifest_key glob p.value))
            and (json_array_length(?17) = 0
                 or exists (select 1 from json_each(?17) p where route glob p.value))
-           and not exists (select 1 from json_each(?18) p where route glob p.value)
+           and (json_array_length(?18) = 0 or not exists (select 1 from json_each(?18) p where route glob p.value))
            and (json_array_length(?19) = 0
                 or exists (select 1 from json_each(?19) p where node_name glob p.value))
-           and not exists (select 1 from json_each(?20) p where node_name glob p.value)
+           and (json_array_length(?20) = 0 or not exists (select 1 from json_each(?20) p where node_name glob p.value))
            and (json_array_length(?21) = 0 or exists (select 1 from json_each(?21) p where instr(last_error, p.value) > 0))
-           and not exists (select 1 from json_each(?22) p where instr(last_error, p.value) > 0)
+           and (json_array_length(?22) = 0 or not exists (select 1 from json_each(?22) p where instr(last_error, p.value) > 0))
            and (json_array_length(?23) = 0 or id in (select value from json_each(?23)))
            and id not in (select value from json_each(?24))
            and claim_no >= ?25 and claim_no <= ?26
@@ -80,9 +80,9 @@ found as materialized (
            and (?30 is null or created_at < ?30)
            and (json_array_length(?31) = 0
                 or exists (select 1 from json_each(?31) p where ' ' || tags || ' ' glob '* ' || p.value || iif(p.value glob '*[*]', '', ' *')))
-           and not exists (select 1 from json_each(?32) p where ' ' || tags || ' ' glob '* ' || p.value || iif(p.value glob '*[*]', '', ' *'))
+           and (json_array_length(?32) = 0 or not exists (select 1 from json_each(?32) p where ' ' || tags || ' ' glob '* ' || p.value || iif(p.value glob '*[*]', '', ' *')))
            and (json_array_length(?33) = 0 or exists (select 1 from json_each(?33) p where fingerprint glob p.value))
-           and not exists (select 1 from json_each(?34) p where fingerprint glob p.value)
+           and (json_array_length(?34) = 0 or not exists (select 1 from json_each(?34) p where fingerprint glob p.value))
     order  by id desc
     limit  ?2
 )

@@ -28,10 +28,36 @@ impl Store {
     pub async fn search(&self, query: &Query, before: Option<JobId>, most: u32) -> StoreResult<Found> {
         let most = most.clamp(1, PAGE_MAX);
         let query = self.fixed(query.clone()).await?;
-        // Where everything fits, a page needs no more rows than it has.
-        let window = if query == Query::default() { most } else { WINDOW };
+        // Where everything fits, a page needs no more rows than it has; where most does, not many more.
+        let windows = if query == Query::default() {
+            vec![most]
+        } else {
+            vec![most.saturating_mul(4).min(WINDOW), WINDOW]
+        };
+        let mut found = Found { items: Vec::new(), next: before, looked: 0 };
+        for window in windows {
+            let left = most - u32::try_from(found.items.len()).unwrap_or(most);
+            let looked = u32::try_from(found.looked).unwrap_or(u32::MAX);
+            let next = self.look_for(&query, found.next, left, window.saturating_sub(looked).max(1)).await?;
+            found.items.extend(next.items);
+            (found.next, found.looked) = (next.next, found.looked + next.looked);
+            if found.items.len() >= most as usize || found.next.is_none() {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Looks through so many rows of each table.
+    async fn look_for(
+        &self,
+        query: &Query,
+        before: Option<JobId>,
+        most: u32,
+        window: u32,
+    ) -> StoreResult<Found> {
         let before = before.map_or(i64::MAX, |before| before.0);
-        let rows = self.look(Statement::SearchJobs, params(&query, before, most, window)).await?;
+        let rows = self.look(Statement::SearchJobs, params(query, before, most, window)).await?;
         let first =
             rows.first().ok_or_else(|| StoreError::Corrupt { what: "search did not answer".to_owned() })?;
         let seen_down_to: Option<i64> = first.get("seen_down_to")?;
