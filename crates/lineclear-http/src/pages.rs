@@ -6,6 +6,7 @@
 
 mod action;
 mod assets;
+mod batch_mode;
 mod batches;
 mod dead;
 mod enqueue;

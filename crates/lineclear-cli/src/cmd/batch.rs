@@ -27,6 +27,8 @@ const EXAMPLES: &str = "Examples:
 const START_EXAMPLES: &str = "Examples:
   lineclear batch start cancel -q 'kind:mail.send' --dry-run
   lineclear batch start retry -q 'state:dead error:timeout' --reason 'the mail server is back'
+  lineclear batch start revive -q 'state:dead kind:mail.send' --canary
+  lineclear batch start revive -q 'state:dead kind:report' --over 10m
   lineclear batch start acknowledge -q 'manifest:nightly state:dead' --yes --wait
 
 The jobs are counted first, and you are asked; without a terminal, --yes is needed. A server works on it in the background, and it
@@ -79,6 +81,12 @@ pub(crate) struct Start {
     /// Why; it is kept with the batch
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
+    /// One job first; the rest follows when it has completed, and never if it ends in another way (retry, revive)
+    #[arg(long, conflicts_with = "over")]
+    canary: bool,
+    /// Jobs become due one after the other, evenly over so long (retry, revive)
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    over: Option<Duration>,
     /// How long it can be taken back before it starts
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = span)]
     starts_in: Duration,
@@ -108,6 +116,10 @@ const DETAILS: &[Column] = &[
     Column { head: "status", of: |batch| Cell::state(batch.get("status")) },
     Column { head: "action", of: |batch| Cell::text(batch.get("action")) },
     Column { head: "query", of: |batch| Cell::text(batch.get("q")) },
+    Column { head: "mode", of: |batch| Cell::text(batch.get("mode")) },
+    Column { head: "over", of: |batch| Cell::text(over(batch).map(Value::from).as_ref()) },
+    Column { head: "canary job", of: |batch| Cell::text(batch.get("canary_job_id")) },
+    Column { head: "stopped because", of: |batch| Cell::text(batch.get("stopped_because")) },
     Column { head: "total", of: |batch| Cell::text(batch.get("total")) },
     Column { head: "done", of: |batch| Cell::text(batch.get("done")) },
     Column { head: "skipped", of: |batch| Cell::text(batch.get("skipped")) },
@@ -138,6 +150,12 @@ impl Command {
     }
 }
 
+/// The time over which jobs are spread.
+fn over(batch: &Value) -> Option<String> {
+    let millis = batch.get("over_ms")?.as_u64()?;
+    Some(lineclear_model::duration::format(Duration::from_millis(millis)))
+}
+
 fn number(value: &Value, name: &str) -> u64 {
     value.get(name).and_then(Value::as_u64).unwrap_or_default()
 }
@@ -156,9 +174,17 @@ fn done_so_far(batch: &Value) -> String {
 
 impl Start {
     fn run(self) -> Result<ExitCode, Failure> {
-        let Start { action, query, dry_run, reason, starts_in, wait, sure, at } = self;
+        let Start { action, query, dry_run, reason, canary, over, starts_in, wait, sure, at } = self;
+        let whole = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let mode = if canary { Some("canary") } else { over.map(|_| "spread") };
         let body = |more: Vec<(&str, Option<Value>)>| {
-            object([vec![("action", Some(json!(action))), ("q", Some(json!(query)))], more].concat())
+            let given = vec![
+                ("action", Some(json!(action))),
+                ("q", Some(json!(query))),
+                ("mode", mode.map(Value::from)),
+                ("over_ms", over.map(|over| json!(whole(over)))),
+            ];
+            object([given, more].concat())
         };
         asking(&at, async |api| {
             let counted = api.post("batches", body(vec![("dry_run", Some(json!(true)))])).await?;
@@ -170,8 +196,8 @@ impl Start {
                 return say_or_json(&at, &counted, &sentence);
             }
             sure.of_many(&format!("{action}: {} meant", are(count, exact)))?;
-            let millis = u64::try_from(starts_in.as_millis()).unwrap_or(u64::MAX);
-            let more = vec![("reason", reason.map(Value::from)), ("starts_in_ms", Some(json!(millis)))];
+            let more =
+                vec![("reason", reason.map(Value::from)), ("starts_in_ms", Some(json!(whole(starts_in))))];
             let batch = api.post("batches", body(more)).await?;
             let id = batch.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
             let sentence = format!(
@@ -222,7 +248,12 @@ async fn follow(api: &Api, at: &At, path: &str) -> Result<ExitCode, Failure> {
             some => format!(", {some} skipped: they could not be treated any more"),
         };
         let id = batch.get("id").and_then(Value::as_str).unwrap_or_default();
-        say_or_json(at, &batch, &format!("batch {id} {status}: {} treated{skipped}", jobs(done, true)))?;
+        let because = match batch.get("stopped_because").and_then(Value::as_str) {
+            Some(because) => format!("; it stopped because {because}"),
+            None => String::new(),
+        };
+        let sentence = format!("batch {id} {status}: {} treated{skipped}{because}", jobs(done, true));
+        say_or_json(at, &batch, &sentence)?;
         return Ok(ExitCode::from(code));
     }
 }

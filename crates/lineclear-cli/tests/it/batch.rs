@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::ask::{at, each_way, until};
+use crate::dead::die;
 
 #[tokio::test]
 async fn a_batch_is_counted_started_followed_and_taken_back() {
@@ -83,6 +84,50 @@ async fn a_backfill_is_followed_to_its_end_and_told_in_a_sentence() {
         );
         assert_eq!(run(&["manifest", "backfill", "often", "--from", "noon", "--to", "x"]).code, Some(2));
         until(|| run(&["manifest", "delete", "often"]).code == Some(0));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn dead_letters_are_revived_by_a_canary_or_one_after_the_other() {
+    each_way(&["--commands", "/bin/echo"], async |dir, asked| {
+        let run = |args: &[&str]| at(dir, &[args, asked].concat());
+        die(dir, asked, &["/bin/a", "/bin/a", "/bin/a"]);
+        let start = |more: &[&str]| {
+            let common =
+                ["batch", "start", "revive", "-q", "state:dead", "--yes", "--starts-in", "0s", "--wait"];
+            run(&[&common[..], more].concat())
+        };
+        let canary = start(&["--canary"]);
+        assert_eq!(
+            (canary.code, canary.out.lines().last()),
+            (
+                Some(9),
+                Some("batch 1 cancelled: 1 job treated; it stopped because its canary, job 3, died again")
+            ),
+            "{}",
+            canary.err
+        );
+        let got = run(&["batch", "get", "1"]).out;
+        assert!(got.contains("mode\tcanary\n") && got.contains("canary job\t3\n"), "{got}");
+        assert!(got.contains("stopped because\tits canary, job 3, died again\n"), "{got}");
+
+        let spread = start(&["--over", "3h"]);
+        assert_eq!(
+            (spread.code, spread.out.lines().last()),
+            (Some(0), Some("batch 2 done: 3 jobs treated")),
+            "{}",
+            spread.err
+        );
+        let got = run(&["batch", "get", "2"]).out;
+        assert!(got.contains("mode\tspread\n") && got.contains("over\t3h\n"), "{got}");
+        let waiting: Value =
+            serde_json::from_str(&run(&["job", "list", "-q", "state:waiting", "--json"]).out).unwrap();
+        assert_eq!(waiting["items"].as_array().map(Vec::len), Some(2), "an hour apart: {waiting}");
+
+        assert_eq!(start(&["--over", "3h", "--canary"]).code, Some(2));
+        assert_eq!(start(&["--over", "900d"]).code, Some(2));
+        assert_eq!(run(&["batch", "start", "cancel", "-q", "id:>0", "-y", "--canary"]).code, Some(2));
     })
     .await;
 }

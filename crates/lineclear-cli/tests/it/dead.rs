@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use crate::ask::{at, each_way};
 
 /// Jobs that die: programs that nobody allows.
-fn die(dir: &TempDir, asked: &[&str], programs: &[&str]) {
+pub(crate) fn die(dir: &TempDir, asked: &[&str], programs: &[&str]) {
     for program in programs {
         let input = format!(r#"{{"argv": ["{program}"]}}"#);
         let made =

@@ -3,14 +3,14 @@
 use axum::extract::State;
 use axum::response::Response;
 use lineclear::store::{Action, Batch, BatchId, BatchStatus};
-use lineclear_model::Scope;
 use lineclear_model::query::Query;
+use lineclear_model::{JobState, Scope};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::action::{Ask, Filled, done, page as ask_page};
 use super::part::{self, cli, moment, number};
-use super::{Page, Region, Tab, View, export};
+use super::{Page, Region, Tab, View, batch_mode, export};
 use crate::App;
 use crate::access::Who;
 use crate::api::batches::{self as api, BatchBody};
@@ -29,6 +29,7 @@ const UNDO_MS: u64 = 8_000;
 struct Which {
     action: String,
     q: String,
+    mode: String,
 }
 
 /// A list of selected jobs comes as `id` many times, which no struct takes.
@@ -39,6 +40,7 @@ fn which(view: &View<'_>) -> Result<Which, Problem> {
         match name.as_str() {
             "action" => which.action = value,
             "q" => which.q = value,
+            "mode" => which.mode = value,
             "id" => ids.push(value),
             _ => return Err(Problem::malformed("query", format!("{name} is not known here"))),
         }
@@ -51,9 +53,10 @@ fn which(view: &View<'_>) -> Result<Which, Problem> {
 
 /// `GET /batches/new`: how many it would be, before anything is done.
 pub(super) async fn ask(view: &View<'_>) -> Result<Page, Problem> {
-    let Which { action: word, q } = which(view)?;
+    let Which { action: word, q, mode } = which(view)?;
     let action = Action::from_word(&word)
         .ok_or_else(|| Problem::malformed("action", "choose one: cancel, retry, revive or acknowledge"))?;
+    let mode = batch_mode::asked(&mode, action)?;
     if q.trim().is_empty() {
         return Err(Problem::malformed("q", "select jobs first, or search for some; id:>0 is all of them"));
     }
@@ -96,11 +99,12 @@ pub(super) async fn ask(view: &View<'_>) -> Result<Page, Problem> {
             fields: html! {
                 input type="hidden" name="action" value=(action.as_str());
                 input type="hidden" name="q" value=(q);
+                @if batch_mode::has_choice(action) { (batch_mode::choice(mode)) }
                 div.field { label for="reason" { "Note" } input #reason name="reason" maxlength="500" placeholder="why; kept with it"; }
             },
             button,
             danger: action == Action::Cancel,
-            cli: format!("lineclear batch start {} -q '{q}'", action.as_str()),
+            cli: format!("lineclear batch start {} -q '{q}'{}", action.as_str(), batch_mode::option(mode)),
             back,
             tab: if matches!(action, Action::Revive | Action::Acknowledge) { Tab::Dead } else { Tab::Jobs },
         },
@@ -122,6 +126,10 @@ pub(super) struct Given {
     q: String,
     #[serde(default)]
     reason: String,
+    #[serde(default)]
+    mode: String,
+    #[serde(default)]
+    over: String,
 }
 
 pub(super) async fn create(
@@ -131,14 +139,15 @@ pub(super) async fn create(
     Filled(given): Filled<Given>,
 ) -> Result<Response, Problem> {
     let reason = Some(given.reason).filter(|reason| !reason.trim().is_empty());
+    let (mode, over_ms) = batch_mode::chosen(&given.mode, &given.over)?;
     let body = BatchBody {
         action: given.action,
         q: given.q,
         dry_run: false,
         reason,
         starts_in_ms: Some(UNDO_MS),
-        mode: None,
-        over_ms: None,
+        mode,
+        over_ms,
     };
     let reply = api::make_one(&state, &who, &note, Keyed { once: None, body }).await?;
     Ok(done(&state, &reply.batch().map_or("/batches".to_owned(), |batch| format!("/batches/{batch}"))))
@@ -154,11 +163,16 @@ pub(super) async fn cancel(state: State<App>, note: Note, at: At) -> Result<Resp
 pub(super) async fn one(view: &View<'_>, text: &str) -> Result<Page, Problem> {
     let found = view.app.reading.batch(BatchId(id(text, "batch")?)).await?;
     let batch = found.ok_or_else(|| Problem::not_found(format_args!("batch {text}")))?;
+    let canary = match batch.canary {
+        Some(job) => view.app.reading.job(job).await?.map(|detail| detail.job.state),
+        None => None,
+    };
     let title = format!("{} {} jobs", title(batch.action), number(batch.total));
-    Ok(Page { title, tab: Tab::Jobs, regions: vec![Region::new("batch", shown(view, &batch))], live: true })
+    let html = shown(view, &batch, canary);
+    Ok(Page { title, tab: Tab::Jobs, regions: vec![Region::new("batch", html)], live: true })
 }
 
-fn shown(view: &View<'_>, batch: &Batch) -> Markup {
+fn shown(view: &View<'_>, batch: &Batch, canary: Option<JobState>) -> Markup {
     let treated = batch.done + batch.skipped;
     let is_open = matches!(batch.status, BatchStatus::Waiting | BatchStatus::Running);
     html! {
@@ -167,10 +181,12 @@ fn shown(view: &View<'_>, batch: &Batch) -> Markup {
             p { progress.wide value=(treated) max=(batch.total.max(1)) {} " " strong { (number(batch.done)) } " done" @if batch.skipped > 0 { ", " (number(batch.skipped)) " could not be treated any more" } }
             @match batch.status {
                 BatchStatus::Waiting => p { "It begins " (moment(batch.starts_at)) ". Until then nothing is done." },
+                BatchStatus::Running if batch.waits_for_canary => {}
                 BatchStatus::Running => p { "It goes on, 200 jobs at a time. What is done stays done." },
                 BatchStatus::Done => p { "Done " @if let Some(at) = batch.finished_at { (moment(at)) } "." },
                 BatchStatus::Cancelled => p { "Stopped " @if let Some(at) = batch.finished_at { (moment(at)) } @if batch.done == 0 { ", before anything was done" } "." },
             }
+            (batch_mode::shown(view, batch, canary))
             @if is_open && view.may(Scope::Operate) {
                 form.buttons method="post" action=(view.link(&format!("/batches/{}/cancel", batch.id))) {
                     button.danger type="submit" { @if batch.status == BatchStatus::Waiting { "Undo" } @else { "Stop" } }

@@ -157,6 +157,7 @@ fn card(view: &View<'_>, family: &FamilyView) -> Markup {
                 span.muted { "first " (moment(family.first_at)) " · last " (moment(family.last_at)) }
                 @if view.may(Scope::Operate) { div.buttons {
                     a.button.primary href=(view.link(&format!("/batches/new?action=revive&q={q}"))) { "Revive" }
+                    a.button href=(view.link(&format!("/batches/new?action=revive&mode=canary&q={q}"))) title="One first; the rest if it completes" { "Canary" }
                     a.button href=(view.link(&format!("/batches/new?action=acknowledge&q={q}"))) { "Acknowledge" }
                 } }
             }

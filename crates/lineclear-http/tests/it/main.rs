@@ -23,6 +23,7 @@ mod manifests;
 mod nodes;
 mod once;
 mod pages;
+mod pages_modes;
 mod scopes;
 mod search;
 mod security;
