@@ -18,7 +18,7 @@ pub(crate) mod jobs;
 pub(crate) mod locks;
 mod manifest_body;
 mod manifests;
-mod nodes;
+pub(crate) mod nodes;
 pub(crate) mod page;
 pub(crate) mod session;
 pub(crate) mod shape;

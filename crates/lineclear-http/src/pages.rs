@@ -8,6 +8,7 @@ mod action;
 mod assets;
 mod batch_mode;
 mod batches;
+mod cluster;
 mod dead;
 mod enqueue;
 mod export;
@@ -71,6 +72,15 @@ pub(crate) const ROUTES: &[(&str, &str, &str, Need)] = &[
     ("POST", "/batches/{id}/cancel", "cancel_batch", OPERATE),
     ("GET", "/samples", "page", ADMIN),
     ("POST", "/samples", "apply_manifests", ADMIN),
+    ("GET", "/cluster", "page", READ),
+    ("GET", "/nodes.csv", "page", READ),
+    ("GET", "/nodes.ndjson", "page", READ),
+    ("GET", "/locks.csv", "page", READ),
+    ("GET", "/locks.ndjson", "page", READ),
+    ("GET", "/nodes/{id}/drain", "page", OPERATE),
+    ("POST", "/nodes/{id}/drain", "drain_node", OPERATE),
+    ("GET", "/nodes/{id}/resume", "page", OPERATE),
+    ("POST", "/nodes/{id}/resume", "resume_node", OPERATE),
     ("GET", "/live", "page", READ),
     ("GET", "/login", "page", Need::Nothing),
     ("POST", "/login", "log_in", Need::Nothing),
@@ -103,6 +113,13 @@ pub(crate) fn routes() -> Router<App> {
         .route("/batches/{id}", get(show))
         .route("/batches/{id}/cancel", post(batches::cancel))
         .route("/samples", get(show).post(samples::change))
+        .route("/cluster", get(show))
+        .route("/nodes.csv", get(export::file))
+        .route("/nodes.ndjson", get(export::file))
+        .route("/locks.csv", get(export::file))
+        .route("/locks.ndjson", get(export::file))
+        .route("/nodes/{id}/drain", get(show).post(cluster::change::drain))
+        .route("/nodes/{id}/resume", get(show).post(cluster::change::resume))
         .route("/live", get(live::stream))
         .route("/login", get(login::page).post(login::log_in))
         .route("/logout", post(login::log_out))
@@ -168,6 +185,7 @@ pub(crate) enum Tab {
     Jobs,
     Enqueue,
     Dead,
+    Cluster,
     None,
 }
 
@@ -186,6 +204,9 @@ pub(crate) async fn render(view: &View<'_>) -> Result<Page, Problem> {
         ["batches"] => batches::list(view).await,
         ["batches", "new"] => batches::ask(view).await,
         ["batches", id] => batches::one(view, id).await,
+        ["cluster"] => cluster::page(view).await,
+        ["nodes", id, "drain"] => cluster::change::ask_drain(view, id).await,
+        ["nodes", id, "resume"] => cluster::change::ask_resume(view, id).await,
         _ => Err(Problem::not_found("such page")),
     }
 }

@@ -48,7 +48,7 @@ fn at(moment: SystemTime) -> Option<String> {
 }
 
 impl Lock {
-    fn of(lease: Lease) -> Lock {
+    pub(crate) fn of(lease: Lease) -> Lock {
         Lock {
             state: lease.state.as_str(),
             epoch: lease.epoch.to_string(),
@@ -74,11 +74,11 @@ pub fn lock_json(lease: Lease) -> serde_json::Value {
     serde_json::json!(Lock::of(lease))
 }
 
-fn registry(state: &App) -> Result<&Registry, Problem> {
+pub(crate) fn registry(state: &App) -> Result<&Registry, Problem> {
     state.locks.as_ref().ok_or_else(|| Problem::not_found("lease registry: this server has none"))
 }
 
-fn failed(error: LockError) -> Problem {
+pub(crate) fn failed(error: LockError) -> Problem {
     tracing::warn!(%error, "the lease registry cannot be read");
     Problem::new(
         StatusCode::SERVICE_UNAVAILABLE,

@@ -16,7 +16,7 @@ use crate::access::Who;
 use crate::problem::Problem;
 
 /// Nodes that are shown at most.
-const NODES_MAX: u32 = 1_000;
+pub(crate) const NODES_MAX: u32 = 1_000;
 
 /// A node.
 #[derive(Debug, Serialize, ToSchema)]
@@ -40,6 +40,8 @@ pub(crate) struct Node {
     runners: Option<Box<RawValue>>,
     started_at: String,
     seen_at: String,
+    /// Milliseconds that its clock is before the database's, as it measures with each heartbeat; null: it has not said so yet.
+    clock_skew_ms: Option<i64>,
     /// Milliseconds since it was last heard of, on the database's clock.
     silent_ms: i64,
     /// `alive`, `draining`, `drained`, `silent` or `lost`.
@@ -53,9 +55,9 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    fn of(view: NodeView) -> Node {
+    pub(crate) fn of(view: NodeView) -> Node {
         let raw = |text: String| RawValue::from_string(text).ok();
-        let state = view.state();
+        let (state, clock_skew_ms) = (view.state(), view.clock_skew_ms());
         Node {
             id: Id::of(view.id),
             name: view.name,
@@ -67,9 +69,10 @@ impl Node {
             routes: raw(view.routes),
             kinds: view.kinds.and_then(raw),
             slots: view.slots,
-            runners: raw(view.runners),
+            runners: raw(without_clock(view.runners)),
             started_at: time(view.started_at),
             seen_at: time(view.seen_at),
+            clock_skew_ms,
             silent_ms: (view.now.get() - view.seen_at.get()).max(0) / 1_000,
             state,
             holds: view.holds,
@@ -77,6 +80,15 @@ impl Node {
             drain_by: view.drain_by,
         }
     }
+}
+
+/// The clock stands in the same report, and is no runner.
+fn without_clock(report: String) -> String {
+    let Ok(mut runners) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(&report) else {
+        return report;
+    };
+    runners.remove("clock");
+    serde_json::json!(runners).to_string()
 }
 
 /// Lists nodes, last seen first.

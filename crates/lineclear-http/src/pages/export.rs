@@ -7,16 +7,19 @@ use axum::extract::State;
 use axum::http::{HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use lineclear::store::{BatchId, DeadLetterId, JobId};
+use lineclear_lock::Lease;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::{View, batches, dead, jobs};
+use super::{View, batches, cluster, dead, jobs};
 use crate::App;
 use crate::access::Who;
 use crate::api::batches::BatchShape;
 use crate::api::dead_letters::DeadLetter;
 use crate::api::jobs::Job;
+use crate::api::locks::{self, Lock};
+use crate::api::nodes::{NODES_MAX, Node};
 use crate::problem::Problem;
 
 /// Rows of one file at most.
@@ -88,6 +91,43 @@ const BATCHES: Columns = &[
     "finished_at",
 ];
 
+const NODES: Columns = &[
+    "id",
+    "name",
+    "host",
+    "pid",
+    "incarnation",
+    "version",
+    "roles",
+    "routes",
+    "state",
+    "holds",
+    "slots",
+    "started_at",
+    "seen_at",
+    "clock_skew_ms",
+    "silent_ms",
+    "drain_at",
+    "drain_by",
+];
+const LOCKS: Columns = &[
+    "name",
+    "store",
+    "state",
+    "node",
+    "machine",
+    "pid",
+    "incarnation",
+    "kind",
+    "epoch",
+    "since",
+    "acquired_at",
+    "renewed_at",
+    "released_at",
+    "holds",
+    "contended",
+];
+
 /// Links to a list as a file.
 pub(super) fn links(view: &View<'_>, path: &str) -> maud::Markup {
     let query = view.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
@@ -132,6 +172,32 @@ pub(super) async fn file(State(app): State<App>, who: Who, uri: Uri) -> Result<R
                 async move {
                     let page = store.batches(from, PAGE).await?;
                     Ok((page.items.into_iter().map(BatchShape::of).collect(), page.next))
+                }
+            })
+        }
+        "/nodes" => {
+            cluster::check(&view)?;
+            send(format, "nodes", NODES, move |_: Option<()>| {
+                let store = store.clone();
+                async move {
+                    let nodes = store.nodes(NODES_MAX).await?;
+                    Ok((nodes.into_iter().map(Node::of).collect(), None))
+                }
+            })
+        }
+        "/locks" => {
+            cluster::check(&view)?;
+            let registry = locks::registry(&app)?.clone();
+            send(format, "locks", LOCKS, move |after: Option<Lease>| {
+                let registry = registry.clone();
+                async move {
+                    let leases = match &after {
+                        Some(last) => registry.leases_after(last, PAGE).await,
+                        None => registry.leases(PAGE).await,
+                    };
+                    let leases = leases.map_err(locks::failed)?;
+                    let next = leases.last().filter(|_| leases.len() == PAGE as usize).cloned();
+                    Ok((leases.into_iter().map(Lock::of).collect(), next))
                 }
             })
         }

@@ -23,10 +23,11 @@ pub(super) struct Frame<'a> {
 }
 
 /// The rail: a page, its path, its name, the letter after `g` that leads there, and what it needs.
-const TABS: [(Tab, &str, &str, &str, Scope); 4] = [
+const TABS: [(Tab, &str, &str, &str, Scope); 5] = [
     (Tab::Overview, "/", "Overview", "o", Scope::Read),
     (Tab::Jobs, "/jobs", "Jobs", "j", Scope::Read),
     (Tab::Dead, "/dead-letters", "Dead letters", "d", Scope::Read),
+    (Tab::Cluster, "/cluster", "Cluster", "c", Scope::Read),
     (Tab::Enqueue, "/enqueue", "Enqueue", "e", Scope::Operate),
 ];
 

@@ -23,6 +23,7 @@ mod manifests;
 mod nodes;
 mod once;
 mod pages;
+mod pages_cluster;
 mod pages_modes;
 mod scopes;
 mod search;

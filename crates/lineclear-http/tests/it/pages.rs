@@ -41,6 +41,8 @@ fn all(job: &str, batch: &str) -> Vec<String> {
     let filled = |path: String| match path.as_str() {
         "/batches/new" => "/batches/new?action=revive&q=id:%3E0".to_owned(),
         path if path.starts_with("/batches") => path.replace("{id}", batch),
+        // The first node of a database.
+        path if path.starts_with("/nodes") => path.replace("{id}", "1"),
         path => path.replace("{id}", job),
     };
     pages.map(|(_, path, _)| filled(path)).collect()

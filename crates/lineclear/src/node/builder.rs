@@ -52,6 +52,8 @@ pub enum StartError {
 pub struct Builder {
     store: StoreChoice,
     options: NodeOptions,
+    /// For people; none: the machine and the process.
+    name: Option<String>,
     kind_defaults: KindOptions,
     kinds: Vec<(String, Kind)>,
     states: States,
@@ -87,6 +89,12 @@ impl Builder {
     /// How the node behaves.
     pub fn options(mut self, options: NodeOptions) -> Builder {
         self.options = options;
+        self
+    }
+
+    /// What people call this node; `machine/pid` unless given. It need not be unique.
+    pub fn name(mut self, name: impl Into<String>) -> Builder {
+        self.name = Some(name.into());
         self
     }
 
@@ -219,6 +227,14 @@ impl Builder {
     /// Checks all that can be checked before a store is opened, and reads the files.
     pub(crate) fn checked_kinds(&mut self) -> Result<Kinds, StartError> {
         self.options.check()?;
+        if let Some(name) = &self.name
+            && (name.trim().is_empty()
+                || name.chars().count() > NAME_CHARS_MAX
+                || name.chars().any(char::is_control))
+        {
+            let why = format!("{name:?}: a node's name has 1 to {NAME_CHARS_MAX} characters in one line");
+            return Err(BadOption { option: "name", why }.into());
+        }
         let kinds = named(std::mem::take(&mut self.kinds), &self.states)?;
         let groups_twice = files::read(std::mem::take(&mut self.files), &mut self.declaration)?;
         if let Some(name) = self.groups_twice.first().or(groups_twice.first()) {
@@ -239,6 +255,7 @@ impl Builder {
         declaration.manifests = manifests.map(|manifest| on_its_kinds_route(manifest, &kinds)).collect();
         store.declare(declaration).await?;
         let info = info(&self.options, &kinds);
+        let info = NodeInfo { name: self.name.unwrap_or(info.name), ..info };
         let id = store.beat(info.clone()).await?.id;
         let parts = Parts { store, id, info, kinds };
         Ok(parts.put_together(self.options, self.states, self.hooks)?)
@@ -345,6 +362,9 @@ pub(crate) fn host() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_else(|_| "unknown".to_owned());
     host.trim().to_owned()
 }
+
+/// Longest name of a node.
+const NAME_CHARS_MAX: usize = 100;
 
 /// How the node describes itself.
 fn info(options: &NodeOptions, kinds: &Kinds) -> NodeInfo {

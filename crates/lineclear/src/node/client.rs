@@ -46,6 +46,11 @@ impl Client {
         &self.shared.store
     }
 
+    /// What tells this node from all others, and from itself before it was started again.
+    pub fn incarnation(&self) -> &str {
+        &self.shared.info.incarnation
+    }
+
     /// Jobs that the node runs now.
     pub fn running(&self) -> usize {
         self.shared.running.count()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lineclear_model::Name;
+use lineclear_model::{Micros, Name};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
@@ -106,8 +106,10 @@ async fn beat(shared: Arc<Shared>) {
         };
         let won = shared.tenure.take();
         let led = won.as_ref().map(Won::led);
+        let asked = Micros::from(jiff::Timestamp::now());
         match shared.store.beat_draining(info, led, shared.options.heartbeat, quiet).await {
             Ok(beat) => {
+                shared.statuses.clocks(asked, beat.now, jiff::Timestamp::now().into());
                 if shared.drain.obey(beat.drains) {
                     tracing::info!(node.id = %shared.id, drains = beat.drains, "told to drain, or to take work again");
                     shared.nudge.notify_one();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Instant;
 
+use lineclear_model::Micros;
 use serde::Serialize;
 
 /// A runner's passes so far.
@@ -26,14 +27,20 @@ struct Report<'a> {
     error: Option<&'a str>,
 }
 
-/// The runners of a node, by name.
+/// The runners of a node, by name, and how far its clock is from the database's.
 #[derive(Default)]
-pub(crate) struct Statuses(Mutex<BTreeMap<&'static str, Status>>);
+pub(crate) struct Statuses {
+    runners: Mutex<BTreeMap<&'static str, Status>>,
+    skew_ms: Mutex<Option<i64>>,
+}
+
+/// Under which name the clock stands among the runners: the report is one for all that a node says of itself.
+const CLOCK: &str = "clock";
 
 impl Statuses {
     /// Remembers how a pass went, and hands the answer on.
     pub(crate) fn note<T, E: ToString>(&self, runner: &'static str, pass: Result<T, E>) -> Result<T, E> {
-        let mut all = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut all = self.runners.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let status = all.entry(runner).or_default();
         status.passes += 1;
         status.failed += u64::from(pass.is_err());
@@ -42,8 +49,14 @@ impl Statuses {
         pass
     }
 
+    /// The database said that it was `theirs` between two moments of ours: somewhere in the middle, for all we know.
+    pub(crate) fn clocks(&self, asked: Micros, theirs: Micros, answered: Micros) {
+        let skew = i64::midpoint(asked.get(), answered.get()) - theirs.get();
+        *self.skew_ms.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(skew / 1_000);
+    }
+
     pub(crate) fn json(&self) -> String {
-        let all = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let all = self.runners.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let report = |status: &Status| -> serde_json::Value {
             let idle_ms = status.last_pass_at.map(|at| at.elapsed().as_millis());
             let report = Report {
@@ -54,8 +67,11 @@ impl Statuses {
             };
             serde_json::to_value(report).unwrap_or_default()
         };
-        let reports: BTreeMap<&str, serde_json::Value> =
+        let mut reports: BTreeMap<&str, serde_json::Value> =
             all.iter().map(|(runner, status)| (*runner, report(status))).collect();
+        if let Some(ms) = *self.skew_ms.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) {
+            reports.insert(CLOCK, serde_json::json!({"skew_ms": ms}));
+        }
         serde_json::to_string(&reports).unwrap_or_else(|_| "{}".to_owned())
     }
 }
@@ -75,5 +91,16 @@ mod tests {
         let told: serde_json::Value = serde_json::from_str(&statuses.json()).expect("JSON");
         assert_eq!(told["planner"]["error"], serde_json::Value::Null);
         assert_eq!((&told["planner"]["passes"], &told["planner"]["failed"]), (&2.into(), &1.into()));
+    }
+
+    #[test]
+    fn a_clock_is_compared_in_the_middle_of_the_question() {
+        let at = |ms: i64| Micros::new(1_000_000_000_000 + ms * 1_000).expect("a time");
+        let statuses = Statuses::default();
+        for (asked, theirs, answered, skew) in [(0, 20, 40, 0), (700, 20, 740, 700), (0, 620, 40, -600)] {
+            statuses.clocks(at(asked), at(theirs), at(answered));
+            let told: serde_json::Value = serde_json::from_str(&statuses.json()).expect("JSON");
+            assert_eq!(told["clock"]["skew_ms"], skew);
+        }
     }
 }

@@ -48,7 +48,7 @@ impl Cluster {
         let cannot = |error: std::io::Error| Failure::failed(format!("cannot start {name}: {error}"));
         let program = std::env::current_exe().map_err(cannot)?;
         let mut child = Command::new(program)
-            .args(["demo-node", "--db", &self.db])
+            .args(["demo-node", "--db", &self.db, "--name", name])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .process_group(0)

@@ -144,7 +144,7 @@ async fn stage(db: &str) -> Result<Node, Failure> {
         heartbeat: Duration::from_secs(1),
         ..NodeOptions::default()
     };
-    let builder = Lineclear::builder().store(db).options(options);
+    let builder = Lineclear::builder().store(db).options(options).name("stage");
     let node = builder.start().await.map_err(|error| Failure::failed(error.to_string()))?;
     node.store().upsert_manifests(orders::all()?, Voice::Declaration).await?;
     node.client().enqueue_jobs(vec![kinds::unprintable()]).await?;

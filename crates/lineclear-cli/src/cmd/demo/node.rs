@@ -15,6 +15,8 @@ use crate::output::print_json;
 pub(crate) struct DemoNode {
     #[arg(long)]
     db: String,
+    #[arg(long)]
+    name: String,
 }
 
 /// What a node says of a job.
@@ -71,6 +73,7 @@ impl DemoNode {
         let node = Lineclear::builder()
             .store(self.db.as_str())
             .options(options)
+            .name(self.name)
             .kind("heartbeat", kinds::heartbeat)
             .kind("flaky-import", kinds::flaky_import)
             .kind("slow-report", kinds::slow_report)

@@ -327,6 +327,12 @@ pub struct NodeView {
 const SILENT_AFTER: i64 = 30_000_000;
 
 impl NodeView {
+    /// How far its clock is before the database's, by its own last measurement; `None`: it has not said so yet.
+    pub fn clock_skew_ms(&self) -> Option<i64> {
+        let report: serde_json::Value = serde_json::from_str(&self.runners).ok()?;
+        report["clock"]["skew_ms"].as_i64()
+    }
+
     /// In one word: alive, draining, drained (it holds nothing any more), silent or lost (silent with jobs in its hands).
     pub fn state(&self) -> &'static str {
         match (self.now.get() - self.seen_at.get(), self.drain_at) {

@@ -1,0 +1,129 @@
+//! Nodes: this one, and all of them with their runners.
+
+use std::collections::BTreeMap;
+
+use lineclear::store::views::NodeView;
+use lineclear_model::Scope;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use crate::pages::part::{cli, empty, glyph, line, moment, number, since};
+use crate::pages::{View, export};
+
+/// A clock that is further off is worth a look.
+const SKEW_MAX_MS: i64 = 500;
+
+/// How a runner is, as its node reports it.
+#[derive(Default, Deserialize)]
+struct Runner {
+    #[serde(default)]
+    passes: u64,
+    #[serde(default)]
+    failed: u64,
+    idle_ms: Option<u64>,
+    error: Option<String>,
+}
+
+fn badge(node: &NodeView) -> Markup {
+    let state = node.state();
+    html! { span class={ "badge " (state) } { span.glyph aria-hidden="true" { (glyph(state)) } " " (state) } }
+}
+
+/// A list of words, as JSON has it.
+fn words(json: &str) -> String {
+    serde_json::from_str::<Vec<String>>(json).unwrap_or_default().join(", ")
+}
+
+/// How far its clock is off; a warning where that is far.
+fn skew(node: &NodeView) -> Markup {
+    match node.clock_skew_ms() {
+        None => html! { span.muted { "–" } },
+        Some(ms) if ms.abs() > SKEW_MAX_MS => {
+            html! { span.wrong title="Its schedules follow the database's clock; its logs and timeouts follow its own" { "! " (format!("{ms:+}")) " ms" } }
+        }
+        Some(ms) => html! { "±" (number(ms.unsigned_abs())) " ms" },
+    }
+}
+
+/// The node whose server answers.
+pub(super) fn this(nodes: &[NodeView], this: &str) -> Markup {
+    html! {
+        h1 { "Cluster" }
+        @match nodes.iter().find(|node| node.incarnation == this) {
+            Some(node) => section.card {
+                h2 { "This node" }
+                dl.facts {
+                    div.fact { dt { "Name" } dd { strong { (node.name) } " " (badge(node)) } }
+                    div.fact { dt { "Machine" } dd { (node.host) } }
+                    div.fact { dt { "Process" } dd { (node.pid) } }
+                    div.fact { dt { "Up" } dd { (since(node.started_at)) } }
+                    div.fact { dt { "Version" } dd { (node.version) } }
+                    div.fact { dt { "Roles" } dd { (words(&node.roles)) } }
+                }
+            },
+            None => p.muted { "This server runs no node of its own." },
+        }
+    }
+}
+
+pub(super) fn section(view: &View<'_>, nodes: &[NodeView], this: &str) -> Markup {
+    if nodes.is_empty() {
+        return html! { h2 { "Nodes" } (empty("No node yet", html! { p { "A process that runs jobs would be here." } (cli("lineclear serve")) })) };
+    }
+    let mut all: Vec<&NodeView> = nodes.iter().collect();
+    let gone = |node: &NodeView| matches!(node.state(), "silent" | "lost");
+    all.sort_by(|one, other| (gone(one), &one.name, one.id).cmp(&(gone(other), &other.name, other.id)));
+    let alive = all.iter().filter(|node| !gone(node)).count();
+    html! {
+        div.bar { h2 { "Nodes" } span.muted { (alive) " of " (all.len()) " are there" } (export::links(view, "/nodes")) }
+        div.scroll { table.list {
+            thead { tr {
+                @for name in ["Node", "State", "Heard of"] { th scope="col" { (name) } }
+                th.number scope="col" { "Slots" }
+                th.number scope="col" title="How far its clock is before the database's, as it measures with each heartbeat" { "Clock" }
+                @for name in ["Version", "Roles", "Drain"] { th scope="col" { (name) } }
+                @if view.may(Scope::Operate) { th { span.hidden { "Actions" } } }
+            } }
+            tbody { @for node in all { (row(view, node, node.incarnation == this)) } }
+        } }
+    }
+}
+
+fn row(view: &View<'_>, node: &NodeView, is_this: bool) -> Markup {
+    let mut runners: BTreeMap<String, Runner> = BTreeMap::new();
+    if let Ok(serde_json::Value::Object(all)) = serde_json::from_str(&node.runners) {
+        for (name, runner) in all.into_iter().filter(|(name, _)| name != "clock") {
+            runners.insert(name, serde_json::from_value(runner).unwrap_or_default());
+        }
+    }
+    let failing = runners.values().filter(|runner| runner.error.is_some()).count();
+    html! {
+        tr data-key={ "n" (node.id) } {
+            td {
+                strong { (node.name) } @if is_this { " " span.badge.this { "this node" } }
+                details data-key={ "r" (node.id) } {
+                    summary { (runners.len()) " runners" @if failing > 0 { span.wrong { ", " (failing) " failing" } } }
+                    table { tbody { @for (name, runner) in &runners { tr {
+                        td { (name) }
+                        td { @if let Some(ms) = runner.idle_ms { "last pass " (moment(node.seen_at.offset(-i64::try_from(ms.saturating_mul(1_000)).unwrap_or(0)))) } @else { "no pass yet" } }
+                        td.number { (number(runner.passes)) " passes" }
+                        td.number { (number(runner.failed)) " failed" }
+                        td.error { @if let Some(error) = &runner.error { span.wrong { (line(error)) } } }
+                    } } } }
+                    p.muted { "on " (node.host) ", process " (node.pid) ", since " (moment(node.started_at)) " · routes " (words(&node.routes)) }
+                }
+            }
+            td { (badge(node)) }
+            td { (moment(node.seen_at)) }
+            td.number { a href=(view.link(&format!("/jobs?q=state:running+node:{}", crate::pages::part::escaped(&node.name)))) { (number(node.holds)) "/" (node.slots) } }
+            td.number { (skew(node)) }
+            td { (node.version) }
+            td { (words(&node.roles)) }
+            td { @if let Some(at) = node.drain_at { "since " (moment(at)) @if let Some(by) = &node.drain_by { " by " (by) } } @else { "–" } }
+            @if view.may(Scope::Operate) { td {
+                @if node.drain_at.is_some() { a.button href=(view.link(&format!("/nodes/{}/resume", node.id))) { "Resume" } }
+                @else if !matches!(node.state(), "silent" | "lost") { a.button href=(view.link(&format!("/nodes/{}/drain", node.id))) { "Drain" } }
+            } }
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Who had which lock from when to when, from what the registry remembers.
+//!
+//! A tenure begins when a node took a lock that another had, and ends when yet another took it, when its holder lost it, or when it
+//! was given back and nobody came after. So one who takes a lock every few seconds has one tenure, and not thousands.
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+use lineclear::store::views::NodeView;
+use lineclear_lock::{Lease, LeaseState, LockEvent, What};
+use lineclear_model::Micros;
+
+/// Why a tenure ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// It goes on.
+    Open,
+    /// It was given back.
+    Released,
+    /// Another node took it.
+    Handed,
+    /// Its holder was not heard of any more.
+    Silent,
+    /// The holder heard that it lost it, went away without a word, or it was taken from it.
+    Was(What),
+}
+
+impl End {
+    pub(super) fn is_loss(self) -> bool {
+        matches!(self, End::Silent | End::Was(_))
+    }
+
+    pub(super) fn says(self) -> &'static str {
+        match self {
+            End::Open => "goes on",
+            End::Released => "given back",
+            End::Handed => "another node took it",
+            End::Silent => "not heard of any more",
+            End::Was(What::Lost) => "lost",
+            End::Was(What::Broken) => "broken",
+            End::Was(_) => "vanished",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Tenure {
+    pub(super) name: String,
+    pub(super) store: String,
+    /// `machine/pid/incarnation`.
+    pub(super) holder: String,
+    /// None: it began before what is remembered.
+    pub(super) epoch: Option<i64>,
+    /// None: before what is remembered.
+    pub(super) from: Option<Micros>,
+    /// None: it goes on.
+    pub(super) to: Option<Micros>,
+    pub(super) end: End,
+}
+
+/// A moment of the registry. What is beyond all calendars is at their end.
+pub(super) fn micros(at: SystemTime) -> Micros {
+    jiff::Timestamp::try_from(at).unwrap_or(jiff::Timestamp::MAX).into()
+}
+
+/// The last part of `machine/pid/incarnation`.
+pub(super) fn incarnation(holder: &str) -> &str {
+    holder.rsplit('/').next().unwrap_or(holder)
+}
+
+/// Tenures by lock, oldest first. `events` are newest first, as the registry has them.
+pub(super) fn tenures(events: &[LockEvent], leases: &[Lease], nodes: &[NodeView]) -> Vec<Tenure> {
+    let mut by_lock: BTreeMap<(&str, &str), Vec<&LockEvent>> = BTreeMap::new();
+    for event in events.iter().rev() {
+        by_lock.entry((&event.name, &event.store)).or_default().push(event);
+    }
+    let row =
+        |name: &str, store: &str| leases.iter().find(|lease| lease.name == name && lease.store == store);
+    let mut all = Vec::new();
+    for ((name, store), mut events) in by_lock {
+        events.sort_by_key(|event| (event.at, event.id));
+        all.extend(of_lock(name, store, &events, row(name, store), nodes));
+    }
+    for lease in leases {
+        if !events.iter().any(|event| event.name == lease.name && event.store == lease.store) {
+            let (to, end) = ends(lease);
+            all.push(Tenure {
+                name: lease.name.clone(),
+                store: lease.store.clone(),
+                holder: lease.holder(),
+                epoch: Some(lease.epoch.get()),
+                from: Some(micros(lease.since)),
+                to,
+                end,
+            });
+        }
+    }
+    all
+}
+
+fn of_lock(
+    name: &str,
+    store: &str,
+    events: &[&LockEvent],
+    lease: Option<&Lease>,
+    nodes: &[NodeView],
+) -> Vec<Tenure> {
+    let mut all: Vec<Tenure> = Vec::new();
+    let new = |holder: &str, epoch, from| Tenure {
+        name: name.to_owned(),
+        store: store.to_owned(),
+        holder: holder.to_owned(),
+        epoch,
+        from,
+        to: None,
+        end: End::Open,
+    };
+    for event in events {
+        let at = micros(event.at);
+        if event.what == What::Taken {
+            match (all.last_mut(), &event.before) {
+                (Some(last), _) if last.end == End::Open => (last.to, last.end) = (Some(at), End::Handed),
+                (None, Some(before)) => {
+                    all.push(Tenure { to: Some(at), end: End::Handed, ..new(before, None, None) });
+                }
+                _ => {}
+            }
+            all.push(new(&event.holder, Some(event.epoch.get()), Some(at)));
+            continue;
+        }
+        // Who lost it may say so after another has it.
+        let same = |tenure: &&mut Tenure| tenure.holder == event.holder && !tenure.end.is_loss();
+        let is_first = all.is_empty();
+        match all.iter_mut().rev().find(same) {
+            Some(tenure) => {
+                (tenure.to, tenure.end) = (Some(tenure.to.map_or(at, |to| to.min(at))), End::Was(event.what))
+            }
+            None if is_first => {
+                let epoch = Some(event.epoch.get());
+                all.push(Tenure {
+                    to: Some(at),
+                    end: End::Was(event.what),
+                    ..new(&event.holder, epoch, None)
+                });
+            }
+            None => {}
+        }
+    }
+    if let Some(last) = all.last_mut().filter(|last| last.end == End::Open) {
+        match lease.filter(|lease| lease.holder() == last.holder) {
+            Some(lease) => (last.to, last.end) = ends(lease),
+            // Its row is gone, or another's: all that is known is that it had it then.
+            None => (last.to, last.end) = (last.from, End::Silent),
+        }
+    }
+    // A node that plans says with each heartbeat that it is there, and its last one is known.
+    for tenure in all.iter_mut().filter(|tenure| store == "engine" && tenure.end == End::Handed) {
+        let node = nodes.iter().find(|node| node.incarnation == incarnation(&tenure.holder));
+        if let Some(seen) =
+            node.map(|node| node.seen_at).filter(|seen| tenure.to.is_some_and(|to| *seen < to))
+            && tenure.from.is_none_or(|from| from <= seen)
+        {
+            (tenure.to, tenure.end) = (Some(seen), End::Silent);
+        }
+    }
+    all
+}
+
+/// How the last tenure of a lock goes on, or ended.
+fn ends(lease: &Lease) -> (Option<Micros>, End) {
+    match (lease.state, lease.released_at) {
+        (LeaseState::Held | LeaseState::Drift, None) => (None, End::Open),
+        (_, Some(at)) => (Some(micros(at)), End::Released),
+        _ => (Some(micros(lease.renewed_at)), End::Silent),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use lineclear_lock::Epoch;
+
+    use super::*;
+
+    fn event(second: u64, what: What, holder: &str, epoch: i64, before: Option<&str>) -> LockEvent {
+        LockEvent {
+            id: i64::try_from(second).unwrap(),
+            name: "report".to_owned(),
+            store: "postgres".to_owned(),
+            what,
+            at: SystemTime::UNIX_EPOCH + Duration::from_secs(second),
+            holder: holder.to_owned(),
+            epoch: Epoch::new(epoch),
+            before: before.map(str::to_owned),
+            by_whom: None,
+            why: None,
+        }
+    }
+
+    /// Holder, seconds from and to, and the end; from events in the order in which they happened.
+    fn drawn(mut events: Vec<LockEvent>) -> Vec<(String, Option<i64>, Option<i64>, End)> {
+        events.reverse();
+        let second = |at: Option<Micros>| at.map(|at| at.get() / 1_000_000);
+        let all = tenures(&events, &[], &[]).into_iter();
+        all.map(|tenure| (tenure.holder, second(tenure.from), second(tenure.to), tenure.end)).collect()
+    }
+
+    #[test]
+    fn a_tenure_ends_where_the_next_begins_or_where_it_was_lost() {
+        let is = drawn(vec![
+            event(10, What::Taken, "b", 2, Some("a")),
+            event(20, What::Broken, "b", 2, None),
+            event(30, What::Taken, "c", 4, Some("b")),
+            event(40, What::Taken, "d", 5, Some("c")),
+            event(41, What::Lost, "c", 4, None),
+        ]);
+        let expected = [
+            ("a", None, Some(10), End::Handed),
+            ("b", Some(10), Some(20), End::Was(What::Broken)),
+            ("c", Some(30), Some(40), End::Was(What::Lost)),
+            ("d", Some(40), Some(40), End::Silent),
+        ];
+        assert_eq!(is, expected.map(|(holder, from, to, end)| (holder.to_owned(), from, to, end)));
+    }
+
+    #[test]
+    fn what_began_before_all_that_is_remembered_has_no_beginning() {
+        let is = drawn(vec![event(20, What::Vanished, "a", 7, None)]);
+        assert_eq!(is, [("a".to_owned(), None, Some(20), End::Was(What::Vanished))]);
+        assert_eq!(drawn(Vec::new()), []);
+    }
+}
