@@ -30,6 +30,8 @@ const RETRY: Duration = Duration::from_secs(2);
 const ON_THE_WAY: usize = 64;
 /// Events that a stream which is taken up again gets at most; beyond that, it is told of a gap.
 const REPLAY_MAX: usize = 10_000;
+/// How long a request may have been on its way, in microseconds.
+const SLACK: i64 = 10_000_000;
 const LAST: HeaderName = HeaderName::from_static("last-event-id");
 
 /// Which events, and from where on.
@@ -195,7 +197,8 @@ impl Stream {
         let audit = self.audited.then_some(kept.audit);
         let kept = [kept.completed, kept.failed].into_iter().chain(audit).min().unwrap_or_default();
         let kept = i64::try_from(kept.as_micros()).unwrap_or(i64::MAX);
-        if after > now || after < now.offset(-BACK_MAX) {
+        // Who asks for just an hour asked a moment ago.
+        if after > now || after < now.offset(-BACK_MAX - SLACK) {
             return self.gap(horizon, "behind").await;
         }
         if after < now.offset(-kept) {
