@@ -2,6 +2,7 @@
 //!
 //! What a server answers is tested in `lineclear-http`. Here are few tests, each of which goes a long way, because each has a browser of its own.
 
+mod cluster;
 mod door;
 mod follow;
 mod kit;
