@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use lineclear::store::views::NodeView;
 use lineclear_lock::{Lease, LeaseState, LockEvent, Registry};
-use lineclear_model::{Micros, Scope};
+use lineclear_model::Micros;
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -141,7 +141,6 @@ fn section(view: &View<'_>, known: &Known, names: &Names<'_>) -> Markup {
         let how = html! { p { "Locks that were taken in this database would be here, and the node that plans." } (cli("lineclear lock run nightly -- sleep 60")) };
         return html! { h2 { "Locks" } (empty("Nobody holds a lock", how)) };
     }
-    let may_break = view.may(Scope::Admin);
     html! {
         div.bar { h2 { "Locks" } (export::links(view, "/locks")) }
         div.scroll { table.list {
@@ -151,7 +150,6 @@ fn section(view: &View<'_>, known: &Known, names: &Names<'_>) -> Markup {
                 @for name in ["Acquired", "Renewed"] { th scope="col" { (name) } }
                 th.number scope="col" title="How often this node has taken it since others had it" { "Holds" }
                 th.number scope="col" title="How often others found it busy since then" { "Contended" }
-                @if may_break { th { span.hidden { "Actions" } } }
             } }
             tbody { @for lease in &known.leases {
                 tr data-key={ "l" (lease.store) "/" (lease.name) } {
@@ -165,7 +163,6 @@ fn section(view: &View<'_>, known: &Known, names: &Names<'_>) -> Markup {
                     td { (moment(micros(lease.renewed_at))) }
                     td.number { (number(lease.holds)) }
                     td.number { (number(lease.contended)) }
-                    @if may_break { td { (change::break_link(view, lease)) } }
                 }
             } }
         } }

@@ -1,11 +1,10 @@
-//! What can be done to a node, and to a lock.
+//! What can be done to a node.
 
 use axum::extract::State;
 use axum::response::Response;
 use lineclear::store::NodeId;
 use lineclear::store::views::NodeView;
-use lineclear_lock::Lease;
-use maud::{Markup, html};
+use maud::html;
 
 use crate::App;
 use crate::access::Who;
@@ -73,9 +72,4 @@ pub(in crate::pages) async fn resume(state: State<App>, who: Who, at: At) -> Res
     let app = state.0.clone();
     nodes::resume(state, who, at).await?;
     Ok(done(&app, BACK))
-}
-
-/// A link to the page that asks whether to take a lock away, where that can be.
-pub(super) fn break_link(_view: &View<'_>, _lease: &Lease) -> Markup {
-    html! {}
 }
