@@ -41,6 +41,12 @@ impl Api {
         Ok(self.ask("POST", path, Some(body), &[]).await?.body)
     }
 
+    /// The same with JSON that is sent as it is written.
+    pub(crate) async fn post_text(&self, path: &str, body: String) -> Result<Value, Failure> {
+        let answer = self.stream("POST", path, Some(body.into_bytes()), &[]).await?.whole().await?;
+        if answer.status >= 400 { Err(answer.failure()) } else { Ok(answer.body) }
+    }
+
     /// Asks; what is refused is a failure that says so.
     pub(crate) async fn ask(
         &self,

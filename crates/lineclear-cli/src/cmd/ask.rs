@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::api::{Api, At, piece, query};
@@ -210,8 +211,9 @@ pub(crate) fn say_or_json(at: &At, answer: &Value, sentence: &str) -> Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-/// JSON from the command line: itself, `@file`, or `-` for standard input.
-pub(crate) fn json_of(name: &str, text: &str) -> Result<Value, Failure> {
+/// JSON from the command line: itself, `@file`, or `-` for standard input. It stays as it was written: a number that is too large for
+/// us may not be for whoever gets it.
+pub(crate) fn json_of(name: &str, text: &str) -> Result<String, Failure> {
     let bad = |why: String| Failure::usage(format!("{name}: {why}"));
     let text = match text {
         "-" => std::io::read_to_string(std::io::stdin()).map_err(|error| bad(error.to_string()))?,
@@ -221,7 +223,20 @@ pub(crate) fn json_of(name: &str, text: &str) -> Result<Value, Failure> {
         }
         text => text.to_owned(),
     };
-    serde_json::from_str(&text).map_err(|error| bad(format!("it is no JSON: {error}")))
+    match serde_json::from_str::<&RawValue>(&text) {
+        Ok(json) => Ok(json.get().to_owned()),
+        Err(error) => Err(bad(format!("it is no JSON: {error}"))),
+    }
+}
+
+/// A body with one more field, whose JSON stands in it as it is.
+pub(crate) fn with_json(body: &Value, name: &str, json: Option<&str>) -> String {
+    let body = body.to_string();
+    match (json, body.strip_suffix('}')) {
+        (Some(json), Some("{")) => format!("{{\"{name}\":{json}}}"),
+        (Some(json), Some(others)) => format!("{others},\"{name}\":{json}}}"),
+        _ => body,
+    }
 }
 
 /// An object of those that are there.

@@ -41,7 +41,7 @@ pub(crate) struct Raw {
 impl Raw {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         let body = self.body.as_deref().map(|text| json_of("--body", text)).transpose()?;
-        let body = body.map(|body| body.to_string().into_bytes());
+        let body = body.map(String::into_bytes);
         let split = |header: &'_ str| -> Result<(String, String), Failure> {
             let (name, value) = header
                 .split_once(':')

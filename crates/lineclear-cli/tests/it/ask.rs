@@ -6,7 +6,7 @@ use lineclear_testkit::fresh_postgres;
 use tempfile::TempDir;
 
 pub(crate) use crate::run::at;
-use crate::serve::serve;
+use crate::serve::{ask, serve};
 
 /// The same commands of a server, and straight on its database, be that a file or PostgreSQL. `asked` are the words that lead there.
 pub(crate) async fn each_way(arguments: &[&str], commands: impl AsyncFn(&TempDir, &[&str])) {
@@ -216,4 +216,28 @@ async fn a_server_with_tokens_wants_one() {
     assert_eq!(at(&dir, &["job", "list", "--server", &server, "--token", &token]).code, Some(0));
     let may_not = at(&dir, &["job", "enqueue", "x", "--server", &server, "--token", &token]);
     assert_eq!(may_not.code, Some(4), "{}", may_not.err);
+}
+
+#[tokio::test]
+async fn what_is_given_arrives_as_it_was_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_server, address) = serve(&dir, &[]).await;
+    let to = format!("http://{address}");
+    // Too large for most parsers, not in the order of the alphabet, and not what they would write.
+    let input = r#"{"n":12345678901234567890123,"z":1.0,"a":1e2}"#;
+    let body = format!(r#"{{"kind":"big","input":{input}}}"#);
+    let both = [
+        at(&dir, &["job", "enqueue", "big", "--input", input, "--server", &to]),
+        at(&dir, &["api", "POST", "/jobs", "--body", &body, "--server", &to]),
+    ];
+    for made in both {
+        assert_eq!(made.code, Some(0), "{}", made.err);
+    }
+    for id in [1, 2] {
+        let job = ask(&address, &format!("GET /api/v1/jobs/{id}"), "");
+        assert!(job.contains(&format!("\"input\":{input}")), "{job}");
+    }
+    let refused = at(&dir, &["job", "enqueue", "big", "--input", "1, \"kind\": 2", "--server", &to]);
+    assert_eq!(refused.code, Some(2), "{}", refused.err);
+    assert!(refused.err.contains("--input: it is no JSON"), "{}", refused.err);
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::which::Which;
 use crate::api::{Api, At, piece, query};
-use crate::cmd::ask::{asking, json_of, object, say_or_json};
+use crate::cmd::ask::{asking, json_of, object, say_or_json, with_json};
 use crate::cmd::sure::Sure;
 use crate::config::span;
 use crate::failure::Failure;
@@ -83,24 +83,29 @@ impl Revive {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let millis = |time: Duration| json!(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         let input = self.input.as_deref().map(|text| json_of("--input", text)).transpose()?;
-        let body = vec![("input", input), ("in_ms", self.later.map(millis))];
-        self.meant.run(&Act { verb: "revive", done: "revived" }, body)
+        let body = vec![("in_ms", self.later.map(millis))];
+        self.meant.run(&Act { verb: "revive", done: "revived" }, body, input.as_deref())
     }
 }
 
 impl Acknowledge {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
-        self.meant.run(&Act { verb: "acknowledge", done: "acknowledged" }, Vec::new())
+        self.meant.run(&Act { verb: "acknowledge", done: "acknowledged" }, Vec::new(), None)
     }
 }
 
 impl Meant {
-    fn run(self, act: &Act, mut body: Vec<(&str, Option<Value>)>) -> Result<ExitCode, Failure> {
+    fn run(
+        self,
+        act: &Act,
+        mut body: Vec<(&str, Option<Value>)>,
+        input: Option<&str>,
+    ) -> Result<ExitCode, Failure> {
         if let Some(id) = &self.id {
             body.push(("note", self.note.clone().map(Value::from)));
             let path = format!("dead-letters/{}/{}", piece(id), act.verb);
             return asking(&self.at, async |api| {
-                let answer = api.post(&path, object(body)).await?;
+                let answer = api.post_text(&path, with_json(&object(body), "input", input)).await?;
                 say_or_json(&self.at, &answer, &format!("dead letter {id} {}", act.done))
             });
         }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::watch::{Seen, follow};
 use crate::api::{Api, At};
-use crate::cmd::ask::{asking, json_of, nearest, object, only, say_made};
+use crate::cmd::ask::{asking, json_of, nearest, object, only, say_made, with_json};
 use crate::cmd::within::within;
 use crate::config::span;
 use crate::failure::{Failure, say};
@@ -66,7 +66,6 @@ impl Enqueue {
         let input = self.input.as_deref().map(|text| json_of("--input", text)).transpose()?;
         let body = object(vec![
             ("kind", Some(json!(self.kind))),
-            ("input", input),
             ("group", self.group.map(Value::from)),
             ("priority", self.priority.map(Value::from)),
             ("in_ms", self.later.map(millis)),
@@ -78,7 +77,7 @@ impl Enqueue {
         let (at, wait, mut seen) = (self.at, self.wait, Seen::default());
         asking(&at, async |api| {
             let done = within(self.within, async {
-                let made = api.post("jobs", body).await?;
+                let made = api.post_text("jobs", with_json(&body, "input", input.as_deref())).await?;
                 seen.id = made.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
                 if !at.json {
                     warn_of_unknown(api, &kind).await;
