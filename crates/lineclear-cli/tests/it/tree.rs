@@ -264,9 +264,11 @@ async fn no_command_panics_in_odd_surroundings() {
                 .unwrap();
             let said = String::from_utf8_lossy(&output.stderr);
             let code = output.status.code();
+            // The end of who writes to nobody, as shells know it: seen once in some thousand runs.
+            let told_so = what == "a reader that is gone" && code == Some(141);
             assert!(
                 // 124 is a command that did not end, beyond 128 are those that a signal ended.
-                code.is_some_and(|code| code != 101 && code != 124 && code < 128)
+                (told_so || code.is_some_and(|code| code != 101 && code != 124 && code < 128))
                     && !said.contains("panicked"),
                 "{words} with {what}: {code:?} {said}"
             );
