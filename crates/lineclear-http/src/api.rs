@@ -11,7 +11,7 @@ mod doctor;
 mod etag;
 mod explain;
 mod families;
-mod events;
+pub(crate) mod events;
 mod groups;
 mod input;
 pub(crate) mod jobs;

@@ -71,16 +71,21 @@ pub(crate) async fn stream(
     // Watched before anything is read: what happens meanwhile is heard.
     let watching = state.tail.watch()?;
     let (horizon, now) = state.reading.event_horizon().await?;
-    let (client, mut events) = mpsc::channel(ON_THE_WAY);
+    let (client, events) = mpsc::channel(ON_THE_WAY);
     let (place, sent) = (after.unwrap_or(horizon), Instant::now());
     let stream = Stream { app: state.0, client, types, audited, place, sent };
     tokio::spawn(stream.run(still, watching, after, (horizon, now)));
+    Ok(streamed(events))
+}
+
+/// Events as they come; no proxy on the way keeps or changes them.
+pub(crate) fn streamed(mut events: mpsc::Receiver<Result<Event, Infallible>>) -> Response {
     let events = futures_util::stream::poll_fn(move |context| events.poll_recv(context));
     let mut response = Sse::new(events).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
     headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
-    Ok(response)
+    response
 }
 
 /// An id that we gave out: microseconds since 1970.

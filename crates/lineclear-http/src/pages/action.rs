@@ -43,7 +43,7 @@ pub(super) struct Ask<'a> {
     pub(super) button: &'a str,
     /// It cannot be taken back.
     pub(super) danger: bool,
-    /// The same on the command line.
+    /// The same on the command line; empty: it has no word for it.
     pub(super) cli: String,
     /// Where to go if it is not to be done.
     pub(super) back: String,
@@ -61,7 +61,7 @@ pub(super) fn page(view: &View<'_>, ask: Ask<'_>) -> Page {
                 button.danger[ask.danger].primary[!ask.danger] type="submit" { (ask.button) }
                 a.button href=(view.link(&ask.back)) { "Leave it" }
             }
-            (cli(&ask.cli))
+            @if !ask.cli.is_empty() { (cli(&ask.cli)) }
         }
     };
     Page { title: ask.title, tab: ask.tab, regions: vec![Region::new("ask", html)], live: false }

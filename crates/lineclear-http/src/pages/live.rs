@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::{HeaderName, HeaderValue, StatusCode, Uri, header};
-use axum::response::sse::{Event, Sse};
-use axum::response::{IntoResponse, Response};
+use axum::http::{StatusCode, Uri};
+use axum::response::Response;
+use axum::response::sse::Event;
 use lineclear_model::Scopes;
 use serde::Deserialize;
 use serde_json::json;
@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use super::{View, render};
 use crate::App;
 use crate::access::{Still, Who};
+use crate::api::events::streamed;
 use crate::api::shape::Asked;
 use crate::problem::Problem;
 
@@ -151,7 +152,7 @@ pub(super) async fn stream(
     let scopes = who.0.scopes.clone();
     let topic = Topic { address: asked.0.page, scopes: scopes.to_string() };
     let shown = app.live.watch(&app, topic, scopes, uri)?;
-    let (client, mut events) = mpsc::channel(8);
+    let (client, events) = mpsc::channel(8);
     let ended = app.ended.clone();
     tokio::spawn(async move {
         let _ = client.send(Ok(Event::default().retry(RETRY).comment("live"))).await;
@@ -161,12 +162,7 @@ pub(super) async fn stream(
             _ = tell(&client, shown) => {}
         }
     });
-    let events = futures_util::stream::poll_fn(move |context| events.poll_recv(context));
-    let mut response = Sse::new(events).into_response();
-    let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
-    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
-    Ok(response)
+    Ok(streamed(events))
 }
 
 /// Nobody listens any more.

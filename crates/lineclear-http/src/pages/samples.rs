@@ -85,7 +85,7 @@ pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
             cli: if there {
                 "lineclear manifest apply -f empty.toml --owner sample --prune".to_owned()
             } else {
-                "lineclear manifest list".to_owned()
+                String::new()
             },
             back: "/".to_owned(),
             tab: Tab::Overview,
