@@ -7,8 +7,7 @@ use anyhow::{Result, ensure};
 use lineclear::model::{Name, Payload};
 use lineclear::store::NewJob;
 use lineclear::{Lineclear, Node, NodeOptions, Role};
-use lineclear_http::{HttpOptions, Server};
-use lineclear_lock::{Registry, RegistryOptions};
+use lineclear_http::{HttpOptions, Server, ShownLocks};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
@@ -62,7 +61,7 @@ impl Side {
         bed.settle_down().await?;
         let options = NodeOptions { roles: vec![Role::Cleaner], ..NodeOptions::default() };
         let node = Lineclear::builder().store(bed.url()).options(options).start().await?;
-        let locks = Some(Registry::new(bed.url(), RegistryOptions::default())?);
+        let locks = Some(ShownLocks::of(bed.url())?);
         let bind = SocketAddr::from(([127, 0, 0, 1], 0));
         let server =
             Server::bind(HttpOptions { bind, locks, ..HttpOptions::default() }, node.client(), None).await?;

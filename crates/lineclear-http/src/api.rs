@@ -16,6 +16,7 @@ mod groups;
 mod input;
 pub(crate) mod jobs;
 pub(crate) mod locks;
+pub(crate) mod lock_break;
 mod manifest_body;
 mod manifests;
 pub(crate) mod nodes;
@@ -68,6 +69,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(batches::cancel))
         .routes(routes!(locks::list))
         .routes(routes!(locks::history))
+        .routes(routes!(lock_break::break_lock))
         .routes(routes!(nodes::list))
         .routes(routes!(nodes::drain))
         .routes(routes!(nodes::resume))

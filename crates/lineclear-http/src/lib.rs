@@ -20,6 +20,7 @@ mod pages;
 mod problem;
 mod request_id;
 mod server;
+mod shown_locks;
 mod trace;
 mod tail;
 
@@ -29,11 +30,11 @@ pub use listener::Limits;
 pub use local::{Local, Reply};
 pub use pages::SAMPLE;
 pub use server::{HttpOptions, PORT, ServeError, Server};
+pub use shown_locks::ShownLocks;
 
 use std::sync::Arc;
 
 use lineclear::{Client, Store};
-use lineclear_lock::Registry;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -45,7 +46,7 @@ pub(crate) struct App {
     /// To look at things with, on connections of its own and for two seconds at most: readers must not starve the engine.
     pub(crate) reading: Store,
     /// Who holds which lock.
-    pub(crate) locks: Option<Registry>,
+    pub(crate) locks: Option<ShownLocks>,
     pub(crate) metrics: Option<PrometheusHandle>,
     /// Tells those who watch what happens.
     pub(crate) tail: tail::Tail,

@@ -4,12 +4,12 @@ use axum::Router;
 use axum::body::{Body, HttpBody};
 use axum::http::{Request, header};
 use lineclear::Client;
-use lineclear_lock::Registry;
 use tower::ServiceExt;
 
 use crate::access::Person;
 use crate::audit::Writers;
 use crate::listener::Limits;
+use crate::ShownLocks;
 use crate::server::{self, HttpOptions};
 
 /// The API of a database, for one program.
@@ -31,8 +31,8 @@ pub struct Reply {
 }
 
 impl Local {
-    /// Of the store of a client; `locks` is the registry that it shows.
-    pub fn new(client: Client, locks: Option<Registry>) -> Local {
+    /// Of the store of a client; `locks` are those that it shows.
+    pub fn new(client: Client, locks: Option<ShownLocks>) -> Local {
         let reading = client.store().clone();
         // Nobody else can ask: there is nothing to hold back.
         let limits = Limits { rate: 0, ..Limits::default() };

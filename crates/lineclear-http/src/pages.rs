@@ -81,6 +81,8 @@ pub(crate) const ROUTES: &[(&str, &str, &str, Need)] = &[
     ("POST", "/nodes/{id}/drain", "drain_node", OPERATE),
     ("GET", "/nodes/{id}/resume", "page", OPERATE),
     ("POST", "/nodes/{id}/resume", "resume_node", OPERATE),
+    ("GET", "/locks/{name}/break", "page", OPERATE),
+    ("POST", "/locks/{name}/break", "break_lock", OPERATE),
     ("GET", "/live", "page", READ),
     ("GET", "/login", "page", Need::Nothing),
     ("POST", "/login", "log_in", Need::Nothing),
@@ -120,6 +122,7 @@ pub(crate) fn routes() -> Router<App> {
         .route("/locks.ndjson", get(export::file))
         .route("/nodes/{id}/drain", get(show).post(cluster::change::drain))
         .route("/nodes/{id}/resume", get(show).post(cluster::change::resume))
+        .route("/locks/{name}/break", get(show).post(cluster::take_away::take))
         .route("/live", get(live::stream))
         .route("/login", get(login::page).post(login::log_in))
         .route("/logout", post(login::log_out))
@@ -207,6 +210,7 @@ pub(crate) async fn render(view: &View<'_>) -> Result<Page, Problem> {
         ["cluster"] => cluster::page(view).await,
         ["nodes", id, "drain"] => cluster::change::ask_drain(view, id).await,
         ["nodes", id, "resume"] => cluster::change::ask_resume(view, id).await,
+        ["locks", name, "break"] => cluster::take_away::ask(view, name).await,
         _ => Err(Problem::not_found("such page")),
     }
 }

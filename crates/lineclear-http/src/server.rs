@@ -12,7 +12,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use lineclear::{Client, Store, StoreError};
-use lineclear_lock::Registry;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -29,7 +28,7 @@ use crate::pages::{Hub, for_people};
 use crate::problem::Problem;
 use crate::request_id::request_id;
 use crate::tail::Tail;
-use crate::{App, api, base, docs, health, pages};
+use crate::{App, ShownLocks, api, base, docs, health, pages};
 
 /// The port unless another is asked for.
 pub const PORT: u16 = 7171;
@@ -47,8 +46,8 @@ pub struct HttpOptions {
     pub bind: SocketAddr,
     /// How it knows who asks.
     pub access: Access,
-    /// The lease registry that it shows, if there is one.
-    pub locks: Option<Registry>,
+    /// The locks that it shows, if there are any.
+    pub locks: Option<ShownLocks>,
     /// How many, how large and how slow requests may be.
     pub limits: Limits,
     /// The path that a proxy has the server under, such as `/lineclear`; empty: it has a host of its own. Paths with and without it

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use lineclear::{Client, Lineclear, Store, StoreError, StoreOptions};
-use lineclear_http::Local;
-use lineclear_lock::{Registry, RegistryOptions};
+use lineclear_http::{Local, ShownLocks};
 use lineclear_model::doctor::{Check, CheckName};
 
 use super::{Api, Server};
@@ -100,7 +99,7 @@ async fn here(db: &str, config: &Config) -> Result<Api, Failure> {
         let message = format!("{} of its migrations are not applied", pending);
         return Err(Failure::coded(5, message).hint("run: lineclear db migrate --db …"));
     }
-    let locks = Registry::new(db, RegistryOptions::default()).ok();
+    let locks = ShownLocks::of(db).ok();
     // Inputs are looked at as a server with these settings would.
     let builder = crate::kinds::add_checks(Lineclear::builder(), config)?;
     let client = builder.client_of(store).map_err(|error| Failure::failed(error.to_string()))?;

@@ -11,8 +11,7 @@ use std::time::Duration;
 use clap::Args;
 use lineclear::node::{Builder, Signals, StartError};
 use lineclear::{Client, Lineclear, Node, NodeOptions};
-use lineclear_http::{HttpOptions, ServeError, Server};
-use lineclear_lock::{Registry, RegistryOptions};
+use lineclear_http::{HttpOptions, ServeError, Server, ShownLocks};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use tokio_util::sync::CancellationToken;
 
@@ -176,9 +175,9 @@ fn block_on(future: impl Future<Output = Result<(), Failure>>) -> Result<(), Fai
 }
 
 /// Who holds which lock, as the nodes and `lineclear lock` write it into the same database.
-fn locks(config: &Config) -> Result<Registry, Failure> {
+fn locks(config: &Config) -> Result<ShownLocks, Failure> {
     let bad = |error: lineclear_lock::LockError| config.bad("db", &error.to_string());
-    Registry::new(config.text("db"), RegistryOptions::default()).map_err(bad)
+    ShownLocks::of(config.text("db")).map_err(bad)
 }
 
 fn options(config: &Config) -> Result<NodeOptions, Failure> {

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use super::page::{Page, Paging, cursor, limit};
 use super::shape::{Asked, At, Id, id, time};
-use crate::App;
+use crate::{App, ShownLocks};
 use crate::problem::Problem;
 
 /// Locks that are shown at most.
@@ -74,8 +74,12 @@ pub fn lock_json(lease: Lease) -> serde_json::Value {
     serde_json::json!(Lock::of(lease))
 }
 
-pub(crate) fn registry(state: &App) -> Result<&Registry, Problem> {
+pub(crate) fn shown(state: &App) -> Result<&ShownLocks, Problem> {
     state.locks.as_ref().ok_or_else(|| Problem::not_found("lease registry: this server has none"))
+}
+
+pub(crate) fn registry(state: &App) -> Result<&Registry, Problem> {
+    shown(state).map(ShownLocks::registry)
 }
 
 pub(crate) fn failed(error: LockError) -> Problem {

@@ -29,7 +29,7 @@ pub(super) fn name_at(text: &str, pointer: &str) -> Result<Name, Problem> {
     Name::new(text).map_err(|bad| unprocessable("name", bad.to_string()).at(pointer))
 }
 
-pub(super) fn unprocessable(code: &str, detail: impl Into<String>) -> Problem {
+pub(crate) fn unprocessable(code: &str, detail: impl Into<String>) -> Problem {
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail)
 }
 

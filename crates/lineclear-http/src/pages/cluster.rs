@@ -3,19 +3,21 @@
 pub(super) mod change;
 mod lanes;
 mod nodes;
+pub(super) mod take_away;
 mod tenures;
 
 use std::time::Duration;
 
 use lineclear::store::views::NodeView;
 use lineclear_lock::{Lease, LeaseState, LockEvent, Registry};
-use lineclear_model::Micros;
+use lineclear_model::{Micros, Scope};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::part::{cli, empty, moment, number};
 use super::{Page, Region, Tab, View, export};
 use crate::api::nodes::NODES_MAX;
+use crate::ShownLocks;
 use crate::problem::Problem;
 use tenures::{incarnation, micros};
 
@@ -75,7 +77,7 @@ impl Names<'_> {
 
 pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
     let Which { range } = view.asked()?;
-    let (nodes, known) = tokio::join!(view.app.reading.nodes(NODES_MAX), known(view.app.locks.as_ref()));
+    let (nodes, known) = tokio::join!(view.app.reading.nodes(NODES_MAX), known(view.app.locks.as_ref().map(ShownLocks::registry)));
     let nodes = nodes?;
     let this = view.app.client.incarnation();
     let leases = known.as_ref().map_or(&[][..], |known| &known.leases);
@@ -136,11 +138,18 @@ fn badge(state: LeaseState) -> Markup {
     html! { span class={ "badge " (class) } title=(means) { span.glyph aria-hidden="true" { (glyph) } " " (state) } }
 }
 
+/// Somebody has it, and it is in the server's own database: not in a Redis that is only recorded here, and not what a node does.
+fn can_be_broken(view: &View<'_>, lease: &Lease) -> bool {
+    let own = if view.app.client.store().options().is_postgres() { "postgres" } else { "sqlite" };
+    lease.store == own && !matches!(lease.state, LeaseState::Idle | LeaseState::Orphan)
+}
+
 fn section(view: &View<'_>, known: &Known, names: &Names<'_>) -> Markup {
     if known.leases.is_empty() {
         let how = html! { p { "Locks that were taken in this database would be here, and the node that plans." } (cli("lineclear lock run nightly -- sleep 60")) };
         return html! { h2 { "Locks" } (empty("Nobody holds a lock", how)) };
     }
+    let may = view.may(Scope::Operate);
     html! {
         div.bar { h2 { "Locks" } (export::links(view, "/locks")) }
         div.scroll { table.list {
@@ -150,6 +159,7 @@ fn section(view: &View<'_>, known: &Known, names: &Names<'_>) -> Markup {
                 @for name in ["Acquired", "Renewed"] { th scope="col" { (name) } }
                 th.number scope="col" title="How often this node has taken it since others had it" { "Holds" }
                 th.number scope="col" title="How often others found it busy since then" { "Contended" }
+                @if may { th { span.hidden { "Actions" } } }
             } }
             tbody { @for lease in &known.leases {
                 tr data-key={ "l" (lease.store) "/" (lease.name) } {
@@ -163,6 +173,7 @@ fn section(view: &View<'_>, known: &Known, names: &Names<'_>) -> Markup {
                     td { (moment(micros(lease.renewed_at))) }
                     td.number { (number(lease.holds)) }
                     td.number { (number(lease.contended)) }
+                    @if may { td { @if can_be_broken(view, lease) { a.button.danger href=(view.link(&take_away::address(&lease.name))) { "Break" } } } }
                 }
             } }
         } }

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use super::action::{Filled, done};
 use super::frame::Frame;
-use super::part::cli;
+use super::part::{cli, quoted};
 use super::{Page, Region, Tab, View, answer};
 use crate::App;
 use crate::access::Who;
@@ -88,10 +88,10 @@ impl Typed {
     }
 
     fn cli(&self) -> String {
-        let mut command =
-            format!("lineclear job enqueue {}", if self.kind.is_empty() { "KIND" } else { &self.kind });
+        let kind = if self.kind.is_empty() { "KIND".to_owned() } else { quoted(&self.kind) };
+        let mut command = format!("lineclear job enqueue {kind}");
         if !self.input.trim().is_empty() {
-            command += &format!(" --input '{}'", self.input.trim().replace('\'', "'\\''"));
+            command += &format!(" --input {}", quoted(self.input.trim()));
         }
         command
     }

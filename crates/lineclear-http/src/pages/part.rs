@@ -133,6 +133,15 @@ pub(super) fn plain(text: &str) -> String {
     String::from_utf8_lossy(&plain).into_owned()
 }
 
+/// A word of a command, as a shell takes it.
+pub(super) fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '/');
+    if !word.is_empty() && !word.starts_with('-') && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
 /// How the command line says the same.
 pub(super) fn cli(command: &str) -> Markup {
     html! { div.cli { span.muted { "CLI" } code { (command) } button.tool.script type="button" data-copy=(command) { "Copy" } } }
@@ -157,6 +166,20 @@ mod tests {
         assert_eq!(length(90_000_000), "1 d 1 h");
         assert_eq!(number(1_234_567), "1\u{202f}234\u{202f}567");
         assert_eq!((count(9_999), count(10_000)), ("9\u{202f}999".to_owned(), "10\u{202f}000+".to_owned()));
+    }
+
+    #[test]
+    fn a_word_of_a_command_is_one_word() {
+        for (word, said) in [
+            ("nightly", "nightly"),
+            ("", "''"),
+            ("a b", "'a b'"),
+            ("it's; rm -r /", "'it'\\''s; rm -r /'"),
+            ("-x", "'-x'"),
+            ("$(x)", "'$(x)'"),
+        ] {
+            assert_eq!(quoted(word), said);
+        }
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! Locks over HTTP.
 
+use std::time::Duration;
+
+use lineclear_lock::{LockOptions, Locks, RegistryOptions};
 use serde_json::json;
 
 use crate::kit::Served;
@@ -23,6 +26,39 @@ async fn who_plans_can_be_seen(served: &Served) {
     assert_eq!(served.get("/api/v1/locks/planner/history?cursor=x").await.status, 400);
 }
 
+async fn only_what_somebody_holds_here_is_taken_away(served: &Served) {
+    let ask = async |name: &str, body: &str| {
+        let answer = served.post(&format!("/api/v1/locks/{name}/break"), body).await;
+        (answer.status, answer.code())
+    };
+    let why = r#"{"reason": "it hangs"}"#;
+    assert_eq!(ask("nobody", why).await, (404, "not_found".to_owned()));
+    served
+        .put("/api/v1/manifests/often", r#"{"kind": "add", "input": [1, 1], "schedule": {"every": "1s"}}"#)
+        .await;
+    served.until("/api/v1/locks", |page| page["items"].as_array().is_some_and(|all| !all.is_empty())).await;
+    assert_eq!(ask("planner", why).await, (409, "no_lock".to_owned()), "it is no lock");
+    for (body, status) in [("{}", 400), (r#"{"reason": " "}"#, 422), (r#"{"reason": "x", "force": true}"#, 400), ("", 400)] {
+        assert_eq!(served.post("/api/v1/locks/planner/break", body).await.status, status, "{body}");
+    }
+    let long = format!(r#"{{"reason": "{}"}}"#, "x".repeat(501));
+    assert_eq!(ask("planner", &long).await.0, 422);
+
+    let locks = Locks::open_recorded(&served.url, LockOptions::default(), RegistryOptions::default()).await.unwrap();
+    let held = locks.try_lock("report").await.unwrap().expect("it is free");
+    let (epoch, holder) = (held.right().epoch().to_string(), locks.holder().to_string());
+    let taken = served.post("/api/v1/locks/report/break", &format!(r#"{{"reason": "it hangs", "epoch": "{epoch}"}}"#)).await;
+    assert_eq!(taken.status, 200, "{taken:?}");
+    let taken = taken.json();
+    assert_eq!((&taken["holder"], &taken["epoch"], &taken["by_whom"]), (&json!(holder), &json!(epoch), &json!("local")), "{taken}");
+    assert_eq!(ask("report", why).await, (409, "not_held".to_owned()));
+    let next = locks.acquire("report", Duration::from_secs(30)).await.unwrap().expect("it is free");
+    assert!(next.right().epoch().to_string().parse::<i64>().unwrap() > epoch.parse::<i64>().unwrap());
+    drop((held, next));
+    locks.settled().await;
+}
+
 on_each_store! {
     who_plans_can_be_seen
+    only_what_somebody_holds_here_is_taken_away
 }

@@ -14,8 +14,7 @@ use clap::Args;
 use lineclear::node::Signals;
 use lineclear::store::{Placed, Voice};
 use lineclear::{Lineclear, Node, NodeOptions, Role};
-use lineclear_http::{HttpOptions, Server};
-use lineclear_lock::{Registry, RegistryOptions};
+use lineclear_http::{HttpOptions, Server, ShownLocks};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::span;
@@ -81,9 +80,9 @@ impl Demo {
         let file = folder.path().join("demo.db").display().to_string();
         let db = self.db.clone().unwrap_or(file);
         let node = stage(&db).await?;
-        let registry = Registry::new(&db, RegistryOptions::default())
-            .map_err(|error| Failure::failed(error.to_string()))?;
-        let (address, serving, ended) = serve(&node, self.port, registry.clone()).await?;
+        let locks = ShownLocks::of(&db).map_err(|error| Failure::failed(error.to_string()))?;
+        let registry = locks.registry().clone();
+        let (address, serving, ended) = serve(&node, self.port, locks).await?;
         let mut story = Story::new(self.json_log);
         let store = match self.db {
             Some(_) => node.store().options().to_string(),
@@ -156,7 +155,7 @@ type Serving = tokio::task::JoinHandle<std::io::Result<()>>;
 async fn serve(
     node: &Node,
     port: u16,
-    locks: Registry,
+    locks: ShownLocks,
 ) -> Result<(SocketAddr, Serving, CancellationToken), Failure> {
     let bind = SocketAddr::from(([127, 0, 0, 1], port));
     let options = HttpOptions { bind, locks: Some(locks), ..HttpOptions::default() };
