@@ -85,6 +85,7 @@ pub use verbs::settle::{Settled, Settlement};
 pub use verbs::stats::{By, COUNT_MAX, STATS_MAX, Stat, StatNow, Stats};
 pub use verbs::step::{Noted, StepRecord};
 pub use verbs::token::{KnownToken, NewToken, TokenView, WhichToken};
+pub use verbs::totals::{RUN_STEPS_MS, Total};
 pub use verbs::trigger::TriggerOptions;
 
 /// The most that one statement takes, whatever it is asked for.

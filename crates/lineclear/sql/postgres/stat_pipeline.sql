@@ -3,7 +3,7 @@
 -- Nothing is counted further than $1: with a million waiting jobs this costs no more than with ten thousand. Of what is due later, the
 -- soonest are looked at.
 -- Indexes: manifest_due, work_queue_open, work_queue_gated, work_queue_later, work_queue_held, work_queue_parked,
--- background_job_ready, background_job_lease, dead_letter_status.
+-- background_job_ready, background_job_lease, dead_letter_status, execution_pkey (from its new end: its old one may be full of rows that were cleaned away).
 -- $1 count so far
 with later as materialized (
     select claim_no from {schema}.work_queue where phase = 'later' order by due_at limit $1::bigint
@@ -29,4 +29,5 @@ select (select count(*) from (select 1 from {schema}.manifest where enabled and 
        (select min(claimed_at) from running) as running_since,
        (select count(*) from (select 1 from {schema}.dead_letter where status = 'awaiting' order by id limit $1::bigint) d) as dead,
        (select dead_at from {schema}.dead_letter where status = 'awaiting' order by id limit 1) as dead_since,
+       exists (select from (select 1 from {schema}.execution order by job_id desc limit 1) e) as has_history,
        now() as now

@@ -75,6 +75,7 @@ migrations! {
     21 "0021_tags",
     22 "0022_node_drain",
     23 "0023_batch_mode",
+    24 "0024_stat_total",
 }
 
 /// All migrations for the database that `options` names.

@@ -37,6 +37,7 @@ pub(crate) mod over;
 pub(crate) mod events;
 pub(crate) mod setting;
 pub(crate) mod stats;
+pub(crate) mod totals;
 pub(crate) mod condition;
 pub(crate) mod clean;
 pub(crate) mod node;

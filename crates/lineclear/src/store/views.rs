@@ -124,6 +124,8 @@ impl Store {
             executions,
             steps: steps.iter().map(step_of).collect::<StoreResult<_>>()?,
             secrets: secrets_of(row)?,
+            claimed_at: row.get("claimed_at")?,
+            now: row.get("now")?,
         }))
     }
 

@@ -57,6 +57,34 @@ conformance! {
         assert!(sum(|stat| stat.run_ms) >= 7 * 3_000 && stats.items.iter().all(|stat| stat.run_ms_max < 60_000), "{stats:?}");
     }
 
+    async fn totals_are_the_same_figures_and_tell_how_long_claims_ran(db) {
+        history(db, 5).await;
+        let totals = async || db.store.totals(EVER, far(), 86_400).await.unwrap();
+        let count = |all: &[lineclear::store::Total]| -> u64 { all.iter().map(|total| total.claims).sum() };
+        assert_eq!(count(&totals().await), 7, "the open minute is counted");
+        db.age("execution", "finished_at", 600).await;
+        db.age("execution", "claimed_at", 605).await;
+        db.age("execution", "started_at", 603).await;
+        db.age("execution", "due_at", 635).await;
+        let live = totals().await;
+        assert!(live.iter().all(|total| total.run_from_ms == 2_000 && total.run_ms_max >= 2_900), "they ran three seconds: {live:?}");
+        for _ in 0..3 {
+            db.store.roll_up().await.unwrap();
+        }
+        assert!(db.count("stat_total").await >= 2);
+        db.sql("delete from {t}execution").await;
+        let rolled = totals().await;
+        assert_eq!(count(&rolled), 7, "again changes nothing, and history is not needed any more");
+        assert!(rolled.iter().all(|total| total.run_from_ms == 2_000), "{rolled:?}");
+        let stats = figures(db, By::None).await;
+        let sum = |all: &mut dyn Iterator<Item = u64>| -> u64 { all.sum() };
+        assert_eq!(sum(&mut rolled.iter().map(|total| total.run_ms)), sum(&mut stats.items.iter().map(|stat| stat.run_ms)));
+        db.age("stat_total", "minute", 91 * 86_400).await;
+        db.store.clean(&Retention::default(), 100).await.unwrap();
+        assert_eq!(db.count("stat_total").await, 0);
+        assert!(db.store.totals(EVER, far(), 61).await.is_err());
+    }
+
     async fn two_that_roll_up_at_once_count_once(db) {
         history(db, 20).await;
         db.age("execution", "finished_at", 300).await;

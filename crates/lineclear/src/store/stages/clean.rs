@@ -8,13 +8,11 @@ impl Store {
     pub async fn clean(&self, keep: &Retention, most: u32) -> StoreResult<Cleaned> {
         self.wake_forgotten().await?;
         self.run(switch::UnparkForgotten(most.min(BATCH))).await?;
-        let mut counts = [0; 10];
+        let mut counts = [0; 11];
         for (count, batch) in counts.iter_mut().zip(clean::batches(keep, most.min(BATCH))) {
             *count = self.run(batch).await?;
         }
-        let [executions, dead_letters, ticks, keys, nodes, locks, idempotency_keys, audit, sessions, stats] =
-            counts;
-        Ok(Cleaned {
+        let [
             executions,
             dead_letters,
             ticks,
@@ -25,6 +23,19 @@ impl Store {
             audit,
             sessions,
             stats,
+            totals,
+        ] = counts;
+        Ok(Cleaned {
+            executions,
+            dead_letters,
+            ticks,
+            keys,
+            nodes,
+            locks,
+            idempotency_keys,
+            audit,
+            sessions,
+            stats: stats + totals,
         })
     }
 }

@@ -3,8 +3,8 @@
 use lineclear_model::Micros;
 use lineclear_model::doctor::Condition;
 
-use crate::store::verbs::{condition, events, stats};
-use crate::store::{By, EVENTS_MAX, Events, StatNow, Stats, Store, StoreError, StoreResult};
+use crate::store::verbs::{condition, events, stats, totals};
+use crate::store::{By, EVENTS_MAX, Events, StatNow, Stats, Store, StoreError, StoreResult, Total};
 
 impl Store {
     /// What happened since a moment, oldest first, and up to where it is complete. Reading on from there misses nothing; what lies
@@ -36,6 +36,14 @@ impl Store {
             return Err(StoreError::refused("step", "a step is so many whole minutes"));
         }
         self.db.read(stats::ReadStats { from, to, step_secs, by }).await
+    }
+
+    /// Figures of everything in `from..to`, in steps of so many seconds, with how long claims ran.
+    pub async fn totals(&self, from: Micros, to: Micros, step_secs: i64) -> StoreResult<Vec<Total>> {
+        if step_secs < 60 || step_secs % 60 != 0 {
+            return Err(StoreError::refused("step", "a step is so many whole minutes"));
+        }
+        self.db.read(totals::ReadTotals { from, to, step_secs }).await
     }
 
     /// How much waits, runs and needs a person.

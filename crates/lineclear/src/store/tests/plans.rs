@@ -169,6 +169,27 @@ fn cases() -> Vec<Case> {
             &["execution_completed", "execution_ended", "execution_tried"],
         ),
         (
+            Statement::StatTotalRoll,
+            vec![
+                Value::Time(Some(recently())),
+                Value::Time(Some(recently().offset(60_000_000))),
+                Value::Ints(vec![0, 1, 2, 5]),
+            ]
+            .into(),
+            &["execution_completed", "execution_ended", "execution_tried"],
+        ),
+        (
+            Statement::StatTotals,
+            vec![
+                Value::Time(Some(recently())),
+                Value::Time(Some(recently().offset(60_000_000))),
+                int(60),
+                Value::Ints(vec![0, 1, 2, 5]),
+            ]
+            .into(),
+            &["execution_completed", "execution_ended", "execution_tried"],
+        ),
+        (
             Statement::StatRoll,
             vec![Value::Time(Some(recently())), Value::Time(Some(recently().offset(60_000_000)))].into(),
             &["execution_completed", "execution_ended", "execution_tried"],

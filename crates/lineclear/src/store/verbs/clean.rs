@@ -96,8 +96,8 @@ impl Verb for CleanBatch {
     }
 }
 
-/// The batches of a pass, in the order of [`Cleaned`]'s fields.
-pub(crate) fn batches(keep: &Retention, most: u32) -> [CleanBatch; 10] {
+/// The batches of a pass, in the order of [`Cleaned`]'s fields; figures are in two tables.
+pub(crate) fn batches(keep: &Retention, most: u32) -> [CleanBatch; 11] {
     let most = Value::Int(Some(i64::from(most)));
     let ms = |duration| Value::Int(Some(millis(duration)));
     let batch = |statement, params| CleanBatch { statement, params };
@@ -111,6 +111,7 @@ pub(crate) fn batches(keep: &Retention, most: u32) -> [CleanBatch; 10] {
         batch(Statement::CleanOnce, vec![most.clone()]),
         batch(Statement::CleanAudit, vec![ms(keep.audit), most.clone()]),
         batch(Statement::CleanSession, vec![most.clone()]),
-        batch(Statement::CleanStat, vec![ms(keep.stats), most]),
+        batch(Statement::CleanStat, vec![ms(keep.stats), most.clone()]),
+        batch(Statement::CleanStatTotal, vec![ms(keep.stats), most]),
     ]
 }

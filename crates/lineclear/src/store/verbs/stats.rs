@@ -4,6 +4,7 @@
 
 use lineclear_model::{ExecutionOutcome, Micros};
 
+use super::totals::run_steps;
 use crate::store::db::{Row, Session, Value, Verb};
 use crate::store::sql::Statement;
 use crate::store::{StoreError, StoreResult};
@@ -208,6 +209,8 @@ impl Verb for Roll {
         let lock = session.rows(Statement::OnceLock, vec![Value::Int(Some(self.advisory_key))]).await?;
         if lock.first().map_or(Ok(false), |row| row.get("free"))? {
             let params = vec![Value::Time(Some(self.from)), Value::Time(Some(self.to))];
+            let total = [params.clone(), vec![run_steps()]].concat();
+            session.rows(Statement::StatTotalRoll, total).await?;
             session.rows(Statement::StatRoll, params).await?;
         }
         Ok(())

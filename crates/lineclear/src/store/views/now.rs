@@ -39,12 +39,14 @@ pub struct PipelineView {
     pub retrying: StageView,
     /// Dead letters that await a person.
     pub dead: StageView,
+    /// Whether anything has ever ended that is still kept.
+    pub has_history: bool,
     /// What time it is there.
     pub now: Micros,
 }
 
 impl PipelineView {
-    /// Whether nothing stands anywhere.
+    /// Whether nothing stands anywhere, and nothing ever did.
     pub fn is_empty(&self) -> bool {
         let all = [
             self.due,
@@ -57,7 +59,7 @@ impl PipelineView {
             self.retrying,
             self.dead,
         ];
-        all.iter().all(|stage| stage.count == 0)
+        !self.has_history && all.iter().all(|stage| stage.count == 0)
     }
 }
 
@@ -117,6 +119,7 @@ impl Store {
             running: stage(row, "running", Some("running_since"))?,
             retrying: stage(row, "retrying", None)?,
             dead: stage(row, "dead", Some("dead_since"))?,
+            has_history: row.get("has_history")?,
             now: row.get("now")?,
         })
     }

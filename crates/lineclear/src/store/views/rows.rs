@@ -171,6 +171,10 @@ pub struct JobDetail {
     pub steps: Vec<StepView>,
     /// What of its input and outputs must not be shown.
     pub secrets: Secrets,
+    /// When the claim that runs it began; `None`: it does not run.
+    pub claimed_at: Option<Micros>,
+    /// What time it is there.
+    pub now: Micros,
 }
 
 /// What the manifest of a job marks as secret, or marked once; its row stays when it is removed. One that cannot be read, or is not

@@ -1,0 +1,23 @@
+-- 0024_stat_total · figures of everything by the minute, with how long claims ran: the charts of a week must not read a row for every manifest.
+
+create table stat_total (
+    minute      integer not null,
+    outcome     text    not null,
+    -- Claims that ran at least so many ms, and less than the next of 0, 1, 2, 5, 10, 20, 50, …
+    run_from_ms integer not null,
+    claims      integer not null,
+    run_ms      integer not null,
+    run_ms_max  integer not null,
+    wait_ms     integer not null,
+    wait_ms_max integer not null,
+    constraint stat_total_once primary key (minute, outcome, run_from_ms)
+) strict, without rowid;
+
+-- Of what was rolled up before, only the mean is known.
+insert into stat_total (minute, outcome, run_from_ms, claims, run_ms, run_ms_max, wait_ms, wait_ms_max)
+select minute, outcome,
+       (select max(step.value) from json_each('[0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000, 500000, 1000000, 2000000, 5000000, 10000000, 20000000, 50000000]') step
+        where  step.value <= run_ms / max(claims, 1)),
+       sum(claims), sum(run_ms), max(run_ms_max), sum(wait_ms), max(wait_ms_max)
+from   stat_minute
+group  by 1, 2, 3;

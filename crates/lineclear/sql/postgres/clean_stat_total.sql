@@ -1,0 +1,11 @@
+-- clean_stat_total · old minutes of the figures of everything
+-- Index: stat_total_once.
+-- $1 keep so many ms, $2 at most
+with gone as (
+    delete from {schema}.stat_total where (minute, outcome, run_from_ms) in (
+        select minute, outcome, run_from_ms from {schema}.stat_total
+        where  minute < now() - $1::bigint * interval '1 millisecond'
+        order  by minute limit $2::bigint for update skip locked)
+    returning 1
+)
+select count(*) as cleaned from gone

@@ -1,0 +1,78 @@
+//! totals: figures of everything by the minute, with how long claims ran. A chart reads a few rows for each minute, however many kinds and
+//! manifests there are.
+
+use lineclear_model::{ExecutionOutcome, Micros};
+
+use crate::store::StoreResult;
+use crate::store::db::{Row, Session, Value, Verb};
+use crate::store::sql::Statement;
+
+/// Claims are told apart by the step that they ran at least so long, in milliseconds: 1, 2 and 5 of each power of ten, up to half a day.
+pub const RUN_STEPS_MS: [i64; 25] = [
+    0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000,
+    500_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000, 20_000_000, 50_000_000,
+];
+
+/// As the statements take them.
+pub(super) fn run_steps() -> Value {
+    Value::Ints(RUN_STEPS_MS.to_vec())
+}
+
+/// Claims that ended in one way in one step of time, and ran about equally long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Total {
+    /// When the step begins.
+    pub at: Micros,
+    /// How they ended.
+    pub outcome: ExecutionOutcome,
+    /// They ran at least so long, and less than the next of [`RUN_STEPS_MS`].
+    pub run_from_ms: u64,
+    /// How many.
+    pub claims: u64,
+    /// How long they ran, all together.
+    pub run_ms: u64,
+    /// How long the longest ran.
+    pub run_ms_max: u64,
+    /// How long they had waited since they were due, all together.
+    pub wait_ms: u64,
+    /// How long the longest had waited.
+    pub wait_ms_max: u64,
+}
+
+/// Verb: figures of everything over some time.
+pub(crate) struct ReadTotals {
+    pub(crate) from: Micros,
+    pub(crate) to: Micros,
+    pub(crate) step_secs: i64,
+}
+
+impl Verb for ReadTotals {
+    type Answer = Vec<Total>;
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<Vec<Total>> {
+        let params = vec![
+            Value::Time(Some(self.from)),
+            Value::Time(Some(self.to)),
+            Value::Int(Some(self.step_secs)),
+            run_steps(),
+        ];
+        session.rows(Statement::StatTotals, params).await?.iter().map(total).collect()
+    }
+}
+
+fn total(row: &Row) -> StoreResult<Total> {
+    Ok(Total {
+        at: row.get("at")?,
+        outcome: row.word("outcome", ExecutionOutcome::from_word)?,
+        run_from_ms: row.get("run_from_ms")?,
+        claims: row.get("claims")?,
+        run_ms: row.get("run_ms")?,
+        run_ms_max: row.get("run_ms_max")?,
+        wait_ms: row.get("wait_ms")?,
+        wait_ms_max: row.get("wait_ms_max")?,
+    })
+}
