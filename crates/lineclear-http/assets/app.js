@@ -26,7 +26,8 @@ function morph(from, to) {
     if (!to.hasAttribute(name) && !(name === "open" || name === "data-shown" || (name === "class" && from.classList.contains("here")))) from.removeAttribute(name);
   }
   for (const { name, value } of [...to.attributes]) {
-    if (name === "class" && from.classList.contains("here")) continue;
+    // Who opened or closed something keeps it so.
+    if (name === "open" || (name === "class" && from.classList.contains("here"))) continue;
     if (from.getAttribute(name) !== value) {
       from.setAttribute(name, value);
       if (name === "datetime") from.removeAttribute("data-shown");
@@ -34,23 +35,26 @@ function morph(from, to) {
   }
   // The script writes into times itself.
   if (from instanceof HTMLTimeElement && from.hasAttribute("data-shown")) return;
+  // What goes is taken out first, so that what stays need not be moved: an element that is moved loses the focus.
+  const wanted = new Set([...to.children].map(keyOf));
   const keyed = new Map();
-  for (const child of from.children) {
+  for (const child of [...from.children]) {
     const key = keyOf(child);
-    if (key) keyed.set(key, child);
+    if (key && wanted.has(key)) keyed.set(key, child);
+    else if (key) child.remove();
   }
   let place = from.firstChild;
-  for (const wanted of [...to.childNodes]) {
-    const key = keyOf(wanted);
+  for (const next of [...to.childNodes]) {
+    const key = keyOf(next);
     let found = key ? keyed.get(key) : undefined;
-    if (!found && place && !keyOf(place) && place.nodeName === wanted.nodeName && !key) found = place;
-    if (found && found.nodeName === wanted.nodeName) {
+    if (!found && place && !keyOf(place) && place.nodeName === next.nodeName && !key) found = place;
+    if (found && found.nodeName === next.nodeName) {
       if (found !== place) from.insertBefore(found, place);
       else place = place.nextSibling;
-      if (found instanceof Element && wanted instanceof Element) morph(found, wanted);
-      else if (found.nodeValue !== wanted.nodeValue) found.nodeValue = wanted.nodeValue;
+      if (found instanceof Element && next instanceof Element) morph(found, next);
+      else if (found.nodeValue !== next.nodeValue) found.nodeValue = next.nodeValue;
     } else {
-      from.insertBefore(wanted, place);
+      from.insertBefore(next, place);
     }
   }
   while (place) {
@@ -78,7 +82,10 @@ function patch(id, html) {
   const wrapper = document.createElement(region.tagName);
   for (const { name, value } of [...region.attributes]) wrapper.setAttribute(name, value);
   wrapper.append(next.content);
+  const focused = document.activeElement;
   morph(region, wrapper);
+  // Rows that changed places.
+  if (focused instanceof HTMLElement && focused.isConnected && focused !== document.activeElement) focused.focus({ preventScroll: true });
   tick();
 }
 
@@ -118,6 +125,7 @@ function follow() {
     const { id, html } = JSON.parse(event.data);
     patch(id, html);
   });
+  stream.addEventListener("title", (event) => (document.title = `${JSON.parse(event.data).title} · Lineclear`));
   stream.addEventListener("trouble", (event) => trouble(JSON.parse(event.data).why));
   stream.addEventListener("error", () => {
     say("not live");
@@ -143,8 +151,10 @@ function leave() {
 async function refresh() {
   try {
     const answer = await fetch(location.href, { headers: { accept: "text/html" } });
-    if (!answer.ok || answer.redirected) throw new Error(`the server answered ${answer.status}`);
+    if (answer.redirected) throw new Error("your session is over; load the page again to log in");
+    if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
     const next = new DOMParser().parseFromString(await answer.text(), "text/html");
+    document.title = next.title;
     for (const region of next.querySelectorAll("[data-region]")) patch(region.id, region.innerHTML);
     trouble(null);
   } catch (error) {
@@ -206,10 +216,12 @@ by("theme")?.addEventListener("click", turn);
 
 // ── Copying ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
+// A browser lends no clipboard to pages that came without TLS from another machine.
+if (!navigator.clipboard) root.classList.add("no-clipboard");
 document.addEventListener("click", async (event) => {
   const button = event.target instanceof Element ? event.target.closest("[data-copy]") : null;
   if (!(button instanceof HTMLElement)) return;
-  await navigator.clipboard?.writeText(button.dataset.copy ?? "");
+  await navigator.clipboard.writeText(button.dataset.copy ?? "");
   button.textContent = "Copied";
 });
 
@@ -260,6 +272,26 @@ function element(tag, text) {
   return made;
 }
 
+/** Whether keys without Ctrl do something: who speaks to a computer, or has a restless hand, switches them off. */
+const KEYS_OFF = "lineclear-keys-off";
+function areKeysOff() {
+  try {
+    return localStorage.getItem(KEYS_OFF) === "1";
+  } catch {
+    return false;
+  }
+}
+
+/** @param {boolean} off */
+function switchKeys(off) {
+  try {
+    if (off) localStorage.setItem(KEYS_OFF, "1");
+    else localStorage.removeItem(KEYS_OFF);
+  } catch {
+    // A browser that keeps nothing for us: they stay as they are.
+  }
+}
+
 function help() {
   const list = document.createElement("dl");
   for (const [keys, what] of KEYS) {
@@ -267,7 +299,13 @@ function help() {
     term.append(element("kbd", keys));
     list.append(term, element("dd", what));
   }
-  dialog("keys", element("h2", "Keys"), list);
+  const box = document.createElement("input");
+  box.type = "checkbox";
+  box.checked = areKeysOff();
+  box.addEventListener("change", () => switchKeys(box.checked));
+  const label = element("label", " Only Ctrl K: switch single keys off in this browser");
+  label.prepend(box);
+  dialog("keys", element("h2", "Keys"), list, label);
 }
 by("help")?.addEventListener("click", help);
 
@@ -323,7 +361,7 @@ document.addEventListener("keydown", (event) => {
   }
   const target = event.target;
   const isTyping = target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) && target.getAttribute("type") !== "checkbox";
-  if (isTyping || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  if (isTyping || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]") || areKeysOff()) return;
   if (event.timeStamp - going < 1500) {
     going = -Infinity;
     const link = document.querySelector(`.rail [data-key="${CSS.escape(event.key)}"]`);

@@ -215,6 +215,16 @@ pub(crate) async fn render(view: &View<'_>) -> Result<Page, Problem> {
     }
 }
 
+/// Whether a page can change by itself. What only asks something is not rendered again and again.
+fn can_be_live(uri: &Uri) -> bool {
+    let segments: Vec<&str> = uri.path().trim_matches('/').split('/').collect();
+    match segments.as_slice() {
+        ["" | "jobs" | "dead-letters" | "batches" | "cluster"] => true,
+        ["jobs" | "batches", id] => *id != "new",
+        _ => false,
+    }
+}
+
 async fn show(State(app): State<App>, who: Who, request: Request) -> Result<Response, Problem> {
     let view = View { app: &app, scopes: &who.0.scopes, uri: request.uri() };
     let page = render(&view).await?;

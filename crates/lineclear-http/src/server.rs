@@ -303,17 +303,24 @@ mod tests {
 
     use super::*;
 
+    impl App {
+        /// What a server on this node would have, without one.
+        pub(crate) fn for_test(node: &lineclear::Node) -> App {
+            let (client, reading) = (node.client(), node.store().clone());
+            let ended = CancellationToken::new();
+            let tail = Tail::new(reading.clone(), ended.clone());
+            let needs = Needs::of(&document());
+            let gate = Gate::new(Access::OpenOnLoopback, needs, 0, reading.clone(), reading.clone());
+            let (ledger, _) = Ledger::new(reading.clone());
+            let (live, base) = (Hub::default(), Arc::from(""));
+            App { client, reading, locks: None, metrics: None, tail, ended, gate, ledger, live, base }
+        }
+    }
+
     #[tokio::test]
     async fn a_route_that_does_not_say_what_it_needs_is_refused() {
         let node = Lineclear::builder().store(":memory:").start().await.unwrap();
-        let (client, reading) = (node.client(), node.store().clone());
-        let ended = CancellationToken::new();
-        let tail = Tail::new(reading.clone(), ended.clone());
-        let gate =
-            Gate::new(Access::OpenOnLoopback, Needs::of(&document()), 0, reading.clone(), reading.clone());
-        let (ledger, _writers) = Ledger::new(reading.clone());
-        let (live, base) = (Hub::default(), Arc::from(""));
-        let app = App { client, reading, locks: None, metrics: None, tail, ended, gate, ledger, live, base };
+        let app = App::for_test(&node);
         let forgotten = routes()
             .route("/debug", get(|| async { "everything" }))
             .route("/api/v1/nodes", axum::routing::delete(|| async { "gone" }));

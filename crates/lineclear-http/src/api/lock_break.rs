@@ -49,16 +49,19 @@ pub(crate) struct Found {
     pub(crate) seen: Inspection,
 }
 
-/// Looks for a lock that somebody holds. The store is opened for this one question: a server that only shows locks needs no connection to it.
+/// The word that the registry has for the locks of the server's own database.
+pub(crate) fn own_store(app: &App) -> &'static str {
+    if app.client.store().options().is_postgres() { "postgres" } else { "sqlite" }
+}
+
+/// Looks for a lock that somebody holds. Its store is opened for this one question, and only if a lock of it was recorded: opening it may make its
+/// tables, and looking changes nothing.
 pub(crate) async fn find(app: &App, name: &str) -> Result<Found, Problem> {
     let name = LockName::new(name).map_err(|_| Problem::not_found(format_args!("lock {name:?}")))?;
     let conflict = |code: &str, detail: String| Problem::new(StatusCode::CONFLICT, code, detail);
     let ShownLocks { registry, url } = shown(app)?;
-    let options = LockOptions::default();
-    let backend = lineclear_lock::backend(url, &options).map_err(unavailable)?;
-    let locks = Locks::recorded(backend, options, registry.clone()).await.map_err(unavailable)?;
-    let Some(seen) = locks.inspect(name.as_str()).await.map_err(unavailable)? else {
-        let leases = registry.lease(name.as_str()).await.map_err(failed)?;
+    let leases = registry.lease(name.as_str()).await.map_err(failed)?;
+    if !leases.iter().any(|lease| lease.store == own_store(app)) {
         return Err(match leases.first() {
             Some(lease) if lease.store == "engine" => conflict(
                 "no_lock",
@@ -66,11 +69,19 @@ pub(crate) async fn find(app: &App, name: &str) -> Result<Found, Problem> {
             ),
             Some(lease) => conflict(
                 "lock_elsewhere",
-                format!("{name} is a lock of {}, not of this server's database: `lineclear lock break` takes it away there, with --store", lease.store),
+                format!(
+                    "{name} is a lock of {}, not of this server's database: `lineclear lock break` takes it away there, with --store",
+                    lease.store
+                ),
             ),
             None => Problem::not_found(format_args!("lock {name}")),
         });
-    };
+    }
+    let options = LockOptions::default();
+    let backend = lineclear_lock::backend(url, &options).map_err(unavailable)?;
+    let locks = Locks::recorded(backend, options, registry.clone()).await.map_err(unavailable)?;
+    let seen = locks.inspect(name.as_str()).await.map_err(unavailable)?;
+    let seen = seen.ok_or_else(|| Problem::not_found(format_args!("lock {name}")))?;
     if seen.holding.ends_in.is_none() {
         let detail = format!("nobody holds {name}; {} held it last", seen.holding.holder);
         return Err(conflict("not_held", detail));
@@ -99,7 +110,8 @@ pub(crate) async fn take_away(
 ) -> Result<Broken, Problem> {
     let reason = body.reason.trim();
     if reason.is_empty() || reason.len() > REASON_BYTES_MAX {
-        let detail = format!("say why, in {REASON_BYTES_MAX} bytes at most; it is kept in the lock's history");
+        let detail =
+            format!("say why, in {REASON_BYTES_MAX} bytes at most; it is kept in the lock's history");
         return Err(unprocessable("reason", detail).at("/reason"));
     }
     let Found { locks, name, seen } = find(app, name).await?;

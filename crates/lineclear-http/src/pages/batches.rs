@@ -104,7 +104,12 @@ pub(super) async fn ask(view: &View<'_>) -> Result<Page, Problem> {
             },
             button,
             danger: action == Action::Cancel,
-            cli: format!("lineclear batch start {} -q {}{}", action.as_str(), part::quoted(&q), batch_mode::option(mode)),
+            cli: format!(
+                "lineclear batch start {} -q {}{}",
+                action.as_str(),
+                part::quoted(&q),
+                batch_mode::option(mode)
+            ),
             back,
             tab: if matches!(action, Action::Revive | Action::Acknowledge) { Tab::Dead } else { Tab::Jobs },
         },
@@ -198,7 +203,8 @@ fn shown(view: &View<'_>, batch: &Batch, canary: Option<JobState>) -> Markup {
                 div.fact { dt { "asked" } dd { (moment(batch.created_at)) } }
                 @if let Some(reason) = &batch.reason { div.fact { dt { "note" } dd { (reason) } } }
             }
-            (cli(&format!("lineclear batch get {}", batch.id)))
+            @if is_open { (cli(&format!("lineclear batch watch {}", batch.id))) (cli(&format!("lineclear batch cancel {}", batch.id))) }
+            @else { (cli(&format!("lineclear batch get {}", batch.id))) }
         }
         p { a.button href=(view.link("/batches")) { "All bulk operations" } }
     }

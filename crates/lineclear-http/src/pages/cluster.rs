@@ -16,8 +16,9 @@ use serde::Deserialize;
 
 use super::part::{cli, empty, moment, number};
 use super::{Page, Region, Tab, View, export};
-use crate::api::nodes::NODES_MAX;
 use crate::ShownLocks;
+use crate::api::lock_break::own_store;
+use crate::api::nodes::NODES_MAX;
 use crate::problem::Problem;
 use tenures::{incarnation, micros};
 
@@ -77,7 +78,10 @@ impl Names<'_> {
 
 pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
     let Which { range } = view.asked()?;
-    let (nodes, known) = tokio::join!(view.app.reading.nodes(NODES_MAX), known(view.app.locks.as_ref().map(ShownLocks::registry)));
+    let (nodes, known) = tokio::join!(
+        view.app.reading.nodes(NODES_MAX),
+        known(view.app.locks.as_ref().map(ShownLocks::registry))
+    );
     let nodes = nodes?;
     let this = view.app.client.incarnation();
     let leases = known.as_ref().map_or(&[][..], |known| &known.leases);
@@ -87,13 +91,11 @@ pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
         Region::new("this", nodes::this(&nodes, this)),
         Region::new("nodes", nodes::section(view, &nodes, this)),
     ];
-    match &known {
-        Ok(known) => {
-            regions.push(Region::new("lanes", lanes::section(view, known, &names, range, now)));
-            regions.push(Region::new("leases", section(view, known, &names)));
-        }
-        Err(why) => regions.push(Region::new("lanes", absent(why))),
-    }
+    let (lanes, leases) = match &known {
+        Ok(known) => (lanes::section(view, known, &names, range, now), section(view, known, &names)),
+        Err(why) => (absent(why), html! {}),
+    };
+    regions.extend([Region::new("lanes", lanes), Region::new("leases", leases)]);
     Ok(Page { title: "Cluster".to_owned(), tab: Tab::Cluster, regions, live: true })
 }
 
@@ -140,8 +142,7 @@ fn badge(state: LeaseState) -> Markup {
 
 /// Somebody has it, and it is in the server's own database: not in a Redis that is only recorded here, and not what a node does.
 fn can_be_broken(view: &View<'_>, lease: &Lease) -> bool {
-    let own = if view.app.client.store().options().is_postgres() { "postgres" } else { "sqlite" };
-    lease.store == own && !matches!(lease.state, LeaseState::Idle | LeaseState::Orphan)
+    lease.store == own_store(view.app) && !matches!(lease.state, LeaseState::Idle | LeaseState::Orphan)
 }
 
 fn section(view: &View<'_>, known: &Known, names: &Names<'_>) -> Markup {

@@ -95,17 +95,15 @@ pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
             @if let Some(next) = letters.next { a.button rel="next" href=(view.link(&asked.address(Some(&next.to_string())))) { "Older" } }
         }
     };
-    let mut regions =
-        vec![Region::new("head", head(view, &asked, status, families.total, families.is_exact))];
-    if awaits && before.is_none() && !families.items.is_empty() {
-        regions.push(Region::new(
-            "families",
-            html! { section.families { @for family in &families.items { (card(view, family)) } } },
-        ));
-    }
+    let total = families.total;
+    let mut regions = vec![Region::new("head", head(view, &asked, status, total, families.is_exact))];
+    let families = if awaits && before.is_none() { families.items } else { Vec::new() };
+    regions.push(Region::new(
+        "families",
+        html! { @if !families.is_empty() { section.families { @for family in &families { (card(view, family)) } } } },
+    ));
     regions.push(Region::new("list", list));
-    let title =
-        if awaits { format!("{} dead letters", count(families.total)) } else { "Dead letters".to_owned() };
+    let title = if awaits { format!("{} dead letters", count(total)) } else { "Dead letters".to_owned() };
     Ok(Page { title, tab: Tab::Dead, regions, live: before.is_none() })
 }
 

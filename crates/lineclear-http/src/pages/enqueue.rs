@@ -6,6 +6,7 @@ use axum::extract::{FromRequest, Request, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use lineclear_model::duration;
+use lineclear_model::secret::DOTS;
 use maud::html;
 use serde::Deserialize;
 use serde_json::json;
@@ -30,7 +31,7 @@ const CHOICES: u32 = 200;
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Which {
-    /// A job to begin with: the same kind, input and group.
+    /// A job to begin with: all of it that is known, but for when it runs.
     like: Option<String>,
     kind: Option<String>,
 }
@@ -48,6 +49,13 @@ pub(super) struct Typed {
     priority: String,
     #[serde(default)]
     when: String,
+    #[serde(default)]
+    route: String,
+    #[serde(default)]
+    limit_key: String,
+    /// With spaces between them.
+    #[serde(default)]
+    tags: String,
 }
 
 impl Typed {
@@ -73,6 +81,9 @@ impl Typed {
             ("group", text(&self.group).map(Into::into)),
             ("due_at", due_at.map(Into::into)),
             ("in_ms", in_ms.map(serde_json::Value::from)),
+            ("route", text(&self.route).map(Into::into)),
+            ("limit_key", text(&self.limit_key).map(Into::into)),
+            ("tags", text(&self.tags).map(|tags| tags.split_whitespace().map(str::to_owned).collect())),
         ];
         for (name, value) in fields {
             if let Some(value) = value {
@@ -93,6 +104,16 @@ impl Typed {
         if !self.input.trim().is_empty() {
             command += &format!(" --input {}", quoted(self.input.trim()));
         }
+        for (option, value) in [("--group", &self.group), ("--priority", &self.priority)] {
+            if !value.trim().is_empty() {
+                command += &format!(" {option} {}", quoted(value.trim()));
+            }
+        }
+        match self.when.trim() {
+            "" | "now" => {}
+            when if duration::parse(when).is_ok() => command += &format!(" --in {when}"),
+            when => command += &format!(" --at {}", quoted(when)),
+        }
         command
     }
 }
@@ -100,23 +121,24 @@ impl Typed {
 pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
     let Which { like, kind } = view.asked()?;
     let mut typed = Typed { kind: kind.unwrap_or_default(), ..Typed::default() };
-    let mut hides = false;
     if let Some(like) = like {
         let detail = super::job::find(view, &like).await?;
         let input = detail.input.unwrap_or_default();
         let masked = detail.secrets.mask(&input);
-        hides = masked.as_deref() != Some(&*input) && !input.is_empty();
         typed = Typed {
             kind: detail.job.kind,
             input: masked.unwrap_or_default(),
             group: detail.job.group.unwrap_or_default(),
+            route: detail.job.route.filter(|route| route != "main").unwrap_or_default(),
+            limit_key: detail.job.limit_key.unwrap_or_default(),
+            tags: detail.job.tags.join(" "),
             ..Typed::default()
         };
     }
-    form(view, &typed, hides, None).await
+    form(view, &typed, None).await
 }
 
-async fn form(view: &View<'_>, typed: &Typed, hides: bool, wrong: Option<&Problem>) -> Result<Page, Problem> {
+async fn form(view: &View<'_>, typed: &Typed, wrong: Option<&Problem>) -> Result<Page, Problem> {
     let nodes = view.app.reading.nodes(CHOICES).await?;
     let known =
         nodes.iter().filter(|node| matches!(node.state(), "alive")).filter_map(|node| node.kinds.as_deref());
@@ -129,14 +151,15 @@ async fn form(view: &View<'_>, typed: &Typed, hides: bool, wrong: Option<&Proble
             @if let Some(problem) = wrong.filter(|_| fields.iter().any(|field| at == *field || at.starts_with(&format!("{field}/")))) { span.wrong role="alert" { (problem.said().1) } }
         }
     };
-    let is_placed = ["/kind", "/input", "/group", "/priority", "/due_at", "/in_ms"]
-        .iter()
-        .any(|field| at.starts_with(field));
+    let is_placed =
+        ["/kind", "/input", "/group", "/priority", "/due_at", "/in_ms", "/route", "/limit_key", "/tags"]
+            .iter()
+            .any(|field| at.starts_with(field));
     let html = html! {
         form.card.ask method="post" action=(view.link("/enqueue")) {
             h1 { "Enqueue a job" }
             @if let Some(problem) = wrong.filter(|_| !is_placed) { p.wrong role="alert" { (problem.said().1) } }
-            @if hides { p.wrong { "Secret values of that job's input are dots here: write them again." } }
+            @if typed.input.contains(DOTS) { p.wrong { "Secret values of that job's input are dots here: write them again." } }
             div.field {
                 label for="kind" { "Kind" }
                 input #kind name="kind" value=(typed.kind) list="kinds" required maxlength="128" autocomplete="off" spellcheck="false";
@@ -149,6 +172,14 @@ async fn form(view: &View<'_>, typed: &Typed, hides: bool, wrong: Option<&Proble
                 div.field { label for="group" { "Group" } input #group name="group" value=(typed.group) list="groups" autocomplete="off"; datalist #groups { @for group in groups.iter().filter(|group| group.name != "*") { option value=(group.name) {} } } (says(&["/group"])) }
                 div.field { label for="priority" { "Priority" } input #priority name="priority" type="number" min="0" max="31" value=(typed.priority) placeholder="0"; (says(&["/priority"])) }
                 div.field { label for="when" { "When" } input #when name="when" value=(typed.when) placeholder="now, 10m, or 2026-11-16T18:00:00Z" autocomplete="off"; (says(&["/due_at", "/in_ms"])) }
+            }
+            details open[[&typed.route, &typed.limit_key, &typed.tags].iter().any(|text| !text.is_empty())] {
+                summary { "Lane, limit and tags" }
+                div.three.fields {
+                    div.field { label for="route" { "Route" } input #route name="route" value=(typed.route) placeholder="main" autocomplete="off"; (says(&["/route"])) }
+                    div.field { label for="limit_key" { "Limit key" } input #limit_key name="limit_key" value=(typed.limit_key) placeholder="one at a time of each" autocomplete="off"; (says(&["/limit_key"])) }
+                    div.field { label for="tags" { "Tags" } input #tags name="tags" value=(typed.tags) placeholder="words to find it by" autocomplete="off"; (says(&["/tags"])) }
+                }
             }
             div.buttons { button.primary type="submit" { "Enqueue" } a.button href=(view.link("/jobs")) { "Leave it" } }
             (cli(&typed.cli()))
@@ -180,7 +211,7 @@ pub(super) async fn enqueue(
         Ok(reply) => Ok(done(&app, &reply.job().map_or("/jobs".to_owned(), |job| format!("/jobs/{job}")))),
         Err(problem) if problem.status().is_client_error() => {
             let view = View { app: &app, scopes: &who.0.scopes, uri: &uri };
-            let page = form(&view, &typed, false, Some(&problem)).await?;
+            let page = form(&view, &typed, Some(&problem)).await?;
             Ok(answer(problem.status(), Frame::of(&app, Some(&who.0), &headers, &uri).around(page)))
         }
         Err(problem) => Err(problem),

@@ -23,7 +23,7 @@ use crate::api::nodes::{NODES_MAX, Node};
 use crate::problem::Problem;
 
 /// Rows of one file at most.
-pub(super) const ROWS_MAX: usize = 1_000_000;
+pub(super) const ROWS_MAX: usize = 10_000_000;
 /// Rows that are read at once.
 const PAGE: u32 = 1_000;
 /// Pages that wait for a slow client.
@@ -236,10 +236,15 @@ where
             for row in &rows {
                 write(&mut text, format, columns, row);
             }
-            if client.send(Ok(std::mem::take(&mut text).into())).await.is_err() || sent >= ROWS_MAX {
+            if client.send(Ok(std::mem::take(&mut text).into())).await.is_err() {
                 return;
             }
             match next {
+                Some(_) if sent >= ROWS_MAX => {
+                    tracing::warn!(rows = ROWS_MAX, "a list is longer than a file may be");
+                    let _ = client.send(Err(std::io::Error::other("the list is too long for a file"))).await;
+                    return;
+                }
                 Some(next) => from = Some(next),
                 None => return,
             }

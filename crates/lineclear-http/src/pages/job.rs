@@ -29,12 +29,13 @@ pub(super) async fn find(view: &View<'_>, text: &str) -> Result<JobDetail, Probl
 pub(super) async fn page(view: &View<'_>, text: &str) -> Result<Page, Problem> {
     let detail = find(view, text).await?;
     let (job, log) = (&detail.job, view.app.reading.log(detail.job.id, None, LINES).await?);
-    let mut regions = vec![
-        Region::new("head", head(view, &detail)),
-        Region::new("life", life::line(job, &detail.executions)),
-    ];
+    let mut regions =
+        vec![Region::new("head", head(view, &detail)), Region::new("life", life::line(&detail))];
     let explanation = if can_wait(job.state) { view.app.reading.explain_job(job.id).await? } else { None };
-    regions.extend(explanation.map(|explanation| Region::new("explain", explain(view, &explanation))));
+    regions.push(Region::new(
+        "explain",
+        html! { @if let Some(explanation) = &explanation { (explain(view, explanation)) } },
+    ));
     regions.push(Region::new("executions", executions::list(view, &detail, &log)));
     regions.push(Region::new("payload", payload(view, &detail)));
     let title = format!("{} job {} · {}", part::glyph(job.state.as_str()), job.id, job.kind);
@@ -61,7 +62,10 @@ fn head(view: &View<'_>, detail: &JobDetail) -> Markup {
                 @if matches!(job.state, JobState::Retrying | JobState::Dead | JobState::Completed | JobState::Cancelled) {
                     a.button href=(view.link(&format!("/jobs/{}/retry", job.id))) { @if job.state == JobState::Dead { "Revive" } @else if job.state == JobState::Retrying { "Try now" } @else { "Run again" } }
                 }
-                a.button href=(view.link(&format!("/enqueue?like={}", job.id))) { "Run with edits" }
+                @if matches!(job.state, JobState::Dead | JobState::Completed | JobState::Cancelled) {
+                    a.button href=(view.link(&format!("/jobs/{}/retry?edit=true", job.id))) { @if job.state == JobState::Dead { "Revive with edits" } @else { "Run again with edits" } }
+                }
+                a.button href=(view.link(&format!("/enqueue?like={}", job.id))) { "One like it" }
             } }
         }
         dl.facts {
@@ -88,7 +92,8 @@ fn explain(view: &View<'_>, explanation: &Explanation) -> Markup {
         section.card {
             h2 { "Why is it not running?" }
             p { strong { (explanation.verdict) } }
-            (gates(view, explanation.gates.iter().filter(|gate| gate.open.is_some())))
+            // A gate that says no more than the verdict is not read twice; jobs in the way are links.
+            (gates(view, explanation.gates.iter().filter(|gate| gate.open.is_some() && (gate.why != explanation.verdict || gate.in_the_way.iter().any(|way| way.what == "job")))))
             details { summary { "Gates that do not apply" } (gates(view, explanation.gates.iter().filter(|gate| gate.open.is_none()))) }
         }
     }

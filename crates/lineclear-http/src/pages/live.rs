@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::{View, render};
+use super::{View, can_be_live, render};
 use crate::App;
 use crate::access::{Still, Who};
 use crate::api::events::streamed;
@@ -43,6 +43,7 @@ struct Topic {
 /// A page as it is now.
 #[derive(Clone, Default)]
 struct Shown {
+    title: String,
     regions: Vec<(&'static str, Arc<str>)>,
     /// It could not be rendered: why.
     trouble: Option<String>,
@@ -98,6 +99,7 @@ impl Hub {
             let view = View { app: &app, scopes: &scopes, uri: &uri };
             let shown = match render(&view).await {
                 Ok(page) => Shown {
+                    title: page.title,
                     regions: page
                         .regions
                         .into_iter()
@@ -105,7 +107,7 @@ impl Hub {
                         .collect(),
                     trouble: None,
                 },
-                Err(problem) => Shown { regions: Vec::new(), trouble: Some(problem.said().1.to_owned()) },
+                Err(problem) => Shown { trouble: Some(problem.said().1.to_owned()), ..Shown::default() },
             };
             {
                 let mut topics = self.topics();
@@ -144,9 +146,9 @@ pub(super) async fn stream(
     still: Still,
     asked: Asked<Which>,
 ) -> Result<Response, Problem> {
-    let no_page = || Problem::malformed("page", "this is no address of a page");
+    let no_page = || Problem::malformed("page", "this is no address of a page that changes by itself");
     let uri: Uri = asked.0.page.parse().map_err(|_| no_page())?;
-    if uri.scheme().is_some() || uri.authority().is_some() {
+    if uri.scheme().is_some() || uri.authority().is_some() || !can_be_live(&uri) {
         return Err(no_page());
     }
     let scopes = who.0.scopes.clone();
@@ -173,7 +175,7 @@ async fn tell(
     mut shown: watch::Receiver<Option<Arc<Shown>>>,
 ) -> Result<(), Gone> {
     let mut sent: HashMap<&'static str, Arc<str>> = HashMap::new();
-    let mut trouble = None;
+    let (mut trouble, mut title) = (None, String::new());
     let send = async |event: Event| client.send(Ok(event)).await.map_err(|_| Gone);
     let mut spoken = Instant::now();
     loop {
@@ -184,6 +186,10 @@ async fn tell(
                 trouble.clone_from(&now.trouble);
                 send(Event::default().event("trouble").data(json!({"why": trouble}).to_string())).await?;
                 spoken = Instant::now();
+            }
+            if now.trouble.is_none() && now.title != title {
+                title.clone_from(&now.title);
+                send(Event::default().event("title").data(json!({"title": title}).to_string())).await?;
             }
             for (id, html) in &now.regions {
                 if sent.get(id).is_some_and(|before| before == html) {
@@ -204,5 +210,43 @@ async fn tell(
                 spoken = Instant::now();
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lineclear::Lineclear;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn all_who_look_at_a_page_share_one_rendering_and_nobody_renders_for_nobody() {
+        let node = Lineclear::builder().store(":memory:").start().await.unwrap();
+        let app = App::for_test(&node);
+        let all = Scopes::parse("admin").unwrap();
+        let look = |address: &str| {
+            let topic = Topic { address: address.to_owned(), scopes: all.to_string() };
+            app.live.watch(&app, topic, all.clone(), address.parse().unwrap()).ok().unwrap()
+        };
+        let (mut one, mut two) = (look("/"), look("/"));
+        for _ in 0..2 {
+            one.changed().await.unwrap();
+            two.changed().await.unwrap();
+            let (first, second) =
+                (one.borrow_and_update().clone().unwrap(), two.borrow_and_update().clone().unwrap());
+            assert!(Arc::ptr_eq(&first, &second), "one rendering for both");
+            assert_eq!((first.trouble.as_deref(), first.title.as_str()), (None, "Overview"));
+            assert!(!first.regions.is_empty());
+        }
+        let other = look("/jobs");
+        assert_eq!(app.live.topics().len(), 2);
+        drop((one, two, other));
+        let gone = async {
+            while !app.live.topics().is_empty() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), gone).await.expect("it ends with the last who looks");
+        node.stop().await;
     }
 }

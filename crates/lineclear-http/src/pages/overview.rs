@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::part::{self, between, count, moment, since};
-use super::{Page, Region, Tab, View};
+use super::{Page, Region, Tab, View, samples};
 use crate::problem::Problem;
 use figures::Range;
 
@@ -50,13 +50,19 @@ pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
         Region::new("pipeline", strip(view, &pipeline, &condition)),
     ];
     let is_new = !condition.trouble.has_ticks && pipeline.is_empty() && figures.is_empty();
-    if is_new {
-        regions.push(Region::new("first", first(view, &condition)));
+    let none = || html! {};
+    let (first, figures, attention, now) = if is_new {
+        (first(view, &condition), none(), none(), none())
     } else {
-        regions.push(Region::new("figures", figures.cards(view, range)));
-        regions.push(Region::new("attention", attention(view, &checks, dead).await?));
-        regions.push(Region::new("now", html! { div.pair { (runs(view, &running)) (comes(&upcoming)) } }));
-    }
+        let now = html! { div.pair { (runs(view, &running)) (comes(view, &upcoming)) } (samples::hint(view).await?) };
+        (none(), figures.cards(view, range), attention(view, &checks, dead).await?, now)
+    };
+    regions.extend([
+        Region::new("first", first),
+        Region::new("figures", figures),
+        Region::new("attention", attention),
+        Region::new("now", now),
+    ]);
     Ok(Page { title, tab: Tab::Overview, regions, live: true })
 }
 
@@ -73,7 +79,7 @@ fn health(condition: &Condition, troubles: &[Check], pipeline: &PipelineView) ->
             span class={ "badge " (class) } { span.glyph aria-hidden="true" { (glyph) } " " (word) }
             span.sentence {
                 @match &condition.leader {
-                    Some(leader) if leader.is_live(condition.now) => { strong { (leader.node) } " has planned for " (since(leader.since)) },
+                    Some(leader) if leader.is_live(condition.now) => { strong { (leader.node) } " plans; it took over " (moment(leader.since)) },
                     Some(leader) => { "nobody plans: " strong { (leader.node) } " was last heard of " (moment(leader.renewed_at)) },
                     None => "nobody has planned yet",
                 }
@@ -164,7 +170,7 @@ fn runs(view: &View<'_>, running: &[RunningView]) -> Markup {
     html! {
         section.card {
             h2 { "Running now" }
-            @if running.is_empty() { p.muted { "Nothing runs at this moment." } }
+            @if running.is_empty() { p.muted { "Nothing runs at this moment. Jobs are here from when a worker takes them until they end." } @if view.may(Scope::Operate) { p { a.button href=(view.link("/enqueue")) { "Enqueue one" } } } }
             @else {
                 table {
                     thead { tr { th scope="col" { "Job" } th scope="col" { "Kind" } th scope="col" { "Node" } th scope="col" { "For" } } }
@@ -179,7 +185,7 @@ fn runs(view: &View<'_>, running: &[RunningView]) -> Markup {
                                     }
                                     @if job.cancelling { " " span.badge.cancelled { "ends" } }
                                 }
-                                td { (job.node.as_deref().unwrap_or("–")) }
+                                td.whole { (job.node.as_deref().unwrap_or("–")) }
                                 td.number { (since(job.claimed_at)) }
                             }
                         }
@@ -190,18 +196,18 @@ fn runs(view: &View<'_>, running: &[RunningView]) -> Markup {
     }
 }
 
-fn comes(upcoming: &[UpcomingView]) -> Markup {
+fn comes(view: &View<'_>, upcoming: &[UpcomingView]) -> Markup {
     html! {
         section.card {
             h2 { "Next 60 minutes" }
-            @if upcoming.is_empty() { p.muted { "No manifest has a tick within the next hour." } }
+            @if upcoming.is_empty() { p.muted { "No manifest has a tick within the next hour. A file of manifests says what runs, and when:" } (part::cli("lineclear manifest apply -f orders.toml")) }
             @else {
                 table {
                     thead { tr { th scope="col" { "Manifest" } th scope="col" { "Group" } th scope="col" { "Due" } } }
                     tbody {
                         @for manifest in upcoming {
                             tr data-key=(manifest.key) {
-                                td.grow { (manifest.key) }
+                                td.grow { a href=(view.link(&format!("/jobs?q=manifest:{}", part::escaped(manifest.key.as_str())))) { (manifest.key) } }
                                 td { (manifest.group.as_deref().unwrap_or("–")) }
                                 td.number { (moment(manifest.next_due_at)) }
                             }

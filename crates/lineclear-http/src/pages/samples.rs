@@ -6,8 +6,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use lineclear_model::{ManifestFile, Name};
-use maud::html;
+use lineclear_model::{ManifestFile, Name, Scope};
+use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::action::{Ask, Filled, done, page as ask_page};
@@ -78,19 +78,32 @@ pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
         view,
         Ask {
             title: title.to_owned(),
-            what: html! { p { (what) } p { @for key in &keys { code { (key) } " " } } },
+            what: html! {
+                p { (what) } p { @for key in &keys { code { (key) } " " } }
+                @if !there { details { summary { "The same as a file, samples.toml" } pre.json { (FILE.trim()) } } }
+            },
             fields: html! { input type="hidden" name="remove" value=(there); },
             button,
             danger: there,
             cli: if there {
                 "lineclear manifest apply -f empty.toml --owner sample --prune".to_owned()
             } else {
-                String::new()
+                "lineclear manifest apply -f samples.toml --owner sample".to_owned()
             },
             back: "/".to_owned(),
             tab: Tab::Overview,
         },
     ))
+}
+
+/// That they are there, and how to be rid of them.
+pub(super) async fn hint(view: &View<'_>) -> Result<Markup, Problem> {
+    if !view.may(Scope::Admin) || !is_there(view.app).await? {
+        return Ok(html! {});
+    }
+    Ok(
+        html! { p.muted.hint { "The sample manifests are loaded: they make work that does nothing. " a href=(view.link("/samples")) { "Remove them" } } },
+    )
 }
 
 async fn is_there(app: &App) -> Result<bool, Problem> {

@@ -9,20 +9,20 @@ use tokio::net::TcpStream;
 use crate::kit::{Answer, Served};
 use crate::session::{cookie, log_in};
 
-const HTML: (&str, &str) = ("Accept", "text/html");
+pub(crate) const HTML: (&str, &str) = ("Accept", "text/html");
 const SAME: (&str, &str) = ("Sec-Fetch-Site", "same-origin");
 const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
 const HOSTILE: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>";
 
-async fn page(served: &Served, path: &str) -> Answer {
+pub(crate) async fn page(served: &Served, path: &str) -> Answer {
     served.send("GET", path, &[HTML], b"").await
 }
 
-async fn submit(served: &Served, path: &str, form: &str) -> Answer {
+pub(crate) async fn submit(served: &Served, path: &str, form: &str) -> Answer {
     served.send("POST", path, &[HTML, SAME, FORM], form.as_bytes()).await
 }
 
-async fn enqueue(served: &Served, body: serde_json::Value) -> String {
+pub(crate) async fn enqueue(served: &Served, body: serde_json::Value) -> String {
     let made = served.post("/api/v1/jobs", &body.to_string()).await;
     assert!(made.status < 300, "{made:?}");
     made.json()["id"].as_str().unwrap().to_owned()

@@ -42,7 +42,7 @@ impl Store {
     }
 
     /// Tries a job again: one that waits for its next try is due now, a dead letter is revived, and one that is over is run again as
-    /// a new job with the same input.
+    /// a new job with the same input, or with the one that the options have.
     pub async fn retry(&self, job: JobId, options: RetryOptions) -> StoreResult<Retried> {
         door::check_retry(&options)?;
         let mut answer = self.retry_now(job, &options).await?;

@@ -6,7 +6,8 @@ use lineclear::store::{Declaration, JobId, NewJob, Prune, Retried, RetryOptions}
 use crate::kit::{TestDb, completed, daily, failed, job, name, payload};
 
 async fn retry(db: &TestDb, job: JobId) -> Retried {
-    let options = RetryOptions { by: "ann".to_owned(), note: Some("fixed".to_owned()), route: None };
+    let options =
+        RetryOptions { by: "ann".to_owned(), note: Some("fixed".to_owned()), ..RetryOptions::default() };
     db.store.retry(job, options).await.unwrap()
 }
 
@@ -74,6 +75,31 @@ conformance! {
         db.plan().await;
         db.sql("update {t}manifest set spec = 'x'").await;
         assert_eq!(shown(db, job).await, r#""•••""#, "where nobody knows, nothing is shown");
+    }
+
+    async fn what_is_dead_or_over_gets_another_input_and_what_waits_keeps_its_own(db) {
+        let node = db.node("a").await;
+        let large = format!(r#""{}""#, "x".repeat(2_000));
+        let edited = async |job, input: &str| {
+            let options = RetryOptions { by: "ann".to_owned(), input: Some(payload(input)), ..RetryOptions::default() };
+            db.store.retry(job, options).await.unwrap()
+        };
+        let first = db.enqueue(job()).await;
+        let claim = db.take_one(node).await;
+        db.settle(node, &claim, failed("x")).await;
+        assert_eq!(edited(first, "1").await, Retried::NotOver(JobState::Retrying));
+        assert!(matches!(retry(db, first).await, Retried::Due));
+        let claim = db.take_one(node).await;
+        assert_eq!(claim.input.as_str(), job().input.as_str());
+        db.settle(node, &claim, Outcome::DeadLetter(Failure::new("x", "broken"))).await;
+        assert!(matches!(edited(first, &large).await, Retried::Revived(_)));
+        let claim = db.take_one(node).await;
+        assert_eq!((claim.job, claim.input.as_str()), (first, large.as_str()), "the same job");
+        db.settle(node, &claim, completed()).await;
+        let Retried::Again(again) = edited(first, "[2]").await else { panic!("it is over") };
+        let claim = db.take_one(node).await;
+        assert_eq!((claim.job, claim.input.as_str()), (again, "[2]"));
+        assert_eq!(shown(db, first).await, large, "that one stays as it is");
     }
 
     async fn a_job_that_waits_for_its_next_try_is_due_now(db) {

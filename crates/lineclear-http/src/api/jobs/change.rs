@@ -5,12 +5,15 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use lineclear::store::{Cancelled, Created, Creation, JobId, Retried, RetryOptions};
+use lineclear_model::{Name, Payload};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::App;
 use crate::access::Who;
+use crate::api::input::input;
 use crate::api::shape::{At, Id, id, name_at};
 use crate::audit::Note;
 use crate::once::{KeyHeader, Keyed, Reply, make_or};
@@ -58,6 +61,10 @@ pub(crate) struct RetryBody {
     pub(crate) note: Option<String>,
     /// The lane of the new job, if it is over and had no manifest: history does not keep it. `main` if nothing is said.
     pub(crate) route: Option<String>,
+    /// What its handler gets this time instead. Only for a dead letter, or for a job that is over.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub(crate) input: Option<Box<RawValue>>,
 }
 
 /// What became of a request to try a job again.
@@ -71,7 +78,7 @@ pub(crate) struct RetryAnswer {
 }
 
 /// Tries a job again. One that waits for its next try is due now, a dead letter is revived, and one that is over runs again as a new
-/// job with the same input.
+/// job with the same input, or with the one that is given.
 #[utoipa::path(
     post, path = "/jobs/{id}/retry", operation_id = "retry_job", tag = "jobs", params(("id" = String, Path), KeyHeader),
     request_body = Option<RetryBody>,
@@ -87,10 +94,26 @@ pub(crate) async fn retry(
     asked: Keyed<Option<RetryBody>>,
 ) -> Result<Reply, Problem> {
     let job = JobId(id(&at.0, "job")?);
-    let RetryBody { note, route } = asked.body.unwrap_or_default();
+    let RetryBody { note, route, input } = asked.body.unwrap_or_default();
     let route = route.as_deref().map(|route| name_at(route, "/route")).transpose()?;
-    let creation = Creation::Retry(job, RetryOptions { by: who.0.who(), note, route });
+    let input = match input {
+        Some(raw) => Some(edited(&state, job, &raw).await?),
+        None => None,
+    };
+    let creation = Creation::Retry(job, RetryOptions { by: who.0.who(), note, route, input });
     make_or(&state.client, asked.once, creation, &audit, move |created| retried(job, created)).await
+}
+
+/// Another input for a job, looked at as its kind does.
+async fn edited(app: &App, job: JobId, raw: &RawValue) -> Result<Payload, Problem> {
+    let input = input(raw, "/input")?;
+    let found = app.reading.job(job).await?;
+    let kind = found.ok_or_else(|| Problem::not_found(format_args!("job {job}")))?.job.kind;
+    // Under an older version it may have had a name that nobody can have now: then no kind of ours has it.
+    if let Ok(kind) = Name::new(kind) {
+        app.client.check_input(&kind, &input).map_err(|error| Problem::from(error).at("/input"))?;
+    }
+    Ok(input)
 }
 
 fn retried(job: JobId, created: &Created) -> Result<Reply, Problem> {

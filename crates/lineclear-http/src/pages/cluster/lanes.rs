@@ -239,7 +239,7 @@ fn sentences(events: &[LockEvent], names: &Names<'_>) -> Markup {
         .collect();
     html! {
         h3 { "Hand-overs" }
-        @if told.is_empty() { p.muted { "None that is remembered." } }
+        @if told.is_empty() { p.muted { "None that is remembered: a lock that goes from one node to another is told here." } }
         ol.plain.hand-overs { @for event in told {
             li data-key={ "e" (event.id) } {
                 span.grow {

@@ -102,7 +102,7 @@ fn row(view: &View<'_>, node: &NodeView, is_this: bool) -> Markup {
             td {
                 strong { (node.name) } @if is_this { " " span.badge.this { "this node" } }
                 details data-key={ "r" (node.id) } {
-                    summary { (runners.len()) " runners" @if failing > 0 { span.wrong { ", " (failing) " failing" } } }
+                    summary { (runners.len()) @if runners.len() == 1 { " runner" } @else { " runners" } @if failing > 0 { span.wrong { ", " (failing) " failing" } } }
                     table { tbody { @for (name, runner) in &runners { tr {
                         td { (name) }
                         td { @if let Some(ms) = runner.idle_ms { "last pass " (moment(node.seen_at.offset(-i64::try_from(ms.saturating_mul(1_000)).unwrap_or(0)))) } @else { "no pass yet" } }

@@ -1,6 +1,6 @@
 //! A job's life, drawn to scale: how long it waited, ran, and waited again.
 
-use lineclear::store::views::{ExecutionView, JobView};
+use lineclear::store::views::{ExecutionView, JobDetail, JobView};
 use lineclear_model::{JobState, Micros};
 use maud::{Markup, html};
 
@@ -23,8 +23,8 @@ impl Part {
     }
 }
 
-pub(super) fn line(job: &JobView, executions: &[ExecutionView]) -> Markup {
-    let parts = parts(job, executions);
+pub(super) fn line(detail: &JobDetail) -> Markup {
+    let parts = parts(&detail.job, &detail.executions, detail.claimed_at, detail.now);
     let all: u64 = parts.iter().map(Part::ms).sum();
     let widths = widths(&parts.iter().map(Part::ms).collect::<Vec<_>>());
     let starts: Vec<u64> = widths
@@ -51,7 +51,8 @@ pub(super) fn line(job: &JobView, executions: &[ExecutionView]) -> Markup {
     }
 }
 
-fn parts(job: &JobView, executions: &[ExecutionView]) -> Vec<Part> {
+/// What it did from its acceptance until its end, or until now if it goes on.
+fn parts(job: &JobView, executions: &[ExecutionView], claimed_at: Option<Micros>, now: Micros) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut at = job.created_at;
     let mut add = |class, word: String, to: Micros, at: &mut Micros| {
@@ -63,27 +64,34 @@ fn parts(job: &JobView, executions: &[ExecutionView]) -> Vec<Part> {
     // A job that was tried again or died has another due time than at first: then only that it waited is known.
     let is_first = executions.len() < 2 && !matches!(job.state, JobState::Retrying | JobState::Dead);
     if is_first {
-        let claimed = executions.first().and_then(|execution| execution.claimed_at).or(job.finished_at);
-        add("f-scheduled", "scheduled".to_owned(), job.due_at.min(claimed.unwrap_or(job.due_at)), &mut at);
+        let claimed = executions.first().and_then(|execution| execution.claimed_at).or(claimed_at);
+        let waited = claimed.or(job.finished_at).unwrap_or(now);
+        add("f-scheduled", "scheduled".to_owned(), job.due_at.min(waited), &mut at);
     }
+    let wait = |tried: bool| if tried { "waited for the next try" } else { "waited" }.to_owned();
     for (place, execution) in executions.iter().enumerate() {
         let claimed = execution.claimed_at.unwrap_or(execution.finished_at);
-        let wait = if place == 0 { "waited" } else { "waited for the next try" };
-        add("f-queued", wait.to_owned(), claimed, &mut at);
+        add("f-queued", wait(place > 0), claimed, &mut at);
         let class = match execution.outcome.as_str() {
             "completed" => "f-completed",
             "cancelled" | "released" | "snoozed" => "f-cancelled",
             _ => "f-dead",
         };
-        add(
-            class,
-            format!("claim {} {}", execution.claim_no, execution.outcome.as_str()),
-            execution.finished_at,
-            &mut at,
-        );
+        let word = format!("claim {} {}", execution.claim_no, execution.outcome.as_str());
+        add(class, word, execution.finished_at, &mut at);
     }
-    if let Some(dead) = job.finished_at.filter(|_| job.state == JobState::Dead) {
-        add("f-queued", "until it died".to_owned(), dead, &mut at);
+    match job.state {
+        JobState::Completed | JobState::Cancelled => {}
+        JobState::Dead => {
+            add("f-queued", "until it died".to_owned(), job.finished_at.unwrap_or(now), &mut at)
+        }
+        JobState::Running => {
+            add("f-queued", wait(!executions.is_empty()), claimed_at.unwrap_or(now), &mut at);
+            add("f-running", format!("claim {} runs", job.claim_no), now, &mut at);
+        }
+        JobState::Retrying => add("f-queued", "waits for the next try".to_owned(), now, &mut at),
+        JobState::Scheduled => add("f-scheduled", "scheduled".to_owned(), now, &mut at),
+        waits => add("f-queued", format!("waits, {}", waits.as_str()), now, &mut at),
     }
     parts
 }
@@ -104,6 +112,89 @@ fn widths(lengths: &[u64]) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use lineclear::store::JobId;
+    use lineclear_model::job::{ExecutionOutcome, Origin};
+
+    fn second(second: i64) -> Micros {
+        Micros::EPOCH.offset(second * 1_000_000)
+    }
+
+    /// Accepted and due at second 10.
+    fn job(state: JobState) -> JobView {
+        JobView {
+            id: JobId(1),
+            state,
+            kind: "mail".to_owned(),
+            manifest: None,
+            manifest_key: None,
+            group: None,
+            tags: Vec::new(),
+            route: None,
+            limit_key: None,
+            phase: None,
+            tick_at: None,
+            origin: Origin::Adhoc,
+            claim_no: 2,
+            failures: None,
+            created_at: second(10),
+            due_at: second(10),
+            finished_at: None,
+            node: None,
+            node_name: None,
+            last_error: None,
+            progress: None,
+        }
+    }
+
+    fn ended(claimed: i64, finished: i64, outcome: ExecutionOutcome) -> ExecutionView {
+        ExecutionView {
+            claim_no: 1,
+            is_final: false,
+            outcome,
+            node: None,
+            output: None,
+            error_type: None,
+            error_message: None,
+            fingerprint: None,
+            claimed_at: Some(second(claimed)),
+            finished_at: second(finished),
+        }
+    }
+
+    /// The words, and the second at which each part ends, at second 100.
+    fn told(job: &JobView, executions: &[ExecutionView], claimed_at: Option<i64>) -> Vec<(String, i64)> {
+        let parts = parts(job, executions, claimed_at.map(second), second(100)).into_iter();
+        parts.map(|part| (part.word, part.to.get() / 1_000_000)).collect()
+    }
+
+    #[test]
+    fn what_goes_on_is_drawn_until_now_and_nothing_is_drawn_ahead() {
+        use JobState::{Held, Queued, Retrying, Running, Scheduled};
+        let is = |told: Vec<(String, i64)>, expected: &[(&str, i64)]| {
+            let told: Vec<(&str, i64)> = told.iter().map(|(word, at)| (word.as_str(), *at)).collect();
+            assert_eq!(told, expected);
+        };
+        is(told(&job(Queued), &[], None), &[("waits, queued", 100)]);
+        is(told(&job(Held), &[], None), &[("waits, held", 100)]);
+        is(told(&job(Running), &[], Some(40)), &[("waited", 40), ("claim 2 runs", 100)]);
+        let later = JobView { due_at: second(500), ..job(Scheduled) };
+        is(told(&later, &[], None), &[("scheduled", 100)]);
+        let failed = [ended(20, 30, ExecutionOutcome::Failed)];
+        let tried = [("waited", 20), ("claim 1 failed", 30)];
+        is(told(&job(Retrying), &failed, None), &[&tried[..], &[("waits for the next try", 100)]].concat());
+        let again = [&tried[..], &[("waited for the next try", 60), ("claim 2 runs", 100)]].concat();
+        is(told(&job(Running), &failed, Some(60)), &again);
+    }
+
+    #[test]
+    fn what_is_over_is_drawn_until_its_end() {
+        let over = JobView { finished_at: Some(second(50)), due_at: second(15), ..job(JobState::Completed) };
+        let done = [ended(20, 50, ExecutionOutcome::Completed)];
+        let told = told(&over, &done, None);
+        let expected = [("scheduled", 15), ("waited", 20), ("claim 1 completed", 50)];
+        assert_eq!(told, expected.map(|(word, at)| (word.to_owned(), at)));
+    }
 
     #[test]
     fn a_life_is_to_scale_and_nothing_vanishes() {

@@ -1,7 +1,9 @@
 //! Throughput, latency and failures over time, from the table of minutes.
 
+use std::collections::BTreeMap;
+
 use lineclear::Store;
-use lineclear::store::{By, Stat, StoreResult};
+use lineclear::store::{RUN_STEPS_MS, StoreResult, Total};
 use lineclear_model::Micros;
 use lineclear_model::job::ExecutionOutcome;
 use maud::{Markup, html};
@@ -41,35 +43,53 @@ impl Range {
 }
 
 /// One step of time.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct Step {
     claims: u64,
     completed: u64,
     failed: u64,
     other: u64,
-    run_ms: u64,
     run_ms_max: u64,
     wait_ms: u64,
     wait_ms_max: u64,
+    /// How many ran at least so long, by the steps of [`RUN_STEPS_MS`].
+    ran: BTreeMap<u64, u64>,
 }
 
 impl Step {
-    fn add(&mut self, stat: &Stat) {
+    fn add(&mut self, total: &Total) {
         use ExecutionOutcome::{Completed, Failed, Lost, TimedOut};
-        self.claims += stat.claims;
-        match stat.outcome {
-            Completed => self.completed += stat.claims,
-            Failed | TimedOut | Lost => self.failed += stat.claims,
-            _ => self.other += stat.claims,
+        self.claims += total.claims;
+        match total.outcome {
+            Completed => self.completed += total.claims,
+            Failed | TimedOut | Lost => self.failed += total.claims,
+            _ => self.other += total.claims,
         }
-        self.run_ms += stat.run_ms;
-        self.wait_ms += stat.wait_ms;
-        self.run_ms_max = self.run_ms_max.max(stat.run_ms_max);
-        self.wait_ms_max = self.wait_ms_max.max(stat.wait_ms_max);
+        *self.ran.entry(total.run_from_ms).or_default() += total.claims;
+        self.run_ms_max = self.run_ms_max.max(total.run_ms_max);
+        self.wait_ms += total.wait_ms;
+        self.wait_ms_max = self.wait_ms_max.max(total.wait_ms_max);
     }
 
-    fn mean(sum: u64, claims: u64) -> u64 {
-        sum.checked_div(claims).unwrap_or(0)
+    fn waited(&self) -> u64 {
+        self.wait_ms.checked_div(self.claims).unwrap_or(0)
+    }
+
+    /// So long ran this part of them at most, as near as their steps tell: within one, they are taken to be spread evenly.
+    fn ran(&self, part: f64) -> u64 {
+        let wanted = self.claims as f64 * part;
+        let mut before = 0.0;
+        for (from, claims) in &self.ran {
+            let claims = *claims as f64;
+            if before + claims >= wanted {
+                let next = RUN_STEPS_MS.iter().map(|step| step.unsigned_abs()).find(|step| step > from);
+                let next = next.unwrap_or(u64::MAX).min(self.run_ms_max.max(*from));
+                let inside = ((wanted - before) / claims.max(1.0)).clamp(0.0, 1.0);
+                return from + ((next - from) as f64 * inside) as u64;
+            }
+            before += claims;
+        }
+        self.run_ms_max
     }
 }
 
@@ -77,6 +97,7 @@ pub(super) struct Figures {
     from: Micros,
     step: i64,
     steps: Vec<Step>,
+    all: Step,
 }
 
 /// Whole steps up to and with the one that goes on.
@@ -85,51 +106,45 @@ pub(super) async fn read(store: &Store, now: Micros, range: Range) -> StoreResul
     let step = seconds * 1_000_000;
     let last = now.get().div_euclid(step) * step;
     let from = Micros::EPOCH.offset(last - (many - 1) * step);
-    let stats = store.stats(from, from.offset(many * step), seconds, By::None).await?;
-    let mut steps = vec![Step::default(); usize::try_from(many).unwrap_or(0)];
-    for stat in &stats.items {
-        let place = usize::try_from((stat.at.get() - from.get()) / step).unwrap_or(usize::MAX);
+    let totals = store.totals(from, from.offset(many * step), seconds).await?;
+    let (mut steps, mut all) = (vec![Step::default(); usize::try_from(many).unwrap_or(0)], Step::default());
+    for total in &totals {
+        let place = usize::try_from((total.at.get() - from.get()) / step).unwrap_or(usize::MAX);
         if let Some(step) = steps.get_mut(place) {
-            step.add(stat);
+            step.add(total);
+            all.add(total);
         }
     }
-    Ok(Figures { from, step, steps })
+    Ok(Figures { from, step, steps, all })
 }
 
 impl Figures {
     pub(super) fn is_empty(&self) -> bool {
-        self.steps.iter().all(|step| step.claims == 0)
+        self.all.claims == 0
     }
 
-    fn sum(&self) -> Step {
-        let mut all = Step::default();
-        for step in &self.steps {
-            all.claims += step.claims;
-            all.completed += step.completed;
-            all.failed += step.failed;
-            all.run_ms += step.run_ms;
-            all.wait_ms += step.wait_ms;
-            all.run_ms_max = all.run_ms_max.max(step.run_ms_max);
-            all.wait_ms_max = all.wait_ms_max.max(step.wait_ms_max);
-        }
-        all
+    fn at(&self, place: usize) -> Micros {
+        self.from.offset(self.step * i64::try_from(place).unwrap_or(0))
+    }
+
+    /// Jobs that were accepted in a step: what ended in it cannot be searched for.
+    fn link(&self, view: &View<'_>, at: Micros) -> String {
+        view.link(&format!("/jobs?q={}", escaped(&format!("since:{at} until:{}", at.offset(self.step)))))
     }
 
     fn bars(&self, view: &View<'_>, of: impl Fn(&Step) -> (Vec<(u64, &'static str)>, String)) -> Vec<Bar> {
         let bar = |(place, step): (usize, &Step)| {
-            let at = self.from.offset(self.step * i64::try_from(place).unwrap_or(0));
-            let (parts, says) = of(step);
-            let q = format!("since:{at} until:{}", at.offset(self.step));
-            Bar { at: clock(at), parts, says, link: view.link(&format!("/jobs?q={}", escaped(&q))) }
+            let (at, (parts, says)) = (self.at(place), of(step));
+            Bar { at: clock(at), parts, says, link: self.link(view, at) }
         };
         self.steps.iter().enumerate().map(bar).collect()
     }
 
     pub(super) fn cards(&self, view: &View<'_>, range: Range) -> Markup {
-        let all = self.sum();
+        let all = &self.all;
         // The last whole step: the one that goes on is not over.
-        let before = self.steps.iter().rev().nth(1).copied().unwrap_or_default();
-        let rate = before.claims as f64 / (self.step as f64 / 60_000_000.0);
+        let before = self.steps.iter().rev().nth(1).map_or(0, |step| step.claims);
+        let rate = before as f64 / (self.step as f64 / 60_000_000.0);
         let through = self.bars(view, |step| {
             let says = format!("{} ended, {} of them failed", number(step.claims), number(step.failed));
             (
@@ -138,15 +153,10 @@ impl Figures {
             )
         });
         let took = self.bars(view, |step| {
-            let (mean, waited) =
-                (Step::mean(step.run_ms, step.claims), Step::mean(step.wait_ms, step.claims));
-            let says = format!(
-                "ran {} in the mean, {} at most; waited {}",
-                length(mean),
-                length(step.run_ms_max),
-                length(waited)
-            );
-            (vec![(mean, "f-running"), (waited, "f-queued")], says)
+            let (half, most) = (step.ran(0.5), step.ran(0.95));
+            let says =
+                format!("p50 {}, p95 {}, slowest {}", length(half), length(most), length(step.run_ms_max));
+            (vec![(half, "f-running"), (most.saturating_sub(half), "f-queued")], says)
         });
         let failed = self
             .bars(view, |step| (vec![(step.failed, "f-dead")], format!("{} failed", number(step.failed))));
@@ -164,9 +174,53 @@ impl Figures {
             }
             div.three {
                 (card("Throughput", format!("{rate:.0}/min"), format!("{} ended", number(all.claims)), bars("Executions that ended, over time", &through, "ended")))
-                (card("Latency", length(Step::mean(all.run_ms, all.claims)), format!("mean run · waited {} · slowest {}", length(Step::mean(all.wait_ms, all.claims)), length(all.run_ms_max)), bars("Milliseconds that executions ran and waited in the mean, over time", &took, "ms")))
+                (card("Latency", format!("p95 {}", length(all.ran(0.95))), format!("p50 {} · max {} · waited {}", length(all.ran(0.5)), length(all.run_ms_max), length(all.waited())), bars("How long executions ran, half of them and 95 of 100 at most, over time", &took, "ms")))
                 (card("Failures", format!("{percent:.1} %"), format!("{} failed", number(all.failed)), bars("Executions that failed, over time", &failed, "failed")))
             }
+            (self.table(view))
         }
+    }
+
+    /// The same in numbers, for who does not see charts or has no mouse; steps in which nothing ended are left out.
+    fn table(&self, view: &View<'_>) -> Markup {
+        let busy = || self.steps.iter().enumerate().rev().filter(|(_, step)| step.claims > 0);
+        html! {
+            details.figures-table data-key="figures-table" {
+                summary { "The figures as a table" }
+                @if busy().next().is_none() { p.muted { "Nothing ended in this time." } }
+                @else { div.scroll { table {
+                    thead { tr {
+                        th scope="col" { "From" } th.number scope="col" { "Ended" } th.number scope="col" { "Failed" }
+                        th.number scope="col" { "p50" } th.number scope="col" { "p95" } th.number scope="col" { "Slowest" } th.number scope="col" { "Waited" }
+                    } }
+                    tbody { @for (place, step) in busy() { tr {
+                        td { a href=(self.link(view, self.at(place))) title="Jobs that were accepted then" { (clock(self.at(place))) } }
+                        td.number { (number(step.claims)) } td.number { (number(step.failed)) }
+                        td.number { (length(step.ran(0.5))) } td.number { (length(step.ran(0.95))) } td.number { (length(step.run_ms_max)) } td.number { (length(step.waited())) }
+                    } } }
+                } } }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ran(all: &[(u64, u64)], longest: u64) -> Step {
+        let claims = all.iter().map(|(_, claims)| claims).sum();
+        Step { claims, run_ms_max: longest, ran: all.iter().copied().collect(), ..Step::default() }
+    }
+
+    #[test]
+    fn how_long_most_ran_is_told_from_the_steps_they_are_in() {
+        let one = ran(&[(100, 1)], 130);
+        assert_eq!((one.ran(0.0), one.ran(1.0)), (100, 130), "never longer than the longest");
+        let even = ran(&[(0, 50), (10, 50)], 20);
+        assert_eq!((even.ran(0.5), even.ran(0.75), even.ran(0.95)), (1, 15, 19));
+        let rare = ran(&[(1, 99), (10_000, 1)], 12_000);
+        assert_eq!((rare.ran(0.5), rare.ran(0.95), rare.ran(1.0)), (1, 1, 12_000));
+        assert_eq!(Step::default().ran(0.95), 0);
     }
 }

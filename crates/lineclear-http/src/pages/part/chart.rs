@@ -1,4 +1,4 @@
-//! Charts as SVG, drawn by the server. The latest figure stands beside each in words, and its numbers in a table.
+//! Charts as SVG, drawn by the server, for eyes and a mouse. The latest figure stands beside each in words; who shows charts shows their numbers in a table, too.
 
 use maud::{Markup, html};
 
@@ -29,7 +29,7 @@ pub(in crate::pages) fn bars(label: &str, bars: &[Bar], unit: &str) -> Markup {
         svg.chart role="img" aria-label=(label) viewBox={ "0 0 " (width) " " (HEIGHT) } preserveAspectRatio="none" {
             @for (place, bar) in bars.iter().enumerate() {
                 a href=(bar.link) tabindex="-1" {
-                    rect.hit x=(place * STEP) y="0" width=(STEP) height=(HEIGHT) { title { (bar.at) ": " (bar.says) } }
+                    rect.hit x=(place * STEP) y="0" width=(STEP) height=(HEIGHT) { title { (bar.at) ": " (bar.says) ". A click leads to the jobs that were accepted then." } }
                     @for (y, height, class) in stacked(&bar.parts, most) {
                         rect class=(class) x=(place * STEP + 1) y=(y) width=(STEP - 2) height=(height) {}
                     }

@@ -364,7 +364,7 @@ impl Portion {
                 Ok(Treated { done, freed_keys, gone: Vec::new() })
             }
             Action::Retry => {
-                let options = RetryOptions { by, note, route: None };
+                let options = RetryOptions { by, note, ..RetryOptions::default() };
                 let retried = Retry { jobs: self.jobs.clone(), options }.run(session).await?;
                 let gone = |(job, became): &(JobId, Retried)| match became {
                     Retried::Due | Retried::Revived(_) => Some(*job),

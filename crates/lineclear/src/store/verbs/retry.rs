@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use lineclear_model::job::Origin;
-use lineclear_model::{JobState, Name};
+use lineclear_model::{JobState, Name, Payload};
 
 use super::dead_letter::{Revival, Revive};
 use super::enqueue::{QueueRow, main_route, queue};
@@ -21,6 +21,8 @@ pub struct RetryOptions {
     pub note: Option<String>,
     /// The lane of a new job without a manifest, because history does not keep it; `None` is `main`.
     pub route: Option<Name>,
+    /// What its handler gets this time, instead of what it got. Only for dead letters and for what is over: a job that waits for its next try keeps its input.
+    pub input: Option<Payload>,
 }
 
 /// What became of a request to try a job again.
@@ -63,8 +65,10 @@ impl Verb for Retry {
             let left = self.jobs.iter().filter(|job| !answers.contains_key(job));
             vec![Value::Ints(left.map(|job| job.0).collect())]
         };
-        for row in session.rows(Statement::RetryNow, left(&answers)).await? {
-            answers.insert(JobId(row.get("id")?), Retried::Due);
+        if self.options.input.is_none() {
+            for row in session.rows(Statement::RetryNow, left(&answers)).await? {
+                answers.insert(JobId(row.get("id")?), Retried::Due);
+            }
         }
         let dead = session.rows(Statement::RetryDead, left(&answers)).await?;
         let over = session.rows(Statement::RetryOver, left(&answers)).await?;
@@ -76,8 +80,10 @@ impl Verb for Retry {
             answers.insert(JobId(row.get("job_id")?), Retried::Revived(letter));
         }
         if !letters.is_empty() {
-            let (by, note) = (self.options.by.clone(), self.options.note.clone());
-            Revive { ids: letters, revival: Revival { by, note, ..Revival::default() } }.run(session).await?;
+            let RetryOptions { by, note, input, .. } = self.options.clone();
+            Revive { ids: letters, revival: Revival { by, note, input, ..Revival::default() } }
+                .run(session)
+                .await?;
         }
         self.again(session, &over, &mut answers).await?;
         let mut all = Vec::with_capacity(self.jobs.len());
@@ -114,7 +120,8 @@ impl Retry {
         let (mut rows, mut jobs) = (Vec::new(), Vec::new());
         for row in over {
             let job = JobId(row.get("job_id")?);
-            let Some(input) = row.get::<Option<String>>("input")? else {
+            let edited = self.options.input.as_ref().map(|input| input.as_str().to_owned());
+            let Some(input) = edited.or(row.get("input")?) else {
                 answers.insert(job, Retried::InputGone);
                 continue;
             };
