@@ -30,7 +30,7 @@ test-mssql: ## tests of locks of SQL Server, against a made-up server; installs 
 	cd crates/lineclear-lock/mssql && CARGO_TARGET_DIR=$(abspath $(TARGET))/mssql cargo test --quiet
 
 # The test that looks at every page of the demo, which keeps a picture of each.
-KEPT := overview-light overview-dark job-light dead-letters-light
+KEPT := overview-light overview-dark job-light dead-letters-light cluster-light
 screenshots: install ## pictures of every page of the demo, light and dark, wide and narrow; the best go into docs/images
 	@mkdir -p $(TARGET)/screenshots docs/images
 	LINECLEAR_TEST_SCREENSHOTS=$(abspath $(TARGET))/screenshots cargo test -p lineclear-cli --all-features --quiet --test browser no_page_of_the_demo

@@ -169,17 +169,63 @@ pub(crate) async fn handed_out(
 
 /// Jobs that are over, a quarter of a second apart.
 pub(crate) async fn history(bed: &Bed, first_id: u32, rows: u32) -> Result<()> {
-    let at = format!("({} + (n - {rows}) * 250000)", now_micros());
+    History { first_id, rows, apart_us: 250_000, manifests: 0 }.load(bed).await
+}
+
+/// Executions that ended one after the other, the last one now.
+pub(crate) struct History {
+    pub(crate) first_id: u32,
+    pub(crate) rows: u32,
+    /// So far apart.
+    pub(crate) apart_us: u64,
+    /// Of so many manifests in turn; 0: of none.
+    pub(crate) manifests: u32,
+}
+
+impl History {
+    pub(crate) async fn load(&self, bed: &Bed) -> Result<()> {
+        let History { first_id, rows, apart_us, manifests } = self;
+        let at = format!("({} + (n - {rows}) * {apart_us})", now_micros());
+        // From a millisecond to ten seconds.
+        let began = format!("({at} - (n % 100) * (n % 100) * 1000)");
+        let manifest = match manifests {
+            0 => "null".to_owned(),
+            many => format!("1 + n % {many}"),
+        };
+        bed.sql(&format!(
+            "{series}
+             insert into {{t}}execution
+                    (job_id, claim_no, final, outcome, origin, kind, manifest_id, node, created_at, due_at, claimed_at,
+                     started_at, finished_at)
+             select {first} + n, 1, true, case when n % 50 = 0 then 'cancelled' else 'completed' end, 'adhoc',
+                    'mail.send', {manifest}, 1, {{at({began})}}, {{at({began})}}, {{at({began})}}, {{at({began})}}, {{at({at})}}
+             from   series",
+            series = series(*rows),
+            first = first_id - 1,
+        ))
+        .await
+    }
+}
+
+/// Locks that are held, and as many hand-overs of them as are remembered of busy ones.
+pub(crate) async fn locks(bed: &Bed, leases: u32, events: u32) -> Result<()> {
+    let now = now_micros();
     bed.sql(&format!(
         "{series}
-         insert into {{t}}execution
-                (job_id, claim_no, final, outcome, origin, kind, node, created_at, due_at, claimed_at,
-                 started_at, finished_at)
-         select {first} + n, 1, true, case when n % 50 = 0 then 'cancelled' else 'completed' end, 'adhoc',
-                'mail.send', 1, {{at({at})}}, {{at({at})}}, {{at({at})}}, {{at({at})}}, {{at({at})}}
+         insert into {{t}}lock_lease
+                (lock_name, store, node, machine, pid, incarnation, epoch, since_at, acquired_at, renewed_at, renew_ms, holds, contended)
+         select 'lock-' || n, 'redis', 'node-' || n % 10, 'machine', n, 'i' || n, n, {{at({now})}}, {{at({now})}}, {{at({now})}}, 600000, n, 0
          from   series",
-        series = series(rows),
-        first = first_id - 1,
+        series = series(leases)
+    ))
+    .await?;
+    bed.sql(&format!(
+        "{series}
+         insert into {{t}}lock_event (lock_name, store, what, at, holder, epoch, before)
+         select 'lock-' || (1 + n % {leases}), 'redis', 'taken', {{at({now} + (n - {events}) * 1000000)}},
+                'machine/' || n % 10 || '/i' || n % 10, n, 'machine/' || (n + 1) % 10 || '/i' || (n + 1) % 10
+         from   series",
+        series = series(events)
     ))
     .await
 }

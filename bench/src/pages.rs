@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
-use crate::load::{self, Waiting};
+use crate::load::{self, History, Waiting};
 use crate::measure::{grouped, in_turns, middle, progress, quantile, spread};
 use crate::report::{Bound, Unit};
 use crate::{Bed, Database, Figure, Purpose, Scale};
@@ -22,6 +22,11 @@ const WAITING: u32 = 100_000;
 const DEAD: u32 = 1_000;
 /// The full database by the empty one.
 const BOUND: f64 = 3.0;
+/// Manifests that the history is of, over a week: each minute has figures of many.
+const MANIFESTS: u32 = 500;
+const WEEK_US: u64 = 7 * 86_400 * 1_000_000;
+const LOCKS: u32 = 200;
+const LOCK_EVENTS: u32 = 5_000;
 /// Longest statement, in milliseconds.
 const STATEMENT_MS: f64 = 200.0;
 const ROUNDS: u32 = 21;
@@ -29,7 +34,7 @@ const ROUNDS: u32 = 21;
 /// Searches for what is not there look through ten thousand rows of each table, and say so: that is their price, whatever the history.
 const RARE: [&str; 2] = ["/jobs?q=kind:nobody-knows", "/jobs?q=error:%22no%20such%20text%22"];
 /// What is looked at. `{job}` is a job that both have.
-const PAGES: [&str; 10] = [
+const PAGES: [&str; 12] = [
     "/",
     "/?range=7d",
     "/jobs",
@@ -40,6 +45,8 @@ const PAGES: [&str; 10] = [
     "/dead-letters",
     "/batches",
     "/enqueue",
+    "/cluster",
+    "/batches/new?action=revive&q=state:dead",
 ];
 
 /// A database, and a server on it.
@@ -99,7 +106,9 @@ impl Side {
 /// A long history, a long line, and many dead letters of few families; the table of minutes as a cleaner leaves it.
 async fn fill(bed: &Bed, scale: Scale) -> Result<()> {
     let (executions, waiting, dead) = (scale.of(EXECUTIONS), scale.of(WAITING), scale.of(DEAD));
-    load::history(bed, 1, executions).await?;
+    let apart_us = WEEK_US / u64::from(executions);
+    History { first_id: 1, rows: executions, apart_us, manifests: MANIFESTS }.load(bed).await?;
+    load::locks(bed, LOCKS, LOCK_EVENTS).await?;
     for (place, due_in) in [(0, -1), (1, 7 * 86_400_000_000)] {
         let first_id = executions + 1 + place * (waiting / 2);
         Waiting { first_id, rows: waiting / 2, route: "main", priority: 0, due_in, group: None }
@@ -108,10 +117,11 @@ async fn fill(bed: &Bed, scale: Scale) -> Result<()> {
     }
     load::dead(bed, executions + waiting + 1, dead).await?;
     load::next_id(bed, executions + waiting + dead + 1).await?;
-    // As many times as it takes: each pass counts a bounded number of minutes.
-    for _ in 0..200 {
-        bed.store.roll_up().await?;
-    }
+    // As if it had been rolled up all the time.
+    let week_ago = crate::bed::now_micros() - i64::try_from(WEEK_US)?;
+    bed.sql(&format!("update {{t}}stat_mark set through = {{at({} / 60000000 * 60000000)}}", week_ago))
+        .await?;
+    bed.store.roll_up().await?;
     Ok(())
 }
 

@@ -29,6 +29,77 @@ async fn the_overview_follows_what_happens_without_being_loaded_again() {
 }
 
 #[tokio::test]
+async fn parts_of_a_page_come_and_go_with_what_they_are_about() {
+    let server = Server::start(&[]).await;
+    let browser = Browser::start().await;
+    browser.open(&server.at("/"));
+    browser.until(LIVE);
+    browser.reads("First steps");
+    browser.open(&server.at("/dead-letters"));
+    browser.until(LIVE);
+    browser.reads("No dead letter awaits anybody");
+    browser.eval("window.mark = 1");
+    server.dead(2);
+    browser.reads("the printer is on fire");
+    browser.until("document.querySelectorAll('article.family').length === 1 && document.title.startsWith('2 dead letters')");
+    server.ask("POST", "/dead-letters/acknowledge", &json!({"kind": "command", "note": "a test"}));
+    browser.reads("No dead letter awaits anybody");
+    browser.until("document.querySelectorAll('article.family').length === 0");
+    browser.until("document.title.startsWith('0 dead letters')");
+    assert_eq!(browser.eval("window.mark"), 1, "the page was not loaded again");
+
+    // A job that waits says why, and no more once it runs.
+    let gate = server.file("gate");
+    let job = server.enqueue(&json!({"kind": "command", "in_ms": 3_000, "retries": 0,
+        "input": {"argv": ["/bin/sh", "-c", format!("while [ ! -e {gate} ]; do sleep 0.1; done")]}}));
+    browser.open(&server.at(&format!("/jobs/{job}")));
+    browser.until(LIVE);
+    browser.reads("Why is it not running?");
+    browser.until("!document.body.innerText.toLowerCase().includes('why is it not running')");
+    browser.reads("claim 1 runs");
+    std::fs::write(&gate, "").unwrap();
+    browser.reads("claim 1 completed");
+    assert_eq!(browser.complaints(), [""; 0]);
+}
+
+#[tokio::test]
+async fn who_is_at_a_row_stays_there_when_rows_above_come_and_go() {
+    let server = Server::start(&[]).await;
+    let browser = Browser::start().await;
+    server.dead(3);
+    browser.open(&server.at("/dead-letters"));
+    browser.until(LIVE);
+    browser.until(&format!("{ROWS} === 3"));
+    let row = |n: u32| {
+        let id = browser.eval(&format!("document.querySelector('tbody tr:nth-child({n}) a').innerText"));
+        id.as_str().unwrap().to_owned()
+    };
+    let (top, middle) = (row(1), row(2));
+    let at = "document.activeElement?.closest('tr')?.querySelector('a')?.innerText ?? null";
+    browser.press("jj");
+    assert_eq!(browser.eval(at), middle.as_str());
+    // It goes from the list, and comes back as another letter when it has died again.
+    let first = browser.eval("document.querySelector('tbody tr').dataset.key");
+    server.ask("POST", &format!("/jobs/{top}/retry"), &json!({}));
+    browser.until(&format!("!document.querySelector('tr[data-key={first}]') && {ROWS} === 3"));
+    assert_eq!(row(1), top);
+    assert_eq!(browser.eval(at), middle.as_str(), "the focus is where it was");
+    // What somebody closed stays closed, although it is written again.
+    browser.open(&server.at(&format!("/jobs/{}", top)));
+    browser.until(LIVE);
+    browser.click("details.execution summary");
+    browser.until("!document.querySelector('details.execution').open");
+    let first = "document.querySelector('#life').innerHTML";
+    let before = browser.eval(first);
+    server.ask("POST", &format!("/jobs/{}/retry", top), &json!({}));
+    browser.until(&format!("{first} !== {before}"));
+    assert_eq!(
+        browser.eval(&format!("document.querySelector('details.execution[data-key=\"claim-2\"]').open")),
+        false
+    );
+}
+
+#[tokio::test]
 async fn a_server_that_comes_back_is_followed_again_and_no_row_is_there_twice() {
     let mut server = Server::start(&[]).await;
     let browser = Browser::start().await;

@@ -43,6 +43,11 @@ impl Server {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
+    /// The path of a file in its folder.
+    pub(crate) fn file(&self, name: &str) -> String {
+        self.dir.path().join(name).to_str().unwrap().to_owned()
+    }
+
     /// Asks the API.
     pub(crate) fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
         let (status, answer) =

@@ -85,6 +85,70 @@ async fn a_dead_letter_is_found_and_revived_with_keys_alone() {
     tab_to(&browser, "button[value=acknowledge]");
     browser.press(ENTER);
     browser.reads("Acknowledge 1 job?");
+    tab_to(&browser, "#reason");
+    browser.press("known");
+    tab_to(&browser, "form.ask button[type=submit]");
+    browser.press(ENTER);
+    browser.until(
+        "location.pathname.startsWith('/batches/') && document.querySelector('progress')?.value === 1",
+    );
+    let rests = server.ask("GET", "/dead-letters?status=acknowledged", &Value::Null);
+    assert_eq!(
+        (&rests["items"][0]["note"], rests["items"].as_array().map(Vec::len)),
+        (&"known".into(), Some(1)),
+        "{rests}"
+    );
+}
+
+#[tokio::test]
+async fn the_palette_leads_anywhere_and_single_keys_can_be_switched_off() {
+    let server = Server::start(&[]).await;
+    let browser = Browser::start().await;
+    let dead = server.dead(1).remove(0);
+    browser.open(&server.at("/"));
+    browser.until(SCRIPTED);
+    let palette = |typed: &str| {
+        browser.until(SCRIPTED);
+        browser.chord("\u{e009}", "k");
+        browser.until("document.activeElement?.matches('dialog.palette input')");
+        browser.press(typed);
+        browser.press(ENTER);
+    };
+    palette("clus");
+    browser.until("location.pathname === '/cluster'");
+    palette(&dead);
+    browser.until(&format!("location.pathname === '/jobs/{dead}'"));
+    palette("state:dead");
+    browser.until("location.pathname === '/jobs' && document.querySelectorAll('tbody tr').length === 1");
+
+    browser.until(SCRIPTED);
+    browser.press("?");
+    browser.click("dialog.keys input[type=checkbox]");
+    browser.press("\u{e00c}");
+    browser.until("!document.querySelector('dialog')");
+    browser.press("gc");
+    browser.press("?");
+    assert_eq!(
+        browser.eval("document.querySelector('dialog') === null && location.pathname"),
+        "/jobs",
+        "keys do nothing"
+    );
+    browser.reload();
+    browser.until(SCRIPTED);
+    browser.press("?");
+    assert_eq!(
+        browser.eval("document.querySelector('dialog')"),
+        Value::Null,
+        "also after the page was loaded again"
+    );
+    palette("over");
+    browser.until("location.pathname === '/'");
+    browser.click("#help");
+    browser.click("dialog.keys input[type=checkbox]");
+    browser.press("\u{e00c}");
+    browser.press("gd");
+    browser.until("location.pathname === '/dead-letters'");
+    assert_eq!(browser.complaints(), [""; 0]);
 }
 
 /// Presses Tab, and Shift is never needed: the focus comes around.

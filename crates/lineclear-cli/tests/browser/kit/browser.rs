@@ -41,6 +41,12 @@ impl Browser {
             "--disable-dev-shm-usage",
             "--disable-gpu",
             "--hide-scrollbars",
+            // It looks for nothing by itself.
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--disable-quic",
             "--window-size=1280,800",
         ];
         // The sandbox refuses to be root's.
@@ -163,6 +169,13 @@ impl Browser {
             [of("keyDown"), of("keyUp")]
         });
         let strokes: Vec<_> = strokes.collect();
+        self.tell("actions", json!({"actions": [{"type": "key", "id": "keys", "actions": strokes}]}));
+    }
+
+    /// Presses a key while another is held, such as Ctrl (`\u{e009}`).
+    pub(crate) fn chord(&self, held: &str, key: &str) {
+        let of = |what: &str, key: &str| json!({"type": what, "value": key});
+        let strokes = [of("keyDown", held), of("keyDown", key), of("keyUp", key), of("keyUp", held)];
         self.tell("actions", json!({"actions": [{"type": "key", "id": "keys", "actions": strokes}]}));
     }
 
