@@ -24,6 +24,7 @@ mod nodes;
 mod once;
 mod pages;
 mod pages_cluster;
+mod pages_dead;
 mod pages_modes;
 mod scopes;
 mod search;

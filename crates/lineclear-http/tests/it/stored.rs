@@ -4,7 +4,7 @@ use crate::kit::Served;
 
 impl Served {
     /// Runs SQL behind the server's back; `{t}` stands before each table.
-    async fn sql(&self, text: &str) {
+    pub(crate) async fn sql(&self, text: &str) {
         if self.url.starts_with("postgres") {
             let (client, connection) =
                 tokio_postgres::connect(&self.url, tokio_postgres::NoTls).await.unwrap();
