@@ -25,6 +25,7 @@ mod once;
 mod pages;
 mod pages_cluster;
 mod pages_dead;
+mod pages_job;
 mod pages_modes;
 mod scopes;
 mod search;

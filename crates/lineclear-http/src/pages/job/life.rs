@@ -68,7 +68,12 @@ fn parts(job: &JobView, executions: &[ExecutionView]) -> Vec<Part> {
     }
     for (place, execution) in executions.iter().enumerate() {
         let claimed = execution.claimed_at.unwrap_or(execution.finished_at);
-        let wait = if place == 0 { "waited" } else { "waited for the next try" };
+        // Of a job that was tried very often, only the last claims are known here.
+        let wait = match place {
+            0 if execution.claim_no > 1 => "earlier claims",
+            0 => "waited",
+            _ => "waited for the next try",
+        };
         add("f-queued", wait.to_owned(), claimed, &mut at);
         let class = match execution.outcome.as_str() {
             "completed" => "f-completed",
@@ -90,13 +95,15 @@ fn parts(job: &JobView, executions: &[ExecutionView]) -> Vec<Part> {
 
 /// In proportion, but none too small to be seen.
 fn widths(lengths: &[u64]) -> Vec<u64> {
-    let least = LEAST * lengths.len() as u64;
-    let room = WIDTH.saturating_sub(least);
+    let count = lengths.len() as u64;
+    // Of very many there is no room for that: the newest must not be drawn beyond the edge.
+    let least = LEAST.min(WIDTH / count.max(1));
+    let room = WIDTH.saturating_sub(least * count);
     let all: u64 = lengths.iter().sum::<u64>().max(1);
     lengths
         .iter()
         .map(|length| {
-            LEAST + u64::try_from(u128::from(*length) * u128::from(room) / u128::from(all)).unwrap_or(0)
+            least + u64::try_from(u128::from(*length) * u128::from(room) / u128::from(all)).unwrap_or(0)
         })
         .collect()
 }
@@ -112,5 +119,6 @@ mod tests {
         assert_eq!(drawn[0], LEAST);
         assert!(drawn.iter().sum::<u64>() <= WIDTH);
         assert!(widths(&[u64::MAX / 4; 2]).iter().sum::<u64>() <= WIDTH);
+        assert!(widths(&[1_000; 2_001]).iter().sum::<u64>() <= WIDTH);
     }
 }
