@@ -39,6 +39,8 @@ words! {
         Error = "error",
         /// The family of errors that it died of.
         Fingerprint = "fingerprint",
+        /// Why it became a dead letter.
+        Reason = "reason",
         /// Its id.
         Id = "id",
         /// How often it was claimed.
@@ -126,6 +128,11 @@ pub struct Query {
     pub error: Names,
     /// The family of errors that it died of, or ended with.
     pub fingerprint: Names,
+    /// Why it became a dead letter, in the words of [`crate::DeadReason`]. What is no dead letter has none of them.
+    pub reason: Names,
+    /// Of dead letters only those that await a person. The language has no word for it: an action that resolves dead letters sets it, so
+    /// that what is counted is what is done.
+    pub only_awaiting: bool,
     /// One of these jobs; empty: any.
     pub ids: Vec<i64>,
     /// None of these jobs.
@@ -156,6 +163,8 @@ impl Default for Query {
             node: Names::default(),
             error: Names::default(),
             fingerprint: Names::default(),
+            reason: Names::default(),
+            only_awaiting: false,
             ids: Vec::new(),
             not_ids: Vec::new(),
             id_span: Span::ALL,
@@ -175,7 +184,8 @@ impl Query {
 
     /// Whether a job in this state could be found.
     pub fn wants(&self, state: JobState) -> bool {
-        self.states.as_ref().is_none_or(|states| states.contains(&state))
+        let can_be = state == JobState::Dead || self.reason.any_of.is_empty();
+        can_be && self.states.as_ref().is_none_or(|states| states.contains(&state))
     }
 
     /// The same with every `24h` made a moment: a search that goes on later, or elsewhere, means the same jobs.

@@ -71,14 +71,15 @@ pub(super) async fn ask(view: &View<'_>) -> Result<Page, Problem> {
             "Cancel them",
         ),
         Action::Retry => (
-            "Those that wait for their next try become due now; dead letters are revived; what is over runs again as new jobs.",
+            "Those that wait for their next try become due now; dead letters that await a person are revived; those that rest, and what is over, run again as new jobs.",
             "Try them again",
         ),
-        Action::Revive => {
-            ("Their dead letters are resolved, and they run again with no failures counted.", "Revive them")
-        }
+        Action::Revive => (
+            "Their dead letters are resolved, and they run again with no failures counted. Only those that await a person are meant.",
+            "Revive them",
+        ),
         Action::Acknowledge => (
-            "Their dead letters rest: nobody waits for them any more, and their manifests go on.",
+            "Their dead letters rest: nobody waits for them any more, and their manifests go on. Only those that await a person are meant.",
             "Acknowledge them",
         ),
     };

@@ -2,7 +2,7 @@
 
 use lineclear::store::views::{DeadLetterView, FamilyView};
 use lineclear::store::{DeadLetterFilter, DeadLetterId};
-use lineclear_model::Scope;
+use lineclear_model::{DeadReason, Scope};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -100,7 +100,7 @@ pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
     let families = if awaits && before.is_none() { families.items } else { Vec::new() };
     regions.push(Region::new(
         "families",
-        html! { @if !families.is_empty() { section.families { @for family in &families { (card(view, family)) } } } },
+        html! { @if !families.is_empty() { section.families { @for family in &families { (card(view, &asked, family)) } } } },
     ));
     regions.push(Region::new("list", list));
     let title = if awaits { format!("{} dead letters", count(total)) } else { "Dead letters".to_owned() };
@@ -121,7 +121,7 @@ fn head(view: &View<'_>, asked: &Which, status: &str, total: u64, is_exact: bool
                 a.pill href=(view.link(&Which { status: (word != "awaiting").then(|| word.to_owned()), ..asked.clone() }.address(None))) aria-current=[(word == status).then_some("true")] { (word) }
             } }
             form.filter method="get" action=(view.link("/dead-letters")) {
-                (field("kind", &asked.kind)) (field("manifest", &asked.manifest)) (field("group", &asked.group)) (field("fingerprint", &asked.fingerprint))
+                (field("kind", &asked.kind)) (field("manifest", &asked.manifest)) (field("group", &asked.group)) (field("fingerprint", &asked.fingerprint)) (reasons(asked.reason.as_deref()))
                 @if status != "awaiting" { input type="hidden" name="status" value=(status); }
                 button type="submit" { "Filter" }
             }
@@ -130,22 +130,45 @@ fn head(view: &View<'_>, asked: &Which, status: &str, total: u64, is_exact: bool
     }
 }
 
-/// What the search language calls a family.
-fn query(family: &FamilyView) -> String {
-    match &family.fingerprint {
-        Some(fingerprint) => format!("state:dead kind:{} fingerprint:{fingerprint}", family.kind),
-        None => format!("state:dead kind:{} -fingerprint:*", family.kind),
+fn reasons(asked: Option<&str>) -> Markup {
+    html! {
+        label.hidden for="reason" { "reason" }
+        select #reason name="reason" {
+            option value="" { "any reason" }
+            @for reason in DeadReason::ALL { option value=(reason) selected[asked == Some(reason.as_str())] { (reason.as_str().replace('_', " ")) } }
+        }
     }
 }
 
-fn card(view: &View<'_>, family: &FamilyView) -> Markup {
-    let q = escaped(&query(family));
-    let key = family.fingerprint.as_deref().unwrap_or("none");
-    let only = Which {
+/// What the search language calls a family, of those that the page shows: what is done is done to as many as the card says.
+fn query(asked: &Which, family: &FamilyView) -> String {
+    let mut q = format!("state:dead kind:{} reason:{}", family.kind, family.reason);
+    match &family.fingerprint {
+        Some(fingerprint) => q.push_str(&format!(" fingerprint:{fingerprint}")),
+        None => q.push_str(" -fingerprint:*"),
+    }
+    for (field, name) in [("manifest", &asked.manifest), ("group", &asked.group)] {
+        if let Some(name) = name.as_deref().filter(|name| !name.trim().is_empty()) {
+            q.push_str(&format!(" {field}:{name}"));
+        }
+    }
+    q
+}
+
+/// Where only these are. A family without a fingerprint is told by its reason: only workers that vanished leave none.
+fn only(asked: &Which, family: &FamilyView) -> Which {
+    Which {
         kind: Some(family.kind.clone()),
         fingerprint: family.fingerprint.clone(),
-        ..Which::default()
-    };
+        reason: Some(family.reason.to_string()),
+        cursor: None,
+        ..asked.clone()
+    }
+}
+
+fn card(view: &View<'_>, asked: &Which, family: &FamilyView) -> Markup {
+    let q = escaped(&query(asked, family));
+    let key = family.fingerprint.as_deref().unwrap_or("none");
     html! {
         article.card.family data-key={ (family.kind) "-" (family.reason.as_str()) "-" (key) } {
             div.bar {
@@ -162,7 +185,7 @@ fn card(view: &View<'_>, family: &FamilyView) -> Markup {
             pre.wrong { (family.last_error.as_deref().map_or("It died of no error.".to_owned(), |error| error.chars().take(600).collect())) }
             p.muted {
                 a href=(view.link(&format!("/jobs/{}", family.job))) { "newest: job " (family.job) }
-                " · " a href=(view.link(&only.address(None))) { "only these" }
+                " · " a href=(view.link(&only(asked, family).address(None))) { "only these" }
                 @if let Some(fingerprint) = &family.fingerprint { " · family " code { (fingerprint) } }
             }
         }

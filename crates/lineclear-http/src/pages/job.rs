@@ -17,7 +17,7 @@ use crate::problem::Problem;
 
 /// Bytes of an input or output that are shown; the whole of it is a file.
 const SHOWN_BYTES: usize = 64 * 1024;
-/// Lines of the log that are shown.
+/// Lines of the log that are shown, the newest.
 const LINES: u32 = 500;
 
 /// The job of an address.
@@ -28,7 +28,7 @@ pub(super) async fn find(view: &View<'_>, text: &str) -> Result<JobDetail, Probl
 
 pub(super) async fn page(view: &View<'_>, text: &str) -> Result<Page, Problem> {
     let detail = find(view, text).await?;
-    let (job, log) = (&detail.job, view.app.reading.log(detail.job.id, None, LINES).await?);
+    let (job, log) = (&detail.job, view.app.reading.last_log(detail.job.id, LINES).await?);
     let mut regions =
         vec![Region::new("head", head(view, &detail)), Region::new("life", life::line(&detail))];
     let explanation = if can_wait(job.state) { view.app.reading.explain_job(job.id).await? } else { None };

@@ -87,7 +87,7 @@ fn explained(view: &View<'_>, q: &str, why: &str) -> Page {
             h2 { "This search cannot be read" }
             p { code { (q) } }
             p.wrong { (why) }
-            p.muted { "Fields: state, kind, group, manifest, tag, route, node, origin, error, fingerprint, id, claims, duration, since, until. Space is AND, comma is OR, - is NOT, * at the end is any ending." }
+            p.muted { "Fields: state, kind, group, manifest, tag, route, node, origin, error, fingerprint, reason, id, claims, duration, since, until. Space is AND, comma is OR, - is NOT, * at the end is any ending." }
         }
     };
     Page { title: "Jobs".to_owned(), tab: Tab::Jobs, regions: vec![Region::new("list", html)], live: false }

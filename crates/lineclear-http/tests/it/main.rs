@@ -25,6 +25,8 @@ mod nodes;
 mod once;
 mod pages;
 mod pages_cluster;
+mod pages_dead;
+mod pages_job;
 mod pages_modes;
 mod pages_overview;
 mod pages_retry;

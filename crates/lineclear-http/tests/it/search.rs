@@ -29,6 +29,8 @@ async fn jobs_are_found_by_a_query_and_a_mistake_has_a_place(served: &Served) {
         ("state:failed%20error:%22such%20file%22", vec![&broken]),
         ("state:scheduled,completed", vec![&later, &done]),
         ("since:1h%20-state:waiting", vec![&broken, &done]),
+        ("reason:permanent", vec![&broken]),
+        ("-reason:permanent", vec![&later, &done]),
     ] {
         let page = served.get(&format!("/api/v1/jobs?q={q}")).await.json();
         assert_eq!(ids(&page).iter().collect::<Vec<_>>(), found, "{q}: {page}");
@@ -41,6 +43,8 @@ async fn jobs_are_found_by_a_query_and_a_mistake_has_a_place(served: &Served) {
     assert_eq!((refused.status, refused.code()), (400, "query_language".to_owned()));
     let detail = refused.json()["detail"].as_str().unwrap().to_owned();
     assert_eq!(detail, "at character 10: there is no field \"stat\"; did you mean state?");
+    let refused = served.get("/api/v1/jobs?q=state:dead%20reason:permanant").await.json();
+    assert_eq!(refused["detail"], "at character 19: \"permanant\" is no reason: did you mean permanent?");
 }
 
 async fn a_job_is_tried_again_as_its_state_allows(served: &Served) {

@@ -1,7 +1,7 @@
 //! From text to what to look for. Every mistake has a place.
 
 use super::{Field, Moment, Names, QUERY_BYTES_MAX, Query, Span, VALUES_MAX};
-use crate::{JobState, Name, Origin, duration, schedule::edits, text::parse_moment};
+use crate::{DeadReason, JobState, Name, Origin, duration, schedule::edits, text::parse_moment};
 
 /// Why a text is no query, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -177,6 +177,7 @@ fn add(query: &mut Query, term: Term) -> Result<(), BadQuery> {
         Field::Route => names(&mut query.route, term, true)?,
         Field::Node => names(&mut query.node, term, false)?,
         Field::Fingerprint => names(&mut query.fingerprint, term, true)?,
+        Field::Reason => reasons(&mut query.reason, term)?,
         Field::Error => {
             let place = if not { &mut query.error.none_of } else { &mut query.error.any_of };
             place.extend(term.values.into_iter().map(|word| word.text));
@@ -215,19 +216,32 @@ fn words<T: Copy + PartialEq + std::fmt::Display>(
     for word in &term.values {
         match read(&word.text) {
             Some(values) => said.extend(values),
-            None => {
-                let known: Vec<String> = all.iter().map(ToString::to_string).collect();
-                let near = known.iter().min_by_key(|known| edits(&word.text, known));
-                let near = near.filter(|near| edits(&word.text, near) <= 2);
-                let hint = near.map_or(known.join(", "), |near| format!("did you mean {near}?"));
-                let shown: String = word.text.chars().take(40).collect();
-                return bad(word.at, format!("{shown:?} is no {}: {hint}", term.field));
-            }
+            None => return unknown(word, term.field, all),
         }
     }
     let fits =
         |value: &&T| said.contains(value) != term.not && before.as_ref().is_none_or(|b| b.contains(value));
     Ok(all.iter().filter(fits).copied().collect())
+}
+
+/// A word that a fixed set does not have: the nearest one, or all of them.
+fn unknown<A>(word: &Word, field: Field, all: &[impl std::fmt::Display]) -> Result<A, BadQuery> {
+    let known: Vec<String> = all.iter().map(ToString::to_string).collect();
+    let near = known.iter().min_by_key(|known| edits(&word.text, known));
+    let near = near.filter(|near| edits(&word.text, near) <= 2);
+    let hint = near.map_or(known.join(", "), |near| format!("did you mean {near}?"));
+    let shown: String = word.text.chars().take(40).collect();
+    bad(word.at, format!("{shown:?} is no {field}: {hint}"))
+}
+
+/// Unlike a state or an origin, not every job has a reason: `-reason:permanent` also finds those that have none.
+fn reasons(names: &mut Names, term: Term) -> Result<(), BadQuery> {
+    if let Some(word) = term.values.iter().find(|word| DeadReason::from_word(&word.text).is_none()) {
+        return unknown(word, term.field, DeadReason::ALL);
+    }
+    let place = if term.not { &mut names.none_of } else { &mut names.any_of };
+    place.extend(term.values.into_iter().map(|word| word.text));
+    Ok(())
 }
 
 fn names(names: &mut Names, term: Term, strict: bool) -> Result<(), BadQuery> {

@@ -19,6 +19,7 @@ impl fmt::Display for Query {
             (Field::Route, &self.route),
             (Field::Node, &self.node),
             (Field::Fingerprint, &self.fingerprint),
+            (Field::Reason, &self.reason),
         ] {
             both(&mut terms, field, names, false);
         }

@@ -39,6 +39,11 @@ fn terms_are_read_and_written_in_one_way() {
         ("origin:trigger,adhoc", "origin:trigger,adhoc"),
         ("-origin:tick", "origin:trigger,dependent,dormant,backfill,adhoc"),
         ("kind:*", "kind:*"),
+        ("reason:permanent state:dead", "state:dead reason:permanent"),
+        (
+            "-reason:worker_lost reason:permanent,retries_used_up",
+            "reason:permanent,retries_used_up -reason:worker_lost",
+        ),
     ] {
         let query = parse(text);
         assert_eq!(query.to_string(), canonical, "{text}");
@@ -93,6 +98,11 @@ fn a_mistake_has_a_place_and_a_hint() {
         ("kind:a kind:b", 8, "write kind:a,b for either"),
         ("tag:a,B", 7, "cannot stand"),
         ("kind:é", 6, "cannot stand"),
+        ("reason:permanant", 8, "did you mean permanent?"),
+        ("-reason:permanent,worker-lost", 19, "did you mean worker_lost?"),
+        ("reason:broken", 8, "\"broken\" is no reason: retries_used_up, permanent, worker_lost"),
+        ("reason:perm*", 8, "is no reason"),
+        ("raeson:permanent", 1, "did you mean reason?"),
     ] {
         let bad = Query::parse(text).expect_err(text);
         assert!(bad.at == at && bad.why.contains(words), "{text}: {bad}");
@@ -127,6 +137,12 @@ fn term() -> impl Strategy<Value = String> {
             |(sign, states)| format!(
                 "{sign}state:{}",
                 states.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+            )
+        ),
+        (sign(), prop::collection::vec(prop::sample::select(crate::DeadReason::ALL), 1..3)).prop_map(
+            |(sign, reasons)| format!(
+                "{sign}reason:{}",
+                reasons.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
             )
         ),
         (sign(), text).prop_map(|(sign, text)| format!("{sign}error:{text}")),

@@ -8,29 +8,36 @@
 -- $8 execution; $9 states, $10 origins; lists of which one must fit and of which none may: $11 $12 kinds, $13 $14 groups,
 -- $15 $16 manifests, $17 $18 routes, $19 $20 nodes, $21 $22 parts of the error, $23 $24 ids; $25 claims from, $26 to;
 -- $27 µs of the last claim from, $28 to; $29 accepted since, $30 before; $31 $32 tags, which stand in one text with spaces between;
--- $33 $34 families of errors
+-- $33 $34 families of errors, $35 $36 reasons of dead letters, $37 of those only the ones that await a person
 with waiting as materialized (
     select id, manifest_id, tick_at, origin, kind, route, group_id, tags, priority, claim_no, failures, crashes, created_at,
-           due_at, limit_key, phase, null::timestamptz as finished_at, null::bigint as node, last_error, null::text as progress, null::bigint as run_us, null::text as fingerprint,
+           due_at, limit_key, phase, null::timestamptz as finished_at, null::bigint as node, last_error, null::text as progress, null::bigint as run_us, null::text as fingerprint, null::text as reason,
            case when phase in ('held', 'parked') then phase when phase = 'later' and claim_no > 0 then 'retrying'
                 when phase = 'later' then 'scheduled' else 'queued' end as state
     from   {schema}.work_queue where $5::boolean and id < $1::bigint and id >= $4::bigint order by id desc limit $3::bigint
 ),
 handed as materialized (
     select id, manifest_id, tick_at, origin, kind, route, group_id, tags, priority, claim_no, failures, crashes, created_at,
-           was_due_at, limit_key, null::text, null::timestamptz, leased_by, last_error, progress, (extract(epoch from now() - coalesce(started_at, claimed_at)) * 1000000)::bigint, null::text,
+           was_due_at, limit_key, null::text, null::timestamptz, leased_by, last_error, progress, (extract(epoch from now() - coalesce(started_at, claimed_at)) * 1000000)::bigint, null::text, null::text,
            case when leased_by is null then 'ready' else 'running' end
     from   {schema}.background_job where $6::boolean and id < $1::bigint and id >= $4::bigint order by id desc limit $3::bigint
 ),
+-- In two parts, each with an index of its own: many that rest must not be read to find the few that await somebody.
 dead as materialized (
-    select job_id, manifest_id, tick_at, origin, kind, route, group_id, tags, priority, claim_no, failures, crashes, created_at,
-           dead_at, limit_key, null::text, dead_at, null::bigint, last_error, null::text, null::bigint, fingerprint, 'dead'
-    from   {schema}.dead_letter where $7::boolean and job_id < $1::bigint and job_id >= $4::bigint and status <> 'revived' order by job_id desc limit $3::bigint
+    (select job_id, manifest_id, tick_at, origin, kind, route, group_id, tags, priority, claim_no, failures, crashes, created_at,
+            dead_at, limit_key, null::text, dead_at, null::bigint, last_error, null::text, null::bigint, fingerprint, reason, 'dead'
+     from   {schema}.dead_letter
+     where  $7::boolean and not $37::boolean and job_id < $1::bigint and job_id >= $4::bigint and status <> 'revived' order by job_id desc limit $3::bigint)
+    union all
+    (select job_id, manifest_id, tick_at, origin, kind, route, group_id, tags, priority, claim_no, failures, crashes, created_at,
+            dead_at, limit_key, null::text, dead_at, null::bigint, last_error, null::text, null::bigint, fingerprint, reason, 'dead'
+     from   {schema}.dead_letter
+     where  $7::boolean and $37::boolean and job_id < $1::bigint and job_id >= $4::bigint and status = 'awaiting' order by job_id desc limit $3::bigint)
 ),
 ended as materialized (
     select job_id, manifest_id, tick_at, origin, kind, null::text, group_id, tags, null::smallint, claim_no, null::integer, null::integer,
            created_at, due_at, null::text, null::text, finished_at, node, error_message, null::text,
-           (extract(epoch from finished_at - coalesce(started_at, claimed_at)) * 1000000)::bigint, fingerprint,
+           (extract(epoch from finished_at - coalesce(started_at, claimed_at)) * 1000000)::bigint, fingerprint, null::text,
            case when outcome = 'completed' then 'completed' else 'cancelled' end
     from   {schema}.execution where final and $8::boolean and job_id < $1::bigint and job_id >= $4::bigint order by job_id desc limit $3::bigint
 ),
@@ -88,6 +95,8 @@ found as materialized (
            and (cardinality($33::text[]) = 0
                 or exists (select from unnest($33::text[]) p where fingerprint = p or right(p, 1) = '*' and starts_with(fingerprint, left(p, -1))))
            and (cardinality($34::text[]) = 0 or not exists (select from unnest($34::text[]) p where fingerprint = p or right(p, 1) = '*' and starts_with(fingerprint, left(p, -1))))
+           and (cardinality($35::text[]) = 0 or reason = any ($35::text[]))
+           and (cardinality($36::text[]) = 0 or not exists (select from unnest($36::text[]) p where reason = p))
     order  by id desc
     limit  $2::bigint
 )

@@ -8,29 +8,34 @@
 -- ?8 execution; ?9 states, ?10 origins; lists of which one must fit and of which none may: ?11 ?12 kinds, ?13 ?14 groups,
 -- ?15 ?16 manifests, ?17 ?18 routes, ?19 ?20 nodes, ?21 ?22 parts of the error, ?23 ?24 ids; ?25 claims from, ?26 to;
 -- ?27 µs of the last claim from, ?28 to; ?29 accepted since, ?30 before; ?31 ?32 tags, which stand in one text with spaces between;
--- ?33 ?34 families of errors
+-- ?33 ?34 families of errors, ?35 ?36 reasons of dead letters, ?37 of those only the ones that await a person
 with waiting as materialized (
     select id, manifest_id, tick_at, origin, kind, route, group_id, tags, priority, claim_no, failures, crashes, created_at,
-           due_at, limit_key, phase, null as finished_at, null as node, last_error, null as progress, null as run_us, null as fingerprint,
+           due_at, limit_key, phase, null as finished_at, null as node, last_error, null as progress, null as run_us, null as fingerprint, null as reason,
            case when phase in ('held', 'parked') then phase when phase = 'later' and claim_no > 0 then 'retrying'
                 when phase = 'later' then 'scheduled' else 'queued' end as state
     from   work_queue where ?5 and id < ?1 and id >= ?4 order by id desc limit ?3
 ),
 handed as materialized (
     select id, manifest_id, tick_at, origin, kind, route, group_id, tags, priority, claim_no, failures, crashes, created_at,
-           was_due_at, limit_key, null, null, leased_by, last_error, progress, now_us() - coalesce(started_at, claimed_at), null,
+           was_due_at, limit_key, null, null, leased_by, last_error, progress, now_us() - coalesce(started_at, claimed_at), null, null,
            case when leased_by is null then 'ready' else 'running' end
     from   background_job where ?6 and id < ?1 and id >= ?4 order by id desc limit ?3
 ),
+-- In two parts, each with an index of its own: many that rest must not be read to find the few that await somebody.
 dead as materialized (
-    select job_id, manifest_id, tick_at, origin, kind, route, group_id, tags, priority, claim_no, failures, crashes, created_at,
-           dead_at, limit_key, null, dead_at, null, last_error, null, null, fingerprint, 'dead'
-    from   dead_letter where ?7 and job_id < ?1 and job_id >= ?4 and status <> 'revived' order by job_id desc limit ?3
+    select * from (select job_id, manifest_id, tick_at, origin, kind, route, group_id, tags, priority, claim_no, failures, crashes, created_at,
+                          dead_at, limit_key, null, dead_at, null, last_error, null, null, fingerprint, reason, 'dead'
+                   from   dead_letter where ?7 and not ?37 and job_id < ?1 and job_id >= ?4 and status <> 'revived' order by job_id desc limit ?3)
+    union all
+    select * from (select job_id, manifest_id, tick_at, origin, kind, route, group_id, tags, priority, claim_no, failures, crashes, created_at,
+                          dead_at, limit_key, null, dead_at, null, last_error, null, null, fingerprint, reason, 'dead'
+                   from   dead_letter where ?7 and ?37 and job_id < ?1 and job_id >= ?4 and status = 'awaiting' order by job_id desc limit ?3)
 ),
 ended as materialized (
     select job_id, manifest_id, tick_at, origin, kind, null, group_id, tags, null, claim_no, null, null,
            created_at, due_at, null, null, finished_at, node, error_message, null,
-           finished_at - coalesce(started_at, claimed_at), fingerprint,
+           finished_at - coalesce(started_at, claimed_at), fingerprint, null,
            case when outcome = 'completed' then 'completed' else 'cancelled' end
     from   execution where final and ?8 and job_id < ?1 and job_id >= ?4 order by job_id desc limit ?3
 ),
@@ -83,6 +88,8 @@ found as materialized (
            and (json_array_length(?32) = 0 or not exists (select 1 from json_each(?32) p where ' ' || tags || ' ' glob '* ' || p.value || iif(p.value glob '*[*]', '', ' *')))
            and (json_array_length(?33) = 0 or exists (select 1 from json_each(?33) p where fingerprint glob p.value))
            and (json_array_length(?34) = 0 or not exists (select 1 from json_each(?34) p where fingerprint glob p.value))
+           and (json_array_length(?35) = 0 or reason in (select value from json_each(?35)))
+           and (json_array_length(?36) = 0 or not exists (select 1 from json_each(?36) p where reason = p.value))
     order  by id desc
     limit  ?2
 )

@@ -1,6 +1,7 @@
 //! Looking at the store: lists and details, page by page. Nothing here changes anything.
 
 mod dead_letter;
+mod history;
 mod now;
 mod rows;
 pub(crate) mod search;
@@ -11,13 +12,14 @@ use lineclear_model::{JobState, Micros, Name};
 use super::db::{Row, Session, Value, Verb};
 use super::sql::Statement;
 use super::verbs::manifest::manifest_of;
-use super::{JobId, LogLine, ManifestId, NodeId, Store, StoreResult};
+use super::{JobId, ManifestId, NodeId, Store, StoreResult};
 pub use dead_letter::{FAMILIES_LOOKED_MAX, Families, FamilyView};
+pub use history::LastLines;
 pub use now::{PipelineView, RunningView, StageView, UpcomingView};
 pub use rows::{
     DeadLetterView, ExecutionView, GroupView, JobDetail, JobView, ManifestView, NodeView, StepView, TickView,
 };
-use rows::{execution_of, log_line_of, secrets_of, step_of};
+use rows::{secrets_of, step_of};
 pub use search::Found;
 
 /// Rows per page at most.
@@ -107,7 +109,7 @@ impl Store {
         found.first().map(|row| row.word("state", JobState::from_word)).transpose()
     }
 
-    /// One job with its input, its ended claims and its steps.
+    /// One job with its input, the claims of it that ended last, and its steps.
     pub async fn job(&self, id: JobId) -> StoreResult<Option<JobDetail>> {
         let mut found = self.look(Statement::GetJob, vec![Value::Int(Some(id.0))]).await?;
         if found.is_empty() {
@@ -115,7 +117,7 @@ impl Store {
             found = self.look(Statement::GetJob, vec![Value::Int(Some(id.0))]).await?;
         }
         let Some(row) = found.first() else { return Ok(None) };
-        let executions = self.executions(id, None, PAGE_MAX).await?.items;
+        let executions = self.last_executions(id, PAGE_MAX).await?;
         let params = vec![Value::Int(Some(id.0)), Value::Int(Some(i64::from(PAGE_MAX)))];
         let steps = self.look(Statement::ListSteps, params).await?;
         Ok(Some(JobDetail {
@@ -127,39 +129,6 @@ impl Store {
             claimed_at: row.get("claimed_at")?,
             now: row.get("now")?,
         }))
-    }
-
-    /// The ended claims of a job, oldest first, after the claim `after` if given.
-    pub async fn executions(
-        &self,
-        job: JobId,
-        after: Option<u32>,
-        most: u32,
-    ) -> StoreResult<Page<ExecutionView, u32>> {
-        let most = most.clamp(1, PAGE_MAX);
-        let int = |v: u32| Value::Int(Some(i64::from(v)));
-        let params = vec![Value::Int(Some(job.0)), int(most), int(after.unwrap_or_default())];
-        let rows = self.look(Statement::ListExecutions, params).await?;
-        let items = rows.iter().map(execution_of).collect::<StoreResult<Vec<_>>>()?;
-        let next = next_of(&items, most, |execution| execution.claim_no);
-        Ok(Page { items, next })
-    }
-
-    /// What a job's handlers logged, oldest first: claim numbers and lines, after `after` if given.
-    pub async fn log(
-        &self,
-        job: JobId,
-        after: Option<(u32, u32)>,
-        most: u32,
-    ) -> StoreResult<Page<(u32, LogLine), (u32, u32)>> {
-        let most = most.clamp(1, PAGE_MAX);
-        let (claim_no, line_no) = after.unwrap_or_default();
-        let int = |v: u32| Value::Int(Some(i64::from(v)));
-        let params = vec![Value::Int(Some(job.0)), int(claim_no), int(line_no), int(most)];
-        let rows = self.look(Statement::ListLog, params).await?;
-        let items = rows.iter().map(log_line_of).collect::<StoreResult<Vec<_>>>()?;
-        let next = next_of(&items, most, |(claim_no, line)| (*claim_no, line.line_no));
-        Ok(Page { items, next })
     }
 
     /// Manifests by key.

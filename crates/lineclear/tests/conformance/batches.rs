@@ -31,14 +31,28 @@ pub(crate) async fn work(db: &TestDb, holder: &str) -> u32 {
 
 /// So many jobs that died.
 pub(crate) async fn dead(db: &TestDb, count: usize) {
+    dead_because(db, count, DeadReason::Permanent).await;
+}
+
+/// Of the same error, whatever the reason.
+async fn dead_because(db: &TestDb, count: usize, reason: DeadReason) {
     let node = db.node("a").await;
     db.store.enqueue_many(vec![job(); count]).await.unwrap();
     let claims = db.take(node, 5000).await;
     let settle = |claim| {
         let outcome = Outcome::Failed(Failure::new("x", "broken").permanent());
-        Settlement::new(claim, outcome, Verdict::Bury { reason: DeadReason::Permanent })
+        Settlement::new(claim, outcome, Verdict::Bury { reason })
     };
     db.store.settle(node, claims.iter().map(settle).collect()).await.unwrap();
+}
+
+/// What became of it when nothing was left to do: how many it meant, did, and could not do.
+async fn worked(db: &TestDb, action: Action, q: &str) -> (u64, u64, u64) {
+    let batch = add(db, action, q).await;
+    work(db, "one").await;
+    let done = db.store.batch(batch.id).await.unwrap().unwrap();
+    assert_eq!(done.status, BatchStatus::Done);
+    (done.total, done.done, done.skipped)
 }
 
 conformance! {
@@ -76,6 +90,52 @@ conformance! {
         add(db, Action::Acknowledge, "error:again").await;
         work(db, "one").await;
         assert_eq!(db.count("dead_letter where status = 'acknowledged'").await, u64::from(PORTION));
+    }
+
+    // People saw "Revive 52 jobs?", and then "50 could not be treated any more".
+    async fn dead_letters_that_rest_are_neither_counted_nor_treated_when_many_are_revived(db) {
+        dead(db, 50).await;
+        assert_eq!(worked(db, Action::Acknowledge, "state:dead").await, (50, 50, 0));
+        dead(db, 2).await;
+        let listed = async |q: &str| db.store.count(&Query::parse(q).unwrap()).await.unwrap().count;
+        assert_eq!(listed("state:dead").await, 52, "people may look at all of them");
+        assert_eq!(worked(db, Action::Revive, "state:dead").await, (2, 2, 0));
+        assert_eq!(db.count("work_queue").await, 2);
+        assert_eq!(worked(db, Action::Revive, "kind:work").await, (0, 0, 0));
+        assert_eq!(worked(db, Action::Acknowledge, "state:dead").await, (0, 0, 0));
+        assert_eq!(db.count("dead_letter where status = 'acknowledged'").await, 50);
+        // A retry can do something with those that rest, and counts them: they run again as new jobs.
+        assert_eq!(worked(db, Action::Retry, "state:dead").await, (50, 50, 0));
+        assert_eq!((db.count("work_queue").await, listed("state:dead").await), (52, 50));
+    }
+
+    // More of them than a search looks through at a time.
+    async fn many_dead_letters_that_rest_do_not_hide_the_few_that_await_somebody(db) {
+        dead(db, 1).await;
+        for _ in 0..3 {
+            db.store.enqueue_many(vec![job(); 4_000]).await.unwrap();
+            dead(db, 0).await;
+        }
+        db.sql("update {t}dead_letter set status = 'acknowledged' where id > (select min(id) from {t}dead_letter)").await;
+        assert_eq!(db.count("dead_letter where status = 'acknowledged'").await, 12_000);
+        let query = Action::Revive.of(Query::parse("state:dead").unwrap());
+        let found = db.store.search(&query, None, 50).await.unwrap();
+        assert_eq!((found.items.len(), found.looked, found.next), (1, 1, None), "by index");
+        assert_eq!(worked(db, Action::Revive, "state:dead").await, (1, 1, 0));
+    }
+
+    async fn what_died_of_the_same_error_for_another_reason_is_treated_apart(db) {
+        dead_because(db, 3, DeadReason::Permanent).await;
+        dead_because(db, 2, DeadReason::RetriesUsedUp).await;
+        let families = db.store.dead_families(&Default::default(), 10).await.unwrap().items;
+        assert_eq!(families.iter().map(|family| family.count).collect::<Vec<_>>(), [3, 2]);
+        assert_eq!(families[0].fingerprint, families[1].fingerprint);
+        let fingerprint = families[0].fingerprint.clone().unwrap();
+        let of = |reason: DeadReason| format!("state:dead kind:work fingerprint:{fingerprint} reason:{reason}");
+        assert_eq!(worked(db, Action::Revive, &of(DeadReason::RetriesUsedUp)).await, (2, 2, 0));
+        assert_eq!(db.count("dead_letter where status = 'awaiting' and reason = 'permanent'").await, 3);
+        assert_eq!(worked(db, Action::Acknowledge, &of(DeadReason::WorkerLost)).await, (0, 0, 0));
+        assert_eq!(worked(db, Action::Acknowledge, "-reason:worker_lost,retries_used_up").await, (3, 3, 0));
     }
 
     async fn retrying_many_runs_each_again_once(db) {

@@ -166,16 +166,30 @@ conformance! {
         let mut all = 0;
         for family in &families.items {
             let Some(fingerprint) = &family.fingerprint else { continue };
-            let of = |other: &&lineclear::store::views::FamilyView| {
-                other.kind == family.kind && other.fingerprint == family.fingerprint
-            };
-            let there: u64 = families.items.iter().filter(of).map(|family| family.count).sum();
-            let q = format!("state:dead kind:{} fingerprint:{fingerprint}", family.kind);
-            assert_eq!(count(&q).await, there, "{q}");
+            let q = format!("state:dead kind:{} fingerprint:{fingerprint} reason:{}", family.kind, family.reason);
+            assert_eq!(count(&q).await, family.count, "{q}");
             all += family.count;
         }
         assert_eq!(count("state:dead fingerprint:*").await, all);
         assert_eq!(count("state:dead -fingerprint:*").await + all, count("state:dead").await);
+    }
+
+    async fn a_reason_is_that_of_a_dead_letter_and_what_is_none_has_none(db) {
+        fill(db, &mut Dice(5), 60).await;
+        let all = everything(db, &Query::default(), 1_000).await;
+        let letters = db.store.dead_letters(Some("awaiting"), None, 1_000).await.unwrap().items;
+        db.sql("update {t}dead_letter set reason = 'permanent' where id % 2 = 0").await;
+        let even = letters.iter().filter(|letter| letter.id.0 % 2 == 0).count();
+        assert!(even > 0 && even < letters.len() && letters.len() < all.len(), "the test has too few: {even}");
+        let count = async |q: &str| everything(db, &Query::parse(q).unwrap(), 7).await.len();
+        assert_eq!(count("reason:permanent").await, even);
+        assert_eq!(count("reason:permanent,retries_used_up").await, letters.len());
+        assert_eq!(count("-reason:permanent").await, all.len() - even, "what has no reason is found by - only");
+        assert_eq!(count("state:dead -reason:permanent").await, letters.len() - even);
+        assert_eq!(count("reason:worker_lost").await, 0);
+        assert_eq!(count("reason:permanent -state:dead").await, 0);
+        let found = db.store.search(&Query::parse("reason:permanent").unwrap(), None, 1_000).await.unwrap();
+        assert_eq!(found.looked, letters.len() as u64, "other tables are not even looked at");
     }
 
     async fn a_search_finds_what_a_filter_in_memory_finds(db) {

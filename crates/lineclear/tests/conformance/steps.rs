@@ -170,6 +170,38 @@ conformance! {
         assert_eq!(db.count("execution_log").await, 0);
     }
 
+    // The page of a job showed the first lines: none of the claim that ran, if an earlier one had logged much.
+    async fn the_last_lines_of_a_log_are_those_of_the_newest_claim(db) {
+        let id = db.enqueue(job()).await;
+        let node = db.node("a").await;
+        let lines = |claim: &Claim, count: u32| {
+            let line = |line_no| LogLine {
+                line_no,
+                logged_at: lineclear::model::Micros::EPOCH,
+                level: "INFO".to_owned(),
+                target: "app".to_owned(),
+                message: format!("{}.{line_no}", claim.no),
+            };
+            (1..=count).map(|line_no| (claim.reference(), line(line_no))).collect::<Vec<_>>()
+        };
+        let last = async |most: u32| {
+            let last = db.store.last_log(id, most).await.unwrap();
+            (last.items.into_iter().map(|(_, line)| line.message).collect::<Vec<_>>(), last.is_all)
+        };
+        assert_eq!(last(5).await, (Vec::new(), true));
+        let first = db.take_one(node).await;
+        db.store.write_log(lines(&first, 12)).await.unwrap();
+        db.settle(node, &first, failed("no")).await;
+        db.let_later_come().await;
+        let second = db.take_one(node).await;
+        db.store.write_log(lines(&second, 3)).await.unwrap();
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        assert_eq!(last(5).await, (words(&["1.11", "1.12", "2.1", "2.2", "2.3"]), false));
+        assert_eq!(last(2).await, (words(&["2.2", "2.3"]), false));
+        assert_eq!((last(14).await.1, last(15).await.1), (false, true));
+        assert_eq!(last(15).await.0.len(), 15);
+    }
+
     async fn log_lines_of_a_dead_letter_go_with_it(db) {
         db.enqueue(job()).await;
         let node = db.node("a").await;

@@ -111,6 +111,33 @@ conformance! {
         assert!(execution.claimed_at.unwrap() <= execution.finished_at);
     }
 
+    async fn of_a_job_that_was_tried_very_often_the_last_claims_are_there_with_their_nodes(db) {
+        let id = db.enqueue(job()).await;
+        let (old, new) = (db.node("old").await, db.node("new").await);
+        db.sql("update {t}work_queue set claim_no = 1100").await;
+        db.sql(&format!(
+            "insert into {{t}}execution (job_id, claim_no, final, outcome, origin, kind, node, created_at, due_at, finished_at)
+             with recursive s (n) as (select 1 union all select n + 1 from s where n < 1100)
+             select id, n, false, 'failed', origin, kind, {}, created_at, due_at, created_at from s, {{t}}work_queue",
+            old.0
+        ))
+        .await;
+        let claim = db.take_one(new).await;
+        let output = Some(crate::kit::payload("42"));
+        db.settle(new, &claim, Outcome::Completed { output }).await;
+        let executions = async || db.store.job(id).await.unwrap().unwrap().executions;
+        let shown = executions().await;
+        assert_eq!((shown.len(), shown[0].claim_no), (1_000, 102), "oldest first, and the last of them");
+        let last = shown.last().unwrap();
+        assert_eq!((last.claim_no, last.is_final, last.output.as_deref()), (1_101, true, Some("42")));
+        assert_eq!((shown[0].node_name.as_deref(), last.node_name.as_deref()), (Some("old"), Some("new")));
+        assert_eq!(db.store.last_executions(id, 2).await.unwrap(), shown[998..]);
+        db.sql("delete from {t}node where name = 'old'").await;
+        assert_eq!((executions().await[0].node, executions().await[0].node_name.clone()), (Some(old), None));
+        let first = db.store.executions(id, None, 10).await.unwrap();
+        assert_eq!((first.items[0].claim_no, first.next), (1, Some(10)), "page by page, all of them");
+    }
+
     async fn a_manifest_that_cannot_be_read_is_listed_beside_the_others(db) {
         db.declare(daily("broken")).await;
         db.declare(daily("fine")).await;

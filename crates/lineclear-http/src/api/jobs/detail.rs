@@ -23,7 +23,7 @@ pub(crate) struct Detail {
     /// What its handler gets or got, with dots in place of secrets.
     #[schema(value_type = Option<Object>)]
     input: Option<Box<RawValue>>,
-    /// Its ended claims, oldest first.
+    /// Its ended claims, oldest first; of more than 1,000 the last ones. `/jobs/{id}/executions` has all of them.
     executions: Vec<Execution>,
     /// The recorded steps of its handler.
     steps: Vec<Step>,

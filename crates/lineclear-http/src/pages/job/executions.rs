@@ -1,14 +1,14 @@
 //! Executions, newest first, each with its error, its steps and its lines of the log.
 
 use lineclear::store::LogLine;
-use lineclear::store::views::{ExecutionView, JobDetail, Page as Rows};
+use lineclear::store::views::{ExecutionView, JobDetail, LastLines, PAGE_MAX};
 use lineclear_model::JobState;
 use maud::{Markup, html};
 
 use crate::pages::View;
-use crate::pages::part::{self, between, clock, moment};
+use crate::pages::part::{self, between, clock, moment, number};
 
-pub(super) fn list(view: &View<'_>, detail: &JobDetail, log: &Rows<(u32, LogLine), (u32, u32)>) -> Markup {
+pub(super) fn list(view: &View<'_>, detail: &JobDetail, log: &LastLines) -> Markup {
     let job = &detail.job;
     let last = detail.executions.last().map(|execution| execution.claim_no);
     html! {
@@ -29,7 +29,8 @@ pub(super) fn list(view: &View<'_>, detail: &JobDetail, log: &Rows<(u32, LogLine
                     (error(view, execution)) (steps(detail, execution.claim_no)) (lines(&log.items, execution.claim_no))
                 }
             }
-            @if log.next.is_some() { p.muted { "The first " (log.items.len()) " lines of the log; all of them: " code { "lineclear job logs " (job.id) } } }
+            @if detail.executions.len() >= PAGE_MAX as usize { p.muted { "The newest " (number(detail.executions.len() as u64)) " executions." } }
+            @if !log.is_all { p.muted { "The newest " (log.items.len()) " lines; all of them: " code { "lineclear job logs " (job.id) } } }
         }
     }
 }
@@ -39,6 +40,7 @@ fn title(execution: &ExecutionView) -> Markup {
     html! {
         span class={ "badge " (word) } { span.glyph aria-hidden="true" { (part::glyph(word)) } " " (word) }
         " claim " (execution.claim_no)
+        @if let Some(node) = &execution.node_name { " on " (node) }
         @if let Some(claimed) = execution.claimed_at { " · ran " (between(claimed, execution.finished_at)) }
         " · ended " (moment(execution.finished_at))
         @if let Some(error) = &execution.error_message { span.muted { " · " (part::line(error)) } }

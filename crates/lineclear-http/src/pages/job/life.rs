@@ -71,7 +71,10 @@ fn parts(job: &JobView, executions: &[ExecutionView], claimed_at: Option<Micros>
     let wait = |tried: bool| if tried { "waited for the next try" } else { "waited" }.to_owned();
     for (place, execution) in executions.iter().enumerate() {
         let claimed = execution.claimed_at.unwrap_or(execution.finished_at);
-        add("f-queued", wait(place > 0), claimed, &mut at);
+        // Of a job that was tried very often, only the last claims are known here.
+        let word =
+            if place == 0 && execution.claim_no > 1 { "earlier claims".to_owned() } else { wait(place > 0) };
+        add("f-queued", word, claimed, &mut at);
         let class = match execution.outcome.as_str() {
             "completed" => "f-completed",
             "cancelled" | "released" | "snoozed" => "f-cancelled",
@@ -98,13 +101,15 @@ fn parts(job: &JobView, executions: &[ExecutionView], claimed_at: Option<Micros>
 
 /// In proportion, but none too small to be seen.
 fn widths(lengths: &[u64]) -> Vec<u64> {
-    let least = LEAST * lengths.len() as u64;
-    let room = WIDTH.saturating_sub(least);
+    let count = lengths.len() as u64;
+    // Of very many there is no room for that: the newest must not be drawn beyond the edge.
+    let least = LEAST.min(WIDTH / count.max(1));
+    let room = WIDTH.saturating_sub(least * count);
     let all: u64 = lengths.iter().sum::<u64>().max(1);
     lengths
         .iter()
         .map(|length| {
-            LEAST + u64::try_from(u128::from(*length) * u128::from(room) / u128::from(all)).unwrap_or(0)
+            least + u64::try_from(u128::from(*length) * u128::from(room) / u128::from(all)).unwrap_or(0)
         })
         .collect()
 }
@@ -157,6 +162,7 @@ mod tests {
             error_type: None,
             error_message: None,
             fingerprint: None,
+            node_name: None,
             claimed_at: Some(second(claimed)),
             finished_at: second(finished),
         }
@@ -203,5 +209,6 @@ mod tests {
         assert_eq!(drawn[0], LEAST);
         assert!(drawn.iter().sum::<u64>() <= WIDTH);
         assert!(widths(&[u64::MAX / 4; 2]).iter().sum::<u64>() <= WIDTH);
+        assert!(widths(&[1_000; 2_001]).iter().sum::<u64>() <= WIDTH);
     }
 }

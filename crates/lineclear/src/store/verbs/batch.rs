@@ -77,10 +77,11 @@ impl Action {
         }
     }
 
-    /// The jobs of a query to which it can be done.
+    /// The jobs of a query to which it can be done. A dead letter that rests is not resolved once more; a retry runs it again as a new job.
     pub fn of(self, mut query: Query) -> Query {
         let states = self.states().iter().copied().filter(|state| query.wants(*state));
         query.states = Some(states.collect());
+        query.only_awaiting = matches!(self, Action::Revive | Action::Acknowledge);
         query
     }
 }

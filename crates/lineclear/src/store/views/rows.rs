@@ -144,6 +144,8 @@ pub struct ExecutionView {
     pub outcome: ExecutionOutcome,
     /// Who ran it.
     pub node: Option<NodeId>,
+    /// The name of that node, if it is still known.
+    pub node_name: Option<String>,
     /// What the handler returned.
     pub output: Option<String>,
     /// What kind of error.
@@ -165,7 +167,7 @@ pub struct JobDetail {
     pub job: JobView,
     /// What its handler gets or got.
     pub input: Option<String>,
-    /// Its ended claims, oldest first.
+    /// Its ended claims, oldest first; of more than [`super::PAGE_MAX`] the last ones.
     pub executions: Vec<ExecutionView>,
     /// The recorded steps of its handler, in their order.
     pub steps: Vec<StepView>,
@@ -355,6 +357,7 @@ pub(super) fn execution_of(row: &Row) -> StoreResult<ExecutionView> {
         is_final: row.get("final")?,
         outcome: row.word("outcome", ExecutionOutcome::from_word)?,
         node: row.get::<Option<i64>>("node")?.map(NodeId),
+        node_name: row.get("node_name")?,
         output: row.get("output")?,
         error_type: row.get("error_type")?,
         error_message: row.get("error_message")?,

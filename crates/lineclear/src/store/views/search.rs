@@ -122,8 +122,9 @@ pub(crate) fn params(query: &Query, before: i64, most: u32, window: u32) -> Vec<
         Value::Int(query.duration.map(|span| span.max)),
     ]);
     params.extend([time(query.since), time(query.until)]);
-    for Names { any_of, none_of } in [&query.tag, &query.fingerprint] {
+    for Names { any_of, none_of } in [&query.tag, &query.fingerprint, &query.reason] {
         params.extend([Value::Texts(any_of.clone()), Value::Texts(none_of.clone())]);
     }
+    params.push(Value::Bool(query.only_awaiting));
     params
 }
