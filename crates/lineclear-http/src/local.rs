@@ -6,10 +6,10 @@ use axum::http::{Request, header};
 use lineclear::Client;
 use tower::ServiceExt;
 
+use crate::ShownLocks;
 use crate::access::Person;
 use crate::audit::Writers;
 use crate::listener::Limits;
-use crate::ShownLocks;
 use crate::server::{self, HttpOptions};
 
 /// The API of a database, for one program.

@@ -66,7 +66,10 @@ pub(crate) async fn find(app: &App, name: &str) -> Result<Found, Problem> {
             ),
             Some(lease) => conflict(
                 "lock_elsewhere",
-                format!("{name} is a lock of {}, not of this server's database: `lineclear lock break` takes it away there, with --store", lease.store),
+                format!(
+                    "{name} is a lock of {}, not of this server's database: `lineclear lock break` takes it away there, with --store",
+                    lease.store
+                ),
             ),
             None => Problem::not_found(format_args!("lock {name}")),
         });
@@ -99,7 +102,8 @@ pub(crate) async fn take_away(
 ) -> Result<Broken, Problem> {
     let reason = body.reason.trim();
     if reason.is_empty() || reason.len() > REASON_BYTES_MAX {
-        let detail = format!("say why, in {REASON_BYTES_MAX} bytes at most; it is kept in the lock's history");
+        let detail =
+            format!("say why, in {REASON_BYTES_MAX} bytes at most; it is kept in the lock's history");
         return Err(unprocessable("reason", detail).at("/reason"));
     }
     let Found { locks, name, seen } = find(app, name).await?;

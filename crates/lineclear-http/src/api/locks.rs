@@ -11,8 +11,8 @@ use utoipa::ToSchema;
 
 use super::page::{Page, Paging, cursor, limit};
 use super::shape::{Asked, At, Id, id, time};
-use crate::{App, ShownLocks};
 use crate::problem::Problem;
+use crate::{App, ShownLocks};
 
 /// Locks that are shown at most.
 const LOCKS_MAX: u32 = 1_000;

@@ -104,7 +104,12 @@ pub(super) async fn ask(view: &View<'_>) -> Result<Page, Problem> {
             },
             button,
             danger: action == Action::Cancel,
-            cli: format!("lineclear batch start {} -q {}{}", action.as_str(), part::quoted(&q), batch_mode::option(mode)),
+            cli: format!(
+                "lineclear batch start {} -q {}{}",
+                action.as_str(),
+                part::quoted(&q),
+                batch_mode::option(mode)
+            ),
             back,
             tab: if matches!(action, Action::Revive | Action::Acknowledge) { Tab::Dead } else { Tab::Jobs },
         },

@@ -16,8 +16,8 @@ use serde::Deserialize;
 
 use super::part::{cli, empty, moment, number};
 use super::{Page, Region, Tab, View, export};
-use crate::api::nodes::NODES_MAX;
 use crate::ShownLocks;
+use crate::api::nodes::NODES_MAX;
 use crate::problem::Problem;
 use tenures::{incarnation, micros};
 
@@ -77,7 +77,10 @@ impl Names<'_> {
 
 pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
     let Which { range } = view.asked()?;
-    let (nodes, known) = tokio::join!(view.app.reading.nodes(NODES_MAX), known(view.app.locks.as_ref().map(ShownLocks::registry)));
+    let (nodes, known) = tokio::join!(
+        view.app.reading.nodes(NODES_MAX),
+        known(view.app.locks.as_ref().map(ShownLocks::registry))
+    );
     let nodes = nodes?;
     let this = view.app.client.incarnation();
     let leases = known.as_ref().map_or(&[][..], |known| &known.leases);

@@ -38,19 +38,28 @@ async fn only_what_somebody_holds_here_is_taken_away(served: &Served) {
         .await;
     served.until("/api/v1/locks", |page| page["items"].as_array().is_some_and(|all| !all.is_empty())).await;
     assert_eq!(ask("planner", why).await, (409, "no_lock".to_owned()), "it is no lock");
-    for (body, status) in [("{}", 400), (r#"{"reason": " "}"#, 422), (r#"{"reason": "x", "force": true}"#, 400), ("", 400)] {
+    for (body, status) in
+        [("{}", 400), (r#"{"reason": " "}"#, 422), (r#"{"reason": "x", "force": true}"#, 400), ("", 400)]
+    {
         assert_eq!(served.post("/api/v1/locks/planner/break", body).await.status, status, "{body}");
     }
     let long = format!(r#"{{"reason": "{}"}}"#, "x".repeat(501));
     assert_eq!(ask("planner", &long).await.0, 422);
 
-    let locks = Locks::open_recorded(&served.url, LockOptions::default(), RegistryOptions::default()).await.unwrap();
+    let locks =
+        Locks::open_recorded(&served.url, LockOptions::default(), RegistryOptions::default()).await.unwrap();
     let held = locks.try_lock("report").await.unwrap().expect("it is free");
     let (epoch, holder) = (held.right().epoch().to_string(), locks.holder().to_string());
-    let taken = served.post("/api/v1/locks/report/break", &format!(r#"{{"reason": "it hangs", "epoch": "{epoch}"}}"#)).await;
+    let taken = served
+        .post("/api/v1/locks/report/break", &format!(r#"{{"reason": "it hangs", "epoch": "{epoch}"}}"#))
+        .await;
     assert_eq!(taken.status, 200, "{taken:?}");
     let taken = taken.json();
-    assert_eq!((&taken["holder"], &taken["epoch"], &taken["by_whom"]), (&json!(holder), &json!(epoch), &json!("local")), "{taken}");
+    assert_eq!(
+        (&taken["holder"], &taken["epoch"], &taken["by_whom"]),
+        (&json!(holder), &json!(epoch), &json!("local")),
+        "{taken}"
+    );
     assert_eq!(ask("report", why).await, (409, "not_held".to_owned()));
     let next = locks.acquire("report", Duration::from_secs(30)).await.unwrap().expect("it is free");
     assert!(next.right().epoch().to_string().parse::<i64>().unwrap() > epoch.parse::<i64>().unwrap());

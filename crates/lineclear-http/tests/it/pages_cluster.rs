@@ -131,13 +131,19 @@ async fn a_lock_is_taken_away_by_a_form_and_its_holder_hears_of_it(served: &Serv
     let asked = page(served, path).await.body;
     is_clean(&asked);
     assert!(asked.contains("lineclear lock break 'nightly/it'\\''s&lt;b&gt;'"), "{asked}");
-    assert!(asked.contains(&format!("name=\"epoch\" value=\"{epoch}\"")) && asked.contains("may go on working"), "{asked}");
+    assert!(
+        asked.contains(&format!("name=\"epoch\" value=\"{epoch}\"")) && asked.contains("may go on working"),
+        "{asked}"
+    );
 
     let form = |name: &str, epoch: &str| format!("name={name}&epoch={epoch}&reason=machine+b7+hangs");
     let (name, epoch) = ("nightly%2Fit%27s%3Cb%3E", epoch.to_string());
     let typo = submit(served, path, &form("nightly", &epoch)).await;
     assert_eq!(typo.status, 422, "{typo:?}");
-    assert!(typo.body.contains("type the lock") && typo.body.contains("machine b7 hangs"), "nothing typed is lost: {typo:?}");
+    assert!(
+        typo.body.contains("type the lock") && typo.body.contains("machine b7 hangs"),
+        "nothing typed is lost: {typo:?}"
+    );
     let silent = submit(served, path, &format!("name={name}&epoch={epoch}&reason=")).await;
     assert!(silent.status == 422 && silent.body.contains("say why"), "{silent:?}");
     let another = submit(served, path, &form(name, "999999")).await;
@@ -148,12 +154,27 @@ async fn a_lock_is_taken_away_by_a_form_and_its_holder_hears_of_it(served: &Serv
     assert_eq!((done.status, done.header("location")), (303, Some("/cluster")), "{done:?}");
     let history = served.get("/api/v1/locks/nightly%2Fit%27s%3Cb%3E/history").await.json();
     let last = &history["items"][0];
-    assert_eq!((&last["what"], &last["by_whom"], &last["why"]), (&"broken".into(), &"local".into(), &"machine b7 hangs".into()), "{history}");
+    assert_eq!(
+        (&last["what"], &last["by_whom"], &last["why"]),
+        (&"broken".into(), &"local".into(), &"machine b7 hangs".into()),
+        "{history}"
+    );
     let audit = served.get("/api/v1/audit").await.json();
-    let row = audit["items"].as_array().unwrap().iter().find(|row| row["action"] == "break_lock" && row["status"] == 303).unwrap_or_else(|| panic!("{audit}"));
-    assert_eq!((&row["target"], &row["details"]["reason"]), (&"nightly/it's<b>".into(), &"machine b7 hangs".into()), "{row}");
+    let row = audit["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["action"] == "break_lock" && row["status"] == 303)
+        .unwrap_or_else(|| panic!("{audit}"));
+    assert_eq!(
+        (&row["target"], &row["details"]["reason"]),
+        (&"nightly/it's<b>".into(), &"machine b7 hangs".into()),
+        "{row}"
+    );
     let right = held.right();
-    tokio::time::timeout(Duration::from_secs(30), right.lost().cancelled()).await.expect("its holder hears of it");
+    tokio::time::timeout(Duration::from_secs(30), right.lost().cancelled())
+        .await
+        .expect("its holder hears of it");
     assert_eq!(page(served, path).await.status, 409, "nobody has it");
     let shown = page(served, "/cluster").await.body;
     assert!(!shown.contains(path), "what nobody has is not offered: {shown}");
@@ -182,7 +203,9 @@ async fn who_may_only_look_at_the_cluster_changes_nothing(served: &Served) {
     assert_eq!(shown.status, 200);
     assert!(shown.body.contains("nightly"), "{shown:?}");
     assert!(!shown.body.contains("/drain") && !shown.body.contains("/break"), "{shown:?}");
-    for path in [format!("/nodes/{id}/drain"), format!("/nodes/{id}/resume"), "/locks/nightly/break".to_owned()] {
+    for path in
+        [format!("/nodes/{id}/drain"), format!("/nodes/{id}/resume"), "/locks/nightly/break".to_owned()]
+    {
         assert_eq!(as_reader("POST", &path).await.status, 403, "{path}");
     }
     let nodes = served.with(&admin, "GET", "/api/v1/nodes", "").await.json();

@@ -42,12 +42,7 @@ pub(in crate::pages) async fn ask(view: &View<'_>, segment: &str) -> Result<Page
     form(view, &name, &Typed::default(), None).await
 }
 
-async fn form(
-    view: &View<'_>,
-    name: &str,
-    typed: &Typed,
-    wrong: Option<&Problem>,
-) -> Result<Page, Problem> {
+async fn form(view: &View<'_>, name: &str, typed: &Typed, wrong: Option<&Problem>) -> Result<Page, Problem> {
     let found = lock_break::find(view.app, name).await?;
     let holding = &found.seen.holding;
     let ends = holding.ends_in.map(|left| length(u64::try_from(left.as_millis()).unwrap_or(u64::MAX)));
