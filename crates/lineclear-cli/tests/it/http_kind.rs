@@ -17,7 +17,7 @@ const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const LONG: Duration = Duration::from_secs(60);
 
 /// Somebody who is called: gives these answers, one for each call, and tells what came.
-fn receiver(answers: Vec<String>) -> (u16, Receiver<String>) {
+pub(crate) fn receiver(answers: Vec<String>) -> (u16, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let (sender, calls) = channel();
@@ -50,7 +50,7 @@ fn header<'a>(call: &'a str, name: &str) -> Option<&'a str> {
     line.split_once(':').map(|(_, value)| value.trim())
 }
 
-fn answer(status: &str, more: &str, body: &str) -> String {
+pub(crate) fn answer(status: &str, more: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n{more}\r\n{body}", body.len())
 }
 

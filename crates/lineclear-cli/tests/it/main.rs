@@ -42,4 +42,5 @@ mod surroundings;
 mod secrets;
 mod token;
 mod tree;
+mod verbatim;
 mod yes;

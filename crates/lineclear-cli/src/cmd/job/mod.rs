@@ -102,7 +102,7 @@ const DETAILS: &[Column] = &[
     Column { head: "claims", of: |job| Cell::text(job.get("claim_no")) },
     Column { head: "failures", of: |job| Cell::text(job.get("failures")) },
     Column { head: "node", of: |job| Cell::text(job.get("node")) },
-    Column { head: "input", of: |job| Cell::text(job.get("input")) },
+    Column { head: "input", of: |job| Cell::written(job.field("input")) },
     Column { head: "output", of: |job| Cell::text(job.get("output")) },
     Column { head: "error", of: |job| Cell::text(job.get("last_error")) },
 ];
