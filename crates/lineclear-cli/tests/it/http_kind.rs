@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use lineclear_testkit::Child;
+use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use crate::ask::at;
@@ -73,18 +74,56 @@ fn enqueue(address: &str, input: &str, more: &str) -> String {
     answer.split(r#""id":""#).nth(1).unwrap().split('"').next().unwrap().to_owned()
 }
 
+/// Not in the order of the alphabet, not as most would write it, and too large for most.
+const ODD: &str = r#"{"z":1.10,"n":12345678901234567890123,"a":[1e400]}"#;
+
+/// What Standard Webhooks has a receiver compare with: HMAC-SHA256 of the id, the timestamp and the body, by its definition.
+fn signature(id: &str, timestamp: &str, body: &str) -> String {
+    let mut key = base64(SECRET.strip_prefix("whsec_").unwrap());
+    key.resize(64, 0);
+    let padded = |with: u8| key.iter().map(|byte| byte ^ with).collect::<Vec<u8>>();
+    let signed = format!("{id}.{timestamp}.{body}");
+    let inner = Sha256::digest([padded(0x36), signed.into_bytes()].concat());
+    let outer = Sha256::digest([padded(0x5c), inner.to_vec()].concat());
+    format!("v1,{}", in_base64(&outer))
+}
+
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+fn base64(text: &str) -> Vec<u8> {
+    let digits = text.bytes().filter_map(|byte| ALPHABET.iter().position(|there| *there == byte));
+    let bits: Vec<bool> =
+        digits.flat_map(|digit| (0..6).rev().map(move |bit| digit >> bit & 1 == 1)).collect();
+    bits.chunks_exact(8).map(|byte| byte.iter().fold(0, |sum, bit| sum << 1 | u8::from(*bit))).collect()
+}
+
+fn in_base64(bytes: &[u8]) -> String {
+    let bits: Vec<bool> =
+        bytes.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1 == 1)).collect();
+    let digit = |six: &[bool]| (0..6).fold(0, |sum, bit| sum << 1 | usize::from(six.get(bit) == Some(&true)));
+    let mut text: String = bits.chunks(6).map(|six| char::from(ALPHABET[digit(six)])).collect();
+    while text.len() % 4 > 0 {
+        text.push('=');
+    }
+    text
+}
+
 #[tokio::test]
 async fn a_url_is_called_with_a_signature_and_the_claim() {
     let dir = tempfile::tempdir().unwrap();
     let (port, calls) = receiver(vec![answer("200 OK", "", "thanks")]);
     let (_child, address) = caller(&dir, port).await;
     let input = format!(
-        r#"{{"url": "http://127.0.0.1:{port}/hook?a=b", "headers": {{"X-Of-Mine": "yes"}}, "body": {{"n": 1}}}}"#
+        r#"{{"url": "http://127.0.0.1:{port}/hook?a=b", "headers": {{"X-Of-Mine": "yes"}}, "body": {ODD}}}"#
     );
     let id = enqueue(&address, &input, "");
-    wait_for(&address, &format!("jobs/{id}"), r#""state":"completed""#).await;
+    let watched =
+        at(&dir, &["job", "watch", &id, "--within", "1m", "--server", &format!("http://{address}")]);
+    assert_eq!(watched.code, Some(0), "{}", watched.err);
     let call = calls.recv_timeout(LONG).unwrap();
-    assert!(call.starts_with("POST /hook?a=b HTTP/1.1") && call.ends_with(r#"{"n":1}"#), "{call}");
+    let (head, body) = call.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("POST /hook?a=b HTTP/1.1"), "{call}");
+    assert_eq!(body, ODD, "as it was written");
     let job = format!("job-{id}");
     for (name, value) in [
         ("x-of-mine", "yes"),
@@ -96,9 +135,9 @@ async fn a_url_is_called_with_a_signature_and_the_claim() {
     ] {
         assert_eq!(header(&call, name), Some(value), "{name} in {call}");
     }
-    assert!(header(&call, "webhook-signature").unwrap().starts_with("v1,"), "{call}");
-    let age = jiff::Timestamp::now().as_second()
-        - header(&call, "webhook-timestamp").unwrap().parse::<i64>().unwrap();
+    let timestamp = header(&call, "webhook-timestamp").unwrap();
+    assert_eq!(header(&call, "webhook-signature"), Some(&*signature(&job, timestamp, body)), "{call}");
+    let age = jiff::Timestamp::now().as_second() - timestamp.parse::<i64>().unwrap();
     assert!((0..=60).contains(&age), "{age}");
     let output = ask(&address, &format!("GET /api/v1/jobs/{id}/output"), "");
     assert!(output.ends_with(r#"{"status":200,"body":"thanks"}"#), "{output}");
