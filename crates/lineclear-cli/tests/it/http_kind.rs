@@ -236,6 +236,33 @@ async fn what_may_not_be_called_is_refused_when_it_is_saved() {
     }
     let jobs = ask(&address, "GET /api/v1/jobs", "");
     assert!(jobs.contains(r#""items":[]"#), "{jobs}");
+    // Nor is it let in as another input of what is there.
+    let manifest = r#"{"kind": "http", "schedule": {"on_demand": true}, "input": {"url": "https://localhost/"}, "retries": 0}"#;
+    assert!(ask(&address, "PUT /api/v1/manifests/call", manifest).starts_with("HTTP/1.1 201"));
+    assert!(ask(&address, "POST /api/v1/manifests/call/run", "").starts_with("HTTP/1.1 201"));
+    wait_for(&address, "dead-letters", r#""kind":"http""#).await;
+    let inside = r#"{"input": {"url": "http://169.254.169.254/"}}"#;
+    for (path, verb) in [("manifests/call/run", "run"), ("dead-letters/1/revive", "revive")] {
+        let refused = ask(&address, &format!("POST /api/v1/{path}"), inside);
+        assert!(refused.starts_with("HTTP/1.1 422") && refused.contains("only https"), "{verb}: {refused}");
+        assert!(refused.contains(r#""pointer":"/input""#), "{verb}: {refused}");
+    }
+    let keyed = ["api", "POST", "/manifests/call/run", "-H", "Idempotency-Key: 1", "--body", inside];
+    let refused = at(&dir, &[&keyed[..], &["--server", &format!("http://{address}")]].concat());
+    assert!(refused.code == Some(2) && refused.err.contains("only https"), "{}", refused.err);
+    let here =
+        ["dead", "revive", "1", "--input", r#"{"url": "http://169.254.169.254/"}"#, "--db", "lineclear.db"];
+    let refused = at(&dir, &here);
+    assert!(refused.code == Some(2) && refused.err.contains("only https"), "{}", refused.err);
+    let jobs = ask(&address, "GET /api/v1/jobs", "");
+    assert_eq!(jobs.matches(r#""state":"#).count(), 1, "nothing else was made: {jobs}");
+    assert!(jobs.contains(r#""state":"dead""#), "it was not revived: {jobs}");
+    let mended = ask(
+        &address,
+        "POST /api/v1/dead-letters/1/revive",
+        r#"{"input": {"url": "https://localhost/again"}}"#,
+    );
+    assert!(mended.starts_with("HTTP/1.1 204"), "{mended}");
 }
 
 /// Servers like to say what they were told.

@@ -128,7 +128,8 @@ pub(crate) async fn put(
 ) -> Result<Response, Problem> {
     let key = name(&at.0, "manifest")?;
     let manifest = read(&key, body.0)?;
-    state.client.check_input(&manifest.kind, &manifest.input)?;
+    let checked = state.client.check_input(&manifest.kind, &manifest.input);
+    checked.map_err(|error| Problem::from(error).at("/input"))?;
     let before = state.reading.manifest(&key).await?;
     // As it will be stored.
     let after = Manifest { overlap: Some(manifest.overlap()), ..manifest.clone() };
@@ -234,7 +235,7 @@ pub(crate) async fn run(
         let Created::Run(Some(job)) = created else { return None };
         Reply::new(StatusCode::CREATED, Some(*job), &RunAnswer { id: Id::of(job) })
     });
-    let reply = reply.await.map_err(|problem| problem.when("due_at", due_field))?;
+    let reply = reply.await.map_err(|problem| problem.when("due_at", due_field).when("input", "/input"))?;
     prefer.reply(&state, reply).await
 }
 
