@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use crate::ask::{at, each_way};
 use crate::http_kind::{answer, receiver};
 use crate::serve::{ask, serve};
@@ -169,3 +171,33 @@ fn an_answer_that_nobody_can_read_is_a_failure() {
     }
 }
 
+/// What people see of a job has what it left behind.
+#[tokio::test]
+async fn a_job_is_shown_with_the_output_of_its_last_claim() {
+    each_way(&["--commands", "/bin/echo"], async |dir, asked| {
+        let run = |args: &[&str]| at(dir, &[args, asked].concat());
+        let input = r#"{"argv": ["/bin/echo", "done"]}"#;
+        assert_eq!(run(&["job", "enqueue", "command", "--input", input, "--wait"]).code, Some(0));
+        let shown = run(&["job", "get", "1"]).out;
+        let output =
+            shown.lines().find_map(|line| line.strip_prefix("output\t")).unwrap_or_else(|| panic!("{shown}"));
+        let output: Value = serde_json::from_str(output).unwrap();
+        assert_eq!((&output["code"], &output["stdout"]), (&0.into(), &"done".into()), "{shown}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_dead_job_is_not_due() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_server, address) = serve(&dir, &[]).await;
+    let asked = ["--server", &format!("http://{address}")];
+    let run = |args: &[&str]| at(&dir, &[args, &asked].concat());
+    assert_eq!(run(&["job", "enqueue", "sample", "--retries", "0", "--input", "1", "--wait"]).code, Some(8));
+    assert_eq!(run(&["job", "enqueue", "mail.send"]).code, Some(0));
+    let listed = run(&["job", "list"]).out;
+    let due: Vec<&str> = listed.lines().map(|row| row.split('\t').nth(4).unwrap()).collect();
+    assert!(due[0] == "DUE" && due[1].ends_with('Z') && due[2].is_empty(), "{listed}");
+    assert!(!run(&["job", "get", "1"]).out.contains("\ndue\t"));
+    assert!(run(&["job", "get", "2"]).out.contains("\ndue\t"));
+}
