@@ -111,3 +111,17 @@ fn what_is_there_is_shown_as_it_was_written() {
         "{json}"
     );
 }
+
+#[test]
+fn a_date_in_a_file_is_a_text_in_an_input() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = "[[manifest]]\nkey = \"m\"\nkind = \"load\"\nschedule = { once = 2050-01-01T00:00:00Z }\ninput = { days = [2026-01-01] }\n";
+    std::fs::write(dir.path().join("a.toml"), file).unwrap();
+    assert_eq!(straight(&dir, &["db", "migrate"]).code, Some(0));
+    let applied = straight(&dir, &["manifest", "apply", "-f", "a.toml"]);
+    assert_eq!(applied.code, Some(0), "{}", applied.err);
+    let shown = straight(&dir, &["manifest", "get", "m"]).out;
+    assert!(shown.contains("input\t{\"days\":[\"2026-01-01\"]}\n"), "{shown}");
+    assert!(shown.contains("schedule\tonce 2050-01-01T00:00:00Z\n"), "{shown}");
+    assert_eq!(straight(&dir, &["manifest", "diff", "-f", "a.toml"]).code, Some(0));
+}
