@@ -105,6 +105,15 @@ fn topics_say_what_is_the_same_for_all_commands() {
     for name in ["LINECLEAR_SERVER", "LINECLEAR_TOKEN", "LINECLEAR_REQUEST_TIMEOUT", "NO_COLOR", "COLUMNS"] {
         assert!(variables.contains(name), "{name}");
     }
+    // The user's own file is where it says.
+    let file = variables.lines().find(|line| line.contains("XDG_CONFIG_HOME")).unwrap();
+    let file = file.split_whitespace().find(|word| word.ends_with(".toml")).unwrap();
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(home.path().join(file).parent().unwrap()).unwrap();
+    std::fs::write(home.path().join(file), "slots = 3\n").unwrap();
+    let mut show = command(&["config", "show", "--origin"]);
+    let shown = ran(show.env("XDG_CONFIG_HOME", home.path()).current_dir(home.path())).out;
+    assert!(shown.contains(file), "{file}: {shown}");
     let help = lineclear(&["--help"]).out;
     assert!(help.contains("help exit-codes") && help.contains("help environment"), "{help}");
     assert!(lineclear(&["help", "job"]).out.contains("Usage: lineclear job"), "commands as before");
