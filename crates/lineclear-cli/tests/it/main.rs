@@ -15,6 +15,7 @@ mod deploy;
 mod docs;
 mod events;
 mod frozen;
+mod gone;
 mod group;
 mod doctor;
 mod guide;
