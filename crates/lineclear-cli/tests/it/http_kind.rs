@@ -102,7 +102,7 @@ fn in_base64(bytes: &[u8]) -> String {
         bytes.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1 == 1)).collect();
     let digit = |six: &[bool]| (0..6).fold(0, |sum, bit| sum << 1 | usize::from(six.get(bit) == Some(&true)));
     let mut text: String = bits.chunks(6).map(|six| char::from(ALPHABET[digit(six)])).collect();
-    while text.len() % 4 > 0 {
+    while !text.len().is_multiple_of(4) {
         text.push('=');
     }
     text
