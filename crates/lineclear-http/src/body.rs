@@ -67,11 +67,14 @@ pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let checked = Payload::parse_within(text, BODY_BYTES_MAX).map_err(|bad| {
         Problem::malformed("body_not_json", format!("{bad} (at most {PAYLOAD_DEPTH_MAX} levels)"))
     })?;
-    let mut document = serde_json::Deserializer::from_str(checked.as_str());
-    serde_path_to_error::deserialize(&mut document).map_err(|error| {
-        let pointer = pointer(error.path());
-        Problem::malformed("body_field", plain(&error.inner().to_string())).at(pointer)
-    })
+    parse(checked.as_str()).map_err(|(why, pointer)| Problem::malformed("body_field", why).at(pointer))
+}
+
+/// Reads JSON; otherwise what is wrong with it, and where.
+pub(crate) fn parse<T: DeserializeOwned>(json: &str) -> Result<T, (String, String)> {
+    let mut document = serde_json::Deserializer::from_str(json);
+    serde_path_to_error::deserialize(&mut document)
+        .map_err(|error| (plain(&error.inner().to_string()), pointer(error.path())))
 }
 
 /// Without the place in a text that the client has not sent in this form.
@@ -80,7 +83,7 @@ fn plain(message: &str) -> String {
 }
 
 /// RFC 6901.
-pub(crate) fn pointer(path: &serde_path_to_error::Path) -> String {
+fn pointer(path: &serde_path_to_error::Path) -> String {
     use serde_path_to_error::Segment;
     let mut pointer = String::new();
     for segment in path {

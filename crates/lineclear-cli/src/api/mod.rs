@@ -1,5 +1,6 @@
 //! The HTTP API, as commands ask it: of a server, or straight on a database through the same routes.
 
+mod json;
 mod place;
 mod reply;
 mod server;
@@ -11,6 +12,7 @@ use serde_json::Value;
 use crate::failure::Failure;
 use lineclear_http::Local;
 
+pub(crate) use json::Json;
 pub(crate) use place::At;
 pub(crate) use reply::{Answer, Stream};
 pub(crate) use server::Server;
@@ -33,30 +35,22 @@ pub(crate) enum Api {
 }
 
 impl Api {
-    pub(crate) async fn get(&self, path: &str) -> Result<Value, Failure> {
-        Ok(self.ask("GET", path, None, &[]).await?.body)
+    pub(crate) async fn get(&self, path: &str) -> Result<Json, Failure> {
+        self.ask("GET", path, None).await
     }
 
-    pub(crate) async fn post(&self, path: &str, body: Value) -> Result<Value, Failure> {
-        Ok(self.ask("POST", path, Some(body), &[]).await?.body)
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Result<Json, Failure> {
+        self.ask("POST", path, Some(body)).await
     }
 
     /// The same with JSON that is sent as it is written.
-    pub(crate) async fn post_text(&self, path: &str, body: String) -> Result<Value, Failure> {
-        let answer = self.stream("POST", path, Some(body.into_bytes()), &[]).await?.whole().await?;
-        if answer.status >= 400 { Err(answer.failure()) } else { Ok(answer.body) }
+    pub(crate) async fn post_text(&self, path: &str, body: String) -> Result<Json, Failure> {
+        self.stream("POST", path, Some(body.into_bytes()), &[]).await?.whole().await?.json()
     }
 
     /// Asks; what is refused is a failure that says so.
-    pub(crate) async fn ask(
-        &self,
-        method: &str,
-        path: &str,
-        body: Option<Value>,
-        headers: &[(&str, &str)],
-    ) -> Result<Answer, Failure> {
-        let answer = self.ask_anyway(method, path, body, headers).await?;
-        if answer.status >= 400 { Err(answer.failure()) } else { Ok(answer) }
+    pub(crate) async fn ask(&self, method: &str, path: &str, body: Option<Value>) -> Result<Json, Failure> {
+        self.ask_anyway(method, path, body).await?.json()
     }
 
     /// Asks; what is refused is an answer.
@@ -65,10 +59,9 @@ impl Api {
         method: &str,
         path: &str,
         body: Option<Value>,
-        headers: &[(&str, &str)],
     ) -> Result<Answer, Failure> {
         let bytes = body.map(|body| body.to_string().into_bytes());
-        self.stream(method, path, bytes, headers).await?.whole().await
+        self.stream(method, path, bytes, &[]).await?.whole().await
     }
 
     /// Asks; the answer is read piece by piece.

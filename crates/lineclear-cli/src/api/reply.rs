@@ -5,6 +5,7 @@ use std::time::Duration;
 use lineclear_http::Reply;
 use serde_json::Value;
 
+use super::Json;
 use super::server::too_late;
 use crate::failure::Failure;
 
@@ -27,8 +28,8 @@ pub(crate) enum Stream {
 /// A whole answer.
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// JSON; text if it is none.
-    pub(crate) body: Value,
+    /// As it came.
+    pub(crate) body: Vec<u8>,
 }
 
 impl Stream {
@@ -78,27 +79,43 @@ impl Stream {
     /// All of it.
     pub(crate) async fn whole(mut self) -> Result<Answer, Failure> {
         let status = self.status();
-        let mut bytes = Vec::new();
+        let mut body = Vec::new();
         while let Some(piece) = self.piece().await? {
-            bytes.extend_from_slice(&piece);
-            if bytes.len() > BYTES_MAX {
+            body.extend_from_slice(&piece);
+            if body.len() > BYTES_MAX {
                 return Err(Failure::failed("the answer is too long"));
             }
         }
-        let text = || Value::String(String::from_utf8_lossy(&bytes).into_owned());
-        let body = if bytes.is_empty() {
-            Value::Null
-        } else {
-            serde_json::from_slice(&bytes).unwrap_or_else(|_| text())
-        };
         Ok(Answer { status, body })
     }
 }
 
 impl Answer {
+    /// What it says. A refusal is a failure, and so is what nobody can read: whoever takes it for an answer without fields waits for ever
+    /// for one that never comes.
+    pub(crate) fn json(self) -> Result<Json, Failure> {
+        if self.status >= 300 {
+            return Err(self.failure());
+        }
+        if self.body.is_empty() {
+            return Ok(Json::default());
+        }
+        self.read().map_err(|why| {
+            Failure::failed(format!("the answer is no JSON that can be read: {why}"))
+                .hint("is it a server of Lineclear that answers? `lineclear api` prints answers as they are")
+        })
+    }
+
+    fn read(&self) -> Result<Json, String> {
+        let text = std::str::from_utf8(&self.body).map_err(|error| error.to_string())?;
+        Json::parse(text.to_owned()).map_err(|error| error.to_string())
+    }
+
     /// A refusal in our words and with our exit code.
     pub(crate) fn failure(&self) -> Failure {
-        let said = |name: &str| self.body.get(name).and_then(Value::as_str);
+        // Not everybody on the way refuses in JSON.
+        let body = self.read().unwrap_or_default();
+        let said = |name: &str| body.get(name).and_then(Value::as_str);
         let (code, detail) = (said("code").unwrap_or_default(), said("detail"));
         let exit = match (self.status, code) {
             (_, "stored_data") => 11,
@@ -111,7 +128,7 @@ impl Answer {
             _ => 1,
         };
         let detail = detail.map_or_else(|| format!("the server answered {}", self.status), str::to_owned);
-        let pointer = self.body.pointer("/errors/0/pointer").and_then(Value::as_str);
+        let pointer = body.pointer("/errors/0/pointer").and_then(Value::as_str);
         let message = match pointer {
             Some(pointer) if !detail.contains(pointer) => format!("{pointer}: {detail}"),
             _ => detail,

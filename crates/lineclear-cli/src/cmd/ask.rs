@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::api::{Api, At, piece, query};
+use crate::api::{Api, At, Json, piece, query};
 use crate::failure::Failure;
 use crate::output::{print, print_json};
 use crate::show::{Column, Look, Progress, fields, list};
@@ -90,13 +90,13 @@ impl All {
 }
 
 /// Says which job was made, and how to follow it.
-pub(crate) fn say_made(at: &At, made: &Value) -> Result<ExitCode, Failure> {
+pub(crate) fn say_made(at: &At, made: &Json) -> Result<ExitCode, Failure> {
     let id = made.get("id").and_then(Value::as_str).unwrap_or_default();
     say_or_json(at, made, &format!("job {id}; follow it with: lineclear job watch {id}"))
 }
 
 /// Prints one thing: its fields, or its JSON as the API has it.
-pub(crate) fn show_one(at: &At, thing: &Value, columns: &[Column]) -> Result<ExitCode, Failure> {
+pub(crate) fn show_one(at: &At, thing: &Json, columns: &[Column]) -> Result<ExitCode, Failure> {
     if at.json {
         print_json(thing)?;
     } else {
@@ -123,33 +123,33 @@ pub(crate) async fn collected(
     api: &Api,
     (path, asked): (&str, &[(&str, Option<String>)]),
     much: &Much,
-) -> Result<(Value, bool), Failure> {
-    let mut rows: Vec<Value> = Vec::new();
+) -> Result<(Json, bool), Failure> {
+    let mut rows: Vec<Json> = Vec::new();
     let mut cursor: Option<String> = None;
     let mut progress = Progress::of_unknown("listed", !much.all);
-    let mut whole = loop {
+    let mut pages = 0;
+    let last = loop {
         let left = if much.all { PAGE * 10 } else { much.limit.saturating_sub(rows.len() as u32) };
         let mut asked = asked.to_vec();
         asked.push(("limit", Some(left.min(PAGE * 10).to_string())));
         asked.push(("cursor", cursor.take()));
-        let whole = api.get(&format!("{path}{}", query(&asked))).await?;
-        rows.extend(whole.get("items").and_then(Value::as_array).into_iter().flatten().cloned());
-        cursor = whole.get("next").and_then(Value::as_str).map(str::to_owned);
+        let page = api.get(&format!("{path}{}", query(&asked))).await?;
+        pages += 1;
+        rows.extend(only(&page));
+        cursor = page.get("next").and_then(Value::as_str).map(str::to_owned);
         if cursor.is_none() || (!much.all && rows.len() >= much.limit as usize) {
-            break whole;
+            break page;
         }
         progress.at(rows.len() as u64);
     };
-    if let Some(object) = whole.as_object_mut() {
-        object.insert("items".to_owned(), rows.into());
-    }
+    let whole = if pages == 1 { last } else { last.with("items", &Json::list(rows.iter())) };
     Ok((whole, cursor.is_some()))
 }
 
 /// Prints the rows of a list, or its JSON as the API has it.
 pub(crate) fn show_rows(
     at: &At,
-    whole: &Value,
+    whole: &Json,
     more: bool,
     columns: &[Column],
     none: &str,
@@ -197,12 +197,12 @@ pub(crate) fn nearest(names: impl Iterator<Item = String>, name: &str) -> Option
 }
 
 /// The rows of a page that has no others.
-pub(crate) fn only(items: &Value) -> Vec<Value> {
-    items.get("items").and_then(Value::as_array).cloned().unwrap_or_default()
+pub(crate) fn only(page: &Json) -> Vec<Json> {
+    page.entries("items")
 }
 
 /// Prints the answer as it is, or a sentence.
-pub(crate) fn say_or_json(at: &At, answer: &Value, sentence: &str) -> Result<ExitCode, Failure> {
+pub(crate) fn say_or_json(at: &At, answer: &Json, sentence: &str) -> Result<ExitCode, Failure> {
     if at.json {
         print_json(answer)?;
     } else {
@@ -246,7 +246,7 @@ pub(crate) fn object(pairs: Vec<(&str, Option<Value>)>) -> Value {
 }
 
 /// Prints what explains something: the verdict, and each gate.
-pub(crate) fn explained(at: &At, answer: &Value) -> Result<ExitCode, Failure> {
+pub(crate) fn explained(at: &At, answer: &Json) -> Result<ExitCode, Failure> {
     if at.json {
         print_json(answer)?;
         return Ok(ExitCode::SUCCESS);

@@ -237,6 +237,7 @@ async fn follow(api: &Api, at: &At, path: &str) -> Result<ExitCode, Failure> {
         let code = match status {
             "done" => 0,
             "cancelled" => CANCELLED,
+            "" => return Err(Failure::failed("the answer is no batch: it has no status")),
             _ => {
                 tokio::time::sleep(LOOK).await;
                 continue;

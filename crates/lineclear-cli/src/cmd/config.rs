@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use lineclear_model::secret::without_passwords;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use crate::api::Json;
 use crate::config::{Config, Flags, SETTINGS};
 use crate::failure::Failure;
 use crate::output::print_json;
@@ -71,7 +72,7 @@ impl Command {
         if show.json {
             return print_json(&lines);
         }
-        let rows: Vec<Value> = lines.iter().map(|line| json!(line)).collect();
+        let rows: Vec<Json> = lines.iter().map(|line| Json::from(json!(line))).collect();
         list(if show.origin { &ORIGINS } else { &HELP }, &rows, &Look::here())
     }
 }

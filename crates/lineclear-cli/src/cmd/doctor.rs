@@ -8,7 +8,7 @@ use clap::Args;
 use lineclear_model::doctor::{Check, CheckName, Finding};
 use serde_json::{Value, json};
 
-use crate::api::{Api, At};
+use crate::api::{Api, At, Json};
 use crate::failure::Failure;
 use crate::output::{print, print_json};
 use crate::show::{Look, check};
@@ -36,7 +36,8 @@ impl Doctor {
         let checks = runtime.block_on(self.checks())?;
         let healthy = checks.iter().all(|check| text(check, "finding") != Finding::Failure.as_str());
         if self.at.json {
-            print_json(&json!({"healthy": healthy, "checks": checks}))?;
+            let report = Json::from(json!({"healthy": healthy}));
+            print_json(&report.with("checks", &Json::list(checks.iter())))?;
         } else {
             print(&shown(&checks, &Look::here()))?;
         }
@@ -44,7 +45,7 @@ impl Doctor {
     }
 
     /// Those of this machine, and those of the database or the server that is asked.
-    async fn checks(&self) -> Result<Vec<Value>, Failure> {
+    async fn checks(&self) -> Result<Vec<Json>, Failure> {
         let (mut checks, config) = here::checks(&self.at);
         let api = if self.at.asks_a_server() {
             self.at.api().await?
@@ -64,22 +65,22 @@ impl Doctor {
         }
         let answer = api.get("/doctor").await;
         api.finish().await;
-        let theirs = answer?.get("checks").and_then(Value::as_array).cloned().unwrap_or_default();
+        let theirs = answer?.entries("checks");
         Ok([values(checks), theirs].concat())
     }
 }
 
-fn values(checks: Vec<Check>) -> Vec<Value> {
-    checks.into_iter().map(|check| json!(check)).collect()
+fn values(checks: Vec<Check>) -> Vec<Json> {
+    checks.into_iter().map(|check| Json::from(json!(check))).collect()
 }
 
 fn text<'a>(check: &'a Value, name: &str) -> &'a str {
     check.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn shown(checks: &[Value], look: &Look) -> String {
+fn shown(checks: &[Json], look: &Look) -> String {
     if !look.is_terminal {
-        let rows: String = checks.iter().map(check::tabbed).collect();
+        let rows: String = checks.iter().map(|one| check::tabbed(one)).collect();
         return format!("FINDING\tGROUP\tCHECK\tSAYS\tTODO\tSQL\n{rows}");
     }
     let (mut shown, mut group) = (String::new(), "");

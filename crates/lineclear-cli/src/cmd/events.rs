@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::ask::asking;
 use super::until_stopped::until_stopped;
-use crate::api::{Api, At, Stream, query};
+use crate::api::{Api, At, Json, Stream, query};
 use crate::config::span;
 use crate::failure::{Failure, say};
 use crate::output::{Told, plain, print_on};
@@ -138,17 +138,20 @@ impl Event {
         event
     }
 
+    fn data(&self) -> Json {
+        Json::parse(self.data.clone()).unwrap_or_default()
+    }
+
     /// What a program gets: what, where to go on, and the event as the API has it.
     fn json(&self) -> Option<String> {
-        let data: Value = serde_json::from_str(&self.data).unwrap_or(Value::Null);
-        let kind = self.kind.as_ref()?;
-        Some(format!("{}\n", json!({"type": kind, "id": self.id, "data": data})))
+        let (kind, id) = (json!(self.kind.as_ref()?), json!(self.id));
+        Some(format!("{{\"type\":{kind},\"id\":{id},\"data\":{}}}\n", self.data().text()))
     }
 
     /// When, what, about which.
     fn line(&self, look: &Look) -> Option<String> {
         let kind = plain(self.kind.as_ref()?);
-        let data: Value = serde_json::from_str(&self.data).unwrap_or(Value::Null);
+        let data = self.data();
         let text = |name: &str| match data.get(name) {
             Some(Value::String(text)) => Some(plain(text)),
             Some(Value::Number(number)) => Some(number.to_string()),

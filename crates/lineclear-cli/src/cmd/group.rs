@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::ask::{All, asking_about, say_or_json, show_one};
-use crate::api::{Api, At};
+use crate::api::{Api, At, Json};
 use crate::failure::Failure;
 use crate::show::{Cell, Column};
 
@@ -84,7 +84,7 @@ fn limit(text: &str) -> Result<Limit, String> {
     }
 }
 
-fn state(group: &Value) -> Cell {
+fn state(group: &Json) -> Cell {
     let enabled = group.get("enabled").and_then(Value::as_bool) != Some(false);
     Cell::State(if enabled { "enabled" } else { "paused" }.to_owned())
 }
@@ -152,14 +152,16 @@ impl Set {
         }
         one.ask(async |api, at, path| {
             let body = Value::Object(changes);
-            let mut answer = api.ask_anyway("PATCH", path, Some(body.clone()), &[]).await?;
+            let mut answer = api.ask_anyway("PATCH", path, Some(body.clone())).await?;
             if answer.status == 404 && create {
-                answer = api.ask_anyway("PUT", path, Some(body), &[]).await?;
+                answer = api.ask_anyway("PUT", path, Some(body)).await?;
             }
             match answer.status {
                 404 if !create => Err(answer.failure().hint("--create makes it")),
-                400.. => Err(answer.failure()),
-                _ => shown(api, at, path).await,
+                _ => {
+                    answer.json()?;
+                    shown(api, at, path).await
+                }
             }
         })
     }
@@ -190,8 +192,8 @@ impl One {
     fn switch(self, enabled: bool) -> Result<ExitCode, Failure> {
         let name = self.name.clone();
         self.ask(async |api, at, path| {
-            api.ask("PATCH", path, Some(json!({"enabled": enabled})), &[]).await?;
-            let group = if at.json { api.get(path).await? } else { Value::Null };
+            api.ask("PATCH", path, Some(json!({"enabled": enabled}))).await?;
+            let group = if at.json { api.get(path).await? } else { Json::default() };
             say_or_json(at, &group, &format!("{name} {}", if enabled { "resumed" } else { "paused" }))
         })
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::ask::{asking, nearest, only, say_or_json};
 use super::within::within;
-use crate::api::{Api, At, piece};
+use crate::api::{Api, At, Json, piece};
 use crate::config::span;
 use crate::failure::{Failure, say};
 use crate::output::{print, print_json};
@@ -135,7 +135,7 @@ impl One {
         if all.iter().any(|node| text(node, "id") == self.node) {
             return Ok(self.node.clone());
         }
-        let mut so_named: Vec<&Value> = all.iter().filter(|node| text(node, "name") == self.node).collect();
+        let mut so_named: Vec<&Json> = all.iter().filter(|node| text(node, "name") == self.node).collect();
         if so_named.len() > 1 {
             so_named.retain(|node| !["silent", "lost"].contains(&text(node, "state")));
         }
@@ -153,7 +153,7 @@ impl One {
     }
 }
 
-async fn found(api: &Api, id: &str) -> Result<Value, Failure> {
+async fn found(api: &Api, id: &str) -> Result<Json, Failure> {
     let all = only(&api.get("nodes").await?);
     let found = all.into_iter().find(|node| text(node, "id") == id);
     found.ok_or_else(|| Failure::coded(3, format!("node {id} is not there any more")))
@@ -162,7 +162,7 @@ async fn found(api: &Api, id: &str) -> Result<Value, Failure> {
 impl Drain {
     fn run(self) -> Result<ExitCode, Failure> {
         let Drain { one, wait, within: limit } = self;
-        let mut seen = Value::Null;
+        let mut seen = Json::default();
         asking(&one.at, async |api| {
             let now = within(limit, async {
                 let id = one.id(api).await?;
@@ -207,7 +207,7 @@ fn too_late(seen: &Value) -> Failure {
 }
 
 /// Waits until it holds nothing.
-async fn drained(api: &Api, id: &str, seen: &mut Value, quiet: bool) -> Result<Value, Failure> {
+async fn drained(api: &Api, id: &str, seen: &mut Json, quiet: bool) -> Result<Json, Failure> {
     let (mut most, mut progress) = (0, None);
     loop {
         let node = found(api, id).await?;

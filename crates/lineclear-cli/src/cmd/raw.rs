@@ -8,7 +8,7 @@ use super::ask::{asking, json_of};
 use super::until_stopped::until_stopped;
 use crate::api::{At, Stream};
 use crate::failure::Failure;
-use crate::output::{Told, print, print_json, write_on};
+use crate::output::{Told, print, write_on};
 
 const EXAMPLES: &str = "Examples:
   lineclear api GET /jobs
@@ -58,10 +58,10 @@ impl Raw {
                 return until_stopped(as_it_comes(stream.goes_on())).await;
             }
             let answer = stream.whole().await?;
-            match &answer.body {
-                serde_json::Value::Null => {}
-                serde_json::Value::String(text) => print(text)?,
-                json => print_json(json)?,
+            // As it came, whatever it is; only the last line of a text gets an end if it has none.
+            write_on(&answer.body)?;
+            if std::str::from_utf8(&answer.body).is_ok_and(|text| !text.is_empty() && !text.ends_with('\n')) {
+                print("\n")?;
             }
             if answer.status >= 400 { Err(answer.failure()) } else { Ok(ExitCode::SUCCESS) }
         })

@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::ask::asking;
-use crate::api::At;
+use crate::api::{At, Json};
 use crate::failure::Failure;
 use crate::output::{print, print_json, roughly};
 use crate::show::{Cell, Column, Look, check, fields, list};
@@ -74,7 +74,7 @@ const NODES: &[Column] = &[
     Column { head: "ROLES", of: |n| Cell::text(n.get("roles")) },
 ];
 
-fn show(status: &Value, look: &Look) -> Result<(), Failure> {
+fn show(status: &Json, look: &Look) -> Result<(), Failure> {
     fields(FIELDS, status, look)?;
     let problems = status.get("problems").and_then(Value::as_array).cloned().unwrap_or_default();
     if !look.is_terminal {
@@ -91,7 +91,7 @@ fn show(status: &Value, look: &Look) -> Result<(), Failure> {
             problems.iter().map(|problem| check::check(problem, look)).collect::<String>()
         ))?;
     }
-    let nodes = status.get("nodes").and_then(Value::as_array).cloned().unwrap_or_default();
+    let nodes = status.entries("nodes");
     if !nodes.is_empty() {
         print("\n")?;
         list(NODES, &nodes, look)?;
@@ -99,7 +99,7 @@ fn show(status: &Value, look: &Look) -> Result<(), Failure> {
     Ok(())
 }
 
-fn leader(status: &Value) -> Cell {
+fn leader(status: &Json) -> Cell {
     let Some(leader) = status.get("leader").filter(|leader| leader.is_object()) else {
         return Cell::Text("nobody yet".to_owned());
     };

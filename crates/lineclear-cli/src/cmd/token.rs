@@ -7,7 +7,7 @@ use lineclear_model::{Name, Scopes};
 use serde_json::{Value, json};
 
 use super::ask::{Much, asking_of, collected, object, only, say_or_json, show_list, show_rows};
-use crate::api::{Api, At, piece};
+use crate::api::{Api, At, Json, piece};
 use crate::config::span;
 use crate::failure::{Failure, say};
 use crate::output::{print, print_json};
@@ -99,7 +99,7 @@ fn is(token: &Value, name: &str) -> bool {
     token.get(name).is_some_and(|value| !value.is_null() && value != &json!(false))
 }
 
-fn state(token: &Value) -> Cell {
+fn state(token: &Json) -> Cell {
     let word = match (is(token, "revoked_at"), is(token, "live")) {
         (true, _) => "revoked",
         (false, false) => "expired",
@@ -108,7 +108,7 @@ fn state(token: &Value) -> Cell {
     Cell::State(word.to_owned())
 }
 
-fn ends(token: &Value) -> Cell {
+fn ends(token: &Json) -> Cell {
     Cell::time(token.get(if is(token, "revoked_at") { "revoked_at" } else { "expires_at" }))
 }
 
@@ -119,7 +119,7 @@ impl Command {
             Command::List(List { much, at }) => {
                 asking_of(at.server_or_database(false), async |api| match api {
                     Some(api) => show_list(api, &at, ("tokens", &[]), &much, COLUMNS, NONE).await,
-                    None => show_rows(&at, &json!({"items": [], "next": null}), false, COLUMNS, NONE),
+                    None => show_rows(&at, &json!({"items": [], "next": null}).into(), false, COLUMNS, NONE),
                 })
             }
             Command::Revoke(Revoke { name, at }) => {
@@ -166,7 +166,7 @@ fn unknown(name: &str) -> Failure {
 
 async fn revoke(api: &Api, at: &At, name: &str) -> Result<ExitCode, Failure> {
     let (all, _) = collected(api, ("tokens", &[]), &Much::ALL).await?;
-    let living: Vec<Value> = only(&all).into_iter().filter(|token| is(token, "live")).collect();
+    let living: Vec<Json> = only(&all).into_iter().filter(|token| is(token, "live")).collect();
     let text =
         |token: &Value, name: &str| token.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let Some(found) = living.iter().find(|token| text(token, "name") == name) else {
@@ -176,7 +176,7 @@ async fn revoke(api: &Api, at: &At, name: &str) -> Result<ExitCode, Failure> {
         );
     };
     let path = format!("tokens/{}", piece(&text(found, "id")));
-    api.ask("DELETE", &path, None, &[]).await?;
-    let revoked = if at.json { api.get(&path).await? } else { Value::Null };
+    api.ask("DELETE", &path, None).await?;
+    let revoked = if at.json { api.get(&path).await? } else { Json::default() };
     say_or_json(at, &revoked, &format!("revoked {name}; servers refuse it within seconds"))
 }

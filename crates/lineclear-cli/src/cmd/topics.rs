@@ -29,7 +29,7 @@ const VARIABLES: &[(&str, &str)] = &[
         "LC_ALL, LC_CTYPE, LANG",
         "whether the terminal shows more than ASCII: if the first of them that is set has UTF-8 in it",
     ),
-    ("XDG_CONFIG_HOME", "where the user's own lineclear/lineclear.toml is [default: ~/.config]"),
+    ("XDG_CONFIG_HOME", "where the user's own lineclear/config.toml is [default: ~/.config]"),
 ];
 
 /// What is printed for these words, if they ask for a topic.

@@ -5,6 +5,7 @@ use std::io::IsTerminal;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::api::Json;
 use crate::output::{plain, roughly};
 
 /// How things look where they are shown.
@@ -67,6 +68,14 @@ impl Cell {
             }
             None | Some(Value::Null) => Cell::Nothing,
             Some(other) => Cell::Text(other.to_string()),
+        }
+    }
+
+    /// An input or an output as it was written; what there is not has no text.
+    pub(crate) fn written(json: Option<Json>) -> Cell {
+        match json {
+            Some(json) if !json.is_null() => Cell::Text(json.text().to_owned()),
+            _ => Cell::Nothing,
         }
     }
 

@@ -1,15 +1,14 @@
 //! Rows of cells, lined up and cut so that they fit; or with tabs between them, for programs.
 
-use serde_json::Value;
-
 use super::cell::{Cell, Look};
+use crate::api::Json;
 use crate::failure::Failure;
 use crate::output::print;
 
 /// A column: its head, and what a row has in it.
 pub(crate) struct Column {
     pub(crate) head: &'static str,
-    pub(crate) of: fn(&Value) -> Cell,
+    pub(crate) of: fn(&Json) -> Cell,
 }
 
 /// A cell is not made narrower than this.
@@ -17,7 +16,7 @@ const NARROWEST: usize = 8;
 const GAP: &str = "  ";
 
 /// Prints rows. The last columns are the first to go when there is no room.
-pub(crate) fn list(columns: &[Column], rows: &[Value], look: &Look) -> Result<(), Failure> {
+pub(crate) fn list(columns: &[Column], rows: &[Json], look: &Look) -> Result<(), Failure> {
     let cells: Vec<Vec<Cell>> =
         rows.iter().map(|row| columns.iter().map(|column| (column.of)(row)).collect()).collect();
     let heads: Vec<String> = columns.iter().map(|column| column.head.to_owned()).collect();
@@ -111,7 +110,7 @@ fn pad(text: &str, width: usize) -> String {
 }
 
 /// Prints the fields of one thing, a line each; those that it does not have are left out.
-pub(crate) fn fields(columns: &[Column], row: &Value, look: &Look) -> Result<(), Failure> {
+pub(crate) fn fields(columns: &[Column], row: &Json, look: &Look) -> Result<(), Failure> {
     let cells: Vec<(&str, Cell)> = columns.iter().map(|column| (column.head, (column.of)(row))).collect();
     let cells: Vec<_> =
         cells.iter().filter(|(_, cell)| !matches!(cell, Cell::Nothing | Cell::Time(None))).collect();

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use lineclear_testkit::fresh_postgres;
 use tempfile::TempDir;
 
+use crate::events::Watched;
 pub(crate) use crate::run::at;
 use crate::serve::{ask, serve};
 
@@ -157,6 +158,27 @@ async fn a_log_is_printed_to_its_end_however_long_it_is() {
         lines[1000]
     );
     assert_eq!(json["next"], serde_json::Value::Null, "that was all");
+}
+
+/// It reads from a pipe that nobody writes to until the test has seen its first line.
+#[tokio::test]
+async fn a_log_line_is_seen_before_the_job_ends() {
+    each_way(&["--commands", "/bin/sh"], async |dir, asked| {
+        let run = |args: &[&str]| at(dir, &[args, asked].concat());
+        let go = dir.path().join("go");
+        assert!(std::process::Command::new("mkfifo").arg(&go).status().unwrap().success());
+        let script = "echo begun; read word < go; echo $word";
+        let input = serde_json::json!({"argv": ["/bin/sh", "-c", script]}).to_string();
+        assert_eq!(run(&["job", "enqueue", "command", "--input", &input]).code, Some(0));
+        let mut watch = Watched::start(dir, &[&["job", "watch", "1"], asked].concat());
+        watch.until("begun");
+        assert!(run(&["job", "get", "1"]).out.contains("state\trunning"), "it waits for us");
+        assert!(watch.child.try_wait().unwrap().is_none(), "and so does who watches it");
+        std::fs::write(&go, "over\n").unwrap();
+        watch.until("over");
+        assert_eq!(watch.child.wait().unwrap().code(), Some(0));
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -15,8 +15,8 @@ use crate::serve::serve;
 const LONG: Duration = Duration::from_secs(60);
 
 /// A command that goes on, and its lines.
-struct Watched {
-    child: Child,
+pub(crate) struct Watched {
+    pub(crate) child: Child,
     lines: Receiver<String>,
     said: Receiver<String>,
 }
@@ -41,7 +41,7 @@ fn lines(pipe: impl std::io::Read + Send + 'static) -> Receiver<String> {
 }
 
 impl Watched {
-    fn start(dir: &TempDir, arguments: &[&str]) -> Watched {
+    pub(crate) fn start(dir: &TempDir, arguments: &[&str]) -> Watched {
         let mut child = command(arguments)
             .current_dir(dir.path())
             .stdout(Stdio::piped())
@@ -53,7 +53,7 @@ impl Watched {
     }
 
     /// The next line with this in it.
-    fn until(&self, part: &str) -> String {
+    pub(crate) fn until(&self, part: &str) -> String {
         let deadline = Instant::now() + LONG;
         while Instant::now() < deadline {
             if let Ok(line) = self.lines.recv_timeout(Duration::from_millis(100))

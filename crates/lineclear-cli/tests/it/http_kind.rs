@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use lineclear_testkit::Child;
+use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use crate::ask::at;
@@ -17,7 +18,7 @@ const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const LONG: Duration = Duration::from_secs(60);
 
 /// Somebody who is called: gives these answers, one for each call, and tells what came.
-fn receiver(answers: Vec<String>) -> (u16, Receiver<String>) {
+pub(crate) fn receiver(answers: Vec<String>) -> (u16, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let (sender, calls) = channel();
@@ -50,7 +51,7 @@ fn header<'a>(call: &'a str, name: &str) -> Option<&'a str> {
     line.split_once(':').map(|(_, value)| value.trim())
 }
 
-fn answer(status: &str, more: &str, body: &str) -> String {
+pub(crate) fn answer(status: &str, more: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n{more}\r\n{body}", body.len())
 }
 
@@ -73,18 +74,56 @@ fn enqueue(address: &str, input: &str, more: &str) -> String {
     answer.split(r#""id":""#).nth(1).unwrap().split('"').next().unwrap().to_owned()
 }
 
+/// Not in the order of the alphabet, not as most would write it, and too large for most.
+const ODD: &str = r#"{"z":1.10,"n":12345678901234567890123,"a":[1e400]}"#;
+
+/// What Standard Webhooks has a receiver compare with: HMAC-SHA256 of the id, the timestamp and the body, by its definition.
+fn signature(id: &str, timestamp: &str, body: &str) -> String {
+    let mut key = base64(SECRET.strip_prefix("whsec_").unwrap());
+    key.resize(64, 0);
+    let padded = |with: u8| key.iter().map(|byte| byte ^ with).collect::<Vec<u8>>();
+    let signed = format!("{id}.{timestamp}.{body}");
+    let inner = Sha256::digest([padded(0x36), signed.into_bytes()].concat());
+    let outer = Sha256::digest([padded(0x5c), inner.to_vec()].concat());
+    format!("v1,{}", in_base64(&outer))
+}
+
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+fn base64(text: &str) -> Vec<u8> {
+    let digits = text.bytes().filter_map(|byte| ALPHABET.iter().position(|there| *there == byte));
+    let bits: Vec<bool> =
+        digits.flat_map(|digit| (0..6).rev().map(move |bit| digit >> bit & 1 == 1)).collect();
+    bits.chunks_exact(8).map(|byte| byte.iter().fold(0, |sum, bit| sum << 1 | u8::from(*bit))).collect()
+}
+
+fn in_base64(bytes: &[u8]) -> String {
+    let bits: Vec<bool> =
+        bytes.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1 == 1)).collect();
+    let digit = |six: &[bool]| (0..6).fold(0, |sum, bit| sum << 1 | usize::from(six.get(bit) == Some(&true)));
+    let mut text: String = bits.chunks(6).map(|six| char::from(ALPHABET[digit(six)])).collect();
+    while !text.len().is_multiple_of(4) {
+        text.push('=');
+    }
+    text
+}
+
 #[tokio::test]
 async fn a_url_is_called_with_a_signature_and_the_claim() {
     let dir = tempfile::tempdir().unwrap();
     let (port, calls) = receiver(vec![answer("200 OK", "", "thanks")]);
     let (_child, address) = caller(&dir, port).await;
     let input = format!(
-        r#"{{"url": "http://127.0.0.1:{port}/hook?a=b", "headers": {{"X-Of-Mine": "yes"}}, "body": {{"n": 1}}}}"#
+        r#"{{"url": "http://127.0.0.1:{port}/hook?a=b", "headers": {{"X-Of-Mine": "yes"}}, "body": {ODD}}}"#
     );
     let id = enqueue(&address, &input, "");
-    wait_for(&address, &format!("jobs/{id}"), r#""state":"completed""#).await;
+    let watched =
+        at(&dir, &["job", "watch", &id, "--within", "1m", "--server", &format!("http://{address}")]);
+    assert_eq!(watched.code, Some(0), "{}", watched.err);
     let call = calls.recv_timeout(LONG).unwrap();
-    assert!(call.starts_with("POST /hook?a=b HTTP/1.1") && call.ends_with(r#"{"n":1}"#), "{call}");
+    let (head, body) = call.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("POST /hook?a=b HTTP/1.1"), "{call}");
+    assert_eq!(body, ODD, "as it was written");
     let job = format!("job-{id}");
     for (name, value) in [
         ("x-of-mine", "yes"),
@@ -96,9 +135,9 @@ async fn a_url_is_called_with_a_signature_and_the_claim() {
     ] {
         assert_eq!(header(&call, name), Some(value), "{name} in {call}");
     }
-    assert!(header(&call, "webhook-signature").unwrap().starts_with("v1,"), "{call}");
-    let age = jiff::Timestamp::now().as_second()
-        - header(&call, "webhook-timestamp").unwrap().parse::<i64>().unwrap();
+    let timestamp = header(&call, "webhook-timestamp").unwrap();
+    assert_eq!(header(&call, "webhook-signature"), Some(&*signature(&job, timestamp, body)), "{call}");
+    let age = jiff::Timestamp::now().as_second() - timestamp.parse::<i64>().unwrap();
     assert!((0..=60).contains(&age), "{age}");
     let output = ask(&address, &format!("GET /api/v1/jobs/{id}/output"), "");
     assert!(output.ends_with(r#"{"status":200,"body":"thanks"}"#), "{output}");
@@ -197,6 +236,33 @@ async fn what_may_not_be_called_is_refused_when_it_is_saved() {
     }
     let jobs = ask(&address, "GET /api/v1/jobs", "");
     assert!(jobs.contains(r#""items":[]"#), "{jobs}");
+    // Nor is it let in as another input of what is there.
+    let manifest = r#"{"kind": "http", "schedule": {"on_demand": true}, "input": {"url": "https://localhost/"}, "retries": 0}"#;
+    assert!(ask(&address, "PUT /api/v1/manifests/call", manifest).starts_with("HTTP/1.1 201"));
+    assert!(ask(&address, "POST /api/v1/manifests/call/run", "").starts_with("HTTP/1.1 201"));
+    wait_for(&address, "dead-letters", r#""kind":"http""#).await;
+    let inside = r#"{"input": {"url": "http://169.254.169.254/"}}"#;
+    for (path, verb) in [("manifests/call/run", "run"), ("dead-letters/1/revive", "revive")] {
+        let refused = ask(&address, &format!("POST /api/v1/{path}"), inside);
+        assert!(refused.starts_with("HTTP/1.1 422") && refused.contains("only https"), "{verb}: {refused}");
+        assert!(refused.contains(r#""pointer":"/input""#), "{verb}: {refused}");
+    }
+    let keyed = ["api", "POST", "/manifests/call/run", "-H", "Idempotency-Key: 1", "--body", inside];
+    let refused = at(&dir, &[&keyed[..], &["--server", &format!("http://{address}")]].concat());
+    assert!(refused.code == Some(2) && refused.err.contains("only https"), "{}", refused.err);
+    let here =
+        ["dead", "revive", "1", "--input", r#"{"url": "http://169.254.169.254/"}"#, "--db", "lineclear.db"];
+    let refused = at(&dir, &here);
+    assert!(refused.code == Some(2) && refused.err.contains("only https"), "{}", refused.err);
+    let jobs = ask(&address, "GET /api/v1/jobs", "");
+    assert_eq!(jobs.matches(r#""state":"#).count(), 1, "nothing else was made: {jobs}");
+    assert!(jobs.contains(r#""state":"dead""#), "it was not revived: {jobs}");
+    let mended = ask(
+        &address,
+        "POST /api/v1/dead-letters/1/revive",
+        r#"{"input": {"url": "https://localhost/again"}}"#,
+    );
+    assert!(mended.starts_with("HTTP/1.1 204"), "{mended}");
 }
 
 /// Servers like to say what they were told.

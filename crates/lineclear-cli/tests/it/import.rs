@@ -133,6 +133,31 @@ fn what_is_not_taken_is_said_by_line_and_everything_else_is() {
 }
 
 #[test]
+fn a_first_word_that_may_be_a_user_of_another_machine_is_said_by_line() {
+    let crontab = b"0 0 * * * deploy-7 /usr/bin/foo\n@daily deploy-7 /usr/bin/bar\n0 1 * * * deploy-7 now\n\
+        0 2 * * * cd /srv && ./x\n0 3 * * * find /tmp -delete\n0 4 * * * X=1 /bin/true\n0 5 * * * /bin/ls /\n";
+    let made = import(crontab, &[]);
+    assert_eq!(made.code, Some(0), "it is taken, and nothing is guessed: {}", made.err);
+    assert!(
+        made.err.contains("lines 1, 2: deploy-7 is no program of this machine, and a path follows"),
+        "{}",
+        made.err
+    );
+    assert!(
+        made.err.contains("say --system") && made.err.matches("a path follows").count() == 1,
+        "{}",
+        made.err
+    );
+    assert!(made.out.contains("deploy-7 /usr/bin/foo"), "{}", made.out);
+    let said = import(crontab, &["--json"]);
+    let notes: Value = serde_json::from_str(&said.out).unwrap();
+    let lines: Vec<u64> =
+        notes["notes"].as_array().unwrap().iter().filter_map(|note| note["line"].as_u64()).collect();
+    assert!(lines.contains(&1) && lines.contains(&2), "{notes}");
+    assert!(!import(b"0 0 * * * deploy-7 /usr/bin/foo\n", &["--system"]).err.contains("a path follows"));
+}
+
+#[test]
 fn the_plan_is_there_for_programs() {
     let made = import(MESSY, &["--json"]);
     let plan: Value = serde_json::from_str(&made.out).unwrap();

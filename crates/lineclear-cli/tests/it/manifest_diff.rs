@@ -90,3 +90,38 @@ fn files_and_database_are_compared_field_by_field_and_nothing_changes() {
     assert_eq!(straight(&dir, &["manifest", "diff", "-f", "none.toml"]).code, Some(2));
     assert_eq!(straight(&dir, &["manifest", "get", "new"]).code, Some(3));
 }
+
+#[test]
+fn what_is_there_is_shown_as_it_was_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = "[[manifest]]\nkey = \"odd\"\nkind = \"load\"\nschedule = { on_demand = true }\ninput = { n = 1, m = 2 }\n";
+    std::fs::write(dir.path().join("a.toml"), file).unwrap();
+    assert_eq!(straight(&dir, &["db", "migrate"]).code, Some(0));
+    let odd = r#"{"kind": "load", "schedule": {"on_demand": true}, "input": {"n": 1e400, "m": 12345678901234567890123}}"#;
+    assert_eq!(straight(&dir, &["api", "PUT", "/manifests/odd", "--body", odd]).code, Some(0));
+    let seen = straight(&dir, &["manifest", "diff", "-f", "a.toml"]);
+    assert!(seen.out.contains("input.m: 12345678901234567890123 "), "{} {}", seen.out, seen.err);
+    assert!(seen.out.contains("input.n: 1e400 "), "{}", seen.out);
+    let json = straight(&dir, &["manifest", "diff", "-f", "a.toml", "--json"]).out;
+    assert!(json.starts_with("{\"dry_run\":true,\"groups\":{"), "in the order of the API: {json}");
+    assert!(
+        json.contains(
+            r#""values":{"input.m":{"from":12345678901234567890123,"to":2},"input.n":{"from":1e400,"to":1}}"#
+        ),
+        "{json}"
+    );
+}
+
+#[test]
+fn a_date_in_a_file_is_a_text_in_an_input() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = "[[manifest]]\nkey = \"m\"\nkind = \"load\"\nschedule = { once = 2050-01-01T00:00:00Z }\ninput = { days = [2026-01-01] }\n";
+    std::fs::write(dir.path().join("a.toml"), file).unwrap();
+    assert_eq!(straight(&dir, &["db", "migrate"]).code, Some(0));
+    let applied = straight(&dir, &["manifest", "apply", "-f", "a.toml"]);
+    assert_eq!(applied.code, Some(0), "{}", applied.err);
+    let shown = straight(&dir, &["manifest", "get", "m"]).out;
+    assert!(shown.contains("input\t{\"days\":[\"2026-01-01\"]}\n"), "{shown}");
+    assert!(shown.contains("schedule\tonce 2050-01-01T00:00:00Z\n"), "{shown}");
+    assert_eq!(straight(&dir, &["manifest", "diff", "-f", "a.toml"]).code, Some(0));
+}

@@ -9,6 +9,7 @@ use lineclear::store::{Change, Declaration, Plan, Prune, check_group};
 use lineclear_model::{GroupSpec, Manifest};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
@@ -18,7 +19,7 @@ use super::manifests::RULES;
 use super::shape::unprocessable;
 use crate::App;
 use crate::audit::{Note, many};
-use crate::body::{Body, pointer};
+use crate::body::{Body, parse};
 use crate::problem::Problem;
 
 /// What shall be so, in the form of a manifest file.
@@ -28,11 +29,11 @@ pub(crate) struct ApplyBody {
     /// Groups by name; `*` is everybody's.
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, GroupBody>)]
-    pub(crate) group: BTreeMap<String, Value>,
+    pub(crate) group: BTreeMap<String, Box<RawValue>>,
     /// Manifests, each with its key.
     #[serde(default)]
     #[schema(value_type = Vec<KeyedManifest>)]
-    pub(crate) manifest: Vec<Value>,
+    pub(crate) manifest: Vec<Box<RawValue>>,
     /// Who says so. Manifests that name no owner get this one.
     pub(crate) owner: Option<String>,
     /// Manifests of this owner that are not here are removed.
@@ -106,7 +107,7 @@ pub(crate) async fn apply(
     let mut groups = BTreeMap::new();
     for (name, spec) in group {
         let at = format!("/group/{}", name.replace('~', "~0").replace('/', "~1"));
-        let spec: GroupSpec = read(spec, "group", &at)?;
+        let spec: GroupSpec = read(&spec, "group", &at)?;
         check_group(&name, &spec).map_err(|error| {
             Problem::placed(error, |rule| {
                 Some(if rule == "group_name" { at } else { format!("{at}/{rule}") })
@@ -115,9 +116,9 @@ pub(crate) async fn apply(
         groups.insert(name, spec);
     }
     let mut manifests = Vec::with_capacity(manifest.len());
-    for (n, value) in manifest.into_iter().enumerate() {
+    for (n, json) in manifest.iter().enumerate() {
         let at = format!("/manifest/{n}");
-        let manifest: Manifest = read(value, "manifest", &at)?;
+        let manifest: Manifest = read(json, "manifest", &at)?;
         manifest.check().map_err(|bad| {
             let field = bad.field.replace('.', "/");
             unprocessable("manifest", bad.message.clone()).at(format!("{at}/{field}"))
@@ -142,11 +143,8 @@ pub(crate) async fn apply(
     Ok(Json(ApplyAnswer { dry_run, groups, manifests }))
 }
 
-fn read<T: DeserializeOwned>(value: Value, code: &str, at: &str) -> Result<T, Problem> {
-    serde_path_to_error::deserialize(value).map_err(|error| {
-        let place = pointer(error.path());
-        unprocessable(code, error.inner().to_string()).at(format!("{at}{place}"))
-    })
+fn read<T: DeserializeOwned>(json: &RawValue, code: &str, at: &str) -> Result<T, Problem> {
+    parse(json.get()).map_err(|(why, pointer)| unprocessable(code, why).at(format!("{at}{pointer}")))
 }
 
 /// A rule of the store that names a manifest first is about that one; others are about the whole.

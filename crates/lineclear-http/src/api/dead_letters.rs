@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use lineclear::store::views::DeadLetterView;
 use lineclear::store::{DeadLetterFilter, DeadLetterId, Revival, Swept};
-use lineclear_model::DeadReason;
+use lineclear_model::{DeadReason, Name};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -150,6 +150,13 @@ pub(crate) async fn revive(
     let letter = DeadLetterId(id(&at.0, "dead letter")?);
     let revival = body.0.unwrap_or_default().read(who.0.who())?;
     note.say(json!({"other_input": revival.input.is_some()}));
+    if let Some(input) = &revival.input
+        && let Some(there) = find(&state, letter).await?
+        && let Ok(kind) = Name::new(there.kind)
+    {
+        let checked = state.client.check_input(&kind, input);
+        checked.map_err(|error| Problem::from(error).at("/input"))?;
+    }
     let revived = state.client.store().revive(vec![letter], revival).await?;
     one(&state, revived.is_empty(), letter).await
 }
@@ -180,14 +187,19 @@ pub(crate) async fn acknowledge(
     one(&state, rested.is_empty(), letter).await
 }
 
+async fn find(state: &App, letter: DeadLetterId) -> Result<Option<DeadLetterView>, Problem> {
+    let below = Some(DeadLetterId(letter.0.saturating_add(1)));
+    let page = state.reading.dead_letters(None, below, 1).await?;
+    Ok(page.items.into_iter().find(|found| found.id == letter))
+}
+
 async fn one(state: &App, none: bool, letter: DeadLetterId) -> Result<StatusCode, Problem> {
     if !none {
         return Ok(StatusCode::NO_CONTENT);
     }
-    let below = Some(DeadLetterId(letter.0.saturating_add(1)));
-    let there =
-        state.reading.dead_letters(None, below, 1).await?.items.pop().filter(|found| found.id == letter);
-    let Some(there) = there else { return Err(Problem::not_found(format_args!("dead letter {letter}"))) };
+    let Some(there) = find(state, letter).await? else {
+        return Err(Problem::not_found(format_args!("dead letter {letter}")));
+    };
     let detail = format!("dead letter {letter} awaits nobody any more: it was {}", there.status);
     Err(Problem::new(StatusCode::CONFLICT, "not_awaiting", detail))
 }

@@ -1,5 +1,7 @@
 //! Manifests: declared by key, looked at, run, paused.
 
+use std::collections::BTreeMap;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -9,7 +11,7 @@ use lineclear::store::{BackfillOptions, Created, Creation, TriggerOptions, Writt
 use lineclear_model::secret::Secrets;
 use lineclear_model::{Manifest, Micros, Name, Payload, look_ahead};
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use utoipa::{IntoParams, ToSchema};
 
 use super::etag::{IfMatch, etag, seen};
@@ -22,7 +24,7 @@ use super::wait::{Prefer, PreferHeader};
 use crate::App;
 use crate::access::Who;
 use crate::audit::{Note, differing};
-use crate::body::Body;
+use crate::body::{Body, parse};
 use crate::once::{KeyHeader, Keyed, Reply, make};
 use crate::problem::Problem;
 use crate::trace::Trace;
@@ -122,11 +124,12 @@ pub(crate) async fn put(
     note: Note,
     at: At,
     headers: HeaderMap,
-    body: Body<serde_json::Map<String, serde_json::Value>>,
+    body: Body<BTreeMap<String, Box<RawValue>>>,
 ) -> Result<Response, Problem> {
     let key = name(&at.0, "manifest")?;
     let manifest = read(&key, body.0)?;
-    state.client.check_input(&manifest.kind, &manifest.input)?;
+    let checked = state.client.check_input(&manifest.kind, &manifest.input);
+    checked.map_err(|error| Problem::from(error).at("/input"))?;
     let before = state.reading.manifest(&key).await?;
     // As it will be stored.
     let after = Manifest { overlap: Some(manifest.overlap()), ..manifest.clone() };
@@ -173,17 +176,15 @@ pub(crate) async fn delete(
     found(if removed { vec![key.clone()] } else { Vec::new() }, &key)
 }
 
-/// The manifest of a body whose key the path has.
-fn read(key: &Name, mut body: serde_json::Map<String, serde_json::Value>) -> Result<Manifest, Problem> {
-    let said = body.insert("key".to_owned(), key.to_string().into());
-    if said.is_some_and(|said| said != key.to_string().as_str()) {
+/// The manifest of a body whose key the path has. Its input is never parsed: it is kept as it was written.
+fn read(key: &Name, mut body: BTreeMap<String, Box<RawValue>>) -> Result<Manifest, Problem> {
+    let said = body.insert("key".to_owned(), to_raw_value(key.as_str()).expect("a text is JSON"));
+    if said.is_some_and(|said| serde_json::from_str(said.get()).ok() != Some(key.to_string())) {
         return Err(unprocessable("key", "the path names another manifest").at("/key"));
     }
+    let text = serde_json::to_string(&body).expect("a map of JSON is JSON");
     let manifest: Manifest =
-        serde_path_to_error::deserialize(serde_json::Value::Object(body)).map_err(|error| {
-            let pointer = crate::body::pointer(error.path());
-            unprocessable("manifest", error.inner().to_string()).at(pointer)
-        })?;
+        parse(&text).map_err(|(why, pointer)| unprocessable("manifest", why).at(pointer))?;
     manifest.check().map_err(|bad| {
         unprocessable("manifest", bad.message.clone()).at(format!("/{}", bad.field.replace('.', "/")))
     })?;
@@ -234,7 +235,7 @@ pub(crate) async fn run(
         let Created::Run(Some(job)) = created else { return None };
         Reply::new(StatusCode::CREATED, Some(*job), &RunAnswer { id: Id::of(job) })
     });
-    let reply = reply.await.map_err(|problem| problem.when("due_at", due_field))?;
+    let reply = reply.await.map_err(|problem| problem.when("due_at", due_field).when("input", "/input"))?;
     prefer.reply(&state, reply).await
 }
 

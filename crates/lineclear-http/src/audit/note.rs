@@ -1,5 +1,6 @@
 //! What a handler adds to its audit row: what was before, and what is now.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::fmt::Display;
 use std::sync::{Arc, Mutex};
@@ -7,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 /// Longest details, in bytes; of longer ones only their length is kept.
 const DETAILS_BYTES_MAX: usize = 16 * 1024;
@@ -70,16 +72,17 @@ pub(crate) fn many<T: Display>(all: impl IntoIterator<Item = T>) -> Value {
 
 /// The fields in which two things of one shape differ; not their values, which may be secrets.
 pub(crate) fn differing<T: Serialize>(before: &T, after: &T) -> Vec<String> {
-    let fields = |thing: &T| match serde_json::to_value(thing) {
-        Ok(Value::Object(fields)) => fields,
-        _ => Map::new(),
+    // As text: what is too large for us, and the way it is written, differ, too.
+    let fields = |thing: &T| -> BTreeMap<String, Box<RawValue>> {
+        let text = serde_json::to_string(thing).unwrap_or_default();
+        serde_json::from_str(&text).unwrap_or_default()
     };
     let (before, after) = (fields(before), fields(after));
-    let mut names: Vec<String> = before.keys().chain(after.keys()).cloned().collect();
-    names.sort_unstable();
-    names.dedup();
-    names.retain(|name| before.get(name) != after.get(name));
-    names
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let text = |fields: &BTreeMap<String, Box<RawValue>>, name: &String| {
+        fields.get(name).map(|field| field.get().to_owned())
+    };
+    names.into_iter().filter(|name| text(&before, name) != text(&after, name)).cloned().collect()
 }
 
 #[cfg(test)]

@@ -132,7 +132,7 @@ pub(super) async fn change(
         for mut one in file()?.manifest {
             one.owner = Some(OWNER.to_owned());
             one.tags = Name::new(SAMPLE).into_iter().collect();
-            manifest.push(serde_json::to_value(&one).unwrap_or_default());
+            manifest.push(serde_json::value::to_raw_value(&one).expect("a manifest is JSON"));
         }
     }
     let body = ApplyBody {

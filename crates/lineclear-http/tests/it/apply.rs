@@ -98,7 +98,33 @@ async fn what_is_wrong_is_named_where_it_stands_and_nothing_is_written(served: &
     assert_eq!(served.get("/api/v1/groups/etl").await.status, 404);
 }
 
+async fn inputs_are_kept_as_they_were_written(served: &Served) {
+    let body = |digit: char| {
+        format!(
+            r#"{{"owner": "team", "group": {{"etl": {{}}}}, "manifest": [
+                {{"key": "odd", "kind": "later", "schedule": {{"on_demand": true}}, "input": {}}}]}}"#,
+            odd(digit)
+        )
+    };
+    let say = async |digit| served.post("/api/v1/manifests:apply", &body(digit)).await;
+    assert_eq!(say('3').await.json()["manifests"]["created"], json!(["odd"]));
+    let read = async || served.get("/api/v1/manifests/odd").await.body;
+    assert!(read().await.contains(&format!("\"input\":{}", odd('3'))), "{}", read().await);
+    assert_eq!(say('3').await.json()["manifests"]["unchanged"], json!(["odd"]));
+    assert_eq!(say('4').await.json()["manifests"]["changed"], json!([{"name": "odd", "fields": ["input"]}]));
+    assert!(read().await.contains(&format!("\"input\":{}", odd('4'))), "{}", read().await);
+    let run = served.post("/api/v1/manifests/odd/run", "").await;
+    assert_eq!(run.status, 201, "{run:?}");
+    assert_eq!(served.get(&format!("{}/input", run.header("location").unwrap())).await.body, odd('4'));
+}
+
+/// Not in the order of the alphabet, not as most would write it, and too large for most.
+pub(crate) fn odd(digit: char) -> String {
+    format!(r#"{{"z":1.10,"n":1234567890123456789012{digit},"a":[1e400]}}"#)
+}
+
 on_each_store! {
+    inputs_are_kept_as_they_were_written
     a_plan_says_what_is_then_done
     what_is_wrong_is_named_where_it_stands_and_nothing_is_written
 }

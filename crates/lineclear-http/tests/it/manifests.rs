@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::apply::odd;
 use crate::kit::Served;
 
 const NIGHTLY: &str =
@@ -153,7 +154,24 @@ async fn a_manifest_that_excludes_all_its_ticks_is_found_out(served: &Served) {
     );
 }
 
+async fn an_input_is_kept_as_it_was_written(served: &Served) {
+    let body =
+        |digit| format!(r#"{{"kind": "later", "schedule": {{"on_demand": true}}, "input": {}}}"#, odd(digit));
+    assert_eq!(served.put(PATH, &body('3')).await.status, 201);
+    for path in [PATH, "/api/v1/manifests"] {
+        let read = served.get(path).await.body;
+        assert!(read.contains(&format!("\"input\":{}", odd('3'))), "{read}");
+    }
+    assert_eq!(served.put(PATH, &body('3')).await.json()["became"], "unchanged");
+    assert_eq!(served.put(PATH, &body('4')).await.json()["became"], "updated");
+    let run = served.post(&format!("{PATH}/run"), "").await;
+    assert_eq!(served.get(&format!("{}/input", run.header("location").unwrap())).await.body, odd('4'));
+    let audit = served.get("/api/v1/audit").await.body;
+    assert!(audit.contains(r#""fields":["input"]"#) && audit.contains(r#""fields":[]"#), "{audit}");
+}
+
 on_each_store! {
+    an_input_is_kept_as_it_was_written
     a_manifest_that_excludes_all_its_ticks_is_found_out
     the_answer_to_a_write_has_the_tag_for_the_next_one
     a_manifest_is_removed_and_its_history_stays

@@ -83,6 +83,18 @@ impl Client {
             .map_err(|why| StoreError::Refused { rule: "input".to_owned(), why })
     }
 
+    /// The same for the input that one run of a manifest is given. Whoever runs it hears that there is no such manifest.
+    pub async fn check_input_of_manifest(&self, manifest: &Name, input: &Payload) -> StoreResult<()> {
+        let found = self.shared.store.manifest(manifest).await?.and_then(|view| view.manifest.ok());
+        found.map_or(Ok(()), |manifest| self.check_input(&manifest.kind, input))
+    }
+
+    /// The same for another input of a job that is there.
+    pub async fn check_input_of_job(&self, job: JobId, input: &Payload) -> StoreResult<()> {
+        let found = self.shared.store.job(job).await?.and_then(|detail| Name::new(detail.job.kind).ok());
+        found.map_or(Ok(()), |kind| self.check_input(&kind, input))
+    }
+
     fn check_inputs(&self, jobs: &[NewJob]) -> StoreResult<()> {
         jobs.iter().try_for_each(|job| self.check_input(&job.kind, &job.input))
     }
@@ -129,6 +141,10 @@ impl Client {
                 self.check_inputs(jobs)?;
                 jobs.iter().map(|job| job.kind.clone()).collect()
             }
+            Creation::Run(manifest, TriggerOptions { input: Some(input), .. }) => {
+                self.check_input_of_manifest(manifest, input).await?;
+                Vec::new()
+            }
             _ => Vec::new(),
         };
         let answer = self.shared.store.create_once(once, creation, record).await?;
@@ -146,6 +162,9 @@ impl Client {
 
     /// Runs a manifest now, or when the options say. `None`: there is no such manifest.
     pub async fn trigger(&self, manifest: Name, options: TriggerOptions) -> StoreResult<Option<JobId>> {
+        if let Some(input) = &options.input {
+            self.check_input_of_manifest(&manifest, input).await?;
+        }
         let job = self.shared.store.trigger(manifest, options).await?;
         self.shared.has_queued();
         if let Some(id) = job.filter(|_| self.shared.hooks.are_there()) {

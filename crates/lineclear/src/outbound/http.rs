@@ -20,6 +20,7 @@ use lineclear_model::secret::without_value;
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use super::client::{Answer, Call, Outbound};
 use super::reach::Reach;
@@ -45,9 +46,9 @@ pub struct Request {
     method: Option<String>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
-    /// Sent as JSON.
+    /// Sent as it is written.
     #[serde(default)]
-    body: Option<serde_json::Value>,
+    body: Option<Box<RawValue>>,
     /// Statuses that mean that it is done; 200 to 299 unless it says otherwise.
     #[serde(default)]
     success: Option<Vec<u16>>,
@@ -87,10 +88,8 @@ impl Request {
             return Err(format!("success: {bad} is no status"));
         }
         let mut headers = headers(self.headers)?;
-        let body = match self.body {
-            Some(body) => serde_json::to_vec(&body).map_err(|error| error.to_string())?,
-            None => Vec::new(),
-        };
+        let body =
+            self.body.map(|json| Box::<str>::from(json).into_string().into_bytes()).unwrap_or_default();
         if !body.is_empty() {
             headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
         }

@@ -6,6 +6,7 @@ pub(crate) mod merge;
 pub(crate) mod group;
 pub(crate) mod declare;
 pub(crate) mod remove;
+pub(crate) mod said;
 pub(crate) mod seen;
 pub(crate) mod switch;
 pub(crate) mod enqueue;

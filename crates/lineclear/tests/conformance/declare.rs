@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use lineclear::model::{GroupSpec, JobState, Manifest, ManifestFile, Overlap, Schedule, schedule::Need};
+use lineclear::model::{
+    GroupSpec, JobState, Manifest, ManifestFile, Overlap, Payload, Schedule, schedule::Need,
+};
 use lineclear::store::{
-    Declaration, Declared, Prune, Seen, StoreError, StoreResult, TriggerOptions, Voice, Written,
+    Change, Declaration, Declared, Prune, Seen, StoreError, StoreResult, TriggerOptions, Voice, Written,
 };
 
 use crate::kit::{TestDb, completed, daily, failed, name};
@@ -262,6 +264,49 @@ conformance! {
         broken.manifest[1].schedule = Schedule::after(vec![name("nobody")], Need::All).unwrap();
         assert_eq!(refused(db.store.declare(Declaration { owner: Some("a".to_owned()), ..broken.into() }).await).0, "parent_unknown");
         assert_eq!(db.store.groups(None, 10).await.unwrap().items.len(), 2, "the group was not made either");
+    }
+
+    async fn an_input_stays_as_it_was_written_whoever_writes_it(db) {
+        // Not in the order of the alphabet, not as most would write it, and too large for most.
+        let odd = |digit: char| format!("{{\"z\":1.10,\"n\":1234567890123456789012{digit},\"a\":[1e400]}}");
+        let of = |input: &str, retries| {
+            Manifest { input: Payload::parse(input).unwrap(), retries: Some(retries), ..daily("m") }
+        };
+        let stored = async || {
+            let manifest = db.store.manifest(&name("m")).await.unwrap().unwrap().manifest.unwrap();
+            (manifest.input.as_str().to_owned(), manifest.retries)
+        };
+        let planned = async |manifest: Manifest| {
+            let plan = db.store.apply(set("a", vec![manifest]), false).await.unwrap();
+            plan.manifests[&name("m")].clone()
+        };
+        assert_eq!(planned(of(&odd('3'), 1)).await, Change::Created);
+        assert_eq!(stored().await, (odd('3'), Some(1)));
+        assert_eq!(planned(of(&odd('3'), 1)).await, Change::Unchanged);
+        assert_eq!(planned(of(&odd('3'), 2)).await, Change::Changed(vec!["retries".to_owned()]));
+        assert_eq!(stored().await, (odd('3'), Some(2)), "another field is merged beside it");
+        assert_eq!(planned(of(&odd('4'), 2)).await, Change::Changed(vec!["input".to_owned()]), "the last digit");
+        assert_eq!(stored().await, (odd('4'), Some(2)));
+        let owned = Manifest { owner: Some("a".to_owned()), ..of(&odd('5'), 2) };
+        db.store.upsert_manifests([owned], Voice::Edit).await.unwrap();
+        assert_eq!(planned(of(&odd('4'), 2)).await, Change::Unchanged, "an edit outlives what was said before");
+        assert_eq!(stored().await, (odd('5'), Some(2)));
+        let job = db.store.trigger(name("m"), TriggerOptions::default()).await.unwrap().unwrap();
+        assert_eq!(db.store.job(job).await.unwrap().unwrap().input, Some(odd('5')));
+    }
+
+    /// As versions wrote it that sorted the keys of all that was declared.
+    async fn what_was_stored_with_sorted_keys_is_no_other_declaration(db) {
+        let schedule: Schedule = serde_json::from_str(r#"{"cron": "0 3 * * *", "tz": "Europe/Berlin", "end": "2050-01-01T00:00:00Z"}"#).unwrap();
+        let said = Manifest { schedule, owner: Some("a".to_owned()), input: Payload::parse(r#"{"b":1,"a":2}"#).unwrap(), ..daily("m") };
+        declare(db, set("a", vec![said.clone()])).await;
+        let sorted: serde_json::Value = serde_json::to_value(&said).unwrap();
+        db.sql(&format!("update {{t}}manifest set declared = '{sorted}'")).await;
+        let edited = Manifest { retries: Some(9), input: Payload::parse("3").unwrap(), ..said.clone() };
+        db.store.upsert_manifests([edited.clone()], Voice::Edit).await.unwrap();
+        declare(db, set("a", vec![said])).await;
+        let now = db.store.manifest(&name("m")).await.unwrap().unwrap().manifest.unwrap();
+        assert_eq!((now.retries, now.input.as_str(), now.schedule), (Some(9), "3", edited.schedule));
     }
 
     async fn declarations_at_once_do_not_hurt_each_other_nor_running_work(db) {

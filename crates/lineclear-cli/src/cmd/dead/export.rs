@@ -61,7 +61,7 @@ impl Export {
                 };
                 for letter in only(&page) {
                     count += 1;
-                    if !self.wrote(writeln!(out, "{letter}"))? {
+                    if !self.wrote(writeln!(out, "{}", letter.text()))? {
                         return Ok(ExitCode::SUCCESS);
                     }
                 }

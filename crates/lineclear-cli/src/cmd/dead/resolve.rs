@@ -142,6 +142,6 @@ impl Meant {
         }
         // The same shape as one call answers, over all of them.
         let answer = json!({"count": done, "more": false});
-        say_or_json(&self.at, &answer, &format!("{done} {}", act.done))
+        say_or_json(&self.at, &answer.into(), &format!("{done} {}", act.done))
     }
 }

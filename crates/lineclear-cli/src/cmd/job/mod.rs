@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::ask::{Much, asking, asking_about, explained, say_or_json, show_list, show_one};
-use crate::api::{Api, At};
+use crate::api::{Api, At, Json};
 use crate::failure::Failure;
 use crate::show::{Cell, Column};
 
@@ -80,7 +80,7 @@ pub(super) const COLUMNS: &[Column] = &[
     Column { head: "STATE", of: |job| Cell::state(job.get("state")) },
     Column { head: "KIND", of: |job| Cell::text(job.get("kind")) },
     Column { head: "MANIFEST", of: |job| Cell::text(job.get("manifest")) },
-    Column { head: "DUE", of: |job| Cell::time(job.get("due_at")) },
+    Column { head: "DUE", of: due },
     Column { head: "ENDED", of: |job| Cell::time(job.get("finished_at")) },
     Column { head: "FAILURES", of: |job| Cell::text(job.get("failures")) },
     Column { head: "ERROR", of: |job| Cell::text(job.get("last_error")) },
@@ -97,15 +97,29 @@ const DETAILS: &[Column] = &[
     Column { head: "route", of: |job| Cell::text(job.get("route")) },
     Column { head: "origin", of: |job| Cell::text(job.get("origin")) },
     Column { head: "made", of: |job| Cell::time(job.get("created_at")) },
-    Column { head: "due", of: |job| Cell::time(job.get("due_at")) },
+    Column { head: "due", of: due },
     Column { head: "ended", of: |job| Cell::time(job.get("finished_at")) },
     Column { head: "claims", of: |job| Cell::text(job.get("claim_no")) },
     Column { head: "failures", of: |job| Cell::text(job.get("failures")) },
     Column { head: "node", of: |job| Cell::text(job.get("node")) },
-    Column { head: "input", of: |job| Cell::text(job.get("input")) },
-    Column { head: "output", of: |job| Cell::text(job.get("output")) },
+    Column { head: "input", of: |job| Cell::written(job.field("input")) },
+    Column { head: "output", of: output },
     Column { head: "error", of: |job| Cell::text(job.get("last_error")) },
 ];
+
+/// When it may run. One that is dead is not due any more: what stands there is when it died.
+fn due(job: &Json) -> Cell {
+    match job.get("state").and_then(Value::as_str) {
+        Some("dead") => Cell::Nothing,
+        _ => Cell::time(job.get("due_at")),
+    }
+}
+
+/// What the last of its claims left behind.
+fn output(job: &Json) -> Cell {
+    let is_final = |one: &Json| one.get("is_final").and_then(Value::as_bool) == Some(true);
+    Cell::written(job.entries("executions").into_iter().rfind(is_final).and_then(|last| last.field("output")))
+}
 
 impl Command {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {

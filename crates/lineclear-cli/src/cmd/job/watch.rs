@@ -100,6 +100,8 @@ pub(super) async fn follow(api: &Api, at: &At, seen: &mut Seen) -> Result<ExitCo
             "completed" => 0,
             "dead" | "failed" => FAILED,
             "cancelled" => CANCELLED,
+            // To wait for more of it would be to wait for ever.
+            "" => return Err(Failure::failed("the answer is no job: it has no state")),
             _ => {
                 tokio::time::sleep(LOOK).await;
                 continue;

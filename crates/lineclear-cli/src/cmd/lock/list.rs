@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::place::{Place, failure, registry_of, usage};
 use super::report::{EventReport, moment, short};
-use crate::api::Server;
+use crate::api::{Json, Server};
 use crate::cmd::ask::only;
 use crate::failure::{Failure, say};
 use crate::output::{print, print_json, table};
@@ -81,7 +81,7 @@ impl List {
     }
 
     /// As the API has them, without a server.
-    async fn recorded(&self) -> Result<Value, Failure> {
+    async fn recorded(&self) -> Result<Json, Failure> {
         let locks = self.place.look().await?;
         let mut leases = match &locks {
             Some(locks) => {
@@ -96,7 +96,7 @@ impl List {
             say(&format!("lineclear: there are more than {}; see --limit\n", self.limit));
         }
         let items: Vec<Value> = leases.into_iter().map(lineclear_http::lock_json).collect();
-        Ok(json!({"items": items, "next": null}))
+        Ok(json!({"items": items, "next": null}).into())
     }
 }
 

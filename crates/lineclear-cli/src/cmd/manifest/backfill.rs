@@ -52,7 +52,7 @@ impl Backfill {
             drop(progress);
             let sentence = told(&jobs, known, undecided.as_str());
             let answer = json!({"jobs": jobs, "known": known, "next": null, "undecided_from": undecided});
-            say_or_json(at, &answer, &sentence)
+            say_or_json(at, &answer.into(), &sentence)
         })
     }
 }

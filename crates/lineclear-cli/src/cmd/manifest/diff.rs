@@ -1,14 +1,15 @@
 //! `lineclear manifest diff`: what files would change, field by field.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use clap::Args;
 use lineclear_model::secret::Secrets;
 use lineclear_model::{GroupSpec, Manifest};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::files::Files;
-use crate::api::{Api, At, piece};
+use crate::api::{Api, At, Json, piece};
 use crate::cmd::ask::asking;
 use crate::failure::Failure;
 use crate::output::{plain, print, print_json};
@@ -42,8 +43,8 @@ struct Difference {
 /// A field, down to the one that differs.
 struct Field {
     name: String,
-    from: Option<Value>,
-    to: Option<Value>,
+    from: Option<Json>,
+    to: Option<Json>,
 }
 
 impl Diff {
@@ -55,8 +56,8 @@ impl Diff {
             let same = differences.is_empty()
                 && names(&plan, "created").chain(names(&plan, "removed")).next().is_none();
             if self.at.json {
-                for difference in &differences {
-                    add(&mut plan, difference);
+                for (what, list) in [("group", "groups"), ("manifest", "manifests")] {
+                    plan = with_values(&plan, list, differences.iter().filter(|one| one.what == what));
                 }
                 print_json(&plan)?;
             } else {
@@ -68,7 +69,7 @@ impl Diff {
 }
 
 /// What differs in things that are there: the plan names the fields, and what they are now is asked for.
-async fn differences(api: &Api, plan: &Value, wanted: &Value) -> Result<Vec<Difference>, Failure> {
+async fn differences(api: &Api, plan: &Json, wanted: &Value) -> Result<Vec<Difference>, Failure> {
     let mut found = Vec::new();
     for (what, list) in [("group", "groups"), ("manifest", "manifests")] {
         for changed in
@@ -79,15 +80,16 @@ async fn differences(api: &Api, plan: &Value, wanted: &Value) -> Result<Vec<Diff
             let (now, then) = match what {
                 "group" => (now, group(wanted, name)),
                 _ => {
-                    let now = now.get("manifest").cloned().unwrap_or_default();
+                    let now = now.field("manifest").unwrap_or_default();
                     let then = manifest(wanted, name, &now);
                     (now, then)
                 }
             };
+            let then = Json::from(then);
             let mut fields = Vec::new();
             for field in changed.get("fields").and_then(Value::as_array).into_iter().flatten() {
                 let field = field.as_str().unwrap_or_default();
-                compare(field, now.get(field), then.get(field), &mut fields);
+                compare(field, now.field(field), then.field(field), &mut fields);
             }
             found.push(Difference { what, name: name.to_owned(), fields });
         }
@@ -124,19 +126,18 @@ fn manifest(wanted: &Value, key: &str, now: &Value) -> Value {
 }
 
 /// Goes down to what differs. What looks the same differs where it is not shown.
-fn compare(name: &str, from: Option<&Value>, to: Option<&Value>, fields: &mut Vec<Field>) {
-    if let (Some(Value::Object(before)), Some(Value::Object(after))) = (from, to)
-        && from != to
+fn compare(name: &str, from: Option<Json>, to: Option<Json>, fields: &mut Vec<Field>) {
+    if let (Some(before), Some(after)) = (&from, &to)
+        && let (Value::Object(was), Value::Object(is)) = (&**before, &**after)
+        && was != is
     {
-        let mut names: Vec<&String> = before.keys().chain(after.keys()).collect();
-        names.sort_unstable();
-        names.dedup();
-        for inner in names.into_iter().filter(|inner| before.get(*inner) != after.get(*inner)) {
-            compare(&format!("{name}.{inner}"), before.get(inner), after.get(inner), fields);
+        let names: BTreeSet<&String> = was.keys().chain(is.keys()).collect();
+        for inner in names.into_iter().filter(|inner| was.get(*inner) != is.get(*inner)) {
+            compare(&format!("{name}.{inner}"), before.field(inner), after.field(inner), fields);
         }
         return;
     }
-    fields.push(Field { name: name.to_owned(), from: from.cloned(), to: to.cloned() });
+    fields.push(Field { name: name.to_owned(), from, to });
 }
 
 fn names<'a>(plan: &'a Value, what: &'a str) -> impl Iterator<Item = (&'static str, &'a str)> {
@@ -156,7 +157,8 @@ fn told(plan: &Value, differences: &[Difference], arrow: &str) -> String {
     for Difference { what, name, fields } in differences {
         text.push_str(&format!("~ {what} {}\n", plain(name)));
         for Field { name, from, to } in fields {
-            let hidden = if from == to { " (a secret, or the way it is written)" } else { "" };
+            let hidden =
+                if from.as_deref() == to.as_deref() { " (a secret, or the way it is written)" } else { "" };
             text.push_str(&format!("    {}: {} {arrow} {}{hidden}\n", plain(name), shown(from), shown(to)));
         }
     }
@@ -167,21 +169,36 @@ fn told(plan: &Value, differences: &[Difference], arrow: &str) -> String {
     }
 }
 
-fn shown(value: &Option<Value>) -> String {
-    value
-        .as_ref()
-        .filter(|value| !value.is_null())
-        .map_or("not said".to_owned(), |value| plain(&value.to_string()))
+fn shown(value: &Option<Json>) -> String {
+    let said = value.as_ref().filter(|value| !value.is_null());
+    said.map_or("not said".to_owned(), |value| plain(value.text()))
 }
 
-/// Adds the values to the API's own answer.
-fn add(plan: &mut Value, Difference { what, name, fields }: &Difference) {
-    let list = plan.pointer_mut(&format!("/{what}s/changed")).and_then(Value::as_array_mut);
-    let one = list.into_iter().flatten().find(|one| one.get("name").and_then(Value::as_str) == Some(name));
-    if let Some(object) = one.and_then(Value::as_object_mut) {
-        let values =
-            fields.iter().map(|Field { name, from, to }| (name.clone(), json!({"from": from, "to": to})));
-        object.insert("values".to_owned(), values.collect::<Map<String, Value>>().into());
+/// The API's own answer with the values in it.
+fn with_values<'a>(plan: &Json, list: &str, differences: impl Iterator<Item = &'a Difference>) -> Json {
+    let Some(changes) = plan.field(list) else { return plan.clone() };
+    let differences: Vec<&Difference> = differences.collect();
+    let changed: Vec<Json> = changes
+        .entries("changed")
+        .into_iter()
+        .map(|one| {
+            let name = one.get("name").and_then(Value::as_str).unwrap_or_default();
+            match differences.iter().find(|difference| difference.name == name) {
+                Some(difference) => one.with("values", &difference.values()),
+                None => one,
+            }
+        })
+        .collect();
+    plan.with(list, &changes.with("changed", &Json::list(changed.iter())))
+}
+
+impl Difference {
+    fn values(&self) -> Json {
+        let object = || Json::from(json!({}));
+        self.fields.iter().fold(object(), |values, Field { name, from, to }| {
+            let both = object().with("from", &from.clone().unwrap_or_default());
+            values.with(name, &both.with("to", &to.clone().unwrap_or_default()))
+        })
     }
 }
 
@@ -194,14 +211,15 @@ mod tests {
         let (from, to) =
             (json!({"cron": "a", "tz": "UTC"}), json!({"cron": "b", "tz": "UTC", "gap": "skip"}));
         let mut fields = Vec::new();
-        compare("schedule", Some(&from), Some(&to), &mut fields);
+        compare("schedule", Some(from.into()), Some(to.into()), &mut fields);
         let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
         assert_eq!(names, ["schedule.cron", "schedule.gap"]);
         fields.clear();
-        compare("input", Some(&json!({"password": "•••"})), Some(&json!({"password": "•••"})), &mut fields);
+        let dots = || Some(Json::from(json!({"password": "•••"})));
+        compare("input", dots(), dots(), &mut fields);
         assert_eq!(fields.len(), 1, "it differs, although it looks the same");
         fields.clear();
-        compare("retries", None, Some(&json!(3)), &mut fields);
-        assert_eq!(fields[0].from, None);
+        compare("retries", None, Some(json!(3).into()), &mut fields);
+        assert!(fields[0].from.is_none());
     }
 }

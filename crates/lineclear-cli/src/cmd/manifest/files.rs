@@ -41,7 +41,7 @@ impl Files {
             lineclear_model::ManifestFile::from_toml(&text).map_err(|bad| cannot(bad.to_string()))?;
             let table: toml::Table =
                 text.parse().map_err(|error: toml::de::Error| cannot(error.to_string()))?;
-            let Value::Object(mut file) = json!(table) else { continue };
+            let Value::Object(mut file) = as_json(toml::Value::Table(table)) else { continue };
             if let Some(Value::Object(more)) = file.remove("group") {
                 for (name, group) in more {
                     if groups.insert(name.clone(), group).is_some() {
@@ -56,6 +56,16 @@ impl Files {
         Ok(json!({
             "group": groups, "manifest": manifests, "owner": self.owner, "prune": self.prune, "dry_run": dry_run
         }))
+    }
+}
+
+/// The same in JSON, which has no dates: they are texts there.
+fn as_json(value: toml::Value) -> Value {
+    match value {
+        toml::Value::Datetime(date) => date.to_string().into(),
+        toml::Value::Array(all) => all.into_iter().map(as_json).collect(),
+        toml::Value::Table(all) => all.into_iter().map(|(name, value)| (name, as_json(value))).collect(),
+        plain => json!(plain),
     }
 }
 

@@ -16,7 +16,7 @@ use super::ask::{
     All, Much, asking_about, collected, explained, only, say_made, say_or_json, show_one, show_rows,
 };
 use super::sure::Sure;
-use crate::api::{Api, At, query};
+use crate::api::{Api, At, Json, query};
 use crate::failure::Failure;
 use crate::output::{print, print_json};
 use crate::show::{Cell, Column};
@@ -115,12 +115,12 @@ pub(crate) struct History {
     much: Much,
 }
 
-fn of(view: &Value, path: &str) -> Cell {
+fn of(view: &Json, path: &str) -> Cell {
     Cell::text(view.pointer(path))
 }
 
 /// A schedule, in as few words as it has.
-fn schedule(view: &Value) -> Cell {
+fn schedule(view: &Json) -> Cell {
     let Some(schedule) = view.pointer("/manifest/schedule").and_then(Value::as_object) else {
         return Cell::Nothing;
     };
@@ -136,7 +136,7 @@ fn schedule(view: &Value) -> Cell {
     Cell::Text(words.collect::<Vec<_>>().join(" "))
 }
 
-fn state(view: &Value) -> Cell {
+fn state(view: &Json) -> Cell {
     let word = match (
         view.get("held").and_then(Value::as_bool),
         view.pointer("/manifest/enabled").and_then(Value::as_bool),
@@ -173,7 +173,10 @@ const DETAILS: &[Column] = &[
     Column { head: "timeout", of: |view| of(view, "/manifest/timeout") },
     Column { head: "overlap", of: |view| of(view, "/manifest/overlap") },
     Column { head: "owner", of: |view| of(view, "/manifest/owner") },
-    Column { head: "input", of: |view| of(view, "/manifest/input") },
+    Column {
+        head: "input",
+        of: |view| Cell::written(view.field("manifest").and_then(|it| it.field("input"))),
+    },
 ];
 
 impl Command {
@@ -190,7 +193,7 @@ impl Command {
                 let key = one.key.clone();
                 one.ask(async |api, at, path| {
                     sure.of_one(&format!("manifest {key} and its waiting jobs are removed"))?;
-                    let answer = api.ask("DELETE", path, None, &[]).await?.body;
+                    let answer = api.ask("DELETE", path, None).await?;
                     say_or_json(at, &answer, &format!("{key} removed"))
                 })
             }

@@ -3,10 +3,8 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use serde_json::Value;
-
 use super::{is_healthy, jobs, nodes};
-use crate::api::At;
+use crate::api::{At, Json};
 use crate::failure::Failure;
 use crate::output::{plain, print};
 use crate::show::Look;
@@ -66,6 +64,6 @@ pub(crate) fn bare() -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn ask() -> Result<Value, Failure> {
+async fn ask() -> Result<Json, Failure> {
     At::of_this_machine().api().await?.get("/status").await
 }

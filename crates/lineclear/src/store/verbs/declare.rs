@@ -11,6 +11,7 @@ use super::enqueue::BATCH_MAX;
 use super::group::{self, Voice};
 use super::manifest::{self, Stored, Written, lock_states};
 use super::remove;
+use super::said::Said;
 use crate::store::db::{Session, Value, Verb};
 use crate::store::sql::Statement;
 use crate::store::{StoreError, StoreResult};
@@ -79,16 +80,8 @@ pub(crate) const DRY_RUN: &str = "dry_run";
 
 /// What differs between two things of one shape.
 fn change<T: Serialize>(before: Option<&T>, after: &T) -> Change {
-    let object = |thing: &T| match serde_json::to_value(thing) {
-        Ok(serde_json::Value::Object(map)) => map,
-        _ => serde_json::Map::new(),
-    };
-    let Some(before) = before.map(object) else { return Change::Created };
-    let after = object(after);
-    let mut fields: Vec<String> = before.keys().chain(after.keys()).cloned().collect();
-    fields.sort_unstable();
-    fields.dedup();
-    fields.retain(|field| before.get(field) != after.get(field));
+    let Some(before) = before else { return Change::Created };
+    let fields = Said::by(before).differs_from(&Said::by(after));
     if fields.is_empty() { Change::Unchanged } else { Change::Changed(fields) }
 }
 

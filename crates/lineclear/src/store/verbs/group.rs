@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use lineclear_model::secret::without_value;
 use lineclear_model::{GroupSpec, Name};
-use serde_json::{Map, Value as Json};
 
 use super::merge::merge;
+use super::said::Said;
 use super::seen::Seen;
 use crate::store::db::{Column, Row, Session, Value, Verb};
 use crate::store::sql::Statement;
@@ -100,9 +99,9 @@ pub(crate) async fn upsert(
 
 /// The group as it shall be, what the code last said of it, and whether that is news.
 fn decide(before: Option<&Row>, spec: &GroupSpec, voice: Voice) -> StoreResult<(GroupSpec, String, bool)> {
-    let said = object(spec);
+    let said = Said::by(spec);
     let Some(row) = before else {
-        let declared = if voice == Voice::Declaration { text(&said) } else { text(&Map::new()) };
+        let declared = if voice == Voice::Declaration { said.text() } else { Said::default().text() };
         return Ok((spec.clone(), declared, true));
     };
     let current = GroupSpec {
@@ -114,35 +113,12 @@ fn decide(before: Option<&Row>, spec: &GroupSpec, voice: Voice) -> StoreResult<(
     let (next, declared_next) = match voice {
         Voice::Edit => (spec.clone(), declared.clone()),
         Voice::Declaration => {
-            let said_before = parse(&declared)?;
-            (from_object(merge(&said_before, &said, &object(&current)))?, text(&said))
+            let said_before = Said::parse(&declared)?;
+            (merge(&said_before, &said, &Said::by(&current)).read()?, said.text())
         }
     };
     let changed = next != current || declared_next != declared;
     Ok((next, declared_next, changed))
-}
-
-fn object(spec: &GroupSpec) -> Map<String, Json> {
-    match serde_json::to_value(spec) {
-        Ok(Json::Object(map)) => map,
-        _ => unreachable!("a struct is an object"),
-    }
-}
-
-fn from_object(map: Map<String, Json>) -> StoreResult<GroupSpec> {
-    serde_json::from_value(Json::Object(map))
-        .map_err(|e| StoreError::Corrupt { what: without_value(&e.to_string()) })
-}
-
-/// The text of a declaration; keys are sorted, so equal declarations are equal texts.
-pub(crate) fn text(map: &Map<String, Json>) -> String {
-    serde_json::to_string(map).expect("a map of JSON is JSON")
-}
-
-/// A declaration as it was stored.
-pub(crate) fn parse(declared: &str) -> StoreResult<Map<String, Json>> {
-    let corrupt = |e: serde_json::Error| format!("declared: {}", without_value(&e.to_string()));
-    serde_json::from_str(declared).map_err(|e| StoreError::Corrupt { what: corrupt(e) })
 }
 
 /// Verb: a batch of waiting jobs gets the rank that the new priority of their group asks for; false if none needs it. The group

@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
-use lineclear_model::secret::without_value;
 use lineclear_model::{Manifest, Micros, Name, OnDead, Overlap, Payload, SkipReason, Spec, begin};
-use serde_json::{Map, Value as Json};
 
 use super::circle::circle;
 use super::enqueue::{group_ids, millis};
-use super::group::{Voice, parse, text};
+use super::group::Voice;
 use super::merge::merge;
+use super::said::Said;
 use super::seen::Seen;
 use super::switch::{from_now_on, move_jobs, skipped_until_now};
 use super::turn;
@@ -104,12 +103,12 @@ fn decide(
     before: Option<&Stored>,
     now: Micros,
 ) -> StoreResult<(Option<ManifestRow>, Written)> {
-    let said = object(manifest);
+    let said = Said::by(manifest);
     let marks = before.map(|before| before.marks.clone()).unwrap_or_default();
     // One that was removed begins anew; only its row, and with it its history, is the same.
     let Some(before) = before.filter(|before| !before.removed) else {
         let (planned_through, next_due_at) = from_now_on(manifest, now);
-        let declared = if voice == Voice::Declaration { text(&said) } else { text(&Map::new()) };
+        let declared = if voice == Voice::Declaration { said.text() } else { Said::default().text() };
         let (id, skips, manifest) = (before.map(|before| before.id), None, manifest.clone());
         let row = ManifestRow { id, manifest, declared, planned_through, next_due_at, skips, marks };
         return Ok((Some(row), Written::Created));
@@ -118,18 +117,17 @@ fn decide(
     let (next, declared) = match voice {
         Voice::Edit => {
             // What nobody can read is as if nothing had been declared; otherwise no declaration would ever be taken again.
-            let declared =
-                parse(&before.declared).map_or_else(|_| text(&Map::new()), |_| before.declared.clone());
+            let declared = Said::parse(&before.declared)
+                .map_or_else(|_| Said::default().text(), |_| before.declared.clone());
             // As it is stored: then one that is written again is seen to be the same.
             (Manifest { overlap: Some(manifest.overlap()), ..manifest.clone() }, declared)
         }
         Voice::Declaration => {
             let (was, declared) = (before.readable()?, before.declaration()?);
             check_owner(manifest, was, &declared)?;
-            let merged = merge(&declared, &said, &object(was));
-            let merged = from_object(merged)?;
+            let merged = merge(&declared, &said, &Said::by(was)).read()?;
             check_together(&merged)?;
-            (merged, text(&said))
+            (merged, said.text())
         }
     };
     let same = was == Some(&next);
@@ -168,10 +166,10 @@ fn check_together(merged: &Manifest) -> StoreResult<()> {
 
 /// Code speaks for its own manifests: what another owner declared, or what a person gave to another, is not taken over.
 /// A person hands a manifest over by editing its owner; one that is nobody's is anybody's to take.
-fn check_owner(now: &Manifest, stored: &Manifest, declared: &Map<String, Json>) -> StoreResult<()> {
-    let declared = declared.get("owner").and_then(Json::as_str);
+fn check_owner(now: &Manifest, stored: &Manifest, declared: &Said) -> StoreResult<()> {
+    let declared = declared.word("owner");
     let (said, stored) = (now.owner.as_deref(), stored.owner.as_deref());
-    if said == stored || said == declared || stored.is_none() {
+    if said == stored || said == declared.as_deref() || stored.is_none() {
         return Ok(());
     }
     let of = |owner: Option<&str>| owner.map_or("nobody".to_owned(), |owner| format!("{owner:?}"));
@@ -208,8 +206,8 @@ impl Stored {
         self.manifest.as_ref().map_err(|why| self.unreadable(why))
     }
 
-    fn declaration(&self) -> StoreResult<Map<String, Json>> {
-        parse(&self.declared).map_err(|why| self.unreadable(&why.to_string()))
+    fn declaration(&self) -> StoreResult<Said> {
+        Said::parse(&self.declared).map_err(|why| self.unreadable(&why.to_string()))
     }
 
     fn unreadable(&self, why: &str) -> StoreError {
@@ -391,16 +389,4 @@ async fn write_parents(session: &mut Session, rows: &[ManifestRow]) -> StoreResu
         }
         None => Ok(()),
     }
-}
-
-fn object(manifest: &Manifest) -> Map<String, Json> {
-    match serde_json::to_value(manifest) {
-        Ok(Json::Object(map)) => map,
-        _ => unreachable!("a manifest is an object"),
-    }
-}
-
-fn from_object(map: Map<String, Json>) -> StoreResult<Manifest> {
-    serde_json::from_value(Json::Object(map))
-        .map_err(|e| StoreError::Corrupt { what: without_value(&e.to_string()) })
 }

@@ -61,6 +61,23 @@ pub(super) fn users() -> BTreeSet<String> {
     text.lines().filter_map(|line| line.split(':').next()).map(str::to_owned).collect()
 }
 
+/// Where programs are that are named without a path.
+const PROGRAMS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+/// What shells do themselves, and a path may stand behind.
+const SHELLS_OWN: [&str; 17] = [
+    "cd", "chdir", "command", "do", "elif", "else", "eval", "exec", "export", "if", "pushd", "set", "source",
+    "then", "time", "until", "while",
+];
+
+/// Whether a word may be a user of another machine: a bare name, which runs nothing here.
+pub(super) fn may_be_a_user(word: &str) -> bool {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    word.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && word.trim_end_matches('$').chars().all(is_name)
+        && !SHELLS_OWN.contains(&word)
+        && !PROGRAMS.iter().any(|folder| Path::new(folder).join(word).exists())
+}
+
 /// Whether both are one file, by whatever names; `-` is what standard input is read from.
 pub(super) fn is_same(crontab: &Path, out: &Path) -> bool {
     let file = |path: &Path| std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));

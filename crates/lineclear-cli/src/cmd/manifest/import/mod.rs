@@ -111,9 +111,13 @@ impl Import {
                 }
                 (Some(_), Some(_)) => {}
                 (None, _) => {
-                    let first = entry.command.split_whitespace().next().unwrap_or_default();
+                    let mut words = entry.command.split_whitespace();
+                    let (first, second) =
+                        (words.next().unwrap_or_default(), words.next().unwrap_or_default());
                     if known.contains(first) {
                         crontab.notes.push(said(format!("{first} is a user of this machine: if it is one here, and no command, say --system")));
+                    } else if second.starts_with('/') && machine::may_be_a_user(first) {
+                        crontab.notes.push(said(format!("{first} is no program of this machine, and a path follows: if it is a user, as in /etc/crontab, and no command, say --system")));
                     }
                 }
             }
