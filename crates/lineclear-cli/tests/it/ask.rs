@@ -112,6 +112,11 @@ fn the_whole_way(dir: &TempDir, asked: &[&str]) {
     assert_eq!(run(&["job", "watch", &id]).code, Some(9));
     assert_eq!(run(&["job", "cancel", &id]).code, Some(5), "it is over");
     assert_eq!(run(&["job", "retry", &id]).code, Some(0));
+    let edited = run(&["job", "retry", &id, "--input", "{\"n\": 1.10}", "--note", "once more", "--json"]);
+    assert_eq!(edited.code, Some(0), "{}", edited.err);
+    let again = edited.out.split('"').skip_while(|word| *word != "id").nth(2).unwrap().to_owned();
+    assert!(run(&["job", "get", &again, "--json"]).out.contains(r#"{"n": 1.10}"#), "as it was written");
+    assert_eq!(run(&["job", "retry", &id, "--input", "{"]).code, Some(2));
 
     assert_eq!(run(&["job", "get", "999999"]).code, Some(3));
     let unknown = run(&["manifest", "history", "nihgtly"]);

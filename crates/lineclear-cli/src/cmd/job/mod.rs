@@ -8,7 +8,9 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::ask::{Much, asking, asking_about, explained, say_or_json, show_list, show_one};
+use super::ask::{
+    Much, asking, asking_about, explained, json_of, say_or_json, show_list, show_one, with_json,
+};
 use crate::api::{Api, At, Json};
 use crate::failure::Failure;
 use crate::show::{Cell, Column};
@@ -27,6 +29,10 @@ const LIST_EXAMPLES: &str = "Examples:
   lineclear job list --db lineclear.db          (when no server is up)
 
 The words of -q are in docs/search.md: state, kind, group, manifest, node, tag, since, and more; -WORD leaves out.";
+
+const RETRY_EXAMPLES: &str = "Examples:
+  lineclear job retry 42
+  lineclear job retry 42 --input '{\"to\": \"ops\"}' --note 'the address was wrong'";
 
 #[derive(Subcommand)]
 #[command(after_help = EXAMPLES)]
@@ -47,9 +53,8 @@ pub(crate) enum Command {
     /// Says why a job does not run, gate by gate, or how it ended.
     #[command(after_help = "Examples:\n  lineclear job explain 42")]
     Explain(One),
-    /// Runs a job that has ended once more.
-    #[command(after_help = "Examples:\n  lineclear job retry 42")]
-    Retry(One),
+    /// Runs a job once more: a dead letter is revived, one that waits for its next try is due now, and one that is over runs again as a new job.
+    Retry(Retry),
     /// Ends a job that waits, and asks one that runs to end.
     #[command(after_help = "Examples:\n  lineclear job cancel 42")]
     Cancel(One),
@@ -73,6 +78,36 @@ pub(crate) struct One {
     id: String,
     #[command(flatten)]
     at: At,
+}
+
+#[derive(Args)]
+#[command(after_help = RETRY_EXAMPLES)]
+pub(crate) struct Retry {
+    #[command(flatten)]
+    job: One,
+    /// Another input, for a dead letter or a job that is over: JSON; @FILE reads a file, - standard input
+    #[arg(long, value_name = "JSON")]
+    input: Option<String>,
+    /// Why; kept with it if it was a dead letter
+    #[arg(long, value_name = "WHY")]
+    note: Option<String>,
+}
+
+impl Retry {
+    fn run(self) -> Result<ExitCode, Failure> {
+        let input = self.input.as_deref().map(|text| json_of("--input", text)).transpose()?;
+        let mut body = json!({});
+        if let Some(note) = self.note {
+            body["note"] = note.into();
+        }
+        let body = with_json(&body, "input", input.as_deref());
+        self.job.ask(async |api, at, path| {
+            let made = api.post_text(&format!("{path}/retry"), body).await?;
+            let id = made.get("id").and_then(Value::as_str).unwrap_or_default();
+            let said = format!("job {id} is the next try; follow it with: lineclear job watch {id}");
+            say_or_json(at, &made, &said)
+        })
+    }
 }
 
 pub(super) const COLUMNS: &[Column] = &[
@@ -136,15 +171,7 @@ impl Command {
             Command::Explain(one) => {
                 one.ask(async |api, at, path| explained(at, &api.get(&format!("{path}/explain")).await?))
             }
-            Command::Retry(one) => one.ask(async |api, at, path| {
-                let made = api.post(&format!("{path}/retry"), json!({})).await?;
-                let id = made.get("id").and_then(Value::as_str).unwrap_or_default();
-                say_or_json(
-                    at,
-                    &made,
-                    &format!("job {id} is the next try; follow it with: lineclear job watch {id}"),
-                )
-            }),
+            Command::Retry(retry) => retry.run(),
             Command::Cancel(one) => one.ask(async |api, at, path| {
                 let answer = api.post(&format!("{path}/cancel"), Value::Null).await?;
                 let became = answer.as_object().and_then(|object| object.values().find_map(Value::as_str));

@@ -113,7 +113,7 @@ fn retry_form(view: &View<'_>, detail: &JobDetail, typed: &Given, wrong: Option<
             },
             button: &word,
             danger: false,
-            cli: format!("lineclear job retry {}{}", job.id, edit.unwrap_or_default()),
+            cli: format!("lineclear job retry {}{} --note WHY", job.id, edit.unwrap_or_default()),
             back: format!("/jobs/{}", job.id),
             tab: Tab::Jobs,
         },
