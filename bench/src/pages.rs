@@ -61,6 +61,11 @@ struct Side {
 impl Side {
     async fn new(database: Database, full: Option<Scale>) -> Result<Side> {
         let bed = Bed::new(database, Purpose::Growth).await?;
+        // What is shown whole is the same on both: it is the history and the line that must not slow a page.
+        let first = full.map_or(1, |scale| scale.of(EXECUTIONS) + scale.of(WAITING) + 1);
+        load::dead(&bed, first, DEAD).await?;
+        load::locks(&bed, LOCKS, LOCK_EVENTS).await?;
+        load::next_id(&bed, first + DEAD).await?;
         if let Some(scale) = full {
             fill(&bed, scale).await?;
         }
@@ -103,20 +108,17 @@ impl Side {
     }
 }
 
-/// A long history, a long line, and many dead letters of few families; the table of minutes as a cleaner leaves it.
+/// A long history and a long line; the tables of figures as a cleaner leaves them.
 async fn fill(bed: &Bed, scale: Scale) -> Result<()> {
-    let (executions, waiting, dead) = (scale.of(EXECUTIONS), scale.of(WAITING), scale.of(DEAD));
+    let (executions, waiting) = (scale.of(EXECUTIONS), scale.of(WAITING));
     let apart_us = WEEK_US / u64::from(executions);
     History { first_id: 1, rows: executions, apart_us, manifests: MANIFESTS }.load(bed).await?;
-    load::locks(bed, LOCKS, LOCK_EVENTS).await?;
     for (place, due_in) in [(0, -1), (1, 7 * 86_400_000_000)] {
         let first_id = executions + 1 + place * (waiting / 2);
         Waiting { first_id, rows: waiting / 2, route: "main", priority: 0, due_in, group: None }
             .load(bed)
             .await?;
     }
-    load::dead(bed, executions + waiting + 1, dead).await?;
-    load::next_id(bed, executions + waiting + dead + 1).await?;
     // As if it had been rolled up all the time.
     let week_ago = crate::bed::now_micros() - i64::try_from(WEEK_US)?;
     bed.sql(&format!("update {{t}}stat_mark set through = {{at({} / 60000000 * 60000000)}}", week_ago))

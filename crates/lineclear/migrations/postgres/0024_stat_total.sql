@@ -1,7 +1,10 @@
 -- 0024_stat_total · figures of everything by the minute, with how long claims ran: the charts of a week must not read a row for every manifest.
 
 create table {schema}.stat_total (
-    minute      timestamptz not null,
+    -- Seconds that a row stands for: 60, and again in 1200 for charts of a day and more.
+    step_s      integer not null,
+    -- When they begin.
+    at          timestamptz not null,
     outcome     text   not null,
     -- Claims that ran at least so many ms, and less than the next of 0, 1, 2, 5, 10, 20, 50, …
     run_from_ms bigint not null,
@@ -10,15 +13,16 @@ create table {schema}.stat_total (
     run_ms_max  bigint not null,
     wait_ms     bigint not null,
     wait_ms_max bigint not null,
-    constraint stat_total_once primary key (minute, outcome, run_from_ms)
+    constraint stat_total_once primary key (step_s, at, outcome, run_from_ms)
 );
 
 -- Of what was rolled up before, only the mean is known.
-insert into {schema}.stat_total (minute, outcome, run_from_ms, claims, run_ms, run_ms_max, wait_ms, wait_ms_max)
-select minute, outcome,
-       (select max(step) from unnest(array [0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000,
-                                            500000, 1000000, 2000000, 5000000, 10000000, 20000000, 50000000]::bigint[]) step
-        where  step <= run_ms / greatest(claims, 1)),
+insert into {schema}.stat_total (step_s, at, outcome, run_from_ms, claims, run_ms, run_ms_max, wait_ms, wait_ms_max)
+select step.s, to_timestamp(floor(extract(epoch from minute) / step.s) * step.s), outcome,
+       (select max(ran) from unnest(array [0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000,
+                                            500000, 1000000, 2000000, 5000000, 10000000, 20000000, 50000000]::bigint[]) ran
+        where  ran <= run_ms / greatest(claims, 1)),
        sum(claims), sum(run_ms), max(run_ms_max), sum(wait_ms), max(wait_ms_max)
 from   {schema}.stat_minute
-group  by 1, 2, 3;
+cross  join (values (60), (1200)) as step (s)
+group  by 1, 2, 3, 4;

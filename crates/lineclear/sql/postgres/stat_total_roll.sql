@@ -1,4 +1,4 @@
--- stat_total_roll · what ended in some minutes → stat_total
+-- stat_total_roll · what ended in some minutes → stat_total, by the minute
 --
 -- As stat_roll, which comes after it in the same transaction and moves the mark.
 -- Indexes: execution_completed, execution_ended, execution_tried.
@@ -20,13 +20,13 @@ took as (
     from   ended
 ),
 rolled as (
-    insert into {schema}.stat_total as s (minute, outcome, run_from_ms, claims, run_ms, run_ms_max, wait_ms, wait_ms_max)
-    select minute, outcome, (select max(step) from unnest($3::bigint[]) step where step <= run_ms) as run_from_ms, count(*), sum(run_ms),
+    insert into {schema}.stat_total as s (step_s, at, outcome, run_from_ms, claims, run_ms, run_ms_max, wait_ms, wait_ms_max)
+    select 60, minute, outcome, (select max(step) from unnest($3::bigint[]) step where step <= run_ms) as run_from_ms, count(*), sum(run_ms),
            max(run_ms), sum(wait_ms), max(wait_ms)
     from   took
-    group  by 1, 2, 3
-    order  by 1, 2, 3
-    on conflict (minute, outcome, run_from_ms) do update
+    group  by 2, 3, 4
+    order  by 2, 3, 4
+    on conflict (step_s, at, outcome, run_from_ms) do update
     set    claims = excluded.claims, run_ms = excluded.run_ms, run_ms_max = excluded.run_ms_max, wait_ms = excluded.wait_ms,
            wait_ms_max = excluded.wait_ms_max
     where  excluded.claims > s.claims

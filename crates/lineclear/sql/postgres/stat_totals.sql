@@ -1,7 +1,7 @@
 -- stat_totals · figures of everything over some time, by step and by how long claims ran; what is not rolled up yet is counted
 --
 -- Indexes: stat_total_once, execution_completed, execution_ended, execution_tried.
--- $1 from, $2 up to, $3 step in seconds, $4 steps of how long claims ran, in ms
+-- $1 from, $2 up to, $3 step in seconds, $4 steps of how long claims ran, in ms; $5 seconds of the rows that are read: they fit into the step
 with mark as materialized (
     select through from {schema}.stat_mark
 ),
@@ -16,16 +16,16 @@ live as materialized (
     where  not final and finished_at >= greatest($1::timestamptz, (select through from mark)) and finished_at < $2::timestamptz
 ),
 figures as (
-    select minute, outcome, run_from_ms, claims, run_ms, run_ms_max, wait_ms, wait_ms_max
+    select at, outcome, run_from_ms, claims, run_ms, run_ms_max, wait_ms, wait_ms_max
     from   {schema}.stat_total
-    where  minute >= $1::timestamptz and minute < least($2::timestamptz, (select through from mark))
+    where  step_s = $5::bigint and at >= $1::timestamptz and at < least($2::timestamptz, (select through from mark))
     union all
     select finished_at, outcome, (select max(step) from unnest($4::bigint[]) step where step <= run_ms), 1, run_ms, run_ms, wait_ms, wait_ms
     from   live,
            lateral (select greatest(0, coalesce(extract(epoch from finished_at - coalesce(started_at, claimed_at)) * 1000, 0))::bigint as run_ms,
                            greatest(0, coalesce(extract(epoch from claimed_at - due_at) * 1000, 0))::bigint as wait_ms) took
 )
-select to_timestamp(floor(extract(epoch from minute) / $3::bigint) * $3::bigint) as at, outcome, run_from_ms, sum(claims)::bigint as claims,
+select to_timestamp(floor(extract(epoch from figures.at) / $3::bigint) * $3::bigint) as at, outcome, run_from_ms, sum(claims)::bigint as claims,
        sum(run_ms)::bigint as run_ms, max(run_ms_max) as run_ms_max, sum(wait_ms)::bigint as wait_ms, max(wait_ms_max) as wait_ms_max
 from   figures
 group  by 1, 2, 3

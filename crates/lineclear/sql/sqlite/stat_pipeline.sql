@@ -27,5 +27,5 @@ select (select count(*) from (select 1 from manifest where enabled and not held 
        (select min(claimed_at) from running) as running_since,
        (select count(*) from (select 1 from dead_letter where status = 'awaiting' order by id limit ?1)) as dead,
        (select dead_at from dead_letter where status = 'awaiting' order by id limit 1) as dead_since,
-       exists (select 1 from (select 1 from execution order by job_id desc limit 1)) as has_history,
+       exists (select 1 from (select 1 from execution where job_id > 0 order by job_id desc limit 1)) as has_history,
        now_us() as now

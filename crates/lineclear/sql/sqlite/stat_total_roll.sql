@@ -1,8 +1,8 @@
--- stat_total_roll · what ended in some minutes → stat_total
+-- stat_total_roll · what ended in some minutes → stat_total, by the minute
 -- As in PostgreSQL. Indexes: execution_completed, execution_ended, execution_tried.
 -- ?1 from, ?2 up to: whole minutes; ?3 steps of how long claims ran, in ms
-insert into stat_total (minute, outcome, run_from_ms, claims, run_ms, run_ms_max, wait_ms, wait_ms_max)
-select minute, outcome, (select max(step.value) from json_each(?3) step where step.value <= run_ms), count(*), sum(run_ms), max(run_ms),
+insert into stat_total (step_s, at, outcome, run_from_ms, claims, run_ms, run_ms_max, wait_ms, wait_ms_max)
+select 60, minute, outcome, (select max(step.value) from json_each(?3) step where step.value <= run_ms), count(*), sum(run_ms), max(run_ms),
        sum(wait_ms), max(wait_ms)
 from  (select finished_at / 60000000 * 60000000 as minute, outcome,
               max(0, coalesce(finished_at - coalesce(started_at, claimed_at), 0)) / 1000 as run_ms,
@@ -16,8 +16,8 @@ from  (select finished_at / 60000000 * 60000000 as minute, outcome,
               select finished_at, outcome, due_at, claimed_at, started_at from execution
               where  not final and finished_at >= ?1 and finished_at < ?2))
 where  true
-group  by 1, 2, 3
-on conflict (minute, outcome, run_from_ms) do update
+group  by 2, 3, 4
+on conflict (step_s, at, outcome, run_from_ms) do update
 set    claims = excluded.claims, run_ms = excluded.run_ms, run_ms_max = excluded.run_ms_max, wait_ms = excluded.wait_ms,
        wait_ms_max = excluded.wait_ms_max
 where  excluded.claims > stat_total.claims;

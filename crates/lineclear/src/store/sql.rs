@@ -149,6 +149,7 @@ statements! {
     SettingWrite "setting_write",
     StatDue "stat_due",
     StatTotalRoll "stat_total_roll",
+    StatTotalSum "stat_total_sum",
     StatRoll "stat_roll",
     StatTotals "stat_totals",
     StatRead "stat_read",

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use lineclear::store::{Cancelled, Created, Creation, JobId, Retried, RetryOptions};
-use lineclear_model::{Name, Payload};
+use lineclear_model::Payload;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -107,12 +107,7 @@ pub(crate) async fn retry(
 /// Another input for a job, looked at as its kind does.
 async fn edited(app: &App, job: JobId, raw: &RawValue) -> Result<Payload, Problem> {
     let input = input(raw, "/input")?;
-    let found = app.reading.job(job).await?;
-    let kind = found.ok_or_else(|| Problem::not_found(format_args!("job {job}")))?.job.kind;
-    // Under an older version it may have had a name that nobody can have now: then no kind of ours has it.
-    if let Ok(kind) = Name::new(kind) {
-        app.client.check_input(&kind, &input).map_err(|error| Problem::from(error).at("/input"))?;
-    }
+    app.client.check_input_of_job(job, &input).await.map_err(|error| Problem::from(error).at("/input"))?;
     Ok(input)
 }
 

@@ -195,6 +195,7 @@ fn cases() -> Vec<Case> {
                 Value::Time(Some(recently().offset(60_000_000))),
                 int(60),
                 Value::Ints(vec![0, 1, 2, 5]),
+                int(60),
             ]
             .into(),
             &["execution_completed", "execution_ended", "execution_tried"],

@@ -13,6 +13,16 @@ pub const RUN_STEPS_MS: [i64; 25] = [
     500_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000, 20_000_000, 50_000_000,
 ];
 
+/// Seconds of the longer steps that minutes are summed up in.
+pub(super) const LONG_STEP_SECS: i64 = 1_200;
+
+/// Seconds of the rows to read for steps of so many seconds: the longest that fit into all of it.
+fn rows_of(from: Micros, to: Micros, step_secs: i64) -> i64 {
+    let long = LONG_STEP_SECS * 1_000_000;
+    let fits = [from.get(), to.get(), step_secs * 1_000_000].iter().all(|edge| edge % long == 0);
+    if fits { LONG_STEP_SECS } else { 60 }
+}
+
 /// As the statements take them.
 pub(super) fn run_steps() -> Value {
     Value::Ints(RUN_STEPS_MS.to_vec())
@@ -59,6 +69,7 @@ impl Verb for ReadTotals {
             Value::Time(Some(self.to)),
             Value::Int(Some(self.step_secs)),
             run_steps(),
+            Value::Int(Some(rows_of(self.from, self.to, self.step_secs))),
         ];
         session.rows(Statement::StatTotals, params).await?.iter().map(total).collect()
     }
