@@ -93,10 +93,7 @@ async fn who_is_at_a_row_stays_there_when_rows_above_come_and_go() {
     let before = browser.eval(first);
     server.ask("POST", &format!("/jobs/{}/retry", top), &json!({}));
     browser.until(&format!("{first} !== {before}"));
-    assert_eq!(
-        browser.eval(&format!("document.querySelector('details.execution[data-key=\"claim-2\"]').open")),
-        false
-    );
+    assert_eq!(browser.eval("document.querySelector('details.execution[data-key=\"claim-2\"]').open"), false);
 }
 
 #[tokio::test]
