@@ -34,8 +34,9 @@ const ROUNDS: u32 = 21;
 /// Searches for what is not there look through ten thousand rows of each table, and say so: that is their price, whatever the history.
 const RARE: [&str; 2] = ["/jobs?q=kind:nobody-knows", "/jobs?q=error:%22no%20such%20text%22"];
 /// What is looked at. `{job}` is a job that both have.
-const PAGES: [&str; 12] = [
+const PAGES: [&str; 13] = [
     "/",
+    "/?range=24h",
     "/?range=7d",
     "/jobs",
     "/jobs?q=state:completed",
@@ -46,8 +47,10 @@ const PAGES: [&str; 12] = [
     "/batches",
     "/enqueue",
     "/cluster",
-    "/batches/new?action=revive&q=state:dead",
+    "/batches/new?action=cancel&q=state:running",
 ];
+/// What shows its own things whole, and is slower with each of them: no bound, and the figure is printed.
+const WHOLE: [&str; 4] = ["/", "/dead-letters", "/cluster", "/batches/new?action=revive&q=state:dead"];
 
 /// A database, and a server on it.
 struct Side {
@@ -61,11 +64,6 @@ struct Side {
 impl Side {
     async fn new(database: Database, full: Option<Scale>) -> Result<Side> {
         let bed = Bed::new(database, Purpose::Growth).await?;
-        // What is shown whole is the same on both: it is the history and the line that must not slow a page.
-        let first = full.map_or(1, |scale| scale.of(EXECUTIONS) + scale.of(WAITING) + 1);
-        load::dead(&bed, first, DEAD).await?;
-        load::locks(&bed, LOCKS, LOCK_EVENTS).await?;
-        load::next_id(&bed, first + DEAD).await?;
         if let Some(scale) = full {
             fill(&bed, scale).await?;
         }
@@ -113,6 +111,7 @@ async fn fill(bed: &Bed, scale: Scale) -> Result<()> {
     let (executions, waiting) = (scale.of(EXECUTIONS), scale.of(WAITING));
     let apart_us = WEEK_US / u64::from(executions);
     History { first_id: 1, rows: executions, apart_us, manifests: MANIFESTS }.load(bed).await?;
+    load::next_id(bed, executions + waiting + 1).await?;
     for (place, due_in) in [(0, -1), (1, 7 * 86_400_000_000)] {
         let first_id = executions + 1 + place * (waiting / 2);
         Waiting { first_id, rows: waiting / 2, route: "main", priority: 0, due_in, group: None }
@@ -133,18 +132,28 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
     let (empty, full) = (Side::new(database, None).await?, Side::new(database, Some(scale)).await?);
     let watched = full.bed.watch_statements().await;
     let mut figures = Vec::new();
-    for page in PAGES.into_iter().chain(RARE) {
-        let sides = [&empty, &full];
+    let sides = [&empty, &full];
+    let measure = async |page: &str, what: &str, bound: Option<Bound>| -> Result<Figure> {
         let measured =
             in_turns(2, scale.repetitions(ROUNDS), async |side| sides[side].first_byte(page).await).await?;
         let (base, value) = (&measured[0], &measured[1]);
-        let name = format!("page {page}: empty → {executions} executions");
         let note = format!("slowest {:.1} ms; {}", quantile(value, 1.0), spread(base, value));
+        let name = format!("page {page}: empty → {what}");
         let figure = Figure::new(database, name, Unit::Millis, Some(middle(base)), middle(value));
+        Ok(figure.bound(bound).note(note))
+    };
+    for page in PAGES.into_iter().chain(RARE) {
         // A file has no server beside it: what counts the line up to ten thousand is a larger part of so short a time.
         let is_bound = database == Database::Postgres && !RARE.contains(&page);
         let bound = is_bound.then_some(Bound::AtMost(BOUND));
-        figures.push(figure.bound(bound).note(note));
+        figures.push(measure(page, &format!("{executions} executions"), bound).await?);
+    }
+    load::dead(&full.bed, scale.of(EXECUTIONS) + scale.of(WAITING) + 1_000, DEAD).await?;
+    load::locks(&full.bed, LOCKS, LOCK_EVENTS).await?;
+    full.bed.settle_down().await?;
+    let what = format!("{executions} executions, {DEAD} dead letters and {LOCKS} locks");
+    for page in WHOLE {
+        figures.push(measure(page, &what, None).await?);
     }
     match full.bed.slowest_statement().await.filter(|_| watched) {
         Some((ms, text)) => {

@@ -26,12 +26,12 @@ async fn figures_come_out(database: Database, experiments: &[Experiment], figure
 
 #[tokio::test]
 async fn every_figure_of_growth_comes_out_on_postgres() {
-    figures_come_out(Database::Postgres, &GROWTH, 19).await;
+    figures_come_out(Database::Postgres, &GROWTH, 26).await;
 }
 
 #[tokio::test]
 async fn every_figure_of_growth_comes_out_on_sqlite() {
-    figures_come_out(Database::Sqlite, &GROWTH, 18).await;
+    figures_come_out(Database::Sqlite, &GROWTH, 25).await;
 }
 
 #[tokio::test]

@@ -159,7 +159,7 @@ async fn no_page_of_the_demo_has_anything_to_complain_of_light_or_dark_wide_or_n
     }
     let batch = json!({"action": "revive", "q": "state:dead", "reason": "mended", "starts_in_ms": 600_000});
     ask(port, "POST", "/api/v1/batches", Some(&batch), None).unwrap();
-    let pages = vec![
+    let pages = [
         ("overview", "/".to_owned()),
         ("jobs", "/jobs".to_owned()),
         ("search", "/jobs?q=stat:dead".to_owned()),
@@ -179,10 +179,68 @@ async fn no_page_of_the_demo_has_anything_to_complain_of_light_or_dark_wide_or_n
         ("nowhere", "/nowhere".to_owned()),
         ("api", "/api/docs".to_owned()),
     ];
-    for (scheme, width, height) in [("light", 1280, 800), ("dark", 1280, 800), ("light", 360, 740)] {
+    look_well(&browser, port, &pages);
+}
+
+/// What the demo has not: a lock that somebody else holds, a node that drains, and a server that asks who you are.
+#[tokio::test]
+async fn no_other_page_has_anything_to_complain_of_either() {
+    let server = Server::start(&[]).await;
+    let browser = Browser::start().await;
+    let holder = Program::at(env!("CARGO_BIN_EXE_lineclear"))
+        .args([
+            "lock",
+            "run",
+            "nightly",
+            "--store",
+            &server.file("lineclear.db"),
+            "--",
+            "/bin/sh",
+            "-c",
+            "echo holds; sleep 600",
+        ])
+        .start()
+        .unwrap();
+    holder.wait_for_line("holds", LONG).await.unwrap();
+    browser.open(&server.at("/cluster"));
+    browser.reads("nightly");
+    let pages = [
+        ("break", "/locks/nightly/break".to_owned()),
+        ("resume", "/nodes/1/resume".to_owned()),
+        ("first", "/".to_owned()),
+    ];
+    look_well(&browser, server.port, &pages);
+
+    // It is taken away by who types its name, and the command under it is ended.
+    browser.size(1280, 800);
+    browser.open(&server.at("/cluster"));
+    browser.click("a[href='/locks/nightly/break']");
+    browser.reads("may go on working until then");
+    browser.fill("#name", "nightly");
+    browser.fill("#reason", "it hangs");
+    browser.click("form.ask button[type=submit]");
+    browser.until(
+        "location.pathname === '/cluster' && !document.querySelector('a[href=\"/locks/nightly/break\"]')",
+    );
+    let history = server.ask("GET", "/locks/nightly/history", &Value::Null);
+    assert_eq!(
+        (&history["items"][0]["what"], &history["items"][0]["why"]),
+        (&json!("broken"), &json!("it hangs")),
+        "{history}"
+    );
+    drop(holder);
+
+    let closed = Server::start(&["--auth", "token"]).await;
+    look_well(&browser, closed.port, &[("login", "/login".to_owned())]);
+}
+
+/// Light and dark, wide and narrow: nothing is wider than the screen, and the browser complains of nothing.
+fn look_well(browser: &Browser, port: u16, pages: &[(&str, String)]) {
+    let sizes = [("light", 1280, 800), ("dark", 1280, 800), ("light", 360, 740), ("dark", 360, 740)];
+    for (scheme, width, height) in sizes {
         browser.prefer(scheme);
         browser.size(width, height);
-        for (name, path) in &pages {
+        for (name, path) in pages {
             browser.open(&format!("http://127.0.0.1:{port}{path}"));
             browser.until("document.readyState === 'complete'");
             browser.until("!document.body.hasAttribute('data-live') || document.querySelector('#live .word').textContent === 'live'");

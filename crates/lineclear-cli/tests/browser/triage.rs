@@ -26,7 +26,17 @@ async fn all_that_match_are_revived_with_progress_and_undone_before_that() {
     for id in &ids {
         server.is_in(id, "dead");
     }
-    // Then all of them.
+    // Then all of them: undone first, and done then.
+    browser.open(&server.at("/jobs?q=state:dead"));
+    browser.click(".matching a[href*='action=revive']");
+    browser.reads("Revive 3 jobs?");
+    browser.click("form.ask button[type=submit]");
+    browser.reads("Until then nothing is done");
+    browser.click("form.buttons button");
+    browser.reads("before anything was done");
+    for id in &ids {
+        server.is_in(id, "dead");
+    }
     browser.open(&server.at("/jobs?q=state:dead"));
     browser.click(".matching a[href*='action=revive']");
     browser.reads("Revive 3 jobs?");

@@ -104,6 +104,30 @@ fn the_whole_way(dir: &TempDir, asked: &[&str]) {
     ]);
     assert_eq!(failed.code, Some(8), "{}", failed.err);
     assert!(failed.err.contains("dead: ") && failed.err.contains("commands"), "{}", failed.err);
+    let placed = [
+        "job",
+        "enqueue",
+        "mail.send",
+        "--in",
+        "1h",
+        "--route",
+        "slow",
+        "--limit-key",
+        "c 7",
+        "--tag",
+        "a",
+        "--tag",
+        "b",
+    ];
+    let id = run(&placed).out.split_whitespace().nth(1).unwrap().trim_end_matches(';').to_owned();
+    let placed = run(&["job", "get", &id, "--json"]).out;
+    assert!(
+        [r#""route":"slow""#, r#""limit_key":"c 7""#, r#""tags":["a","b"]"#]
+            .iter()
+            .all(|part| placed.contains(part)),
+        "{placed}"
+    );
+    assert_eq!(run(&["job", "cancel", &id]).code, Some(0));
     let later = run(&["job", "enqueue", "mail.send", "--in", "1h"]);
     let id = later.out.split_whitespace().nth(1).unwrap().trim_end_matches(';').to_owned();
     let late = run(&["job", "watch", &id, "--within", "1s"]);
@@ -115,7 +139,7 @@ fn the_whole_way(dir: &TempDir, asked: &[&str]) {
     let edited = run(&["job", "retry", &id, "--input", "{\"n\": 1.10}", "--note", "once more", "--json"]);
     assert_eq!(edited.code, Some(0), "{}", edited.err);
     let again = edited.out.split('"').skip_while(|word| *word != "id").nth(2).unwrap().to_owned();
-    assert!(run(&["job", "get", &again, "--json"]).out.contains(r#"{"n": 1.10}"#), "as it was written");
+    assert!(run(&["job", "get", &again, "--json"]).out.contains(r#"{"n":1.10}"#), "as it was written");
     assert_eq!(run(&["job", "retry", &id, "--input", "{"]).code, Some(2));
 
     assert_eq!(run(&["job", "get", "999999"]).code, Some(3));

@@ -242,7 +242,9 @@ async fn what_may_not_be_called_is_refused_when_it_is_saved() {
     assert!(ask(&address, "POST /api/v1/manifests/call/run", "").starts_with("HTTP/1.1 201"));
     wait_for(&address, "dead-letters", r#""kind":"http""#).await;
     let inside = r#"{"input": {"url": "http://169.254.169.254/"}}"#;
-    for (path, verb) in [("manifests/call/run", "run"), ("dead-letters/1/revive", "revive")] {
+    for (path, verb) in
+        [("manifests/call/run", "run"), ("dead-letters/1/revive", "revive"), ("jobs/1/retry", "retry")]
+    {
         let refused = ask(&address, &format!("POST /api/v1/{path}"), inside);
         assert!(refused.starts_with("HTTP/1.1 422") && refused.contains("only https"), "{verb}: {refused}");
         assert!(refused.contains(r#""pointer":"/input""#), "{verb}: {refused}");

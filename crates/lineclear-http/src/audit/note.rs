@@ -38,6 +38,16 @@ impl Note {
         }
     }
 
+    /// Adds a field to what is said.
+    pub(crate) fn add(&self, name: &str, value: Value) {
+        if let Some(place) = &self.0 {
+            let mut said = place.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            if let Value::Object(fields) = said.get_or_insert_with(|| json!({})) {
+                fields.insert(name.to_owned(), value);
+            }
+        }
+    }
+
     /// What was said.
     pub(super) fn take(&self) -> Option<String> {
         let place = self.0.as_ref()?;

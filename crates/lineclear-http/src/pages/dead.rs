@@ -88,7 +88,7 @@ pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
     )?;
     let awaits = status == "awaiting";
     let list = html! {
-        @if letters.items.is_empty() { (nothing(status, &filter, letters.next.is_some())) }
+        @if letters.items.is_empty() { (nothing(view, status, &filter, letters.next.is_some())) }
         @else { (table(view, &letters.items, awaits)) }
         nav.pager aria-label="Pages" {
             @if before.is_some() { a.button href=(view.link(&asked.address(None))) { "Newest" } }
@@ -217,7 +217,7 @@ fn table(view: &View<'_>, letters: &[DeadLetterView], awaits: bool) -> Markup {
     }
 }
 
-fn nothing(status: &str, filter: &DeadLetterFilter, more: bool) -> Markup {
+fn nothing(view: &View<'_>, status: &str, filter: &DeadLetterFilter, more: bool) -> Markup {
     if more {
         return part::empty(
             "Nothing among these",
@@ -235,6 +235,6 @@ fn nothing(status: &str, filter: &DeadLetterFilter, more: bool) -> Markup {
     }
     part::empty(
         "None fits",
-        html! { p { "No dead letter that is kept is " (status) " and fits the filter." } },
+        html! { p { "No dead letter that is kept is " (status) " and fits the filter. Resolved ones are kept for a while only." } p { a.button href=(view.link("/dead-letters")) { "All that await a person" } } },
     )
 }

@@ -104,10 +104,19 @@ impl Typed {
         if !self.input.trim().is_empty() {
             command += &format!(" --input {}", quoted(self.input.trim()));
         }
-        for (option, value) in [("--group", &self.group), ("--priority", &self.priority)] {
+        let options = [
+            ("--group", &self.group),
+            ("--priority", &self.priority),
+            ("--route", &self.route),
+            ("--limit-key", &self.limit_key),
+        ];
+        for (option, value) in options {
             if !value.trim().is_empty() {
                 command += &format!(" {option} {}", quoted(value.trim()));
             }
+        }
+        for tag in self.tags.split_whitespace() {
+            command += &format!(" --tag {}", quoted(tag));
         }
         match self.when.trim() {
             "" | "now" => {}
@@ -233,6 +242,21 @@ mod tests {
         for broken in ["1, \"limit_key\": \"x\"", "1}, {", "{", "nope"] {
             assert_eq!(typed(broken, "").body().unwrap_err().pointer(), Some("/input"), "{broken}");
         }
+    }
+
+    #[test]
+    fn the_command_line_says_all_that_was_typed() {
+        let typed = Typed {
+            group: "etl".to_owned(),
+            priority: "3".to_owned(),
+            route: "slow".to_owned(),
+            limit_key: "customer 7".to_owned(),
+            tags: "a b".to_owned(),
+            ..typed("{\"to\": \"it's\"}", "10m")
+        };
+        let said = "lineclear job enqueue mail --input '{\"to\": \"it'\\''s\"}' --group etl --priority 3 --route slow --limit-key 'customer 7' --tag a --tag b --in 10m";
+        assert_eq!(typed.cli(), said);
+        assert_eq!(super::Typed::default().cli(), "lineclear job enqueue KIND");
     }
 
     #[test]

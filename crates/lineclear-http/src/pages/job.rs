@@ -75,7 +75,8 @@ fn head(view: &View<'_>, detail: &JobDetail) -> Markup {
             (fact("origin", html! { (job.origin.as_str()) @if let Some(tick) = job.tick_at { " for " (moment(tick)) } }))
             (fact("node", job.node_name.as_ref().map_or_else(none, |node| find(format!("node:{node}"), node))))
             (fact("accepted", moment(job.created_at)))
-            (fact("due", moment(job.due_at)))
+            // Of one that is dead, the moment of its death stands there.
+            @if job.state != JobState::Dead { (fact("due", moment(job.due_at))) }
             (fact("claims", html! { (job.claim_no) @if let Some(failures) = job.failures.filter(|failures| *failures > 0) { ", " (failures) " failed" } }))
             @if !job.tags.is_empty() { (fact("tags", html! { @for tag in &job.tags { (find(format!("tag:{tag}"), tag)) " " } })) }
             @if let Some(key) = &job.limit_key { (fact("limit key", html! { code { (key) } })) }
@@ -129,7 +130,7 @@ fn payload(view: &View<'_>, detail: &JobDetail) -> Markup {
                 h2 { (name) }
                 @match masked {
                     Some(text) => { (json(&text)) @if text.len() > SHOWN_BYTES { p { a href=(view.link(&format!("/api/v1/jobs/{}/{}", detail.job.id, name.to_lowercase()))) { "All " (part::number(text.len() as u64)) " bytes, as a file" } } } },
-                    None => p.muted { "Nothing." },
+                    None => p.muted { "Nothing: what its handler gets or returns would be here, for as long as it is kept." },
                 }
             }
         }

@@ -151,7 +151,7 @@ async fn attention(view: &View<'_>, troubles: &[Check], dead: u64) -> Result<Mar
                     li {
                         span.badge.dead { span.glyph aria-hidden="true" { "✕" } " " (count(family.count)) " dead" }
                         span.grow { strong { (family.kind) } " " (part::line(family.last_error.as_deref().unwrap_or(family.reason.as_str()))) }
-                        a.button href=(view.link(&format!("/dead-letters?kind={}&fingerprint={}", part::escaped(&family.kind), part::escaped(family.fingerprint.as_deref().unwrap_or_default())))) { "Open" }
+                        a.button href=(view.link(&format!("/dead-letters?kind={}&reason={}&fingerprint={}", part::escaped(&family.kind), family.reason, part::escaped(family.fingerprint.as_deref().unwrap_or_default())))) { "Open" }
                     }
                 }
                 @for check in troubles {

@@ -29,11 +29,13 @@ const FILE: &str = r#"
 [[manifest]]
 key = "sample-heartbeat"
 kind = "sample"
+tags = ["sample"]
 schedule = { every = "10s" }
 
 [[manifest]]
 key = "sample-flaky"
 kind = "sample"
+tags = ["sample"]
 input = { sleep_ms = 300, fails = 3 }
 schedule = { every = "5s" }
 retry = { delay = "3s" }
@@ -41,18 +43,21 @@ retry = { delay = "3s" }
 [[manifest]]
 key = "sample-slow"
 kind = "sample"
+tags = ["sample"]
 input = { sleep_ms = 20000 }
 schedule = { every = "30s" }
 
 [[manifest]]
 key = "sample-extract"
 kind = "sample"
+tags = ["sample"]
 input = { sleep_ms = 500 }
 schedule = { every = "20s" }
 
 [[manifest]]
 key = "sample-load"
 kind = "sample"
+tags = ["sample"]
 input = { sleep_ms = 500 }
 schedule = { after = ["sample-extract"] }
 "#;
@@ -131,7 +136,6 @@ pub(super) async fn change(
         some_node_runs_them(&app).await?;
         for mut one in file()?.manifest {
             one.owner = Some(OWNER.to_owned());
-            one.tags = Name::new(SAMPLE).into_iter().collect();
             manifest.push(serde_json::value::to_raw_value(&one).expect("a manifest is JSON"));
         }
     }

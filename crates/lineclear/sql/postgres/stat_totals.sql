@@ -20,7 +20,7 @@ figures as (
     from   {schema}.stat_total
     where  step_s = $5::bigint and at >= $1::timestamptz and at < least($2::timestamptz, (select through from mark))
     union all
-    select finished_at, outcome, (select max(step) from unnest($4::bigint[]) step where step <= run_ms), 1, run_ms, run_ms, wait_ms, wait_ms
+    select finished_at, outcome, case when claimed_at is null then -1 else (select max(step) from unnest($4::bigint[]) step where step <= run_ms) end, 1, run_ms, run_ms, wait_ms, wait_ms
     from   live,
            lateral (select greatest(0, coalesce(extract(epoch from finished_at - coalesce(started_at, claimed_at)) * 1000, 0))::bigint as run_ms,
                            greatest(0, coalesce(extract(epoch from claimed_at - due_at) * 1000, 0))::bigint as wait_ms) took

@@ -2,9 +2,9 @@
 -- As in PostgreSQL. Indexes: execution_completed, execution_ended, execution_tried.
 -- ?1 from, ?2 up to: whole minutes; ?3 steps of how long claims ran, in ms
 insert into stat_total (step_s, at, outcome, run_from_ms, claims, run_ms, run_ms_max, wait_ms, wait_ms_max)
-select 60, minute, outcome, (select max(step.value) from json_each(?3) step where step.value <= run_ms), count(*), sum(run_ms), max(run_ms),
+select 60, minute, outcome, case when is_unclaimed then -1 else (select max(step.value) from json_each(?3) step where step.value <= run_ms) end, count(*), sum(run_ms), max(run_ms),
        sum(wait_ms), max(wait_ms)
-from  (select finished_at / 60000000 * 60000000 as minute, outcome,
+from  (select finished_at / 60000000 * 60000000 as minute, outcome, claimed_at is null as is_unclaimed,
               max(0, coalesce(finished_at - coalesce(started_at, claimed_at), 0)) / 1000 as run_ms,
               max(0, coalesce(claimed_at - due_at, 0)) / 1000 as wait_ms
        from  (select finished_at, outcome, due_at, claimed_at, started_at from execution

@@ -6,8 +6,8 @@ select began / (?3 * 1000000) * (?3 * 1000000) as at, outcome, run_from_ms, sum(
 from  (select at as began, outcome, run_from_ms, claims, run_ms, run_ms_max, wait_ms, wait_ms_max
        from   stat_total where step_s = ?5 and at >= ?1 and at < min(?2, (select through from stat_mark))
        union all
-       select finished_at, outcome, (select max(step.value) from json_each(?4) step where step.value <= run_ms), 1, run_ms, run_ms, wait_ms, wait_ms
-       from  (select finished_at, outcome, max(0, coalesce(finished_at - coalesce(started_at, claimed_at), 0)) / 1000 as run_ms,
+       select finished_at, outcome, case when claimed_at is null then -1 else (select max(step.value) from json_each(?4) step where step.value <= run_ms) end, 1, run_ms, run_ms, wait_ms, wait_ms
+       from  (select finished_at, outcome, claimed_at, max(0, coalesce(finished_at - coalesce(started_at, claimed_at), 0)) / 1000 as run_ms,
                      max(0, coalesce(claimed_at - due_at, 0)) / 1000 as wait_ms
               from  (select finished_at, outcome, due_at, claimed_at, started_at from execution
                      where  final and outcome = 'completed' and finished_at >= max(?1, (select through from stat_mark)) and finished_at < ?2

@@ -145,6 +145,10 @@ impl Client {
                 self.check_input_of_manifest(manifest, input).await?;
                 Vec::new()
             }
+            Creation::Retry(job, RetryOptions { input: Some(input), .. }) => {
+                self.check_input_of_job(*job, input).await?;
+                Vec::new()
+            }
             _ => Vec::new(),
         };
         let answer = self.shared.store.create_once(once, creation, record).await?;
@@ -236,6 +240,9 @@ impl Client {
 
     /// Tries a job again; see [`Store::retry`].
     pub async fn retry(&self, job: JobId, options: RetryOptions) -> StoreResult<Retried> {
+        if let Some(input) = &options.input {
+            self.check_input_of_job(job, input).await?;
+        }
         let retried = self.shared.store.retry(job, options).await?;
         self.shared.has_queued();
         Ok(retried)

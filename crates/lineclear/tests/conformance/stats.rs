@@ -74,7 +74,7 @@ conformance! {
         db.age("execution", "started_at", 603).await;
         db.age("execution", "due_at", 635).await;
         let live = totals().await;
-        assert!(live.iter().all(|total| total.run_from_ms == 2_000 && total.run_ms_max >= 2_900), "they ran three seconds: {live:?}");
+        assert!(live.iter().all(|total| total.run_from_ms == Some(2_000) && total.run_ms_max >= 2_900), "they ran three seconds: {live:?}");
         for _ in 0..3 {
             db.store.roll_up().await.unwrap();
         }
@@ -83,7 +83,7 @@ conformance! {
         db.sql("delete from {t}execution").await;
         let rolled = totals().await;
         assert_eq!(count(&rolled), 7, "again changes nothing, and history is not needed any more");
-        assert!(rolled.iter().all(|total| total.run_from_ms == 2_000), "{rolled:?}");
+        assert!(rolled.iter().all(|total| total.run_from_ms == Some(2_000)), "{rolled:?}");
         let stats = figures(db, By::None).await;
         let sum = |all: &mut dyn Iterator<Item = u64>| -> u64 { all.sum() };
         assert_eq!(sum(&mut rolled.iter().map(|total| total.run_ms)), sum(&mut stats.items.iter().map(|stat| stat.run_ms)));
@@ -91,6 +91,19 @@ conformance! {
         db.store.clean(&Retention::default(), 100).await.unwrap();
         assert_eq!(db.count("stat_total").await, 0);
         assert!(db.store.totals(EVER, far(), 61).await.is_err());
+    }
+
+    async fn what_was_cancelled_while_it_waited_did_not_run_for_no_time(db) {
+        let waits = db.enqueue(job()).await;
+        db.store.cancel(waits).await.unwrap();
+        let steps = async || -> Vec<Option<u64>> {
+            db.store.totals(EVER, far(), 86_400).await.unwrap().iter().map(|total| total.run_from_ms).collect()
+        };
+        assert_eq!(steps().await, [None]);
+        db.age("execution", "finished_at", 600).await;
+        db.store.roll_up().await.unwrap();
+        db.sql("delete from {t}execution").await;
+        assert_eq!(steps().await, [None], "nor when it is rolled up");
     }
 
     async fn two_that_roll_up_at_once_count_once(db) {

@@ -35,6 +35,15 @@ pub(crate) struct Enqueue {
     /// Higher comes first
     #[arg(long, value_name = "N")]
     priority: Option<i64>,
+    /// The lane it waits in [default: main]
+    #[arg(long, value_name = "NAME")]
+    route: Option<String>,
+    /// At most one job with this key is active at a time
+    #[arg(long, value_name = "KEY")]
+    limit_key: Option<String>,
+    /// A word to find it by; may be given several times
+    #[arg(long = "tag", value_name = "NAME")]
+    tags: Vec<String>,
     /// Not before this time from now, such as 90s or 1h30m
     #[arg(long = "in", value_name = "TIME", conflicts_with = "at_moment", value_parser = span)]
     later: Option<Duration>,
@@ -71,6 +80,9 @@ impl Enqueue {
             ("in_ms", self.later.map(millis)),
             ("due_at", self.at_moment.map(Value::from)),
             ("unique_key", self.unique_key.map(Value::from)),
+            ("route", self.route.map(Value::from)),
+            ("limit_key", self.limit_key.map(Value::from)),
+            ("tags", Some(self.tags).filter(|tags| !tags.is_empty()).map(Value::from)),
             ("retries", self.retries.map(Value::from)),
             ("timeout_ms", self.timeout.map(millis)),
         ]);

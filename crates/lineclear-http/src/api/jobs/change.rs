@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use lineclear::store::{Cancelled, Created, Creation, JobId, Retried, RetryOptions};
-use lineclear_model::Payload;
+use lineclear_model::JobState;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use crate::App;
 use crate::access::Who;
-use crate::api::input::input;
+use crate::api::input::input as given;
 use crate::api::shape::{At, Id, id, name_at};
 use crate::audit::Note;
 use crate::once::{KeyHeader, Keyed, Reply, make_or};
@@ -96,19 +96,20 @@ pub(crate) async fn retry(
     let job = JobId(id(&at.0, "job")?);
     let RetryBody { note, route, input } = asked.body.unwrap_or_default();
     let route = route.as_deref().map(|route| name_at(route, "/route")).transpose()?;
-    let input = match input {
-        Some(raw) => Some(edited(&state, job, &raw).await?),
-        None => None,
-    };
+    let input = input.map(|raw| given(&raw, "/input")).transpose()?;
+    let (said, is_other) = (note.clone(), input.is_some());
     let creation = Creation::Retry(job, RetryOptions { by: who.0.who(), note, route, input });
-    make_or(&state.client, asked.once, creation, &audit, move |created| retried(job, created)).await
-}
-
-/// Another input for a job, looked at as its kind does.
-async fn edited(app: &App, job: JobId, raw: &RawValue) -> Result<Payload, Problem> {
-    let input = input(raw, "/input")?;
-    app.client.check_input_of_job(job, &input).await.map_err(|error| Problem::from(error).at("/input"))?;
-    Ok(input)
+    let made =
+        make_or(&state.client, asked.once, creation, &audit, move |created| retried(job, created)).await;
+    let made = made.map_err(|problem| problem.when("input", "/input"));
+    // Only a dead letter keeps the note itself.
+    if let Some(said) = said {
+        audit.add("note", json!(said));
+    }
+    if is_other {
+        audit.add("other_input", json!(true));
+    }
+    made
 }
 
 fn retried(job: JobId, created: &Created) -> Result<Reply, Problem> {
@@ -120,6 +121,12 @@ fn retried(job: JobId, created: &Created) -> Result<Reply, Problem> {
         Retried::Due => Reply::new(StatusCode::OK, None, &answer("due", job)),
         Retried::Revived(_) => Reply::new(StatusCode::OK, None, &answer("revived", job)),
         Retried::Again(new) => Reply::new(StatusCode::CREATED, Some(*new), &answer("again", *new)),
+        Retried::NotOver(JobState::Retrying) => {
+            let detail = format!(
+                "job {job} waits for its next try, and keeps its input; it can be tried now with that one"
+            );
+            return conflict("job_not_over", detail);
+        }
         Retried::NotOver(state) => {
             let detail = format!("job {job} is {state}: only what failed or is over can be tried again");
             return conflict("job_not_over", detail);

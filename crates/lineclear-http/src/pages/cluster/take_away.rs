@@ -3,7 +3,8 @@
 use axum::extract::{FromRequest, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use maud::html;
+use lineclear_lock::Inspection;
+use maud::{Markup, html};
 use serde::Deserialize;
 
 use crate::App;
@@ -22,6 +23,17 @@ const BACK: &str = "/cluster";
 /// Where it is asked. A lock may have any name, also one with a slash.
 pub(super) fn address(name: &str) -> String {
     format!("/locks/{}/break", escaped(name).replace('/', "%2F"))
+}
+
+/// Whether its holder is there, as far as the database can tell.
+fn alive(seen: &Inspection) -> Markup {
+    let left = seen.holding.ends_in.and_then(|left| u64::try_from(left.as_millis()).ok());
+    match (seen.alive, left) {
+        (Some(true), _) => html! { "The database sees its connection: it may be at work." },
+        (Some(false), _) => html! { "Its connection is gone: the lock becomes free by itself in a moment." },
+        (None, Some(left)) => html! { "Unless it is renewed, it ends in " (length(left)) "." },
+        (None, None) => html! { "It does not end by itself." },
+    }
 }
 
 /// What was typed.
@@ -45,13 +57,12 @@ pub(in crate::pages) async fn ask(view: &View<'_>, segment: &str) -> Result<Page
 async fn form(view: &View<'_>, name: &str, typed: &Typed, wrong: Option<&Problem>) -> Result<Page, Problem> {
     let found = lock_break::find(view.app, name).await?;
     let holding = &found.seen.holding;
-    let ends = holding.ends_in.map(|left| length(u64::try_from(left.as_millis()).unwrap_or(u64::MAX)));
     Ok(page(
         view,
         Ask {
             title: format!("Take the lock {name} away?"),
             what: html! {
-                p { strong { (holding.holder) } " holds it under epoch " strong { (holding.epoch) } @if let Some(ends) = &ends { ", and would lose it after " (ends) " without a renewal" } "." }
+                p { strong { (holding.holder) } " holds it under epoch " strong { (holding.epoch) } ". " (alive(&found.seen)) }
                 p.wrong { "Its holder is not asked. It hears of it when it next renews, and may go on working until then; whoever takes the lock next may work at the same time. Its fenced transactions are refused at once." }
                 p { "This is meant for a holder that is frozen or cannot be reached. It is kept in the lock's history, and in the audit." }
                 @if let Some(problem) = wrong { p.wrong role="alert" { (problem.said().1) } }

@@ -15,7 +15,7 @@ pub(super) fn list(view: &View<'_>, detail: &JobDetail, log: &LastLines) -> Mark
         section.card {
             h2 { "Executions" }
             @if detail.executions.is_empty() && job.state != JobState::Running {
-                p.muted { "No worker has had it yet." }
+                p.muted { "No worker has had it yet. Each of its claims will be here, with its error, its steps and its log." }
             }
             @if job.state == JobState::Running {
                 details.execution open data-key={ "claim-" (job.claim_no) } {

@@ -62,7 +62,8 @@ fn parts(job: &JobView, executions: &[ExecutionView], claimed_at: Option<Micros>
         }
     };
     // A job that was tried again or died has another due time than at first: then only that it waited is known.
-    let is_first = executions.len() < 2 && !matches!(job.state, JobState::Retrying | JobState::Dead);
+    let is_over = matches!(job.state, JobState::Completed | JobState::Cancelled);
+    let is_first = executions.is_empty() || (executions.len() == 1 && is_over);
     if is_first {
         let claimed = executions.first().and_then(|execution| execution.claimed_at).or(claimed_at);
         let waited = claimed.or(job.finished_at).unwrap_or(now);
@@ -190,7 +191,8 @@ mod tests {
         let tried = [("waited", 20), ("claim 1 failed", 30)];
         is(told(&job(Retrying), &failed, None), &[&tried[..], &[("waits for the next try", 100)]].concat());
         let again = [&tried[..], &[("waited for the next try", 60), ("claim 2 runs", 100)]].concat();
-        is(told(&job(Running), &failed, Some(60)), &again);
+        let due_again = JobView { due_at: second(40), ..job(Running) };
+        is(told(&due_again, &failed, Some(60)), &again);
     }
 
     #[test]

@@ -52,7 +52,7 @@ struct Step {
     run_ms_max: u64,
     wait_ms: u64,
     wait_ms_max: u64,
-    /// How many ran at least so long, by the steps of [`RUN_STEPS_MS`].
+    /// How many ran at least so long, by the steps of [`RUN_STEPS_MS`]. What was cancelled while it waited is not among them.
     ran: BTreeMap<u64, u64>,
 }
 
@@ -65,19 +65,21 @@ impl Step {
             Failed | TimedOut | Lost => self.failed += total.claims,
             _ => self.other += total.claims,
         }
-        *self.ran.entry(total.run_from_ms).or_default() += total.claims;
+        if let Some(from) = total.run_from_ms {
+            *self.ran.entry(from).or_default() += total.claims;
+        }
         self.run_ms_max = self.run_ms_max.max(total.run_ms_max);
         self.wait_ms += total.wait_ms;
         self.wait_ms_max = self.wait_ms_max.max(total.wait_ms_max);
     }
 
     fn waited(&self) -> u64 {
-        self.wait_ms.checked_div(self.claims).unwrap_or(0)
+        self.wait_ms.checked_div(self.ran.values().sum()).unwrap_or(0)
     }
 
     /// So long ran this part of them at most, as near as their steps tell: within one, they are taken to be spread evenly.
     fn ran(&self, part: f64) -> u64 {
-        let wanted = self.claims as f64 * part;
+        let wanted = self.ran.values().sum::<u64>() as f64 * part;
         let mut before = 0.0;
         for (from, claims) in &self.ran {
             let claims = *claims as f64;
@@ -222,5 +224,7 @@ mod tests {
         let rare = ran(&[(1, 99), (10_000, 1)], 12_000);
         assert_eq!((rare.ran(0.5), rare.ran(0.95), rare.ran(1.0)), (1, 1, 12_000));
         assert_eq!(Step::default().ran(0.95), 0);
+        let cancelled = Step { claims: 10_000, ..ran(&[(1_000, 4)], 1_500) };
+        assert_eq!(cancelled.ran(0.5), 1_250, "what never ran did not run for no time");
     }
 }

@@ -65,9 +65,17 @@ impl PartialEq for Field {
 }
 
 impl Field {
-    /// Whether both mean the same, whatever the order of their keys. What was stored by versions that sorted them is not news.
+    /// Whether both mean the same, whatever the order of their keys. What was stored by versions that sorted them, and wrote numbers and
+    /// letters in their own way, is not news.
     pub(super) fn means(&self, other: &Field) -> bool {
-        self == other || sorted(&self.0) == sorted(&other.0)
+        let is_parsed = |one: &Field, of: &Field| {
+            serde_json::from_str::<serde_json::Value>(of.0.get())
+                .is_ok_and(|value| value.to_string() == one.0.get())
+        };
+        self == other
+            || sorted(&self.0) == sorted(&other.0)
+            || is_parsed(self, other)
+            || is_parsed(other, self)
     }
 }
 
@@ -110,5 +118,10 @@ mod tests {
             field(r#"{"b":[{"d":1,"c":2}],"a":1e400}"#).means(&field(r#"{"a":1e400,"b":[{"c":2,"d":1}]}"#))
         );
         assert!(!field("[1,2]").means(&field("[2,1]")));
+        assert!(
+            field(r#"{"a":1.1,"b":"é"}"#).means(&field(r#"{"b":"\u00e9","a":1.10}"#)),
+            "as it was stored before"
+        );
+        assert!(!field("1.1").means(&field("1.11")));
     }
 }

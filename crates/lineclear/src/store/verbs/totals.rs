@@ -35,8 +35,8 @@ pub struct Total {
     pub at: Micros,
     /// How they ended.
     pub outcome: ExecutionOutcome,
-    /// They ran at least so long, and less than the next of [`RUN_STEPS_MS`].
-    pub run_from_ms: u64,
+    /// They ran at least so long, and less than the next of [`RUN_STEPS_MS`]; `None`: nobody ever had them, as when a job is cancelled that waits.
+    pub run_from_ms: Option<u64>,
     /// How many.
     pub claims: u64,
     /// How long they ran, all together.
@@ -79,7 +79,7 @@ fn total(row: &Row) -> StoreResult<Total> {
     Ok(Total {
         at: row.get("at")?,
         outcome: row.word("outcome", ExecutionOutcome::from_word)?,
-        run_from_ms: row.get("run_from_ms")?,
+        run_from_ms: u64::try_from(row.get::<i64>("run_from_ms")?).ok(),
         claims: row.get("claims")?,
         run_ms: row.get("run_ms")?,
         run_ms_max: row.get("run_ms_max")?,
