@@ -70,7 +70,7 @@ impl Field {
     pub(super) fn means(&self, other: &Field) -> bool {
         let is_parsed = |one: &Field, of: &Field| {
             serde_json::from_str::<serde_json::Value>(of.0.get())
-                .is_ok_and(|value| value.to_string() == one.0.get())
+                .is_ok_and(|value| *value.to_string() == *one.0.get())
         };
         self == other
             || sorted(&self.0) == sorted(&other.0)
