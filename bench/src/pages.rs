@@ -148,13 +148,6 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
         let bound = is_bound.then_some(Bound::AtMost(BOUND));
         figures.push(measure(page, &format!("{executions} executions"), bound).await?);
     }
-    load::dead(&full.bed, scale.of(EXECUTIONS) + scale.of(WAITING) + 1_000, DEAD).await?;
-    load::locks(&full.bed, LOCKS, LOCK_EVENTS).await?;
-    full.bed.settle_down().await?;
-    let what = format!("{executions} executions, {DEAD} dead letters and {LOCKS} locks");
-    for page in WHOLE {
-        figures.push(measure(page, &what, None).await?);
-    }
     match full.bed.slowest_statement().await.filter(|_| watched) {
         Some((ms, text)) => {
             let name = format!("slowest statement of these pages: {STATEMENT_MS} ms → it");
@@ -162,6 +155,13 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
             figures.push(figure.bound(Some(Bound::AtMost(1.0))).note(text));
         }
         None => progress("the statements cannot be watched here: the server has no pg_stat_statements"),
+    }
+    load::dead(&full.bed, scale.of(EXECUTIONS) + scale.of(WAITING) + 1_000, DEAD).await?;
+    load::locks(&full.bed, LOCKS, LOCK_EVENTS).await?;
+    full.bed.settle_down().await?;
+    let what = format!("{executions} executions, {DEAD} dead letters and {LOCKS} locks");
+    for page in WHOLE {
+        figures.push(measure(page, &what, None).await?);
     }
     empty.end().await;
     full.end().await;

@@ -1,7 +1,7 @@
 -- 0024_stat_total · figures of everything by the minute, with how long claims ran: the charts of a week must not read a row for every manifest.
 
 create table {schema}.stat_total (
-    -- Seconds that a row stands for: 60, and again in 1200 for charts of a day and more.
+    -- Seconds that a row stands for: 60, and again in 1200 for charts of a day and 7200 for those of a week.
     step_s      integer not null,
     -- When they begin.
     at          timestamptz not null,
@@ -24,6 +24,6 @@ select step.s, to_timestamp(floor(extract(epoch from minute) / step.s) * step.s)
         where  ran <= run_ms / greatest(claims, 1)) end,
        sum(claims), sum(run_ms), max(run_ms_max), sum(wait_ms), max(wait_ms_max)
 from   {schema}.stat_minute
-cross  join (values (60), (1200)) as step (s)
+cross  join (values (60), (1200), (7200)) as step (s)
 where  minute < (select through from {schema}.stat_mark) - interval '3 minutes'
 group  by 1, 2, 3, 4;

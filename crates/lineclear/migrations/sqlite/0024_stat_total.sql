@@ -1,7 +1,7 @@
 -- 0024_stat_total · figures of everything by the minute, with how long claims ran: the charts of a week must not read a row for every manifest.
 
 create table stat_total (
-    -- Seconds that a row stands for: 60, and again in 1200 for charts of a day and more.
+    -- Seconds that a row stands for: 60, and again in 1200 for charts of a day and 7200 for those of a week.
     step_s      integer not null,
     -- When they begin.
     at          integer not null,
@@ -23,6 +23,6 @@ select step.s, minute / (step.s * 1000000) * (step.s * 1000000), outcome,
         where  ran.value <= run_ms / max(claims, 1)) end,
        sum(claims), sum(run_ms), max(run_ms_max), sum(wait_ms), max(wait_ms_max)
 from   stat_minute
-cross  join (select 60 as s union all select 1200) as step
+cross  join (select 60 as s union all select 1200 union all select 7200) as step
 where  minute < (select through from stat_mark) - 180000000
 group  by 1, 2, 3, 4;

@@ -4,5 +4,5 @@
 delete from stat_total
 where  (step_s, at, outcome, run_from_ms) in (
            select step_s, at, outcome, run_from_ms from stat_total
-           where  step_s in (60, 1200) and at < now_us() - ?1 * 1000 order by step_s, at limit ?2);
+           where  step_s in (60, 1200, 7200) and at < now_us() - ?1 * 1000 order by step_s, at limit ?2);
 select changes() as cleaned

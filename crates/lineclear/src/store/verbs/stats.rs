@@ -4,7 +4,7 @@
 
 use lineclear_model::{ExecutionOutcome, Micros};
 
-use super::totals::{LONG_STEP_SECS, run_steps};
+use super::totals::{LONG_STEPS_SECS, run_steps};
 use crate::store::db::{Row, Session, Value, Verb};
 use crate::store::sql::Statement;
 use crate::store::{StoreError, StoreResult};
@@ -211,8 +211,10 @@ impl Verb for Roll {
             let params = vec![Value::Time(Some(self.from)), Value::Time(Some(self.to))];
             let total = [params.clone(), vec![run_steps()]].concat();
             session.rows(Statement::StatTotalRoll, total).await?;
-            let sum = [params.clone(), vec![Value::Int(Some(LONG_STEP_SECS))]].concat();
-            session.rows(Statement::StatTotalSum, sum).await?;
+            for secs in LONG_STEPS_SECS {
+                let sum = [params.clone(), vec![Value::Int(Some(secs))]].concat();
+                session.rows(Statement::StatTotalSum, sum).await?;
+            }
             session.rows(Statement::StatRoll, params).await?;
         }
         Ok(())

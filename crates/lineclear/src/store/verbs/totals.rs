@@ -13,14 +13,14 @@ pub const RUN_STEPS_MS: [i64; 25] = [
     500_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000, 20_000_000, 50_000_000,
 ];
 
-/// Seconds of the longer steps that minutes are summed up in.
-pub(super) const LONG_STEP_SECS: i64 = 1_200;
+/// Seconds of the longer steps that minutes are summed up in: those of charts of a day, and of a week.
+pub(super) const LONG_STEPS_SECS: [i64; 2] = [1_200, 7_200];
 
 /// Seconds of the rows to read for steps of so many seconds: the longest that fit into all of it.
 fn rows_of(from: Micros, to: Micros, step_secs: i64) -> i64 {
-    let long = LONG_STEP_SECS * 1_000_000;
-    let fits = [from.get(), to.get(), step_secs * 1_000_000].iter().all(|edge| edge % long == 0);
-    if fits { LONG_STEP_SECS } else { 60 }
+    let edges = [from.get(), to.get(), step_secs * 1_000_000];
+    let fits = |secs: &i64| edges.iter().all(|edge| edge % (secs * 1_000_000) == 0);
+    LONG_STEPS_SECS.into_iter().rev().find(fits).unwrap_or(60)
 }
 
 /// As the statements take them.
