@@ -29,11 +29,11 @@ test-mssql: ## tests of locks of SQL Server, against a made-up server; installs 
 	cd crates/lineclear-lock/mssql && CARGO_TARGET_DIR=$(abspath $(TARGET))/mssql cargo clippy --quiet --all-targets -- -D warnings
 	cd crates/lineclear-lock/mssql && CARGO_TARGET_DIR=$(abspath $(TARGET))/mssql cargo test --quiet
 
-# The test that looks at every page of the demo, which keeps a picture of each.
+# The tests that look at every page, and keep a picture of each.
 KEPT := overview-light overview-dark job-light dead-letters-light cluster-light
 screenshots: install ## pictures of every page of the demo, light and dark, wide and narrow; the best go into docs/images
 	@mkdir -p $(TARGET)/screenshots docs/images
-	LINECLEAR_TEST_SCREENSHOTS=$(abspath $(TARGET))/screenshots cargo test -p lineclear-cli --all-features --quiet --test browser no_page_of_the_demo
+	LINECLEAR_TEST_SCREENSHOTS=$(abspath $(TARGET))/screenshots cargo test -p lineclear-cli --all-features --quiet --test browser pages::no_
 	@for name in $(KEPT); do cp "$(TARGET)/screenshots/$$name-1280.png" "docs/images/$$name.png"; done
 	@echo "all of them are in $(TARGET)/screenshots"
 
