@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use lineclear::store::views::DeadLetterView;
+use lineclear::read::DeadLetterView;
 use lineclear::store::{DeadLetterFilter, DeadLetterId, Revival, Swept};
 use lineclear_model::{DeadReason, Name};
 use serde::{Deserialize, Serialize};

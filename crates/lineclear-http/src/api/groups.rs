@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use lineclear::store::views::GroupView;
+use lineclear::read::GroupView;
 use lineclear::store::{Created, Creation, GLOBAL_GROUP, JobId, Seen, TriggerOptions};
 use lineclear_model::{GroupSpec, Name};
 use serde::{Deserialize, Serialize};

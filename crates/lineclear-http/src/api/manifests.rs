@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use lineclear::store::views::ManifestView;
+use lineclear::read::ManifestView;
 use lineclear::store::{BackfillOptions, Created, Creation, TriggerOptions, Written};
 use lineclear_model::secret::Secrets;
 use lineclear_model::{Manifest, Micros, Name, Payload, look_ahead};

@@ -8,7 +8,7 @@ mod tenures;
 
 use std::time::Duration;
 
-use lineclear::store::views::NodeView;
+use lineclear::read::NodeView;
 use lineclear_lock::{Lease, LeaseState, LockEvent, Registry};
 use lineclear_model::{Micros, Scope};
 use maud::{Markup, html};

@@ -4,8 +4,8 @@ pub(super) mod change;
 mod executions;
 mod life;
 
+use lineclear::read::JobDetail;
 use lineclear::store::JobId;
-use lineclear::store::views::JobDetail;
 use lineclear_model::explain::{Explanation, Gate};
 use lineclear_model::{JobState, Scope};
 use maud::{Markup, html};

@@ -4,7 +4,7 @@ mod figures;
 
 use std::time::Duration;
 
-use lineclear::store::views::{PipelineView, RunningView, StageView, UpcomingView};
+use lineclear::read::{PipelineView, RunningView, StageView, UpcomingView};
 use lineclear_model::Scope;
 use lineclear_model::doctor::{self, Check, CheckName, Condition, Finding};
 use maud::{Markup, html};

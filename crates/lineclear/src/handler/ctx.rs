@@ -11,10 +11,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
-use super::extract::{FromJob, JobContext};
-use super::notes::Notes;
-use super::reply::{HandlerError, with_causes};
-use super::step::StepError;
+use crate::handler::extract::{FromJob, JobContext};
+use crate::handler::progress_buffer::Notes;
+use crate::handler::response::{HandlerError, with_causes};
+use crate::handler::step::StepError;
 use crate::store::{
     ClaimRef, KEY_BYTES_MAX, Noted, ProgressView, StepRecord, Store, StoreError, StoreResult,
 };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lineclear::Store;
 use lineclear::model::{ExecutionOutcome, JobState, Manifest, Payload, Schedule};
-use lineclear::store::views::NodeView;
+use lineclear::read::NodeView;
 use lineclear::store::{NodeId, Voice};
 use lineclear_lock::{Registry, RegistryOptions};
 use lineclear_testkit::Child;

@@ -26,7 +26,7 @@ async fn node(place: &Place) -> Node {
 
 async fn waiting(node: &Node) -> usize {
     let waits = vec![JobState::Queued, JobState::Scheduled];
-    let filter = lineclear::store::views::JobFilter { states: waits, ..Default::default() };
+    let filter = lineclear::read::JobFilter { states: waits, ..Default::default() };
     node.store().jobs(&filter, None, 1000).await.unwrap().items.len()
 }
 

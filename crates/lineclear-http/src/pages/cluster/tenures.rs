@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-use lineclear::store::views::NodeView;
+use lineclear::read::NodeView;
 use lineclear_lock::{Lease, LeaseState, LockEvent, What};
 use lineclear_model::Micros;
 

@@ -2,7 +2,7 @@
 
 use axum::extract::{FromRequest, Request, State};
 use axum::response::Response;
-use lineclear::store::views::JobDetail;
+use lineclear::read::JobDetail;
 use lineclear_model::JobState;
 use lineclear_model::secret::DOTS;
 use maud::html;
