@@ -12,10 +12,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::handler::{Given, Handler, Kind, KindOptions, Kinds, States};
 use crate::journey::claim::isolation::Alone;
-use crate::journey::execute::active_jobs::Running;
-use crate::journey::plan::leadership::Tenure;
+use crate::journey::execute::active_jobs::ActiveJobs;
+use crate::journey::plan::leadership::Leadership;
 use crate::node::hooks::{Hook, Hooks, JobEvent};
-use crate::node::loops::Runners;
+use crate::node::loops::Loops;
 use crate::node::manifest_files;
 use crate::node::manifest_files::Source;
 use crate::node::status::Statuses;
@@ -214,7 +214,7 @@ impl Builder {
         // We may be starting in the middle of an outage.
         shared.keep_quiet();
         metrics::describe();
-        let runners = Runners::start(&shared, renewal_store)?;
+        let runners = Loops::start(&shared, renewal_store)?;
         Ok(Node { shared, runners: Some(runners) })
     }
 
@@ -257,7 +257,7 @@ impl Builder {
         store.declare(declaration).await?;
         let info = info(&self.options, &kinds);
         let info = NodeInfo { name: self.name.unwrap_or(info.name), ..info };
-        let id = store.beat(info.clone()).await?.id;
+        let id = store.heartbeat(info.clone()).await?.id;
         let parts = Parts { store, id, info, kinds };
         Ok(parts.put_together(self.options, self.states, self.hooks)?)
     }
@@ -286,13 +286,13 @@ impl Parts {
             options,
             kinds,
             states: Arc::new(states),
-            running: Running::new(),
+            running: ActiveJobs::new(),
             hooks: Hooks::start(hooks)?,
             log_turn: tokio::sync::Mutex::default(),
             alone: Alone::default(),
             drain: crate::node::drain::Drain::default(),
             statuses: Statuses::default(),
-            tenure: Tenure::default(),
+            leadership: Leadership::default(),
             quiet_until: Mutex::new(Instant::now()),
             settings: crate::node::settings::Obeyed::default(),
             waiters: crate::node::waiters::Waiters::default(),

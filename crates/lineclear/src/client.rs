@@ -12,9 +12,9 @@ use tokio::sync::broadcast;
 use crate::handler::{FromJob, JobContext};
 use crate::node::{Event, JobEvent, Shared, metrics, waiters};
 use crate::store::{
-    Activated, BackfillOptions, Backfilled, Batch, ClaimRef, Created, Creation, Enqueued, JobId, NewJob,
-    Once, OnceKey, Placed, Retention, Retried, RetryOptions, Seen, Setting, Settings, Store, StoreError,
-    StoreResult, TriggerOptions, Tunable,
+    Activated, BackfillOptions, Backfilled, BulkOperation, ClaimRef, Created, Creation, EnqueueResult,
+    Enqueued, ExpectedVersion, IdempotencyKey, Idempotent, JobId, NewJob, Retention, Retried, RetryOptions,
+    Setting, Settings, Store, StoreError, StoreResult, TriggerOptions, Tunable,
 };
 
 /// Enqueues jobs and wakes the workers that run them. Cheap to clone; a handler gets one by asking for it.
@@ -105,7 +105,7 @@ impl Client {
         let kind = job.kind.clone();
         let enqueued = self.shared.store.enqueue(job).await?;
         self.shared.has_queued();
-        if enqueued.placed == Placed::Inserted {
+        if enqueued.result == EnqueueResult::Inserted {
             metrics::enqueued(&kind, self.shared.kinds.contains_key(&kind));
             self.shared.hooks.tell(|| JobEvent { job: enqueued.id, kind, event: Event::Queued });
         }
@@ -123,19 +123,20 @@ impl Client {
     }
 
     fn tell_of_jobs(&self, all: &[Enqueued], kinds: Vec<Name>) {
-        for (enqueued, kind) in all.iter().zip(kinds).filter(|(one, _)| one.placed == Placed::Inserted) {
+        for (enqueued, kind) in all.iter().zip(kinds).filter(|(one, _)| one.result == EnqueueResult::Inserted)
+        {
             metrics::enqueued(&kind, self.shared.kinds.contains_key(&kind));
             self.shared.hooks.tell(|| JobEvent { job: enqueued.id, kind, event: Event::Queued });
         }
     }
 
-    /// Makes something once, however often it is asked for under this key; see [`Store::create_once`].
-    pub async fn create_once(
+    /// Makes something once, however often it is asked for under this key; see [`Store::create_idempotent`].
+    pub async fn create_idempotent(
         &self,
-        once: OnceKey,
+        once: IdempotencyKey,
         creation: Creation,
         record: impl Fn(&Created) -> Option<String> + Send + Sync + 'static,
-    ) -> StoreResult<Once> {
+    ) -> StoreResult<Idempotent> {
         let kinds: Vec<Name> = match &creation {
             Creation::Jobs(jobs) => {
                 self.check_inputs(jobs)?;
@@ -151,8 +152,8 @@ impl Client {
             }
             _ => Vec::new(),
         };
-        let answer = self.shared.store.create_once(once, creation, record).await?;
-        let Once::Now(created) = &answer else { return Ok(answer) };
+        let answer = self.shared.store.create_idempotent(once, creation, record).await?;
+        let Idempotent::Created(created) = &answer else { return Ok(answer) };
         self.shared.has_queued();
         match created {
             Created::Jobs(jobs) => self.tell_of_jobs(jobs, kinds),
@@ -201,7 +202,7 @@ impl Client {
     pub async fn change_settings(
         &self,
         changes: BTreeMap<Setting, Option<u64>>,
-        seen: Option<Seen>,
+        seen: Option<ExpectedVersion>,
         by: &str,
     ) -> StoreResult<Settings> {
         let settings = self.shared.store.change_settings(changes, seen, by).await?;
@@ -248,9 +249,9 @@ impl Client {
         Ok(retried)
     }
 
-    /// Does the next portion of a batch; see [`Store::work_on_batch`].
-    pub async fn work_on_batch(&self) -> StoreResult<Option<Batch>> {
-        let worked = self.shared.store.work_on_batch(&self.shared.info.incarnation).await?;
+    /// Does the next portion of a batch; see [`Store::work_on_bulk_operation`].
+    pub async fn work_on_bulk_operation(&self) -> StoreResult<Option<BulkOperation>> {
+        let worked = self.shared.store.work_on_bulk_operation(&self.shared.info.incarnation).await?;
         if worked.is_some() {
             self.shared.has_queued();
         }

@@ -37,7 +37,7 @@ pub(crate) trait Verb: Send + Sync + 'static {
 }
 
 /// What runs statements: a session of ours, or a transaction of the caller's own.
-pub(crate) trait Ask {
+pub(crate) trait Executor {
     /// Runs a statement and returns all its rows.
     fn rows(
         &mut self,
@@ -46,7 +46,7 @@ pub(crate) trait Ask {
     ) -> impl Future<Output = StoreResult<Vec<Row>>> + Send;
 }
 
-impl Ask for Session {
+impl Executor for Session {
     async fn rows(&mut self, statement: Statement, params: Params) -> StoreResult<Vec<Row>> {
         Session::rows(self, statement, params).await
     }

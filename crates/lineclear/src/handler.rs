@@ -20,7 +20,7 @@ use std::time::Duration;
 use lineclear_model::{Name, Outcome, Payload, RetryPolicy};
 
 pub use crate::handler::dependencies::{Dependents, Parents};
-pub(crate) use crate::handler::progress_buffer::Notes;
+pub(crate) use crate::handler::progress_buffer::ProgressBuffer;
 pub use crate::handler::response::{Done, HandlerError, IntoOutcome, Permanent, RetryIn, Snooze};
 pub use ctx::{Ctx, Progress, STEPS_MAX};
 pub(crate) use extract::States;

@@ -26,8 +26,8 @@ use tokio_util::sync::CancellationToken;
 use crate::handler::{Kinds, States};
 use crate::journey::claim::isolation::Alone;
 use crate::journey::execute::active_jobs;
-use crate::journey::execute::active_jobs::Running;
-use crate::journey::plan::leadership::Tenure;
+use crate::journey::execute::active_jobs::ActiveJobs;
+use crate::journey::plan::leadership::Leadership;
 use crate::node::status::Statuses;
 use crate::store::{Enqueued, NodeId, NodeInfo, Store, StoreResult};
 
@@ -57,7 +57,7 @@ pub(crate) struct Shared {
     pub(crate) options: NodeOptions,
     pub(crate) kinds: Kinds,
     pub(crate) states: Arc<States>,
-    pub(crate) running: Running,
+    pub(crate) running: ActiveJobs,
     pub(crate) hooks: hooks::Hooks,
     /// Log lines are written by one at a time: a job is not settled while its last lines are on their way.
     pub(crate) log_turn: tokio::sync::Mutex<()>,
@@ -66,7 +66,7 @@ pub(crate) struct Shared {
     pub(crate) drain: drain::Drain,
     pub(crate) statuses: Statuses,
     /// Planning cycles that it has won.
-    pub(crate) tenure: Tenure,
+    pub(crate) leadership: Leadership,
     /// Until then this node calls nobody dead.
     pub(crate) quiet_until: Mutex<Instant>,
     /// What operators changed.
@@ -113,7 +113,7 @@ impl Shared {
 pub struct Node {
     pub(crate) shared: Arc<Shared>,
     /// Taken when it stops.
-    pub(crate) runners: Option<loops::Runners>,
+    pub(crate) runners: Option<loops::Loops>,
 }
 
 impl Node {

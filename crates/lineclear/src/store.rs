@@ -29,40 +29,41 @@ pub use crate::journey::claim::renew::{Renewal, RenewalStatus};
 pub use crate::journey::claim::{Claim, Lease};
 pub use crate::journey::clean::{Cleaned, Retention};
 pub use crate::journey::dispatch::lanes::Limits;
-pub use crate::journey::dispatch::poll_work::{Look, RouteLook};
-pub use crate::journey::enqueue::idempotency::{Created, Creation, Once, OnceKey};
+pub use crate::journey::dispatch::poll_work::{PendingWork, RouteWork};
+pub use crate::journey::enqueue::idempotency::{Created, Creation, IdempotencyKey, Idempotent};
 pub use crate::journey::enqueue::insert::{
-    BATCH_MAX, Enqueued, NewJob, Placed, UniqueKey, WhenTaken, main_route,
+    BATCH_MAX, EnqueueResult, Enqueued, NewJob, OnConflict, UniqueKey, main_route,
 };
 pub use crate::journey::execute::activate::Activated;
 pub use crate::journey::execute::logs::{LOG_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_LINES_MAX, LogLine};
 pub use crate::journey::execute::progress::{PROGRESS_BYTES_MAX, ProgressView};
-pub use crate::journey::execute::steps::{Noted, StepRecord};
+pub use crate::journey::execute::steps::StepRecord;
 pub use crate::journey::plan::backfill::{BACKFILL_MAX, BackfillOptions, Backfilled};
 pub use crate::journey::plan::trigger::TriggerOptions;
 pub use crate::journey::plan::{NextPlan, PlanRules, Planned};
-pub use crate::journey::settle::{Settled, Settlement};
+pub use crate::journey::settle::{FencedWrite, Settlement};
 pub use crate::manifests::declaration::{Declaration, Prune, check_group};
 pub use crate::manifests::declare::{Change, Declared, Plan};
 pub use crate::manifests::edit::Edited;
-pub use crate::manifests::expected_version::Seen;
-pub use crate::manifests::groups::{GLOBAL_GROUP, Voice};
+pub use crate::manifests::expected_version::ExpectedVersion;
+pub use crate::manifests::groups::{ChangeSource, GLOBAL_GROUP};
 pub use crate::manifests::upsert::Written;
-pub use crate::node::heartbeat::{Beat, Led, NodeInfo};
+pub use crate::node::heartbeat::{Heartbeat, Led, NodeInfo};
 pub(crate) use crate::node::notify::Hint;
 pub(crate) use crate::node::wakeups::Listening;
 pub use crate::operate::bulk::STARTS_IN_MAX;
 pub use crate::operate::bulk::{
-    Action, Batch, BatchId, BatchStatus, CountedBatch, Mode, NewBatch, PORTION, SPREAD_MAX,
+    BulkAction, BulkMode, BulkOperation, BulkOperationId, BulkStatus, CountedBulkOperation, NewBulkOperation,
+    PORTION, SPREAD_MAX,
 };
 pub use crate::operate::cancel::Cancelled;
-pub use crate::operate::dead_letters::{DEAD_LETTERS_PER_CALL, Swept};
+pub use crate::operate::dead_letters::{DEAD_LETTERS_PER_CALL, ResolvedCount};
 pub use crate::operate::dead_letters::{DeadLetterFilter, Resolved, Revival};
 pub use crate::operate::retry::{Retried, RetryOptions};
 pub use crate::operate::settings::{Override, Setting, Settings, Tunable};
 pub use crate::read::events::{About, EVENTS_MAX, EventView, Events};
 pub use crate::read::search::Count;
-pub use crate::read::stats::{By, COUNT_MAX, STATS_MAX, Stat, StatNow, Stats};
+pub use crate::read::stats::{COUNT_MAX, STATS_MAX, Stat, StatNow, Stats, StatsBy};
 pub use crate::read::totals::{RUN_STEPS_MS, Total};
 pub use crate::validate::{BadJob, KEY_BYTES_MAX};
 
@@ -77,7 +78,7 @@ pub struct Store {
     /// Ids of groups by name; a group's id never changes.
     pub(crate) group_ids: Arc<Mutex<HashMap<Name, i64>>>,
     /// Where jobs that are enqueued one by one meet.
-    pub(crate) gather: Arc<batcher::Gather>,
+    pub(crate) batcher: Arc<batcher::Batcher>,
     /// Part of a dispatch was not answered: there may be leases that nobody knows of.
     pub(crate) unanswered: Arc<AtomicBool>,
     /// Who looks for a pooler needs two connections at once; several who each have one would wait for each other.
@@ -103,7 +104,7 @@ impl Store {
             db,
             options: Arc::new(options),
             group_ids: Arc::default(),
-            gather: batcher::Gather::new(),
+            batcher: batcher::Batcher::new(),
             unanswered: Arc::default(),
             looks_for_pooler: Arc::default(),
             orders: Arc::default(),

@@ -93,7 +93,7 @@ impl Pg {
     async fn group(&self, name: &str, max: u32) {
         let spec = GroupSpec { limit: Some(max), ..GroupSpec::default() };
         self.store
-            .upsert_groups(BTreeMap::from([(name.to_owned(), spec)]), Voice::Edit)
+            .upsert_groups(BTreeMap::from([(name.to_owned(), spec)]), ChangeSource::Edit)
             .await
             .expect("group");
     }

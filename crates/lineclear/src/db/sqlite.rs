@@ -50,7 +50,7 @@ enum Mode {
     Write,
     Read,
     /// As read, and the file is left as it is.
-    Look,
+    PendingWork,
 }
 
 #[derive(Clone)]
@@ -64,11 +64,12 @@ impl Sqlite {
     /// Its time is the host's, unless there is a clock for it.
     pub(crate) async fn open(path: Option<PathBuf>, options: &StoreOptions) -> StoreResult<Sqlite> {
         let (clock, look) = (options.clock(), options.only_looks());
-        let mode = if look { Mode::Look } else { Mode::Write };
+        let mode = if look { Mode::PendingWork } else { Mode::Write };
         let writer = start("lineclear-write", path.clone(), mode, clock.clone()).await?;
         let reader = match path {
             Some(_) => {
-                start("lineclear-read", path, if look { Mode::Look } else { Mode::Read }, clock).await?
+                start("lineclear-read", path, if look { Mode::PendingWork } else { Mode::Read }, clock)
+                    .await?
             }
             // A database in memory belongs to its connection.
             None => writer.clone(),
@@ -281,7 +282,7 @@ fn make_private(path: &std::path::Path) {
 
 fn connect(path: Option<&std::path::Path>, mode: Mode, now: Arc<AtomicI64>) -> rusqlite::Result<Connection> {
     let connection = match path {
-        Some(path) if mode == Mode::Look => connect_as_it_is(path)?,
+        Some(path) if mode == Mode::PendingWork => connect_as_it_is(path)?,
         Some(path) => {
             make_private(path);
             Connection::open(path)?
@@ -291,7 +292,7 @@ fn connect(path: Option<&std::path::Path>, mode: Mode, now: Arc<AtomicI64>) -> r
     connection.busy_timeout(BUSY_TIMEOUT)?;
     // WAL: readers do not wait for the writer. NORMAL in WAL survives a crash of the process, and a power cut may lose
     // the last commits but never tears the file; FULL keeps them too: what was accepted is never lost.
-    if mode != Mode::Look {
+    if mode != Mode::PendingWork {
         connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
     }
     connection.pragma_update(None, "synchronous", "full")?;

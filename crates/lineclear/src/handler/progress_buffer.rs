@@ -11,7 +11,7 @@ use crate::store::{LogLine, ProgressView};
 
 /// What one running handler has said.
 #[derive(Default)]
-pub(crate) struct Notes {
+pub(crate) struct ProgressBuffer {
     progress: Mutex<Progressed>,
     #[cfg(feature = "logs")]
     log: Arc<logs::Log>,
@@ -23,7 +23,7 @@ struct Progressed {
     is_new: bool,
 }
 
-impl Notes {
+impl ProgressBuffer {
     /// How far it is. Only the latest counts, and only if it is another than before.
     pub(crate) fn progress(&self, progress: ProgressView) {
         let mut known = locked(&self.progress);
@@ -46,7 +46,7 @@ impl Notes {
 
 /// Logs are kept with the cargo feature `logs`, and if the program adds our layer.
 #[cfg(feature = "logs")]
-impl Notes {
+impl ProgressBuffer {
     /// The handler's span; what is logged inside it is kept.
     pub(crate) fn span(&self, make: impl FnOnce() -> tracing::Span) -> tracing::Span {
         logs::span_with(&self.log, make)
@@ -70,7 +70,7 @@ impl Notes {
 }
 
 #[cfg(not(feature = "logs"))]
-impl Notes {
+impl ProgressBuffer {
     pub(crate) fn span(&self, make: impl FnOnce() -> tracing::Span) -> tracing::Span {
         make()
     }
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn only_the_latest_progress_counts_and_only_once() {
-        let notes = Notes::default();
+        let notes = ProgressBuffer::default();
         assert_eq!(notes.new_progress(), None);
         notes.progress(ProgressView::new(0.1, "a"));
         notes.progress(ProgressView::new(0.2, "b"));

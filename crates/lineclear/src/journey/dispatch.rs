@@ -14,7 +14,7 @@ use lineclear_model::Name;
 
 use crate::db;
 use crate::journey::claim;
-use crate::journey::dispatch::cursor::{FRONT, Head};
+use crate::journey::dispatch::cursor::{Cursor, FRONT};
 use crate::store::{BATCH, Claim, JobId, Lease, Limits, Store, StoreResult};
 
 /// Passes over the lane with limits in one dispatch.
@@ -28,13 +28,13 @@ impl Store {
 
     /// The same, with limits as exact as asked for.
     pub async fn dispatch_within(&self, route: Name, most: u32, limits: Limits) -> StoreResult<Vec<JobId>> {
-        self.dispatch_from(&mut Head::unknown(), route, most, limits).await
+        self.dispatch_from(&mut Cursor::unknown(), route, most, limits).await
     }
 
     /// The same, by one who remembers where the line begins.
     pub(crate) async fn dispatch_from(
         &self,
-        head: &mut Head,
+        head: &mut Cursor,
         route: Name,
         most: u32,
         limits: Limits,
@@ -56,13 +56,13 @@ impl Store {
         lease: Lease,
         limits: Limits,
     ) -> StoreResult<Vec<Claim>> {
-        self.dispatch_into_lease_from(&mut Head::unknown(), route, most, lease, limits).await
+        self.dispatch_into_lease_from(&mut Cursor::unknown(), route, most, lease, limits).await
     }
 
     /// The same, by one who remembers where the line begins.
     pub(crate) async fn dispatch_into_lease_from(
         &self,
-        head: &mut Head,
+        head: &mut Cursor,
         route: Name,
         most: u32,
         lease: Lease,
@@ -75,7 +75,7 @@ impl Store {
     }
 
     /// The lane without limits in one statement; if there is more behind a gate, a transaction for the rest.
-    async fn take(&self, wants: lanes::Wants, head: &mut Head) -> StoreResult<Vec<db::Row>> {
+    async fn take(&self, wants: lanes::Wants, head: &mut Cursor) -> StoreResult<Vec<db::Row>> {
         if wants.most == 0 {
             return Ok(Vec::new());
         }
@@ -105,7 +105,7 @@ impl Store {
     }
 
     /// From where the line was last seen to begin; if that is not enough, from its front.
-    async fn take_open(&self, wants: &lanes::Wants, head: &mut Head) -> StoreResult<lanes::OpenPass> {
+    async fn take_open(&self, wants: &lanes::Wants, head: &mut Cursor) -> StoreResult<lanes::OpenPass> {
         let began = Instant::now();
         let open = self.run(lanes::DispatchOpen(wants.clone())).await?;
         if let Some(rank) = open.reached().filter(|_| open.taken() == wants.most) {
@@ -116,7 +116,7 @@ impl Store {
         if wants.from == FRONT || open.is_worth_another_look() {
             return Ok(open);
         }
-        *head = Head::unknown();
+        *head = Cursor::unknown();
         let front = lanes::Wants { most: wants.most - open.taken(), from: FRONT, ..wants.clone() };
         match self.run(lanes::DispatchOpen(front)).await {
             Ok(front) => Ok(open.and(front)),
@@ -134,7 +134,7 @@ impl Store {
     async fn take_gated(
         &self,
         wants: lanes::Wants,
-        head: &mut Head,
+        head: &mut Cursor,
         rows: &mut Vec<db::Row>,
     ) -> StoreResult<()> {
         let (most, from) = (wants.most, wants.from);

@@ -26,7 +26,7 @@ impl Store {
         }
         let group_ids = self.group_ids(std::slice::from_ref(&job)).await?;
         let group_id = insert::group_id(&job, &group_ids)?;
-        self.gather.enqueue(&self.db, job, group_id).await
+        self.batcher.enqueue(&self.db, job, group_id).await
     }
 
     /// Enqueues many jobs, all or none, in one statement. The answers are in the order of the jobs.

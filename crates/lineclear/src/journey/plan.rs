@@ -14,7 +14,7 @@ use lineclear_model::{Micros, Name, SkipReason, Spec, decide};
 use crate::db::statements::Statement;
 use crate::db::{Column, Row, Session, Value, Verb};
 use crate::journey::claim::reclaim::{Reclaim, Reclaimed};
-use crate::journey::plan::firing::{Order, SkippedRange, Turn};
+use crate::journey::plan::firing::{Firing, JobTemplate, SkippedRange};
 use crate::store::{JobId, Store, StoreResult};
 
 /// Ticks of one manifest that one pass may queue; the rest comes in the next pass.
@@ -100,8 +100,8 @@ impl Verb for Plan {
         for row in &due {
             pass.add(row)?;
         }
-        let Pass { turns, ranges, moves, unplannable } = pass;
-        let taken = firing::take(session, turns, ranges).await?;
+        let Pass { firings, ranges, moves, unplannable } = pass;
+        let fired = firing::fire(session, firings, ranges).await?;
         if !moves.is_empty() {
             let columns = vec![
                 Column::Ints(moves.iter().map(|m| Some(m.0)).collect()),
@@ -114,7 +114,7 @@ impl Verb for Plan {
             crate::crash::point("plan.before_commit");
         }
         let due = u64::try_from(due.len()).expect("a count fits");
-        Ok(Planned::Led { due, queued: taken.queued, skipped: taken.skipped, reaped, unplannable })
+        Ok(Planned::Led { due, queued: fired.queued, skipped: fired.skipped, reaped, unplannable })
     }
 }
 
@@ -141,7 +141,7 @@ impl Plan {
 /// What a pass is going to write.
 #[derive(Default)]
 struct Pass {
-    turns: Vec<Turn>,
+    firings: Vec<Firing>,
     ranges: Vec<SkippedRange>,
     /// Manifest, decided up to, next due.
     moves: Vec<(i64, Micros, Option<Micros>)>,
@@ -150,7 +150,7 @@ struct Pass {
 
 impl Pass {
     fn add(&mut self, row: &Row) -> StoreResult<()> {
-        let order = Order::of(row)?;
+        let template = JobTemplate::of(row)?;
         let (now, planned_through): (Micros, Micros) = (row.get("now")?, row.get("planned_through")?);
         let key: Name = row.word("key", |key| Name::new(key).ok())?;
         let spec: String = row.get("spec")?;
@@ -161,25 +161,25 @@ impl Pass {
                 self.unplannable.push((key, error.to_string()));
                 let (from, until) = (now, now);
                 self.ranges.push(SkippedRange {
-                    manifest_id: order.id,
+                    manifest_id: template.id,
                     from,
                     until,
                     reason: SkipReason::Unplannable,
                 });
-                self.moves.push((order.id, planned_through, Some(now.offset(UNPLANNABLE_PAUSE_MICROS))));
+                self.moves.push((template.id, planned_through, Some(now.offset(UNPLANNABLE_PAUSE_MICROS))));
                 return Ok(());
             }
         };
         let decision = decide(&rules, &key, planned_through, now, TICKS_PER_MANIFEST_MAX);
-        self.moves.push((order.id, decision.planned_through, decision.next_due_at));
+        self.moves.push((template.id, decision.planned_through, decision.next_due_at));
         let switched_off = !row.get::<bool>("group_enabled")?;
         for skip in decision.skips {
             let (from, until) = (skip.from_tick_at, skip.until_tick_at);
-            self.ranges.push(SkippedRange { manifest_id: order.id, from, until, reason: skip.reason });
+            self.ranges.push(SkippedRange { manifest_id: template.id, from, until, reason: skip.reason });
         }
         for tick in decision.fire {
-            self.turns.push(Turn {
-                order: order.clone(),
+            self.firings.push(Firing {
+                template: template.clone(),
                 origin: Origin::Tick,
                 tick_at: tick.tick_at,
                 due_at: tick.due_at,

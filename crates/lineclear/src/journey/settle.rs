@@ -63,7 +63,7 @@ impl Settlement {
 
 /// What became of a settlement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settled {
+pub enum FencedWrite {
     /// Written; also if an earlier try of ours had written it and the answer was lost.
     Recorded,
     /// Another claim has the job, or it is over: nothing was changed.
@@ -72,7 +72,7 @@ pub enum Settled {
 
 /// What settling answers: per settlement, and which limit keys have a place free now.
 pub(crate) struct SettleAnswer {
-    pub(crate) settled: Vec<Settled>,
+    pub(crate) settled: Vec<FencedWrite>,
     pub(crate) freed_keys: Vec<String>,
 }
 
@@ -147,7 +147,7 @@ fn arrivals(recorded: &[Row]) -> StoreResult<HashMap<i64, Vec<JobId>>> {
 
 impl Settle {
     /// Recorded now; or found in history, written by this node before; or stale.
-    async fn answer(&self, session: &mut Session, recorded: &[Row]) -> StoreResult<Vec<Settled>> {
+    async fn answer(&self, session: &mut Session, recorded: &[Row]) -> StoreResult<Vec<FencedWrite>> {
         let mut ours: HashSet<ClaimRef> = HashSet::new();
         for row in recorded {
             ours.insert(ClaimRef { job: JobId(row.get("id")?), no: row.get("claim_no")? });
@@ -164,7 +164,8 @@ impl Settle {
                 }
             }
         }
-        let of = |claim: &ClaimRef| if ours.contains(claim) { Settled::Recorded } else { Settled::Stale };
+        let of =
+            |claim: &ClaimRef| if ours.contains(claim) { FencedWrite::Recorded } else { FencedWrite::Stale };
         Ok(self.settlements.iter().map(|s| of(&s.claim)).collect())
     }
 }
@@ -219,7 +220,7 @@ const fn delay(verdict: Verdict) -> Duration {
 impl Store {
     /// Settles claims of `node`; the answers are in the order of the settlements. They are one transaction, unless a
     /// rule refuses one of them: then that one is buried as unrecordable, and the others are settled without it.
-    pub async fn settle(&self, node: NodeId, settlements: Vec<Settlement>) -> StoreResult<Vec<Settled>> {
+    pub async fn settle(&self, node: NodeId, settlements: Vec<Settlement>) -> StoreResult<Vec<FencedWrite>> {
         validate::check_batch(settlements.len())?;
         if settlements.is_empty() {
             return Ok(Vec::new());
@@ -243,7 +244,7 @@ impl Store {
         node: NodeId,
         mut all: Vec<Settlement>,
         why: String,
-    ) -> StoreResult<Vec<Settled>> {
+    ) -> StoreResult<Vec<FencedWrite>> {
         if let [one] = all.as_mut_slice() {
             if one.is_unrecordable() {
                 return Err(StoreError::Corrupt {

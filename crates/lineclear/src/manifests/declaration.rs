@@ -102,7 +102,7 @@ impl Store {
             Declare { groups, manifests, owner: owner.clone(), prune: prefix, release, advisory_key, asked };
         let mut answer = self.run(verb).await?;
         if answer.repriced {
-            self.restamp_soon().await;
+            self.rerank_soon().await;
         }
         self.wake_or_warn(std::mem::take(&mut answer.limit_keys)).await;
         self.orders_changed().await;

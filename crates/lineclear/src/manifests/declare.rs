@@ -12,7 +12,7 @@ use crate::db::{Session, Value, Verb};
 use crate::journey::enqueue::insert::BATCH_MAX;
 use crate::manifests::declared_fields::Said;
 use crate::manifests::groups;
-use crate::manifests::groups::Voice;
+use crate::manifests::groups::ChangeSource;
 use crate::manifests::remove;
 use crate::manifests::upsert;
 use crate::manifests::upsert::{Stored, Written, lock_states};
@@ -107,14 +107,15 @@ impl Verb for Declare {
             return Ok(DeclareAnswer { declared, repriced: false, limit_keys: Vec::new(), plan: None });
         }
         let groups_before = self.groups_now(session).await?;
-        let repriced = groups::upsert(session, &self.groups, Voice::Declaration).await?.repriced;
+        let repriced = groups::upsert(session, &self.groups, ChangeSource::Declaration).await?.repriced;
         // Nobody else adds or removes manifests while we have the lock, so what is to go can be looked for before
         // anything is locked. State rows of all of them, then manifests of all of them: the one order of locks.
         let unwanted = self.unwanted(session).await?;
         let all = || self.manifests.keys().chain(&unwanted);
         lock_states(session, all()).await?;
         let before = upsert::read(session, all()).await?;
-        let mut upserted = upsert::upsert(session, &self.manifests, Voice::Declaration, &before).await?;
+        let mut upserted =
+            upsert::upsert(session, &self.manifests, ChangeSource::Declaration, &before).await?;
         let going = unwanted.iter().filter_map(|key| before.get(key)).collect();
         let owner = self.owner.as_deref().unwrap_or_default();
         let why = format!("its manifest was removed by a declaration of {owner:?}");

@@ -9,7 +9,7 @@ use crate::db::Db;
 use crate::error::no_answer;
 use crate::manifests::{declaration, upsert};
 use crate::node::notify;
-use crate::store::{Hint, Seen, Store, StoreResult, Voice, Written};
+use crate::store::{ChangeSource, ExpectedVersion, Hint, Store, StoreResult, Written};
 
 /// What became of a manifest that a person wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Store {
     pub async fn upsert_manifests(
         &self,
         manifests: impl IntoIterator<Item = Manifest>,
-        voice: Voice,
+        voice: ChangeSource,
     ) -> StoreResult<BTreeMap<Name, Written>> {
         let manifests = declaration::by_key(manifests)?;
         self.upsert(manifests, voice, None).await.map(|upserted| upserted.written)
@@ -33,9 +33,13 @@ impl Store {
 
     /// A manifest as a person wants it. If the person has seen something of it, only if it is still so; otherwise it is refused
     /// (`changed_since`).
-    pub async fn edit_manifest(&self, manifest: Manifest, seen: Option<Seen>) -> StoreResult<Edited> {
+    pub async fn edit_manifest(
+        &self,
+        manifest: Manifest,
+        seen: Option<ExpectedVersion>,
+    ) -> StoreResult<Edited> {
         let key = manifest.key.clone();
-        let upserted = self.upsert(declaration::by_key([manifest])?, Voice::Edit, seen).await?;
+        let upserted = self.upsert(declaration::by_key([manifest])?, ChangeSource::Edit, seen).await?;
         let edited = upserted.written.get(&key).zip(upserted.versions.get(&key));
         let (became, version) = edited.ok_or_else(|| no_answer("manifest_update"))?;
         Ok(Edited { became: *became, version: *version })
@@ -44,8 +48,8 @@ impl Store {
     async fn upsert(
         &self,
         manifests: BTreeMap<Name, Manifest>,
-        voice: Voice,
-        seen: Option<Seen>,
+        voice: ChangeSource,
+        seen: Option<ExpectedVersion>,
     ) -> StoreResult<upsert::Upserted> {
         let advisory_key = self.options.advisory_key("declare");
         let mut upserted = self.run(upsert::UpsertManifests { manifests, voice, advisory_key, seen }).await?;

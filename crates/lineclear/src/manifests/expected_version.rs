@@ -4,25 +4,25 @@ use crate::store::{StoreError, StoreResult};
 
 /// Something is changed only if it is still what was seen of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum ExpectedVersion {
     /// It is there, whatever it is.
     Any,
     /// It has one of these versions.
     Versions(Vec<i64>),
 }
 
-impl From<i64> for Seen {
-    fn from(version: i64) -> Seen {
-        Seen::Versions(vec![version])
+impl From<i64> for ExpectedVersion {
+    fn from(version: i64) -> ExpectedVersion {
+        ExpectedVersion::Versions(vec![version])
     }
 }
 
-impl Seen {
+impl ExpectedVersion {
     /// Refuses (`changed_since`) a change of what is another than was seen, or not there.
     pub(crate) fn check(&self, version: Option<i64>) -> StoreResult<()> {
         let holds = version.is_some_and(|version| match self {
-            Seen::Any => true,
-            Seen::Versions(seen) => seen.contains(&version),
+            ExpectedVersion::Any => true,
+            ExpectedVersion::Versions(seen) => seen.contains(&version),
         });
         if holds {
             return Ok(());

@@ -9,7 +9,7 @@ use crate::db::{Column, Row, Session, Value, Verb};
 use crate::error::no_answer;
 use crate::manifests::declaration;
 use crate::manifests::declared_fields::Said;
-use crate::manifests::expected_version::Seen;
+use crate::manifests::expected_version::ExpectedVersion;
 use crate::manifests::merge::merge;
 use crate::store::{Store, StoreError, StoreResult};
 
@@ -17,11 +17,11 @@ use crate::store::{Store, StoreError, StoreResult};
 pub const GLOBAL_GROUP: &str = "*";
 
 /// Rows per statement when a group's waiting jobs get another rank.
-pub(crate) const RESTAMP_MAX: i64 = 5_000;
+pub(crate) const RERANK_MAX: i64 = 5_000;
 
 /// Who speaks: the code, at each start, or a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Voice {
+pub enum ChangeSource {
     /// What the code says. Fields that it has not changed since it last spoke keep a person's edits.
     Declaration,
     /// What a person says, now.
@@ -31,10 +31,10 @@ pub enum Voice {
 /// Verb: groups as they shall be. `*` is everybody's.
 pub(crate) struct UpsertGroups {
     pub(crate) groups: BTreeMap<String, GroupSpec>,
-    pub(crate) voice: Voice,
+    pub(crate) voice: ChangeSource,
     pub(crate) advisory_key: i64,
     /// Only if this was seen of it.
-    pub(crate) seen: Option<Seen>,
+    pub(crate) seen: Option<ExpectedVersion>,
 }
 
 /// What became of groups that were written.
@@ -64,7 +64,7 @@ impl Verb for UpsertGroups {
 pub(crate) async fn upsert(
     session: &mut Session,
     groups: &BTreeMap<String, GroupSpec>,
-    voice: Voice,
+    voice: ChangeSource,
 ) -> StoreResult<GroupsWritten> {
     let names: Vec<String> = groups.keys().cloned().collect();
     let mut before: BTreeMap<String, Row> = BTreeMap::new();
@@ -100,10 +100,14 @@ pub(crate) async fn upsert(
 }
 
 /// The group as it shall be, what the code last said of it, and whether that is news.
-fn decide(before: Option<&Row>, spec: &GroupSpec, voice: Voice) -> StoreResult<(GroupSpec, String, bool)> {
+fn decide(
+    before: Option<&Row>,
+    spec: &GroupSpec,
+    voice: ChangeSource,
+) -> StoreResult<(GroupSpec, String, bool)> {
     let said = Said::by(spec);
     let Some(row) = before else {
-        let declared = if voice == Voice::Declaration { said.text() } else { Said::default().text() };
+        let declared = if voice == ChangeSource::Declaration { said.text() } else { Said::default().text() };
         return Ok((spec.clone(), declared, true));
     };
     let current = GroupSpec {
@@ -113,8 +117,8 @@ fn decide(before: Option<&Row>, spec: &GroupSpec, voice: Voice) -> StoreResult<(
     };
     let declared: String = row.get("declared")?;
     let (next, declared_next) = match voice {
-        Voice::Edit => (spec.clone(), declared.clone()),
-        Voice::Declaration => {
+        ChangeSource::Edit => (spec.clone(), declared.clone()),
+        ChangeSource::Declaration => {
             let said_before = Said::parse(&declared)?;
             (merge(&said_before, &said, &Said::by(&current)).read()?, said.text())
         }
@@ -125,11 +129,11 @@ fn decide(before: Option<&Row>, spec: &GroupSpec, voice: Voice) -> StoreResult<(
 
 /// Verb: a batch of waiting jobs gets the rank that the new priority of their group asks for; false if none needs it. The group
 /// remembers how far it is, so whoever comes goes on, and to do a batch twice changes nothing.
-pub(crate) struct RestampBatch {
+pub(crate) struct RerankBatch {
     pub(crate) most: i64,
 }
 
-impl Verb for RestampBatch {
+impl Verb for RerankBatch {
     type Answer = bool;
 
     // Jobs are let go before their group is written: locks are taken in one order, and that would be the other one.
@@ -162,29 +166,38 @@ pub(crate) fn check_name(name: &str) -> StoreResult<()> {
 
 impl Store {
     /// Groups as they shall be, by name; [`GLOBAL_GROUP`](crate::store::GLOBAL_GROUP) is everybody's.
-    pub async fn upsert_groups(&self, groups: BTreeMap<String, GroupSpec>, voice: Voice) -> StoreResult<()> {
+    pub async fn upsert_groups(
+        &self,
+        groups: BTreeMap<String, GroupSpec>,
+        voice: ChangeSource,
+    ) -> StoreResult<()> {
         self.write_groups(groups, voice, None).await.map(drop)
     }
 
     /// A group as a person wants it; returns its version. If the person has seen something of it, only if it is still so; otherwise it
     /// is refused (`changed_since`).
-    pub async fn edit_group(&self, name: &str, spec: GroupSpec, seen: Option<Seen>) -> StoreResult<i64> {
+    pub async fn edit_group(
+        &self,
+        name: &str,
+        spec: GroupSpec,
+        seen: Option<ExpectedVersion>,
+    ) -> StoreResult<i64> {
         let groups = BTreeMap::from([(name.to_owned(), spec)]);
-        let versions = self.write_groups(groups, Voice::Edit, seen).await?;
+        let versions = self.write_groups(groups, ChangeSource::Edit, seen).await?;
         versions.get(name).copied().ok_or_else(|| no_answer("group_write"))
     }
 
     async fn write_groups(
         &self,
         groups: BTreeMap<String, GroupSpec>,
-        voice: Voice,
-        seen: Option<Seen>,
+        voice: ChangeSource,
+        seen: Option<ExpectedVersion>,
     ) -> StoreResult<BTreeMap<String, i64>> {
         declaration::check_groups(&groups)?;
         let advisory_key = self.options.advisory_key("declare");
         let written = self.run(UpsertGroups { groups, voice, advisory_key, seen }).await?;
         if written.repriced {
-            self.restamp_soon().await;
+            self.rerank_soon().await;
         }
         Ok(written.versions)
     }

@@ -54,7 +54,7 @@ impl Switch {
             columns.2.push(Some(through));
             columns.3.push(next_due_at);
         }
-        firing::take(session, Vec::new(), ranges).await?;
+        firing::fire(session, Vec::new(), ranges).await?;
         let columns = vec![
             Column::Ints(columns.0),
             Column::Bools(columns.1),

@@ -7,7 +7,7 @@ use lineclear_model::{Name, SkipReason};
 use crate::db::statements::Statement;
 use crate::db::{Row, Session, Value, Verb};
 use crate::journey::plan::firing;
-use crate::manifests::expected_version::Seen;
+use crate::manifests::expected_version::ExpectedVersion;
 use crate::manifests::pause::{move_jobs, skipped_until_now};
 use crate::manifests::upsert;
 use crate::manifests::upsert::{Stored, lock_states};
@@ -23,7 +23,7 @@ pub(crate) struct RemoveManifest {
     pub(crate) by: String,
     pub(crate) advisory_key: i64,
     /// Only if this was seen of it.
-    pub(crate) seen: Option<Seen>,
+    pub(crate) seen: Option<ExpectedVersion>,
 }
 
 impl Verb for RemoveManifest {
@@ -55,7 +55,7 @@ pub(crate) async fn remove(
     let ids: Vec<i64> = going.iter().map(|stored| stored.id).collect();
     refuse_dependents(session, &ids).await?;
     let skipped = going.iter().filter_map(|stored| skipped_until_now(stored, SkipReason::Removed));
-    firing::take(session, Vec::new(), skipped.collect()).await?;
+    firing::fire(session, Vec::new(), skipped.collect()).await?;
     session.rows(Statement::PruneRemove, vec![Value::Ints(ids.clone())]).await?;
     let params = vec![Value::Ints(ids.clone()), Value::Text(Some(why))];
     let mut limit_keys = Vec::new();
@@ -87,7 +87,12 @@ impl Store {
     /// A person removes a manifest; false if there is none. Waiting jobs that were planned for it are cancelled; its running jobs
     /// finish, and its history, ledger and dead letters stay. One that others wait for is refused (`manifest_has_dependents`). Code
     /// that declares it again makes it anew.
-    pub async fn remove_manifest(&self, key: Name, seen: Option<Seen>, by: &str) -> StoreResult<bool> {
+    pub async fn remove_manifest(
+        &self,
+        key: Name,
+        seen: Option<ExpectedVersion>,
+        by: &str,
+    ) -> StoreResult<bool> {
         validate::check_text(by)?;
         let advisory_key = self.options.advisory_key("declare");
         let removed = self.run(RemoveManifest { key, by: by.to_owned(), advisory_key, seen }).await?;

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::manifests::groups::{RESTAMP_MAX, RestampBatch};
+use crate::manifests::groups::{RERANK_MAX, RerankBatch};
 use crate::store::{Store, StoreResult};
 
 /// Who changes a priority waits so long for it to show, and no longer: the rest is done behind the answer.
@@ -13,16 +13,16 @@ const WITHIN: Duration = Duration::from_secs(2);
 
 impl Store {
     /// One batch; false if all waiting jobs have their rank.
-    pub(crate) async fn restamp(&self) -> StoreResult<bool> {
-        self.run(RestampBatch { most: RESTAMP_MAX }).await
+    pub(crate) async fn rerank(&self) -> StoreResult<bool> {
+        self.run(RerankBatch { most: RERANK_MAX }).await
     }
 
     /// After a change that is committed, and so can no longer fail. In a task of its own: a request that is given up does not end it.
-    pub(crate) async fn restamp_soon(&self) {
+    pub(crate) async fn rerank_soon(&self) {
         let store = self.clone();
         let done = tokio::spawn(async move {
             loop {
-                match store.restamp().await {
+                match store.rerank().await {
                     Ok(true) => {}
                     Ok(false) => return,
                     Err(error) => {

@@ -11,8 +11,8 @@ use crate::journey::enqueue::insert::{group_ids, millis};
 use crate::journey::plan::firing;
 use crate::manifests::declared_fields::Said;
 use crate::manifests::dependency_cycle::circle;
-use crate::manifests::expected_version::Seen;
-use crate::manifests::groups::Voice;
+use crate::manifests::expected_version::ExpectedVersion;
+use crate::manifests::groups::ChangeSource;
 use crate::manifests::merge::merge;
 use crate::manifests::pause::{from_now_on, move_jobs, skipped_until_now};
 use crate::store::{StoreError, StoreResult};
@@ -31,10 +31,10 @@ pub enum Written {
 /// Verb: manifests as they shall be, all or none. The answer is in the order of the keys.
 pub(crate) struct UpsertManifests {
     pub(crate) manifests: BTreeMap<Name, Manifest>,
-    pub(crate) voice: Voice,
+    pub(crate) voice: ChangeSource,
     pub(crate) advisory_key: i64,
     /// Only if this was seen of it.
-    pub(crate) seen: Option<Seen>,
+    pub(crate) seen: Option<ExpectedVersion>,
 }
 
 /// What became of each, and limit keys whose jobs may now try.
@@ -63,7 +63,7 @@ impl Verb for UpsertManifests {
 pub(crate) async fn upsert(
     session: &mut Session,
     manifests: &BTreeMap<Name, Manifest>,
-    voice: Voice,
+    voice: ChangeSource,
     before: &HashMap<Name, Stored>,
 ) -> StoreResult<Upserted> {
     let rows = session.rows(Statement::Now, Vec::<Value>::new()).await?;
@@ -86,7 +86,7 @@ pub(crate) async fn upsert(
         }
         rows.extend(row);
     }
-    firing::take(session, Vec::new(), skipped).await?;
+    firing::fire(session, Vec::new(), skipped).await?;
     let mut versions: BTreeMap<Name, i64> =
         before.iter().map(|(key, stored)| (key.clone(), stored.version)).collect();
     versions.extend(write(session, &rows).await?);
@@ -99,7 +99,7 @@ pub(crate) async fn upsert(
 /// The row to write, unless it is there already.
 fn decide(
     manifest: &Manifest,
-    voice: Voice,
+    voice: ChangeSource,
     before: Option<&Stored>,
     now: Micros,
 ) -> StoreResult<(Option<ManifestRow>, Written)> {
@@ -108,21 +108,21 @@ fn decide(
     // One that was removed begins anew; only its row, and with it its history, is the same.
     let Some(before) = before.filter(|before| !before.removed) else {
         let (planned_through, next_due_at) = from_now_on(manifest, now);
-        let declared = if voice == Voice::Declaration { said.text() } else { Said::default().text() };
+        let declared = if voice == ChangeSource::Declaration { said.text() } else { Said::default().text() };
         let (id, skips, manifest) = (before.map(|before| before.id), None, manifest.clone());
         let row = ManifestRow { id, manifest, declared, planned_through, next_due_at, skips, marks };
         return Ok((Some(row), Written::Created));
     };
     let was = before.manifest.as_ref().ok();
     let (next, declared) = match voice {
-        Voice::Edit => {
+        ChangeSource::Edit => {
             // What nobody can read is as if nothing had been declared; otherwise no declaration would ever be taken again.
             let declared = Said::parse(&before.declared)
                 .map_or_else(|_| Said::default().text(), |_| before.declared.clone());
             // As it is stored: then one that is written again is seen to be the same.
             (Manifest { overlap: Some(manifest.overlap()), ..manifest.clone() }, declared)
         }
-        Voice::Declaration => {
+        ChangeSource::Declaration => {
             let (was, declared) = (before.readable()?, before.declaration()?);
             check_owner(manifest, was, &declared)?;
             let merged = merge(&declared, &said, &Said::by(was)).read()?;

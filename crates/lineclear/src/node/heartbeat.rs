@@ -36,7 +36,7 @@ pub struct NodeInfo {
 
 /// The answer to a heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Beat {
+pub struct Heartbeat {
     /// The node's id, the same for all its life.
     pub id: NodeId,
     /// The database's clock.
@@ -74,13 +74,13 @@ fn text(text: &str) -> Value {
 }
 
 impl Verb for NodeBeat {
-    type Answer = Beat;
+    type Answer = Heartbeat;
 
     fn is_transaction(&self) -> bool {
         false
     }
 
-    async fn run(&self, session: &mut Session) -> StoreResult<Beat> {
+    async fn run(&self, session: &mut Session) -> StoreResult<Heartbeat> {
         let node = &self.node;
         let micros = |ago: fn(&Led) -> Duration| {
             let micros = |led| i64::try_from(ago(led).as_micros()).unwrap_or(i64::MAX);
@@ -105,7 +105,7 @@ impl Verb for NodeBeat {
         ];
         let rows = session.rows(Statement::NodeBeat, params).await?;
         let row = rows.first().ok_or_else(|| crate::error::no_answer("node_beat"))?;
-        Ok(Beat {
+        Ok(Heartbeat {
             id: NodeId(row.get("id")?),
             now: row.get("now")?,
             settings: row.get("settings")?,
@@ -151,26 +151,31 @@ impl Verb for NodeDrain {
 
 impl Store {
     /// A node says that it is alive.
-    pub async fn beat(&self, node: NodeInfo) -> StoreResult<Beat> {
+    pub async fn heartbeat(&self, node: NodeInfo) -> StoreResult<Heartbeat> {
         validate::check_limit(node.slots)?;
         self.run(NodeBeat { node, led: None, next: None, takes_nothing: false }).await
     }
 
     /// The same, of a node that has led the planning since it last said so, or that led and was not followed by another; and when it
     /// will be heard of again.
-    pub async fn beat_leading(&self, node: NodeInfo, led: Option<Led>, next: Duration) -> StoreResult<Beat> {
-        self.beat_draining(node, led, next, false).await
+    pub async fn heartbeat_leading(
+        &self,
+        node: NodeInfo,
+        led: Option<Led>,
+        next: Duration,
+    ) -> StoreResult<Heartbeat> {
+        self.heartbeat_draining(node, led, next, false).await
     }
 
     /// The same, of a node that may have been told to drain: whether it takes nothing any more.
     #[doc(hidden)]
-    pub async fn beat_draining(
+    pub async fn heartbeat_draining(
         &self,
         node: NodeInfo,
         led: Option<Led>,
         next: Duration,
         takes_nothing: bool,
-    ) -> StoreResult<Beat> {
+    ) -> StoreResult<Heartbeat> {
         validate::check_limit(node.slots)?;
         self.run(NodeBeat { node, led, next: Some(next), takes_nothing }).await
     }

@@ -29,20 +29,20 @@ const QUIET_SOON: Duration = Duration::from_millis(200);
 pub(crate) const AFTER_ERROR: Duration = Duration::from_secs(1);
 
 /// The running loops.
-pub(crate) struct Runners {
+pub(crate) struct Loops {
     loops: Vec<JoinHandle<()>>,
     settler: Option<JoinHandle<()>>,
     reporter: Option<JoinHandle<()>>,
     _renewal: Option<Renewal>,
 }
 
-impl Runners {
-    pub(crate) fn start(shared: &Arc<Shared>, renewal_store: Store) -> std::io::Result<Runners> {
+impl Loops {
+    pub(crate) fn start(shared: &Arc<Shared>, renewal_store: Store) -> std::io::Result<Loops> {
         let works = shared.works();
         let dispatches = shared.options.has(Role::Dispatcher)
             && !builder::routes(&shared.options, &shared.kinds).is_empty();
         let renewal = works.then(|| Renewal::start(shared.clone(), renewal_store)).transpose()?;
-        let mut runners = Runners { loops: Vec::new(), settler: None, reporter: None, _renewal: renewal };
+        let mut runners = Loops { loops: Vec::new(), settler: None, reporter: None, _renewal: renewal };
         runners.loops.push(tokio::spawn(beat(shared.clone())));
         runners.loops.push(tokio::spawn(wakeups::announce(shared.clone())));
         if shared.options.has(Role::Planner) {
@@ -105,10 +105,10 @@ async fn beat(shared: Arc<Shared>) {
             slots: shared.tunable().slots,
             ..shared.info.clone()
         };
-        let won = shared.tenure.take();
+        let won = shared.leadership.take();
         let led = won.as_ref().map(Won::led);
         let asked = Micros::from(jiff::Timestamp::now());
-        match shared.store.beat_draining(info, led, shared.options.heartbeat, quiet).await {
+        match shared.store.heartbeat_draining(info, led, shared.options.heartbeat, quiet).await {
             Ok(beat) => {
                 shared.statuses.clocks(asked, beat.now, jiff::Timestamp::now().into());
                 if shared.drain.obey(beat.drains) {
@@ -125,7 +125,7 @@ async fn beat(shared: Arc<Shared>) {
             }
             Err(error) => {
                 tracing::warn!(%error, node.id = %shared.id, "heartbeat failed");
-                won.into_iter().for_each(|won| shared.tenure.again(won));
+                won.into_iter().for_each(|won| shared.leadership.again(won));
             }
         }
         if shared.works()
@@ -149,18 +149,21 @@ async fn wait_or_told(shared: &Shared, time: Duration, told: &mut watch::Receive
 
 /// A node that led the planning says that it does so no more. Nothing depends on it, so nothing waits for it.
 async fn resign(shared: &Shared) {
-    if shared.tenure.ever() {
+    if shared.leadership.ever() {
         let resigned = async {
-            if let Some(won) = shared.tenure.take() {
+            if let Some(won) = shared.leadership.take() {
                 let info = shared.info.clone();
                 let quiet = shared.drain.is_quiet();
-                shared.store.beat_draining(info, Some(won.led()), shared.options.heartbeat, quiet).await?;
+                shared
+                    .store
+                    .heartbeat_draining(info, Some(won.led()), shared.options.heartbeat, quiet)
+                    .await?;
             }
             shared.store.resign(&shared.info).await
         };
         let resigned = tokio::time::timeout(RESIGN_WITHIN, resigned).await;
         if matches!(resigned, Ok(Ok(()))) {
-            shared.tenure.over();
+            shared.leadership.over();
         } else {
             tracing::debug!(node.id = %shared.id, "it could not be said that this node leads no more");
         }

@@ -18,7 +18,7 @@ use crate::read::{PAGE_MAX, Page};
 use crate::store::{Count, DeadLetterId, JobId, Store, StoreError, StoreResult};
 use crate::validate;
 
-pub use crate::operate::bulk::mode::{Mode, SPREAD_MAX};
+pub use crate::operate::bulk::mode::{BulkMode, SPREAD_MAX};
 
 /// Jobs that one portion treats, in one transaction.
 pub const PORTION: u32 = 200;
@@ -31,9 +31,9 @@ const CANARY_MS: i64 = 86_400_000;
 
 /// A batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BatchId(pub i64);
+pub struct BulkOperationId(pub i64);
 
-impl std::fmt::Display for BatchId {
+impl std::fmt::Display for BulkOperationId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(f)
     }
@@ -41,7 +41,7 @@ impl std::fmt::Display for BatchId {
 
 /// What is done to each job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum BulkAction {
     /// Those that wait are over; those that run are told to stop.
     Cancel,
     /// They run again, each in the way that its state allows.
@@ -52,23 +52,24 @@ pub enum Action {
     Acknowledge,
 }
 
-impl Action {
+impl BulkAction {
     /// All of them.
-    pub const ALL: &[Action] = &[Action::Cancel, Action::Retry, Action::Revive, Action::Acknowledge];
+    pub const ALL: &[BulkAction] =
+        &[BulkAction::Cancel, BulkAction::Retry, BulkAction::Revive, BulkAction::Acknowledge];
 
     /// The word.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Action::Cancel => "cancel",
-            Action::Retry => "retry",
-            Action::Revive => "revive",
-            Action::Acknowledge => "acknowledge",
+            BulkAction::Cancel => "cancel",
+            BulkAction::Retry => "retry",
+            BulkAction::Revive => "revive",
+            BulkAction::Acknowledge => "acknowledge",
         }
     }
 
     /// The action of a word, if there is one.
-    pub fn from_word(word: &str) -> Option<Action> {
-        Action::ALL.iter().copied().find(|action| action.as_str() == word)
+    pub fn from_word(word: &str) -> Option<BulkAction> {
+        BulkAction::ALL.iter().copied().find(|action| action.as_str() == word)
     }
 
     /// The states in which it can be done to a job.
@@ -77,9 +78,9 @@ impl Action {
             Cancelled, Completed, Dead, Held, Parked, Queued, Ready, Retrying, Running, Scheduled,
         };
         match self {
-            Action::Cancel => &[Scheduled, Queued, Held, Parked, Ready, Running, Retrying],
-            Action::Retry => &[Retrying, Completed, Cancelled, Dead],
-            Action::Revive | Action::Acknowledge => &[Dead],
+            BulkAction::Cancel => &[Scheduled, Queued, Held, Parked, Ready, Running, Retrying],
+            BulkAction::Retry => &[Retrying, Completed, Cancelled, Dead],
+            BulkAction::Revive | BulkAction::Acknowledge => &[Dead],
         }
     }
 
@@ -87,14 +88,14 @@ impl Action {
     pub fn of(self, mut query: Query) -> Query {
         let states = self.states().iter().copied().filter(|state| query.wants(*state));
         query.states = Some(states.collect());
-        query.only_awaiting = matches!(self, Action::Revive | Action::Acknowledge);
+        query.only_awaiting = matches!(self, BulkAction::Revive | BulkAction::Acknowledge);
         query
     }
 }
 
 /// How far a batch is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BatchStatus {
+pub enum BulkStatus {
     /// It has not begun, and can be taken back.
     Waiting,
     /// Somebody works on it, or will go on with it.
@@ -105,28 +106,28 @@ pub enum BatchStatus {
     Cancelled,
 }
 
-impl BatchStatus {
+impl BulkStatus {
     /// The word.
     pub const fn as_str(self) -> &'static str {
         match self {
-            BatchStatus::Waiting => "waiting",
-            BatchStatus::Running => "running",
-            BatchStatus::Done => "done",
-            BatchStatus::Cancelled => "cancelled",
+            BulkStatus::Waiting => "waiting",
+            BulkStatus::Running => "running",
+            BulkStatus::Done => "done",
+            BulkStatus::Cancelled => "cancelled",
         }
     }
 
-    fn from_word(word: &str) -> Option<BatchStatus> {
-        let all = [BatchStatus::Waiting, BatchStatus::Running, BatchStatus::Done, BatchStatus::Cancelled];
+    fn from_word(word: &str) -> Option<BulkStatus> {
+        let all = [BulkStatus::Waiting, BulkStatus::Running, BulkStatus::Done, BulkStatus::Cancelled];
         all.into_iter().find(|status| status.as_str() == word)
     }
 }
 
 /// A batch to be.
 #[derive(Clone, Debug)]
-pub struct NewBatch {
+pub struct NewBulkOperation {
     /// What to do.
-    pub action: Action,
+    pub action: BulkAction,
     /// To which jobs, of those that exist now.
     pub query: Query,
     /// Why.
@@ -136,28 +137,28 @@ pub struct NewBatch {
     /// How long it can be taken back.
     pub starts_in: std::time::Duration,
     /// How its jobs follow each other.
-    pub mode: Mode,
+    pub mode: BulkMode,
 }
 
 /// A batch to be whose jobs are counted, and whose query means the same whenever it is asked.
 #[derive(Clone, Debug)]
-pub struct CountedBatch {
-    pub(crate) new: NewBatch,
+pub struct CountedBulkOperation {
+    pub(crate) new: NewBulkOperation,
     pub(crate) total: Count,
 }
 
 /// Verb: a batch begins.
-pub(crate) struct Add(pub(crate) CountedBatch);
+pub(crate) struct Add(pub(crate) CountedBulkOperation);
 
 impl Verb for Add {
-    type Answer = Batch;
+    type Answer = BulkOperation;
 
     fn is_transaction(&self) -> bool {
         false
     }
 
-    async fn run(&self, session: &mut Session) -> StoreResult<Batch> {
-        let CountedBatch { new, total } = &self.0;
+    async fn run(&self, session: &mut Session) -> StoreResult<BulkOperation> {
+        let CountedBulkOperation { new, total } = &self.0;
         let params = vec![
             Value::Text(Some(new.action.as_str().to_owned())),
             Value::Text(Some(new.query.to_string())),
@@ -170,17 +171,17 @@ impl Verb for Add {
             Value::Int(new.mode.over().map(|over| i64::try_from(over.as_millis()).unwrap_or(i64::MAX))),
         ];
         let rows = session.rows(Statement::BulkAdd, params).await?;
-        batch_of(rows.first().ok_or_else(|| no_answer("bulk_add"))?)
+        bulk_operation_of(rows.first().ok_or_else(|| no_answer("bulk_add"))?)
     }
 }
 
 /// A batch, and how far it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Batch {
+pub struct BulkOperation {
     /// Its id.
-    pub id: BatchId,
+    pub id: BulkOperationId,
     /// What is done.
-    pub action: Action,
+    pub action: BulkAction,
     /// To which jobs, in the search language.
     pub q: String,
     /// Why.
@@ -192,7 +193,7 @@ pub struct Batch {
     /// Until then it can be taken back.
     pub starts_at: Micros,
     /// How far it is.
-    pub status: BatchStatus,
+    pub status: BulkStatus,
     /// Jobs that it meant when it was made.
     pub total: u64,
     /// Whether that is all: counting stops at a bound.
@@ -204,7 +205,7 @@ pub struct Batch {
     /// When it ended.
     pub finished_at: Option<Micros>,
     /// How its jobs follow each other.
-    pub mode: Mode,
+    pub mode: BulkMode,
     /// The job that went first, if it has a canary.
     pub canary: Option<JobId>,
     /// Whether the rest waits for that one.
@@ -215,14 +216,14 @@ pub struct Batch {
     pub(crate) position: i64,
 }
 
-fn batch_of(row: &Row) -> StoreResult<Batch> {
+fn bulk_operation_of(row: &Row) -> StoreResult<BulkOperation> {
     let (word, over_ms): (String, Option<i64>) = (row.get("mode")?, row.get("over_ms")?);
     let unknown = || StoreError::Corrupt { what: format!("a batch has the mode {word:?} over {over_ms:?}") };
-    let status = row.word("status", BatchStatus::from_word)?;
+    let status = row.word("status", BulkStatus::from_word)?;
     let look_at: Option<Micros> = row.get("look_at")?;
-    Ok(Batch {
-        id: BatchId(row.get("id")?),
-        action: row.word("action", Action::from_word)?,
+    Ok(BulkOperation {
+        id: BulkOperationId(row.get("id")?),
+        action: row.word("action", BulkAction::from_word)?,
         q: row.get("q")?,
         reason: row.get("reason")?,
         created_by: row.get("created_by")?,
@@ -234,9 +235,9 @@ fn batch_of(row: &Row) -> StoreResult<Batch> {
         done: row.get("done")?,
         skipped: row.get("skipped")?,
         finished_at: row.get("finished_at")?,
-        mode: Mode::of(&word, over_ms).ok_or_else(unknown)?,
+        mode: BulkMode::of(&word, over_ms).ok_or_else(unknown)?,
         canary: row.get::<Option<i64>>("canary_job_id")?.map(JobId),
-        waits_for_canary: status == BatchStatus::Running && look_at.is_some(),
+        waits_for_canary: status == BulkStatus::Running && look_at.is_some(),
         stopped_because: row.get("stopped_because")?,
         position: row.get("position")?,
     })
@@ -249,14 +250,14 @@ pub(crate) struct Ask {
 }
 
 impl Verb for Ask {
-    type Answer = Vec<Batch>;
+    type Answer = Vec<BulkOperation>;
 
     fn is_transaction(&self) -> bool {
         false
     }
 
-    async fn run(&self, session: &mut Session) -> StoreResult<Vec<Batch>> {
-        session.rows(self.statement, self.params.clone()).await?.iter().map(batch_of).collect()
+    async fn run(&self, session: &mut Session) -> StoreResult<Vec<BulkOperation>> {
+        session.rows(self.statement, self.params.clone()).await?.iter().map(bulk_operation_of).collect()
     }
 }
 
@@ -283,7 +284,7 @@ pub(crate) fn take(holder: &str) -> Ask {
 
 /// Verb: one portion of a batch. What is done, and how far the batch is, is one transaction, so that each job is treated once.
 pub(crate) struct Portion {
-    pub(crate) batch: Batch,
+    pub(crate) batch: BulkOperation,
     pub(crate) holder: String,
     pub(crate) jobs: Vec<JobId>,
     /// Where the next portion begins; `None`: this is the last.
@@ -292,12 +293,12 @@ pub(crate) struct Portion {
 
 /// A portion that is done.
 pub(crate) struct Worked {
-    pub(crate) batch: Batch,
+    pub(crate) batch: BulkOperation,
     pub(crate) freed_keys: Vec<String>,
 }
 
 /// The batch, locked, if it is still ours and where we left it.
-async fn hold(session: &mut Session, batch: &Batch, holder: &str) -> StoreResult<Vec<Row>> {
+async fn hold(session: &mut Session, batch: &BulkOperation, holder: &str) -> StoreResult<Vec<Row>> {
     let params = vec![
         Value::Int(Some(batch.id.0)),
         Value::Text(Some(holder.to_owned())),
@@ -346,7 +347,7 @@ impl Verb for Portion {
             Value::Int(canary.map(|job| job.0)),
         ];
         let rows = session.rows(Statement::BulkAdvance, params).await?;
-        let batch = batch_of(rows.first().ok_or_else(|| no_answer("bulk_advance"))?)?;
+        let batch = bulk_operation_of(rows.first().ok_or_else(|| no_answer("bulk_advance"))?)?;
         Ok(Some(Worked { batch, freed_keys: treated.freed_keys }))
     }
 }
@@ -355,10 +356,10 @@ fn count(n: u64) -> Value {
     Value::Int(Some(i64::try_from(n).unwrap_or(i64::MAX)))
 }
 
-impl Batch {
+impl BulkOperation {
     /// Whether one job goes first, and none has gone yet.
     pub(crate) fn lacks_canary(&self) -> bool {
-        self.mode == Mode::Canary && self.canary.is_none()
+        self.mode == BulkMode::Canary && self.canary.is_none()
     }
 }
 
@@ -366,11 +367,11 @@ impl Portion {
     async fn treat(&self, session: &mut Session) -> StoreResult<Treated> {
         let (by, note) = (self.batch.created_by.clone(), self.batch.reason.clone());
         match self.batch.action {
-            Action::Cancel => {
+            BulkAction::Cancel => {
                 let (done, freed_keys) = cancel::many(session, &self.jobs).await?;
                 Ok(Treated { done, freed_keys, gone: Vec::new() })
             }
-            Action::Retry => {
+            BulkAction::Retry => {
                 let options = RetryOptions { by, note, ..RetryOptions::default() };
                 let retried = Retry { jobs: self.jobs.clone(), options }.run(session).await?;
                 let gone = |(job, became): &(JobId, Retried)| match became {
@@ -380,13 +381,13 @@ impl Portion {
                 };
                 Ok(Treated::let_go(retried.iter().filter_map(gone).collect()))
             }
-            Action::Revive => {
+            BulkAction::Revive => {
                 let ids = self.letters(session).await?;
                 let revival = Revival { by, note, ..Revival::default() };
                 let revived = Revive { ids, revival }.run(session).await?;
                 Ok(Treated::let_go(revived.iter().map(|one| one.job).collect()))
             }
-            Action::Acknowledge => {
+            BulkAction::Acknowledge => {
                 let ids = self.letters(session).await?;
                 let done = Acknowledge { ids, by, note }.run(session).await?.len() as u64;
                 Ok(Treated { done, ..Treated::default() })
@@ -418,13 +419,13 @@ pub const STARTS_IN_MAX: Duration = Duration::from_secs(86_400);
 impl Store {
     /// Makes a batch: something is done to all jobs that a query finds, of those that exist now, beginning in a while. Until then
     /// it can be taken back.
-    pub async fn add_batch(&self, new: NewBatch) -> StoreResult<Batch> {
-        let counted = self.count_batch(new).await?;
-        self.begin_batch(counted).await
+    pub async fn add_bulk_operation(&self, new: NewBulkOperation) -> StoreResult<BulkOperation> {
+        let counted = self.count_bulk_operation(new).await?;
+        self.begin_bulk_operation(counted).await
     }
 
-    /// The first half of [`Store::add_batch`], which only looks, so that a store for readers may do it.
-    pub async fn count_batch(&self, new: NewBatch) -> StoreResult<CountedBatch> {
+    /// The first half of [`Store::add_bulk_operation`], which only looks, so that a store for readers may do it.
+    pub async fn count_bulk_operation(&self, new: NewBulkOperation) -> StoreResult<CountedBulkOperation> {
         [Some(new.by.as_str()), new.reason.as_deref()]
             .into_iter()
             .flatten()
@@ -437,48 +438,66 @@ impl Store {
         // In its one form it may be longer than it was written.
         Query::parse(&query.to_string()).map_err(|bad| StoreError::refused("q", bad.to_string()))?;
         let total = self.count(&new.action.of(query.clone())).await?;
-        Ok(CountedBatch { new: NewBatch { query, ..new }, total })
+        Ok(CountedBulkOperation { new: NewBulkOperation { query, ..new }, total })
     }
 
     /// The second half.
-    pub async fn begin_batch(&self, counted: CountedBatch) -> StoreResult<Batch> {
+    pub async fn begin_bulk_operation(&self, counted: CountedBulkOperation) -> StoreResult<BulkOperation> {
         self.run(Add(counted)).await
     }
 
-    async fn batch_of(&self, statement: Statement, params: Vec<Value>) -> StoreResult<Option<Batch>> {
+    async fn bulk_operation_of(
+        &self,
+        statement: Statement,
+        params: Vec<Value>,
+    ) -> StoreResult<Option<BulkOperation>> {
         Ok(self.run(Ask { statement, params }).await?.into_iter().next())
     }
 
     /// Stops a batch: what it has done stays done. One that has not begun has done nothing. `None`: it is over, or there is none.
-    pub async fn cancel_batch(&self, id: BatchId) -> StoreResult<Option<Batch>> {
-        self.stop_batch(id, None).await
+    pub async fn cancel_bulk_operation(&self, id: BulkOperationId) -> StoreResult<Option<BulkOperation>> {
+        self.stop_bulk_operation(id, None).await
     }
 
-    async fn stop_batch(&self, id: BatchId, because: Option<String>) -> StoreResult<Option<Batch>> {
-        self.batch_of(Statement::BulkCancel, vec![Value::Int(Some(id.0)), Value::Text(because)]).await
+    async fn stop_bulk_operation(
+        &self,
+        id: BulkOperationId,
+        because: Option<String>,
+    ) -> StoreResult<Option<BulkOperation>> {
+        self.bulk_operation_of(Statement::BulkCancel, vec![Value::Int(Some(id.0)), Value::Text(because)])
+            .await
     }
 
     /// One batch.
-    pub async fn batch(&self, id: BatchId) -> StoreResult<Option<Batch>> {
-        Ok(self.batch_page(i64::MAX, 1, Some(id.0)).await?.into_iter().next())
+    pub async fn bulk_operation(&self, id: BulkOperationId) -> StoreResult<Option<BulkOperation>> {
+        Ok(self.bulk_operation_page(i64::MAX, 1, Some(id.0)).await?.into_iter().next())
     }
 
     /// Batches, newest first, before `before` if given.
-    pub async fn batches(&self, before: Option<BatchId>, most: u32) -> StoreResult<Page<Batch, BatchId>> {
+    pub async fn bulk_operations(
+        &self,
+        before: Option<BulkOperationId>,
+        most: u32,
+    ) -> StoreResult<Page<BulkOperation, BulkOperationId>> {
         let most = most.clamp(1, PAGE_MAX);
-        let items = self.batch_page(before.map_or(i64::MAX, |before| before.0), most, None).await?;
+        let items = self.bulk_operation_page(before.map_or(i64::MAX, |before| before.0), most, None).await?;
         let next = (items.len() >= most as usize).then(|| items.last().map(|batch| batch.id)).flatten();
         Ok(Page { items, next })
     }
 
-    async fn batch_page(&self, before: i64, most: u32, only: Option<i64>) -> StoreResult<Vec<Batch>> {
+    async fn bulk_operation_page(
+        &self,
+        before: i64,
+        most: u32,
+        only: Option<i64>,
+    ) -> StoreResult<Vec<BulkOperation>> {
         let params = vec![Value::Int(Some(before)), Value::Int(Some(i64::from(most))), Value::Int(only)];
         self.db.read(Ask { statement: Statement::ListBulk, params }).await
     }
 
     /// Does the next portion of the oldest batch whose time has come and that nobody else works on, or looks how its canary is. `None`: there is none. Whoever
     /// calls this again and again, under a name of its own, brings every batch to its end.
-    pub async fn work_on_batch(&self, holder: &str) -> StoreResult<Option<Batch>> {
+    pub async fn work_on_bulk_operation(&self, holder: &str) -> StoreResult<Option<BulkOperation>> {
         if !self.db.read(Waits).await? {
             return Ok(None);
         }
@@ -490,7 +509,7 @@ impl Store {
             Ok(query) => query,
             Err(bad) => {
                 // Not written by us. It must not stand in the way of others.
-                self.stop_batch(batch.id, Some("its query cannot be read".to_owned())).await?;
+                self.stop_bulk_operation(batch.id, Some("its query cannot be read".to_owned())).await?;
                 return Err(StoreError::Corrupt { what: format!("the query of batch {}: {bad}", batch.id) });
             }
         };

@@ -171,7 +171,7 @@ pub const DEAD_LETTERS_PER_CALL: u64 = 5_000;
 
 /// How many of the dead letters that match were resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Swept {
+pub struct ResolvedCount {
     /// So many.
     pub count: u64,
     /// There are more that match: ask again.
@@ -194,15 +194,19 @@ impl Store {
 
     /// Brings back awaiting dead letters that match, oldest first, a batch at a time and [`DEAD_LETTERS_PER_CALL`] at most. One
     /// that dies again meanwhile is not brought back again by this call; give `before` to leave it out of the next ones, too.
-    pub async fn revive_matching(&self, filter: &DeadLetterFilter, revival: Revival) -> StoreResult<Swept> {
+    pub async fn revive_matching(
+        &self,
+        filter: &DeadLetterFilter,
+        revival: Revival,
+    ) -> StoreResult<ResolvedCount> {
         let (mut after, mut count) = (None, 0);
         while let Some(ids) = self.matching(filter, &mut after).await? {
             if count >= DEAD_LETTERS_PER_CALL {
-                return Ok(Swept { count, more: true });
+                return Ok(ResolvedCount { count, more: true });
             }
             count += self.revive(ids, revival.clone()).await?.len() as u64;
         }
-        Ok(Swept { count, more: false })
+        Ok(ResolvedCount { count, more: false })
     }
 
     /// Lets dead letters rest; those that were not awaiting are left out of the answer.
@@ -227,15 +231,15 @@ impl Store {
         filter: &DeadLetterFilter,
         by: &str,
         note: Option<&str>,
-    ) -> StoreResult<Swept> {
+    ) -> StoreResult<ResolvedCount> {
         let (mut after, mut count) = (None, 0);
         while let Some(ids) = self.matching(filter, &mut after).await? {
             if count >= DEAD_LETTERS_PER_CALL {
-                return Ok(Swept { count, more: true });
+                return Ok(ResolvedCount { count, more: true });
             }
             count += self.acknowledge(ids, by, note).await?.len() as u64;
         }
-        Ok(Swept { count, more: false })
+        Ok(ResolvedCount { count, more: false })
     }
 
     /// The next batch of dead letters that match; `place` is where the last one ended, and the newest of the first.

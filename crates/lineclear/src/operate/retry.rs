@@ -9,7 +9,7 @@ use crate::db::statements::Statement;
 use crate::db::{Row, Session, Value, Verb};
 use crate::error::no_answer;
 use crate::journey::enqueue::insert::{QueueRow, main_route, queue};
-use crate::journey::plan::firing::Order;
+use crate::journey::plan::firing::JobTemplate;
 use crate::operate::dead_letters::{Revival, Revive};
 use crate::store::{DeadLetterId, JobId, Store, StoreResult};
 use crate::validate;
@@ -112,11 +112,11 @@ impl Retry {
         for row in over {
             keys.extend(row.get::<Option<String>>("manifest_key")?);
         }
-        let mut orders: HashMap<String, Order> = HashMap::new();
+        let mut orders: HashMap<String, JobTemplate> = HashMap::new();
         if !keys.is_empty() {
             let keys = vec![Value::Texts(keys.into_iter().collect())];
             for row in session.rows(Statement::ManifestRead, keys).await? {
-                orders.insert(row.get("key")?, Order::of(&row)?);
+                orders.insert(row.get("key")?, JobTemplate::of(&row)?);
             }
         }
         let (mut rows, mut jobs) = (Vec::new(), Vec::new());

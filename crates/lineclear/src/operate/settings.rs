@@ -10,7 +10,7 @@ use lineclear_model::Micros;
 use crate::db::statements::Statement;
 use crate::db::{Column, Params, Session, Value, Verb};
 use crate::journey::clean::Retention;
-use crate::manifests::expected_version::Seen;
+use crate::manifests::expected_version::ExpectedVersion;
 use crate::store::{Store, StoreError, StoreResult};
 use crate::validate;
 
@@ -206,7 +206,7 @@ pub(crate) struct ChangeSettings {
     pub(crate) changes: BTreeMap<Setting, Option<u64>>,
     pub(crate) by: String,
     /// Only if this was seen of them.
-    pub(crate) seen: Option<Seen>,
+    pub(crate) seen: Option<ExpectedVersion>,
     pub(crate) advisory_key: i64,
 }
 
@@ -246,7 +246,7 @@ impl Store {
     pub async fn change_settings(
         &self,
         changes: BTreeMap<Setting, Option<u64>>,
-        seen: Option<Seen>,
+        seen: Option<ExpectedVersion>,
         by: &str,
     ) -> StoreResult<Settings> {
         validate::check_text(by)?;

@@ -21,7 +21,7 @@ pub const COUNT_MAX: u32 = 10_000;
 
 /// What figures are told apart by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum By {
+pub enum StatsBy {
     /// Nothing.
     #[default]
     None,
@@ -35,18 +35,19 @@ pub enum By {
     Outcome,
 }
 
-impl By {
+impl StatsBy {
     /// All of them.
-    pub const ALL: &[By] = &[By::None, By::Kind, By::Group, By::Manifest, By::Outcome];
+    pub const ALL: &[StatsBy] =
+        &[StatsBy::None, StatsBy::Kind, StatsBy::Group, StatsBy::Manifest, StatsBy::Outcome];
 
     /// As a word.
     pub const fn as_str(self) -> &'static str {
         match self {
-            By::None => "none",
-            By::Kind => "kind",
-            By::Group => "group",
-            By::Manifest => "manifest",
-            By::Outcome => "outcome",
+            StatsBy::None => "none",
+            StatsBy::Kind => "kind",
+            StatsBy::Group => "group",
+            StatsBy::Manifest => "manifest",
+            StatsBy::Outcome => "outcome",
         }
     }
 }
@@ -86,7 +87,7 @@ pub(crate) struct ReadStats {
     pub(crate) from: Micros,
     pub(crate) to: Micros,
     pub(crate) step_secs: i64,
-    pub(crate) by: By,
+    pub(crate) by: StatsBy,
 }
 
 impl Verb for ReadStats {
@@ -236,7 +237,7 @@ impl Store {
     }
 
     /// Figures of `from..to` in steps of so many seconds.
-    pub async fn stats(&self, from: Micros, to: Micros, step_secs: i64, by: By) -> StoreResult<Stats> {
+    pub async fn stats(&self, from: Micros, to: Micros, step_secs: i64, by: StatsBy) -> StoreResult<Stats> {
         if step_secs < 60 || step_secs % 60 != 0 {
             return Err(StoreError::refused("step", "a step is so many whole minutes"));
         }

@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use crate::journey::dispatch::cursor::{FRONT, Head};
+use crate::journey::dispatch::cursor::{Cursor, FRONT};
 use crate::tests::*;
 
-async fn take(pg: &Pg, head: &mut Head, most: u32) -> Vec<JobId> {
+async fn take(pg: &Pg, head: &mut Cursor, most: u32) -> Vec<JobId> {
     let taken =
         pg.store.dispatch_into_lease_from(head, main_route(), most, lease(1), Limits::Exact).await.unwrap();
     taken.iter().map(|claim| claim.job).collect()
 }
 
 /// It is sure to be used: as if the way from the front had taken a second.
-async fn far_from_the_front(pg: &Pg, most: u32) -> Head {
-    let mut head = Head::unknown();
+async fn far_from_the_front(pg: &Pg, most: u32) -> Cursor {
+    let mut head = Cursor::unknown();
     assert_eq!(take(pg, &mut head, most).await.len(), most as usize);
     let rank = head.rank();
     head.reached(rank, FRONT, Duration::from_secs(1));
@@ -79,7 +79,7 @@ async fn rows_that_left_the_line_are_not_walked_past_again() {
         old.build_transaction().isolation_level(tokio_postgres::IsolationLevel::RepeatableRead).start();
     let snapshot = snapshot.await.unwrap();
     snapshot.query_one("select count(*) from lineclear.work_queue", &[]).await.unwrap();
-    let mut head = Head::unknown();
+    let mut head = Cursor::unknown();
     for _ in 0..8 {
         assert_eq!(take(&pg, &mut head, 500).await.len(), 500);
     }

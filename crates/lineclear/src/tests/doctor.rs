@@ -10,7 +10,7 @@ use lineclear_model::doctor::{Check, CheckName, Finding};
 use crate::db::clock::{Clock, parse};
 use crate::tests::*;
 
-const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/store/doctor/postgres.json");
+const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/operate/doctor/postgres.json");
 
 async fn check(store: &Store, name: CheckName) -> Check {
     store.doctor().await.into_iter().find(|check| check.check == name).expect("it is among them")

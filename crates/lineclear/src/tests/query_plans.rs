@@ -76,7 +76,7 @@ fn search(text: &str) -> Vec<Value> {
 
 /// What a person would revive.
 fn awaiting(text: &str) -> Vec<Value> {
-    let query = crate::store::Action::Revive.of(query(text));
+    let query = crate::store::BulkAction::Revive.of(query(text));
     crate::read::search::params(&query, 4_000_000, 50, 1000)
 }
 

@@ -17,7 +17,7 @@ use crate::journey::dispatch::cursor::FRONT;
 use crate::journey::dispatch::lanes::{DispatchGated, DispatchOpen, Wants};
 use crate::journey::plan::Plan;
 use crate::journey::plan::firing;
-use crate::journey::plan::firing::{Order, Taken, Turn};
+use crate::journey::plan::firing::{Fired, Firing, JobTemplate};
 use crate::journey::settle::Settle;
 use crate::manifests::pause::Switch;
 use crate::tests::*;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::manifests::groups::{RestampBatch, UpsertGroups};
+use crate::manifests::groups::{RerankBatch, UpsertGroups};
 use crate::tests::*;
 use crate::{Lineclear, NodeOptions, Role};
 
@@ -18,7 +18,10 @@ async fn prioritise_and_die(store: &Store, priority: u8) {
     let spec = GroupSpec { priority, ..GroupSpec::default() };
     let groups = BTreeMap::from([("etl".to_owned(), spec)]);
     let advisory_key = store.options.advisory_key("declare");
-    store.run(UpsertGroups { groups, voice: Voice::Edit, advisory_key, seen: None }).await.expect("written");
+    store
+        .run(UpsertGroups { groups, voice: ChangeSource::Edit, advisory_key, seen: None })
+        .await
+        .expect("written");
 }
 
 /// Three jobs of nobody, and then three of the group.
@@ -70,11 +73,11 @@ async fn marked(store: &Store) -> bool {
 async fn another_change_begins_anew(store: &Store) {
     let ids = six(store).await;
     prioritise_and_die(store, 31).await;
-    assert!(store.run(RestampBatch { most: 2 }).await.expect("a batch"), "two of three");
+    assert!(store.run(RerankBatch { most: 2 }).await.expect("a batch"), "two of three");
     assert!(marked(store).await, "the third is not forgotten");
     prioritise_and_die(store, 0).await;
     let mut batches = 0;
-    while store.run(RestampBatch { most: 1 }).await.expect("a batch") {
+    while store.run(RerankBatch { most: 1 }).await.expect("a batch") {
         batches += 1;
     }
     assert_eq!(batches, 4, "all three once more, and nothing after them");

@@ -30,7 +30,7 @@ async fn beat(db: &TestDb, label: &str, won: Option<(u32, u64, u64)>) {
         first_ago: Duration::from_secs(first),
         last_ago: Duration::from_secs(last),
     });
-    db.store.beat_leading(named(label), led, Duration::from_secs(10)).await.unwrap();
+    db.store.heartbeat_leading(named(label), led, Duration::from_secs(10)).await.unwrap();
 }
 
 fn registry(db: &TestDb) -> Registry {
@@ -50,7 +50,7 @@ fn ago(lease: &Lease, time: std::time::SystemTime) -> u64 {
 
 conformance! {
     async fn a_node_hears_with_its_heartbeat_that_it_shall_drain_and_that_it_shall_not(db) {
-        let beat = async || db.store.beat(named("a")).await.unwrap();
+        let beat = async || db.store.heartbeat(named("a")).await.unwrap();
         let id = beat().await.id;
         assert!(!beat().await.drains);
         assert!(db.store.drain_node(id, "ann").await.unwrap());
@@ -65,7 +65,7 @@ conformance! {
         assert_eq!((seen.state(), seen.drain_at, seen.drain_by), ("alive", None, None));
         assert!(!db.store.drain_node(lineclear::store::NodeId(999), "ann").await.unwrap(), "there is none");
         // What it said under an earlier drain does not count for the next one.
-        let quiet = async || db.store.beat_draining(named("a"), None, Duration::from_secs(10), true).await.unwrap();
+        let quiet = async || db.store.heartbeat_draining(named("a"), None, Duration::from_secs(10), true).await.unwrap();
         let state = async || db.store.nodes(10).await.unwrap().remove(0).state();
         db.store.drain_node(id, "ann").await.unwrap();
         quiet().await;
@@ -79,7 +79,7 @@ conformance! {
         assert_eq!(state().await, "drained");
         // A process that is started again is another node.
         db.store.drain_node(id, "ann").await.unwrap();
-        assert!(!db.store.beat(named("b")).await.unwrap().drains);
+        assert!(!db.store.heartbeat(named("b")).await.unwrap().drains);
     }
 
     async fn a_node_that_is_gone_is_lost_while_it_holds_jobs_and_silent_otherwise(db) {

@@ -41,7 +41,7 @@ on_each_store! {
 async fn a_planner_that_is_killed_is_followed_by_another_in_the_registry_too() {
     let place = Place::postgres().await;
     let store = crate::children::store(&place).await;
-    store.upsert_manifests([every_second()], lineclear::store::Voice::Declaration).await.unwrap();
+    store.upsert_manifests([every_second()], lineclear::store::ChangeSource::Declaration).await.unwrap();
     let node = || program(&place, "planner,workers,cleaner").args(["heartbeat=300", "plan=200"]);
     let mut first = up([node()]).await.remove(0);
     until("it leads", async || planners(&place).await.first().is_some_and(|lease| lease.holds >= 1)).await;

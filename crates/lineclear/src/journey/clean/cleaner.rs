@@ -16,7 +16,7 @@ pub(crate) async fn clean(shared: Arc<Shared>) {
         if let Err(error) = shared.store.roll_up().await {
             tracing::warn!(%error, node.id = %shared.id, "figures could not be rolled up");
         }
-        if !restamp(&shared).await {
+        if !rerank(&shared).await {
             return;
         }
         loop {
@@ -41,9 +41,9 @@ pub(crate) async fn clean(shared: Arc<Shared>) {
 }
 
 /// Goes on with what a node left that died, or was not answered, after a group's priority changed; false if this one stops.
-async fn restamp(shared: &Shared) -> bool {
+async fn rerank(shared: &Shared) -> bool {
     while !shared.stopping.is_cancelled() {
-        match shared.store.restamp().await {
+        match shared.store.rerank().await {
             Ok(true) => {}
             Ok(false) => return true,
             Err(error) => {

@@ -16,16 +16,16 @@ const LONGEST: Duration = Duration::from_secs(1);
 
 /// What a dispatcher remembers of a route.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Head {
+pub(crate) struct Cursor {
     rank: i64,
     /// Until then it may begin there.
     until: Instant,
 }
 
-impl Head {
+impl Cursor {
     /// One who knows nothing begins at the front.
-    pub(crate) fn unknown() -> Head {
-        Head { rank: FRONT, until: Instant::now() }
+    pub(crate) fn unknown() -> Cursor {
+        Cursor { rank: FRONT, until: Instant::now() }
     }
 
     /// The rank to begin at.

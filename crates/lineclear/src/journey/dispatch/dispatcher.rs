@@ -15,7 +15,7 @@ use tracing::Instrument;
 use crate::builder;
 use crate::journey::claim::isolation::Leave;
 use crate::journey::claim::renewer::{lease, trusted_until};
-use crate::journey::dispatch::cursor::Head;
+use crate::journey::dispatch::cursor::Cursor;
 use crate::journey::execute::{deadline, execute};
 use crate::journey::plan::planner::warn_of_lost;
 use crate::node::Shared;
@@ -32,12 +32,12 @@ const HANDED_OVER: Duration = Duration::from_millis(200);
 
 /// Takes jobs and runs them, until the node stops.
 pub(crate) async fn take(shared: Arc<Shared>, settle: mpsc::Sender<Settlement>) {
-    let mut taker = Taker::new(&shared, settle);
+    let mut dispatcher = Dispatcher::new(&shared, settle);
     let mut nudged = false;
     while !shared.stopping.is_cancelled() {
         let pause = match shared.statuses.note(
             "dispatcher",
-            taker.turn(nudged).instrument(tracing::debug_span!("take", node.id = %shared.id)).await,
+            dispatcher.turn(nudged).instrument(tracing::debug_span!("take", node.id = %shared.id)).await,
         ) {
             Ok(pause) => pause,
             Err(error) => {
@@ -54,26 +54,26 @@ pub(crate) async fn take(shared: Arc<Shared>, settle: mpsc::Sender<Settlement>) 
     }
 }
 
-struct Taker {
+struct Dispatcher {
     shared: Arc<Shared>,
     settle: mpsc::Sender<Settlement>,
     routes: Vec<Name>,
     reclaim_at: Instant,
     promote_at: Instant,
     /// Where the line of each route begins.
-    heads: HashMap<Name, Head>,
+    heads: HashMap<Name, Cursor>,
     /// An answer was lost: until then there may be leases of ours that we do not know of.
     forgot_until: Option<Instant>,
     /// They are looked for then.
     give_back_at: Instant,
 }
 
-impl Taker {
-    fn new(shared: &Arc<Shared>, settle: mpsc::Sender<Settlement>) -> Taker {
+impl Dispatcher {
+    fn new(shared: &Arc<Shared>, settle: mpsc::Sender<Settlement>) -> Dispatcher {
         let routes = builder::routes(&shared.options, &shared.kinds).into_iter().collect();
         let now = Instant::now();
         let shared = shared.clone();
-        Taker {
+        Dispatcher {
             shared,
             settle,
             routes,
@@ -117,7 +117,7 @@ impl Taker {
         let mut routes: Vec<(Name, u32)> = self.routes.iter().map(|route| (route.clone(), 0)).collect();
         let mut all = routes.clone();
         if !nudged || hands_over {
-            let look = shared.store.look_for_work(self.routes.clone(), now_holds.dispatch_ahead).await?;
+            let look = shared.store.poll_work(self.routes.clone(), now_holds.dispatch_ahead).await?;
             (promote, reclaim) = (look.due, look.lease_over);
             all = look.routes.iter().map(|r| (r.route.clone(), r.handed)).collect();
             let waits = look.routes.iter().filter(|r| r.waits || (!hands_over && r.handed > 0));
@@ -152,7 +152,7 @@ impl Taker {
             let (asked_at, lease) = (Instant::now(), lease(shared));
             let claims = if shared.options.has(Role::Dispatcher) {
                 let limits = shared.options.limits;
-                let head = self.heads.entry(route.clone()).or_insert_with(Head::unknown);
+                let head = self.heads.entry(route.clone()).or_insert_with(Cursor::unknown);
                 shared.store.dispatch_into_lease_from(head, route, free, lease, limits).await?
             } else {
                 shared.store.claim(route, free, lease).await?
@@ -199,7 +199,7 @@ impl Taker {
         let mut more = false;
         for (route, handed) in routes {
             let room = shared.tunable().dispatch_ahead.saturating_sub(handed);
-            let head = self.heads.entry(route.clone()).or_insert_with(Head::unknown);
+            let head = self.heads.entry(route.clone()).or_insert_with(Cursor::unknown);
             let dispatched = shared.store.dispatch_from(head, route, room, shared.options.limits).await?;
             if !dispatched.is_empty() {
                 shared.queued.notify_one();

@@ -8,18 +8,18 @@ use crate::store::{Store, StoreResult};
 
 /// What there is to do, as an idle node sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Look {
+pub struct PendingWork {
     /// Jobs have come due and are to be promoted.
     pub due: bool,
     /// A lease ran out, or a job is long past its time.
     pub lease_over: bool,
     /// What waits on each route.
-    pub routes: Vec<RouteLook>,
+    pub routes: Vec<RouteWork>,
 }
 
 /// What waits on a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RouteLook {
+pub struct RouteWork {
     /// The route.
     pub route: Name,
     /// Jobs wait to be dispatched; a limit may hold them back.
@@ -35,19 +35,19 @@ pub(crate) struct LookAt {
 }
 
 impl Verb for LookAt {
-    type Answer = Look;
+    type Answer = PendingWork;
 
     fn is_transaction(&self) -> bool {
         false
     }
 
-    async fn run(&self, session: &mut Session) -> StoreResult<Look> {
+    async fn run(&self, session: &mut Session) -> StoreResult<PendingWork> {
         let routes = self.routes.iter().map(ToString::to_string).collect();
         let params = vec![Value::Texts(routes), Value::Int(Some(i64::from(self.count_to)))];
-        let mut look = Look::default();
+        let mut look = PendingWork::default();
         for row in session.rows(Statement::PollWork, params).await? {
             (look.due, look.lease_over) = (row.get("due")?, row.get("lease_over")?);
-            look.routes.push(RouteLook {
+            look.routes.push(RouteWork {
                 route: row.word("route", |route| Name::new(route).ok())?,
                 waits: row.get("waits")?,
                 handed: row.get("handed")?,
@@ -84,7 +84,7 @@ impl Store {
     }
 
     /// Whether there is anything to do on some routes; what was handed over is counted up to `count_to`. Changes nothing.
-    pub async fn look_for_work(&self, routes: Vec<Name>, count_to: u32) -> StoreResult<Look> {
+    pub async fn poll_work(&self, routes: Vec<Name>, count_to: u32) -> StoreResult<PendingWork> {
         self.db.read(LookAt { routes, count_to }).await
     }
 }

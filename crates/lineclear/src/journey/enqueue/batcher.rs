@@ -38,14 +38,14 @@ struct Line {
 }
 
 /// Where single jobs meet.
-pub(crate) struct Gather {
+pub(crate) struct Batcher {
     places: Arc<Semaphore>,
     line: Mutex<Line>,
 }
 
-impl Gather {
-    pub(crate) fn new() -> Arc<Gather> {
-        Arc::new(Gather { places: Arc::new(Semaphore::new(WAITING_MAX)), line: Mutex::default() })
+impl Batcher {
+    pub(crate) fn new() -> Arc<Batcher> {
+        Arc::new(Batcher { places: Arc::new(Semaphore::new(WAITING_MAX)), line: Mutex::default() })
     }
 
     fn line(&self) -> MutexGuard<'_, Line> {
@@ -74,7 +74,7 @@ impl Gather {
         };
         if starts {
             // In a task of its own: it does not end with this caller.
-            let under_way = UnderWay { gather: self.clone(), over: false };
+            let under_way = UnderWay { batcher: self.clone(), over: false };
             tokio::spawn(under_way.go_on(db.clone()));
         }
         answer.await.map_err(|_| lost())?
@@ -83,7 +83,7 @@ impl Gather {
 
 /// The right to send statements, until nobody waits any more.
 struct UnderWay {
-    gather: Arc<Gather>,
+    batcher: Arc<Batcher>,
     over: bool,
 }
 
@@ -95,7 +95,7 @@ impl UnderWay {
     }
 
     fn next(&mut self) -> Option<Vec<Waiting>> {
-        let mut line = self.gather.line();
+        let mut line = self.batcher.line();
         if line.waiting.is_empty() {
             // Under the same lock: whoever comes now starts anew.
             line.under_way -= 1;
@@ -117,7 +117,7 @@ impl Drop for UnderWay {
     /// The runtime ended under us: nobody may wait for ever.
     fn drop(&mut self) {
         if !self.over {
-            let mut line = self.gather.line();
+            let mut line = self.batcher.line();
             line.under_way -= 1;
             line.waiting.clear();
         }

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use lineclear_model::Name;
 
-use crate::db::{Ask, Db, Postgres};
+use crate::db::{Db, Executor, Postgres};
 use crate::journey::enqueue::insert;
 use crate::store::{Enqueued, NewJob, Store, StoreError, StoreResult};
 use crate::trace;
@@ -22,7 +22,7 @@ use crate::validate;
 const TRIES_MAX: u32 = 4;
 
 /// A transaction of somebody else's.
-trait Theirs: Ask {
+trait CallerTx: Executor {
     /// Runs SQL without an answer.
     fn execute(&mut self, sql: &str) -> impl Future<Output = StoreResult<()>> + Send;
 }
@@ -79,7 +79,7 @@ impl Store {
 }
 
 async fn in_savepoint(
-    theirs: &mut impl Theirs,
+    theirs: &mut impl CallerTx,
     jobs: &[NewJob],
     group_ids: &HashMap<Name, i64>,
 ) -> StoreResult<Vec<Enqueued>> {

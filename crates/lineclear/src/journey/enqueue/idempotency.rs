@@ -15,14 +15,14 @@ use crate::error::no_answer;
 use crate::journey::enqueue::insert::{Enqueue, Enqueued, NewJob, millis};
 use crate::journey::plan::backfill::{Backfill, BackfillOptions, Backfilled};
 use crate::journey::plan::trigger::{Trigger, TriggerGroup, TriggerOptions};
-use crate::operate::bulk::{Add, Batch, CountedBatch};
+use crate::operate::bulk::{Add, BulkOperation, CountedBulkOperation};
 use crate::operate::retry::{Retried, Retry, RetryOptions};
 use crate::store::{JobId, Store, StoreError, StoreResult};
 use crate::{trace, validate};
 
 /// A request that is to be answered once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OnceKey {
+pub struct IdempotencyKey {
     /// Whose key it is.
     pub principal: String,
     /// The key that the client chose: 1 to 255 bytes.
@@ -58,7 +58,7 @@ pub enum Creation {
     /// A job runs again.
     Retry(JobId, RetryOptions),
     /// The same is done to many jobs.
-    Batch(Box<CountedBatch>),
+    BulkOperation(Box<CountedBulkOperation>),
 }
 
 /// What was made.
@@ -75,16 +75,16 @@ pub enum Created {
     /// The job, and what became of it, which may be nothing.
     Retry(JobId, Retried),
     /// The batch.
-    Batch(Batch),
+    BulkOperation(BulkOperation),
 }
 
 /// What became of a request that is answered once.
 #[derive(Clone, Debug)]
-pub enum Once {
+pub enum Idempotent {
     /// It was done now.
-    Now(Created),
+    Created(Created),
     /// It had been done before; this was recorded then.
-    Before(String),
+    Replayed(String),
 }
 
 /// Makes the answer to be recorded. `None`: nothing was made, and the next request under the key is a new one.
@@ -93,7 +93,7 @@ pub(crate) type Record = Arc<dyn Fn(&Created) -> Option<String> + Send + Sync>;
 /// Verb: makes something once. In flight elsewhere and the same key for something else are refusals.
 #[derive(Clone)]
 pub(crate) struct CreateOnce {
-    pub(crate) once: OnceKey,
+    pub(crate) once: IdempotencyKey,
     pub(crate) advisory_key: i64,
     pub(crate) creation: Creation,
     pub(crate) group_ids: HashMap<Name, i64>,
@@ -101,9 +101,9 @@ pub(crate) struct CreateOnce {
 }
 
 impl Verb for CreateOnce {
-    type Answer = Once;
+    type Answer = Idempotent;
 
-    async fn run(&self, session: &mut Session) -> StoreResult<Once> {
+    async fn run(&self, session: &mut Session) -> StoreResult<Idempotent> {
         let lock =
             session.rows(Statement::IdempotencyLock, vec![Value::Int(Some(self.advisory_key))]).await?;
         if !lock.first().map_or(Ok(false), |row| row.get("free"))? {
@@ -111,14 +111,14 @@ impl Verb for CreateOnce {
             return Err(StoreError::refused("idempotency_in_flight", why));
         }
         if let Some(response) = self.before(session).await? {
-            return Ok(Once::Before(response));
+            return Ok(Idempotent::Replayed(response));
         }
         let created = self.create(session).await?;
         if let Some(response) = (self.record)(&created) {
             self.write(session, response).await?;
         }
         crate::crash::point("once.before_commit");
-        Ok(Once::Now(created))
+        Ok(Idempotent::Created(created))
     }
 }
 
@@ -129,7 +129,7 @@ fn text(text: &str) -> Value {
 impl CreateOnce {
     /// What the key was answered before, if it was for the same.
     async fn before(&self, session: &mut Session) -> StoreResult<Option<String>> {
-        let OnceKey { principal, key, request, body_hash, .. } = &self.once;
+        let IdempotencyKey { principal, key, request, body_hash, .. } = &self.once;
         let rows = session.rows(Statement::IdempotencyRead, vec![text(principal), text(key)]).await?;
         let Some(row) = rows.first() else { return Ok(None) };
         let (asked, hash): (String, String) = (row.get("request")?, row.get("body_hash")?);
@@ -162,12 +162,12 @@ impl CreateOnce {
                 let answer = answers.first().map(|(job, answer)| Created::Retry(*job, *answer));
                 answer.ok_or_else(|| no_answer("retry"))
             }
-            Creation::Batch(counted) => Add(*counted).run(session).await.map(Created::Batch),
+            Creation::BulkOperation(counted) => Add(*counted).run(session).await.map(Created::BulkOperation),
         }
     }
 
     async fn write(&self, session: &mut Session, response: String) -> StoreResult<()> {
-        let OnceKey { principal, key, request, body_hash, keep } = &self.once;
+        let IdempotencyKey { principal, key, request, body_hash, keep } = &self.once;
         let params = vec![
             text(principal),
             text(key),
@@ -187,12 +187,12 @@ impl Store {
     /// Makes something once, whoever asks how often under this key: the same request again gets what `record` made of the
     /// first answer. Another request under the key is refused (`idempotency_key_reused`), and so is one while the first is
     /// under way (`idempotency_in_flight`). Where `record` says `None`, the key is free again.
-    pub async fn create_once(
+    pub async fn create_idempotent(
         &self,
-        once: OnceKey,
+        once: IdempotencyKey,
         mut creation: Creation,
         record: impl Fn(&Created) -> Option<String> + Send + Sync + 'static,
-    ) -> StoreResult<Once> {
+    ) -> StoreResult<Idempotent> {
         validate::check_key(&once.key)?;
         [&once.principal, &once.request, &once.body_hash]
             .into_iter()
@@ -211,14 +211,14 @@ impl Store {
             Creation::Backfill { from, to, options, .. } => validate::check_backfill(*from, *to, options)?,
             Creation::Retry(_, options) => validate::check_retry(options)?,
             // It was checked when it was counted.
-            Creation::Batch(_) => {}
+            Creation::BulkOperation(_) => {}
         }
         let advisory_key = self.options.advisory_key(&format!("once/{}/{}", once.principal, once.key));
         let record: Record = Arc::new(record);
         let verb = CreateOnce { once, advisory_key, creation, group_ids, record };
         let mut answer = self.run(verb.clone()).await?;
         crate::crash::point("once.after_commit");
-        if let Once::Now(Created::Retry(_, retried)) = &answer {
+        if let Idempotent::Created(Created::Retry(_, retried)) = &answer {
             if retried.may_be_moving() {
                 answer = self.run(verb).await?;
             }

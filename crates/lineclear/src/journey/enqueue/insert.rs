@@ -7,9 +7,9 @@ use lineclear_model::job::Origin;
 use lineclear_model::{Micros, Name, Payload};
 
 use crate::db::statements::Statement;
-use crate::db::{Ask, Column, Session, Value, Verb};
+use crate::db::{Column, Executor, Session, Value, Verb};
 use crate::journey::enqueue::unique_key;
-pub use crate::journey::enqueue::unique_key::{UniqueKey, WhenTaken};
+pub use crate::journey::enqueue::unique_key::{OnConflict, UniqueKey};
 use crate::store::{JobId, StoreError, StoreResult};
 
 /// Things that one call may be given: jobs, settlements, manifests.
@@ -50,12 +50,12 @@ pub struct Enqueued {
     /// The job that does the work.
     pub id: JobId,
     /// Whether it is a new one.
-    pub placed: Placed,
+    pub result: EnqueueResult,
 }
 
 /// How a job that was enqueued found its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placed {
+pub enum EnqueueResult {
     /// It is a new job.
     Inserted,
     /// Its unique key was taken: this is the job that has it, and nothing was changed.
@@ -67,7 +67,7 @@ pub enum Placed {
 impl Enqueued {
     /// Nothing was queued or changed: another job has the unique key.
     pub fn existing(&self) -> bool {
-        self.placed == Placed::Existing
+        self.result == EnqueueResult::Existing
     }
 }
 
@@ -118,7 +118,7 @@ pub(crate) struct QueueRow {
 }
 
 /// Writes rows; returns the id of each, or `None` where a fresh row found its manifest's place taken.
-pub(crate) async fn queue(session: &mut impl Ask, rows: &[QueueRow]) -> StoreResult<Vec<Option<JobId>>> {
+pub(crate) async fn queue(session: &mut impl Executor, rows: &[QueueRow]) -> StoreResult<Vec<Option<JobId>>> {
     let mut ids = vec![None; rows.len()];
     if rows.is_empty() {
         return Ok(ids);
@@ -176,7 +176,7 @@ impl Verb for Enqueue {
 /// Enqueues jobs, in a transaction of ours or of the caller's (`theirs`). An error leaves half of it behind: whoever calls
 /// rolls back.
 pub(crate) async fn enqueue(
-    session: &mut impl Ask,
+    session: &mut impl Executor,
     jobs: &[NewJob],
     group_ids: &HashMap<Name, i64>,
     theirs: bool,
@@ -186,47 +186,47 @@ pub(crate) async fn enqueue(
     let mut row_of_key: HashMap<&str, usize> = HashMap::new();
     let mut replacements: BTreeMap<JobId, &NewJob> = BTreeMap::new();
     // Where each job's answer comes from: a row, or the job that has its key.
-    let mut sources: Vec<(Option<usize>, JobId, Placed)> = Vec::with_capacity(jobs.len());
+    let mut sources: Vec<(Option<usize>, JobId, EnqueueResult)> = Vec::with_capacity(jobs.len());
     for job in jobs {
         let owner = job.unique_key.as_ref().and_then(|unique| Some((unique, owners.get(&unique.key)?)));
         let Some((unique, owner)) = owner else {
-            sources.push((Some(rows.len()), JobId(0), Placed::Inserted));
+            sources.push((Some(rows.len()), JobId(0), EnqueueResult::Inserted));
             rows.push(row(job, None, group_ids)?);
             continue;
         };
         match row_of_key.get(unique.key.as_str()) {
             None if owner.ours => {
                 row_of_key.insert(&unique.key, rows.len());
-                sources.push((None, owner.id, Placed::Inserted));
+                sources.push((None, owner.id, EnqueueResult::Inserted));
                 rows.push(row(job, Some(owner.id.0), group_ids)?);
                 continue;
             }
             // The same key twice in one batch.
-            Some(earlier) if unique.when_taken == WhenTaken::Replace => {
+            Some(earlier) if unique.on_conflict == OnConflict::Replace => {
                 let earlier = &mut rows[*earlier];
                 if earlier.kind != job.kind.as_str() {
                     return Err(unique_key::taken(unique, owner.id));
                 }
                 earlier.input = job.input.as_str().to_owned();
                 (earlier.priority, earlier.due_at) = (i64::from(job.priority), job.due_at);
-                sources.push((None, owner.id, Placed::Replaced));
+                sources.push((None, owner.id, EnqueueResult::Replaced));
                 continue;
             }
             _ => owner.admit(unique, job)?,
         }
-        if unique.when_taken == WhenTaken::Replace {
+        if unique.on_conflict == OnConflict::Replace {
             replacements.insert(owner.id, job);
         }
-        sources.push((None, owner.id, Placed::Existing));
+        sources.push((None, owner.id, EnqueueResult::Existing));
     }
     let ids = queue(session, &rows).await?;
     let replaced = unique_key::replace(session, &replacements).await?;
-    let answer = |(row, id, placed): (Option<usize>, JobId, Placed), job: &NewJob| {
+    let answer = |(row, id, result): (Option<usize>, JobId, EnqueueResult), job: &NewJob| {
         let id = row.map_or(Some(id), |at| ids[at]);
         let id = id.ok_or_else(|| StoreError::Corrupt { what: "an ad-hoc job was not queued".to_owned() })?;
-        let wants = job.unique_key.as_ref().is_some_and(|unique| unique.when_taken == WhenTaken::Replace);
-        let was_replaced = placed == Placed::Existing && wants && replaced.contains(&id);
-        Ok(Enqueued { id, placed: if was_replaced { Placed::Replaced } else { placed } })
+        let wants = job.unique_key.as_ref().is_some_and(|unique| unique.on_conflict == OnConflict::Replace);
+        let was_replaced = result == EnqueueResult::Existing && wants && replaced.contains(&id);
+        Ok(Enqueued { id, result: if was_replaced { EnqueueResult::Replaced } else { result } })
     };
     sources.into_iter().zip(jobs).map(|(source, job)| answer(source, job)).collect()
 }
@@ -286,7 +286,10 @@ impl Verb for GroupIds {
 }
 
 /// Ids of groups by name; a group that does not exist is absent.
-pub(crate) async fn group_ids(session: &mut impl Ask, names: &[Name]) -> StoreResult<HashMap<Name, i64>> {
+pub(crate) async fn group_ids(
+    session: &mut impl Executor,
+    names: &[Name],
+) -> StoreResult<HashMap<Name, i64>> {
     if names.is_empty() {
         return Ok(HashMap::new());
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::db::options::fnv1a;
 use crate::db::statements::Statement;
-use crate::db::{Ask, Column, Row, Value};
+use crate::db::{Column, Executor, Row, Value};
 use crate::journey::enqueue::insert::{NewJob, millis};
 use crate::store::{JobId, StoreError, StoreResult};
 
@@ -17,12 +17,12 @@ pub struct UniqueKey {
     /// Keeps the key at least so long, even if the job ends before. `None`: while the job lives.
     pub keep: Option<Duration>,
     /// What happens if another job has the key.
-    pub when_taken: WhenTaken,
+    pub on_conflict: OnConflict,
 }
 
 /// What happens to a job whose unique key another job has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WhenTaken {
+pub enum OnConflict {
     /// Nothing is queued; the answer is the job that has the key.
     #[default]
     Existing,
@@ -38,12 +38,12 @@ pub enum WhenTaken {
 impl UniqueKey {
     /// A key that its job has while it lives; a second job gets the first one's id.
     pub fn new(key: impl Into<String>) -> UniqueKey {
-        UniqueKey { key: key.into(), keep: None, when_taken: WhenTaken::Existing }
+        UniqueKey { key: key.into(), keep: None, on_conflict: OnConflict::Existing }
     }
 
     /// A key that makes a repeated call harmless for at least `keep`, and refuses another job under the same key.
     pub fn idempotency(key: impl Into<String>, keep: Duration) -> UniqueKey {
-        UniqueKey { key: key.into(), keep: Some(keep), when_taken: WhenTaken::Same }
+        UniqueKey { key: key.into(), keep: Some(keep), on_conflict: OnConflict::Same }
     }
 
     /// Keeps the key at least so long, even if its job ends before.
@@ -52,8 +52,8 @@ impl UniqueKey {
     }
 
     /// What happens if another job has the key.
-    pub fn when_taken(self, when_taken: WhenTaken) -> UniqueKey {
-        UniqueKey { when_taken, ..self }
+    pub fn on_conflict(self, on_conflict: OnConflict) -> UniqueKey {
+        UniqueKey { on_conflict, ..self }
     }
 }
 
@@ -73,10 +73,10 @@ impl Owner {
 
     /// Refuses a job under a key that it may not share.
     pub(crate) fn admit(&self, unique: &UniqueKey, job: &NewJob) -> StoreResult<()> {
-        let UniqueKey { key, when_taken, .. } = unique;
-        match when_taken {
-            WhenTaken::Refuse => Err(taken(unique, self.id)),
-            WhenTaken::Same if self.body_hash.is_some_and(|hash| hash != body_hash(job)) => {
+        let UniqueKey { key, on_conflict, .. } = unique;
+        match on_conflict {
+            OnConflict::Refuse => Err(taken(unique, self.id)),
+            OnConflict::Same if self.body_hash.is_some_and(|hash| hash != body_hash(job)) => {
                 let why = format!("the key {key:?} was used for job {}, with another kind or input", self.id);
                 Err(StoreError::refused("unique_key_conflict", why))
             }
@@ -97,7 +97,7 @@ fn body_hash(job: &NewJob) -> i64 {
 /// Takes the unique keys of a batch, and tells for each whose it is. `look_first`: without a lock on the keys of others,
 /// for transactions that may last.
 pub(crate) async fn take(
-    session: &mut impl Ask,
+    session: &mut impl Executor,
     jobs: &[NewJob],
     look_first: bool,
 ) -> StoreResult<HashMap<String, Owner>> {
@@ -105,7 +105,7 @@ pub(crate) async fn take(
     for job in jobs {
         let Some(unique) = &job.unique_key else { continue };
         let body = wanted.entry(&unique.key).or_insert((unique.keep.map(millis), body_hash(job)));
-        if unique.when_taken == WhenTaken::Replace {
+        if unique.on_conflict == OnConflict::Replace {
             body.1 = body_hash(job);
         }
     }
@@ -145,14 +145,17 @@ pub(crate) async fn take(
     Ok(owners)
 }
 
-async fn read<'a>(session: &mut impl Ask, keys: impl Iterator<Item = &'a &'a str>) -> StoreResult<Vec<Row>> {
+async fn read<'a>(
+    session: &mut impl Executor,
+    keys: impl Iterator<Item = &'a &'a str>,
+) -> StoreResult<Vec<Row>> {
     let keys = keys.map(|key| (*key).to_owned()).collect();
     session.rows(Statement::EnqueueOwners, vec![Value::Texts(keys)].into()).await
 }
 
 /// Gives jobs that were never claimed another input, due time and priority; returns those that got it.
 pub(crate) async fn replace(
-    session: &mut impl Ask,
+    session: &mut impl Executor,
     jobs: &BTreeMap<JobId, &NewJob>,
 ) -> StoreResult<Vec<JobId>> {
     if jobs.is_empty() {

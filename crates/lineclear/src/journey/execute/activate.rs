@@ -6,7 +6,7 @@ use lineclear_model::{Name, Payload};
 use crate::db::statements::Statement;
 use crate::db::{Column, Session, Value, Verb};
 use crate::journey::enqueue::insert::{QueueRow, queue};
-use crate::journey::plan::firing::Order;
+use crate::journey::plan::firing::JobTemplate;
 use crate::manifests::pause::move_jobs;
 use crate::manifests::upsert::manifest_of;
 use crate::store::{ClaimRef, JobId, Store, StoreError, StoreResult};
@@ -55,8 +55,8 @@ impl Verb for Activate {
                 self.refused(&format!("it is not dormant: it runs by itself when {parent} completes"))
             );
         }
-        let order = Order::of(row)?;
-        let job = QueueRow { input: self.input.as_str().to_owned(), ..order.job(Origin::Dormant) };
+        let template = JobTemplate::of(row)?;
+        let job = QueueRow { input: self.input.as_str().to_owned(), ..template.job(Origin::Dormant) };
         let queued = queue(session, &[job]).await?;
         let job = queued.into_iter().next().flatten().ok_or_else(|| crate::error::no_answer("enqueue"))?;
         let columns = vec![
@@ -67,7 +67,7 @@ impl Verb for Activate {
         session.rows(Statement::DependentsReady, columns).await?;
         if !child.enabled {
             // Like all waiting jobs of a paused manifest, it waits for it to be resumed.
-            move_jobs(session, vec![order.id], false).await?;
+            move_jobs(session, vec![template.id], false).await?;
         }
         Ok(Activated::Queued(job))
     }

@@ -8,7 +8,7 @@ use lineclear_model::Name;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::handler::{Notes, WhenTrustEnds};
+use crate::handler::{ProgressBuffer, WhenTrustEnds};
 use crate::node::metrics;
 use crate::store::{ClaimRef, JobId, Renewing};
 
@@ -31,20 +31,20 @@ struct Job {
     /// Its kind does not mind if it is not.
     goes_on: bool,
     kind: Option<Name>,
-    notes: Arc<Notes>,
+    notes: Arc<ProgressBuffer>,
     /// So long after its start nobody believes us any more.
     deadline: Option<Duration>,
 }
 
 /// The jobs of a node, by claim. Shared with the thread that renews leases, so its lock is never held over a wait.
-pub(crate) struct Running {
+pub(crate) struct ActiveJobs {
     jobs: Mutex<HashMap<ClaimRef, Job>>,
     count: watch::Sender<usize>,
 }
 
-impl Running {
-    pub(crate) fn new() -> Running {
-        Running { jobs: Mutex::default(), count: watch::Sender::new(0) }
+impl ActiveJobs {
+    pub(crate) fn new() -> ActiveJobs {
+        ActiveJobs { jobs: Mutex::default(), count: watch::Sender::new(0) }
     }
 
     fn jobs(&self) -> std::sync::MutexGuard<'_, HashMap<ClaimRef, Job>> {
@@ -77,7 +77,12 @@ impl Running {
     }
 
     /// Its handler begins; returns where it leaves what it says.
-    pub(crate) fn begin(&self, claim: ClaimRef, kind: Name, when_trust_ends: WhenTrustEnds) -> Arc<Notes> {
+    pub(crate) fn begin(
+        &self,
+        claim: ClaimRef,
+        kind: Name,
+        when_trust_ends: WhenTrustEnds,
+    ) -> Arc<ProgressBuffer> {
         let mut jobs = self.jobs();
         let Some(job) = jobs.get_mut(&claim) else { return Arc::default() };
         job.kind = Some(kind);
@@ -90,13 +95,16 @@ impl Running {
     }
 
     /// What the handlers of these claims have said.
-    pub(crate) fn notes_of(&self, claims: impl Iterator<Item = ClaimRef>) -> Vec<(ClaimRef, Arc<Notes>)> {
+    pub(crate) fn notes_of(
+        &self,
+        claims: impl Iterator<Item = ClaimRef>,
+    ) -> Vec<(ClaimRef, Arc<ProgressBuffer>)> {
         let jobs = self.jobs();
         claims.filter_map(|claim| Some((claim, jobs.get(&claim)?.notes.clone()))).collect()
     }
 
     /// What all handlers have said.
-    pub(crate) fn notes(&self) -> Vec<(ClaimRef, Arc<Notes>)> {
+    pub(crate) fn notes(&self) -> Vec<(ClaimRef, Arc<ProgressBuffer>)> {
         self.jobs().iter().map(|(claim, job)| (*claim, job.notes.clone())).collect()
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::handler::Notes;
+use crate::handler::ProgressBuffer;
 use crate::node::Shared;
 use crate::node::loops::AFTER_ERROR;
 use crate::store::{BATCH_MAX, ClaimRef, LogLine, Settlement, StoreResult};
@@ -17,7 +17,7 @@ const LINES_MAX: usize = 2_000;
 /// How often the last lines of a job are tried before it is settled without them.
 const LAST_LINES_TRIES: u32 = 3;
 
-type Said = (ClaimRef, Arc<Notes>);
+type Said = (ClaimRef, Arc<ProgressBuffer>);
 
 /// Writes down what handlers say, until the last of them has ended.
 pub(crate) async fn report(shared: Arc<Shared>) {
@@ -74,11 +74,11 @@ async fn write_lines(shared: &Shared, notes: &[Said]) -> StoreResult<()> {
 #[derive(Default)]
 struct Batch {
     lines: Vec<(ClaimRef, LogLine)>,
-    from: Vec<(Arc<Notes>, Vec<LogLine>)>,
+    from: Vec<(Arc<ProgressBuffer>, Vec<LogLine>)>,
 }
 
 impl Batch {
-    fn add(&mut self, claim: ClaimRef, notes: &Arc<Notes>) {
+    fn add(&mut self, claim: ClaimRef, notes: &Arc<ProgressBuffer>) {
         let taken = notes.take_log();
         if !taken.is_empty() {
             self.lines.extend(taken.iter().map(|line| (claim, line.clone())));

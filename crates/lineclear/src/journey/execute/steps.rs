@@ -6,7 +6,7 @@ use lineclear_model::{Failure, Payload};
 
 use crate::db::statements::Statement;
 use crate::db::{Session, Value, Verb};
-use crate::store::{ClaimRef, JobId, Store, StoreError, StoreResult};
+use crate::store::{ClaimRef, FencedWrite, JobId, Store, StoreError, StoreResult};
 use crate::validate;
 
 /// What a step of a handler came to.
@@ -20,15 +20,6 @@ pub struct StepRecord {
     pub result: Result<Payload, Failure>,
     /// How long it took.
     pub took: Duration,
-}
-
-/// Whether a write of a claim was taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Noted {
-    /// It is written.
-    Recorded,
-    /// Another claim has the job, or it is over: nothing was written.
-    Stale,
 }
 
 /// Verb: the result of a step that an earlier claim has finished.
@@ -61,13 +52,13 @@ pub(crate) struct RecordStep {
 }
 
 impl Verb for RecordStep {
-    type Answer = Noted;
+    type Answer = FencedWrite;
 
     fn is_transaction(&self) -> bool {
         false
     }
 
-    async fn run(&self, session: &mut Session) -> StoreResult<Noted> {
+    async fn run(&self, session: &mut Session) -> StoreResult<FencedWrite> {
         let step = &self.step;
         let output = step.result.as_ref().ok().map(|output| output.as_str().to_owned());
         let error = step.result.as_ref().err().map(|failure| failure.message.clone());
@@ -81,7 +72,7 @@ impl Verb for RecordStep {
             Value::Int(Some(i64::try_from(step.took.as_micros()).unwrap_or(i64::MAX))),
         ];
         let rows = session.rows(Statement::StepRecord, params).await?;
-        Ok(if rows.is_empty() { Noted::Stale } else { Noted::Recorded })
+        Ok(if rows.is_empty() { FencedWrite::Stale } else { FencedWrite::Recorded })
     }
 }
 
@@ -93,7 +84,7 @@ impl Store {
     }
 
     /// Records what a step came to.
-    pub async fn record_step(&self, claim: ClaimRef, step: StepRecord) -> StoreResult<Noted> {
+    pub async fn record_step(&self, claim: ClaimRef, step: StepRecord) -> StoreResult<FencedWrite> {
         validate::check_key(&step.name)?;
         self.run(RecordStep { claim, step }).await
     }

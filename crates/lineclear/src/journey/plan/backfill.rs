@@ -8,7 +8,7 @@ use lineclear_model::{Micros, Name, Overlap, Payload, Schedule, preview};
 use crate::db::statements::Statement;
 use crate::db::{Column, Row, Session, Value, Verb};
 use crate::journey::enqueue::insert::{QueueRow, queue};
-use crate::journey::plan::firing::{Order, SkippedRange, write_skipped};
+use crate::journey::plan::firing::{JobTemplate, SkippedRange, write_skipped};
 use crate::manifests::pause::move_jobs;
 use crate::manifests::upsert::manifest_of;
 use crate::store::{JobId, Store, StoreError, StoreResult};
@@ -67,7 +67,7 @@ impl Verb for Backfill {
         if row.get("removed")? {
             return Ok(None);
         }
-        let (order, manifest) = (Order::of(row)?, manifest_of(row)?);
+        let (template, manifest) = (JobTemplate::of(row)?, manifest_of(row)?);
         let schedule = &manifest.schedule;
         if !schedule.is_timed() {
             let why = format!("{} has no ticks of its own; trigger it instead", self.key);
@@ -85,18 +85,20 @@ impl Verb for Backfill {
         };
         ticks.truncate(most);
         if let (Some(first), Some(last)) = (ticks.first().copied(), ticks.last().copied()) {
-            let params = vec![Value::Int(Some(order.id)), Value::Time(Some(first)), Value::Time(Some(last))];
+            let params =
+                vec![Value::Int(Some(template.id)), Value::Time(Some(first)), Value::Time(Some(last))];
             let ledger = session.rows(Statement::TickRange, params).await?;
-            let taken = claim(session, order.id, &ticks, &ledger).await?;
-            answer.known = u64::try_from(ticks.len() - taken.len()).expect("a count fits");
-            let ticks_taken = taken.iter().map(|(tick, _)| *tick).collect();
-            split_ranges(session, order.id, schedule, &ticks_taken, &ledger).await?;
-            answer.jobs = taken.iter().map(|(_, job)| *job).collect();
-            let jobs: Vec<QueueRow> = taken.iter().map(|(tick, job)| self.job(&order, *tick, *job)).collect();
+            let fired = claim(session, template.id, &ticks, &ledger).await?;
+            answer.known = u64::try_from(ticks.len() - fired.len()).expect("a count fits");
+            let ticks_taken = fired.iter().map(|(tick, _)| *tick).collect();
+            split_ranges(session, template.id, schedule, &ticks_taken, &ledger).await?;
+            answer.jobs = fired.iter().map(|(_, job)| *job).collect();
+            let jobs: Vec<QueueRow> =
+                fired.iter().map(|(tick, job)| self.job(&template, *tick, *job)).collect();
             queue(session, &jobs).await?;
             if !manifest.enabled {
                 // Like all its waiting jobs, they wait for it to be resumed.
-                move_jobs(session, vec![order.id], false).await?;
+                move_jobs(session, vec![template.id], false).await?;
             }
         }
         Ok(Some(answer))
@@ -104,15 +106,15 @@ impl Verb for Backfill {
 }
 
 impl Backfill {
-    fn job(&self, order: &Order, tick_at: Micros, job: JobId) -> QueueRow {
-        let queued = order.job(Origin::Backfill);
+    fn job(&self, template: &JobTemplate, tick_at: Micros, job: JobId) -> QueueRow {
+        let queued = template.job(Origin::Backfill);
         QueueRow {
             id: Some(job.0),
             tick_at: Some(tick_at),
             due_at: self.options.due_at,
             input: self.options.input.as_ref().map_or(queued.input, |input| input.as_str().to_owned()),
             // Never fresh: they may all wait. But a manifest whose jobs must not overlap runs them one after another.
-            limit_key: (order.overlap != Overlap::Allow).then(|| format!("manifest:{}", order.id)),
+            limit_key: (template.overlap != Overlap::Allow).then(|| format!("manifest:{}", template.id)),
             ..queued
         }
     }
@@ -137,12 +139,12 @@ async fn claim(
         return Ok(Vec::new());
     }
     let columns = vec![Column::Ints(vec![Some(manifest); wanted.len()]), Column::Times(wanted)];
-    let mut taken = Vec::new();
+    let mut fired = Vec::new();
     for row in session.rows(Statement::TickBackfill, columns).await? {
-        taken.push((row.get("tick_at")?, JobId(row.get("job_id")?)));
+        fired.push((row.get("tick_at")?, JobId(row.get("job_id")?)));
     }
-    taken.sort_unstable();
-    Ok(taken)
+    fired.sort_unstable();
+    Ok(fired)
 }
 
 /// What is left of skipped ranges is recorded as skipped still.
@@ -150,7 +152,7 @@ async fn split_ranges(
     session: &mut Session,
     manifest_id: i64,
     schedule: &Schedule,
-    taken: &BTreeSet<Micros>,
+    fired: &BTreeSet<Micros>,
     ledger: &[Row],
 ) -> StoreResult<()> {
     let mut shortened = (Vec::new(), Vec::new());
@@ -159,7 +161,7 @@ async fn split_ranges(
         let Some(until) = row.get::<Option<Micros>>("until_tick_at")? else { continue };
         let from: Micros = row.get("tick_at")?;
         let reason = row.word("skip_reason", lineclear_model::SkipReason::from_word)?;
-        let inside: Vec<Micros> = taken.range(from..=until).copied().collect();
+        let inside: Vec<Micros> = fired.range(from..=until).copied().collect();
         if inside.is_empty() {
             continue;
         }
@@ -180,12 +182,12 @@ async fn split_ranges(
     write_skipped(session, &rest).await
 }
 
-/// The pieces of `from..=until` between ticks that were taken out of it. The range may be of an older schedule, so its
+/// The pieces of `from..=until` between ticks that were fired out of it. The range may be of an older schedule, so its
 /// own ends count as ticks.
-fn left_over(schedule: &Schedule, from: Micros, until: Micros, taken: &[Micros]) -> Vec<(Micros, Micros)> {
+fn left_over(schedule: &Schedule, from: Micros, until: Micros, fired: &[Micros]) -> Vec<(Micros, Micros)> {
     let mut pieces = Vec::new();
     let mut at = Some(from);
-    for &tick in taken {
+    for &tick in fired {
         if let Some(at) = at.filter(|at| *at < tick) {
             let end = schedule.last_through(tick.offset(-1)).unwrap_or(at);
             pieces.push((at, end.max(at)));
@@ -221,9 +223,9 @@ mod tests {
     fn what_is_left_of_a_range_is_every_tick_that_was_not_taken() {
         let at = |second: i64| Micros::EPOCH.offset(second * 1_000_000);
         let schedule = Schedule::every(Duration::from_secs(10)).unwrap();
-        let left = |taken: &[i64]| {
-            let taken: Vec<Micros> = taken.iter().map(|second| at(*second)).collect();
-            let pieces = left_over(&schedule, at(10), at(60), &taken);
+        let left = |fired: &[i64]| {
+            let fired: Vec<Micros> = fired.iter().map(|second| at(*second)).collect();
+            let pieces = left_over(&schedule, at(10), at(60), &fired);
             let seconds = |at: Micros| at.get() / 1_000_000;
             pieces.iter().map(|(from, until)| (seconds(*from), seconds(*until))).collect::<Vec<_>>()
         };

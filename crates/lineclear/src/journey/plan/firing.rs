@@ -1,4 +1,4 @@
-//! A manifest's turn: the planner, a completed parent or a person says that it should run now. Its overlap rule decides
+//! A manifest's firing: the planner, a completed parent or a person says that it should run now. Its overlap rule decides
 //! whether that makes a job, and the ledger records what became of it.
 
 use std::collections::{HashMap, HashSet};
@@ -13,7 +13,7 @@ use crate::store::{JobId, StoreError, StoreResult};
 
 /// What a job gets from its manifest.
 #[derive(Clone, Debug)]
-pub(crate) struct Order {
+pub(crate) struct JobTemplate {
     pub(crate) id: i64,
     pub(crate) kind: String,
     pub(crate) route: String,
@@ -36,9 +36,9 @@ fn tags_of(spec: &str) -> Option<String> {
     has_some.then(|| serde_json::from_str(spec).ok()).flatten().and_then(|part: Part| tag::text(&part.tags))
 }
 
-impl Order {
-    pub(crate) fn of(row: &Row) -> StoreResult<Order> {
-        Ok(Order {
+impl JobTemplate {
+    pub(crate) fn of(row: &Row) -> StoreResult<JobTemplate> {
+        Ok(JobTemplate {
             id: row.get("id")?,
             kind: row.get("kind")?,
             route: row.get("route")?,
@@ -75,9 +75,9 @@ impl Order {
     }
 }
 
-/// One turn of one manifest.
-pub(crate) struct Turn {
-    pub(crate) order: Order,
+/// One firing of one manifest.
+pub(crate) struct Firing {
+    pub(crate) template: JobTemplate,
     pub(crate) origin: Origin,
     pub(crate) tick_at: Micros,
     pub(crate) due_at: Micros,
@@ -93,9 +93,9 @@ pub(crate) struct SkippedRange {
     pub(crate) reason: SkipReason,
 }
 
-/// What became of the turns.
+/// What became of the firings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Taken {
+pub(crate) struct Fired {
     pub(crate) queued: u64,
     pub(crate) skipped: u64,
     /// Jobs by manifest and tick.
@@ -111,31 +111,32 @@ struct Live {
     waits: bool,
 }
 
-/// Lets each turn make a job, or records why not. The caller has locked the manifests.
-pub(crate) async fn take(
+/// Lets each firing make a job, or records why not. The caller has locked the manifests.
+pub(crate) async fn fire(
     session: &mut Session,
-    mut turns: Vec<Turn>,
+    mut firings: Vec<Firing>,
     ranges: Vec<SkippedRange>,
-) -> StoreResult<Taken> {
-    let make_way = apply_overlap(session, &mut turns).await?;
+) -> StoreResult<Fired> {
+    let make_way = apply_overlap(session, &mut firings).await?;
     if !make_way.is_empty() {
         session.rows(Statement::CancelForNext, vec![Value::Ints(make_way)]).await?;
     }
-    let mut taken = Taken::default();
-    let ids = write_ledger(session, &turns, &ranges, &mut taken).await?;
+    let mut fired = Fired::default();
+    let ids = write_ledger(session, &firings, &ranges, &mut fired).await?;
     let mut rows = Vec::new();
     let mut places = Vec::new();
-    for turn in &turns {
-        match ids.get(&(turn.order.id, turn.tick_at)) {
+    for firing in &firings {
+        match ids.get(&(firing.template.id, firing.tick_at)) {
             Some(Some(id)) => {
-                rows.push(job(turn, *id));
-                places.push((turn.order.id, turn.tick_at));
+                rows.push(job(firing, *id));
+                places.push((firing.template.id, firing.tick_at));
             }
             Some(None) => {}
-            // A tick that is in the ledger already was planned before. A turn that no schedule gave is always new.
-            None if turn.origin == Origin::Tick => {}
+            // A tick that is in the ledger already was planned before. A firing that no schedule gave is always new.
+            None if firing.origin == Origin::Tick => {}
             None => {
-                let what = format!("manifest {} has had a turn at {} already", turn.order.id, turn.tick_at);
+                let what =
+                    format!("manifest {} has had a firing at {} already", firing.template.id, firing.tick_at);
                 return Err(StoreError::Corrupt { what });
             }
         }
@@ -144,10 +145,10 @@ pub(crate) async fn take(
     // Somebody else's fresh row came between our look and our write.
     let late: Vec<(i64, Micros)> =
         places.iter().zip(&queued).filter(|(_, id)| id.is_none()).map(|(place, _)| *place).collect();
-    taken.queued = u64::try_from(queued.len() - late.len()).expect("a count fits");
-    taken.jobs = places.iter().zip(&queued).filter_map(|(place, id)| Some((*place, (*id)?))).collect();
+    fired.queued = u64::try_from(queued.len() - late.len()).expect("a count fits");
+    fired.jobs = places.iter().zip(&queued).filter_map(|(place, id)| Some((*place, (*id)?))).collect();
     if !late.is_empty() {
-        taken.skipped += u64::try_from(late.len()).expect("a count fits");
+        fired.skipped += u64::try_from(late.len()).expect("a count fits");
         let params = crate::db::Params {
             values: vec![Value::Text(Some(SkipReason::Overlap.as_str().to_owned()))],
             batch: vec![
@@ -157,28 +158,28 @@ pub(crate) async fn take(
         };
         session.rows(Statement::TickSkip, params).await?;
     }
-    Ok(taken)
+    Ok(fired)
 }
 
-fn job(turn: &Turn, id: JobId) -> QueueRow {
-    let alone = matches!(turn.order.overlap, Overlap::QueueOne | Overlap::Cancel);
+fn job(firing: &Firing, id: JobId) -> QueueRow {
+    let alone = matches!(firing.template.overlap, Overlap::QueueOne | Overlap::Cancel);
     QueueRow {
         id: Some(id.0),
-        tick_at: (turn.origin == Origin::Tick).then_some(turn.tick_at),
-        due_at: Some(turn.due_at),
+        tick_at: (firing.origin == Origin::Tick).then_some(firing.tick_at),
+        due_at: Some(firing.due_at),
         // Only one may wait, except where every tick counts.
-        fresh: turn.order.overlap != Overlap::Allow,
-        limit_key: alone.then(|| format!("manifest:{}", turn.order.id)),
-        ..turn.order.job(turn.origin)
+        fresh: firing.template.overlap != Overlap::Allow,
+        limit_key: alone.then(|| format!("manifest:{}", firing.template.id)),
+        ..firing.template.job(firing.origin)
     }
 }
 
-/// Marks turns that their manifest's overlap rule holds back; returns the manifests whose running jobs must make way.
-async fn apply_overlap(session: &mut Session, turns: &mut [Turn]) -> StoreResult<Vec<i64>> {
-    let asked: HashSet<i64> = turns
+/// Marks firings that their manifest's overlap rule holds back; returns the manifests whose running jobs must make way.
+async fn apply_overlap(session: &mut Session, firings: &mut [Firing]) -> StoreResult<Vec<i64>> {
+    let asked: HashSet<i64> = firings
         .iter()
-        .filter(|t| t.skip.is_none() && t.order.overlap != Overlap::Allow)
-        .map(|t| t.order.id)
+        .filter(|t| t.skip.is_none() && t.template.overlap != Overlap::Allow)
+        .map(|t| t.template.id)
         .collect();
     let mut live: HashMap<i64, Live> = HashMap::new();
     if !asked.is_empty() {
@@ -190,19 +191,19 @@ async fn apply_overlap(session: &mut Session, turns: &mut [Turn]) -> StoreResult
         }
     }
     let mut make_way = Vec::new();
-    for turn in turns.iter_mut().filter(|turn| turn.skip.is_none()) {
-        let found = live.entry(turn.order.id).or_default();
-        let free = match turn.order.overlap {
+    for firing in firings.iter_mut().filter(|firing| firing.skip.is_none()) {
+        let found = live.entry(firing.template.id).or_default();
+        let free = match firing.template.overlap {
             Overlap::Allow => true,
             Overlap::Skip => !found.any,
             Overlap::QueueOne | Overlap::Cancel => !found.waits,
         };
         if !free {
-            turn.skip = Some(SkipReason::Overlap);
+            firing.skip = Some(SkipReason::Overlap);
             continue;
         }
-        if turn.order.overlap == Overlap::Cancel && found.any {
-            make_way.push(turn.order.id);
+        if firing.template.overlap == Overlap::Cancel && found.any {
+            make_way.push(firing.template.id);
         }
         // The next tick of the same manifest in this pass sees this one.
         *found = Live { any: true, waits: true };
@@ -212,27 +213,27 @@ async fn apply_overlap(session: &mut Session, turns: &mut [Turn]) -> StoreResult
 
 /// Records ranges as skipped.
 pub(crate) async fn write_skipped(session: &mut Session, ranges: &[SkippedRange]) -> StoreResult<()> {
-    write_ledger(session, &[], ranges, &mut Taken::default()).await.map(drop)
+    write_ledger(session, &[], ranges, &mut Fired::default()).await.map(drop)
 }
 
 type Ledger = HashMap<(i64, Micros), Option<JobId>>;
 
-/// Writes turns and ranges into the ledger; what was there before is absent from the answer.
+/// Writes firings and ranges into the ledger; what was there before is absent from the answer.
 async fn write_ledger(
     session: &mut Session,
-    turns: &[Turn],
+    firings: &[Firing],
     ranges: &[SkippedRange],
-    taken: &mut Taken,
+    fired: &mut Fired,
 ) -> StoreResult<Ledger> {
     let mut manifests = Vec::new();
     let mut ticks = Vec::new();
     let mut untils = Vec::new();
     let mut reasons = Vec::new();
-    for turn in turns {
-        manifests.push(Some(turn.order.id));
-        ticks.push(Some(turn.tick_at));
+    for firing in firings {
+        manifests.push(Some(firing.template.id));
+        ticks.push(Some(firing.tick_at));
         untils.push(None);
-        reasons.push(turn.skip.map(|reason| reason.as_str().to_owned()));
+        reasons.push(firing.skip.map(|reason| reason.as_str().to_owned()));
     }
     for range in ranges {
         manifests.push(Some(range.manifest_id));
@@ -248,7 +249,7 @@ async fn write_ledger(
     let mut ledger = Ledger::new();
     for row in session.rows(Statement::TickClaim, columns).await? {
         let job: Option<i64> = row.get("job_id")?;
-        taken.skipped += u64::from(job.is_none());
+        fired.skipped += u64::from(job.is_none());
         ledger.insert((row.get("manifest_id")?, row.get("tick_at")?), job.map(JobId));
     }
     Ok(ledger)

@@ -7,7 +7,7 @@ use crate::store::Led;
 
 /// The cycles that were won and not told yet.
 #[derive(Default)]
-pub(crate) struct Tenure(Mutex<State>);
+pub(crate) struct Leadership(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -35,7 +35,7 @@ impl Won {
     }
 }
 
-impl Tenure {
+impl Leadership {
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn cycles_that_could_not_be_told_are_told_with_the_next() {
-        let tenure = Tenure::default();
+        let tenure = Leadership::default();
         assert!(tenure.take().is_none() && !tenure.ever());
         tenure.won();
         tenure.won();

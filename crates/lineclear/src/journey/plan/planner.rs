@@ -43,8 +43,8 @@ async fn wait_or_wake(shared: &Shared, time: Duration, orders: &mut watch::Recei
 
 /// One pass; returns how long there is nothing to plan.
 async fn plan_pass(shared: &Shared) -> StoreResult<Duration> {
-    let turn = shared.drain.to_plan().await;
-    if turn.drains {
+    let firing = shared.drain.to_plan().await;
+    if firing.drains {
         return Ok(shared.options.plan_interval.min(shared.tunable().poll));
     }
     let next = shared.store.next_plan().await?;
@@ -80,7 +80,7 @@ async fn plan_pass(shared: &Shared) -> StoreResult<Duration> {
             tracing::debug!(node.id = %shared.id, due, queued, skipped, reaped = reaped.len(), "planning cycle completed");
             let nothing = due == 0 && reaped.is_empty();
             if !nothing {
-                shared.tenure.won();
+                shared.leadership.won();
             }
             Ok(if nothing { AFTER_NOTHING } else { Duration::ZERO })
         }

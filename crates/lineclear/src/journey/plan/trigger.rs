@@ -6,7 +6,7 @@ use lineclear_model::{Micros, Name, Payload};
 use crate::db::statements::Statement;
 use crate::db::{Row, Session, Value, Verb};
 use crate::journey::enqueue::insert::{BATCH_MAX, group_ids, queue};
-use crate::journey::plan::firing::Order;
+use crate::journey::plan::firing::JobTemplate;
 use crate::store::{JobId, Store, StoreError, StoreResult};
 use crate::{trace, validate};
 
@@ -75,7 +75,7 @@ async fn trigger(
     let mut jobs = Vec::with_capacity(manifests.len());
     for row in manifests {
         keys.push(row.word("key", |key| Name::new(key).ok())?);
-        let mut job = Order::of(row)?.job(Origin::Trigger);
+        let mut job = JobTemplate::of(row)?.job(Origin::Trigger);
         if let Some(input) = &options.input {
             job.input = input.as_str().to_owned();
         }

@@ -11,14 +11,14 @@ use crate::db::statements::Statement;
 use crate::db::{Column, Row, Session, Value};
 use crate::journey::execute::parent_output;
 use crate::journey::plan::firing;
-use crate::journey::plan::firing::{Order, Turn};
+use crate::journey::plan::firing::{Firing, JobTemplate};
 use crate::store::{JobId, StoreError, StoreResult};
 
-/// Lets children of `arrivals` (parent → its completed jobs) take their turn. Their state rows are locked.
+/// Lets children of `arrivals` (parent → its completed jobs) take their firing. Their state rows are locked.
 pub(crate) async fn children(session: &mut Session, arrivals: &HashMap<i64, Vec<JobId>>) -> StoreResult<()> {
     let parents = arrivals.keys().copied().collect();
     let rows = session.rows(Statement::DependentsLock, vec![Value::Ints(parents)]).await?;
-    let mut turns = Vec::new();
+    let mut firings = Vec::new();
     let mut states = Vec::new();
     let mut wanted = Vec::new();
     for row in &rows {
@@ -37,17 +37,17 @@ pub(crate) async fn children(session: &mut Session, arrivals: &HashMap<i64, Vec<
             // A ledger key for each, later than all before: settles within one microsecond must not share one.
             let tick_at = last_turn_at.map_or(child.now, |last| child.now.max(last.offset(1)));
             last_turn_at = Some(tick_at);
-            if child.order.overlap == Overlap::Allow {
-                // Every turn counts, so each has the outputs of its own; others see the newest.
+            if child.template.overlap == Overlap::Allow {
+                // Every firing counts, so each has the outputs of its own; others see the newest.
                 let of_turn = completions.next().unwrap_or_default();
                 wanted.extend(
-                    of_turn.into_iter().map(|(parent, job)| ((child.order.id, tick_at), parent, job)),
+                    of_turn.into_iter().map(|(parent, job)| ((child.template.id, tick_at), parent, job)),
                 );
             }
-            let (order, origin) = (child.order.clone(), Origin::Dependent);
-            turns.push(Turn { order, origin, tick_at, due_at: child.now, skip: child.skip });
+            let (template, origin) = (child.template.clone(), Origin::Dependent);
+            firings.push(Firing { template, origin, tick_at, due_at: child.now, skip: child.skip });
         }
-        states.push((child.order.id, state.0, state.1, last_turn_at));
+        states.push((child.template.id, state.0, state.1, last_turn_at));
     }
     if states.is_empty() {
         return Ok(());
@@ -59,16 +59,16 @@ pub(crate) async fn children(session: &mut Session, arrivals: &HashMap<i64, Vec<
         Column::Times(states.iter().map(|s| s.3).collect()),
     ];
     session.rows(Statement::DependentsArm, columns).await?;
-    let taken = firing::take(session, turns, Vec::new()).await?;
-    let of_job = |(turn, parent, job)| taken.jobs.get(&turn).map(|id| (*id, parent, job));
+    let fired = firing::fire(session, firings, Vec::new()).await?;
+    let of_job = |(firing, parent, job)| fired.jobs.get(&firing).map(|id| (*id, parent, job));
     parent_output::remember(session, wanted.into_iter().filter_map(of_job).collect()).await
 }
 
-/// The parents that one turn is for, each with its job, or `None` for the newest of it that completed.
+/// The parents that one firing is for, each with its job, or `None` for the newest of it that completed.
 type Completions = Vec<(i64, Option<JobId>)>;
 
 struct Child {
-    order: Order,
+    template: JobTemplate,
     need: Need,
     dormant: bool,
     parents: BTreeSet<i64>,
@@ -97,7 +97,7 @@ impl Child {
             None
         };
         Ok(Child {
-            order: Order::of(row)?,
+            template: JobTemplate::of(row)?,
             need: spec.schedule.need(),
             dormant: spec.schedule.is_dormant(),
             parents: parents.split(',').map(parent).collect::<StoreResult<_>>()?,
@@ -109,17 +109,17 @@ impl Child {
         })
     }
 
-    /// What each turn is for, in the order of the turns: one completion each, or all parents together.
+    /// What each firing is for, in the order of the firings: one completion each, or all parents together.
     fn completions(&self, arrivals: &HashMap<i64, Vec<JobId>>) -> std::vec::IntoIter<Completions> {
         let of = |parent: &i64| arrivals.get(parent).cloned().unwrap_or_default();
         let each = |parent: &i64| of(parent).into_iter().map(|job| vec![(*parent, Some(job))]).collect();
-        let turns: Vec<Completions> = match self.need {
+        let firings: Vec<Completions> = match self.need {
             Need::Any => {
                 self.parents.iter().flat_map(|parent| -> Vec<Completions> { each(parent) }).collect()
             }
             Need::All => vec![self.parents.iter().map(|parent| (*parent, None)).collect()],
         };
-        turns.into_iter()
+        firings.into_iter()
     }
 
     /// How often it fires for these arrivals, and its state afterwards.

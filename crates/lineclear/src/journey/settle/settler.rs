@@ -9,7 +9,7 @@ use tracing::Instrument;
 use crate::journey::execute::reporter;
 use crate::node::loops::AFTER_ERROR;
 use crate::node::{Event, JobEvent, Shared, metrics};
-use crate::store::{Settled, Settlement, StoreError};
+use crate::store::{FencedWrite, Settlement, StoreError};
 
 /// Settlements that one statement takes.
 pub(crate) const SETTLE_MAX: usize = 500;
@@ -70,15 +70,15 @@ pub(crate) async fn settle_batch(shared: &Shared, batch: Vec<Settlement>) {
 }
 
 /// Of what is recorded; a result that came too late is another node's to tell.
-fn tell(shared: &Shared, batch: &[Settlement], answers: &[Settled]) {
-    let stale = answers.iter().filter(|answer| **answer == Settled::Stale).count();
+fn tell(shared: &Shared, batch: &[Settlement], answers: &[FencedWrite]) {
+    let stale = answers.iter().filter(|answer| **answer == FencedWrite::Stale).count();
     if stale > 0 {
         metrics::stale(stale);
         tracing::warn!(node.id = %shared.id, stale, "results came too late: others have these jobs now");
     }
     tracing::debug!(node.id = %shared.id, jobs = answers.len() - stale, "settled");
     shared.waiters.settled(batch.iter().map(|settlement| settlement.claim.job));
-    for (settlement, _) in batch.iter().zip(answers).filter(|(_, answer)| **answer == Settled::Recorded) {
+    for (settlement, _) in batch.iter().zip(answers).filter(|(_, answer)| **answer == FencedWrite::Recorded) {
         let Some(kind) = shared.running.kind(settlement.claim) else { continue };
         metrics::settled(&kind, settlement.outcome.word());
         if let Some(event) = Event::of(settlement) {

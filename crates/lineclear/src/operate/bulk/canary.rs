@@ -5,12 +5,12 @@ use lineclear_model::JobState;
 use crate::db::statements::Statement;
 use crate::db::{Session, Value, Verb};
 use crate::error::no_answer;
-use crate::operate::bulk::{Batch, batch_of, hold};
+use crate::operate::bulk::{BulkOperation, bulk_operation_of, hold};
 use crate::store::{JobId, StoreResult};
 
 /// Verb: how is the canary? Nobody waits here: the batch is put down until the next look, which any server may take.
 pub(crate) struct Watch {
-    pub(crate) batch: Batch,
+    pub(crate) batch: BulkOperation,
     pub(crate) canary: JobId,
     pub(crate) holder: String,
 }
@@ -24,9 +24,9 @@ enum Verdict {
 
 impl Verb for Watch {
     /// `None`: somebody cancelled the batch, or another looks after it.
-    type Answer = Option<Batch>;
+    type Answer = Option<BulkOperation>;
 
-    async fn run(&self, session: &mut Session) -> StoreResult<Option<Batch>> {
+    async fn run(&self, session: &mut Session) -> StoreResult<Option<BulkOperation>> {
         let held = hold(session, &self.batch, &self.holder).await?;
         let Some(is_late) = held.first().map(|row| row.get("is_late")).transpose()? else { return Ok(None) };
         // One statement sees the job in one place, wherever it goes meanwhile.
@@ -39,7 +39,7 @@ impl Verb for Watch {
         };
         let params = vec![Value::Int(Some(self.batch.id.0)), Value::Bool(follow), Value::Text(because)];
         let rows = session.rows(Statement::BulkCanary, params).await?;
-        batch_of(rows.first().ok_or_else(|| no_answer("bulk_canary"))?).map(Some)
+        bulk_operation_of(rows.first().ok_or_else(|| no_answer("bulk_canary"))?).map(Some)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::operate::bulk::Action;
+use crate::operate::bulk::BulkAction;
 use crate::store::{StoreError, StoreResult};
 
 /// Longest time over which a batch spreads its jobs.
@@ -10,7 +10,7 @@ pub const SPREAD_MAX: Duration = Duration::from_secs(7 * 86_400);
 
 /// How the jobs of a batch follow each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
+pub enum BulkMode {
     /// All of them, as fast as it goes.
     #[default]
     All,
@@ -20,30 +20,30 @@ pub enum Mode {
     Canary,
 }
 
-impl Mode {
+impl BulkMode {
     /// The words.
     pub const WORDS: &[&str] = &["all", "spread", "canary"];
 
     /// The word.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Mode::All => "all",
-            Mode::Spread(_) => "spread",
-            Mode::Canary => "canary",
+            BulkMode::All => "all",
+            BulkMode::Spread(_) => "spread",
+            BulkMode::Canary => "canary",
         }
     }
 
     /// The time over which jobs are spread.
     pub const fn over(self) -> Option<Duration> {
         match self {
-            Mode::Spread(over) => Some(over),
-            Mode::All | Mode::Canary => None,
+            BulkMode::Spread(over) => Some(over),
+            BulkMode::All | BulkMode::Canary => None,
         }
     }
 
     /// Whether an action can be done so: only what runs again can follow something.
-    pub fn check(self, action: Action) -> StoreResult<()> {
-        if self != Mode::All && !matches!(action, Action::Retry | Action::Revive) {
+    pub fn check(self, action: BulkAction) -> StoreResult<()> {
+        if self != BulkMode::All && !matches!(action, BulkAction::Retry | BulkAction::Revive) {
             let why = format!("{} is for retry and revive, not for {}", self.as_str(), action.as_str());
             return Err(StoreError::refused("mode", why));
         }
@@ -57,11 +57,11 @@ impl Mode {
     }
 
     /// As it is stored.
-    pub(crate) fn of(word: &str, over_ms: Option<i64>) -> Option<Mode> {
+    pub(crate) fn of(word: &str, over_ms: Option<i64>) -> Option<BulkMode> {
         match word {
-            "all" => Some(Mode::All),
-            "spread" => Some(Mode::Spread(Duration::from_millis(u64::try_from(over_ms?).ok()?))),
-            "canary" => Some(Mode::Canary),
+            "all" => Some(BulkMode::All),
+            "spread" => Some(BulkMode::Spread(Duration::from_millis(u64::try_from(over_ms?).ok()?))),
+            "canary" => Some(BulkMode::Canary),
             _ => None,
         }
     }

@@ -71,6 +71,6 @@ async fn a_settle_that_meets_a_dispatcher_holding_the_next_job_back_wakes_it() {
     let settled = tokio::spawn(async move { store.settle(NodeId(1), vec![complete(&first)]).await.unwrap() });
     pg.until_somebody_waits().await;
     open.commit().await;
-    assert_eq!(settled.await.unwrap(), [Settled::Recorded]);
+    assert_eq!(settled.await.unwrap(), [FencedWrite::Recorded]);
     assert_eq!(pg.take(1, 10).await.len(), 1, "no wake-up was lost");
 }

@@ -8,7 +8,7 @@ async fn fan_in(pg: &Pg) -> (Claim, Claim) {
         overlap: Some(Overlap::QueueOne),
         ..daily("c")
     };
-    pg.store.upsert_manifests([daily("a"), daily("b"), child], Voice::Declaration).await.unwrap();
+    pg.store.upsert_manifests([daily("a"), daily("b"), child], ChangeSource::Declaration).await.unwrap();
     for key in ["a", "b"] {
         pg.store.trigger(name(key), TriggerOptions::default()).await.unwrap();
     }
@@ -25,7 +25,7 @@ async fn two_parents_that_settle_at_once_wake_the_child_once() {
     let second = tokio::spawn(async move { store.settle(NodeId(1), vec![other]).await.unwrap() });
     pg.until_somebody_waits().await;
     open.commit().await;
-    assert_eq!(second.await.unwrap(), [Settled::Recorded]);
+    assert_eq!(second.await.unwrap(), [FencedWrite::Recorded]);
     let woken = pg.take(1, 10).await;
     assert_eq!(woken.iter().map(|claim| claim.origin).collect::<Vec<_>>(), [Origin::Dependent]);
 }
@@ -39,8 +39,8 @@ async fn settles_that_wake_each_others_manifests_do_not_deadlock() {
         overlap: Some(Overlap::Allow),
         ..daily(key)
     };
-    pg.store.upsert_manifests([daily("c"), daily("b"), daily("a")], Voice::Declaration).await.unwrap();
-    pg.store.upsert_manifests([after("b", "c"), after("a", "b")], Voice::Declaration).await.unwrap();
+    pg.store.upsert_manifests([daily("c"), daily("b"), daily("a")], ChangeSource::Declaration).await.unwrap();
+    pg.store.upsert_manifests([after("b", "c"), after("a", "b")], ChangeSource::Declaration).await.unwrap();
     let mut nodes = Vec::new();
     for node in 1..=4 {
         let store = pg.store.clone();

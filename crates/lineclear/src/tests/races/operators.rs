@@ -20,7 +20,7 @@ async fn the_cleaner_neither_waits_for_a_settle_nor_takes_the_history_of_its_job
 #[tokio::test]
 async fn a_retry_that_is_being_written_counts_as_the_job_that_it_is() {
     let pg = Pg::open().await;
-    pg.store.upsert_manifests([daily("m")], Voice::Declaration).await.unwrap();
+    pg.store.upsert_manifests([daily("m")], ChangeSource::Declaration).await.unwrap();
     due(&pg).await;
     pg.store.plan(UNLED).await.unwrap();
     let claim = pg.take(1, 1).await.remove(0);
@@ -39,7 +39,10 @@ async fn a_retry_that_is_being_written_counts_as_the_job_that_it_is() {
 async fn a_retry_does_not_wait_for_a_planner_that_is_queueing_the_next_tick() {
     let pg = Pg::open().await;
     pg.store
-        .upsert_manifests([Manifest { overlap: Some(Overlap::QueueOne), ..daily("m") }], Voice::Declaration)
+        .upsert_manifests(
+            [Manifest { overlap: Some(Overlap::QueueOne), ..daily("m") }],
+            ChangeSource::Declaration,
+        )
         .await
         .unwrap();
     due(&pg).await;
@@ -51,7 +54,7 @@ async fn a_retry_does_not_wait_for_a_planner_that_is_queueing_the_next_tick() {
     assert!(matches!(planned, Planned::Led { queued: 1, .. }));
     let retry = Verdict::Retry { after: Duration::from_secs(60) };
     let settlement = Settlement::new(&claim, Outcome::Failed(Failure::new("x", "y")), retry);
-    assert_eq!(pg.store.settle(NodeId(1), vec![settlement]).await.unwrap(), [Settled::Recorded]);
+    assert_eq!(pg.store.settle(NodeId(1), vec![settlement]).await.unwrap(), [FencedWrite::Recorded]);
     open.commit().await;
     assert_eq!(pg.number("select count(*) from lineclear.work_queue").await, 2);
 }
@@ -71,7 +74,7 @@ async fn a_cancel_finds_a_job_that_is_being_dispatched() {
 #[tokio::test]
 async fn a_job_of_an_unknown_kind_that_is_brought_back_sees_the_pause_that_just_comes() {
     let pg = Pg::open().await;
-    pg.store.upsert_manifests([daily("m")], Voice::Declaration).await.unwrap();
+    pg.store.upsert_manifests([daily("m")], ChangeSource::Declaration).await.unwrap();
     due(&pg).await;
     pg.store.plan(UNLED).await.unwrap();
     let claim = pg.take(1, 1).await.remove(0);

@@ -5,7 +5,7 @@ use crate::tests::races::*;
 #[tokio::test]
 async fn a_second_planner_skips_manifests_that_the_first_is_planning() {
     let pg = Pg::open().await;
-    pg.store.upsert_manifests([daily("m")], Voice::Declaration).await.unwrap();
+    pg.store.upsert_manifests([daily("m")], ChangeSource::Declaration).await.unwrap();
     due(&pg).await;
     let (first, open) = pg.begin(&plan_verb()).await;
     assert!(matches!(first, Planned::Led { queued: 1, .. }));
@@ -20,7 +20,7 @@ async fn a_second_planner_skips_manifests_that_the_first_is_planning() {
 #[tokio::test]
 async fn a_planner_that_dies_leaves_the_tick_to_the_next() {
     let pg = Pg::open().await;
-    pg.store.upsert_manifests([daily("m")], Voice::Declaration).await.unwrap();
+    pg.store.upsert_manifests([daily("m")], ChangeSource::Declaration).await.unwrap();
     due(&pg).await;
     let (_, open) = pg.begin(&plan_verb()).await;
     open.roll_back().await;
@@ -35,10 +35,10 @@ struct TakeTurn {
 }
 
 impl Verb for TakeTurn {
-    type Answer = Taken;
+    type Answer = Fired;
 
-    async fn run(&self, session: &mut Session) -> StoreResult<Taken> {
-        let order = Order {
+    async fn run(&self, session: &mut Session) -> StoreResult<Fired> {
+        let template = JobTemplate {
             id: self.manifest,
             kind: "work".to_owned(),
             route: "main".to_owned(),
@@ -50,9 +50,14 @@ impl Verb for TakeTurn {
             timeout_ms: None,
             tags: None,
         };
-        let turn =
-            Turn { order, origin: Origin::Tick, tick_at: self.tick_at, due_at: self.tick_at, skip: None };
-        firing::take(session, vec![turn], Vec::new()).await
+        let firing = Firing {
+            template,
+            origin: Origin::Tick,
+            tick_at: self.tick_at,
+            due_at: self.tick_at,
+            skip: None,
+        };
+        firing::fire(session, vec![firing], Vec::new()).await
     }
 }
 
@@ -66,7 +71,7 @@ async fn the_ledger_alone_makes_a_tick_once_even_if_the_first_job_has_gone_alrea
     let second = tokio::spawn(async move { store.run(take()).await.unwrap() });
     pg.until_somebody_waits().await;
     open.commit().await;
-    assert_eq!(second.await.unwrap(), Taken { skipped: 0, ..Taken::default() });
+    assert_eq!(second.await.unwrap(), Fired { skipped: 0, ..Fired::default() });
 
     assert_eq!(pg.take(1, 10).await.len(), 1);
     assert_eq!(pg.store.run(take()).await.unwrap().queued, 0, "dispatched, and still not planned again");
@@ -81,7 +86,7 @@ async fn two_ticks_for_one_waiting_place_make_one_job_and_one_recorded_skip() {
     let second = tokio::spawn(async move { store.run(take(2)).await.unwrap() });
     pg.until_somebody_waits().await;
     open.commit().await;
-    assert_eq!(second.await.unwrap(), Taken { skipped: 1, ..Taken::default() });
+    assert_eq!(second.await.unwrap(), Fired { skipped: 1, ..Fired::default() });
     let skipped = "select count(*) from lineclear.tick where skip_reason = 'overlap' and job_id is null";
     assert_eq!(pg.number(skipped).await, 1);
 }

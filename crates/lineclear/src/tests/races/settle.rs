@@ -31,7 +31,7 @@ async fn a_settle_that_waited_for_a_reclaim_is_stale() {
     let settled = tokio::spawn(async move { store.settle(NodeId(1), vec![late]).await.unwrap() });
     pg.until_somebody_waits().await;
     open.commit().await;
-    assert_eq!(settled.await.unwrap(), [Settled::Stale]);
+    assert_eq!(settled.await.unwrap(), [FencedWrite::Stale]);
     assert_eq!(pg.store.job(claim.job).await.unwrap().unwrap().job.state.as_str(), "queued");
 }
 
@@ -46,7 +46,7 @@ async fn a_settle_that_waited_for_a_reclaim_that_died_is_recorded() {
     let settled = tokio::spawn(async move { store.settle(NodeId(1), vec![late]).await.unwrap() });
     pg.until_somebody_waits().await;
     open.roll_back().await;
-    assert_eq!(settled.await.unwrap(), [Settled::Recorded]);
+    assert_eq!(settled.await.unwrap(), [FencedWrite::Recorded]);
 }
 
 #[tokio::test]
@@ -65,7 +65,7 @@ async fn a_renewal_skips_a_row_that_is_being_reclaimed_and_does_not_call_it_lost
 #[tokio::test]
 async fn a_retry_that_meets_a_pause_is_parked_and_one_that_meets_a_resume_is_not() {
     let pg = Pg::open().await;
-    pg.store.upsert_manifests([daily("m")], Voice::Declaration).await.unwrap();
+    pg.store.upsert_manifests([daily("m")], ChangeSource::Declaration).await.unwrap();
     for enabled in [false, true] {
         pg.sql("delete from lineclear.work_queue; delete from lineclear.tick").await;
         due(&pg).await;

@@ -15,7 +15,7 @@ async fn the_loser_of_a_race_for_a_unique_key_gets_the_winners_job() {
     let second = tokio::spawn(async move { store.enqueue(keyed()).await.unwrap() });
     pg.until_somebody_waits().await;
     open.commit().await;
-    assert_eq!(second.await.unwrap(), Enqueued { id: first[0].id, placed: Placed::Existing });
+    assert_eq!(second.await.unwrap(), Enqueued { id: first[0].id, result: EnqueueResult::Existing });
 
     pg.store.cancel(first[0].id).await.unwrap();
     let (_, open) = pg.begin(&verb()).await;
@@ -29,7 +29,8 @@ async fn the_loser_of_a_race_for_a_unique_key_gets_the_winners_job() {
 #[tokio::test]
 async fn replacing_and_cancelling_and_taking_a_job_at_once_never_deadlocks() {
     let pg = Pg::open().await;
-    let newest = || NewJob { unique_key: Some(UniqueKey::new("k").when_taken(WhenTaken::Replace)), ..job() };
+    let newest =
+        || NewJob { unique_key: Some(UniqueKey::new("k").on_conflict(OnConflict::Replace)), ..job() };
     let mut all = tokio::task::JoinSet::new();
     for who in 0..6 {
         let store = pg.store.clone();
@@ -63,7 +64,8 @@ async fn replacing_and_cancelling_and_taking_a_job_at_once_never_deadlocks() {
 #[tokio::test]
 async fn a_job_that_is_being_moved_is_not_waited_for_but_looked_at_again() {
     let pg = Pg::open().await;
-    let newest = || NewJob { unique_key: Some(UniqueKey::new("k").when_taken(WhenTaken::Replace)), ..job() };
+    let newest =
+        || NewJob { unique_key: Some(UniqueKey::new("k").on_conflict(OnConflict::Replace)), ..job() };
     let first = pg.store.enqueue(newest()).await.unwrap();
     let client = pg.client().await;
     client.batch_execute("begin; select 1 from lineclear.work_queue for update").await.unwrap();
@@ -71,13 +73,13 @@ async fn a_job_that_is_being_moved_is_not_waited_for_but_looked_at_again() {
     assert!(matches!(error, StoreError::Contended { .. }), "{error:?}");
     client.batch_execute("rollback").await.unwrap();
     let second = pg.store.enqueue(newest()).await.unwrap();
-    assert_eq!(second, Enqueued { id: first.id, placed: Placed::Replaced });
+    assert_eq!(second, Enqueued { id: first.id, result: EnqueueResult::Replaced });
 }
 
 #[tokio::test]
 async fn a_manifest_stays_held_for_a_dead_letter_that_comes_as_another_is_resolved() {
     let pg = Pg::open().await;
-    pg.store.upsert_manifests([daily("m")], Voice::Declaration).await.unwrap();
+    pg.store.upsert_manifests([daily("m")], ChangeSource::Declaration).await.unwrap();
     for _ in 0..2 {
         pg.store.trigger(name("m"), TriggerOptions::default()).await.unwrap();
     }

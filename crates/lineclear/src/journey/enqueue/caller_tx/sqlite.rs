@@ -10,8 +10,8 @@ use rusqlite::functions::FunctionFlags;
 use crate::db::classify;
 use crate::db::statements;
 use crate::db::statements::Statement;
-use crate::db::{Ask, Params, Row, at_once, rows_on};
-use crate::journey::enqueue::caller_tx::{Theirs, in_savepoint};
+use crate::db::{Executor, Params, Row, at_once, rows_on};
+use crate::journey::enqueue::caller_tx::{CallerTx, in_savepoint};
 use crate::journey::enqueue::insert::group_ids;
 use crate::store::{Enqueued, NewJob, StoreError, StoreOptions, StoreResult};
 
@@ -85,7 +85,7 @@ struct OnConnection<'a> {
     connection: &'a Connection,
 }
 
-impl Ask for OnConnection<'_> {
+impl Executor for OnConnection<'_> {
     fn rows(
         &mut self,
         statement: Statement,
@@ -96,7 +96,7 @@ impl Ask for OnConnection<'_> {
     }
 }
 
-impl Theirs for OnConnection<'_> {
+impl CallerTx for OnConnection<'_> {
     fn execute(&mut self, sql: &str) -> impl Future<Output = StoreResult<()>> + Send {
         std::future::ready(self.connection.execute_batch(sql).map_err(classify::sqlite))
     }

@@ -11,8 +11,8 @@ use sqlx::{
 
 use crate::db::classify;
 use crate::db::statements::Statement;
-use crate::db::{Ask, Cell, Column, Params, Postgres, Row, Value};
-use crate::journey::enqueue::caller_tx::Theirs;
+use crate::db::{Cell, Column, Executor, Params, Postgres, Row, Value};
+use crate::journey::enqueue::caller_tx::CallerTx;
 use crate::store::{StoreError, StoreResult};
 use lineclear_model::Micros;
 
@@ -21,7 +21,7 @@ pub(crate) struct InSqlx<'a> {
     pub(crate) connection: &'a mut PgConnection,
 }
 
-impl Ask for InSqlx<'_> {
+impl Executor for InSqlx<'_> {
     async fn rows(&mut self, statement: Statement, params: Params) -> StoreResult<Vec<Row>> {
         // Not kept: nothing is left behind on their connection.
         let mut query = sqlx::query(AssertSqlSafe(self.db.text(statement).to_owned())).persistent(false);
@@ -36,7 +36,7 @@ impl Ask for InSqlx<'_> {
     }
 }
 
-impl Theirs for InSqlx<'_> {
+impl CallerTx for InSqlx<'_> {
     async fn execute(&mut self, sql: &str) -> StoreResult<()> {
         let text = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));
         self.connection.execute(text).await.map(drop).map_err(classify::sqlx)
