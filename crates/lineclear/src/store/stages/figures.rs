@@ -1,7 +1,7 @@
 //! Beside the journey: what happened, in events and in figures by the minute.
 
 use lineclear_model::Micros;
-use lineclear_model::doctor::Condition;
+use lineclear_model::doctor::HealthFacts;
 
 use crate::store::verbs::{condition, events, stats, totals};
 use crate::store::{By, EVENTS_MAX, Events, StatNow, Stats, Store, StoreError, StoreResult, Total};
@@ -53,13 +53,13 @@ impl Store {
 
     /// How nodes, jobs and manifests stand, with so many late jobs explained: what tells whether they are well. Each part has its own
     /// time, and what was not seen in it is said.
-    pub async fn condition(&self, explained: u32) -> StoreResult<Condition> {
+    pub async fn condition(&self, explained: u32) -> StoreResult<HealthFacts> {
         let condition::Standing { condition: mut facts, nodes } =
             self.db.read(condition::ReadStanding).await?;
         let trouble = self.db.read(condition::ReadTrouble(nodes.clone())).await;
-        facts.trouble = condition::or_unseen(trouble, &mut facts.unseen.trouble)?;
+        facts.trouble = condition::or_unseen(trouble, &mut facts.not_checked.trouble)?;
         let overdue = self.db.read(condition::ReadOverdue { explained, nodes }).await;
-        facts.overdue = condition::or_unseen(overdue, &mut facts.unseen.overdue)?;
+        facts.overdue = condition::or_unseen(overdue, &mut facts.not_checked.overdue)?;
         Ok(facts)
     }
 }

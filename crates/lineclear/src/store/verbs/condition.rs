@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use lineclear_model::Micros;
-use lineclear_model::doctor::{Condition, Leader, NodeState, Overdue, Trouble, Unseen};
+use lineclear_model::doctor::{HealthFacts, Leader, NodeState, NotChecked, Overdue, Trouble};
 use lineclear_model::explain::NodeFacts;
 
 use super::explain::{self, LOST_AFTER, NODES_MAX};
@@ -32,7 +32,7 @@ pub(crate) struct ReadStanding;
 
 /// Who is there, and how much waits.
 pub(crate) struct Standing {
-    pub(crate) condition: Condition,
+    pub(crate) condition: HealthFacts,
     pub(crate) nodes: Vec<NodeFacts>,
 }
 
@@ -68,7 +68,7 @@ impl Verb for ReadStanding {
         let rows = session.rows(Statement::ListNodes, vec![int(NODES_MAX)]).await?;
         let nodes = explain::nodes_of(&rows)?;
         let abandoned = abandoned(session).await?;
-        let condition = Condition {
+        let condition = HealthFacts {
             now: now.now,
             count_max: u64::from(COUNT_MAX),
             waiting: now.waiting,
@@ -80,7 +80,7 @@ impl Verb for ReadStanding {
             nodes: rows.iter().map(|row| node_of(row, &abandoned)).collect::<StoreResult<_>>()?,
             leader: leader(session).await?,
             overdue: Vec::new(),
-            unseen: Unseen::default(),
+            not_checked: NotChecked::default(),
         };
         Ok(Standing { condition, nodes })
     }
