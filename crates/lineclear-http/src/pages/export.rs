@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use lineclear::store::{BulkOperationId, DeadLetterId, JobId};
-use lineclear_lock::Lease;
+use lineclear_lock::LeaseRecord;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -188,7 +188,7 @@ pub(super) async fn file(State(app): State<App>, who: Who, uri: Uri) -> Result<R
         "/locks" => {
             cluster::check(&view)?;
             let registry = locks::registry(&app)?.clone();
-            send(format, "locks", LOCKS, move |after: Option<Lease>| {
+            send(format, "locks", LOCKS, move |after: Option<LeaseRecord>| {
                 let registry = registry.clone();
                 async move {
                     let leases = match &after {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lineclear_tls::{Connector, Way};
+use lineclear_tls::{Connector, TlsOptions};
 
 use crate::db::clock::Clock;
 use crate::store::StoreError;
@@ -14,7 +14,7 @@ use crate::store::StoreError;
 pub struct StoreOptions {
     place: Place,
     schema: String,
-    way: Way,
+    tls: TlsOptions,
     pooler: bool,
     connections_max: usize,
     deadline: Duration,
@@ -62,7 +62,7 @@ impl StoreOptions {
         let mut options = StoreOptions {
             place: Place::Sqlite(None),
             schema: "lineclear".to_owned(),
-            way: Way::default(),
+            tls: TlsOptions::default(),
             pooler: false,
             connections_max: 8,
             deadline: Duration::from_secs(30),
@@ -114,7 +114,7 @@ impl StoreOptions {
                 }
                 (name, value) => {
                     let ours =
-                        self.way.take(name, value).map_err(|why| StoreError::refused("store_url", why))?;
+                        self.tls.set(name, value).map_err(|why| StoreError::refused("store_url", why))?;
                     if !ours {
                         kept.push(pair);
                     }
@@ -193,7 +193,7 @@ impl StoreOptions {
 
     /// How PostgreSQL is connected to, by TLS or not.
     pub(crate) fn connector(&self, config: &mut tokio_postgres::Config) -> Result<Connector, StoreError> {
-        self.way.connector(config).map_err(|why| StoreError::refused("store_url", why))
+        self.tls.connector(config).map_err(|why| StoreError::refused("store_url", why))
     }
 
     pub(crate) fn clock(&self) -> Option<Clock> {

@@ -1,6 +1,6 @@
 //! pause, resume: a manifest and its waiting jobs step aside, and come back.
 
-use lineclear_model::{Manifest, Micros, Name, SkipReason, begin};
+use lineclear_model::{Manifest, Micros, Name, SkipReason, plan_start};
 
 use crate::db::statements::Statement;
 use crate::db::{Column, Session, Value, Verb};
@@ -83,7 +83,7 @@ pub(crate) async fn move_jobs(
 
 /// Where a manifest goes on that starts anew: decided up to, next due.
 pub(crate) fn from_now_on(manifest: &Manifest, now: Micros) -> (Micros, Option<Micros>) {
-    let start = begin(&manifest.rules(), now);
+    let start = plan_start(&manifest.rules(), now);
     (start.planned_through, start.next_due_at)
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
-use lineclear_model::{Manifest, Micros, Name, OnDead, Overlap, Payload, SkipReason, Spec, begin};
+use lineclear_model::{Manifest, Micros, Name, OnDead, Overlap, Payload, SkipReason, Spec, plan_start};
 
 use crate::db::statements::Statement;
 use crate::db::{Column, Params, Row, Session, Value, Verb};
@@ -145,7 +145,7 @@ fn decide(
     };
     let (planned_through, next_due_at) = match skips {
         Some(_) => from_now_on(&next, now),
-        None => (before.planned_through, begin(&next.rules(), before.planned_through).next_due_at),
+        None => (before.planned_through, plan_start(&next.rules(), before.planned_through).next_due_at),
     };
     let id = Some(before.id);
     let row = ManifestRow { id, manifest: next, declared, planned_through, next_due_at, skips, marks };
@@ -240,7 +240,7 @@ pub(crate) async fn read(
             now: row.get("now")?,
             removed: row.get("removed")?,
             enabled: row.get("enabled")?,
-            marks: Spec::marks(&row.get::<String>("spec")?),
+            marks: Spec::secret_fields(&row.get::<String>("spec")?),
             manifest: manifest_of(row).map_err(|error| error.to_string()),
         };
         Ok((stored.key.clone(), stored))
@@ -329,7 +329,7 @@ fn columns(rows: &[&ManifestRow], groups: &HashMap<Name, i64>) -> Vec<Column> {
         texts(|row| row.manifest.route.to_string()),
         texts(|row| row.manifest.input.as_str().to_owned()),
         Column::Ints(rows.iter().map(|row| row.manifest.group.as_ref().map(|group| groups[group])).collect()),
-        texts(|row| row.manifest.spec().after(&row.marks).to_json()),
+        texts(|row| row.manifest.spec().with_past_secrets(&row.marks).to_json()),
         texts(|row| row.manifest.overlap().as_str().to_owned()),
         ints(|row| i64::from(row.manifest.priority)),
         Column::Ints(rows.iter().map(|row| row.manifest.retries.map(i64::from)).collect()),

@@ -10,7 +10,7 @@ mod pooler;
 mod schema;
 mod server;
 
-use lineclear_model::doctor::{self, Check, CheckName, Condition, Finding, Group};
+use lineclear_model::doctor::{self, Check, CheckName, Finding, Group, HealthFacts};
 
 use crate::store::{MigrationStatus, Store, StoreError, StoreResult};
 
@@ -74,10 +74,10 @@ impl Store {
         checks
     }
 
-    async fn condition_checks(&self, facts: &Condition) -> Vec<Check> {
+    async fn condition_checks(&self, facts: &HealthFacts) -> Vec<Check> {
         let mut checks = [doctor::nodes(facts), doctor::work(facts)].concat();
         match self.orders_facts().await {
-            Ok(orders) => checks.extend(doctor::orders(facts, &orders)),
+            Ok(orders) => checks.extend(doctor::manifests(facts, &orders)),
             Err(error) => checks.extend([doctor::late(facts), failed(CheckName::Unreadable, &error)]),
         }
         checks

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use lineclear_model::explain::{
-    DeadFacts, Explanation, Holder, JobFacts, LimitFacts, LiveJob, ManifestFacts, NodeFacts, OwnManifest,
+    DeadFacts, Explanation, Holder, JobFacts, JobManifest, LimitFacts, LiveJob, ManifestFacts, NodeFacts,
     ParentFacts, explain_job, explain_manifest,
 };
 use lineclear_model::{DeadReason, ExecutionOutcome, JobState, Name, Origin};
@@ -61,7 +61,7 @@ fn job_facts(row: &Row, limits: Limits, nodes: Vec<NodeFacts>) -> StoreResult<Jo
     let node: Option<i64> = row.get("node")?;
     let name: Option<String> = row.get("node_name")?;
     let manifest = match row.get::<Option<String>>("manifest_key")? {
-        Some(key) => Some(OwnManifest { key, enabled: row.get("enabled")? }),
+        Some(key) => Some(JobManifest { key, enabled: row.get("enabled")? }),
         None => None,
     };
     let dead = match row.get::<Option<i64>>("letter")? {

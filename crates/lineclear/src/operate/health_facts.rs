@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use lineclear_model::Micros;
-use lineclear_model::doctor::{Condition, Leader, NodeState, Overdue, Trouble, Unseen};
+use lineclear_model::doctor::{HealthFacts, Leader, NodeState, NotChecked, Overdue, Trouble};
 use lineclear_model::explain::NodeFacts;
 
 use crate::db::statements::Statement;
@@ -33,7 +33,7 @@ pub(crate) struct ReadStanding;
 
 /// Who is there, and how much waits.
 pub(crate) struct Standing {
-    pub(crate) condition: Condition,
+    pub(crate) condition: HealthFacts,
     pub(crate) nodes: Vec<NodeFacts>,
 }
 
@@ -69,7 +69,7 @@ impl Verb for ReadStanding {
         let rows = session.rows(Statement::ListNodes, vec![int(NODES_MAX)]).await?;
         let nodes = explain::nodes_of(&rows)?;
         let abandoned = abandoned(session).await?;
-        let condition = Condition {
+        let condition = HealthFacts {
             now: now.now,
             count_max: u64::from(COUNT_MAX),
             waiting: now.waiting,
@@ -81,7 +81,7 @@ impl Verb for ReadStanding {
             nodes: rows.iter().map(|row| node_of(row, &abandoned)).collect::<StoreResult<_>>()?,
             leader: leader(session).await?,
             overdue: Vec::new(),
-            unseen: Unseen::default(),
+            not_checked: NotChecked::default(),
         };
         Ok(Standing { condition, nodes })
     }
@@ -247,12 +247,12 @@ async fn mark_moving(
 impl Store {
     /// How nodes, jobs and manifests stand, with so many late jobs explained: what tells whether they are well. Each part has its own
     /// time, and what was not seen in it is said.
-    pub async fn condition(&self, explained: u32) -> StoreResult<Condition> {
+    pub async fn condition(&self, explained: u32) -> StoreResult<HealthFacts> {
         let Standing { condition: mut facts, nodes } = self.db.read(ReadStanding).await?;
         let trouble = self.db.read(ReadTrouble(nodes.clone())).await;
-        facts.trouble = or_unseen(trouble, &mut facts.unseen.trouble)?;
+        facts.trouble = or_unseen(trouble, &mut facts.not_checked.trouble)?;
         let overdue = self.db.read(ReadOverdue { explained, nodes }).await;
-        facts.overdue = or_unseen(overdue, &mut facts.unseen.overdue)?;
+        facts.overdue = or_unseen(overdue, &mut facts.not_checked.overdue)?;
         Ok(facts)
     }
 }

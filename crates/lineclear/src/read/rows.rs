@@ -186,7 +186,7 @@ pub(crate) fn secrets_of(row: &Row) -> StoreResult<Secrets> {
     let spec: Option<String> = row.get("spec")?;
     Ok(match (manifest, spec) {
         (None, _) => Secrets::by_name(),
-        (Some(_), Some(spec)) => Secrets::marked(&Spec::marks(&spec)),
+        (Some(_), Some(spec)) => Secrets::marked(&Spec::secret_fields(&spec)),
         (Some(_), None) => Secrets::all(),
     })
 }

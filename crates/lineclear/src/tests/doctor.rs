@@ -343,7 +343,11 @@ async fn a_part_that_is_locked_does_not_hide_the_others() {
     let mut lock = Session::Postgres(pg.db().session(true).await.expect("a connection"));
     lock.batch("lock table lineclear.manifest in access exclusive mode").await.expect("locked");
     let facts = pg.store.condition(5).await.expect("the rest is seen");
-    assert!(facts.unseen.trouble.is_some() && facts.unseen.overdue.is_none(), "{:?}", facts.unseen);
+    assert!(
+        facts.not_checked.trouble.is_some() && facts.not_checked.overdue.is_none(),
+        "{:?}",
+        facts.not_checked
+    );
     let late = lineclear_model::doctor::late(&facts);
     assert!(late.finding == Finding::Warning && late.says.starts_with("could not look in time"), "{late:#?}");
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lineclear::store::{Led, NodeInfo, Retention};
-use lineclear_lock::{Lease, LeaseState, Registry, RegistryOptions, What};
+use lineclear_lock::{LeaseRecord, LeaseState, LockEventKind, Registry, RegistryOptions};
 
 use crate::kit::TestDb;
 
@@ -37,13 +37,13 @@ fn registry(db: &TestDb) -> Registry {
     Registry::new(db.url(), RegistryOptions::default()).unwrap()
 }
 
-async fn planner(db: &TestDb) -> Lease {
+async fn planner(db: &TestDb) -> LeaseRecord {
     let mut leases = registry(db).leases(10).await.unwrap();
     assert_eq!(leases.len(), 1, "{leases:?}");
     leases.remove(0)
 }
 
-fn ago(lease: &Lease, time: std::time::SystemTime) -> u64 {
+fn ago(lease: &LeaseRecord, time: std::time::SystemTime) -> u64 {
     // By the database's clock.
     (lease.renewed_at + lease.renewed_ago).duration_since(time).unwrap().as_secs()
 }
@@ -126,7 +126,7 @@ conformance! {
         assert_eq!((again.holds, again.since, again.epoch), (3, lease.since, lease.epoch));
         let history = registry(db).history(Some("planner"), None, 10).await.unwrap();
         let hands: Vec<_> = history.iter().map(|event| (event.what, event.before.as_deref(), event.holder.as_str())).collect();
-        assert_eq!(hands, [(What::Taken, Some("host/1/a"), "host/1/b"), (What::Taken, None, "host/1/a")]);
+        assert_eq!(hands, [(LockEventKind::Taken, Some("host/1/a"), "host/1/b"), (LockEventKind::Taken, None, "host/1/a")]);
     }
 
     async fn a_planner_that_stops_says_so_and_one_that_went_away_is_cleaned(db) {
@@ -147,7 +147,7 @@ conformance! {
         assert_eq!(cleaned.locks, 1);
         assert_eq!(registry(db).leases(10).await.unwrap(), []);
         let last = registry(db).history(None, None, 1).await.unwrap();
-        assert_eq!((last[0].what, last[0].holder.as_str()), (What::Vanished, "host/1/b"));
+        assert_eq!((last[0].what, last[0].holder.as_str()), (LockEventKind::Vanished, "host/1/b"));
     }
 
     async fn a_lock_s_row_is_not_the_cleaners_and_events_are_bounded(db) {

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use lineclear::model::{Manifest, Schedule};
 use lineclear::{Lineclear, NodeOptions};
-use lineclear_lock::{Lease, LeaseState, Registry, RegistryOptions};
+use lineclear_lock::{LeaseRecord, LeaseState, Registry, RegistryOptions};
 
 use crate::children::{LONG, end, program, up};
 use crate::kit::{Place, name, quick, until};
 use crate::on_each_store;
 
-async fn planners(place: &Place) -> Vec<Lease> {
+async fn planners(place: &Place) -> Vec<LeaseRecord> {
     Registry::new(&place.url, RegistryOptions::default()).unwrap().leases(10).await.unwrap()
 }
 

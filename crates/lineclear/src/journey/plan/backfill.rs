@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use lineclear_model::job::Origin;
-use lineclear_model::{Micros, Name, Overlap, Payload, Schedule, preview};
+use lineclear_model::{Micros, Name, Overlap, Payload, Schedule, ticks_between};
 
 use crate::db::statements::Statement;
 use crate::db::{Column, Row, Session, Value, Verb};
@@ -76,7 +76,7 @@ impl Verb for Backfill {
         let decided: Micros = row.get("planned_through")?;
         let most = self.options.most.clamp(1, BACKFILL_MAX) as usize;
         let before = self.from.offset(-1);
-        let ticks = preview(&manifest.rules(), &self.key, before, decided, most + 1).into_iter();
+        let ticks = ticks_between(&manifest.rules(), &self.key, before, decided, most + 1).into_iter();
         let mut ticks: Vec<Micros> = ticks.map(|tick| tick.tick_at).filter(|tick| *tick < self.to).collect();
         let mut answer = Backfilled {
             next: ticks.get(most).copied(),

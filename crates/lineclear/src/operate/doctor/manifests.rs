@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use lineclear_model::doctor::Orders;
-use lineclear_model::{Manifest, Micros, duration, look_ahead};
+use lineclear_model::doctor::ManifestHealth;
+use lineclear_model::{Manifest, Micros, duration, preview};
 
 use crate::db::statements::Statement;
 use crate::db::{Row, Value};
@@ -17,11 +17,14 @@ const MOST: usize = 5_000;
 const LOOK_AHEAD: Duration = Duration::from_millis(500);
 
 impl Store {
-    pub(crate) async fn orders_facts(&self) -> StoreResult<Orders> {
+    pub(crate) async fn orders_facts(&self) -> StoreResult<ManifestHealth> {
         let most = i64::try_from(MOST).unwrap_or(i64::MAX);
         let rows = self.bounded(Statement::DoctorManifests, vec![Value::Int(Some(most))]).await?;
-        let mut orders =
-            Orders { looked_at: rows.len() as u64, more: rows.len() >= MOST, ..Orders::default() };
+        let mut orders = ManifestHealth {
+            looked_at: rows.len() as u64,
+            more: rows.len() >= MOST,
+            ..ManifestHealth::default()
+        };
         let mut exclude = Vec::new();
         for row in &rows {
             if row.get::<bool>("removed")? {
@@ -66,7 +69,7 @@ fn all_excluded(manifests: &[Manifest], now: Micros) -> (Vec<(String, String)>, 
             unsure += 1;
             continue;
         }
-        let ahead = look_ahead(&manifest.rules(), &manifest.key, now, 1);
+        let ahead = preview(&manifest.rules(), &manifest.key, now, 1);
         if ahead.ticks.is_empty() {
             let through = ahead.excluded_through.map(|at| format!(" up to {at}")).unwrap_or_default();
             let why = format!("{}, and all is excluded{through}", written(manifest));

@@ -29,7 +29,7 @@ impl Store {
             self.sessions_moved(db).await
         });
         let Ok(seen) = looked.await else {
-            return Ok(Check::unseen(CheckName::Pooler, "connections of the store are all in use"));
+            return Ok(Check::not_checked(CheckName::Pooler, "connections of the store are all in use"));
         };
         let (said, seen) = (self.options.behind_pooler(), seen?);
         let settings_arrive = self.plan_cache_mode().await? == "force_custom_plan";

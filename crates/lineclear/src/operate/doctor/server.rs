@@ -4,7 +4,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use lineclear_model::Micros;
 use lineclear_model::doctor::database::{self, Session as Open, Table};
-use lineclear_model::doctor::{Check, CheckName, Condition};
+use lineclear_model::doctor::{Check, CheckName, HealthFacts};
 
 use crate::builder::host;
 use crate::db::statements::Statement;
@@ -80,7 +80,7 @@ impl Store {
     }
 
     /// Our clock against the database's; and the newest heartbeat against it.
-    pub(crate) async fn clock_check(&self, condition: Option<&Condition>) -> StoreResult<Check> {
+    pub(crate) async fn clock_check(&self, condition: Option<&HealthFacts>) -> StoreResult<Check> {
         let clock = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
         let before = clock();
         let rows = self.look(Statement::Now, Vec::new()).await?;
