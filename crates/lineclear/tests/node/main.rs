@@ -44,7 +44,7 @@ macro_rules! on_each_store {
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn sqlite() {
-                scenario(&Place::sqlite()).await;
+                scenario(&Place::sqlite().await).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -344,7 +344,7 @@ async fn a_handler_is_told_before_its_lease_ends_although_the_database_is_silent
         told.add();
         Err("told".into())
     }
-    let database = lineclear_testkit::fresh_postgres().await;
+    let database = kit::migrated().await;
     let proxy = lineclear_testkit::Proxy::to_url(database.url()).await.unwrap();
     let told = Arc::new(Calls::default());
     let lease = Duration::from_millis(1500);
