@@ -173,7 +173,7 @@ conformance! {
         assert_eq!(listed.iter().map(|batch| batch.status).collect::<Vec<_>>(), [BatchStatus::Cancelled, BatchStatus::Cancelled]);
     }
 
-    async fn another_goes_on_when_the_one_who_worked_on_it_is_gone(db) {
+    pgbouncer async fn another_goes_on_when_the_one_who_worked_on_it_is_gone(db) {
         dead(db, 450).await;
         let batch = add(db, Action::Revive, "state:dead").await;
         let other = db.another_store().await;

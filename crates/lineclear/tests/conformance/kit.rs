@@ -16,10 +16,11 @@ use tempfile::TempDir;
 
 /// Defines tests that run on SQLite and on PostgreSQL, and end with an audit.
 ///
-/// Those marked `pgbouncer` run a third time, on PostgreSQL behind pgbouncer in transaction mode. What differs there is how a
-/// statement is sent (unnamed, with typed parameters, on any connection), and that nothing may last longer than a
-/// transaction: settings, locks, prepared statements. The marked tests send every statement that all of them together send,
-/// and have all races, limits and locks among them; the rest is the same SQL on the same server.
+/// Tests marked `pgbouncer` run a third time, on PostgreSQL behind pgbouncer in transaction mode. Two things differ there:
+/// statements are sent unnamed, with typed parameters, over any connection; and nothing lasts longer than a transaction,
+/// neither a setting nor a lock nor a prepared statement. The marked tests are all races, the limits, the locks, and
+/// enough others to send every statement that the whole suite sends (as a log of PostgreSQL showed). What remains is the
+/// same SQL on the same server. A test of a new statement gets the mark.
 #[macro_export]
 macro_rules! conformance {
     () => {};
