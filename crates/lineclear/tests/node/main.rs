@@ -2,18 +2,17 @@
 
 mod children;
 mod crowd;
-mod deadlock;
 mod enqueue_docs;
 mod enqueue_guide;
 mod example;
-mod idle;
 mod kit;
 mod limits;
 mod manifests;
-mod outage;
 mod pooler;
 mod processes;
+mod reclaim;
 mod resolves;
+mod slow;
 mod stores;
 mod tenures;
 mod roles;
