@@ -12,12 +12,12 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use anyhow::{Context, Result};
 use crate::{
     pg,
     servers::{mysql, pgbouncer, postgres, redis},
     url::with_database,
 };
+use anyhow::{Context, Result};
 
 /// Dropping takes some ten milliseconds. A server that is gone must not hold up the end of a test for long.
 const DROP_WITHIN: Duration = Duration::from_secs(10);

@@ -28,5 +28,5 @@ mod url;
 pub use child::{Child, Program};
 pub use database::{PostgresDatabase, fresh_postgres, mysql_url, redis_url};
 pub use proxy::Proxy;
-pub use template::Template;
 pub use servers::{mysql::PrivateMysql, postgres::PrivatePostgres, redis::PrivateRedis};
+pub use template::Template;

@@ -155,7 +155,8 @@ fn found_or_not(error: std::io::Error) -> std::io::Result<()> {
 }
 
 fn read_below(folder: &Path) -> std::io::Result<String> {
-    let mut paths = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
+    let mut paths =
+        fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
     paths.sort();
     let read = |path: PathBuf| if path.is_dir() { read_below(&path) } else { fs::read_to_string(path) };
     paths.into_iter().map(read).collect()

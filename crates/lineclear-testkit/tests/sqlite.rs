@@ -1,6 +1,10 @@
 //! Copies of SQLite files.
 
-use std::{fs, path::PathBuf, sync::atomic::{AtomicU32, Ordering}};
+use std::{
+    fs,
+    path::PathBuf,
+    sync::atomic::{AtomicU32, Ordering},
+};
 
 use lineclear_testkit::Template;
 

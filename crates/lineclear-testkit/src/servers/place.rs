@@ -51,7 +51,9 @@ impl Place {
 
     /// Makes a folder for the files of tests: in memory, where there is room.
     pub fn in_memory(lifetime: Lifetime) -> Result<Self> {
-        if has_room(MEMORY) && let Ok(place) = Self::below(Path::new(MEMORY), lifetime) {
+        if has_room(MEMORY)
+            && let Ok(place) = Self::below(Path::new(MEMORY), lifetime)
+        {
             return Ok(place);
         }
         Self::new(lifetime)

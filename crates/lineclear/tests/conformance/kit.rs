@@ -301,7 +301,8 @@ impl TestDb {
                      join {t}work_queue w on w.id = e.job_id where e.claim_no > w.claim_no",
             )
             .await;
-        let found = violations.into_iter().map(|row| row.into_iter().flatten().collect::<Vec<_>>().join(": "));
+        let found =
+            violations.into_iter().map(|row| row.into_iter().flatten().collect::<Vec<_>>().join(": "));
         let found: Vec<String> = found.collect();
         assert_eq!(found.len(), 5, "every rule is looked at: {found:?}");
         assert!(found.iter().all(|rule| rule.ends_with(": 0")), "{found:?}");
