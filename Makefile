@@ -1,6 +1,6 @@
 # Every command for developers. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-mssql screenshots fuzz-api cronsim bench fmt up down clean-run kit install
+.PHONY: help demo check test test-slow test-all test-mssql screenshots fuzz-api cronsim bench fmt up down clean-run kit install
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 KIT := $(TARGET)/debug/lineclear-testkit
@@ -19,15 +19,21 @@ check: ## format, lints, documentation, and facts about files (dead links, SQL t
 demo: ## a small cluster that lives, fails and recovers before your eyes
 	cargo run -- demo $(ARGS)
 
-test: install kit ## all tests, with private servers; installs what is missing
+test: install kit ## tests, with private servers; installs what is missing
 	$(KIT) test
+
+test-slow: install kit ## the few tests that take a minute each, on purpose
+	$(KIT) test --slow
+
+test-all: install kit ## both, beside each other
+	$(KIT) test --all
 
 # A workspace of its own: the made-up server needs OpenSSL to be built, and nothing else here does.
 test-mssql: ## tests of locks of SQL Server, against a made-up server; installs what is missing
 	@scripts/install openssl
 	cd crates/lineclear-lock/mssql && cargo fmt --check
 	cd crates/lineclear-lock/mssql && CARGO_TARGET_DIR=$(abspath $(TARGET))/mssql cargo clippy --quiet --all-targets -- -D warnings
-	cd crates/lineclear-lock/mssql && CARGO_TARGET_DIR=$(abspath $(TARGET))/mssql cargo test --quiet
+	cd crates/lineclear-lock/mssql && CARGO_TARGET_DIR=$(abspath $(TARGET))/mssql cargo test --quiet$(if $(LINECLEAR_TEST_MSSQL_URL), -- --include-ignored)
 
 # The tests that look at every page, and keep a picture of each.
 KEPT := overview-light overview-dark job-light dead-letters-light cluster-light

@@ -32,7 +32,7 @@ impl Counts {
                 Some("passed") => self.passed += number,
                 // Tests that took too long, or could not be started.
                 Some("failed" | "timed" | "exec") => self.failed += number,
-                Some("skipped" | "ignored") => self.skipped += number,
+                Some("skipped" | "ignored" | "filtered") => self.skipped += number,
                 _ => {}
             }
         }
@@ -69,7 +69,7 @@ mod tests {
             "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s",
             "test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured; 9 filtered out",
         ];
-        assert_eq!(count(Runner::Cargo, &lines), (7, 2, 1));
+        assert_eq!(count(Runner::Cargo, &lines), (7, 2, 10));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! | to have | use |
 //! |---|---|
 //! | an empty PostgreSQL database | [`fresh_postgres`] |
-//! | a database that is migrated already | [`postgres_template`], then [`PostgresDatabase::clone_of`] |
+//! | a database that is migrated already | [`Template`] |
 //! | a network that is slow, cut or silent | [`Proxy`] |
 //! | a process to kill, pause or freeze at a crash point | [`Program`], [`Child`] |
 //! | a PostgreSQL to stop and start again | [`PrivatePostgres`] |
@@ -22,9 +22,11 @@ mod database;
 mod pg;
 mod procfs;
 mod proxy;
+mod template;
 mod url;
 
 pub use child::{Child, Program};
-pub use database::{PostgresDatabase, fresh_postgres, mysql_url, postgres_template, redis_url};
+pub use database::{PostgresDatabase, fresh_postgres, mysql_url, redis_url};
 pub use proxy::Proxy;
 pub use servers::{mysql::PrivateMysql, postgres::PrivatePostgres, redis::PrivateRedis};
+pub use template::Template;

@@ -11,8 +11,12 @@ use std::{env, path::PathBuf, process::ExitCode};
 use anyhow::Result;
 use lineclear_testkit::servers::postgres::Durability;
 
+use test::Which;
+
 const USAGE: &str = "usage:
-  lineclear-testkit test                       runs all tests of the workspace with servers, and counts
+  lineclear-testkit test                       runs the tests of the workspace with servers, and counts
+  lineclear-testkit test --slow                those that take a minute each, on purpose
+  lineclear-testkit test --all                 both, beside each other
   lineclear-testkit run -- COMMAND [ARGUMENT…] starts servers, runs the command, stops the servers
   lineclear-testkit run --durable -- COMMAND…  the same with a PostgreSQL that syncs every commit to the disk
   lineclear-testkit up [DIR]                   starts servers and leaves them running; DIR: .run by default
@@ -24,7 +28,9 @@ async fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words[..] {
-        ["test"] => test::test().await,
+        ["test"] => test::test(Which::Quick).await,
+        ["test", "--slow"] => test::test(Which::Slow).await,
+        ["test", "--all"] => test::test(Which::All).await,
         ["run", "--", program, ref rest @ ..] => run::run(Durability::ThrowAway, program, rest).await,
         ["run", "--durable", "--", program, ref rest @ ..] => {
             run::run(Durability::Synced, program, rest).await

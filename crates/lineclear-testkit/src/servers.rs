@@ -15,11 +15,11 @@ pub mod postgres;
 pub mod process;
 pub mod redis;
 
-use std::env;
+use std::{env, path::Path};
 
 use anyhow::Result;
 
-use place::{Lifetime, Place};
+use place::{Lifetime, Place, SCRATCH_VARIABLE};
 use postgres::Durability;
 use process::{Process, Record};
 
@@ -45,6 +45,8 @@ impl Server {
 pub struct Servers {
     /// In the order in which they may be stopped: what stands in front of another comes first.
     servers: Vec<Server>,
+    /// Where tests keep their own files; `None` if the environment names a folder.
+    scratch: Option<Place>,
     /// Declared last, so that the files go after the processes that use them.
     place: Place,
 }
@@ -53,6 +55,10 @@ impl Servers {
     /// Starts what the environment does not name; whether that syncs is its own affair. Call it on a thread that lives as long as the servers
     /// shall: the kernel's signal comes when that thread ends.
     pub async fn start(lifetime: Lifetime, durability: Durability) -> Result<Self> {
+        let scratch = match env::var_os(SCRATCH_VARIABLE).filter(|folder| !folder.is_empty()) {
+            Some(_) => None,
+            None => Some(Place::in_memory(lifetime)?),
+        };
         let place = Place::new(lifetime)?;
         let postgres = match Server::given(postgres::VARIABLE) {
             Some(server) => server,
@@ -70,22 +76,29 @@ impl Servers {
             Some(server) => server,
             None => redis::start(&place).await?,
         };
-        Ok(Self { servers: vec![redis, mysql, pgbouncer, postgres], place })
+        Ok(Self { servers: vec![redis, mysql, pgbouncer, postgres], scratch, place })
     }
 
-    /// Environment variables that tell tests where the servers are.
+    /// Environment variables that tell tests where the servers are, and where to keep files.
     pub fn environment(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.servers.iter().rev().map(|server| (server.variable, server.url.as_str()))
+        let servers = self.servers.iter().rev().map(|server| (server.variable, server.url.as_str()));
+        servers.chain(self.scratch().and_then(Path::to_str).map(|folder| (SCRATCH_VARIABLE, folder)))
+    }
+
+    /// The folder for the files of tests, unless the environment names one.
+    pub fn scratch(&self) -> Option<&Path> {
+        self.scratch.as_ref().map(Place::dir)
     }
 
     /// Lets go of the servers: they run on. Returns what is needed to stop them later.
     pub fn leave(self) -> Vec<Record> {
         self.place.keep();
+        self.scratch.iter().for_each(Place::keep);
         self.servers.into_iter().filter_map(|server| server.process).map(Process::leave).collect()
     }
 
-    /// The folder that holds the servers' files.
-    pub fn dir(&self) -> &std::path::Path {
-        self.place.dir()
+    /// The folders that hold the files of the servers and of the tests.
+    pub fn folders(&self) -> impl Iterator<Item = &Path> {
+        [self.place.dir()].into_iter().chain(self.scratch())
     }
 }

@@ -20,15 +20,26 @@ use crate::{
 /// All features, so that crash points are there to be stopped at.
 const EVERYTHING: [&str; 2] = ["--workspace", "--all-features"];
 
-/// Runs all tests, the examples in the documentation included. Succeeds if there were any and none failed.
-pub(crate) async fn test() -> Result<ExitCode> {
+/// Which tests to run: those in modules called `slow` take a minute each, on purpose.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Which {
+    Quick,
+    Slow,
+    All,
+}
+
+/// Runs tests, with the examples in the documentation unless only slow ones are wanted. Succeeds if there were any and none
+/// failed.
+pub(crate) async fn test(which: Which) -> Result<ExitCode> {
     let mut signals = Signals::listen()?;
     let servers = signals.start_servers(Durability::ThrowAway).await?;
     let mut total = Counts::default();
     let mut all_well = true;
-    for (runner, arguments) in commands().await {
+    for (runner, arguments) in commands(which).await {
         let mut command = Command::new("cargo");
-        command.args(arguments).args(EVERYTHING).envs(servers.environment());
+        command.args(arguments).envs(servers.environment());
+        // Temporary files of tests, too: SQLite then waits for no disk.
+        command.envs(servers.scratch().map(|folder| ("TMPDIR", folder)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().context("starting cargo")?;
         let output = read(&mut child, runner);
@@ -44,18 +55,37 @@ pub(crate) async fn test() -> Result<ExitCode> {
             break;
         }
     }
-    println!("\n{} passed, {} failed, {} skipped", total.passed, total.failed, total.skipped);
+    println!("\n{} passed, {} failed, {} {}", total.passed, total.failed, total.skipped, left_out(which));
     let passed = all_well && total.failed == 0 && total.passed > 0;
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// What the last number counts.
+fn left_out(which: Which) -> &'static str {
+    match which {
+        Which::Quick => "skipped (`make test-slow` runs these)",
+        Which::Slow => "skipped (`make test` runs these)",
+        Which::All => "skipped",
+    }
+}
+
 /// Nextest is quicker and ends tests that hang, but it leaves out the examples in the documentation.
-async fn commands() -> Vec<(Runner, &'static [&'static str])> {
+async fn commands(which: Which) -> Vec<(Runner, Vec<&'static str>)> {
     let nextest = Command::new("cargo").args(["nextest", "--version"]).output().await;
-    if nextest.is_ok_and(|output| output.status.success()) {
-        vec![(Runner::Nextest, &["nextest", "run"]), (Runner::Cargo, &["test", "--doc"])]
-    } else {
-        vec![(Runner::Cargo, &["test", "--no-fail-fast"])]
+    let nextest = nextest.is_ok_and(|output| output.status.success());
+    let with = |first: &[&'static str], last: &[&'static str]| [first, &EVERYTHING, last].concat();
+    let examples = (Runner::Cargo, with(&["test", "--doc"], &[]));
+    match which {
+        Which::Quick if nextest => vec![(Runner::Nextest, with(&["nextest", "run"], &[])), examples],
+        Which::All if nextest => {
+            vec![(Runner::Nextest, with(&["nextest", "run", "--profile", "all"], &[])), examples]
+        }
+        Which::Slow if nextest => {
+            vec![(Runner::Nextest, with(&["nextest", "run", "--profile", "slow"], &[]))]
+        }
+        Which::Quick => vec![(Runner::Cargo, with(&["test", "--no-fail-fast"], &["--", "--skip", "slow::"]))],
+        Which::All => vec![(Runner::Cargo, with(&["test", "--no-fail-fast"], &[]))],
+        Which::Slow => vec![(Runner::Cargo, with(&["test", "--no-fail-fast", "--tests"], &["slow::"]))],
     }
 }
 

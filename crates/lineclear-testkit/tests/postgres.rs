@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
-use lineclear_testkit::{PostgresDatabase, fresh_postgres, postgres_template};
+use lineclear_testkit::{Template, fresh_postgres};
 use tokio_postgres::{Client, NoTls};
 
 async fn connect(url: &str) -> Client {
@@ -68,32 +68,22 @@ async fn pgbouncer_gives_the_connection_back_after_each_transaction() {
 async fn a_template_is_built_once_and_copied_often() {
     let built = Arc::new(AtomicU32::new(0));
     let contents = format!("{}", std::process::id());
-    let ask = |built: Arc<AtomicU32>, contents: String| async move {
-        postgres_template("kit", &contents, async |url| {
+    let copy = |built: Arc<AtomicU32>, contents: String| async move {
+        let build = async |url: String| {
             built.fetch_add(1, Ordering::Relaxed);
             connect(&url).await.batch_execute("create table filled (n) as select 42").await.unwrap();
-        })
-        .await
+        };
+        Template::new("kit", &contents).postgres(build).await
     };
-    let asked: Vec<_> = (0..5).map(|_| tokio::spawn(ask(built.clone(), contents.clone()))).collect();
-    let mut names = Vec::new();
-    for one in asked {
-        names.push(one.await.unwrap());
-    }
-    assert_eq!(built.load(Ordering::Relaxed), 1);
-    assert!(names.iter().all(|name| *name == names[0]));
-
-    let copies: Vec<_> = (0..4)
-        .map(|_| {
-            let name = names[0].clone();
-            tokio::spawn(async move { PostgresDatabase::clone_of(&name).await })
-        })
-        .collect();
+    let copies: Vec<_> = (0..5).map(|_| tokio::spawn(copy(built.clone(), contents.clone()))).collect();
     for copy in copies {
         let copy = copy.await.unwrap();
         let filled = connect(copy.url()).await.query_one("select n from filled", &[]).await.unwrap();
         assert_eq!(filled.get::<_, i32>(0), 42);
     }
-    let other = postgres_template("kit", "other contents", async |_| {}).await;
-    assert_ne!(other, names[0]);
+    assert_eq!(built.load(Ordering::Relaxed), 1);
+
+    let other = Template::new("kit", "other contents").postgres(async |_| {}).await;
+    let tables = "select from pg_tables where schemaname = 'public'";
+    assert!(connect(other.url()).await.query(tables, &[]).await.unwrap().is_empty());
 }

@@ -11,7 +11,7 @@ mod statements;
 use std::collections::BTreeMap;
 
 use lineclear_model::{GroupSpec, Manifest, Name, Payload, Schedule};
-use lineclear_testkit::{PostgresDatabase, fresh_postgres};
+use lineclear_testkit::{PostgresDatabase, Template};
 
 use crate::db::statements::Statement;
 use crate::db::{self, Db, Postgres, Session, Verb};
@@ -28,9 +28,15 @@ struct Pg {
 
 impl Pg {
     async fn open() -> Pg {
-        let database = fresh_postgres().await;
-        let options = StoreOptions::new(database.url()).expect("a URL").connections(12);
-        Pg { store: Store::open(options).await.expect("the store opens"), database }
+        let migrations = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations");
+        let build = async |url: String| drop(Pg::store(&url).await);
+        let database = Template::of_folder("lineclear", migrations).postgres(build).await;
+        Pg { store: Pg::store(database.url()).await, database }
+    }
+
+    async fn store(url: &str) -> Store {
+        let options = StoreOptions::new(url).expect("a URL").connections(12);
+        Store::open(options).await.expect("the store opens")
     }
 
     fn db(&self) -> &Postgres {

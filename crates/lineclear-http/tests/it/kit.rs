@@ -1,14 +1,15 @@
 //! A server on a free port, and a client that can also say what no client should.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lineclear::model::{Name, Scopes};
-use lineclear::store::NewToken;
+use lineclear::store::{NewToken, StoreOptions};
 use lineclear::{Cancel, Done, HandlerError, Input, Lineclear, Node, NodeOptions, Permanent, Store};
 use lineclear_http::{HttpOptions, Server, ShownLocks};
-use lineclear_testkit::{PostgresDatabase, fresh_postgres};
+use lineclear_testkit::{PostgresDatabase, Template};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -75,8 +76,9 @@ impl Served {
     /// A server that is not as it comes.
     pub(crate) async fn sqlite_with(change: impl FnOnce(&mut HttpOptions)) -> Served {
         let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("lineclear.db").to_str().unwrap().to_owned();
-        Served::on(&file, Place::Sqlite(dir), change).await
+        let file = dir.path().join("lineclear.db");
+        template().sqlite(&file, async |path: PathBuf| migrate(path.to_str().unwrap()).await).await;
+        Served::on(file.to_str().unwrap(), Place::Sqlite(dir), change).await
     }
 
     pub(crate) async fn postgres() -> Served {
@@ -84,7 +86,7 @@ impl Served {
     }
 
     pub(crate) async fn postgres_with(change: impl FnOnce(&mut HttpOptions)) -> Served {
-        let database = fresh_postgres().await;
+        let database = migrated().await;
         let url = database.url().to_owned();
         Served::on(&url, Place::Postgres(database), change).await
     }
@@ -211,6 +213,19 @@ impl Served {
             node.stop().await;
         }
     }
+}
+
+/// A copy of a database that was migrated once for all tests.
+pub(crate) async fn migrated() -> PostgresDatabase {
+    template().postgres(async |url: String| migrate(&url).await).await
+}
+
+fn template() -> Template {
+    Template::of_folder("lineclear", concat!(env!("CARGO_MANIFEST_DIR"), "/../lineclear/migrations"))
+}
+
+async fn migrate(url: &str) {
+    drop(Store::open(StoreOptions::new(url).unwrap()).await.unwrap());
 }
 
 fn unchunked(mut text: &str) -> String {

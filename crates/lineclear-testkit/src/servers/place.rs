@@ -16,6 +16,11 @@ const RUN_PREFIX: &str = "lineclear-run-";
 /// Folders of servers that were left running.
 pub const LEFT_PREFIX: &str = "lineclear-up-";
 const LOCK: &str = "lock";
+/// Names the folder in which tests keep files that all of them share.
+pub const SCRATCH_VARIABLE: &str = "LINECLEAR_TEST_FOLDER";
+const MEMORY: &str = "/dev/shm";
+/// Tests use a few hundred megabytes at a time.
+const ROOM_IN_MEMORY: u64 = 4 << 30;
 
 /// How long servers live.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,10 +46,22 @@ pub struct Place {
 impl Place {
     /// Makes a new folder, and removes those of runs that were killed.
     pub fn new(lifetime: Lifetime) -> Result<Self> {
+        Self::below(&temporary(), lifetime)
+    }
+
+    /// Makes a folder for the files of tests: in memory, where there is room.
+    pub fn in_memory(lifetime: Lifetime) -> Result<Self> {
+        if has_room(MEMORY)
+            && let Ok(place) = Self::below(Path::new(MEMORY), lifetime)
+        {
+            return Ok(place);
+        }
+        Self::new(lifetime)
+    }
+
+    fn below(base: &Path, lifetime: Lifetime) -> Result<Self> {
         let root = rustix::process::geteuid().is_root();
-        // A root's own temporary folder may be closed to the account that the servers run as.
-        let base = if root { PathBuf::from("/tmp") } else { env::temp_dir() };
-        sweep(&base);
+        sweep(base);
         let prefix = if lifetime == Lifetime::Ours { RUN_PREFIX } else { LEFT_PREFIX };
         let dir = (0..1000)
             .map(|n| base.join(format!("{prefix}{}-{n}", std::process::id())))
@@ -110,6 +127,15 @@ impl Drop for Place {
             drop(fs::remove_dir_all(&self.dir));
         }
     }
+}
+
+fn temporary() -> PathBuf {
+    // The temporary folder of root may be closed to the account that the servers run as.
+    if rustix::process::geteuid().is_root() { PathBuf::from("/tmp") } else { env::temp_dir() }
+}
+
+fn has_room(folder: &str) -> bool {
+    rustix::fs::statvfs(folder).is_ok_and(|disk| disk.f_bavail * disk.f_frsize >= ROOM_IN_MEMORY)
 }
 
 /// The account for servers: `postgres` where Debian made it, or else `nobody`.

@@ -58,7 +58,7 @@ conformance! {
         assert!(rows[4].finished_at.unwrap() >= rows[4].at);
     }
 
-    async fn the_audit_is_filtered_by_who_what_and_when(db) {
+    pgbouncer async fn the_audit_is_filtered_by_who_what_and_when(db) {
         for (who, action) in [("token:a", "put_group"), ("token:b", "put_group"), ("token:a", "cancel_job")] {
             db.store.audit_begin(vec![entry(who, action)]).await.unwrap();
         }
@@ -103,7 +103,7 @@ conformance! {
         assert_eq!(db.count("browser_session").await, 0);
     }
 
-    async fn a_session_ends_with_its_token_or_when_its_browser_logs_out(db) {
+    pgbouncer async fn a_session_ends_with_its_token_or_when_its_browser_logs_out(db) {
         let token = token(db).await;
         let (one, _) = db.store.begin_session(token.id).await.unwrap().unwrap();
         let (two, _) = db.store.begin_session(token.id).await.unwrap().unwrap();

@@ -83,7 +83,7 @@ conformance! {
         assert_eq!(ran, 3);
     }
 
-    async fn a_tick_that_cancels_what_runs_spares_what_a_person_asked_for(db) {
+    pgbouncer async fn a_tick_that_cancels_what_runs_spares_what_a_person_asked_for(db) {
         db.declare(Manifest { overlap: Some(Overlap::Cancel), ..daily("m") }).await;
         let today = today(db).await;
         let done = backfill(db, "m", today.offset(-9 * DAY), today.offset(-6 * DAY)).await;
@@ -98,7 +98,7 @@ conformance! {
         }
     }
 
-    async fn skipped_ticks_run_after_all_and_the_rest_of_their_range_stays_skipped(db) {
+    pgbouncer async fn skipped_ticks_run_after_all_and_the_rest_of_their_range_stays_skipped(db) {
         let misfire = Misfire { policy: MisfirePolicy::Skip, ..Misfire::default() };
         let id = db.declare(Manifest { misfire, overlap: Some(Overlap::Allow), ..daily("m") }).await;
         db.let_ticks_come(86_400 * 10).await;
@@ -179,7 +179,7 @@ conformance! {
         assert_eq!(refused("nobody", 0, 1).await, "Ok(None)");
     }
 
-    async fn two_backfills_at_once_share_the_ticks(db) {
+    pgbouncer async fn two_backfills_at_once_share_the_ticks(db) {
         db.declare(Manifest { overlap: Some(Overlap::Allow), ..daily("m") }).await;
         let today = today(db).await;
         let mut both = Vec::new();

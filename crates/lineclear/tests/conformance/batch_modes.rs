@@ -176,7 +176,7 @@ conformance! {
         assert_eq!(db.store.work_on_bulk_operation("one").await.unwrap(), None, "and the server may rest");
     }
 
-    async fn a_canary_can_be_taken_back_before_it_starts_and_stopped_while_it_is_waited_for(db) {
+    pgbouncer async fn a_canary_can_be_taken_back_before_it_starts_and_stopped_while_it_is_waited_for(db) {
         dead(db, 5).await;
         let query = Query::parse("state:dead").unwrap();
         let starts_in = Duration::from_secs(60);
@@ -200,7 +200,7 @@ conformance! {
         assert_eq!(db.count("dead_letter where status = 'awaiting'").await, 4);
     }
 
-    async fn the_canary_of_jobs_that_are_over_is_the_new_job(db) {
+    pgbouncer async fn the_canary_of_jobs_that_are_over_is_the_new_job(db) {
         let node = db.node("a").await;
         db.store.enqueue_many(vec![job(); 3]).await.unwrap();
         for claim in db.take(node, 3).await {
@@ -246,7 +246,7 @@ conformance! {
         assert_eq!(db.take(node, 5000).await.len(), 449);
     }
 
-    async fn jobs_that_are_retried_become_due_one_after_the_other_in_whatever_way_they_run_again(db) {
+    pgbouncer async fn jobs_that_are_retried_become_due_one_after_the_other_in_whatever_way_they_run_again(db) {
         let node = db.node("a").await;
         db.store.enqueue_many(vec![job(); 4]).await.unwrap();
         let claims = db.take(node, 4).await;

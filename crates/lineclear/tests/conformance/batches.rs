@@ -181,7 +181,7 @@ conformance! {
         assert_eq!(listed.iter().map(|batch| batch.status).collect::<Vec<_>>(), [BulkStatus::Cancelled, BulkStatus::Cancelled]);
     }
 
-    async fn another_goes_on_when_the_one_who_worked_on_it_is_gone(db) {
+    pgbouncer async fn another_goes_on_when_the_one_who_worked_on_it_is_gone(db) {
         dead(db, 450).await;
         let batch = add(db, BulkAction::Revive, "state:dead").await;
         let other = db.another_store().await;

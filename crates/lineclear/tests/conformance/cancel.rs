@@ -24,7 +24,7 @@ conformance! {
         assert_eq!(db.state(id).await, Some(JobState::Cancelled));
     }
 
-    async fn a_running_job_is_asked(db) {
+    pgbouncer async fn a_running_job_is_asked(db) {
         let id = db.enqueue(job()).await;
         let node = db.node("a").await;
         db.take_one(node).await;

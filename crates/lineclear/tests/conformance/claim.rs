@@ -36,7 +36,7 @@ conformance! {
     }
 
     /// Worker A is paused past its lease; B takes the job; A wakes up.
-    async fn a_late_worker_can_neither_renew_nor_settle(db) {
+    pgbouncer async fn a_late_worker_can_neither_renew_nor_settle(db) {
         let id = db.enqueue(job()).await;
         let (a, b) = (db.node("a").await, db.node("b").await);
         let of_a = db.take_one(a).await;

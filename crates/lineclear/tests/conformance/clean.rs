@@ -106,7 +106,7 @@ conformance! {
         assert_eq!(passes, [2, 2, 1, 0]);
     }
 
-    async fn two_cleaners_at_once_both_succeed(db) {
+    pgbouncer async fn two_cleaners_at_once_both_succeed(db) {
         let node = db.node("a").await;
         db.store.enqueue_many(vec![job(); 100]).await.unwrap();
         for claim in db.take(node, 100).await {

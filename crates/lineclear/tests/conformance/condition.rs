@@ -111,7 +111,7 @@ conformance! {
         assert!(found[0].2.contains("the oldest for 2h"), "{found:?}");
     }
 
-    async fn a_job_that_was_handed_over_and_not_claimed_is_seen(db) {
+    pgbouncer async fn a_job_that_was_handed_over_and_not_claimed_is_seen(db) {
         db.node("web-1").await;
         db.enqueue(job()).await;
         db.store.dispatch(main_route(), 1).await.unwrap();

@@ -34,7 +34,7 @@ async fn die(db: &TestDb, node: NodeId) -> usize {
 }
 
 conformance! {
-    async fn dead_letters_that_match_are_found_page_by_page_among_many_that_do_not(db) {
+    pgbouncer async fn dead_letters_that_match_are_found_page_by_page_among_many_that_do_not(db) {
         let rare = NewJob { kind: name("rare"), ..job() };
         dead(db, rare.clone()).await;
         dead(db, job()).await;
@@ -134,7 +134,7 @@ conformance! {
         assert!(!db.store.manifests(None, 10).await.unwrap().items[0].held);
     }
 
-    async fn all_that_match_are_resolved_and_nothing_else(db) {
+    pgbouncer async fn all_that_match_are_resolved_and_nothing_else(db) {
         db.group("etl", GroupSpec::default()).await;
         db.declare(daily("m")).await;
         let node = db.node("a").await;

@@ -79,7 +79,7 @@ conformance! {
         assert_eq!(again[&name("m")], Written::Created, "it can be made anew");
     }
 
-    async fn what_was_seen_of_a_manifest_must_still_be_so(db) {
+    pgbouncer async fn what_was_seen_of_a_manifest_must_still_be_so(db) {
         let any = db.store.edit_manifest(daily("m"), Some(ExpectedVersion::Any)).await;
         assert_eq!(refused(any).0, "changed_since", "there is none");
         let made = db.store.edit_manifest(daily("m"), None).await.unwrap();
@@ -209,7 +209,7 @@ conformance! {
         assert_eq!(refused(db.store.declare(set("b", vec![strange])).await).0, "manifest_owner");
     }
 
-    async fn an_older_release_changes_nothing_and_says_so(db) {
+    pgbouncer async fn an_older_release_changes_nothing_and_says_so(db) {
         let release = |n, priority, keys: &[&str]| {
             let manifests = keys.iter().map(|key| Manifest { priority, ..daily(key) }).collect();
             let groups = BTreeMap::from([("etl".to_owned(), GroupSpec { priority, ..GroupSpec::default() })]);
@@ -310,7 +310,7 @@ conformance! {
         assert_eq!((now.retries, now.input.as_str(), now.schedule), (Some(9), "3", edited.schedule));
     }
 
-    async fn declarations_at_once_do_not_hurt_each_other_nor_running_work(db) {
+    pgbouncer async fn declarations_at_once_do_not_hurt_each_other_nor_running_work(db) {
         declare(db, set("a", (0..10).map(|n| daily(&format!("a{n}"))).collect())).await;
         db.let_a_tick_come().await;
         db.plan().await;

@@ -192,7 +192,7 @@ conformance! {
         assert_eq!(overlaps, [Some(Overlap::Skip), Some(Overlap::QueueOne)]);
     }
 
-    async fn parents_that_complete_at_the_same_moment_each_wake_the_child(db) {
+    pgbouncer async fn parents_that_complete_at_the_same_moment_each_wake_the_child(db) {
         db.declare(daily("a")).await;
         db.declare(Manifest { overlap: Some(Overlap::Allow), ..after("b", &["a"], Need::Any) }).await;
         for _ in 0..40 {
@@ -261,7 +261,7 @@ conformance! {
         assert_eq!(db.count("turn_parent").await, 1, "it goes with its job; the last success is kept");
     }
 
-    async fn a_fan_in_reads_the_newest_output_of_each_parent_when_it_fired(db) {
+    pgbouncer async fn a_fan_in_reads_the_newest_output_of_each_parent_when_it_fired(db) {
         for key in ["a", "b"] {
             db.declare(daily(key)).await;
         }
@@ -302,7 +302,7 @@ conformance! {
         assert_eq!(db.take(node, 10).await.len(), 0, "and its completion wakes nobody");
     }
 
-    async fn a_claim_that_is_lost_activates_nothing(db) {
+    pgbouncer async fn a_claim_that_is_lost_activates_nothing(db) {
         db.declare(daily("p")).await;
         db.declare(dormant("c", &["p"])).await;
         let node = db.node("a").await;

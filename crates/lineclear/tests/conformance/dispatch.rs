@@ -83,7 +83,7 @@ conformance! {
         assert_eq!(db.store.claim(gpu, 10, lease(node)).await.unwrap().len(), 1);
     }
 
-    async fn dispatchers_at_once_share_the_work(db) {
+    pgbouncer async fn dispatchers_at_once_share_the_work(db) {
         db.store.enqueue_many(vec![job(); 200]).await.unwrap();
         let (a, b) = (db.store.clone(), db.another_store().await);
         let (one, two) = (db.node("a").await, db.node("b").await);
@@ -103,7 +103,7 @@ conformance! {
         assert_eq!(jobs.iter().collect::<HashSet<_>>().len(), 200, "none was taken twice");
     }
 
-    async fn a_row_that_cannot_be_read_is_buried_and_does_not_hold_up_the_rest(db) {
+    pgbouncer async fn a_row_that_cannot_be_read_is_buried_and_does_not_hold_up_the_rest(db) {
         let ids = db.store.enqueue_many(vec![job(); 3]).await.unwrap();
         // As somebody else's SQL could write it.
         db.sql(&format!("update {{t}}work_queue set input = '{{broken' where id = {}", ids[1].id)).await;

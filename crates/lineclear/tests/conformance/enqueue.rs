@@ -124,7 +124,7 @@ conformance! {
         assert_eq!(db.count("work_queue").await, 1, "all or none");
     }
 
-    async fn a_job_that_still_waits_is_replaced(db) {
+    pgbouncer async fn a_job_that_still_waits_is_replaced(db) {
         let node = db.node("a").await;
         let long = payload(&format!("\"{}\"", "x".repeat(600)));
         let newest = |input: &lineclear::model::Payload, priority| NewJob {

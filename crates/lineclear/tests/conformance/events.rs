@@ -46,7 +46,7 @@ conformance! {
         assert_eq!(words(&on).len(), 4, "what lies behind the horizon comes again");
     }
 
-    async fn a_row_of_the_audit_is_an_event_once_with_what_became_of_it(db) {
+    pgbouncer async fn a_row_of_the_audit_is_an_event_once_with_what_became_of_it(db) {
         let entry = |action: &str| NewAudit {
             who: "token:ci".to_owned(), token: None, action: action.to_owned(), target: "etl".to_owned(), request_id: "r1".to_owned(),
         };

@@ -128,7 +128,7 @@ conformance! {
         manifest_is(db, "m", &[GateName::GlobalEnabled], "everything is switched off").await;
     }
 
-    async fn a_paused_manifest_keeps_its_jobs(db) {
+    pgbouncer async fn a_paused_manifest_keeps_its_jobs(db) {
         db.node("web-1").await;
         db.declare(daily("m")).await;
         db.let_a_tick_come().await;

@@ -4,14 +4,14 @@ use std::time::{Duration, Instant};
 
 use lineclear::Store;
 use lineclear::store::{StoreError, StoreOptions, UniqueKey};
-use lineclear_testkit::{PostgresDatabase, Proxy, fresh_postgres};
+use lineclear_testkit::{PostgresDatabase, Proxy};
 
-use crate::kit::job;
+use crate::kit::{job, migrated};
 
 const SHORT: Duration = Duration::from_millis(500);
 
 async fn behind_a_proxy() -> (Store, Proxy, PostgresDatabase) {
-    let database = fresh_postgres().await;
+    let database = migrated().await;
     let proxy = Proxy::to_url(database.url()).await.unwrap();
     let options = StoreOptions::new(&proxy.url_for(database.url())).unwrap().connections(2).deadline(SHORT);
     (Store::open(options).await.unwrap(), proxy, database)

@@ -25,7 +25,7 @@ fn numbered(n: u32) -> NewJob {
 }
 
 conformance! {
-    async fn callers_at_once_share_commits_and_get_their_own_jobs(db) {
+    pgbouncer async fn callers_at_once_share_commits_and_get_their_own_jobs(db) {
         db.group("etl", GroupSpec::default()).await;
         let mut callers = JoinSet::new();
         for n in 0..300 {
@@ -46,7 +46,7 @@ conformance! {
         assert_eq!(db.count("work_queue where group_id is not null").await, 100);
     }
 
-    async fn one_bad_job_does_not_fail_those_that_share_its_statement(db) {
+    pgbouncer async fn one_bad_job_does_not_fail_those_that_share_its_statement(db) {
         refuse_bad_ones(db).await;
         let mut callers = JoinSet::new();
         for n in 0..100 {
@@ -78,7 +78,7 @@ conformance! {
         assert_eq!(db.count("work_queue").await, 1);
     }
 
-    async fn callers_that_go_away_do_not_harm_those_that_stay(db) {
+    pgbouncer async fn callers_that_go_away_do_not_harm_those_that_stay(db) {
         let mut callers = JoinSet::new();
         for n in 0..200 {
             let store = db.store.clone();

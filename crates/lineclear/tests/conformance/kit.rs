@@ -1,6 +1,7 @@
 //! A database for one test, on any of the three ways to have one.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use lineclear::model::{
@@ -10,41 +11,59 @@ use lineclear::store::{
     ChangeSource, Claim, FencedWrite, JobId, Lease, ManifestId, NewJob, NodeId, NodeInfo, PlanRules, Planned,
     Settlement, Store, StoreOptions, main_route,
 };
-use lineclear_testkit::{PostgresDatabase, postgres_template};
+use lineclear_testkit::{PostgresDatabase, Template};
 use tempfile::TempDir;
 
-/// Defines tests that run on each backend, and end with an audit.
+/// Defines tests that run on SQLite and on PostgreSQL, and end with an audit.
+///
+/// Tests marked `pgbouncer` run a third time, on PostgreSQL behind pgbouncer in transaction mode. Two things differ there:
+/// statements are sent unnamed, with typed parameters, over any connection; and nothing lasts longer than a transaction,
+/// neither a setting nor a lock nor a prepared statement. The marked tests are all races, the limits, the locks, and
+/// enough others to send every statement that the whole suite sends (as a log of PostgreSQL showed). What remains is the
+/// same SQL on the same server. A test of a new statement gets the mark.
 #[macro_export]
 macro_rules! conformance {
-    ($($(#[$meta:meta])* async fn $name:ident($db:ident) $body:block)+) => { $(
+    () => {};
+    ($(#[$meta:meta])* pgbouncer async fn $name:ident($db:ident) $body:block $($rest:tt)*) => {
         $(#[$meta])*
         mod $name {
-            #[allow(unused_imports)]
-            use super::*;
-
-            async fn scenario($db: &$crate::kit::TestDb) $body
-
-            async fn run(db: $crate::kit::TestDb) {
-                scenario(&db).await;
-                db.audit().await;
-            }
-
-            #[tokio::test]
-            async fn sqlite() {
-                run($crate::kit::TestDb::sqlite().await).await;
-            }
-
-            #[tokio::test]
-            async fn postgres() {
-                run($crate::kit::TestDb::postgres().await).await;
-            }
+            conformance!(@scenario $db $body);
 
             #[tokio::test]
             async fn pgbouncer() {
                 run($crate::kit::TestDb::pgbouncer().await).await;
             }
         }
-    )+ };
+        conformance! { $($rest)* }
+    };
+    ($(#[$meta:meta])* async fn $name:ident($db:ident) $body:block $($rest:tt)*) => {
+        $(#[$meta])*
+        mod $name {
+            conformance!(@scenario $db $body);
+        }
+        conformance! { $($rest)* }
+    };
+    (@scenario $db:ident $body:block) => {
+        #[allow(unused_imports)]
+        use super::*;
+
+        async fn scenario($db: &$crate::kit::TestDb) $body
+
+        async fn run(db: $crate::kit::TestDb) {
+            scenario(&db).await;
+            db.audit().await;
+        }
+
+        #[tokio::test]
+        async fn sqlite() {
+            run($crate::kit::TestDb::sqlite().await).await;
+        }
+
+        #[tokio::test]
+        async fn postgres() {
+            run($crate::kit::TestDb::postgres().await).await;
+        }
+    };
 }
 
 enum Place {
@@ -99,8 +118,10 @@ pub(crate) fn policy() -> RetryPolicy {
 impl TestDb {
     pub(crate) async fn sqlite() -> TestDb {
         let dir = tempfile::tempdir().expect("a folder");
-        let url = dir.path().join("test.db").to_str().expect("a path").to_owned();
-        TestDb::open(url, Place::Sqlite(dir)).await
+        let file = dir.path().join("test.db");
+        let build = async |path: PathBuf| drop(open(path.to_str().expect("a path")).await);
+        template().sqlite(&file, build).await;
+        TestDb::open(file.to_str().expect("a path").to_owned(), Place::Sqlite(dir)).await
     }
 
     pub(crate) async fn postgres() -> TestDb {
@@ -249,47 +270,42 @@ impl TestDb {
         }
     }
 
-    /// What must be true of the tables after anything.
+    /// What must be true of the tables after anything. One statement, because each opens a connection.
     pub(crate) async fn audit(&self) {
-        let twice = self
+        let violations = self
             .sql(
-                "select id, count(*) from (
-                     select id from {t}work_queue
-                     union all select id from {t}background_job
-                     union all select job_id from {t}dead_letter where status in ('awaiting', 'acknowledged')
-                     union all select job_id from {t}execution where final) places
-                 group by id having count(*) > 1",
+                "select 'a job is in one place', count(*) from (
+                     select id from (
+                         select id from {t}work_queue
+                         union all select id from {t}background_job
+                         union all select job_id from {t}dead_letter where status in ('awaiting', 'acknowledged')
+                         union all select job_id from {t}execution where final) places
+                     group by id having count(*) > 1) twice
+                 union all
+                 select 'a tick that fired has its job', count(*) from {t}tick t where job_id is not null
+                     and not exists (select 1 from {t}work_queue w where w.id = t.job_id)
+                     and not exists (select 1 from {t}background_job b where b.id = t.job_id)
+                     and not exists (select 1 from {t}dead_letter d where d.job_id = t.job_id)
+                     and not exists (select 1 from {t}execution e where e.job_id = t.job_id)
+                 union all
+                 select 'nothing is parked whose manifest runs', count(*) from {t}work_queue w
+                     join {t}manifest m on m.id = w.manifest_id and m.enabled
+                     where w.phase = 'parked' and not w.unknown_kind
+                 union all
+                 select 'nothing is held whose key has a free place that no job is about to take', count(*) from {t}work_queue w
+                     left join {t}limit_key k on k.key = w.limit_key where w.phase = 'held'
+                     and coalesce(k.max, 1) > (select count(*) from {t}background_job b where b.limit_key = w.limit_key)
+                     and not exists (select 1 from {t}work_queue r where r.limit_key = w.limit_key and r.phase = 'ready')
+                 union all
+                 select 'a claim number never goes back', count(*) from {t}execution e
+                     join {t}work_queue w on w.id = e.job_id where e.claim_no > w.claim_no",
             )
             .await;
-        assert_eq!(twice, Vec::<Vec<Option<String>>>::new(), "a job is in one place");
-        let lost = self
-            .count(
-                "tick t where job_id is not null
-                 and not exists (select 1 from {t}work_queue w where w.id = t.job_id)
-                 and not exists (select 1 from {t}background_job b where b.id = t.job_id)
-                 and not exists (select 1 from {t}dead_letter d where d.job_id = t.job_id)
-                 and not exists (select 1 from {t}execution e where e.job_id = t.job_id)",
-            )
-            .await;
-        assert_eq!(lost, 0, "a tick that fired has its job");
-        let parked = self
-            .count(
-                "work_queue w join {t}manifest m on m.id = w.manifest_id and m.enabled where w.phase = 'parked' and not w.unknown_kind",
-            )
-            .await;
-        assert_eq!(parked, 0, "nothing is parked whose manifest runs");
-        let held = self
-            .count(
-                "work_queue w left join {t}limit_key k on k.key = w.limit_key where w.phase = 'held'
-                 and coalesce(k.max, 1) > (select count(*) from {t}background_job b where b.limit_key = w.limit_key)
-                 and not exists (select 1 from {t}work_queue r where r.limit_key = w.limit_key and r.phase = 'ready')",
-            )
-            .await;
-        assert_eq!(held, 0, "nothing is held whose key has a place that nobody is about to take");
-        let backwards = self
-            .count("execution e join {t}work_queue w on w.id = e.job_id where e.claim_no > w.claim_no")
-            .await;
-        assert_eq!(backwards, 0, "a claim number never goes back");
+        let found =
+            violations.into_iter().map(|row| row.into_iter().flatten().collect::<Vec<_>>().join(": "));
+        let found: Vec<String> = found.collect();
+        assert_eq!(found.len(), 5, "every rule is looked at: {found:?}");
+        assert!(found.iter().all(|rule| rule.ends_with(": 0")), "{found:?}");
     }
 }
 
@@ -299,20 +315,12 @@ async fn open(url: &str) -> Store {
 }
 
 /// A copy of a database that was migrated once for all tests.
-async fn migrated() -> PostgresDatabase {
-    let contents: String = include_migrations().concat();
-    let template =
-        postgres_template("conformance", &contents, async |url: String| drop(open(&url).await)).await;
-    PostgresDatabase::clone_of(&template).await
+pub(crate) async fn migrated() -> PostgresDatabase {
+    template().postgres(async |url: String| drop(open(&url).await)).await
 }
 
-/// What decides how the template comes out.
-fn include_migrations() -> Vec<String> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/postgres");
-    let mut files: Vec<_> =
-        std::fs::read_dir(folder).expect("migrations").map(|f| f.expect("a file").path()).collect();
-    files.sort();
-    files.iter().map(|file| std::fs::read_to_string(file).expect("SQL")).collect()
+fn template() -> Template {
+    Template::of_folder("lineclear", concat!(env!("CARGO_MANIFEST_DIR"), "/migrations"))
 }
 
 fn sqlite_rows(path: &std::path::Path, sql: &str) -> Vec<Vec<Option<String>>> {

@@ -18,7 +18,7 @@ fn keyed(key: &str) -> NewJob {
 }
 
 conformance! {
-    async fn a_group_never_has_more_active_than_its_limit(db) {
+    pgbouncer async fn a_group_never_has_more_active_than_its_limit(db) {
         db.group("etl", limit(3)).await;
         db.store.enqueue_many(vec![of("etl"); 10]).await.unwrap();
         let node = db.node("a").await;
@@ -66,7 +66,7 @@ conformance! {
         assert!(taken.contains(&other) && taken.contains(&grouped), "{taken:?}");
     }
 
-    async fn the_global_limit_counts_everything(db) {
+    pgbouncer async fn the_global_limit_counts_everything(db) {
         db.group("etl", limit(2)).await;
         db.group(GLOBAL_GROUP, limit(3)).await;
         db.store.enqueue_many(vec![of("etl"), of("etl"), of("etl"), job(), job(), job()]).await.unwrap();
@@ -131,7 +131,7 @@ conformance! {
         assert_eq!(db.take_one(node).await.job, second);
     }
 
-    async fn jobs_with_a_key_run_one_at_a_time(db) {
+    pgbouncer async fn jobs_with_a_key_run_one_at_a_time(db) {
         let ids = db.store.enqueue_many(vec![keyed("customer:7"); 3]).await.unwrap();
         let other = db.enqueue(keyed("customer:8")).await;
         let node = db.node("a").await;
@@ -157,7 +157,7 @@ conformance! {
         assert_eq!(db.take(node, 10).await.len(), 2);
     }
 
-    async fn a_key_inside_a_limited_group_keeps_both_limits(db) {
+    pgbouncer async fn a_key_inside_a_limited_group_keeps_both_limits(db) {
         db.group("etl", limit(2)).await;
         let job = |key: &str| NewJob { limit_key: Some(key.to_owned()), ..of("etl") };
         db.store.enqueue_many(vec![job("a"), job("a"), job("b"), job("c")]).await.unwrap();

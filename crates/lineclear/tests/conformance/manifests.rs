@@ -161,7 +161,7 @@ conformance! {
         assert_eq!(db.state(claim.job).await, Some(JobState::Retrying));
     }
 
-    async fn nodes_that_declare_the_same_at_once_agree(db) {
+    pgbouncer async fn nodes_that_declare_the_same_at_once_agree(db) {
         let mut starting = Vec::new();
         for _ in 0..4 {
             let store = db.another_store().await;
@@ -237,7 +237,7 @@ conformance! {
         assert_eq!(ticks[0].skip_reason.as_deref(), Some("rescheduled"));
     }
 
-    async fn a_group_is_triggered_as_a_whole(db) {
+    pgbouncer async fn a_group_is_triggered_as_a_whole(db) {
         db.group("etl", GroupSpec::default()).await;
         let of_group = |key| Manifest { group: Some(name("etl")), ..daily(key) };
         db.store.upsert_manifests([of_group("b"), of_group("a"), of_group("off"), daily("other")], ChangeSource::Declaration).await.unwrap();

@@ -32,7 +32,7 @@ async fn many_at_once(url: &str) {
 }
 
 conformance! {
-    async fn a_newer_schema_is_refused(db) {
+    pgbouncer async fn a_newer_schema_is_refused(db) {
         db.sql("insert into {t}migration (number, name, checksum) values (9999, '9999_future', 'x')").await;
         match open(db.url()).await {
             Err(StoreError::Refused { rule, why }) => {
@@ -48,7 +48,7 @@ conformance! {
         assert!(matches!(open(db.url()).await, Err(StoreError::Corrupt { .. })));
     }
 
-    async fn a_store_opened_without_migrating_only_looks(db) {
+    pgbouncer async fn a_store_opened_without_migrating_only_looks(db) {
         let (number, name) = newest();
         db.sql(&format!("delete from {{t}}migration where number = {number}")).await;
         let store = Store::open(StoreOptions::new(db.url()).unwrap().migrate(false)).await.unwrap();

@@ -49,7 +49,7 @@ fn ago(lease: &LeaseRecord, time: std::time::SystemTime) -> u64 {
 }
 
 conformance! {
-    async fn a_node_hears_with_its_heartbeat_that_it_shall_drain_and_that_it_shall_not(db) {
+    pgbouncer async fn a_node_hears_with_its_heartbeat_that_it_shall_drain_and_that_it_shall_not(db) {
         let beat = async || db.store.heartbeat(named("a")).await.unwrap();
         let id = beat().await.id;
         assert!(!beat().await.drains);
@@ -129,7 +129,7 @@ conformance! {
         assert_eq!(hands, [(LockEventKind::Taken, Some("host/1/a"), "host/1/b"), (LockEventKind::Taken, None, "host/1/a")]);
     }
 
-    async fn a_planner_that_stops_says_so_and_one_that_went_away_is_cleaned(db) {
+    pgbouncer async fn a_planner_that_stops_says_so_and_one_that_went_away_is_cleaned(db) {
         beat(db, "a", Some((1, 0, 0))).await;
         db.store.resign(&named("b")).await.unwrap();
         assert_eq!(planner(db).await.state, LeaseState::Held, "it was not the other's");

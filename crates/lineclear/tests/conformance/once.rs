@@ -39,7 +39,7 @@ fn rule(answer: StoreResult<Idempotent>) -> String {
 }
 
 conformance! {
-    async fn a_request_under_a_key_is_done_once(db) {
+    pgbouncer async fn a_request_under_a_key_is_done_once(db) {
         let Idempotent::Created(Created::Jobs(jobs)) = create(db, key("k")).await.unwrap() else { panic!() };
         let Idempotent::Replayed(text) = create(db, key("k")).await.unwrap() else { panic!() };
         assert_eq!(text, format!("job {}", jobs[0].id));
@@ -53,7 +53,7 @@ conformance! {
         assert_eq!(db.count("work_queue").await, 2);
     }
 
-    async fn what_is_refused_or_not_there_leaves_the_key_free(db) {
+    pgbouncer async fn what_is_refused_or_not_there_leaves_the_key_free(db) {
         let run = || Creation::Run(name("m"), Default::default());
         let missing = db.store.create_idempotent(key("k"), run(), recorded).await.unwrap();
         assert!(matches!(missing, Idempotent::Created(Created::Run(None))));
@@ -64,7 +64,7 @@ conformance! {
         assert!(matches!(db.store.create_idempotent(key("k"), run(), recorded).await, Ok(Idempotent::Replayed(_))));
     }
 
-    async fn a_key_whose_time_is_over_is_free_and_is_cleaned(db) {
+    pgbouncer async fn a_key_whose_time_is_over_is_free_and_is_cleaned(db) {
         create(db, key("old")).await.unwrap();
         create(db, key("older")).await.unwrap();
         assert_eq!(db.store.clean(&Retention::default(), 100).await.unwrap().idempotency_keys, 0);

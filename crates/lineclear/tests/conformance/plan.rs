@@ -180,7 +180,7 @@ conformance! {
         assert_eq!(due, 0, "it is left alone for a while");
     }
 
-    async fn planners_at_once_make_one_job_per_tick_with_and_without_the_lock(db) {
+    pgbouncer async fn planners_at_once_make_one_job_per_tick_with_and_without_the_lock(db) {
         let manifests: Vec<Manifest> = (0..50).map(|n| daily(&format!("m{n}"))).collect();
         db.store.upsert_manifests(manifests, ChangeSource::Declaration).await.unwrap();
         for lead in [true, false] {

@@ -126,7 +126,7 @@ conformance! {
         assert_eq!(db.take_one(node).await.failures, 0);
     }
 
-    async fn what_is_over_runs_again_as_a_new_job_with_the_same_input(db) {
+    pgbouncer async fn what_is_over_runs_again_as_a_new_job_with_the_same_input(db) {
         let node = db.node("a").await;
         db.declare(daily("m")).await;
         let long = payload(&format!("{:?}", "x".repeat(2000)));

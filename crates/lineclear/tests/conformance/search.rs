@@ -192,7 +192,7 @@ conformance! {
         assert_eq!(found.looked, letters.len() as u64, "other tables are not even looked at");
     }
 
-    async fn a_search_finds_what_a_filter_in_memory_finds(db) {
+    pgbouncer async fn a_search_finds_what_a_filter_in_memory_finds(db) {
         let mut dice = Dice(7);
         fill(db, &mut dice, 60).await;
         let all = everything(db, &Query::default(), 1000).await;

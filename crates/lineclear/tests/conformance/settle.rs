@@ -83,7 +83,7 @@ conformance! {
         assert_eq!(db.state(id).await, Some(JobState::Completed));
     }
 
-    async fn settling_again_after_a_lost_answer_is_recorded_not_stale(db) {
+    pgbouncer async fn settling_again_after_a_lost_answer_is_recorded_not_stale(db) {
         db.enqueue(job()).await;
         let (a, b) = (db.node("a").await, db.node("b").await);
         let claim = db.take_one(a).await;
@@ -140,7 +140,7 @@ conformance! {
         assert_eq!(db.store.renew(crate::kit::lease(node), twice).await.unwrap().len(), 1);
     }
 
-    async fn an_outcome_that_cannot_be_recorded_does_not_hold_up_the_others(db) {
+    pgbouncer async fn an_outcome_that_cannot_be_recorded_does_not_hold_up_the_others(db) {
         db.store.enqueue_many(vec![job(); 5]).await.unwrap();
         let node = db.node("a").await;
         let claims = db.take(node, 5).await;

@@ -95,7 +95,7 @@ conformance! {
         assert!(db.store.totals(EVER, far(), 61).await.is_err());
     }
 
-    async fn what_was_cancelled_while_it_waited_did_not_run_for_no_time(db) {
+    pgbouncer async fn what_was_cancelled_while_it_waited_did_not_run_for_no_time(db) {
         let waits = db.enqueue(job()).await;
         db.store.cancel(waits).await.unwrap();
         let steps = async || -> Vec<Option<u64>> {
@@ -108,7 +108,7 @@ conformance! {
         assert_eq!(steps().await, [None], "nor when it is rolled up");
     }
 
-    async fn two_that_roll_up_at_once_count_once(db) {
+    pgbouncer async fn two_that_roll_up_at_once_count_once(db) {
         history(db, 20).await;
         db.age("execution", "finished_at", 300).await;
         let other = db.another_store().await;

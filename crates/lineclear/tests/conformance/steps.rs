@@ -31,7 +31,7 @@ async fn dead_after_a_step(db: &TestDb) -> lineclear::store::DeadLetterId {
 }
 
 conformance! {
-    async fn steps_are_kept_over_tries_and_listed_in_their_order(db) {
+    pgbouncer async fn steps_are_kept_over_tries_and_listed_in_their_order(db) {
         let id = db.enqueue(job()).await;
         let node = db.node("a").await;
         let claim = db.take_one(node).await;
@@ -119,7 +119,7 @@ conformance! {
         }
     }
 
-    async fn progress_shows_while_a_job_runs_and_only_its_own_claim_can_say_it(db) {
+    pgbouncer async fn progress_shows_while_a_job_runs_and_only_its_own_claim_can_say_it(db) {
         let id = db.enqueue(job()).await;
         let node = db.node("a").await;
         let claim = db.take_one(node).await;
@@ -137,7 +137,7 @@ conformance! {
         assert_eq!(db.store.job(id).await.unwrap().unwrap().job.progress, None, "the next try begins from nothing");
     }
 
-    async fn log_lines_are_kept_by_claim_page_by_page_and_go_with_the_history(db) {
+    pgbouncer async fn log_lines_are_kept_by_claim_page_by_page_and_go_with_the_history(db) {
         let id = db.enqueue(job()).await;
         let node = db.node("a").await;
         let claim = db.take_one(node).await;
@@ -173,7 +173,7 @@ conformance! {
     }
 
     // The page of a job showed the first lines: none of the claim that ran, if an earlier one had logged much.
-    async fn the_last_lines_of_a_log_are_those_of_the_newest_claim(db) {
+    pgbouncer async fn the_last_lines_of_a_log_are_those_of_the_newest_claim(db) {
         let id = db.enqueue(job()).await;
         let node = db.node("a").await;
         let lines = |claim: &Claim, count: u32| {

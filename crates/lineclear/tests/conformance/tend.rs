@@ -38,7 +38,7 @@ conformance! {
         assert!(db.store.next_plan().await.unwrap().lease_over);
     }
 
-    async fn a_gated_job_is_seen_too(db) {
+    pgbouncer async fn a_gated_job_is_seen_too(db) {
         db.group("etl", GroupSpec { limit: Some(1), ..GroupSpec::default() }).await;
         db.enqueue(NewJob { group: Some(name("etl")), ..job() }).await;
         let look = db.store.poll_work(vec![main_route()], 10).await.unwrap();
@@ -92,7 +92,7 @@ conformance! {
         assert_eq!(db.settle(node, &claim, completed()).await, FencedWrite::Stale);
     }
 
-    async fn a_claim_that_had_not_started_is_not_charged(db) {
+    pgbouncer async fn a_claim_that_had_not_started_is_not_charged(db) {
         let id = db.enqueue(job()).await;
         let node = db.node("a").await;
         db.take_one(node).await;
@@ -112,7 +112,7 @@ conformance! {
         assert_eq!(db.state(id).await, Some(JobState::Dead));
     }
 
-    async fn a_job_of_an_unknown_kind_is_parked_until_a_node_knows_it(db) {
+    pgbouncer async fn a_job_of_an_unknown_kind_is_parked_until_a_node_knows_it(db) {
         let id = db.enqueue(job()).await;
         let node = db.node("a").await;
         let claim = db.take_one(node).await;
@@ -152,7 +152,7 @@ conformance! {
         assert_eq!(db.take_one(node).await.job, id);
     }
 
-    async fn soft_limits_hold_for_one_dispatcher_at_a_time(db) {
+    pgbouncer async fn soft_limits_hold_for_one_dispatcher_at_a_time(db) {
         db.group("etl", GroupSpec { limit: Some(2), ..GroupSpec::default() }).await;
         db.group("*", GroupSpec { limit: Some(3), ..GroupSpec::default() }).await;
         db.store.enqueue_many(vec![NewJob { group: Some(name("etl")), ..job() }; 5]).await.unwrap();
@@ -168,7 +168,7 @@ conformance! {
         assert_eq!(db.count("background_job b join {t}manifest_group g on g.id = b.group_id").await, 2);
     }
 
-    async fn when_more_is_due_than_a_pass_takes_every_group_gets_its_share(db) {
+    pgbouncer async fn when_more_is_due_than_a_pass_takes_every_group_gets_its_share(db) {
         for group in ["big", "small"] {
             db.group(group, GroupSpec::default()).await;
         }

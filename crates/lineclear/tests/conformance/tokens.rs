@@ -68,7 +68,7 @@ conformance! {
         }
     }
 
-    async fn use_is_noted_once_a_minute(db) {
+    pgbouncer async fn use_is_noted_once_a_minute(db) {
         let (view, secret) = db.store.create_token(token("ci")).await.unwrap();
         assert!(proved(db, secret.expose()).await.unwrap().unused);
         db.store.token_used(view.id).await.unwrap();

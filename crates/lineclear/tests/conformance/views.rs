@@ -59,7 +59,7 @@ conformance! {
         assert_eq!(db.store.job(JobId(i64::MAX)).await.unwrap(), None);
     }
 
-    async fn pages_go_through_all_jobs_newest_first(db) {
+    pgbouncer async fn pages_go_through_all_jobs_newest_first(db) {
         let mut expected: Vec<JobId> = one_of_each(db).await.into_iter().map(|(id, _)| id).collect();
         expected.sort_by_key(|id| std::cmp::Reverse(*id));
         let mut found = Vec::new();
@@ -111,7 +111,7 @@ conformance! {
         assert!(execution.claimed_at.unwrap() <= execution.finished_at);
     }
 
-    async fn of_a_job_that_was_tried_very_often_the_last_claims_are_there_with_their_nodes(db) {
+    pgbouncer async fn of_a_job_that_was_tried_very_often_the_last_claims_are_there_with_their_nodes(db) {
         let id = db.enqueue(job()).await;
         let (old, new) = (db.node("old").await, db.node("new").await);
         db.sql("update {t}work_queue set claim_no = 1100").await;

@@ -123,7 +123,7 @@ async fn eight_planners_without_their_lock_make_one_job_per_tick() {
 
 #[tokio::test]
 async fn two_planners_on_one_file_make_one_job_per_tick() {
-    one_job_per_tick(&Place::sqlite(), 2, true).await;
+    one_job_per_tick(&Place::sqlite().await, 2, true).await;
 }
 
 #[tokio::test]
@@ -133,7 +133,7 @@ async fn eight_dispatchers_and_sixteen_workers_handle_each_job_once() {
 
 #[tokio::test]
 async fn two_processes_on_one_file_handle_each_job_once() {
-    each_job_is_handed_over_claimed_and_completed_once(&Place::sqlite(), 2, 2).await;
+    each_job_is_handed_over_claimed_and_completed_once(&Place::sqlite().await, 2, 2).await;
 }
 
 #[tokio::test]
@@ -151,5 +151,5 @@ async fn eight_dispatching_nodes_and_sixteen_workers_run_each_job_once() {
 
 #[tokio::test]
 async fn two_nodes_on_one_file_run_each_job_once() {
-    each_job_runs_once_on_nodes(&Place::sqlite(), 2, "workers", "slots=8").await;
+    each_job_runs_once_on_nodes(&Place::sqlite().await, 2, "workers", "slots=8").await;
 }

@@ -32,7 +32,7 @@ async fn waiting(node: &Node) -> usize {
 
 #[tokio::test]
 async fn every_way_works_on_sqlite() {
-    let place = Place::sqlite();
+    let place = Place::sqlite().await;
     let node = node(&place).await;
     one_and_many(&node).await.unwrap();
     keys_and_rules(node.store()).await.unwrap();

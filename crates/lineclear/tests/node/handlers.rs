@@ -173,7 +173,7 @@ async fn a_kind_chooses_to_go_on_when_trust_in_its_lease_ends() {
             () = seen.go.notified() => Ok(()),
         }
     }
-    let database = lineclear_testkit::fresh_postgres().await;
+    let database = crate::kit::migrated().await;
     let proxy = lineclear_testkit::Proxy::to_url(database.url()).await.unwrap();
     let seen = Arc::new(Seen::default());
     let lease = Duration::from_millis(1500);

@@ -74,7 +74,7 @@ on_each_store! {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hook_that_hangs_costs_events_and_never_a_job() {
     async fn noop() {}
-    let place = Place::sqlite();
+    let place = Place::sqlite().await;
     let (go, gate) = std::sync::mpsc::channel::<()>();
     let gate = Mutex::new(gate);
     let node = Lineclear::builder()

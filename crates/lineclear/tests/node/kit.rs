@@ -1,11 +1,12 @@
 //! A place for a node, and waiting for a fact.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use lineclear::model::{JobState, Name};
-use lineclear::store::JobId;
-use lineclear::{Node, NodeOptions};
-use lineclear_testkit::{PostgresDatabase, fresh_postgres};
+use lineclear::store::{JobId, StoreOptions};
+use lineclear::{Node, NodeOptions, Store};
+use lineclear_testkit::{PostgresDatabase, Template};
 use tempfile::TempDir;
 
 /// A store of its own for one test.
@@ -16,20 +17,22 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub(crate) fn sqlite() -> Place {
+    pub(crate) async fn sqlite() -> Place {
         let folder = tempfile::tempdir().expect("a folder");
-        let url = folder.path().join("test.db").to_str().expect("a path").to_owned();
+        let file = folder.path().join("test.db");
+        template().sqlite(&file, async |path: PathBuf| migrate(path.to_str().expect("a path")).await).await;
+        let url = file.to_str().expect("a path").to_owned();
         Place { url, database: None, _folder: Some(folder) }
     }
 
     pub(crate) async fn postgres() -> Place {
-        let database = fresh_postgres().await;
+        let database = migrated().await;
         Place { url: database.url().to_owned(), database: Some(database), _folder: None }
     }
 
     /// PostgreSQL, reached through pgbouncer in transaction mode.
     pub(crate) async fn pgbouncer() -> Place {
-        let database = fresh_postgres().await;
+        let database = migrated().await;
         let url = format!("{}?pooler=transaction", database.pgbouncer_url());
         Place { url, database: Some(database), _folder: None }
     }
@@ -86,6 +89,19 @@ impl Place {
     pub(crate) async fn state(&self, node: &Node, job: JobId) -> Option<JobState> {
         node.store().job(job).await.expect("the job can be read").map(|detail| detail.job.state)
     }
+}
+
+/// A copy of a database that was migrated once for all tests.
+pub(crate) async fn migrated() -> PostgresDatabase {
+    template().postgres(async |url: String| migrate(&url).await).await
+}
+
+fn template() -> Template {
+    Template::of_folder("lineclear", concat!(env!("CARGO_MANIFEST_DIR"), "/migrations"))
+}
+
+async fn migrate(url: &str) {
+    drop(Store::open(StoreOptions::new(url).expect("a URL")).await.expect("the store opens"));
 }
 
 /// Options for a test: what takes seconds by default takes a fraction of one.

@@ -59,7 +59,7 @@ impl Visit for Text {
 async fn each_execution_has_a_span_and_each_planning_cycle_its_lines() {
     async fn noop() {}
     keep_logs();
-    let place = Place::sqlite();
+    let place = Place::sqlite().await;
     let every_second = Schedule::every(Duration::from_secs(1)).unwrap();
     let manifest = Manifest::new(name("clock"), name("spanned"), every_second);
     let node =

@@ -2,18 +2,17 @@
 
 mod children;
 mod crowd;
-mod deadlock;
 mod enqueue_docs;
 mod enqueue_guide;
 mod example;
-mod idle;
 mod kit;
 mod limits;
 mod manifests;
-mod outage;
 mod pooler;
 mod processes;
+mod reclaim;
 mod resolves;
+mod slow;
 mod stores;
 mod tenures;
 mod roles;
@@ -44,7 +43,7 @@ macro_rules! on_each_store {
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn sqlite() {
-                scenario(&Place::sqlite()).await;
+                scenario(&Place::sqlite().await).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -344,7 +343,7 @@ async fn a_handler_is_told_before_its_lease_ends_although_the_database_is_silent
         told.add();
         Err("told".into())
     }
-    let database = lineclear_testkit::fresh_postgres().await;
+    let database = kit::migrated().await;
     let proxy = lineclear_testkit::Proxy::to_url(database.url()).await.unwrap();
     let told = Arc::new(Calls::default());
     let lease = Duration::from_millis(1500);

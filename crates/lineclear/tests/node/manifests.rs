@@ -62,7 +62,7 @@ async fn files_and_code_declare_together(place: &Place) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn files_and_code_declare_together_on_sqlite() {
-    files_and_code_declare_together(&Place::sqlite()).await;
+    files_and_code_declare_together(&Place::sqlite().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -145,7 +145,7 @@ async fn handlers_reach_their_parents_and_dormant_dependents(place: &Place) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn handlers_reach_their_parents_and_dormant_dependents_on_sqlite() {
-    handlers_reach_their_parents_and_dormant_dependents(&Place::sqlite()).await;
+    handlers_reach_their_parents_and_dormant_dependents(&Place::sqlite().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

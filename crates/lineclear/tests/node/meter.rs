@@ -108,7 +108,7 @@ async fn what_happens_to_jobs_is_counted() {
             go.notified().await;
         }
     }
-    let (sums, place) = (recorder(), Place::sqlite());
+    let (sums, place) = (recorder(), Place::sqlite().await);
     let go = Arc::new(tokio::sync::Notify::new());
     let hour = Duration::from_secs(3600);
     let every_second = Schedule::every(Duration::from_secs(1)).unwrap();
@@ -170,7 +170,7 @@ async fn what_happens_to_jobs_is_counted() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kinds_that_callers_make_up_are_counted_together_beyond_a_bound() {
     async fn ours() {}
-    let (sums, place) = (recorder(), Place::sqlite());
+    let (sums, place) = (recorder(), Place::sqlite().await);
     let builder = Lineclear::builder().store(&place.url).options(quick()).kind("zz.ours", ours);
     let node = builder.start().await.unwrap();
     let made_up = (0..500).map(|n| NewJob::new(name(&format!("made-up.{n}")), Payload::empty())).collect();

@@ -120,7 +120,7 @@ macro_rules! on_each_store {
 
             #[tokio::test]
             async fn sqlite() {
-                super::$name(&Place::sqlite()).await;
+                super::$name(&Place::sqlite().await).await;
             }
 
             #[tokio::test]
@@ -245,6 +245,6 @@ mod at_a_crash_point {
     // On PostgreSQL one statement settles an ad-hoc job by itself: the point lies behind its commit there.
     #[tokio::test]
     async fn killed_before_its_result_was_written_on_sqlite() {
-        killed_before_its_result_was_written_the_job_runs_again(&Place::sqlite()).await;
+        killed_before_its_result_was_written_the_job_runs_again(&Place::sqlite().await).await;
     }
 }

@@ -9,7 +9,7 @@ async fn nothing() {}
 
 #[tokio::test]
 async fn a_node_takes_a_url_or_options_or_a_store_that_is_open() {
-    let place = Place::sqlite();
+    let place = Place::sqlite().await;
     let options = StoreOptions::new(&place.url).unwrap();
     let store = Store::open(options.clone()).await.unwrap();
     let in_memory = Store::open(StoreOptions::new(":memory:").unwrap()).await.unwrap();

@@ -28,7 +28,7 @@ async fn a_trace_goes_on_from_the_caller_to_the_handler_and_to_the_jobs_it_makes
     let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
     tracing_subscriber::registry().with(layer).init();
 
-    let place = Place::sqlite();
+    let place = Place::sqlite().await;
     let node =
         Lineclear::builder().store(&place.url).options(quick()).kind("first", first).kind("second", second);
     let node = node.start().await.unwrap();
