@@ -8,19 +8,22 @@ pub(crate) mod into_store;
 pub(crate) mod migrate;
 pub(crate) mod options;
 mod postgres;
+mod query;
 mod sqlite;
 pub(crate) mod statements;
 mod value;
 
 pub(crate) use crate::db::postgres::Postgres;
+pub(crate) use crate::db::query::Query;
 pub(crate) use crate::db::sqlite::{Sqlite, at_once, rows_on};
 use crate::db::statements::Statement;
 #[cfg(feature = "sqlx")]
 pub(crate) use crate::db::value::Cell;
-pub(crate) use crate::db::value::{Column, Params, Row, Value};
+pub(crate) use crate::db::value::{Column, Params, Row, Value, values};
 use crate::store::{StoreOptions, StoreResult};
 
-/// One atomic transition, with what it needs.
+/// One atomic transition, with what it needs: a [`Query`] where one statement suffices, an implementation of its own where
+/// several statements stand or fall together.
 pub(crate) trait Verb: Send + Sync + 'static {
     /// What the caller learns.
     type Answer: Send + 'static;

@@ -10,11 +10,11 @@ pub(crate) mod search;
 pub(crate) mod stats;
 pub(crate) mod totals;
 
-use lineclear_model::query::{Names, Query};
+use lineclear_model::query::{self, Names};
 use lineclear_model::{JobState, Micros, Name};
 
 use crate::db::statements::Statement;
-use crate::db::{Row, Session, Value, Verb};
+use crate::db::{Query, Row, Value};
 use crate::manifests::upsert::manifest_of;
 pub use crate::read::dead_letters::{FAMILIES_LOOKED_MAX, Families, FamilyView};
 pub use crate::read::history::LastLines;
@@ -48,24 +48,6 @@ pub struct JobFilter {
     pub kind: Option<Name>,
 }
 
-/// A statement that only reads.
-struct Look {
-    statement: Statement,
-    params: Vec<Value>,
-}
-
-impl Verb for Look {
-    type Answer = Vec<Row>;
-
-    fn is_transaction(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, session: &mut Session) -> StoreResult<Vec<Row>> {
-        session.rows(self.statement, self.params.clone()).await
-    }
-}
-
 /// The last item's key if the page is full, and so may not be the last.
 pub(crate) fn next_of<T, C>(items: &[T], most: u32, key: impl Fn(&T) -> C) -> Option<C> {
     (items.len() >= most as usize).then(|| items.last().map(key)).flatten()
@@ -85,8 +67,9 @@ fn manifest_view_of(row: &Row) -> StoreResult<ManifestView> {
 }
 
 impl Store {
-    pub(crate) async fn look(&self, statement: Statement, params: Vec<Value>) -> StoreResult<Vec<Row>> {
-        self.db.read(Look { statement, params }).await
+    /// The rows of a statement that only reads.
+    pub(crate) async fn read_rows(&self, statement: Statement, params: Vec<Value>) -> StoreResult<Vec<Row>> {
+        self.db.read(Query::rows(statement, params)).await
     }
 
     /// Jobs, newest first, waiting, running, dead and over, before `before` if given.
@@ -99,31 +82,32 @@ impl Store {
         let kind =
             Names { any_of: filter.kind.iter().map(ToString::to_string).collect(), none_of: Vec::new() };
         let states = (!filter.states.is_empty()).then(|| filter.states.clone());
-        let found = self.search(&Query { states, kind, ..Query::default() }, before, most).await?;
+        let found =
+            self.search(&query::Query { states, kind, ..query::Query::default() }, before, most).await?;
         Ok(Page { items: found.items, next: found.next })
     }
 
     /// Where a job is in its life; `None`: there is no such job (any more).
     pub async fn job_state(&self, id: JobId) -> StoreResult<Option<JobState>> {
-        let mut found = self.look(Statement::JobState, vec![Value::Int(Some(id.0))]).await?;
+        let mut found = self.read_rows(Statement::JobState, vec![Value::Int(Some(id.0))]).await?;
         if found.is_empty() {
             // It may have been on its way from one table to the other.
-            found = self.look(Statement::JobState, vec![Value::Int(Some(id.0))]).await?;
+            found = self.read_rows(Statement::JobState, vec![Value::Int(Some(id.0))]).await?;
         }
         found.first().map(|row| row.word("state", JobState::from_word)).transpose()
     }
 
     /// One job with its input, the claims of it that ended last, and its steps.
     pub async fn job(&self, id: JobId) -> StoreResult<Option<JobDetail>> {
-        let mut found = self.look(Statement::GetJob, vec![Value::Int(Some(id.0))]).await?;
+        let mut found = self.read_rows(Statement::GetJob, vec![Value::Int(Some(id.0))]).await?;
         if found.is_empty() {
             // It may have been on its way from one table to the other.
-            found = self.look(Statement::GetJob, vec![Value::Int(Some(id.0))]).await?;
+            found = self.read_rows(Statement::GetJob, vec![Value::Int(Some(id.0))]).await?;
         }
         let Some(row) = found.first() else { return Ok(None) };
         let executions = self.last_executions(id, PAGE_MAX).await?;
         let params = vec![Value::Int(Some(id.0)), Value::Int(Some(i64::from(PAGE_MAX)))];
-        let steps = self.look(Statement::ListSteps, params).await?;
+        let steps = self.read_rows(Statement::ListSteps, params).await?;
         Ok(Some(JobDetail {
             job: JobView::of(row)?,
             input: row.get("input")?,
@@ -140,7 +124,7 @@ impl Store {
         let most = most.clamp(1, PAGE_MAX);
         let after = after.map(ToString::to_string).unwrap_or_default();
         let params = vec![Value::Text(Some(after)), Value::Int(Some(i64::from(most)))];
-        let rows = self.look(Statement::ListManifests, params).await?;
+        let rows = self.read_rows(Statement::ListManifests, params).await?;
         let items = rows.iter().map(manifest_view_of).collect::<StoreResult<Vec<_>>>()?;
         let next = next_of(&items, most, |view| view.key.clone());
         Ok(Page { items, next })
@@ -148,7 +132,7 @@ impl Store {
 
     /// One manifest; `None`: there is none, or it was removed.
     pub async fn manifest(&self, key: &Name) -> StoreResult<Option<ManifestView>> {
-        let rows = self.look(Statement::GetManifest, vec![Value::Text(Some(key.to_string()))]).await?;
+        let rows = self.read_rows(Statement::GetManifest, vec![Value::Text(Some(key.to_string()))]).await?;
         rows.first().map(manifest_view_of).transpose()
     }
 
@@ -162,7 +146,7 @@ impl Store {
         let most = most.clamp(1, PAGE_MAX);
         let params =
             vec![Value::Int(Some(manifest.0)), Value::Time(before), Value::Int(Some(i64::from(most)))];
-        let rows = self.look(Statement::ListTicks, params).await?;
+        let rows = self.read_rows(Statement::ListTicks, params).await?;
         let of = |row: &Row| {
             Ok(TickView {
                 tick_at: row.get("tick_at")?,
@@ -181,7 +165,7 @@ impl Store {
         let most = most.clamp(1, PAGE_MAX);
         let params =
             vec![Value::Text(Some(after.unwrap_or_default().to_owned())), Value::Int(Some(i64::from(most)))];
-        let rows = self.look(Statement::ListGroups, params).await?;
+        let rows = self.read_rows(Statement::ListGroups, params).await?;
         let items = rows.iter().map(GroupView::of).collect::<StoreResult<Vec<_>>>()?;
         let next = next_of(&items, most, |group| group.name.clone());
         Ok(Page { items, next })
@@ -189,7 +173,7 @@ impl Store {
 
     /// One group.
     pub async fn group(&self, name: &str) -> StoreResult<Option<GroupView>> {
-        let rows = self.look(Statement::GetGroup, vec![Value::Text(Some(name.to_owned()))]).await?;
+        let rows = self.read_rows(Statement::GetGroup, vec![Value::Text(Some(name.to_owned()))]).await?;
         rows.first().map(GroupView::of).transpose()
     }
 
@@ -218,6 +202,6 @@ impl Store {
                 now: row.get("now")?,
             })
         };
-        self.look(Statement::ListNodes, params).await?.iter().map(of).collect()
+        self.read_rows(Statement::ListNodes, params).await?.iter().map(of).collect()
     }
 }

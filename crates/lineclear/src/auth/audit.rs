@@ -170,7 +170,7 @@ impl Store {
             Value::Text(filter.action.clone()),
             Value::Time(filter.since),
         ];
-        let rows = self.look(Statement::AuditList, params).await?;
+        let rows = self.read_rows(Statement::AuditList, params).await?;
         let seen_down_to = rows.first().map_or(Ok(None), |row| row.get::<Option<i64>>("seen_down_to"))?;
         let mut items = Vec::new();
         for row in &rows {

@@ -81,7 +81,7 @@ impl Store {
     /// The browser whose cookie holds this, if it is still logged in.
     pub async fn session(&self, shown: &SessionSecret) -> StoreResult<Option<KnownSession>> {
         let rows =
-            self.look(Statement::SessionFind, vec![Value::Text(Some(shown.hash().to_owned()))]).await?;
+            self.read_rows(Statement::SessionFind, vec![Value::Text(Some(shown.hash().to_owned()))]).await?;
         rows.first().map_or(Ok(None), KnownSession::of)
     }
 

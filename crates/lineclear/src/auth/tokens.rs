@@ -228,7 +228,7 @@ impl Store {
         let most = most.clamp(1, PAGE_MAX);
         let before = before.map_or(i64::MAX, |before| before.0);
         let params = vec![Value::Int(Some(before)), Value::Int(Some(i64::from(most)))];
-        let rows = self.look(Statement::TokenList, params).await?;
+        let rows = self.read_rows(Statement::TokenList, params).await?;
         let items = rows.iter().map(TokenView::of).collect::<StoreResult<Vec<_>>>()?;
         let next = next_of(&items, most, |token| token.id);
         Ok(Page { items, next })
@@ -243,7 +243,7 @@ impl Store {
     /// The living token with the prefix of one that was shown; whether it is that one, [`KnownToken::is_proved_by`] says.
     pub async fn token(&self, shown: &Presented) -> StoreResult<Option<KnownToken>> {
         let params = vec![Value::Text(Some(shown.prefix().to_owned()))];
-        let rows = self.look(Statement::TokenFind, params).await?;
+        let rows = self.read_rows(Statement::TokenFind, params).await?;
         rows.first().map_or(Ok(None), KnownToken::of)
     }
 

@@ -1,6 +1,6 @@
 //! Values on their way to a statement and back, the same for both databases.
 
-use lineclear_model::Micros;
+use lineclear_model::{Micros, Name};
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
 use crate::store::StoreError;
@@ -17,6 +17,35 @@ pub(crate) enum Value {
     /// A list that may be absent, as a filter.
     MaybeTexts(Option<Vec<String>>),
 }
+
+macro_rules! value_from {
+    ($($ty:ty => $make:expr,)+) => { $(impl From<$ty> for Value {
+        fn from(value: $ty) -> Value {
+            ($make)(value)
+        }
+    })+ };
+}
+value_from! {
+    i64 => |v| Value::Int(Some(v)),
+    Option<i64> => Value::Int,
+    u32 => |v| Value::Int(Some(i64::from(v))),
+    Option<u32> => |v: Option<u32>| Value::Int(v.map(i64::from)),
+    bool => Value::Bool,
+    &str => |v: &str| Value::Text(Some(v.to_owned())),
+    String => |v| Value::Text(Some(v)),
+    Option<String> => Value::Text,
+    &Name => |v: &Name| Value::Text(Some(v.to_string())),
+    Micros => |v| Value::Time(Some(v)),
+    Option<Micros> => Value::Time,
+    Vec<i64> => Value::Ints,
+    Vec<String> => Value::Texts,
+}
+
+/// The parameters of a statement, each as the value it is.
+macro_rules! values {
+    ($($value:expr),* $(,)?) => { vec![$($crate::db::Value::from($value)),*] };
+}
+pub(crate) use values;
 
 /// One column of a batch. PostgreSQL gets an array per column and unnests them; SQLite gets one JSON text of rows.
 #[derive(Clone, Debug)]

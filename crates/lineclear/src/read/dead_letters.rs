@@ -78,7 +78,7 @@ impl Store {
         ];
         params.extend(filter.params());
         params.push(Value::Int(Some(i64::from(window))));
-        let rows = self.look(Statement::ListDeadLetters, params).await?;
+        let rows = self.read_rows(Statement::ListDeadLetters, params).await?;
         let seen_down_to: Option<i64> = first(&rows)?.get("seen_down_to")?;
         let mut items = Vec::new();
         for row in &rows {
@@ -96,7 +96,7 @@ impl Store {
         let mut params = filter.params().to_vec();
         let most = most.clamp(1, PAGE_MAX);
         params.extend([FAMILIES_LOOKED_MAX, most].map(|n| Value::Int(Some(i64::from(n)))));
-        let rows = self.look(Statement::ListDeadFamilies, params).await?;
+        let rows = self.read_rows(Statement::ListDeadFamilies, params).await?;
         let (looked, total): (u64, u64) = (first(&rows)?.get("looked")?, first(&rows)?.get("total")?);
         let at = first(&rows)?.get("now")?;
         let mut items = Vec::new();

@@ -26,7 +26,7 @@ impl Store {
         let most = most.clamp(1, PAGE_MAX);
         let int = |v: u32| Value::Int(Some(i64::from(v)));
         let params = vec![Value::Int(Some(job.0)), int(most), int(after.unwrap_or_default())];
-        let rows = self.look(Statement::ListExecutions, params).await?;
+        let rows = self.read_rows(Statement::ListExecutions, params).await?;
         let items = rows.iter().map(execution_of).collect::<StoreResult<Vec<_>>>()?;
         let next = next_of(&items, most, |execution| execution.claim_no);
         Ok(Page { items, next })
@@ -43,7 +43,7 @@ impl Store {
         let (claim_no, line_no) = after.unwrap_or_default();
         let int = |v: u32| Value::Int(Some(i64::from(v)));
         let params = vec![Value::Int(Some(job.0)), int(claim_no), int(line_no), int(most)];
-        let rows = self.look(Statement::ListLog, params).await?;
+        let rows = self.read_rows(Statement::ListLog, params).await?;
         let items = rows.iter().map(log_line_of).collect::<StoreResult<Vec<_>>>()?;
         let next = next_of(&items, most, |(claim_no, line)| (*claim_no, line.line_no));
         Ok(Page { items, next })
@@ -52,7 +52,7 @@ impl Store {
     /// The claims of a job that ended last, oldest first.
     pub async fn last_executions(&self, job: JobId, most: u32) -> StoreResult<Vec<ExecutionView>> {
         let most = Value::Int(Some(i64::from(most.clamp(1, PAGE_MAX))));
-        let rows = self.look(Statement::ListExecutionsLast, vec![Value::Int(Some(job.0)), most]).await?;
+        let rows = self.read_rows(Statement::ListExecutionsLast, vec![Value::Int(Some(job.0)), most]).await?;
         rows.iter().rev().map(execution_of).collect()
     }
 
@@ -61,7 +61,7 @@ impl Store {
         let most = most.clamp(1, PAGE_MAX);
         // One more tells whether that is all.
         let params = vec![Value::Int(Some(job.0)), Value::Int(Some(i64::from(most) + 1))];
-        let rows = self.look(Statement::ListLogLast, params).await?;
+        let rows = self.read_rows(Statement::ListLogLast, params).await?;
         let newest = rows.iter().take(most as usize).rev();
         let items = newest.map(log_line_of).collect::<StoreResult<Vec<_>>>()?;
         Ok(LastLines { is_all: items.len() == rows.len(), items })

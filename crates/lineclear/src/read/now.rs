@@ -105,7 +105,8 @@ fn stage(row: &Row, name: &'static str, since: Option<&'static str>) -> StoreRes
 impl Store {
     /// How much stands at each stage. Costs the same with a million jobs as with ten thousand.
     pub async fn pipeline(&self) -> StoreResult<PipelineView> {
-        let rows = self.look(Statement::StatPipeline, vec![Value::Int(Some(i64::from(COUNT_MAX)))]).await?;
+        let rows =
+            self.read_rows(Statement::StatPipeline, vec![Value::Int(Some(i64::from(COUNT_MAX)))]).await?;
         let row = rows
             .first()
             .ok_or_else(|| StoreError::Corrupt { what: "stat_pipeline did not answer".to_owned() })?;
@@ -126,7 +127,7 @@ impl Store {
 
     /// Jobs that run, the longest first.
     pub async fn running(&self, most: u32) -> StoreResult<Vec<RunningView>> {
-        let rows = self.look(Statement::ListRunning, vec![Value::Int(Some(i64::from(most)))]).await?;
+        let rows = self.read_rows(Statement::ListRunning, vec![Value::Int(Some(i64::from(most)))]).await?;
         let of = |row: &Row| {
             Ok(RunningView {
                 id: JobId(row.get("id")?),
@@ -154,6 +155,6 @@ impl Store {
                 next_due_at: row.get("next_due_at")?,
             })
         };
-        self.look(Statement::ListUpcoming, params).await?.iter().map(of).collect()
+        self.read_rows(Statement::ListUpcoming, params).await?.iter().map(of).collect()
     }
 }

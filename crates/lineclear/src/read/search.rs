@@ -57,7 +57,7 @@ impl Store {
         window: u32,
     ) -> StoreResult<Found> {
         let before = before.map_or(i64::MAX, |before| before.0);
-        let rows = self.look(Statement::SearchJobs, params(query, before, most, window)).await?;
+        let rows = self.read_rows(Statement::SearchJobs, params(query, before, most, window)).await?;
         let first =
             rows.first().ok_or_else(|| StoreError::Corrupt { what: "search did not answer".to_owned() })?;
         let seen_down_to: Option<i64> = first.get("seen_down_to")?;
@@ -78,7 +78,7 @@ impl Store {
         if !is_ago(query.since) && !is_ago(query.until) {
             return Ok(query);
         }
-        let rows = self.look(Statement::Now, Vec::new()).await?;
+        let rows = self.read_rows(Statement::Now, Vec::new()).await?;
         let now: Micros = rows
             .first()
             .ok_or_else(|| StoreError::Corrupt { what: "now did not answer".to_owned() })?

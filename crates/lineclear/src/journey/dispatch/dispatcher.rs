@@ -257,7 +257,7 @@ async fn in_line(shared: &Shared, route: &Name, free: u32) -> StoreResult<Option
     if !tracing::enabled!(tracing::Level::DEBUG) || !shared.options.has(Role::Dispatcher) {
         return Ok(None);
     }
-    shared.store.first_in_line(route.clone(), free).await.map(Some)
+    shared.store.count_ready(route, free).await.map(Some)
 }
 
 /// The next vanished worker would bury it.

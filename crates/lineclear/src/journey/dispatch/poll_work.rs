@@ -1,9 +1,9 @@
-//! look: is there anything to do?
+//! The question of an idle node: is there anything to do?
 
 use lineclear_model::Name;
 
 use crate::db::statements::Statement;
-use crate::db::{Session, Value, Verb};
+use crate::db::{Query, values};
 use crate::store::{Store, StoreResult};
 
 /// What there is to do, as an idle node sees it.
@@ -28,63 +28,28 @@ pub struct RouteWork {
     pub handed: u32,
 }
 
-/// Verb: look at some routes.
-pub(crate) struct LookAt {
-    pub(crate) routes: Vec<Name>,
-    pub(crate) count_to: u32,
-}
-
-impl Verb for LookAt {
-    type Answer = PendingWork;
-
-    fn is_transaction(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, session: &mut Session) -> StoreResult<PendingWork> {
-        let routes = self.routes.iter().map(ToString::to_string).collect();
-        let params = vec![Value::Texts(routes), Value::Int(Some(i64::from(self.count_to)))];
-        let mut look = PendingWork::default();
-        for row in session.rows(Statement::PollWork, params).await? {
-            (look.due, look.lease_over) = (row.get("due")?, row.get("lease_over")?);
-            look.routes.push(RouteWork {
-                route: row.word("route", |route| Name::new(route).ok())?,
-                waits: row.get("waits")?,
-                handed: row.get("handed")?,
-            });
-        }
-        Ok(look)
-    }
-}
-
-/// Verb: how many jobs of a route are first in line, in the lane without limits.
-pub(crate) struct InLine {
-    pub(crate) route: Name,
-    pub(crate) most: u32,
-}
-
-impl Verb for InLine {
-    type Answer = u64;
-
-    fn is_transaction(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, session: &mut Session) -> StoreResult<u64> {
-        let params = vec![Value::Text(Some(self.route.to_string())), Value::Int(Some(i64::from(self.most)))];
-        let rows = session.rows(Statement::CountReady, params).await?;
-        rows.first().map_or(Ok(0), |row| row.get("jobs"))
-    }
-}
-
 impl Store {
-    /// How many jobs of a route stand first in line for whoever takes them, up to `most`; for those who look closely.
-    pub(crate) async fn first_in_line(&self, route: Name, most: u32) -> StoreResult<u64> {
-        self.db.read(InLine { route, most }).await
-    }
-
     /// Whether there is anything to do on some routes; what was handed over is counted up to `count_to`. Changes nothing.
     pub async fn poll_work(&self, routes: Vec<Name>, count_to: u32) -> StoreResult<PendingWork> {
-        self.db.read(LookAt { routes, count_to }).await
+        let routes: Vec<String> = routes.iter().map(ToString::to_string).collect();
+        let poll = Query::new(Statement::PollWork, values![routes, count_to], |rows| {
+            let mut work = PendingWork::default();
+            for row in rows {
+                (work.due, work.lease_over) = (row.get("due")?, row.get("lease_over")?);
+                work.routes.push(RouteWork {
+                    route: row.word("route", |route| Name::new(route).ok())?,
+                    waits: row.get("waits")?,
+                    handed: row.get("handed")?,
+                });
+            }
+            Ok(work)
+        });
+        self.db.read(poll).await
+    }
+
+    /// How many jobs of a route are ready in the lane without limits, counted up to `most`.
+    pub(crate) async fn count_ready(&self, route: &Name, most: u32) -> StoreResult<u64> {
+        let count = Query::first(Statement::CountReady, values![route, most], |row| row.get("jobs"));
+        Ok(self.db.read(count).await?.unwrap_or_default())
     }
 }

@@ -70,10 +70,10 @@ impl Store {
     async fn latency_check(&self) -> StoreResult<Check> {
         let mut pings = Vec::with_capacity(PINGS);
         // The first one may have to connect.
-        self.look(Statement::Now, Vec::new()).await?;
+        self.read_rows(Statement::Now, Vec::new()).await?;
         for _ in 0..PINGS {
             let begun = Instant::now();
-            self.look(Statement::Now, Vec::new()).await?;
+            self.read_rows(Statement::Now, Vec::new()).await?;
             pings.push(u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX));
         }
         Ok(database::latency(&pings))
@@ -83,7 +83,7 @@ impl Store {
     pub(crate) async fn clock_check(&self, condition: Option<&HealthFacts>) -> StoreResult<Check> {
         let clock = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
         let before = clock();
-        let rows = self.look(Statement::Now, Vec::new()).await?;
+        let rows = self.read_rows(Statement::Now, Vec::new()).await?;
         let after = clock();
         let now: Micros = rows.first().ok_or_else(|| no_answer("now"))?.get("now")?;
         let micros = |at: u128| i64::try_from(at).unwrap_or(i64::MAX);
