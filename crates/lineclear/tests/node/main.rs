@@ -60,6 +60,7 @@ mod meter;
 mod settings;
 mod drain;
 mod waiting;
+mod wakeups;
 #[cfg(feature = "logs")]
 mod logs;
 pub(crate) use on_each_store;
