@@ -16,10 +16,9 @@ use crate::holder::Holder;
 use crate::local_waiters::LocalWaiters;
 use crate::name::LockName;
 use crate::options::LockOptions;
-use crate::registry::table::HoldEnd;
 use crate::registry::{
-    Explanation, LeaseRecord, LockEvent, LockEventKind, RecordingBackend, Registry, RegistryOptions, explain,
-    store_of,
+    Explanation, HoldEnd, LeaseRecord, LockEvent, LockEventKind, RecordingBackend, Registry, RegistryOptions,
+    explain, store_of,
 };
 use crate::renewal::{self, no_answer};
 
@@ -207,7 +206,7 @@ impl Locks {
             tracing::warn!(lock.name = %name, holder = seen.holding.holder, by = by_whom, "a lock was taken away");
         }
         if let Some(registry) = self.core.registry.as_ref().filter(|_| ended) {
-            let ending = HoldEnd {
+            let end = HoldEnd {
                 name,
                 store: self.store(),
                 holder: seen.holding.holder.clone(),
@@ -217,7 +216,7 @@ impl Locks {
                 by_whom: Some(by_whom.to_owned()),
                 why: why.map(str::to_owned),
             };
-            if let Err(error) = registry.broken(ending).await {
+            if let Err(error) = registry.broken(end).await {
                 tracing::warn!(%error, "that a lock was taken away could not be written down");
             }
         }

@@ -24,8 +24,8 @@ use crate::error::LockError;
 use crate::key_hash;
 use crate::lease::Fence;
 use crate::name::{Epoch, LockName};
-use connection::{Link, Wire};
-use target::Place;
+use connection::{Connection, Session};
+use target::MssqlTarget;
 
 const TAKE: &str = include_str!("../sql/mssql/lock_acquire.sql");
 const TRY: &str = include_str!("../sql/mssql/lock_try.sql");
@@ -37,37 +37,37 @@ const FENCE: &str = include_str!("../sql/mssql/lock_fence.sql");
 /// Locks of a SQL Server, in one of its databases. A holder that is frozen, not dead, keeps its lock.
 #[derive(Debug)]
 pub struct Mssql {
-    place: Place,
-    link: Link,
+    target: MssqlTarget,
+    connection: Connection,
     /// A session may take its own lock twice; so we remember what we have, and on which connection.
-    ours: Mutex<HashMap<LockName, (Uuid, Arc<Wire>)>>,
+    ours: Mutex<HashMap<LockName, (Uuid, Arc<Session>)>>,
 }
 
 impl Mssql {
     /// Locks in the database that `mssql://user:password@host:port/database` names. The table is made if it is not there.
     pub fn new(url: &str) -> Result<Mssql, LockError> {
-        let place = Place::new(url)?;
-        Ok(Mssql { link: Link::new(place.clone()), place, ours: Mutex::default() })
+        let target = MssqlTarget::new(url)?;
+        Ok(Mssql { connection: Connection::new(target.clone()), target, ours: Mutex::default() })
     }
 
-    fn ours(&self) -> MutexGuard<'_, HashMap<LockName, (Uuid, Arc<Wire>)>> {
+    fn ours(&self) -> MutexGuard<'_, HashMap<LockName, (Uuid, Arc<Session>)>> {
         self.ours.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The connection on which this token has its lock, if that has not ended.
-    fn wire_of(&self, ask: &LockRequest) -> Option<Arc<Wire>> {
+    fn session_of(&self, ask: &LockRequest) -> Option<Arc<Session>> {
         let ours = self.ours();
-        let (_, wire) = ours.get(&ask.name).filter(|(token, _)| *token == ask.token)?;
-        Some(wire.clone()).filter(|wire| !wire.ended.is_cancelled())
+        let (_, session) = ours.get(&ask.name).filter(|(token, _)| *token == ask.token)?;
+        Some(session.clone()).filter(|session| !session.ended.is_cancelled())
     }
 
     /// Notes that we are about to take a lock; `false` if we have it.
-    fn reserve(&self, ask: &LockRequest, wire: &Arc<Wire>) -> bool {
+    fn reserve(&self, ask: &LockRequest, session: &Arc<Session>) -> bool {
         let mut ours = self.ours();
-        ours.retain(|_, (_, wire)| !wire.ended.is_cancelled());
+        ours.retain(|_, (_, session)| !session.ended.is_cancelled());
         let free = !ours.contains_key(&ask.name);
         if free {
-            ours.insert(ask.name.clone(), (ask.token, wire.clone()));
+            ours.insert(ask.name.clone(), (ask.token, session.clone()));
         }
         free
     }
@@ -77,18 +77,18 @@ impl Mssql {
     }
 
     async fn acquire_now(&self, ask: &LockRequest) -> Result<Option<Grant>, LockError> {
-        let wire = self.link.wire().await?;
-        if !self.reserve(ask, &wire) {
+        let session = self.connection.session().await?;
+        if !self.reserve(ask, &session) {
             return Ok(None);
         }
         let (name, holder, kind) =
             (ask.name.as_str().as_bytes(), ask.holder.to_string(), ask.kind.as_deref());
         let ttl = i64::try_from(ask.ttl.as_millis()).unwrap_or(i64::MAX);
-        let row = wire.ask(TAKE, &[&key(&ask.name), &name, &holder.as_str(), &kind, &ttl]).await;
+        let row = session.ask(TAKE, &[&key(&ask.name), &name, &holder.as_str(), &kind, &ttl]).await;
         let granted = row.and_then(|row| granted(row.as_ref()));
         match granted {
             Ok(Some(epoch)) => {
-                Ok(Some(Grant { epoch, loss_signal: LossSignal::new(wire.ended.clone(), Duration::ZERO) }))
+                Ok(Some(Grant { epoch, loss_signal: LossSignal::new(session.ended.clone(), Duration::ZERO) }))
             }
             none => {
                 self.forget(ask);
@@ -99,11 +99,11 @@ impl Mssql {
 
     async fn release_now(&self, ask: &LockRequest) -> Result<Released, LockError> {
         // The lock is gone with its connection.
-        let Some(wire) = self.wire_of(ask) else {
+        let Some(session) = self.session_of(ask) else {
             self.forget(ask);
             return Ok(Released::NotHeld);
         };
-        let released = wire.ask(RELEASE, &[&key(&ask.name)]).await?;
+        let released = session.ask(RELEASE, &[&key(&ask.name)]).await?;
         self.forget(ask);
         Ok(if number(released.as_ref(), "released")? == 0 { Released::Clean } else { Released::NotHeld })
     }
@@ -163,14 +163,14 @@ impl Backend for Mssql {
     fn promises(&self) -> Promises {
         Promises {
             backend: "mssql",
-            fence: FenceClass::Strict { scope: Arc::from(self.place.shown.as_str()) },
+            fence: FenceClass::Strict { scope: Arc::from(self.target.shown.as_str()) },
             crash_detected_within: Some(Duration::from_secs(1)),
             frozen_holder_ends: false,
         }
     }
 
     fn open(&self) -> LockFuture<'_, ()> {
-        Box::pin(probe::probe(&self.place))
+        Box::pin(probe::probe(&self.target))
     }
 
     fn acquire<'a>(&'a self, ask: &'a LockRequest) -> LockFuture<'a, Option<Grant>> {
@@ -179,9 +179,9 @@ impl Backend for Mssql {
 
     fn extend<'a>(&'a self, ask: &'a LockRequest, _epoch: Epoch) -> LockFuture<'a, Extended> {
         Box::pin(async {
-            let Some(wire) = self.wire_of(ask) else { return Ok(Extended::No) };
-            let held = wire.ask(EXTEND, &[&key(&ask.name)]).await?;
-            let loss_signal = LossSignal::new(wire.ended.clone(), Duration::ZERO);
+            let Some(session) = self.session_of(ask) else { return Ok(Extended::No) };
+            let held = session.ask(EXTEND, &[&key(&ask.name)]).await?;
+            let loss_signal = LossSignal::new(session.ended.clone(), Duration::ZERO);
             Ok(if number(held.as_ref(), "held")? == 1 { Extended::Yes(loss_signal) } else { Extended::No })
         })
     }
@@ -192,8 +192,8 @@ impl Backend for Mssql {
 
     fn read<'a>(&'a self, name: &'a LockName) -> LockFuture<'a, Option<Holding>> {
         Box::pin(async move {
-            let wire = self.link.wire().await?;
-            let row = wire.ask(LOOK, &[&key(name), &name.as_str().as_bytes()]).await?;
+            let session = self.connection.session().await?;
+            let row = session.ask(LOOK, &[&key(name), &name.as_str().as_bytes()]).await?;
             row.as_ref().map(holding).transpose()
         })
     }

@@ -54,7 +54,8 @@ struct Inner {
 /// How to connect, and to which database.
 pub(crate) fn opts(url: &str) -> Result<(Opts, String), LockError> {
     let refused = |why: String| LockError::refused("lock_url", why);
-    let opts = Opts::from_url(url).map_err(|error| refused(error.to_string()))?;
+    let url = url.replacen("mariadb://", "mysql://", 1);
+    let opts = Opts::from_url(&url).map_err(|error| refused(error.to_string()))?;
     let Some(database) = opts.db_name().filter(|name| !name.is_empty()).map(str::to_owned) else {
         return Err(refused("it names no database; use mysql://user@host/database".to_owned()));
     };

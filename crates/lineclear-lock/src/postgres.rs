@@ -12,7 +12,7 @@ mod lease;
 pub(crate) mod connection;
 mod target;
 mod probe;
-mod schema;
+pub(crate) mod schema;
 mod session;
 mod transaction;
 

@@ -25,39 +25,61 @@ const FENCE: &str = include_str!("../sql/sqlite/lock_fence.sql");
 /// How long a statement waits for other writers of the file.
 const BUSY: Duration = Duration::from_secs(5);
 
-/// Locks in a SQLite file. The file may be one that holds other things too: only then can transactions on these be fenced.
+/// Locks in a SQLite file. Transactions on other tables of the same file can be fenced.
 #[derive(Clone, Debug)]
-pub struct Sqlite {
-    path: Arc<PathBuf>,
-    connection: Arc<OnceLock<Mutex<Connection>>>,
-}
+pub struct Sqlite(File);
 
 impl Sqlite {
-    /// Locks in this file; it is made if it is not there.
+    /// Locks in this file, which is created if it does not exist.
     pub fn new(path: impl AsRef<Path>) -> Sqlite {
-        Sqlite { path: Arc::new(path.as_ref().to_owned()), connection: Arc::default() }
+        Sqlite(File::new(path, connect))
     }
 
-    /// Runs on a thread that may block.
     fn on<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> LockFuture<'static, T> {
-        let (path, cell) = (self.path.clone(), self.connection.clone());
+        self.0.on(move |connection| work(connection).map_err(classify))
+    }
+}
+
+/// A file with one connection, which is opened when it is needed. Clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct File {
+    path: Arc<PathBuf>,
+    connection: Arc<OnceLock<Mutex<Connection>>>,
+    connect: fn(&Path) -> rusqlite::Result<Connection>,
+}
+
+impl File {
+    pub(crate) fn new(path: impl AsRef<Path>, connect: fn(&Path) -> rusqlite::Result<Connection>) -> File {
+        File { path: Arc::new(path.as_ref().to_owned()), connection: Arc::default(), connect }
+    }
+
+    pub(crate) fn exists(&self) -> bool {
+        self.path.exists()
+    }
+
+    /// Runs `work` on a thread that may block.
+    pub(crate) fn on<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> Result<T, LockError> + Send + 'static,
+    ) -> LockFuture<'static, T> {
+        let (path, cell, connect) = (self.path.clone(), self.connection.clone(), self.connect);
         Box::pin(async move {
             let done = tokio::task::spawn_blocking(move || {
                 let connection = match cell.get() {
                     Some(connection) => connection,
-                    // Two that open at once make two connections, and one of these is closed again.
+                    // Two that open at once make two connections; one of them is closed again.
                     None => {
-                        let opened = connect(&path)?;
+                        let opened = connect(&path).map_err(classify)?;
                         cell.get_or_init(|| Mutex::new(opened))
                     }
                 };
                 // A panic inside leaves a transaction that is rolled back.
                 work(&mut connection.lock().unwrap_or_else(PoisonError::into_inner))
             });
-            done.await.map_err(LockError::failed)?.map_err(classify)
+            done.await.map_err(LockError::failed)?
         })
     }
 }
@@ -142,7 +164,7 @@ impl Backend for Sqlite {
     fn promises(&self) -> Promises {
         Promises {
             backend: "sqlite",
-            fence: FenceClass::Strict { scope: Arc::from(self.path.to_string_lossy()) },
+            fence: FenceClass::Strict { scope: Arc::from(self.0.path.to_string_lossy()) },
             crash_detected_within: None,
             frozen_holder_ends: true,
         }

@@ -11,4 +11,4 @@ where (:name is null or lock_name = :name)
   and (:after is null or lock_name > :after or (lock_name = :after and store > :after_store))
   and (:quiet is null or (released_at is null and renewed_at < utc_timestamp(6) - interval coalesce(:quiet, 0) microsecond))
 order by lock_name, store
-limit :most
+limit :limit

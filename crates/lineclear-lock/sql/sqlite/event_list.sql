@@ -3,4 +3,4 @@ select id, lock_name, store, what, holder, epoch, before, by_whom, why, at as at
 from lock_event
 where (:name is null or lock_name = :name) and (:before is null or id < :before)
 order by id desc
-limit :most
+limit :limit

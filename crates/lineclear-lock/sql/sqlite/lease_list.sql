@@ -6,4 +6,4 @@ from lock_lease
 where (:name is null or lock_name = :name) and (:after is null or (lock_name, store) > (:after, :after_store))
   and (:quiet is null or (released_at is null and renewed_at < :now - :quiet))
 order by lock_name, store
-limit :most
+limit :limit

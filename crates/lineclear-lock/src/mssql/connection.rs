@@ -12,7 +12,7 @@ use tokio_util::compat::{Compat, TokioAsyncWriteCompatExt};
 use tokio_util::sync::CancellationToken;
 
 use super::classify;
-use super::target::Place;
+use super::target::MssqlTarget;
 use crate::error::LockError;
 
 /// How long the watch over a connection waits for an answer.
@@ -21,42 +21,42 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 type Tds = Client<Compat<TcpStream>>;
 
 #[derive(Debug)]
-pub(crate) struct Link {
-    place: Place,
-    wire: Mutex<Option<Arc<Wire>>>,
+pub(crate) struct Connection {
+    target: MssqlTarget,
+    session: Mutex<Option<Arc<Session>>>,
 }
 
 /// A connection; it is closed when this is dropped, and when it has ended.
 #[derive(Debug)]
-pub(crate) struct Wire {
+pub(crate) struct Session {
     client: Arc<Mutex<Option<Tds>>>,
     /// Cancelled when the connection has ended, and by us to end it.
     pub(crate) ended: CancellationToken,
 }
 
-impl Drop for Wire {
+impl Drop for Session {
     fn drop(&mut self) {
         self.ended.cancel();
     }
 }
 
-impl Link {
-    pub(crate) fn new(place: Place) -> Link {
-        Link { place, wire: Mutex::new(None) }
+impl Connection {
+    pub(crate) fn new(target: MssqlTarget) -> Connection {
+        Connection { target, session: Mutex::new(None) }
     }
 
     /// The connection, which lives as far as we know.
-    pub(crate) async fn wire(&self) -> Result<Arc<Wire>, LockError> {
-        let mut wire = self.wire.lock().await;
-        if let Some(alive) = wire.as_ref().filter(|wire| !wire.ended.is_cancelled()) {
+    pub(crate) async fn session(&self) -> Result<Arc<Session>, LockError> {
+        let mut session = self.session.lock().await;
+        if let Some(alive) = session.as_ref().filter(|session| !session.ended.is_cancelled()) {
             return Ok(alive.clone());
         }
-        *wire = None;
-        Ok(wire.insert(Arc::new(connect(&self.place).await?)).clone())
+        *session = None;
+        Ok(session.insert(Arc::new(connect(&self.target).await?)).clone())
     }
 }
 
-impl Wire {
+impl Session {
     /// Asks, and gives the first row of the answer.
     pub(crate) async fn ask(&self, sql: &str, params: &[&dyn ToSql]) -> Result<Option<Row>, LockError> {
         Ok(self.rows(sql, params).await?.into_iter().next())
@@ -94,20 +94,20 @@ fn is_broken(error: &Error) -> bool {
 }
 
 /// Connects, on the runtime of the caller.
-pub(super) async fn connect(place: &Place) -> Result<Wire, LockError> {
-    let mut address = place.config.get_addr();
+pub(super) async fn connect(target: &MssqlTarget) -> Result<Session, LockError> {
+    let mut address = target.config.get_addr();
     let (client, twin) = loop {
-        match log_in(&place.config, &address).await {
+        match log_in(&target.config, &address).await {
             // A gateway names the server that it stands before; once is enough.
-            Err(Error::Routing { host, port }) if address == place.config.get_addr() => {
+            Err(Error::Routing { host, port }) if address == target.config.get_addr() => {
                 address = format!("{host}:{port}");
             }
             logged_in => break logged_in.map_err(classify)?,
         }
     };
-    let wire = Wire { client: Arc::new(Mutex::new(Some(client))), ended: CancellationToken::new() };
-    tokio::spawn(watch(wire.client.clone(), twin, wire.ended.clone()));
-    Ok(wire)
+    let session = Session { client: Arc::new(Mutex::new(Some(client))), ended: CancellationToken::new() };
+    tokio::spawn(watch(session.client.clone(), twin, session.ended.clone()));
+    Ok(session)
 }
 
 async fn log_in(config: &Config, address: &str) -> Result<(Tds, TcpStream), Error> {

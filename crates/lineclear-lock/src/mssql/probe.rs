@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::connection::{Wire, connect};
-use super::target::Place;
+use super::connection::{Session, connect};
+use super::target::MssqlTarget;
 use super::{EXTEND, RELEASE, TRY, number};
 use crate::error::LockError;
 
@@ -14,10 +14,10 @@ const SCHEMA: &str = include_str!("../../sql/mssql/lock_schema.sql");
 const TRIES: u32 = 100;
 
 /// Makes the table, and refuses a server whose locks are not what they seem.
-pub(super) async fn probe(place: &Place) -> Result<(), LockError> {
-    let one = connect(place).await?;
+pub(super) async fn probe(target: &MssqlTarget) -> Result<(), LockError> {
+    let one = connect(target).await?;
     table(&one).await?;
-    let other = connect(place).await?;
+    let other = connect(target).await?;
     let key = format!("lineclear.probe.{}", Uuid::new_v4().simple());
     if !locks(one, other, &key).await? {
         let why = "the locks of this server do not belong to a connection: something that shares connections is in \
@@ -27,10 +27,10 @@ pub(super) async fn probe(place: &Place) -> Result<(), LockError> {
     Ok(())
 }
 
-async fn table(wire: &Wire) -> Result<(), LockError> {
+async fn table(session: &Session) -> Result<(), LockError> {
     let ask = "select case when databasepropertyex(db_name(), 'Updateability') = 'READ_WRITE' then 1 else 0 end as writable, \
         case when object_id('lock_epoch') is null then 0 else 1 end as made";
-    let row = wire.ask(ask, &[]).await?;
+    let row = session.ask(ask, &[]).await?;
     if number(row.as_ref(), "writable")? == 0 {
         return Err(LockError::refused(
             "read_only",
@@ -39,8 +39,8 @@ async fn table(wire: &Wire) -> Result<(), LockError> {
     }
     // Whoever finds the table there need not be allowed to make one.
     if number(row.as_ref(), "made")? == 0
-        && let Err(error) = wire.ask(SCHEMA, &[]).await
-        && number(wire.ask(ask, &[]).await?.as_ref(), "made")? == 0
+        && let Err(error) = session.ask(SCHEMA, &[]).await
+        && number(session.ask(ask, &[]).await?.as_ref(), "made")? == 0
     {
         return Err(error);
     }
@@ -48,9 +48,9 @@ async fn table(wire: &Wire) -> Result<(), LockError> {
 }
 
 /// Whether a lock keeps others out, stays with its connection, and ends with it.
-async fn locks(one: Wire, other: Wire, key: &str) -> Result<bool, LockError> {
-    let got = async |wire: &Wire| number(wire.ask(TRY, &[&key]).await?.as_ref(), "got");
-    let holds = async |wire: &Wire| number(wire.ask(EXTEND, &[&key]).await?.as_ref(), "held");
+async fn locks(one: Session, other: Session, key: &str) -> Result<bool, LockError> {
+    let got = async |session: &Session| number(session.ask(TRY, &[&key]).await?.as_ref(), "got");
+    let holds = async |session: &Session| number(session.ask(EXTEND, &[&key]).await?.as_ref(), "held");
     if got(&one).await? < 0 || got(&other).await? >= 0 {
         return Ok(false);
     }

@@ -8,21 +8,21 @@ use crate::error::LockError;
 
 /// A database of a SQL Server. Made from a URL: `mssql://user:password@host:port/database?encrypt=on`.
 #[derive(Clone)]
-pub(crate) struct Place {
+pub(crate) struct MssqlTarget {
     pub(super) config: Config,
     /// For people, and to tell the epochs of one database from those of others.
     pub(super) shown: String,
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for MssqlTarget {
     /// Without the password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown)
     }
 }
 
-impl Place {
-    pub(crate) fn new(url: &str) -> Result<Place, LockError> {
+impl MssqlTarget {
+    pub(crate) fn new(url: &str) -> Result<MssqlTarget, LockError> {
         let (_, rest) = url.split_once("://").ok_or_else(|| refused("it has no ://"))?;
         let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
         let (login, rest) = rest.rsplit_once('@').ok_or_else(|| refused("it names no user"))?;
@@ -57,7 +57,7 @@ impl Place {
                 }
             }
         }
-        Ok(Place { config, shown: format!("mssql://{host}:{port}/{database}") })
+        Ok(MssqlTarget { config, shown: format!("mssql://{host}:{port}/{database}") })
     }
 }
 
@@ -89,15 +89,15 @@ mod tests {
 
     #[test]
     fn a_url_says_where_and_keeps_the_password_to_itself() {
-        let place = Place::new("sqlserver://sa:p%40ss%2Fé@db.example/app?encrypt=off").unwrap();
-        assert_eq!(format!("{place:?}"), "mssql://db.example:1433/app");
-        assert_eq!(place.config.get_addr(), "db.example:1433");
-        assert_eq!(Place::new("mssql://sa@[::1]:7/app").unwrap().config.get_addr(), "[::1]:7");
+        let target = MssqlTarget::new("sqlserver://sa:p%40ss%2Fé@db.example/app?encrypt=off").unwrap();
+        assert_eq!(format!("{target:?}"), "mssql://db.example:1433/app");
+        assert_eq!(target.config.get_addr(), "db.example:1433");
+        assert_eq!(MssqlTarget::new("mssql://sa@[::1]:7/app").unwrap().config.get_addr(), "[::1]:7");
         assert_eq!(decoded("p%40ss%2Fé").unwrap(), "p@ss/é");
         let bad =
             ["host/db", "sa@host", "sa@/db", "sa@host:x/db", "@host/db", "s%4@host/db", "sa@host/db?a=b"];
         for bad in bad {
-            let error = Place::new(&format!("mssql://{bad}")).unwrap_err().to_string();
+            let error = MssqlTarget::new(&format!("mssql://{bad}")).unwrap_err().to_string();
             assert!(error.starts_with("refused by lock_url: "), "{bad}: {error}");
         }
     }

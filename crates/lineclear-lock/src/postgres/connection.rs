@@ -17,12 +17,12 @@ use crate::error::LockError;
 
 /// One connection of ours.
 #[derive(Debug)]
-pub(crate) struct Link {
-    place: PostgresTarget,
+pub(crate) struct Connection {
+    target: PostgresTarget,
     purpose: Purpose,
     /// Whether it is known that nothing that shares sessions is in between: then statements are prepared.
     direct: Arc<AtomicBool>,
-    wire: Mutex<Option<Arc<Wire>>>,
+    session: Mutex<Option<Arc<Session>>>,
 }
 
 /// What a connection is for.
@@ -34,7 +34,7 @@ pub(crate) enum Purpose {
     Rights(Duration),
 }
 
-pub(crate) struct Wire {
+pub(crate) struct Session {
     pub(crate) client: Client,
     /// Cancelled when the connection has ended, and by us to end it.
     pub(crate) ended: CancellationToken,
@@ -45,13 +45,13 @@ pub(crate) struct Wire {
     prepared: Mutex<HashMap<String, Statement>>,
 }
 
-impl std::fmt::Debug for Wire {
+impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Wire {{ beacon: {} }}", self.beacon)
+        write!(f, "Session {{ beacon: {} }}", self.beacon)
     }
 }
 
-impl Drop for Wire {
+impl Drop for Session {
     fn drop(&mut self) {
         self.ended.cancel();
     }
@@ -63,7 +63,7 @@ const PREPARED: &str = "set enable_seqscan = off; set plan_cache_mode = force_ge
 /// What a statement is given, and of which types.
 pub(super) type Params<'a> = [(&'a (dyn ToSql + Sync), Type)];
 
-impl Wire {
+impl Session {
     /// A statement that answers with one row or none: prepared at its first use, which is a round trip more, or sent whole each time
     /// where a pooler may be in between.
     pub(super) async fn ask(&self, text: &str, params: &Params<'_>) -> Result<Option<Row>, Error> {
@@ -92,13 +92,13 @@ impl Wire {
 /// A question that is on its way. If it is dropped before its answer has come, because that takes too long, the connection is given
 /// up: it may be dead, and all that comes after would wait, too.
 pub(crate) struct Call {
-    wire: Arc<Wire>,
+    session: Arc<Session>,
     answered: bool,
 }
 
 impl Call {
-    pub(crate) fn wire(&self) -> &Arc<Wire> {
-        &self.wire
+    pub(crate) fn session(&self) -> &Arc<Session> {
+        &self.session
     }
 
     pub(crate) fn answer<T>(mut self, answer: Result<T, tokio_postgres::Error>) -> Result<T, LockError> {
@@ -110,40 +110,41 @@ impl Call {
 impl Drop for Call {
     fn drop(&mut self) {
         if !self.answered {
-            self.wire.ended.cancel();
+            self.session.ended.cancel();
         }
     }
 }
 
-impl Link {
-    pub(crate) fn new(place: &PostgresTarget, purpose: Purpose, direct: Arc<AtomicBool>) -> Link {
-        Link { place: place.clone(), purpose, direct, wire: Mutex::new(None) }
+impl Connection {
+    pub(crate) fn new(target: &PostgresTarget, purpose: Purpose, direct: Arc<AtomicBool>) -> Connection {
+        Connection { target: target.clone(), purpose, direct, session: Mutex::new(None) }
     }
 
     /// Begins a question.
     pub(crate) async fn call(&self) -> Result<Call, LockError> {
-        let mut wire = self.wire.lock().await;
-        let alive = wire.as_ref().filter(|wire| !wire.ended.is_cancelled() && !wire.client.is_closed());
-        let wire = match alive {
+        let mut session = self.session.lock().await;
+        let alive =
+            session.as_ref().filter(|session| !session.ended.is_cancelled() && !session.client.is_closed());
+        let session = match alive {
             Some(alive) => alive.clone(),
             None => {
-                *wire = None;
-                let mut made = connect(&self.place, self.purpose).await?;
+                *session = None;
+                let mut made = connect(&self.target, self.purpose).await?;
                 made.direct = self.direct.clone();
-                wire.insert(Arc::new(made)).clone()
+                session.insert(Arc::new(made)).clone()
             }
         };
-        Ok(Call { wire, answered: false })
+        Ok(Call { session, answered: false })
     }
 }
 
 /// Connects, on the runtime of the caller.
-pub(crate) async fn connect(place: &PostgresTarget, purpose: Purpose) -> Result<Wire, LockError> {
-    let mut config = place.config.clone();
+pub(crate) async fn connect(target: &PostgresTarget, purpose: Purpose) -> Result<Session, LockError> {
+    let mut config = target.config.clone();
     if let Purpose::Rights(lasting) = purpose {
         config.tcp_user_timeout(lasting).keepalives(true).keepalives_idle(lasting / 2);
     }
-    let (client, connection) = config.connect(place.connector.clone()).await.map_err(classify)?;
+    let (client, connection) = config.connect(target.connector.clone()).await.map_err(classify)?;
     let ended = CancellationToken::new();
     let end = ended.clone();
     tokio::spawn(async move {
@@ -153,11 +154,11 @@ pub(crate) async fn connect(place: &PostgresTarget, purpose: Purpose) -> Result<
         }
     });
     let beacon = Uuid::new_v4().as_u64_pair().0.cast_signed();
-    let wire = Wire { client, ended, beacon, direct: Arc::default(), prepared: Mutex::default() };
+    let session = Session { client, ended, beacon, direct: Arc::default(), prepared: Mutex::default() };
     if let Purpose::Rights(lasting) = purpose {
-        wire.client.batch_execute(&settings(lasting, beacon)).await.map_err(classify)?;
+        session.client.batch_execute(&settings(lasting, beacon)).await.map_err(classify)?;
     }
-    Ok(wire)
+    Ok(session)
 }
 
 /// The server must notice a dead peer: idle, by keepalive; with an answer on its way, by the user timeout. One without the other
@@ -197,8 +198,8 @@ mod tests {
     #[tokio::test]
     async fn the_server_takes_the_settings_of_a_connection_that_carries_rights() {
         let database = lineclear_testkit::fresh_postgres().await;
-        let place = PostgresTarget::new(database.url()).unwrap();
-        let wire = connect(&place, Purpose::Rights(Duration::from_secs(30))).await.unwrap();
+        let target = PostgresTarget::new(database.url()).unwrap();
+        let session = connect(&target, Purpose::Rights(Duration::from_secs(30))).await.unwrap();
         // PostgreSQL reads these back from the socket.
         for (name, value) in [
             ("tcp_keepalives_idle", "16"),
@@ -206,7 +207,7 @@ mod tests {
             ("tcp_keepalives_count", "4"),
             ("tcp_user_timeout", "31000"),
         ] {
-            let row = wire.client.query_one(&format!("show {name}"), &[]).await.unwrap();
+            let row = session.client.query_one(&format!("show {name}"), &[]).await.unwrap();
             assert_eq!(row.get::<_, &str>(0), value, "{name}");
         }
     }
@@ -214,16 +215,17 @@ mod tests {
     #[tokio::test]
     async fn statements_are_prepared_once_where_nothing_is_in_between_and_not_at_all_elsewhere() {
         let database = lineclear_testkit::fresh_postgres().await;
-        let place = PostgresTarget::new(database.url()).unwrap();
+        let target = PostgresTarget::new(database.url()).unwrap();
         for (direct, prepared) in [(true, 1_i64), (false, 0)] {
-            let link = Link::new(&place, Purpose::Statements, Arc::new(AtomicBool::new(direct)));
-            let call = link.call().await.unwrap();
+            let connection = Connection::new(&target, Purpose::Statements, Arc::new(AtomicBool::new(direct)));
+            let call = connection.call().await.unwrap();
             for number in [1_i64, 2, 3] {
-                let row = call.wire().ask("select $1 + 1", &[(&number, Type::INT8)]).await.unwrap().unwrap();
+                let row =
+                    call.session().ask("select $1 + 1", &[(&number, Type::INT8)]).await.unwrap().unwrap();
                 assert_eq!(row.get::<_, i64>(0), number + 1);
             }
             let count = "select count(*) from pg_prepared_statements where not from_sql and statement = 'select $1 + 1'";
-            let row = call.wire().client.query_typed_one(count, &[]).await.unwrap();
+            let row = call.session().client.query_typed_one(count, &[]).await.unwrap();
             assert_eq!(row.get::<_, i64>(0), prepared);
             call.answer(Ok(())).unwrap();
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio_postgres::types::Type;
 
-use super::connection::{Link, Purpose, Wire};
+use super::connection::{Connection, Purpose, Session};
 use super::target::PostgresTarget;
 use super::{probe, schema};
 use crate::backend::{
@@ -32,19 +32,19 @@ pub(super) struct Statements {
 
 /// Locks as rows. Any pooler may be in between; with a direct connection, a holder that died is noticed at once.
 pub struct PostgresLease {
-    place: PostgresTarget,
+    target: PostgresTarget,
     sql: Statements,
     /// For asking: it may wait behind others.
-    asks: Link,
+    asks: Connection,
     /// For what is held: it never waits behind those who ask, and carries the beacon.
-    keeps: Link,
+    keeps: Connection,
     /// Whether there are beacons: then connections are known to be direct.
     beacon: Arc<AtomicBool>,
 }
 
 impl std::fmt::Debug for PostgresLease {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "leases in {:?}", self.place)
+        write!(f, "leases in {:?}", self.target)
     }
 }
 
@@ -53,64 +53,64 @@ pub(super) fn micros(time: Duration) -> i64 {
 }
 
 impl Statements {
-    pub(super) fn of(place: &PostgresTarget) -> Statements {
+    pub(super) fn of(target: &PostgresTarget) -> Statements {
         Statements {
-            take: place.sql(include_str!("../../sql/postgres/lock_acquire.sql")),
-            extend: place.sql(include_str!("../../sql/postgres/lock_extend.sql")),
-            release: place.sql(include_str!("../../sql/postgres/lock_release.sql")),
-            inspect: place.sql(include_str!("../../sql/postgres/lock_inspect.sql")),
-            end: place.sql(include_str!("../../sql/postgres/lock_break.sql")),
+            take: target.sql(include_str!("../../sql/postgres/lock_acquire.sql")),
+            extend: target.sql(include_str!("../../sql/postgres/lock_extend.sql")),
+            release: target.sql(include_str!("../../sql/postgres/lock_release.sql")),
+            inspect: target.sql(include_str!("../../sql/postgres/lock_inspect.sql")),
+            end: target.sql(include_str!("../../sql/postgres/lock_break.sql")),
         }
     }
 
     pub(super) async fn extend(
         &self,
-        wire: &Wire,
+        session: &Session,
         ask: &LockRequest,
         beacon: Option<i64>,
     ) -> Result<bool, tokio_postgres::Error> {
         let (name, token, ttl) = (ask.name.as_str(), ask.token.to_string(), micros(ask.ttl));
         let params: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 4] =
             [(&name, Type::TEXT), (&token, Type::TEXT), (&ttl, Type::INT8), (&beacon, Type::INT8)];
-        Ok(wire.ask(&self.extend, &params).await?.is_some())
+        Ok(session.ask(&self.extend, &params).await?.is_some())
     }
 
     pub(super) async fn release(
         &self,
-        wire: &Wire,
+        session: &Session,
         ask: &LockRequest,
     ) -> Result<Released, tokio_postgres::Error> {
         let (name, token) = (ask.name.as_str(), ask.token.to_string());
-        let row = wire.ask(&self.release, &[(&name, Type::TEXT), (&token, Type::TEXT)]).await?;
+        let row = session.ask(&self.release, &[(&name, Type::TEXT), (&token, Type::TEXT)]).await?;
         Ok(row.map_or(Released::NotHeld, |_| Released::Clean))
     }
 
     /// Whoever holds them, by a row or by a session.
     pub(super) async fn inspect(
         &self,
-        wire: &Wire,
-        place: &PostgresTarget,
+        session: &Session,
+        target: &PostgresTarget,
         names: &[LockName],
     ) -> Result<Vec<Option<Inspection>>, tokio_postgres::Error> {
-        let keys: Vec<i64> = names.iter().map(|name| name.key(place.schema())).collect();
+        let keys: Vec<i64> = names.iter().map(|name| name.key(target.schema())).collect();
         let names: Vec<&str> = names.iter().map(LockName::as_str).collect();
         let params: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 2] =
             [(&names, Type::TEXT_ARRAY), (&keys, Type::INT8_ARRAY)];
-        let rows = wire.client.query_typed(&self.inspect, &params).await?;
+        let rows = session.client.query_typed(&self.inspect, &params).await?;
         rows.iter().map(inspection).collect()
     }
 
     pub(super) async fn end(
         &self,
-        wire: &Wire,
-        place: &PostgresTarget,
+        session: &Session,
+        target: &PostgresTarget,
         name: &LockName,
         seen: &Inspection,
     ) -> Result<(bool, bool), tokio_postgres::Error> {
-        let (key, epoch, name) = (name.key(place.schema()), seen.holding.epoch.get(), name.as_str());
+        let (key, epoch, name) = (name.key(target.schema()), seen.holding.epoch.get(), name.as_str());
         let params: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
             [(&name, Type::TEXT), (&epoch, Type::INT8), (&key, Type::INT8)];
-        let row = wire.client.query_typed_one(&self.end, &params).await?;
+        let row = session.client.query_typed_one(&self.end, &params).await?;
         Ok((row.get("ended"), row.get("fenced")))
     }
 }
@@ -156,17 +156,17 @@ pub(super) fn ended((ended, fenced): (bool, bool)) -> Result<bool, LockError> {
 }
 
 impl PostgresLease {
-    /// Locks in this place; `options` say how long they last.
-    pub fn new(place: PostgresTarget, options: &LockOptions) -> PostgresLease {
-        let beacon = place.beacon && !place.pooler;
+    /// Locks in this target; `options` say how long they last.
+    pub fn new(target: PostgresTarget, options: &LockOptions) -> PostgresLease {
+        let beacon = target.beacon && !target.pooler;
         let purpose = if beacon { Purpose::Rights(options.ttl) } else { Purpose::Statements };
         let beacon = Arc::new(AtomicBool::new(beacon));
         PostgresLease {
-            sql: Statements::of(&place),
-            asks: Link::new(&place, Purpose::Statements, beacon.clone()),
-            keeps: Link::new(&place, purpose, beacon.clone()),
+            sql: Statements::of(&target),
+            asks: Connection::new(&target, Purpose::Statements, beacon.clone()),
+            keeps: Connection::new(&target, purpose, beacon.clone()),
             beacon,
-            place,
+            target,
         }
     }
 
@@ -175,18 +175,18 @@ impl PostgresLease {
     }
 
     /// The beacon of the connection that keeps our locks, and the loss_signal that it ends.
-    fn beacon(&self, wire: &Wire) -> (Option<i64>, LossSignal) {
+    fn beacon(&self, session: &Session) -> (Option<i64>, LossSignal) {
         if self.has_beacon() {
-            (Some(wire.beacon), LossSignal::new(wire.ended.clone(), ANSWER))
+            (Some(session.beacon), LossSignal::new(session.ended.clone(), ANSWER))
         } else {
             (None, LossSignal::never())
         }
     }
 
     async fn open_now(&self) -> Result<(), LockError> {
-        schema::prepare(&self.place, self.asks.call().await?).await?;
+        schema::prepare(&self.target, self.asks.call().await?).await?;
         if self.has_beacon()
-            && let Some(why) = probe::unfit(&self.place).await?
+            && let Some(why) = probe::unfit(&self.target).await?
         {
             // Rows are enough; only the quick notice of a crash needs more.
             tracing::warn!(why, "a holder that dies is noticed only when its lock ends");
@@ -198,7 +198,7 @@ impl PostgresLease {
     async fn acquire_now(&self, ask: &LockRequest) -> Result<Option<Grant>, LockError> {
         // The beacon must shine before anybody can look for it.
         let keeps = self.keeps.call().await?;
-        let (beacon, loss_signal) = self.beacon(keeps.wire());
+        let (beacon, loss_signal) = self.beacon(keeps.session());
         keeps.answer(Ok(()))?;
         let call = self.asks.call().await?;
         let (name, token, holder) = (ask.name.as_str(), ask.token.to_string(), ask.holder.to_string());
@@ -212,7 +212,7 @@ impl PostgresLease {
             (&beacon, Type::INT8),
             (&grace, Type::INT8),
         ];
-        let row = call.wire().ask(&self.sql.take, &params).await;
+        let row = call.session().ask(&self.sql.take, &params).await;
         let row = call.answer(row)?;
         Ok(row.map(|row| Grant { epoch: Epoch::new(row.get(0)), loss_signal }))
     }
@@ -222,7 +222,7 @@ impl Backend for PostgresLease {
     fn promises(&self) -> Promises {
         Promises {
             backend: "postgres-lease",
-            fence: FenceClass::Strict { scope: Arc::from(self.place.schema()) },
+            fence: FenceClass::Strict { scope: Arc::from(self.target.schema()) },
             crash_detected_within: self.has_beacon().then_some(GRACE),
             frozen_holder_ends: true,
         }
@@ -239,8 +239,8 @@ impl Backend for PostgresLease {
     fn extend<'a>(&'a self, ask: &'a LockRequest, _epoch: Epoch) -> LockFuture<'a, Extended> {
         Box::pin(async {
             let call = self.keeps.call().await?;
-            let (beacon, loss_signal) = self.beacon(call.wire());
-            let extended = self.sql.extend(call.wire(), ask, beacon).await;
+            let (beacon, loss_signal) = self.beacon(call.session());
+            let extended = self.sql.extend(call.session(), ask, beacon).await;
             Ok(if call.answer(extended)? { Extended::Yes(loss_signal) } else { Extended::No })
         })
     }
@@ -248,9 +248,9 @@ impl Backend for PostgresLease {
     fn release<'a>(&'a self, ask: &'a LockRequest, epoch: Option<Epoch>) -> LockFuture<'a, Released> {
         Box::pin(async move {
             // A take whose answer never came may still be on its way: only behind it can it be undone.
-            let link = if epoch.is_some() { &self.keeps } else { &self.asks };
-            let call = link.call().await?;
-            let released = self.sql.release(call.wire(), ask).await;
+            let connection = if epoch.is_some() { &self.keeps } else { &self.asks };
+            let call = connection.call().await?;
+            let released = self.sql.release(call.session(), ask).await;
             call.answer(released)
         })
     }
@@ -264,7 +264,7 @@ impl Backend for PostgresLease {
     fn inspect<'a>(&'a self, names: &'a [LockName]) -> LockFuture<'a, Vec<Option<Inspection>>> {
         Box::pin(async move {
             let call = self.asks.call().await?;
-            let seen = self.sql.inspect(call.wire(), &self.place, names).await;
+            let seen = self.sql.inspect(call.session(), &self.target, names).await;
             call.answer(seen)
         })
     }
@@ -272,7 +272,7 @@ impl Backend for PostgresLease {
     fn break_lock<'a>(&'a self, name: &'a LockName, seen: &'a Inspection) -> LockFuture<'a, bool> {
         Box::pin(async move {
             let call = self.asks.call().await?;
-            let done = self.sql.end(call.wire(), &self.place, name, seen).await;
+            let done = self.sql.end(call.session(), &self.target, name, seen).await;
             ended(call.answer(done)?)
         })
     }

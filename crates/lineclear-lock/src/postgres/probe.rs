@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio_postgres::types::Type;
 
 use super::classify;
-use super::connection::{Purpose, Wire, connect};
+use super::connection::{Purpose, Session, connect};
 use super::target::PostgresTarget;
 use crate::error::LockError;
 
@@ -13,9 +13,9 @@ use crate::error::LockError;
 const TRIES: u32 = 100;
 
 /// `Some(why)`: session locks cannot be relied upon here.
-pub(super) async fn unfit(place: &PostgresTarget) -> Result<Option<String>, LockError> {
-    let one = connect(place, Purpose::Statements).await?;
-    let other = connect(place, Purpose::Statements).await?;
+pub(super) async fn unfit(target: &PostgresTarget) -> Result<Option<String>, LockError> {
+    let one = connect(target, Purpose::Statements).await?;
+    let other = connect(target, Purpose::Statements).await?;
     if let Some(why) = shares_backends(&one, &other).await? {
         return Ok(Some(why));
     }
@@ -40,7 +40,7 @@ pub(super) async fn unfit(place: &PostgresTarget) -> Result<Option<String>, Lock
 
 /// A transaction pooler gives a connection another backend for each transaction: while one is inside a transaction, the other
 /// cannot have the backend that it had.
-async fn shares_backends(one: &Wire, other: &Wire) -> Result<Option<String>, LockError> {
+async fn shares_backends(one: &Session, other: &Session) -> Result<Option<String>, LockError> {
     const WHY: &str = "connections share their sessions: there is a transaction pooler in between";
     let before = backend(one).await?;
     other.client.batch_execute("begin").await.map_err(classify)?;
@@ -51,12 +51,12 @@ async fn shares_backends(one: &Wire, other: &Wire) -> Result<Option<String>, Loc
     Ok(changes.then(|| WHY.to_owned()))
 }
 
-async fn backend(wire: &Wire) -> Result<i32, LockError> {
-    let row = wire.client.query_typed_one("select pg_backend_pid()", &[]).await.map_err(classify)?;
+async fn backend(session: &Session) -> Result<i32, LockError> {
+    let row = session.client.query_typed_one("select pg_backend_pid()", &[]).await.map_err(classify)?;
     Ok(row.get(0))
 }
 
-async fn ask(wire: &Wire, sql: &str, key: i64) -> Result<bool, LockError> {
-    let row = wire.client.query_typed_one(sql, &[(&key, Type::INT8)]).await.map_err(classify)?;
+async fn ask(session: &Session, sql: &str, key: i64) -> Result<bool, LockError> {
+    let row = session.client.query_typed_one(sql, &[(&key, Type::INT8)]).await.map_err(classify)?;
     Ok(row.get(0))
 }

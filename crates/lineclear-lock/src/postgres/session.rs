@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
-use super::connection::{Link, Purpose, Wire};
+use super::connection::{Connection, Purpose, Session};
 use super::lease::{Statements, ended, micros};
 use super::target::PostgresTarget;
 use super::{probe, schema};
@@ -22,55 +22,59 @@ use crate::options::LockOptions;
 
 /// Session locks, all on one connection of their own. A holder that is frozen, not dead, keeps its lock.
 pub struct PostgresSession {
-    place: PostgresTarget,
+    target: PostgresTarget,
     sql: Statements,
     take: String,
-    link: Link,
+    connection: Connection,
     /// A session may take its own lock twice; so we remember what we have, and on which connection.
-    ours: Mutex<HashMap<i64, (Uuid, Arc<Wire>)>>,
+    ours: Mutex<HashMap<i64, (Uuid, Arc<Session>)>>,
 }
 
 impl std::fmt::Debug for PostgresSession {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "session locks in {:?}", self.place)
+        write!(f, "session locks in {:?}", self.target)
     }
 }
 
 impl PostgresSession {
-    /// Locks in this place; `options` say how soon a dead connection is noticed.
-    pub fn new(place: PostgresTarget, options: &LockOptions) -> PostgresSession {
+    /// Locks in this target; `options` say how soon a dead connection is noticed.
+    pub fn new(target: PostgresTarget, options: &LockOptions) -> PostgresSession {
         PostgresSession {
-            sql: Statements::of(&place),
-            take: place.sql(include_str!("../../sql/postgres/lock_acquire_session.sql")),
-            link: Link::new(&place, Purpose::Rights(options.ttl), Arc::new(AtomicBool::new(true))),
+            sql: Statements::of(&target),
+            take: target.sql(include_str!("../../sql/postgres/lock_acquire_session.sql")),
+            connection: Connection::new(
+                &target,
+                Purpose::Rights(options.ttl),
+                Arc::new(AtomicBool::new(true)),
+            ),
             ours: Mutex::default(),
-            place,
+            target,
         }
     }
 
-    fn ours(&self) -> MutexGuard<'_, HashMap<i64, (Uuid, Arc<Wire>)>> {
+    fn ours(&self) -> MutexGuard<'_, HashMap<i64, (Uuid, Arc<Session>)>> {
         // Nothing panics while it is locked.
         self.ours.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn key(&self, name: &LockName) -> i64 {
-        name.key(self.place.schema())
+        name.key(self.target.schema())
     }
 
     /// The connection on which this token has its lock, if that has not ended.
-    fn wire_of(&self, ask: &LockRequest) -> Option<Arc<Wire>> {
+    fn session_of(&self, ask: &LockRequest) -> Option<Arc<Session>> {
         let ours = self.ours();
-        let (_, wire) = ours.get(&self.key(&ask.name)).filter(|(token, _)| *token == ask.token)?;
-        Some(wire.clone()).filter(|wire| !wire.ended.is_cancelled())
+        let (_, session) = ours.get(&self.key(&ask.name)).filter(|(token, _)| *token == ask.token)?;
+        Some(session.clone()).filter(|session| !session.ended.is_cancelled())
     }
 
     /// Notes that we are about to take a lock; `false` if we have it.
-    fn reserve(&self, ask: &LockRequest, wire: &Arc<Wire>) -> bool {
+    fn reserve(&self, ask: &LockRequest, session: &Arc<Session>) -> bool {
         let mut ours = self.ours();
-        ours.retain(|_, (_, wire)| !wire.ended.is_cancelled());
+        ours.retain(|_, (_, session)| !session.ended.is_cancelled());
         let free = !ours.contains_key(&self.key(&ask.name));
         if free {
-            ours.insert(self.key(&ask.name), (ask.token, wire.clone()));
+            ours.insert(self.key(&ask.name), (ask.token, session.clone()));
         }
         free
     }
@@ -80,10 +84,10 @@ impl PostgresSession {
     }
 
     async fn open_now(&self) -> Result<(), LockError> {
-        let pooled = self.place.pooler.then(|| "pooler=transaction says so".to_owned());
+        let pooled = self.target.pooler.then(|| "pooler=transaction says so".to_owned());
         let unfit = match pooled {
             Some(why) => Some(why),
-            None => probe::unfit(&self.place).await?,
+            None => probe::unfit(&self.target).await?,
         };
         if let Some(why) = unfit {
             let why = format!(
@@ -91,13 +95,13 @@ impl PostgresSession {
             );
             return Err(LockError::refused("session_lock", why));
         }
-        schema::prepare(&self.place, self.link.call().await?).await
+        schema::prepare(&self.target, self.connection.call().await?).await
     }
 
     async fn acquire_now(&self, ask: &LockRequest) -> Result<Option<Grant>, LockError> {
-        let call = self.link.call().await?;
-        let wire = call.wire().clone();
-        if !self.reserve(ask, &wire) {
+        let call = self.connection.call().await?;
+        let session = call.session().clone();
+        if !self.reserve(ask, &session) {
             return call.answer(Ok(None));
         }
         let (name, token, holder) = (ask.name.as_str(), ask.token.to_string(), ask.holder.to_string());
@@ -110,15 +114,15 @@ impl PostgresSession {
             (&key, Type::INT8),
             (&ttl, Type::INT8),
         ];
-        let row = wire.ask(&self.take, &params).await;
+        let row = session.ask(&self.take, &params).await;
         // A statement that fails keeps the session lock that it took.
         if !matches!(&row, Ok(Some(row)) if !row.get::<_, bool>("locked") || row.get::<_, Option<i64>>("epoch").is_some())
         {
-            unlock(&wire, key).await.ok();
+            unlock(&session, key).await.ok();
         }
         let row = call.answer(row).inspect_err(|_| self.forget(ask))?;
         if let Some(epoch) = row.and_then(|row| row.get::<_, Option<i64>>("epoch")) {
-            let loss_signal = LossSignal::new(wire.ended.clone(), Duration::ZERO);
+            let loss_signal = LossSignal::new(session.ended.clone(), Duration::ZERO);
             return Ok(Some(Grant { epoch: Epoch::new(epoch), loss_signal }));
         }
         self.forget(ask);
@@ -127,29 +131,29 @@ impl PostgresSession {
 
     async fn release_now(&self, ask: &LockRequest) -> Result<Released, LockError> {
         // The lock is gone with its connection; then only the row is left to be stamped.
-        let Some(wire) = self.wire_of(ask) else {
+        let Some(session) = self.session_of(ask) else {
             self.forget(ask);
             return Ok(Released::NotHeld);
         };
         // One call for both: if either gets no answer the connection is given up, and the lock with it.
-        let call = self.link.call().await?;
+        let call = self.connection.call().await?;
         // One behind the other, in one round trip.
         let (released, unlocked) =
-            tokio::join!(biased; self.sql.release(&wire, ask), unlock(&wire, self.key(&ask.name)));
+            tokio::join!(biased; self.sql.release(&session, ask), unlock(&session, self.key(&ask.name)));
         self.forget(ask);
         call.answer(unlocked.and(released))
     }
 }
 
-async fn unlock(wire: &Wire, key: i64) -> Result<(), tokio_postgres::Error> {
-    wire.ask("select pg_advisory_unlock($1)", &[(&key, Type::INT8)]).await.map(drop)
+async fn unlock(session: &Session, key: i64) -> Result<(), tokio_postgres::Error> {
+    session.ask("select pg_advisory_unlock($1)", &[(&key, Type::INT8)]).await.map(drop)
 }
 
 impl Backend for PostgresSession {
     fn promises(&self) -> Promises {
         Promises {
             backend: "postgres-session",
-            fence: FenceClass::Strict { scope: Arc::from(self.place.schema()) },
+            fence: FenceClass::Strict { scope: Arc::from(self.target.schema()) },
             crash_detected_within: Some(Duration::ZERO),
             frozen_holder_ends: false,
         }
@@ -165,10 +169,10 @@ impl Backend for PostgresSession {
 
     fn extend<'a>(&'a self, ask: &'a LockRequest, _epoch: Epoch) -> LockFuture<'a, Extended> {
         Box::pin(async {
-            let Some(wire) = self.wire_of(ask) else { return Ok(Extended::No) };
-            let call = self.link.call().await?;
-            let extended = self.sql.extend(&wire, ask, None).await;
-            let loss_signal = LossSignal::new(wire.ended.clone(), Duration::ZERO);
+            let Some(session) = self.session_of(ask) else { return Ok(Extended::No) };
+            let call = self.connection.call().await?;
+            let extended = self.sql.extend(&session, ask, None).await;
+            let loss_signal = LossSignal::new(session.ended.clone(), Duration::ZERO);
             Ok(if call.answer(extended)? { Extended::Yes(loss_signal) } else { Extended::No })
         })
     }
@@ -185,8 +189,8 @@ impl Backend for PostgresSession {
 
     fn inspect<'a>(&'a self, names: &'a [LockName]) -> LockFuture<'a, Vec<Option<Inspection>>> {
         Box::pin(async move {
-            let call = self.link.call().await?;
-            let seen = self.sql.inspect(call.wire(), &self.place, names).await;
+            let call = self.connection.call().await?;
+            let seen = self.sql.inspect(call.session(), &self.target, names).await;
             call.answer(seen)
         })
     }
@@ -194,8 +198,8 @@ impl Backend for PostgresSession {
     fn break_lock<'a>(&'a self, name: &'a LockName, seen: &'a Inspection) -> LockFuture<'a, bool> {
         Box::pin(async move {
             // If we hold it ourselves, this very connection is ended; then the answer does not come.
-            let call = self.link.call().await?;
-            let done = self.sql.end(call.wire(), &self.place, name, seen).await;
+            let call = self.connection.call().await?;
+            let done = self.sql.end(call.session(), &self.target, name, seen).await;
             ended(call.answer(done)?)
         })
     }

@@ -113,12 +113,12 @@ mod tests {
     #[test]
     fn a_url_says_where_and_of_which_kind() {
         let url = "postgres://me:secret@host/db?schema=mine&lock=session&connect_timeout=3&beacon=off";
-        let place = PostgresTarget::new(url).unwrap();
+        let target = PostgresTarget::new(url).unwrap();
         assert_eq!(
-            (place.schema.as_str(), place.session, place.beacon, place.pooler),
+            (target.schema.as_str(), target.session, target.beacon, target.pooler),
             ("mine", true, false, false)
         );
-        assert!(!format!("{place:?}").contains("secret"));
+        assert!(!format!("{target:?}").contains("secret"));
         for bad in ["schema=A", "schema=", "schema=a%22", "lock=row", "pooler=yes", "beacon=", "nonsense=1"] {
             let error = PostgresTarget::new(&format!("postgres://host/db?{bad}")).unwrap_err().to_string();
             assert!(error.starts_with("refused by lock_url"), "{bad}: {error}");

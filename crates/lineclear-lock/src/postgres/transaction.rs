@@ -55,7 +55,7 @@ pub async fn fence(transaction: &impl GenericClient, fence: &Fence) -> Result<bo
     let FenceClass::Strict { scope } = &fence.class else {
         return Err(LockError::refused("fence", "the lock is not in PostgreSQL"));
     };
-    // One of another database, whose place is no schema, is refused here.
+    // One of another database, whose target is no schema, is refused here.
     let text = sql(include_str!("../../sql/postgres/lock_fence.sql"), &checked(scope)?);
     let (name, epoch) = (fence.name.as_str(), fence.epoch.get());
     let idle = fence.ttl.as_millis().to_string();
