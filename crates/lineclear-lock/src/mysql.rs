@@ -26,6 +26,7 @@ use crate::error::LockError;
 use crate::key_hash;
 use crate::lease::Fence;
 use crate::name::{Epoch, LockName};
+use crate::timely::timely;
 use session::Session;
 pub(crate) use session::classify;
 use slot::Slot;
@@ -173,7 +174,7 @@ impl Backend for Mysql {
         self.0.held().insert(ask.token, slot.clone());
         Box::pin(to_the_end(async move {
             // An answer that comes later is worth nothing.
-            let granted = slot::within(ask.ttl, inner.grant(&slot, &ask)).await;
+            let granted = timely(ask.ttl, inner.grant(&slot, &ask)).await;
             let Ok(Some((granted, epoch))) = granted else {
                 inner.held().remove(&ask.token);
                 return granted.map(|_| None);
@@ -200,8 +201,7 @@ impl Backend for Mysql {
             let taken = slot.session().lock_owned().await.take();
             inner.held().remove(&token);
             let Some(mut session) = taken else { return Ok(Released::NotHeld) };
-            let released =
-                slot::within(slot.ttl(), async { session.release(slot.key()).await.map_err(classify) });
+            let released = timely(slot.ttl(), async { session.release(slot.key()).await.map_err(classify) });
             let released = released.await?;
             inner.give_back(session);
             Ok(if released { Released::Clean } else { Released::NotHeld })

@@ -51,7 +51,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::time::timeout;
 use uuid::Uuid;
 
 pub use explain::{Explanation, Next};
@@ -68,7 +67,7 @@ use crate::background_runtime::BackgroundRuntime;
 use crate::error::LockError;
 use crate::locks::Core;
 use crate::name::{Epoch, LockName};
-use crate::renewal::no_answer;
+use crate::timely::timely;
 
 /// How long the database may take to answer.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -249,7 +248,7 @@ impl Inner {
     }
 
     async fn timely<T>(&self, answer: impl Future<Output = Result<T, LockError>>) -> Result<T, LockError> {
-        timeout(REQUEST_TIMEOUT, answer).await.unwrap_or_else(|_| Err(no_answer(REQUEST_TIMEOUT)))
+        timely(REQUEST_TIMEOUT, answer).await
     }
 
     async fn prepare(&self) -> Result<(), LockError> {

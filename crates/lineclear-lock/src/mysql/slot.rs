@@ -10,7 +10,6 @@ use tokio_util::sync::CancellationToken;
 use super::session::{Session, classify, is_broken};
 use crate::backend::LossSignal;
 use crate::error::LockError;
-use crate::renewal::no_answer;
 
 #[derive(Debug)]
 pub(super) struct Slot {
@@ -72,12 +71,4 @@ impl Slot {
         self.signal_loss();
         Ok(false)
     }
-}
-
-/// Nobody waits for an answer for longer than it can be of use.
-pub(super) async fn within<T>(
-    limit: Duration,
-    work: impl Future<Output = Result<T, LockError>>,
-) -> Result<T, LockError> {
-    tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err(no_answer(limit)))
 }

@@ -8,10 +8,11 @@ use std::time::Duration;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error};
 
+use super::Inner;
 use super::session::Session;
 use super::slot::Slot;
-use super::{Inner, slot};
 use crate::error::LockError;
+use crate::timely::timely;
 
 /// How often it looks.
 const EVERY: Duration = Duration::from_millis(500);
@@ -35,7 +36,7 @@ pub(super) async fn watch(inner: Weak<Inner>) {
         }
         let was_well = connection.is_some();
         let look = async { read(&inner, &mut connection, &held).await.map_err(LockError::unavailable) };
-        if let Err(error) = slot::within(ANSWER_WITHIN, look).await {
+        if let Err(error) = timely(ANSWER_WITHIN, look).await {
             connection = None;
             if was_well {
                 tracing::debug!(%error, "the watch over the locks has lost its connection");
