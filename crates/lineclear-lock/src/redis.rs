@@ -114,12 +114,12 @@ impl Redis {
         Ok((key, beside))
     }
 
-    async fn grant(&self, ask: &LockRequest) -> Result<Option<Grant>, LockError> {
-        let (key, beside) = self.keys(&ask.name)?;
+    async fn grant(&self, request: &LockRequest) -> Result<Option<Grant>, LockError> {
+        let (key, beside) = self.keys(&request.name)?;
         let take = |again: &str| {
             let mut take = TAKE.prepare_invoke();
-            take.key(&key).key(&beside).arg(ask.token.to_string()).arg(millis(ask.ttl));
-            take.arg(ask.holder.to_string()).arg(ask.kind.as_deref().unwrap_or_default()).arg(again);
+            take.key(&key).key(&beside).arg(request.token.to_string()).arg(millis(request.ttl));
+            take.arg(request.holder.to_string()).arg(request.kind.as_deref().unwrap_or_default()).arg(again);
             take
         };
         let link = self.0.waiting.as_ref().unwrap_or(&self.0.link);
@@ -178,31 +178,31 @@ impl Backend for Redis {
         Box::pin(self.check_server())
     }
 
-    fn acquire<'a>(&'a self, ask: &'a LockRequest) -> LockFuture<'a, Option<Grant>> {
-        Box::pin(self.grant(ask))
+    fn acquire<'a>(&'a self, request: &'a LockRequest) -> LockFuture<'a, Option<Grant>> {
+        Box::pin(self.grant(request))
     }
 
-    fn extend<'a>(&'a self, ask: &'a LockRequest, _epoch: Epoch) -> LockFuture<'a, Extended> {
+    fn extend<'a>(&'a self, request: &'a LockRequest, _epoch: Epoch) -> LockFuture<'a, Extended> {
         Box::pin(async move {
-            let (key, _) = self.keys(&ask.name)?;
+            let (key, _) = self.keys(&request.name)?;
             let mut extend = EXTEND.key(key);
-            extend.arg(ask.token.to_string()).arg(millis(ask.ttl));
+            extend.arg(request.token.to_string()).arg(millis(request.ttl));
             Ok(if self.done(&extend).await? == 1 { Extended::Yes(LossSignal::never()) } else { Extended::No })
         })
     }
 
-    fn release<'a>(&'a self, ask: &'a LockRequest, _epoch: Option<Epoch>) -> LockFuture<'a, Released> {
+    fn release<'a>(&'a self, request: &'a LockRequest, _epoch: Option<Epoch>) -> LockFuture<'a, Released> {
         Box::pin(async move {
-            let (key, _) = self.keys(&ask.name)?;
+            let (key, _) = self.keys(&request.name)?;
             let channel = format!("{}{key}", pubsub::CHANNELS);
             let mut release = RELEASE.key(key);
-            release.arg(ask.token.to_string()).arg(channel);
+            release.arg(request.token.to_string()).arg(channel);
             let now = match self.done(&release).await? {
                 1 => return Ok(Released::Clean),
                 0 => "another's",
                 _ => "nobody's",
             };
-            tracing::debug!(lock.name = %ask.name, "a lock was not ours to release: it is {now}");
+            tracing::debug!(lock.name = %request.name, "a lock was not ours to release: it is {now}");
             Ok(Released::NotHeld)
         })
     }

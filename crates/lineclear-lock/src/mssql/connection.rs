@@ -1,4 +1,4 @@
-//! The one connection that carries all locks: made when it is needed, and made again when it has ended.
+//! The one connection that carries all locks. It is opened when it is needed, and opened again when it has ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::target::MssqlTarget;
 use crate::error::LockError;
 
 /// How long the watch over a connection waits for an answer.
-const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 type Tds = Client<Compat<TcpStream>>;
 
@@ -30,7 +30,7 @@ pub(crate) struct Connection {
 #[derive(Debug)]
 pub(crate) struct Session {
     client: Arc<Mutex<Option<Tds>>>,
-    /// Cancelled when the connection has ended, and by us to end it.
+    /// Cancelled when the connection has ended, and to end it.
     pub(crate) ended: CancellationToken,
 }
 
@@ -45,7 +45,7 @@ impl Connection {
         Connection { target, session: Mutex::new(None) }
     }
 
-    /// The connection, which lives as far as we know.
+    /// The session, which is alive as far as we know.
     pub(crate) async fn session(&self) -> Result<Arc<Session>, LockError> {
         let mut session = self.session.lock().await;
         if let Some(alive) = session.as_ref().filter(|session| !session.ended.is_cancelled()) {
@@ -57,13 +57,13 @@ impl Connection {
 }
 
 impl Session {
-    /// Asks, and gives the first row of the answer.
-    pub(crate) async fn ask(&self, sql: &str, params: &[&dyn ToSql]) -> Result<Option<Row>, LockError> {
+    /// Runs a statement and returns its first row.
+    pub(crate) async fn query_opt(&self, sql: &str, params: &[&dyn ToSql]) -> Result<Option<Row>, LockError> {
         Ok(self.rows(sql, params).await?.into_iter().next())
     }
 
-    /// Asks. If this is dropped before the answer has come, because that takes too long, the connection is given up: it may be dead, and an
-    /// answer that is not read would be taken for that of the next question.
+    /// Runs a statement. If the future is dropped before the answer has come, because that takes too long, the connection is closed: it may be
+    /// dead, and an answer that is not read would be taken for that of the next statement.
     pub(crate) async fn rows(&self, sql: &str, params: &[&dyn ToSql]) -> Result<Vec<Row>, LockError> {
         let mut client = self.client.lock().await;
         let Some(client) = client.as_mut().filter(|_| !self.ended.is_cancelled()) else {
@@ -98,7 +98,7 @@ pub(super) async fn connect(target: &MssqlTarget) -> Result<Session, LockError> 
     let mut address = target.config.get_addr();
     let (client, twin) = loop {
         match log_in(&target.config, &address).await {
-            // A gateway names the server that it stands before; once is enough.
+            // A gateway names the server behind it; follow it once.
             Err(Error::Routing { host, port }) if address == target.config.get_addr() => {
                 address = format!("{host}:{port}");
             }
@@ -119,13 +119,12 @@ async fn log_in(config: &Config, address: &str) -> Result<(Tds, TcpStream), Erro
     Ok((client, twin))
 }
 
-/// The driver reads only while it waits for an answer. So that a connection is known to have ended when nobody asks, this looks at
-/// what arrives, without taking it away.
+/// The driver reads only while it waits for an answer. To notice the end of an idle connection, this peeks at what arrives.
 async fn watch(client: Arc<Mutex<Option<Tds>>>, twin: TcpStream, ended: CancellationToken) {
     let gone = async {
         loop {
             drop(twin.peek(&mut [0]).await);
-            // It may be the answer to a question that is on its way.
+            // It may be the answer to a statement that is running.
             let mut idle = client.lock().await;
             let mut byte = [0];
             let unread = tokio::select! {
@@ -134,8 +133,8 @@ async fn watch(client: Arc<Mutex<Option<Tds>>>, twin: TcpStream, ended: Cancella
                 () = std::future::ready(()) => false,
             };
             let Some(client) = idle.as_mut().filter(|_| unread) else { continue };
-            // The end, or something that only the driver understands.
-            if !matches!(timeout(ANSWER_WITHIN, answer(client, "select 1", &[])).await, Ok(Ok(_))) {
+            // The end of the connection, or a message that only the driver understands.
+            if !matches!(timeout(REQUEST_TIMEOUT, answer(client, "select 1", &[])).await, Ok(Ok(_))) {
                 return;
             }
         }

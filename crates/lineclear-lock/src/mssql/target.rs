@@ -1,4 +1,4 @@
-//! Which server, and how to reach it.
+//! Which database of which server has the locks, and how to connect.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::error::LockError;
 #[derive(Clone)]
 pub(crate) struct MssqlTarget {
     pub(super) config: Config,
-    /// For people, and to tell the epochs of one database from those of others.
+    /// For people, and as the scope of epochs.
     pub(super) shown: String,
 }
 
@@ -23,14 +23,14 @@ impl fmt::Debug for MssqlTarget {
 
 impl MssqlTarget {
     pub(crate) fn new(url: &str) -> Result<MssqlTarget, LockError> {
-        let (_, rest) = url.split_once("://").ok_or_else(|| refused("it has no ://"))?;
+        let (_, rest) = url.split_once("://").ok_or_else(|| refused("it must have a scheme"))?;
         let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
-        let (login, rest) = rest.rsplit_once('@').ok_or_else(|| refused("it names no user"))?;
+        let (login, rest) = rest.rsplit_once('@').ok_or_else(|| refused("it must name a user"))?;
         let (user, password) = login.split_once(':').unwrap_or((login, ""));
         let (address, database) = rest.split_once('/').unwrap_or((rest, ""));
         let (host, port) = match address.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')) {
             None => (address, 1433),
-            Some((host, port)) => (host, port.parse().map_err(|_| refused("its port is no number"))?),
+            Some((host, port)) => (host, port.parse().map_err(|_| refused("its port must be a number"))?),
         };
         if [user, host, database].contains(&"") {
             return Err(refused("it must name a user, a host and a database"));
@@ -41,7 +41,7 @@ impl MssqlTarget {
         config.database(decoded(database)?);
         config.authentication(AuthMethod::sql_server(decoded(user)?, decoded(password)?));
         config.application_name("lineclear-lock");
-        // Whoever asks says how long it waits for the answer.
+        // Callers limit how long they wait.
         config.command_timeout(None);
         for pair in options.split('&').filter(|pair| !pair.is_empty()) {
             match pair {
@@ -51,7 +51,7 @@ impl MssqlTarget {
                 "trust_certificate=yes" => config.trust_cert(),
                 _ => {
                     let why = format!(
-                        "no such option: {pair}; there are encrypt=on, strict or off, and trust_certificate=yes"
+                        "unknown option {pair}; the options are encrypt=on, strict or off, and trust_certificate=yes"
                     );
                     return Err(refused(&why));
                 }
@@ -65,7 +65,7 @@ fn refused(why: &str) -> LockError {
     LockError::refused("lock_url", format!("{why}; use mssql://user:password@host:port/database"))
 }
 
-/// Without `%40` and the like.
+/// Percent-decodes a part of the URL.
 fn decoded(text: &str) -> Result<String, LockError> {
     let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
     while let [first, others @ ..] = rest {
@@ -76,11 +76,11 @@ fn decoded(text: &str) -> Result<String, LockError> {
                 bytes.push(byte);
                 rest = &others[2..];
             }
-            (b'%', None) => return Err(refused("a % stands before no two digits")),
+            (b'%', None) => return Err(refused("a % must be followed by two hexadecimal digits")),
             _ => bytes.push(*first),
         }
     }
-    String::from_utf8(bytes).map_err(|_| refused("what it says is no UTF-8"))
+    String::from_utf8(bytes).map_err(|_| refused("it must be UTF-8"))
 }
 
 #[cfg(test)]

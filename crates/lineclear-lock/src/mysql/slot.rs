@@ -1,4 +1,4 @@
-//! The place of one lock that is held or asked for.
+//! One lock that is held or being acquired.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,9 +15,9 @@ use crate::error::LockError;
 pub(super) struct Slot {
     key: String,
     ttl: Duration,
-    /// The connection that holds the lock; none: it was not granted yet, or is not held any more.
+    /// The connection that holds the lock; none: not granted yet, or not held any more.
     session: Arc<Mutex<Option<Session>>>,
-    /// The server's number of that connection; zero: not granted yet.
+    /// The server's id of that connection; zero: not granted yet.
     id: AtomicU64,
     signal: CancellationToken,
 }
@@ -48,7 +48,7 @@ impl Slot {
         Some(self.id.load(Ordering::SeqCst)).filter(|id| *id != 0)
     }
 
-    /// A connection that has ended does not come back: the lock is lost at once.
+    /// The lock is lost as soon as its connection ends.
     pub(super) fn loss_signal(&self) -> LossSignal {
         LossSignal::new(self.signal.clone(), Duration::ZERO)
     }
@@ -57,8 +57,8 @@ impl Slot {
         self.signal.cancel();
     }
 
-    /// Asks on the lock's own connection whether it still holds it, which also tells the server that we live. A connection
-    /// that has ended, or does not answer, holds nothing.
+    /// Asks on the lock's own connection whether it still holds the lock, which also resets the server's idle timer. A connection that has ended,
+    /// or does not answer, holds nothing.
     pub(super) async fn confirm(&self, session: &mut Option<Session>) -> Result<bool, LockError> {
         let Some(held) = session.as_mut() else { return Ok(false) };
         match tokio::time::timeout(self.ttl, held.holds(&self.key)).await {

@@ -1,4 +1,4 @@
-//! A connection that is made when it is needed, and made again when it has ended.
+//! A connection that is opened when it is needed, and opened again when it has ended.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use super::classify;
 use super::target::PostgresTarget;
 use crate::error::LockError;
 
-/// One connection of ours.
+/// At most one session at a time.
 #[derive(Debug)]
 pub(crate) struct Connection {
     target: PostgresTarget,
     purpose: Purpose,
-    /// Whether it is known that nothing that shares sessions is in between: then statements are prepared.
+    /// Whether connections are known to be direct, without a pooler: then statements are prepared.
     direct: Arc<AtomicBool>,
     session: Mutex<Option<Arc<Session>>>,
 }
@@ -30,18 +30,18 @@ pub(crate) struct Connection {
 pub(crate) enum Purpose {
     /// Statements; anything may be in between.
     Statements,
-    /// It carries rights that end with it, so both ends must notice that it is dead, but not sooner than this.
-    Rights(Duration),
+    /// Locks that end with the connection. Both ends must notice when it is dead, but not sooner than this.
+    Locks(Duration),
 }
 
 pub(crate) struct Session {
     pub(crate) client: Client,
-    /// Cancelled when the connection has ended, and by us to end it.
+    /// Cancelled when the connection has ended, and to end it.
     pub(crate) ended: CancellationToken,
-    /// An advisory lock that this connection holds to its end, to show that it lives.
+    /// An advisory lock that this connection holds to its end, as a sign of life.
     pub(crate) beacon: i64,
     direct: Arc<AtomicBool>,
-    /// What was prepared on it, by its text.
+    /// Prepared statements, by their text.
     prepared: Mutex<HashMap<String, Statement>>,
 }
 
@@ -57,16 +57,16 @@ impl Drop for Session {
     }
 }
 
-/// Whatever the table was like when a statement was prepared, it finds its row by the name.
+/// A prepared statement finds its row by the index, whatever the table was like when it was prepared.
 const PREPARED: &str = "set enable_seqscan = off; set plan_cache_mode = force_generic_plan";
 
-/// What a statement is given, and of which types.
+/// Parameters and their types.
 pub(super) type Params<'a> = [(&'a (dyn ToSql + Sync), Type)];
 
 impl Session {
-    /// A statement that answers with one row or none: prepared at its first use, which is a round trip more, or sent whole each time
+    /// Runs a statement that returns at most one row. It is prepared at its first use, which takes one more round trip, or sent whole each time
     /// where a pooler may be in between.
-    pub(super) async fn ask(&self, text: &str, params: &Params<'_>) -> Result<Option<Row>, Error> {
+    pub(super) async fn query_opt(&self, text: &str, params: &Params<'_>) -> Result<Option<Row>, Error> {
         if !self.direct.load(Ordering::SeqCst) {
             return self.client.query_typed_opt(text, params).await;
         }
@@ -81,7 +81,7 @@ impl Session {
             return Ok(statement.clone());
         }
         let types: Vec<_> = params.iter().map(|(_, ty)| ty.clone()).collect();
-        // One behind the other, without waiting for the first answer.
+        // Pipelined: both in one round trip.
         let (set, statement) = tokio::join!(biased; self.client.batch_execute(PREPARED), self.client.prepare_typed(text, &types));
         let statement = set.and(statement)?;
         prepared.insert(text.to_owned(), statement.clone());
@@ -89,8 +89,8 @@ impl Session {
     }
 }
 
-/// A question that is on its way. If it is dropped before its answer has come, because that takes too long, the connection is given
-/// up: it may be dead, and all that comes after would wait, too.
+/// A request that is on its way. If it is dropped before its answer has come, because that takes too long, the connection is closed: it
+/// may be dead, and later requests would wait behind it.
 pub(crate) struct Call {
     session: Arc<Session>,
     answered: bool,
@@ -120,7 +120,7 @@ impl Connection {
         Connection { target: target.clone(), purpose, direct, session: Mutex::new(None) }
     }
 
-    /// Begins a question.
+    /// Begins a request.
     pub(crate) async fn call(&self) -> Result<Call, LockError> {
         let mut session = self.session.lock().await;
         let alive =
@@ -141,8 +141,8 @@ impl Connection {
 /// Connects, on the runtime of the caller.
 pub(crate) async fn connect(target: &PostgresTarget, purpose: Purpose) -> Result<Session, LockError> {
     let mut config = target.config.clone();
-    if let Purpose::Rights(lasting) = purpose {
-        config.tcp_user_timeout(lasting).keepalives(true).keepalives_idle(lasting / 2);
+    if let Purpose::Locks(ttl) = purpose {
+        config.tcp_user_timeout(ttl).keepalives(true).keepalives_idle(ttl / 2);
     }
     let (client, connection) = config.connect(target.connector.clone()).await.map_err(classify)?;
     let ended = CancellationToken::new();
@@ -155,16 +155,16 @@ pub(crate) async fn connect(target: &PostgresTarget, purpose: Purpose) -> Result
     });
     let beacon = Uuid::new_v4().as_u64_pair().0.cast_signed();
     let session = Session { client, ended, beacon, direct: Arc::default(), prepared: Mutex::default() };
-    if let Purpose::Rights(lasting) = purpose {
-        session.client.batch_execute(&settings(lasting, beacon)).await.map_err(classify)?;
+    if let Purpose::Locks(ttl) = purpose {
+        session.client.batch_execute(&settings(ttl, beacon)).await.map_err(classify)?;
     }
     Ok(session)
 }
 
-/// The server must notice a dead peer: idle, by keepalive; with an answer on its way, by the user timeout. One without the other
-/// leaves the lock held for hours. Neither may come before `lasting` is over, because until then the holder trusts its lock.
-fn settings(lasting: Duration, beacon: i64) -> String {
-    let seconds = lasting.as_secs() + 1;
+/// The server must notice a dead peer: when idle, by keepalive; when sending, by the user timeout. With only one of them, a lock can stay held
+/// for hours. Neither may act before `ttl` is over, because until then the holder trusts its lock.
+fn settings(ttl: Duration, beacon: i64) -> String {
+    let seconds = ttl.as_secs() + 1;
     let (idle, interval) = (seconds.div_ceil(2), seconds.div_ceil(6));
     let count = (seconds - idle).div_ceil(interval) + 1;
     let timeout = seconds * 1000;
@@ -196,10 +196,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_server_takes_the_settings_of_a_connection_that_carries_rights() {
+    async fn the_server_accepts_the_settings_of_a_connection_that_carries_locks() {
         let database = lineclear_testkit::fresh_postgres().await;
         let target = PostgresTarget::new(database.url()).unwrap();
-        let session = connect(&target, Purpose::Rights(Duration::from_secs(30))).await.unwrap();
+        let session = connect(&target, Purpose::Locks(Duration::from_secs(30))).await.unwrap();
         // PostgreSQL reads these back from the socket.
         for (name, value) in [
             ("tcp_keepalives_idle", "16"),
@@ -213,15 +213,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn statements_are_prepared_once_where_nothing_is_in_between_and_not_at_all_elsewhere() {
+    async fn statements_are_prepared_once_on_direct_connections_and_never_on_others() {
         let database = lineclear_testkit::fresh_postgres().await;
         let target = PostgresTarget::new(database.url()).unwrap();
         for (direct, prepared) in [(true, 1_i64), (false, 0)] {
             let connection = Connection::new(&target, Purpose::Statements, Arc::new(AtomicBool::new(direct)));
             let call = connection.call().await.unwrap();
             for number in [1_i64, 2, 3] {
-                let row =
-                    call.session().ask("select $1 + 1", &[(&number, Type::INT8)]).await.unwrap().unwrap();
+                let row = call
+                    .session()
+                    .query_opt("select $1 + 1", &[(&number, Type::INT8)])
+                    .await
+                    .unwrap()
+                    .unwrap();
                 assert_eq!(row.get::<_, i64>(0), number + 1);
             }
             let count = "select count(*) from pg_prepared_statements where not from_sql and statement = 'select $1 + 1'";

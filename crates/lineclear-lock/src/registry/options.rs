@@ -80,7 +80,8 @@ impl RegistryOptions {
         }
         let stale = self.heartbeat * 3;
         if self.sweep_after < stale {
-            let why = format!("{:?} must be at least three times heartbeat ({stale:?})", self.sweep_after);
+            let why =
+                format!("must be at least three times heartbeat ({stale:?}), not {:?}", self.sweep_after);
             return Err(LockError::refused("sweep_after", why));
         }
         Ok(())

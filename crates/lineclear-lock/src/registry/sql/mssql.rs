@@ -62,9 +62,9 @@ impl Database for MssqlDatabase {
             let _in_use = self.in_use.lock().await;
             let mut session = self.connection.session().await?;
             let unfinished = session.ended.clone().drop_guard();
-            session.ask("begin transaction", &[]).await?;
+            session.query_opt("begin transaction", &[]).await?;
             let applied = change.apply(&mut session).await?;
-            session.ask("commit transaction", &[]).await?;
+            session.query_opt("commit transaction", &[]).await?;
             unfinished.disarm();
             Ok(applied)
         })
