@@ -1,4 +1,4 @@
--- lease_list · leases by name, with what time it is here
+-- lease_list · leases by name, with the current time
 select lock_name, store, node, machine, pid, incarnation, kind, epoch, renew_ms, holds, contended,
   timestampdiff(microsecond, '1970-01-01', since_at) as since_us,
   timestampdiff(microsecond, '1970-01-01', acquired_at) as acquired_us,

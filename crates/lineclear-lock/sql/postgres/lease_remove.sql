@@ -1,4 +1,4 @@
--- lease_remove · the row of a holder that went away, unless it has come back meanwhile: an event, and the row is gone
+-- lease_remove · deletes the row of a holder that vanished and inserts the event; no row: the holder has renewed it since
 -- $1 name, $2 store, $3 incarnation, $4 epoch, $5 not renewed for so many microseconds
 with gone as (
   delete from {schema}.lock_lease

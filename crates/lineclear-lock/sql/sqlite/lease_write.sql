@@ -1,4 +1,4 @@
--- lease_write · what a process holds or has held; `:changed`: another had it before
+-- lease_write · writes what a process holds or has held; `:changed`: the holder is a new one
 insert into lock_lease (
   lock_name, store, node, machine, pid, incarnation, kind, epoch, since_at, acquired_at, renewed_at, released_at, renew_ms, holds, contended)
 values (:name, :store, :node, :machine, :pid, :incarnation, :kind, :epoch, :now - :since_ago,

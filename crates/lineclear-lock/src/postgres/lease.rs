@@ -111,7 +111,7 @@ impl Statements {
         let params: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
             [(&name, Type::TEXT), (&epoch, Type::INT8), (&key, Type::INT8)];
         let row = session.client.query_typed_one(&self.break_lock, &params).await?;
-        Ok((row.get("ended"), row.get("fenced")))
+        Ok((row.get("broken"), row.get("fenced")))
     }
 }
 
