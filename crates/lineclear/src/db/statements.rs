@@ -307,7 +307,8 @@ mod tests {
     #[test]
     fn no_placeholder_is_left_over() {
         for text in for_postgres("\"lineclear\"").iter().chain(for_sqlite().iter().flatten()) {
-            let left = text.match_indices('{').find(|(at, _)| text[at + 1..].starts_with(char::is_alphabetic));
+            let left =
+                text.match_indices('{').find(|(at, _)| text[at + 1..].starts_with(char::is_alphabetic));
             assert_eq!(left, None, "{text}");
         }
     }
@@ -316,7 +317,8 @@ mod tests {
     fn a_dispatch_with_soft_limits_differs_by_its_lock_alone() {
         let statements = for_postgres("\"lineclear\"");
         let code = |statement: Statement| {
-            let lines = statements[statement as usize].lines().filter(|line| !line.trim_start().starts_with("--"));
+            let lines =
+                statements[statement as usize].lines().filter(|line| !line.trim_start().starts_with("--"));
             lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ")
         };
         for (strict, soft, lock) in [
