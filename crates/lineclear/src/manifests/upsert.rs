@@ -3,10 +3,13 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
-use lineclear_model::{Manifest, Micros, Name, OnDead, Overlap, Payload, SkipReason, Spec, plan_start};
+use lineclear_model::{
+    Backoff, Manifest, Micros, Name, OnDead, Overlap, Payload, SkipReason, Spec, plan_start, tag,
+};
 
 use crate::db::statements::Statement;
 use crate::db::{Column, Params, Row, Session, Value, Verb};
+use crate::journey::claim::Claim;
 use crate::journey::enqueue::insert::{group_ids, millis};
 use crate::journey::plan::firing;
 use crate::manifests::declared_fields::Said;
@@ -131,7 +134,7 @@ fn decide(
         }
     };
     let same = was == Some(&next);
-    if same && declared == before.declared {
+    if same && declared == before.declared && before.columns_match(&next) {
         return Ok((None, Written::Unchanged));
     }
     let written = if same { Written::Unchanged } else { Written::Updated };
@@ -190,6 +193,10 @@ pub(crate) struct Stored {
     /// What it says, or why that cannot be read: a person may still pause it, or write it anew.
     pub(crate) manifest: Result<Manifest, String>,
     pub(crate) enabled: bool,
+    /// The waits between tries, as claims read them.
+    backoff: Option<Backoff>,
+    /// The tags, as new jobs get them.
+    tags: Option<String>,
     /// Fields that it marks as secret, or marked once.
     pub(crate) marks: Vec<String>,
     pub(crate) declared: String,
@@ -204,6 +211,11 @@ impl Stored {
     /// What it says, for those who cannot do without.
     pub(crate) fn readable(&self) -> StoreResult<&Manifest> {
         self.manifest.as_ref().map_err(|why| self.unreadable(why))
+    }
+
+    /// Whether the columns that repeat a part of the spec agree with it. A node of an older version writes the spec alone.
+    fn columns_match(&self, manifest: &Manifest) -> bool {
+        self.backoff == manifest.retry && self.tags == tag::text(&manifest.tags)
     }
 
     fn declaration(&self) -> StoreResult<Said> {
@@ -240,6 +252,8 @@ pub(crate) async fn read(
             now: row.get("now")?,
             removed: row.get("removed")?,
             enabled: row.get("enabled")?,
+            backoff: Claim::backoff(row)?,
+            tags: row.get("tags")?,
             marks: Spec::secret_fields(&row.get::<String>("spec")?),
             manifest: manifest_of(row).map_err(|error| error.to_string()),
         };
@@ -318,6 +332,11 @@ async fn write(session: &mut Session, rows: &[ManifestRow]) -> StoreResult<Vec<(
     written.iter().map(version).collect()
 }
 
+/// How long to wait between tries, as a claim reads it.
+fn backoff_text(manifest: &Manifest) -> Option<String> {
+    manifest.retry.map(|backoff| serde_json::to_string(&backoff).expect("it has only text and numbers"))
+}
+
 /// What inserting and updating share, in the order of the statements.
 fn columns(rows: &[&ManifestRow], groups: &HashMap<Name, i64>) -> Vec<Column> {
     let texts =
@@ -339,6 +358,8 @@ fn columns(rows: &[&ManifestRow], groups: &HashMap<Name, i64>) -> Vec<Column> {
         Column::Times(rows.iter().map(|row| Some(row.planned_through)).collect()),
         texts(|row| row.declared.clone()),
         texts(|row| row.manifest.on_dead.as_str().to_owned()),
+        Column::Texts(rows.iter().map(|row| backoff_text(&row.manifest)).collect()),
+        Column::Texts(rows.iter().map(|row| tag::text(&row.manifest.tags)).collect()),
     ]
 }
 
