@@ -96,7 +96,7 @@ pub(crate) async fn wait(shared: &Shared, time: Duration) -> bool {
 /// Says that the node is alive, and how its runners are; and brings back jobs that waited for a node with its kinds.
 async fn beat(shared: Arc<Shared>) {
     let mut pause = Duration::ZERO;
-    let mut told = shared.store.nodes_told();
+    let mut told = shared.store.drains_changed();
     while wait_or_told(&shared, pause, &mut told).await {
         pause = shared.options.heartbeat;
         let quiet = shared.drain.is_quiet();

@@ -1,4 +1,4 @@
-//! clean: what is long over goes.
+//! The cleaner's loop.
 
 use std::sync::Arc;
 
@@ -7,25 +7,25 @@ use tracing::Instrument;
 use crate::node::Shared;
 use crate::node::loops::wait;
 
-/// Rows of each kind that one pass removes.
-const PASS_MAX: u32 = 1_000;
+/// Rows of each kind that one cleaning removes at most.
+const CLEAN_MAX: u32 = 1_000;
 
-/// Removes what is long over, until the node stops.
+/// Rolls up statistics and cleans, until the node stops.
 pub(crate) async fn clean(shared: Arc<Shared>) {
     while wait(&shared, shared.options.clean_interval).await {
         if let Err(error) = shared.store.roll_up().await {
-            tracing::warn!(%error, node.id = %shared.id, "figures could not be rolled up");
+            tracing::warn!(%error, node.id = %shared.id, "cannot roll up statistics");
         }
         if !rerank(&shared).await {
             return;
         }
         loop {
-            let pass = shared
+            let cleaning = shared
                 .store
-                .clean(&shared.tunable().retention, PASS_MAX)
+                .clean(&shared.tunable().retention, CLEAN_MAX)
                 .instrument(tracing::debug_span!("clean", node.id = %shared.id))
                 .await;
-            match shared.statuses.note("cleaner", pass) {
+            match shared.statuses.note("cleaner", cleaning) {
                 Ok(cleaned) if cleaned.is_nothing() => break,
                 Ok(cleaned) => tracing::debug!(node.id = %shared.id, ?cleaned, "cleaned"),
                 Err(error) => {
@@ -40,14 +40,14 @@ pub(crate) async fn clean(shared: Arc<Shared>) {
     }
 }
 
-/// Goes on with what a node left that died, or was not answered, after a group's priority changed; false if this one stops.
+/// Continues reranking that another node left unfinished after a change of priority; false if this node stops.
 async fn rerank(shared: &Shared) -> bool {
     while !shared.stopping.is_cancelled() {
         match shared.store.rerank().await {
             Ok(true) => {}
             Ok(false) => return true,
             Err(error) => {
-                tracing::warn!(%error, node.id = %shared.id, "waiting jobs have not all got their new rank; trying again");
+                tracing::warn!(%error, node.id = %shared.id, "cannot rerank all waiting jobs; trying again");
                 return true;
             }
         }

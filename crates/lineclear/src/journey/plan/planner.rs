@@ -16,8 +16,8 @@ const AFTER_NOTHING: Duration = Duration::from_millis(100);
 /// Plans until the node stops.
 pub(crate) async fn plan(shared: Arc<Shared>) {
     let mut pause = Duration::ZERO;
-    let mut orders = shared.store.orders();
-    while wait_or_wake(&shared, pause, &mut orders).await {
+    let mut manifests_changed = shared.store.manifests_changed();
+    while wait_or_wake(&shared, pause, &mut manifests_changed).await {
         pause = match shared.statuses.note(
             "planner",
             plan_pass(&shared).instrument(tracing::debug_span!("plan", node.id = %shared.id)).await,
