@@ -186,13 +186,14 @@ async fn a_holder_that_died_or_froze_is_explained_and_its_lock_can_be_taken_away
     assert_eq!(place.done(place.run(&[], &["true"])).await.0, Some(0), "long before it would have ended");
 }
 
-#[tokio::test]
+// Two threads: the commands block one, and the node must go on with its heartbeats.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_node_that_plans_is_shown_too() {
     async fn tick() {}
     let place = Place::sqlite();
     let every_second = Schedule::every(Duration::from_secs(1)).unwrap();
     let manifest = Manifest::new(Name::new("clock").unwrap(), Name::new("tick").unwrap(), every_second);
-    let options = NodeOptions { heartbeat: Duration::from_millis(300), ..NodeOptions::default() };
+    let options = NodeOptions { heartbeat: Duration::from_secs(2), ..NodeOptions::default() };
     let node = Lineclear::builder().store(place.url.as_str()).options(options).kind("tick", tick);
     let node = node.manifest(manifest).start().await.unwrap();
     recorded(&place).await;

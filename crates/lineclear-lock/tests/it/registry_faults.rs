@@ -159,6 +159,8 @@ async fn a_registry_that_is_silent_or_away_costs_nobody_a_lock_and_catches_up() 
             shown == [("first", LeaseState::Idle), ("other", LeaseState::Idle), ("report", LeaseState::Held)]
         })
         .await;
+        // A row is written as soon as there is something to write: what came after it follows.
+        until("all of it is there", async || reader.lease("other").await.unwrap()[0].holds >= 20).await;
         assert_eq!(reader.lease("other").await.unwrap()[0].holds, 20, "nothing was forgotten");
         held.release().await.unwrap();
     }
