@@ -232,7 +232,7 @@ async fn beat(store: &Store) -> Result<NodeId> {
         slots: 100,
         runners: text("{}"),
     };
-    Ok(store.beat(node).await?.id)
+    Ok(store.heartbeat(node).await?.id)
 }
 
 /// Microseconds since 1970. Both databases are on this machine, and share its clock.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
 use lineclear::model::GroupSpec;
-use lineclear::store::{Voice, main_route};
+use lineclear::store::{ChangeSource, main_route};
 
 use crate::load::{self, Waiting};
 use crate::measure::{compare, grouped, progress};
@@ -92,7 +92,10 @@ impl Side {
         let gated = scale.of(GATED);
         progress(&format!("{}: loading {} jobs of a full group", database.label(), grouped(gated)));
         let spec = GroupSpec { limit: Some(GROUP_LIMIT), ..GroupSpec::default() };
-        self.bed.store.upsert_groups(BTreeMap::from([("full".to_owned(), spec)]), Voice::Declaration).await?;
+        self.bed
+            .store
+            .upsert_groups(BTreeMap::from([("full".to_owned(), spec)]), ChangeSource::Declaration)
+            .await?;
         load::handed_out(&self.bed, self.ids(GROUP_LIMIT), GROUP_LIMIT, "main", Some("full")).await?;
         self.wait(gated, "main", 31, 0, Some("full")).await
     }

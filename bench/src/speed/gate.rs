@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use lineclear::model::GroupSpec;
-use lineclear::store::{GLOBAL_GROUP, Voice};
+use lineclear::store::{ChangeSource, GLOBAL_GROUP};
 
 use super::drain::{expect_history, fill};
 use super::{Progress, WIDE, figure, node, rate, say, slots, until_settled};
@@ -29,7 +29,7 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
     let measured = in_turns(2, scale.rounds(ROUNDS), async |side| {
         let spec = GroupSpec { limit: (side == 0).then_some(LIMIT), ..GroupSpec::default() };
         let groups = BTreeMap::from([(GLOBAL_GROUP.to_owned(), spec)]);
-        bed.store.upsert_groups(groups, Voice::Declaration).await?;
+        bed.store.upsert_groups(groups, ChangeSource::Declaration).await?;
         fill(&bed, jobs).await?;
         drain(&bed, jobs).await
     })

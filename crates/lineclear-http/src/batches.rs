@@ -10,7 +10,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Until the node is told to stop.
 pub(crate) async fn work(client: Client) {
     loop {
-        let pause = match client.work_on_batch().await {
+        let pause = match client.work_on_bulk_operation().await {
             Ok(Some(_)) => Duration::ZERO,
             Ok(None) => LOOK,
             Err(error) => {

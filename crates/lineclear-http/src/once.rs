@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use lineclear::Client;
-use lineclear::store::{BatchId, Created, Creation, JobId, Once, OnceKey};
+use lineclear::store::{BulkOperationId, Created, Creation, IdempotencyKey, Idempotent, JobId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -63,7 +63,7 @@ impl Default for Principal {
 
 /// A body, and the key under which the client may send it again.
 pub(crate) struct Keyed<T> {
-    pub(crate) once: Option<OnceKey>,
+    pub(crate) once: Option<IdempotencyKey>,
     pub(crate) body: T,
 }
 
@@ -81,7 +81,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Keyed<T> {
         let principal = request.extensions().get::<Principal>().cloned().unwrap_or_default().0;
         let bytes = body::bytes(request).await?;
         let body_hash = format!("{:x}", Sha256::digest(&bytes));
-        let once = OnceKey { principal, key, request: asked, body_hash, keep: KEEP };
+        let once = IdempotencyKey { principal, key, request: asked, body_hash, keep: KEEP };
         Ok(Keyed { once: Some(once), body: body::read(&bytes)? })
     }
 }
@@ -134,7 +134,7 @@ impl Reply {
     }
 
     /// Where a batch was made.
-    pub(crate) fn of_batch(batch: BatchId, body: &impl Serialize) -> Option<Reply> {
+    pub(crate) fn of_batch(batch: BulkOperationId, body: &impl Serialize) -> Option<Reply> {
         Some(Reply { batch: Some(batch.0), ..Reply::new(StatusCode::CREATED, None, body)? })
     }
 
@@ -142,8 +142,8 @@ impl Reply {
         self.job.map(JobId)
     }
 
-    pub(crate) fn batch(&self) -> Option<BatchId> {
-        self.batch.map(BatchId)
+    pub(crate) fn batch(&self) -> Option<BulkOperationId> {
+        self.batch.map(BulkOperationId)
     }
 
     pub(crate) fn is_replayed(&self) -> bool {
@@ -185,7 +185,7 @@ impl IntoResponse for Reply {
 /// Makes something, once if there is a key. `reply` has none if what it was to be made of does not exist.
 pub(crate) async fn make(
     client: &Client,
-    once: Option<OnceKey>,
+    once: Option<IdempotencyKey>,
     creation: Creation,
     note: &Note,
     reply: fn(&Created) -> Option<Reply>,
@@ -193,7 +193,7 @@ pub(crate) async fn make(
     let missing = match &creation {
         Creation::Jobs(_) => "job".to_owned(),
         Creation::Retry(job, _) => format!("job {job}"),
-        Creation::Batch(_) => "batch".to_owned(),
+        Creation::BulkOperation(_) => "batch".to_owned(),
         Creation::Run(key, _) | Creation::Backfill { key, .. } => format!("manifest {key}"),
         Creation::RunGroup(group, _) => format!("group {group}"),
     };
@@ -206,7 +206,7 @@ pub(crate) async fn make(
 /// The same where `reply` says why nothing was made.
 pub(crate) async fn make_or(
     client: &Client,
-    once: Option<OnceKey>,
+    once: Option<IdempotencyKey>,
     creation: Creation,
     note: &Note,
     reply: impl Fn(&Created) -> Result<Reply, Problem> + Clone + Send + Sync + 'static,
@@ -218,12 +218,12 @@ pub(crate) async fn make_or(
     };
     let answer = reply.clone();
     let record = move |created: &Created| serde_json::to_string(&answer(created).ok()?).ok();
-    match client.create_once(once, creation, record).await? {
-        Once::Now(created) => {
+    match client.create_idempotent(once, creation, record).await? {
+        Idempotent::Created(created) => {
             note.say_with(|| made(&created));
             reply(&created)
         }
-        Once::Before(text) => match serde_json::from_str::<Reply>(&text) {
+        Idempotent::Replayed(text) => match serde_json::from_str::<Reply>(&text) {
             Ok(before) => {
                 let job = before.job().map(|job| job.to_string());
                 let batch = before.batch.map(|batch| batch.to_string());
@@ -255,6 +255,8 @@ async fn plainly(client: &Client, creation: Creation) -> Result<Created, Problem
             Created::Backfill(client.backfill(key, from, to, options).await?)
         }
         Creation::Retry(job, options) => Created::Retry(job, client.retry(job, options).await?),
-        Creation::Batch(counted) => Created::Batch(client.store().begin_batch(*counted).await?),
+        Creation::BulkOperation(counted) => {
+            Created::BulkOperation(client.store().begin_bulk_operation(*counted).await?)
+        }
     })
 }

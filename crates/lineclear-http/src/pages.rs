@@ -69,7 +69,7 @@ pub(crate) const ROUTES: &[(&str, &str, &str, Need)] = &[
     ("GET", "/batches/new", "page", OPERATE),
     ("POST", "/batches/new", "create_batch", OPERATE),
     ("GET", "/batches/{id}", "page", READ),
-    ("POST", "/batches/{id}/cancel", "cancel_batch", OPERATE),
+    ("POST", "/batches/{id}/cancel", "cancel_bulk_operation", OPERATE),
     ("GET", "/samples", "page", ADMIN),
     ("POST", "/samples", "apply_manifests", ADMIN),
     ("GET", "/cluster", "page", READ),

@@ -3,10 +3,10 @@
 use std::io::Write;
 use std::time::Duration;
 
-use lineclear_lock::history::{Event, Saw};
+use lineclear_lock::history::{Event, Observation};
 use lineclear_lock::{LockError, LockOptions, Locks, Moment};
 
-fn say(contender: &str, lock: &str, saw: Saw) {
+fn say(contender: &str, lock: &str, saw: Observation) {
     let event = Event { contender: contender.to_owned(), lock: lock.to_owned(), saw, at: Moment::now() };
     // Nobody reads any more when the test has ended.
     drop(writeln!(std::io::stdout(), "{event}"));
@@ -20,15 +20,15 @@ async fn contend(
     hold: Duration,
 ) -> Result<(), LockError> {
     while !until.remaining().is_zero() {
-        say(&contender, &lock, Saw::Asked);
+        say(&contender, &lock, Observation::Asked);
         let Some(held) = locks.acquire(&lock, until.remaining()).await? else { break };
         // A grant that can no longer be trusted is none.
         if held.trusted_for().is_zero() {
             continue;
         }
-        say(&contender, &lock, Saw::Held(held.epoch()));
+        say(&contender, &lock, Observation::Held(held.epoch()));
         held.guard(tokio::time::sleep(hold)).await.ok();
-        say(&contender, &lock, Saw::Ended(held.epoch()));
+        say(&contender, &lock, Observation::Ended(held.epoch()));
         held.release().await?;
     }
     Ok(())
@@ -41,8 +41,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         return Err("usage: contender URL LOCK CONTENDERS SECONDS [TTL_MS [HOLD_MS]]".into());
     };
     let ttl = rest.first().map_or(Ok(10_000), |ttl| ttl.parse())?;
-    let options =
-        LockOptions { retry: Duration::from_millis(50), ..LockOptions::with_ttl(Duration::from_millis(ttl)) };
+    let options = LockOptions {
+        retry_interval: Duration::from_millis(50),
+        ..LockOptions::with_ttl(Duration::from_millis(ttl))
+    };
     let locks = Locks::open_with(url, options).await?;
     let hold = Duration::from_millis(rest.get(1).map_or(Ok(2), |hold| hold.parse())?);
     let until = Moment::now().plus(Duration::from_secs(seconds.parse()?));

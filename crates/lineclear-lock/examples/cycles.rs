@@ -6,7 +6,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use lineclear_lock::{LockOptions, Locks, Moment, Right};
+use lineclear_lock::{Lease, LockOptions, Locks, Moment};
 use rusqlite::Connection;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
@@ -42,7 +42,7 @@ async fn main() -> Result<(), Error> {
             continue;
         };
         for due in 0..=number {
-            work(&version, due, &held.right(), &mut marks).await?;
+            work(&version, due, &held.lease(), &mut marks).await?;
         }
         held.release().await?;
     }
@@ -50,13 +50,13 @@ async fn main() -> Result<(), Error> {
 }
 
 /// Works on a cycle, unless that was done. Between the look and the mark nobody else may do the same: that is what the lock is for.
-async fn work(version: &str, number: u64, right: &Right, marks: &mut Connection) -> Result<(), Error> {
-    let (cycle, epoch) = (i64::try_from(number)?, right.epoch().get());
+async fn work(version: &str, number: u64, lease: &Lease, marks: &mut Connection) -> Result<(), Error> {
+    let (cycle, epoch) = (i64::try_from(number)?, lease.epoch().get());
     if marks.query_row("select exists (select 1 from cycle where number = ?1)", [cycle], |row| row.get(0))? {
         return Ok(());
     }
     let began = Moment::now().micros();
-    right.guard(tokio::time::sleep(WORK)).await.map_err(|why| why.to_string())?;
+    lease.guard(tokio::time::sleep(WORK)).await.map_err(|why| why.to_string())?;
     println!("{version} worked on {number} as {epoch} from {began} to {}", Moment::now().micros());
     let mark = "insert into cycle select ?1, ?2, ?3 where ?3 >= (select coalesce(max(epoch), 0) from cycle)";
     match marks.execute(mark, (cycle, version, epoch))? {
@@ -72,10 +72,10 @@ fn options(url: &str) -> LockOptions {
     if !url.starts_with("redis:") {
         return short;
     }
-    let LockOptions { ttl, renewal, soft_limit, .. } = lineclear_lock::redis::auto_refresh();
+    let LockOptions { ttl, renewal_interval, soft_limit, .. } = lineclear_lock::redis::auto_refresh();
     LockOptions {
         ttl: ttl / 300,
-        renewal: renewal / 300,
+        renewal_interval: renewal_interval / 300,
         soft_limit: soft_limit.map(|limit| limit / 300),
         ..short
     }

@@ -19,18 +19,19 @@ async fn main() -> Result<(), Error> {
         Err(_) => Locks::open_with(url, options).await?,
         Ok(beat) => {
             let beat = Duration::from_millis(beat.parse()?);
-            let registry = RegistryOptions { beat, sweep_after: beat * 1_000, ..RegistryOptions::default() };
-            Locks::open_recorded(url, options, registry).await?
+            let registry =
+                RegistryOptions { heartbeat: beat, sweep_after: beat * 1_000, ..RegistryOptions::default() };
+            Locks::open_with_registry(url, options, registry).await?
         }
     };
     let held = locks.acquire(lock, Duration::from_secs(30)).await?.ok_or("it is busy")?;
     println!("held {}", held.epoch());
     if let Some(registry) = locks.registry() {
-        registry.written().await?;
+        registry.flush().await?;
     }
     println!("write {}", if write(url, file.first(), held.fence()).await? { "done" } else { "refused" });
     held.lost().cancelled().await;
-    let why = held.lost_why().map(|why| why.to_string()).unwrap_or_default();
+    let why = held.lost_reason().map(|why| why.to_string()).unwrap_or_default();
     println!("lost, trusted for {:?}: {why}", held.trusted_for());
     println!("late write {}", if write(url, file.first(), held.fence()).await? { "done" } else { "refused" });
     Ok(())

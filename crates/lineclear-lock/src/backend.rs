@@ -1,14 +1,14 @@
 //! The seam: what a store of locks must provide. Everything else (renewal, trust, deadlines, loss, background release)
 //! is done once, above it.
 //!
-//! A backend has four verbs that it must have, all asked for with an [`Ask`] whose token is fresh for every acquisition:
+//! A backend has four verbs that it must have, all asked for with an [`LockRequest`] whose token is fresh for every acquisition:
 //!
 //! | verb | must |
 //! |---|---|
 //! | [`take`](Backend::take) | grant the lock atomically, with an end and a higher epoch than ever before; or say that it is busy |
 //! | [`extend`](Backend::extend) | move the end on if, and only if, the token is still the holder's |
 //! | [`release`](Backend::release) | free the lock if, and only if, the token is still the holder's; it may be called twice, and for a take whose answer never came |
-//! | [`look`](Backend::look) | say who holds it, without changing anything |
+//! | [`read`](Backend::look) | say who holds it, without changing anything |
 //!
 //! And two for operators, which it may have: [`inspect`](Backend::inspect) looks closer, and [`end`](Backend::end) takes the
 //! lock away from its holder.
@@ -17,7 +17,7 @@
 //!
 //! - *Busy* is `Ok(None)`. An error means that nobody knows. Never turn one into the other.
 //! - The lock must not end earlier than `ttl` after a `take` or `extend` was *asked for*: trust is counted from there. If the
-//!   right can end sooner (a connection that is cut), ring the [`Alarm`].
+//!   right can end sooner (a connection that is cut), ring the [`LossSignal`].
 //! - Epochs outlive the lock. Releasing must not delete them.
 //! - All verbs are called on the keeper's own runtime, which lives as long as the backend: connections and background
 //!   futures may be spawned there. A call that blocks goes to `spawn_blocking`.
@@ -39,11 +39,11 @@ use crate::holder::Holder;
 use crate::name::{Epoch, LockName};
 
 /// What a verb answers.
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, LockError>> + Send + 'a>>;
+pub type LockFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, LockError>> + Send + 'a>>;
 
 /// Somebody wants a lock.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct LockRequest {
     /// Which one.
     pub name: LockName,
     /// Fresh for every acquisition (UUID v4): it tells this holder from all others, earlier ones of the same process too.
@@ -58,18 +58,18 @@ pub struct Ask {
 
 /// A lock that was granted.
 #[derive(Debug)]
-pub struct Taken {
+pub struct Grant {
     /// The holder's number.
     pub epoch: Epoch,
     /// Rings when the right may end early.
-    pub alarm: Alarm,
+    pub loss_signal: LossSignal,
 }
 
 /// What became of a renewal.
 #[derive(Debug)]
-pub enum Kept {
-    /// It is ours for another `ttl`, unless the alarm rings.
-    Yes(Alarm),
+pub enum Extended {
+    /// It is ours for another `ttl`, unless the loss_signal rings.
+    Yes(LossSignal),
     /// It is not ours any more.
     No,
 }
@@ -85,32 +85,32 @@ pub enum Released {
 
 /// Rings when a right may end before its time: the connection that carries it has ended, say.
 #[derive(Clone, Debug)]
-pub struct Alarm {
-    rung: CancellationToken,
-    answer_within: Duration,
+pub struct LossSignal {
+    signal: CancellationToken,
+    confirm_within: Duration,
 }
 
-impl Alarm {
+impl LossSignal {
     /// One that never rings.
-    pub fn never() -> Alarm {
-        Alarm { rung: CancellationToken::new(), answer_within: Duration::MAX }
+    pub fn never() -> LossSignal {
+        LossSignal { signal: CancellationToken::new(), confirm_within: Duration::MAX }
     }
 
-    /// When `rung` is cancelled, the lock is lost unless an `extend` succeeds within this time; zero: it is lost at once.
-    pub fn new(rung: CancellationToken, answer_within: Duration) -> Alarm {
-        Alarm { rung, answer_within }
+    /// When `signal` is cancelled, the lock is lost unless an `extend` succeeds within this time; zero: it is lost at once.
+    pub fn new(signal: CancellationToken, confirm_within: Duration) -> LossSignal {
+        LossSignal { signal, confirm_within }
     }
 
-    pub(crate) async fn rung(&self) {
-        self.rung.cancelled().await;
+    pub(crate) async fn signalled(&self) {
+        self.signal.cancelled().await;
     }
 
-    pub(crate) fn has_rung(&self) -> bool {
-        self.rung.is_cancelled()
+    pub(crate) fn is_signalled(&self) -> bool {
+        self.signal.is_cancelled()
     }
 
-    pub(crate) fn answer_within(&self) -> Duration {
-        self.answer_within
+    pub(crate) fn confirm_within(&self) -> Duration {
+        self.confirm_within
     }
 }
 
@@ -152,7 +152,7 @@ pub enum FenceClass {
     /// It never repeats, and transactions of this place can be fenced by it: the PostgreSQL schema, or the SQLite file.
     Strict {
         /// Where the epochs are, for fenced transactions.
-        place: Arc<str>,
+        scope: Arc<str>,
     },
     /// It only grows while the store keeps what it has written.
     BestEffort,
@@ -177,26 +177,26 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     fn promises(&self) -> Promises;
 
     /// Makes ready: creates tables, checks that the store does what is expected of it. Called once, before all others.
-    fn open(&self) -> Answer<'_, ()>;
+    fn open(&self) -> LockFuture<'_, ()>;
 
     /// Takes the lock if it is free; `None` if it is busy.
-    fn take<'a>(&'a self, ask: &'a Ask) -> Answer<'a, Option<Taken>>;
+    fn acquire<'a>(&'a self, ask: &'a LockRequest) -> LockFuture<'a, Option<Grant>>;
 
     /// Moves its end to `ttl` from now.
-    fn extend<'a>(&'a self, ask: &'a Ask, epoch: Epoch) -> Answer<'a, Kept>;
+    fn extend<'a>(&'a self, ask: &'a LockRequest, epoch: Epoch) -> LockFuture<'a, Extended>;
 
     /// Frees it. The epoch is none if the answer to `take` never came.
-    fn release<'a>(&'a self, ask: &'a Ask, epoch: Option<Epoch>) -> Answer<'a, Released>;
+    fn release<'a>(&'a self, ask: &'a LockRequest, epoch: Option<Epoch>) -> LockFuture<'a, Released>;
 
     /// Who holds it; `None` if nobody ever did.
-    fn look<'a>(&'a self, name: &'a LockName) -> Answer<'a, Option<Holding>>;
+    fn read<'a>(&'a self, name: &'a LockName) -> LockFuture<'a, Option<Holding>>;
 
     /// Looks closer at these locks, in their order; `None` for one that nobody ever held.
-    fn inspect<'a>(&'a self, names: &'a [LockName]) -> Answer<'a, Vec<Option<Inspection>>> {
+    fn inspect<'a>(&'a self, names: &'a [LockName]) -> LockFuture<'a, Vec<Option<Inspection>>> {
         Box::pin(async move {
             let mut seen = Vec::with_capacity(names.len());
             for name in names {
-                seen.push(self.look(name).await?.map(Inspection::from));
+                seen.push(self.read(name).await?.map(Inspection::from));
             }
             Ok(seen)
         })
@@ -204,7 +204,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
 
     /// Ends the hold that was seen, whoever has it, and raises the epoch so that its fence is refused from now on. `false`:
     /// the lock is not held as it was seen any more, and nothing was changed.
-    fn end<'a>(&'a self, _name: &'a LockName, _seen: &'a Inspection) -> Answer<'a, bool> {
+    fn break_lock<'a>(&'a self, _name: &'a LockName, _seen: &'a Inspection) -> LockFuture<'a, bool> {
         let why = format!("locks of {} cannot be taken away from their holder", self.promises().backend);
         Box::pin(async move { Err(LockError::refused("break", why)) })
     }

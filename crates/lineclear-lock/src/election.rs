@@ -12,10 +12,10 @@ use uuid::Uuid;
 
 use crate::clock::Moment;
 use crate::error::LockError;
-use crate::held::Held;
+use crate::guard::LockGuard;
+use crate::lease::Lease;
 use crate::locks::Locks;
 use crate::name::Epoch;
-use crate::right::Right;
 
 /// How long one who resigned waits for a successor before it stands again.
 const STAND_BACK: Duration = Duration::from_secs(5);
@@ -46,7 +46,7 @@ struct Resignation {
 /// What a leader is given: the right that its lock gives, and a signal to come to an end.
 #[derive(Clone, Debug)]
 pub struct Term {
-    right: Right,
+    lease: Lease,
     ending: CancellationToken,
 }
 
@@ -58,10 +58,10 @@ impl Term {
 }
 
 impl Deref for Term {
-    type Target = Right;
+    type Target = Lease;
 
-    fn deref(&self) -> &Right {
-        &self.right
+    fn deref(&self) -> &Lease {
+        &self.lease
     }
 }
 
@@ -92,7 +92,7 @@ impl Election {
     /// Stands under this name, by which another can [hand over](Election::resign_to) to it. Without one, it is
     /// [`Locks::holder`].
     #[must_use]
-    pub fn stand_as(self, candidate: &str) -> Election {
+    pub fn as_candidate(self, candidate: &str) -> Election {
         Election { candidate: Arc::from(candidate), ..self }
     }
 
@@ -122,7 +122,7 @@ impl Election {
     /// Campaigns, and runs `work` for as long as we lead; and so on, until `stop`. A store that cannot be reached is asked again.
     ///
     /// A term ends when its work has ended. Work that does not heed [`Term::ending`] within
-    /// [`LockOptions::stop_within`](crate::LockOptions::stop_within) is aborted. If it goes on even then, because it blocks its thread,
+    /// [`LockOptions::stop_timeout`](crate::LockOptions::stop_timeout) is aborted. If it goes on even then, because it blocks its thread,
     /// the lock is neither renewed nor released, and we do not stand again before it is over.
     pub async fn run<F>(
         &self,
@@ -178,13 +178,13 @@ impl Election {
 
     /// Which naming of a successor stands against us, if one does. Nothing is lost if it is not known.
     async fn another_s_turn(&self) -> Option<Epoch> {
-        let seen = self.locks.look(&self.succession()).await.ok().flatten()?;
+        let seen = self.locks.read(&self.succession()).await.ok().flatten()?;
         let named = seen.ends_in.is_some() && seen.kind.as_deref() != Some(&*self.candidate);
         named.then_some(seen.epoch)
     }
 
     /// Names the successor, before the lead is released.
-    async fn name_successor(&self) -> Option<Held> {
+    async fn name_successor(&self) -> Option<LockGuard> {
         let successor = self.resignation().successor.clone()?;
         // Whoever handed over to us may still hold it for a moment.
         let named = self.locks.of_kind(&successor).acquire(&self.succession(), STAND_BACK).await;
@@ -197,14 +197,14 @@ impl Election {
     /// One term, from the first moment to the last of its work. If a successor was named, it is for as long as what comes back is held.
     async fn lead<F>(
         &self,
-        held: Held,
+        held: LockGuard,
         stop: &CancellationToken,
         work: &mut impl FnMut(Term) -> F,
-    ) -> (End, Option<Held>)
+    ) -> (End, Option<LockGuard>)
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let term = Term { right: held.right(), ending: CancellationToken::new() };
+        let term = Term { lease: held.lease(), ending: CancellationToken::new() };
         let resign = CancellationToken::new();
         *self.resignation() = Resignation { asked: resign.clone(), successor: None };
         tracing::info!(lock.name = %self.name, lock.epoch = %held.epoch(), "leading");
@@ -244,8 +244,8 @@ impl Election {
 
     /// Waits for the work to end, then aborts it; gives it back if it goes on even then.
     async fn end(&self, mut running: JoinHandle<()>) -> Option<JoinHandle<()>> {
-        for limit in [self.locks.options().stop_within, Duration::from_secs(1)] {
-            let over = self.locks.core().keeper.sleep(limit);
+        for limit in [self.locks.options().stop_timeout, Duration::from_secs(1)] {
+            let over = self.locks.core().runtime.sleep(limit);
             tokio::select! {
                 biased;
                 joined = &mut running => {
@@ -258,7 +258,7 @@ impl Election {
         Some(running)
     }
 
-    async fn release(&self, held: Held) {
+    async fn release(&self, held: LockGuard) {
         if let Err(error) = held.release().await {
             tracing::warn!(%error, lock.name = %self.name, "a lead was not released; it ends by itself");
         }
@@ -269,7 +269,7 @@ impl Election {
         let deadline = Moment::now().plus(STAND_BACK);
         let mut leads = None;
         while !deadline.remaining().is_zero() && !stop.is_cancelled() {
-            let seen = self.locks.look(&self.name).await;
+            let seen = self.locks.read(&self.name).await;
             // Where a successor was named, others may hold the lock for a moment, and leave it to that one.
             leads = match seen {
                 Ok(Some(seen)) if seen.epoch > epoch && (content.is_zero() || seen.ends_in.is_some()) => {
@@ -286,9 +286,9 @@ impl Election {
 
     /// Another pause for everybody, so that they do not all stand at once.
     async fn pause(&self, stop: &CancellationToken) {
-        let retry = self.locks.options().retry;
+        let retry = self.locks.options().retry_interval;
         let dice = u32::from(Uuid::new_v4().as_bytes()[0]);
-        let pause = self.locks.core().keeper.sleep(retry / 2 + retry * dice / 256);
+        let pause = self.locks.core().runtime.sleep(retry / 2 + retry * dice / 256);
         tokio::select! {
             () = stop.cancelled() => {}
             () = pause => {}

@@ -5,8 +5,8 @@ use std::pin::pin;
 use std::time::Duration;
 
 use crate::error::LockError;
+use crate::lease::{Lease, LostReason};
 use crate::locks::Locks;
-use crate::right::{Lost, Right};
 
 /// What became of work that wanted to be alone.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum Exclusive<T> {
     /// The lock was lost on the way.
     Lost {
         /// Why.
-        why: Lost,
+        why: LostReason,
         /// What the work returned, if it ended in time after it was told.
         output: Option<T>,
     },
@@ -27,42 +27,42 @@ pub enum Exclusive<T> {
 impl Locks {
     /// Waits for the lock for at most `within`, does `work` under it, and releases it.
     ///
-    /// When the lock is lost, the work is told by [`Right::lost`] and has
-    /// [`LockOptions::stop_within`](crate::LockOptions::stop_within) to end; then it is dropped where it stands. The lock is
+    /// When the lock is lost, the work is told by [`Lease::lost`] and has
+    /// [`LockOptions::stop_timeout`](crate::LockOptions::stop_timeout) to end; then it is dropped where it stands. The lock is
     /// not asked for again before that. What the work has spawned elsewhere is its own concern.
     pub async fn run_exclusive<T, F>(
         &self,
         name: &str,
         within: Duration,
-        work: impl FnOnce(Right) -> F,
+        work: impl FnOnce(Lease) -> F,
     ) -> Result<Exclusive<T>, LockError>
     where
         F: Future<Output = T>,
     {
         let Some(held) = self.acquire(name, within).await? else { return Ok(Exclusive::Busy) };
-        let right = held.right();
+        let lease = held.lease();
         let done = {
-            let mut work = pin!(work(right.clone()));
+            let mut work = pin!(work(lease.clone()));
             tokio::select! {
                 biased;
-                output = &mut work => match right.lost_why() {
+                output = &mut work => match lease.lost_reason() {
                     None => Exclusive::Done(output),
                     Some(why) => Exclusive::Lost { why, output: Some(output) },
                 },
-                () = right.lost().cancelled() => {
-                    let stopped = self.core().keeper.sleep(self.options().stop_within);
+                () = lease.lost().cancelled() => {
+                    let stopped = self.core().runtime.sleep(self.options().stop_timeout);
                     let output = tokio::select! {
                         biased;
                         output = &mut work => Some(output),
                         () = stopped => None,
                     };
-                    Exclusive::Lost { why: right.lost_why().unwrap_or(Lost::TrustOver), output }
+                    Exclusive::Lost { why: lease.lost_reason().unwrap_or(LostReason::TrustExpired), output }
                 }
             }
         };
         // The work is over, whatever becomes of the release: a lock that is not released ends by itself.
         if let Err(error) = held.release().await {
-            tracing::warn!(%error, lock.name = %right.name(), "a lock was not released; it ends by itself");
+            tracing::warn!(%error, lock.name = %lease.name(), "a lock was not released; it ends by itself");
         }
         Ok(done)
     }

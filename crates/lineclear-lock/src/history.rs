@@ -13,7 +13,7 @@ use crate::name::Epoch;
 
 /// What a contender saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Saw {
+pub enum Observation {
     /// It began to ask.
     Asked,
     /// It was granted the lock.
@@ -31,7 +31,7 @@ pub struct Event {
     /// The lock.
     pub lock: String,
     /// What.
-    pub saw: Saw,
+    pub saw: Observation,
     /// When.
     pub at: Moment,
 }
@@ -39,9 +39,9 @@ pub struct Event {
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (word, epoch) = match self.saw {
-            Saw::Asked => ("asked", 0),
-            Saw::Held(epoch) => ("held", epoch.get()),
-            Saw::Ended(epoch) => ("ended", epoch.get()),
+            Observation::Asked => ("asked", 0),
+            Observation::Held(epoch) => ("held", epoch.get()),
+            Observation::Ended(epoch) => ("ended", epoch.get()),
         };
         write!(f, "lock {word} {epoch} {} {} {}", self.at.micros(), self.contender, self.lock)
     }
@@ -56,9 +56,9 @@ impl FromStr for Event {
         let ["lock", word, epoch, at, contender, lock] = parts[..] else { return Err(bad()) };
         let epoch = Epoch::new(epoch.parse().map_err(|_| bad())?);
         let saw = match word {
-            "asked" => Saw::Asked,
-            "held" => Saw::Held(epoch),
-            "ended" => Saw::Ended(epoch),
+            "asked" => Observation::Asked,
+            "held" => Observation::Held(epoch),
+            "ended" => Observation::Ended(epoch),
             _ => return Err(bad()),
         };
         let at = Moment::from_micros(at.parse().map_err(|_| bad())?);
@@ -91,7 +91,7 @@ pub enum Violation {
         waited: Duration,
     },
     /// An end without a beginning: the history itself is not right.
-    Senseless(Event),
+    EndWithoutStart(Event),
 }
 
 /// Reads a history, in any order, and tells what must not be in it. Whoever was granted a lock and never said that it ended is
@@ -118,8 +118,8 @@ fn holders(events: &[Event]) -> Vec<Violation> {
     let mut highest: Option<(Epoch, &Event)> = None;
     for event in events {
         match event.saw {
-            Saw::Asked => {}
-            Saw::Held(epoch) => {
+            Observation::Asked => {}
+            Observation::Held(epoch) => {
                 let two =
                     |first: &&Event| Violation::TwoHolders { first: (*first).clone(), second: event.clone() };
                 found.extend(open.iter().map(two));
@@ -131,11 +131,12 @@ fn holders(events: &[Event]) -> Vec<Violation> {
                 }
                 open.push(event);
             }
-            Saw::Ended(epoch) => {
-                let begun = |held: &&Event| held.contender == event.contender && held.saw == Saw::Held(epoch);
+            Observation::Ended(epoch) => {
+                let begun =
+                    |held: &&Event| held.contender == event.contender && held.saw == Observation::Held(epoch);
                 match open.iter().position(begun) {
                     Some(place) => drop(open.remove(place)),
-                    None => found.push(Violation::Senseless(event.clone())),
+                    None => found.push(Violation::EndWithoutStart(event.clone())),
                 }
             }
         }
@@ -150,7 +151,9 @@ fn starving(events: &[Event], patience: Duration) -> Vec<Violation> {
     let mut over = |asked: &Event, until: Moment| {
         let waited = Duration::from_micros(until.micros() - asked.at.micros());
         let others = |event: &Event| {
-            matches!(event.saw, Saw::Held(_)) && event.contender != asked.contender && event.at > asked.at
+            matches!(event.saw, Observation::Held(_))
+                && event.contender != asked.contender
+                && event.at > asked.at
         };
         if waited > patience && events.iter().any(|event| others(event) && event.at <= until) {
             found.push(Violation::Starved { asked: asked.clone(), waited });
@@ -159,13 +162,13 @@ fn starving(events: &[Event], patience: Duration) -> Vec<Violation> {
     for event in events {
         match event.saw {
             // Asking again without having been granted does not shorten the wait.
-            Saw::Asked => drop(waiting.entry(&event.contender).or_insert(event)),
-            Saw::Held(_) => {
+            Observation::Asked => drop(waiting.entry(&event.contender).or_insert(event)),
+            Observation::Held(_) => {
                 if let Some(asked) = waiting.remove(event.contender.as_str()) {
                     over(asked, event.at);
                 }
             }
-            Saw::Ended(_) => {}
+            Observation::Ended(_) => {}
         }
     }
     if let Some(last) = events.last() {

@@ -9,7 +9,8 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::backend::{
-    Alarm, Answer, Ask, Backend, FenceClass, Holding, Inspection, Kept, Promises, Released, Taken,
+    Backend, Extended, FenceClass, Grant, Holding, Inspection, LockFuture, LockRequest, LossSignal, Promises,
+    Released,
 };
 use crate::clock::Moment;
 use crate::name::{Epoch, LockName};
@@ -47,7 +48,7 @@ impl InProcess {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take_now(&self, ask: &Ask) -> Option<Taken> {
+    fn acquire_now(&self, ask: &LockRequest) -> Option<Grant> {
         let mut rows = self.rows();
         let last = rows.get(&ask.name);
         if last.is_some_and(Row::is_held) {
@@ -62,11 +63,11 @@ impl InProcess {
             ends_at: Moment::now().plus(ask.ttl),
         };
         rows.insert(ask.name.clone(), row);
-        Some(Taken { epoch, alarm: Alarm::never() })
+        Some(Grant { epoch, loss_signal: LossSignal::never() })
     }
 
     /// Changes a lock that is held by this token. One whose time is over but that nobody took is still its holder's.
-    fn change(&self, ask: &Ask, change: impl FnOnce(&mut Row)) -> bool {
+    fn change(&self, ask: &LockRequest, change: impl FnOnce(&mut Row)) -> bool {
         self.rows().get_mut(&ask.name).filter(|row| row.token == ask.token).map(change).is_some()
     }
 }
@@ -81,22 +82,22 @@ impl Backend for InProcess {
         }
     }
 
-    fn open(&self) -> Answer<'_, ()> {
+    fn open(&self) -> LockFuture<'_, ()> {
         Box::pin(async { Ok(()) })
     }
 
-    fn take<'a>(&'a self, ask: &'a Ask) -> Answer<'a, Option<Taken>> {
-        Box::pin(async { Ok(self.take_now(ask)) })
+    fn acquire<'a>(&'a self, ask: &'a LockRequest) -> LockFuture<'a, Option<Grant>> {
+        Box::pin(async { Ok(self.acquire_now(ask)) })
     }
 
-    fn extend<'a>(&'a self, ask: &'a Ask, _epoch: Epoch) -> Answer<'a, Kept> {
+    fn extend<'a>(&'a self, ask: &'a LockRequest, _epoch: Epoch) -> LockFuture<'a, Extended> {
         Box::pin(async {
             let ours = self.change(ask, |row| row.ends_at = Moment::now().plus(ask.ttl));
-            Ok(if ours { Kept::Yes(Alarm::never()) } else { Kept::No })
+            Ok(if ours { Extended::Yes(LossSignal::never()) } else { Extended::No })
         })
     }
 
-    fn release<'a>(&'a self, ask: &'a Ask, _epoch: Option<Epoch>) -> Answer<'a, Released> {
+    fn release<'a>(&'a self, ask: &'a LockRequest, _epoch: Option<Epoch>) -> LockFuture<'a, Released> {
         Box::pin(async {
             let ours = self.change(ask, |row| {
                 // The token is forgotten, so that nothing can renew what was released.
@@ -107,7 +108,7 @@ impl Backend for InProcess {
         })
     }
 
-    fn look<'a>(&'a self, name: &'a LockName) -> Answer<'a, Option<Holding>> {
+    fn read<'a>(&'a self, name: &'a LockName) -> LockFuture<'a, Option<Holding>> {
         Box::pin(async {
             Ok(self.rows().get(name).map(|row| Holding {
                 epoch: row.epoch,
@@ -118,7 +119,7 @@ impl Backend for InProcess {
         })
     }
 
-    fn end<'a>(&'a self, name: &'a LockName, seen: &'a Inspection) -> Answer<'a, bool> {
+    fn break_lock<'a>(&'a self, name: &'a LockName, seen: &'a Inspection) -> LockFuture<'a, bool> {
         Box::pin(async {
             let mut rows = self.rows();
             let row = rows.get_mut(name).filter(|row| row.is_held() && row.epoch == seen.holding.epoch);

@@ -20,7 +20,7 @@
 //! - *Busy* is an answer (`None`). An error means that nobody knows: skip this time, do not go ahead.
 //! - A lock ends by itself when its holder dies or freezes. A frozen holder that wakes up does not know that yet: what it
 //!   must not do then has to be [fenced](Fence). Transactions on PostgreSQL and SQLite can be.
-//! - [`Right::trusted_for`] is counted from the moment at which we asked, and ends before the lock does.
+//! - [`Lease::trusted_for`] is counted from the moment at which we asked, and ends before the lock does.
 //! - A thread of its own talks to the store: a program that blocks its runtime keeps its locks, and one that shuts down
 //!   can still release them.
 //!
@@ -28,8 +28,8 @@
 //! |---|---|
 //! | `locks.rs`, `exclusive.rs` | the interface: try, acquire, run exclusively |
 //! | `election.rs` | one leader among many, on top of it |
-//! | `held.rs`, `right.rs` | a lock that we hold, and what it allows |
-//! | `keeper.rs`, `keep.rs` | the thread, and the renewal of one lock |
+//! | `held.rs`, `lease.rs` | a lock that we hold, and what it allows |
+//! | `runtime.rs`, `keep.rs` | the thread, and the renewal of one lock |
 //! | [`mod@backend`] | **what a store of locks must provide**: begin here to write one |
 //! | `in_process.rs`, `sqlite.rs`, `postgres/`, `mysql/`, `mssql/`, `redis.rs` | the stores |
 //! | [`mod@registry`] | who holds which lock: a table for people |
@@ -45,11 +45,11 @@ pub mod registry;
 mod locks;
 mod exclusive;
 mod election;
-mod held;
-mod right;
-mod keeper;
-mod keep;
-mod turns;
+mod guard;
+mod lease;
+mod background_runtime;
+mod renewal;
+mod local_waiters;
 mod clock;
 mod error;
 mod holder;
@@ -58,7 +58,7 @@ mod open;
 mod options;
 
 #[cfg(any(feature = "mysql", feature = "mssql"))]
-mod hashed;
+mod key_hash;
 
 mod in_process;
 #[cfg(feature = "postgres")]
@@ -77,9 +77,10 @@ pub use clock::Moment;
 pub use election::{Election, Term};
 pub use error::{LockError, Source};
 pub use exclusive::Exclusive;
-pub use held::Held;
+pub use guard::LockGuard;
 pub use holder::Holder;
 pub use in_process::InProcess;
+pub use lease::{Fence, Lease, LostReason};
 pub use locks::Locks;
 #[cfg(feature = "mssql")]
 pub use mssql::Mssql;
@@ -90,8 +91,9 @@ pub use open::backend;
 pub use options::{LockOptions, TTL_MIN};
 #[cfg(feature = "redis")]
 pub use redis::Redis;
-pub use registry::{Explanation, Lease, LeaseState, LockEvent, Next, Registry, RegistryOptions, What};
-pub use right::{Fence, Lost, Right};
+pub use registry::{
+    Explanation, LeaseRecord, LeaseState, LockEvent, LockEventKind, Next, Registry, RegistryOptions,
+};
 #[cfg(feature = "sqlite")]
 pub use sqlite::Sqlite;
 

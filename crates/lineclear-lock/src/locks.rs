@@ -7,20 +7,21 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use crate::backend::{Ask, Backend, Holding, Inspection, Promises};
+use crate::backend::{Backend, Holding, Inspection, LockRequest, Promises};
+use crate::background_runtime::BackgroundRuntime;
 use crate::clock::Moment;
 use crate::error::LockError;
-use crate::held::{Held, let_go_in_background};
+use crate::guard::{LockGuard, let_go_in_background};
 use crate::holder::Holder;
-use crate::keep::{self, no_answer};
-use crate::keeper::Keeper;
+use crate::local_waiters::LocalWaiters;
 use crate::name::LockName;
 use crate::options::LockOptions;
-use crate::registry::table::Ending;
+use crate::registry::table::HoldEnd;
 use crate::registry::{
-    Explanation, Lease, LockEvent, Recording, Registry, RegistryOptions, What, explain, store_of,
+    Explanation, LeaseRecord, LockEvent, LockEventKind, RecordingBackend, Registry, RegistryOptions, explain,
+    store_of,
 };
-use crate::turns::Turns;
+use crate::renewal::{self, no_answer};
 
 /// How long opening may take: it may have to make tables, and to try whether the store does what it should.
 const OPEN_WITHIN: Duration = Duration::from_secs(10);
@@ -40,9 +41,9 @@ pub struct Locks {
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) backend: Arc<dyn Backend>,
-    pub(crate) keeper: Arc<Keeper>,
+    pub(crate) runtime: Arc<BackgroundRuntime>,
     pub(crate) options: LockOptions,
-    pub(crate) turns: Turns,
+    pub(crate) local_waiters: LocalWaiters,
     holder: Arc<Holder>,
     registry: Option<Registry>,
 }
@@ -55,10 +56,10 @@ impl Core {
     ) -> Result<Vec<Option<Inspection>>, LockError> {
         let core = self.clone();
         let inspect = async move {
-            let within = core.options.answer_within;
+            let within = core.options.request_timeout;
             timeout(within, core.backend.inspect(&names)).await.unwrap_or_else(|_| Err(no_answer(within)))
         };
-        self.keeper.run(inspect).await
+        self.runtime.run(inspect).await
     }
 }
 
@@ -75,24 +76,24 @@ impl Locks {
 
     /// Opens the locks of a store given by URL, and records who holds them. The tables are in the same database unless the options
     /// say otherwise; see [`registry`](crate::registry).
-    pub async fn open_recorded(
+    pub async fn open_with_registry(
         url: &str,
         options: LockOptions,
         registry: RegistryOptions,
     ) -> Result<Locks, LockError> {
         let backend = crate::open::backend(url, &options)?;
         let registry = Registry::new(&registry.url.clone().unwrap_or_else(|| url.to_owned()), registry)?;
-        Locks::recorded(backend, options, registry).await
+        Locks::with_registry(backend, options, registry).await
     }
 
     /// Opens the locks of a backend, and records who holds them.
-    pub async fn recorded(
+    pub async fn with_registry(
         backend: Arc<dyn Backend>,
         options: LockOptions,
         registry: Registry,
     ) -> Result<Locks, LockError> {
-        let backend: Arc<dyn Backend> = match registry.options().decorate {
-            true => Arc::new(Recording::new(backend, registry.clone())),
+        let backend: Arc<dyn Backend> = match registry.options().record_automatically {
+            true => Arc::new(RecordingBackend::new(backend, registry.clone())),
             false => backend,
         };
         let locks = Locks::start(backend, options, Some(registry.clone())).await?;
@@ -111,19 +112,19 @@ impl Locks {
         registry: Option<Registry>,
     ) -> Result<Locks, LockError> {
         options.check()?;
-        let keeper = Keeper::start().map_err(LockError::failed)?;
+        let runtime = BackgroundRuntime::start().map_err(LockError::failed)?;
         let core = Arc::new(Core {
             backend,
-            keeper,
+            runtime,
             options,
-            turns: Turns::default(),
+            local_waiters: LocalWaiters::default(),
             holder: Arc::new(Holder::this()),
             registry,
         });
-        let (opening, within) = (core.clone(), core.options.answer_within.max(OPEN_WITHIN));
+        let (opening, within) = (core.clone(), core.options.request_timeout.max(OPEN_WITHIN));
         let open =
             async move { timeout(within, opening.backend.open()).await.unwrap_or(Err(no_answer(within))) };
-        core.keeper.run(open).await?;
+        core.runtime.run(open).await?;
         Ok(Locks { core, kind: None })
     }
 
@@ -149,17 +150,17 @@ impl Locks {
     }
 
     /// Takes the lock if it is free; `None` if it is busy. A holder that asks again is busy, too.
-    pub async fn try_lock(&self, name: &str) -> Result<Option<Held>, LockError> {
+    pub async fn try_lock(&self, name: &str) -> Result<Option<LockGuard>, LockError> {
         self.acquire(name, Duration::ZERO).await
     }
 
     /// Waits for the lock for at most this long; `None` if it was busy all the time. A store that cannot be reached is
     /// asked again until then, and is an error if its last answer was one.
-    pub async fn acquire(&self, name: &str, within: Duration) -> Result<Option<Held>, LockError> {
+    pub async fn acquire(&self, name: &str, within: Duration) -> Result<Option<LockGuard>, LockError> {
         let name = LockName::new(name)?;
         let (mut answer, answered) = oneshot::channel();
         let (core, kind) = (self.core.clone(), self.kind.clone());
-        self.core.keeper.spawn(async move {
+        self.core.runtime.spawn(async move {
             let acquired = wait_for(&core, name, kind, within, &mut answer).await;
             // If nobody waits for it any more, the lock comes back and is dropped, which releases it.
             drop(answer.send(acquired));
@@ -168,13 +169,13 @@ impl Locks {
     }
 
     /// Who holds the lock; `None` if nobody ever did.
-    pub async fn look(&self, name: &str) -> Result<Option<Holding>, LockError> {
+    pub async fn read(&self, name: &str) -> Result<Option<Holding>, LockError> {
         let (name, core) = (LockName::new(name)?, self.core.clone());
         let look = async move {
-            let within = core.options.answer_within;
-            timeout(within, core.backend.look(&name)).await.unwrap_or_else(|_| Err(no_answer(within)))
+            let within = core.options.request_timeout;
+            timeout(within, core.backend.read(&name)).await.unwrap_or_else(|_| Err(no_answer(within)))
         };
-        self.core.keeper.run(look).await
+        self.core.runtime.run(look).await
     }
 
     /// Who holds the lock, with all that its store knows of it; `None` if nobody ever did.
@@ -186,7 +187,7 @@ impl Locks {
     /// transactions are refused, and the holder hears of it at its next renewal or sooner. **Until then it may go on working.** `false`:
     /// the lock is not held as it was seen any more, and nothing was changed. It is written to the registry, if there is one, with
     /// who did it and why.
-    pub async fn end_hold(
+    pub async fn break_lock(
         &self,
         name: &str,
         seen: &Inspection,
@@ -196,23 +197,23 @@ impl Locks {
         let (name, core, holding) = (LockName::new(name)?, self.core.clone(), seen.clone());
         let lock = name.clone();
         let end = async move {
-            let within = core.options.answer_within;
-            timeout(within, core.backend.end(&lock, &holding))
+            let within = core.options.request_timeout;
+            timeout(within, core.backend.break_lock(&lock, &holding))
                 .await
                 .unwrap_or_else(|_| Err(no_answer(within)))
         };
-        let ended = self.core.keeper.run(end).await?;
+        let ended = self.core.runtime.run(end).await?;
         if ended {
             tracing::warn!(lock.name = %name, holder = seen.holding.holder, by = by_whom, "a lock was taken away");
         }
         if let Some(registry) = self.core.registry.as_ref().filter(|_| ended) {
-            let ending = Ending {
+            let ending = HoldEnd {
                 name,
                 store: self.store(),
                 holder: seen.holding.holder.clone(),
                 incarnation: None,
                 epoch: seen.holding.epoch,
-                what: What::Broken,
+                what: LockEventKind::Broken,
                 by_whom: Some(by_whom.to_owned()),
                 why: why.map(str::to_owned),
             };
@@ -225,18 +226,18 @@ impl Locks {
 
     /// All that is known of a lock: who holds it, since when, is it alive, what happens next and when.
     pub async fn explain(&self, name: &str) -> Result<Explanation, LockError> {
-        let engine = self.inspect(name).await?;
+        let inspection = self.inspect(name).await?;
         let (lease, history) = self.recorded_of(name).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "the lease registry cannot be read; the store of the locks says the rest");
             (None, Vec::new())
         });
         let promises = self.promises();
-        let next = explain::next(&promises, engine.as_ref(), lease.as_ref());
-        Ok(Explanation { name: name.to_owned(), promises, engine, lease, history, next })
+        let next = explain::next(&promises, inspection.as_ref(), lease.as_ref());
+        Ok(Explanation { name: name.to_owned(), promises, inspection, lease, history, next })
     }
 
     /// What the registry knows of a lock of this store.
-    async fn recorded_of(&self, name: &str) -> Result<(Option<Lease>, Vec<LockEvent>), LockError> {
+    async fn recorded_of(&self, name: &str) -> Result<(Option<LeaseRecord>, Vec<LockEvent>), LockError> {
         let Some(registry) = &self.core.registry else { return Ok((None, Vec::new())) };
         let store = self.store();
         let lease = registry.lease(name).await?.into_iter().find(|lease| *lease.store == *store);
@@ -254,13 +255,13 @@ impl Locks {
     }
 
     /// Waits until the locks that were dropped are released, or have failed to be, and until that is recorded.
-    pub async fn settled(&self) {
-        self.core.keeper.settled().await;
+    pub async fn flush(&self) {
+        self.core.runtime.flush().await;
         if let Some(registry) = &self.core.registry {
             tokio::select! {
                 // It says itself what went wrong.
-                _ = registry.written() => {}
-                () = self.core.keeper.sleep(RECORDED_WITHIN) => {
+                _ = registry.flush() => {}
+                () = self.core.runtime.sleep(RECORDED_WITHIN) => {
                     tracing::warn!("what happened to locks at last is not recorded yet");
                 }
             }
@@ -278,14 +279,14 @@ async fn wait_for(
     name: LockName,
     kind: Option<Arc<str>>,
     within: Duration,
-    answer: &mut oneshot::Sender<Result<Option<Held>, LockError>>,
-) -> Result<Option<Held>, LockError> {
+    answer: &mut oneshot::Sender<Result<Option<LockGuard>, LockError>>,
+) -> Result<Option<LockGuard>, LockError> {
     let deadline = Moment::now().plus(within);
     // Who does not wait does not stand in line. Whose time is over in the line still asks once.
     let _turn = tokio::select! {
         biased;
         () = answer.closed() => return Ok(None),
-        turn = core.turns.wait(&name), if !within.is_zero() => turn,
+        turn = core.local_waiters.wait(&name), if !within.is_zero() => turn,
         () = tokio::time::sleep(within) => None,
     };
     let since = Moment::now();
@@ -314,19 +315,23 @@ async fn wait_for(
 }
 
 /// Asks once.
-async fn ask(core: &Arc<Core>, name: &LockName, kind: Option<Arc<str>>) -> Result<Option<Held>, LockError> {
+async fn ask(
+    core: &Arc<Core>,
+    name: &LockName,
+    kind: Option<Arc<str>>,
+) -> Result<Option<LockGuard>, LockError> {
     let (ttl, holder) = (core.options.ttl, core.holder.clone());
-    let ask = Ask { name: name.clone(), token: Uuid::new_v4(), ttl, kind, holder };
-    let within = core.options.answer_within;
+    let ask = LockRequest { name: name.clone(), token: Uuid::new_v4(), ttl, kind, holder };
+    let within = core.options.request_timeout;
     let asked_at = Moment::now();
     let error =
-        match timeout(within, core.backend.take(&ask)).await.unwrap_or_else(|_| Err(no_answer(within))) {
-            Ok(Some(_)) if keep::trust(&core.options, asked_at).remaining().is_zero() => {
+        match timeout(within, core.backend.acquire(&ask)).await.unwrap_or_else(|_| Err(no_answer(within))) {
+            Ok(Some(_)) if renewal::trust(&core.options, asked_at).remaining().is_zero() => {
                 LockError::unavailable("the answer came too late to be trusted")
             }
             Ok(Some(taken)) => {
                 tracing::debug!(lock.name = %name, lock.epoch = %taken.epoch, "took a lock");
-                return Ok(Some(Held::new(core.clone(), ask, taken, asked_at)));
+                return Ok(Some(LockGuard::new(core.clone(), ask, taken, asked_at)));
             }
             Ok(None) => {
                 tracing::trace!(lock.name = %name, "a lock is busy");
@@ -352,7 +357,7 @@ pub(crate) fn patience(pause: Duration, failures: u32) -> Duration {
 /// asks, so that nobody starves.
 fn pause(options: &LockOptions, since: Moment) -> Duration {
     let waited = Moment::now().minus(Duration::from_micros(since.micros())).micros();
-    let retry = u64::try_from(options.retry.as_micros()).unwrap_or(u64::MAX);
+    let retry = u64::try_from(options.retry_interval.as_micros()).unwrap_or(u64::MAX);
     // Down to a quarter after twenty pauses.
     let patience = retry - (retry / 4 * 3).min(waited / 27);
     let dice = Uuid::new_v4().as_u64_pair().0 % patience.max(1);

@@ -4,8 +4,8 @@
 //! **No real server has tried it**: it was written from the documentation, and tested against a server that was made up for it.
 //! See `mssql/` beside `src/`.
 
-pub(crate) mod link;
-pub(crate) mod place;
+pub(crate) mod connection;
+pub(crate) mod target;
 mod probe;
 
 use std::collections::HashMap;
@@ -17,19 +17,21 @@ use tiberius::{Client, Row};
 use tokio_util::compat::Compat;
 use uuid::Uuid;
 
-use crate::backend::{Alarm, Answer, Ask, Backend, FenceClass, Holding, Kept, Promises, Released, Taken};
+use crate::backend::{
+    Backend, Extended, FenceClass, Grant, Holding, LockFuture, LockRequest, LossSignal, Promises, Released,
+};
 use crate::error::LockError;
-use crate::hashed;
+use crate::key_hash;
+use crate::lease::Fence;
 use crate::name::{Epoch, LockName};
-use crate::right::Fence;
-use link::{Link, Wire};
-use place::Place;
+use connection::{Link, Wire};
+use target::Place;
 
-const TAKE: &str = include_str!("../sql/mssql/lock_take.sql");
+const TAKE: &str = include_str!("../sql/mssql/lock_acquire.sql");
 const TRY: &str = include_str!("../sql/mssql/lock_try.sql");
 const EXTEND: &str = include_str!("../sql/mssql/lock_extend.sql");
 const RELEASE: &str = include_str!("../sql/mssql/lock_release.sql");
-const LOOK: &str = include_str!("../sql/mssql/lock_look.sql");
+const LOOK: &str = include_str!("../sql/mssql/lock_read.sql");
 const FENCE: &str = include_str!("../sql/mssql/lock_fence.sql");
 
 /// Locks of a SQL Server, in one of its databases. A holder that is frozen, not dead, keeps its lock.
@@ -53,14 +55,14 @@ impl Mssql {
     }
 
     /// The connection on which this token has its lock, if that has not ended.
-    fn wire_of(&self, ask: &Ask) -> Option<Arc<Wire>> {
+    fn wire_of(&self, ask: &LockRequest) -> Option<Arc<Wire>> {
         let ours = self.ours();
         let (_, wire) = ours.get(&ask.name).filter(|(token, _)| *token == ask.token)?;
         Some(wire.clone()).filter(|wire| !wire.ended.is_cancelled())
     }
 
     /// Notes that we are about to take a lock; `false` if we have it.
-    fn reserve(&self, ask: &Ask, wire: &Arc<Wire>) -> bool {
+    fn reserve(&self, ask: &LockRequest, wire: &Arc<Wire>) -> bool {
         let mut ours = self.ours();
         ours.retain(|_, (_, wire)| !wire.ended.is_cancelled());
         let free = !ours.contains_key(&ask.name);
@@ -70,11 +72,11 @@ impl Mssql {
         free
     }
 
-    fn forget(&self, ask: &Ask) {
+    fn forget(&self, ask: &LockRequest) {
         self.ours().retain(|_, (token, _)| *token != ask.token);
     }
 
-    async fn take_now(&self, ask: &Ask) -> Result<Option<Taken>, LockError> {
+    async fn acquire_now(&self, ask: &LockRequest) -> Result<Option<Grant>, LockError> {
         let wire = self.link.wire().await?;
         if !self.reserve(ask, &wire) {
             return Ok(None);
@@ -86,7 +88,7 @@ impl Mssql {
         let granted = row.and_then(|row| granted(row.as_ref()));
         match granted {
             Ok(Some(epoch)) => {
-                Ok(Some(Taken { epoch, alarm: Alarm::new(wire.ended.clone(), Duration::ZERO) }))
+                Ok(Some(Grant { epoch, loss_signal: LossSignal::new(wire.ended.clone(), Duration::ZERO) }))
             }
             none => {
                 self.forget(ask);
@@ -95,7 +97,7 @@ impl Mssql {
         }
     }
 
-    async fn release_now(&self, ask: &Ask) -> Result<Released, LockError> {
+    async fn release_now(&self, ask: &LockRequest) -> Result<Released, LockError> {
         // The lock is gone with its connection.
         let Some(wire) = self.wire_of(ask) else {
             self.forget(ask);
@@ -109,7 +111,7 @@ impl Mssql {
 
 /// The server's name of a lock. Its locks belong to a database each; but it cuts long names off without a word.
 fn key(name: &LockName) -> String {
-    hashed::key("", name)
+    key_hash::key("", name)
 }
 
 /// What the codes of `sp_getapplock` mean.
@@ -161,34 +163,34 @@ impl Backend for Mssql {
     fn promises(&self) -> Promises {
         Promises {
             backend: "mssql",
-            fence: FenceClass::Strict { place: Arc::from(self.place.shown.as_str()) },
+            fence: FenceClass::Strict { scope: Arc::from(self.place.shown.as_str()) },
             crash_detected_within: Some(Duration::from_secs(1)),
             frozen_holder_ends: false,
         }
     }
 
-    fn open(&self) -> Answer<'_, ()> {
+    fn open(&self) -> LockFuture<'_, ()> {
         Box::pin(probe::probe(&self.place))
     }
 
-    fn take<'a>(&'a self, ask: &'a Ask) -> Answer<'a, Option<Taken>> {
-        Box::pin(self.take_now(ask))
+    fn acquire<'a>(&'a self, ask: &'a LockRequest) -> LockFuture<'a, Option<Grant>> {
+        Box::pin(self.acquire_now(ask))
     }
 
-    fn extend<'a>(&'a self, ask: &'a Ask, _epoch: Epoch) -> Answer<'a, Kept> {
+    fn extend<'a>(&'a self, ask: &'a LockRequest, _epoch: Epoch) -> LockFuture<'a, Extended> {
         Box::pin(async {
-            let Some(wire) = self.wire_of(ask) else { return Ok(Kept::No) };
+            let Some(wire) = self.wire_of(ask) else { return Ok(Extended::No) };
             let held = wire.ask(EXTEND, &[&key(&ask.name)]).await?;
-            let alarm = Alarm::new(wire.ended.clone(), Duration::ZERO);
-            Ok(if number(held.as_ref(), "held")? == 1 { Kept::Yes(alarm) } else { Kept::No })
+            let loss_signal = LossSignal::new(wire.ended.clone(), Duration::ZERO);
+            Ok(if number(held.as_ref(), "held")? == 1 { Extended::Yes(loss_signal) } else { Extended::No })
         })
     }
 
-    fn release<'a>(&'a self, ask: &'a Ask, _epoch: Option<Epoch>) -> Answer<'a, Released> {
+    fn release<'a>(&'a self, ask: &'a LockRequest, _epoch: Option<Epoch>) -> LockFuture<'a, Released> {
         Box::pin(self.release_now(ask))
     }
 
-    fn look<'a>(&'a self, name: &'a LockName) -> Answer<'a, Option<Holding>> {
+    fn read<'a>(&'a self, name: &'a LockName) -> LockFuture<'a, Option<Holding>> {
         Box::pin(async move {
             let wire = self.link.wire().await?;
             let row = wire.ask(LOOK, &[&key(name), &name.as_str().as_bytes()]).await?;

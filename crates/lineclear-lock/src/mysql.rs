@@ -20,18 +20,18 @@ use mysql_async::{Opts, OptsBuilder, Row, Transaction, params};
 use uuid::Uuid;
 
 use crate::backend::{
-    Answer, Ask, Backend, FenceClass, Holding, Inspection, Kept, Promises, Released, Taken,
+    Backend, Extended, FenceClass, Grant, Holding, Inspection, LockFuture, LockRequest, Promises, Released,
 };
 use crate::error::LockError;
-use crate::hashed;
+use crate::key_hash;
+use crate::lease::Fence;
 use crate::name::{Epoch, LockName};
-use crate::right::Fence;
 use session::Session;
 pub(crate) use session::classify;
 use slot::Slot;
 
-const LOOK: &str = include_str!("../sql/mysql/lock_look.sql");
-const END: &str = include_str!("../sql/mysql/lock_end.sql");
+const LOOK: &str = include_str!("../sql/mysql/lock_read.sql");
+const END: &str = include_str!("../sql/mysql/lock_break.sql");
 const FENCE: &str = include_str!("../sql/mysql/lock_fence.sql");
 
 /// How many connections wait for their next use.
@@ -112,7 +112,7 @@ impl Inner {
     }
 
     /// Asks for the lock; whatever goes wrong, the connection is not used again, which frees the lock.
-    async fn grant(&self, slot: &Slot, ask: &Ask) -> Result<Option<(Session, Epoch)>, LockError> {
+    async fn grant(&self, slot: &Slot, ask: &LockRequest) -> Result<Option<(Session, Epoch)>, LockError> {
         if let Some(mut session) = self.waiting() {
             match session.take(slot.key(), ask).await {
                 Ok(Some(epoch)) => return Ok(Some((session, epoch))),
@@ -150,13 +150,13 @@ impl Backend for Mysql {
         let place = format!("mysql://{host}:{port}/{}", self.0.database);
         Promises {
             backend: "mysql",
-            fence: FenceClass::Strict { place: Arc::from(place) },
+            fence: FenceClass::Strict { scope: Arc::from(place) },
             crash_detected_within: Some(Duration::from_secs(1)),
             frozen_holder_ends: true,
         }
     }
 
-    fn open(&self) -> Answer<'_, ()> {
+    fn open(&self) -> LockFuture<'_, ()> {
         Box::pin(async {
             probe::probe(&self.0.opts).await?;
             tokio::spawn(watch::watch(Arc::downgrade(&self.0)));
@@ -164,9 +164,9 @@ impl Backend for Mysql {
         })
     }
 
-    fn take<'a>(&'a self, ask: &'a Ask) -> Answer<'a, Option<Taken>> {
+    fn acquire<'a>(&'a self, ask: &'a LockRequest) -> LockFuture<'a, Option<Grant>> {
         let (inner, ask) = (self.0.clone(), ask.clone());
-        let slot = Arc::new(Slot::new(hashed::key(&self.0.database, &ask.name), ask.ttl));
+        let slot = Arc::new(Slot::new(key_hash::key(&self.0.database, &ask.name), ask.ttl));
         // A release that comes before the answer waits for it: it finds the slot, locked.
         let Ok(mut session) = slot.session().try_lock_owned() else { unreachable!("nobody else knows it") };
         self.0.held().insert(ask.token, slot.clone());
@@ -179,20 +179,20 @@ impl Backend for Mysql {
             };
             slot.granted(&granted);
             *session = Some(granted);
-            Ok(Some(Taken { epoch, alarm: slot.alarm() }))
+            Ok(Some(Grant { epoch, loss_signal: slot.loss_signal() }))
         }))
     }
 
-    fn extend<'a>(&'a self, ask: &'a Ask, _epoch: Epoch) -> Answer<'a, Kept> {
-        let Some(slot) = self.0.slot(ask.token) else { return Box::pin(async { Ok(Kept::No) }) };
+    fn extend<'a>(&'a self, ask: &'a LockRequest, _epoch: Epoch) -> LockFuture<'a, Extended> {
+        let Some(slot) = self.0.slot(ask.token) else { return Box::pin(async { Ok(Extended::No) }) };
         Box::pin(to_the_end(async move {
             let mut session = slot.session().lock_owned().await;
             let kept = slot.confirm(&mut session).await?;
-            Ok(if kept { Kept::Yes(slot.alarm()) } else { Kept::No })
+            Ok(if kept { Extended::Yes(slot.loss_signal()) } else { Extended::No })
         }))
     }
 
-    fn release<'a>(&'a self, ask: &'a Ask, _epoch: Option<Epoch>) -> Answer<'a, Released> {
+    fn release<'a>(&'a self, ask: &'a LockRequest, _epoch: Option<Epoch>) -> LockFuture<'a, Released> {
         let (inner, token) = (self.0.clone(), ask.token);
         Box::pin(to_the_end(async move {
             let Some(slot) = inner.slot(token) else { return Ok(Released::NotHeld) };
@@ -207,19 +207,19 @@ impl Backend for Mysql {
         }))
     }
 
-    fn look<'a>(&'a self, name: &'a LockName) -> Answer<'a, Option<Holding>> {
+    fn read<'a>(&'a self, name: &'a LockName) -> LockFuture<'a, Option<Holding>> {
         Box::pin(async move {
             Ok(self.inspect(std::slice::from_ref(name)).await?.pop().flatten().map(|seen| seen.holding))
         })
     }
 
-    fn inspect<'a>(&'a self, names: &'a [LockName]) -> Answer<'a, Vec<Option<Inspection>>> {
+    fn inspect<'a>(&'a self, names: &'a [LockName]) -> LockFuture<'a, Vec<Option<Inspection>>> {
         let (inner, names) = (self.0.clone(), names.to_vec());
         Box::pin(to_the_end(async move {
             let mut session = inner.any_session().await?;
             let mut inspected = Vec::with_capacity(names.len());
             for name in &names {
-                let key = hashed::key(&inner.database, name);
+                let key = key_hash::key(&inner.database, name);
                 let params = params! { "name" => name.as_str().as_bytes(), "key" => key };
                 let row = session.connection().exec_first(LOOK, params).await.map_err(classify)?;
                 inspected.push(row.map(inspection).transpose()?);
@@ -229,12 +229,12 @@ impl Backend for Mysql {
         }))
     }
 
-    fn end<'a>(&'a self, name: &'a LockName, seen: &'a Inspection) -> Answer<'a, bool> {
+    fn break_lock<'a>(&'a self, name: &'a LockName, seen: &'a Inspection) -> LockFuture<'a, bool> {
         let (inner, name, seen) = (self.0.clone(), name.clone(), seen.clone());
         Box::pin(to_the_end(async move {
             let Some(connection) = seen.connection else { return Ok(false) };
             let mut session = inner.any_session().await?;
-            let (key, epoch) = (hashed::key(&inner.database, &name), seen.holding.epoch.get());
+            let (key, epoch) = (key_hash::key(&inner.database, &name), seen.holding.epoch.get());
             let params = params! { "name" => name.as_str().as_bytes(), "key" => key, "epoch" => epoch, "connection" => connection };
             session.connection().exec_drop(END, params).await.map_err(classify)?;
             let ended = session.connection().affected_rows() == 1;

@@ -54,7 +54,7 @@ fn sqlite(_url: &str) -> Result<Arc<dyn Backend>, LockError> {
 
 #[cfg(feature = "postgres")]
 fn postgres(url: &str, options: &LockOptions) -> Result<Arc<dyn Backend>, LockError> {
-    let place = crate::postgres::PostgresPlace::new(url)?;
+    let place = crate::postgres::PostgresTarget::new(url)?;
     if place.session {
         return Ok(Arc::new(crate::postgres::PostgresSession::new(place, options)));
     }

@@ -13,17 +13,17 @@ pub struct LockOptions {
     /// How long the lock outlives its last renewal: the longest that a frozen holder is in the way. 30 s unless set.
     pub ttl: Duration,
     /// How often a held lock is renewed; less than a third of `ttl`. 8 s unless set.
-    pub renewal: Duration,
+    pub renewal_interval: Duration,
     /// How long before its end a lock that could not be renewed counts as lost. 3 s unless set.
     pub margin: Duration,
     /// How long the store may take to answer before it counts as unreachable. 5 s unless set.
-    pub answer_within: Duration,
+    pub request_timeout: Duration,
     /// How long a release may take, while shutting down too. 5 s unless set.
-    pub release_within: Duration,
+    pub release_timeout: Duration,
     /// How long guarded work that was told to stop may take to end before it is dropped. 10 s unless set.
-    pub stop_within: Duration,
+    pub stop_timeout: Duration,
     /// How long to wait before asking for a busy lock again, more or less. 100 ms unless set.
-    pub retry: Duration,
+    pub retry_interval: Duration,
     /// After which time a lock that is still held is [overdue](crate::Right::overdue): a warning, and the work goes on. Less than
     /// `ttl`. None unless set.
     pub soft_limit: Option<Duration>,
@@ -40,12 +40,12 @@ impl LockOptions {
     pub fn with_ttl(ttl: Duration) -> LockOptions {
         LockOptions {
             ttl,
-            renewal: (ttl / 4).min(Duration::from_secs(8)),
+            renewal_interval: (ttl / 4).min(Duration::from_secs(8)),
             margin: (ttl / 10).min(Duration::from_secs(3)),
-            answer_within: (ttl / 3).min(Duration::from_secs(5)),
-            release_within: Duration::from_secs(5),
-            stop_within: Duration::from_secs(10),
-            retry: Duration::from_millis(100),
+            request_timeout: (ttl / 3).min(Duration::from_secs(5)),
+            release_timeout: Duration::from_secs(5),
+            stop_timeout: Duration::from_secs(10),
+            retry_interval: Duration::from_millis(100),
             soft_limit: None,
         }
     }
@@ -57,10 +57,12 @@ impl LockOptions {
         if self.ttl < TTL_MIN {
             return refused("ttl", format!("{:?} is too short: at least {TTL_MIN:?}", self.ttl));
         }
-        if self.renewal.is_zero() || self.renewal >= third {
-            let why =
-                format!("{:?} must be above zero and less than a third of ttl ({third:?})", self.renewal);
-            return refused("renewal", why);
+        if self.renewal_interval.is_zero() || self.renewal_interval >= third {
+            let why = format!(
+                "{:?} must be above zero and less than a third of ttl ({third:?})",
+                self.renewal_interval
+            );
+            return refused("renewal_interval", why);
         }
         if self.margin.is_zero() || self.margin >= third {
             let why =
@@ -72,9 +74,9 @@ impl LockOptions {
             return refused("soft_limit", why);
         }
         let waits = [
-            ("answer_within", self.answer_within),
-            ("release_within", self.release_within),
-            ("retry", self.retry),
+            ("request_timeout", self.request_timeout),
+            ("release_timeout", self.release_timeout),
+            ("retry_interval", self.retry_interval),
         ];
         for (option, wait) in waits {
             if wait.is_zero() {
@@ -104,13 +106,13 @@ mod tests {
         let cases = [
             ("ttl", LockOptions { ttl: Duration::from_millis(999), ..good.clone() }),
             // A third exactly is too much.
-            ("renewal", LockOptions { renewal: ten, ..good.clone() }),
-            ("renewal", LockOptions { renewal: zero, ..good.clone() }),
+            ("renewal_interval", LockOptions { renewal_interval: ten, ..good.clone() }),
+            ("renewal_interval", LockOptions { renewal_interval: zero, ..good.clone() }),
             ("margin", LockOptions { margin: ten, ..good.clone() }),
             ("margin", LockOptions { margin: zero, ..good.clone() }),
-            ("answer_within", LockOptions { answer_within: zero, ..good.clone() }),
-            ("release_within", LockOptions { release_within: zero, ..good.clone() }),
-            ("retry", LockOptions { retry: zero, ..good.clone() }),
+            ("request_timeout", LockOptions { request_timeout: zero, ..good.clone() }),
+            ("release_timeout", LockOptions { release_timeout: zero, ..good.clone() }),
+            ("retry_interval", LockOptions { retry_interval: zero, ..good.clone() }),
             ("soft_limit", LockOptions { soft_limit: Some(zero), ..good.clone() }),
             ("soft_limit", LockOptions { soft_limit: Some(good.ttl), ..good }),
         ];

@@ -9,16 +9,16 @@
 //! [`fence()`] makes a transaction commit only while an epoch is current.
 
 mod lease;
-pub(crate) mod link;
-mod place;
+pub(crate) mod connection;
+mod target;
 mod probe;
 mod schema;
 mod session;
 mod transaction;
 
 pub use lease::PostgresLease;
-pub use place::PostgresPlace;
 pub use session::PostgresSession;
+pub use target::PostgresTarget;
 pub use transaction::{TransactionKey, fence, try_transaction_lock};
 
 use tokio_postgres::error::SqlState;

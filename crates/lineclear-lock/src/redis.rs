@@ -4,10 +4,10 @@
 //! A Redis may forget (a restart, a failover, full memory). Then two may hold a lock: its epoch tells them apart, and it
 //! is the database with the effects that must check it.
 
-mod caution;
-mod ear;
-mod link;
-mod settings;
+mod warnings;
+mod pubsub;
+mod connection;
+mod options;
 
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -16,22 +16,23 @@ use std::time::Duration;
 use redis::{Client, Script, ScriptInvocation, cmd};
 
 use crate::backend::{
-    Alarm, Answer, Ask, Backend, FenceClass, Holding, Inspection, Kept, Promises, Released, Taken,
+    Backend, Extended, FenceClass, Grant, Holding, Inspection, LockFuture, LockRequest, LossSignal, Promises,
+    Released,
 };
 use crate::error::LockError;
 use crate::name::{Epoch, LockName};
 use crate::options::LockOptions;
-use ear::Ear;
-use link::Link;
+use connection::Link;
+use pubsub::ReleaseListener;
 
-pub use caution::Caution;
-pub use settings::{AUTO_REFRESH_LOCK, RedisOptions, auto_refresh};
+pub use options::{AUTO_REFRESH_LOCK, RedisOptions, auto_refresh};
+pub use warnings::Warning;
 
-static TAKE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../lua/lock_take.lua")));
+static TAKE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../lua/lock_acquire.lua")));
 static EXTEND: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../lua/lock_extend.lua")));
 static RELEASE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../lua/lock_release.lua")));
-static END: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../lua/lock_end.lua")));
-static LOOK: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../lua/lock_look.lua")));
+static END: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../lua/lock_break.lua")));
+static LOOK: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../lua/lock_read.lua")));
 
 /// Before the key of what is known of a lock. No lock's own key may begin like this.
 const BESIDE: &str = "lineclear:lock:";
@@ -47,8 +48,8 @@ struct Inner {
     link: Link,
     /// Carries takes that wait for replicas, because `WAIT` holds up all that comes after it.
     waiting: Option<Link>,
-    ear: Arc<Ear>,
-    cautions: Mutex<Vec<Caution>>,
+    ear: Arc<ReleaseListener>,
+    warnings: Mutex<Vec<Warning>>,
 }
 
 impl Redis {
@@ -67,19 +68,19 @@ impl Redis {
         let client =
             Client::open(address).map_err(|error| LockError::refused("lock_url", error.to_string()))?;
         // Half of what the caller waits, so that there is time for another connection.
-        let within = lock.answer_within / 2;
+        let within = lock.request_timeout / 2;
         let waiting =
-            (options.replicas > 0).then(|| Link::new(client.clone(), within + options.replicas_within));
-        let (ear, link) = (Ear::new(client.clone()), Link::new(client, within));
-        Ok(Redis(Arc::new(Inner { options, link, waiting, ear, cautions: Mutex::default() })))
+            (options.replicas > 0).then(|| Link::new(client.clone(), within + options.replicas_timeout));
+        let (ear, link) = (ReleaseListener::new(client.clone()), Link::new(client, within));
+        Ok(Redis(Arc::new(Inner { options, link, waiting, ear, warnings: Mutex::default() })))
     }
 
     /// Why this Redis may lose locks, as found when it was opened.
-    pub fn cautions(&self) -> Vec<Caution> {
-        self.0.cautions.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn warnings(&self) -> Vec<Warning> {
+        self.0.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    async fn look_around(&self) -> Result<(), LockError> {
+    async fn check_server(&self) -> Result<(), LockError> {
         let (mut connection, _) = self.0.link.connection().await?;
         // Otherwise each script's first use is three round trips.
         for script in [&TAKE, &EXTEND, &RELEASE, &LOOK] {
@@ -94,11 +95,11 @@ impl Redis {
             }
             Err(error) => return Err(error),
         };
-        let cautions = caution::read(&info, self.0.waiting.is_some())?;
-        for caution in &cautions {
-            tracing::warn!("this Redis may lose locks: {caution}");
+        let warnings = warnings::read(&info, self.0.waiting.is_some())?;
+        for warning in &warnings {
+            tracing::warn!("this Redis may lose locks: {warning}");
         }
-        *self.0.cautions.lock().unwrap_or_else(PoisonError::into_inner) = cautions;
+        *self.0.warnings.lock().unwrap_or_else(PoisonError::into_inner) = warnings;
         Ok(())
     }
 
@@ -113,7 +114,7 @@ impl Redis {
         Ok((key, beside))
     }
 
-    async fn grant(&self, ask: &Ask) -> Result<Option<Taken>, LockError> {
+    async fn grant(&self, ask: &LockRequest) -> Result<Option<Grant>, LockError> {
         let (key, beside) = self.keys(&ask.name)?;
         let take = |again: &str| {
             let mut take = TAKE.prepare_invoke();
@@ -125,7 +126,7 @@ impl Redis {
         let (epoch, mut connection) = link.script::<Option<i64>>(&take("0"), &take("1")).await?;
         let Some(epoch) = epoch else { return Ok(None) };
         if let Some(link) = &self.0.waiting {
-            let (wanted, within) = (self.0.options.replicas, millis(self.0.options.replicas_within));
+            let (wanted, within) = (self.0.options.replicas, millis(self.0.options.replicas_timeout));
             // On the same connection: on another one it would say nothing about this grant.
             let know: u32 = link.command(&mut connection, cmd("WAIT").arg(wanted).arg(within)).await?;
             if know < wanted {
@@ -134,7 +135,7 @@ impl Redis {
                 return Err(LockError::unavailable(why));
             }
         }
-        Ok(Some(Taken { epoch: Epoch::new(epoch), alarm: Alarm::never() }))
+        Ok(Some(Grant { epoch: Epoch::new(epoch), loss_signal: LossSignal::never() }))
     }
 }
 
@@ -173,27 +174,27 @@ impl Backend for Redis {
         }
     }
 
-    fn open(&self) -> Answer<'_, ()> {
-        Box::pin(self.look_around())
+    fn open(&self) -> LockFuture<'_, ()> {
+        Box::pin(self.check_server())
     }
 
-    fn take<'a>(&'a self, ask: &'a Ask) -> Answer<'a, Option<Taken>> {
+    fn acquire<'a>(&'a self, ask: &'a LockRequest) -> LockFuture<'a, Option<Grant>> {
         Box::pin(self.grant(ask))
     }
 
-    fn extend<'a>(&'a self, ask: &'a Ask, _epoch: Epoch) -> Answer<'a, Kept> {
+    fn extend<'a>(&'a self, ask: &'a LockRequest, _epoch: Epoch) -> LockFuture<'a, Extended> {
         Box::pin(async move {
             let (key, _) = self.keys(&ask.name)?;
             let mut extend = EXTEND.key(key);
             extend.arg(ask.token.to_string()).arg(millis(ask.ttl));
-            Ok(if self.done(&extend).await? == 1 { Kept::Yes(Alarm::never()) } else { Kept::No })
+            Ok(if self.done(&extend).await? == 1 { Extended::Yes(LossSignal::never()) } else { Extended::No })
         })
     }
 
-    fn release<'a>(&'a self, ask: &'a Ask, _epoch: Option<Epoch>) -> Answer<'a, Released> {
+    fn release<'a>(&'a self, ask: &'a LockRequest, _epoch: Option<Epoch>) -> LockFuture<'a, Released> {
         Box::pin(async move {
             let (key, _) = self.keys(&ask.name)?;
-            let channel = format!("{}{key}", ear::CHANNELS);
+            let channel = format!("{}{key}", pubsub::CHANNELS);
             let mut release = RELEASE.key(key);
             release.arg(ask.token.to_string()).arg(channel);
             let now = match self.done(&release).await? {
@@ -206,11 +207,11 @@ impl Backend for Redis {
         })
     }
 
-    fn look<'a>(&'a self, name: &'a LockName) -> Answer<'a, Option<Holding>> {
+    fn read<'a>(&'a self, name: &'a LockName) -> LockFuture<'a, Option<Holding>> {
         Box::pin(async move { Ok(holding(self.seen(name).await?)) })
     }
 
-    fn inspect<'a>(&'a self, names: &'a [LockName]) -> Answer<'a, Vec<Option<Inspection>>> {
+    fn inspect<'a>(&'a self, names: &'a [LockName]) -> LockFuture<'a, Vec<Option<Inspection>>> {
         Box::pin(async move {
             let mut inspected = Vec::with_capacity(names.len());
             for name in names {
@@ -223,7 +224,7 @@ impl Backend for Redis {
         })
     }
 
-    fn end<'a>(&'a self, name: &'a LockName, seen: &'a Inspection) -> Answer<'a, bool> {
+    fn break_lock<'a>(&'a self, name: &'a LockName, seen: &'a Inspection) -> LockFuture<'a, bool> {
         Box::pin(async move {
             let Some(token) = &seen.token else { return Ok(false) };
             let (key, beside) = self.keys(name)?;

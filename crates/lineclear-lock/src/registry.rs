@@ -8,16 +8,16 @@
 //! # let url = format!("sqlite:{}", folder.path().join("locks.db").display());
 //! use lineclear_lock::{LockOptions, Locks, RegistryOptions};
 //!
-//! let locks = Locks::open_recorded(&url, LockOptions::default(), RegistryOptions::default()).await?;
+//! let locks = Locks::open_with_registry(&url, LockOptions::default(), RegistryOptions::default()).await?;
 //! let held = locks.of_kind("report").try_lock("nightly-report").await?;
 //! # let held = held.unwrap();
 //! let registry = locks.registry().expect("it was asked for");
-//! registry.written().await?;
+//! registry.flush().await?;
 //! for lease in registry.leases(100).await? {
 //!     println!("{} is {} by {}", lease.name, lease.state, lease.node);
 //! }
 //! # held.release().await?;
-//! locks.settled().await;
+//! locks.flush().await;
 //! # Ok(()) }
 //! # #[cfg(not(feature = "sqlite"))] fn main() {}
 //! ```
@@ -37,9 +37,9 @@
 //! | `postgres.rs`, `mysql.rs`, `sqlite.rs`, `mssql.rs` | the databases |
 
 pub(crate) mod explain;
-mod judge;
-mod lease;
-mod ledger;
+mod reconcile;
+mod record;
+mod pending_writes;
 mod options;
 mod recording;
 mod sweep;
@@ -64,18 +64,18 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 pub use explain::{Explanation, Next};
-pub use lease::{Lease, LeaseState, LockEvent, What};
-pub use ledger::Hold;
-use ledger::Ledger;
 pub use options::{Classifier, RegistryOptions, kind_by_prefix};
-pub use recording::Recording;
-use table::{Table, Which};
+pub use pending_writes::Hold;
+use pending_writes::PendingWrites;
+pub use record::{LeaseRecord, LeaseState, LockEvent, LockEventKind};
+pub use recording::RecordingBackend;
+use table::{LeaseFilter, Table};
 
+use crate::background_runtime::BackgroundRuntime;
 use crate::error::LockError;
-use crate::keep::no_answer;
-use crate::keeper::Keeper;
 use crate::locks::Core;
 use crate::name::{Epoch, LockName};
+use crate::renewal::no_answer;
 
 /// How long the table may take to answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
@@ -88,8 +88,8 @@ pub struct Registry(Arc<Inner>);
 struct Inner {
     table: Arc<dyn Table>,
     options: RegistryOptions,
-    keeper: Arc<Keeper>,
-    ledger: Mutex<Ledger>,
+    runtime: Arc<BackgroundRuntime>,
+    ledger: Mutex<PendingWrites>,
     wake: Arc<Notify>,
     /// One writes at a time.
     turn: tokio::sync::Mutex<()>,
@@ -98,7 +98,7 @@ struct Inner {
     /// Whether it was said that nothing can be written: once, until something can be again.
     failing: AtomicBool,
     /// The stores whose locks we can ask about.
-    engines: Mutex<Vec<(Arc<str>, Weak<Core>)>>,
+    lock_stores: Mutex<Vec<(Arc<str>, Weak<Core>)>>,
 }
 
 impl Registry {
@@ -114,16 +114,20 @@ impl Registry {
         let inner = Arc::new(Inner {
             table,
             options,
-            keeper: Keeper::start().map_err(LockError::failed)?,
+            runtime: BackgroundRuntime::start().map_err(LockError::failed)?,
             ledger: Mutex::default(),
             wake: Arc::default(),
             turn: tokio::sync::Mutex::default(),
             prepared: AtomicBool::new(false),
             failing: AtomicBool::new(false),
-            engines: Mutex::default(),
+            lock_stores: Mutex::default(),
         });
-        inner.keeper.spawn(writer::write(Arc::downgrade(&inner), inner.wake.clone(), inner.options.beat));
-        inner.keeper.spawn(sweep::sweep(Arc::downgrade(&inner), inner.options.sweep_after));
+        inner.runtime.spawn(writer::write(
+            Arc::downgrade(&inner),
+            inner.wake.clone(),
+            inner.options.heartbeat,
+        ));
+        inner.runtime.spawn(sweep::sweep(Arc::downgrade(&inner), inner.options.sweep_after));
         Ok(Registry(inner))
     }
 
@@ -134,11 +138,11 @@ impl Registry {
 
     /// A lock was taken: it gets a row, which is renewed until it is said to have ended. For those who record by hand; the decorator does
     /// it by itself. It returns at once, and cannot fail.
-    pub fn took(&self, mut hold: Hold) {
+    pub fn acquired(&self, mut hold: Hold) {
         if hold.kind.is_none() {
             hold.kind = self.0.options.kind_of(hold.name.as_str());
         }
-        self.0.ledger().took(hold);
+        self.0.ledger().acquired(hold);
         self.0.wake.notify_one();
     }
 
@@ -167,33 +171,33 @@ impl Registry {
     }
 
     /// Writes what is not written yet, as with a heartbeat, and waits for it. A program that ends calls it last, or
-    /// [`Locks::settled`](crate::Locks::settled).
-    pub async fn written(&self) -> Result<(), LockError> {
+    /// [`Locks::flush`](crate::Locks::settled).
+    pub async fn flush(&self) -> Result<(), LockError> {
         let inner = self.0.clone();
-        self.0.keeper.run(async move { inner.flush(true).await }).await
+        self.0.runtime.run(async move { inner.flush(true).await }).await
     }
 
     /// Removes rows of holders that went away, and what is too old, now. It is done by itself every minute or so; this is for programs
     /// that do not live that long.
     pub async fn sweep(&self) -> Result<(), LockError> {
         let inner = self.0.clone();
-        self.0.keeper.run(async move { inner.sweep_once().await }).await
+        self.0.runtime.run(async move { inner.sweep_once().await }).await
     }
 
     /// The leases, by name, each with its state: at most so many. [`Registry::leases_after`] has the next ones.
-    pub async fn leases(&self, most: u32) -> Result<Vec<Lease>, LockError> {
-        self.judged(Which { most, ..Which::default() }).await
+    pub async fn leases(&self, most: u32) -> Result<Vec<LeaseRecord>, LockError> {
+        self.judged(LeaseFilter { most, ..LeaseFilter::default() }).await
     }
 
     /// The leases that come after this one.
-    pub async fn leases_after(&self, last: &Lease, most: u32) -> Result<Vec<Lease>, LockError> {
+    pub async fn leases_after(&self, last: &LeaseRecord, most: u32) -> Result<Vec<LeaseRecord>, LockError> {
         let after = Some((last.name.clone(), last.store.clone()));
-        self.judged(Which { after, most, ..Which::default() }).await
+        self.judged(LeaseFilter { after, most, ..LeaseFilter::default() }).await
     }
 
     /// The leases of this name: none if nobody held it lately, and more than one if locks of several stores have that name.
-    pub async fn lease(&self, name: &str) -> Result<Vec<Lease>, LockError> {
-        self.judged(Which { name: Some(name.to_owned()), most: 100, ..Which::default() }).await
+    pub async fn lease(&self, name: &str) -> Result<Vec<LeaseRecord>, LockError> {
+        self.judged(LeaseFilter { name: Some(name.to_owned()), most: 100, ..LeaseFilter::default() }).await
     }
 
     /// What happened to a lock, or to all, newest first; `before` is the id of the last one that is known already.
@@ -205,34 +209,34 @@ impl Registry {
     ) -> Result<Vec<LockEvent>, LockError> {
         let (inner, name) = (self.0.clone(), name.map(str::to_owned));
         let read = async move { inner.within(inner.table.events(name.as_deref(), before, most)).await };
-        self.or_nothing(self.0.keeper.run(read).await).await
+        self.or_nothing(self.0.runtime.run(read).await).await
     }
 
     /// Whether the tables are there: they are made with the first row.
-    pub async fn is_there(&self) -> Result<bool, LockError> {
+    pub async fn tables_exist(&self) -> Result<bool, LockError> {
         let inner = self.0.clone();
-        self.0.keeper.run(async move { inner.within(inner.table.is_there()).await }).await
+        self.0.runtime.run(async move { inner.within(inner.table.tables_exist()).await }).await
     }
 
     /// Writes down that somebody took a lock away from its holder.
-    pub(crate) async fn broken(&self, ending: table::Ending) -> Result<(), LockError> {
+    pub(crate) async fn broken(&self, ending: table::HoldEnd) -> Result<(), LockError> {
         let inner = self.0.clone();
         let write = async move {
             inner.prepare().await?;
             inner.within(inner.table.end(&ending)).await
         };
-        self.0.keeper.run(write).await
+        self.0.runtime.run(write).await
     }
 
     /// From now on the rows of this store are checked against it.
     pub(crate) fn attach(&self, store: Arc<str>, core: Weak<Core>) {
-        self.0.engines().push((store, core));
+        self.0.lock_stores().push((store, core));
     }
 
     /// Makes the tables soon, in the background.
     pub(crate) fn prepare_soon(&self) {
         let inner = self.0.clone();
-        self.0.keeper.spawn(async move {
+        self.0.runtime.spawn(async move {
             let prepared = inner.prepare().await;
             inner.tell(&prepared);
         });
@@ -241,20 +245,20 @@ impl Registry {
     /// What is read from tables that are not there is nothing.
     async fn or_nothing<T>(&self, read: Result<Vec<T>, LockError>) -> Result<Vec<T>, LockError> {
         match read {
-            Err(LockError::Failed { .. }) if !self.is_there().await? => Ok(Vec::new()),
+            Err(LockError::Failed { .. }) if !self.tables_exist().await? => Ok(Vec::new()),
             read => read,
         }
     }
 }
 
 impl Inner {
-    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+    fn ledger(&self) -> MutexGuard<'_, PendingWrites> {
         // Nothing panics while it is locked.
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn engines(&self) -> MutexGuard<'_, Vec<(Arc<str>, Weak<Core>)>> {
-        self.engines.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_stores(&self) -> MutexGuard<'_, Vec<(Arc<str>, Weak<Core>)>> {
+        self.lock_stores.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn within<T>(&self, answer: impl Future<Output = Result<T, LockError>>) -> Result<T, LockError> {
@@ -301,7 +305,7 @@ pub(crate) fn store_of(backend: &dyn crate::Backend, holder: &crate::Holder) -> 
 
 impl Hold {
     /// Of a lock that was taken through [`Locks`](crate::Locks).
-    pub(crate) fn of(ask: &crate::backend::Ask, epoch: Epoch, store: Arc<str>) -> Hold {
+    pub(crate) fn of(ask: &crate::backend::LockRequest, epoch: Epoch, store: Arc<str>) -> Hold {
         Hold {
             name: ask.name.clone(),
             store,

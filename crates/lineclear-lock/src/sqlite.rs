@@ -7,18 +7,19 @@ use std::time::{Duration, SystemTime};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, TransactionBehavior, named_params};
 
 use crate::backend::{
-    Alarm, Answer, Ask, Backend, FenceClass, Holding, Inspection, Kept, Promises, Released, Taken,
+    Backend, Extended, FenceClass, Grant, Holding, Inspection, LockFuture, LockRequest, LossSignal, Promises,
+    Released,
 };
 use crate::error::LockError;
+use crate::lease::Fence;
 use crate::name::{Epoch, LockName};
-use crate::right::Fence;
 
 const SCHEMA: &str = include_str!("../sql/sqlite/lock_schema.sql");
-const TAKE: &str = include_str!("../sql/sqlite/lock_take.sql");
+const TAKE: &str = include_str!("../sql/sqlite/lock_acquire.sql");
 const EXTEND: &str = include_str!("../sql/sqlite/lock_extend.sql");
 const RELEASE: &str = include_str!("../sql/sqlite/lock_release.sql");
-const LOOK: &str = include_str!("../sql/sqlite/lock_look.sql");
-const END: &str = include_str!("../sql/sqlite/lock_end.sql");
+const LOOK: &str = include_str!("../sql/sqlite/lock_read.sql");
+const END: &str = include_str!("../sql/sqlite/lock_break.sql");
 const FENCE: &str = include_str!("../sql/sqlite/lock_fence.sql");
 
 /// How long a statement waits for other writers of the file.
@@ -41,7 +42,7 @@ impl Sqlite {
     fn on<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Answer<'static, T> {
+    ) -> LockFuture<'static, T> {
         let (path, cell) = (self.path.clone(), self.connection.clone());
         Box::pin(async move {
             let done = tokio::task::spawn_blocking(move || {
@@ -141,17 +142,17 @@ impl Backend for Sqlite {
     fn promises(&self) -> Promises {
         Promises {
             backend: "sqlite",
-            fence: FenceClass::Strict { place: Arc::from(self.path.to_string_lossy()) },
+            fence: FenceClass::Strict { scope: Arc::from(self.path.to_string_lossy()) },
             crash_detected_within: None,
             frozen_holder_ends: true,
         }
     }
 
-    fn open(&self) -> Answer<'_, ()> {
+    fn open(&self) -> LockFuture<'_, ()> {
         self.on(|_| Ok(()))
     }
 
-    fn take<'a>(&'a self, ask: &'a Ask) -> Answer<'a, Option<Taken>> {
+    fn acquire<'a>(&'a self, ask: &'a LockRequest) -> LockFuture<'a, Option<Grant>> {
         let ask = ask.clone();
         let taken = self.on(move |connection| {
             let (name, token, holder) = (ask.name.as_str(), ask.token.to_string(), ask.holder.to_string());
@@ -163,20 +164,20 @@ impl Backend for Sqlite {
             change(connection, TAKE, params, now())
         });
         Box::pin(async {
-            Ok(taken.await?.map(|epoch| Taken { epoch: Epoch::new(epoch), alarm: Alarm::never() }))
+            Ok(taken.await?.map(|epoch| Grant { epoch: Epoch::new(epoch), loss_signal: LossSignal::never() }))
         })
     }
 
-    fn extend<'a>(&'a self, ask: &'a Ask, _epoch: Epoch) -> Answer<'a, Kept> {
+    fn extend<'a>(&'a self, ask: &'a LockRequest, _epoch: Epoch) -> LockFuture<'a, Extended> {
         let ask = ask.clone();
         let kept = self.on(move |connection| {
             let params = named_params! { ":name": ask.name.as_str(), ":token": ask.token.to_string(), ":ttl": micros(ask.ttl) };
             change(connection, EXTEND, params, now())
         });
-        Box::pin(async { Ok(kept.await?.map_or(Kept::No, |_| Kept::Yes(Alarm::never()))) })
+        Box::pin(async { Ok(kept.await?.map_or(Extended::No, |_| Extended::Yes(LossSignal::never()))) })
     }
 
-    fn release<'a>(&'a self, ask: &'a Ask, _epoch: Option<Epoch>) -> Answer<'a, Released> {
+    fn release<'a>(&'a self, ask: &'a LockRequest, _epoch: Option<Epoch>) -> LockFuture<'a, Released> {
         let ask = ask.clone();
         let released = self.on(move |connection| {
             let params = named_params! { ":name": ask.name.as_str(), ":token": ask.token.to_string() };
@@ -185,7 +186,7 @@ impl Backend for Sqlite {
         Box::pin(async { Ok(released.await?.map_or(Released::NotHeld, |_| Released::Clean)) })
     }
 
-    fn look<'a>(&'a self, name: &'a LockName) -> Answer<'a, Option<Holding>> {
+    fn read<'a>(&'a self, name: &'a LockName) -> LockFuture<'a, Option<Holding>> {
         let name = name.clone();
         self.on(move |connection| {
             let mut statement = connection.prepare_cached(LOOK)?;
@@ -202,7 +203,7 @@ impl Backend for Sqlite {
         })
     }
 
-    fn end<'a>(&'a self, name: &'a LockName, seen: &'a Inspection) -> Answer<'a, bool> {
+    fn break_lock<'a>(&'a self, name: &'a LockName, seen: &'a Inspection) -> LockFuture<'a, bool> {
         let (name, epoch) = (name.clone(), seen.holding.epoch.get());
         let ended = self.on(move |connection| {
             let params = named_params! { ":name": name.as_str(), ":epoch": epoch };

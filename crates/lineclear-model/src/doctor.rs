@@ -5,13 +5,13 @@
 pub mod database;
 mod facts;
 mod nodes;
-mod orders;
+mod manifests;
 pub mod schema;
 mod work;
 
-pub use facts::{Condition, Leader, NodeState, Orders, Overdue, Trouble, Unseen};
+pub use facts::{HealthFacts, Leader, ManifestHealth, NodeState, NotChecked, Overdue, Trouble};
+pub use manifests::{late, manifests};
 pub use nodes::nodes;
-pub use orders::{late, orders};
 pub use work::work;
 
 use serde::{Deserialize, Serialize};
@@ -177,7 +177,7 @@ impl Check {
     }
 
     /// It took too long to look.
-    pub fn unseen(check: CheckName, why: &str) -> Check {
+    pub fn not_checked(check: CheckName, why: &str) -> Check {
         let todo =
             "the database is slow, or something is locked: see `latency` and `transactions`, and ask again";
         Check::warning(check, format!("could not look in time: {why}"), todo)

@@ -8,7 +8,7 @@ mod manifest;
 mod shared;
 
 pub use facts::{
-    DeadFacts, Holder, JobFacts, LimitFacts, LiveJob, ManifestFacts, NodeFacts, OwnManifest, ParentFacts,
+    DeadFacts, Holder, JobFacts, JobManifest, LimitFacts, LiveJob, ManifestFacts, NodeFacts, ParentFacts,
 };
 pub use job::explain_job;
 pub use manifest::explain_manifest;
@@ -63,12 +63,12 @@ pub struct Gate {
     /// Why, as a sentence.
     pub why: String,
     /// What stands in the way, a few of them at most.
-    pub in_the_way: Vec<InTheWay>,
+    pub blockers: Vec<Blocker>,
 }
 
 /// Something that stands in the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InTheWay {
+pub struct Blocker {
     /// `job`, `manifest`, `group`, `dead_letter`, `limit_key` or `node`.
     pub what: &'static str,
     /// Its id, or its name.
@@ -90,19 +90,19 @@ pub struct Explanation {
 
 impl Gate {
     fn open(name: GateName, why: impl Into<String>) -> Gate {
-        Gate { name, open: Some(true), why: why.into(), in_the_way: Vec::new() }
+        Gate { name, open: Some(true), why: why.into(), blockers: Vec::new() }
     }
 
     fn closed(name: GateName, why: impl Into<String>) -> Gate {
         Gate { open: Some(false), ..Gate::open(name, why) }
     }
 
-    fn apart(name: GateName, why: impl Into<String>) -> Gate {
+    fn not_applicable(name: GateName, why: impl Into<String>) -> Gate {
         Gate { open: None, ..Gate::open(name, why) }
     }
 
-    fn behind(mut self, what: &'static str, id: impl ToString) -> Gate {
-        self.in_the_way.push(InTheWay { what, id: id.to_string(), node: None });
+    fn blocked_by(mut self, what: &'static str, id: impl ToString) -> Gate {
+        self.blockers.push(Blocker { what, id: id.to_string(), node: None });
         self
     }
 }
@@ -122,7 +122,7 @@ impl Explanation {
 
     /// Nothing applies any more.
     fn over(now: Micros, verdict: String) -> Explanation {
-        let gates = GateName::ALL.iter().map(|name| Gate::apart(*name, "it is over")).collect();
+        let gates = GateName::ALL.iter().map(|name| Gate::not_applicable(*name, "it is over")).collect();
         Explanation { verdict, now, gates }
     }
 }

@@ -48,7 +48,7 @@ pub use name::{BadName, Name};
 pub use network::Network;
 pub use outcome::{Failure, Outcome, Verdict, fingerprint, judge, judge_lost};
 pub use payload::{BadPayload, Payload};
-pub use plan::{Ahead, Beginning, Decision, Skip, Tick, begin, decide, look_ahead, preview};
+pub use plan::{Decision, PlanStart, Preview, Skip, Tick, decide, plan_start, preview, ticks_between};
 pub use retry::{Backoff, RetryPolicy};
 pub use rules::{Excluded, Misfire, MisfirePolicy, OnDead, Overlap, Rules, SkipReason};
 pub use schedule::{BadSchedule, Schedule, ScheduleFields};

@@ -1,8 +1,8 @@
 //! Manifests: standing orders, and the file they are written in.
 
-mod cycle;
+mod dependency_cycle;
 mod file;
-mod place;
+mod location;
 
 use std::time::Duration;
 
@@ -162,10 +162,10 @@ impl Manifest {
         check_priority(self.priority)?;
         tag::check_field(&self.tags)?;
         secret::check(&self.secret)?;
-        if let Some(pointer) = secret::dots_in(self.input.as_str()) {
+        if let Some(pointer) = secret::find_mask(self.input.as_str()) {
             let message = format!(
                 "{pointer} is {}, which is shown in place of a secret; write the secret itself",
-                secret::DOTS
+                secret::MASK
             );
             return Err(BadField::new("input", message));
         }
@@ -259,7 +259,7 @@ struct Marks {
 
 impl Spec {
     /// All fields that a stored spec marks, or marked once. If that cannot be read, it is the whole payload.
-    pub fn marks(text: &str) -> Vec<String> {
+    pub fn secret_fields(text: &str) -> Vec<String> {
         match serde_json::from_str(text) {
             Ok(Marks { mut secret, was_secret }) => {
                 secret.extend(was_secret);
@@ -270,12 +270,12 @@ impl Spec {
     }
 
     /// The same, remembering marks of the spec that it replaces.
-    pub fn after(mut self, marks: &[String]) -> Spec {
+    pub fn with_past_secrets(mut self, fields: &[String]) -> Spec {
         let is_gone = |mark: &&String| !self.secret.contains(mark);
-        self.was_secret = marks.iter().filter(is_gone).cloned().collect();
+        self.was_secret = fields.iter().filter(is_gone).cloned().collect();
         self.was_secret.sort_unstable();
         self.was_secret.dedup();
-        if self.was_secret.len() > secret::MARKS_KEPT_MAX {
+        if self.was_secret.len() > secret::PAST_SECRET_FIELDS_MAX {
             self.was_secret = vec![String::new()];
         }
         self

@@ -1,8 +1,8 @@
 //! Which ticks fire now. The planner's one question, answered without a database and without a clock.
 
-mod ahead;
+mod preview;
 
-pub use ahead::{Ahead, look_ahead};
+pub use preview::{Preview, preview};
 
 use crate::{
     Micros, Name, Rules,
@@ -50,7 +50,7 @@ pub struct Decision {
 
 /// Where a new manifest starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Beginning {
+pub struct PlanStart {
     /// The first value of `planned_through`.
     pub planned_through: Micros,
     /// When to ask [`decide`] for the first time.
@@ -60,12 +60,12 @@ pub struct Beginning {
 /// Where a manifest starts that is made at `created_at`: ticks after that moment count. One that fires `once`
 /// counts even if its moment has passed, so that "once, at nine" declared at ten is a late tick under the
 /// misfire policy and not lost.
-pub fn begin(rules: &Rules, created_at: Micros) -> Beginning {
+pub fn plan_start(rules: &Rules, created_at: Micros) -> PlanStart {
     let planned_through = match rules.schedule.once_at() {
         Some(at) => created_at.min(at.offset(-1)),
         None => created_at,
     };
-    Beginning { planned_through, next_due_at: Planner { rules }.next_due_after(planned_through) }
+    PlanStart { planned_through, next_due_at: Planner { rules }.next_due_after(planned_through) }
 }
 
 /// Decides every tick after `planned_through` up to `now`, firing at most `most` of them.
@@ -105,7 +105,7 @@ pub fn decide(rules: &Rules, key: &Name, planned_through: Micros, now: Micros, m
 }
 
 /// The first `most` ticks in `(after, through]` that fire if a planner always looks in time.
-pub fn preview(rules: &Rules, key: &Name, after: Micros, through: Micros, most: usize) -> Vec<Tick> {
+pub fn ticks_between(rules: &Rules, key: &Name, after: Micros, through: Micros, most: usize) -> Vec<Tick> {
     let planner = Planner { rules };
     let next = |&at: &Micros| planner.first_candidate(at, through);
     let ticks = std::iter::successors(next(&after), next).take(most);

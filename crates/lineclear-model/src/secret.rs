@@ -9,16 +9,16 @@ pub use url::without_passwords;
 use crate::manifest::BadField;
 
 /// What is shown in place of a secret.
-pub const DOTS: &str = "•••";
+pub const MASK: &str = "•••";
 
 /// Most fields that a manifest marks.
-pub const MARKS_MAX: usize = 100;
+pub const SECRET_FIELDS_MAX: usize = 100;
 
 /// Most fields that were marked once and are remembered; if there are more, it is everything.
-pub(crate) const MARKS_KEPT_MAX: usize = 1_000;
+pub(crate) const PAST_SECRET_FIELDS_MAX: usize = 1_000;
 
 /// Longest pointer to one, in bytes.
-pub const MARK_BYTES_MAX: usize = 255;
+pub const POINTER_BYTES_MAX: usize = 255;
 
 /// Words that make a field a secret, as parts of its name: `api_key`, `dbPassword` and `X-Auth-Token`, but not `monkey`.
 const WORDS: &[&str] = &[
@@ -114,14 +114,14 @@ impl Secrets {
 /// Checks pointers as a manifest gives them.
 pub(crate) fn check(pointers: &[String]) -> Result<(), BadField> {
     let bad = |message: String| Err(BadField::new("secret", message));
-    if pointers.len() > MARKS_MAX {
-        return bad(format!("at most {MARKS_MAX} fields can be marked"));
+    if pointers.len() > SECRET_FIELDS_MAX {
+        return bad(format!("at most {SECRET_FIELDS_MAX} fields can be marked"));
     }
     for pointer in pointers {
-        if pointer.len() > MARK_BYTES_MAX || (!pointer.is_empty() && !pointer.starts_with('/')) {
+        if pointer.len() > POINTER_BYTES_MAX || (!pointer.is_empty() && !pointer.starts_with('/')) {
             let shown: String = pointer.chars().take(64).collect();
             return bad(format!(
-                "{shown:?} is no JSON pointer of at most {MARK_BYTES_MAX} bytes; write \"/smtp/user\", and * for any one step"
+                "{shown:?} is no JSON pointer of at most {POINTER_BYTES_MAX} bytes; write \"/smtp/user\", and * for any one step"
             ));
         }
     }
@@ -173,7 +173,7 @@ pub fn without_value(message: &str) -> String {
 }
 
 /// Where dots stand in a payload, as a JSON pointer: somebody sends back what was masked.
-pub fn dots_in(text: &str) -> Option<String> {
+pub fn find_mask(text: &str) -> Option<String> {
     // Most payloads have no such thing, and need not be read.
     if !text.contains('•') && !text.contains("\\u2022") {
         return None;
@@ -184,7 +184,7 @@ pub fn dots_in(text: &str) -> Option<String> {
 
 /// Whether dots of ours stand in a text: in place of all of it, or of a password in a URL.
 fn is_masked(text: &str) -> bool {
-    text == DOTS || (text.contains(DOTS) && url::has_dots(text))
+    text == MASK || (text.contains(MASK) && url::has_dots(text))
 }
 
 #[cfg(test)]

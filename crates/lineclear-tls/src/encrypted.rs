@@ -1,4 +1,4 @@
-//! TLS, by rustls.
+//! TLS connections with rustls.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, Signatur
 use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// What connects.
+/// Opens connections, with or without TLS.
 #[derive(Clone)]
 pub struct Connector(MakeRustlsConnect);
 
@@ -22,17 +22,18 @@ impl std::fmt::Debug for Connector {
 }
 
 impl Connector {
-    /// For connections in the clear, which ask for none.
-    pub(crate) fn never() -> Result<Connector, String> {
+    /// For connections without TLS.
+    pub(crate) fn disabled() -> Result<Connector, String> {
         trusting(RootCertStore::empty())
     }
 
+    /// Checks the server's certificate against the authorities in a file, or else those of the system.
     pub(crate) fn verified(authority: Option<&Path>) -> Result<Connector, String> {
         let mut roots = RootCertStore::empty();
         match authority {
             Some(file) => {
                 let bad = |why: &dyn std::fmt::Display| {
-                    format!("sslrootcert: {} holds no certificate that can be read: {why}", file.display())
+                    format!("`sslrootcert`: cannot read a certificate from {}: {why}", file.display())
                 };
                 let found = CertificateDer::pem_file_iter(file).map_err(|error| bad(&error))?;
                 for certificate in found {
@@ -40,29 +41,30 @@ impl Connector {
                     roots.add(certificate).map_err(|error| bad(&error))?;
                 }
                 if roots.is_empty() {
-                    return Err(bad(&"there is none in it"));
+                    return Err(bad(&"the file contains none"));
                 }
             }
-            // One that cannot be read among many is no reason to trust nobody.
+            // An unreadable certificate among many must not disable the others.
             None => drop(roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs)),
         }
         trusting(roots)
     }
 
-    pub(crate) fn to_anybody() -> Result<Connector, String> {
+    /// Encrypts, without checking the server's certificate.
+    pub(crate) fn unverified() -> Result<Connector, String> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let config = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
+            .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(provider)))
             .with_no_client_auth();
         Ok(Connector(MakeRustlsConnect::new(config)))
     }
 }
 
 fn trusting(roots: RootCertStore) -> Result<Connector, String> {
-    // Named, not the process's own: a program that embeds us may have chosen none, or another.
+    // An explicit provider: a program that embeds us may have installed none, or another.
     let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
@@ -84,11 +86,11 @@ where
     }
 }
 
-/// `sslmode=require`, as libpq has it: nobody can listen, but nobody knows who answers.
+/// `sslmode=require`, as in libpq: the connection is encrypted, and the server is not authenticated.
 #[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
+struct AcceptAnyCertificate(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

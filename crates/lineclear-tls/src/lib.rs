@@ -1,7 +1,7 @@
-//! How a PostgreSQL is reached: in the clear, or by TLS, as `sslmode` and `sslrootcert` of its URL say.
+//! TLS to PostgreSQL, as `sslmode` and `sslrootcert` of its URL configure it.
 //!
-//! Who says nothing gets TLS with the server's certificate checked, unless the server is on this machine: a password, and
-//! every job's input, would otherwise be read by whoever is on the way.
+//! The default is `verify-full`, unless the server is on this machine: without TLS, anyone on the network path can read passwords
+//! and job inputs.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "tls")]
@@ -15,42 +15,42 @@ use tokio_postgres::config::{Host, SslMode};
 
 #[cfg(feature = "tls")]
 pub use encrypted::Connector;
-/// What connects.
+/// Opens connections, with or without TLS.
 #[cfg(not(feature = "tls"))]
 pub type Connector = tokio_postgres::NoTls;
 
-/// What a URL says about the way to the server.
+/// The TLS options of a URL.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Way {
+pub struct TlsOptions {
     mode: Option<Mode>,
     authority: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// In the clear.
+    /// No encryption.
     Disable,
-    /// Encrypted, to whoever answers.
+    /// Encrypted; the server's certificate is not checked.
     Require,
-    /// Encrypted, to the server of this name, as an authority says.
+    /// Encrypted; an authority vouches for the server's certificate and host name.
     VerifyFull,
 }
 
-impl Way {
-    /// Takes an option of a URL if it is one of ours; says whether it was, or what is wrong with it.
-    pub fn take(&mut self, name: &str, value: &str) -> Result<bool, String> {
+impl TlsOptions {
+    /// Sets an option of a URL. `false`: it is not a TLS option. The error says why its value is invalid.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<bool, String> {
         match name {
             "sslmode" => self.mode = Some(mode(value)?),
-            "sslrootcert" if value.is_empty() => return Err("sslrootcert names no file".to_owned()),
+            "sslrootcert" if value.is_empty() => return Err("`sslrootcert` must name a file".to_owned()),
             "sslrootcert" => self.authority = Some(PathBuf::from(value)),
             _ => return Ok(false),
         }
         Ok(true)
     }
 
-    /// What connects to the servers of a configuration in this way.
+    /// The connector for the servers of a configuration.
     pub fn connector(&self, config: &mut Config) -> Result<Connector, String> {
-        let mode = self.mode.unwrap_or(if self.authority.is_none() && is_here(config) {
+        let mode = self.mode.unwrap_or(if self.authority.is_none() && is_local(config) {
             Mode::Disable
         } else {
             Mode::VerifyFull
@@ -62,15 +62,15 @@ impl Way {
     #[cfg(feature = "tls")]
     fn connector_for(&self, mode: Mode, _: &mut Config) -> Result<Connector, String> {
         match mode {
-            Mode::Disable => Connector::never(),
-            Mode::Require => Connector::to_anybody(),
+            Mode::Disable => Connector::disabled(),
+            Mode::Require => Connector::unverified(),
             Mode::VerifyFull => Connector::verified(self.authority.as_deref()),
         }
     }
 
     #[cfg(not(feature = "tls"))]
     fn connector_for(&self, mode: Mode, config: &mut Config) -> Result<Connector, String> {
-        // Who asks for it must not go without; who says nothing has built a program that cannot.
+        // An explicit request for TLS must not be ignored; the default falls back to no encryption.
         if mode != Mode::Disable && (self.mode.is_some() || self.authority.is_some()) {
             return Err("this program was built without the feature `tls`".to_owned());
         }
@@ -85,21 +85,21 @@ fn mode(word: &str) -> Result<Mode, String> {
         "require" => Ok(Mode::Require),
         "verify-full" => Ok(Mode::VerifyFull),
         other => Err(format!(
-            "sslmode={other} is not known; use verify-full (encrypted, and the server's certificate is checked), require \
-             (encrypted, to whoever answers) or disable"
+            "`sslmode` must be verify-full (encrypted, with the server's certificate checked), require (encrypted, without \
+             checking it) or disable, not {other:?}"
         )),
     }
 }
 
 /// Whether all servers are on this machine.
-fn is_here(config: &Config) -> bool {
-    let here = |host: &Host| match host {
+fn is_local(config: &Config) -> bool {
+    let local = |host: &Host| match host {
         Host::Tcp(name) => {
             name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
         }
         _ => true,
     };
-    config.get_hosts().iter().all(here) && config.get_hostaddrs().iter().all(IpAddr::is_loopback)
+    config.get_hosts().iter().all(local) && config.get_hostaddrs().iter().all(IpAddr::is_loopback)
 }
 
 #[cfg(test)]
@@ -107,17 +107,17 @@ mod tests {
     use super::*;
 
     fn asked(url: &str, options: &[(&str, &str)]) -> SslMode {
-        let mut way = Way::default();
+        let mut tls = TlsOptions::default();
         for (name, value) in options {
-            assert_eq!(way.take(name, value), Ok(true));
+            assert_eq!(tls.set(name, value), Ok(true));
         }
         let mut config: Config = url.parse().unwrap();
-        way.connector(&mut config).unwrap();
+        tls.connector(&mut config).unwrap();
         config.get_ssl_mode()
     }
 
     #[test]
-    fn a_server_on_this_machine_is_reached_in_the_clear_and_every_other_one_is_not() {
+    fn tls_is_the_default_except_for_servers_on_this_machine() {
         for url in [
             "postgres://localhost/a",
             "postgres://127.0.0.1/a",
@@ -136,30 +136,28 @@ mod tests {
 
     #[test]
     #[cfg(feature = "tls")]
-    fn who_asks_for_encryption_gets_it_also_on_this_machine() {
+    fn an_explicit_sslmode_also_applies_to_servers_on_this_machine() {
         assert_eq!(asked("postgres://localhost/a", &[("sslmode", "require")]), SslMode::Require);
-        let mut way = Way::default();
-        way.take("sslrootcert", "/nowhere.pem").unwrap();
-        let refused = way.connector(&mut "postgres://localhost/a".parse().unwrap()).err().unwrap();
+        let mut options = TlsOptions::default();
+        options.set("sslrootcert", "/nowhere.pem").unwrap();
+        let refused = options.connector(&mut "postgres://localhost/a".parse().unwrap()).err().unwrap();
         assert!(refused.contains("/nowhere.pem"), "{refused}");
     }
 
     #[test]
     #[cfg(not(feature = "tls"))]
-    fn who_asks_for_encryption_does_not_go_without() {
-        let mut way = Way::default();
-        way.take("sslmode", "require").unwrap();
-        assert!(way.connector(&mut "postgres://localhost/a".parse().unwrap()).is_err());
+    fn an_explicit_sslmode_is_refused_without_the_feature() {
+        let mut options = TlsOptions::default();
+        options.set("sslmode", "require").unwrap();
+        assert!(options.connector(&mut "postgres://localhost/a".parse().unwrap()).is_err());
     }
 
     #[test]
-    fn what_is_no_way_is_refused() {
-        let mut way = Way::default();
-        assert!(
-            way.take("sslmode", "prefer").unwrap_err().contains("verify-full"),
-            "whoever is on the way says no"
-        );
-        assert!(way.take("sslrootcert", "").is_err());
-        assert_eq!(way.take("schema", "a"), Ok(false));
+    fn invalid_options_are_refused() {
+        let mut options = TlsOptions::default();
+        // `prefer` lets an attacker on the network path turn encryption off.
+        assert!(options.set("sslmode", "prefer").unwrap_err().contains("verify-full"));
+        assert!(options.set("sslrootcert", "").is_err());
+        assert_eq!(options.set("schema", "a"), Ok(false));
     }
 }

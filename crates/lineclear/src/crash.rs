@@ -60,7 +60,7 @@ mod armed {
         LazyLock::new(|| env::var(VARIABLE).ok().map(|text| parse(&text)));
     static TIMES: AtomicU32 = AtomicU32::new(0);
 
-    pub(super) fn reached(name: &str) {
+    pub(crate) fn reached(name: &str) {
         let Some((wanted, turn)) = &*WANTED else { return };
         if wanted == name && TIMES.fetch_add(1, Ordering::SeqCst) + 1 == *turn {
             eprintln!("crash point {name}");

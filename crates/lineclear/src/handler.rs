@@ -7,9 +7,9 @@
 
 mod ctx;
 mod extract;
-mod family;
-mod notes;
-mod reply;
+mod dependencies;
+pub(crate) mod progress_buffer;
+mod response;
 mod step;
 
 use std::collections::HashMap;
@@ -19,12 +19,12 @@ use std::time::Duration;
 
 use lineclear_model::{Name, Outcome, Payload, RetryPolicy};
 
+pub use crate::handler::dependencies::{Dependents, Parents};
+pub(crate) use crate::handler::progress_buffer::ProgressBuffer;
+pub use crate::handler::response::{Done, HandlerError, IntoOutcome, Permanent, RetryIn, Snooze};
 pub use ctx::{Ctx, Progress, STEPS_MAX};
 pub(crate) use extract::States;
 pub use extract::{Cancel, FromJob, Given, Input, JobContext, JobInfo, State, Trust};
-pub use family::{Dependents, Parents};
-pub(crate) use notes::Notes;
-pub use reply::{Done, HandlerError, IntoOutcome, Permanent, RetryIn, Snooze};
 pub use step::StepError;
 
 /// What a handler's call comes to.

@@ -13,15 +13,29 @@
 //! itself: it plans, takes jobs, runs their [handlers](handler), settles and cleans, beside any number of others.
 #![forbid(unsafe_code)]
 
+pub(crate) mod auth;
+pub(crate) mod builder;
+pub(crate) mod client;
+pub(crate) mod db;
+pub(crate) mod error;
 pub mod handler;
+pub(crate) mod ids;
+pub(crate) mod journey;
 #[cfg(feature = "logs")]
 pub mod logs;
+pub(crate) mod manifests;
 pub mod node;
+pub(crate) mod operate;
+pub(crate) mod options;
 #[cfg(feature = "outbound")]
 pub mod outbound;
+pub mod read;
 pub mod store;
 pub mod testing;
 pub mod trace;
+pub(crate) mod validate;
+#[cfg(test)]
+mod tests;
 
 pub mod crash;
 

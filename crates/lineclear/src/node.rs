@@ -3,31 +3,18 @@
 //! Every runner is a small loop: do one pass, then wait for the next moment, a nudge or the end. Any number of nodes may
 //! run any of them on one database.
 
-pub(crate) mod builder;
-mod client;
-mod files;
-mod hooks;
-mod meter;
-mod options;
-mod runners;
-mod settings;
-mod signal;
-mod status;
-
-// In the order of a job's life.
-mod plan;
-mod tenure;
-mod take;
-mod alone;
-mod drain;
-pub(crate) mod execute;
-mod running;
-pub(crate) mod lease;
-mod report;
-pub(crate) mod settle;
-mod clean;
-mod wake;
-mod waiting;
+pub(crate) mod drain;
+pub(crate) mod heartbeat;
+pub(crate) mod hooks;
+pub(crate) mod loops;
+pub(crate) mod manifest_files;
+pub(crate) mod metrics;
+pub(crate) mod notify;
+pub(crate) mod settings;
+pub(crate) mod signal;
+pub(crate) mod status;
+pub(crate) mod waiters;
+pub(crate) mod wakeups;
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -36,20 +23,21 @@ use serde::Serialize;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-pub use builder::{Builder, StartError};
-pub use client::Client;
-pub use hooks::{Event, HOOK_EVENTS_MAX, JobEvent};
-pub use meter::{METRICS, Metric};
-pub use options::{BadOption, NodeOptions, Role};
-pub use signal::Signals;
-pub use waiting::WAITERS_MAX;
-
 use crate::handler::{Kinds, States};
+use crate::journey::claim::isolation::Alone;
+use crate::journey::execute::active_jobs;
+use crate::journey::execute::active_jobs::ActiveJobs;
+use crate::journey::plan::leadership::Leadership;
+use crate::node::status::Statuses;
 use crate::store::{Enqueued, NodeId, NodeInfo, Store, StoreResult};
-use alone::Alone;
-use running::Running;
-use status::Statuses;
-use tenure::Tenure;
+
+pub use crate::builder::{Builder, StartError};
+pub use crate::client::Client;
+pub use crate::node::hooks::{Event, HOOK_EVENTS_MAX, JobEvent};
+pub use crate::node::metrics::{METRICS, Metric};
+pub use crate::node::signal::Signals;
+pub use crate::node::waiters::WAITERS_MAX;
+pub use crate::options::{BadOption, NodeOptions, Role};
 
 /// Where everything begins: `Lineclear::builder()`.
 pub struct Lineclear;
@@ -69,7 +57,7 @@ pub(crate) struct Shared {
     pub(crate) options: NodeOptions,
     pub(crate) kinds: Kinds,
     pub(crate) states: Arc<States>,
-    pub(crate) running: Running,
+    pub(crate) running: ActiveJobs,
     pub(crate) hooks: hooks::Hooks,
     /// Log lines are written by one at a time: a job is not settled while its last lines are on their way.
     pub(crate) log_turn: tokio::sync::Mutex<()>,
@@ -78,13 +66,13 @@ pub(crate) struct Shared {
     pub(crate) drain: drain::Drain,
     pub(crate) statuses: Statuses,
     /// Planning cycles that it has won.
-    pub(crate) tenure: Tenure,
+    pub(crate) leadership: Leadership,
     /// Until then this node calls nobody dead.
-    quiet_until: Mutex<Instant>,
+    pub(crate) quiet_until: Mutex<Instant>,
     /// What operators changed.
     pub(crate) settings: settings::Obeyed,
     /// Who waits for the end of a job.
-    pub(crate) waiters: waiting::Waiters,
+    pub(crate) waiters: waiters::Waiters,
     /// There may be work to take.
     pub(crate) nudge: Notify,
     /// This node has queued something that others might take.
@@ -123,9 +111,9 @@ impl Shared {
 
 /// A running node. Dropped without [`Node::stop`], it takes no more work and tells its handlers to stop at once.
 pub struct Node {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     /// Taken when it stops.
-    runners: Option<runners::Runners>,
+    pub(crate) runners: Option<loops::Loops>,
 }
 
 impl Node {
@@ -176,9 +164,9 @@ impl Node {
             () = hurry => false,
         };
         if !in_time {
-            running.stop_all(running::Why::Shutdown);
+            running.stop_all(active_jobs::Why::Shutdown);
             runners.end_loops().await;
-            running.stop_all(running::Why::Shutdown);
+            running.stop_all(active_jobs::Why::Shutdown);
         }
         runners.end_settling().await;
         self.shared.hooks.end().await;
@@ -215,6 +203,6 @@ impl Drop for Node {
     fn drop(&mut self) {
         self.shared.stopping.cancel();
         // Nobody renews from now on: handlers must not outlive their leases.
-        self.shared.running.stop_all(running::Why::Shutdown);
+        self.shared.running.stop_all(active_jobs::Why::Shutdown);
     }
 }

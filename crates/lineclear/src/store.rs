@@ -4,33 +4,6 @@
 //! What may be asked is in `stages`, in the order of a job's journey; what each does to the tables is in `verbs`.
 //! Reading for pages and programs is apart, in [`views`]: a page can never change a job.
 
-mod access;
-mod asking;
-mod bench;
-mod audit;
-mod choice;
-mod classify;
-pub(crate) mod clock;
-mod db;
-mod declare;
-mod doctor;
-mod door;
-mod error;
-mod gather;
-pub(crate) mod head;
-mod ids;
-mod migrate;
-mod options;
-mod own;
-mod secret;
-mod sql;
-mod stages;
-mod verbs;
-pub mod views;
-
-#[cfg(test)]
-mod tests;
-
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -38,76 +11,82 @@ use std::sync::{Arc, Mutex};
 use lineclear_model::Name;
 use tokio::sync::watch;
 
-pub use asking::{Count, STARTS_IN_MAX};
-pub use choice::StoreChoice;
-use db::{Db, Verb};
-pub use declare::{Declaration, Prune, check_group};
-pub use door::{BadJob, KEY_BYTES_MAX};
-pub use error::{Source, StoreError, StoreResult};
-pub use ids::{AuditId, ClaimRef, DeadLetterId, JobId, ManifestId, NodeId, TokenId};
-pub use migrate::{Migration, MigrationStatus};
-pub use options::StoreOptions;
-pub use secret::{Presented, Secret, SessionSecret};
-pub use stages::Edited;
-pub(crate) use stages::Listening;
-pub use stages::{DEAD_LETTERS_PER_CALL, Swept};
-pub use verbs::activate::Activated;
-pub use verbs::audit::{AuditEnd, AuditFilter, AuditView, NewAudit};
-pub use verbs::backfill::{BACKFILL_MAX, BackfillOptions, Backfilled};
-pub use verbs::batch::{
-    Action, Batch, BatchId, BatchStatus, CountedBatch, Mode, NewBatch, PORTION, SPREAD_MAX,
+use crate::db::{Db, Verb, migrate, statements};
+use crate::journey::enqueue::batcher;
+
+pub use crate::auth::audit::{AuditEnd, AuditFilter, AuditView, NewAudit};
+pub use crate::auth::secret::{Presented, Secret, SessionSecret};
+pub use crate::auth::sessions::KnownSession;
+pub use crate::auth::tokens::{KnownToken, NewToken, TokenView, WhichToken};
+pub use crate::db::into_store::StoreChoice;
+pub use crate::db::migrate::{Migration, MigrationStatus};
+pub use crate::db::options::StoreOptions;
+pub use crate::error::{Source, StoreError, StoreResult};
+pub use crate::ids::{AuditId, ClaimRef, DeadLetterId, JobId, ManifestId, NodeId, TokenId};
+pub use crate::journey::claim::reclaim::{Fate, Reclaimed};
+pub(crate) use crate::journey::claim::renew::Renewing;
+pub use crate::journey::claim::renew::{Renewal, RenewalStatus};
+pub use crate::journey::claim::{Claim, Lease};
+pub use crate::journey::clean::{Cleaned, Retention};
+pub use crate::journey::dispatch::lanes::Limits;
+pub use crate::journey::dispatch::poll_work::{PendingWork, RouteWork};
+pub use crate::journey::enqueue::idempotency::{Created, Creation, IdempotencyKey, Idempotent};
+pub use crate::journey::enqueue::insert::{
+    BATCH_MAX, EnqueueResult, Enqueued, NewJob, OnConflict, UniqueKey, main_route,
 };
-pub use verbs::cancel::Cancelled;
-pub use verbs::claim::{Claim, Lease};
-pub use verbs::clean::{Cleaned, Retention};
-pub use verbs::dead_letter::{DeadLetterFilter, Resolved, Revival};
-pub use verbs::declare::{Change, Declared, Plan};
-pub use verbs::dispatch::Limits;
-pub use verbs::enqueue::{BATCH_MAX, Enqueued, NewJob, Placed, UniqueKey, WhenTaken, main_route};
-pub use verbs::events::{About, EVENTS_MAX, EventView, Events};
-pub use verbs::group::{GLOBAL_GROUP, Voice};
-pub use verbs::log::{LOG_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_LINES_MAX, LogLine};
-pub use verbs::look::{Look, RouteLook};
-pub use verbs::manifest::Written;
-pub use verbs::node::{Beat, Led, NodeInfo};
-pub(crate) use verbs::notify::Hint;
-pub use verbs::once::{Created, Creation, Once, OnceKey};
-pub use verbs::plan::{NextPlan, PlanRules, Planned};
-pub use verbs::progress::{PROGRESS_BYTES_MAX, ProgressView};
-pub use verbs::reclaim::{Fate, Reclaimed};
-pub(crate) use verbs::renew::Renewing;
-pub use verbs::renew::{Renewal, RenewalStatus};
-pub use verbs::retry::{Retried, RetryOptions};
-pub use verbs::seen::Seen;
-pub use verbs::session::KnownSession;
-pub use verbs::setting::{Override, Setting, Settings, Tunable};
-pub use verbs::settle::{Settled, Settlement};
-pub use verbs::stats::{By, COUNT_MAX, STATS_MAX, Stat, StatNow, Stats};
-pub use verbs::step::{Noted, StepRecord};
-pub use verbs::token::{KnownToken, NewToken, TokenView, WhichToken};
-pub use verbs::totals::{RUN_STEPS_MS, Total};
-pub use verbs::trigger::TriggerOptions;
+pub use crate::journey::execute::activate::Activated;
+pub use crate::journey::execute::logs::{LOG_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_LINES_MAX, LogLine};
+pub use crate::journey::execute::progress::{PROGRESS_BYTES_MAX, ProgressView};
+pub use crate::journey::execute::steps::StepRecord;
+pub use crate::journey::plan::backfill::{BACKFILL_MAX, BackfillOptions, Backfilled};
+pub use crate::journey::plan::trigger::TriggerOptions;
+pub use crate::journey::plan::{NextPlan, PlanRules, Planned};
+pub use crate::journey::settle::{FencedWrite, Settlement};
+pub use crate::manifests::declaration::{Declaration, Prune, check_group};
+pub use crate::manifests::declare::{Change, Declared, Plan};
+pub use crate::manifests::edit::Edited;
+pub use crate::manifests::expected_version::ExpectedVersion;
+pub use crate::manifests::groups::{ChangeSource, GLOBAL_GROUP};
+pub use crate::manifests::upsert::Written;
+pub use crate::node::heartbeat::{Heartbeat, Led, NodeInfo};
+pub(crate) use crate::node::notify::Hint;
+pub(crate) use crate::node::wakeups::Listening;
+pub use crate::operate::bulk::STARTS_IN_MAX;
+pub use crate::operate::bulk::{
+    BulkAction, BulkMode, BulkOperation, BulkOperationId, BulkStatus, CountedBulkOperation, NewBulkOperation,
+    PORTION, SPREAD_MAX,
+};
+pub use crate::operate::cancel::Cancelled;
+pub use crate::operate::dead_letters::{DEAD_LETTERS_PER_CALL, ResolvedCount};
+pub use crate::operate::dead_letters::{DeadLetterFilter, Resolved, Revival};
+pub use crate::operate::retry::{Retried, RetryOptions};
+pub use crate::operate::settings::{Override, Setting, Settings, Tunable};
+pub use crate::read::events::{About, EVENTS_MAX, EventView, Events};
+pub use crate::read::search::Count;
+pub use crate::read::stats::{COUNT_MAX, STATS_MAX, Stat, StatNow, Stats, StatsBy};
+pub use crate::read::totals::{RUN_STEPS_MS, Total};
+pub use crate::validate::{BadJob, KEY_BYTES_MAX};
 
 /// The most that one statement takes, whatever it is asked for.
-const BATCH: u32 = BATCH_MAX as u32;
+pub(crate) const BATCH: u32 = BATCH_MAX as u32;
 
 /// A database with our tables. Cheap to clone; all clones share its connections.
 #[derive(Clone)]
 pub struct Store {
-    db: Db,
-    options: Arc<StoreOptions>,
+    pub(crate) db: Db,
+    pub(crate) options: Arc<StoreOptions>,
     /// Ids of groups by name; a group's id never changes.
-    group_ids: Arc<Mutex<HashMap<Name, i64>>>,
+    pub(crate) group_ids: Arc<Mutex<HashMap<Name, i64>>>,
     /// Where jobs that are enqueued one by one meet.
-    gather: Arc<gather::Gather>,
+    pub(crate) batcher: Arc<batcher::Batcher>,
     /// Part of a dispatch was not answered: there may be leases that nobody knows of.
-    unanswered: Arc<AtomicBool>,
+    pub(crate) unanswered: Arc<AtomicBool>,
     /// Who looks for a pooler needs two connections at once; several who each have one would wait for each other.
-    looks_for_pooler: Arc<tokio::sync::Mutex<()>>,
+    pub(crate) looks_for_pooler: Arc<tokio::sync::Mutex<()>>,
     /// Standing orders have changed; planners of this process hear of it here.
-    orders: Arc<watch::Sender<()>>,
+    pub(crate) orders: Arc<watch::Sender<()>>,
     /// Nodes were told something; those of this process hear of it here.
-    nodes_told: Arc<watch::Sender<()>>,
+    pub(crate) nodes_told: Arc<watch::Sender<()>>,
 }
 
 impl std::fmt::Debug for Store {
@@ -125,7 +104,7 @@ impl Store {
             db,
             options: Arc::new(options),
             group_ids: Arc::default(),
-            gather: gather::Gather::new(),
+            batcher: batcher::Batcher::new(),
             unanswered: Arc::default(),
             looks_for_pooler: Arc::default(),
             orders: Arc::default(),
@@ -142,14 +121,14 @@ impl Store {
         &self.options
     }
 
-    async fn run<V: Verb>(&self, verb: V) -> StoreResult<V::Answer> {
+    pub(crate) async fn run<V: Verb>(&self, verb: V) -> StoreResult<V::Answer> {
         self.db.run(verb).await
     }
 
     /// A statement as it is sent to PostgreSQL, for whoever measures what the engine adds to it.
     #[doc(hidden)]
     pub fn statement_text(&self, name: &str) -> Option<&str> {
-        let statement = sql::Statement::ALL.iter().find(|statement| statement.name() == name)?;
+        let statement = statements::Statement::ALL.iter().find(|statement| statement.name() == name)?;
         match &self.db {
             Db::Postgres(db) => Some(db.text(*statement)),
             Db::Sqlite(_) => None,

@@ -11,12 +11,12 @@ use std::time::Instant;
 use lineclear_model::{Name, Outcome};
 use serde::Serialize;
 
-use crate::node::builder::routes;
-use crate::node::execute::{deadline, execute};
-use crate::node::lease::{lease, trusted_until};
-use crate::node::settle::settle_batch;
+use crate::builder::routes;
+pub use crate::db::clock::Clock;
+use crate::journey::claim::renewer::{lease, trusted_until};
+use crate::journey::execute::{deadline, execute};
+use crate::journey::settle::settler::settle_batch;
 use crate::node::{Builder, Client, Shared, StartError};
-pub use crate::store::clock::Clock;
 use crate::store::{Claim, Enqueued, JobId, PlanRules, Planned, Store, StoreOptions, StoreResult};
 
 /// When tests begin, unless they say otherwise.
@@ -62,7 +62,7 @@ impl TestNode {
     ///
     /// If that is not a moment.
     pub async fn start_at(moment: &str, mut builder: Builder) -> Result<TestNode, StartError> {
-        let clock = Clock::new(crate::store::clock::parse(moment));
+        let clock = Clock::new(crate::db::clock::parse(moment));
         let kinds = builder.checked_kinds()?;
         let store = Store::open(StoreOptions::in_memory(clock.clone())).await?;
         Ok(TestNode { shared: builder.share(kinds, store).await?, clock })

@@ -43,7 +43,7 @@ fn friday_the_13th_is_written_as_the_page_says() {
     let manifest = lineclear_model::ManifestFile::from_toml(&file).unwrap().manifest.pop().unwrap();
     let moment = |text: &str| lineclear_model::text::parse_moment(text).unwrap();
     let (from, to) = (moment("2026-01-01T00:00:00Z"), moment("2027-01-01T00:00:00Z"));
-    let ticks = lineclear_model::preview(&manifest.rules(), &manifest.key, from, to, 100);
+    let ticks = lineclear_model::ticks_between(&manifest.rules(), &manifest.key, from, to, 100);
     let days: Vec<String> = ticks.iter().map(|tick| tick.tick_at.to_string()[..10].to_owned()).collect();
     assert_eq!(days, ["2026-02-13", "2026-03-13", "2026-11-13"]);
 }

@@ -6,7 +6,9 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use lineclear::store::{Action, Batch, BatchId, Created, Creation, Mode, NewBatch};
+use lineclear::store::{
+    BulkAction, BulkMode, BulkOperation, BulkOperationId, Created, Creation, NewBulkOperation,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
@@ -48,20 +50,20 @@ pub(crate) struct BatchBody {
 }
 
 impl BatchBody {
-    fn mode(&self, action: Action) -> Result<Mode, Problem> {
+    fn mode(&self, action: BulkAction) -> Result<BulkMode, Problem> {
         let refused = |why: String, at: &str| Err(unprocessable("mode", why).at(at));
         let mode = match (self.mode.as_deref().unwrap_or("all"), self.over_ms) {
-            ("spread", Some(over_ms)) => Mode::Spread(Duration::from_millis(over_ms)),
+            ("spread", Some(over_ms)) => BulkMode::Spread(Duration::from_millis(over_ms)),
             ("spread", None) => {
                 return refused("spread over how long? 600000 is ten minutes".to_owned(), "/over_ms");
             }
             ("all" | "canary", Some(_)) => {
                 return refused("over_ms is for the mode spread".to_owned(), "/over_ms");
             }
-            ("all", None) => Mode::All,
-            ("canary", None) => Mode::Canary,
+            ("all", None) => BulkMode::All,
+            ("canary", None) => BulkMode::Canary,
             (word, _) => {
-                return refused(format!("{word:?} is none of {}", Mode::WORDS.join(", ")), "/mode");
+                return refused(format!("{word:?} is none of {}", BulkMode::WORDS.join(", ")), "/mode");
             }
         };
         mode.check(action).map_err(|error| Problem::of_field(error, FIELDS))?;
@@ -123,7 +125,7 @@ pub(crate) struct BatchShape {
 }
 
 impl BatchShape {
-    pub(crate) fn of(batch: Batch) -> BatchShape {
+    pub(crate) fn of(batch: BulkOperation) -> BatchShape {
         BatchShape {
             id: Id::of(batch.id),
             action: batch.action.as_str(),
@@ -189,20 +191,21 @@ pub(crate) async fn make_one(
     let query = query(&body.q).map_err(|problem| problem.at("/q"))?;
     let starts_in = Duration::from_millis(body.starts_in_ms.unwrap_or(STARTS_IN_MS));
     let mode = body.mode(action)?;
-    let new = NewBatch { action, query, reason: body.reason, by: who.0.who(), starts_in, mode };
+    let new = NewBulkOperation { action, query, reason: body.reason, by: who.0.who(), starts_in, mode };
     // Counting is looking, and may take a while: it must not keep the engine's connections.
-    let counted = state.reading.count_batch(new).await.map_err(|error| Problem::of_field(error, FIELDS))?;
-    let creation = Creation::Batch(Box::new(counted));
+    let counted =
+        state.reading.count_bulk_operation(new).await.map_err(|error| Problem::of_field(error, FIELDS))?;
+    let creation = Creation::BulkOperation(Box::new(counted));
     make(&state.client, asked.once, creation, note, |created| {
-        let Created::Batch(batch) = created else { return None };
+        let Created::BulkOperation(batch) = created else { return None };
         Reply::of_batch(batch.id, &BatchShape::of(batch.clone()))
     })
     .await
 }
 
-fn action(word: &str) -> Result<Action, Problem> {
-    Action::from_word(word).ok_or_else(|| {
-        let words: Vec<&str> = Action::ALL.iter().map(|action| action.as_str()).collect();
+fn action(word: &str) -> Result<BulkAction, Problem> {
+    BulkAction::from_word(word).ok_or_else(|| {
+        let words: Vec<&str> = BulkAction::ALL.iter().map(|action| action.as_str()).collect();
         unprocessable("action", format!("{word:?} is none of {}", words.join(", "))).at("/action")
     })
 }
@@ -214,8 +217,8 @@ fn action(word: &str) -> Result<Action, Problem> {
     responses((status = 200, body = Page<BatchShape>), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn list(state: State<App>, asked: Asked<Paging>) -> Result<Json<Page<BatchShape>>, Problem> {
-    let before = cursor(asked.0.cursor.as_deref(), |text| id(text, "").ok().map(BatchId))?;
-    let page = state.reading.batches(before, limit(asked.0.limit)?).await?;
+    let before = cursor(asked.0.cursor.as_deref(), |text| id(text, "").ok().map(BulkOperationId))?;
+    let page = state.reading.bulk_operations(before, limit(asked.0.limit)?).await?;
     let items = page.items.into_iter().map(BatchShape::of).collect();
     Ok(Json(Page::new(items, page.next.map(|id| id.to_string()))))
 }
@@ -227,24 +230,24 @@ pub(crate) async fn list(state: State<App>, asked: Asked<Paging>) -> Result<Json
     responses((status = 200, body = BatchShape), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn get(state: State<App>, at: At) -> Result<Json<BatchShape>, Problem> {
-    let found = state.reading.batch(BatchId(id(&at.0, "batch")?)).await?;
+    let found = state.reading.bulk_operation(BulkOperationId(id(&at.0, "batch")?)).await?;
     let found = found.ok_or_else(|| Problem::not_found(format_args!("batch {}", at.0)))?;
     Ok(Json(BatchShape::of(found)))
 }
 
 /// Stops a batch. What it has done stays done; one that has not begun has done nothing.
 #[utoipa::path(
-    post, path = "/batches/{id}/cancel", operation_id = "cancel_batch", tag = "batches", params(("id" = String, Path)),
+    post, path = "/batches/{id}/cancel", operation_id = "cancel_bulk_operation", tag = "batches", params(("id" = String, Path)),
     security(("token" = ["operate"])),
     responses((status = 200, body = BatchShape), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn cancel(state: State<App>, note: Note, at: At) -> Result<Json<BatchShape>, Problem> {
-    let batch = BatchId(id(&at.0, "batch")?);
-    if let Some(stopped) = state.client.store().cancel_batch(batch).await? {
+    let batch = BulkOperationId(id(&at.0, "batch")?);
+    if let Some(stopped) = state.client.store().cancel_bulk_operation(batch).await? {
         note.say(json!({"done": stopped.done}));
         return Ok(Json(BatchShape::of(stopped)));
     }
-    match state.reading.batch(batch).await? {
+    match state.reading.bulk_operation(batch).await? {
         Some(over) => {
             let detail = format!("batch {batch} is over: {}", over.status.as_str());
             Err(Problem::new(StatusCode::CONFLICT, "batch_over", detail))

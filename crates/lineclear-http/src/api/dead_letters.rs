@@ -3,8 +3,8 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use lineclear::store::views::DeadLetterView;
-use lineclear::store::{DeadLetterFilter, DeadLetterId, Revival, Swept};
+use lineclear::read::DeadLetterView;
+use lineclear::store::{DeadLetterFilter, DeadLetterId, ResolvedCount, Revival};
 use lineclear_model::{DeadReason, Name};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -269,7 +269,7 @@ pub(crate) struct Count {
 }
 
 impl Count {
-    fn of(swept: Swept) -> Json<Count> {
+    fn of(swept: ResolvedCount) -> Json<Count> {
         Json(Count { count: swept.count, more: swept.more })
     }
 }

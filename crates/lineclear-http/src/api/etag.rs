@@ -1,7 +1,7 @@
 //! Versions of what can be changed: `ETag`, and `If-Match` to change only what one has seen.
 
 use axum::http::{HeaderMap, HeaderValue, header};
-use lineclear::store::Seen;
+use lineclear::store::ExpectedVersion;
 use utoipa::IntoParams;
 
 /// The header, for the document.
@@ -20,15 +20,17 @@ pub(super) fn etag(version: i64) -> HeaderValue {
 }
 
 /// What an `If-Match` says was seen, if there is one. What is no tag of ours is none that anything has.
-pub(super) fn seen(headers: &HeaderMap) -> Option<Seen> {
+pub(super) fn seen(headers: &HeaderMap) -> Option<ExpectedVersion> {
     let mut given = headers.get_all(header::IF_MATCH).iter().peekable();
     given.peek()?;
     let texts: Vec<&str> = given.map(|value| value.to_str().unwrap_or_default().trim()).collect();
     if texts == ["*"] {
-        return Some(Seen::Any);
+        return Some(ExpectedVersion::Any);
     }
     let version = |tag: &str| tag.trim().strip_prefix('"')?.strip_suffix('"')?.parse().ok();
-    Some(Seen::Versions(texts.iter().flat_map(|text| text.split(',')).filter_map(version).collect()))
+    Some(ExpectedVersion::Versions(
+        texts.iter().flat_map(|text| text.split(',')).filter_map(version).collect(),
+    ))
 }
 
 #[cfg(test)]
@@ -45,11 +47,15 @@ mod tests {
             seen(&headers)
         };
         assert_eq!(read(&[]), None);
-        assert_eq!(read(&[" * "]), Some(Seen::Any));
-        assert_eq!(read(&["\"7\""]), Some(Seen::Versions(vec![7])));
-        assert_eq!(read(&["\"7\", \"8\"", "\"9\""]), Some(Seen::Versions(vec![7, 8, 9])));
+        assert_eq!(read(&[" * "]), Some(ExpectedVersion::Any));
+        assert_eq!(read(&["\"7\""]), Some(ExpectedVersion::Versions(vec![7])));
+        assert_eq!(read(&["\"7\", \"8\"", "\"9\""]), Some(ExpectedVersion::Versions(vec![7, 8, 9])));
         for nothing in ["W/\"7\"", "7", "", "\"x\"", "*, \"x\""] {
-            assert_eq!(read(&[nothing]), Some(Seen::Versions(vec![])), "{nothing}: weak tags never match");
+            assert_eq!(
+                read(&[nothing]),
+                Some(ExpectedVersion::Versions(vec![])),
+                "{nothing}: weak tags never match"
+            );
         }
         assert_eq!(etag(7), "\"7\"");
     }

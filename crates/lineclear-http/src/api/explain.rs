@@ -31,12 +31,12 @@ pub(crate) struct GateShape {
     /// Why.
     why: String,
     /// What stands in the way; a few at most.
-    in_the_way: Vec<InTheWayShape>,
+    blockers: Vec<BlockerShape>,
 }
 
 /// Something that stands in the way.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct InTheWayShape {
+pub(crate) struct BlockerShape {
     /// `job`, `manifest`, `group`, `dead_letter` or `node`.
     what: &'static str,
     /// Its id, or its name.
@@ -51,10 +51,10 @@ impl ExplainAnswer {
             name: gate.name.as_str(),
             open: gate.open,
             why: gate.why,
-            in_the_way: gate
-                .in_the_way
+            blockers: gate
+                .blockers
                 .into_iter()
-                .map(|way| InTheWayShape { what: way.what, id: way.id, node: way.node })
+                .map(|way| BlockerShape { what: way.what, id: way.id, node: way.node })
                 .collect(),
         };
         let gates = explanation.gates.into_iter().map(gate).collect();

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use lineclear::store::views::{Families, FamilyView};
+use lineclear::read::{Families, FamilyView};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

@@ -4,8 +4,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use lineclear::store::views::GroupView;
-use lineclear::store::{Created, Creation, GLOBAL_GROUP, JobId, Seen, TriggerOptions};
+use lineclear::read::GroupView;
+use lineclear::store::{Created, Creation, ExpectedVersion, GLOBAL_GROUP, JobId, TriggerOptions};
 use lineclear_model::{GroupSpec, Name};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -92,7 +92,12 @@ pub(crate) async fn put(
 }
 
 /// Writes it; the answer has its new tag.
-async fn edit(state: &App, name: &str, spec: GroupSpec, seen: Option<Seen>) -> Result<Response, Problem> {
+async fn edit(
+    state: &App,
+    name: &str,
+    spec: GroupSpec,
+    seen: Option<ExpectedVersion>,
+) -> Result<Response, Problem> {
     let fields = [("priority", "/priority"), ("limit", "/limit")];
     let written = state.client.store().edit_group(name, spec, seen).await;
     let version = written.map_err(|error| Problem::of_field(error, &fields))?;
@@ -163,8 +168,10 @@ pub(crate) async fn patch(
     note.say(serde_json::json!({"before": spec_of(&before), "after": spec}));
     // What was read here is what is changed, whatever else may do.
     let seen = match seen(&headers) {
-        Some(Seen::Versions(seen)) if !seen.contains(&before.version) => Seen::Versions(seen),
-        _ => Seen::from(before.version),
+        Some(ExpectedVersion::Versions(seen)) if !seen.contains(&before.version) => {
+            ExpectedVersion::Versions(seen)
+        }
+        _ => ExpectedVersion::from(before.version),
     };
     edit(&state, &at.0, spec, Some(seen)).await
 }

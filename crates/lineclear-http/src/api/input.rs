@@ -10,10 +10,10 @@ use crate::problem::Problem;
 pub(super) fn input(raw: &RawValue, pointer: &str) -> Result<Payload, Problem> {
     let input =
         Payload::parse(raw.get()).map_err(|bad| unprocessable("input", bad.to_string()).at(pointer))?;
-    match secret::dots_in(input.as_str()) {
+    match secret::find_mask(input.as_str()) {
         None => Ok(input),
         Some(place) => {
-            let detail = format!("{} is shown in place of a secret; send the secret itself", secret::DOTS);
+            let detail = format!("{} is shown in place of a secret; send the secret itself", secret::MASK);
             Err(unprocessable("masked", detail).at(format!("{pointer}{place}")))
         }
     }

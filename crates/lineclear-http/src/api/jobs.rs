@@ -8,8 +8,8 @@ pub(super) mod payload;
 
 use axum::Json;
 use axum::extract::State;
+use lineclear::read::JobView;
 use lineclear::store::JobId;
-use lineclear::store::views::JobView;
 use lineclear_model::query::Query;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};

@@ -79,7 +79,7 @@ pub(crate) async fn find(app: &App, name: &str) -> Result<Found, Problem> {
     }
     let options = LockOptions::default();
     let backend = lineclear_lock::backend(url, &options).map_err(unavailable)?;
-    let locks = Locks::recorded(backend, options, registry.clone()).await.map_err(unavailable)?;
+    let locks = Locks::with_registry(backend, options, registry.clone()).await.map_err(unavailable)?;
     let seen = locks.inspect(name.as_str()).await.map_err(unavailable)?;
     let seen = seen.ok_or_else(|| Problem::not_found(format_args!("lock {name}")))?;
     if seen.holding.ends_in.is_none() {
@@ -124,7 +124,7 @@ pub(crate) async fn take_away(
         return Err(changed());
     }
     let by_whom = who.0.who();
-    if !locks.end_hold(name.as_str(), &seen, &by_whom, Some(reason)).await.map_err(unavailable)? {
+    if !locks.break_lock(name.as_str(), &seen, &by_whom, Some(reason)).await.map_err(unavailable)? {
         return Err(changed());
     }
     note.say(json!({"holder": holder, "epoch": epoch, "reason": reason}));

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use lineclear_lock::{Lease, LockError, LockEvent, Registry};
+use lineclear_lock::{LeaseRecord, LockError, LockEvent, Registry};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -48,7 +48,7 @@ fn at(moment: SystemTime) -> Option<String> {
 }
 
 impl Lock {
-    pub(crate) fn of(lease: Lease) -> Lock {
+    pub(crate) fn of(lease: LeaseRecord) -> Lock {
         Lock {
             state: lease.state.as_str(),
             epoch: lease.epoch.to_string(),
@@ -70,7 +70,7 @@ impl Lock {
 }
 
 /// A lock of a registry, as the API shows it: for programs that read a registry themselves.
-pub fn lock_json(lease: Lease) -> serde_json::Value {
+pub fn lock_json(lease: LeaseRecord) -> serde_json::Value {
     serde_json::json!(Lock::of(lease))
 }
 

@@ -6,10 +6,10 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use lineclear::store::views::ManifestView;
+use lineclear::read::ManifestView;
 use lineclear::store::{BackfillOptions, Created, Creation, TriggerOptions, Written};
 use lineclear_model::secret::Secrets;
-use lineclear_model::{Manifest, Micros, Name, Payload, look_ahead};
+use lineclear_model::{Manifest, Micros, Name, Payload, preview};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use utoipa::{IntoParams, ToSchema};
@@ -310,7 +310,7 @@ pub(crate) async fn next(
     }
     let now = Micros::from(jiff::Timestamp::now());
     // It only computes: where much is excluded, for longer than others should wait for this thread.
-    let looked = tokio::task::spawn_blocking(move || look_ahead(&manifest.rules(), &manifest.key, now, most));
+    let looked = tokio::task::spawn_blocking(move || preview(&manifest.rules(), &manifest.key, now, most));
     let ahead = looked.await.map_err(|_| crate::server::defect())?;
     let ticks =
         ahead.ticks.into_iter().map(|tick| Coming { tick_at: time(tick.tick_at), due_at: time(tick.due_at) });

@@ -3,8 +3,8 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use lineclear::read::NodeView;
 use lineclear::store::NodeId;
-use lineclear::store::views::NodeView;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
-use lineclear::store::{By, COUNT_MAX, Stat, StatNow};
+use lineclear::store::{COUNT_MAX, Stat, StatNow, StatsBy};
 use lineclear_model::Micros;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -90,7 +90,7 @@ pub(crate) struct StatsAnswer {
 pub(crate) async fn stats(state: State<App>, asked: Asked<Which>) -> Result<Json<StatsAnswer>, Problem> {
     let Which { from, to, step, by } = asked.0;
     let word = by.as_deref().unwrap_or("none");
-    let by = By::ALL.iter().copied().find(|by| by.as_str() == word).ok_or_else(|| {
+    let by = StatsBy::ALL.iter().copied().find(|by| by.as_str() == word).ok_or_else(|| {
         Problem::malformed("by", format!("{word:?} is none of none, kind, group, manifest and outcome"))
     })?;
     let to = match to {

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use lineclear_model::doctor::{self, Condition, Leader, NodeState};
+use lineclear_model::doctor::{self, HealthFacts, Leader, NodeState};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -125,7 +125,7 @@ pub(crate) async fn status(state: State<App>) -> Result<Json<StatusAnswer>, Prob
     Ok(Json(answer(state.reading.condition(EXPLAINED).await?)))
 }
 
-fn answer(facts: Condition) -> StatusAnswer {
+fn answer(facts: HealthFacts) -> StatusAnswer {
     let mut checks = [doctor::nodes(&facts), doctor::work(&facts), vec![doctor::late(&facts)]].concat();
     let alive = facts.nodes.iter().filter(|node| node.live).count() as u64;
     let healthy = alive > 0 && doctor::is_healthy(&checks);

@@ -1,6 +1,6 @@
 //! What a row keeps of what was made: ids, never inputs.
 
-use lineclear::store::{Created, Mode, Retried};
+use lineclear::store::{BulkMode, Created, Retried};
 use serde_json::{Value, json};
 
 use super::many;
@@ -23,10 +23,10 @@ pub(crate) fn made(created: &Created) -> Value {
             Retried::Again(new) => json!({"became": "again", "job": new.to_string()}),
             Retried::InputGone | Retried::NotOver(_) | Retried::Unknown => json!({"became": null}),
         },
-        Created::Batch(batch) => {
+        Created::BulkOperation(batch) => {
             let (id, action) = (batch.id.to_string(), batch.action.as_str());
             let mut said = json!({"batch": id, "action": action, "q": batch.q, "total": batch.total});
-            if batch.mode != Mode::All {
+            if batch.mode != BulkMode::All {
                 said["mode"] = json!(batch.mode.as_str());
             }
             said

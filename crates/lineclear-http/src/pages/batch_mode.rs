@@ -1,6 +1,6 @@
 //! How the jobs of a bulk operation follow each other: as it is asked, and as it is shown.
 
-use lineclear::store::{Action, Batch, BatchStatus, Mode};
+use lineclear::store::{BulkAction, BulkMode, BulkOperation, BulkStatus};
 use lineclear_model::{JobState, duration};
 use maud::{Markup, html};
 
@@ -12,14 +12,14 @@ use crate::problem::Problem;
 const OVER: &str = "10m";
 
 /// Whether an action can be done in another way than at once.
-pub(super) const fn has_choice(action: Action) -> bool {
-    matches!(action, Action::Retry | Action::Revive)
+pub(super) const fn has_choice(action: BulkAction) -> bool {
+    matches!(action, BulkAction::Retry | BulkAction::Revive)
 }
 
 /// The word of a mode that an address asks for; `all` if none is.
-pub(super) fn asked(word: &str, action: Action) -> Result<&'static str, Problem> {
+pub(super) fn asked(word: &str, action: BulkAction) -> Result<&'static str, Problem> {
     let word = if word.is_empty() { "all" } else { word };
-    let known = Mode::WORDS.iter().copied().find(|known| *known == word);
+    let known = BulkMode::WORDS.iter().copied().find(|known| *known == word);
     match known {
         Some("all") => Ok("all"),
         Some(known) if has_choice(action) => Ok(known),
@@ -68,19 +68,19 @@ pub(super) fn chosen(mode: &str, over: &str) -> Result<(Option<String>, Option<u
 }
 
 /// What is to be said about it where a bulk operation is shown.
-pub(super) fn shown(view: &View<'_>, batch: &Batch, canary: Option<JobState>) -> Markup {
+pub(super) fn shown(view: &View<'_>, batch: &BulkOperation, canary: Option<JobState>) -> Markup {
     html! {
         @if let Some(over) = batch.mode.over() {
             p { "The jobs become due one after the other, over " (length(u64::try_from(over.as_millis()).unwrap_or(u64::MAX))) "." }
         }
-        @if batch.mode == Mode::Canary {
+        @if batch.mode == BulkMode::Canary {
             @match batch.canary {
                 Some(job) => p {
                     "One goes first: " a href=(view.link(&format!("/jobs/{job}"))) { "job " (job) }
                     @if let Some(state) = canary { " " (part::state(state)) }
                     @if batch.waits_for_canary { ". The rest waits until it completes." }
                 },
-                None => @if matches!(batch.status, BatchStatus::Waiting | BatchStatus::Running) { p { "One goes first; the rest follows if it completes." } },
+                None => @if matches!(batch.status, BulkStatus::Waiting | BulkStatus::Running) { p { "One goes first; the rest follows if it completes." } },
             }
         }
         @if let Some(because) = &batch.stopped_because { p.wrong role="status" { "It stopped: " (because) ". Nothing else was touched." } }

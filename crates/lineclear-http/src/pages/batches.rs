@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use lineclear::store::{Action, Batch, BatchId, BatchStatus};
+use lineclear::store::{BulkAction, BulkOperation, BulkOperationId, BulkStatus};
 use lineclear_model::query::Query;
 use lineclear_model::{JobState, Scope};
 use maud::{Markup, html};
@@ -54,7 +54,7 @@ fn which(view: &View<'_>) -> Result<Which, Problem> {
 /// `GET /batches/new`: how many it would be, before anything is done.
 pub(super) async fn ask(view: &View<'_>) -> Result<Page, Problem> {
     let Which { action: word, q, mode } = which(view)?;
-    let action = Action::from_word(&word)
+    let action = BulkAction::from_word(&word)
         .ok_or_else(|| Problem::malformed("action", "choose one: cancel, retry, revive or acknowledge"))?;
     let mode = batch_mode::asked(&mode, action)?;
     if q.trim().is_empty() {
@@ -66,19 +66,19 @@ pub(super) async fn ask(view: &View<'_>) -> Result<Page, Problem> {
         if counted.is_exact { number(counted.count) } else { format!("at least {}", number(counted.count)) };
     let jobs = if counted.count == 1 { "job" } else { "jobs" };
     let (what, button) = match action {
-        Action::Cancel => (
+        BulkAction::Cancel => (
             "Those that wait are over; those that run are asked to end. A cancelled job cannot be brought back, only run again as a new one.",
             "Cancel them",
         ),
-        Action::Retry => (
+        BulkAction::Retry => (
             "Those that wait for their next try become due now; dead letters that await a person are revived; those that rest, and what is over, run again as new jobs.",
             "Try them again",
         ),
-        Action::Revive => (
+        BulkAction::Revive => (
             "Their dead letters are resolved, and they run again with no failures counted. Only those that await a person are meant.",
             "Revive them",
         ),
-        Action::Acknowledge => (
+        BulkAction::Acknowledge => (
             "Their dead letters rest: nobody waits for them any more, and their manifests go on. Only those that await a person are meant.",
             "Acknowledge them",
         ),
@@ -104,7 +104,7 @@ pub(super) async fn ask(view: &View<'_>) -> Result<Page, Problem> {
                 div.field { label for="reason" { "Note" } input #reason name="reason" maxlength="500" placeholder="why; kept with it"; }
             },
             button,
-            danger: action == Action::Cancel,
+            danger: action == BulkAction::Cancel,
             cli: format!(
                 "lineclear batch start {} -q {}{}",
                 action.as_str(),
@@ -112,17 +112,21 @@ pub(super) async fn ask(view: &View<'_>) -> Result<Page, Problem> {
                 batch_mode::option(mode)
             ),
             back,
-            tab: if matches!(action, Action::Revive | Action::Acknowledge) { Tab::Dead } else { Tab::Jobs },
+            tab: if matches!(action, BulkAction::Revive | BulkAction::Acknowledge) {
+                Tab::Dead
+            } else {
+                Tab::Jobs
+            },
         },
     ))
 }
 
-const fn title(action: Action) -> &'static str {
+const fn title(action: BulkAction) -> &'static str {
     match action {
-        Action::Cancel => "Cancel",
-        Action::Retry => "Try again",
-        Action::Revive => "Revive",
-        Action::Acknowledge => "Acknowledge",
+        BulkAction::Cancel => "Cancel",
+        BulkAction::Retry => "Try again",
+        BulkAction::Revive => "Revive",
+        BulkAction::Acknowledge => "Acknowledge",
     }
 }
 
@@ -167,7 +171,7 @@ pub(super) async fn cancel(state: State<App>, note: Note, at: At) -> Result<Resp
 
 /// `GET /batches/{id}`.
 pub(super) async fn one(view: &View<'_>, text: &str) -> Result<Page, Problem> {
-    let found = view.app.reading.batch(BatchId(id(text, "batch")?)).await?;
+    let found = view.app.reading.bulk_operation(BulkOperationId(id(text, "batch")?)).await?;
     let batch = found.ok_or_else(|| Problem::not_found(format_args!("batch {text}")))?;
     let canary = match batch.canary {
         Some(job) => view.app.reading.job(job).await?.map(|detail| detail.job.state),
@@ -178,24 +182,24 @@ pub(super) async fn one(view: &View<'_>, text: &str) -> Result<Page, Problem> {
     Ok(Page { title, tab: Tab::Jobs, regions: vec![Region::new("batch", html)], live: true })
 }
 
-fn shown(view: &View<'_>, batch: &Batch, canary: Option<JobState>) -> Markup {
+fn shown(view: &View<'_>, batch: &BulkOperation, canary: Option<JobState>) -> Markup {
     let treated = batch.done + batch.skipped;
-    let is_open = matches!(batch.status, BatchStatus::Waiting | BatchStatus::Running);
+    let is_open = matches!(batch.status, BulkStatus::Waiting | BulkStatus::Running);
     html! {
         div.bar { h1 { (title(batch.action)) " " (number(batch.total)) @if !batch.total_is_exact { " or more" } " jobs" } (status(batch.status)) }
         section.card {
             p { progress.wide value=(treated) max=(batch.total.max(1)) {} " " strong { (number(batch.done)) } " done" @if batch.skipped > 0 { ", " (number(batch.skipped)) " could not be treated any more" } }
             @match batch.status {
-                BatchStatus::Waiting => p { "It begins " (moment(batch.starts_at)) ". Until then nothing is done." },
-                BatchStatus::Running if batch.waits_for_canary => {}
-                BatchStatus::Running => p { "It goes on, 200 jobs at a time. What is done stays done." },
-                BatchStatus::Done => p { "Done " @if let Some(at) = batch.finished_at { (moment(at)) } "." },
-                BatchStatus::Cancelled => p { "Stopped " @if let Some(at) = batch.finished_at { (moment(at)) } @if batch.done == 0 { ", before anything was done" } "." },
+                BulkStatus::Waiting => p { "It begins " (moment(batch.starts_at)) ". Until then nothing is done." },
+                BulkStatus::Running if batch.waits_for_canary => {}
+                BulkStatus::Running => p { "It goes on, 200 jobs at a time. What is done stays done." },
+                BulkStatus::Done => p { "Done " @if let Some(at) = batch.finished_at { (moment(at)) } "." },
+                BulkStatus::Cancelled => p { "Stopped " @if let Some(at) = batch.finished_at { (moment(at)) } @if batch.done == 0 { ", before anything was done" } "." },
             }
             (batch_mode::shown(view, batch, canary))
             @if is_open && view.may(Scope::Operate) {
                 form.buttons method="post" action=(view.link(&format!("/batches/{}/cancel", batch.id))) {
-                    button.danger type="submit" { @if batch.status == BatchStatus::Waiting { "Undo" } @else { "Stop" } }
+                    button.danger type="submit" { @if batch.status == BulkStatus::Waiting { "Undo" } @else { "Stop" } }
                 }
             }
             dl.facts {
@@ -211,12 +215,12 @@ fn shown(view: &View<'_>, batch: &Batch, canary: Option<JobState>) -> Markup {
     }
 }
 
-fn status(status: BatchStatus) -> Markup {
+fn status(status: BulkStatus) -> Markup {
     let class = match status {
-        BatchStatus::Waiting => "scheduled",
-        BatchStatus::Running => "running",
-        BatchStatus::Done => "completed",
-        BatchStatus::Cancelled => "cancelled",
+        BulkStatus::Waiting => "scheduled",
+        BulkStatus::Running => "running",
+        BulkStatus::Done => "completed",
+        BulkStatus::Cancelled => "cancelled",
     };
     html! { span class={ "badge " (class) } { span.glyph aria-hidden="true" { (part::glyph(class)) } " " (status.as_str()) } }
 }
@@ -235,8 +239,8 @@ pub(super) fn check(view: &View<'_>) -> Result<(), Problem> {
 /// `GET /batches`.
 pub(super) async fn list(view: &View<'_>) -> Result<Page, Problem> {
     let asked: From = view.asked()?;
-    let before = cursor(asked.cursor.as_deref(), |text| id(text, "").ok().map(BatchId))?;
-    let page = view.app.reading.batches(before, ROWS).await?;
+    let before = cursor(asked.cursor.as_deref(), |text| id(text, "").ok().map(BulkOperationId))?;
+    let page = view.app.reading.bulk_operations(before, ROWS).await?;
     let html = html! {
         div.bar { h1 { "Bulk operations" } (export::links(view, "/batches")) }
         @if page.items.is_empty() {

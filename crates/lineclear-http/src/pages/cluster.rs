@@ -8,8 +8,8 @@ mod tenures;
 
 use std::time::Duration;
 
-use lineclear::store::views::NodeView;
-use lineclear_lock::{Lease, LeaseState, LockEvent, Registry};
+use lineclear::read::NodeView;
+use lineclear_lock::{LeaseRecord, LeaseState, LockEvent, Registry};
 use lineclear_model::{Micros, Scope};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -38,7 +38,7 @@ struct Which {
 
 /// What the registry knows.
 struct Known {
-    leases: Vec<Lease>,
+    leases: Vec<LeaseRecord>,
     /// Newest first.
     events: Vec<LockEvent>,
 }
@@ -46,7 +46,7 @@ struct Known {
 /// Names of holders, for people.
 struct Names<'a> {
     nodes: &'a [NodeView],
-    leases: &'a [Lease],
+    leases: &'a [LeaseRecord],
     this: &'a str,
 }
 
@@ -141,7 +141,7 @@ fn badge(state: LeaseState) -> Markup {
 }
 
 /// Somebody has it, and it is in the server's own database: not in a Redis that is only recorded here, and not what a node does.
-fn can_be_broken(view: &View<'_>, lease: &Lease) -> bool {
+fn can_be_broken(view: &View<'_>, lease: &LeaseRecord) -> bool {
     lease.store == own_store(view.app) && !matches!(lease.state, LeaseState::Idle | LeaseState::Orphan)
 }
 

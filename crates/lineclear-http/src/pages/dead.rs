@@ -1,6 +1,6 @@
 //! Dead letters: families of those that died alike first, because one cause often has many; then each.
 
-use lineclear::store::views::{DeadLetterView, FamilyView};
+use lineclear::read::{DeadLetterView, FamilyView};
 use lineclear::store::{DeadLetterFilter, DeadLetterId};
 use lineclear_model::{DeadReason, Scope};
 use maud::{Markup, html};

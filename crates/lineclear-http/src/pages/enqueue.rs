@@ -6,7 +6,7 @@ use axum::extract::{FromRequest, Request, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use lineclear_model::duration;
-use lineclear_model::secret::DOTS;
+use lineclear_model::secret::MASK;
 use maud::html;
 use serde::Deserialize;
 use serde_json::json;
@@ -168,7 +168,7 @@ async fn form(view: &View<'_>, typed: &Typed, wrong: Option<&Problem>) -> Result
         form.card.ask method="post" action=(view.link("/enqueue")) {
             h1 { "Enqueue a job" }
             @if let Some(problem) = wrong.filter(|_| !is_placed) { p.wrong role="alert" { (problem.said().1) } }
-            @if typed.input.contains(DOTS) { p.wrong { "Secret values of that job's input are dots here: write them again." } }
+            @if typed.input.contains(MASK) { p.wrong { "Secret values of that job's input are dots here: write them again." } }
             div.field {
                 label for="kind" { "Kind" }
                 input #kind name="kind" value=(typed.kind) list="kinds" required maxlength="128" autocomplete="off" spellcheck="false";

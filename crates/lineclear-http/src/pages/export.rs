@@ -6,8 +6,8 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
-use lineclear::store::{BatchId, DeadLetterId, JobId};
-use lineclear_lock::Lease;
+use lineclear::store::{BulkOperationId, DeadLetterId, JobId};
+use lineclear_lock::LeaseRecord;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -167,10 +167,10 @@ pub(super) async fn file(State(app): State<App>, who: Who, uri: Uri) -> Result<R
         }
         "/batches" => {
             batches::check(&view)?;
-            send(format, "batches", BATCHES, move |from: Option<BatchId>| {
+            send(format, "batches", BATCHES, move |from: Option<BulkOperationId>| {
                 let store = store.clone();
                 async move {
-                    let page = store.batches(from, PAGE).await?;
+                    let page = store.bulk_operations(from, PAGE).await?;
                     Ok((page.items.into_iter().map(BatchShape::of).collect(), page.next))
                 }
             })
@@ -188,7 +188,7 @@ pub(super) async fn file(State(app): State<App>, who: Who, uri: Uri) -> Result<R
         "/locks" => {
             cluster::check(&view)?;
             let registry = locks::registry(&app)?.clone();
-            send(format, "locks", LOCKS, move |after: Option<Lease>| {
+            send(format, "locks", LOCKS, move |after: Option<LeaseRecord>| {
                 let registry = registry.clone();
                 async move {
                     let leases = match &after {

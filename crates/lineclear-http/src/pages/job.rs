@@ -4,8 +4,8 @@ pub(super) mod change;
 mod executions;
 mod life;
 
+use lineclear::read::JobDetail;
 use lineclear::store::JobId;
-use lineclear::store::views::JobDetail;
 use lineclear_model::explain::{Explanation, Gate};
 use lineclear_model::{JobState, Scope};
 use maud::{Markup, html};
@@ -94,7 +94,7 @@ fn explain(view: &View<'_>, explanation: &Explanation) -> Markup {
             h2 { "Why is it not running?" }
             p { strong { (explanation.verdict) } }
             // A gate that says no more than the verdict is not read twice; jobs in the way are links.
-            (gates(view, explanation.gates.iter().filter(|gate| gate.open.is_some() && (gate.why != explanation.verdict || gate.in_the_way.iter().any(|way| way.what == "job")))))
+            (gates(view, explanation.gates.iter().filter(|gate| gate.open.is_some() && (gate.why != explanation.verdict || gate.blockers.iter().any(|way| way.what == "job")))))
             details { summary { "Gates that do not apply" } (gates(view, explanation.gates.iter().filter(|gate| gate.open.is_none()))) }
         }
     }
@@ -110,7 +110,7 @@ fn gates<'a>(view: &View<'_>, gates: impl Iterator<Item = &'a Gate>) -> Markup {
             }
             span.grow {
                 (gate.why)
-                @for way in &gate.in_the_way {
+                @for way in &gate.blockers {
                     " " @if way.what == "job" { a href=(view.link(&format!("/jobs/{}", way.id))) { "job " (way.id) } }
                     @else { (way.what.replace('_', " ")) " " (way.id) }
                     @if let Some(node) = &way.node { " on " (node) }

@@ -1,7 +1,7 @@
 //! Jobs: found by a search, page by page, newest first.
 
+use lineclear::read::JobView;
 use lineclear::store::JobId;
-use lineclear::store::views::JobView;
 use lineclear_model::query::Query;
 use lineclear_model::{JobState, Scope};
 use maud::{Markup, html};

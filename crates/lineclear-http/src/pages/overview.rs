@@ -4,9 +4,9 @@ mod figures;
 
 use std::time::Duration;
 
-use lineclear::store::views::{PipelineView, RunningView, StageView, UpcomingView};
+use lineclear::read::{PipelineView, RunningView, StageView, UpcomingView};
 use lineclear_model::Scope;
-use lineclear_model::doctor::{self, Check, CheckName, Condition, Finding};
+use lineclear_model::doctor::{self, Check, CheckName, Finding, HealthFacts};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -66,7 +66,7 @@ pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
     Ok(Page { title, tab: Tab::Overview, regions, live: true })
 }
 
-fn health(condition: &Condition, troubles: &[Check], pipeline: &PipelineView) -> Markup {
+fn health(condition: &HealthFacts, troubles: &[Check], pipeline: &PipelineView) -> Markup {
     let alive = condition.nodes.iter().filter(|node| node.live).count();
     let failed = alive == 0 || troubles.iter().any(|check| check.finding == Finding::Failure);
     let (class, glyph, word) = match (failed, troubles.is_empty() && pipeline.dead.count == 0) {
@@ -91,7 +91,7 @@ fn health(condition: &Condition, troubles: &[Check], pipeline: &PipelineView) ->
 }
 
 /// The stages of a job's way: a stall is the stage that swells.
-fn strip(view: &View<'_>, pipeline: &PipelineView, condition: &Condition) -> Markup {
+fn strip(view: &View<'_>, pipeline: &PipelineView, condition: &HealthFacts) -> Markup {
     let stage = |name: &str, class: &str, stage: &StageView, q: &str| {
         html! {
             a.stage href=(view.link(&format!("/jobs?q={q}"))) {
@@ -220,7 +220,7 @@ fn comes(view: &View<'_>, upcoming: &[UpcomingView]) -> Markup {
 }
 
 /// Nothing was ever here: what to do first, from what is there and not from what a browser remembers.
-fn first(view: &View<'_>, condition: &Condition) -> Markup {
+fn first(view: &View<'_>, condition: &HealthFacts) -> Markup {
     let alive: Vec<&str> =
         condition.nodes.iter().filter(|node| node.live).map(|node| node.name.as_str()).collect();
     html! {

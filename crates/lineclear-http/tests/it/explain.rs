@@ -18,8 +18,8 @@ async fn a_job_and_a_manifest_say_what_keeps_them(served: &Served) {
     let why = served.get(&format!("{path}/explain")).await.json();
     assert_eq!(why["verdict"], "waits for a place in group etl: 1 of 1 is taken");
     let limit = gate(&why, "group_limit");
-    assert_eq!((&limit["open"], &limit["in_the_way"][0]["id"]), (&json!(false), &json!(id)));
-    assert!(limit["in_the_way"][0]["node"].is_string(), "{limit}");
+    assert_eq!((&limit["open"], &limit["blockers"][0]["id"]), (&json!(false), &json!(id)));
+    assert!(limit["blockers"][0]["node"].is_string(), "{limit}");
     assert_eq!(gate(&why, "node")["open"], true, "the node says which kinds it runs");
     let job = served.get(&path).await.json();
     assert_eq!(

@@ -64,7 +64,7 @@ async fn lists_go_on_where_the_page_before_ended(served: &Served) {
 
 async fn a_unique_key_makes_one_job(served: &Served) {
     let body = |when: &str| {
-        json!({"kind": "add", "in_ms": 60_000, "unique_key": "k", "when_taken": when}).to_string()
+        json!({"kind": "add", "in_ms": 60_000, "unique_key": "k", "on_conflict": when}).to_string()
     };
     let first = served.post("/api/v1/jobs", &body("existing")).await;
     let second = served.post("/api/v1/jobs", &body("existing")).await;

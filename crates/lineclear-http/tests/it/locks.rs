@@ -46,11 +46,12 @@ async fn only_what_somebody_holds_here_is_taken_away(served: &Served) {
     let long = format!(r#"{{"reason": "{}"}}"#, "x".repeat(501));
     assert_eq!(ask("planner", &long).await.0, 422);
 
-    let locks =
-        Locks::open_recorded(&served.url, LockOptions::default(), RegistryOptions::default()).await.unwrap();
+    let locks = Locks::open_with_registry(&served.url, LockOptions::default(), RegistryOptions::default())
+        .await
+        .unwrap();
     let held = locks.try_lock("report").await.unwrap().expect("it is free");
-    locks.registry().unwrap().written().await.unwrap();
-    let (epoch, holder) = (held.right().epoch().to_string(), locks.holder().to_string());
+    locks.registry().unwrap().flush().await.unwrap();
+    let (epoch, holder) = (held.lease().epoch().to_string(), locks.holder().to_string());
     let taken = served
         .post("/api/v1/locks/report/break", &format!(r#"{{"reason": "it hangs", "epoch": "{epoch}"}}"#))
         .await;
@@ -63,9 +64,9 @@ async fn only_what_somebody_holds_here_is_taken_away(served: &Served) {
     );
     assert_eq!(ask("report", why).await, (409, "not_held".to_owned()));
     let next = locks.acquire("report", Duration::from_secs(30)).await.unwrap().expect("it is free");
-    assert!(next.right().epoch().to_string().parse::<i64>().unwrap() > epoch.parse::<i64>().unwrap());
+    assert!(next.lease().epoch().to_string().parse::<i64>().unwrap() > epoch.parse::<i64>().unwrap());
     drop((held, next));
-    locks.settled().await;
+    locks.flush().await;
 }
 
 on_each_store! {

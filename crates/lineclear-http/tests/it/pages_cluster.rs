@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lineclear_lock::{Held, LockOptions, Locks, RegistryOptions};
+use lineclear_lock::{LockGuard, LockOptions, Locks, RegistryOptions};
 
 use crate::kit::{Answer, Served};
 use crate::session::{cookie, log_in};
@@ -20,12 +20,12 @@ async fn submit(served: &Served, path: &str, form: &str) -> Answer {
 }
 
 async fn locks(served: &Served) -> Locks {
-    Locks::open_recorded(&served.url, LockOptions::default(), RegistryOptions::default()).await.unwrap()
+    Locks::open_with_registry(&served.url, LockOptions::default(), RegistryOptions::default()).await.unwrap()
 }
 
-async fn take(locks: &Locks, name: &str) -> Held {
+async fn take(locks: &Locks, name: &str) -> LockGuard {
     let held = locks.acquire(name, Duration::from_secs(30)).await.unwrap().expect("it is free");
-    locks.registry().unwrap().written().await.unwrap();
+    locks.registry().unwrap().flush().await.unwrap();
     held
 }
 
@@ -66,11 +66,11 @@ async fn lanes_show_a_hand_over_with_a_higher_epoch(served: &Served) {
     let (one, other) = (locks(served).await, locks(served).await);
     let hostile = "night<script>alert(1)</script>";
     let held = take(&one, hostile).await;
-    let first = held.right().epoch().get();
+    let first = held.lease().epoch().get();
     held.release().await.unwrap();
-    one.settled().await;
+    one.flush().await;
     let held = take(&other, hostile).await;
-    let second = held.right().epoch().get();
+    let second = held.lease().epoch().get();
     assert!(second > first);
     let body = page(served, "/cluster").await.body;
     is_clean(&body);
@@ -91,7 +91,7 @@ async fn lanes_show_a_hand_over_with_a_higher_epoch(served: &Served) {
     let nodes = page(served, "/nodes.csv").await;
     assert!(nodes.body.starts_with("id,name,host,pid,") && nodes.body.lines().count() == 2, "{nodes:?}");
     held.release().await.unwrap();
-    other.settled().await;
+    other.flush().await;
 }
 
 async fn a_node_is_drained_by_a_form_and_takes_work_again(served: &Served) {
@@ -124,7 +124,7 @@ async fn a_lock_is_taken_away_by_a_form_and_its_holder_hears_of_it(served: &Serv
     let holder = locks(served).await;
     // A name that would be two parts of a path, two words of a shell, and markup.
     let held = take(&holder, "nightly/it's<b>").await;
-    let epoch = held.right().epoch();
+    let epoch = held.lease().epoch();
     let path = "/locks/nightly%2Fit%27s%3Cb%3E/break";
     let shown = page(served, "/cluster").await.body;
     assert!(shown.contains(&format!("href=\"{path}\"")), "{shown}");
@@ -148,7 +148,7 @@ async fn a_lock_is_taken_away_by_a_form_and_its_holder_hears_of_it(served: &Serv
     assert!(silent.status == 422 && silent.body.contains("say why"), "{silent:?}");
     let another = submit(served, path, &form(name, "999999")).await;
     assert!(another.status == 409 && another.body.contains("look again"), "{another:?}");
-    assert!(held.right().lost_why().is_none(), "nothing was changed until now");
+    assert!(held.lease().lost_reason().is_none(), "nothing was changed until now");
 
     let done = submit(served, path, &form(name, &epoch)).await;
     assert_eq!((done.status, done.header("location")), (303, Some("/cluster")), "{done:?}");
@@ -171,15 +171,15 @@ async fn a_lock_is_taken_away_by_a_form_and_its_holder_hears_of_it(served: &Serv
         (&"nightly/it's<b>".into(), &"machine b7 hangs".into()),
         "{row}"
     );
-    let right = held.right();
-    tokio::time::timeout(Duration::from_secs(30), right.lost().cancelled())
+    let lease = held.lease();
+    tokio::time::timeout(Duration::from_secs(30), lease.lost().cancelled())
         .await
         .expect("its holder hears of it");
     assert_eq!(page(served, path).await.status, 409, "nobody has it");
     let shown = page(served, "/cluster").await.body;
     assert!(!shown.contains(path), "what nobody has is not offered: {shown}");
     drop(held);
-    holder.settled().await;
+    holder.flush().await;
 }
 
 on_each_store! {
@@ -211,7 +211,7 @@ async fn who_may_only_look_at_the_cluster_changes_nothing(served: &Served) {
     let nodes = served.with(&admin, "GET", "/api/v1/nodes", "").await.json();
     assert_eq!(nodes["items"][0]["state"], "alive");
     held.release().await.unwrap();
-    one.settled().await;
+    one.flush().await;
 }
 
 with_tokens_on_each_store! {

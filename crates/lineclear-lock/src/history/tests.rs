@@ -81,5 +81,5 @@ fn who_waits_too_long_while_others_are_served_starves() {
 
 #[test]
 fn an_end_without_a_beginning_is_senseless() {
-    assert!(matches!(found(&["lock ended 1 10 a x"])[..], [Violation::Senseless(_)]));
+    assert!(matches!(found(&["lock ended 1 10 a x"])[..], [Violation::EndWithoutStart(_)]));
 }

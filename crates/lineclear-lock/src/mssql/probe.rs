@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::link::{Wire, connect};
-use super::place::Place;
+use super::connection::{Wire, connect};
+use super::target::Place;
 use super::{EXTEND, RELEASE, TRY, number};
 use crate::error::LockError;
 

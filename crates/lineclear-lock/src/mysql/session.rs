@@ -5,12 +5,12 @@ use std::time::Duration;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, Opts, params};
 
-use crate::backend::Ask;
+use crate::backend::LockRequest;
 use crate::clock::Moment;
 use crate::error::LockError;
 use crate::name::Epoch;
 
-const TAKE: &str = include_str!("../../sql/mysql/lock_take.sql");
+const TAKE: &str = include_str!("../../sql/mysql/lock_acquire.sql");
 
 /// Whoever finds the epoch's row locked, by a fenced transaction, does not wait for long.
 pub(super) const SETUP: [&str; 1] = ["set session autocommit = 1, innodb_lock_wait_timeout = 1"];
@@ -47,7 +47,7 @@ impl Session {
     }
 
     /// Takes the server's lock and the next epoch; none: it is busy.
-    pub(super) async fn take(&mut self, key: &str, ask: &Ask) -> Result<Option<Epoch>, Error> {
+    pub(super) async fn take(&mut self, key: &str, ask: &LockRequest) -> Result<Option<Epoch>, Error> {
         let idle = idle_seconds(ask.ttl);
         if self.idle != Some(idle) {
             // A holder that says nothing for so long has lost the lock. The server counts from our last word, hence

@@ -8,9 +8,9 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::session::{Session, classify, is_broken};
-use crate::backend::Alarm;
+use crate::backend::LossSignal;
 use crate::error::LockError;
-use crate::keep::no_answer;
+use crate::renewal::no_answer;
 
 #[derive(Debug)]
 pub(super) struct Slot {
@@ -20,12 +20,12 @@ pub(super) struct Slot {
     session: Arc<Mutex<Option<Session>>>,
     /// The server's number of that connection; zero: not granted yet.
     id: AtomicU64,
-    rung: CancellationToken,
+    signal: CancellationToken,
 }
 
 impl Slot {
     pub(super) fn new(key: String, ttl: Duration) -> Slot {
-        Slot { key, ttl, session: Arc::default(), id: AtomicU64::new(0), rung: CancellationToken::new() }
+        Slot { key, ttl, session: Arc::default(), id: AtomicU64::new(0), signal: CancellationToken::new() }
     }
 
     pub(super) fn key(&self) -> &str {
@@ -50,12 +50,12 @@ impl Slot {
     }
 
     /// A connection that has ended does not come back: the lock is lost at once.
-    pub(super) fn alarm(&self) -> Alarm {
-        Alarm::new(self.rung.clone(), Duration::ZERO)
+    pub(super) fn loss_signal(&self) -> LossSignal {
+        LossSignal::new(self.signal.clone(), Duration::ZERO)
     }
 
-    pub(super) fn ring(&self) {
-        self.rung.cancel();
+    pub(super) fn signal_loss(&self) {
+        self.signal.cancel();
     }
 
     /// Asks on the lock's own connection whether it still holds it, which also tells the server that we live. A connection
@@ -69,7 +69,7 @@ impl Slot {
             Ok(Ok(false)) | Err(_) => {}
         }
         *session = None;
-        self.ring();
+        self.signal_loss();
         Ok(false)
     }
 }

@@ -34,7 +34,7 @@ pub(super) async fn watch(inner: Weak<Inner>) {
             continue;
         }
         let was_well = connection.is_some();
-        let look = async { look(&inner, &mut connection, &held).await.map_err(LockError::unavailable) };
+        let look = async { read(&inner, &mut connection, &held).await.map_err(LockError::unavailable) };
         if let Err(error) = slot::within(ANSWER_WITHIN, look).await {
             connection = None;
             if was_well {
@@ -47,7 +47,7 @@ pub(super) async fn watch(inner: Weak<Inner>) {
 }
 
 /// Asks who holds our locks, and rings for those that another holds, or nobody.
-async fn look(inner: &Inner, connection: &mut Option<Conn>, held: &[Arc<Slot>]) -> Result<(), Error> {
+async fn read(inner: &Inner, connection: &mut Option<Conn>, held: &[Arc<Slot>]) -> Result<(), Error> {
     let connection = match connection {
         Some(connection) => connection,
         None => connection.insert(Conn::new(inner.opts.clone()).await?),
@@ -57,7 +57,7 @@ async fn look(inner: &Inner, connection: &mut Option<Conn>, held: &[Arc<Slot>]) 
         let holders: Vec<Option<u64>> = connection.query(asks.join(" union all ")).await?;
         for (slot, holder) in some.iter().zip(holders) {
             if holder != slot.granted_to() {
-                slot.ring();
+                slot.signal_loss();
             }
         }
     }

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use tokio_postgres::types::Type;
 
-use super::link::{Link, Purpose, Wire};
-use super::place::PostgresPlace;
+use super::connection::{Link, Purpose, Wire};
+use super::target::PostgresTarget;
 use super::{probe, schema};
 use crate::backend::{
-    Alarm, Answer, Ask, Backend, FenceClass, Holding, Inspection, Kept, Promises, Released, Taken,
+    Backend, Extended, FenceClass, Grant, Holding, Inspection, LockFuture, LockRequest, LossSignal, Promises,
+    Released,
 };
 use crate::error::LockError;
 use crate::name::{Epoch, LockName};
@@ -31,7 +32,7 @@ pub(super) struct Statements {
 
 /// Locks as rows. Any pooler may be in between; with a direct connection, a holder that died is noticed at once.
 pub struct PostgresLease {
-    place: PostgresPlace,
+    place: PostgresTarget,
     sql: Statements,
     /// For asking: it may wait behind others.
     asks: Link,
@@ -52,20 +53,20 @@ pub(super) fn micros(time: Duration) -> i64 {
 }
 
 impl Statements {
-    pub(super) fn of(place: &PostgresPlace) -> Statements {
+    pub(super) fn of(place: &PostgresTarget) -> Statements {
         Statements {
-            take: place.sql(include_str!("../../sql/postgres/lock_take.sql")),
+            take: place.sql(include_str!("../../sql/postgres/lock_acquire.sql")),
             extend: place.sql(include_str!("../../sql/postgres/lock_extend.sql")),
             release: place.sql(include_str!("../../sql/postgres/lock_release.sql")),
             inspect: place.sql(include_str!("../../sql/postgres/lock_inspect.sql")),
-            end: place.sql(include_str!("../../sql/postgres/lock_end.sql")),
+            end: place.sql(include_str!("../../sql/postgres/lock_break.sql")),
         }
     }
 
     pub(super) async fn extend(
         &self,
         wire: &Wire,
-        ask: &Ask,
+        ask: &LockRequest,
         beacon: Option<i64>,
     ) -> Result<bool, tokio_postgres::Error> {
         let (name, token, ttl) = (ask.name.as_str(), ask.token.to_string(), micros(ask.ttl));
@@ -74,7 +75,11 @@ impl Statements {
         Ok(wire.ask(&self.extend, &params).await?.is_some())
     }
 
-    pub(super) async fn release(&self, wire: &Wire, ask: &Ask) -> Result<Released, tokio_postgres::Error> {
+    pub(super) async fn release(
+        &self,
+        wire: &Wire,
+        ask: &LockRequest,
+    ) -> Result<Released, tokio_postgres::Error> {
         let (name, token) = (ask.name.as_str(), ask.token.to_string());
         let row = wire.ask(&self.release, &[(&name, Type::TEXT), (&token, Type::TEXT)]).await?;
         Ok(row.map_or(Released::NotHeld, |_| Released::Clean))
@@ -84,7 +89,7 @@ impl Statements {
     pub(super) async fn inspect(
         &self,
         wire: &Wire,
-        place: &PostgresPlace,
+        place: &PostgresTarget,
         names: &[LockName],
     ) -> Result<Vec<Option<Inspection>>, tokio_postgres::Error> {
         let keys: Vec<i64> = names.iter().map(|name| name.key(place.schema())).collect();
@@ -98,7 +103,7 @@ impl Statements {
     pub(super) async fn end(
         &self,
         wire: &Wire,
-        place: &PostgresPlace,
+        place: &PostgresTarget,
         name: &LockName,
         seen: &Inspection,
     ) -> Result<(bool, bool), tokio_postgres::Error> {
@@ -152,7 +157,7 @@ pub(super) fn ended((ended, fenced): (bool, bool)) -> Result<bool, LockError> {
 
 impl PostgresLease {
     /// Locks in this place; `options` say how long they last.
-    pub fn new(place: PostgresPlace, options: &LockOptions) -> PostgresLease {
+    pub fn new(place: PostgresTarget, options: &LockOptions) -> PostgresLease {
         let beacon = place.beacon && !place.pooler;
         let purpose = if beacon { Purpose::Rights(options.ttl) } else { Purpose::Statements };
         let beacon = Arc::new(AtomicBool::new(beacon));
@@ -169,12 +174,12 @@ impl PostgresLease {
         self.beacon.load(Ordering::SeqCst)
     }
 
-    /// The beacon of the connection that keeps our locks, and the alarm that it ends.
-    fn beacon(&self, wire: &Wire) -> (Option<i64>, Alarm) {
+    /// The beacon of the connection that keeps our locks, and the loss_signal that it ends.
+    fn beacon(&self, wire: &Wire) -> (Option<i64>, LossSignal) {
         if self.has_beacon() {
-            (Some(wire.beacon), Alarm::new(wire.ended.clone(), ANSWER))
+            (Some(wire.beacon), LossSignal::new(wire.ended.clone(), ANSWER))
         } else {
-            (None, Alarm::never())
+            (None, LossSignal::never())
         }
     }
 
@@ -190,10 +195,10 @@ impl PostgresLease {
         Ok(())
     }
 
-    async fn take_now(&self, ask: &Ask) -> Result<Option<Taken>, LockError> {
+    async fn acquire_now(&self, ask: &LockRequest) -> Result<Option<Grant>, LockError> {
         // The beacon must shine before anybody can look for it.
         let keeps = self.keeps.call().await?;
-        let (beacon, alarm) = self.beacon(keeps.wire());
+        let (beacon, loss_signal) = self.beacon(keeps.wire());
         keeps.answer(Ok(()))?;
         let call = self.asks.call().await?;
         let (name, token, holder) = (ask.name.as_str(), ask.token.to_string(), ask.holder.to_string());
@@ -209,7 +214,7 @@ impl PostgresLease {
         ];
         let row = call.wire().ask(&self.sql.take, &params).await;
         let row = call.answer(row)?;
-        Ok(row.map(|row| Taken { epoch: Epoch::new(row.get(0)), alarm }))
+        Ok(row.map(|row| Grant { epoch: Epoch::new(row.get(0)), loss_signal }))
     }
 }
 
@@ -217,30 +222,30 @@ impl Backend for PostgresLease {
     fn promises(&self) -> Promises {
         Promises {
             backend: "postgres-lease",
-            fence: FenceClass::Strict { place: Arc::from(self.place.schema()) },
+            fence: FenceClass::Strict { scope: Arc::from(self.place.schema()) },
             crash_detected_within: self.has_beacon().then_some(GRACE),
             frozen_holder_ends: true,
         }
     }
 
-    fn open(&self) -> Answer<'_, ()> {
+    fn open(&self) -> LockFuture<'_, ()> {
         Box::pin(self.open_now())
     }
 
-    fn take<'a>(&'a self, ask: &'a Ask) -> Answer<'a, Option<Taken>> {
-        Box::pin(self.take_now(ask))
+    fn acquire<'a>(&'a self, ask: &'a LockRequest) -> LockFuture<'a, Option<Grant>> {
+        Box::pin(self.acquire_now(ask))
     }
 
-    fn extend<'a>(&'a self, ask: &'a Ask, _epoch: Epoch) -> Answer<'a, Kept> {
+    fn extend<'a>(&'a self, ask: &'a LockRequest, _epoch: Epoch) -> LockFuture<'a, Extended> {
         Box::pin(async {
             let call = self.keeps.call().await?;
-            let (beacon, alarm) = self.beacon(call.wire());
+            let (beacon, loss_signal) = self.beacon(call.wire());
             let extended = self.sql.extend(call.wire(), ask, beacon).await;
-            Ok(if call.answer(extended)? { Kept::Yes(alarm) } else { Kept::No })
+            Ok(if call.answer(extended)? { Extended::Yes(loss_signal) } else { Extended::No })
         })
     }
 
-    fn release<'a>(&'a self, ask: &'a Ask, epoch: Option<Epoch>) -> Answer<'a, Released> {
+    fn release<'a>(&'a self, ask: &'a LockRequest, epoch: Option<Epoch>) -> LockFuture<'a, Released> {
         Box::pin(async move {
             // A take whose answer never came may still be on its way: only behind it can it be undone.
             let link = if epoch.is_some() { &self.keeps } else { &self.asks };
@@ -250,13 +255,13 @@ impl Backend for PostgresLease {
         })
     }
 
-    fn look<'a>(&'a self, name: &'a LockName) -> Answer<'a, Option<Holding>> {
+    fn read<'a>(&'a self, name: &'a LockName) -> LockFuture<'a, Option<Holding>> {
         Box::pin(async move {
             Ok(self.inspect(std::slice::from_ref(name)).await?.pop().flatten().map(|seen| seen.holding))
         })
     }
 
-    fn inspect<'a>(&'a self, names: &'a [LockName]) -> Answer<'a, Vec<Option<Inspection>>> {
+    fn inspect<'a>(&'a self, names: &'a [LockName]) -> LockFuture<'a, Vec<Option<Inspection>>> {
         Box::pin(async move {
             let call = self.asks.call().await?;
             let seen = self.sql.inspect(call.wire(), &self.place, names).await;
@@ -264,7 +269,7 @@ impl Backend for PostgresLease {
         })
     }
 
-    fn end<'a>(&'a self, name: &'a LockName, seen: &'a Inspection) -> Answer<'a, bool> {
+    fn break_lock<'a>(&'a self, name: &'a LockName, seen: &'a Inspection) -> LockFuture<'a, bool> {
         Box::pin(async move {
             let call = self.asks.call().await?;
             let done = self.sql.end(call.wire(), &self.place, name, seen).await;

@@ -5,15 +5,15 @@ use std::time::Duration;
 use tokio_postgres::types::Type;
 
 use super::classify;
-use super::link::{Purpose, Wire, connect};
-use super::place::PostgresPlace;
+use super::connection::{Purpose, Wire, connect};
+use super::target::PostgresTarget;
 use crate::error::LockError;
 
 /// How often the second connection asks for the lock of the first, after that has ended.
 const TRIES: u32 = 100;
 
 /// `Some(why)`: session locks cannot be relied upon here.
-pub(super) async fn unfit(place: &PostgresPlace) -> Result<Option<String>, LockError> {
+pub(super) async fn unfit(place: &PostgresTarget) -> Result<Option<String>, LockError> {
     let one = connect(place, Purpose::Statements).await?;
     let other = connect(place, Purpose::Statements).await?;
     if let Some(why) = shares_backends(&one, &other).await? {

@@ -1,15 +1,15 @@
 //! Makes our table. It needs no migrations of others, and no rights once it is there.
 
 use super::classify;
-use super::link::Call;
-use super::place::PostgresPlace;
+use super::connection::Call;
+use super::target::PostgresTarget;
 use crate::error::LockError;
 
 const TABLE: &str = include_str!("../../sql/postgres/lock_schema.sql");
 const BEACON: &str = include_str!("../../sql/postgres/lock_beacon.sql");
 
 /// Makes schema, table and function unless they are there, and sees that the server can be written to.
-pub(super) async fn prepare(place: &PostgresPlace, call: Call) -> Result<(), LockError> {
+pub(super) async fn prepare(place: &PostgresTarget, call: Call) -> Result<(), LockError> {
     let client = &call.wire().client;
     let there = format!(
         "select pg_is_in_recovery() as standby, to_regnamespace('{0}') is not null as schema, \

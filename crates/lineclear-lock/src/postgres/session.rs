@@ -8,12 +8,13 @@ use std::time::Duration;
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
+use super::connection::{Link, Purpose, Wire};
 use super::lease::{Statements, ended, micros};
-use super::link::{Link, Purpose, Wire};
-use super::place::PostgresPlace;
+use super::target::PostgresTarget;
 use super::{probe, schema};
 use crate::backend::{
-    Alarm, Answer, Ask, Backend, FenceClass, Holding, Inspection, Kept, Promises, Released, Taken,
+    Backend, Extended, FenceClass, Grant, Holding, Inspection, LockFuture, LockRequest, LossSignal, Promises,
+    Released,
 };
 use crate::error::LockError;
 use crate::name::{Epoch, LockName};
@@ -21,7 +22,7 @@ use crate::options::LockOptions;
 
 /// Session locks, all on one connection of their own. A holder that is frozen, not dead, keeps its lock.
 pub struct PostgresSession {
-    place: PostgresPlace,
+    place: PostgresTarget,
     sql: Statements,
     take: String,
     link: Link,
@@ -37,10 +38,10 @@ impl std::fmt::Debug for PostgresSession {
 
 impl PostgresSession {
     /// Locks in this place; `options` say how soon a dead connection is noticed.
-    pub fn new(place: PostgresPlace, options: &LockOptions) -> PostgresSession {
+    pub fn new(place: PostgresTarget, options: &LockOptions) -> PostgresSession {
         PostgresSession {
             sql: Statements::of(&place),
-            take: place.sql(include_str!("../../sql/postgres/lock_take_session.sql")),
+            take: place.sql(include_str!("../../sql/postgres/lock_acquire_session.sql")),
             link: Link::new(&place, Purpose::Rights(options.ttl), Arc::new(AtomicBool::new(true))),
             ours: Mutex::default(),
             place,
@@ -57,14 +58,14 @@ impl PostgresSession {
     }
 
     /// The connection on which this token has its lock, if that has not ended.
-    fn wire_of(&self, ask: &Ask) -> Option<Arc<Wire>> {
+    fn wire_of(&self, ask: &LockRequest) -> Option<Arc<Wire>> {
         let ours = self.ours();
         let (_, wire) = ours.get(&self.key(&ask.name)).filter(|(token, _)| *token == ask.token)?;
         Some(wire.clone()).filter(|wire| !wire.ended.is_cancelled())
     }
 
     /// Notes that we are about to take a lock; `false` if we have it.
-    fn reserve(&self, ask: &Ask, wire: &Arc<Wire>) -> bool {
+    fn reserve(&self, ask: &LockRequest, wire: &Arc<Wire>) -> bool {
         let mut ours = self.ours();
         ours.retain(|_, (_, wire)| !wire.ended.is_cancelled());
         let free = !ours.contains_key(&self.key(&ask.name));
@@ -74,7 +75,7 @@ impl PostgresSession {
         free
     }
 
-    fn forget(&self, ask: &Ask) {
+    fn forget(&self, ask: &LockRequest) {
         self.ours().retain(|_, (token, _)| *token != ask.token);
     }
 
@@ -93,7 +94,7 @@ impl PostgresSession {
         schema::prepare(&self.place, self.link.call().await?).await
     }
 
-    async fn take_now(&self, ask: &Ask) -> Result<Option<Taken>, LockError> {
+    async fn acquire_now(&self, ask: &LockRequest) -> Result<Option<Grant>, LockError> {
         let call = self.link.call().await?;
         let wire = call.wire().clone();
         if !self.reserve(ask, &wire) {
@@ -117,14 +118,14 @@ impl PostgresSession {
         }
         let row = call.answer(row).inspect_err(|_| self.forget(ask))?;
         if let Some(epoch) = row.and_then(|row| row.get::<_, Option<i64>>("epoch")) {
-            let alarm = Alarm::new(wire.ended.clone(), Duration::ZERO);
-            return Ok(Some(Taken { epoch: Epoch::new(epoch), alarm }));
+            let loss_signal = LossSignal::new(wire.ended.clone(), Duration::ZERO);
+            return Ok(Some(Grant { epoch: Epoch::new(epoch), loss_signal }));
         }
         self.forget(ask);
         Ok(None)
     }
 
-    async fn release_now(&self, ask: &Ask) -> Result<Released, LockError> {
+    async fn release_now(&self, ask: &LockRequest) -> Result<Released, LockError> {
         // The lock is gone with its connection; then only the row is left to be stamped.
         let Some(wire) = self.wire_of(ask) else {
             self.forget(ask);
@@ -148,41 +149,41 @@ impl Backend for PostgresSession {
     fn promises(&self) -> Promises {
         Promises {
             backend: "postgres-session",
-            fence: FenceClass::Strict { place: Arc::from(self.place.schema()) },
+            fence: FenceClass::Strict { scope: Arc::from(self.place.schema()) },
             crash_detected_within: Some(Duration::ZERO),
             frozen_holder_ends: false,
         }
     }
 
-    fn open(&self) -> Answer<'_, ()> {
+    fn open(&self) -> LockFuture<'_, ()> {
         Box::pin(self.open_now())
     }
 
-    fn take<'a>(&'a self, ask: &'a Ask) -> Answer<'a, Option<Taken>> {
-        Box::pin(self.take_now(ask))
+    fn acquire<'a>(&'a self, ask: &'a LockRequest) -> LockFuture<'a, Option<Grant>> {
+        Box::pin(self.acquire_now(ask))
     }
 
-    fn extend<'a>(&'a self, ask: &'a Ask, _epoch: Epoch) -> Answer<'a, Kept> {
+    fn extend<'a>(&'a self, ask: &'a LockRequest, _epoch: Epoch) -> LockFuture<'a, Extended> {
         Box::pin(async {
-            let Some(wire) = self.wire_of(ask) else { return Ok(Kept::No) };
+            let Some(wire) = self.wire_of(ask) else { return Ok(Extended::No) };
             let call = self.link.call().await?;
             let extended = self.sql.extend(&wire, ask, None).await;
-            let alarm = Alarm::new(wire.ended.clone(), Duration::ZERO);
-            Ok(if call.answer(extended)? { Kept::Yes(alarm) } else { Kept::No })
+            let loss_signal = LossSignal::new(wire.ended.clone(), Duration::ZERO);
+            Ok(if call.answer(extended)? { Extended::Yes(loss_signal) } else { Extended::No })
         })
     }
 
-    fn release<'a>(&'a self, ask: &'a Ask, _epoch: Option<Epoch>) -> Answer<'a, Released> {
+    fn release<'a>(&'a self, ask: &'a LockRequest, _epoch: Option<Epoch>) -> LockFuture<'a, Released> {
         Box::pin(self.release_now(ask))
     }
 
-    fn look<'a>(&'a self, name: &'a LockName) -> Answer<'a, Option<Holding>> {
+    fn read<'a>(&'a self, name: &'a LockName) -> LockFuture<'a, Option<Holding>> {
         Box::pin(async move {
             Ok(self.inspect(std::slice::from_ref(name)).await?.pop().flatten().map(|seen| seen.holding))
         })
     }
 
-    fn inspect<'a>(&'a self, names: &'a [LockName]) -> Answer<'a, Vec<Option<Inspection>>> {
+    fn inspect<'a>(&'a self, names: &'a [LockName]) -> LockFuture<'a, Vec<Option<Inspection>>> {
         Box::pin(async move {
             let call = self.link.call().await?;
             let seen = self.sql.inspect(call.wire(), &self.place, names).await;
@@ -190,7 +191,7 @@ impl Backend for PostgresSession {
         })
     }
 
-    fn end<'a>(&'a self, name: &'a LockName, seen: &'a Inspection) -> Answer<'a, bool> {
+    fn break_lock<'a>(&'a self, name: &'a LockName, seen: &'a Inspection) -> LockFuture<'a, bool> {
         Box::pin(async move {
             // If we hold it ourselves, this very connection is ended; then the answer does not come.
             let call = self.link.call().await?;

@@ -4,11 +4,11 @@ use tokio_postgres::GenericClient;
 use tokio_postgres::types::Type;
 
 use super::classify;
-use super::place::{checked, sql};
+use super::target::{checked, sql};
 use crate::backend::FenceClass;
 use crate::error::LockError;
+use crate::lease::Fence;
 use crate::name::LockName;
-use crate::right::Fence;
 
 /// Which advisory lock a transaction takes.
 #[derive(Clone, Debug)]
@@ -52,11 +52,11 @@ pub async fn try_transaction_lock(
 /// From here on the transaction may idle for as long as the lock lasts; then the server ends it, so that a frozen holder is not in
 /// the way for ever.
 pub async fn fence(transaction: &impl GenericClient, fence: &Fence) -> Result<bool, LockError> {
-    let FenceClass::Strict { place } = &fence.class else {
+    let FenceClass::Strict { scope } = &fence.class else {
         return Err(LockError::refused("fence", "the lock is not in PostgreSQL"));
     };
     // One of another database, whose place is no schema, is refused here.
-    let text = sql(include_str!("../../sql/postgres/lock_fence.sql"), &checked(place)?);
+    let text = sql(include_str!("../../sql/postgres/lock_fence.sql"), &checked(scope)?);
     let (name, epoch) = (fence.name.as_str(), fence.epoch.get());
     let idle = fence.ttl.as_millis().to_string();
     let params: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =

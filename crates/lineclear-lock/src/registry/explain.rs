@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::lease::{Lease, LockEvent};
+use super::record::{LeaseRecord, LockEvent};
 use crate::backend::{Inspection, Promises};
 
 /// All that is known of a lock.
@@ -13,9 +13,9 @@ pub struct Explanation {
     /// What its store promises.
     pub promises: Promises,
     /// What its store says of it; `None` if nobody ever held it.
-    pub engine: Option<Inspection>,
+    pub inspection: Option<Inspection>,
     /// What the registry says of it; `None` if there is no registry, or it knows nothing.
-    pub lease: Option<Lease>,
+    pub lease: Option<LeaseRecord>,
     /// What happened to it lately, newest first.
     pub history: Vec<LockEvent>,
     /// What happens next.
@@ -42,8 +42,12 @@ pub enum Next {
     Never,
 }
 
-pub(crate) fn next(promises: &Promises, engine: Option<&Inspection>, lease: Option<&Lease>) -> Next {
-    let Some((seen, ends_in)) = engine.and_then(|seen| Some((seen, seen.holding.ends_in?))) else {
+pub(crate) fn next(
+    promises: &Promises,
+    inspection: Option<&Inspection>,
+    lease: Option<&LeaseRecord>,
+) -> Next {
+    let Some((seen, ends_in)) = inspection.and_then(|seen| Some((seen, seen.holding.ends_in?))) else {
         return Next::Free;
     };
     let for_ever = ends_in == Duration::MAX;

@@ -3,13 +3,16 @@
 use tiberius::{Row as TdsRow, ToSql};
 use tokio::sync::Mutex;
 
-use super::lease::{Lease, LockEvent, What};
-use super::table::{self, Contention, Ending, Gone, Known, Row, Table, Verdict, Which, Word, verdict};
-use crate::backend::Answer;
+use super::record::{LeaseRecord, LockEvent, LockEventKind};
+use super::table::{
+    self, Contention, HoldEnd, LeaseFilter, LeaseUpdate, Row, StoredHold, Table, UpdateDecision,
+    VanishedHold, verdict,
+};
+use crate::backend::LockFuture;
 use crate::error::LockError;
-use crate::mssql::link::{Link, Wire};
+use crate::mssql::connection::{Link, Wire};
 use crate::mssql::number;
-use crate::mssql::place::Place;
+use crate::mssql::target::Place;
 use crate::name::Epoch;
 
 const TABLES: [&str; 3] = [
@@ -17,15 +20,15 @@ const TABLES: [&str; 3] = [
     include_str!("../../sql/mssql/registry_events.sql"),
     include_str!("../../sql/mssql/registry_view.sql"),
 ];
-const KNOWN: &str = include_str!("../../sql/mssql/lease_known.sql");
+const KNOWN: &str = include_str!("../../sql/mssql/lease_current.sql");
 const WRITE: &str = include_str!("../../sql/mssql/lease_write.sql");
 const CONTEND: &str = include_str!("../../sql/mssql/lease_contend.sql");
 const END: &str = include_str!("../../sql/mssql/lease_end.sql");
 const LIST: &str = include_str!("../../sql/mssql/lease_list.sql");
 const REMOVE: &str = include_str!("../../sql/mssql/lease_remove.sql");
-const TIDY: &str = include_str!("../../sql/mssql/lease_tidy.sql");
+const TIDY: &str = include_str!("../../sql/mssql/lease_clean.sql");
 const EVENT: &str = include_str!("../../sql/mssql/event_write.sql");
-const EVENT_TIDY: &str = include_str!("../../sql/mssql/event_tidy.sql");
+const EVENT_TIDY: &str = include_str!("../../sql/mssql/event_clean.sql");
 const EVENTS: &str = include_str!("../../sql/mssql/event_list.sql");
 
 const THERE: &str = "select case when object_id('lock_lease') is null or object_id('lock_event') is null \
@@ -66,7 +69,7 @@ impl MssqlTable {
 struct Event<'a> {
     name: &'a str,
     store: &'a str,
-    what: What,
+    what: LockEventKind,
     ago: i64,
     holder: &'a str,
     epoch: i64,
@@ -85,16 +88,16 @@ impl Event<'_> {
     }
 }
 
-async fn write(wire: &Wire, word: &Word) -> Result<(), LockError> {
+async fn write(wire: &Wire, word: &LeaseUpdate) -> Result<(), LockError> {
     let (name, store) = (word.name.as_str(), &*word.store);
     let (name_bytes, store_bytes) = (name.as_bytes(), store.as_bytes());
     let row = wire.ask(KNOWN, &[&name_bytes, &store_bytes]).await?;
     let now = row.as_ref().map_or(Ok(0), |row| number(Some(row), "now_us"))?;
     let known = row.as_ref().map(known).transpose()?;
     let (changed, before) = match verdict(known.as_ref(), word, now) {
-        Verdict::Late => return Ok(()),
-        Verdict::Same => (false, None),
-        Verdict::Changed(before) => (true, before),
+        UpdateDecision::Late => return Ok(()),
+        UpdateDecision::Same => (false, None),
+        UpdateDecision::Changed(before) => (true, before),
     };
     let (node, holder, epoch) = (table::node(&word.holder), word.holder.to_string(), word.epoch.get());
     let (machine, pid) = (word.holder.machine.as_str(), i64::from(word.holder.pid));
@@ -119,16 +122,18 @@ async fn write(wire: &Wire, word: &Word) -> Result<(), LockError> {
     if changed {
         let (ago, before) = (word.acquired_ago, before.as_deref());
         let (holder, by, why) = (holder.as_str(), None, None);
-        Event { name, store, what: What::Taken, ago, holder, epoch, before, by, why }.write(wire).await?;
+        Event { name, store, what: LockEventKind::Taken, ago, holder, epoch, before, by, why }
+            .write(wire)
+            .await?;
     }
     Ok(())
 }
 
 impl Table for MssqlTable {
-    fn prepare(&self) -> Answer<'_, ()> {
+    fn prepare(&self) -> LockFuture<'_, ()> {
         Box::pin(async {
             // Whoever finds the tables there need not be allowed to make any.
-            if self.is_there().await? {
+            if self.tables_exist().await? {
                 return Ok(());
             }
             let mut made = Ok(());
@@ -136,15 +141,15 @@ impl Table for MssqlTable {
                 // Another may have made it in between.
                 made = self.rows(table, &[]).await.map(drop).and(made);
             }
-            if self.is_there().await? { Ok(()) } else { made }
+            if self.tables_exist().await? { Ok(()) } else { made }
         })
     }
 
-    fn is_there(&self) -> Answer<'_, bool> {
+    fn tables_exist(&self) -> LockFuture<'_, bool> {
         Box::pin(async { Ok(number(self.rows(THERE, &[]).await?.first(), "made")? == 1) })
     }
 
-    fn write<'a>(&'a self, words: &'a [Word]) -> Answer<'a, ()> {
+    fn write<'a>(&'a self, words: &'a [LeaseUpdate]) -> LockFuture<'a, ()> {
         Box::pin(self.change(async move |wire| {
             for word in words {
                 write(wire, word).await?;
@@ -153,7 +158,7 @@ impl Table for MssqlTable {
         }))
     }
 
-    fn contend<'a>(&'a self, contentions: &'a [Contention]) -> Answer<'a, ()> {
+    fn contend<'a>(&'a self, contentions: &'a [Contention]) -> LockFuture<'a, ()> {
         Box::pin(self.change(async move |wire| {
             for one in contentions {
                 let (name, store) = (one.name.as_str().as_bytes(), one.store.as_bytes());
@@ -163,7 +168,7 @@ impl Table for MssqlTable {
         }))
     }
 
-    fn end<'a>(&'a self, ending: &'a Ending) -> Answer<'a, ()> {
+    fn end<'a>(&'a self, ending: &'a HoldEnd) -> LockFuture<'a, ()> {
         Box::pin(self.change(async move |wire| {
             let (name, store, epoch) = (ending.name.as_str(), &*ending.store, ending.epoch.get());
             let incarnation = ending.incarnation.as_deref();
@@ -174,7 +179,7 @@ impl Table for MssqlTable {
         }))
     }
 
-    fn leases<'a>(&'a self, which: &'a Which) -> Answer<'a, Vec<Lease>> {
+    fn leases<'a>(&'a self, which: &'a LeaseFilter) -> LockFuture<'a, Vec<LeaseRecord>> {
         Box::pin(async move {
             let (after, after_store) = which.after.clone().unzip();
             let (name, most) = (which.name.as_deref().map(str::as_bytes), i64::from(which.most));
@@ -185,23 +190,23 @@ impl Table for MssqlTable {
         })
     }
 
-    fn remove<'a>(&'a self, gone: &'a Gone) -> Answer<'a, bool> {
+    fn remove<'a>(&'a self, gone: &'a VanishedHold) -> LockFuture<'a, bool> {
         Box::pin(self.change(async move |wire| {
             let (name, store, epoch) = (gone.name.as_str(), gone.store.as_str(), gone.epoch.get());
             let (name_bytes, store_bytes) = (name.as_bytes(), store.as_bytes());
             let incarnation = gone.incarnation.as_str();
             let params: [&dyn ToSql; 5] = [&name_bytes, &store_bytes, &incarnation, &epoch, &gone.quiet];
             let Some(row) = wire.ask(REMOVE, &params).await? else { return Ok(false) };
-            let (why, holder, what) = (text(&row, "why")?, gone.holder.as_str(), What::Vanished);
+            let (why, holder, what) = (text(&row, "why")?, gone.holder.as_str(), LockEventKind::Vanished);
             let (before, by, why) = (None, None, why.as_deref());
             Event { name, store, what, ago: 0, holder, epoch, before, by, why }.write(wire).await?;
             Ok(true)
         }))
     }
 
-    fn tidy(&self, idle_kept: i64, history_kept: i64, most: u32) -> Answer<'_, ()> {
+    fn tidy(&self, idle_retention: i64, history_retention: i64, most: u32) -> LockFuture<'_, ()> {
         Box::pin(async move {
-            for (sql, keep) in [(TIDY, idle_kept), (EVENT_TIDY, history_kept)] {
+            for (sql, keep) in [(TIDY, idle_retention), (EVENT_TIDY, history_retention)] {
                 self.rows(sql, &[&keep, &i64::from(most)]).await?;
             }
             Ok(())
@@ -213,7 +218,7 @@ impl Table for MssqlTable {
         name: Option<&'a str>,
         before: Option<i64>,
         most: u32,
-    ) -> Answer<'a, Vec<LockEvent>> {
+    ) -> LockFuture<'a, Vec<LockEvent>> {
         Box::pin(async move {
             let name = name.map(str::as_bytes);
             let rows = self.rows(EVENTS, &[&name, &before, &i64::from(most)]).await?;
@@ -237,8 +242,8 @@ fn name(row: &TdsRow, column: &str) -> Result<String, LockError> {
     Ok(String::from_utf8_lossy(bytes).into_owned())
 }
 
-fn known(row: &TdsRow) -> Result<Known, LockError> {
-    Ok(Known {
+fn known(row: &TdsRow) -> Result<StoredHold, LockError> {
+    Ok(StoredHold {
         incarnation: word(row, "incarnation")?,
         holder: word(row, "holder")?,
         epoch: number(Some(row), "epoch")?,
@@ -247,10 +252,10 @@ fn known(row: &TdsRow) -> Result<Known, LockError> {
     })
 }
 
-fn lease(row: &TdsRow) -> Result<Lease, LockError> {
+fn lease(row: &TdsRow) -> Result<LeaseRecord, LockError> {
     let int = |column| number(Some(row), column);
     let maybe = |column| row.try_get::<i64, _>(column).map_err(LockError::failed);
-    Ok(Lease::from(Row {
+    Ok(LeaseRecord::from(Row {
         name: name(row, "lock_name")?,
         store: name(row, "store")?,
         node: word(row, "node")?,

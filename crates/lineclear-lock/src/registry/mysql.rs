@@ -4,9 +4,12 @@ use mysql_async::prelude::{FromValue, Queryable};
 use mysql_async::{Conn, IsolationLevel, Opts, Params, Transaction, TxOpts, Value, params};
 use tokio::sync::Mutex;
 
-use super::lease::{Lease, LockEvent, What};
-use super::table::{self, Contention, Ending, Gone, Known, Row, Table, Verdict, Which, Word, verdict};
-use crate::backend::Answer;
+use super::record::{LeaseRecord, LockEvent, LockEventKind};
+use super::table::{
+    self, Contention, HoldEnd, LeaseFilter, LeaseUpdate, Row, StoredHold, Table, UpdateDecision,
+    VanishedHold, verdict,
+};
+use crate::backend::LockFuture;
 use crate::error::LockError;
 use crate::mysql::{classify, opts};
 use crate::name::Epoch;
@@ -16,16 +19,16 @@ const TABLES: [&str; 3] = [
     include_str!("../../sql/mysql/registry_events.sql"),
     include_str!("../../sql/mysql/registry_view.sql"),
 ];
-const KNOWN: &str = include_str!("../../sql/mysql/lease_known.sql");
+const KNOWN: &str = include_str!("../../sql/mysql/lease_current.sql");
 const WRITE: &str = include_str!("../../sql/mysql/lease_write.sql");
 const CONTEND: &str = include_str!("../../sql/mysql/lease_contend.sql");
 const END: &str = include_str!("../../sql/mysql/lease_end.sql");
 const LIST: &str = include_str!("../../sql/mysql/lease_list.sql");
-const GONE: &str = include_str!("../../sql/mysql/lease_gone.sql");
+const GONE: &str = include_str!("../../sql/mysql/lease_vanished.sql");
 const REMOVE: &str = include_str!("../../sql/mysql/lease_remove.sql");
-const TIDY: &str = include_str!("../../sql/mysql/lease_tidy.sql");
+const TIDY: &str = include_str!("../../sql/mysql/lease_clean.sql");
 const EVENT: &str = include_str!("../../sql/mysql/event_write.sql");
-const EVENT_TIDY: &str = include_str!("../../sql/mysql/event_tidy.sql");
+const EVENT_TIDY: &str = include_str!("../../sql/mysql/event_clean.sql");
 const EVENTS: &str = include_str!("../../sql/mysql/event_list.sql");
 
 /// The tables in a database of a server.
@@ -84,7 +87,7 @@ fn bytes_or_null(text: Option<&str>) -> Value {
 }
 
 /// All that are only renewed, in one statement. `false`: some row is not there, or is another's.
-async fn renew(connection: &mut Conn, words: &[Word]) -> Result<bool, mysql_async::Error> {
+async fn renew(connection: &mut Conn, words: &[LeaseUpdate]) -> Result<bool, mysql_async::Error> {
     let each = vec!["(?, ?, ?, ?)"; words.len()].join(", ");
     let sql = format!(
         "update lock_lease set renewed_at = utc_timestamp(6) \
@@ -101,13 +104,13 @@ async fn renew(connection: &mut Conn, words: &[Word]) -> Result<bool, mysql_asyn
     Ok(connection.affected_rows() == u64::try_from(words.len()).unwrap_or(u64::MAX))
 }
 
-async fn write(transaction: &mut Transaction<'_>, word: &Word) -> Result<(), mysql_async::Error> {
+async fn write(transaction: &mut Transaction<'_>, word: &LeaseUpdate) -> Result<(), mysql_async::Error> {
     let (name, store) = (bytes(word.name.as_str()), bytes(&word.store));
     let params = params! { "name" => name.clone(), "store" => store.clone() };
     type Columns = (String, i64, i64, bool, String, i64);
     let row: Option<Columns> = transaction.exec_first(KNOWN, params).await?;
     let now = row.as_ref().map_or(0, |row| row.5);
-    let known = row.map(|(incarnation, epoch, renewed_at, released, holder, _)| Known {
+    let known = row.map(|(incarnation, epoch, renewed_at, released, holder, _)| StoredHold {
         incarnation,
         holder,
         epoch,
@@ -115,9 +118,9 @@ async fn write(transaction: &mut Transaction<'_>, word: &Word) -> Result<(), mys
         released,
     });
     let (changed, before) = match verdict(known.as_ref(), word, now) {
-        Verdict::Late => return Ok(()),
-        Verdict::Same => (false, None),
-        Verdict::Changed(before) => (true, before),
+        UpdateDecision::Late => return Ok(()),
+        UpdateDecision::Same => (false, None),
+        UpdateDecision::Changed(before) => (true, before),
     };
     let epoch = word.epoch.get();
     let write = params! {
@@ -130,7 +133,7 @@ async fn write(transaction: &mut Transaction<'_>, word: &Word) -> Result<(), mys
     transaction.exec_drop(WRITE, write).await?;
     if changed {
         let event = params! {
-            "name" => name, "store" => store, "what" => What::Taken.as_str(), "ago" => word.acquired_ago,
+            "name" => name, "store" => store, "what" => LockEventKind::Taken.as_str(), "ago" => word.acquired_ago,
             "holder" => bytes(&word.holder.to_string()), "epoch" => epoch, "before" => bytes_or_null(before.as_deref()),
             "by" => Value::NULL, "why" => Value::NULL,
         };
@@ -140,10 +143,10 @@ async fn write(transaction: &mut Transaction<'_>, word: &Word) -> Result<(), mys
 }
 
 impl Table for MysqlTable {
-    fn prepare(&self) -> Answer<'_, ()> {
+    fn prepare(&self) -> LockFuture<'_, ()> {
         Box::pin(async {
             // Whoever finds the tables there need not be allowed to make any.
-            if self.is_there().await? {
+            if self.tables_exist().await? {
                 return Ok(());
             }
             self.on(async move |connection| {
@@ -156,7 +159,7 @@ impl Table for MysqlTable {
         })
     }
 
-    fn is_there(&self) -> Answer<'_, bool> {
+    fn tables_exist(&self) -> LockFuture<'_, bool> {
         Box::pin(self.on(async move |connection| {
             let ask = "select count(*) from information_schema.tables where table_schema = database() \
                 and table_name in ('lock_lease', 'lock_event', 'nagare_leases')";
@@ -165,7 +168,7 @@ impl Table for MysqlTable {
         }))
     }
 
-    fn write<'a>(&'a self, words: &'a [Word]) -> Answer<'a, ()> {
+    fn write<'a>(&'a self, words: &'a [LeaseUpdate]) -> LockFuture<'a, ()> {
         Box::pin(async move {
             let only_renews = words.iter().all(|word| word.taken == 0 && word.ended_ago.is_none());
             if only_renews && self.on(async move |connection| renew(connection, words).await).await? {
@@ -181,7 +184,7 @@ impl Table for MysqlTable {
         })
     }
 
-    fn contend<'a>(&'a self, contentions: &'a [Contention]) -> Answer<'a, ()> {
+    fn contend<'a>(&'a self, contentions: &'a [Contention]) -> LockFuture<'a, ()> {
         Box::pin(self.change(async move |transaction| {
             for one in contentions {
                 let params = params! { "name" => bytes(one.name.as_str()), "store" => bytes(&one.store), "busy" => one.busy };
@@ -191,7 +194,7 @@ impl Table for MysqlTable {
         }))
     }
 
-    fn end<'a>(&'a self, ending: &'a Ending) -> Answer<'a, ()> {
+    fn end<'a>(&'a self, ending: &'a HoldEnd) -> LockFuture<'a, ()> {
         Box::pin(self.change(async move |transaction| {
             let (name, store) = (bytes(ending.name.as_str()), bytes(&ending.store));
             let incarnation = bytes_or_null(ending.incarnation.as_deref());
@@ -207,7 +210,7 @@ impl Table for MysqlTable {
         }))
     }
 
-    fn leases<'a>(&'a self, which: &'a Which) -> Answer<'a, Vec<Lease>> {
+    fn leases<'a>(&'a self, which: &'a LeaseFilter) -> LockFuture<'a, Vec<LeaseRecord>> {
         Box::pin(self.on(async move |connection| {
             let (after, after_store) = which.after.clone().unzip();
             let params = params! {
@@ -219,7 +222,7 @@ impl Table for MysqlTable {
         }))
     }
 
-    fn remove<'a>(&'a self, gone: &'a Gone) -> Answer<'a, bool> {
+    fn remove<'a>(&'a self, gone: &'a VanishedHold) -> LockFuture<'a, bool> {
         Box::pin(self.change(async move |transaction| {
             let (name, store, epoch) = (bytes(&gone.name), bytes(&gone.store), gone.epoch.get());
             let still = params! {
@@ -230,7 +233,7 @@ impl Table for MysqlTable {
             let Some(why) = why else { return Ok(false) };
             transaction.exec_drop(REMOVE, params! { "name" => name.clone(), "store" => store.clone() }).await?;
             let event = params! {
-                "name" => name, "store" => store, "what" => What::Vanished.as_str(), "ago" => 0, "holder" => bytes(&gone.holder),
+                "name" => name, "store" => store, "what" => LockEventKind::Vanished.as_str(), "ago" => 0, "holder" => bytes(&gone.holder),
                 "epoch" => epoch, "before" => Value::NULL, "by" => Value::NULL, "why" => Value::Bytes(why),
             };
             transaction.exec_drop(EVENT, event).await?;
@@ -238,9 +241,9 @@ impl Table for MysqlTable {
         }))
     }
 
-    fn tidy(&self, idle_kept: i64, history_kept: i64, most: u32) -> Answer<'_, ()> {
+    fn tidy(&self, idle_retention: i64, history_retention: i64, most: u32) -> LockFuture<'_, ()> {
         Box::pin(self.on(async move |connection| {
-            for (sql, keep) in [(TIDY, idle_kept), (EVENT_TIDY, history_kept)] {
+            for (sql, keep) in [(TIDY, idle_retention), (EVENT_TIDY, history_retention)] {
                 connection.exec_drop(sql, params! { "keep" => keep, "most" => most }).await?;
             }
             Ok(())
@@ -252,7 +255,7 @@ impl Table for MysqlTable {
         name: Option<&'a str>,
         before: Option<i64>,
         most: u32,
-    ) -> Answer<'a, Vec<LockEvent>> {
+    ) -> LockFuture<'a, Vec<LockEvent>> {
         Box::pin(async move {
             let rows: Vec<mysql_async::Row> = self
                 .on(async move |connection| {
@@ -271,8 +274,8 @@ fn get<T: FromValue>(row: &mysql_async::Row, column: &str) -> Result<T, mysql_as
     row.get_opt(column).ok_or_else(strange)?.map_err(|_| strange())
 }
 
-fn lease(row: &mysql_async::Row) -> Result<Lease, mysql_async::Error> {
-    Ok(Lease::from(Row {
+fn lease(row: &mysql_async::Row) -> Result<LeaseRecord, mysql_async::Error> {
+    Ok(LeaseRecord::from(Row {
         name: get(row, "lock_name")?,
         store: get(row, "store")?,
         node: get(row, "node")?,
@@ -299,7 +302,7 @@ fn event(row: &mysql_async::Row) -> Result<LockEvent, LockError> {
             id: get(row, "id")?,
             name: get(row, "lock_name")?,
             store: get(row, "store")?,
-            what: What::Taken,
+            what: LockEventKind::Taken,
             at: table::time(get(row, "at_us")?),
             holder: get(row, "holder")?,
             epoch: Epoch::new(get(row, "epoch")?),

@@ -43,16 +43,16 @@ pub struct RegistryOptions {
     /// The database that has the tables; none: the one that has the locks.
     pub url: Option<String>,
     /// Whether locks are recorded by themselves. Otherwise there is the table, and who wants rows in it calls
-    /// [`Registry::took`](super::Registry::took) and its like. On unless set.
-    pub decorate: bool,
+    /// [`Registry::acquired`](super::Registry::took) and its like. On unless set.
+    pub record_automatically: bool,
     /// How often what is held is renewed, in one statement; a row that was not renewed three times is stale. 5 s unless set.
-    pub beat: Duration,
+    pub heartbeat: Duration,
     /// How long after its last sign of life the row of a holder that went away is removed. 60 s unless set.
     pub sweep_after: Duration,
     /// How long the row of a lock that was released is kept. A day unless set.
-    pub idle_kept: Duration,
+    pub idle_retention: Duration,
     /// How long events are kept. 7 days unless set.
-    pub history_kept: Duration,
+    pub history_retention: Duration,
     /// The kind of locks that were taken without one. [`kind_by_prefix`] unless set.
     pub classifier: Classifier,
 }
@@ -62,11 +62,11 @@ impl Default for RegistryOptions {
         let day = Duration::from_secs(24 * 3600);
         RegistryOptions {
             url: None,
-            decorate: true,
-            beat: Duration::from_secs(5),
+            record_automatically: true,
+            heartbeat: Duration::from_secs(5),
             sweep_after: Duration::from_secs(60),
-            idle_kept: day,
-            history_kept: day * 7,
+            idle_retention: day,
+            history_retention: day * 7,
             classifier: Classifier::new(kind_by_prefix),
         }
     }
@@ -75,12 +75,12 @@ impl Default for RegistryOptions {
 impl RegistryOptions {
     /// Whether these times can work; the error names the one that cannot.
     pub fn check(&self) -> Result<(), LockError> {
-        if self.beat.is_zero() {
-            return Err(LockError::refused("beat", "it must be above zero"));
+        if self.heartbeat.is_zero() {
+            return Err(LockError::refused("heartbeat", "it must be above zero"));
         }
-        let stale = self.beat * 3;
+        let stale = self.heartbeat * 3;
         if self.sweep_after < stale {
-            let why = format!("{:?} must be at least three times beat ({stale:?})", self.sweep_after);
+            let why = format!("{:?} must be at least three times heartbeat ({stale:?})", self.sweep_after);
             return Err(LockError::refused("sweep_after", why));
         }
         Ok(())
@@ -108,8 +108,8 @@ mod tests {
     #[test]
     fn an_option_that_cannot_work_is_named() {
         RegistryOptions::default().check().unwrap();
-        let bad = RegistryOptions { beat: Duration::ZERO, ..RegistryOptions::default() };
-        assert!(bad.check().unwrap_err().to_string().starts_with("refused by beat: "));
+        let bad = RegistryOptions { heartbeat: Duration::ZERO, ..RegistryOptions::default() };
+        assert!(bad.check().unwrap_err().to_string().starts_with("refused by heartbeat: "));
         let bad = RegistryOptions { sweep_after: Duration::from_secs(14), ..RegistryOptions::default() };
         assert!(bad.check().unwrap_err().to_string().starts_with("refused by sweep_after: "));
     }

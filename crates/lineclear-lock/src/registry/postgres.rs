@@ -5,14 +5,14 @@ use std::sync::Arc;
 use tokio_postgres::Row as PgRow;
 use tokio_postgres::types::{ToSql, Type};
 
-use super::lease::{Lease, LockEvent};
-use super::table::{self, Contention, Ending, Gone, Row, Table, Which, Word};
-use crate::backend::Answer;
+use super::record::{LeaseRecord, LockEvent};
+use super::table::{self, Contention, HoldEnd, LeaseFilter, LeaseUpdate, Row, Table, VanishedHold};
+use crate::backend::LockFuture;
 use crate::error::LockError;
 use crate::name::Epoch;
-use crate::postgres::PostgresPlace;
+use crate::postgres::PostgresTarget;
 use crate::postgres::classify;
-use crate::postgres::link::{Link, Purpose};
+use crate::postgres::connection::{Link, Purpose};
 
 const SCHEMA: &str = include_str!("../../sql/postgres/registry_schema.sql");
 const VIEW: &str = include_str!("../../sql/postgres/registry_view.sql");
@@ -20,7 +20,7 @@ const VIEW: &str = include_str!("../../sql/postgres/registry_view.sql");
 /// The tables in a schema of a database.
 #[derive(Debug)]
 pub(super) struct PostgresTable {
-    place: PostgresPlace,
+    place: PostgresTarget,
     link: Link,
     sql: Statements,
 }
@@ -40,14 +40,14 @@ type Param<'a> = (&'a (dyn ToSql + Sync), Type);
 
 impl PostgresTable {
     pub(super) fn new(url: &str) -> Result<PostgresTable, LockError> {
-        let place = PostgresPlace::new(url)?;
+        let place = PostgresTarget::new(url)?;
         let sql = Statements {
             write: place.sql(include_str!("../../sql/postgres/lease_write.sql")),
             contend: place.sql(include_str!("../../sql/postgres/lease_contend.sql")),
             end: place.sql(include_str!("../../sql/postgres/lease_end.sql")),
             list: place.sql(include_str!("../../sql/postgres/lease_list.sql")),
             remove: place.sql(include_str!("../../sql/postgres/lease_remove.sql")),
-            tidy: place.sql(include_str!("../../sql/postgres/lease_tidy.sql")),
+            tidy: place.sql(include_str!("../../sql/postgres/lease_clean.sql")),
             events: place.sql(include_str!("../../sql/postgres/event_list.sql")),
         };
         Ok(PostgresTable { link: Link::new(&place, Purpose::Statements, Arc::default()), place, sql })
@@ -59,7 +59,7 @@ impl PostgresTable {
         call.answer(rows)
     }
 
-    async fn look(&self) -> Result<(bool, bool), LockError> {
+    async fn read(&self) -> Result<(bool, bool), LockError> {
         let there = format!(
             "select to_regnamespace('{0}') is not null as schema, to_regclass('\"{0}\".lock_lease') is not null \
              and to_regclass('\"{0}\".lock_event') is not null and to_regclass('\"{0}\".nagare_leases') is not null as made",
@@ -72,7 +72,7 @@ impl PostgresTable {
 
     async fn make(&self) -> Result<(), LockError> {
         // Whoever finds the tables there need not be allowed to make any.
-        let (schema, made) = self.look().await?;
+        let (schema, made) = self.read().await?;
         if made {
             return Ok(());
         }
@@ -92,18 +92,18 @@ impl PostgresTable {
 }
 
 impl Table for PostgresTable {
-    fn prepare(&self) -> Answer<'_, ()> {
+    fn prepare(&self) -> LockFuture<'_, ()> {
         Box::pin(self.make())
     }
 
-    fn is_there(&self) -> Answer<'_, bool> {
-        Box::pin(async { Ok(self.look().await?.1) })
+    fn tables_exist(&self) -> LockFuture<'_, bool> {
+        Box::pin(async { Ok(self.read().await?.1) })
     }
 
-    fn write<'a>(&'a self, words: &'a [Word]) -> Answer<'a, ()> {
+    fn write<'a>(&'a self, words: &'a [LeaseUpdate]) -> LockFuture<'a, ()> {
         Box::pin(async move {
-            let texts = |of: &dyn Fn(&Word) -> String| words.iter().map(of).collect::<Vec<String>>();
-            let ints = |of: &dyn Fn(&Word) -> i64| words.iter().map(of).collect::<Vec<i64>>();
+            let texts = |of: &dyn Fn(&LeaseUpdate) -> String| words.iter().map(of).collect::<Vec<String>>();
+            let ints = |of: &dyn Fn(&LeaseUpdate) -> i64| words.iter().map(of).collect::<Vec<i64>>();
             let names = texts(&|word| word.name.to_string());
             let stores = texts(&|word| word.store.to_string());
             let nodes = texts(&|word| table::node(&word.holder));
@@ -135,7 +135,7 @@ impl Table for PostgresTable {
         })
     }
 
-    fn contend<'a>(&'a self, contentions: &'a [Contention]) -> Answer<'a, ()> {
+    fn contend<'a>(&'a self, contentions: &'a [Contention]) -> LockFuture<'a, ()> {
         Box::pin(async move {
             let names: Vec<&str> = contentions.iter().map(|one| one.name.as_str()).collect();
             let stores: Vec<&str> = contentions.iter().map(|one| &*one.store).collect();
@@ -146,7 +146,7 @@ impl Table for PostgresTable {
         })
     }
 
-    fn end<'a>(&'a self, ending: &'a Ending) -> Answer<'a, ()> {
+    fn end<'a>(&'a self, ending: &'a HoldEnd) -> LockFuture<'a, ()> {
         Box::pin(async move {
             let (name, store, epoch) = (ending.name.as_str(), &*ending.store, ending.epoch.get());
             let what = ending.what.as_str();
@@ -164,7 +164,7 @@ impl Table for PostgresTable {
         })
     }
 
-    fn leases<'a>(&'a self, which: &'a Which) -> Answer<'a, Vec<Lease>> {
+    fn leases<'a>(&'a self, which: &'a LeaseFilter) -> LockFuture<'a, Vec<LeaseRecord>> {
         Box::pin(async move {
             let (after, store) = which.after.clone().unzip();
             let most = i64::from(which.most);
@@ -180,7 +180,7 @@ impl Table for PostgresTable {
         })
     }
 
-    fn remove<'a>(&'a self, gone: &'a Gone) -> Answer<'a, bool> {
+    fn remove<'a>(&'a self, gone: &'a VanishedHold) -> LockFuture<'a, bool> {
         Box::pin(async move {
             let epoch = gone.epoch.get();
             let params: [Param<'_>; 5] = [
@@ -194,11 +194,11 @@ impl Table for PostgresTable {
         })
     }
 
-    fn tidy(&self, idle_kept: i64, history_kept: i64, most: u32) -> Answer<'_, ()> {
+    fn tidy(&self, idle_retention: i64, history_retention: i64, most: u32) -> LockFuture<'_, ()> {
         Box::pin(async move {
             let most = i64::from(most);
             let params: [Param<'_>; 3] =
-                [(&idle_kept, Type::INT8), (&history_kept, Type::INT8), (&most, Type::INT8)];
+                [(&idle_retention, Type::INT8), (&history_retention, Type::INT8), (&most, Type::INT8)];
             self.query(&self.sql.tidy, &params).await.map(drop)
         })
     }
@@ -208,7 +208,7 @@ impl Table for PostgresTable {
         name: Option<&'a str>,
         before: Option<i64>,
         most: u32,
-    ) -> Answer<'a, Vec<LockEvent>> {
+    ) -> LockFuture<'a, Vec<LockEvent>> {
         Box::pin(async move {
             let most = i64::from(most);
             let params: [Param<'_>; 3] = [(&name, Type::TEXT), (&before, Type::INT8), (&most, Type::INT8)];
@@ -218,8 +218,8 @@ impl Table for PostgresTable {
     }
 }
 
-fn lease(row: &PgRow) -> Result<Lease, tokio_postgres::Error> {
-    Ok(Lease::from(Row {
+fn lease(row: &PgRow) -> Result<LeaseRecord, tokio_postgres::Error> {
+    Ok(LeaseRecord::from(Row {
         name: row.try_get("lock_name")?,
         store: row.try_get("store")?,
         node: row.try_get("node")?,
@@ -247,7 +247,7 @@ fn event(row: &PgRow) -> Result<LockEvent, LockError> {
             id: row.try_get("id")?,
             name: row.try_get("lock_name")?,
             store: row.try_get("store")?,
-            what: super::What::Taken,
+            what: super::LockEventKind::Taken,
             at: table::time(row.try_get("at_us")?),
             holder: row.try_get("holder")?,
             epoch: Epoch::new(row.try_get("epoch")?),

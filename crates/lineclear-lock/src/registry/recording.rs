@@ -6,59 +6,61 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use super::{Hold, Registry};
-use crate::backend::{Answer, Ask, Backend, Holding, Inspection, Kept, Promises, Released, Taken};
+use crate::backend::{
+    Backend, Extended, Grant, Holding, Inspection, LockFuture, LockRequest, Promises, Released,
+};
 use crate::holder::Holder;
 use crate::name::{Epoch, LockName};
 
 /// A backend whose locks are recorded.
 #[derive(Debug)]
-pub struct Recording {
+pub struct RecordingBackend {
     inner: Arc<dyn Backend>,
     registry: Registry,
     store: Arc<str>,
 }
 
-impl Recording {
+impl RecordingBackend {
     /// Records the locks of this backend.
-    pub fn new(inner: Arc<dyn Backend>, registry: Registry) -> Recording {
+    pub fn new(inner: Arc<dyn Backend>, registry: Registry) -> RecordingBackend {
         let store = super::store_of(&*inner, &Holder::this());
-        Recording { inner, registry, store }
+        RecordingBackend { inner, registry, store }
     }
 }
 
-impl Backend for Recording {
+impl Backend for RecordingBackend {
     fn promises(&self) -> Promises {
         self.inner.promises()
     }
 
-    fn open(&self) -> Answer<'_, ()> {
+    fn open(&self) -> LockFuture<'_, ()> {
         self.registry.prepare_soon();
         self.inner.open()
     }
 
-    fn take<'a>(&'a self, ask: &'a Ask) -> Answer<'a, Option<Taken>> {
+    fn acquire<'a>(&'a self, ask: &'a LockRequest) -> LockFuture<'a, Option<Grant>> {
         Box::pin(async move {
-            let taken = self.inner.take(ask).await?;
+            let taken = self.inner.acquire(ask).await?;
             match &taken {
-                Some(taken) => self.registry.took(Hold::of(ask, taken.epoch, self.store.clone())),
+                Some(taken) => self.registry.acquired(Hold::of(ask, taken.epoch, self.store.clone())),
                 None => self.registry.busy(&self.store, &ask.name),
             }
             Ok(taken)
         })
     }
 
-    fn extend<'a>(&'a self, ask: &'a Ask, epoch: Epoch) -> Answer<'a, Kept> {
+    fn extend<'a>(&'a self, ask: &'a LockRequest, epoch: Epoch) -> LockFuture<'a, Extended> {
         Box::pin(async move {
             let kept = self.inner.extend(ask, epoch).await?;
             match &kept {
-                Kept::Yes(_) => self.registry.renewed(ask.token),
-                Kept::No => self.registry.lost(ask.token, "another holds it"),
+                Extended::Yes(_) => self.registry.renewed(ask.token),
+                Extended::No => self.registry.lost(ask.token, "another holds it"),
             }
             Ok(kept)
         })
     }
 
-    fn release<'a>(&'a self, ask: &'a Ask, epoch: Option<Epoch>) -> Answer<'a, Released> {
+    fn release<'a>(&'a self, ask: &'a LockRequest, epoch: Option<Epoch>) -> LockFuture<'a, Released> {
         Box::pin(async move {
             let released = self.inner.release(ask, epoch).await?;
             match released {
@@ -69,16 +71,16 @@ impl Backend for Recording {
         })
     }
 
-    fn look<'a>(&'a self, name: &'a LockName) -> Answer<'a, Option<Holding>> {
-        self.inner.look(name)
+    fn read<'a>(&'a self, name: &'a LockName) -> LockFuture<'a, Option<Holding>> {
+        self.inner.read(name)
     }
 
-    fn inspect<'a>(&'a self, names: &'a [LockName]) -> Answer<'a, Vec<Option<Inspection>>> {
+    fn inspect<'a>(&'a self, names: &'a [LockName]) -> LockFuture<'a, Vec<Option<Inspection>>> {
         self.inner.inspect(names)
     }
 
-    fn end<'a>(&'a self, name: &'a LockName, seen: &'a Inspection) -> Answer<'a, bool> {
-        self.inner.end(name, seen)
+    fn break_lock<'a>(&'a self, name: &'a LockName, seen: &'a Inspection) -> LockFuture<'a, bool> {
+        self.inner.break_lock(name, seen)
     }
 
     fn freed<'a>(&'a self, name: &'a LockName) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {

@@ -5,23 +5,26 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, named_params};
 
-use super::lease::{Lease, LockEvent, What};
-use super::table::{self, Contention, Ending, Gone, Known, Row, Table, Verdict, Which, Word, verdict};
-use crate::backend::Answer;
+use super::record::{LeaseRecord, LockEvent, LockEventKind};
+use super::table::{
+    self, Contention, HoldEnd, LeaseFilter, LeaseUpdate, Row, StoredHold, Table, UpdateDecision,
+    VanishedHold, verdict,
+};
+use crate::backend::LockFuture;
 use crate::error::LockError;
 use crate::name::Epoch;
 use crate::sqlite::{classify, connect_plain, now};
 
 const SCHEMA: &str = include_str!("../../sql/sqlite/registry_schema.sql");
-const KNOWN: &str = include_str!("../../sql/sqlite/lease_known.sql");
+const KNOWN: &str = include_str!("../../sql/sqlite/lease_current.sql");
 const WRITE: &str = include_str!("../../sql/sqlite/lease_write.sql");
 const CONTEND: &str = include_str!("../../sql/sqlite/lease_contend.sql");
 const END: &str = include_str!("../../sql/sqlite/lease_end.sql");
 const LIST: &str = include_str!("../../sql/sqlite/lease_list.sql");
 const REMOVE: &str = include_str!("../../sql/sqlite/lease_remove.sql");
-const TIDY: &str = include_str!("../../sql/sqlite/lease_tidy.sql");
+const TIDY: &str = include_str!("../../sql/sqlite/lease_clean.sql");
 const EVENT: &str = include_str!("../../sql/sqlite/event_write.sql");
-const EVENT_TIDY: &str = include_str!("../../sql/sqlite/event_tidy.sql");
+const EVENT_TIDY: &str = include_str!("../../sql/sqlite/event_clean.sql");
 const EVENTS: &str = include_str!("../../sql/sqlite/event_list.sql");
 
 const THERE: &str =
@@ -38,7 +41,7 @@ pub(super) struct SqliteTable {
 struct Event<'a> {
     name: &'a str,
     store: &'a str,
-    what: What,
+    what: LockEventKind,
     at: i64,
     holder: &'a str,
     epoch: i64,
@@ -66,7 +69,7 @@ impl SqliteTable {
     fn on<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Connection) -> Result<T, LockError> + Send + 'static,
-    ) -> Answer<'static, T> {
+    ) -> LockFuture<'static, T> {
         let (path, cell) = (self.path.clone(), self.connection.clone());
         Box::pin(async move {
             let done = tokio::task::spawn_blocking(move || {
@@ -90,7 +93,7 @@ impl SqliteTable {
     fn read<T: Default + Send + 'static>(
         &self,
         work: impl FnOnce(&mut Connection) -> Result<T, LockError> + Send + 'static,
-    ) -> Answer<'static, T> {
+    ) -> LockFuture<'static, T> {
         let there = self.path.exists();
         let read = self.on(work);
         Box::pin(async move { if there { read.await } else { Ok(T::default()) } })
@@ -100,7 +103,7 @@ impl SqliteTable {
     fn change<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Transaction<'_>, i64) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Answer<'static, T> {
+    ) -> LockFuture<'static, T> {
         self.on(move |connection| {
             let changed = connection.transaction_with_behavior(TransactionBehavior::Immediate);
             let changed = changed.and_then(|transaction| {
@@ -113,10 +116,10 @@ impl SqliteTable {
     }
 }
 
-fn write(transaction: &Transaction<'_>, word: &Word, now: i64) -> rusqlite::Result<()> {
+fn write(transaction: &Transaction<'_>, word: &LeaseUpdate, now: i64) -> rusqlite::Result<()> {
     let (name, store) = (word.name.as_str(), &*word.store);
     let known = |row: &rusqlite::Row<'_>| {
-        Ok(Known {
+        Ok(StoredHold {
             incarnation: row.get("incarnation")?,
             holder: row.get("holder")?,
             epoch: row.get("epoch")?,
@@ -127,9 +130,9 @@ fn write(transaction: &Transaction<'_>, word: &Word, now: i64) -> rusqlite::Resu
     let params = named_params! { ":name": name, ":store": store };
     let known = transaction.prepare_cached(KNOWN)?.query_row(params, known).optional()?;
     let (changed, before) = match verdict(known.as_ref(), word, now) {
-        Verdict::Late => return Ok(()),
-        Verdict::Same => (false, None),
-        Verdict::Changed(before) => (true, before),
+        UpdateDecision::Late => return Ok(()),
+        UpdateDecision::Same => (false, None),
+        UpdateDecision::Changed(before) => (true, before),
     };
     let (holder, incarnation) = (word.holder.to_string(), word.holder.incarnation.to_string());
     let (acquired_at, epoch) = (now - word.acquired_ago, word.epoch.get());
@@ -143,14 +146,14 @@ fn write(transaction: &Transaction<'_>, word: &Word, now: i64) -> rusqlite::Resu
     if changed {
         let (before, by, why) = (before.as_deref(), None, None);
         let holder = holder.as_str();
-        Event { name, store, what: What::Taken, at: acquired_at, holder, epoch, before, by, why }
+        Event { name, store, what: LockEventKind::Taken, at: acquired_at, holder, epoch, before, by, why }
             .write(transaction)?;
     }
     Ok(())
 }
 
 impl Table for SqliteTable {
-    fn prepare(&self) -> Answer<'_, ()> {
+    fn prepare(&self) -> LockFuture<'_, ()> {
         self.on(|connection| {
             // Whoever finds the tables there need not wait for other writers.
             if connection.query_row(THERE, [], |row| row.get(0)).map_err(classify)? {
@@ -163,16 +166,16 @@ impl Table for SqliteTable {
         })
     }
 
-    fn is_there(&self) -> Answer<'_, bool> {
+    fn tables_exist(&self) -> LockFuture<'_, bool> {
         self.read(|connection| connection.query_row(THERE, [], |row| row.get(0)).map_err(classify))
     }
 
-    fn write<'a>(&'a self, words: &'a [Word]) -> Answer<'a, ()> {
+    fn write<'a>(&'a self, words: &'a [LeaseUpdate]) -> LockFuture<'a, ()> {
         let words = words.to_vec();
         self.change(move |transaction, now| words.iter().try_for_each(|word| write(transaction, word, now)))
     }
 
-    fn contend<'a>(&'a self, contentions: &'a [Contention]) -> Answer<'a, ()> {
+    fn contend<'a>(&'a self, contentions: &'a [Contention]) -> LockFuture<'a, ()> {
         let contentions = contentions.to_vec();
         self.change(move |transaction, now| {
             for one in &contentions {
@@ -183,7 +186,7 @@ impl Table for SqliteTable {
         })
     }
 
-    fn end<'a>(&'a self, ending: &'a Ending) -> Answer<'a, ()> {
+    fn end<'a>(&'a self, ending: &'a HoldEnd) -> LockFuture<'a, ()> {
         let ending = ending.clone();
         self.change(move |transaction, now| {
             let (name, store, epoch) = (ending.name.as_str(), &*ending.store, ending.epoch.get());
@@ -195,7 +198,7 @@ impl Table for SqliteTable {
         })
     }
 
-    fn leases<'a>(&'a self, which: &'a Which) -> Answer<'a, Vec<Lease>> {
+    fn leases<'a>(&'a self, which: &'a LeaseFilter) -> LockFuture<'a, Vec<LeaseRecord>> {
         let which = which.clone();
         self.read(move |connection| {
             let (after, after_store) = which.after.unzip();
@@ -208,7 +211,7 @@ impl Table for SqliteTable {
         })
     }
 
-    fn remove<'a>(&'a self, gone: &'a Gone) -> Answer<'a, bool> {
+    fn remove<'a>(&'a self, gone: &'a VanishedHold) -> LockFuture<'a, bool> {
         let gone = gone.clone();
         self.change(move |transaction, now| {
             let (name, store, epoch) = (gone.name.as_str(), gone.store.as_str(), gone.epoch.get());
@@ -218,15 +221,15 @@ impl Table for SqliteTable {
             let why: Option<String> =
                 transaction.prepare_cached(REMOVE)?.query_row(params, |row| row.get(0)).optional()?;
             let Some(why) = why else { return Ok(false) };
-            let (holder, what, why) = (gone.holder.as_str(), What::Vanished, Some(why.as_str()));
+            let (holder, what, why) = (gone.holder.as_str(), LockEventKind::Vanished, Some(why.as_str()));
             Event { name, store, what, at: now, holder, epoch, before: None, by: None, why }.write(transaction)?;
             Ok(true)
         })
     }
 
-    fn tidy(&self, idle_kept: i64, history_kept: i64, most: u32) -> Answer<'_, ()> {
+    fn tidy(&self, idle_retention: i64, history_retention: i64, most: u32) -> LockFuture<'_, ()> {
         self.change(move |transaction, now| {
-            for (sql, keep) in [(TIDY, idle_kept), (EVENT_TIDY, history_kept)] {
+            for (sql, keep) in [(TIDY, idle_retention), (EVENT_TIDY, history_retention)] {
                 let params = named_params! { ":now": now, ":keep": keep, ":most": most };
                 transaction.prepare_cached(sql)?.execute(params)?;
             }
@@ -239,7 +242,7 @@ impl Table for SqliteTable {
         name: Option<&'a str>,
         before: Option<i64>,
         most: u32,
-    ) -> Answer<'a, Vec<LockEvent>> {
+    ) -> LockFuture<'a, Vec<LockEvent>> {
         let name = name.map(str::to_owned);
         self.read(move |connection| {
             let params = named_params! { ":name": name, ":before": before, ":most": most };
@@ -253,8 +256,8 @@ impl Table for SqliteTable {
     }
 }
 
-fn lease(row: &rusqlite::Row<'_>) -> rusqlite::Result<Lease> {
-    Ok(Lease::from(Row {
+fn lease(row: &rusqlite::Row<'_>) -> rusqlite::Result<LeaseRecord> {
+    Ok(LeaseRecord::from(Row {
         name: row.get("lock_name")?,
         store: row.get("store")?,
         node: row.get("node")?,
@@ -280,7 +283,7 @@ fn event(row: &rusqlite::Row<'_>) -> rusqlite::Result<(String, LockEvent)> {
         id: row.get("id")?,
         name: row.get("lock_name")?,
         store: row.get("store")?,
-        what: What::Taken,
+        what: LockEventKind::Taken,
         at: table::time(row.get("at_us")?),
         holder: row.get("holder")?,
         epoch: Epoch::new(row.get("epoch")?),

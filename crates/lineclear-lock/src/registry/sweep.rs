@@ -6,8 +6,8 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::Inner;
-use super::lease::{Lease, LeaseState};
-use super::table::{Gone, Which};
+use super::record::{LeaseRecord, LeaseState};
+use super::table::{LeaseFilter, VanishedHold};
 use crate::error::LockError;
 
 /// Rows of one pass.
@@ -38,11 +38,11 @@ impl Inner {
             return Ok(());
         }
         let quiet = micros(self.options.sweep_after);
-        let which = Which { quiet: Some(quiet), most: AT_ONCE, ..Which::default() };
+        let which = LeaseFilter { quiet: Some(quiet), most: AT_ONCE, ..LeaseFilter::default() };
         let mut leases = self.within(self.table.leases(&which)).await?;
-        self.ask_engines(&mut leases).await;
+        self.inspect_stores(&mut leases).await;
         for lease in leases.iter().filter(|lease| is_gone(lease)) {
-            let gone = Gone {
+            let gone = VanishedHold {
                 name: lease.name.clone(),
                 store: lease.store.clone(),
                 incarnation: lease.incarnation.clone(),
@@ -58,13 +58,13 @@ impl Inner {
                 );
             }
         }
-        let (idle, history) = (micros(self.options.idle_kept), micros(self.options.history_kept));
+        let (idle, history) = (micros(self.options.idle_retention), micros(self.options.history_retention));
         self.within(self.table.tidy(idle, history, AT_ONCE)).await
     }
 }
 
 /// A frozen holder has its lock still, and is shown until somebody ends that. A store that cannot be asked says nothing against it: a
 /// holder that lives writes its row anew.
-fn is_gone(lease: &Lease) -> bool {
-    lease.is_quiet() && !(lease.state == LeaseState::Stale && lease.engine.is_some())
+fn is_gone(lease: &LeaseRecord) -> bool {
+    lease.is_quiet() && !(lease.state == LeaseState::Stale && lease.inspection.is_some())
 }

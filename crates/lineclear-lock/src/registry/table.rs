@@ -7,15 +7,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::lease::{Lease, LeaseState, LockEvent, What};
-use crate::backend::Answer;
+use super::record::{LeaseRecord, LeaseState, LockEvent, LockEventKind};
+use crate::backend::LockFuture;
 use crate::error::LockError;
 use crate::holder::Holder;
 use crate::name::{Epoch, LockName};
 
 /// What a process says of a lock that it holds or has held.
 #[derive(Clone, Debug)]
-pub struct Word {
+pub struct LeaseUpdate {
     /// The lock.
     pub name: LockName,
     /// Where the lock itself is.
@@ -51,7 +51,7 @@ pub struct Contention {
 
 /// A hold that ended otherwise than by its release.
 #[derive(Clone, Debug)]
-pub struct Ending {
+pub struct HoldEnd {
     /// The lock.
     pub name: LockName,
     /// Where the lock itself is.
@@ -63,7 +63,7 @@ pub struct Ending {
     /// Its number.
     pub epoch: Epoch,
     /// What happened.
-    pub what: What,
+    pub what: LockEventKind,
     /// Who did it.
     pub by_whom: Option<String>,
     /// Why, for people.
@@ -72,7 +72,7 @@ pub struct Ending {
 
 /// A row whose holder went away.
 #[derive(Clone, Debug)]
-pub struct Gone {
+pub struct VanishedHold {
     /// The lock.
     pub name: String,
     /// Where the lock itself is.
@@ -89,7 +89,7 @@ pub struct Gone {
 
 /// Which leases to read.
 #[derive(Clone, Debug, Default)]
-pub struct Which {
+pub struct LeaseFilter {
     /// Of this lock.
     pub name: Option<String>,
     /// After this name and store.
@@ -103,28 +103,28 @@ pub struct Which {
 /// The tables `lock_lease` and `lock_event` of one database.
 pub trait Table: fmt::Debug + Send + Sync + 'static {
     /// Makes tables and view unless they are there, also if many do so at once.
-    fn prepare(&self) -> Answer<'_, ()>;
+    fn prepare(&self) -> LockFuture<'_, ()>;
 
     /// Whether they are there.
-    fn is_there(&self) -> Answer<'_, bool>;
+    fn tables_exist(&self) -> LockFuture<'_, bool>;
 
     /// Writes what was said, by name and store; a change of holder is an event.
-    fn write<'a>(&'a self, words: &'a [Word]) -> Answer<'a, ()>;
+    fn write<'a>(&'a self, words: &'a [LeaseUpdate]) -> LockFuture<'a, ()>;
 
     /// Adds to the rows that are there.
-    fn contend<'a>(&'a self, contentions: &'a [Contention]) -> Answer<'a, ()>;
+    fn contend<'a>(&'a self, contentions: &'a [Contention]) -> LockFuture<'a, ()>;
 
     /// Writes the event; the row, if it is still that hold's, is held no more.
-    fn end<'a>(&'a self, ending: &'a Ending) -> Answer<'a, ()>;
+    fn end<'a>(&'a self, ending: &'a HoldEnd) -> LockFuture<'a, ()>;
 
     /// Reads leases, by name and store; their state is not known yet.
-    fn leases<'a>(&'a self, which: &'a Which) -> Answer<'a, Vec<Lease>>;
+    fn leases<'a>(&'a self, which: &'a LeaseFilter) -> LockFuture<'a, Vec<LeaseRecord>>;
 
     /// Removes a row, and writes the event, unless its holder has been heard of meanwhile. `false`: it has.
-    fn remove<'a>(&'a self, gone: &'a Gone) -> Answer<'a, bool>;
+    fn remove<'a>(&'a self, gone: &'a VanishedHold) -> LockFuture<'a, bool>;
 
     /// Removes rows that were released so many microseconds ago, and events that old: at most so many of each.
-    fn tidy(&self, idle_kept: i64, history_kept: i64, most: u32) -> Answer<'_, ()>;
+    fn tidy(&self, idle_retention: i64, history_retention: i64, most: u32) -> LockFuture<'_, ()>;
 
     /// Reads events, newest first.
     fn events<'a>(
@@ -132,12 +132,12 @@ pub trait Table: fmt::Debug + Send + Sync + 'static {
         name: Option<&'a str>,
         before: Option<i64>,
         most: u32,
-    ) -> Answer<'a, Vec<LockEvent>>;
+    ) -> LockFuture<'a, Vec<LockEvent>>;
 }
 
 /// What a row says before it is written.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct StoredHold {
     /// Whose it is.
     pub incarnation: String,
     /// The same, as the stores of locks call it.
@@ -152,7 +152,7 @@ pub struct Known {
 
 /// Whether a row heeds a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum UpdateDecision {
     /// It came too late.
     Late,
     /// The holder is the same as before.
@@ -163,15 +163,15 @@ pub enum Verdict {
 
 /// Whether a row heeds a word that comes at `now`: one of a higher epoch; of a hold that began after all that is known (a store may forget its epochs);
 /// or of the hold that the row is about, unless that has ended.
-pub fn verdict(known: Option<&Known>, word: &Word, now: i64) -> Verdict {
-    let Some(known) = known else { return Verdict::Changed(None) };
+pub fn verdict(known: Option<&StoredHold>, word: &LeaseUpdate, now: i64) -> UpdateDecision {
+    let Some(known) = known else { return UpdateDecision::Changed(None) };
     let same = known.incarnation == word.holder.incarnation.to_string();
     let (epoch, began) = (word.epoch.get(), now.saturating_sub(word.acquired_ago));
     let goes_on = same && epoch == known.epoch && !known.released;
     if epoch <= known.epoch && began <= known.renewed_at && !goes_on {
-        return Verdict::Late;
+        return UpdateDecision::Late;
     }
-    if same { Verdict::Same } else { Verdict::Changed(Some(known.holder.clone())) }
+    if same { UpdateDecision::Same } else { UpdateDecision::Changed(Some(known.holder.clone())) }
 }
 
 /// A row, as all databases give it.
@@ -213,10 +213,10 @@ pub struct Row {
     pub now_us: i64,
 }
 
-impl From<Row> for Lease {
-    fn from(row: Row) -> Lease {
+impl From<Row> for LeaseRecord {
+    fn from(row: Row) -> LeaseRecord {
         let positive = |number: i64| u64::try_from(number).unwrap_or(0);
-        Lease {
+        LeaseRecord {
             state: LeaseState::Held,
             node: row.node,
             machine: row.machine,
@@ -233,7 +233,7 @@ impl From<Row> for Lease {
             holds: positive(row.holds),
             contended: positive(row.contended),
             contended_at: row.contended_us.map(time),
-            engine: None,
+            inspection: None,
             name: row.name,
             store: row.store,
         }
@@ -246,8 +246,9 @@ pub fn time(micros: i64) -> SystemTime {
 }
 
 /// The word of an event, as it was read.
-pub fn what(word: &str) -> Result<What, LockError> {
-    What::of(word).ok_or_else(|| LockError::failed(format!("lock_event says {word:?}, which means nothing")))
+pub fn what(word: &str) -> Result<LockEventKind, LockError> {
+    LockEventKind::of(word)
+        .ok_or_else(|| LockError::failed(format!("lock_event says {word:?}, which means nothing")))
 }
 
 /// How the node of a holder is shown.
@@ -333,8 +334,8 @@ fn mssql(url: &str) -> Result<Arc<dyn Table>, LockError> {
 mod tests {
     use super::*;
 
-    fn word(holder: &Arc<Holder>, epoch: i64, acquired_ago: i64) -> Word {
-        Word {
+    fn word(holder: &Arc<Holder>, epoch: i64, acquired_ago: i64) -> LeaseUpdate {
+        LeaseUpdate {
             name: LockName::new("a").unwrap(),
             store: Arc::from("postgres"),
             holder: holder.clone(),
@@ -351,22 +352,22 @@ mod tests {
     #[test]
     fn a_row_heeds_what_is_newer_and_its_own_hold_until_that_has_ended() {
         let (ours, theirs) = (Arc::new(Holder::this()), Arc::new(Holder::this()));
-        let known = Known {
+        let known = StoredHold {
             incarnation: ours.incarnation.to_string(),
             holder: ours.to_string(),
             epoch: 5,
             renewed_at: 1_000,
             released: false,
         };
-        let before = Verdict::Changed(Some(ours.to_string()));
-        let heeds = |known: &Known, word: &Word| verdict(Some(known), word, 1_100);
-        assert_eq!(verdict(None, &word(&ours, 1, 0), 1_100), Verdict::Changed(None));
+        let before = UpdateDecision::Changed(Some(ours.to_string()));
+        let heeds = |known: &StoredHold, word: &LeaseUpdate| verdict(Some(known), word, 1_100);
+        assert_eq!(verdict(None, &word(&ours, 1, 0), 1_100), UpdateDecision::Changed(None));
         assert_eq!(heeds(&known, &word(&theirs, 6, 500)), before);
-        assert_eq!(heeds(&known, &word(&theirs, 4, 500)), Verdict::Late);
-        assert_eq!(heeds(&known, &word(&theirs, 5, 500)), Verdict::Late);
-        assert_eq!(heeds(&known, &word(&ours, 5, 500)), Verdict::Same, "a renewal");
+        assert_eq!(heeds(&known, &word(&theirs, 4, 500)), UpdateDecision::Late);
+        assert_eq!(heeds(&known, &word(&theirs, 5, 500)), UpdateDecision::Late);
+        assert_eq!(heeds(&known, &word(&ours, 5, 500)), UpdateDecision::Same, "a renewal");
         assert_eq!(heeds(&known, &word(&theirs, 1, 50)), before, "the store has forgotten its epochs");
-        let ended = Known { released: true, ..known };
-        assert_eq!(heeds(&ended, &word(&ours, 5, 500)), Verdict::Late, "it was taken away from us");
+        let ended = StoredHold { released: true, ..known };
+        assert_eq!(heeds(&ended, &word(&ours, 5, 500)), UpdateDecision::Late, "it was taken away from us");
     }
 }

@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Inner;
-use super::ledger::Batch;
+use super::pending_writes::Batch;
 use crate::error::LockError;
 
 /// What happens within this time is written together.
@@ -16,8 +16,8 @@ const GAP: Duration = Duration::from_millis(200);
 const AT_ONCE: usize = 500;
 
 /// Writes until the registry is dropped.
-pub(super) async fn write(registry: Weak<Inner>, wake: Arc<Notify>, beat: Duration) {
-    let mut next_beat = Instant::now() + beat;
+pub(super) async fn write(registry: Weak<Inner>, wake: Arc<Notify>, heartbeat: Duration) {
+    let mut next_beat = Instant::now() + heartbeat;
     loop {
         let is_beat = tokio::select! {
             biased;
@@ -25,22 +25,22 @@ pub(super) async fn write(registry: Weak<Inner>, wake: Arc<Notify>, beat: Durati
             () = wake.notified() => false,
         };
         if is_beat {
-            next_beat = Instant::now() + beat;
+            next_beat = Instant::now() + heartbeat;
         }
         {
             let Some(registry) = registry.upgrade() else { return };
             // It is told inside; what was not written waits for the next heartbeat.
             drop(registry.flush(is_beat).await);
         }
-        sleep(GAP.min(beat / 2)).await;
+        sleep(GAP.min(heartbeat / 2)).await;
     }
 }
 
 impl Inner {
     /// Writes what is to be written; with the heartbeat, all that is held.
-    pub(super) async fn flush(&self, beat: bool) -> Result<(), LockError> {
+    pub(super) async fn flush(&self, heartbeat: bool) -> Result<(), LockError> {
         let _turn = self.turn.lock().await;
-        let batch = self.ledger().batch(beat, self.options.beat);
+        let batch = self.ledger().batch(heartbeat, self.options.heartbeat);
         if batch.is_empty() {
             return Ok(());
         }

@@ -117,7 +117,7 @@ async fn a_leader_whose_work_panics_stands_again() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nobody_stands_again_while_the_old_work_still_runs() {
     let place = Place::in_process();
-    let options = LockOptions { stop_within: Duration::from_millis(50), ..quick() };
+    let options = LockOptions { stop_timeout: Duration::from_millis(50), ..quick() };
     let locks = Locks::new(place.backend(), options).await.unwrap();
     let (election, stop) = (locks.election("lead"), CancellationToken::new());
     let (terms, blocked) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicBool::new(true)));
@@ -163,7 +163,7 @@ async fn the_lead_goes_to_the_successor_that_was_named(place: &Place) {
     let (leaders, terms) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
     let mut candidates = Vec::new();
     for name in NAMES {
-        let candidate = run(place.locks().await.election("lead").stand_as(name), &leaders);
+        let candidate = run(place.locks().await.election("lead").as_candidate(name), &leaders);
         let (mut leading, terms) = (candidate.election.leading(), terms.clone());
         tokio::spawn(async move {
             while leading.changed().await.is_ok() {

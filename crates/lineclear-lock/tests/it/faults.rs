@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lineclear_lock::{Held, LockOptions, Locks, Lost, Moment};
+use lineclear_lock::{LockGuard, LockOptions, Locks, LostReason, Moment};
 use lineclear_testkit::servers::postgres::PrivatePostgres;
 use lineclear_testkit::{Child, Program, Proxy};
 
@@ -38,7 +38,7 @@ pub(crate) async fn holder_with(place: &Place, ttl: Duration, record: Option<Dur
 }
 
 /// Somebody waits for the lock from now on.
-fn wait(locks: &Locks) -> tokio::task::JoinHandle<(Held, Moment)> {
+fn wait(locks: &Locks) -> tokio::task::JoinHandle<(LockGuard, Moment)> {
     let locks = locks.clone();
     tokio::spawn(async move {
         let held = locks.acquire("report", SOON * 2).await.unwrap().expect("it comes free");
@@ -144,7 +144,7 @@ async fn a_lease_outlives_the_end_of_its_connections() {
     let waiting = tokio::spawn(async move { other.acquire("report", TTL).await });
     end_sessions(&place, "= 'one'").await;
     assert!(waiting.await.unwrap().unwrap().is_none(), "its holder lives and has said so");
-    assert_eq!(held.lost_why(), None);
+    assert_eq!(held.lost_reason(), None);
     assert_eq!(held.confirm().await.unwrap(), Ok(()));
 }
 
@@ -155,7 +155,7 @@ async fn a_session_lock_is_lost_at_once_with_its_connection() {
     let held = locks.try_lock("report").await.unwrap().unwrap();
     end_sessions(&place, "= 'one'").await;
     tokio::time::timeout(SOON, held.lost().cancelled()).await.unwrap();
-    assert_eq!(held.lost_why(), Some(Lost::ConnectionLost));
+    assert_eq!(held.lost_reason(), Some(LostReason::ConnectionLost));
     let next = locks.acquire("report", SOON).await.unwrap().unwrap();
     assert!(next.epoch() > held.epoch());
 }
@@ -175,7 +175,7 @@ async fn locks_survive_or_are_lost_when_postgres_restarts_but_are_never_another_
         }
         // A lease that its holder could answer for in time is still held: then it must be given back.
         tokio::time::sleep(TTL).await;
-        if held.lost_why().is_none() {
+        if held.lost_reason().is_none() {
             assert!(!waiting.is_finished(), "{options}: two holders");
             drop(held);
         }
@@ -230,14 +230,14 @@ async fn a_store_that_cannot_be_reached_is_an_error_and_not_busy() {
 async fn what_is_asked_while_the_store_is_silent_is_undone_when_it_speaks_again() {
     let place = Place::postgres("lock=lease").await;
     let proxy = Proxy::to_url(place.url.as_deref().unwrap()).await.unwrap();
-    let options = LockOptions { release_within: SOON, ..quick() };
+    let options = LockOptions { release_timeout: SOON, ..quick() };
     let locks = Locks::open_with(&proxy.url_for(place.url.as_deref().unwrap()), options).await.unwrap();
     // So that the connections are there.
     locks.try_lock("other").await.unwrap().unwrap().release().await.unwrap();
     proxy.silence();
     assert!(locks.try_lock("report").await.unwrap_err().is_unavailable());
     proxy.heal();
-    locks.settled().await;
+    locks.flush().await;
     assert!(place.locks().await.acquire("report", TTL * 2).await.unwrap().is_some());
 }
 
@@ -247,7 +247,7 @@ async fn a_release_has_a_deadline_of_its_own_and_says_that_it_does_not_know() {
         let place = Place::postgres(options).await;
         let proxy = Proxy::to_url(place.url.as_deref().unwrap()).await.unwrap();
         let times = LockOptions {
-            release_within: Duration::from_millis(500),
+            release_timeout: Duration::from_millis(500),
             ..LockOptions::with_ttl(Duration::from_secs(60))
         };
         let locks = Locks::open_with(&proxy.url_for(place.url.as_deref().unwrap()), times).await.unwrap();

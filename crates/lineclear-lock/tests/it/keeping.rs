@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lineclear_lock::backend::{Alarm, Answer, Ask, Kept, Taken};
+use lineclear_lock::backend::{Extended, Grant, LockFuture, LockRequest, LossSignal};
 use lineclear_lock::{
-    Backend, Epoch, Exclusive, Holding, InProcess, LockError, LockName, Locks, Lost, Moment, Promises,
+    Backend, Epoch, Exclusive, Holding, InProcess, LockError, LockName, Locks, LostReason, Moment, Promises,
     Released,
 };
 use tokio_util::sync::CancellationToken;
@@ -36,21 +36,21 @@ struct Moody {
     mood: Mutex<Mood>,
     extended: AtomicU32,
     asked: AtomicU32,
-    alarm: CancellationToken,
-    answer_within: Duration,
+    loss_signal: CancellationToken,
+    confirm_within: Duration,
     /// For the late answers.
     answer: CancellationToken,
 }
 
 impl Moody {
-    fn new(answer_within: Duration) -> Arc<Moody> {
+    fn new(confirm_within: Duration) -> Arc<Moody> {
         Arc::new(Moody {
             inner: InProcess::new(),
             mood: Mutex::new(Mood::Good),
             extended: AtomicU32::new(0),
             asked: AtomicU32::new(0),
-            alarm: CancellationToken::new(),
-            answer_within,
+            loss_signal: CancellationToken::new(),
+            confirm_within,
             answer: CancellationToken::new(),
         })
     }
@@ -65,22 +65,22 @@ impl Backend for Moody {
         self.inner.promises()
     }
 
-    fn open(&self) -> Answer<'_, ()> {
+    fn open(&self) -> LockFuture<'_, ()> {
         self.inner.open()
     }
 
-    fn take<'a>(&'a self, ask: &'a Ask) -> Answer<'a, Option<Taken>> {
+    fn acquire<'a>(&'a self, ask: &'a LockRequest) -> LockFuture<'a, Option<Grant>> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         if *self.mood.lock().unwrap() == Mood::Down {
             return Box::pin(async { Err(LockError::unavailable("on purpose")) });
         }
         Box::pin(async {
-            let alarm = Alarm::new(self.alarm.clone(), self.answer_within);
-            Ok(self.inner.take(ask).await?.map(|taken| Taken { alarm, ..taken }))
+            let loss_signal = LossSignal::new(self.loss_signal.clone(), self.confirm_within);
+            Ok(self.inner.acquire(ask).await?.map(|taken| Grant { loss_signal, ..taken }))
         })
     }
 
-    fn extend<'a>(&'a self, ask: &'a Ask, epoch: Epoch) -> Answer<'a, Kept> {
+    fn extend<'a>(&'a self, ask: &'a LockRequest, epoch: Epoch) -> LockFuture<'a, Extended> {
         self.extended.fetch_add(1, Ordering::SeqCst);
         let mood = *self.mood.lock().unwrap();
         Box::pin(async move {
@@ -89,7 +89,7 @@ impl Backend for Moody {
                 Mood::Failing | Mood::Down => Err(LockError::unavailable("on purpose")),
                 Mood::Silent => std::future::pending().await,
                 Mood::Panicking => panic!("on purpose"),
-                Mood::Denying => Ok(Kept::No),
+                Mood::Denying => Ok(Extended::No),
                 Mood::LosingOne => {
                     self.inner.extend(ask, epoch).await?;
                     self.feel(Mood::Good);
@@ -98,13 +98,13 @@ impl Backend for Moody {
                 Mood::Late => {
                     self.inner.extend(ask, epoch).await?;
                     self.answer.cancelled().await;
-                    Ok(Kept::Yes(Alarm::new(self.alarm.clone(), self.answer_within)))
+                    Ok(Extended::Yes(LossSignal::new(self.loss_signal.clone(), self.confirm_within)))
                 }
             }
         })
     }
 
-    fn release<'a>(&'a self, ask: &'a Ask, epoch: Option<Epoch>) -> Answer<'a, Released> {
+    fn release<'a>(&'a self, ask: &'a LockRequest, epoch: Option<Epoch>) -> LockFuture<'a, Released> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         if *self.mood.lock().unwrap() == Mood::Down {
             return Box::pin(async { Err(LockError::unavailable("on purpose")) });
@@ -112,18 +112,18 @@ impl Backend for Moody {
         self.inner.release(ask, epoch)
     }
 
-    fn look<'a>(&'a self, name: &'a LockName) -> Answer<'a, Option<Holding>> {
-        self.inner.look(name)
+    fn read<'a>(&'a self, name: &'a LockName) -> LockFuture<'a, Option<Holding>> {
+        self.inner.read(name)
     }
 }
 
 #[tokio::test]
 async fn a_lock_that_cannot_be_renewed_is_lost_before_it_ends() {
     let moods = [
-        (Mood::Failing, Lost::TrustOver),
-        (Mood::Silent, Lost::TrustOver),
-        (Mood::Panicking, Lost::KeeperEnded),
-        (Mood::Denying, Lost::TakenOver),
+        (Mood::Failing, LostReason::TrustExpired),
+        (Mood::Silent, LostReason::TrustExpired),
+        (Mood::Panicking, LostReason::RenewalStopped),
+        (Mood::Denying, LostReason::TakenOver),
     ];
     for (mood, why) in moods {
         let store = Moody::new(Duration::MAX);
@@ -131,7 +131,7 @@ async fn a_lock_that_cannot_be_renewed_is_lost_before_it_ends() {
         let held = locks.try_lock("report").await.unwrap().unwrap();
         store.feel(mood);
         assert_eq!(held.guard(std::future::pending::<()>()).await, Err(why), "{mood:?}");
-        let left = locks.look("report").await.unwrap().unwrap().ends_in;
+        let left = locks.read("report").await.unwrap().unwrap().ends_in;
         assert!(left.is_some(), "{mood:?}: the lock has not ended yet");
         assert!(held.trusted_for().is_zero());
         assert_eq!(held.release().await.unwrap(), Released::Clean, "{mood:?}: it can still be given back");
@@ -143,19 +143,19 @@ async fn an_alarm_is_answered_in_time_or_the_lock_is_lost() {
     let store = Moody::new(Duration::from_millis(300));
     let locks = Locks::new(store.clone(), quick()).await.unwrap();
     let held = locks.try_lock("report").await.unwrap().unwrap();
-    store.alarm.cancel();
+    store.loss_signal.cancel();
     while store.extended.load(Ordering::SeqCst) == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    assert_eq!(held.lost_why(), None, "it was answered");
+    assert_eq!(held.lost_reason(), None, "it was answered");
     held.release().await.unwrap();
 
-    // The alarm rings from the beginning, and nobody answers it.
+    // The loss is signalled from the beginning, and nobody answers it.
     store.feel(Mood::Failing);
     let rung = Moment::now();
     let held = locks.try_lock("report").await.unwrap().unwrap();
     held.lost().cancelled().await;
-    assert_eq!(held.lost_why(), Some(Lost::ConnectionLost));
+    assert_eq!(held.lost_reason(), Some(LostReason::ConnectionLost));
     assert!(!rung.plus(TTL).remaining().is_zero(), "long before its time was over");
 }
 
@@ -176,17 +176,17 @@ async fn renewal_ends_with_the_lock() {
 #[tokio::test]
 async fn exclusive_work_that_loses_its_lock_is_told_and_then_dropped() {
     let store = Moody::new(Duration::MAX);
-    let options = lineclear_lock::LockOptions { stop_within: Duration::from_millis(50), ..quick() };
+    let options = lineclear_lock::LockOptions { stop_timeout: Duration::from_millis(50), ..quick() };
     let locks = Locks::new(store.clone(), options).await.unwrap();
     store.feel(Mood::Denying);
-    let heeds = locks.run_exclusive("report", SOON, |right| async move {
-        right.lost().cancelled().await;
+    let heeds = locks.run_exclusive("report", SOON, |lease| async move {
+        lease.lost().cancelled().await;
         "ended"
     });
-    let lost = Exclusive::Lost { why: Lost::TakenOver, output: Some("ended") };
+    let lost = Exclusive::Lost { why: LostReason::TakenOver, output: Some("ended") };
     assert_eq!(heeds.await.unwrap(), lost);
     let deaf = locks.run_exclusive("report", SOON, |_| std::future::pending::<&str>());
-    assert_eq!(deaf.await.unwrap(), Exclusive::Lost { why: Lost::TakenOver, output: None });
+    assert_eq!(deaf.await.unwrap(), Exclusive::Lost { why: LostReason::TakenOver, output: None });
 }
 
 #[tokio::test]
@@ -197,7 +197,7 @@ async fn a_renewal_whose_answer_is_lost_costs_nothing_if_the_next_succeeds() {
     store.feel(Mood::LosingOne);
     tokio::time::sleep(TTL * 2).await;
     assert_eq!(*store.mood.lock().unwrap(), Mood::Good, "one was lost");
-    assert_eq!(held.lost_why(), None);
+    assert_eq!(held.lost_reason(), None);
     assert!(!held.trusted_for().is_zero());
     assert_eq!(held.release().await.unwrap(), Released::Clean);
 }
@@ -205,7 +205,7 @@ async fn a_renewal_whose_answer_is_lost_costs_nothing_if_the_next_succeeds() {
 #[tokio::test]
 async fn a_lock_that_is_lost_is_not_trusted_again_when_a_late_answer_says_that_it_is_ours() {
     let store = Moody::new(Duration::MAX);
-    let options = lineclear_lock::LockOptions { answer_within: TTL, ..quick() };
+    let options = lineclear_lock::LockOptions { request_timeout: TTL, ..quick() };
     let locks = Locks::new(store.clone(), options).await.unwrap();
     let held = locks.try_lock("report").await.unwrap().unwrap();
     store.feel(Mood::Failing);
@@ -217,7 +217,7 @@ async fn a_lock_that_is_lost_is_not_trusted_again_when_a_late_answer_says_that_i
         store.answer.cancel();
     };
     let (confirmed, ()) = tokio::join!(confirm, late);
-    assert_eq!(confirmed.unwrap(), Err(Lost::TrustOver));
+    assert_eq!(confirmed.unwrap(), Err(LostReason::TrustExpired));
     assert_eq!(held.trusted_for(), Duration::ZERO, "nobody renews it any more");
 }
 
@@ -233,13 +233,13 @@ async fn an_answer_from_before_the_alarm_does_not_still_it() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         store.feel(Mood::Failing);
-        store.alarm.cancel();
+        store.loss_signal.cancel();
         tokio::time::sleep(Duration::from_millis(50)).await;
         store.answer.cancel();
         tokio::time::timeout(TTL / 2, held.lost().cancelled()).await.expect("within the time to answer");
     };
     drop(tokio::join!(held.confirm(), alarmed));
-    assert_eq!(held.lost_why(), Some(Lost::ConnectionLost));
+    assert_eq!(held.lost_reason(), Some(LostReason::ConnectionLost));
 }
 
 #[tokio::test]

@@ -91,5 +91,5 @@ impl Place {
 }
 
 pub(crate) fn quick() -> LockOptions {
-    LockOptions { retry: Duration::from_millis(20), ..LockOptions::with_ttl(TTL) }
+    LockOptions { retry_interval: Duration::from_millis(20), ..LockOptions::with_ttl(TTL) }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lineclear_lock::{Locks, Lost, Moment, mysql};
+use lineclear_lock::{Locks, LostReason, Moment, mysql};
 use lineclear_testkit::{Child, PrivateMysql, Program, Proxy, mysql_url};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, TxOpts};
@@ -80,7 +80,7 @@ async fn a_killed_connection_loses_its_lock_and_the_successor_has_it_soon() {
     .await;
     tokio::time::timeout(SOON, held.lost().cancelled()).await.unwrap();
     assert!(begun.elapsed() < Duration::from_secs(10), "not by renewal: {:?}", begun.elapsed());
-    assert_eq!(held.lost_why(), Some(Lost::ConnectionLost));
+    assert_eq!(held.lost_reason(), Some(LostReason::ConnectionLost));
     assert!(held.trusted_for().is_zero());
     let next = place.locks().await.try_lock("report").await.unwrap().expect("free at once");
     assert!(next.epoch() > held.epoch());
@@ -123,7 +123,7 @@ async fn a_frozen_process_loses_its_lock_after_its_time_and_learns_it_when_it_wa
     child.resume().unwrap();
     child.wait_for_line("lock ended 1 ", SOON).await.unwrap();
     tokio::time::sleep(TTL).await;
-    assert_eq!(held.lost_why(), None);
+    assert_eq!(held.lost_reason(), None);
     assert!(
         !child
             .stdout()
@@ -142,7 +142,7 @@ async fn a_server_that_is_killed_loses_all_locks_and_keeps_their_epochs() {
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     server.stop();
     tokio::time::timeout(Duration::from_secs(10), held.lost().cancelled()).await.expect("not by renewal");
-    assert_eq!(held.lost_why(), Some(Lost::ConnectionLost));
+    assert_eq!(held.lost_reason(), Some(LostReason::ConnectionLost));
     let error = locks.try_lock("report").await.unwrap_err();
     assert!(error.is_unavailable(), "down is not busy: {error}");
     server.start_again().await.unwrap();
@@ -166,7 +166,7 @@ async fn a_holder_behind_a_silent_network_gives_up_before_the_server_frees_its_l
     proxy.silence();
     tokio::time::timeout(SOON, held.lost().cancelled()).await.unwrap();
     let lost_at = Moment::now();
-    assert_eq!(held.lost_why(), Some(Lost::TrustOver));
+    assert_eq!(held.lost_reason(), Some(LostReason::TrustExpired));
     assert!(cut_off.try_lock("report").await.unwrap_err().is_unavailable(), "silence is not busy");
     let (next, taken_at) = waiting.await.unwrap();
     assert!(next.unwrap().epoch() > held.epoch());

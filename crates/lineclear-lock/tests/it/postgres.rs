@@ -148,7 +148,7 @@ async fn a_grant_is_durable_although_the_session_is_not() {
     place.locks().await;
     let client = connect(&place).await;
     assert_eq!(client.query_one("show synchronous_commit", &[]).await.unwrap().get::<_, &str>(0), "off");
-    let take = include_str!("../../sql/postgres/lock_take.sql").replace("{schema}", "lineclear");
+    let take = include_str!("../../sql/postgres/lock_acquire.sql").replace("{schema}", "lineclear");
     client.batch_execute("begin").await.unwrap();
     let (text, number) = (Type::TEXT, Type::INT8);
     let params: [(&(dyn ToSql + Sync), Type); 7] = [
@@ -188,7 +188,7 @@ async fn an_engine_whose_session_locks_are_stubs_is_refused() {
     let database = lineclear_testkit::fresh_postgres().await;
     let place = Place::at(database.url().to_owned(), ());
     let name = database.name();
-    // As some engines that speak PostgreSQL's language have it: everybody is told yes.
+    // As some lock_stores that speak PostgreSQL's language have it: everybody is told yes.
     let stubs = "create schema stubs; \
         create function stubs.pg_try_advisory_lock(bigint) returns boolean language sql as 'select true'; \
         create function stubs.pg_advisory_unlock(bigint) returns boolean language sql as 'select true'";
@@ -238,7 +238,7 @@ async fn timeouts_that_somebody_has_set_cost_no_lock() {
         let (one, other) = (Locks::open(&url).await.unwrap(), Locks::open(&url).await.unwrap());
         let held = one.try_lock(options).await.unwrap().unwrap();
         tokio::time::sleep(TTL).await;
-        assert_eq!(held.lost_why(), None, "{options}");
+        assert_eq!(held.lost_reason(), None, "{options}");
         assert_eq!(held.confirm().await.unwrap(), Ok(()), "{options}");
         assert!(other.try_lock(options).await.unwrap().is_none(), "{options}: busy, and no error");
         held.release().await.unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lineclear_lock::redis::{AUTO_REFRESH_LOCK, Caution, Redis, auto_refresh};
+use lineclear_lock::redis::{AUTO_REFRESH_LOCK, Redis, Warning, auto_refresh};
 use lineclear_lock::{Locks, Released};
 use lineclear_testkit::PrivateRedis;
 use redis::aio::MultiplexedConnection;
@@ -62,7 +62,7 @@ async fn another_program_that_locks_the_same_way_and_ours_keep_each_other_out() 
     let theirs: Option<String> = set.query_async(&mut redis).await.unwrap();
     assert_eq!(theirs.as_deref(), Some("OK"));
     assert!(locks.try_lock(AUTO_REFRESH_LOCK).await.unwrap().is_none(), "theirs keeps ours out");
-    let seen = locks.look(AUTO_REFRESH_LOCK).await.unwrap().unwrap();
+    let seen = locks.read(AUTO_REFRESH_LOCK).await.unwrap().unwrap();
     assert_eq!(seen.holder, format!("unknown, with token {token}"));
     assert!(seen.ends_in.is_some());
     let release = guarded("redis.call('del', KEYS[1])");
@@ -129,7 +129,7 @@ async fn a_connection_that_was_closed_while_idle_costs_no_cycle() {
         assert_eq!(killed, 1);
         held.release().await.unwrap();
         assert!(locks.try_lock("report").await.unwrap().is_some());
-        locks.settled().await;
+        locks.flush().await;
     }
 }
 
@@ -141,7 +141,7 @@ async fn a_name_that_is_another_lock_s_memory_is_refused() {
     for (url, rule) in [
         ("rediss://127.0.0.1:1", "lock_url"),
         ("redis://127.0.0.1:1?colour=red", "lock_url"),
-        ("redis://127.0.0.1:1?replicas=1&replicas_within=5000", "replicas_within"),
+        ("redis://127.0.0.1:1?replicas=1&replicas_timeout=5000", "replicas_timeout"),
     ] {
         let error = Locks::open_with(url, quick()).await.unwrap_err().to_string();
         assert!(error.starts_with(&format!("refused by {rule}: ")), "{error}");
@@ -154,8 +154,8 @@ async fn a_redis_that_may_throw_locks_away_is_told_of() {
         PrivateRedis::start(&["--maxmemory", "50mb", "--maxmemory-policy", "allkeys-lru"]).await.unwrap();
     let redis = Redis::new(&server.url(), &quick()).unwrap();
     Locks::new(Arc::new(redis.clone()), quick()).await.unwrap();
-    let evicts = Caution::MayEvict { policy: "allkeys-lru".to_owned() };
-    assert_eq!(redis.cautions(), [evicts, Caution::MayForget]);
+    let evicts = Warning::MayEvict { policy: "allkeys-lru".to_owned() };
+    assert_eq!(redis.warnings(), [evicts, Warning::MayForget]);
 }
 
 #[tokio::test]
@@ -177,14 +177,14 @@ async fn a_lock_that_replicas_do_not_know_of_is_not_granted() {
 
     let careless = Redis::new(&primary.url(), &quick()).unwrap();
     Locks::new(Arc::new(careless.clone()), quick()).await.unwrap();
-    assert!(careless.cautions().contains(&Caution::ReplicasNotWaitedFor { replicas: 1 }));
+    assert!(careless.warnings().contains(&Warning::ReplicasNotWaitedFor { replicas: 1 }));
     let error = Locks::open_with(&replica.url(), quick()).await.unwrap_err().to_string();
     assert!(error.starts_with("refused by redis_role: "), "{error}");
 
-    let url = format!("{}?replicas=1&replicas_within=200", primary.url());
+    let url = format!("{}?replicas=1&replicas_timeout=200", primary.url());
     let careful = Redis::new(&url, &quick()).unwrap();
     let locks = Locks::new(Arc::new(careful.clone()), quick()).await.unwrap();
-    assert_eq!(careful.cautions(), [Caution::MayForget]);
+    assert_eq!(careful.warnings(), [Warning::MayForget]);
     let held = locks.acquire("report", SOON).await.unwrap().unwrap();
     let there: bool = client(&replica.url()).await.exists("report").await.unwrap();
     assert!(there, "the replica knew of it before we did");
@@ -193,7 +193,7 @@ async fn a_lock_that_replicas_do_not_know_of_is_not_granted() {
     replica.stop();
     let error = locks.try_lock("report").await.unwrap_err();
     assert!(error.is_unavailable() && error.to_string().contains("only 0 of 1 replicas"), "{error}");
-    locks.settled().await;
+    locks.flush().await;
     let there: bool = redis.exists("report").await.unwrap();
     assert!(!there, "what was not granted is not left behind");
 }
@@ -260,5 +260,5 @@ async fn a_lock_that_somebody_deletes_is_lost_at_the_next_renewal() {
     let deleted: i64 = client(&url).await.del(key).await.unwrap();
     assert_eq!(deleted, 1);
     tokio::time::timeout(TTL, held.lost().cancelled()).await.expect("long before it would have ended");
-    assert_eq!(held.lost_why(), Some(lineclear_lock::Lost::TakenOver));
+    assert_eq!(held.lost_reason(), Some(lineclear_lock::LostReason::TakenOver));
 }

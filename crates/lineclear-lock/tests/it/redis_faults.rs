@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use lineclear_lock::{Exclusive, LockOptions, Locks, Lost, Moment};
+use lineclear_lock::{Exclusive, LockOptions, Locks, LostReason, Moment};
 use lineclear_testkit::{PrivateRedis, Program, Proxy};
 
 use crate::contend::example;
@@ -48,7 +48,7 @@ async fn while_redis_is_down_nobody_runs_and_a_held_lock_is_lost_in_time() {
     }
     assert_eq!(ran.load(Ordering::SeqCst), 1, "an error is never taken for a grant");
     let cancelled = held.guard(std::future::pending::<()>()).await;
-    assert_eq!(cancelled, Err(Lost::TrustOver));
+    assert_eq!(cancelled, Err(LostReason::TrustExpired));
     // It may have been renewed just before the stop; a little more for a busy machine.
     assert!(stopped.plus(TTL + TTL / 4).remaining() > Duration::ZERO, "before it could be another's");
     drop(held);
@@ -59,8 +59,10 @@ async fn while_redis_is_down_nobody_runs_and_a_held_lock_is_lost_in_time() {
 #[tokio::test]
 async fn a_restart_that_forgets_is_noticed_and_epochs_do_not_begin_anew() {
     let mut server = PrivateRedis::start(&[]).await.unwrap();
-    let options =
-        LockOptions { retry: Duration::from_millis(20), ..LockOptions::with_ttl(Duration::from_secs(8)) };
+    let options = LockOptions {
+        retry_interval: Duration::from_millis(20),
+        ..LockOptions::with_ttl(Duration::from_secs(8))
+    };
     let locks = Locks::open_with(&server.url(), options.clone()).await.unwrap();
     let held = locks.try_lock("report").await.unwrap().unwrap();
     server.stop();
@@ -70,22 +72,24 @@ async fn a_restart_that_forgets_is_noticed_and_epochs_do_not_begin_anew() {
     let next = other.acquire("report", SOON).await.unwrap().unwrap();
     assert!(next.epoch() > held.epoch(), "{} after {}", next.epoch(), held.epoch());
     tokio::time::timeout(SOON, held.lost().cancelled()).await.unwrap();
-    assert_eq!(held.lost_why(), Some(Lost::TakenOver));
+    assert_eq!(held.lost_reason(), Some(LostReason::TakenOver));
     assert_eq!(next.confirm().await.unwrap(), Ok(()));
 }
 
 #[tokio::test]
 async fn a_restart_with_an_append_only_file_keeps_lock_and_epoch() {
     let mut server = PrivateRedis::start(&["--appendonly", "yes", "--appendfsync", "always"]).await.unwrap();
-    let options =
-        LockOptions { retry: Duration::from_millis(20), ..LockOptions::with_ttl(Duration::from_secs(20)) };
+    let options = LockOptions {
+        retry_interval: Duration::from_millis(20),
+        ..LockOptions::with_ttl(Duration::from_secs(20))
+    };
     let locks = Locks::open_with(&server.url(), options.clone()).await.unwrap();
     let held = locks.try_lock("report").await.unwrap().unwrap();
     server.stop();
     server.start_again().await.unwrap();
     let other = Locks::open_with(&server.url(), options).await.unwrap();
     assert!(other.try_lock("report").await.unwrap().is_none(), "it is still held");
-    assert_eq!(other.look("report").await.unwrap().unwrap().epoch, held.epoch());
+    assert_eq!(other.read("report").await.unwrap().unwrap().epoch, held.epoch());
     assert_eq!(held.confirm().await.unwrap(), Ok(()));
     let epoch = held.epoch();
     held.release().await.unwrap();
@@ -99,9 +103,9 @@ async fn a_network_that_falls_silent_cancels_the_work_before_another_can_begin()
     let proxy = Proxy::to_url(&direct).await.unwrap();
     let locks = Locks::open_with(&proxy.url_for(&direct), quick()).await.unwrap();
     let other = place.locks().await;
-    let work = async |right: lineclear_lock::Right| {
+    let work = async |lease: lineclear_lock::Lease| {
         proxy.silence();
-        right.lost().cancelled().await;
+        lease.lost().cancelled().await;
         Moment::now()
     };
     let waiting = tokio::spawn(async move {
@@ -110,7 +114,9 @@ async fn a_network_that_falls_silent_cancels_the_work_before_another_can_begin()
         (held, Moment::now())
     });
     let done = locks.run_exclusive("report", Duration::ZERO, work).await.unwrap();
-    let Exclusive::Lost { why: Lost::TrustOver, output: Some(lost_at) } = done else { panic!("{done:?}") };
+    let Exclusive::Lost { why: LostReason::TrustExpired, output: Some(lost_at) } = done else {
+        panic!("{done:?}")
+    };
     let (next, taken_at) = waiting.await.unwrap();
     assert!(lost_at < taken_at, "lost before it was another's");
     proxy.heal();
@@ -121,7 +127,7 @@ async fn a_network_that_falls_silent_cancels_the_work_before_another_can_begin()
 
 /// Nobody asks again within the time of the test: only a word of the release can be what wakes.
 fn sluggish() -> LockOptions {
-    LockOptions { retry: Duration::from_secs(60), ..LockOptions::with_ttl(Duration::from_secs(30)) }
+    LockOptions { retry_interval: Duration::from_secs(60), ..LockOptions::with_ttl(Duration::from_secs(30)) }
 }
 
 /// How many listen for releases of this Redis.

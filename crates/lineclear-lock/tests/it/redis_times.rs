@@ -15,10 +15,14 @@ use crate::redis::{calls, client};
 
 /// A three-hundredth of every time.
 fn shortened() -> LockOptions {
-    let LockOptions { ttl, renewal, soft_limit, .. } = auto_refresh();
+    let LockOptions { ttl, renewal_interval, soft_limit, .. } = auto_refresh();
     let short = LockOptions::with_ttl(ttl / 300);
     assert_eq!(short.ttl, TTL);
-    LockOptions { renewal: renewal / 300, soft_limit: soft_limit.map(|limit| limit / 300), ..short }
+    LockOptions {
+        renewal_interval: renewal_interval / 300,
+        soft_limit: soft_limit.map(|limit| limit / 300),
+        ..short
+    }
 }
 
 /// Waits by the clock, as the job of a timeline does.
@@ -54,7 +58,7 @@ async fn a_long_job_is_renewed_and_overdue_and_goes_on() {
     let overdue = async {
         held.overdue().cancelled().await;
         assert!(begun.plus(Duration::from_secs(1)).remaining().is_zero(), "not before minute 5");
-        assert_eq!(held.lost_why(), None);
+        assert_eq!(held.lost_reason(), None);
     };
     tokio::time::timeout(SOON, overdue).await.unwrap();
     assert_eq!(counted.load(Ordering::SeqCst), 1);
@@ -75,7 +79,7 @@ async fn a_crashed_holder_is_followed_when_its_lock_ends() {
     let mut child = program.start().unwrap();
     child.wait_for_line("write done", SOON).await.unwrap();
     let locks = place.locks().await;
-    let before = locks.look("job").await.unwrap().unwrap();
+    let before = locks.read("job").await.unwrap().unwrap();
     child.kill().unwrap();
     let key = format!("{}job", url.split_once("prefix=").unwrap().1);
     let left: u64 = client(url).await.pttl(key).await.unwrap();

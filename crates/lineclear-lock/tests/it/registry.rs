@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lineclear_lock::registry::{Classifier, Hold};
 use lineclear_lock::{
-    Epoch, Holder, Lease, LeaseState, LockName, Locks, Next, Registry, RegistryOptions, What,
+    Epoch, Holder, LeaseRecord, LeaseState, LockEventKind, LockName, Locks, Next, Registry, RegistryOptions,
 };
 use uuid::Uuid;
 
@@ -14,7 +14,7 @@ use crate::kit::{Place, SOON, TTL, quick};
 /// Heartbeats come often, so that a test need not wait for them.
 pub(crate) fn often() -> RegistryOptions {
     RegistryOptions {
-        beat: Duration::from_millis(300),
+        heartbeat: Duration::from_millis(300),
         sweep_after: Duration::from_millis(900),
         ..RegistryOptions::default()
     }
@@ -23,14 +23,14 @@ pub(crate) fn often() -> RegistryOptions {
 /// Heartbeats and sweeps never come.
 pub(crate) fn never() -> RegistryOptions {
     let day = Duration::from_secs(24 * 3600);
-    RegistryOptions { beat: day, sweep_after: day * 3, ..RegistryOptions::default() }
+    RegistryOptions { heartbeat: day, sweep_after: day * 3, ..RegistryOptions::default() }
 }
 
 impl Place {
     /// The locks, recorded in the same database, as another process would open them.
-    pub(crate) async fn recorded(&self, options: RegistryOptions) -> Locks {
+    pub(crate) async fn with_registry(&self, options: RegistryOptions) -> Locks {
         let registry = Registry::new(self.url.as_deref().unwrap(), options).unwrap();
-        Locks::recorded(self.backend(), quick(), registry).await.unwrap()
+        Locks::with_registry(self.backend(), quick(), registry).await.unwrap()
     }
 }
 
@@ -38,7 +38,7 @@ fn registry(locks: &Locks) -> &Registry {
     locks.registry().unwrap()
 }
 
-pub(crate) async fn only(locks: &Locks) -> Lease {
+pub(crate) async fn only(locks: &Locks) -> LeaseRecord {
     let mut leases = registry(locks).leases(100).await.unwrap();
     assert_eq!(leases.len(), 1, "{leases:?}");
     leases.remove(0)
@@ -53,16 +53,16 @@ pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     }
 }
 
-async fn events(locks: &Locks) -> Vec<What> {
+async fn events(locks: &Locks) -> Vec<LockEventKind> {
     let mut events = registry(locks).history(Some("report"), None, 100).await.unwrap();
     events.reverse();
     events.into_iter().map(|event| event.what).collect()
 }
 
 pub(crate) async fn a_held_lock_is_shown_with_who_holds_it_since_when_and_of_which_kind(place: &Place) {
-    let (one, other) = (place.recorded(never()).await, place.recorded(never()).await);
+    let (one, other) = (place.with_registry(never()).await, place.with_registry(never()).await);
     let held = one.of_kind("books").try_lock("report").await.unwrap().unwrap();
-    one.settled().await;
+    one.flush().await;
     let lease = only(&other).await;
     let me = one.holder();
     assert_eq!((lease.name.as_str(), lease.state, lease.epoch), ("report", LeaseState::Held, held.epoch()));
@@ -71,7 +71,7 @@ pub(crate) async fn a_held_lock_is_shown_with_who_holds_it_since_when_and_of_whi
     assert_eq!(lease.node, format!("{}/{}", me.machine, me.pid));
     assert_eq!((lease.kind.as_deref(), lease.released_at), (Some("books"), None));
     assert_eq!((lease.since, lease.holds), (lease.acquired_at, 1));
-    registry(&one).written().await.unwrap();
+    registry(&one).flush().await.unwrap();
     let renewed = only(&other).await;
     assert_eq!(
         (renewed.since, renewed.acquired_at),
@@ -80,23 +80,23 @@ pub(crate) async fn a_held_lock_is_shown_with_who_holds_it_since_when_and_of_whi
     );
     assert!(renewed.renewed_at > lease.renewed_at);
     assert!(lease.renewed_ago < SOON);
-    let engine = lease.engine.as_ref().unwrap();
+    let engine = lease.inspection.as_ref().unwrap();
     assert_eq!((&engine.holding.holder, engine.holding.epoch), (&lease.holder(), held.epoch()));
     held.release().await.unwrap();
-    one.settled().await;
+    one.flush().await;
     let lease = only(&other).await;
     assert_eq!(lease.state, LeaseState::Idle, "the row is kept");
     assert!(lease.released_at.is_some_and(|at| at >= lease.acquired_at));
-    assert_eq!(events(&other).await, [What::Taken]);
+    assert_eq!(events(&other).await, [LockEventKind::Taken]);
     assert_eq!(registry(&other).lease("report").await.unwrap().len(), 1);
     assert_eq!(registry(&other).lease("Report").await.unwrap().len(), 0);
 }
 
 /// V1
 pub(crate) async fn a_lock_that_is_held_for_long_stays_and_is_renewed(place: &Place) {
-    let (one, other) = (place.recorded(often()).await, place.recorded(often()).await);
+    let (one, other) = (place.with_registry(often()).await, place.with_registry(often()).await);
     let held = one.try_lock("report").await.unwrap().unwrap();
-    one.settled().await;
+    one.flush().await;
     for _ in 0..3 {
         // Two hours pass, and the heartbeat comes.
         place
@@ -115,9 +115,9 @@ pub(crate) async fn a_lock_that_is_held_for_long_stays_and_is_renewed(place: &Pl
 
 /// V2
 pub(crate) async fn taking_and_releasing_often_does_not_flicker(place: &Place) {
-    let (one, other) = (place.recorded(often()).await, place.recorded(often()).await);
+    let (one, other) = (place.with_registry(often()).await, place.with_registry(often()).await);
     drop(one.try_lock("report").await.unwrap().unwrap());
-    one.settled().await;
+    one.flush().await;
     let first = only(&other).await;
     let runner = tokio::spawn(async move {
         for _ in 0..30 {
@@ -126,7 +126,7 @@ pub(crate) async fn taking_and_releasing_often_does_not_flicker(place: &Place) {
             held.release().await.unwrap();
             tokio::time::sleep(Duration::from_millis(40)).await;
         }
-        one.settled().await;
+        one.flush().await;
         one
     });
     while !runner.is_finished() {
@@ -137,52 +137,52 @@ pub(crate) async fn taking_and_releasing_often_does_not_flicker(place: &Place) {
     let one = runner.await.unwrap();
     let lease = only(&other).await;
     assert_eq!((lease.state, lease.holds), (LeaseState::Idle, 31));
-    assert_eq!(events(&one).await, [What::Taken], "the same node has had it all the time");
+    assert_eq!(events(&one).await, [LockEventKind::Taken], "the same node has had it all the time");
 }
 
 /// V3
 pub(crate) async fn who_finds_it_busy_writes_nothing_but_is_counted_on_the_holder_s_row(place: &Place) {
-    let (one, other) = (place.recorded(never()).await, place.recorded(often()).await);
+    let (one, other) = (place.with_registry(never()).await, place.with_registry(often()).await);
     let held = one.try_lock("report").await.unwrap().unwrap();
-    one.settled().await;
+    one.flush().await;
     for _ in 0..5 {
         assert!(other.try_lock("report").await.unwrap().is_none());
     }
     until("the count is written", async || only(&one).await.contended == 5).await;
     let lease = only(&one).await;
-    assert!(lease.is_of(one.holder()) && !lease.is_of(other.holder()));
+    assert!(lease.belongs_to(one.holder()) && !lease.belongs_to(other.holder()));
     assert!(lease.contended_at.is_some());
-    assert_eq!(events(&one).await, [What::Taken]);
+    assert_eq!(events(&one).await, [LockEventKind::Taken]);
     held.release().await.unwrap();
-    one.settled().await;
+    one.flush().await;
     // A lock that nobody has a row for: nothing is made for who found it busy.
     place.sql("delete from {t}lock_lease").await;
     let unseen = place.locks().await.try_lock("report").await.unwrap().unwrap();
     assert!(other.try_lock("report").await.unwrap().is_none());
-    tokio::time::sleep(often().beat * 3).await;
+    tokio::time::sleep(often().heartbeat * 3).await;
     assert_eq!(registry(&one).leases(100).await.unwrap(), []);
     unseen.release().await.unwrap();
 }
 
 /// V4
 pub(crate) async fn processes_of_one_machine_and_pid_are_told_apart(place: &Place) {
-    let (one, other) = (place.recorded(never()).await, place.recorded(never()).await);
+    let (one, other) = (place.with_registry(never()).await, place.with_registry(never()).await);
     assert_eq!((&one.holder().machine, one.holder().pid), (&other.holder().machine, other.holder().pid));
     let held = [one.try_lock("a").await.unwrap().unwrap(), other.try_lock("b").await.unwrap().unwrap()];
-    one.settled().await;
-    other.settled().await;
+    one.flush().await;
+    other.flush().await;
     let leases = registry(&one).leases(100).await.unwrap();
-    let ours: Vec<bool> = leases.iter().map(|lease| lease.is_of(one.holder())).collect();
+    let ours: Vec<bool> = leases.iter().map(|lease| lease.belongs_to(one.holder())).collect();
     assert_eq!(ours, [true, false]);
     assert_ne!(leases[0].holder(), leases[1].holder());
     drop(held);
 }
 
 pub(crate) async fn a_change_of_hands_is_an_event_with_both_of_them(place: &Place) {
-    let (one, other) = (place.recorded(never()).await, place.recorded(never()).await);
+    let (one, other) = (place.with_registry(never()).await, place.with_registry(never()).await);
     for locks in [&one, &one, &other, &one] {
         locks.acquire("report", SOON).await.unwrap().unwrap().release().await.unwrap();
-        locks.settled().await;
+        locks.flush().await;
     }
     let history = registry(&one).history(Some("report"), None, 100).await.unwrap();
     let hands: Vec<_> = history.iter().rev().map(|event| (&event.before, &event.holder)).collect();
@@ -197,21 +197,21 @@ pub(crate) async fn a_change_of_hands_is_an_event_with_both_of_them(place: &Plac
 
 /// Each of the states that need no death.
 pub(crate) async fn a_row_is_checked_against_the_store_of_the_lock(place: &Place) {
-    let (one, plain) = (place.recorded(never()).await, place.locks().await);
+    let (one, plain) = (place.with_registry(never()).await, place.locks().await);
     let state = async || only(&one).await.state;
     let held = one.try_lock("report").await.unwrap().unwrap();
-    one.settled().await;
+    one.flush().await;
     assert_eq!(state().await, LeaseState::Held);
     place.sql("update {t}lock_lease set renew_ms = 5000, renewed_at = renewed_at - {2h}").await;
     assert_eq!(state().await, LeaseState::Stale, "not heard of, but the lock is held");
     let seen = plain.inspect("report").await.unwrap().unwrap();
-    assert!(plain.end_hold("report", &seen, "a test", None).await.unwrap());
+    assert!(plain.break_lock("report", &seen, "a test", None).await.unwrap());
     until("its session has ended", async || state().await != LeaseState::Stale).await;
     assert_eq!(state().await, LeaseState::Orphan, "not released, and nobody has it");
     let next = plain.acquire("report", SOON).await.unwrap().unwrap();
     assert_eq!(state().await, LeaseState::Drift, "one that does not record has it");
     drop(held);
-    one.settled().await;
+    one.flush().await;
     assert_eq!(state().await, LeaseState::Drift);
     next.release().await.unwrap();
     assert_eq!(state().await, LeaseState::Idle);
@@ -220,11 +220,11 @@ pub(crate) async fn a_row_is_checked_against_the_store_of_the_lock(place: &Place
 pub(crate) async fn who_went_away_is_swept_by_the_database_s_clock_and_who_has_the_lock_is_not(
     place: &Place,
 ) {
-    let one = place.recorded(never()).await;
+    let one = place.with_registry(never()).await;
     let held = one.try_lock("held").await.unwrap().unwrap();
     one.try_lock("idle").await.unwrap().unwrap().release().await.unwrap();
     one.try_lock("young").await.unwrap().unwrap().release().await.unwrap();
-    one.settled().await;
+    one.flush().await;
     // One that has gone, and one that has been heard of: nobody has their locks.
     for (name, ago) in [("gone", "{2h}"), ("here", "{2h} + {2h} + {2h}")] {
         place
@@ -244,7 +244,7 @@ pub(crate) async fn who_went_away_is_swept_by_the_database_s_clock_and_who_has_t
             "update {{t}}lock_lease set released_at = released_at - {days} where lock_name = 'idle'"
         ))
         .await;
-    let sweeper = place.recorded(often()).await;
+    let sweeper = place.with_registry(often()).await;
     let leases = async || registry(&sweeper).leases(100).await.unwrap();
     until("those that are long over have been removed", async || {
         !leases().await.iter().any(|lease| lease.name == "gone" || lease.name == "idle")
@@ -257,42 +257,45 @@ pub(crate) async fn who_went_away_is_swept_by_the_database_s_clock_and_who_has_t
     let expected = [("held", LeaseState::Stale), ("here", LeaseState::Orphan), ("young", LeaseState::Idle)];
     assert_eq!(left, expected);
     let history = registry(&sweeper).history(Some("gone"), None, 10).await.unwrap();
-    assert_eq!((history.len(), history[0].what, history[0].epoch), (1, What::Vanished, Epoch::new(7)));
+    assert_eq!(
+        (history.len(), history[0].what, history[0].epoch),
+        (1, LockEventKind::Vanished, Epoch::new(7))
+    );
     assert_eq!(history[0].holder, "m/1/i");
     assert!(history[0].why.as_ref().unwrap().contains("its last sign of life was at 2"), "{history:?}");
     held.release().await.unwrap();
 }
 
 pub(crate) async fn a_lock_is_taken_away_with_a_raised_epoch_and_it_is_written_down(place: &Place) {
-    let (one, operator) = (place.recorded(never()).await, place.recorded(never()).await);
+    let (one, operator) = (place.with_registry(never()).await, place.with_registry(never()).await);
     let held = one.try_lock("report").await.unwrap().unwrap();
-    one.settled().await;
+    one.flush().await;
     let seen = operator.inspect("report").await.unwrap().unwrap();
     assert_eq!((&seen.holding.holder, seen.holding.epoch), (&one.holder().to_string(), held.epoch()));
-    assert!(operator.end_hold("report", &seen, "ada", Some("it hangs")).await.unwrap());
+    assert!(operator.break_lock("report", &seen, "ada", Some("it hangs")).await.unwrap());
     tokio::time::timeout(SOON, held.lost().cancelled()).await.expect("the holder hears of it");
     let next = operator.acquire("report", SOON).await.unwrap().unwrap();
     assert!(next.epoch().get() > held.epoch().get() + 1, "the epoch was raised before anybody took it");
-    assert!(!operator.end_hold("report", &seen, "ada", None).await.unwrap(), "it is another's now");
+    assert!(!operator.break_lock("report", &seen, "ada", None).await.unwrap(), "it is another's now");
     assert_eq!(next.confirm().await.unwrap(), Ok(()));
     let history = registry(&operator).history(Some("report"), None, 10).await.unwrap();
-    let broken = history.iter().find(|event| event.what == What::Broken).unwrap();
+    let broken = history.iter().find(|event| event.what == LockEventKind::Broken).unwrap();
     assert_eq!((broken.by_whom.as_deref(), broken.why.as_deref()), (Some("ada"), Some("it hangs")));
     assert_eq!((&broken.holder, broken.epoch), (&one.holder().to_string(), held.epoch()));
 }
 
 pub(crate) async fn all_that_is_known_explains_a_lock(place: &Place) {
-    let locks = place.recorded(never()).await;
+    let locks = place.with_registry(never()).await;
     let explained = locks.explain("report").await.unwrap();
-    assert_eq!((explained.engine.is_none(), explained.lease, explained.next), (true, None, Next::Free));
+    assert_eq!((explained.inspection.is_none(), explained.lease, explained.next), (true, None, Next::Free));
     let held = locks.try_lock("report").await.unwrap().unwrap();
-    locks.settled().await;
+    locks.flush().await;
     let explained = locks.explain("report").await.unwrap();
     let Next::Held { if_it_dies, if_it_freezes } = explained.next else { panic!("{explained:?}") };
     assert!(if_it_dies <= TTL && if_it_freezes.is_none_or(|time| time <= TTL));
     assert_eq!(if_it_freezes.is_some(), explained.promises.frozen_holder_ends);
     assert_eq!(explained.lease.unwrap().state, LeaseState::Held);
-    assert_eq!((explained.engine.unwrap().holding.epoch, explained.history.len()), (held.epoch(), 1));
+    assert_eq!((explained.inspection.unwrap().holding.epoch, explained.history.len()), (held.epoch(), 1));
     held.release().await.unwrap();
     assert_eq!(locks.explain("report").await.unwrap().next, Next::Free);
 }
@@ -300,13 +303,14 @@ pub(crate) async fn all_that_is_known_explains_a_lock(place: &Place) {
 /// V7
 pub(crate) async fn without_decoration_rows_are_made_by_hand(place: &Place) {
     let classifier = Classifier::new(|name| name.ends_with("-cache").then(|| "cache".to_owned()));
-    let locks = place.recorded(RegistryOptions { decorate: false, classifier, ..never() }).await;
+    let locks =
+        place.with_registry(RegistryOptions { record_automatically: false, classifier, ..never() }).await;
     let registry = registry(&locks);
-    assert!(!registry.is_there().await.unwrap(), "nothing was made");
+    assert!(!registry.tables_exist().await.unwrap(), "nothing was made");
     assert_eq!(registry.leases(10).await.unwrap(), []);
     assert_eq!(registry.history(None, None, 10).await.unwrap(), []);
     let held = locks.try_lock("report").await.unwrap().unwrap();
-    locks.settled().await;
+    locks.flush().await;
     assert_eq!(registry.leases(10).await.unwrap(), []);
 
     let hold = |name: &str, kind: Option<&str>| Hold {
@@ -319,22 +323,22 @@ pub(crate) async fn without_decoration_rows_are_made_by_hand(place: &Place) {
         ttl: None,
     };
     let (plain, told) = (hold("book-cache", None), hold("outbox-a", Some("mail")));
-    registry.took(plain.clone());
-    registry.took(told.clone());
-    registry.written().await.unwrap();
+    registry.acquired(plain.clone());
+    registry.acquired(told.clone());
+    registry.flush().await.unwrap();
     let leases = registry.leases(10).await.unwrap();
     let kinds: Vec<_> = leases.iter().map(|lease| (lease.kind.as_deref(), lease.state)).collect();
     assert_eq!(kinds, [(Some("cache"), LeaseState::Held), (Some("mail"), LeaseState::Held)]);
     registry.released(plain.token);
     registry.lost(told.token, "on purpose");
-    registry.written().await.unwrap();
+    registry.flush().await.unwrap();
     let leases = registry.leases(10).await.unwrap();
     assert!(leases.iter().all(|lease| lease.state == LeaseState::Idle), "{leases:?}");
     let lost = registry.history(Some("outbox-a"), None, 1).await.unwrap();
-    assert_eq!((lost[0].what, lost[0].why.as_deref()), (What::Lost, Some("on purpose")));
+    assert_eq!((lost[0].what, lost[0].why.as_deref()), (LockEventKind::Lost, Some("on purpose")));
     // And once more, without epochs.
-    registry.took(Hold { token: Uuid::new_v4(), ..plain });
-    registry.written().await.unwrap();
+    registry.acquired(Hold { token: Uuid::new_v4(), ..plain });
+    registry.flush().await.unwrap();
     let again = registry.lease("book-cache").await.unwrap();
     assert_eq!((again[0].state, again[0].holds), (LeaseState::Held, 2));
     held.release().await.unwrap();
@@ -342,11 +346,11 @@ pub(crate) async fn without_decoration_rows_are_made_by_hand(place: &Place) {
 
 pub(crate) async fn many_that_start_at_once_make_the_tables_once(place: &Place) {
     let starts = (0..12).map(|number| {
-        let locks = place.recorded(never());
+        let locks = place.with_registry(never());
         async move {
             let locks = locks.await;
             let held = locks.try_lock(&format!("lock-{number:02}")).await.unwrap().unwrap();
-            locks.registry().unwrap().written().await.unwrap();
+            locks.registry().unwrap().flush().await.unwrap();
             (locks, held)
         }
     });

@@ -32,14 +32,14 @@ fn between(log: &str, statement: &str) -> usize {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_held_locks_are_renewed_by_two_statements_and_one_who_holds_nothing_writes_nothing() {
     let server = PrivatePostgres::start(&["log_statement=all", "autovacuum=off"]).await.unwrap();
-    let options = RegistryOptions { beat: BEAT, sweep_after: BEAT * 4, ..RegistryOptions::default() };
+    let options = RegistryOptions { heartbeat: BEAT, sweep_after: BEAT * 4, ..RegistryOptions::default() };
     let registry = Registry::new(&server.url(), options).unwrap();
-    let locks = Locks::recorded(Arc::new(InProcess::new()), quick(), registry).await.unwrap();
+    let locks = Locks::with_registry(Arc::new(InProcess::new()), quick(), registry).await.unwrap();
     let mut held = Vec::new();
     for number in 0..LOCKS {
         held.push(locks.try_lock(&format!("lock-{number}")).await.unwrap().unwrap());
     }
-    locks.settled().await;
+    locks.flush().await;
     let client = connect(&server.url()).await;
     mark(&client, "the window begins").await;
     let begun = std::time::Instant::now();
@@ -57,7 +57,7 @@ async fn a_thousand_held_locks_are_renewed_by_two_statements_and_one_who_holds_n
     for held in held {
         held.release().await.unwrap();
     }
-    locks.settled().await;
+    locks.flush().await;
     let at = "select (pg_current_wal_insert_lsn() - '0/0')::bigint";
     let wal = async || client.query_one(at, &[]).await.unwrap().get::<_, i64>(0);
     // What is on its way arrives first, and a sweep that only reads tidies pages that were written before, which is logged, too. Then

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lineclear_lock::{LeaseState, LockName, Locks, Next, Registry, RegistryOptions, What};
+use lineclear_lock::{LeaseState, LockEventKind, LockName, Locks, Next, Registry, RegistryOptions};
 use lineclear_testkit::Proxy;
 
 use crate::faults::holder_with;
@@ -16,7 +16,7 @@ const BEAT: Duration = Duration::from_millis(200);
 /// V5: what is seen of a killed holder, until nothing is left but its history.
 async fn a_killed_holder_is_an_orphan_then_gone_and_its_history_stays(place: &Place) {
     let mut child = holder_with(place, TTL, Some(BEAT)).await;
-    let other = place.recorded(RegistryOptions { sweep_after: TTL * 4, ..often() }).await;
+    let other = place.with_registry(RegistryOptions { sweep_after: TTL * 4, ..often() }).await;
     let lease = only(&other).await;
     assert_eq!((lease.state, lease.renew_every), (LeaseState::Held, BEAT));
     child.kill().unwrap();
@@ -29,8 +29,8 @@ async fn a_killed_holder_is_an_orphan_then_gone_and_its_history_stays(place: &Pl
     let registry = other.registry().unwrap();
     until("its row is swept", async || registry.leases(10).await.unwrap().is_empty()).await;
     let history = registry.history(Some("report"), None, 10).await.unwrap();
-    let what: Vec<What> = history.iter().map(|event| event.what).collect();
-    assert_eq!(what, [What::Vanished, What::Taken]);
+    let what: Vec<LockEventKind> = history.iter().map(|event| event.what).collect();
+    assert_eq!(what, [LockEventKind::Vanished, LockEventKind::Taken]);
     assert_eq!((&history[0].holder, history[0].epoch), (&lease.holder(), lease.epoch));
 }
 
@@ -55,7 +55,7 @@ async fn a_killed_holder_in_a_sqlite_file_is_an_orphan_then_gone() {
 async fn a_frozen_holder_of_a_session_lock_is_shown_as_stale_until_somebody_ends_it() {
     let place = Place::postgres("lock=session").await;
     let mut child = holder_with(&place, TTL, Some(BEAT)).await;
-    let other = place.recorded(often()).await;
+    let other = place.with_registry(often()).await;
     child.pause().await.unwrap();
     until("it is not heard of", async || only(&other).await.state == LeaseState::Stale).await;
     // Long after it would have been swept, and after its lock would have ended if it were a lease.
@@ -63,9 +63,9 @@ async fn a_frozen_holder_of_a_session_lock_is_shown_as_stale_until_somebody_ends
     assert_eq!(only(&other).await.state, LeaseState::Stale);
     let explained = other.explain("report").await.unwrap();
     assert_eq!(explained.next, Next::Never);
-    let seen = explained.engine.unwrap();
+    let seen = explained.inspection.unwrap();
     assert_eq!(seen.alive, Some(true));
-    assert!(other.end_hold("report", &seen, "ada", None).await.unwrap());
+    assert!(other.break_lock("report", &seen, "ada", None).await.unwrap());
     let next = other.acquire("report", SOON).await.unwrap().unwrap();
     assert!(next.epoch() > seen.holding.epoch);
     child.resume().unwrap();
@@ -77,9 +77,9 @@ async fn a_frozen_holder_of_a_session_lock_is_shown_as_stale_until_somebody_ends
 #[tokio::test]
 async fn a_session_that_began_later_is_another_s() {
     let place = Place::postgres("lock=session").await;
-    let locks = place.recorded(never()).await;
+    let locks = place.with_registry(never()).await;
     let held = locks.try_lock("report").await.unwrap().unwrap();
-    locks.settled().await;
+    locks.flush().await;
     assert_eq!(only(&locks).await.state, LeaseState::Held);
     // Its session ends, and another program takes the same key.
     let client = connect(&place).await;
@@ -94,7 +94,7 @@ async fn a_session_that_began_later_is_another_s() {
     .await;
     let lease = only(&locks).await;
     assert_eq!(lease.state, LeaseState::Drift);
-    let who = lease.engine.unwrap().holding.holder;
+    let who = lease.inspection.unwrap().holding.holder;
     assert!(who.starts_with("unknown, with session "), "{who}");
     drop(held);
 }
@@ -110,10 +110,10 @@ async fn a_lock_that_was_taken_away_fences_nothing_any_more() {
     assert!(lineclear_lock::postgres::fence(&transaction, held.fence()).await.unwrap());
     // While a fenced transaction is open, it cannot be taken away: its effects are still to come.
     let seen = locks.inspect("report").await.unwrap().unwrap();
-    let error = locks.end_hold("report", &seen, "ada", None).await.unwrap_err();
+    let error = locks.break_lock("report", &seen, "ada", None).await.unwrap_err();
     assert!(error.is_unavailable() && error.to_string().contains("fenced transaction"), "{error}");
     transaction.commit().await.unwrap();
-    assert!(locks.end_hold("report", &seen, "ada", None).await.unwrap());
+    assert!(locks.break_lock("report", &seen, "ada", None).await.unwrap());
     let transaction = client.transaction().await.unwrap();
     assert!(!lineclear_lock::postgres::fence(&transaction, held.fence()).await.unwrap());
     drop(held);
@@ -128,7 +128,7 @@ async fn apart() -> (Place, Place, Proxy) {
 
 async fn recorded_through(proxy: &Proxy, locks: &Place, table: &Place) -> Locks {
     let url = proxy.url_for(table.url.as_deref().unwrap());
-    Locks::recorded(locks.backend(), quick(), Registry::new(&url, often()).unwrap()).await.unwrap()
+    Locks::with_registry(locks.backend(), quick(), Registry::new(&url, often()).unwrap()).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -137,7 +137,7 @@ async fn a_registry_that_is_silent_or_away_costs_nobody_a_lock_and_catches_up() 
         let (place, table, proxy) = apart().await;
         let locks = recorded_through(&proxy, &place, &table).await;
         locks.try_lock("first").await.unwrap().unwrap().release().await.unwrap();
-        locks.settled().await;
+        locks.flush().await;
         if silent {
             proxy.silence()
         } else {
@@ -169,9 +169,9 @@ async fn a_registry_that_is_silent_or_away_costs_nobody_a_lock_and_catches_up() 
 #[tokio::test]
 async fn tables_that_are_dropped_are_made_again_and_no_lock_is_lost() {
     for place in [Place::sqlite(), Place::postgres("lock=session").await] {
-        let locks = place.recorded(often()).await;
+        let locks = place.with_registry(often()).await;
         let held = locks.try_lock("report").await.unwrap().unwrap();
-        locks.settled().await;
+        locks.flush().await;
         place.sql("drop view {t}nagare_leases; drop table {t}lock_lease; drop table {t}lock_event;").await;
         assert_eq!(held.confirm().await.unwrap(), Ok(()));
         let registry = locks.registry().unwrap();
@@ -187,10 +187,10 @@ async fn a_registry_that_may_not_be_written_costs_nobody_a_lock() {
     let url = place.url.clone().unwrap();
     let readonly = format!("{url}&options=-c%20default_transaction_read_only%3Don");
     let registry = Registry::new(&readonly, often()).unwrap();
-    let locks = Locks::recorded(place.backend(), quick(), registry).await.unwrap();
+    let locks = Locks::with_registry(place.backend(), quick(), registry).await.unwrap();
     let held = locks.try_lock("report").await.unwrap().unwrap();
-    locks.settled().await;
-    assert!(locks.registry().unwrap().written().await.is_err());
+    locks.flush().await;
+    assert!(locks.registry().unwrap().flush().await.is_err());
     assert_eq!(locks.registry().unwrap().leases(10).await.unwrap(), []);
     assert_eq!(held.confirm().await.unwrap(), Ok(()));
     held.release().await.unwrap();
@@ -203,14 +203,14 @@ async fn looking_makes_no_file_and_a_registry_that_is_away_leaves_the_store_to_e
     let registry = Registry::new(path.to_str().unwrap(), never()).unwrap();
     assert_eq!(registry.leases(10).await.unwrap(), []);
     assert_eq!(registry.history(None, None, 10).await.unwrap(), []);
-    assert!(!registry.is_there().await.unwrap() && !path.exists());
+    assert!(!registry.tables_exist().await.unwrap() && !path.exists());
 
     let (place, table, proxy) = apart().await;
     let locks = recorded_through(&proxy, &place, &table).await;
     let held = locks.try_lock("report").await.unwrap().unwrap();
     proxy.cut().await;
     let explained = locks.explain("report").await.unwrap();
-    assert_eq!(explained.engine.unwrap().holding.epoch, held.epoch());
+    assert_eq!(explained.inspection.unwrap().holding.epoch, held.epoch());
     assert_eq!(explained.lease, None);
     held.release().await.unwrap();
 }
@@ -227,7 +227,7 @@ async fn who_starts_without_a_registry_that_answers_starts_at_once() {
     held.release().await.unwrap();
     // And who ends waits a little, and no more.
     let begun = Instant::now();
-    locks.settled().await;
+    locks.flush().await;
     assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
 }
 
@@ -235,9 +235,9 @@ async fn who_starts_without_a_registry_that_answers_starts_at_once() {
 async fn locks_of_one_process_are_recorded_in_a_file_and_told_from_those_of_another() {
     let (map, file) = (Place::in_process(), Place::sqlite());
     let registry = Registry::new(file.url.as_deref().unwrap(), never()).unwrap();
-    let locks = Locks::recorded(map.backend(), quick(), registry).await.unwrap();
+    let locks = Locks::with_registry(map.backend(), quick(), registry).await.unwrap();
     let held = locks.try_lock("outbox-a").await.unwrap().unwrap();
-    locks.settled().await;
+    locks.flush().await;
     let lease = only(&locks).await;
     assert_eq!((lease.state, lease.kind.as_deref()), (LeaseState::Held, Some("outbox")));
     assert!(lease.store.starts_with("in-process/"), "{}", lease.store);
@@ -249,21 +249,22 @@ async fn locks_of_one_process_are_recorded_in_a_file_and_told_from_those_of_anot
 async fn locks_in_redis_are_recorded_in_a_database_and_checked_against_redis() {
     let (redis, table) = (Place::redis(), Place::postgres("lock=lease").await);
     let registry = Registry::new(table.url.as_deref().unwrap(), never()).unwrap();
-    let locks = Locks::recorded(redis.backend(), quick(), registry).await.unwrap();
+    let locks = Locks::with_registry(redis.backend(), quick(), registry).await.unwrap();
     let held = locks.try_lock("report").await.unwrap().unwrap();
-    locks.settled().await;
+    locks.flush().await;
     let lease = only(&locks).await;
     assert_eq!((lease.state, lease.store.as_str()), (LeaseState::Held, "redis"));
-    let seen = lease.engine.unwrap();
-    assert!(locks.end_hold("report", &seen, "ada", Some("blue-green")).await.unwrap());
-    assert!(!locks.end_hold("report", &seen, "ada", None).await.unwrap(), "its token is gone");
+    let seen = lease.inspection.unwrap();
+    assert!(locks.break_lock("report", &seen, "ada", Some("blue-green")).await.unwrap());
+    assert!(!locks.break_lock("report", &seen, "ada", None).await.unwrap(), "its token is gone");
     tokio::time::timeout(SOON, held.lost().cancelled()).await.unwrap();
     let next = locks.try_lock("report").await.unwrap().unwrap();
     assert!(next.epoch().get() > held.epoch().get() + 1);
-    let refused = Locks::open_recorded(redis.url.as_deref().unwrap(), quick(), never()).await.unwrap_err();
+    let refused =
+        Locks::open_with_registry(redis.url.as_deref().unwrap(), quick(), never()).await.unwrap_err();
     assert!(refused.to_string().starts_with("refused by registry_url: "), "{refused}");
     let elsewhere = RegistryOptions { url: table.url.clone(), ..never() };
-    assert!(Locks::open_recorded(redis.url.as_deref().unwrap(), quick(), elsewhere).await.is_ok());
+    assert!(Locks::open_with_registry(redis.url.as_deref().unwrap(), quick(), elsewhere).await.is_ok());
 }
 
 /// A backend that has no such verb says so.
@@ -271,31 +272,41 @@ async fn locks_in_redis_are_recorded_in_a_database_and_checked_against_redis() {
 async fn a_store_that_cannot_take_locks_away_says_so() {
     #[derive(Debug)]
     struct Plain(lineclear_lock::InProcess);
-    use lineclear_lock::backend::{Answer, Ask, Backend, Holding, Kept, Promises, Released, Taken};
+    use lineclear_lock::backend::{
+        Backend, Extended, Grant, Holding, LockFuture, LockRequest, Promises, Released,
+    };
     impl Backend for Plain {
         fn promises(&self) -> Promises {
             self.0.promises()
         }
-        fn open(&self) -> Answer<'_, ()> {
+        fn open(&self) -> LockFuture<'_, ()> {
             self.0.open()
         }
-        fn take<'a>(&'a self, ask: &'a Ask) -> Answer<'a, Option<Taken>> {
-            self.0.take(ask)
+        fn acquire<'a>(&'a self, ask: &'a LockRequest) -> LockFuture<'a, Option<Grant>> {
+            self.0.acquire(ask)
         }
-        fn extend<'a>(&'a self, ask: &'a Ask, epoch: lineclear_lock::Epoch) -> Answer<'a, Kept> {
+        fn extend<'a>(
+            &'a self,
+            ask: &'a LockRequest,
+            epoch: lineclear_lock::Epoch,
+        ) -> LockFuture<'a, Extended> {
             self.0.extend(ask, epoch)
         }
-        fn release<'a>(&'a self, ask: &'a Ask, epoch: Option<lineclear_lock::Epoch>) -> Answer<'a, Released> {
+        fn release<'a>(
+            &'a self,
+            ask: &'a LockRequest,
+            epoch: Option<lineclear_lock::Epoch>,
+        ) -> LockFuture<'a, Released> {
             self.0.release(ask, epoch)
         }
-        fn look<'a>(&'a self, name: &'a LockName) -> Answer<'a, Option<Holding>> {
-            self.0.look(name)
+        fn read<'a>(&'a self, name: &'a LockName) -> LockFuture<'a, Option<Holding>> {
+            self.0.read(name)
         }
     }
     let locks = Locks::new(Arc::new(Plain(lineclear_lock::InProcess::new())), quick()).await.unwrap();
     let held = locks.try_lock("report").await.unwrap().unwrap();
     let seen = locks.inspect("report").await.unwrap().unwrap();
-    let refused = locks.end_hold("report", &seen, "ada", None).await.unwrap_err();
+    let refused = locks.break_lock("report", &seen, "ada", None).await.unwrap_err();
     assert!(refused.to_string().starts_with("refused by break: "), "{refused}");
     held.release().await.unwrap();
 }
@@ -304,10 +315,10 @@ async fn a_store_that_cannot_take_locks_away_says_so() {
 #[tokio::test]
 async fn the_view_has_the_columns_and_formats_of_nagare_leases() {
     let place = Place::postgres("lock=lease").await;
-    let locks = place.recorded(never()).await;
+    let locks = place.with_registry(never()).await;
     let held = locks.try_lock("nagare-outbox-main").await.unwrap().unwrap();
     locks.try_lock("event-route-Loan-BookEvent").await.unwrap().unwrap().release().await.unwrap();
-    locks.settled().await;
+    locks.flush().await;
     let client = connect(&place).await;
     let rows = client.query("select * from lineclear.nagare_leases order by lock_name", &[]).await.unwrap();
     let columns: Vec<(&str, &str)> =
@@ -341,9 +352,9 @@ async fn the_view_has_the_columns_and_formats_of_nagare_leases() {
 #[tokio::test]
 async fn the_view_is_the_same_in_a_sqlite_file() {
     let place = Place::sqlite();
-    let locks = place.recorded(never()).await;
+    let locks = place.with_registry(never()).await;
     let held = locks.try_lock("outbox-a").await.unwrap().unwrap();
-    locks.settled().await;
+    locks.flush().await;
     let file =
         rusqlite::Connection::open(place.url.as_deref().unwrap().trim_start_matches("sqlite:")).unwrap();
     let mut view = file.prepare("select * from nagare_leases").unwrap();
@@ -365,9 +376,9 @@ async fn the_view_is_the_same_in_a_sqlite_file() {
 async fn the_view_is_the_same_in_mysql() {
     use mysql_async::prelude::Queryable;
     let place = Place::mysql().await;
-    let locks = place.recorded(never()).await;
+    let locks = place.with_registry(never()).await;
     let held = locks.try_lock("outbox-a").await.unwrap().unwrap();
-    locks.settled().await;
+    locks.flush().await;
     let opts = mysql_async::Opts::from_url(place.url.as_deref().unwrap()).unwrap();
     let mut connection = mysql_async::Conn::new(opts).await.unwrap();
     let row: mysql_async::Row = connection.query_first("select * from nagare_leases").await.unwrap().unwrap();

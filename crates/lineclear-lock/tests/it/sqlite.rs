@@ -60,8 +60,8 @@ async fn a_file_that_somebody_writes_for_long_is_not_busy_and_what_was_asked_mea
     let path = place.url.clone().unwrap().trim_start_matches("sqlite:").to_owned();
     // So long that no lock ends by itself within the test.
     let options = LockOptions {
-        answer_within: Duration::from_millis(300),
-        release_within: SOON,
+        request_timeout: Duration::from_millis(300),
+        release_timeout: SOON,
         ..LockOptions::with_ttl(Duration::from_secs(600))
     };
     let (one, other) =
@@ -72,6 +72,6 @@ async fn a_file_that_somebody_writes_for_long_is_not_busy_and_what_was_asked_mea
     assert!(error.is_unavailable(), "nobody holds it, and nobody knows that: {error}");
     writer.execute_batch("rollback").unwrap();
     // The question is answered now that nobody waits for it, and then taken back.
-    one.settled().await;
+    one.flush().await;
     assert!(other.try_lock("report").await.unwrap().is_some());
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use lineclear_lock::backend::{Ask, Kept};
-use lineclear_lock::history::{Event, Saw, check};
+use lineclear_lock::backend::{Extended, LockRequest};
+use lineclear_lock::history::{Event, Observation, check};
 use lineclear_lock::{Epoch, Exclusive, Holder, LockName, Locks, Moment, Released};
 
 use crate::kit::{Place, SOON, TTL};
@@ -109,7 +109,7 @@ pub(crate) async fn a_dropped_lock_is_released_in_the_background(place: &Place) 
     let held = one.try_lock("report").await.unwrap().unwrap();
     let epoch = held.epoch();
     drop(held);
-    one.settled().await;
+    one.flush().await;
     let next = other.try_lock("report").await.unwrap().expect("released, not ended by itself");
     assert!(next.epoch() > epoch);
 }
@@ -154,7 +154,7 @@ pub(crate) async fn a_held_lock_is_renewed_for_longer_than_it_lasts(place: &Plac
     let (one, other) = (place.locks().await, place.locks().await);
     let held = one.try_lock("report").await.unwrap().unwrap();
     assert!(other.acquire("report", TTL * 2).await.unwrap().is_none(), "busy for twice its time to live");
-    assert_eq!(held.lost_why(), None);
+    assert_eq!(held.lost_reason(), None);
     assert!(!held.trusted_for().is_zero());
     assert_eq!(held.confirm().await.unwrap(), Ok(()));
     assert_eq!(held.release().await.unwrap(), Released::Clean);
@@ -169,7 +169,7 @@ pub(crate) async fn a_program_that_blocks_its_runtime_keeps_its_lock(place: &Pla
             runtime.block_on(async {
                 let held = one.try_lock("report").await.unwrap().unwrap();
                 std::thread::sleep(TTL * 2);
-                assert_eq!(held.lost_why(), None);
+                assert_eq!(held.lost_reason(), None);
                 assert!(!held.trusted_for().is_zero());
                 held
             })
@@ -193,14 +193,14 @@ pub(crate) async fn a_lock_outlives_the_runtime_that_took_it_and_is_released_aft
             drop(held);
         });
     });
-    one.settled().await;
+    one.flush().await;
     assert!(other.try_lock("report").await.unwrap().is_some());
 }
 
 /// Somebody who asks for a lock without our keeper.
-fn bare(name: &str) -> Ask {
+fn bare(name: &str) -> LockRequest {
     let (name, holder) = (LockName::new(name).unwrap(), Arc::new(Holder::this()));
-    Ask { name, token: uuid::Uuid::new_v4(), ttl: TTL, kind: None, holder }
+    LockRequest { name, token: uuid::Uuid::new_v4(), ttl: TTL, kind: None, holder }
 }
 
 pub(crate) async fn a_lock_that_is_not_renewed_ends_by_itself(place: &Place) {
@@ -211,12 +211,12 @@ pub(crate) async fn a_lock_that_is_not_renewed_ends_by_itself(place: &Place) {
     }
     let ask = bare("report");
     let begun = Moment::now();
-    let taken = frozen.take(&ask).await.unwrap().unwrap();
+    let taken = frozen.acquire(&ask).await.unwrap().unwrap();
     let locks = place.locks().await;
     let held = locks.acquire("report", SOON).await.unwrap().expect("it ends by itself");
     assert!(begun.plus(TTL).remaining().is_zero(), "not before its time");
     assert!(held.epoch() > taken.epoch);
-    assert!(matches!(frozen.extend(&ask, taken.epoch).await.unwrap(), Kept::No));
+    assert!(matches!(frozen.extend(&ask, taken.epoch).await.unwrap(), Extended::No));
     assert_eq!(frozen.release(&ask, Some(taken.epoch)).await.unwrap(), Released::NotHeld);
     assert_eq!(held.confirm().await.unwrap(), Ok(()), "what the old holder did changed nothing");
 }
@@ -226,14 +226,17 @@ pub(crate) async fn only_the_holder_s_token_renews_and_releases(place: &Place) {
     ours.open().await.unwrap();
     theirs.open().await.unwrap();
     let (ask, foreign) = (bare("report"), bare("report"));
-    let epoch = ours.take(&ask).await.unwrap().unwrap().epoch;
-    assert!(matches!(theirs.extend(&foreign, epoch).await.unwrap(), Kept::No));
+    let epoch = ours.acquire(&ask).await.unwrap().unwrap().epoch;
+    assert!(matches!(theirs.extend(&foreign, epoch).await.unwrap(), Extended::No));
     assert_eq!(theirs.release(&foreign, Some(epoch)).await.unwrap(), Released::NotHeld);
-    assert!(theirs.take(&foreign).await.unwrap().is_none(), "it is still held");
-    assert!(matches!(ours.extend(&ask, epoch).await.unwrap(), Kept::Yes(_)));
+    assert!(theirs.acquire(&foreign).await.unwrap().is_none(), "it is still held");
+    assert!(matches!(ours.extend(&ask, epoch).await.unwrap(), Extended::Yes(_)));
     assert_eq!(ours.release(&ask, Some(epoch)).await.unwrap(), Released::Clean);
     assert_eq!(ours.release(&ask, Some(epoch)).await.unwrap(), Released::NotHeld, "twice is no error");
-    assert!(matches!(ours.extend(&ask, epoch).await.unwrap(), Kept::No), "nothing renews what was released");
+    assert!(
+        matches!(ours.extend(&ask, epoch).await.unwrap(), Extended::No),
+        "nothing renews what was released"
+    );
 }
 
 pub(crate) async fn a_release_undoes_a_take_whose_answer_never_came(place: &Place) {
@@ -241,39 +244,39 @@ pub(crate) async fn a_release_undoes_a_take_whose_answer_never_came(place: &Plac
     ours.open().await.unwrap();
     theirs.open().await.unwrap();
     let ask = bare("report");
-    ours.take(&ask).await.unwrap().unwrap();
+    ours.acquire(&ask).await.unwrap().unwrap();
     ours.release(&ask, None).await.unwrap();
-    assert!(theirs.take(&bare("report")).await.unwrap().is_some());
+    assert!(theirs.acquire(&bare("report")).await.unwrap().is_some());
     // One that never went through leaves nothing.
     assert_eq!(ours.release(&bare("never"), None).await.unwrap(), Released::NotHeld);
 }
 
 pub(crate) async fn who_holds_it_can_be_seen(place: &Place) {
     let (one, other) = (place.locks().await.of_kind("outbox"), place.locks().await);
-    assert_eq!(other.look("report").await.unwrap(), None);
+    assert_eq!(other.read("report").await.unwrap(), None);
     let held = one.try_lock("report").await.unwrap().unwrap();
-    let seen = other.look("report").await.unwrap().unwrap();
+    let seen = other.read("report").await.unwrap().unwrap();
     assert_eq!((seen.epoch, seen.holder), (held.epoch(), one.holder().to_string()));
     assert_eq!(seen.kind.as_deref(), Some("outbox"));
     assert!(seen.ends_in.is_some());
     let epoch = held.epoch();
     held.release().await.unwrap();
-    let seen = other.look("report").await.unwrap().unwrap();
+    let seen = other.read("report").await.unwrap().unwrap();
     assert_eq!((seen.epoch, seen.ends_in), (epoch, None), "the epoch stays");
 }
 
 pub(crate) async fn exclusive_work_is_done_once_at_a_time(place: &Place) {
     let (one, other) = (place.locks().await, place.locks().await);
     let done = one
-        .run_exclusive("report", Duration::ZERO, async |right| {
+        .run_exclusive("report", Duration::ZERO, async |lease| {
             let busy = other.run_exclusive("report", Duration::ZERO, async |_| "two at once").await.unwrap();
             assert_eq!(busy, Exclusive::Busy);
-            right.epoch()
+            lease.epoch()
         })
         .await
         .unwrap();
     let Exclusive::Done(epoch) = done else { panic!("{done:?}") };
-    let next = other.run_exclusive("report", Duration::ZERO, async |right| right.epoch()).await.unwrap();
+    let next = other.run_exclusive("report", Duration::ZERO, async |lease| lease.epoch()).await.unwrap();
     assert!(matches!(next, Exclusive::Done(next) if next > epoch), "{next:?} after {epoch}");
 }
 
@@ -284,7 +287,7 @@ pub(crate) async fn a_panic_in_exclusive_work_releases_the_lock(place: &Place) {
         panicking.run_exclusive("report", SOON, async |_| panic!("on purpose")).await.map(drop)
     };
     assert!(tokio::spawn(work).await.unwrap_err().is_panic());
-    one.settled().await;
+    one.flush().await;
     assert!(other.try_lock("report").await.unwrap().is_some());
 }
 
@@ -303,11 +306,11 @@ pub(crate) async fn many_in_one_process_take_turns(place: &Place) {
                     events.push(Event { contender, lock, saw, at: Moment::now() });
                 };
                 while let Some(held) = locks.acquire("report", until.remaining()).await.unwrap() {
-                    say(Saw::Held(held.epoch()));
+                    say(Observation::Held(held.epoch()));
                     assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "nobody else is inside");
                     tokio::time::sleep(Duration::from_millis(1)).await;
                     inside.fetch_sub(1, Ordering::SeqCst);
-                    say(Saw::Ended(held.epoch()));
+                    say(Observation::Ended(held.epoch()));
                     held.release().await.unwrap();
                     if until.remaining().is_zero() {
                         break;

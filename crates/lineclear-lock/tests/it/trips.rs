@@ -81,7 +81,7 @@ async fn one_trip_each(place: Place) {
         assert_eq!(counter.since(), 1, "to release it, round {no}");
     }
     // A first use costs one more.
-    locks.look("report-1").await.unwrap();
+    locks.read("report-1").await.unwrap();
     assert!(counter.since() <= 2, "to look");
 }
 

@@ -5,7 +5,7 @@ use crate::explain::GateName;
 
 /// How things stand.
 #[derive(Clone, Debug)]
-pub struct Condition {
+pub struct HealthFacts {
     /// The database's clock.
     pub now: Micros,
     /// Counts stop here: so many means at least so many.
@@ -29,12 +29,12 @@ pub struct Condition {
     /// A few jobs whose time came long ago, and what each waits for.
     pub overdue: Vec<Overdue>,
     /// What could not be looked at in time.
-    pub unseen: Unseen,
+    pub not_checked: NotChecked,
 }
 
 /// Parts that could not be looked at in time, and why: what is said about them otherwise is as if nothing were wrong.
 #[derive(Clone, Debug, Default)]
-pub struct Unseen {
+pub struct NotChecked {
     /// What is not as it should be.
     pub trouble: Option<String>,
     /// Jobs whose time came long ago.
@@ -96,7 +96,7 @@ impl NodeState {
     }
 }
 
-impl Condition {
+impl HealthFacts {
     /// Jobs that nodes would run at once now.
     pub fn slots(&self) -> u64 {
         let takes = self.nodes.iter().filter(|node| node.takes_part("workers"));
@@ -157,7 +157,7 @@ impl Overdue {
 
 /// What manifests say.
 #[derive(Clone, Debug, Default)]
-pub struct Orders {
+pub struct ManifestHealth {
     /// How many were looked at.
     pub looked_at: u64,
     /// There are more, which were not looked at.

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::{Check, CheckName, Condition, NodeState, a_few, length, many};
+use super::{Check, CheckName, HealthFacts, NodeState, a_few, length, many};
 
 /// Checks of nodes.
-pub fn nodes(facts: &Condition) -> Vec<Check> {
+pub fn nodes(facts: &HealthFacts) -> Vec<Check> {
     vec![alive(facts), leader(facts), lost(facts), versions(facts), runners(facts)]
 }
 
-fn live(facts: &Condition) -> impl Iterator<Item = &NodeState> {
+fn live(facts: &HealthFacts) -> impl Iterator<Item = &NodeState> {
     facts.nodes.iter().filter(|node| node.live)
 }
 
@@ -17,7 +17,7 @@ fn plays(node: &NodeState, role: &str) -> bool {
     node.roles.iter().any(|own| own == role)
 }
 
-fn alive(facts: &Condition) -> Check {
+fn alive(facts: &HealthFacts) -> Check {
     let name = CheckName::Alive;
     let alive = live(facts).count() as u64;
     let start = "start one: lineclear serve";
@@ -52,10 +52,10 @@ fn alive(facts: &Condition) -> Check {
     Check::ok(name, format!("{} {verb} alive, with {}", many(alive, 0, "node"), many(slots, 0, "slot")))
 }
 
-fn leader(facts: &Condition) -> Check {
+fn leader(facts: &HealthFacts) -> Check {
     let name = CheckName::Leader;
-    if let Some(why) = &facts.unseen.trouble {
-        return Check::unseen(name, why);
+    if let Some(why) = &facts.not_checked.trouble {
+        return Check::not_checked(name, why);
     }
     let drains = live(facts).any(|node| plays(node, "planner") && node.drains);
     let plans = live(facts).any(|node| plays(node, "planner") && !node.drains);
@@ -101,7 +101,7 @@ fn leader(facts: &Condition) -> Check {
     }
 }
 
-fn lost(facts: &Condition) -> Check {
+fn lost(facts: &HealthFacts) -> Check {
     let name = CheckName::Lost;
     let lost: Vec<String> = facts
         .nodes
@@ -132,7 +132,7 @@ fn lost(facts: &Condition) -> Check {
     )
 }
 
-fn versions(facts: &Condition) -> Check {
+fn versions(facts: &HealthFacts) -> Check {
     let versions: BTreeSet<&str> = live(facts).map(|node| node.version.as_str()).collect();
     let named: Vec<String> = versions.iter().map(ToString::to_string).collect();
     match named.as_slice() {
@@ -146,7 +146,7 @@ fn versions(facts: &Condition) -> Check {
     }
 }
 
-fn runners(facts: &Condition) -> Check {
+fn runners(facts: &HealthFacts) -> Check {
     let name = CheckName::Runners;
     let failing: Vec<String> = live(facts)
         .flat_map(|node| {

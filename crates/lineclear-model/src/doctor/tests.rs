@@ -37,8 +37,8 @@ fn leader(renewed: i64) -> Leader {
 }
 
 /// All is well, at second 1000.
-fn well() -> Condition {
-    Condition {
+fn well() -> HealthFacts {
+    HealthFacts {
         now: at(1000),
         count_max: 10_000,
         waiting: 0,
@@ -50,16 +50,16 @@ fn well() -> Condition {
         nodes: vec![node("a", 995), node("b", 999)],
         leader: Some(leader(995)),
         overdue: Vec::new(),
-        unseen: Unseen::default(),
+        not_checked: NotChecked::default(),
     }
 }
 
-fn judged(facts: &Condition) -> Vec<Check> {
-    [nodes(facts), work(facts), orders(facts, &Orders::default())].concat()
+fn judged(facts: &HealthFacts) -> Vec<Check> {
+    [nodes(facts), work(facts), manifests(facts, &ManifestHealth::default())].concat()
 }
 
 /// How one check came out, and what it says.
-fn found(facts: &Condition, name: CheckName) -> (Finding, String) {
+fn found(facts: &HealthFacts, name: CheckName) -> (Finding, String) {
     let check = judged(facts).into_iter().find(|check| check.check == name).unwrap();
     assert_eq!(check.todo.is_some(), check.is_trouble(), "{check:?}");
     (check.finding, check.says)
@@ -225,13 +225,13 @@ fn a_line_that_gets_on_is_no_failure_and_one_that_does_not_is_not_hidden_by_othe
 #[test]
 fn what_could_not_be_looked_at_in_time_is_said_of_each_check_that_needs_it() {
     let mut facts = well();
-    facts.unseen = Unseen { trouble: Some("slow".to_owned()), overdue: None };
-    let unseen = |facts: &Condition| -> Vec<CheckName> {
+    facts.not_checked = NotChecked { trouble: Some("slow".to_owned()), overdue: None };
+    let unseen = |facts: &HealthFacts| -> Vec<CheckName> {
         let checks = judged(facts).into_iter().filter(|check| check.says == "could not look in time: slow");
         checks.map(|check| check.check).collect()
     };
     assert_eq!(unseen(&facts), [CheckName::Leader, CheckName::Leases, CheckName::Kinds, CheckName::Late]);
-    facts.unseen = Unseen { trouble: None, overdue: Some("slow".to_owned()) };
+    facts.not_checked = NotChecked { trouble: None, overdue: Some("slow".to_owned()) };
     assert_eq!(unseen(&facts), [CheckName::Overdue]);
     assert!(is_healthy(&judged(&facts)), "to be slow is not to be broken");
 }
@@ -260,9 +260,15 @@ fn what_is_left_lying_is_counted_up_to_the_bound() {
 fn manifests_that_make_no_jobs_are_named() {
     let orders_of = |never: usize, unreadable: usize| {
         let named = |n: usize| (0..n).map(|n| (format!("m{n}"), "why".to_owned())).collect();
-        Orders { looked_at: 9, more: true, never: named(never), unsure: 3, unreadable: named(unreadable) }
+        ManifestHealth {
+            looked_at: 9,
+            more: true,
+            never: named(never),
+            unsure: 3,
+            unreadable: named(unreadable),
+        }
     };
-    let checks = orders(&well(), &orders_of(7, 1));
+    let checks = manifests(&well(), &orders_of(7, 1));
     assert_eq!(checks[1].finding, Finding::Warning);
     assert!(
         checks[1].says.contains("m4 (why) and 2 more; 3 others with exclusions could not"),

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use super::{Check, CheckName, Condition, Overdue, a_few, length, many};
+use super::{Check, CheckName, HealthFacts, Overdue, a_few, length, many};
 use crate::explain::GateName;
 
 /// Checks of jobs.
-pub fn work(facts: &Condition) -> Vec<Check> {
+pub fn work(facts: &HealthFacts) -> Vec<Check> {
     vec![leases(facts), overdue(facts), kinds(facts), dead_letters(facts)]
 }
 
-fn leases(facts: &Condition) -> Check {
+fn leases(facts: &HealthFacts) -> Check {
     let (name, trouble) = (CheckName::Leases, &facts.trouble);
-    if let Some(why) = &facts.unseen.trouble {
-        return Check::unseen(name, why);
+    if let Some(why) = &facts.not_checked.trouble {
+        return Check::not_checked(name, why);
     }
     if trouble.leases_over == 0 {
         return Check::ok(name, "no lease that ran out is left lying");
@@ -29,10 +29,10 @@ fn leases(facts: &Condition) -> Check {
 }
 
 /// What most of those wait for that wait for long.
-fn overdue(facts: &Condition) -> Check {
+fn overdue(facts: &HealthFacts) -> Check {
     let name = CheckName::Overdue;
-    if let Some(why) = &facts.unseen.overdue {
-        return Check::unseen(name, why);
+    if let Some(why) = &facts.not_checked.overdue {
+        return Check::not_checked(name, why);
     }
     let Some(first) = facts.overdue.iter().map(|job| job.due_at).min() else {
         return Check::ok(name, "no job waits long past its time");
@@ -99,10 +99,10 @@ fn overdue(facts: &Condition) -> Check {
     }
 }
 
-fn kinds(facts: &Condition) -> Check {
+fn kinds(facts: &HealthFacts) -> Check {
     let trouble = &facts.trouble;
-    if let Some(why) = &facts.unseen.trouble {
-        return Check::unseen(CheckName::Kinds, why);
+    if let Some(why) = &facts.not_checked.trouble {
+        return Check::not_checked(CheckName::Kinds, why);
     }
     match trouble.unknown {
         0 => Check::ok(CheckName::Kinds, "no job is set aside because nobody knows its kind"),
@@ -118,7 +118,7 @@ fn kinds(facts: &Condition) -> Check {
     }
 }
 
-fn dead_letters(facts: &Condition) -> Check {
+fn dead_letters(facts: &HealthFacts) -> Check {
     let name = CheckName::DeadLetters;
     if facts.dead_letters == 0 {
         return Check::ok(name, "no dead letter waits for a person");

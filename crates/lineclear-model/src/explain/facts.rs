@@ -38,7 +38,7 @@ pub struct JobFacts {
     /// Its dead letter.
     pub dead: Option<DeadFacts>,
     /// Its manifest.
-    pub manifest: Option<OwnManifest>,
+    pub manifest: Option<JobManifest>,
     /// Its group.
     pub group: Option<LimitFacts>,
     /// The group of all.
@@ -62,7 +62,7 @@ pub struct DeadFacts {
 
 /// The manifest of a job.
 #[derive(Clone, Debug)]
-pub struct OwnManifest {
+pub struct JobManifest {
     /// Its key.
     pub key: String,
     /// Its switch.

@@ -1,7 +1,7 @@
 //! Why a job does not run, or how it ended.
 
 use super::shared::{global_enabled, group_enabled, limit, names, node, serving};
-use super::{Explanation, Gate, GateName, InTheWay, JobFacts, LimitFacts, when};
+use super::{Blocker, Explanation, Gate, GateName, JobFacts, LimitFacts, when};
 use crate::{DeadReason, ExecutionOutcome, JobState, Origin};
 
 /// A key with this beginning is the overlap rule of a manifest.
@@ -45,7 +45,7 @@ fn passed(facts: &JobFacts, gates: Vec<Gate>) -> Explanation {
     let mut all = gates;
     for name in GateName::ALL {
         if all.iter().all(|gate| gate.name != *name) {
-            all.push(Gate::apart(*name, "it has this gate behind it"));
+            all.push(Gate::not_applicable(*name, "it has this gate behind it"));
         }
     }
     Explanation::of(facts.now, all, || "nothing is in its way".to_owned())
@@ -64,7 +64,7 @@ fn dead(facts: &JobFacts) -> Vec<Gate> {
         false => format!("dead letter {} waits for a person to revive or acknowledge it", dead.letter),
     };
     let why = format!("it is dead, because {reason}{error}; {rest}");
-    vec![Gate::closed(GateName::DeadLetter, why).behind("dead_letter", dead.letter)]
+    vec![Gate::closed(GateName::DeadLetter, why).blocked_by("dead_letter", dead.letter)]
 }
 
 fn running(facts: &JobFacts) -> Vec<Gate> {
@@ -77,7 +77,7 @@ fn running(facts: &JobFacts) -> Vec<Gate> {
         _ => "",
     };
     let mut taken = Gate::closed(GateName::Taken, format!("is being run by {by}{since}{lease}"));
-    taken.in_the_way.push(InTheWay { what: "node", id: by, node: None });
+    taken.blockers.push(Blocker { what: "node", id: by, node: None });
     vec![cancel(facts), taken]
 }
 
@@ -96,7 +96,7 @@ fn cancel(facts: &JobFacts) -> Gate {
 fn waiting(facts: &JobFacts) -> Explanation {
     let handed = facts.state == JobState::Ready;
     let route = facts.route.as_deref().unwrap_or("main");
-    let behind = |name| Gate::apart(name, "it has its place: it is handed over");
+    let behind = |name| Gate::not_applicable(name, "it has its place: it is handed over");
     let limits = match handed {
         true => vec![behind(GateName::GroupLimit), behind(GateName::GlobalLimit), behind(GateName::KeyLimit)],
         false => limits(facts),
@@ -105,9 +105,9 @@ fn waiting(facts: &JobFacts) -> Explanation {
         enabled(facts),
         group_enabled(facts.group.as_ref()),
         global_enabled(facts.global.as_ref()),
-        Gate::apart(GateName::DeadLetter, "it is not dead"),
-        Gate::apart(GateName::Dependency, "it was accepted: what it depended on has happened"),
-        Gate::apart(GateName::Exclusion, "it was accepted: excluded times make no jobs"),
+        Gate::not_applicable(GateName::DeadLetter, "it is not dead"),
+        Gate::not_applicable(GateName::Dependency, "it was accepted: what it depended on has happened"),
+        Gate::not_applicable(GateName::Exclusion, "it was accepted: excluded times make no jobs"),
         due(facts),
         retry(facts),
         if handed { behind(GateName::Overlap) } else { overlap(facts) },
@@ -136,17 +136,20 @@ fn waiting(facts: &JobFacts) -> Explanation {
 
 fn enabled(facts: &JobFacts) -> Gate {
     let name = GateName::Enabled;
-    let Some(manifest) = &facts.manifest else { return Gate::apart(name, "it has no manifest") };
+    let Some(manifest) = &facts.manifest else { return Gate::not_applicable(name, "it has no manifest") };
     let key = &manifest.key;
     if facts.origin == Origin::Trigger {
-        return Gate::apart(name, format!("somebody ran manifest {key}: its switch does not matter"));
+        return Gate::not_applicable(
+            name,
+            format!("somebody ran manifest {key}: its switch does not matter"),
+        );
     }
     match (manifest.enabled, facts.state == JobState::Parked && !facts.unknown_kind) {
-        (false, _) => Gate::closed(name, format!("manifest {key} is paused")).behind("manifest", key),
+        (false, _) => Gate::closed(name, format!("manifest {key} is paused")).blocked_by("manifest", key),
         (true, true) => {
             let why =
                 format!("it was set aside when manifest {key} was paused; the cleaner brings it back soon");
-            Gate::closed(name, why).behind("manifest", key)
+            Gate::closed(name, why).blocked_by("manifest", key)
         }
         (true, false) => Gate::open(name, format!("manifest {key} is switched on")),
     }
@@ -155,7 +158,9 @@ fn enabled(facts: &JobFacts) -> Gate {
 fn due(facts: &JobFacts) -> Gate {
     let at = when(facts.due_at, facts.now);
     match facts.state {
-        JobState::Retrying => Gate::apart(GateName::Due, "it was due before, and waits for its next try"),
+        JobState::Retrying => {
+            Gate::not_applicable(GateName::Due, "it was due before, and waits for its next try")
+        }
         JobState::Scheduled if facts.due_at > facts.now => {
             Gate::closed(GateName::Due, format!("is due at {at}"))
         }
@@ -166,7 +171,7 @@ fn due(facts: &JobFacts) -> Gate {
 fn retry(facts: &JobFacts) -> Gate {
     let name = GateName::Retry;
     if facts.state != JobState::Retrying {
-        return Gate::apart(name, "it does not wait for another try");
+        return Gate::not_applicable(name, "it does not wait for another try");
     }
     let error = facts.last_error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
     let failed = match facts.failures {
@@ -187,7 +192,7 @@ fn is_overlap(key: &LimitFacts) -> bool {
 fn overlap(facts: &JobFacts) -> Gate {
     let name = GateName::Overlap;
     let Some(key) = facts.key.as_ref().filter(|key| is_overlap(key)) else {
-        return Gate::apart(name, "its manifest's overlap rule has let it in");
+        return Gate::not_applicable(name, "its manifest's overlap rule has let it in");
     };
     let mut gate = limit(name, Some(key), "", "");
     let manifest = facts.manifest.as_ref().map_or("its manifest", |manifest| manifest.key.as_str());

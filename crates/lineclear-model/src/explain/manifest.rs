@@ -1,14 +1,14 @@
 //! Why a manifest makes no job now, and whether the next one would run.
 
 use super::shared::{global_enabled, group_enabled, limit, node};
-use super::{Explanation, Gate, GateName, InTheWay, LiveJob, ManifestFacts, when};
+use super::{Blocker, Explanation, Gate, GateName, LiveJob, ManifestFacts, when};
 use crate::schedule::Need;
-use crate::{Excluded, Overlap, exclude, look_ahead};
+use crate::{Excluded, Overlap, exclude, preview};
 
 /// Every gate of a manifest.
 pub fn explain_manifest(facts: &ManifestFacts) -> Explanation {
     let manifest = &facts.manifest;
-    let on_job = |name| Gate::apart(name, "it is asked of jobs, not of manifests");
+    let on_job = |name| Gate::not_applicable(name, "it is asked of jobs, not of manifests");
     let gates = vec![
         enabled(facts),
         group_enabled(facts.group.as_ref()),
@@ -58,14 +58,14 @@ fn dead_letter(facts: &ManifestFacts) -> Gate {
         true => "is held until a person has looked at its dead letter".to_owned(),
         false => format!("is held until a person has looked at dead letter {}", ids.join(", ")),
     };
-    ids.iter().fold(Gate::closed(name, why), |gate, id| gate.behind("dead_letter", id))
+    ids.iter().fold(Gate::closed(name, why), |gate, id| gate.blocked_by("dead_letter", id))
 }
 
 fn dependency(facts: &ManifestFacts) -> Gate {
     let name = GateName::Dependency;
     let schedule = &facts.manifest.schedule;
     if schedule.parents().is_empty() {
-        return Gate::apart(name, "it waits for no other manifest");
+        return Gate::not_applicable(name, "it waits for no other manifest");
     }
     let keys = |arrived: bool| -> Vec<&str> {
         let those = facts.parents.iter().filter(|parent| parent.arrived == arrived);
@@ -74,7 +74,7 @@ fn dependency(facts: &ManifestFacts) -> Gate {
     let (arrived, missing) = (keys(true), keys(false));
     if schedule.is_dormant() {
         let why = format!("is dormant: a running job of {} wakes it", missing.join(" or "));
-        return missing.iter().fold(Gate::closed(name, why), |gate, key| gate.behind("manifest", key));
+        return missing.iter().fold(Gate::closed(name, why), |gate, key| gate.blocked_by("manifest", key));
     }
     let why = match (schedule.need(), arrived.as_slice()) {
         (Need::Any, _) => format!("waits for the next completion of {}", missing.join(" or ")),
@@ -83,23 +83,23 @@ fn dependency(facts: &ManifestFacts) -> Gate {
             format!("waits for {}; in this round {} completed", missing.join(", "), here.join(", "))
         }
     };
-    missing.iter().fold(Gate::closed(name, why), |gate, key| gate.behind("manifest", key))
+    missing.iter().fold(Gate::closed(name, why), |gate, key| gate.blocked_by("manifest", key))
 }
 
 fn exclusion(facts: &ManifestFacts) -> Gate {
     let name = GateName::Exclusion;
     let rules = facts.manifest.rules();
     if rules.exclude.is_empty() {
-        return Gate::apart(name, "it excludes no times");
+        return Gate::not_applicable(name, "it excludes no times");
     }
     let Some(tick) = rules.schedule.next_after(facts.now.offset(-1)) else {
-        return Gate::apart(name, "it has no further tick");
+        return Gate::not_applicable(name, "it has no further tick");
     };
     let Some(at) = exclude::covering(&rules.exclude, rules.schedule.zone(), tick) else {
         return Gate::open(name, format!("its next tick, {}, is not excluded", when(tick, facts.now)));
     };
     let rule = serde_json::to_string(&rules.exclude[at]).unwrap_or_default();
-    let ahead = look_ahead(&rules, &facts.manifest.key, facts.now.offset(-1), 1);
+    let ahead = preview(&rules, &facts.manifest.key, facts.now.offset(-1), 1);
     let next = match (ahead.ticks.first(), ahead.excluded_through) {
         (None, Some(through)) => format!("and so is every later one up to {}", when(through, facts.now)),
         (None, None) => "no later one fires".to_owned(),
@@ -119,7 +119,7 @@ fn exclusion(facts: &ManifestFacts) -> Gate {
 fn due(facts: &ManifestFacts) -> Gate {
     let name = GateName::Due;
     if !facts.manifest.schedule.is_timed() {
-        return Gate::apart(name, "its schedule has no times");
+        return Gate::not_applicable(name, "its schedule has no times");
     }
     match facts.next_due_at {
         Some(at) if at <= facts.now => {
@@ -134,7 +134,7 @@ fn overlap(facts: &ManifestFacts) -> Gate {
     let name = GateName::Overlap;
     let queued = |job: &&LiveJob| job.fresh;
     let (keeps, what): (Vec<&LiveJob>, &str) = match facts.manifest.overlap() {
-        Overlap::Allow => return Gate::apart(name, "its jobs may overlap (overlap = allow)"),
+        Overlap::Allow => return Gate::not_applicable(name, "its jobs may overlap (overlap = allow)"),
         Overlap::Skip => (facts.live.iter().collect(), "is not over: a tick that comes now is skipped"),
         Overlap::QueueOne => (
             facts.live.iter().filter(queued).collect(),
@@ -151,7 +151,7 @@ fn overlap(facts: &ManifestFacts) -> Gate {
     };
     let mut gate =
         Gate::closed(name, format!("job {} ({}) {what} (overlap = {rule})", first.job, first.state));
-    gate.in_the_way.extend(keeps.iter().map(|job| InTheWay {
+    gate.blockers.extend(keeps.iter().map(|job| Blocker {
         what: "job",
         id: job.job.to_string(),
         node: job.node.clone(),

@@ -1,6 +1,6 @@
 //! Gates that jobs and manifests have in common.
 
-use super::{Gate, GateName, InTheWay, LimitFacts, NodeFacts};
+use super::{Blocker, Gate, GateName, LimitFacts, NodeFacts};
 
 /// Nodes that a sentence names.
 const NODES_NAMED: usize = 5;
@@ -8,11 +8,11 @@ const NODES_NAMED: usize = 5;
 pub(super) fn group_enabled(group: Option<&LimitFacts>) -> Gate {
     let name = GateName::GroupEnabled;
     match group {
-        None => Gate::apart(name, "it is in no group"),
+        None => Gate::not_applicable(name, "it is in no group"),
         Some(group) if group.enabled => Gate::open(name, format!("group {} is switched on", group.name)),
         Some(group) => {
             let why = format!("group {} is switched off: none of its jobs is handed out", group.name);
-            Gate::closed(name, why).behind("group", &group.name)
+            Gate::closed(name, why).blocked_by("group", &group.name)
         }
     }
 }
@@ -21,7 +21,7 @@ pub(super) fn global_enabled(global: Option<&LimitFacts>) -> Gate {
     match global {
         Some(global) if !global.enabled => {
             let why = "everything is switched off (group *): no job is handed out";
-            Gate::closed(GateName::GlobalEnabled, why).behind("group", "*")
+            Gate::closed(GateName::GlobalEnabled, why).blocked_by("group", "*")
         }
         _ => Gate::open(GateName::GlobalEnabled, "everything is switched on (group *)"),
     }
@@ -30,7 +30,7 @@ pub(super) fn global_enabled(global: Option<&LimitFacts>) -> Gate {
 /// A limit, and whether there is a place.
 pub(super) fn limit(name: GateName, facts: Option<&LimitFacts>, none: &str, what: &str) -> Gate {
     let Some((facts, limit)) = facts.and_then(|facts| Some((facts, facts.limit?))) else {
-        return Gate::apart(name, none);
+        return Gate::not_applicable(name, none);
     };
     let taken = format!("{} of {limit}", facts.active.min(limit));
     let place = match name {
@@ -42,7 +42,7 @@ pub(super) fn limit(name: GateName, facts: Option<&LimitFacts>, none: &str, what
     }
     let verb = if limit == 1 { "is" } else { "are" };
     let mut gate = Gate::closed(name, format!("waits for a place {place}: {taken} {verb} taken"));
-    gate.in_the_way.extend(facts.holders.iter().map(|holder| InTheWay {
+    gate.blockers.extend(facts.holders.iter().map(|holder| Blocker {
         what: "job",
         id: holder.job.to_string(),
         node: holder.node.clone(),
@@ -89,7 +89,7 @@ pub(super) fn node(nodes: &[NodeFacts], kind: &str, route: &str) -> Gate {
         format!("no live node runs kind {kind} on route {route}: {}", others.join("; "))
     };
     let mut gate = Gate::closed(GateName::Node, why);
-    gate.in_the_way.extend(live.iter().take(NODES_NAMED).map(|node| InTheWay {
+    gate.blockers.extend(live.iter().take(NODES_NAMED).map(|node| Blocker {
         what: "node",
         id: node.name.clone(),
         node: None,

@@ -41,7 +41,7 @@ fn job() -> JobFacts {
         lease_ends_at: None,
         outcome: None,
         dead: None,
-        manifest: Some(OwnManifest { key: "nightly".into(), enabled: true }),
+        manifest: Some(JobManifest { key: "nightly".into(), enabled: true }),
         group: Some(place("etl", Some(4), 1)),
         global: Some(place("*", Some(100), 1)),
         key: Some(place("tenant-7", Some(1), 0)),
@@ -171,8 +171,8 @@ fn who_fills_a_limit_is_named_with_their_nodes() {
     let facts = JobFacts { group: Some(place("etl", Some(2), 2)), ..job() };
     let explanation = explain_job(&facts);
     let gate = explanation.gates.iter().find(|gate| gate.name == GateName::GroupLimit).unwrap();
-    let way = |id: &str| InTheWay { what: "job", id: id.into(), node: Some("web-1".into()) };
-    assert_eq!(gate.in_the_way, [way("0"), way("1")]);
+    let way = |id: &str| Blocker { what: "job", id: id.into(), node: Some("web-1".into()) };
+    assert_eq!(gate.blockers, [way("0"), way("1")]);
 }
 
 #[test]

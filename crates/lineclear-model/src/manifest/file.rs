@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 
-use super::{BadField, Manifest, check_priority, cycle, place};
+use super::{BadField, Manifest, check_priority, dependency_cycle, location};
 use crate::Name;
 
 /// Longest manifest file.
@@ -76,8 +76,9 @@ impl ManifestFile {
     /// Reads and checks a TOML file.
     pub fn from_toml(text: &str) -> Result<ManifestFile, BadManifest> {
         check_size(text)?;
-        let file: ManifestFile = toml::from_str(text).map_err(|error| place::of_toml_error(text, &error))?;
-        file.check().map_err(|bad| place::add_line(text, bad))?;
+        let file: ManifestFile =
+            toml::from_str(text).map_err(|error| location::of_toml_error(text, &error))?;
+        file.check().map_err(|bad| location::add_line(text, bad))?;
         Ok(file)
     }
 
@@ -85,7 +86,7 @@ impl ManifestFile {
     pub fn from_json(text: &str) -> Result<ManifestFile, BadManifest> {
         check_size(text)?;
         let file: ManifestFile =
-            serde_json::from_str(text).map_err(|error| place::of_json_error(text, &error))?;
+            serde_json::from_str(text).map_err(|error| location::of_json_error(text, &error))?;
         file.check()?;
         Ok(file)
     }
@@ -112,7 +113,7 @@ impl ManifestFile {
                 return Err(bad("key", "two manifests have this key; keys are unique".into()));
             }
         }
-        match cycle::find(&self.manifest) {
+        match dependency_cycle::find(&self.manifest) {
             Some(round) => {
                 let names: Vec<&str> = round.iter().chain(round.first()).map(Name::as_str).collect();
                 Err(BadManifest {

@@ -182,5 +182,5 @@ fn a_long_chain_is_no_trouble() {
             Manifest::new(name(n), name(0), schedule)
         })
         .collect();
-    assert_eq!(cycle::find(&manifests[..2000]), None);
+    assert_eq!(dependency_cycle::find(&manifests[..2000]), None);
 }

@@ -169,14 +169,17 @@ fn a_clock_that_goes_back_changes_nothing() {
 #[test]
 fn once_fires_even_if_its_moment_has_passed_when_it_is_declared() {
     let once = Rules::new(Schedule::once(at("2026-01-01T09:00:00Z")).unwrap());
-    let start = begin(&once, at("2026-01-01T10:00:00Z"));
+    let start = plan_start(&once, at("2026-01-01T10:00:00Z"));
     assert_eq!(start.next_due_at, Some(at("2026-01-01T09:00:00Z")));
     let decision = decide(&once, &key(), start.planned_through, at("2026-01-01T10:00:00Z"), 10);
     assert_eq!((decision.fire.len(), decision.next_due_at), (1, None));
     let skip = with_policy(once, MisfirePolicy::Skip, None);
     let decision = decide(&skip, &key(), start.planned_through, at("2026-01-01T10:00:00Z"), 10);
     assert_eq!((decision.fire.len(), decision.skips.len()), (0, 1));
-    assert_eq!(begin(&hourly(), at("2026-01-01T10:00:00Z")).next_due_at, Some(at("2026-01-01T11:00:00Z")));
+    assert_eq!(
+        plan_start(&hourly(), at("2026-01-01T10:00:00Z")).next_due_at,
+        Some(at("2026-01-01T11:00:00Z"))
+    );
 }
 
 #[test]
@@ -201,25 +204,25 @@ fn a_preview_is_what_a_planner_that_always_looks_would_fire() {
     for (excluded, expected) in
         [(Drop, vec!["21:00", "06:00", "07:00"]), (Defer, vec!["21:00", "05:00", "06:00", "07:00"])]
     {
-        let fire = preview(&night(excluded), &key(), from, to, 100);
+        let fire = ticks_between(&night(excluded), &key(), from, to, 100);
         let (fired, _) = short(&Decision { fire, skips: vec![], planned_through: to, next_due_at: None });
         assert_eq!(fired, expected);
     }
-    assert_eq!(preview(&hourly(), &key(), from, to, 3).len(), 3);
+    assert_eq!(ticks_between(&hourly(), &key(), from, to, 3).len(), 3);
 }
 
 #[test]
 fn looking_ahead_finds_what_a_preview_finds_and_gives_up_where_all_is_excluded() {
     let from = at("2026-01-01T20:30:00Z");
     for excluded in [Drop, Defer] {
-        let ahead = look_ahead(&night(excluded), &key(), from, 40);
-        let fire = preview(&night(excluded), &key(), from, Micros::EPOCH.offset(i64::MAX), 40);
+        let ahead = preview(&night(excluded), &key(), from, 40);
+        let fire = ticks_between(&night(excluded), &key(), from, Micros::EPOCH.offset(i64::MAX), 40);
         assert_eq!((ahead.ticks, ahead.excluded_through), (fire, None));
     }
     let sundays: Exclusion = serde_json::from_str(r#"{"weekdays":["sun"]}"#).unwrap();
     let weekly = Rules::new(Schedule::cron("0 3 * * 0", "UTC").unwrap());
     let mut rules = Rules { exclude: vec![sundays], ..weekly };
-    let ahead = look_ahead(&rules, &key(), from, 40);
+    let ahead = preview(&rules, &key(), from, 40);
     assert_eq!(ahead.ticks, []);
     let through = ahead.excluded_through.expect("it gives up").to_string();
     assert!(through.starts_with("2217-"), "10,000 Sundays later: {through}");
@@ -227,7 +230,7 @@ fn looking_ahead_finds_what_a_preview_finds_and_gives_up_where_all_is_excluded()
     let dates = format!("[{}]", vec![r#""2026-12-25""#; 400].join(","));
     let dates: Exclusion = serde_json::from_str(&format!(r#"{{"dates":{dates}}}"#)).unwrap();
     rules.exclude.extend(vec![dates; 100]);
-    let through = look_ahead(&rules, &key(), from, 40).excluded_through.expect("it gives up").to_string();
+    let through = preview(&rules, &key(), from, 40).excluded_through.expect("it gives up").to_string();
     assert!(through.starts_with("2047-"), "{through}");
 }
 

@@ -138,15 +138,19 @@ fn what_a_parser_says_about_a_value_has_no_value() {
 
 #[test]
 fn dots_that_come_back_are_found() {
-    assert_eq!(dots_in(r#"{"a":[{"pass/word":"•••"}]}"#).as_deref(), Some("/a/0/pass~1word"));
-    assert_eq!(dots_in(r#"{"a":"\u2022\u2022\u2022"}"#).as_deref(), Some("/a"), "written as escapes");
-    assert_eq!(dots_in(r#"{"a":"•\u2022•"}"#).as_deref(), Some("/a"));
-    assert_eq!(dots_in(r#"{"n":1e400,"password":"•••"}"#).as_deref(), Some("/password"), "beside any number");
-    assert_eq!(dots_in(r#"["postgres://u:•••@h/"]"#).as_deref(), Some("/0"), "as a part of a URL");
-    assert_eq!(dots_in(r#"["postgres:\/\/u:\u2022•\u2022@h/"]"#).as_deref(), Some("/0"));
-    assert_eq!(dots_in(r#"{"a":"see •••"}"#), None);
-    assert_eq!(dots_in(r#"{"•••":"\u2022"}"#), None, "a name is no secret");
-    assert_eq!(dots_in(r#"{"a":1}"#), None);
+    assert_eq!(find_mask(r#"{"a":[{"pass/word":"•••"}]}"#).as_deref(), Some("/a/0/pass~1word"));
+    assert_eq!(find_mask(r#"{"a":"\u2022\u2022\u2022"}"#).as_deref(), Some("/a"), "written as escapes");
+    assert_eq!(find_mask(r#"{"a":"•\u2022•"}"#).as_deref(), Some("/a"));
+    assert_eq!(
+        find_mask(r#"{"n":1e400,"password":"•••"}"#).as_deref(),
+        Some("/password"),
+        "beside any number"
+    );
+    assert_eq!(find_mask(r#"["postgres://u:•••@h/"]"#).as_deref(), Some("/0"), "as a part of a URL");
+    assert_eq!(find_mask(r#"["postgres:\/\/u:\u2022•\u2022@h/"]"#).as_deref(), Some("/0"));
+    assert_eq!(find_mask(r#"{"a":"see •••"}"#), None);
+    assert_eq!(find_mask(r#"{"•••":"\u2022"}"#), None, "a name is no secret");
+    assert_eq!(find_mask(r#"{"a":1}"#), None);
 }
 
 fn json() -> impl Strategy<Value = Value> {
@@ -173,7 +177,7 @@ fn naive(value: Value) -> Value {
         Value::Object(fields) => {
             let field = |(name, value): (String, Value)| {
                 let hidden = is_secret_name(&name) && !value.is_null() && !value.is_boolean();
-                (name, if hidden { DOTS.into() } else { naive(value) })
+                (name, if hidden { MASK.into() } else { naive(value) })
             };
             Value::Object(fields.into_iter().map(field).collect())
         }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{DOTS, is_secret_name};
+use super::{MASK, is_secret_name};
 
 /// A text with dots in place of the passwords of its URLs, before the `@` and in parameters whose names say that they are secrets.
 pub fn without_passwords(text: &str) -> Cow<'_, str> {
@@ -21,7 +21,7 @@ pub fn without_passwords(text: &str) -> Cow<'_, str> {
     for (from, to) in places {
         if from >= copied {
             out.push_str(&text[copied..from]);
-            out.push_str(DOTS);
+            out.push_str(MASK);
         }
         copied = copied.max(to);
     }
@@ -31,7 +31,7 @@ pub fn without_passwords(text: &str) -> Cow<'_, str> {
 
 /// Whether a URL stands in a text whose password is dots already.
 pub(super) fn has_dots(text: &str) -> bool {
-    text.contains("://") && (text.contains(&format!(":{DOTS}@")) || text.contains(&format!("={DOTS}")))
+    text.contains("://") && (text.contains(&format!(":{MASK}@")) || text.contains(&format!("={MASK}")))
 }
 
 /// Where it ends: at white space, quotes and brackets, and at what else is said.
@@ -54,7 +54,7 @@ fn secrets(url: &str) -> Vec<(usize, usize)> {
             all.push((from, from + value.len()));
         }
     }
-    all.retain(|&(from, to)| from < to && &url[from..to] != DOTS);
+    all.retain(|&(from, to)| from < to && &url[from..to] != MASK);
     all
 }
 

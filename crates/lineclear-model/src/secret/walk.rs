@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{DOTS, Secrets, is_secret_name, without_passwords};
+use super::{MASK, Secrets, is_secret_name, without_passwords};
 
 /// `text` is JSON: it was checked before.
 pub(super) fn masked(text: &str, secrets: &Secrets) -> String {
@@ -75,7 +75,7 @@ impl<'a> Walk<'a> {
             let start = self.out.len();
             self.copy();
             self.out.truncate(start);
-            self.out.push_str(&format!("\"{DOTS}\""));
+            self.out.push_str(&format!("\"{MASK}\""));
             return;
         }
         match first {
@@ -91,7 +91,7 @@ impl<'a> Walk<'a> {
         let start = self.out.len();
         let raw = self.string();
         // What has neither is as it looks, and names no place.
-        if !raw.contains('\\') && !raw.contains("://") && !raw.contains(DOTS) {
+        if !raw.contains('\\') && !raw.contains("://") && !raw.contains(MASK) {
             return;
         }
         let text: String = serde_json::from_str(raw).unwrap_or_default();

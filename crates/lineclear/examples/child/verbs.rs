@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lineclear::model::{Outcome, Verdict};
-use lineclear::store::{Lease, NodeId, Settled, Settlement, main_route};
+use lineclear::store::{FencedWrite, Lease, NodeId, Settlement, main_route};
 use lineclear::{HandlerError, Store, StoreOptions};
 
 /// Small, so that all of them get a share.
@@ -41,7 +41,7 @@ async fn work(store: Store, lease: Lease) -> Result<(), HandlerError> {
         let complete = |claim| Settlement::new(claim, Outcome::Completed { output: None }, Verdict::Complete);
         let answers = store.settle(lease.node, claims.iter().map(complete).collect()).await?;
         for (claim, answer) in claims.iter().zip(answers) {
-            let said = if answer == Settled::Recorded { "accepted" } else { "refused" };
+            let said = if answer == FencedWrite::Recorded { "accepted" } else { "refused" };
             println!("job {} claim {} {said}", claim.job, claim.no);
         }
         tokio::time::sleep(PAUSE).await;

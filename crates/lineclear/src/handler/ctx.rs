@@ -11,12 +11,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
-use super::extract::{FromJob, JobContext};
-use super::notes::Notes;
-use super::reply::{HandlerError, with_causes};
-use super::step::StepError;
+use crate::handler::extract::{FromJob, JobContext};
+use crate::handler::progress_buffer::ProgressBuffer;
+use crate::handler::response::{HandlerError, with_causes};
+use crate::handler::step::StepError;
 use crate::store::{
-    ClaimRef, KEY_BYTES_MAX, Noted, ProgressView, StepRecord, Store, StoreError, StoreResult,
+    ClaimRef, FencedWrite, KEY_BYTES_MAX, ProgressView, StepRecord, Store, StoreError, StoreResult,
 };
 
 /// Steps that a handler may have. More belong into jobs of their own.
@@ -33,7 +33,7 @@ struct Record {
     claim: ClaimRef,
     store: Store,
     cancel: CancellationToken,
-    notes: Arc<Notes>,
+    notes: Arc<ProgressBuffer>,
     /// Names of the steps that this run has begun.
     begun: Mutex<HashSet<String>>,
 }
@@ -51,7 +51,12 @@ impl FromJob for Ctx {
 }
 
 impl Ctx {
-    pub(crate) fn new(claim: ClaimRef, store: Store, cancel: CancellationToken, notes: Arc<Notes>) -> Ctx {
+    pub(crate) fn new(
+        claim: ClaimRef,
+        store: Store,
+        cancel: CancellationToken,
+        notes: Arc<ProgressBuffer>,
+    ) -> Ctx {
         Ctx(Arc::new(Record { claim, store, cancel, notes, begun: Mutex::default() }))
     }
 
@@ -131,8 +136,8 @@ impl Ctx {
     async fn record(&self, step: StepRecord) -> Result<(), StepError> {
         let Record { claim, store, .. } = &*self.0;
         match self.reach(&step.name, || store.record_step(*claim, step.clone())).await? {
-            Noted::Recorded => Ok(()),
-            Noted::Stale => Err(StepError::Lost { step: step.name }),
+            FencedWrite::Recorded => Ok(()),
+            FencedWrite::Stale => Err(StepError::Lost { step: step.name }),
         }
     }
 

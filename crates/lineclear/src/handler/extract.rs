@@ -11,7 +11,7 @@ use lineclear_model::{Failure, Micros, Name, Payload};
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
-use super::ctx::Ctx;
+use crate::handler::ctx::Ctx;
 use crate::node::Client;
 use crate::store::{Claim, ClaimRef, JobId, ManifestId};
 

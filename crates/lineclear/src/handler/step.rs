@@ -1,6 +1,6 @@
 //! Why a step did not answer.
 
-use super::reply::HandlerError;
+use crate::handler::response::HandlerError;
 use crate::store::{KEY_BYTES_MAX, StoreError};
 
 /// Why a step did not answer.
@@ -17,7 +17,7 @@ pub enum StepError {
         step: String,
     },
     /// There are too many. Permanent.
-    #[error("step {step:?} is one too many: a handler has at most {} steps", super::STEPS_MAX)]
+    #[error("step {step:?} is one too many: a handler has at most {} steps", crate::handler::STEPS_MAX)]
     TooMany {
         /// Its name.
         step: String,
@@ -48,16 +48,16 @@ pub enum StepError {
 }
 
 impl StepError {
-    pub(super) fn bad_name(name: &str) -> StepError {
+    pub(crate) fn bad_name(name: &str) -> StepError {
         let step = name[..name.floor_char_boundary(KEY_BYTES_MAX)].to_owned();
         StepError::Unfit { step, why: format!("a name has 1 to {KEY_BYTES_MAX} bytes and no NUL") }
     }
 
-    pub(super) fn unrecordable(name: &str, error: impl std::fmt::Display) -> StepError {
+    pub(crate) fn unrecordable(name: &str, error: impl std::fmt::Display) -> StepError {
         StepError::Unfit { step: name.to_owned(), why: format!("its result cannot be recorded: {error}") }
     }
 
-    pub(super) fn unreadable(name: &str, error: impl std::fmt::Display) -> StepError {
+    pub(crate) fn unreadable(name: &str, error: impl std::fmt::Display) -> StepError {
         let error = lineclear_model::secret::without_value(&error.to_string());
         let why = format!(
             "the result that was recorded does not fit: {error}; reviving the job with edited input forgets its steps"

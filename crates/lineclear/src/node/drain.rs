@@ -2,7 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{Mutex, MutexGuard, watch};
+
+use crate::db::Db;
+use crate::node::{heartbeat, notify};
+use crate::store::{Hint, NodeId, Store, StoreResult};
+use crate::validate;
 
 /// Whether it takes jobs and plans.
 #[derive(Default)]
@@ -56,6 +61,38 @@ impl Drain {
         let turn = pass.lock().await;
         // Read when the turn has come: whoever found no turn taken knows that all later ones see it.
         Turn { _turn: turn, drains: self.is_asked() }
+    }
+}
+
+impl Store {
+    /// Tells a node to take no new jobs and to plan no more, until it is resumed or started again; it finishes what it holds. False:
+    /// there is no such node.
+    pub async fn drain_node(&self, node: NodeId, by: &str) -> StoreResult<bool> {
+        self.switch_node(node, true, by).await
+    }
+
+    /// Tells a node that drains to take work again. False: there is no such node.
+    pub async fn resume_node(&self, node: NodeId, by: &str) -> StoreResult<bool> {
+        self.switch_node(node, false, by).await
+    }
+
+    async fn switch_node(&self, node: NodeId, drains: bool, by: &str) -> StoreResult<bool> {
+        validate::check_text(by)?;
+        let found = self.run(heartbeat::NodeDrain { node, drains, by: by.to_owned() }).await?;
+        // Only a hint: who does not hear it reads it with its next heartbeat.
+        self.nodes_told.send_replace(());
+        if found && matches!(self.db, Db::Postgres(_)) {
+            let notify = notify::Notify { channel: self.options.channel(), hint: Hint::Nodes };
+            if let Err(error) = self.run(notify).await {
+                tracing::debug!(%error, "nodes elsewhere could not be woken; they will hear with their next heartbeat");
+            }
+        }
+        Ok(found)
+    }
+
+    /// Changes whenever nodes were told something.
+    pub(crate) fn nodes_told(&self) -> watch::Receiver<()> {
+        self.nodes_told.subscribe()
     }
 }
 

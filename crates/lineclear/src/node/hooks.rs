@@ -10,7 +10,7 @@ use std::time::Duration;
 use lineclear_model::{Name, Outcome, Verdict};
 use tokio::sync::{broadcast, mpsc, watch};
 
-use super::meter;
+use crate::node::metrics;
 use crate::store::{JobId, Settlement};
 
 /// Events that may wait for hooks. What comes when so many wait is dropped, counted and warned of.
@@ -58,7 +58,7 @@ pub enum Event {
 
 impl Event {
     /// What a settlement that was recorded means; given back and snoozed jobs are not over.
-    pub(super) fn of(settlement: &Settlement) -> Option<Event> {
+    pub(crate) fn of(settlement: &Settlement) -> Option<Event> {
         let failed = |retried| Event::Failed { error: error_of(&settlement.outcome), retried };
         match settlement.verdict {
             Verdict::Complete => Some(Event::Completed),
@@ -166,7 +166,7 @@ impl Hooks {
         if let Err(error) = queue.try_send(event) {
             self.open.send_modify(|open| *open = open.saturating_sub(1));
             let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
-            meter::event_dropped();
+            metrics::event_dropped();
             // Once, and then ever more rarely: a hook that hangs must not flood the log.
             if dropped.is_power_of_two() {
                 tracing::warn!(%error, dropped, "hooks are too slow; events were dropped");

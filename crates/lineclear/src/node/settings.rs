@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use super::Shared;
+use crate::node::Shared;
 use crate::store::{Settings, Tunable};
 
 /// The settings that a node has heard of.

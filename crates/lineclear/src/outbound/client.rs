@@ -7,8 +7,9 @@ use std::time::Duration;
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use reqwest::{Method, Url, redirect};
 
-use super::reach::{Names, Reach};
-use super::sign::{self, Secret};
+use crate::outbound::reach::{Names, Reach};
+use crate::outbound::sign;
+use crate::outbound::sign::Secret;
 
 /// How long a server may take to take the call.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -55,16 +56,16 @@ impl std::fmt::Debug for Outbound {
 
 /// A call to be.
 #[derive(Debug)]
-pub(super) struct Call {
-    pub(super) method: Method,
-    pub(super) url: Url,
-    pub(super) headers: HeaderMap,
+pub(crate) struct Call {
+    pub(crate) method: Method,
+    pub(crate) url: Url,
+    pub(crate) headers: HeaderMap,
     /// The same whenever the call is made again, so that a receiver can tell.
-    pub(super) id: String,
+    pub(crate) id: String,
     /// When it is made, in seconds.
-    pub(super) timestamp: i64,
-    pub(super) body: Vec<u8>,
-    pub(super) timeout: Duration,
+    pub(crate) timestamp: i64,
+    pub(crate) body: Vec<u8>,
+    pub(crate) timeout: Duration,
 }
 
 impl Outbound {
@@ -89,7 +90,7 @@ impl Outbound {
         &self.reach
     }
 
-    pub(super) async fn call(&self, call: Call) -> Result<Answer, CallError> {
+    pub(crate) async fn call(&self, call: Call) -> Result<Answer, CallError> {
         let Call { method, url, mut headers, id, timestamp, body, timeout } = call;
         let secrets = url.host_str().and_then(|host| self.secrets.get(host)).map(Vec::as_slice);
         let signature = sign::signature(secrets.unwrap_or_default(), &id, timestamp, &body);

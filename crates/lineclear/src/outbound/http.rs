@@ -22,9 +22,9 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::client::{Answer, Call, Outbound};
-use super::reach::Reach;
 use crate::handler::{Cancel, Done, HandlerError, Input, JobInfo, Permanent, RetryIn, State};
+use crate::outbound::client::{Answer, Call, Outbound};
+use crate::outbound::reach::Reach;
 
 /// The name under which a server registers it.
 pub const KIND: &str = "http";

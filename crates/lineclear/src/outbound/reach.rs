@@ -124,7 +124,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 }
 
 /// Names lead to addresses that may be reached, or nowhere.
-pub(super) struct Names(pub(super) Arc<Reach>);
+pub(crate) struct Names(pub(crate) Arc<Reach>);
 
 impl Resolve for Names {
     fn resolve(&self, name: Name) -> Resolving {

@@ -36,7 +36,7 @@ impl fmt::Debug for Secret {
 }
 
 /// The value of `webhook-signature`: one signature for each secret, so that these can be changed one after the other.
-pub(super) fn signature(secrets: &[Secret], id: &str, timestamp: i64, body: &[u8]) -> Option<String> {
+pub(crate) fn signature(secrets: &[Secret], id: &str, timestamp: i64, body: &[u8]) -> Option<String> {
     let one = |secret: &Secret| {
         let mut mac = Hmac::<Sha256>::new_from_slice(&secret.0).ok()?;
         mac.update(format!("{id}.{timestamp}.").as_bytes());

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use lineclear_model::JobState;
 use serde::de::DeserializeOwned;
 
-use super::{TestNode, sure};
+use crate::read::{JobDetail, JobFilter, PAGE_MAX};
 use crate::store::JobId;
-use crate::store::views::{JobDetail, JobFilter, PAGE_MAX};
+use crate::testing::{TestNode, sure};
 
 /// States in which a job waits.
 const WAITING: [JobState; 6] = [

@@ -4,7 +4,7 @@ use opentelemetry::Context;
 use opentelemetry::trace::{SpanContext, SpanId, TraceContextExt, TraceFlags, TraceId, TraceState};
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
-use super::is_traceparent;
+use crate::trace::is_traceparent;
 
 /// The `traceparent` of the span that we are in; `None` outside of any, or if no layer of OpenTelemetry is there.
 pub fn callers() -> Option<String> {

@@ -1,7 +1,8 @@
 //! Backfill: ticks of the past that did not run become jobs, each once.
 
 use lineclear::model::{JobState, Manifest, Micros, Misfire, MisfirePolicy, Overlap, Schedule};
-use lineclear::store::{BackfillOptions, Backfilled, JobId, ManifestId, StoreError, views::TickView};
+use lineclear::read::TickView;
+use lineclear::store::{BackfillOptions, Backfilled, JobId, ManifestId, StoreError};
 
 use crate::kit::{TestDb, completed, daily, name};
 

@@ -5,24 +5,25 @@ use std::time::Duration;
 use lineclear::model::query::Query;
 use lineclear::model::{DeadReason, Failure, JobState, Outcome, Verdict};
 use lineclear::store::{
-    Action, Batch, BatchStatus, Cancelled, Mode, NewBatch, PORTION, SPREAD_MAX, Settlement, StoreError,
+    BulkAction, BulkMode, BulkOperation, BulkStatus, Cancelled, NewBulkOperation, PORTION, SPREAD_MAX,
+    Settlement, StoreError,
 };
 
 use crate::batches::{add, add_in, dead, work};
 use crate::kit::{TestDb, completed, failed, job};
 
 /// A batch whose canary has gone, and is waited for.
-async fn with_canary(db: &TestDb, action: Action, q: &str) -> Batch {
-    let batch = add_in(db, action, q, Mode::Canary).await.unwrap();
-    assert_eq!((batch.mode, batch.canary), (Mode::Canary, None));
+async fn with_canary(db: &TestDb, action: BulkAction, q: &str) -> BulkOperation {
+    let batch = add_in(db, action, q, BulkMode::Canary).await.unwrap();
+    assert_eq!((batch.mode, batch.canary), (BulkMode::Canary, None));
     assert_eq!(work(db, "one").await, 1, "one job goes, and nobody stands and waits");
     let batch = now(db, &batch).await;
-    assert_eq!((batch.status, batch.done, batch.waits_for_canary), (BatchStatus::Running, 1, true));
+    assert_eq!((batch.status, batch.done, batch.waits_for_canary), (BulkStatus::Running, 1, true));
     batch
 }
 
-async fn now(db: &TestDb, batch: &Batch) -> Batch {
-    db.store.batch(batch.id).await.unwrap().unwrap()
+async fn now(db: &TestDb, batch: &BulkOperation) -> BulkOperation {
+    db.store.bulk_operation(batch.id).await.unwrap().unwrap()
 }
 
 /// The time for the next look comes.
@@ -45,7 +46,7 @@ async fn dues(db: &TestDb) -> Vec<i64> {
 conformance! {
     async fn the_rest_follows_when_the_canary_completed(db) {
         dead(db, 450).await;
-        let batch = with_canary(db, Action::Revive, "state:dead").await;
+        let batch = with_canary(db, BulkAction::Revive, "state:dead").await;
         assert_eq!(db.count("work_queue").await, 1, "nothing else is touched");
         look_again(db).await;
         assert_eq!(work(db, "one").await, 1, "it still waits");
@@ -60,7 +61,7 @@ conformance! {
         look_again(db).await;
         assert_eq!(work(db, "one").await, 1 + 449_u32.div_ceil(PORTION));
         let done = now(db, &batch).await;
-        assert_eq!((done.status, done.done, done.skipped, done.stopped_because), (BatchStatus::Done, 450, 0, None));
+        assert_eq!((done.status, done.done, done.skipped, done.stopped_because), (BulkStatus::Done, 450, 0, None));
         assert_eq!((done.canary, done.waits_for_canary), (batch.canary, false));
         assert_eq!(db.count("work_queue").await, 449);
         assert_eq!(db.count("dead_letter where status = 'revived' and resolved_by = 'ann'").await, 450);
@@ -68,7 +69,7 @@ conformance! {
 
     async fn nothing_follows_a_canary_that_dies_again(db) {
         dead(db, 5).await;
-        let batch = with_canary(db, Action::Revive, "state:dead").await;
+        let batch = with_canary(db, BulkAction::Revive, "state:dead").await;
         let node = db.node("a").await;
         let claim = db.take_one(node).await;
         let outcome = Outcome::Failed(Failure::new("x", "still broken").permanent());
@@ -77,7 +78,7 @@ conformance! {
         assert_eq!(work(db, "one").await, 1);
         let stopped = now(db, &batch).await;
         let because = format!("its canary, job {}, died again", claim.job);
-        assert_eq!((stopped.status, stopped.done, stopped.stopped_because), (BatchStatus::Cancelled, 1, Some(because)));
+        assert_eq!((stopped.status, stopped.done, stopped.stopped_because), (BulkStatus::Cancelled, 1, Some(because)));
         assert!(stopped.finished_at.is_some() && !stopped.waits_for_canary);
         assert_eq!(db.count("work_queue").await, 0);
         assert_eq!(db.count("dead_letter where status = 'awaiting'").await, 5);
@@ -87,19 +88,19 @@ conformance! {
 
     async fn nothing_follows_a_canary_that_is_cancelled(db) {
         dead(db, 5).await;
-        let batch = with_canary(db, Action::Revive, "state:dead").await;
+        let batch = with_canary(db, BulkAction::Revive, "state:dead").await;
         assert_eq!(db.store.cancel(batch.canary.unwrap()).await.unwrap(), Cancelled::Over);
         look_again(db).await;
         work(db, "one").await;
         let stopped = now(db, &batch).await;
-        assert_eq!(stopped.status, BatchStatus::Cancelled);
+        assert_eq!(stopped.status, BulkStatus::Cancelled);
         assert!(stopped.stopped_because.unwrap().ends_with("was cancelled"));
         assert_eq!(db.count("dead_letter where status = 'awaiting'").await, 4);
     }
 
     async fn nothing_follows_a_canary_of_which_nothing_is_kept(db) {
         dead(db, 2).await;
-        let batch = with_canary(db, Action::Revive, "state:dead").await;
+        let batch = with_canary(db, BulkAction::Revive, "state:dead").await;
         db.sql("delete from {t}work_queue").await;
         look_again(db).await;
         work(db, "one").await;
@@ -110,7 +111,7 @@ conformance! {
 
     async fn a_canary_that_fails_and_waits_for_its_next_try_is_waited_for_up_to_a_day(db) {
         dead(db, 5).await;
-        let batch = with_canary(db, Action::Revive, "state:dead").await;
+        let batch = with_canary(db, BulkAction::Revive, "state:dead").await;
         let node = db.node("a").await;
         let claim = db.take_one(node).await;
         db.settle(node, &claim, failed("not yet")).await;
@@ -123,14 +124,14 @@ conformance! {
         look_again(db).await;
         work(db, "one").await;
         let stopped = now(db, &batch).await;
-        assert_eq!(stopped.status, BatchStatus::Cancelled);
+        assert_eq!(stopped.status, BulkStatus::Cancelled);
         assert!(stopped.stopped_because.unwrap().ends_with("did not end within a day"));
         assert_eq!(db.count("dead_letter where status = 'awaiting'").await, 4);
     }
 
     async fn another_goes_on_with_a_canary_when_the_one_who_let_it_go_is_gone(db) {
         dead(db, 250).await;
-        let batch = with_canary(db, Action::Revive, "state:dead").await;
+        let batch = with_canary(db, BulkAction::Revive, "state:dead").await;
         let node = db.node("a").await;
         let claim = db.take_one(node).await;
         db.settle(node, &claim, completed()).await;
@@ -140,7 +141,7 @@ conformance! {
         for holder in ["two", "three", "four"] {
             let store = db.another_store().await;
             at_once.push(tokio::spawn(async move {
-                while store.work_on_batch(holder).await.unwrap().is_some() {}
+                while store.work_on_bulk_operation(holder).await.unwrap().is_some() {}
             }));
         }
         for one in at_once {
@@ -150,14 +151,14 @@ conformance! {
         db.age("batch", "lease_ends_at", 60).await;
         work(db, "five").await;
         let done = now(db, &batch).await;
-        assert_eq!((done.status, done.done, done.skipped), (BatchStatus::Done, 250, 0), "each once");
+        assert_eq!((done.status, done.done, done.skipped), (BulkStatus::Done, 250, 0), "each once");
         assert_eq!(db.count("work_queue").await, 249);
         assert_eq!(db.count("dead_letter where status = 'revived'").await, 250);
     }
 
     async fn a_batch_that_was_taken_to_let_a_canary_go_is_left_to_others_when_its_server_dies(db) {
         dead(db, 5).await;
-        let batch = add_in(db, Action::Revive, "state:dead", Mode::Canary).await.unwrap();
+        let batch = add_in(db, BulkAction::Revive, "state:dead", BulkMode::Canary).await.unwrap();
         // What is left when a server dies between taking the batch and letting the canary go.
         db.sql("update {t}batch set status = 'running', leased_by = 'gone', lease_ends_at = starts_at").await;
         assert_eq!(work(db, "one").await, 1);
@@ -167,30 +168,30 @@ conformance! {
 
     async fn others_do_not_wait_for_a_canary_that_is_not_theirs(db) {
         dead(db, 450).await;
-        let waiting = with_canary(db, Action::Revive, "state:dead").await;
-        let other = add(db, Action::Acknowledge, "state:dead id:<100").await;
+        let waiting = with_canary(db, BulkAction::Revive, "state:dead").await;
+        let other = add(db, BulkAction::Acknowledge, "state:dead id:<100").await;
         assert_eq!(work(db, "one").await, 1, "by the same server, at once");
-        assert_eq!(now(db, &other).await.status, BatchStatus::Done);
+        assert_eq!(now(db, &other).await.status, BulkStatus::Done);
         assert!(now(db, &waiting).await.waits_for_canary);
-        assert_eq!(db.store.work_on_batch("one").await.unwrap(), None, "and the server may rest");
+        assert_eq!(db.store.work_on_bulk_operation("one").await.unwrap(), None, "and the server may rest");
     }
 
     pgbouncer async fn a_canary_can_be_taken_back_before_it_starts_and_stopped_while_it_is_waited_for(db) {
         dead(db, 5).await;
         let query = Query::parse("state:dead").unwrap();
         let starts_in = Duration::from_secs(60);
-        let new = NewBatch { action: Action::Revive, query, reason: None, by: "ann".to_owned(), starts_in, mode: Mode::Canary };
-        let batch = db.store.add_batch(new).await.unwrap();
+        let new = NewBulkOperation { action: BulkAction::Revive, query, reason: None, by: "ann".to_owned(), starts_in, mode: BulkMode::Canary };
+        let batch = db.store.add_bulk_operation(new).await.unwrap();
         assert_eq!(work(db, "one").await, 0, "its time has not come");
-        let undone = db.store.cancel_batch(batch.id).await.unwrap().unwrap();
+        let undone = db.store.cancel_bulk_operation(batch.id).await.unwrap().unwrap();
         assert_eq!((undone.done, undone.canary, undone.stopped_because), (0, None, None), "a person said so");
         db.age("batch", "starts_at", 120).await;
         assert_eq!(work(db, "one").await, 0);
         assert_eq!(db.count("dead_letter where status = 'awaiting'").await, 5);
 
-        let batch = with_canary(db, Action::Revive, "state:dead").await;
-        let stopped = db.store.cancel_batch(batch.id).await.unwrap().unwrap();
-        assert_eq!((stopped.status, stopped.waits_for_canary), (BatchStatus::Cancelled, false));
+        let batch = with_canary(db, BulkAction::Revive, "state:dead").await;
+        let stopped = db.store.cancel_bulk_operation(batch.id).await.unwrap().unwrap();
+        assert_eq!((stopped.status, stopped.waits_for_canary), (BulkStatus::Cancelled, false));
         let node = db.node("a").await;
         let claim = db.take_one(node).await;
         db.settle(node, &claim, completed()).await;
@@ -205,39 +206,39 @@ conformance! {
         for claim in db.take(node, 3).await {
             db.settle(node, &claim, completed()).await;
         }
-        let batch = with_canary(db, Action::Retry, "state:over").await;
+        let batch = with_canary(db, BulkAction::Retry, "state:over").await;
         let claim = db.take_one(node).await;
         assert_eq!(Some(claim.job), batch.canary, "not the one that had completed before");
         db.settle(node, &claim, completed()).await;
         look_again(db).await;
         work(db, "one").await;
         let done = now(db, &batch).await;
-        assert_eq!((done.status, done.done, db.count("work_queue").await), (BatchStatus::Done, 3, 2));
+        assert_eq!((done.status, done.done, db.count("work_queue").await), (BulkStatus::Done, 3, 2));
     }
 
     async fn a_canary_that_is_the_only_job_is_waited_for_and_none_at_all_is_no_reason_to_wait(db) {
         dead(db, 1).await;
-        let batch = with_canary(db, Action::Revive, "state:dead").await;
-        let none = add_in(db, Action::Revive, "state:dead", Mode::Canary).await.unwrap();
+        let batch = with_canary(db, BulkAction::Revive, "state:dead").await;
+        let none = add_in(db, BulkAction::Revive, "state:dead", BulkMode::Canary).await.unwrap();
         work(db, "one").await;
         let none = now(db, &none).await;
-        assert_eq!((none.status, none.canary, none.done), (BatchStatus::Done, None, 0));
+        assert_eq!((none.status, none.canary, none.done), (BulkStatus::Done, None, 0));
         let node = db.node("a").await;
         let claim = db.take_one(node).await;
         db.settle(node, &claim, completed()).await;
         look_again(db).await;
         work(db, "one").await;
-        assert_eq!(now(db, &batch).await.status, BatchStatus::Done);
+        assert_eq!(now(db, &batch).await.status, BulkStatus::Done);
     }
 
     async fn revived_jobs_become_due_one_after_the_other(db) {
         dead(db, 450).await;
-        let over = Mode::Spread(Duration::from_secs(4500));
-        let batch = add_in(db, Action::Revive, "state:dead", over).await.unwrap();
+        let over = BulkMode::Spread(Duration::from_secs(4500));
+        let batch = add_in(db, BulkAction::Revive, "state:dead", over).await.unwrap();
         assert_eq!(batch.mode, over);
         assert_eq!(work(db, "one").await, 450_u32.div_ceil(PORTION));
         let done = now(db, &batch).await;
-        assert_eq!((done.status, done.done), (BatchStatus::Done, 450));
+        assert_eq!((done.status, done.done), (BulkStatus::Done, 450));
         assert_eq!(dues(db).await, (0..450).map(|turn| turn * 100).collect::<Vec<i64>>(), "one every ten seconds");
         let node = db.node("a").await;
         assert_eq!(db.take(node, 5000).await.len(), 1, "the others are not due");
@@ -256,7 +257,7 @@ conformance! {
         db.store.settle(node, vec![bury]).await.unwrap();
         db.store.cancel(claims[3].job).await.unwrap();
         db.settle(node, &claims[3], Outcome::Cancelled).await;
-        let batch = add_in(db, Action::Retry, "kind:work", Mode::Spread(Duration::from_secs(8))).await.unwrap();
+        let batch = add_in(db, BulkAction::Retry, "kind:work", BulkMode::Spread(Duration::from_secs(8))).await.unwrap();
         assert_eq!(batch.total, 4);
         work(db, "one").await;
         assert_eq!(now(db, &batch).await.done, 4);
@@ -265,7 +266,7 @@ conformance! {
 
     async fn more_jobs_than_were_counted_go_round_again(db) {
         dead(db, 6).await;
-        add_in(db, Action::Revive, "state:dead", Mode::Spread(Duration::from_secs(30))).await.unwrap();
+        add_in(db, BulkAction::Revive, "state:dead", BulkMode::Spread(Duration::from_secs(30))).await.unwrap();
         db.sql("update {t}batch set total = 3").await;
         work(db, "one").await;
         assert_eq!(dues(db).await, [0, 0, 100, 100, 200, 200]);
@@ -276,12 +277,12 @@ conformance! {
             Err(StoreError::Refused { rule, .. }) => rule,
             other => panic!("{other:?}"),
         };
-        for action in [Action::Cancel, Action::Acknowledge] {
-            assert_eq!(rule(action, Mode::Canary).await, "mode");
-            assert_eq!(rule(action, Mode::Spread(Duration::from_secs(1))).await, "mode");
+        for action in [BulkAction::Cancel, BulkAction::Acknowledge] {
+            assert_eq!(rule(action, BulkMode::Canary).await, "mode");
+            assert_eq!(rule(action, BulkMode::Spread(Duration::from_secs(1))).await, "mode");
         }
-        assert_eq!(rule(Action::Revive, Mode::Spread(Duration::ZERO)).await, "over");
-        assert_eq!(rule(Action::Revive, Mode::Spread(SPREAD_MAX + Duration::from_secs(1))).await, "over");
+        assert_eq!(rule(BulkAction::Revive, BulkMode::Spread(Duration::ZERO)).await, "over");
+        assert_eq!(rule(BulkAction::Revive, BulkMode::Spread(SPREAD_MAX + Duration::from_secs(1))).await, "over");
         assert_eq!(db.count("batch").await, 0);
     }
 }

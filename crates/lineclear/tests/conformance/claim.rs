@@ -1,7 +1,7 @@
 //! Leases: renew, lose, give up for lost.
 
 use lineclear::model::{Failure, JobState, Outcome, Verdict};
-use lineclear::store::{Cancelled, Fate, NewJob, RenewalStatus, Settled, Settlement, main_route};
+use lineclear::store::{Cancelled, Fate, FencedWrite, NewJob, RenewalStatus, Settlement, main_route};
 
 use crate::kit::{completed, job, lease, name};
 
@@ -48,9 +48,9 @@ conformance! {
 
         let renewals = db.store.renew(lease(a), vec![of_a.reference()]).await.unwrap();
         assert_eq!(renewals[0].status, RenewalStatus::Lost);
-        assert_eq!(db.settle(a, &of_a, completed()).await, Settled::Stale);
+        assert_eq!(db.settle(a, &of_a, completed()).await, FencedWrite::Stale);
         assert_eq!(db.state(id).await, Some(JobState::Running), "A changed nothing");
-        assert_eq!(db.settle(b, &of_b, completed()).await, Settled::Recorded);
+        assert_eq!(db.settle(b, &of_b, completed()).await, FencedWrite::Recorded);
         assert_eq!(db.state(id).await, Some(JobState::Completed));
     }
 
@@ -59,7 +59,7 @@ conformance! {
         let node = db.node("a").await;
         let claim = db.take_one(node).await;
         db.let_leases_end().await;
-        assert_eq!(db.settle(node, &claim, completed()).await, Settled::Recorded);
+        assert_eq!(db.settle(node, &claim, completed()).await, FencedWrite::Recorded);
         assert_eq!(db.state(id).await, Some(JobState::Completed));
     }
 
@@ -69,7 +69,7 @@ conformance! {
         let claim = db.take_one(node).await;
         db.let_leases_end().await;
         db.store.reclaim(10, 3).await.unwrap();
-        assert_eq!(db.settle(node, &claim, completed()).await, Settled::Stale, "history says lost, not settled");
+        assert_eq!(db.settle(node, &claim, completed()).await, FencedWrite::Stale, "history says lost, not settled");
         assert_eq!(db.state(id).await, Some(JobState::Queued));
     }
 

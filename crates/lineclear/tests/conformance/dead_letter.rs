@@ -2,8 +2,8 @@
 
 use lineclear::model::{DeadReason, Failure, GroupSpec, JobState, Manifest, Micros, OnDead, Outcome};
 use lineclear::store::{
-    DEAD_LETTERS_PER_CALL, DeadLetterFilter, DeadLetterId, JobId, NewJob, NodeId, Revival, Swept, UniqueKey,
-    Voice,
+    ChangeSource, DEAD_LETTERS_PER_CALL, DeadLetterFilter, DeadLetterId, JobId, NewJob, NodeId,
+    ResolvedCount, Revival, UniqueKey,
 };
 
 use crate::kit::{TestDb, completed, daily, job, name, payload};
@@ -183,7 +183,7 @@ conformance! {
         db.store.enqueue_many(jobs).await.unwrap();
         let node = db.node("a").await;
         assert_eq!(die(db, node).await, 1201);
-        let swept = |count| Swept { count, more: false };
+        let swept = |count| ResolvedCount { count, more: false };
         let revived = db.store.revive_matching(&DeadLetterFilter::default(), by()).await.unwrap();
         assert_eq!((revived, db.count("work_queue").await), (swept(1201), 1201));
         assert_eq!(db.store.revive_matching(&DeadLetterFilter::default(), by()).await.unwrap(), swept(0));
@@ -201,7 +201,7 @@ conformance! {
         }
         assert_eq!(die(db, node).await as u64 + die(db, node).await as u64, most + rest);
         let all = DeadLetterFilter::default();
-        let swept = |count, more| Swept { count, more };
+        let swept = |count, more| ResolvedCount { count, more };
         assert_eq!(db.store.acknowledge_matching(&all, "ann", None).await.unwrap(), swept(most, true));
         assert_eq!(db.store.acknowledge_matching(&all, "ann", None).await.unwrap(), swept(rest, false));
         db.sql("update {t}dead_letter set status = 'awaiting'").await;
@@ -247,9 +247,9 @@ conformance! {
             assert_eq!(db.state(claim.job).await, Some(JobState::Dead));
             assert!(!held().await);
         }
-        db.store.upsert_manifests([daily("m")], Voice::Edit).await.unwrap();
+        db.store.upsert_manifests([daily("m")], ChangeSource::Edit).await.unwrap();
         assert!(held().await, "told to hold, it holds for what awaits already");
-        db.store.upsert_manifests([go_on], Voice::Edit).await.unwrap();
+        db.store.upsert_manifests([go_on], ChangeSource::Edit).await.unwrap();
         assert!(!held().await);
         db.let_a_tick_come().await;
         assert_eq!(db.plan().await.0, 1);

@@ -6,7 +6,8 @@ use lineclear::model::{
     GroupSpec, JobState, Manifest, ManifestFile, Overlap, Payload, Schedule, schedule::Need,
 };
 use lineclear::store::{
-    Change, Declaration, Declared, Prune, Seen, StoreError, StoreResult, TriggerOptions, Voice, Written,
+    Change, ChangeSource, Declaration, Declared, ExpectedVersion, Prune, StoreError, StoreResult,
+    TriggerOptions, Written,
 };
 
 use crate::kit::{TestDb, completed, daily, failed, name};
@@ -44,7 +45,7 @@ conformance! {
         declare(db, set("a", vec![daily("a1"), daily("a2"), daily("a3")])).await;
         declare(db, set("b", vec![daily("b1")])).await;
         db.declare(daily("nobodys")).await;
-        db.store.upsert_manifests([Manifest { owner: Some("a".to_owned()), ..daily("a4") }], Voice::Edit).await.unwrap();
+        db.store.upsert_manifests([Manifest { owner: Some("a".to_owned()), ..daily("a4") }], ChangeSource::Edit).await.unwrap();
         assert_eq!(declare(db, set("a", vec![daily("a2")])).await, ["a1", "a3"]);
         assert_eq!(keys(db).await, ["a2", "a4", "b1", "nobodys"], "what a person made stays too");
         assert_eq!(declare(db, set("a", vec![daily("a2")])).await, Vec::<String>::new());
@@ -64,7 +65,7 @@ conformance! {
         assert!(db.store.remove_manifest(name("m"), Some(version.into()), "ann").await.unwrap());
         assert_eq!(keys(db).await, ["child", "other"]);
         assert!(!db.store.remove_manifest(name("m"), None, "ann").await.unwrap(), "it is gone");
-        assert!(!db.store.remove_manifest(name("nobody"), Some(Seen::Any), "ann").await.unwrap());
+        assert!(!db.store.remove_manifest(name("nobody"), Some(ExpectedVersion::Any), "ann").await.unwrap());
 
         let detail = db.store.job(planned).await.unwrap().unwrap();
         assert_eq!(detail.job.state, JobState::Cancelled);
@@ -74,20 +75,20 @@ conformance! {
         let (rule, why) = refused(db.store.remove_manifest(name("other"), None, "ann").await);
         assert_eq!(rule, "manifest_has_dependents");
         assert!(why.contains("child"), "{why}");
-        let again = db.store.upsert_manifests([daily("m")], Voice::Edit).await.unwrap();
+        let again = db.store.upsert_manifests([daily("m")], ChangeSource::Edit).await.unwrap();
         assert_eq!(again[&name("m")], Written::Created, "it can be made anew");
     }
 
     pgbouncer async fn what_was_seen_of_a_manifest_must_still_be_so(db) {
-        let any = db.store.edit_manifest(daily("m"), Some(Seen::Any)).await;
+        let any = db.store.edit_manifest(daily("m"), Some(ExpectedVersion::Any)).await;
         assert_eq!(refused(any).0, "changed_since", "there is none");
         let made = db.store.edit_manifest(daily("m"), None).await.unwrap();
         assert_eq!(made.became, Written::Created);
         assert_eq!(db.store.manifest(&name("m")).await.unwrap().unwrap().version, made.version);
-        let same = db.store.edit_manifest(daily("m"), Some(Seen::Any)).await.unwrap();
+        let same = db.store.edit_manifest(daily("m"), Some(ExpectedVersion::Any)).await.unwrap();
         assert_eq!((same.became, same.version), (Written::Unchanged, made.version));
         let other = |priority| Manifest { priority, ..daily("m") };
-        let seen = Some(Seen::Versions(vec![made.version + 7, made.version]));
+        let seen = Some(ExpectedVersion::Versions(vec![made.version + 7, made.version]));
         let next = db.store.edit_manifest(other(3), seen.clone()).await.unwrap();
         assert_eq!((next.became, next.version), (Written::Updated, made.version + 1));
         assert_eq!(db.store.manifest(&name("m")).await.unwrap().unwrap().version, next.version);
@@ -159,7 +160,7 @@ conformance! {
 
     async fn a_removed_manifest_that_comes_back_begins_anew_and_runs_no_tick_twice(db) {
         declare(db, set("a", vec![daily("m")])).await;
-        db.store.upsert_manifests([Manifest { owner: Some("a".to_owned()), priority: 9, ..daily("m") }], Voice::Edit).await.unwrap();
+        db.store.upsert_manifests([Manifest { owner: Some("a".to_owned()), priority: 9, ..daily("m") }], ChangeSource::Edit).await.unwrap();
         let id = db.store.manifests(None, 1).await.unwrap().items[0].id;
         db.let_a_tick_come().await;
         db.plan().await;
@@ -194,10 +195,10 @@ conformance! {
         let (rule, why) = refused(db.store.declare(set("b", vec![daily("m"), daily("n")])).await);
         assert_eq!(rule, "manifest_owner");
         assert!(why.contains("m belongs to \"a\"") && why.contains("\"b\""), "{why}");
-        assert_eq!(refused(db.store.upsert_manifests([daily("m")], Voice::Declaration).await).0, "manifest_owner");
+        assert_eq!(refused(db.store.upsert_manifests([daily("m")], ChangeSource::Declaration).await).0, "manifest_owner");
         assert_eq!(keys(db).await, ["m"], "nothing was written");
 
-        db.store.upsert_manifests([Manifest { owner: Some("b".to_owned()), ..daily("m") }], Voice::Edit).await.unwrap();
+        db.store.upsert_manifests([Manifest { owner: Some("b".to_owned()), ..daily("m") }], ChangeSource::Edit).await.unwrap();
         declare(db, set("a", vec![daily("m")])).await;
         declare(db, set("b", vec![daily("m"), daily("n")])).await;
         assert_eq!(refused(db.store.declare(set("a", vec![daily("m")])).await).0, "manifest_owner");
@@ -288,7 +289,7 @@ conformance! {
         assert_eq!(planned(of(&odd('4'), 2)).await, Change::Changed(vec!["input".to_owned()]), "the last digit");
         assert_eq!(stored().await, (odd('4'), Some(2)));
         let owned = Manifest { owner: Some("a".to_owned()), ..of(&odd('5'), 2) };
-        db.store.upsert_manifests([owned], Voice::Edit).await.unwrap();
+        db.store.upsert_manifests([owned], ChangeSource::Edit).await.unwrap();
         assert_eq!(planned(of(&odd('4'), 2)).await, Change::Unchanged, "an edit outlives what was said before");
         assert_eq!(stored().await, (odd('5'), Some(2)));
         let job = db.store.trigger(name("m"), TriggerOptions::default()).await.unwrap().unwrap();
@@ -303,7 +304,7 @@ conformance! {
         let sorted: serde_json::Value = serde_json::to_value(&said).unwrap();
         db.sql(&format!("update {{t}}manifest set declared = '{sorted}'")).await;
         let edited = Manifest { retries: Some(9), input: Payload::parse("3").unwrap(), ..said.clone() };
-        db.store.upsert_manifests([edited.clone()], Voice::Edit).await.unwrap();
+        db.store.upsert_manifests([edited.clone()], ChangeSource::Edit).await.unwrap();
         declare(db, set("a", vec![said])).await;
         let now = db.store.manifest(&name("m")).await.unwrap().unwrap().manifest.unwrap();
         assert_eq!((now.retries, now.input.as_str(), now.schedule), (Some(9), "3", edited.schedule));

@@ -4,7 +4,7 @@ use lineclear::model::{
     JobState, Manifest, Name, Outcome, Overlap, Payload, Schedule, ScheduleFields, schedule::Need,
 };
 use lineclear::store::{
-    Activated, Claim, ClaimRef, JobId, Settlement, StoreError, StoreResult, TriggerOptions, Voice,
+    Activated, ChangeSource, Claim, ClaimRef, JobId, Settlement, StoreError, StoreResult, TriggerOptions,
 };
 
 use crate::kit::{TestDb, completed, daily, failed, name, payload};
@@ -159,7 +159,7 @@ conformance! {
     async fn a_child_that_forgets_its_parent_is_not_woken(db) {
         db.declare(daily("a")).await;
         db.declare(after("b", &["a"], Need::All)).await;
-        db.store.upsert_manifests([daily("b")], Voice::Declaration).await.unwrap();
+        db.store.upsert_manifests([daily("b")], ChangeSource::Declaration).await.unwrap();
         complete(db, "a").await;
         assert_eq!(woken(db).await, Vec::<String>::new());
     }
@@ -180,7 +180,7 @@ conformance! {
         db.sql("update {t}manifest set spec = '{}' where key = 'b'").await;
         let claim = start(db, "a").await;
         let node = db.node("a").await;
-        assert_eq!(db.settle(node, &claim, completed()).await, lineclear::store::Settled::Recorded);
+        assert_eq!(db.settle(node, &claim, completed()).await, lineclear::store::FencedWrite::Recorded);
     }
 
     async fn a_child_lets_one_turn_wait_if_nothing_is_said(db) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lineclear::model::{JobState, Micros};
-use lineclear::store::{BATCH_MAX, NewJob, Placed, StoreError, UniqueKey, WhenTaken};
+use lineclear::store::{BATCH_MAX, EnqueueResult, NewJob, OnConflict, StoreError, UniqueKey};
 
 use crate::kit::{completed, failed, job, name, payload};
 
@@ -114,9 +114,9 @@ conformance! {
     }
 
     async fn a_taken_key_can_refuse_and_names_the_job_that_has_it(db) {
-        let strict = || NewJob { unique_key: Some(UniqueKey::new("k").when_taken(WhenTaken::Refuse)), ..job() };
+        let strict = || NewJob { unique_key: Some(UniqueKey::new("k").on_conflict(OnConflict::Refuse)), ..job() };
         let first = db.store.enqueue(strict()).await.unwrap();
-        assert_eq!(first.placed, Placed::Inserted);
+        assert_eq!(first.result, EnqueueResult::Inserted);
         let Err(StoreError::Refused { rule, why }) = db.store.enqueue(strict()).await else { panic!("refused") };
         assert_eq!(rule, "unique_key_taken");
         assert!(why.contains(&format!("job {}", first.id)), "{why}");
@@ -129,15 +129,15 @@ conformance! {
         let long = payload(&format!("\"{}\"", "x".repeat(600)));
         let newest = |input: &lineclear::model::Payload, priority| NewJob {
             input: input.clone(), priority,
-            unique_key: Some(UniqueKey::new("k").when_taken(WhenTaken::Replace)), ..job()
+            unique_key: Some(UniqueKey::new("k").on_conflict(OnConflict::Replace)), ..job()
         };
         let far = Micros::new(4_102_444_800_000_000).unwrap();
         let first = db.store.enqueue(NewJob { due_at: Some(far), ..newest(&payload("1"), 0) }).await.unwrap();
-        assert_eq!(first.placed, Placed::Inserted);
+        assert_eq!(first.result, EnqueueResult::Inserted);
         assert_eq!(db.state(first.id).await, Some(JobState::Scheduled));
         for input in [&long, &payload("2"), &long, &payload("3")] {
             let again = db.store.enqueue(newest(input, 7)).await.unwrap();
-            assert_eq!((again.id, again.placed), (first.id, Placed::Replaced));
+            assert_eq!((again.id, again.result), (first.id, EnqueueResult::Replaced));
             let detail = db.store.job(first.id).await.unwrap().unwrap();
             assert_eq!(detail.input.as_deref(), Some(input.as_str()));
             assert_eq!(db.count("job_payload").await, u64::from(input == &long));
@@ -149,7 +149,7 @@ conformance! {
         assert_eq!(claims[0].input, payload("3"));
 
         let too_late = db.store.enqueue(newest(&payload("4"), 0)).await.unwrap();
-        assert_eq!((too_late.id, too_late.placed), (first.id, Placed::Existing));
+        assert_eq!((too_late.id, too_late.result), (first.id, EnqueueResult::Existing));
         db.settle(node, &claims[0], failed("no")).await;
         assert!(db.store.enqueue(newest(&payload("5"), 0)).await.unwrap().existing(), "it was claimed once");
         let another = NewJob { kind: name("other"), ..newest(&payload("6"), 0) };
@@ -164,14 +164,14 @@ conformance! {
         db.group("vip", lineclear::model::GroupSpec { priority: 5, ..Default::default() }).await;
         let newest = |due_at| NewJob {
             group: Some(name("vip")), limit_key: Some("l".to_owned()), due_at,
-            unique_key: Some(UniqueKey::new("k").when_taken(WhenTaken::Replace)), ..job()
+            unique_key: Some(UniqueKey::new("k").on_conflict(OnConflict::Replace)), ..job()
         };
         db.enqueue(NewJob { limit_key: Some("l".to_owned()), ..job() }).await;
         let runs = db.take_one(node).await;
         let held = db.store.enqueue(newest(None)).await.unwrap();
         assert_eq!(db.take(node, 10).await.len(), 0);
         assert_eq!(db.state(held.id).await, Some(JobState::Held));
-        assert_eq!(db.store.enqueue(newest(None)).await.unwrap().placed, Placed::Replaced);
+        assert_eq!(db.store.enqueue(newest(None)).await.unwrap().result, EnqueueResult::Replaced);
         assert_eq!(db.state(held.id).await, Some(JobState::Held), "its limit still holds it");
         let ranks = db.sql("select rank from {t}work_queue where group_id is not null").await;
         db.settle(node, &runs, completed()).await;
@@ -180,7 +180,7 @@ conformance! {
         let number = |rows: &[Vec<Option<String>>]| rows[0][0].as_deref().unwrap().parse::<i64>().unwrap();
         assert!(number(&ranks) < number(&behind), "five steps of its group weigh more than four of its own");
         let far = Micros::new(4_102_444_800_000_000).unwrap();
-        assert_eq!(db.store.enqueue(newest(Some(far))).await.unwrap().placed, Placed::Replaced);
+        assert_eq!(db.store.enqueue(newest(Some(far))).await.unwrap().result, EnqueueResult::Replaced);
         assert_eq!(db.take_one(node).await.job, plain);
         assert_eq!(db.state(held.id).await, Some(JobState::Scheduled));
     }
@@ -192,7 +192,7 @@ conformance! {
         };
         let first = db.store.enqueue(call(r#"{"n":1}"#)).await.unwrap();
         let again = db.store.enqueue(call(r#"{ "n": 1 }"#)).await.unwrap();
-        assert_eq!((again.id, again.placed), (first.id, Placed::Existing));
+        assert_eq!((again.id, again.result), (first.id, EnqueueResult::Existing));
         assert_eq!(rule(db.store.enqueue(call(r#"{"n":2}"#)).await), "unique_key_conflict");
         let claim = db.take_one(node).await;
         db.settle(node, &claim, completed()).await;
@@ -202,12 +202,12 @@ conformance! {
         assert_eq!(rule(db.store.enqueue(other).await), "unique_key_conflict");
         // What was replaced counts, not what was there before.
         let newest = |n: &str| NewJob {
-            input: payload(n), unique_key: Some(UniqueKey::new("l").when_taken(WhenTaken::Replace)), ..job()
+            input: payload(n), unique_key: Some(UniqueKey::new("l").on_conflict(OnConflict::Replace)), ..job()
         };
         db.store.enqueue(newest("1")).await.unwrap();
         db.store.enqueue(newest("2")).await.unwrap();
         let same = |n: &str| NewJob {
-            input: payload(n), unique_key: Some(UniqueKey::new("l").when_taken(WhenTaken::Same)), ..job()
+            input: payload(n), unique_key: Some(UniqueKey::new("l").on_conflict(OnConflict::Same)), ..job()
         };
         assert_eq!(rule(db.store.enqueue(same("1")).await), "unique_key_conflict");
         assert!(db.store.enqueue(same("2")).await.unwrap().existing());
@@ -215,16 +215,16 @@ conformance! {
 
     async fn the_same_key_twice_in_a_batch_follows_the_rule_too(db) {
         let with = |n: &str, rule| NewJob {
-            input: payload(n), unique_key: Some(UniqueKey::new("k").when_taken(rule)), ..job()
+            input: payload(n), unique_key: Some(UniqueKey::new("k").on_conflict(rule)), ..job()
         };
-        assert_eq!(rule_of_batch(db, vec![with("1", WhenTaken::Refuse), with("1", WhenTaken::Refuse)]).await, "unique_key_taken");
-        assert_eq!(rule_of_batch(db, vec![with("1", WhenTaken::Same), with("2", WhenTaken::Same)]).await, "unique_key_conflict");
+        assert_eq!(rule_of_batch(db, vec![with("1", OnConflict::Refuse), with("1", OnConflict::Refuse)]).await, "unique_key_taken");
+        assert_eq!(rule_of_batch(db, vec![with("1", OnConflict::Same), with("2", OnConflict::Same)]).await, "unique_key_conflict");
         assert_eq!(db.count("work_queue").await + db.count("job_key").await, 0);
-        let newest = vec![with("1", WhenTaken::Replace), with("2", WhenTaken::Replace)];
+        let newest = vec![with("1", OnConflict::Replace), with("2", OnConflict::Replace)];
         let answers = db.store.enqueue_many(newest.clone()).await.unwrap();
-        assert_eq!(answers.iter().map(|e| e.placed).collect::<Vec<_>>(), [Placed::Inserted, Placed::Replaced]);
+        assert_eq!(answers.iter().map(|e| e.result).collect::<Vec<_>>(), [EnqueueResult::Inserted, EnqueueResult::Replaced]);
         let answers = db.store.enqueue_many(newest).await.unwrap();
-        assert_eq!(answers.iter().map(|e| e.placed).collect::<Vec<_>>(), [Placed::Replaced; 2]);
+        assert_eq!(answers.iter().map(|e| e.result).collect::<Vec<_>>(), [EnqueueResult::Replaced; 2]);
         assert_eq!(db.take_one(db.node("a").await).await.input, payload("2"), "the last one counts");
     }
 

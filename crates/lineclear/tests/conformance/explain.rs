@@ -28,7 +28,7 @@ async fn manifest_is(db: &TestDb, key: &str, gates: &[GateName], words: &str) {
 
 fn in_the_way(explanation: &Explanation, gate: GateName) -> Vec<(String, Option<String>)> {
     let gate = explanation.gates.iter().find(|found| found.name == gate).unwrap();
-    gate.in_the_way.iter().map(|way| (way.id.clone(), way.node.clone())).collect()
+    gate.blockers.iter().map(|way| (way.id.clone(), way.node.clone())).collect()
 }
 
 /// The midnight that is due next lies in the past: as if the planner were late.

@@ -8,8 +8,8 @@ use lineclear::model::{
     Failure, GroupSpec, JobState, Manifest, Name, Outcome, Payload, RetryPolicy, Schedule, judge,
 };
 use lineclear::store::{
-    Claim, JobId, Lease, ManifestId, NewJob, NodeId, NodeInfo, PlanRules, Planned, Settled, Settlement,
-    Store, StoreOptions, Voice, main_route,
+    ChangeSource, Claim, FencedWrite, JobId, Lease, ManifestId, NewJob, NodeId, NodeInfo, PlanRules, Planned,
+    Settlement, Store, StoreOptions, main_route,
 };
 use lineclear_testkit::{PostgresDatabase, Template};
 use tempfile::TempDir;
@@ -217,7 +217,7 @@ impl TestDb {
             slots: 4,
             runners: "{}".to_owned(),
         };
-        self.store.beat(node).await.expect("beat").id
+        self.store.heartbeat(node).await.expect("beat").id
     }
 
     pub(crate) async fn enqueue(&self, job: NewJob) -> JobId {
@@ -237,7 +237,7 @@ impl TestDb {
     }
 
     /// Settles as the rules say.
-    pub(crate) async fn settle(&self, node: NodeId, claim: &Claim, outcome: Outcome) -> Settled {
+    pub(crate) async fn settle(&self, node: NodeId, claim: &Claim, outcome: Outcome) -> FencedWrite {
         let verdict = judge(&outcome, claim.failures, &policy());
         let settlement = Settlement::new(claim, outcome, verdict);
         self.store.settle(node, vec![settlement]).await.expect("settle")[0]
@@ -249,14 +249,14 @@ impl TestDb {
 
     pub(crate) async fn declare(&self, manifest: Manifest) -> ManifestId {
         let key = manifest.key.clone();
-        self.store.upsert_manifests([manifest], Voice::Declaration).await.expect("declare");
+        self.store.upsert_manifests([manifest], ChangeSource::Declaration).await.expect("declare");
         let page = self.store.manifests(None, 1000).await.expect("manifests");
         page.items.into_iter().find(|view| view.key == key).expect("it is listed").id
     }
 
     pub(crate) async fn group(&self, name: &str, spec: GroupSpec) {
         let groups = BTreeMap::from([(name.to_owned(), spec)]);
-        self.store.upsert_groups(groups, Voice::Edit).await.expect("group");
+        self.store.upsert_groups(groups, ChangeSource::Edit).await.expect("group");
     }
 
     /// One planning pass; returns queued and skipped.

@@ -209,10 +209,10 @@ conformance! {
     }
 
     async fn a_limit_that_no_database_can_hold_is_refused(db) {
-        use lineclear::store::{StoreError, Voice};
+        use lineclear::store::{StoreError, ChangeSource};
         let refused = |error: StoreError| matches!(error, StoreError::Refused { rule, .. } if rule == "limit");
         assert!(refused(db.store.set_limit("k", u32::MAX).await.unwrap_err()));
         let groups = std::collections::BTreeMap::from([("g".to_owned(), limit(u32::MAX))]);
-        assert!(refused(db.store.upsert_groups(groups, Voice::Edit).await.unwrap_err()));
+        assert!(refused(db.store.upsert_groups(groups, ChangeSource::Edit).await.unwrap_err()));
     }
 }

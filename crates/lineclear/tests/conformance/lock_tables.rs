@@ -21,8 +21,8 @@ async fn by_registry(url: &str) {
         holder: Holder::this().into(),
         ttl: None,
     };
-    registry.took(hold);
-    registry.written().await.unwrap();
+    registry.acquired(hold);
+    registry.flush().await.unwrap();
 }
 
 /// Columns, constraints, indexes and the view, as PostgreSQL understood them.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lineclear::model::{GroupSpec, JobState, Manifest, Micros, Schedule, schedule::Need};
-use lineclear::store::{StoreError, TriggerOptions, Voice, Written};
+use lineclear::store::{ChangeSource, StoreError, TriggerOptions, Written};
 
 use crate::kit::{TestDb, daily, name};
 
@@ -12,7 +12,7 @@ async fn one(db: &TestDb) -> Manifest {
     db.store.manifests(None, 10).await.unwrap().items[0].manifest.clone().unwrap()
 }
 
-async fn write(db: &TestDb, manifest: Manifest, voice: Voice) -> Written {
+async fn write(db: &TestDb, manifest: Manifest, voice: ChangeSource) -> Written {
     let key = manifest.key.clone();
     db.store.upsert_manifests([manifest], voice).await.unwrap()[&key]
 }
@@ -44,41 +44,41 @@ conformance! {
             overlap: Some(lineclear::model::Overlap::Skip),
             ..daily("nightly")
         };
-        assert_eq!(write(db, declared.clone(), Voice::Declaration).await, Written::Created);
+        assert_eq!(write(db, declared.clone(), ChangeSource::Declaration).await, Written::Created);
         assert_eq!(one(db).await, declared);
-        assert_eq!(write(db, declared, Voice::Declaration).await, Written::Unchanged);
+        assert_eq!(write(db, declared, ChangeSource::Declaration).await, Written::Unchanged);
     }
 
     async fn an_edit_outlives_the_next_start_and_a_new_declaration_wins(db) {
-        write(db, Manifest { priority: 1, retries: Some(3), ..daily("m") }, Voice::Declaration).await;
-        write(db, Manifest { priority: 9, retries: Some(3), ..daily("m") }, Voice::Edit).await;
-        assert_eq!(write(db, Manifest { priority: 1, retries: Some(3), ..daily("m") }, Voice::Declaration).await, Written::Unchanged);
+        write(db, Manifest { priority: 1, retries: Some(3), ..daily("m") }, ChangeSource::Declaration).await;
+        write(db, Manifest { priority: 9, retries: Some(3), ..daily("m") }, ChangeSource::Edit).await;
+        assert_eq!(write(db, Manifest { priority: 1, retries: Some(3), ..daily("m") }, ChangeSource::Declaration).await, Written::Unchanged);
         assert_eq!(one(db).await.priority, 9, "the operator's");
-        write(db, Manifest { priority: 1, retries: Some(5), ..daily("m") }, Voice::Declaration).await;
+        write(db, Manifest { priority: 1, retries: Some(5), ..daily("m") }, ChangeSource::Declaration).await;
         assert_eq!((one(db).await.priority, one(db).await.retries), (9, Some(5)), "only what the code changed");
-        write(db, Manifest { priority: 2, retries: Some(5), ..daily("m") }, Voice::Declaration).await;
+        write(db, Manifest { priority: 2, retries: Some(5), ..daily("m") }, ChangeSource::Declaration).await;
         assert_eq!(one(db).await.priority, 2);
     }
 
     async fn a_declaration_that_does_not_go_with_an_edit_is_refused_and_changes_nothing(db) {
         let every = |time| Manifest { schedule: Schedule::every(Duration::from_secs(time)).unwrap(), ..daily("m") };
-        write(db, every(3600), Voice::Declaration).await;
+        write(db, every(3600), ChangeSource::Declaration).await;
         let edited = Manifest { jitter: Duration::from_secs(1200), ..every(3600) };
-        write(db, edited.clone(), Voice::Edit).await;
-        let refused = db.store.upsert_manifests([every(60)], Voice::Declaration).await;
+        write(db, edited.clone(), ChangeSource::Edit).await;
+        let refused = db.store.upsert_manifests([every(60)], ChangeSource::Declaration).await;
         assert!(refused.as_ref().is_err_and(|e| e.to_string().contains("jitter")), "{refused:?}");
         assert_eq!(rule(refused), "manifest_edit");
         let is = async || (one(db).await.schedule, one(db).await.jitter);
         assert_eq!(is().await, (edited.schedule, edited.jitter));
         let both = Manifest { jitter: Duration::from_secs(5), ..every(60) };
-        assert_eq!(write(db, both.clone(), Voice::Declaration).await, Written::Updated, "that field is declared, too");
+        assert_eq!(write(db, both.clone(), ChangeSource::Declaration).await, Written::Updated, "that field is declared, too");
         assert_eq!(is().await, (both.schedule, both.jitter));
     }
 
     async fn groups_are_merged_the_same_way(db) {
         let declare = async |limit, priority| {
             let spec = GroupSpec { limit, priority, enabled: true };
-            db.store.upsert_groups(BTreeMap::from([("etl".to_owned(), spec)]), Voice::Declaration).await.unwrap();
+            db.store.upsert_groups(BTreeMap::from([("etl".to_owned(), spec)]), ChangeSource::Declaration).await.unwrap();
         };
         declare(Some(4), 1).await;
         db.group("etl", GroupSpec { limit: Some(2), priority: 1, enabled: true }).await;
@@ -86,21 +86,21 @@ conformance! {
         let groups = db.store.groups(None, 10).await.unwrap().items;
         let etl = groups.iter().find(|group| group.name == "etl").unwrap();
         assert_eq!((etl.limit, etl.priority, etl.active), (Some(2), 5, 0));
-        assert_eq!(rule(db.store.upsert_groups(BTreeMap::from([("No".to_owned(), GroupSpec::default())]), Voice::Edit).await), "group_name");
+        assert_eq!(rule(db.store.upsert_groups(BTreeMap::from([("No".to_owned(), GroupSpec::default())]), ChangeSource::Edit).await), "group_name");
         let bad = GroupSpec { priority: 99, ..GroupSpec::default() };
-        assert_eq!(rule(db.store.upsert_groups(BTreeMap::from([("x".to_owned(), bad)]), Voice::Edit).await), "priority");
+        assert_eq!(rule(db.store.upsert_groups(BTreeMap::from([("x".to_owned(), bad)]), ChangeSource::Edit).await), "priority");
     }
 
     async fn a_changed_schedule_starts_anew_without_missed_ticks(db) {
         db.declare(daily("m")).await;
         db.let_ticks_come(86_400 * 7).await;
         let hourly = Schedule::every(Duration::from_secs(3600)).unwrap();
-        write(db, Manifest { schedule: hourly, ..daily("m") }, Voice::Declaration).await;
+        write(db, Manifest { schedule: hourly, ..daily("m") }, ChangeSource::Declaration).await;
         assert_eq!(db.plan().await, (0, 0));
     }
 
     async fn bad_manifests_are_refused_and_nothing_is_written(db) {
-        let refused = async |manifests: Vec<Manifest>| rule(db.store.upsert_manifests(manifests, Voice::Declaration).await);
+        let refused = async |manifests: Vec<Manifest>| rule(db.store.upsert_manifests(manifests, ChangeSource::Declaration).await);
         let fine = || daily("fine");
         assert_eq!(refused(vec![fine(), Manifest { priority: 40, ..daily("m") }]).await, "manifest");
         assert_eq!(refused(vec![fine(), Manifest { group: Some(name("nobody")), ..daily("m") }]).await, "group_unknown");
@@ -116,17 +116,17 @@ conformance! {
             let links = (1..10_000).map(|n| after(&format!("m{n}"), &[&format!("m{}", n - 1)]));
             std::iter::once(first).chain(links).collect::<Vec<_>>()
         };
-        assert_eq!(rule(db.store.upsert_manifests(chain(after("m0", &["m9999"])), Voice::Declaration).await), "manifest_cycle");
-        let written = db.store.upsert_manifests(chain(daily("m0")), Voice::Declaration).await.unwrap();
+        assert_eq!(rule(db.store.upsert_manifests(chain(after("m0", &["m9999"])), ChangeSource::Declaration).await), "manifest_cycle");
+        let written = db.store.upsert_manifests(chain(daily("m0")), ChangeSource::Declaration).await.unwrap();
         assert_eq!(written.len(), 10_000);
-        assert_eq!(rule(db.store.upsert_manifests([after("m0", &["m9999"])], Voice::Declaration).await), "manifest_cycle");
+        assert_eq!(rule(db.store.upsert_manifests([after("m0", &["m9999"])], ChangeSource::Declaration).await), "manifest_cycle");
     }
 
     async fn a_circle_over_what_is_stored_is_refused(db) {
         db.declare(daily("a")).await;
         db.declare(after("b", &["a"])).await;
         db.declare(after("c", &["b"])).await;
-        assert_eq!(rule(db.store.upsert_manifests([after("a", &["c"])], Voice::Declaration).await), "manifest_cycle");
+        assert_eq!(rule(db.store.upsert_manifests([after("a", &["c"])], ChangeSource::Declaration).await), "manifest_cycle");
         assert!(one(db).await.schedule.is_timed(), "a is as it was");
     }
 
@@ -167,9 +167,9 @@ conformance! {
             let store = db.another_store().await;
             starting.push(tokio::spawn(async move {
                 let groups = BTreeMap::from([("etl".to_owned(), GroupSpec::default())]);
-                store.upsert_groups(groups, Voice::Declaration).await.unwrap();
+                store.upsert_groups(groups, ChangeSource::Declaration).await.unwrap();
                 let manifests = (0..20).map(|n| daily(&format!("m{n}")));
-                store.upsert_manifests(manifests, Voice::Declaration).await.unwrap()
+                store.upsert_manifests(manifests, ChangeSource::Declaration).await.unwrap()
             }));
         }
         let mut created = 0;
@@ -185,10 +185,10 @@ conformance! {
         db.let_a_tick_come().await;
         db.plan().await;
         let node = db.node("a").await;
-        write(db, Manifest { enabled: false, ..daily("m") }, Voice::Edit).await;
+        write(db, Manifest { enabled: false, ..daily("m") }, ChangeSource::Edit).await;
         assert_eq!(db.take(node, 10).await.len(), 0, "its jobs step aside");
         db.let_a_tick_come().await;
-        write(db, daily("m"), Voice::Edit).await;
+        write(db, daily("m"), ChangeSource::Edit).await;
         db.take_one(node).await;
         let ticks = db.store.ticks(id, None, 10).await.unwrap().items;
         assert!(ticks.iter().any(|tick| tick.skip_reason.as_deref() == Some("disabled")), "{ticks:?}");
@@ -224,7 +224,7 @@ conformance! {
     async fn a_change_that_is_no_new_schedule_loses_no_due_tick(db) {
         db.declare(daily("m")).await;
         db.let_a_tick_come().await;
-        write(db, Manifest { jitter: Duration::from_secs(5), ..daily("m") }, Voice::Declaration).await;
+        write(db, Manifest { jitter: Duration::from_secs(5), ..daily("m") }, ChangeSource::Declaration).await;
         assert_eq!(db.plan().await.0, 1);
     }
 
@@ -232,7 +232,7 @@ conformance! {
         let id = db.declare(daily("m")).await;
         db.let_a_tick_come().await;
         let hourly = Schedule::every(Duration::from_secs(3600)).unwrap();
-        write(db, Manifest { schedule: hourly, ..daily("m") }, Voice::Declaration).await;
+        write(db, Manifest { schedule: hourly, ..daily("m") }, ChangeSource::Declaration).await;
         let ticks = db.store.ticks(id, None, 10).await.unwrap().items;
         assert_eq!(ticks[0].skip_reason.as_deref(), Some("rescheduled"));
     }
@@ -240,7 +240,7 @@ conformance! {
     pgbouncer async fn a_group_is_triggered_as_a_whole(db) {
         db.group("etl", GroupSpec::default()).await;
         let of_group = |key| Manifest { group: Some(name("etl")), ..daily(key) };
-        db.store.upsert_manifests([of_group("b"), of_group("a"), of_group("off"), daily("other")], Voice::Declaration).await.unwrap();
+        db.store.upsert_manifests([of_group("b"), of_group("a"), of_group("off"), daily("other")], ChangeSource::Declaration).await.unwrap();
         db.store.pause(vec![name("off")]).await.unwrap();
         let options = || TriggerOptions { input: Some(crate::kit::payload("7")), ..TriggerOptions::default() };
         let jobs = db.store.trigger_group(name("etl"), options()).await.unwrap().unwrap();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lineclear::store::{Led, NodeInfo, Retention};
-use lineclear_lock::{Lease, LeaseState, Registry, RegistryOptions, What};
+use lineclear_lock::{LeaseRecord, LeaseState, LockEventKind, Registry, RegistryOptions};
 
 use crate::kit::TestDb;
 
@@ -30,27 +30,27 @@ async fn beat(db: &TestDb, label: &str, won: Option<(u32, u64, u64)>) {
         first_ago: Duration::from_secs(first),
         last_ago: Duration::from_secs(last),
     });
-    db.store.beat_leading(named(label), led, Duration::from_secs(10)).await.unwrap();
+    db.store.heartbeat_leading(named(label), led, Duration::from_secs(10)).await.unwrap();
 }
 
 fn registry(db: &TestDb) -> Registry {
     Registry::new(db.url(), RegistryOptions::default()).unwrap()
 }
 
-async fn planner(db: &TestDb) -> Lease {
+async fn planner(db: &TestDb) -> LeaseRecord {
     let mut leases = registry(db).leases(10).await.unwrap();
     assert_eq!(leases.len(), 1, "{leases:?}");
     leases.remove(0)
 }
 
-fn ago(lease: &Lease, time: std::time::SystemTime) -> u64 {
+fn ago(lease: &LeaseRecord, time: std::time::SystemTime) -> u64 {
     // By the database's clock.
     (lease.renewed_at + lease.renewed_ago).duration_since(time).unwrap().as_secs()
 }
 
 conformance! {
     pgbouncer async fn a_node_hears_with_its_heartbeat_that_it_shall_drain_and_that_it_shall_not(db) {
-        let beat = async || db.store.beat(named("a")).await.unwrap();
+        let beat = async || db.store.heartbeat(named("a")).await.unwrap();
         let id = beat().await.id;
         assert!(!beat().await.drains);
         assert!(db.store.drain_node(id, "ann").await.unwrap());
@@ -65,7 +65,7 @@ conformance! {
         assert_eq!((seen.state(), seen.drain_at, seen.drain_by), ("alive", None, None));
         assert!(!db.store.drain_node(lineclear::store::NodeId(999), "ann").await.unwrap(), "there is none");
         // What it said under an earlier drain does not count for the next one.
-        let quiet = async || db.store.beat_draining(named("a"), None, Duration::from_secs(10), true).await.unwrap();
+        let quiet = async || db.store.heartbeat_draining(named("a"), None, Duration::from_secs(10), true).await.unwrap();
         let state = async || db.store.nodes(10).await.unwrap().remove(0).state();
         db.store.drain_node(id, "ann").await.unwrap();
         quiet().await;
@@ -79,7 +79,7 @@ conformance! {
         assert_eq!(state().await, "drained");
         // A process that is started again is another node.
         db.store.drain_node(id, "ann").await.unwrap();
-        assert!(!db.store.beat(named("b")).await.unwrap().drains);
+        assert!(!db.store.heartbeat(named("b")).await.unwrap().drains);
     }
 
     async fn a_node_that_is_gone_is_lost_while_it_holds_jobs_and_silent_otherwise(db) {
@@ -126,7 +126,7 @@ conformance! {
         assert_eq!((again.holds, again.since, again.epoch), (3, lease.since, lease.epoch));
         let history = registry(db).history(Some("planner"), None, 10).await.unwrap();
         let hands: Vec<_> = history.iter().map(|event| (event.what, event.before.as_deref(), event.holder.as_str())).collect();
-        assert_eq!(hands, [(What::Taken, Some("host/1/a"), "host/1/b"), (What::Taken, None, "host/1/a")]);
+        assert_eq!(hands, [(LockEventKind::Taken, Some("host/1/a"), "host/1/b"), (LockEventKind::Taken, None, "host/1/a")]);
     }
 
     pgbouncer async fn a_planner_that_stops_says_so_and_one_that_went_away_is_cleaned(db) {
@@ -147,7 +147,7 @@ conformance! {
         assert_eq!(cleaned.locks, 1);
         assert_eq!(registry(db).leases(10).await.unwrap(), []);
         let last = registry(db).history(None, None, 1).await.unwrap();
-        assert_eq!((last[0].what, last[0].holder.as_str()), (What::Vanished, "host/1/b"));
+        assert_eq!((last[0].what, last[0].holder.as_str()), (LockEventKind::Vanished, "host/1/b"));
     }
 
     async fn a_lock_s_row_is_not_the_cleaners_and_events_are_bounded(db) {

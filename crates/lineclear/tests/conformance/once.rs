@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use lineclear::store::{Created, Creation, Once, OnceKey, Retention, StoreError, StoreResult};
+use lineclear::store::{Created, Creation, IdempotencyKey, Idempotent, Retention, StoreError, StoreResult};
 
 use crate::kit::{TestDb, daily, job, name};
 
-fn key(key: &str) -> OnceKey {
+fn key(key: &str) -> IdempotencyKey {
     let text = |text: &str| text.to_owned();
-    OnceKey {
+    IdempotencyKey {
         principal: text("ann"),
         key: text(key),
         request: text("POST /jobs"),
@@ -27,11 +27,11 @@ fn recorded(created: &Created) -> Option<String> {
     }
 }
 
-async fn create(db: &TestDb, once: OnceKey) -> StoreResult<Once> {
-    db.store.create_once(once, Creation::Jobs(vec![job()]), recorded).await
+async fn create(db: &TestDb, once: IdempotencyKey) -> StoreResult<Idempotent> {
+    db.store.create_idempotent(once, Creation::Jobs(vec![job()]), recorded).await
 }
 
-fn rule(answer: StoreResult<Once>) -> String {
+fn rule(answer: StoreResult<Idempotent>) -> String {
     match answer {
         Err(StoreError::Refused { rule, .. }) => rule,
         other => panic!("{other:?}"),
@@ -40,28 +40,28 @@ fn rule(answer: StoreResult<Once>) -> String {
 
 conformance! {
     pgbouncer async fn a_request_under_a_key_is_done_once(db) {
-        let Once::Now(Created::Jobs(jobs)) = create(db, key("k")).await.unwrap() else { panic!() };
-        let Once::Before(text) = create(db, key("k")).await.unwrap() else { panic!() };
+        let Idempotent::Created(Created::Jobs(jobs)) = create(db, key("k")).await.unwrap() else { panic!() };
+        let Idempotent::Replayed(text) = create(db, key("k")).await.unwrap() else { panic!() };
         assert_eq!(text, format!("job {}", jobs[0].id));
         assert_eq!(db.count("work_queue").await, 1);
-        let bob = OnceKey { principal: "bob".to_owned(), ..key("k") };
-        assert!(matches!(create(db, bob).await, Ok(Once::Now(_))), "keys of others are others");
-        let other = OnceKey { body_hash: "2".to_owned(), ..key("k") };
+        let bob = IdempotencyKey { principal: "bob".to_owned(), ..key("k") };
+        assert!(matches!(create(db, bob).await, Ok(Idempotent::Created(_))), "keys of others are others");
+        let other = IdempotencyKey { body_hash: "2".to_owned(), ..key("k") };
         assert_eq!(rule(create(db, other).await), "idempotency_key_reused");
-        let other = OnceKey { request: "POST /else".to_owned(), ..key("k") };
+        let other = IdempotencyKey { request: "POST /else".to_owned(), ..key("k") };
         assert_eq!(rule(create(db, other).await), "idempotency_key_reused");
         assert_eq!(db.count("work_queue").await, 2);
     }
 
     pgbouncer async fn what_is_refused_or_not_there_leaves_the_key_free(db) {
         let run = || Creation::Run(name("m"), Default::default());
-        let missing = db.store.create_once(key("k"), run(), recorded).await.unwrap();
-        assert!(matches!(missing, Once::Now(Created::Run(None))));
+        let missing = db.store.create_idempotent(key("k"), run(), recorded).await.unwrap();
+        assert!(matches!(missing, Idempotent::Created(Created::Run(None))));
         assert_eq!(db.count("idempotency_key").await, 0);
         db.declare(daily("m")).await;
-        let ran = db.store.create_once(key("k"), run(), recorded).await.unwrap();
-        assert!(matches!(ran, Once::Now(Created::Run(Some(_)))));
-        assert!(matches!(db.store.create_once(key("k"), run(), recorded).await, Ok(Once::Before(_))));
+        let ran = db.store.create_idempotent(key("k"), run(), recorded).await.unwrap();
+        assert!(matches!(ran, Idempotent::Created(Created::Run(Some(_)))));
+        assert!(matches!(db.store.create_idempotent(key("k"), run(), recorded).await, Ok(Idempotent::Replayed(_))));
     }
 
     pgbouncer async fn a_key_whose_time_is_over_is_free_and_is_cleaned(db) {
@@ -69,9 +69,9 @@ conformance! {
         create(db, key("older")).await.unwrap();
         assert_eq!(db.store.clean(&Retention::default(), 100).await.unwrap().idempotency_keys, 0);
         db.age("idempotency_key", "until", 2 * 86_400).await;
-        assert!(matches!(create(db, key("old")).await, Ok(Once::Now(_))), "it is taken over");
+        assert!(matches!(create(db, key("old")).await, Ok(Idempotent::Created(_))), "it is taken over");
         let cleaned = db.store.clean(&Retention::default(), 100).await.unwrap();
         assert_eq!((cleaned.idempotency_keys, db.count("idempotency_key").await), (1, 1));
-        assert!(matches!(create(db, key("old")).await, Ok(Once::Before(_))));
+        assert!(matches!(create(db, key("old")).await, Ok(Idempotent::Replayed(_))));
     }
 }

@@ -1,7 +1,7 @@
 //! Jobs inside the caller's own transaction: `lineclear.enqueue(…)` from any language on PostgreSQL, and from Rust.
 
 use lineclear::model::{GroupSpec, JobState};
-use lineclear::store::{Enqueued, JobId, NewJob, Placed, StoreError, UniqueKey, WhenTaken};
+use lineclear::store::{EnqueueResult, Enqueued, JobId, NewJob, OnConflict, StoreError, UniqueKey};
 use tokio_postgres::{Client, NoTls};
 
 use crate::kit::{TestDb, job, name, payload};
@@ -94,12 +94,12 @@ fn jobs() -> Vec<NewJob> {
         job(),
         NewJob { group: Some(name("etl")), priority: 7, ..job() },
         NewJob { input: long, ..job() },
-        keyed("order:7", WhenTaken::Existing),
+        keyed("order:7", OnConflict::Existing),
     ]
 }
 
-fn keyed(key: &str, when_taken: WhenTaken) -> NewJob {
-    NewJob { unique_key: Some(UniqueKey::new(key).when_taken(when_taken)), ..job() }
+fn keyed(key: &str, on_conflict: OnConflict) -> NewJob {
+    NewJob { unique_key: Some(UniqueKey::new(key).on_conflict(on_conflict)), ..job() }
 }
 
 /// Bad jobs, and the rule that refuses them.
@@ -107,8 +107,8 @@ fn bad() -> Vec<(NewJob, &'static str)> {
     vec![
         (NewJob { priority: 32, ..job() }, "priority"),
         (NewJob { group: Some(name("nobody")), ..job() }, "group_unknown"),
-        (keyed("", WhenTaken::Existing), "key"),
-        (keyed("taken", WhenTaken::Refuse), "unique_key_taken"),
+        (keyed("", OnConflict::Existing), "key"),
+        (keyed("taken", OnConflict::Refuse), "unique_key_taken"),
     ]
 }
 
@@ -123,7 +123,7 @@ fn rule(result: Result<Vec<Enqueued>, StoreError>) -> String {
 macro_rules! own_transaction {
     ($db:ident, begin $begin:expr, enqueue $enqueue:expr, commit $commit:expr, rollback $rollback:expr) => {{
         $db.group("etl", GroupSpec::default()).await;
-        $db.enqueue(keyed("taken", WhenTaken::Existing)).await;
+        $db.enqueue(keyed("taken", OnConflict::Existing)).await;
 
         $begin;
         assert_eq!($enqueue(jobs()).await.unwrap().len(), 4);
@@ -134,17 +134,17 @@ macro_rules! own_transaction {
         $begin;
         let first = $enqueue(jobs()).await.unwrap();
         for (bad, refused_by) in bad() {
-            assert_eq!(rule($enqueue(vec![keyed("left over", WhenTaken::Existing), bad]).await), refused_by);
+            assert_eq!(rule($enqueue(vec![keyed("left over", OnConflict::Existing), bad]).await), refused_by);
         }
         let again =
-            $enqueue(vec![keyed("order:7", WhenTaken::Existing), keyed("taken", WhenTaken::Existing)])
+            $enqueue(vec![keyed("order:7", OnConflict::Existing), keyed("taken", OnConflict::Existing)])
                 .await
                 .unwrap();
         assert!(again.iter().all(Enqueued::existing) && again[0].id == first[3].id);
-        let newer = NewJob { input: payload("8"), ..keyed("order:7", WhenTaken::Replace) };
+        let newer = NewJob { input: payload("8"), ..keyed("order:7", OnConflict::Replace) };
         assert_eq!(
             $enqueue(vec![newer]).await.unwrap(),
-            [Enqueued { id: first[3].id, placed: Placed::Replaced }]
+            [Enqueued { id: first[3].id, result: EnqueueResult::Replaced }]
         );
         $commit;
         assert_eq!($db.count("work_queue").await, 5, "what was refused did not harm the transaction");
@@ -172,11 +172,11 @@ async fn rust_programs_enqueue_in_a_transaction_of_tokio_postgres() {
     // The types of the driver as well.
     let mut client = client;
     let transaction = client.transaction().await.unwrap();
-    db.store.enqueue_in(&transaction, vec![keyed("typed", WhenTaken::Existing)]).await.unwrap();
+    db.store.enqueue_in(&transaction, vec![keyed("typed", OnConflict::Existing)]).await.unwrap();
     transaction.commit().await.unwrap();
     assert_eq!(db.count("job_key where key = 'typed'").await, 1);
     assert_eq!(
-        rule(db.store.enqueue_in(&client, vec![keyed("k", WhenTaken::Existing)]).await),
+        rule(db.store.enqueue_in(&client, vec![keyed("k", OnConflict::Existing)]).await),
         "no_transaction"
     );
 }
@@ -219,12 +219,12 @@ async fn rust_programs_enqueue_in_a_transaction_of_rusqlite() {
         let mut statement = transaction.prepare("select id from work_queue union all select 1").unwrap();
         let mut rows = statement.query([]).unwrap();
         rows.next().unwrap().unwrap();
-        db.store.enqueue_in_sqlite(&transaction, vec![keyed("typed", WhenTaken::Existing)]).unwrap();
+        db.store.enqueue_in_sqlite(&transaction, vec![keyed("typed", OnConflict::Existing)]).unwrap();
     }
     transaction.commit().unwrap();
     assert_eq!(db.count("job_key where key = 'typed'").await, 1);
     // Without a transaction it is one of its own.
-    db.store.enqueue_in_sqlite(&connection, vec![keyed("alone", WhenTaken::Existing)]).unwrap();
+    db.store.enqueue_in_sqlite(&connection, vec![keyed("alone", OnConflict::Existing)]).unwrap();
     assert_eq!(db.count("job_key where key = 'alone'").await, 1);
     let columns: String =
         connection.query_row("select name from pragma_table_info('picked')", [], |row| row.get(0)).unwrap();
@@ -246,11 +246,11 @@ async fn a_taken_key_in_a_long_transaction_does_not_hold_up_its_job() {
     let db = TestDb::postgres().await;
     let client = connect(&db).await;
     let node = db.node("a").await;
-    let holder = db.enqueue(keyed("k", WhenTaken::Existing)).await;
+    let holder = db.enqueue(keyed("k", OnConflict::Existing)).await;
     let claim = db.take_one(node).await;
     client.batch_execute("begin").await.unwrap();
-    let answer = db.store.enqueue_in(&client, vec![keyed("k", WhenTaken::Existing)]).await.unwrap();
-    assert_eq!(answer, [Enqueued { id: holder, placed: Placed::Existing }]);
+    let answer = db.store.enqueue_in(&client, vec![keyed("k", OnConflict::Existing)]).await.unwrap();
+    assert_eq!(answer, [Enqueued { id: holder, result: EnqueueResult::Existing }]);
     let settled = db.settle(node, &claim, crate::kit::completed());
     tokio::time::timeout(std::time::Duration::from_secs(10), settled).await.expect("the key is not locked");
     client.batch_execute("commit").await.unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lineclear::model::{
     Exclusion, GroupSpec, JobState, Manifest, Micros, Misfire, MisfirePolicy, Overlap, SkipReason,
 };
-use lineclear::store::{JobId, ManifestId, PlanRules, Planned, TriggerOptions, Voice};
+use lineclear::store::{ChangeSource, JobId, ManifestId, PlanRules, Planned, TriggerOptions};
 
 use crate::kit::{TestDb, completed, daily, failed, name};
 
@@ -154,7 +154,7 @@ conformance! {
 
     async fn a_pass_is_bounded_and_the_next_goes_on(db) {
         let manifests: Vec<Manifest> = (0..7).map(|n| daily(&format!("m{n}"))).collect();
-        db.store.upsert_manifests(manifests, Voice::Declaration).await.unwrap();
+        db.store.upsert_manifests(manifests, ChangeSource::Declaration).await.unwrap();
         db.let_a_tick_come().await;
         let rules = PlanRules { manifests_max: 3, group_share: 0, ..PlanRules::default() };
         let mut passes = Vec::new();
@@ -182,7 +182,7 @@ conformance! {
 
     pgbouncer async fn planners_at_once_make_one_job_per_tick_with_and_without_the_lock(db) {
         let manifests: Vec<Manifest> = (0..50).map(|n| daily(&format!("m{n}"))).collect();
-        db.store.upsert_manifests(manifests, Voice::Declaration).await.unwrap();
+        db.store.upsert_manifests(manifests, ChangeSource::Declaration).await.unwrap();
         for lead in [true, false] {
             db.let_a_tick_come().await;
             let rules = PlanRules { lead, ..PlanRules::default() };

@@ -2,7 +2,7 @@
 
 use lineclear::model::query::{Moment, Names, Query, Span};
 use lineclear::model::{GroupSpec, JobState, Manifest, Micros, RetryPolicy, judge};
-use lineclear::store::views::JobView;
+use lineclear::read::JobView;
 use lineclear::store::{JobId, NewJob, Retried, RetryOptions, Settlement};
 
 use crate::kit::{TestDb, completed, daily, failed, job, name};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lineclear::model::{ExecutionOutcome, Failure, JobState, Outcome, Verdict, judge};
-use lineclear::store::{Claim, JobId, Settled, Settlement};
+use lineclear::store::{Claim, FencedWrite, JobId, Settlement};
 
 use crate::kit::{completed, failed, job, payload, policy};
 
@@ -13,7 +13,7 @@ conformance! {
         let node = db.node("a").await;
         let claim = db.take_one(node).await;
         let output = Some(payload(r#"{"rows":12}"#));
-        assert_eq!(db.settle(node, &claim, Outcome::Completed { output }).await, Settled::Recorded);
+        assert_eq!(db.settle(node, &claim, Outcome::Completed { output }).await, FencedWrite::Recorded);
 
         let detail = db.store.job(id).await.unwrap().unwrap();
         assert_eq!(detail.job.state, JobState::Completed);
@@ -87,9 +87,9 @@ conformance! {
         db.enqueue(job()).await;
         let (a, b) = (db.node("a").await, db.node("b").await);
         let claim = db.take_one(a).await;
-        assert_eq!(db.settle(a, &claim, completed()).await, Settled::Recorded);
-        assert_eq!(db.settle(a, &claim, completed()).await, Settled::Recorded, "our own, the answer was lost");
-        assert_eq!(db.settle(b, &claim, completed()).await, Settled::Stale, "somebody else's");
+        assert_eq!(db.settle(a, &claim, completed()).await, FencedWrite::Recorded);
+        assert_eq!(db.settle(a, &claim, completed()).await, FencedWrite::Recorded, "our own, the answer was lost");
+        assert_eq!(db.settle(b, &claim, completed()).await, FencedWrite::Stale, "somebody else's");
         assert_eq!(db.count("execution").await, 1);
     }
 
@@ -111,7 +111,7 @@ conformance! {
             settlement(&claims[3], Outcome::TimedOut),
         ];
         let answers = db.store.settle(node, batch).await.unwrap();
-        use Settled::{Recorded, Stale};
+        use FencedWrite::{Recorded, Stale};
         assert_eq!(answers, [Recorded, Stale, Recorded, Stale, Recorded]);
         assert_eq!(db.state(claims[2].job).await, Some(JobState::Running));
         assert_eq!(db.store.settle(node, Vec::new()).await.unwrap(), []);
@@ -148,7 +148,7 @@ conformance! {
         let outcome = |at: usize| if at == 3 { Outcome::Failed(nul.clone()) } else { completed() };
         let verdict = |at: usize| if at == 3 { Verdict::Retry { after: Duration::ZERO } } else { Verdict::Complete };
         let batch = claims.iter().enumerate().map(|(at, claim)| Settlement::new(claim, outcome(at), verdict(at)));
-        assert_eq!(db.store.settle(node, batch.collect()).await.unwrap(), [Settled::Recorded; 5]);
+        assert_eq!(db.store.settle(node, batch.collect()).await.unwrap(), [FencedWrite::Recorded; 5]);
         let letters = db.store.dead_letters(None, None, 10).await.unwrap().items;
         assert_eq!((letters.len(), letters[0].job), (1, claims[3].job));
         assert!(letters[0].last_error.as_deref().unwrap().contains("could not be recorded"), "{letters:?}");

@@ -1,7 +1,7 @@
 //! stats: figures are what a count of history would say, however often and by however many they are rolled up.
 
 use lineclear::model::{Failure, Micros, Outcome};
-use lineclear::store::{By, NewJob, Retention, Stats, main_route};
+use lineclear::store::{NewJob, Retention, Stats, StatsBy, main_route};
 
 use crate::kit::{TestDb, completed, daily, failed, job, name};
 
@@ -11,12 +11,12 @@ fn far() -> Micros {
     EVER.offset(4_000_000_000_000_000)
 }
 
-async fn figures(db: &TestDb, by: By) -> Stats {
+async fn figures(db: &TestDb, by: StatsBy) -> Stats {
     db.store.stats(EVER, far(), 86_400, by).await.unwrap()
 }
 
 async fn total(db: &TestDb) -> u64 {
-    figures(db, By::None).await.items.iter().map(|stat| stat.claims).sum()
+    figures(db, StatsBy::None).await.items.iter().map(|stat| stat.claims).sum()
 }
 
 /// So many jobs completed, one failed and one died.
@@ -41,7 +41,7 @@ conformance! {
         db.age("execution", "due_at", 635).await;
         db.store.roll_up().await.unwrap();
         assert!(db.count("stat_minute").await >= 2);
-        let stats = figures(db, By::Outcome).await;
+        let stats = figures(db, StatsBy::Outcome).await;
         let count = |word: &str| -> u64 {
             stats.items.iter().filter(|stat| stat.word.as_deref() == Some(word)).map(|stat| stat.claims).sum()
         };
@@ -86,7 +86,7 @@ conformance! {
         let rolled = totals().await;
         assert_eq!(count(&rolled), 7, "again changes nothing, and history is not needed any more");
         assert!(rolled.iter().all(|total| total.run_from_ms == Some(2_000)), "{rolled:?}");
-        let stats = figures(db, By::None).await;
+        let stats = figures(db, StatsBy::None).await;
         let sum = |all: &mut dyn Iterator<Item = u64>| -> u64 { all.sum() };
         assert_eq!(sum(&mut rolled.iter().map(|total| total.run_ms)), sum(&mut stats.items.iter().map(|stat| stat.run_ms)));
         db.age("stat_total", "at", 91 * 86_400).await;
@@ -162,10 +162,10 @@ conformance! {
                 db.store.roll_up().await.unwrap();
             }
             for (by, words) in [
-                (By::None, vec![(None, 2)]),
-                (By::Kind, vec![(Some("work"), 2)]),
-                (By::Group, vec![(None, 1), (Some("etl"), 1)]),
-                (By::Manifest, vec![(None, 1), (Some("m"), 1)]),
+                (StatsBy::None, vec![(None, 2)]),
+                (StatsBy::Kind, vec![(Some("work"), 2)]),
+                (StatsBy::Group, vec![(None, 1), (Some("etl"), 1)]),
+                (StatsBy::Manifest, vec![(None, 1), (Some("m"), 1)]),
             ] {
                 let stats = figures(db, by).await;
                 let told: Vec<_> = stats.items.iter().map(|stat| (stat.word.as_deref(), stat.claims)).collect();

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use lineclear::model::{Failure, Outcome};
-use lineclear::store::{Claim, LogLine, Noted, ProgressView, Retention, Revival, StepRecord, StoreError};
+use lineclear::store::{
+    Claim, FencedWrite, LogLine, ProgressView, Retention, Revival, StepRecord, StoreError,
+};
 
 use crate::kit::{TestDb, completed, failed, job, payload};
 
@@ -14,7 +16,7 @@ fn step(name: &str, turn: u32, result: Result<&str, &str>) -> StepRecord {
     StepRecord { name: name.to_owned(), turn, result, took: Duration::from_millis(1500) }
 }
 
-async fn record(db: &TestDb, claim: &Claim, step: StepRecord) -> Noted {
+async fn record(db: &TestDb, claim: &Claim, step: StepRecord) -> FencedWrite {
     db.store.record_step(claim.reference(), step).await.unwrap()
 }
 
@@ -33,8 +35,8 @@ conformance! {
         let id = db.enqueue(job()).await;
         let node = db.node("a").await;
         let claim = db.take_one(node).await;
-        assert_eq!(record(db, &claim, step("transform", 1, Ok("[1,2]"))).await, Noted::Recorded);
-        assert_eq!(record(db, &claim, step("load", 2, Err("no route"))).await, Noted::Recorded);
+        assert_eq!(record(db, &claim, step("transform", 1, Ok("[1,2]"))).await, FencedWrite::Recorded);
+        assert_eq!(record(db, &claim, step("load", 2, Err("no route"))).await, FencedWrite::Recorded);
         assert_eq!(db.store.finished_step(id, "transform").await.unwrap(), Some(payload("[1,2]")));
         assert_eq!(db.store.finished_step(id, "load").await.unwrap(), None, "it failed, and is to be done again");
         assert_eq!(db.store.finished_step(id, "other").await.unwrap(), None);
@@ -64,15 +66,15 @@ conformance! {
         let lost = db.take_one(a).await;
         db.let_leases_end().await;
         db.store.reclaim(10, 3).await.unwrap();
-        assert_eq!(record(db, &lost, step("one", 1, Ok("1"))).await, Noted::Stale, "it waits");
+        assert_eq!(record(db, &lost, step("one", 1, Ok("1"))).await, FencedWrite::Stale, "it waits");
         db.store.dispatch(lineclear::store::main_route(), 10).await.unwrap();
-        assert_eq!(record(db, &lost, step("one", 1, Ok("1"))).await, Noted::Stale, "dispatched, with the old number still");
+        assert_eq!(record(db, &lost, step("one", 1, Ok("1"))).await, FencedWrite::Stale, "dispatched, with the old number still");
         let claim = db.store.claim(lineclear::store::main_route(), 10, crate::kit::lease(b)).await.unwrap().remove(0);
-        assert_eq!(record(db, &lost, step("one", 1, Ok("1"))).await, Noted::Stale, "another worker has it");
-        assert_eq!(record(db, &claim, step("one", 1, Ok("2"))).await, Noted::Recorded);
-        assert_eq!(record(db, &lost, step("one", 1, Ok("1"))).await, Noted::Stale, "and what that one wrote stays");
+        assert_eq!(record(db, &lost, step("one", 1, Ok("1"))).await, FencedWrite::Stale, "another worker has it");
+        assert_eq!(record(db, &claim, step("one", 1, Ok("2"))).await, FencedWrite::Recorded);
+        assert_eq!(record(db, &lost, step("one", 1, Ok("1"))).await, FencedWrite::Stale, "and what that one wrote stays");
         db.settle(b, &claim, completed()).await;
-        assert_eq!(record(db, &claim, step("late", 2, Ok("1"))).await, Noted::Stale, "it is over");
+        assert_eq!(record(db, &claim, step("late", 2, Ok("1"))).await, FencedWrite::Stale, "it is over");
         let steps = db.store.job(id).await.unwrap().unwrap().steps;
         assert_eq!(steps.iter().map(|s| (s.name.as_str(), s.output.as_deref())).collect::<Vec<_>>(), [("one", Some("2"))]);
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lineclear::model::{GroupSpec, JobState, Outcome, Verdict};
 use lineclear::store::{
-    Fate, Limits, NewJob, PlanRules, Planned, RouteLook, Settled, Settlement, main_route,
+    Fate, FencedWrite, Limits, NewJob, PlanRules, Planned, RouteWork, Settlement, main_route,
 };
 
 use crate::kit::{completed, daily, job, lease, name};
@@ -16,24 +16,24 @@ fn reaping() -> PlanRules {
 conformance! {
     async fn a_look_says_what_there_is_to_do_and_changes_nothing(db) {
         let routes = || vec![main_route(), name("other")];
-        let look = db.store.look_for_work(routes(), 10).await.unwrap();
+        let look = db.store.poll_work(routes(), 10).await.unwrap();
         assert!(!look.due && !look.lease_over, "{look:?}");
-        let nothing = |route| RouteLook { route, waits: false, handed: 0 };
+        let nothing = |route| RouteWork { route, waits: false, handed: 0 };
         assert_eq!(look.routes, [nothing(main_route()), nothing(name("other"))]);
 
         db.store.enqueue_many(vec![job(); 3]).await.unwrap();
         let node = db.node("a").await;
         db.take(node, 1).await;
         db.store.dispatch(main_route(), 1).await.unwrap();
-        let look = db.store.look_for_work(routes(), 10).await.unwrap();
-        assert_eq!(look.routes[0], RouteLook { route: main_route(), waits: true, handed: 1 });
+        let look = db.store.poll_work(routes(), 10).await.unwrap();
+        assert_eq!(look.routes[0], RouteWork { route: main_route(), waits: true, handed: 1 });
         assert!(!look.due && !look.lease_over, "{look:?}");
 
         db.let_leases_end().await;
         let soon = db.store.next_plan().await.unwrap().now.offset(3_600_000_000);
         db.enqueue(NewJob { due_at: Some(soon), ..job() }).await;
         db.age("work_queue", "due_at", 7200).await;
-        let look = db.store.look_for_work(routes(), 10).await.unwrap();
+        let look = db.store.poll_work(routes(), 10).await.unwrap();
         assert!(look.due && look.lease_over, "{look:?}");
         assert!(db.store.next_plan().await.unwrap().lease_over);
     }
@@ -41,7 +41,7 @@ conformance! {
     pgbouncer async fn a_gated_job_is_seen_too(db) {
         db.group("etl", GroupSpec { limit: Some(1), ..GroupSpec::default() }).await;
         db.enqueue(NewJob { group: Some(name("etl")), ..job() }).await;
-        let look = db.store.look_for_work(vec![main_route()], 10).await.unwrap();
+        let look = db.store.poll_work(vec![main_route()], 10).await.unwrap();
         assert!(look.routes[0].waits);
     }
 
@@ -84,12 +84,12 @@ conformance! {
         db.sql("update {t}background_job set deadline_at = due_at").await;
         assert_eq!(db.store.reclaim(10, 3).await.unwrap(), []);
         db.age("background_job", "deadline_at", 3600).await;
-        assert!(db.store.look_for_work(vec![main_route()], 10).await.unwrap().lease_over);
+        assert!(db.store.poll_work(vec![main_route()], 10).await.unwrap().lease_over);
         let lost = db.store.reclaim_except(10, 3, vec![id]).await.unwrap();
         assert_eq!(lost[0].claim, claim.reference(), "also by the node itself: it cannot end it");
         let detail = db.store.job(id).await.unwrap().unwrap();
         assert_eq!(detail.executions[0].error_type.as_deref(), Some("overdue"));
-        assert_eq!(db.settle(node, &claim, completed()).await, Settled::Stale);
+        assert_eq!(db.settle(node, &claim, completed()).await, FencedWrite::Stale);
     }
 
     pgbouncer async fn a_claim_that_had_not_started_is_not_charged(db) {

@@ -1,7 +1,7 @@
 //! Looking: lists and details, page by page.
 
 use lineclear::model::{Failure, JobState, Micros, Outcome};
-use lineclear::store::views::JobFilter;
+use lineclear::read::JobFilter;
 use lineclear::store::{JobId, NewJob, main_route};
 
 use crate::kit::{TestDb, completed, daily, failed, job, name};

@@ -88,7 +88,7 @@ pub(crate) async fn outcomes(store: &Store, job: JobId) -> Vec<ExecutionOutcome>
 
 /// How many jobs there are in a state.
 pub(crate) async fn count(store: &Store, state: JobState) -> usize {
-    let filter = lineclear::store::views::JobFilter { states: vec![state], ..Default::default() };
+    let filter = lineclear::read::JobFilter { states: vec![state], ..Default::default() };
     let (mut count, mut before) = (0, None);
     loop {
         let page = store.jobs(&filter, before, 1000).await.unwrap();

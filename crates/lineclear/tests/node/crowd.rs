@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use lineclear::model::{Manifest, Overlap, Payload, Schedule};
-use lineclear::store::Voice;
+use lineclear::store::ChangeSource;
 use lineclear_testkit::Child;
 
 use crate::children::{crowd, end, lines, program, sleep, store, up};
@@ -31,7 +31,11 @@ async fn one_job_per_tick(place: &Place, planners: usize, led: bool) {
             Schedule::every(Duration::from_secs(2)).unwrap(),
         )
     };
-    store(place).await.upsert_manifests((0..MANIFESTS).map(manifest), Voice::Declaration).await.unwrap();
+    store(place)
+        .await
+        .upsert_manifests((0..MANIFESTS).map(manifest), ChangeSource::Declaration)
+        .await
+        .unwrap();
     let ticks = "select count(distinct tick_at) from {t}work_queue";
     until_within(PATIENCE, "four ticks came", async || place.number(ticks).await >= 4).await;
     let planners = end(planners).await;

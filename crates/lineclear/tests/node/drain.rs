@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use lineclear::Store;
 use lineclear::model::{ExecutionOutcome, JobState, Manifest, Payload, Schedule};
-use lineclear::store::views::NodeView;
-use lineclear::store::{NodeId, Voice};
+use lineclear::read::NodeView;
+use lineclear::store::{ChangeSource, NodeId};
 use lineclear_lock::{Registry, RegistryOptions};
 use lineclear_testkit::Child;
 
@@ -85,7 +85,7 @@ on_each_store! {
         let every_second = Schedule::every(Duration::from_secs(1)).unwrap();
         let mut clock = Manifest::new(name("clock"), name("sleep"), every_second);
         clock.input = Payload::of(&0u64).unwrap();
-        store.upsert_manifests([clock], Voice::Declaration).await.unwrap();
+        store.upsert_manifests([clock], ChangeSource::Declaration).await.unwrap();
         let registry = Registry::new(&place.url, RegistryOptions::default()).unwrap();
         let leader = async || registry.leases(10).await.unwrap().into_iter().find(|lease| lease.name == "planner");
         let one = node(place).await;

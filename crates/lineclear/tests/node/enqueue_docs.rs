@@ -1,7 +1,7 @@
 //! What `docs/enqueue.md` shows is compiled and runs.
 
 use lineclear::model::{GroupSpec, JobState};
-use lineclear::store::Voice;
+use lineclear::store::ChangeSource;
 use lineclear::{Lineclear, Node, Role, rusqlite, tokio_postgres};
 
 use crate::enqueue_guide::{in_postgres, in_sqlite, keys_and_rules, one_and_many};
@@ -20,13 +20,13 @@ async fn node(place: &Place) -> Node {
     let options = lineclear::NodeOptions { roles: vec![Role::Cleaner], ..quick() };
     let node = Lineclear::builder().store(&place.url).options(options).start().await.unwrap();
     let billing = [("billing".to_owned(), GroupSpec::default())].into();
-    node.store().upsert_groups(billing, Voice::Declaration).await.unwrap();
+    node.store().upsert_groups(billing, ChangeSource::Declaration).await.unwrap();
     node
 }
 
 async fn waiting(node: &Node) -> usize {
     let waits = vec![JobState::Queued, JobState::Scheduled];
-    let filter = lineclear::store::views::JobFilter { states: waits, ..Default::default() };
+    let filter = lineclear::read::JobFilter { states: waits, ..Default::default() };
     node.store().jobs(&filter, None, 1000).await.unwrap().items.len()
 }
 

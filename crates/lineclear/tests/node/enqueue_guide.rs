@@ -5,7 +5,7 @@ use std::time::Duration;
 use lineclear::model::{Micros, Name, Payload};
 #[cfg(feature = "sqlx")]
 use lineclear::sqlx;
-use lineclear::store::{NewJob, Store, UniqueKey, WhenTaken};
+use lineclear::store::{NewJob, OnConflict, Store, UniqueKey};
 use lineclear::{HandlerError, Node, rusqlite, tokio_postgres};
 
 fn invoice(order: u64) -> Result<NewJob, HandlerError> {
@@ -54,7 +54,7 @@ pub(crate) async fn keys_and_rules(store: &Store) -> Result<(), HandlerError> {
     store.enqueue(with(UniqueKey::idempotency("request:abc", Duration::from_secs(86_400)))?).await?;
 
     // The newest input counts, as long as the job still waits.
-    let newest = UniqueKey::new("index:42").when_taken(WhenTaken::Replace);
+    let newest = UniqueKey::new("index:42").on_conflict(OnConflict::Replace);
     let due_at = Micros::new(4_102_444_800_000_000); // microseconds since 1970
     store.enqueue(NewJob { due_at, ..with(newest)? }).await?;
     Ok(())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lineclear::model::{ExecutionOutcome, JobState};
-use lineclear::store::views::StepView;
+use lineclear::read::StepView;
 use lineclear::store::{JobId, Revival};
 use lineclear::{
     Cancel, Ctx, Done, HandlerError, JobInfo, KindOptions, Lineclear, Node, NodeOptions, Permanent, Progress,

@@ -93,8 +93,7 @@ async fn a_hook_that_hangs_costs_events_and_never_a_job() {
     for _ in 0..jobs / 2 {
         node.enqueue("noop", &()).await.unwrap();
     }
-    let completed =
-        lineclear::store::views::JobFilter { states: vec![JobState::Completed], ..Default::default() };
+    let completed = lineclear::read::JobFilter { states: vec![JobState::Completed], ..Default::default() };
     until("all are completed", async || {
         node.store().jobs(&completed, None, 1000).await.unwrap().items.len() as u64 == jobs / 2
     })

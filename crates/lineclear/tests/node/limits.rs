@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lineclear::model::GroupSpec;
-use lineclear::store::{NewJob, Voice};
+use lineclear::store::{ChangeSource, NewJob};
 use tokio_postgres::Client;
 
 use crate::children::{crowd, end, lines, sleep, store};
@@ -57,7 +57,7 @@ async fn four_nodes_never_exceed_a_limit_and_reach_it() {
     let limit =
         |limit: usize| GroupSpec { limit: Some(u32::try_from(limit).unwrap()), ..GroupSpec::default() };
     let limits = BTreeMap::from([("g".to_owned(), limit(OF_GROUP)), ("*".to_owned(), limit(OF_ALL))]);
-    store.upsert_groups(limits, Voice::Edit).await.unwrap();
+    store.upsert_groups(limits, ChangeSource::Edit).await.unwrap();
     // Lengths of 0 to 30 ms that look random, and are the same each time.
     let jobs = (0..JOBS).map(|n| {
         let group = (n % 2 == 0).then(|| name("g"));

@@ -1,7 +1,7 @@
 //! The whole journey of jobs, on nodes that know PostgreSQL only through pgbouncer in transaction mode.
 
 use lineclear::model::{ExecutionOutcome, GroupSpec, JobState, Manifest, Payload, Schedule};
-use lineclear::store::{Cancelled, NewJob, Voice};
+use lineclear::store::{Cancelled, ChangeSource, NewJob};
 
 use crate::children::{count, crowd, end, outcomes, sleep, sleeps, state, store};
 use crate::kit::{Place, name, until};
@@ -16,7 +16,7 @@ async fn the_whole_journey_passes_through_pgbouncer() {
     let soon = Schedule::once(store.next_plan().await.unwrap().now.offset(500_000)).unwrap();
     let fails_twice =
         Manifest { input: Payload::of(&2).unwrap(), ..Manifest::new(name("m"), name("broken"), soon) };
-    store.upsert_manifests([fails_twice], Voice::Declaration).await.unwrap();
+    store.upsert_manifests([fails_twice], ChangeSource::Declaration).await.unwrap();
     until("it is dead", async || count(&store, JobState::Dead).await == 1).await;
     let letter = store.dead_letters(None, None, 10).await.unwrap().items.remove(0);
     let failed = ExecutionOutcome::Failed;
@@ -30,7 +30,7 @@ async fn the_whole_journey_passes_through_pgbouncer() {
 
     // Limited, and cancelled while it runs.
     let one = GroupSpec { limit: Some(1), ..GroupSpec::default() };
-    store.upsert_groups([("g".to_owned(), one)].into(), Voice::Edit).await.unwrap();
+    store.upsert_groups([("g".to_owned(), one)].into(), ChangeSource::Edit).await.unwrap();
     let limited = |millis| NewJob { group: Some(name("g")), ..sleep(millis) };
     let endless = store.enqueue(limited(600_000)).await.unwrap().id;
     until("it runs", async || state(&store, endless).await == Some(JobState::Running)).await;

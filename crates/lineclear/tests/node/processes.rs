@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lineclear::model::{ExecutionOutcome, JobState, Manifest, Payload, Schedule};
-use lineclear::store::{NewJob, TriggerOptions, Voice};
+use lineclear::store::{ChangeSource, NewJob, TriggerOptions};
 
 use crate::children::{
     LEASE, LONG, count, crowd, end, lines, outcomes, program, sleep, sleeps, start, state, store,
@@ -69,7 +69,7 @@ async fn processes_that_plan_at_once_make_one_job_per_tick(place: &Place) {
         input: Payload::of(&0).unwrap(),
         ..Manifest::new(name(&format!("m{n}")), name("sleep"), soon.clone())
     };
-    store.upsert_manifests((0..300).map(manifest), Voice::Declaration).await.unwrap();
+    store.upsert_manifests((0..300).map(manifest), ChangeSource::Declaration).await.unwrap();
     let mut children = Vec::new();
     for _ in 0..4 {
         children.push(start(place, "planner").await);
@@ -155,7 +155,7 @@ mod at_a_crash_point {
         let store = store(place).await;
         let once = Schedule::once(store.next_plan().await.unwrap().now.offset(-1_000_000)).unwrap();
         let manifest = Manifest::new(name("m"), name("sleep"), once);
-        store.upsert_manifests([manifest], Voice::Declaration).await.unwrap();
+        store.upsert_manifests([manifest], ChangeSource::Declaration).await.unwrap();
         killed_at(place, "planner", "plan.before_commit").await;
         assert_eq!(count(&store, JobState::Queued).await, 0, "nothing of the cycle remains");
         let _next = start(place, "planner").await;
@@ -165,7 +165,7 @@ mod at_a_crash_point {
     async fn killed_while_dispatching_the_row_is_still_queued(place: &Place) {
         let store = store(place).await;
         let limited = lineclear::model::GroupSpec { limit: Some(1), ..Default::default() };
-        store.upsert_groups([("g".to_owned(), limited)].into(), Voice::Edit).await.unwrap();
+        store.upsert_groups([("g".to_owned(), limited)].into(), ChangeSource::Edit).await.unwrap();
         let job = store.enqueue(NewJob { group: Some(name("g")), ..sleep(0) }).await.unwrap().id;
         killed_at(place, "workers", "dispatch.before_commit").await;
         assert_eq!(state(&store, job).await, Some(JobState::Queued));
@@ -195,7 +195,7 @@ mod at_a_crash_point {
         let store = store(&place).await;
         let once = Schedule::once(store.next_plan().await.unwrap().now.offset(-1_000_000)).unwrap();
         let manifest = Manifest::new(name("m"), name("sleep"), once);
-        store.upsert_manifests([manifest], Voice::Declaration).await.unwrap();
+        store.upsert_manifests([manifest], ChangeSource::Declaration).await.unwrap();
         let mut frozen = program(&place, "planner").stop_at("plan.before_commit").start().unwrap();
         frozen.wait_until_stopped(LONG).await.unwrap();
         let since = Instant::now();
@@ -215,7 +215,7 @@ mod at_a_crash_point {
             input: Payload::of(&0).unwrap(),
             ..Manifest::new(name("m"), name("sleep"), on_demand)
         };
-        store.upsert_manifests([manifest], Voice::Declaration).await.unwrap();
+        store.upsert_manifests([manifest], ChangeSource::Declaration).await.unwrap();
         store.trigger(name("m"), TriggerOptions::default()).await.unwrap();
         let mut frozen = program(place, "workers").stop_at("settle.before_commit").start().unwrap();
         frozen.wait_until_stopped(LONG).await.unwrap();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lineclear::model::{ExecutionOutcome, JobState, Manifest, Payload, Schedule};
-use lineclear::store::{Lease, Limits, NewJob, NodeId, Voice};
+use lineclear::store::{ChangeSource, Lease, Limits, NewJob, NodeId};
 use lineclear::{Cancel, HandlerError, Input, Lineclear, NodeOptions, Role, Store, StoreOptions};
 use lineclear_testkit::Proxy;
 
@@ -23,7 +23,7 @@ on_each_store! {
             .options(NodeOptions { dispatch_ahead: 3, ..with(&[Role::Dispatcher]) }).start().await.unwrap();
         let jobs = vec![NewJob::new(name("noop"), Payload::of(&()).unwrap()); 10];
         let jobs: Vec<_> = dispatcher.store().enqueue_many(jobs).await.unwrap().iter().map(|job| job.id).collect();
-        let look = async || dispatcher.store().look_for_work(vec![name("main")], 100).await.unwrap().routes[0].clone();
+        let look = async || dispatcher.store().poll_work(vec![name("main")], 100).await.unwrap().routes[0].clone();
         until("some are handed over", async || look().await.handed == 3).await;
         tokio::time::sleep(Duration::from_millis(300)).await;
         assert_eq!(look().await.handed, 3, "no more than asked for stand ready");
@@ -129,7 +129,7 @@ on_each_store! {
         };
         tokio::time::sleep(Duration::from_millis(300)).await;
         let manifest = Manifest::new(name("clock"), name("noop"), Schedule::every(Duration::from_secs(1)).unwrap());
-        store.upsert_manifests([manifest], Voice::Edit).await.unwrap();
+        store.upsert_manifests([manifest], ChangeSource::Edit).await.unwrap();
         until("it ran", async || place.number("select count(*) from {t}execution").await > 0).await;
         node.stop().await;
     }

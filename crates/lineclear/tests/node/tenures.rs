@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use lineclear::model::{Manifest, Schedule};
 use lineclear::{Lineclear, NodeOptions};
-use lineclear_lock::{Lease, LeaseState, Registry, RegistryOptions};
+use lineclear_lock::{LeaseRecord, LeaseState, Registry, RegistryOptions};
 
 use crate::children::{LONG, end, program, up};
 use crate::kit::{Place, name, quick, until};
 use crate::on_each_store;
 
-async fn planners(place: &Place) -> Vec<Lease> {
+async fn planners(place: &Place) -> Vec<LeaseRecord> {
     Registry::new(&place.url, RegistryOptions::default()).unwrap().leases(10).await.unwrap()
 }
 
@@ -41,7 +41,7 @@ on_each_store! {
 async fn a_planner_that_is_killed_is_followed_by_another_in_the_registry_too() {
     let place = Place::postgres().await;
     let store = crate::children::store(&place).await;
-    store.upsert_manifests([every_second()], lineclear::store::Voice::Declaration).await.unwrap();
+    store.upsert_manifests([every_second()], lineclear::store::ChangeSource::Declaration).await.unwrap();
     let node = || program(&place, "planner,workers,cleaner").args(["heartbeat=300", "plan=200"]);
     let mut first = up([node()]).await.remove(0);
     until("it leads", async || planners(&place).await.first().is_some_and(|lease| lease.holds >= 1)).await;

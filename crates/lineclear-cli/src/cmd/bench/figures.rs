@@ -106,7 +106,7 @@ async fn told_turns(
 }
 
 pub(crate) async fn all(bed: &Bed, load: Load) -> Result<Vec<Figure>, Failure> {
-    let node = bed.store.beat(ourselves()).await?.id;
+    let node = bed.store.heartbeat(ourselves()).await?.id;
     say(&format!("… enqueueing {} jobs, {} times each way\n", load.jobs, load.rounds));
     let enqueue = told_turns(3, load.rounds, async |way| {
         let (callers, batch) = [(1, 1), (CALLERS, 1), (LOOPS, MANY)][way];
@@ -274,7 +274,7 @@ async fn latency(bed: &Bed, samples: u32) -> Result<Vec<Vec<f64>>, Failure> {
         tokio::time::sleep(REST).await;
         let asked = Instant::now();
         let until = if side == 0 {
-            bed.store.beat(ourselves()).await?;
+            bed.store.heartbeat(ourselves()).await?;
             Instant::now()
         } else {
             node.enqueue(KIND, "somebody").await.map_err(|error| Failure::failed(error.to_string()))?;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use lineclear_lock::Lease;
+use lineclear_lock::LeaseRecord;
 
 use super::cluster::Cluster;
 use super::story::Story;
@@ -34,7 +34,7 @@ impl Chaos {
     pub(super) fn act(
         &mut self,
         cluster: &mut Cluster,
-        lease: Option<Lease>,
+        lease: Option<LeaseRecord>,
         story: &mut Story,
     ) -> Result<(), Failure> {
         self.watch(cluster, lease, story);
@@ -53,7 +53,7 @@ impl Chaos {
     }
 
     /// Who leads is told when it changes.
-    fn watch(&mut self, cluster: &Cluster, lease: Option<Lease>, story: &mut Story) {
+    fn watch(&mut self, cluster: &Cluster, lease: Option<LeaseRecord>, story: &mut Story) {
         let Some(lease) = lease else { return };
         let Some(name) = cluster.name_of(lease.pid) else { return };
         if self.leader.as_ref() == Some(&name) {

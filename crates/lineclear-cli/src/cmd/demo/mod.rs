@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use lineclear::node::Signals;
-use lineclear::store::{Placed, Voice};
+use lineclear::store::{ChangeSource, EnqueueResult};
 use lineclear::{Lineclear, Node, NodeOptions, Role};
 use lineclear_http::{HttpOptions, Server, ShownLocks};
 use tokio_util::sync::CancellationToken;
@@ -131,7 +131,7 @@ impl Demo {
         }
         let jobs = vec![kinds::extra(); due as usize];
         let made = node.client().enqueue_jobs(jobs).await?;
-        debug_assert!(made.iter().all(|one| one.placed == Placed::Inserted));
+        debug_assert!(made.iter().all(|one| one.result == EnqueueResult::Inserted));
         Ok(now)
     }
 }
@@ -145,7 +145,7 @@ async fn stage(db: &str) -> Result<Node, Failure> {
     };
     let builder = Lineclear::builder().store(db).options(options).name("stage");
     let node = builder.start().await.map_err(|error| Failure::failed(error.to_string()))?;
-    node.store().upsert_manifests(orders::all()?, Voice::Declaration).await?;
+    node.store().upsert_manifests(orders::all()?, ChangeSource::Declaration).await?;
     node.client().enqueue_jobs(vec![kinds::unprintable()]).await?;
     Ok(node)
 }

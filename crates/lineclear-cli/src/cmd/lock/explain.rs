@@ -35,11 +35,13 @@ impl Asked {
         let name = LockName::new(&self.name).map_err(usage)?;
         let locks = self.place.look_for(name.as_str()).await?;
         let mut known = locks.explain(name.as_str()).await.map_err(failure)?;
-        if let Some(registry) = locks.registry().filter(|_| known.engine.is_none() && known.lease.is_none()) {
+        if let Some(registry) =
+            locks.registry().filter(|_| known.inspection.is_none() && known.lease.is_none())
+        {
             // It may be recorded here and held elsewhere: what a node of the scheduler does, say.
             known.lease = registry.lease(name.as_str()).await.map_err(failure)?.into_iter().next();
         }
-        if known.engine.is_none() && known.lease.is_none() && known.history.is_empty() {
+        if known.inspection.is_none() && known.lease.is_none() && known.history.is_empty() {
             return Err(never_held(name.as_str()));
         }
         Ok(known)
@@ -86,7 +88,7 @@ impl Explain {
 /// One fact for each line.
 fn facts(known: &Explanation) -> String {
     let mut rows = vec![("lock", known.name.clone()), ("store", known.promises.backend.to_owned())];
-    if let Some(seen) = &known.engine {
+    if let Some(seen) = &known.inspection {
         let held = seen.holding.ends_in;
         rows.push((
             if held.is_some() { "held by" } else { "free; last held by" },

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use lineclear_lock::{LockEvent, LockName, What};
+use lineclear_lock::{LockEvent, LockEventKind, LockName};
 use serde_json::{Value, json};
 
 use super::place::{Place, failure, registry_of, usage};
@@ -121,7 +121,7 @@ impl History {
         let locks = self.place.look_for(name.as_str()).await?;
         let registry = registry_of(&locks, "they have no history")?;
         let events = registry.history(Some(name.as_str()), None, self.limit).await.map_err(failure)?;
-        if events.is_empty() && locks.look(name.as_str()).await.map_err(failure)?.is_none() {
+        if events.is_empty() && locks.read(name.as_str()).await.map_err(failure)?.is_none() {
             return Err(super::place::never_held(name.as_str()));
         }
         match self.json {
@@ -140,13 +140,13 @@ pub(super) fn in_words(event: &LockEvent) -> String {
     let (holder, number) = (short(&event.holder), event.epoch);
     let why = event.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
     match (event.what, &event.before) {
-        (What::Taken, Some(before)) => {
+        (LockEventKind::Taken, Some(before)) => {
             format!("{holder} took it as holder number {number}, after {}", short(before))
         }
-        (What::Taken, None) => format!("{holder} took it as holder number {number}"),
-        (What::Lost, _) => format!("{holder}, number {number}, lost it{why}"),
-        (What::Vanished, _) => format!("{holder}, number {number}, went away without a word{why}"),
-        (What::Broken, _) => {
+        (LockEventKind::Taken, None) => format!("{holder} took it as holder number {number}"),
+        (LockEventKind::Lost, _) => format!("{holder}, number {number}, lost it{why}"),
+        (LockEventKind::Vanished, _) => format!("{holder}, number {number}, went away without a word{why}"),
+        (LockEventKind::Broken, _) => {
             let who = event.by_whom.as_deref().unwrap_or("somebody");
             format!("{who} took it away from {holder}, number {number}{why}")
         }

@@ -53,12 +53,13 @@ impl Place {
     pub(super) async fn look(&self) -> Result<Option<Locks>, Failure> {
         let options = LockOptions::default();
         let backend = self.backend(&options)?;
-        let registry = self.registry(RegistryOptions { decorate: false, ..RegistryOptions::default() })?;
+        let registry =
+            self.registry(RegistryOptions { record_automatically: false, ..RegistryOptions::default() })?;
         if self.file().is_some_and(|file| !file.exists()) {
             return Ok(None);
         }
         let opened = match registry {
-            Some(registry) => Locks::recorded(backend, options, registry).await,
+            Some(registry) => Locks::with_registry(backend, options, registry).await,
             None => Locks::new(backend, options).await,
         };
         opened.map(Some).map_err(failure)

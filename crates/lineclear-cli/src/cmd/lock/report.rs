@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use lineclear_lock::{Explanation, Lease, LockEvent, Next};
+use lineclear_lock::{Explanation, LeaseRecord, LockEvent, Next};
 use serde::Serialize;
 
 use crate::output::roughly;
@@ -30,8 +30,8 @@ pub(super) struct LeaseReport {
     contended_at: Option<String>,
 }
 
-impl From<&Lease> for LeaseReport {
-    fn from(lease: &Lease) -> LeaseReport {
+impl From<&LeaseRecord> for LeaseReport {
+    fn from(lease: &LeaseRecord) -> LeaseReport {
         LeaseReport {
             name: lease.name.clone(),
             store: lease.store.clone(),
@@ -120,7 +120,7 @@ enum NextReport {
 
 impl From<&Explanation> for LockReport {
     fn from(known: &Explanation) -> LockReport {
-        let holding = known.engine.as_ref().map(|seen| &seen.holding);
+        let holding = known.inspection.as_ref().map(|seen| &seen.holding);
         let ends_in = holding.and_then(|holding| holding.ends_in);
         LockReport {
             name: known.name.clone(),
@@ -130,8 +130,8 @@ impl From<&Explanation> for LockReport {
             epoch: holding.map(|holding| holding.epoch.get()),
             kind: holding.and_then(|holding| holding.kind.clone()),
             ends_in_ms: ends_in.filter(|left| *left != Duration::MAX).map(millis),
-            alive: known.engine.as_ref().and_then(|seen| seen.alive),
-            connection: known.engine.as_ref().and_then(|seen| seen.connection),
+            alive: known.inspection.as_ref().and_then(|seen| seen.alive),
+            connection: known.inspection.as_ref().and_then(|seen| seen.connection),
             lease: known.lease.as_ref().map(LeaseReport::from),
             next: match known.next {
                 Next::Free => NextReport::Free,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use lineclear_lock::{
-    Held, Holding, LockError, LockName, LockOptions, Locks, Lost, RegistryOptions, Released, Right,
+    Holding, Lease, LockError, LockGuard, LockName, LockOptions, Locks, LostReason, RegistryOptions, Released,
 };
 use lineclear_model::duration;
 use rustix::process::Signal;
@@ -98,7 +98,7 @@ impl Run {
         let mut locks = None;
         let asked = async {
             let opened = match registry {
-                Some(registry) => Locks::recorded(backend, options, registry).await?,
+                Some(registry) => Locks::with_registry(backend, options, registry).await?,
                 None => Locks::new(backend, options).await?,
             };
             ask(locks.insert(opened.of_kind("command")), &name, within).await
@@ -108,7 +108,7 @@ impl Run {
             signal = signals.next() => {
                 // A lock that was granted at this moment is given back.
                 if let Some(locks) = locks {
-                    locks.settled().await;
+                    locks.flush().await;
                 }
                 return Ok(ExitCode::from(128 + u8::try_from(signal.as_raw()).unwrap_or(0)));
             }
@@ -119,7 +119,7 @@ impl Run {
                 let ended = self.guarded(held, signals, grace).await;
                 if let Some(registry) = locks.as_ref().and_then(Locks::registry) {
                     // It is for people to see: neither its failure nor its time is the command's.
-                    let recorded = async { registry.written().await.and(registry.sweep().await) };
+                    let recorded = async { registry.flush().await.and(registry.sweep().await) };
                     timeout(RECORD_WITHIN, recorded).await.ok();
                 }
                 ended
@@ -156,16 +156,16 @@ impl Run {
     }
 
     /// Runs the command under the lock.
-    async fn guarded(&self, held: Held, signals: Signals, grace: Duration) -> Result<ExitCode, Failure> {
-        let right = held.right();
-        let ran = self.watched(&right, signals, grace).await;
-        let released = match right.lost_why() {
+    async fn guarded(&self, held: LockGuard, signals: Signals, grace: Duration) -> Result<ExitCode, Failure> {
+        let lease = held.lease();
+        let ran = self.watched(&lease, signals, grace).await;
+        let released = match lease.lost_reason() {
             None => held.release().await,
             // It may still be ours to give back, but nobody should have to wait for that.
             Some(_) => timeout(RELEASE_LOST, held.release()).await.unwrap_or(Ok(Released::NotHeld)),
         };
         let ended = ran?;
-        let lost = match (right.lost_why(), released) {
+        let lost = match (lease.lost_reason(), released) {
             (Some(why), _) => Some(in_words(why)),
             (None, Ok(Released::NotHeld)) => {
                 Some("it was taken away before the command had ended".to_owned())
@@ -186,20 +186,20 @@ impl Run {
     }
 
     /// Starts the command, passes signals on to it, and waits until it has ended. When the lock is lost, it ends it.
-    async fn watched(&self, right: &Right, mut signals: Signals, grace: Duration) -> Result<u8, Failure> {
+    async fn watched(&self, lease: &Lease, mut signals: Signals, grace: Duration) -> Result<u8, Failure> {
         let mut guard = Guard::start("`lock run`")?;
         let variables =
-            [("LINECLEAR_LOCK", self.name.clone()), ("LINECLEAR_FENCE", right.epoch().to_string())];
+            [("LINECLEAR_LOCK", self.name.clone()), ("LINECLEAR_FENCE", lease.epoch().to_string())];
         let mut process = Process::make(&self.command, variables).await?;
         if let Err(failure) = guard.ready().await {
             process.signal(Signal::KILL);
             return Err(failure);
         }
         // The guard knows of the command before it begins: there is no moment at which nobody would end it.
-        guard.tell(process.group(), right.trusted_until().plus(grace)).await;
+        guard.tell(process.group(), lease.trusted_until().plus(grace)).await;
         let mut guard = Some(guard);
         // Otherwise it is lost, and the process is ended before it has become the command.
-        if !right.trusted_for().is_zero() {
+        if !lease.trusted_for().is_zero() {
             process.let_go();
         }
         let every = (self.ttl / 20).clamp(Duration::from_millis(50), Duration::from_secs(1));
@@ -208,8 +208,8 @@ impl Run {
             tokio::select! {
                 biased;
                 status = process.ended() => break status,
-                () = right.lost().cancelled() => {
-                    let why = right.lost_why().map(in_words).unwrap_or_default();
+                () = lease.lost().cancelled() => {
+                    let why = lease.lost_reason().map(in_words).unwrap_or_default();
                     say(&format!("lineclear: lock {:?} is lost ({why}); ending the command\n", self.name));
                     break process.end(grace).await;
                 }
@@ -220,7 +220,7 @@ impl Run {
                 }
                 _ = tick.tick() => {
                     if let Some(guard) = &mut guard {
-                        guard.tell(process.group(), right.trusted_until().plus(grace)).await;
+                        guard.tell(process.group(), lease.trusted_until().plus(grace)).await;
                     }
                     if process.unstop() {
                         say("lineclear: a command that holds a lock cannot be suspended\n");
@@ -237,7 +237,7 @@ impl Run {
 
 /// What became of asking.
 enum Asked {
-    Held(Held),
+    Held(LockGuard),
     Busy(Option<Holding>),
 }
 
@@ -245,7 +245,7 @@ async fn ask(locks: &Locks, name: &LockName, within: Duration) -> Result<Asked, 
     Ok(match locks.acquire(name.as_str(), within).await? {
         Some(held) => Asked::Held(held),
         // Who holds it is good to know, and no more.
-        None => Asked::Busy(locks.look(name.as_str()).await.ok().flatten()),
+        None => Asked::Busy(locks.read(name.as_str()).await.ok().flatten()),
     })
 }
 
@@ -257,9 +257,9 @@ async fn guard_ended(guard: &mut Option<Guard>) {
 }
 
 /// Why it was lost.
-fn in_words(why: Lost) -> String {
+fn in_words(why: LostReason) -> String {
     match why {
-        Lost::TakenOver => "another has it, or somebody took it away".to_owned(),
+        LostReason::TakenOver => "another has it, or somebody took it away".to_owned(),
         why => why.to_string(),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use lineclear_lock::{Epoch, Explanation, Lease, LeaseState, Next, What};
+use lineclear_lock::{Epoch, Explanation, LeaseRecord, LeaseState, LockEventKind, Next};
 
 use super::list::in_words;
 use super::report::{long, moment, short, times};
@@ -32,7 +32,7 @@ fn who(known: &Explanation, now: SystemTime) -> String {
     let of_kind = |kind: &Option<String>| {
         kind.as_ref().map(|kind| format!(", for work of the kind {kind}")).unwrap_or_default()
     };
-    let Some(seen) = &known.engine else {
+    let Some(seen) = &known.inspection else {
         return match &known.lease {
             Some(lease) if lease.released_at.is_none() => {
                 let (node, kind) = (&lease.node, of_kind(&lease.kind));
@@ -58,7 +58,7 @@ fn who(known: &Explanation, now: SystemTime) -> String {
         }
         (Some(_), Some(lease)) => format!("{holds} since {}{kind}.", since(lease.acquired_at)),
         (Some(_), None) => format!("{holds}{kind}. Since when is not recorded."),
-        (None, Some(Lease { released_at: Some(at), .. })) => {
+        (None, Some(LeaseRecord { released_at: Some(at), .. })) => {
             format!("{held_last}, {} at {}.", ended(known, number), since(*at))
         }
         (None, _) => format!("{held_last}."),
@@ -68,9 +68,9 @@ fn who(known: &Explanation, now: SystemTime) -> String {
 /// How the last hold ended.
 fn ended(known: &Explanation, number: Epoch) -> &'static str {
     let mut events = known.history.iter().filter(|event| event.epoch == number).map(|event| event.what);
-    if events.clone().any(|what| what == What::Broken) {
+    if events.clone().any(|what| what == LockEventKind::Broken) {
         "until it was taken away"
-    } else if events.any(|what| what == What::Lost) {
+    } else if events.any(|what| what == LockEventKind::Lost) {
         "and lost it"
     } else {
         "and released it"
@@ -78,7 +78,7 @@ fn ended(known: &Explanation, number: Epoch) -> &'static str {
 }
 
 /// Where the record and the store do not say the same.
-fn doubt(lease: &Lease) -> Option<String> {
+fn doubt(lease: &LeaseRecord) -> Option<String> {
     match lease.state {
         LeaseState::Drift => {
             Some(format!("The record says otherwise: {}, number {}.", short(&lease.holder()), lease.epoch))
@@ -90,7 +90,7 @@ fn doubt(lease: &Lease) -> Option<String> {
 
 /// Whether the holder is alive.
 fn alive(known: &Explanation) -> Option<String> {
-    let (seen, lease) = match (&known.engine, &known.lease) {
+    let (seen, lease) = match (&known.inspection, &known.lease) {
         (Some(seen), lease) => {
             let holder = &seen.holding.holder;
             seen.holding.ends_in?;
@@ -131,7 +131,7 @@ fn alive(known: &Explanation) -> Option<String> {
 fn next(known: &Explanation) -> String {
     let take_away = format!("`lineclear lock break {} --note WHY` takes it away", quoted(&known.name));
     match known.next {
-        Next::Free if known.engine.is_none() && known.lease.as_ref().is_some_and(|l| l.released_at.is_none()) => {
+        Next::Free if known.inspection.is_none() && known.lease.as_ref().is_some_and(|l| l.released_at.is_none()) => {
             "Its store cannot be asked from here. What a node of the scheduler does is taken up by another node when it goes away.".to_owned()
         }
         Next::Free => "Whoever asks next has it.".to_owned(),
@@ -175,10 +175,10 @@ mod tests {
         SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
     }
 
-    fn lease(state: LeaseState, holder: &str) -> Lease {
+    fn lease(state: LeaseState, holder: &str) -> LeaseRecord {
         let parts: Vec<&str> = holder.split('/').collect();
         let renewed_ago = Duration::from_secs(if state == LeaseState::Stale { 40 } else { 2 });
-        Lease {
+        LeaseRecord {
             name: "report".to_owned(),
             store: "postgres".to_owned(),
             state,
@@ -197,12 +197,12 @@ mod tests {
             holds: 1,
             contended: 0,
             contended_at: None,
-            engine: None,
+            inspection: None,
         }
     }
 
     /// What is said of a lock whose store and record say this, an hour after it was taken.
-    fn said(alive: Option<bool>, ends_in: Option<u64>, lease: Option<Lease>, next: Next) -> String {
+    fn said(alive: Option<bool>, ends_in: Option<u64>, lease: Option<LeaseRecord>, next: Next) -> String {
         let holding = Holding {
             epoch: Epoch::new(7),
             holder: HOLDER.to_owned(),
@@ -215,9 +215,9 @@ mod tests {
             crash_detected_within: None,
             frozen_holder_ends: true,
         };
-        let engine = Some(Inspection { alive, ..Inspection::from(holding) });
+        let inspection = Some(Inspection { alive, ..Inspection::from(holding) });
         let known =
-            Explanation { name: "report".to_owned(), promises, engine, lease, history: Vec::new(), next };
+            Explanation { name: "report".to_owned(), promises, inspection, lease, history: Vec::new(), next };
         sentences(&known, at(4600)).join(" ")
     }
 

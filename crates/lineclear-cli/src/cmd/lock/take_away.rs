@@ -4,7 +4,7 @@ use std::io::{BufRead, IsTerminal};
 use std::process::ExitCode;
 
 use clap::Args;
-use lineclear_lock::{Inspection, LockName, Locks, What};
+use lineclear_lock::{Inspection, LockEventKind, LockName, Locks};
 use serde::Serialize;
 
 use super::place::{Place, failure, never_held, usage};
@@ -74,7 +74,7 @@ impl Break {
             return Err(Failure::failed("nothing was changed"));
         }
         let by_whom = by_whom(&locks);
-        if !locks.end_hold(name.as_str(), &seen, &by_whom, Some(note)).await.map_err(failure)? {
+        if !locks.break_lock(name.as_str(), &seen, &by_whom, Some(note)).await.map_err(failure)? {
             let why = format!("lock {:?} is not held as it was any more; nothing was changed", name.as_str());
             return Err(Failure::coded(5, why).hint("look again with `lineclear lock explain`"));
         }
@@ -146,5 +146,5 @@ fn by_whom(locks: &Locks) -> String {
 async fn is_recorded(locks: &Locks, name: &LockName, seen: &Inspection) -> bool {
     let Some(registry) = locks.registry() else { return false };
     let events = registry.history(Some(name.as_str()), None, LOOK_BACK).await.unwrap_or_default();
-    events.iter().any(|event| event.what == What::Broken && event.epoch == seen.holding.epoch)
+    events.iter().any(|event| event.what == LockEventKind::Broken && event.epoch == seen.holding.epoch)
 }

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use lineclear::store::{Created, Creation, Enqueued, NewJob, Placed, UniqueKey, WhenTaken};
+use lineclear::store::{Created, Creation, EnqueueResult, Enqueued, NewJob, OnConflict, UniqueKey};
 use lineclear_model::{Name, Payload};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -49,7 +49,7 @@ pub(crate) struct NewJobBody {
     unique_key: Option<String>,
     /// What happens if the key is taken.
     #[serde(default)]
-    when_taken: Taken,
+    on_conflict: Taken,
     /// At most one job with this key is active at a time.
     limit_key: Option<String>,
     /// Words to find it by: 16 names at most.
@@ -93,18 +93,18 @@ impl NewJobBody {
         let tags = self.tags.iter().enumerate().map(tag).collect::<Result<Vec<_>, _>>()?;
         let tags = lineclear_model::tag::text(&tags);
         let job = NewJob::new(name_at(&self.kind, &at("kind"))?, input);
-        let when_taken = match self.when_taken {
-            Taken::Existing => WhenTaken::Existing,
-            Taken::Same => WhenTaken::Same,
-            Taken::Refuse => WhenTaken::Refuse,
-            Taken::Replace => WhenTaken::Replace,
+        let on_conflict = match self.on_conflict {
+            Taken::Existing => OnConflict::Existing,
+            Taken::Same => OnConflict::Same,
+            Taken::Refuse => OnConflict::Refuse,
+            Taken::Replace => OnConflict::Replace,
         };
         let job = NewJob {
             route: named(&self.route, "route")?.unwrap_or(job.route.clone()),
             group: named(&self.group, "group")?,
             priority: self.priority,
             due_at,
-            unique_key: self.unique_key.map(|key| UniqueKey { key, keep: None, when_taken }),
+            unique_key: self.unique_key.map(|key| UniqueKey { key, keep: None, on_conflict }),
             limit_key: self.limit_key,
             tags,
             retries: self.retries,
@@ -141,10 +141,10 @@ pub(crate) struct Made {
 
 impl Made {
     fn of(enqueued: &Enqueued) -> Made {
-        let placed = match enqueued.placed {
-            Placed::Inserted => "inserted",
-            Placed::Existing => "existing",
-            Placed::Replaced => "replaced",
+        let placed = match enqueued.result {
+            EnqueueResult::Inserted => "inserted",
+            EnqueueResult::Existing => "existing",
+            EnqueueResult::Replaced => "replaced",
         };
         Made { id: Id::of(enqueued.id), placed }
     }
@@ -190,7 +190,8 @@ pub(crate) async fn one(
     let reply = make(&state.client, asked.once, Creation::Jobs(vec![job]), note, |created| {
         let Created::Jobs(jobs) = created else { return None };
         let enqueued = jobs.first()?;
-        let status = if enqueued.placed == Placed::Inserted { StatusCode::CREATED } else { StatusCode::OK };
+        let status =
+            if enqueued.result == EnqueueResult::Inserted { StatusCode::CREATED } else { StatusCode::OK };
         Reply::new(status, Some(enqueued.id), &Made::of(enqueued))
     });
     reply.await.map_err(|problem| placed(problem, &groups))

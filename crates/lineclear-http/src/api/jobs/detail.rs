@@ -2,8 +2,8 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use lineclear::read::{ExecutionView, JobDetail, StepView};
 use lineclear::store::JobId;
-use lineclear::store::views::{ExecutionView, JobDetail, StepView};
 use lineclear_model::secret::Secrets;
 use serde::Serialize;
 use serde_json::value::RawValue;

@@ -2,8 +2,8 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use lineclear::read::NodeView;
 use lineclear::store::NodeId;
-use lineclear::store::views::NodeView;
 use maud::html;
 
 use crate::App;

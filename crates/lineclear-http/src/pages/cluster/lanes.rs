@@ -1,6 +1,6 @@
 //! Lanes: time from left to right, a lane for each node, a bar for each tenure of a lock. Drawn by the server, in percent of the width.
 
-use lineclear_lock::{LockEvent, What};
+use lineclear_lock::{LockEvent, LockEventKind};
 use lineclear_model::Micros;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -234,7 +234,7 @@ fn drawn(bar: &Bar<'_>, names: &Names<'_>) -> Markup {
 fn sentences(events: &[LockEvent], names: &Names<'_>) -> Markup {
     let told: Vec<&LockEvent> = events
         .iter()
-        .filter(|event| event.what != What::Taken || event.before.is_some())
+        .filter(|event| event.what != LockEventKind::Taken || event.before.is_some())
         .take(SAID_MAX)
         .collect();
     html! {
@@ -245,9 +245,9 @@ fn sentences(events: &[LockEvent], names: &Names<'_>) -> Markup {
                 span.grow {
                     strong { (event.name) } ": "
                     @match (event.what, &event.before) {
-                        (What::Taken, Some(before)) => { (names.of(before)) " → " (names.of(&event.holder)) },
-                        (What::Broken, _) => { "taken away from " (names.of(&event.holder)) @if let Some(by) = &event.by_whom { " by " (by) } },
-                        (What::Lost, _) => { (names.of(&event.holder)) " lost it" },
+                        (LockEventKind::Taken, Some(before)) => { (names.of(before)) " → " (names.of(&event.holder)) },
+                        (LockEventKind::Broken, _) => { "taken away from " (names.of(&event.holder)) @if let Some(by) = &event.by_whom { " by " (by) } },
+                        (LockEventKind::Lost, _) => { (names.of(&event.holder)) " lost it" },
                         _ => { (names.of(&event.holder)) " vanished with it" },
                     }
                     ", epoch " (event.epoch) ", " (moment(micros(event.at)))

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lineclear::store::views::NodeView;
+use lineclear::read::NodeView;
 use lineclear_model::Scope;
 use maud::{Markup, html};
 use serde::Deserialize;

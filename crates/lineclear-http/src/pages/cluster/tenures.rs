@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-use lineclear::store::views::NodeView;
-use lineclear_lock::{Lease, LeaseState, LockEvent, What};
+use lineclear::read::NodeView;
+use lineclear_lock::{LeaseRecord, LeaseState, LockEvent, LockEventKind};
 use lineclear_model::Micros;
 
 /// Why a tenure ended.
@@ -22,7 +22,7 @@ pub(super) enum End {
     /// Its holder was not heard of any more.
     Silent,
     /// The holder heard that it lost it, went away without a word, or it was taken from it.
-    Was(What),
+    Was(LockEventKind),
 }
 
 impl End {
@@ -36,8 +36,8 @@ impl End {
             End::Released => "given back",
             End::Handed => "another node took it",
             End::Silent => "not heard of any more",
-            End::Was(What::Lost) => "lost",
-            End::Was(What::Broken) => "broken",
+            End::Was(LockEventKind::Lost) => "lost",
+            End::Was(LockEventKind::Broken) => "broken",
             End::Was(_) => "vanished",
         }
     }
@@ -69,7 +69,7 @@ pub(super) fn incarnation(holder: &str) -> &str {
 }
 
 /// Tenures by lock, oldest first. `events` are newest first, as the registry has them.
-pub(super) fn tenures(events: &[LockEvent], leases: &[Lease], nodes: &[NodeView]) -> Vec<Tenure> {
+pub(super) fn tenures(events: &[LockEvent], leases: &[LeaseRecord], nodes: &[NodeView]) -> Vec<Tenure> {
     let mut by_lock: BTreeMap<(&str, &str), Vec<&LockEvent>> = BTreeMap::new();
     for event in events.iter().rev() {
         by_lock.entry((&event.name, &event.store)).or_default().push(event);
@@ -102,7 +102,7 @@ fn of_lock(
     name: &str,
     store: &str,
     events: &[&LockEvent],
-    lease: Option<&Lease>,
+    lease: Option<&LeaseRecord>,
     nodes: &[NodeView],
 ) -> Vec<Tenure> {
     let mut all: Vec<Tenure> = Vec::new();
@@ -117,7 +117,7 @@ fn of_lock(
     };
     for event in events {
         let at = micros(event.at);
-        if event.what == What::Taken {
+        if event.what == LockEventKind::Taken {
             match (all.last_mut(), &event.before) {
                 (Some(last), _) if last.end == End::Open => (last.to, last.end) = (Some(at), End::Handed),
                 (None, Some(before)) => {
@@ -167,7 +167,7 @@ fn of_lock(
 }
 
 /// How the last tenure of a lock goes on, or ended.
-fn ends(lease: &Lease) -> (Option<Micros>, End) {
+fn ends(lease: &LeaseRecord) -> (Option<Micros>, End) {
     match (lease.state, lease.released_at) {
         (LeaseState::Held | LeaseState::Drift, None) => (None, End::Open),
         (_, Some(at)) => (Some(micros(at)), End::Released),
@@ -183,7 +183,7 @@ mod tests {
 
     use super::*;
 
-    fn event(second: u64, what: What, holder: &str, epoch: i64, before: Option<&str>) -> LockEvent {
+    fn event(second: u64, what: LockEventKind, holder: &str, epoch: i64, before: Option<&str>) -> LockEvent {
         LockEvent {
             id: i64::try_from(second).unwrap(),
             name: "report".to_owned(),
@@ -209,16 +209,16 @@ mod tests {
     #[test]
     fn a_tenure_ends_where_the_next_begins_or_where_it_was_lost() {
         let is = drawn(vec![
-            event(10, What::Taken, "b", 2, Some("a")),
-            event(20, What::Broken, "b", 2, None),
-            event(30, What::Taken, "c", 4, Some("b")),
-            event(40, What::Taken, "d", 5, Some("c")),
-            event(41, What::Lost, "c", 4, None),
+            event(10, LockEventKind::Taken, "b", 2, Some("a")),
+            event(20, LockEventKind::Broken, "b", 2, None),
+            event(30, LockEventKind::Taken, "c", 4, Some("b")),
+            event(40, LockEventKind::Taken, "d", 5, Some("c")),
+            event(41, LockEventKind::Lost, "c", 4, None),
         ]);
         let expected = [
             ("a", None, Some(10), End::Handed),
-            ("b", Some(10), Some(20), End::Was(What::Broken)),
-            ("c", Some(30), Some(40), End::Was(What::Lost)),
+            ("b", Some(10), Some(20), End::Was(LockEventKind::Broken)),
+            ("c", Some(30), Some(40), End::Was(LockEventKind::Lost)),
             ("d", Some(40), Some(40), End::Silent),
         ];
         assert_eq!(is, expected.map(|(holder, from, to, end)| (holder.to_owned(), from, to, end)));
@@ -226,8 +226,8 @@ mod tests {
 
     #[test]
     fn what_began_before_all_that_is_remembered_has_no_beginning() {
-        let is = drawn(vec![event(20, What::Vanished, "a", 7, None)]);
-        assert_eq!(is, [("a".to_owned(), None, Some(20), End::Was(What::Vanished))]);
+        let is = drawn(vec![event(20, LockEventKind::Vanished, "a", 7, None)]);
+        assert_eq!(is, [("a".to_owned(), None, Some(20), End::Was(LockEventKind::Vanished))]);
         assert_eq!(drawn(Vec::new()), []);
     }
 }

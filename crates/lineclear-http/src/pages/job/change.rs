@@ -2,9 +2,9 @@
 
 use axum::extract::{FromRequest, Request, State};
 use axum::response::Response;
-use lineclear::store::views::JobDetail;
+use lineclear::read::JobDetail;
 use lineclear_model::JobState;
-use lineclear_model::secret::DOTS;
+use lineclear_model::secret::MASK;
 use maud::html;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -92,7 +92,7 @@ fn retry_form(view: &View<'_>, detail: &JobDetail, typed: &Given, wrong: Option<
             (format!("{plain} with edits"), "A new job is made with this input; this one stays as it is.")
         }
     };
-    let hides = typed.input.as_deref().is_some_and(|input| input.contains(DOTS));
+    let hides = typed.input.as_deref().is_some_and(|input| input.contains(MASK));
     let edit = typed.input.as_deref().map(|input| format!(" --input {}", quoted(input.trim())));
     page(
         view,

@@ -1,7 +1,7 @@
 //! Executions, newest first, each with its error, its steps and its lines of the log.
 
+use lineclear::read::{ExecutionView, JobDetail, LastLines, PAGE_MAX};
 use lineclear::store::LogLine;
-use lineclear::store::views::{ExecutionView, JobDetail, LastLines, PAGE_MAX};
 use lineclear_model::JobState;
 use maud::{Markup, html};
 

@@ -1,6 +1,6 @@
 //! A job's life, drawn to scale: how long it waited, ran, and waited again.
 
-use lineclear::store::views::{ExecutionView, JobDetail, JobView};
+use lineclear::read::{ExecutionView, JobDetail, JobView};
 use lineclear_model::{JobState, Micros};
 use maud::{Markup, html};
 

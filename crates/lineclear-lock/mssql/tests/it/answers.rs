@@ -19,17 +19,17 @@ async fn granted_at_once_and_granted_after_a_wait_are_both_granted() {
     let held = locks.try_lock("report").await.unwrap().expect("0 is a grant");
     assert_eq!(held.epoch().get(), 1);
     held.release().await.unwrap();
-    server.say("lock_take", Say::Got(1));
+    server.say("lock_acquire", Say::Got(1));
     assert_eq!(locks.try_lock("report").await.unwrap().expect("1 is a grant").epoch().get(), 2);
 }
 
 #[tokio::test]
 async fn a_timeout_is_busy_and_no_error() {
     let (server, locks) = opened().await;
-    server.say("lock_take", Say::Got(-1));
+    server.say("lock_acquire", Say::Got(-1));
     assert!(locks.try_lock("report").await.unwrap().is_none());
     // Who waits asks again.
-    server.say("lock_take", Say::Got(-1));
+    server.say("lock_acquire", Say::Got(-1));
     assert!(locks.acquire("report", Duration::from_secs(5)).await.unwrap().is_some());
 }
 
@@ -37,13 +37,13 @@ async fn a_timeout_is_busy_and_no_error() {
 async fn cancelled_and_deadlocked_are_neither_busy_nor_granted() {
     let (server, locks) = opened().await;
     for say in [Say::Got(-2), Say::Got(-3), Say::Error(1205, 13), Say::Error(1222, 16), Say::Error(596, 21)] {
-        server.say("lock_take", say);
+        server.say("lock_acquire", say);
         let error = locks.try_lock("report").await.unwrap_err();
         assert!(error.is_unavailable(), "{say:?}: {error}");
-        locks.settled().await;
+        locks.flush().await;
         assert_eq!(server.state().locks.len(), 0, "{say:?} leaves nothing behind");
         // Who waits asks again.
-        server.say("lock_take", say);
+        server.say("lock_acquire", say);
         let held = locks.acquire("report", Duration::from_secs(5)).await.unwrap().expect("it is free");
         held.release().await.unwrap();
     }
@@ -53,7 +53,7 @@ async fn cancelled_and_deadlocked_are_neither_busy_nor_granted() {
 async fn a_bad_call_and_a_missing_permission_are_failures_that_are_not_tried_again() {
     let (server, locks) = opened().await;
     for say in [Say::Got(-999), Say::Error(229, 14), Say::Error(208, 16)] {
-        server.say("lock_take", say);
+        server.say("lock_acquire", say);
         let error = locks.acquire("report", Duration::from_secs(5)).await.unwrap_err();
         assert!(matches!(error, LockError::Failed { .. }), "{say:?}: {error}");
     }
@@ -96,7 +96,7 @@ async fn a_lock_that_the_server_does_not_know_any_more_is_lost() {
     let held = locks.try_lock("report").await.unwrap().unwrap();
     server.state().locks.clear();
     tokio::time::timeout(Duration::from_secs(10), held.lost().cancelled()).await.unwrap();
-    assert_eq!(held.lost_why(), Some(lineclear_lock::Lost::TakenOver));
+    assert_eq!(held.lost_reason(), Some(lineclear_lock::LostReason::TakenOver));
     assert_eq!(held.release().await.unwrap(), lineclear_lock::Released::NotHeld);
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use lineclear_lock::{LockError, Locks, Lost};
+use lineclear_lock::{LockError, Locks, LostReason};
 
 use crate::kit::{SOON, TTL, patient, quick};
 use crate::server::{Say, Server};
@@ -19,7 +19,7 @@ async fn a_dropped_connection_loses_all_its_locks_at_once_and_the_next_holder_ha
     server.kill_all();
     for held in [&held, &other] {
         tokio::time::timeout(SOON, held.lost().cancelled()).await.unwrap();
-        assert_eq!(held.lost_why(), Some(Lost::ConnectionLost));
+        assert_eq!(held.lost_reason(), Some(LostReason::ConnectionLost));
         assert!(held.trusted_for().is_zero());
     }
     assert!(begun.elapsed() < Duration::from_secs(5), "not by renewal: {:?}", begun.elapsed());
@@ -48,7 +48,7 @@ async fn all_locks_of_a_process_share_one_connection_which_ends_with_them() {
 async fn a_connection_that_ends_in_the_middle_of_a_question_is_neither_busy_nor_granted() {
     let server = Server::start().await;
     let locks = Locks::open_with(&server.url(), quick()).await.unwrap();
-    server.say("lock_take", Say::Goodbye);
+    server.say("lock_acquire", Say::Goodbye);
     assert!(locks.try_lock("report").await.unwrap_err().is_unavailable());
     assert!(locks.try_lock("report").await.unwrap().is_some(), "the next question has a new connection");
 }
@@ -65,7 +65,7 @@ async fn a_server_that_falls_silent_is_not_busy_and_its_lock_is_lost_in_time() {
     tokio::time::timeout(SOON, held.lost().cancelled()).await.unwrap();
     assert!(begun.elapsed() < TTL, "before its time was over: {:?}", begun.elapsed());
     server.state().script.clear();
-    server.say("lock_take", Say::Nothing);
+    server.say("lock_acquire", Say::Nothing);
     let error = locks.try_lock("report").await.unwrap_err();
     assert!(error.is_unavailable(), "silence is not busy: {error}");
     // The silent connection is given up, and with it what it may have been granted.

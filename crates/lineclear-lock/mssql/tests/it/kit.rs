@@ -68,7 +68,7 @@ impl Place {
 }
 
 pub(crate) fn quick() -> LockOptions {
-    LockOptions { retry: Duration::from_millis(20), ..LockOptions::with_ttl(TTL) }
+    LockOptions { retry_interval: Duration::from_millis(20), ..LockOptions::with_ttl(TTL) }
 }
 
 /// So long that no renewal can be what notices something.

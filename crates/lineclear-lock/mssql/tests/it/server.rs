@@ -195,7 +195,7 @@ impl State {
         }
         Ok(match said.name() {
             "lock_try" => numbers([("got", Some(if self.lock(session, said) { 0 } else { -1 }))]),
-            "lock_take" => {
+            "lock_acquire" => {
                 let epoch = self.take(session, said);
                 numbers([("got", Some(if epoch.is_some() { 0 } else { -1 })), ("epoch", epoch)])
             }
@@ -209,7 +209,7 @@ impl State {
                 self.locks.retain(|_, (_, times)| *times > 0);
                 numbers([("released", Some(if held { 0 } else { -999 }))])
             }
-            "lock_look" => self.look(said),
+            "lock_read" => self.read(said),
             "lock_fence" => {
                 let (name, epoch) = (said.bytes(1), said.number(2));
                 let mut row = numbers([("epoch", Some(epoch))]);
@@ -268,7 +268,7 @@ impl State {
         Some(row.epoch)
     }
 
-    fn look(&self, said: &Statement) -> QueryResponse {
+    fn read(&self, said: &Statement) -> QueryResponse {
         let mut said_back = numbers([("epoch", None), ("ttl_ms", None), ("held", None)]);
         said_back.rows.clear();
         for name in ["holder", "kind"] {

@@ -19,7 +19,7 @@ const REMOVE: &str = "delete from lock_lease where lock_name = :name and store =
 /// The statement of SQLite for ours, and what our parameters are called there. `b` are names, as bytes; `t` text; `n` numbers; `a` times, as how
 /// long ago they were.
 const STATEMENTS: [(&str, &str, &[&str]); 10] = [
-    ("lease_known", KNOWN, &["b:name", "b:store"]),
+    ("lease_current", KNOWN, &["b:name", "b:store"]),
     (
         "lease_write",
         include_str!("../../../sql/sqlite/lease_write.sql"),
@@ -61,8 +61,8 @@ const STATEMENTS: [(&str, &str, &[&str]); 10] = [
         &["b:name", "b:after", "b:after_store", "n:quiet", "n:most"],
     ),
     ("lease_remove", REMOVE, &["b:name", "b:store", "t:incarnation", "n:epoch", "n:quiet"]),
-    ("lease_tidy", include_str!("../../../sql/sqlite/lease_tidy.sql"), &["n:keep", "n:most"]),
-    ("event_tidy", include_str!("../../../sql/sqlite/event_tidy.sql"), &["n:keep", "n:most"]),
+    ("lease_clean", include_str!("../../../sql/sqlite/lease_clean.sql"), &["n:keep", "n:most"]),
+    ("event_clean", include_str!("../../../sql/sqlite/event_clean.sql"), &["n:keep", "n:most"]),
     ("event_list", include_str!("../../../sql/sqlite/event_list.sql"), &["b:name", "n:before", "n:most"]),
 ];
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use lineclear::Store;
 use lineclear::model::schedule::Need;
 use lineclear::model::{Manifest, Overlap, Payload, Schedule};
-use lineclear::store::{Revival, Voice};
+use lineclear::store::{ChangeSource, Revival};
 
 use crate::children::{crowd, end, store};
 use crate::kit::{Place, name};
@@ -33,7 +33,7 @@ fn manifest(n: u32) -> Manifest {
 async fn operate(store: &Store, turn: u32) {
     let some = || (0..1_000).filter(|n| n % 20 == turn % 20);
     let keys: Vec<_> = some().map(|n| manifest(n).key).collect();
-    store.upsert_manifests(some().map(manifest), Voice::Declaration).await.unwrap();
+    store.upsert_manifests(some().map(manifest), ChangeSource::Declaration).await.unwrap();
     store.pause(keys.clone()).await.unwrap();
     store.resume(keys.clone()).await.unwrap();
     store
@@ -51,8 +51,8 @@ async fn a_minute_of_plans_and_settles_on_the_same_manifests_has_no_deadlock() {
     let store = store(&place).await;
     // Parents must be there before they are named; and declared first, they have no say in who has which id.
     let first = |n| Manifest { schedule: Schedule::on_demand(), ..manifest(n) };
-    store.upsert_manifests((0..1_000).map(first), Voice::Declaration).await.unwrap();
-    store.upsert_manifests((0..1_000).map(manifest), Voice::Declaration).await.unwrap();
+    store.upsert_manifests((0..1_000).map(first), ChangeSource::Declaration).await.unwrap();
+    store.upsert_manifests((0..1_000).map(manifest), ChangeSource::Declaration).await.unwrap();
     let nodes = crowd(2, &place, "planner,workers,cleaner", &["slots=8"]).await;
     let begun = Instant::now();
     for turn in 0.. {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lineclear::model::{Manifest, Schedule};
-use lineclear::store::Voice;
+use lineclear::store::ChangeSource;
 use lineclear_testkit::{PrivatePostgres, Program};
 
 use crate::children::{end, store, up};
@@ -25,7 +25,7 @@ async fn quiet_server() -> (PrivatePostgres, Place) {
         let hours = Schedule::every(Duration::from_secs(24 * 3600)).unwrap();
         Manifest::new(name(&format!("m{n}")), name("sleep"), hours)
     };
-    store(&place).await.upsert_manifests((0..100).map(daily), Voice::Declaration).await.unwrap();
+    store(&place).await.upsert_manifests((0..100).map(daily), ChangeSource::Declaration).await.unwrap();
     (server, place)
 }
 

@@ -1,4 +1,0 @@
--- lock_look · who holds the lock, for how long, and what is known of the last holder of ours
--- KEYS: the lock, what is known of it
-local known = redis.call('HMGET', KEYS[2], 'epoch', 'token', 'holder', 'kind')
-return {redis.call('GET', KEYS[1]), redis.call('PTTL', KEYS[1]), known[1], known[2], known[3], known[4]}

@@ -1,2 +1,0 @@
--- event_tidy · old events
-delete from lock_event where at < utc_timestamp(6) - interval :keep microsecond order by at limit :most

@@ -1,6 +1,0 @@
--- lock_look · who holds a lock, or held it last; no row: nobody ever did. `left_over` is null if it is free
-select epoch, holder, kind,
-  if(is_used_lock(:key) is null, null, cast(idle_seconds as signed) - coalesce(
-    (select cast(time as signed) from information_schema.processlist where id = is_used_lock(:key)), 0)) as left_over,
-  is_used_lock(:key) as connection
-from lock_epoch where name = :name

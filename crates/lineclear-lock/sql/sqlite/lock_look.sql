@@ -1,2 +1,0 @@
--- lock_look · who holds a lock, or held it last; no row: nobody ever did
-select epoch, holder, kind, ends_at - :now as left from lock_epoch where name = :name

@@ -1,0 +1,15 @@
+-- health_trouble · what is not as it should be: leases left lying, jobs set aside, letters and manifests that wait
+--
+-- Nothing is counted further than $1, and each first is the first of an index.
+-- Indexes: background_job_lease, work_queue_unknown, dead_letter_status, manifest_due.
+-- $1 count so far, $2 µs after which something is late
+select (select count(*) from (select 1 from {schema}.background_job
+                              where leased_by is not null and due_at < now() - $2::bigint * interval '1 microsecond'
+                              order by due_at limit $1::bigint) b) as leases_over,
+       (select min(due_at) from {schema}.background_job where leased_by is not null) as lease_over_at,
+       (select count(*) from (select 1 from {schema}.work_queue where unknown_kind order by kind, id limit $1::bigint) w) as unknown,
+       (select dead_at from {schema}.dead_letter where status = 'awaiting' order by id limit 1) as dead_at,
+       (select count(*) from (select 1 from {schema}.manifest
+                              where enabled and not held and next_due_at < now() - $2::bigint * interval '1 microsecond'
+                              order by next_due_at, id limit $1::bigint) m) as late,
+       (select min(next_due_at) from {schema}.manifest where enabled and not held and next_due_at is not null) as next_due_at

@@ -1,0 +1,5 @@
+-- idempotency_read · what was a request under this key, and what was it answered?
+-- Index: idempotency_key_once. Zero rows: the key was not used, or its time is over.
+-- ?1 principal, ?2 key
+select request, body_hash, response from idempotency_key
+where  principal = ?1 and key = ?2 and until > now_us()

@@ -1,0 +1,6 @@
+-- group_reranked · waiting jobs of a group have their rank up to this one; null: all of them
+-- Zero rows: the group was written meanwhile, or another node was as far; the next one sees what holds.
+-- $1 group, $2 its version, $3 how far it was, $4 how far it is
+update {schema}.manifest_group set restamp_after = $4::bigint
+where  id = $1::bigint and version = $2::bigint and restamp_after = $3::bigint
+returning id

@@ -1,4 +1,0 @@
--- batch_waits · is there a batch whose time has come?
--- What an idle server asks; it reads one row of an index. Index: batch_open.
-select exists (select from {schema}.batch where status in ('waiting', 'running') and starts_at <= now()
-               and (look_at is null or look_at <= now())) as waits

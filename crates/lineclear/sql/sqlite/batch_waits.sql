@@ -1,4 +1,0 @@
--- batch_waits · is there a batch whose time has come?
--- As in PostgreSQL.
-select exists (select 1 from batch where status in ('waiting', 'running') and starts_at <= now_us()
-               and (look_at is null or look_at <= now_us())) as waits

@@ -1,0 +1,199 @@
+//! From a driver's error to ours. The only place that knows SQLSTATEs and SQLite's codes.
+
+use rusqlite::ErrorCode;
+use tokio_postgres::error::SqlState;
+
+use crate::error::Source;
+use crate::store::StoreError;
+
+/// What the caller does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    Unavailable,
+    Contended,
+    Refused,
+    CannotWrite,
+    Corrupt,
+}
+
+/// By SQLSTATE, the first prefix that fits.
+const SQLSTATES: &[(&str, Class)] = &[
+    ("40", Class::Contended),    // deadlock, serialization failure
+    ("55P03", Class::Contended), // lock not available
+    ("53100", Class::CannotWrite),
+    ("53", Class::Unavailable), // out of memory, too many connections
+    ("57", Class::Unavailable), // shutting down, starting up, cancelled by a timeout
+    ("08", Class::Unavailable),
+    ("25P03", Class::Unavailable), // we idled inside a transaction and were cut off
+    ("25006", Class::CannotWrite), // read-only
+    ("25P01", Class::Refused),     // a savepoint outside a transaction
+    ("42501", Class::CannotWrite), // no permission
+    ("58", Class::CannotWrite),    // I/O error
+    ("28", Class::CannotWrite),    // password
+    ("3D000", Class::CannotWrite), // no such database
+    ("23", Class::Refused),
+    ("22", Class::Refused),
+    ("54", Class::Refused), // too large for an index, too many arguments
+    ("21000", Class::Refused),
+    ("42P01", Class::Corrupt), // no such table: not migrated, or by somebody else
+    ("42703", Class::Corrupt),
+    ("3F000", Class::Corrupt),
+    ("XX", Class::Corrupt),
+];
+
+fn of_sqlstate(state: &str) -> Class {
+    let found = SQLSTATES.iter().find(|(prefix, _)| state.starts_with(prefix));
+    // An error nobody thought of: trying again blindly could repeat it for ever, so a person is called.
+    found.map_or(Class::Corrupt, |(_, class)| *class)
+}
+
+const SQLITE_CODES: &[(ErrorCode, Class)] = &[
+    (ErrorCode::DatabaseBusy, Class::Contended),
+    (ErrorCode::DatabaseLocked, Class::Contended),
+    (ErrorCode::ConstraintViolation, Class::Refused),
+    (ErrorCode::TooBig, Class::Refused),
+    (ErrorCode::DiskFull, Class::CannotWrite),
+    (ErrorCode::ReadOnly, Class::CannotWrite),
+    (ErrorCode::SystemIoFailure, Class::CannotWrite),
+    (ErrorCode::PermissionDenied, Class::CannotWrite),
+    (ErrorCode::CannotOpen, Class::CannotWrite),
+    (ErrorCode::OutOfMemory, Class::Unavailable),
+    (ErrorCode::OperationInterrupted, Class::Unavailable),
+    (ErrorCode::DatabaseCorrupt, Class::Corrupt),
+    (ErrorCode::NotADatabase, Class::Corrupt),
+];
+
+/// SQLite names columns, not the constraint, when a unique rule says no.
+const SQLITE_UNIQUE: &[(&str, &str)] = &[
+    ("work_queue.manifest_id", "work_queue_fresh"),
+    ("tick.manifest_id, tick.tick_at", "tick_once"),
+    ("execution.job_id, execution.claim_no", "execution_once"),
+    ("dead_letter.job_id", "dead_letter_awaiting"),
+    ("manifest.key", "manifest_key"),
+    ("manifest_group.name", "manifest_group_name"),
+    ("job_key.key", "job_key_once"),
+    ("node.incarnation", "node_incarnation"),
+    ("work_queue.id", "work_queue_pkey"),
+    ("background_job.id", "background_job_pkey"),
+];
+
+fn error(class: Class, maybe_applied: bool, rule: impl FnOnce() -> String, source: Source) -> StoreError {
+    match class {
+        Class::Unavailable => StoreError::Unavailable { maybe_applied, source },
+        Class::Contended => StoreError::Contended { source },
+        Class::Refused => StoreError::Refused { rule: rule(), why: source.to_string() },
+        Class::CannotWrite => StoreError::CannotWrite { source },
+        Class::Corrupt => StoreError::Corrupt { what: source.to_string() },
+    }
+}
+
+/// An error of the PostgreSQL driver. Without an answer of the server the change may have happened.
+pub(crate) fn postgres(e: tokio_postgres::Error) -> StoreError {
+    let Some(db) = e.as_db_error() else {
+        return StoreError::Unavailable { maybe_applied: true, source: Box::new(e) };
+    };
+    let class = of_sqlstate(db.code().code());
+    // The server says that it goes down: whether it was before or after the commit, nobody knows.
+    let maybe_applied = db.code() == &SqlState::ADMIN_SHUTDOWN || db.code() == &SqlState::CRASH_SHUTDOWN;
+    let (code, rule) = (db.code().code().to_owned(), db.constraint().map(str::to_owned));
+    let text = match db.detail() {
+        Some(detail) => format!("{} ({}; {detail})", db.message(), code),
+        None => format!("{} ({})", db.message(), code),
+    };
+    error(class, maybe_applied, || rule.unwrap_or(code), text.into())
+}
+
+/// An error of sqlx, in a transaction of the caller's: what happened there, its end decides.
+#[cfg(feature = "sqlx")]
+pub(crate) fn sqlx(e: ::sqlx::Error) -> StoreError {
+    let Some(db) = e.as_database_error() else {
+        return StoreError::Unavailable { maybe_applied: false, source: Box::new(e) };
+    };
+    let code = db.code().unwrap_or_default().into_owned();
+    let rule = db.constraint().unwrap_or(&code).to_owned();
+    let text = format!("{} ({code})", db.message());
+    error(of_sqlstate(&code), false, || rule, text.into())
+}
+
+/// An error of the pool: no connection could be had.
+pub(crate) fn pool(e: deadpool_postgres::PoolError) -> StoreError {
+    match e {
+        deadpool_postgres::PoolError::Backend(e) => match postgres(e) {
+            // Nothing was sent yet.
+            StoreError::Unavailable { source, .. } => {
+                StoreError::Unavailable { maybe_applied: false, source }
+            }
+            other => other,
+        },
+        other => StoreError::Unavailable { maybe_applied: false, source: Box::new(other) },
+    }
+}
+
+/// An error of SQLite, which runs in our process and so never loses an answer.
+pub(crate) fn sqlite(e: rusqlite::Error) -> StoreError {
+    let rusqlite::Error::SqliteFailure(failure, message) = &e else {
+        return StoreError::Corrupt { what: e.to_string() };
+    };
+    let found = SQLITE_CODES.iter().find(|(code, _)| *code == failure.code);
+    let class = found.map_or(Class::Corrupt, |(_, class)| *class);
+    let rule = sqlite_rule(message.as_deref().unwrap_or_default());
+    error(class, false, || rule, Box::new(e))
+}
+
+fn sqlite_rule(message: &str) -> String {
+    let named = message.split_once(" failed: ").map_or(message, |(_, name)| name);
+    let unique = SQLITE_UNIQUE.iter().find(|(columns, _)| *columns == named);
+    unique.map_or(named, |(_, rule)| rule).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sqlstates_say_what_the_caller_does_next() {
+        for (state, class) in [
+            ("40001", Class::Contended),
+            ("40P01", Class::Contended),
+            ("55P03", Class::Contended),
+            ("57014", Class::Unavailable),
+            ("57P01", Class::Unavailable),
+            ("57P03", Class::Unavailable),
+            ("53300", Class::Unavailable),
+            ("53100", Class::CannotWrite),
+            ("08006", Class::Unavailable),
+            ("25006", Class::CannotWrite),
+            ("42501", Class::CannotWrite),
+            ("28P01", Class::CannotWrite),
+            ("23505", Class::Refused),
+            ("23514", Class::Refused),
+            ("22021", Class::Refused),
+            ("54000", Class::Refused),
+            ("42P01", Class::Corrupt),
+            ("XX001", Class::Corrupt),
+            ("99999", Class::Corrupt),
+        ] {
+            assert_eq!(of_sqlstate(state), class, "{state}");
+        }
+    }
+
+    #[test]
+    fn sqlite_refusals_name_the_same_rule_as_postgresql() {
+        assert_eq!(sqlite_rule("UNIQUE constraint failed: work_queue.manifest_id"), "work_queue_fresh");
+        assert_eq!(sqlite_rule("CHECK constraint failed: work_queue_priority"), "work_queue_priority");
+        assert_eq!(sqlite_rule("UNIQUE constraint failed: tick.manifest_id, tick.tick_at"), "tick_once");
+    }
+
+    #[test]
+    fn sqlite_codes_say_what_the_caller_does_next() {
+        let of = |code: i32| sqlite(rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None));
+        assert!(matches!(of(5), StoreError::Contended { .. }), "busy");
+        assert!(matches!(of(517), StoreError::Contended { .. }), "busy snapshot");
+        assert!(matches!(of(13), StoreError::CannotWrite { .. }), "full");
+        assert!(matches!(of(8), StoreError::CannotWrite { .. }), "read-only");
+        assert!(matches!(of(10), StoreError::CannotWrite { .. }), "I/O");
+        assert!(matches!(of(11), StoreError::Corrupt { .. }), "corrupt");
+        assert!(matches!(of(26), StoreError::Corrupt { .. }), "not a database");
+        assert!(matches!(of(19), StoreError::Refused { .. }), "constraint");
+    }
+}

@@ -1,0 +1,76 @@
+//! Errors, split by what the caller does next. Expected outcomes (stale, busy, not found) are values, not errors.
+
+/// Whatever a driver said.
+pub type Source = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why a verb of the store did not happen.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Try again later.
+    #[error("the database cannot be reached: {source}")]
+    Unavailable {
+        /// The answer was lost on the way, so the change may have happened.
+        maybe_applied: bool,
+        /// What the driver said.
+        #[source]
+        source: Source,
+    },
+    /// Try again now: lost a race that the database resolved.
+    #[error("another transaction was in the way: {source}")]
+    Contended {
+        /// What the driver said.
+        #[source]
+        source: Source,
+    },
+    /// Do not try again: a rule said no, and nothing was changed.
+    #[error("refused by {rule}: {why}")]
+    Refused {
+        /// The rule: a constraint's name, or a word of ours.
+        rule: String,
+        /// The reason, for a person.
+        why: String,
+    },
+    /// Stop taking work and call a person; reading may still do: disk full, read-only, no permission.
+    #[error("the database cannot write: {source}")]
+    CannotWrite {
+        /// What the driver said.
+        #[source]
+        source: Source,
+    },
+    /// Stop and call a person: what is stored is not what was written, or not by this version.
+    #[error("stored data or schema is not what this version wrote: {what}")]
+    Corrupt {
+        /// What was found.
+        what: String,
+    },
+}
+
+impl StoreError {
+    /// A refusal by a rule of ours.
+    pub(crate) fn refused(rule: &str, why: impl Into<String>) -> StoreError {
+        StoreError::Refused { rule: rule.to_owned(), why: why.into() }
+    }
+
+    /// The same error for each of those that shared a statement; a driver's error cannot be copied, its text can.
+    pub(crate) fn again(&self) -> StoreError {
+        let text = |source: &Source| source.to_string().into();
+        match self {
+            StoreError::Unavailable { maybe_applied, source } => {
+                StoreError::Unavailable { maybe_applied: *maybe_applied, source: text(source) }
+            }
+            StoreError::Contended { source } => StoreError::Contended { source: text(source) },
+            StoreError::Refused { rule, why } => StoreError::Refused { rule: rule.clone(), why: why.clone() },
+            StoreError::CannotWrite { source } => StoreError::CannotWrite { source: text(source) },
+            StoreError::Corrupt { what } => StoreError::Corrupt { what: what.clone() },
+        }
+    }
+}
+
+/// The answer of a verb.
+pub type StoreResult<T> = Result<T, StoreError>;
+
+/// A statement that always returns a row returned none.
+pub(crate) fn no_answer(statement: &str) -> StoreError {
+    StoreError::Corrupt { what: format!("{statement} returned no row") }
+}

@@ -1,0 +1,111 @@
+//! What a handler has said while it runs, until it is written down.
+
+use std::sync::{Mutex, MutexGuard};
+
+#[cfg(feature = "logs")]
+use std::sync::Arc;
+
+#[cfg(feature = "logs")]
+use crate::logs;
+use crate::store::{LogLine, ProgressView};
+
+/// What one running handler has said.
+#[derive(Default)]
+pub(crate) struct ProgressBuffer {
+    progress: Mutex<Progressed>,
+    #[cfg(feature = "logs")]
+    log: Arc<logs::Log>,
+}
+
+#[derive(Default)]
+struct Progressed {
+    latest: Option<ProgressView>,
+    is_new: bool,
+}
+
+impl ProgressBuffer {
+    /// How far it is. Only the latest counts, and only if it is another than before.
+    pub(crate) fn progress(&self, progress: ProgressView) {
+        let mut known = locked(&self.progress);
+        if known.latest.as_ref() != Some(&progress) {
+            *known = Progressed { latest: Some(progress), is_new: true };
+        }
+    }
+
+    /// How far it is, if that has changed since it was last asked.
+    pub(crate) fn new_progress(&self) -> Option<ProgressView> {
+        let mut known = locked(&self.progress);
+        std::mem::take(&mut known.is_new).then(|| known.latest.clone()).flatten()
+    }
+
+    /// What was asked for could not be written.
+    pub(crate) fn progress_again(&self) {
+        locked(&self.progress).is_new = true;
+    }
+}
+
+/// Logs are kept with the cargo feature `logs`, and if the program adds our layer.
+#[cfg(feature = "logs")]
+impl ProgressBuffer {
+    /// The handler's span; what is logged inside it is kept.
+    pub(crate) fn span(&self, make: impl FnOnce() -> tracing::Span) -> tracing::Span {
+        logs::span_with(&self.log, make)
+    }
+
+    pub(crate) fn has_log(&self) -> bool {
+        self.log.has_news()
+    }
+
+    pub(crate) fn take_log(&self) -> Vec<LogLine> {
+        self.log.take()
+    }
+
+    pub(crate) fn log_written(&self) {
+        self.log.written();
+    }
+
+    pub(crate) fn log_again(&self, lines: Vec<LogLine>) {
+        self.log.again(lines);
+    }
+}
+
+#[cfg(not(feature = "logs"))]
+impl ProgressBuffer {
+    pub(crate) fn span(&self, make: impl FnOnce() -> tracing::Span) -> tracing::Span {
+        make()
+    }
+
+    pub(crate) fn has_log(&self) -> bool {
+        false
+    }
+
+    pub(crate) fn take_log(&self) -> Vec<LogLine> {
+        Vec::new()
+    }
+
+    pub(crate) fn log_written(&self) {}
+
+    pub(crate) fn log_again(&self, _: Vec<LogLine>) {}
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_latest_progress_counts_and_only_once() {
+        let notes = ProgressBuffer::default();
+        assert_eq!(notes.new_progress(), None);
+        notes.progress(ProgressView::new(0.1, "a"));
+        notes.progress(ProgressView::new(0.2, "b"));
+        assert_eq!(notes.new_progress(), Some(ProgressView::new(0.2, "b")));
+        notes.progress(ProgressView::new(0.2, "b"));
+        assert_eq!(notes.new_progress(), None, "nothing changed");
+        notes.progress_again();
+        assert_eq!(notes.new_progress(), Some(ProgressView::new(0.2, "b")));
+    }
+}

@@ -1,0 +1,229 @@
+//! claim: background_job, ready → leased.
+
+pub(crate) mod isolation;
+pub(crate) mod reclaim;
+pub(crate) mod renew;
+pub(crate) mod renewer;
+
+use std::time::Duration;
+
+use lineclear_model::job::Origin;
+use lineclear_model::{Backoff, DeadReason, Failure, Micros, Name, Outcome, Payload, Verdict};
+
+use crate::db;
+use crate::db::statements::Statement;
+use crate::db::{Row, Session, Value, Verb};
+use crate::journey::claim::renew::claim_columns;
+use crate::journey::enqueue::insert::millis;
+use crate::journey::settle::Settlement;
+use crate::store::{BATCH, BATCH_MAX, ClaimRef, JobId, ManifestId, NodeId, Store, StoreResult};
+
+/// A lease of `node`, for so long.
+#[derive(Clone, Copy, Debug)]
+pub struct Lease {
+    /// Who holds it.
+    pub node: NodeId,
+    /// How long, if it is not renewed.
+    pub length: Duration,
+}
+
+/// One worker's turn at a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claim {
+    /// The job.
+    pub job: JobId,
+    /// The number of this claim; it fences every write that follows.
+    pub no: u32,
+    /// The kind of work.
+    pub kind: Name,
+    /// The lane it came from.
+    pub route: Name,
+    /// What the handler gets.
+    pub input: Payload,
+    /// The manifest it stands for, if any.
+    pub manifest: Option<ManifestId>,
+    /// The tick it stands for, if any.
+    pub tick_at: Option<Micros>,
+    /// What made it.
+    pub origin: Origin,
+    /// The key whose limit it counts under.
+    pub limit_key: Option<String>,
+    /// How long to wait between tries, if its manifest says.
+    pub backoff: Option<Backoff>,
+    /// Tries after the first, if the job says.
+    pub retries: Option<u32>,
+    /// Longest run, if the job says.
+    pub timeout: Option<Duration>,
+    /// Tries that failed before.
+    pub failures: u32,
+    /// Workers that vanished before.
+    pub crashes: u32,
+    /// Trace context of whoever enqueued it.
+    pub trace: Option<String>,
+    /// When it was due, on the database's clock.
+    pub due_at: Micros,
+    /// When it was claimed, on the same.
+    pub claimed_at: Micros,
+    /// When the lease ends, on the same.
+    pub lease_ends_at: Micros,
+}
+
+impl Claim {
+    /// What later writes name.
+    pub fn reference(&self) -> ClaimRef {
+        ClaimRef { job: self.job, no: self.no }
+    }
+
+    pub(crate) fn of(row: &Row) -> StoreResult<Claim> {
+        let timeout: Option<u64> = row.get("timeout_ms")?;
+        Ok(Claim {
+            job: JobId(row.get("id")?),
+            no: row.get("claim_no")?,
+            kind: row.word("kind", |kind| Name::new(kind).ok())?,
+            route: row.word("route", |route| Name::new(route).ok())?,
+            input: row.word("input", |input| Payload::parse(input).ok())?,
+            manifest: row.get::<Option<i64>>("manifest_id")?.map(ManifestId),
+            tick_at: row.get("tick_at")?,
+            origin: row.word("origin", Origin::from_word)?,
+            limit_key: row.get("limit_key")?,
+            backoff: row.get::<Option<String>>("spec")?.and_then(|spec| backoff(&spec)),
+            retries: row.get("retries")?,
+            timeout: timeout.map(Duration::from_millis),
+            failures: row.get("failures")?,
+            crashes: row.get("crashes")?,
+            trace: row.get("trace")?,
+            due_at: row.get("was_due_at")?,
+            claimed_at: row.get("claimed_at")?,
+            lease_ends_at: row.get("lease_ends_at")?,
+        })
+    }
+}
+
+/// The part of a manifest's rules that a worker needs. If it cannot be read, the kind's own holds.
+fn backoff(spec: &str) -> Option<Backoff> {
+    #[derive(serde::Deserialize)]
+    struct Part {
+        retry: Option<Backoff>,
+    }
+    serde_json::from_str::<Part>(spec).ok().and_then(|part| part.retry)
+}
+
+/// Claims from their rows, and for those that cannot be read what they are settled as.
+pub(crate) fn read(rows: &[Row]) -> StoreResult<(Vec<Claim>, Vec<Settlement>)> {
+    let mut claims = Vec::with_capacity(rows.len());
+    let mut unreadable = Vec::new();
+    for row in rows {
+        match Claim::of(row) {
+            Ok(claim) => claims.push(claim),
+            Err(error) => unreadable.push(Settlement {
+                claim: ClaimRef { job: JobId(row.get("id")?), no: row.get("claim_no")? },
+                manifest: row.get::<Option<i64>>("manifest_id")?.map(ManifestId),
+                outcome: Outcome::DeadLetter(Failure::new("unreadable", error.to_string())),
+                verdict: Verdict::Bury { reason: DeadReason::Permanent },
+            }),
+        }
+    }
+    Ok((claims, unreadable))
+}
+
+/// Verb: claim up to `most` jobs of a route.
+pub(crate) struct ClaimJobs {
+    pub(crate) route: Name,
+    pub(crate) most: u32,
+    pub(crate) lease: Lease,
+}
+
+impl Verb for ClaimJobs {
+    type Answer = Vec<Row>;
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<Vec<Row>> {
+        let params = vec![
+            Value::Text(Some(self.route.to_string())),
+            Value::Int(Some(i64::from(self.most))),
+            Value::Int(Some(self.lease.node.0)),
+            Value::Int(Some(millis(self.lease.length))),
+        ];
+        session.rows(Statement::Claim, params).await
+    }
+}
+
+/// Verb: claims whose workers vanished before begin only now; returns those that are still ours.
+pub(crate) struct Start(pub(crate) Vec<ClaimRef>);
+
+impl Verb for Start {
+    type Answer = Vec<JobId>;
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<Vec<JobId>> {
+        let rows = session.rows(Statement::MarkStarted, claim_columns(&self.0)).await?;
+        rows.iter().map(|row| row.get("id").map(JobId)).collect()
+    }
+}
+
+/// Verb: what a node holds according to the database, each as a settlement that gives it back.
+pub(crate) struct Leased(pub(crate) NodeId);
+
+impl Verb for Leased {
+    type Answer = Vec<Settlement>;
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<Vec<Settlement>> {
+        let rows = session.rows(Statement::LeasesOfNode, vec![Value::Int(Some(self.0.0))]).await?;
+        let given_back = |row: &Row| {
+            Ok(Settlement {
+                claim: ClaimRef { job: JobId(row.get("id")?), no: row.get("claim_no")? },
+                manifest: row.get::<Option<i64>>("manifest_id")?.map(ManifestId),
+                outcome: Outcome::Released,
+                verdict: Verdict::Release,
+            })
+        };
+        rows.iter().map(given_back).collect()
+    }
+}
+
+impl Store {
+    /// Claims up to `most` jobs of a route that were dispatched.
+    pub async fn claim(&self, route: Name, most: u32, lease: Lease) -> StoreResult<Vec<Claim>> {
+        let rows = self.run(ClaimJobs { route, most: most.min(BATCH), lease }).await?;
+        self.read_claims(&rows, lease.node).await
+    }
+
+    /// A claim whose job's workers vanished before begins now. False: it is lost.
+    pub async fn start(&self, claim: ClaimRef) -> StoreResult<bool> {
+        Ok(!self.run(Start(vec![claim])).await?.is_empty())
+    }
+
+    /// Gives back what `node` holds without knowing it, because the answer to a dispatch was lost; returns how many.
+    pub(crate) async fn give_back_unknown(&self, node: NodeId, known: &[ClaimRef]) -> StoreResult<usize> {
+        let mut unknown = self.db.read(Leased(node)).await?;
+        unknown.retain(|settlement| !known.contains(&settlement.claim));
+        unknown.truncate(BATCH_MAX);
+        let count = unknown.len();
+        self.settle(node, unknown).await?;
+        Ok(count)
+    }
+
+    /// Claims from their rows. One that cannot be read (somebody else wrote to our tables) is buried, with the reason,
+    /// and does not hold up the rest.
+    pub(crate) async fn read_claims(&self, rows: &[db::Row], node: NodeId) -> StoreResult<Vec<Claim>> {
+        let (claims, unreadable) = read(rows)?;
+        if !unreadable.is_empty() {
+            tracing::error!(jobs = ?unreadable, "jobs that cannot be read were buried");
+            // What can be read must run, whatever becomes of these: their leases end by themselves.
+            if let Err(error) = self.settle(node, unreadable).await {
+                tracing::warn!(%error, "jobs that cannot be read could not be buried");
+            }
+        }
+        Ok(claims)
+    }
+}

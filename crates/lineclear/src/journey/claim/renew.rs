@@ -1,0 +1,106 @@
+//! renew: the end of a lease is pushed ahead.
+
+use std::time::Duration;
+
+use crate::db::statements::Statement;
+use crate::db::{Column, Params, Session, Value, Verb};
+use crate::journey::claim::Lease;
+use crate::journey::enqueue::insert::millis;
+use crate::store::{ClaimRef, JobId, Store, StoreResult};
+use crate::validate;
+
+/// What became of a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Renewal {
+    /// Which claim.
+    pub claim: ClaimRef,
+    /// Whether it is still ours.
+    pub status: RenewalStatus,
+    /// Somebody asked to cancel the job.
+    pub cancel_requested: bool,
+}
+
+/// Whether a lease is still ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RenewalStatus {
+    /// Ours, for another length.
+    Renewed,
+    /// Somebody had the row locked; ask again.
+    Skipped,
+    /// Another claim has the job, or it is over.
+    Lost,
+}
+
+/// Verb: renew all leases of a node.
+pub(crate) struct Renew {
+    pub(crate) lease: Lease,
+    pub(crate) claims: Vec<Renewing>,
+}
+
+/// A claim whose lease is to be renewed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Renewing {
+    pub(crate) claim: ClaimRef,
+    /// So long after its start nobody believes its worker any more, even if it renews.
+    pub(crate) deadline: Option<Duration>,
+}
+
+impl Verb for Renew {
+    type Answer = Vec<Renewal>;
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<Vec<Renewal>> {
+        if self.claims.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut claims = self.claims.clone();
+        claims.sort_unstable_by_key(|renewing| (renewing.claim.job, renewing.claim.no));
+        claims.dedup_by_key(|renewing| renewing.claim);
+        let mut batch = claim_columns(&claims.iter().map(|renewing| renewing.claim).collect::<Vec<_>>());
+        batch.push(Column::Ints(claims.iter().map(|renewing| renewing.deadline.map(millis)).collect()));
+        let params = Params {
+            values: vec![Value::Int(Some(self.lease.node.0)), Value::Int(Some(millis(self.lease.length)))],
+            batch,
+        };
+        let rows = session.rows(Statement::Renew, params).await?;
+        rows.iter()
+            .map(|row| {
+                Ok(Renewal {
+                    claim: ClaimRef { job: JobId(row.get("id")?), no: row.get("claim_no")? },
+                    status: row.word("status", |word| match word {
+                        "renewed" => Some(RenewalStatus::Renewed),
+                        "skipped" => Some(RenewalStatus::Skipped),
+                        "lost" => Some(RenewalStatus::Lost),
+                        _ => None,
+                    })?,
+                    cancel_requested: row.get("cancel")?,
+                })
+            })
+            .collect()
+    }
+}
+
+/// Job ids and claim numbers as columns of a batch.
+pub(crate) fn claim_columns(claims: &[ClaimRef]) -> Vec<Column> {
+    vec![
+        Column::Ints(claims.iter().map(|claim| Some(claim.job.0)).collect()),
+        Column::Ints(claims.iter().map(|claim| Some(i64::from(claim.no))).collect()),
+    ]
+}
+
+impl Store {
+    /// Renews leases, all in one statement.
+    pub async fn renew(&self, lease: Lease, claims: Vec<ClaimRef>) -> StoreResult<Vec<Renewal>> {
+        let claims = claims.into_iter().map(|claim| Renewing { claim, deadline: None }).collect();
+        self.renew_until(lease, claims).await
+    }
+
+    /// The same, with the time after its start at which nobody believes a job's worker any more.
+    pub(crate) async fn renew_until(&self, lease: Lease, claims: Vec<Renewing>) -> StoreResult<Vec<Renewal>> {
+        validate::check_batch(claims.len())?;
+        self.run(Renew { lease, claims }).await
+    }
+}

@@ -1,0 +1,97 @@
+//! Renewal, on a thread and a connection of its own: a handler that blocks the runtime keeps its lease.
+
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use crate::journey::execute::active_jobs::Why;
+use crate::node::Shared;
+use crate::store::{Lease, RenewalStatus, Store, StoreResult};
+
+/// How often a node looks whether somebody wants one of its jobs to stop.
+const PROBE: Duration = Duration::from_secs(1);
+
+/// A lease of this node.
+pub(crate) fn lease(shared: &Shared) -> Lease {
+    Lease { node: shared.id, length: shared.options.lease_length() }
+}
+
+/// Our trust in a lease begins when we ask for it, because a slow answer must not lengthen it, and ends a little before
+/// the lease, so that the handler hears of it in time.
+pub(crate) fn trusted_until(shared: &Shared, asked_at: Instant) -> Instant {
+    let length = shared.options.lease_length();
+    asked_at + length - length / 10
+}
+
+/// How long until a job of ours can no longer be trusted.
+fn trust_left(shared: &Shared) -> Duration {
+    let earliest = shared.running.earliest_trust();
+    earliest.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()))
+}
+
+/// The thread; it ends when this is dropped.
+pub(crate) struct Renewal {
+    _alive: Sender<()>,
+}
+
+impl Renewal {
+    /// Starts renewing over `store`.
+    pub(crate) fn start(shared: Arc<Shared>, store: Store) -> std::io::Result<Renewal> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (alive, ended) = channel::<()>();
+        let pause = shared.options.renewal.min(PROBE);
+        std::thread::Builder::new().name("lineclear-renew".to_owned()).spawn(move || {
+            let mut renewed_at = Instant::now();
+            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(pause.min(trust_left(&shared))) {
+                if shared.running.count() > 0 {
+                    // A database that says nothing must not keep us from telling handlers in time.
+                    let pass = async {
+                        tokio::time::timeout(trust_left(&shared), pass(&shared, &store, &mut renewed_at))
+                            .await
+                    };
+                    drop(runtime.block_on(pass));
+                }
+                shared.running.stop_untrusted(Instant::now());
+            }
+        })?;
+        Ok(Renewal { _alive: alive })
+    }
+}
+
+async fn pass(shared: &Shared, store: &Store, renewed_at: &mut Instant) {
+    // With a visibility timeout nothing is renewed.
+    let renews = shared.options.visibility_timeout.is_none();
+    let due = renews && renewed_at.elapsed() >= shared.options.renewal;
+    let done = if due { renew(shared, store).await } else { probe(shared, store).await };
+    match shared.statuses.note("renewal", done) {
+        Ok(()) if due => *renewed_at = Instant::now(),
+        Ok(()) => {}
+        // Trust runs out by itself, and with it the handlers; until then the next pass may succeed.
+        Err(error) => tracing::warn!(%error, node.id = %shared.id, "leases could not be renewed"),
+    }
+}
+
+async fn renew(shared: &Shared, store: &Store) -> StoreResult<()> {
+    let (asked_at, mut locked) = (Instant::now(), 0);
+    for renewal in store.renew_until(lease(shared), shared.running.to_renew()).await? {
+        match renewal.status {
+            RenewalStatus::Renewed => shared.running.trust(renewal.claim, trusted_until(shared, asked_at)),
+            RenewalStatus::Skipped => locked += 1,
+            RenewalStatus::Lost => shared.running.stop(renewal.claim, Why::LeaseLost),
+        }
+        if renewal.cancel_requested {
+            shared.running.stop(renewal.claim, Why::Cancelled);
+        }
+    }
+    if locked > 0 {
+        tracing::debug!(node.id = %shared.id, locked, "leases to be renewed next time: somebody has their rows locked");
+    }
+    Ok(())
+}
+
+async fn probe(shared: &Shared, store: &Store) -> StoreResult<()> {
+    for job in store.cancel_requests(shared.id).await? {
+        shared.running.stop_job(job, Why::Cancelled);
+    }
+    Ok(())
+}

@@ -1,0 +1,157 @@
+//! Jobs that many callers enqueue at once, one each, share a statement and a commit.
+//!
+//! Nobody waits for a timer: the first job goes at once, and whatever comes while statements are under way goes
+//! together with the next. A caller that goes away leaves its job to be enqueued; the others do not notice.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use lineclear_model::Name;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use crate::db::Db;
+use crate::journey::enqueue::insert::Enqueue;
+use crate::store::{Enqueued, NewJob, StoreError, StoreResult};
+
+/// Jobs that one statement takes.
+const SHARED_MAX: usize = 500;
+/// Bytes of input that one statement takes, unless a single job has more.
+const SHARED_BYTES_MAX: usize = 1024 * 1024;
+/// Jobs that wait for a statement; a caller beyond that waits for a place.
+const WAITING_MAX: usize = 4_096;
+/// Statements that are under way at once, on PostgreSQL and on SQLite: while one is committed, the next is made. With 16
+/// callers on a PostgreSQL that syncs, one and four were no faster. SQLite has one writer.
+const UNDER_WAY_MAX: [usize; 2] = [2, 1];
+
+/// A job whose caller waits for the answer.
+struct Waiting {
+    job: NewJob,
+    group_id: Option<i64>,
+    reply: oneshot::Sender<StoreResult<Enqueued>>,
+    _place: OwnedSemaphorePermit,
+}
+
+#[derive(Default)]
+struct Line {
+    waiting: Vec<Waiting>,
+    under_way: usize,
+}
+
+/// Where single jobs meet.
+pub(crate) struct Batcher {
+    places: Arc<Semaphore>,
+    line: Mutex<Line>,
+}
+
+impl Batcher {
+    pub(crate) fn new() -> Arc<Batcher> {
+        Arc::new(Batcher { places: Arc::new(Semaphore::new(WAITING_MAX)), line: Mutex::default() })
+    }
+
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Enqueues a job that was checked, together with whoever else is there. Not for unique keys: they may have to wait
+    /// for somebody's transaction, and others must not wait with them.
+    pub(crate) async fn enqueue(
+        self: &Arc<Self>,
+        db: &Db,
+        job: NewJob,
+        group_id: Option<i64>,
+    ) -> StoreResult<Enqueued> {
+        let lost =
+            || StoreError::Unavailable { maybe_applied: true, source: "the runtime ended under it".into() };
+        let place = self.places.clone().acquire_owned().await.map_err(|_| lost())?;
+        let (reply, answer) = oneshot::channel();
+        let starts = {
+            let mut line = self.line();
+            line.waiting.push(Waiting { job, group_id, reply, _place: place });
+            let most = if matches!(db, Db::Postgres(_)) { UNDER_WAY_MAX[0] } else { UNDER_WAY_MAX[1] };
+            let starts = line.under_way < most;
+            line.under_way += usize::from(starts);
+            starts
+        };
+        if starts {
+            // In a task of its own: it does not end with this caller.
+            let under_way = UnderWay { batcher: self.clone(), over: false };
+            tokio::spawn(under_way.go_on(db.clone()));
+        }
+        answer.await.map_err(|_| lost())?
+    }
+}
+
+/// The right to send statements, until nobody waits any more.
+struct UnderWay {
+    batcher: Arc<Batcher>,
+    over: bool,
+}
+
+impl UnderWay {
+    async fn go_on(mut self, db: Db) {
+        while let Some(batch) = self.next() {
+            together(&db, batch).await;
+        }
+    }
+
+    fn next(&mut self) -> Option<Vec<Waiting>> {
+        let mut line = self.batcher.line();
+        if line.waiting.is_empty() {
+            // Under the same lock: whoever comes now starts anew.
+            line.under_way -= 1;
+            self.over = true;
+            return None;
+        }
+        let mut bytes = 0;
+        let mut fits = |waiting: &Waiting| {
+            bytes += waiting.job.input.as_str().len();
+            bytes <= SHARED_BYTES_MAX
+        };
+        let count = line.waiting.iter().take(SHARED_MAX).take_while(|waiting| fits(waiting)).count().max(1);
+        let left = line.waiting.split_off(count);
+        Some(std::mem::replace(&mut line.waiting, left))
+    }
+}
+
+impl Drop for UnderWay {
+    /// The runtime ended under us: nobody may wait for ever.
+    fn drop(&mut self) {
+        if !self.over {
+            let mut line = self.batcher.line();
+            line.under_way -= 1;
+            line.waiting.clear();
+        }
+    }
+}
+
+/// Enqueues a batch in one statement. If a rule refuses it, it is halved until the one to blame stands alone.
+async fn together(db: &Db, mut batch: Vec<Waiting>) {
+    match db.run_here(verb(&batch)).await {
+        Ok(answers) => {
+            for (waiting, answer) in batch.into_iter().zip(answers) {
+                // A caller that went away does not want to know.
+                let _ = waiting.reply.send(Ok(answer));
+            }
+        }
+        Err(StoreError::Refused { .. }) if batch.len() > 1 => {
+            let rest = batch.split_off(batch.len() / 2);
+            Box::pin(together(db, batch)).await;
+            Box::pin(together(db, rest)).await;
+        }
+        Err(error) => {
+            for waiting in batch {
+                let _ = waiting.reply.send(Err(error.again()));
+            }
+        }
+    }
+}
+
+fn verb(batch: &[Waiting]) -> Enqueue {
+    let mut group_ids: HashMap<Name, i64> = HashMap::new();
+    for waiting in batch {
+        if let (Some(group), Some(id)) = (&waiting.job.group, waiting.group_id) {
+            group_ids.insert(group.clone(), id);
+        }
+    }
+    Enqueue { jobs: batch.iter().map(|waiting| waiting.job.clone()).collect(), group_ids }
+}

@@ -1,0 +1,143 @@
+//! execute: a claim → an outcome. The handler runs in a task of its own: a panic is its failure and nobody else's.
+
+pub(crate) mod activate;
+pub(crate) mod active_jobs;
+pub(crate) mod logs;
+pub(crate) mod parent_output;
+pub(crate) mod progress;
+pub(crate) mod reporter;
+pub(crate) mod steps;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lineclear_model::{Failure, Outcome, RetryPolicy, Verdict, judge};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+use crate::handler::{Ctx, JobContext, JobInfo, Kind};
+use crate::journey::execute::active_jobs::Why;
+use crate::node::{Client, Event, JobEvent, Shared, metrics};
+use crate::store::{Claim, Settlement};
+use crate::trace;
+
+/// How long a handler that was told to stop may take before it is dropped.
+const HARD_STOP: Duration = Duration::from_secs(5);
+
+/// So long after its start a job of this claim is taken away even from a worker that renews its lease. Its own timeout
+/// should have ended it long before: all threads of the node must be blocked.
+pub(crate) fn deadline(shared: &Shared, claim: &Claim) -> Option<Duration> {
+    let kind = shared.kinds.get(&claim.kind)?;
+    Some(limit(kind, claim).saturating_add(HARD_STOP).saturating_add(shared.options.lease))
+}
+
+/// How long the handler may run.
+fn limit(kind: &Kind, claim: &Claim) -> Duration {
+    claim.timeout.unwrap_or(kind.options.timeout)
+}
+
+/// Runs a claim to its end.
+pub(crate) async fn execute(shared: Arc<Shared>, claim: Claim, cancel: CancellationToken) -> Settlement {
+    let Some(kind) = shared.kinds.get(&claim.kind) else {
+        tracing::warn!(job.id = %claim.job, job.kind = %claim.kind, "no handler for this kind; it is parked for a node that has one");
+        return Settlement::new(&claim, Outcome::Released, Verdict::Park);
+    };
+    let notes = shared.running.begin(claim.reference(), claim.kind.clone(), kind.options.when_trust_ends);
+    let span = notes.span(|| span(&claim));
+    trace::go_on(&span, claim.trace.as_deref(), claim.kind.as_str());
+    metrics::claimed(&claim);
+    shared.hooks.tell(|| {
+        let event = Event::Started { claim_no: claim.no };
+        JobEvent { job: claim.job, kind: claim.kind.clone(), event }
+    });
+    let job = JobContext {
+        info: JobInfo::of(&claim),
+        input: claim.input.clone(),
+        cancel: cancel.clone(),
+        states: shared.states.clone(),
+        client: Client { shared: shared.clone() },
+        ctx: Ctx::new(claim.reference(), shared.store.clone(), cancel.clone(), notes),
+    };
+    let begun_at = Instant::now();
+    // Called inside its task: reading the input, too, may panic.
+    let call = kind.call.clone();
+    let mut handler = tokio::spawn(async move { call(job).await }.instrument(span));
+    let limit = limit(kind, &claim);
+    let outcome = tokio::select! {
+        // In this order: who finished in time has not timed out, however late we look.
+        biased;
+        // Told to stop, it may end before we look: why it was told counts all the same.
+        ended = &mut handler => after_stop(Some(outcome_of(ended)), shared.running.why(claim.reference())),
+        () = tokio::time::sleep(limit) => {
+            cancel.cancel();
+            stopped(handler).await;
+            Outcome::TimedOut
+        }
+        () = cancel.cancelled() => {
+            let ended = stopped(handler).await;
+            after_stop(ended, shared.running.why(claim.reference()))
+        }
+    };
+    metrics::ran(&claim.kind, outcome.word(), begun_at.elapsed());
+    let verdict = judge(&outcome, claim.failures, &policy(kind, &claim));
+    Settlement::new(&claim, outcome, verdict)
+}
+
+/// What a handler does happens in here.
+fn span(claim: &Claim) -> tracing::Span {
+    tracing::info_span!(
+        target: "lineclear",
+        "job",
+        job.id = %claim.job,
+        job.kind = %claim.kind,
+        claim.no = claim.no,
+        job.trace = claim.trace,
+    )
+}
+
+/// The retry policy of the job and its manifest, and where they say nothing, of its kind.
+fn policy(kind: &Kind, claim: &Claim) -> RetryPolicy {
+    let of_kind = kind.options.retry;
+    let retries = claim.retries.unwrap_or(of_kind.retries);
+    claim.backoff.map_or(RetryPolicy { retries, ..of_kind }, |backoff| backoff.policy(retries))
+}
+
+/// Waits a little for a handler that was told to stop, then drops it where it stands.
+async fn stopped(mut handler: JoinHandle<Outcome>) -> Option<Outcome> {
+    match tokio::time::timeout(HARD_STOP, &mut handler).await {
+        Ok(ended) => Some(outcome_of(ended)),
+        Err(_) => {
+            handler.abort();
+            None
+        }
+    }
+}
+
+/// What an end comes to: work that was finished counts; otherwise, if it was told to stop, the reason decides.
+fn after_stop(ended: Option<Outcome>, why: Option<Why>) -> Outcome {
+    match (ended, why) {
+        (Some(done @ Outcome::Completed { .. }), _) => done,
+        // The job goes back uncharged; if somebody else has it by now, this changes nothing.
+        (_, Some(Why::LeaseLost | Why::Shutdown)) => Outcome::Released,
+        (_, Some(Why::Cancelled)) => Outcome::Cancelled,
+        (Some(outcome), None) => outcome,
+        (None, None) => Outcome::Released,
+    }
+}
+
+fn outcome_of(ended: Result<Outcome, tokio::task::JoinError>) -> Outcome {
+    ended.unwrap_or_else(|error| {
+        match error.try_into_panic() {
+            Ok(panic) => Outcome::Failed(Failure::new("panic", panic_message(&*panic))),
+            // The runtime ends under it: nobody's failure.
+            Err(_) => Outcome::Released,
+        }
+    })
+}
+
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "the handler panicked".to_owned())
+}

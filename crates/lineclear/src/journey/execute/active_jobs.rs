@@ -1,0 +1,187 @@
+//! The jobs that a node runs right now, and how to reach them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use lineclear_model::Name;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::handler::{ProgressBuffer, WhenTrustEnds};
+use crate::node::metrics;
+use crate::store::{ClaimRef, JobId, Renewing};
+
+/// Why a handler is told to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// Somebody cancelled the job.
+    Cancelled,
+    /// Its lease is lost, or can no longer be trusted.
+    LeaseLost,
+    /// The node shuts down.
+    Shutdown,
+}
+
+struct Job {
+    cancel: CancellationToken,
+    why: Option<Why>,
+    /// Until then the lease is surely ours, by our own clock.
+    trusted_until: Instant,
+    /// Its kind does not mind if it is not.
+    goes_on: bool,
+    kind: Option<Name>,
+    notes: Arc<ProgressBuffer>,
+    /// So long after its start nobody believes us any more.
+    deadline: Option<Duration>,
+}
+
+/// The jobs of a node, by claim. Shared with the thread that renews leases, so its lock is never held over a wait.
+pub(crate) struct ActiveJobs {
+    jobs: Mutex<HashMap<ClaimRef, Job>>,
+    count: watch::Sender<usize>,
+}
+
+impl ActiveJobs {
+    pub(crate) fn new() -> ActiveJobs {
+        ActiveJobs { jobs: Mutex::default(), count: watch::Sender::new(0) }
+    }
+
+    fn jobs(&self) -> std::sync::MutexGuard<'_, HashMap<ClaimRef, Job>> {
+        self.jobs.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// A claim that runs from now until it is settled.
+    pub(crate) fn add(
+        &self,
+        claim: ClaimRef,
+        trusted_until: Instant,
+        deadline: Option<Duration>,
+    ) -> CancellationToken {
+        let cancel = CancellationToken::new();
+        let notes = Arc::default();
+        let job = Job {
+            cancel: cancel.clone(),
+            why: None,
+            trusted_until,
+            goes_on: false,
+            kind: None,
+            notes,
+            deadline,
+        };
+        let mut jobs = self.jobs();
+        jobs.insert(claim, job);
+        metrics::slot_taken();
+        self.count.send_replace(jobs.len());
+        cancel
+    }
+
+    /// Its handler begins; returns where it leaves what it says.
+    pub(crate) fn begin(
+        &self,
+        claim: ClaimRef,
+        kind: Name,
+        when_trust_ends: WhenTrustEnds,
+    ) -> Arc<ProgressBuffer> {
+        let mut jobs = self.jobs();
+        let Some(job) = jobs.get_mut(&claim) else { return Arc::default() };
+        job.kind = Some(kind);
+        job.goes_on = when_trust_ends == WhenTrustEnds::GoOn;
+        job.notes.clone()
+    }
+
+    pub(crate) fn kind(&self, claim: ClaimRef) -> Option<Name> {
+        self.jobs().get(&claim).and_then(|job| job.kind.clone())
+    }
+
+    /// What the handlers of these claims have said.
+    pub(crate) fn notes_of(
+        &self,
+        claims: impl Iterator<Item = ClaimRef>,
+    ) -> Vec<(ClaimRef, Arc<ProgressBuffer>)> {
+        let jobs = self.jobs();
+        claims.filter_map(|claim| Some((claim, jobs.get(&claim)?.notes.clone()))).collect()
+    }
+
+    /// What all handlers have said.
+    pub(crate) fn notes(&self) -> Vec<(ClaimRef, Arc<ProgressBuffer>)> {
+        self.jobs().iter().map(|(claim, job)| (*claim, job.notes.clone())).collect()
+    }
+
+    pub(crate) fn remove(&self, claim: ClaimRef) {
+        let mut jobs = self.jobs();
+        if jobs.remove(&claim).is_some() {
+            metrics::slot_free();
+        }
+        self.count.send_replace(jobs.len());
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.jobs().len()
+    }
+
+    pub(crate) fn job_ids(&self) -> Vec<JobId> {
+        self.jobs().keys().map(|claim| claim.job).collect()
+    }
+
+    pub(crate) fn claims(&self) -> Vec<ClaimRef> {
+        self.jobs().keys().copied().collect()
+    }
+
+    pub(crate) fn to_renew(&self) -> Vec<Renewing> {
+        let renewing = |(claim, job): (&ClaimRef, &Job)| Renewing { claim: *claim, deadline: job.deadline };
+        self.jobs().iter().map(renewing).collect()
+    }
+
+    pub(crate) async fn until_empty(&self) {
+        // The sender lives as long as we do, so waiting cannot fail.
+        drop(self.count.subscribe().wait_for(|count| *count == 0).await);
+    }
+
+    pub(crate) fn why(&self, claim: ClaimRef) -> Option<Why> {
+        self.jobs().get(&claim).and_then(|job| job.why)
+    }
+
+    pub(crate) fn trusted_until(&self, claim: ClaimRef) -> Option<Instant> {
+        self.jobs().get(&claim).map(|job| job.trusted_until)
+    }
+
+    pub(crate) fn trust(&self, claim: ClaimRef, until: Instant) {
+        if let Some(job) = self.jobs().get_mut(&claim) {
+            job.trusted_until = until;
+        }
+    }
+
+    pub(crate) fn stop(&self, claim: ClaimRef, why: Why) {
+        if let Some(job) = self.jobs().get_mut(&claim) {
+            job.why.get_or_insert(why);
+            job.cancel.cancel();
+        }
+    }
+
+    pub(crate) fn stop_job(&self, id: JobId, why: Why) {
+        let claims: Vec<ClaimRef> = self.claims().into_iter().filter(|claim| claim.job == id).collect();
+        claims.into_iter().for_each(|claim| self.stop(claim, why));
+    }
+
+    pub(crate) fn stop_all(&self, why: Why) {
+        self.claims().into_iter().for_each(|claim| self.stop(claim, why));
+    }
+
+    /// When the first of them can no longer be trusted.
+    pub(crate) fn earliest_trust(&self) -> Option<Instant> {
+        self.jobs()
+            .values()
+            .filter(|job| job.why.is_none() && !job.goes_on)
+            .map(|job| job.trusted_until)
+            .min()
+    }
+
+    /// Stops jobs whose lease may end before we hear of it.
+    pub(crate) fn stop_untrusted(&self, now: Instant) {
+        let is_untrusted = |job: &Job| job.trusted_until <= now && !job.goes_on;
+        let untrusted: Vec<ClaimRef> =
+            self.jobs().iter().filter(|(_, job)| is_untrusted(job)).map(|(claim, _)| *claim).collect();
+        untrusted.into_iter().for_each(|claim| self.stop(claim, Why::LeaseLost));
+    }
+}

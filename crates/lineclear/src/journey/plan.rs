@@ -1,0 +1,242 @@
+//! plan: manifest → work_queue.
+
+pub(crate) mod backfill;
+pub(crate) mod firing;
+pub(crate) mod leadership;
+pub(crate) mod planner;
+pub(crate) mod trigger;
+
+use std::collections::HashSet;
+
+use lineclear_model::job::Origin;
+use lineclear_model::{Micros, Name, SkipReason, Spec, decide};
+
+use crate::db::statements::Statement;
+use crate::db::{Column, Row, Session, Value, Verb};
+use crate::journey::claim::reclaim::{Reclaim, Reclaimed};
+use crate::journey::plan::firing::{Firing, JobTemplate, SkippedRange};
+use crate::store::{JobId, Store, StoreResult};
+
+/// Ticks of one manifest that one pass may queue; the rest comes in the next pass.
+const TICKS_PER_MANIFEST_MAX: usize = 100;
+
+/// Groups that get such a share in one pass.
+const SHARE_GROUPS_MAX: i64 = 100;
+
+/// Expired leases that one pass gives up.
+const REAPED_MAX: u32 = 500;
+
+/// How long a manifest that cannot be planned is left alone.
+const UNPLANNABLE_PAUSE_MICROS: i64 = 3_600_000_000;
+
+/// How to plan.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanRules {
+    /// Manifests per pass.
+    pub manifests_max: u32,
+    /// Manifests of each group beyond these, when more are due than a pass takes: no group waits for another's backlog.
+    pub group_share: u32,
+    /// Take the leader lock first. Off only to show that nothing but work is saved by it.
+    pub lead: bool,
+    /// Give up expired leases in the same transaction; a job is buried after so many vanished workers. `None`: leave
+    /// them.
+    pub crash_budget: Option<u32>,
+}
+
+impl Default for PlanRules {
+    fn default() -> PlanRules {
+        PlanRules { manifests_max: 1_000, group_share: 20, lead: true, crash_budget: None }
+    }
+}
+
+/// What a planning pass did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Planned {
+    /// Another node is planning.
+    Followed,
+    /// This node planned.
+    Led {
+        /// Manifests that were due.
+        due: u64,
+        /// Jobs queued.
+        queued: u64,
+        /// Ledger rows that record why a tick, or a range of ticks, did not fire.
+        skipped: u64,
+        /// Claims that were given up.
+        reaped: Vec<Reclaimed>,
+        /// Manifests that could not be planned, with the reason; tried again in an hour.
+        unplannable: Vec<(Name, String)>,
+    },
+}
+
+/// Verb: one planning pass.
+pub(crate) struct Plan {
+    pub(crate) rules: PlanRules,
+    pub(crate) advisory_key: i64,
+    /// Jobs that the planning node runs itself; they are not reaped for a lease that ran out.
+    pub(crate) ours: Vec<JobId>,
+}
+
+impl Verb for Plan {
+    type Answer = Planned;
+
+    async fn run(&self, session: &mut Session) -> StoreResult<Planned> {
+        if self.rules.lead {
+            let rows = session.rows(Statement::PlanLead, vec![Value::Int(Some(self.advisory_key))]).await?;
+            let leads = rows.first().map_or(Ok(false), |row| row.get("leads"))?;
+            if !leads {
+                return Ok(Planned::Followed);
+            }
+        }
+        // Job rows before manifests: that is the order of locks.
+        let reaped = match self.rules.crash_budget {
+            Some(crash_budget) => {
+                Reclaim { most: REAPED_MAX, crash_budget, ours: self.ours.clone() }.run(session).await?
+            }
+            None => Vec::new(),
+        };
+        let due = self.due(session).await?;
+        let mut pass = Pass::default();
+        for row in &due {
+            pass.add(row)?;
+        }
+        let Pass { firings, ranges, moves, unplannable } = pass;
+        let fired = firing::fire(session, firings, ranges).await?;
+        if !moves.is_empty() {
+            let columns = vec![
+                Column::Ints(moves.iter().map(|m| Some(m.0)).collect()),
+                Column::Times(moves.iter().map(|m| Some(m.1)).collect()),
+                Column::Times(moves.iter().map(|m| m.2).collect()),
+            ];
+            session.rows(Statement::PlanAdvance, columns).await?;
+        }
+        if !due.is_empty() {
+            crate::crash::point("plan.before_commit");
+        }
+        let due = u64::try_from(due.len()).expect("a count fits");
+        Ok(Planned::Led { due, queued: fired.queued, skipped: fired.skipped, reaped, unplannable })
+    }
+}
+
+impl Plan {
+    /// The oldest that are due; and if that is more than a pass takes, a share for every group beside them.
+    async fn due(&self, session: &mut Session) -> StoreResult<Vec<Row>> {
+        let most = i64::from(self.rules.manifests_max);
+        let mut due = session.rows(Statement::PlanDue, vec![Value::Int(Some(most))]).await?;
+        let share = i64::from(self.rules.group_share);
+        if share == 0 || i64::try_from(due.len()).expect("a count fits") < most {
+            return Ok(due);
+        }
+        let mut seen = due.iter().map(|row| row.get::<i64>("id")).collect::<StoreResult<HashSet<i64>>>()?;
+        let share = vec![Value::Int(Some(share)), Value::Int(Some(SHARE_GROUPS_MAX))];
+        for row in session.rows(Statement::PlanShare, share).await? {
+            if seen.insert(row.get("id")?) {
+                due.push(row);
+            }
+        }
+        Ok(due)
+    }
+}
+
+/// What a pass is going to write.
+#[derive(Default)]
+struct Pass {
+    firings: Vec<Firing>,
+    ranges: Vec<SkippedRange>,
+    /// Manifest, decided up to, next due.
+    moves: Vec<(i64, Micros, Option<Micros>)>,
+    unplannable: Vec<(Name, String)>,
+}
+
+impl Pass {
+    fn add(&mut self, row: &Row) -> StoreResult<()> {
+        let template = JobTemplate::of(row)?;
+        let (now, planned_through): (Micros, Micros) = (row.get("now")?, row.get("planned_through")?);
+        let key: Name = row.word("key", |key| Name::new(key).ok())?;
+        let spec: String = row.get("spec")?;
+        let rules = match Spec::from_json(&spec) {
+            Ok(spec) => spec.rules(),
+            // One manifest that cannot be read must not stop the others.
+            Err(error) => {
+                self.unplannable.push((key, error.to_string()));
+                let (from, until) = (now, now);
+                self.ranges.push(SkippedRange {
+                    manifest_id: template.id,
+                    from,
+                    until,
+                    reason: SkipReason::Unplannable,
+                });
+                self.moves.push((template.id, planned_through, Some(now.offset(UNPLANNABLE_PAUSE_MICROS))));
+                return Ok(());
+            }
+        };
+        let decision = decide(&rules, &key, planned_through, now, TICKS_PER_MANIFEST_MAX);
+        self.moves.push((template.id, decision.planned_through, decision.next_due_at));
+        let switched_off = !row.get::<bool>("group_enabled")?;
+        for skip in decision.skips {
+            let (from, until) = (skip.from_tick_at, skip.until_tick_at);
+            self.ranges.push(SkippedRange { manifest_id: template.id, from, until, reason: skip.reason });
+        }
+        for tick in decision.fire {
+            self.firings.push(Firing {
+                template: template.clone(),
+                origin: Origin::Tick,
+                tick_at: tick.tick_at,
+                due_at: tick.due_at,
+                skip: switched_off.then_some(SkipReason::GroupDisabled),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// When the planner has work next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextPlan {
+    /// The next moment a manifest is due; `None` if none ever is.
+    pub next_due_at: Option<Micros>,
+    /// A lease ran out, or a job is long past its time.
+    pub lease_over: bool,
+    /// The database's clock.
+    pub now: Micros,
+}
+
+/// Verb: when is the next manifest due?
+pub(crate) struct PlanNext;
+
+impl Verb for PlanNext {
+    type Answer = NextPlan;
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<NextPlan> {
+        let rows = session.rows(Statement::PlanNext, Vec::<Value>::new()).await?;
+        let row = rows.first().ok_or_else(|| crate::error::no_answer("plan_next"))?;
+        let lease_over = row.get("lease_over")?;
+        Ok(NextPlan { next_due_at: row.get("next_due_at")?, lease_over, now: row.get("now")? })
+    }
+}
+
+impl Store {
+    /// One planning pass: ticks that have come become jobs, or recorded skips.
+    pub async fn plan(&self, rules: PlanRules) -> StoreResult<Planned> {
+        self.plan_except(rules, Vec::new()).await
+    }
+
+    /// The same, but jobs that the caller runs itself are not given up: a node that slept must not call itself dead.
+    pub async fn plan_except(&self, rules: PlanRules, ours: Vec<JobId>) -> StoreResult<Planned> {
+        let advisory_key = self.options.advisory_key("plan");
+        let planned = self.run(Plan { rules, advisory_key, ours }).await?;
+        if let Planned::Led { reaped, .. } = &planned {
+            self.wake_or_warn(reaped.iter().filter_map(|r| r.limit_key.clone()).collect()).await;
+        }
+        Ok(planned)
+    }
+
+    /// When the next manifest is due.
+    pub async fn next_plan(&self) -> StoreResult<NextPlan> {
+        self.db.read(PlanNext).await
+    }
+}

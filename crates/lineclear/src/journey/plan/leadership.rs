@@ -1,0 +1,91 @@
+//! Who leads the planning, and since when: cycles that this node has won are told with its heartbeat, never one by one.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use crate::store::Led;
+
+/// The cycles that were won and not told yet.
+#[derive(Default)]
+pub(crate) struct Leadership(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    untold: Option<Won>,
+    /// Whether there is anything to resign from.
+    ever: bool,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Won {
+    cycles: u32,
+    first: Instant,
+    last: Instant,
+}
+
+impl Won {
+    pub(crate) fn led(&self) -> Led {
+        let (first_ago, last_ago) = (self.first.elapsed(), self.last.elapsed());
+        Led { cycles: self.cycles, first_ago, last_ago }
+    }
+
+    /// Together with those that came after it.
+    fn and(self, later: Won) -> Won {
+        Won { cycles: self.cycles.saturating_add(later.cycles), first: self.first, last: later.last }
+    }
+}
+
+impl Leadership {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A cycle was won.
+    pub(crate) fn won(&self) {
+        let now = Instant::now();
+        let won = Won { cycles: 1, first: now, last: now };
+        let mut state = self.state();
+        state.untold = Some(state.untold.map_or(won, |before| before.and(won)));
+        state.ever = true;
+    }
+
+    /// What is to be told with the next heartbeat.
+    pub(crate) fn take(&self) -> Option<Won> {
+        self.state().untold.take()
+    }
+
+    /// It could not be told.
+    pub(crate) fn again(&self, won: Won) {
+        let mut state = self.state();
+        state.untold = Some(state.untold.map_or(won, |later| won.and(later)));
+    }
+
+    /// It was said that this node leads no more.
+    pub(crate) fn over(&self) {
+        self.state().ever = false;
+    }
+
+    pub(crate) fn ever(&self) -> bool {
+        self.state().ever
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cycles_that_could_not_be_told_are_told_with_the_next() {
+        let tenure = Leadership::default();
+        assert!(tenure.take().is_none() && !tenure.ever());
+        tenure.won();
+        tenure.won();
+        let untold = tenure.take().unwrap();
+        assert!(tenure.take().is_none() && tenure.ever());
+        tenure.won();
+        tenure.again(untold);
+        let all = tenure.take().unwrap();
+        assert_eq!((all.cycles, all.first), (3, untold.first));
+        assert!(all.last > untold.last && all.led().first_ago >= all.led().last_ago);
+    }
+}

@@ -1,0 +1,88 @@
+//! settle: outcome → history, whatever has finished together.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+use tracing::Instrument;
+
+use crate::journey::execute::reporter;
+use crate::node::loops::AFTER_ERROR;
+use crate::node::{Event, JobEvent, Shared, metrics};
+use crate::store::{FencedWrite, Settlement, StoreError};
+
+/// Settlements that one statement takes.
+pub(crate) const SETTLE_MAX: usize = 500;
+/// Settling outlives the stop, for so long: what finished must be recorded.
+const SETTLE_AFTER_STOP: Duration = Duration::from_secs(30);
+
+/// Writes what has finished, until nobody can finish any more.
+pub(crate) async fn settle(shared: Arc<Shared>, mut settlements: mpsc::Receiver<Settlement>) {
+    let mut batch = Vec::with_capacity(SETTLE_MAX);
+    while settlements.recv_many(&mut batch, SETTLE_MAX).await > 0 {
+        let span = tracing::debug_span!("settle", node.id = %shared.id, jobs = batch.len());
+        settle_batch(&shared, std::mem::take(&mut batch)).instrument(span).await;
+        // Slots became free.
+        shared.nudge.notify_one();
+    }
+}
+
+/// Tries until it is written: a database that is away for a while must not cost finished work. Leases are renewed
+/// meanwhile, and a result that comes too late changes nothing. Only a node that stops gives up after a while.
+pub(crate) async fn settle_batch(shared: &Shared, batch: Vec<Settlement>) {
+    let mut give_up_at = None;
+    reporter::write_last_lines(shared, &batch).await;
+    loop {
+        let error =
+            match shared.statuses.note("settling", shared.store.settle(shared.id, batch.clone()).await) {
+                Ok(answers) => {
+                    tell(shared, &batch, &answers);
+                    break;
+                }
+                Err(error) => error,
+            };
+        tracing::warn!(%error, node.id = %shared.id, jobs = batch.len(), "settling failed");
+        if batch.len() > 1 && !matches!(error, StoreError::Unavailable { .. } | StoreError::Contended { .. })
+        {
+            // One of them is to blame; the others must not wait for it.
+            for one in batch {
+                Box::pin(settle_batch(shared, vec![one])).await;
+            }
+            return;
+        }
+        if matches!(error, StoreError::Corrupt { .. }) {
+            tracing::error!(%error, job.id = %batch[0].claim.job, "an outcome cannot be recorded; the job will run again");
+            break;
+        }
+        if shared.stopping.is_cancelled() {
+            let at = *give_up_at.get_or_insert_with(|| Instant::now() + SETTLE_AFTER_STOP);
+            if Instant::now() >= at {
+                let jobs: Vec<i64> = batch.iter().map(|settlement| settlement.claim.job.0).collect();
+                tracing::error!(%error, ?jobs, "outcomes are lost with this node; these jobs will run again");
+                break;
+            }
+        }
+        tokio::time::sleep(AFTER_ERROR).await;
+    }
+    for settlement in &batch {
+        shared.running.remove(settlement.claim);
+    }
+}
+
+/// Of what is recorded; a result that came too late is another node's to tell.
+fn tell(shared: &Shared, batch: &[Settlement], answers: &[FencedWrite]) {
+    let stale = answers.iter().filter(|answer| **answer == FencedWrite::Stale).count();
+    if stale > 0 {
+        metrics::stale(stale);
+        tracing::warn!(node.id = %shared.id, stale, "results came too late: others have these jobs now");
+    }
+    tracing::debug!(node.id = %shared.id, jobs = answers.len() - stale, "settled");
+    shared.waiters.settled(batch.iter().map(|settlement| settlement.claim.job));
+    for (settlement, _) in batch.iter().zip(answers).filter(|(_, answer)| **answer == FencedWrite::Recorded) {
+        let Some(kind) = shared.running.kind(settlement.claim) else { continue };
+        metrics::settled(&kind, settlement.outcome.word());
+        if let Some(event) = Event::of(settlement) {
+            shared.hooks.tell(|| JobEvent { job: settlement.claim.job, kind, event });
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Nodes: who is alive.
+
+use std::time::Duration;
+
+use lineclear_model::Micros;
+
+use crate::db::statements::Statement;
+use crate::db::{Session, Value, Verb};
+use crate::store::{NodeId, Store, StoreResult};
+use crate::validate;
+
+/// A node, as it describes itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeInfo {
+    /// A name for people.
+    pub name: String,
+    /// The machine.
+    pub host: String,
+    /// The process.
+    pub pid: u32,
+    /// Unique for each start of a process: a process id comes again.
+    pub incarnation: String,
+    /// Version of the program.
+    pub version: String,
+    /// What it does, as a JSON list.
+    pub roles: String,
+    /// The routes it serves, as a JSON list.
+    pub routes: String,
+    /// The kinds it runs, as a JSON list; the same for all its life.
+    pub kinds: String,
+    /// Jobs it can run at once.
+    pub slots: u32,
+    /// Status of its runners, as JSON.
+    pub runners: String,
+}
+
+/// The answer to a heartbeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// The node's id, the same for all its life.
+    pub id: NodeId,
+    /// The database's clock.
+    pub now: Micros,
+    /// The version of the settings that hold.
+    pub settings: i64,
+    /// Whether it shall take nothing new.
+    pub drains: bool,
+}
+
+/// Planning cycles that a node has won since it last said so. Who won the last of all leads: it is shown as the holder of `planner` in
+/// the registry of locks, since the first of the cycles that no other node came between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Led {
+    /// How many: at least one.
+    pub cycles: u32,
+    /// How long ago the first of them was.
+    pub first_ago: Duration,
+    /// How long ago the last of them was.
+    pub last_ago: Duration,
+}
+
+/// Verb: a node is alive.
+pub(crate) struct NodeBeat {
+    pub(crate) node: NodeInfo,
+    pub(crate) led: Option<Led>,
+    /// When the next beat comes.
+    pub(crate) next: Option<Duration>,
+    /// It was told to drain, and takes nothing any more.
+    pub(crate) takes_nothing: bool,
+}
+
+fn text(text: &str) -> Value {
+    Value::Text(Some(text.to_owned()))
+}
+
+impl Verb for NodeBeat {
+    type Answer = Heartbeat;
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<Heartbeat> {
+        let node = &self.node;
+        let micros = |ago: fn(&Led) -> Duration| {
+            let micros = |led| i64::try_from(ago(led).as_micros()).unwrap_or(i64::MAX);
+            Value::Int(Some(self.led.as_ref().map_or(0, micros)))
+        };
+        let params = vec![
+            text(&node.name),
+            text(&node.host),
+            Value::Int(Some(i64::from(node.pid))),
+            text(&node.incarnation),
+            text(&node.version),
+            text(&node.roles),
+            text(&node.routes),
+            Value::Int(Some(i64::from(node.slots))),
+            text(&node.runners),
+            Value::Int(Some(self.led.map_or(0, |led| i64::from(led.cycles)))),
+            micros(|led| led.first_ago),
+            micros(|led| led.last_ago),
+            Value::Int(self.next.map(crate::journey::enqueue::insert::millis)),
+            text(&node.kinds),
+            Value::Bool(self.takes_nothing),
+        ];
+        let rows = session.rows(Statement::NodeBeat, params).await?;
+        let row = rows.first().ok_or_else(|| crate::error::no_answer("node_beat"))?;
+        Ok(Heartbeat {
+            id: NodeId(row.get("id")?),
+            now: row.get("now")?,
+            settings: row.get("settings")?,
+            drains: row.get("drains")?,
+        })
+    }
+}
+
+/// Verb: a node that led the planning stops.
+pub(crate) struct NodeResign(pub(crate) String);
+
+impl Verb for NodeResign {
+    type Answer = ();
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<()> {
+        session.rows(Statement::NodeResign, vec![text(&self.0)]).await.map(drop)
+    }
+}
+
+/// Verb: a node shall take nothing new, or take work again. False: there is no such node.
+pub(crate) struct NodeDrain {
+    pub(crate) node: NodeId,
+    pub(crate) drains: bool,
+    pub(crate) by: String,
+}
+
+impl Verb for NodeDrain {
+    type Answer = bool;
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<bool> {
+        let params = vec![Value::Int(Some(self.node.0)), Value::Bool(self.drains), text(&self.by)];
+        Ok(!session.rows(Statement::NodeDrain, params).await?.is_empty())
+    }
+}
+
+impl Store {
+    /// A node says that it is alive.
+    pub async fn heartbeat(&self, node: NodeInfo) -> StoreResult<Heartbeat> {
+        validate::check_limit(node.slots)?;
+        self.run(NodeBeat { node, led: None, next: None, takes_nothing: false }).await
+    }
+
+    /// The same, of a node that has led the planning since it last said so, or that led and was not followed by another; and when it
+    /// will be heard of again.
+    pub async fn heartbeat_leading(
+        &self,
+        node: NodeInfo,
+        led: Option<Led>,
+        next: Duration,
+    ) -> StoreResult<Heartbeat> {
+        self.heartbeat_draining(node, led, next, false).await
+    }
+
+    /// The same, of a node that may have been told to drain: whether it takes nothing any more.
+    #[doc(hidden)]
+    pub async fn heartbeat_draining(
+        &self,
+        node: NodeInfo,
+        led: Option<Led>,
+        next: Duration,
+        takes_nothing: bool,
+    ) -> StoreResult<Heartbeat> {
+        validate::check_limit(node.slots)?;
+        self.run(NodeBeat { node, led, next: Some(next), takes_nothing }).await
+    }
+
+    /// A node that led the planning stops.
+    pub async fn resign(&self, node: &NodeInfo) -> StoreResult<()> {
+        self.run(NodeResign(node.incarnation.clone())).await
+    }
+}

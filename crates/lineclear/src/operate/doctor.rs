@@ -1,0 +1,134 @@
+//! doctor: looks at everything that may be wrong, and changes nothing. Each group of checks is gathered by itself, so that one that
+//! cannot be looked at does not hide the others. What follows from the facts is the model's to say.
+//!
+//! Cheap by construction: every statement ends within two seconds, and reads a bounded number of rows, or only what the server
+//! keeps in memory.
+
+mod sqlite_file;
+mod manifests;
+mod pooler;
+mod schema;
+mod server;
+
+use lineclear_model::doctor::{self, Check, CheckName, Finding, Group, HealthFacts};
+
+use crate::store::{MigrationStatus, Store, StoreError, StoreResult};
+
+/// Late jobs that are explained.
+const EXPLAINED: u32 = 20;
+
+impl Store {
+    /// Every check that the database and its server allow, in the order of [`CheckName::ALL`]; those that do not apply here are left
+    /// out. Works on a schema that is old, or broken.
+    pub async fn doctor(&self) -> Vec<Check> {
+        let mut checks = match self.migration_status().await {
+            // Nothing else can be asked.
+            Err(error @ (StoreError::Unavailable { .. } | StoreError::CannotWrite { .. }))
+                if !is_forbidden(&error) =>
+            {
+                vec![unreachable(&error)]
+            }
+            status => self.look_at_all(status).await,
+        };
+        for name in CheckName::ALL.iter().filter(|name| name.group() > Group::Configuration) {
+            if self.applies(*name) && checks.iter().all(|check| check.check != *name) {
+                checks.push(Check::skipped(*name, "not looked at: see the failures"));
+            }
+        }
+        checks.sort_by_key(|check| check.check);
+        checks
+    }
+
+    /// Whether there is such a thing in a database of this kind.
+    fn applies(&self, name: CheckName) -> bool {
+        let (postgres, memory) = (self.options.is_postgres(), self.options.is_in_memory());
+        match name {
+            CheckName::Pooler | CheckName::Transactions | CheckName::DeadRows => postgres,
+            CheckName::Journal | CheckName::FileSystem | CheckName::Integrity => !postgres && !memory,
+            _ => true,
+        }
+    }
+
+    async fn look_at_all(&self, status: StoreResult<MigrationStatus>) -> Vec<Check> {
+        let mut checks = vec![Check::ok(CheckName::Reachable, format!("{} answers", self.options))];
+        checks.extend(self.server_checks().await);
+        if self.options.is_postgres() {
+            checks.push(or_failure(CheckName::Pooler, self.pooler_check().await));
+        }
+        checks.extend(self.file_checks().await);
+        let migrations = schema::migrations(status);
+        let is_current = migrations.finding == Finding::Ok;
+        checks.push(migrations);
+        // An old schema is not compared with what it will be, and may lack what the rest asks for.
+        if !is_current {
+            checks.push(or_failure(CheckName::Clock, self.clock_check(None).await));
+            return checks;
+        }
+        checks.extend(self.schema_checks().await);
+        let condition = self.condition(EXPLAINED).await;
+        checks.push(or_failure(CheckName::Clock, self.clock_check(condition.as_ref().ok()).await));
+        match condition {
+            Ok(facts) => checks.extend(self.condition_checks(&facts).await),
+            Err(error) => checks.push(failed(CheckName::Alive, &error)),
+        }
+        checks
+    }
+
+    async fn condition_checks(&self, facts: &HealthFacts) -> Vec<Check> {
+        let mut checks = [doctor::nodes(facts), doctor::work(facts)].concat();
+        match self.orders_facts().await {
+            Ok(orders) => checks.extend(doctor::manifests(facts, &orders)),
+            Err(error) => checks.extend([doctor::late(facts), failed(CheckName::Unreadable, &error)]),
+        }
+        checks
+    }
+}
+
+/// A check that could not be made.
+fn failed(name: CheckName, error: &StoreError) -> Check {
+    let todo = "mend the failures above first; if there are none, the log of the database says more";
+    Check::failure(name, format!("could not be looked at: {error}"), todo)
+}
+
+fn or_failure(name: CheckName, check: StoreResult<Check>) -> Check {
+    check.unwrap_or_else(|error| failed(name, &error))
+}
+
+/// The database answers, and this role may not look: that is no matter of the way to it.
+fn is_forbidden(error: &StoreError) -> bool {
+    error.to_string().contains("(42501")
+}
+
+fn unreachable(error: &StoreError) -> Check {
+    let says = error.to_string();
+    let todo = match says.contains("startup parameter") {
+        // What it says before version 12 to those who set it for their sessions.
+        false if says.contains("\"plan_cache_mode\"") => {
+            "that is PostgreSQL before 12, which is too old: upgrade it"
+        }
+        // What pgbouncer says to those who take it for PostgreSQL.
+        true => "a pooler answers there: add pooler=transaction to the URL of the database",
+        false if says.contains("TLS") => {
+            "sslrootcert=FILE in the URL names the authority; sslmode=disable goes in the clear"
+        }
+        false => "does it run, and are host, port, user and password right? lineclear config show --origin",
+    };
+    Check::failure(CheckName::Reachable, says, todo)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pooler_that_refuses_what_we_ask_of_postgresql_is_told_from_a_server_that_is_down() {
+        let error = |text: &str| StoreError::Unavailable { maybe_applied: false, source: text.into() };
+        let todo = |text: &str| unreachable(&error(text)).todo.unwrap_or_default();
+        assert!(todo("unsupported startup parameter: options (08P01)").contains("pooler=transaction"));
+        assert!(todo("connection refused").contains("host, port"));
+        assert!(todo("TLS: unknown issuer").contains("sslrootcert"));
+        assert!(
+            todo("unrecognized configuration parameter \"plan_cache_mode\" (42704)").contains("before 12")
+        );
+    }
+}

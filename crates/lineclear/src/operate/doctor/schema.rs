@@ -1,0 +1,109 @@
+//! Our tables as they are, against what the migrations make: on SQLite of a database in memory that is migrated for it, on PostgreSQL
+//! as it was written down by a test (`postgres.json`), which sees to it that it stays so.
+
+use lineclear_model::doctor::schema::{self, Column, Dialect, Index, Other, Rule, Schema};
+use lineclear_model::doctor::{Check, CheckName};
+
+use crate::db::statements::Statement;
+use crate::db::{Row, Value};
+use crate::operate::doctor::failed;
+use crate::store::{MigrationStatus, Store, StoreError, StoreOptions, StoreResult};
+
+/// What the migrations make on PostgreSQL.
+const POSTGRES: &str = include_str!("postgres.json");
+
+/// How far the migrations are, or why that cannot be said.
+pub(crate) fn migrations(status: StoreResult<MigrationStatus>) -> Check {
+    let name = CheckName::Migrations;
+    match status {
+        Ok(status) => {
+            let pending: Vec<String> =
+                status.pending.iter().map(|migration| migration.name.to_owned()).collect();
+            schema::migrations(status.applied, &pending)
+        }
+        Err(StoreError::Refused { why, .. }) => {
+            let todo = "an old version must not write to it: install the newer one here, or restore the backup from before the upgrade";
+            Check::failure(name, why, todo)
+        }
+        Err(StoreError::Corrupt { what }) => {
+            let todo = "is it the right database, and was it migrated by a release? lineclear db status";
+            Check::failure(name, what, todo)
+        }
+        Err(error @ StoreError::CannotWrite { .. }) => {
+            let todo = "the database answers, and this role may not look: grant it what a server needs (docs/database.md, roles)";
+            Check::failure(name, error.to_string(), todo)
+        }
+        Err(error) => failed(name, &error),
+    }
+}
+
+impl Store {
+    pub(crate) async fn schema_checks(&self) -> Vec<Check> {
+        match self.compared().await {
+            Ok(checks) => checks,
+            Err(error) => vec![failed(CheckName::Tables, &error)],
+        }
+    }
+
+    async fn compared(&self) -> StoreResult<Vec<Check>> {
+        let found = self.schema_found().await?;
+        if self.options.is_postgres() {
+            let expected = serde_json::from_str(POSTGRES).map_err(|error| StoreError::Corrupt {
+                what: format!("the schema in this program: {error}"),
+            })?;
+            let number: i64 = self.one(Statement::Server, Vec::new()).await?.get("number")?;
+            let dialect = Dialect::Postgres { schema: self.options.schema_quoted(), major: number / 10_000 };
+            return Ok(schema::drift(&expected, &found, &dialect));
+        }
+        let memory = Store::open(StoreOptions::new(":memory:")?).await?;
+        Ok(schema::drift(&memory.schema_found().await?, &found, &Dialect::Sqlite))
+    }
+
+    /// All that is there, of ours and of others.
+    pub(crate) async fn schema_found(&self) -> StoreResult<Schema> {
+        let all = async |statement| {
+            let schema = Value::Text(Some(self.options.schema().to_owned()));
+            self.bounded(statement, vec![schema]).await
+        };
+        let column = |row: &Row| {
+            Ok(Column {
+                table: row.get("table_name")?,
+                name: row.get("name")?,
+                kind: row.get("kind")?,
+                required: row.get("required")?,
+                default: row.get("fallback")?,
+                given: row.get("given")?,
+            })
+        };
+        let rule = |row: &Row| {
+            Ok(Rule {
+                table: row.get("table_name")?,
+                name: row.get("name")?,
+                definition: row.get("definition")?,
+            })
+        };
+        let index = |row: &Row| {
+            Ok(Index {
+                table: row.get("table_name")?,
+                name: row.get("name")?,
+                definition: row.get("definition")?,
+                valid: row.get("valid")?,
+                building: row.get("building")?,
+            })
+        };
+        // The name of our schema is left open, as migrations and as PostgreSQL write it.
+        let (quoted, plain) =
+            (format!("\"{}\".", self.options.schema()), format!(" {}.", self.options.schema()));
+        let other = |row: &Row| {
+            let definition: String = row.get("definition")?;
+            let definition = definition.replace(&quoted, "{schema}.").replace(&plain, " {schema}.");
+            Ok(Other { what: row.get("what")?, name: row.get("name")?, definition })
+        };
+        Ok(Schema {
+            columns: all(Statement::SchemaColumns).await?.iter().map(column).collect::<StoreResult<_>>()?,
+            rules: all(Statement::SchemaRules).await?.iter().map(rule).collect::<StoreResult<_>>()?,
+            indexes: all(Statement::SchemaIndexes).await?.iter().map(index).collect::<StoreResult<_>>()?,
+            others: all(Statement::SchemaOthers).await?.iter().map(other).collect::<StoreResult<_>>()?,
+        })
+    }
+}

@@ -1,0 +1,128 @@
+//! The server: its version, how fast it answers, its clock, and what it keeps open or lying about.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use lineclear_model::Micros;
+use lineclear_model::doctor::database::{self, Session as Open, Table};
+use lineclear_model::doctor::{Check, CheckName, HealthFacts};
+
+use crate::builder::host;
+use crate::db::statements::Statement;
+use crate::db::{Row, Session, Value, Verb};
+use crate::error::no_answer;
+use crate::operate::doctor::or_failure;
+use crate::operate::health_facts;
+use crate::store::{Store, StoreResult};
+
+/// Pings for the latency.
+const PINGS: usize = 20;
+
+/// A statement that ends in time.
+struct Bounded {
+    statement: Statement,
+    params: Vec<Value>,
+}
+
+impl Verb for Bounded {
+    type Answer = Vec<Row>;
+
+    async fn run(&self, session: &mut Session) -> StoreResult<Vec<Row>> {
+        health_facts::within(session, self.statement == Statement::DoctorManifests).await?;
+        session.rows(self.statement, self.params.clone()).await
+    }
+}
+
+impl Store {
+    pub(crate) async fn bounded(&self, statement: Statement, params: Vec<Value>) -> StoreResult<Vec<Row>> {
+        self.db.read(Bounded { statement, params }).await
+    }
+
+    pub(crate) async fn one(&self, statement: Statement, params: Vec<Value>) -> StoreResult<Row> {
+        self.bounded(statement, params).await?.into_iter().next().ok_or_else(|| no_answer(statement.name()))
+    }
+
+    pub(crate) async fn server_checks(&self) -> Vec<Check> {
+        let mut checks = vec![
+            or_failure(CheckName::Version, self.version_check().await),
+            or_failure(CheckName::Latency, self.latency_check().await),
+        ];
+        if self.options.is_postgres() {
+            checks.push(or_failure(CheckName::Transactions, self.transactions_check().await));
+            checks.push(or_failure(CheckName::DeadRows, self.dead_rows_check().await));
+        }
+        checks
+    }
+
+    async fn version_check(&self) -> StoreResult<Check> {
+        let server = self.one(Statement::Server, Vec::new()).await?;
+        let version: String = server.get("version")?;
+        Ok(match self.options.is_postgres() {
+            true => database::postgres_version(&version, server.get("number")?, server.get("standby")?),
+            false => Check::ok(CheckName::Version, format!("SQLite {version}, which is built in")),
+        })
+    }
+
+    /// What the server says it was told for our sessions.
+    pub(crate) async fn plan_cache_mode(&self) -> StoreResult<String> {
+        self.one(Statement::Server, Vec::new()).await?.get("plan_cache_mode")
+    }
+
+    async fn latency_check(&self) -> StoreResult<Check> {
+        let mut pings = Vec::with_capacity(PINGS);
+        // The first one may have to connect.
+        self.read_rows(Statement::Now, Vec::new()).await?;
+        for _ in 0..PINGS {
+            let begun = Instant::now();
+            self.read_rows(Statement::Now, Vec::new()).await?;
+            pings.push(u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX));
+        }
+        Ok(database::latency(&pings))
+    }
+
+    /// Our clock against the database's; and the newest heartbeat against it.
+    pub(crate) async fn clock_check(&self, condition: Option<&HealthFacts>) -> StoreResult<Check> {
+        let clock = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+        let before = clock();
+        let rows = self.read_rows(Statement::Now, Vec::new()).await?;
+        let after = clock();
+        let now: Micros = rows.first().ok_or_else(|| no_answer("now"))?.get("now")?;
+        let micros = |at: u128| i64::try_from(at).unwrap_or(i64::MAX);
+        let off_by = micros(after.saturating_sub(before) / 2);
+        let ahead = now.get().saturating_sub(micros(before).saturating_add(off_by));
+        let newest = condition.and_then(|facts| facts.nodes.iter().max_by_key(|node| node.seen_at));
+        let seen = newest.map(|node| (node.name.as_str(), node.seen_at.get() - now.get()));
+        Ok(database::clock(CheckName::Clock, &host(), ahead, off_by, seen))
+    }
+
+    async fn transactions_check(&self) -> StoreResult<Check> {
+        let row = self.one(Statement::ServerTransactions, Vec::new()).await?;
+        let oldest = match row.get::<Option<String>>("who")? {
+            Some(who) => Some(Open {
+                pid: row.get("pid")?,
+                who,
+                state: row.get("state")?,
+                open_us: row.get("open_us")?,
+                idle_us: row.get("idle_us")?,
+            }),
+            None => None,
+        };
+        Ok(database::transactions(oldest.as_ref(), row.get("hidden")?))
+    }
+
+    async fn dead_rows_check(&self) -> StoreResult<Check> {
+        let autovacuum = self.one(Statement::Server, Vec::new()).await?.get("autovacuum")?;
+        let schema = Value::Text(Some(self.options.schema().to_owned()));
+        let table = |row: &Row| {
+            Ok(Table {
+                name: row.get("name")?,
+                live: row.get("live")?,
+                dead: row.get("dead")?,
+                vacuumed_us: row.get("vacuumed_us")?,
+                neglected: row.get("neglected")?,
+            })
+        };
+        let rows = self.bounded(Statement::ServerTables, vec![schema]).await?;
+        let tables: Vec<Table> = rows.iter().map(table).collect::<StoreResult<_>>()?;
+        Ok(database::dead_rows(&tables, autovacuum))
+    }
+}

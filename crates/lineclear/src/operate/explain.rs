@@ -1,0 +1,222 @@
+//! explain: the facts that decide whether a job runs, or a manifest makes one. Only looks; what follows from the facts is the
+//! model's to say.
+
+use std::time::Duration;
+
+use lineclear_model::explain::{
+    DeadFacts, Explanation, Holder, JobFacts, JobManifest, LimitFacts, LiveJob, ManifestFacts, NodeFacts,
+    ParentFacts, explain_job, explain_manifest,
+};
+use lineclear_model::{DeadReason, ExecutionOutcome, JobState, Name, Origin};
+
+use crate::db::statements::Statement;
+use crate::db::{Row, Session, Value, Verb};
+use crate::manifests::upsert::manifest_of;
+use crate::store::{JobId, Store, StoreError, StoreResult};
+
+/// Things of one sort that an explanation names.
+const NAMED_MAX: i64 = 5;
+/// Jobs that are counted against a limit at most.
+const COUNT_MAX: i64 = 100_000;
+/// Nodes that are looked at, last seen first.
+pub(crate) const NODES_MAX: i64 = 1_000;
+/// A node that was silent for longer is lost.
+pub(crate) const LOST_AFTER: Duration = Duration::from_secs(30);
+
+/// Verb: why does this job not run? `None`: there is no such job.
+pub(crate) struct ExplainJob(pub(crate) JobId);
+
+impl Verb for ExplainJob {
+    type Answer = Option<Explanation>;
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<Option<Explanation>> {
+        let nodes = nodes(session).await?;
+        job(session, self.0.0, nodes).await
+    }
+}
+
+/// Why does this job not run, with these nodes?
+pub(crate) async fn job(
+    session: &mut Session,
+    id: i64,
+    nodes: Vec<NodeFacts>,
+) -> StoreResult<Option<Explanation>> {
+    let id = || vec![Value::Int(Some(id))];
+    let mut rows = session.rows(Statement::ExplainJob, id()).await?;
+    if rows.is_empty() {
+        // It may have been on its way from one table to the other.
+        rows = session.rows(Statement::ExplainJob, id()).await?;
+    }
+    let Some(row) = rows.first() else { return Ok(None) };
+    let limits = Limits::read(session, row.get("group_id")?, row.get("limit_key")?).await?;
+    Ok(Some(explain_job(&job_facts(row, limits, nodes)?)))
+}
+
+fn job_facts(row: &Row, limits: Limits, nodes: Vec<NodeFacts>) -> StoreResult<JobFacts> {
+    let word = |column| row.get::<Option<String>>(column);
+    let node: Option<i64> = row.get("node")?;
+    let name: Option<String> = row.get("node_name")?;
+    let manifest = match row.get::<Option<String>>("manifest_key")? {
+        Some(key) => Some(JobManifest { key, enabled: row.get("enabled")? }),
+        None => None,
+    };
+    let dead = match row.get::<Option<i64>>("letter")? {
+        Some(letter) => Some(DeadFacts {
+            letter,
+            reason: row.word("reason", DeadReason::from_word)?,
+            acknowledged: word("status")?.as_deref() == Some("acknowledged"),
+        }),
+        None => None,
+    };
+    Ok(JobFacts {
+        now: row.get("now")?,
+        state: row.word("state", JobState::from_word)?,
+        origin: row.word("origin", Origin::from_word)?,
+        kind: row.get("kind")?,
+        route: row.get("route")?,
+        due_at: row.get("due_at")?,
+        finished_at: row.get("finished_at")?,
+        failures: row.get("failures")?,
+        last_error: row.get("last_error")?,
+        cancel_requested_at: row.get("cancel_requested_at")?,
+        unknown_kind: row.get("unknown_kind")?,
+        node: node.map(|id| (id, name)),
+        claimed_at: row.get("claimed_at")?,
+        lease_ends_at: row.get("lease_ends_at")?,
+        outcome: word("outcome")?.as_deref().and_then(ExecutionOutcome::from_word),
+        dead,
+        manifest,
+        group: limits.group,
+        global: limits.global,
+        key: limits.key,
+        nodes,
+    })
+}
+
+/// Verb: why does this manifest make no job? `None`: there is no such manifest.
+pub(crate) struct ExplainManifest(pub(crate) Name);
+
+impl Verb for ExplainManifest {
+    type Answer = Option<Explanation>;
+
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<Option<Explanation>> {
+        let key = vec![Value::Text(Some(self.0.to_string()))];
+        let rows = session.rows(Statement::ExplainManifest, key).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let params = vec![Value::Int(Some(row.get("id")?)), Value::Int(Some(NAMED_MAX))];
+        let waiting = session.rows(Statement::ExplainWaiting, params).await?;
+        let limits = Limits::read(session, row.get("group_id")?, None).await?;
+        let arrived: Vec<i64> = serde_json::from_str(&row.get::<String>("arrived")?).unwrap_or_default();
+        let mut facts = ManifestFacts {
+            now: row.get("now")?,
+            manifest: manifest_of(row).map_err(|bad| StoreError::refused("unreadable", bad.to_string()))?,
+            held: row.get("held")?,
+            next_due_at: row.get("next_due_at")?,
+            live: Vec::new(),
+            dead_letters: Vec::new(),
+            parents: Vec::new(),
+            group: limits.group,
+            global: limits.global,
+            nodes: nodes(session).await?,
+        };
+        for row in &waiting {
+            let id: i64 = row.get("id")?;
+            match row.get::<String>("what")?.as_str() {
+                "job" => facts.live.push(LiveJob {
+                    job: id,
+                    fresh: row.get("fresh")?,
+                    state: row.word("state", JobState::from_word)?,
+                    node: row.get("node_name")?,
+                }),
+                "dead_letter" => facts.dead_letters.push(id),
+                _ => {
+                    let arrived = arrived.contains(&id);
+                    facts.parents.push(ParentFacts { key: row.get("key")?, arrived });
+                }
+            }
+        }
+        Ok(Some(explain_manifest(&facts)))
+    }
+}
+
+/// What limits a job.
+#[derive(Default)]
+struct Limits {
+    group: Option<LimitFacts>,
+    global: Option<LimitFacts>,
+    key: Option<LimitFacts>,
+}
+
+impl Limits {
+    async fn read(session: &mut Session, group: Option<i64>, key: Option<String>) -> StoreResult<Limits> {
+        let params = vec![
+            Value::Int(group),
+            Value::Text(key),
+            Value::Int(Some(NAMED_MAX)),
+            Value::Int(Some(COUNT_MAX)),
+        ];
+        let mut limits = Limits::default();
+        for row in session.rows(Statement::ExplainLimits, params).await? {
+            let place = match row.get::<String>("scope")?.as_str() {
+                "group" => &mut limits.group,
+                "global" => &mut limits.global,
+                _ => &mut limits.key,
+            };
+            let facts = place.get_or_insert(LimitFacts {
+                name: row.get("name")?,
+                enabled: row.get("enabled")?,
+                limit: row.get("max_active")?,
+                active: row.get("active")?,
+                holders: Vec::new(),
+            });
+            if let Some(job) = row.get::<Option<i64>>("job")? {
+                facts.holders.push(Holder { job, node: row.get("node_name")? });
+            }
+        }
+        Ok(limits)
+    }
+}
+
+async fn nodes(session: &mut Session) -> StoreResult<Vec<NodeFacts>> {
+    let rows = session.rows(Statement::ListNodes, vec![Value::Int(Some(NODES_MAX))]).await?;
+    nodes_of(&rows)
+}
+
+pub(crate) fn nodes_of(rows: &[Row]) -> StoreResult<Vec<NodeFacts>> {
+    let words = |text: &str| serde_json::from_str::<Vec<String>>(text).unwrap_or_default();
+    let lost_after = i64::try_from(LOST_AFTER.as_micros()).unwrap_or(i64::MAX);
+    let of = |row: &Row| {
+        let (seen, now): (lineclear_model::Micros, lineclear_model::Micros) =
+            (row.get("seen_at")?, row.get("now")?);
+        Ok(NodeFacts {
+            name: row.get("name")?,
+            live: seen.offset(lost_after) > now,
+            drains: row.get::<Option<lineclear_model::Micros>>("drain_at")?.is_some(),
+            works: words(&row.get::<String>("roles")?).iter().any(|role| role == "workers"),
+            routes: words(&row.get::<String>("routes")?),
+            kinds: row.get::<Option<String>>("kinds")?.as_deref().map(words),
+            free: row.get::<u64>("slots")?.saturating_sub(row.get("holds")?),
+        })
+    };
+    rows.iter().map(of).collect()
+}
+
+impl Store {
+    /// Why a job does not run, gate by gate, or how it ended. `None`: there is no such job (any more).
+    pub async fn explain_job(&self, job: JobId) -> StoreResult<Option<Explanation>> {
+        self.db.read(ExplainJob(job)).await
+    }
+
+    /// Why a manifest makes no job now, gate by gate, and whether the next one would run. `None`: there is no such manifest.
+    pub async fn explain_manifest(&self, key: Name) -> StoreResult<Option<Explanation>> {
+        self.db.read(ExplainManifest(key)).await
+    }
+}

@@ -1,0 +1,76 @@
+//! Two dispatchers on one row, and on one limit.
+
+use crate::tests::races::*;
+
+#[tokio::test]
+async fn a_row_that_one_dispatcher_is_moving_is_skipped_by_the_other() {
+    let pg = Pg::open().await;
+    pg.store.enqueue(job()).await.unwrap();
+    let (pass, open) = pg.begin(&DispatchOpen(wants(10))).await;
+    assert_eq!(pass.taken(), 1);
+    assert_eq!(pg.take(2, 10).await.len(), 0);
+    open.roll_back().await;
+    assert_eq!(pg.take(2, 10).await.len(), 1, "the first one died: the row was still queued");
+    assert_eq!(pg.take(1, 10).await.len(), 0);
+}
+
+fn of(group: &str) -> NewJob {
+    NewJob { group: Some(name(group)), ..job() }
+}
+
+#[tokio::test]
+async fn a_limited_group_that_one_dispatcher_is_filling_is_skipped_by_the_other() {
+    let pg = Pg::open().await;
+    pg.group("g", 1).await;
+    pg.store.enqueue_many(vec![of("g"); 2]).await.unwrap();
+    let (pass, open) = pg.begin(&DispatchGated::new(wants(10))).await;
+    assert_eq!(pass.rows.len(), 1);
+    assert_eq!(pg.take(2, 10).await.len(), 0, "while the first counts and fills");
+    open.commit().await;
+    assert_eq!(pg.take(2, 10).await.len(), 0, "the place is taken");
+}
+
+#[tokio::test]
+async fn who_waited_for_the_global_gate_counts_what_was_committed_meanwhile() {
+    let pg = Pg::open().await;
+    pg.group(GLOBAL_GROUP, 1).await;
+    pg.store.enqueue_many(vec![job(); 2]).await.unwrap();
+    let (pass, open) = pg.begin(&DispatchGated::new(wants(10))).await;
+    assert_eq!(pass.rows.len(), 1);
+    let store = pg.store.clone();
+    let second =
+        tokio::spawn(async move { store.dispatch_into_lease(main_route(), 10, lease(2)).await.unwrap() });
+    pg.until_somebody_waits().await;
+    open.commit().await;
+    assert_eq!(second.await.unwrap().len(), 0, "a snapshot from before the lock would have let it through");
+}
+
+#[tokio::test]
+async fn a_keyed_job_is_not_started_beside_one_that_is_just_being_started() {
+    let pg = Pg::open().await;
+    let keyed = NewJob { limit_key: Some("k".to_owned()), ..job() };
+    pg.store.enqueue_many(vec![keyed; 2]).await.unwrap();
+    pg.store.set_limit("k", 1).await.unwrap();
+    let (pass, open) = pg.begin(&DispatchGated::new(wants(1))).await;
+    assert_eq!(pass.rows.len(), 1);
+    assert_eq!(pg.take(2, 10).await.len(), 0);
+    open.commit().await;
+    assert_eq!(pg.take(2, 10).await.len(), 0);
+}
+
+#[tokio::test]
+async fn a_settle_that_meets_a_dispatcher_holding_the_next_job_back_wakes_it() {
+    let pg = Pg::open().await;
+    let keyed = NewJob { limit_key: Some("k".to_owned()), ..job() };
+    pg.store.enqueue_many(vec![keyed; 2]).await.unwrap();
+    let first = pg.take(1, 1).await.remove(0);
+    // The dispatcher counts one active and marks the second job held; the settle comes before it commits.
+    let (pass, open) = pg.begin(&DispatchGated::new(wants(10))).await;
+    assert_eq!(pass.rows.len(), 0);
+    let store = pg.store.clone();
+    let settled = tokio::spawn(async move { store.settle(NodeId(1), vec![complete(&first)]).await.unwrap() });
+    pg.until_somebody_waits().await;
+    open.commit().await;
+    assert_eq!(settled.await.unwrap(), [FencedWrite::Recorded]);
+    assert_eq!(pg.take(1, 10).await.len(), 1, "no wake-up was lost");
+}
