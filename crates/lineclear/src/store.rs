@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use crate::db::{Db, Verb, migrate, statements};
 use crate::journey::enqueue::batcher;
+use crate::node::wakeups::WorkHints;
 
 pub use crate::auth::audit::{AuditEnd, AuditFilter, AuditView, NewAudit};
 pub use crate::auth::secret::{Presented, Secret, SessionSecret};
@@ -28,6 +29,7 @@ pub(crate) use crate::journey::claim::renew::Renewing;
 pub use crate::journey::claim::renew::{Renewal, RenewalStatus};
 pub use crate::journey::claim::{Claim, Lease};
 pub use crate::journey::clean::{Cleaned, Retention};
+pub use crate::journey::dispatch::Dispatch;
 pub use crate::journey::dispatch::lanes::Limits;
 pub use crate::journey::dispatch::poll_work::{PendingWork, RouteWork};
 pub use crate::journey::enqueue::idempotency::{Created, Creation, IdempotencyKey, Idempotent};
@@ -87,6 +89,8 @@ pub struct Store {
     pub(crate) orders: Arc<watch::Sender<()>>,
     /// Nodes were told something; those of this process hear of it here.
     pub(crate) nodes_told: Arc<watch::Sender<()>>,
+    /// Tells nodes, here and elsewhere, that jobs were queued.
+    pub(crate) work_hints: Arc<WorkHints>,
 }
 
 impl std::fmt::Debug for Store {
@@ -109,6 +113,7 @@ impl Store {
             looks_for_pooler: Arc::default(),
             orders: Arc::default(),
             nodes_told: Arc::default(),
+            work_hints: Arc::default(),
         };
         if store.options.migrates() {
             store.migrate().await?;

@@ -301,9 +301,9 @@ pub(crate) async fn many_in_one_process_take_turns(place: &Place) {
             let until = Moment::now().plus(ttl);
             all.push(tokio::spawn(async move {
                 let mut events = Vec::new();
-                let mut say = |saw| {
+                let mut say = |observation| {
                     let (contender, lock) = (contender.clone(), "report".to_owned());
-                    events.push(Event { contender, lock, saw, at: Moment::now() });
+                    events.push(Event { contender, lock, observation, at: Moment::now() });
                 };
                 while let Some(held) = locks.acquire("report", until.remaining()).await.unwrap() {
                     say(Observation::Held(held.epoch()));

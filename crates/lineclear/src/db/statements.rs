@@ -83,6 +83,9 @@ statements! {
         DispatchGroupsSoft "dispatch_groups",
         DispatchKeys "dispatch_keys",
         DispatchGated "dispatch_gated",
+        DispatchCandidates "dispatch_candidates",
+        DispatchTrial "dispatch_trial",
+        SetAside "set_aside",
         LimitSet "limit_set",
         Park "park",
         UnparkKinds "unpark_kinds",
@@ -92,6 +95,8 @@ statements! {
         MarkStarted "mark_started",
         LeasesOfNode "leases_of_node",
         Reclaim "reclaim",
+        ReclaimCandidates "reclaim_candidates",
+        ReclaimSetAside "reclaim_set_aside",
         Renew "renew",
     }
     "execute" {

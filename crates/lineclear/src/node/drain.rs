@@ -13,15 +13,15 @@ use crate::validate;
 #[derive(Default)]
 pub(crate) struct Drain {
     asked: AtomicBool,
-    unsure: AtomicBool,
-    taking: Mutex<()>,
+    unknown_leases: AtomicBool,
+    dispatching: Mutex<()>,
     planning: Mutex<()>,
 }
 
-/// One pass of a runner; nobody says meanwhile that nothing is taken.
-pub(crate) struct Turn<'a> {
-    _turn: MutexGuard<'a, ()>,
-    /// The node drains: this pass takes nothing.
+/// One pass of a loop; until it ends, the node is not drained.
+pub(crate) struct Pass<'a> {
+    _guard: MutexGuard<'a, ()>,
+    /// The node drains: this pass leases and plans nothing.
     pub(crate) drains: bool,
 }
 
@@ -36,31 +36,31 @@ impl Drain {
         self.asked.swap(asked, Ordering::SeqCst) != asked
     }
 
-    /// Whether a dispatch was not answered: it may still be under way in the database, and take jobs for this node.
-    pub(crate) fn may_yet_take(&self, unsure: bool) {
-        self.unsure.store(unsure, Ordering::SeqCst);
+    /// Whether a dispatch was not answered: it may still run in the database, and lease jobs to this node.
+    pub(crate) fn may_hold_unknown_leases(&self, may: bool) {
+        self.unknown_leases.store(may, Ordering::SeqCst);
     }
 
     /// Whether surely nothing new comes: no pass that began before is under way, here or in the database.
     pub(crate) fn is_quiet(&self) -> bool {
         self.is_asked()
-            && self.taking.try_lock().is_ok()
+            && self.dispatching.try_lock().is_ok()
             && self.planning.try_lock().is_ok()
-            && !self.unsure.load(Ordering::SeqCst)
+            && !self.unknown_leases.load(Ordering::SeqCst)
     }
 
-    pub(crate) async fn to_take(&self) -> Turn<'_> {
-        self.turn(&self.taking).await
+    pub(crate) async fn begin_dispatch(&self) -> Pass<'_> {
+        self.begin(&self.dispatching).await
     }
 
-    pub(crate) async fn to_plan(&self) -> Turn<'_> {
-        self.turn(&self.planning).await
+    pub(crate) async fn begin_plan(&self) -> Pass<'_> {
+        self.begin(&self.planning).await
     }
 
-    async fn turn<'a>(&'a self, pass: &'a Mutex<()>) -> Turn<'a> {
-        let turn = pass.lock().await;
-        // Read when the turn has come: whoever found no turn taken knows that all later ones see it.
-        Turn { _turn: turn, drains: self.is_asked() }
+    async fn begin<'a>(&'a self, passes: &'a Mutex<()>) -> Pass<'a> {
+        let guard = passes.lock().await;
+        // Read under the lock: once `is_quiet` has found the lock free, every later pass sees that the node drains.
+        Pass { _guard: guard, drains: self.is_asked() }
     }
 }
 
@@ -104,15 +104,15 @@ mod tests {
     async fn a_node_is_quiet_when_the_pass_that_began_before_is_over() {
         let drain = Drain::default();
         assert!(!drain.is_quiet(), "nobody has asked");
-        let turn = drain.to_take().await;
-        assert!(!turn.drains && drain.obey(true) && !drain.obey(true));
+        let pass = drain.begin_dispatch().await;
+        assert!(!pass.drains && drain.obey(true) && !drain.obey(true));
         assert!(!drain.is_quiet(), "it may take something yet");
-        drop(turn);
-        assert!(drain.is_quiet() && drain.to_take().await.drains && drain.to_plan().await.drains);
-        drain.may_yet_take(true);
+        drop(pass);
+        assert!(drain.is_quiet() && drain.begin_dispatch().await.drains && drain.begin_plan().await.drains);
+        drain.may_hold_unknown_leases(true);
         assert!(!drain.is_quiet(), "what was not answered may come yet");
-        drain.may_yet_take(false);
+        drain.may_hold_unknown_leases(false);
         assert!(drain.is_quiet());
-        assert!(drain.obey(false) && !drain.is_quiet() && !drain.to_plan().await.drains);
+        assert!(drain.obey(false) && !drain.is_quiet() && !drain.begin_plan().await.drains);
     }
 }

@@ -8,3 +8,4 @@ mod limits;
 mod pooler;
 mod reclaim;
 mod roles;
+mod wakeups;

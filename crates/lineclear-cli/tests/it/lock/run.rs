@@ -134,7 +134,7 @@ fn what_cannot_be_is_refused_before_anything_is_asked() {
         (&["x"], 2, "<COMMAND>..."),
         (&["x", "--"], 2, "<COMMAND>..."),
         (&["x", "true"], 2, "unexpected argument 'true'"),
-        (&["x", "--ttl", "999ms", "--", "true"], 2, "--ttl: 999ms is too short: at least 1s"),
+        (&["x", "--ttl", "999ms", "--", "true"], 2, "--ttl: must be at least 1s, not 999ms"),
         (&["x", "--ttl", "10", "--", "true"], 2, "10 has no unit"),
         (&["x", "--ttl", "-1s", "--", "true"], 2, "'-1'"),
         (&["x", "--wait", "soon", "--", "true"], 2, "is not a length of time"),

@@ -44,7 +44,7 @@ async fn busy_is_whispered_and_taking_and_releasing_are_said_quietly() {
     let heard = heard.0.lock().unwrap().clone();
     let of = |what: &str| heard.iter().find(|(_, text)| text.contains(what)).map(|(level, _)| *level);
     assert_eq!(of("a lock is busy"), Some(Level::TRACE), "{heard:?}");
-    assert_eq!(of("took a lock"), Some(Level::DEBUG), "{heard:?}");
+    assert_eq!(of("acquired a lock"), Some(Level::DEBUG), "{heard:?}");
     assert_eq!(of("released a lock"), Some(Level::DEBUG), "{heard:?}");
     assert_eq!(heard.len(), 3, "{heard:?}");
 }

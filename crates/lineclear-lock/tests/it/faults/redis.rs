@@ -114,7 +114,7 @@ async fn a_network_that_falls_silent_cancels_the_work_before_another_can_begin()
         (held, Moment::now())
     });
     let done = locks.run_exclusive("report", Duration::ZERO, work).await.unwrap();
-    let Exclusive::Lost { why: LostReason::TrustExpired, output: Some(lost_at) } = done else {
+    let Exclusive::Lost { reason: LostReason::TrustExpired, output: Some(lost_at) } = done else {
         panic!("{done:?}")
     };
     let (next, taken_at) = waiting.await.unwrap();

@@ -183,10 +183,10 @@ async fn exclusive_work_that_loses_its_lock_is_told_and_then_dropped() {
         lease.lost().cancelled().await;
         "ended"
     });
-    let lost = Exclusive::Lost { why: LostReason::TakenOver, output: Some("ended") };
+    let lost = Exclusive::Lost { reason: LostReason::TakenOver, output: Some("ended") };
     assert_eq!(heeds.await.unwrap(), lost);
     let deaf = locks.run_exclusive("report", SOON, |_| std::future::pending::<&str>());
-    assert_eq!(deaf.await.unwrap(), Exclusive::Lost { why: LostReason::TakenOver, output: None });
+    assert_eq!(deaf.await.unwrap(), Exclusive::Lost { reason: LostReason::TakenOver, output: None });
 }
 
 #[tokio::test]

@@ -33,7 +33,7 @@ pub(crate) async fn fifty_contenders_of_eight_processes(place: &Place) {
     }
     let contenders: std::collections::BTreeSet<_> = events.iter().map(|event| &event.contender).collect();
     assert_eq!(contenders.len(), 50);
-    let grants = events.iter().filter(|event| matches!(event.saw, Observation::Held(_))).count();
+    let grants = events.iter().filter(|event| matches!(event.observation, Observation::Held(_))).count();
     println!("{grants} grants in {SECONDS} s");
     assert!(grants > 100, "only {grants} grants");
     // Everybody asks all the time, so that whoever starved for most of it would be found.

@@ -224,7 +224,7 @@ async fn two_versions_that_overlap_for_ten_cycles_run_each_once() {
             match done {
                 lineclear_lock::Exclusive::Done(version) => ran.push((cycle, version)),
                 lineclear_lock::Exclusive::Busy => {}
-                lineclear_lock::Exclusive::Lost { why, .. } => panic!("{why}"),
+                lineclear_lock::Exclusive::Lost { reason, .. } => panic!("{reason}"),
             }
         }
     }

@@ -224,6 +224,7 @@ impl Store {
             }
             self.orders_changed().await;
         }
+        self.announce_work();
         Ok(answer)
     }
 }

@@ -1,7 +1,9 @@
 //! Leases: renew, lose, give up for lost.
 
 use lineclear::model::{Failure, JobState, Outcome, Verdict};
-use lineclear::store::{Cancelled, Fate, FencedWrite, NewJob, RenewalStatus, Settlement, main_route};
+use lineclear::store::{
+    Cancelled, Dispatch, Fate, FencedWrite, NewJob, RenewalStatus, Settlement, main_route,
+};
 
 use crate::kit::{completed, job, lease, name};
 
@@ -88,7 +90,7 @@ conformance! {
         let node = db.node("a").await;
         for fate in [Fate::Requeued, Fate::Requeued, Fate::Buried] {
             let claim = db.take_one(node).await;
-            assert!(db.store.start(claim.reference()).await.unwrap());
+            assert!(db.store.mark_started(claim.reference()).await.unwrap());
             db.let_leases_end().await;
             assert_eq!(db.store.reclaim(10, 3).await.unwrap()[0].fate, fate);
         }
@@ -120,7 +122,7 @@ conformance! {
 
     async fn a_job_that_was_dispatched_but_not_claimed_is_nobodys_crash(db) {
         let id = db.enqueue(job()).await;
-        db.store.dispatch(main_route(), 10).await.unwrap();
+        db.store.dispatch(Dispatch::new(main_route(), 10)).await.unwrap();
         db.let_leases_end().await;
         assert_eq!(db.store.reclaim(10, 3).await.unwrap(), []);
         assert_eq!(db.state(id).await, Some(JobState::Ready));

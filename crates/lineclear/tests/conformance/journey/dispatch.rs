@@ -3,15 +3,15 @@
 use std::collections::HashSet;
 
 use lineclear::model::{GroupSpec, JobState, Micros};
-use lineclear::store::{NewJob, main_route};
+use lineclear::store::{Dispatch, NewJob, main_route};
 
 use crate::kit::{job, lease, name};
 
 conformance! {
     async fn a_dispatched_job_is_ready_and_then_claimed_once(db) {
         let id = db.enqueue(job()).await;
-        assert_eq!(db.store.dispatch(main_route(), 10).await.unwrap(), [id]);
-        assert_eq!(db.store.dispatch(main_route(), 10).await.unwrap(), []);
+        assert_eq!(db.store.dispatch(Dispatch::new(main_route(), 10)).await.unwrap(), [id]);
+        assert_eq!(db.store.dispatch(Dispatch::new(main_route(), 10)).await.unwrap(), []);
         assert_eq!(db.state(id).await, Some(JobState::Ready));
 
         let (a, b) = (db.node("a").await, db.node("b").await);
@@ -34,7 +34,7 @@ conformance! {
         let node = db.node("a").await;
         assert_eq!(db.take(node, 0).await.len(), 0);
         assert_eq!(db.take(node, 3).await.len(), 3);
-        assert_eq!(db.store.dispatch(main_route(), 4).await.unwrap().len(), 4);
+        assert_eq!(db.store.dispatch(Dispatch::new(main_route(), 4)).await.unwrap().len(), 4);
         assert_eq!(db.store.claim(main_route(), 2, lease(node)).await.unwrap().len(), 2);
         assert_eq!(db.take(node, 1).await.len(), 1);
         assert_eq!(db.take(node, 100).await.len(), 4, "two from the queue, and two that were handed over");
@@ -78,7 +78,7 @@ conformance! {
         let id = db.enqueue(NewJob { route: gpu.clone(), ..job() }).await;
         let node = db.node("a").await;
         assert_eq!(db.take(node, 10).await.len(), 0);
-        assert_eq!(db.store.dispatch(gpu.clone(), 10).await.unwrap(), [id]);
+        assert_eq!(db.store.dispatch(Dispatch::new(gpu.clone(), 10)).await.unwrap(), [id]);
         assert_eq!(db.store.claim(main_route(), 10, lease(node)).await.unwrap(), []);
         assert_eq!(db.store.claim(gpu, 10, lease(node)).await.unwrap().len(), 1);
     }
@@ -90,7 +90,7 @@ conformance! {
         let drain = async |store: lineclear::Store, node| {
             let mut taken = Vec::new();
             loop {
-                let claims = store.dispatch_into_lease(main_route(), 7, lease(node)).await.unwrap();
+                let claims = store.dispatch_into_lease(Dispatch::new(main_route(), 7), lease(node)).await.unwrap();
                 if claims.is_empty() {
                     return taken;
                 }
@@ -114,7 +114,7 @@ conformance! {
 
         let id = db.enqueue(job()).await;
         db.sql(&format!("update {{t}}work_queue set kind = 'No Name' where id = {id}")).await;
-        db.store.dispatch(main_route(), 10).await.unwrap();
+        db.store.dispatch(Dispatch::new(main_route(), 10)).await.unwrap();
         assert_eq!(db.store.claim(main_route(), 10, lease(node)).await.unwrap(), []);
         assert_eq!(db.count("dead_letter").await, 2);
         assert_eq!(db.state(id).await, Some(JobState::Dead), "and it can be looked at");

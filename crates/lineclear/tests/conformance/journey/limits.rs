@@ -1,7 +1,7 @@
 //! Exact limits: global, per group, per key.
 
 use lineclear::model::{GroupSpec, JobState};
-use lineclear::store::{GLOBAL_GROUP, NewJob, main_route};
+use lineclear::store::{Dispatch, GLOBAL_GROUP, NewJob, main_route};
 
 use crate::kit::{completed, job, name};
 
@@ -25,7 +25,7 @@ conformance! {
         let first = db.take(node, 10).await;
         assert_eq!(first.len(), 3);
         assert_eq!(db.take(node, 10).await.len(), 0, "full");
-        assert_eq!(db.store.dispatch(main_route(), 10).await.unwrap().len(), 0, "handing over counts too");
+        assert_eq!(db.store.dispatch(Dispatch::new(main_route(), 10)).await.unwrap().len(), 0, "handing over counts too");
 
         db.settle(node, &first[0], completed()).await;
         assert_eq!(db.take(node, 10).await.len(), 1, "one place became free");

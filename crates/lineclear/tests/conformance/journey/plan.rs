@@ -5,7 +5,7 @@ use std::time::Duration;
 use lineclear::model::{
     Exclusion, GroupSpec, JobState, Manifest, Micros, Misfire, MisfirePolicy, Overlap, SkipReason,
 };
-use lineclear::store::{ChangeSource, JobId, ManifestId, PlanRules, Planned, TriggerOptions};
+use lineclear::store::{ChangeSource, Dispatch, JobId, ManifestId, PlanRules, Planned, TriggerOptions};
 
 use crate::kit::{TestDb, completed, daily, failed, name};
 
@@ -271,7 +271,7 @@ conformance! {
         assert_eq!(db.plan().await, (1, 0));
         assert_eq!(db.state(old.job).await, Some(JobState::Cancelled), "its retry would come after the newer tick");
 
-        let handed = db.store.dispatch(lineclear::store::main_route(), 10).await.unwrap()[0];
+        let handed = db.store.dispatch(Dispatch::new(lineclear::store::main_route(), 10)).await.unwrap()[0];
         db.let_a_tick_come().await;
         assert_eq!(db.plan().await, (1, 0));
         assert_eq!(db.state(handed).await, Some(JobState::Cancelled));

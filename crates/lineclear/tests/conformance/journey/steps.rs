@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lineclear::model::{Failure, Outcome};
 use lineclear::store::{
-    Claim, FencedWrite, LogLine, ProgressView, Retention, Revival, StepRecord, StoreError,
+    Claim, Dispatch, FencedWrite, LogLine, ProgressView, Retention, Revival, StepRecord, StoreError,
 };
 
 use crate::kit::{TestDb, completed, failed, job, payload};
@@ -67,7 +67,7 @@ conformance! {
         db.let_leases_end().await;
         db.store.reclaim(10, 3).await.unwrap();
         assert_eq!(record(db, &lost, step("one", 1, Ok("1"))).await, FencedWrite::Stale, "it waits");
-        db.store.dispatch(lineclear::store::main_route(), 10).await.unwrap();
+        db.store.dispatch(Dispatch::new(lineclear::store::main_route(), 10)).await.unwrap();
         assert_eq!(record(db, &lost, step("one", 1, Ok("1"))).await, FencedWrite::Stale, "dispatched, with the old number still");
         let claim = db.store.claim(lineclear::store::main_route(), 10, crate::kit::lease(b)).await.unwrap().remove(0);
         assert_eq!(record(db, &lost, step("one", 1, Ok("1"))).await, FencedWrite::Stale, "another worker has it");

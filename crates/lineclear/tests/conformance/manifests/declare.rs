@@ -6,7 +6,7 @@ use lineclear::model::{
     GroupSpec, JobState, Manifest, ManifestFile, Overlap, Payload, Schedule, schedule::Need,
 };
 use lineclear::store::{
-    Change, ChangeSource, Declaration, Declared, ExpectedVersion, Prune, StoreError, StoreResult,
+    Change, ChangeSource, Declaration, Declared, Dispatch, ExpectedVersion, Prune, StoreError, StoreResult,
     TriggerOptions, Written,
 };
 
@@ -140,7 +140,7 @@ conformance! {
         declare(db, set("a", vec![daily("m")])).await;
         db.let_a_tick_come().await;
         db.plan().await;
-        let job = db.store.dispatch(lineclear::store::main_route(), 1).await.unwrap()[0];
+        let job = db.store.dispatch(Dispatch::new(lineclear::store::main_route(), 1)).await.unwrap()[0];
         assert_eq!(declare(db, set("a", vec![])).await, ["m"]);
         assert_eq!(db.state(job).await, Some(JobState::Cancelled));
     }

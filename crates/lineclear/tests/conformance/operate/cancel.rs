@@ -1,7 +1,7 @@
 //! cancel: in each table a job can be in.
 
 use lineclear::model::{JobState, Micros};
-use lineclear::store::{Cancelled, JobId, NewJob, UniqueKey, main_route};
+use lineclear::store::{Cancelled, Dispatch, JobId, NewJob, UniqueKey, main_route};
 
 use crate::kit::{completed, failed, job};
 
@@ -19,7 +19,7 @@ conformance! {
 
     async fn a_dispatched_job_is_over(db) {
         let id = db.enqueue(job()).await;
-        db.store.dispatch(main_route(), 1).await.unwrap();
+        db.store.dispatch(Dispatch::new(main_route(), 1)).await.unwrap();
         assert_eq!(db.store.cancel(id).await.unwrap(), Cancelled::Over);
         assert_eq!(db.state(id).await, Some(JobState::Cancelled));
     }

@@ -217,7 +217,7 @@ conformance! {
         for _ in 0..3 {
             db.let_later_come().await;
             let claim = db.take_one(node).await;
-            db.store.start(claim.reference()).await.unwrap();
+            db.store.mark_started(claim.reference()).await.unwrap();
             db.let_leases_end().await;
             db.store.reclaim(10, 3).await.unwrap();
         }
@@ -238,7 +238,7 @@ conformance! {
             assert_eq!(db.plan().await.0, 1);
             let claim = db.take_one(node).await;
             if lost {
-                db.store.start(claim.reference()).await.unwrap();
+                db.store.mark_started(claim.reference()).await.unwrap();
                 db.let_leases_end().await;
                 db.store.reclaim(10, 1).await.unwrap();
             } else {

@@ -3,7 +3,7 @@
 use lineclear::model::explain::{Explanation, GateName};
 use lineclear::model::schedule::Need;
 use lineclear::model::{Failure, GroupSpec, Manifest, Micros, Outcome, Overlap, Schedule};
-use lineclear::store::{JobId, NewJob, Revival};
+use lineclear::store::{Dispatch, JobId, NewJob, Revival};
 
 use crate::kit::{TestDb, completed, daily, failed, job, name};
 
@@ -41,7 +41,7 @@ conformance! {
         db.node("web-1").await;
         let id = db.enqueue(job()).await;
         job_is(db, id, &[], "web-1 has a free slot").await;
-        db.store.dispatch(lineclear::store::main_route(), 1).await.unwrap();
+        db.store.dispatch(Dispatch::new(lineclear::store::main_route(), 1)).await.unwrap();
         job_is(db, id, &[], "web-1 has a free slot").await;
     }
 

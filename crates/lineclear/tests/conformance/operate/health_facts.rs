@@ -2,7 +2,7 @@
 
 use lineclear::model::doctor::{self, Check, CheckName, Finding};
 use lineclear::model::{Failure, Outcome, Verdict};
-use lineclear::store::{NewJob, Settlement, main_route};
+use lineclear::store::{Dispatch, NewJob, Settlement, main_route};
 
 use crate::kit::{TestDb, daily, job, name};
 
@@ -114,7 +114,7 @@ conformance! {
     pgbouncer async fn a_job_that_was_handed_over_and_not_claimed_is_seen(db) {
         db.node("web-1").await;
         db.enqueue(job()).await;
-        db.store.dispatch(main_route(), 1).await.unwrap();
+        db.store.dispatch(Dispatch::new(main_route(), 1)).await.unwrap();
         assert_eq!(trouble(db).await, []);
         db.age("background_job", "was_due_at", 100).await;
         let found = trouble(db).await;

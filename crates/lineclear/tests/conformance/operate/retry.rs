@@ -1,7 +1,7 @@
 //! A job runs again because somebody said so, in the way that its state allows.
 
 use lineclear::model::{Failure, JobState, Manifest, Micros, Outcome};
-use lineclear::store::{Declaration, JobId, NewJob, Prune, Retried, RetryOptions};
+use lineclear::store::{Declaration, Dispatch, JobId, NewJob, Prune, Retried, RetryOptions};
 
 use crate::kit::{TestDb, completed, daily, failed, job, name, payload};
 
@@ -148,12 +148,12 @@ conformance! {
 
         let dead = db.enqueue(NewJob { route: name("gpu"), ..job() }).await;
         let lease = crate::kit::lease(node);
-        let claim = db.store.dispatch_into_lease(name("gpu"), 1, lease).await.unwrap().remove(0);
+        let claim = db.store.dispatch_into_lease(Dispatch::new(name("gpu"), 1), lease).await.unwrap().remove(0);
         db.settle(node, &claim, Outcome::DeadLetter(Failure::new("x", "broken"))).await;
         let letter = db.store.dead_letters(Some("awaiting"), None, 1).await.unwrap().items[0].id;
         db.store.acknowledge(vec![letter], "ann", None).await.unwrap();
         assert!(matches!(retry(db, dead).await, Retried::Again(_)));
-        assert_eq!(db.store.dispatch_into_lease(name("gpu"), 1, lease).await.unwrap().len(), 1, "on its route");
+        assert_eq!(db.store.dispatch_into_lease(Dispatch::new(name("gpu"), 1), lease).await.unwrap().len(), 1, "on its route");
     }
 
     async fn what_is_not_over_is_not_tried_again(db) {

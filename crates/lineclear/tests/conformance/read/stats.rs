@@ -1,7 +1,7 @@
 //! stats: figures are what a count of history would say, however often and by however many they are rolled up.
 
 use lineclear::model::{Failure, Micros, Outcome};
-use lineclear::store::{NewJob, Retention, Stats, StatsBy, main_route};
+use lineclear::store::{Dispatch, NewJob, Retention, Stats, StatsBy, main_route};
 
 use crate::kit::{TestDb, completed, daily, failed, job, name};
 
@@ -190,7 +190,7 @@ conformance! {
     async fn what_is_handed_over_and_not_claimed_waits(db) {
         db.node("a").await;
         db.store.enqueue_many(vec![job(), job()]).await.unwrap();
-        db.store.dispatch(main_route(), 1).await.unwrap();
+        db.store.dispatch(Dispatch::new(main_route(), 1)).await.unwrap();
         db.age("background_job", "was_due_at", 3600).await;
         let now = db.store.stat_now().await.unwrap();
         assert_eq!((now.waiting, now.due, now.running), (2, 2, 0));

@@ -2,7 +2,7 @@
 
 use lineclear::model::{Failure, JobState, Micros, Outcome};
 use lineclear::read::JobFilter;
-use lineclear::store::{JobId, NewJob, main_route};
+use lineclear::store::{Dispatch, JobId, NewJob, main_route};
 
 use crate::kit::{TestDb, completed, daily, failed, job, name};
 
@@ -27,7 +27,7 @@ async fn one_of_each(db: &TestDb) -> Vec<(JobId, JobState)> {
     all.push((db.enqueue(keyed).await, JobState::Held));
     assert_eq!(db.take(node, 10).await.len(), 0);
     all.push((db.enqueue(job()).await, JobState::Ready));
-    db.store.dispatch(main_route(), 1).await.unwrap();
+    db.store.dispatch(Dispatch::new(main_route(), 1)).await.unwrap();
     let m = db.declare(daily("m")).await;
     db.let_a_tick_come().await;
     db.plan().await;

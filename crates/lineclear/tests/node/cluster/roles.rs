@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lineclear::model::{ExecutionOutcome, JobState, Manifest, Payload, Schedule};
-use lineclear::store::{ChangeSource, Lease, Limits, NewJob, NodeId};
+use lineclear::store::{ChangeSource, Dispatch, Lease, Limits, NewJob, NodeId};
 use lineclear::{Cancel, HandlerError, Input, Lineclear, NodeOptions, Role, Store, StoreOptions};
 use lineclear_testkit::Proxy;
 
@@ -152,7 +152,7 @@ async fn jobs_whose_dispatch_was_not_answered_are_given_back_uncharged() {
     let store = Store::open(StoreOptions::new(&place.url).unwrap()).await.unwrap();
     let job = store.enqueue(NewJob::new(name("noop"), Payload::of(&()).unwrap())).await.unwrap().id;
     let lease = Lease { node: NodeId(1_000), length: Duration::from_secs(600) };
-    assert_eq!(store.dispatch_into_lease(name("main"), 1, lease).await.unwrap().len(), 1);
+    assert_eq!(store.dispatch_into_lease(Dispatch::new(name("main"), 1), lease).await.unwrap().len(), 1);
     let proxy = Proxy::to_url(&place.url).await.unwrap();
     let url = proxy.url_for(&place.url);
     let node = Lineclear::builder().store(url).options(quick()).kind("noop", noop).start().await.unwrap();
@@ -198,7 +198,7 @@ async fn a_node_is_not_drained_while_a_dispatch_that_was_not_answered_may_come_t
     // There it comes.
     let job = store.enqueue(NewJob::new(name("noop"), Payload::of(&()).unwrap())).await.unwrap().id;
     let lease = Lease { node: node.id(), length: Duration::from_secs(600) };
-    assert_eq!(store.dispatch_into_lease(name("main"), 1, lease).await.unwrap().len(), 1);
+    assert_eq!(store.dispatch_into_lease(Dispatch::new(name("main"), 1), lease).await.unwrap().len(), 1);
     until("it is drained", async || view().await.state() == "drained").await;
     assert_eq!(place.state(&node, job).await, Some(JobState::Queued), "it was given back");
     node.stop().await;

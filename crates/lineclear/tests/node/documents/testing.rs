@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use lineclear::model::{JobState, Manifest, Outcome, Schedule};
-use lineclear::store::{JobId, NewJob};
+use lineclear::store::{Dispatch, JobId, NewJob};
 use lineclear::testing::TestNode;
 use lineclear::{Client, HandlerError, Lineclear, Snooze, State};
 
@@ -103,7 +103,7 @@ async fn leases_and_schedules_follow_the_clock_and_nothing_runs_by_itself() {
     let job = node.enqueue("nothing", &()).await.unwrap().id;
     let lease =
         lineclear::store::Lease { node: lineclear::store::NodeId(99), length: Duration::from_secs(30) };
-    let taken = node.store().dispatch_into_lease(name("main"), 1, lease).await.unwrap();
+    let taken = node.store().dispatch_into_lease(Dispatch::new(name("main"), 1), lease).await.unwrap();
     assert_eq!(taken.len(), 1);
     assert!(node.drain().await.is_empty(), "another node has it");
     node.assert_state(job, JobState::Running).await;
