@@ -1,21 +1,21 @@
-//! Works on batches, whoever made them and on whichever server.
+//! Works on bulk operations in the background, also on those of other servers.
 
 use std::time::Duration;
 
 use lineclear::Client;
 
-/// How often a server looks for a batch; between the portions of one it does not wait.
-const LOOK: Duration = Duration::from_secs(1);
+/// How often a server looks for a bulk operation; it does not pause between the portions of one.
+const POLL_EVERY: Duration = Duration::from_secs(1);
 
-/// Until the node is told to stop.
-pub(crate) async fn work(client: Client) {
+/// Runs until the node stops.
+pub(crate) async fn run(client: Client) {
     loop {
         let pause = match client.work_on_batch().await {
             Ok(Some(_)) => Duration::ZERO,
-            Ok(None) => LOOK,
+            Ok(None) => POLL_EVERY,
             Err(error) => {
-                tracing::warn!(%error, "a batch could not be worked on; it is tried again");
-                LOOK
+                tracing::warn!(%error, "a bulk operation failed; the worker tries again");
+                POLL_EVERY
             }
         };
         tokio::select! {

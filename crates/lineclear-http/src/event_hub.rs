@@ -1,4 +1,4 @@
-//! What happens, told to all who watch. One reader for all streams of the server, and none while nobody watches.
+//! Publishes events to all streams of the server. One task polls the store, and only while there are streams.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -14,20 +14,20 @@ use tokio_util::sync::CancellationToken;
 
 use crate::problem::Problem;
 
-/// How many may watch at once.
+/// Concurrent streams.
 pub(crate) const STREAMS_MAX: usize = 256;
-/// Events that a stream may be behind before it is told of a gap.
-const BEHIND_MAX: usize = 10_000;
-/// How often it looks.
-const LOOK: Duration = Duration::from_millis(500);
-/// How long to wait after a look that failed.
+/// Events that a stream may lag behind before it gets a gap.
+const LAG_MAX: usize = 10_000;
+/// How often the store is polled.
+const POLL_EVERY: Duration = Duration::from_millis(500);
+/// The pause after a failed poll.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
-/// Events of locks are read so much further back than others.
+/// How much further back lock events are read than others, in microseconds.
 const LOCK_MARGIN: i64 = 120_000_000;
-/// What lies further back is not told any more.
-pub(crate) const BACK_MAX: i64 = 3_600_000_000;
+/// How far back a stream can resume, in microseconds.
+pub(crate) const REPLAY_WINDOW: i64 = 3_600_000_000;
 
-/// All that can happen, beside `gap`.
+/// All event types, except `gap`.
 pub(crate) const TYPES: &[&str] = &[
     "job.queued",
     "job.started",
@@ -46,31 +46,35 @@ pub(crate) const TYPES: &[&str] = &[
     "node.silent",
     AUDIT,
 ];
-/// Who did what: for those alone who may read the audit.
+/// Only for callers that may read the audit.
 pub(crate) const AUDIT: &str = "audit.written";
 
-/// An event as it is sent.
+/// An event as streams send it.
 #[derive(Debug)]
-pub(crate) struct Told {
-    pub(crate) word: String,
-    /// Whoever has this event goes on from here.
-    pub(crate) place: Micros,
+pub(crate) struct EventMessage {
+    pub(crate) event_type: String,
+    /// Where a client that has this event resumes.
+    pub(crate) position: Micros,
     /// JSON.
     pub(crate) data: String,
 }
 
-/// What streams hear.
+/// What the hub publishes.
 #[derive(Clone, Debug)]
-pub(crate) enum Heard {
-    Event(Arc<Told>),
-    /// Something cannot be told; go on from here.
+pub(crate) enum HubMessage {
+    Event(Arc<EventMessage>),
+    /// Events are missing; continue from here.
     Gap(Micros),
 }
 
-/// How an event is told: ids and words, and never what jobs were given or returned.
-pub(crate) fn told(event: &EventView, horizon: Micros) -> Vec<Told> {
-    let (at, place) = (event.at.to_string(), event.at.min(horizon));
-    let one = |word: String, data: serde_json::Value| Told { word, place, data: data.to_string() };
+/// The messages of an event: ids and names, never inputs or outputs.
+pub(crate) fn messages(event: &EventView, horizon: Micros) -> Vec<EventMessage> {
+    let (at, position) = (event.at.to_string(), event.at.min(horizon));
+    let one = |event_type: String, data: serde_json::Value| EventMessage {
+        event_type,
+        position,
+        data: data.to_string(),
+    };
     let text = |id: &dyn std::fmt::Display| id.to_string();
     match &event.about {
         About::Job { job, claim_no, outcome, is_final, kind, manifest, node, dead_letter } => {
@@ -78,7 +82,7 @@ pub(crate) fn told(event: &EventView, horizon: Micros) -> Vec<Told> {
                 "at": at, "job": text(job), "claim_no": claim_no, "kind": kind, "outcome": outcome,
                 "manifest_id": manifest.map(|id| text(&id)), "node_id": node.map(|id| text(&id)),
             });
-            let word = match (is_final, dead_letter, outcome.as_str()) {
+            let event_type = match (is_final, dead_letter, outcome.as_str()) {
                 (true, _, _) | (_, None, "released" | "snoozed") => outcome,
                 (_, Some(_), _) => "failed",
                 _ => "retrying",
@@ -87,7 +91,7 @@ pub(crate) fn told(event: &EventView, horizon: Micros) -> Vec<Told> {
                 let data = json!({"at": at, "dead_letter": text(&id), "job": text(job), "kind": kind});
                 one("dead.created".to_owned(), data)
             });
-            std::iter::once(one(format!("job.{word}"), data)).chain(dead).collect()
+            std::iter::once(one(format!("job.{event_type}"), data)).chain(dead).collect()
         }
         About::Lock { name, what, holder } => {
             vec![one(format!("lock.{what}"), json!({"at": at, "lock": name, "holder": holder}))]
@@ -104,17 +108,17 @@ pub(crate) fn told(event: &EventView, horizon: Micros) -> Vec<Told> {
     }
 }
 
-/// Which events have been told, of those that may be read again.
+/// Remembers published events, because polls overlap.
 #[derive(Default)]
-pub(crate) struct Seen(HashMap<(u8, i64, i64), Micros>);
+pub(crate) struct Deduplicator(HashMap<(u8, i64, i64), Micros>);
 
-impl Seen {
-    /// Those of a page that were not there before.
+impl Deduplicator {
+    /// The events of a page that are new.
     pub(crate) fn fresh<'a>(&mut self, events: &'a Events) -> impl Iterator<Item = &'a EventView> {
         events.items.iter().filter(|event| self.0.insert(event.key, event.at).is_none())
     }
 
-    /// What lies before this is not read again.
+    /// Forgets events that no poll reads again.
     pub(crate) fn forget(&mut self, before: Micros) {
         let locks = before.offset(-LOCK_MARGIN);
         self.0.retain(|key, at| *at >= if key.0 == 3 { locks } else { before });
@@ -124,80 +128,80 @@ impl Seen {
 #[derive(Default)]
 struct State {
     streams: usize,
-    tailing: bool,
+    polling: bool,
 }
 
-/// The one who looks.
+/// The hub. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Tail {
+pub(crate) struct EventHub {
     state: Arc<Mutex<State>>,
-    events: broadcast::Sender<Heard>,
-    /// Up to here everything was told.
+    events: broadcast::Sender<HubMessage>,
+    /// All events up to here are published.
     reached: Arc<AtomicI64>,
     store: Store,
     ended: CancellationToken,
 }
 
-/// A place among those who watch.
-pub(crate) struct Watching {
-    tail: Tail,
-    pub(crate) events: broadcast::Receiver<Heard>,
+/// A subscription to the hub.
+pub(crate) struct Subscription {
+    hub: EventHub,
+    pub(crate) events: broadcast::Receiver<HubMessage>,
 }
 
-impl Drop for Watching {
+impl Drop for Subscription {
     fn drop(&mut self) {
-        self.tail.state().streams -= 1;
+        self.hub.state().streams -= 1;
     }
 }
 
-impl Watching {
-    /// Up to where everything was told, if that is beyond `place`.
-    pub(crate) fn reached(&self, place: Micros) -> Micros {
-        Micros::EPOCH.offset(self.tail.reached.load(Ordering::SeqCst)).max(place)
+impl Subscription {
+    /// Up to where all events are published, but at least `position`.
+    pub(crate) fn reached(&self, position: Micros) -> Micros {
+        Micros::EPOCH.offset(self.hub.reached.load(Ordering::SeqCst)).max(position)
     }
 }
 
-impl Tail {
-    pub(crate) fn new(store: Store, ended: CancellationToken) -> Tail {
-        let (events, _) = broadcast::channel(BEHIND_MAX);
-        Tail { state: Arc::default(), events, reached: Arc::default(), store, ended }
+impl EventHub {
+    pub(crate) fn new(store: Store, ended: CancellationToken) -> EventHub {
+        let (events, _) = broadcast::channel(LAG_MAX);
+        EventHub { state: Arc::default(), events, reached: Arc::default(), store, ended }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Watches from now on.
-    pub(crate) fn watch(&self) -> Result<Watching, Problem> {
+    /// Subscribes to events from now on.
+    pub(crate) fn subscribe(&self) -> Result<Subscription, Problem> {
         let mut state = self.state();
         if state.streams >= STREAMS_MAX {
-            let detail = format!("{STREAMS_MAX} watch already; one stream can watch everything");
+            let detail = format!("too many streams: {STREAMS_MAX} are open; one stream can have all events");
             return Err(Problem::new(axum::http::StatusCode::SERVICE_UNAVAILABLE, "streams_max", detail));
         }
         state.streams += 1;
-        let watching = Watching { tail: self.clone(), events: self.events.subscribe() };
-        if !std::mem::replace(&mut state.tailing, true) {
+        let subscription = Subscription { hub: self.clone(), events: self.events.subscribe() };
+        if !std::mem::replace(&mut state.polling, true) {
             tokio::spawn(self.clone().run());
         }
-        Ok(watching)
+        Ok(subscription)
     }
 
-    /// Whether somebody watches. If not, whoever comes next starts anew.
-    fn is_watched(&self) -> bool {
+    /// Whether there are streams. If not, the next subscription starts the task again.
+    fn has_streams(&self) -> bool {
         let mut state = self.state();
-        state.tailing = state.streams > 0;
-        state.tailing
+        state.polling = state.streams > 0;
+        state.polling
     }
 
     async fn run(self) {
-        let mut place = None;
-        let mut seen = Seen::default();
-        while self.is_watched() {
-            let pause = match self.pass(&mut place, &mut seen).await {
+        let mut position = None;
+        let mut sent = Deduplicator::default();
+        while self.has_streams() {
+            let pause = match self.poll(&mut position, &mut sent).await {
                 Ok(true) => continue,
-                Ok(false) => LOOK,
+                Ok(false) => POLL_EVERY,
                 Err(error) => {
-                    tracing::debug!(%error, "events cannot be read; trying again");
+                    tracing::debug!(%error, "events cannot be read; the hub tries again");
                     AFTER_ERROR
                 }
             };
@@ -208,29 +212,33 @@ impl Tail {
         }
     }
 
-    /// Tells what is new. True: there is more.
-    async fn pass(&self, place: &mut Option<Micros>, seen: &mut Seen) -> lineclear::store::StoreResult<bool> {
-        let since = match *place {
+    /// Publishes new events. True: there are more.
+    async fn poll(
+        &self,
+        position: &mut Option<Micros>,
+        sent: &mut Deduplicator,
+    ) -> lineclear::store::StoreResult<bool> {
+        let since = match *position {
             Some(since) => since,
             None => self.store.event_horizon().await?.0,
         };
         let mut events = self.store.events(since).await?;
-        let too_far = since < events.now.offset(-BACK_MAX);
+        let too_far = since < events.now.offset(-REPLAY_WINDOW);
         if events.overrun || too_far {
             events.horizon =
                 if too_far { self.store.event_horizon().await?.0 } else { events.horizon.offset(1) };
-            let _ = self.events.send(Heard::Gap(events.horizon));
+            let _ = self.events.send(HubMessage::Gap(events.horizon));
         } else {
-            for event in seen.fresh(&events) {
-                for told in told(event, events.horizon) {
-                    // An error is nobody who watches.
-                    let _ = self.events.send(Heard::Event(Arc::new(told)));
+            for event in sent.fresh(&events) {
+                for message in messages(event, events.horizon) {
+                    // An error means that there are no streams.
+                    let _ = self.events.send(HubMessage::Event(Arc::new(message)));
                 }
             }
         }
-        seen.forget(events.horizon);
+        sent.forget(events.horizon);
         self.reached.fetch_max(events.horizon.get(), Ordering::SeqCst);
-        *place = Some(events.horizon);
+        *position = Some(events.horizon);
         Ok(events.more)
     }
 }

@@ -1,10 +1,10 @@
-//! `Idempotency-Key`: a request that makes something may be sent again, and makes it once.
+//! `Idempotency-Key`: a client may repeat a request that creates something, and it is created once.
 //!
-//! The key is the client's; what it made and what it was answered are written in one transaction. A request that was refused
-//! made nothing, so nothing is recorded, and the next one under its key is judged anew.
+//! One transaction writes what was created and the response. A refused request records nothing, so its key stays free.
 
 use std::time::Duration;
 
+use axum::body::Bytes;
 use axum::extract::{FromRequest, MatchedPath, Request};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
@@ -18,75 +18,94 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use utoipa::IntoParams;
 
-use crate::audit::{Note, made};
-use crate::body;
+use crate::api::json_body::{self, JsonText};
+use crate::audit::{AuditDetails, created_details};
 use crate::problem::Problem;
 
-/// How long an answer can be had again.
+/// How long a response is kept.
 const KEEP: Duration = Duration::from_secs(24 * 3600);
 /// Longest key.
 const KEY_BYTES_MAX: usize = 255;
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
-/// Where a key is taken. A POST elsewhere that carries one is refused: its client relies on a promise that nobody made.
-const TAKEN_BY: &[&str] = &[
+/// Routes that support a key. Others refuse it: their clients would rely on a promise that does not hold.
+const SUPPORTED_PATHS: &[&str] = &[
     "/api/v1/jobs",
     "/api/v1/jobs/batch",
     "/api/v1/jobs/{id}/retry",
-    "/api/v1/batches",
+    "/api/v1/bulk-operations",
     "/api/v1/manifests/{key}/run",
     "/api/v1/manifests/{key}/backfill",
     "/api/v1/groups/{name}/run",
 ];
 
-/// The header, for the document.
+/// The header, for the API document.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "only its shape is used")]
-pub(crate) struct KeyHeader {
-    /// A key of your own, 1 to 255 printable ASCII characters: the same request with it again, within a day, makes nothing new
-    /// and gets the same answer.
+pub(crate) struct IdempotencyKeyHeader {
+    /// A key that the client chooses, 1 to 255 printable ASCII characters. The same request with the same key within a day creates
+    /// nothing new and gets the same response.
     #[param(rename = "Idempotency-Key")]
     key: Option<String>,
 }
 
-/// Who asks: keys of different clients do not meet. Whoever knows its clients puts this among the request's extensions.
+/// The owner of a key: clients do not share keys. The guard sets it.
 #[derive(Clone, Debug)]
-pub(crate) struct Principal(pub(crate) String);
+pub(crate) struct KeyOwner(pub(crate) String);
 
-impl Default for Principal {
-    /// Whoever reaches an open server.
-    fn default() -> Principal {
-        Principal("local".to_owned())
+impl Default for KeyOwner {
+    /// The caller of an open server.
+    fn default() -> KeyOwner {
+        KeyOwner("local".to_owned())
     }
 }
 
-/// A body, and the key under which the client may send it again.
-pub(crate) struct Keyed<T> {
-    pub(crate) once: Option<OnceKey>,
+/// Extracts a JSON body and its idempotency key.
+pub(crate) struct KeyedBody<T> {
+    pub(crate) key: Option<OnceKey>,
     pub(crate) body: T,
 }
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Keyed<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for KeyedBody<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _: &S) -> Result<Keyed<T>, Problem> {
-        let Some(key) = key(request.headers())? else {
-            return Ok(Keyed { once: None, body: body::read(&body::bytes(request).await?)? });
-        };
-        let asked = format!("{} {}", request.method(), request.uri());
-        if asked.len() > 1024 {
-            return Err(Problem::malformed("path", "the path is too long to be kept with a key"));
-        }
-        let principal = request.extensions().get::<Principal>().cloned().unwrap_or_default().0;
-        let bytes = body::bytes(request).await?;
-        let body_hash = format!("{:x}", Sha256::digest(&bytes));
-        let once = OnceKey { principal, key, request: asked, body_hash, keep: KEEP };
-        Ok(Keyed { once: Some(once), body: body::read(&bytes)? })
+    async fn from_request(request: Request, _: &S) -> Result<KeyedBody<T>, Problem> {
+        let (key, bytes) = key_and_bytes(request).await?;
+        Ok(KeyedBody { key, body: json_body::read(&bytes)? })
     }
 }
 
-/// The key of a request; quotes around it, as the draft has them, are not part of it.
+/// Extracts a JSON document and its idempotency key, for bodies that borrow from the document.
+pub(crate) struct KeyedText {
+    pub(crate) key: Option<OnceKey>,
+    pub(crate) text: JsonText,
+}
+
+impl<S: Send + Sync> FromRequest<S> for KeyedText {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<KeyedText, Problem> {
+        let (key, bytes) = key_and_bytes(request).await?;
+        Ok(KeyedText { key, text: JsonText::check(&bytes)? })
+    }
+}
+
+async fn key_and_bytes(request: Request) -> Result<(Option<OnceKey>, Bytes), Problem> {
+    let Some(key) = key(request.headers())? else {
+        return Ok((None, json_body::bytes(request).await?));
+    };
+    let request_line = format!("{} {}", request.method(), request.uri());
+    if request_line.len() > 1024 {
+        return Err(Problem::malformed("path", "the path is too long for a request with an Idempotency-Key"));
+    }
+    let principal = request.extensions().get::<KeyOwner>().cloned().unwrap_or_default().0;
+    let bytes = json_body::bytes(request).await?;
+    let body_hash = format!("{:x}", Sha256::digest(&bytes));
+    Ok((Some(OnceKey { principal, key, request: request_line, body_hash, keep: KEEP }), bytes))
+}
+
+/// The key of a request, without the quotes that the IETF draft puts around it.
 fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let mut given = headers.get_all(KEY).iter();
     let Some(value) = given.next() else { return Ok(None) };
@@ -94,56 +113,63 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
     let printable = text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
     if text.is_empty() || text.len() > KEY_BYTES_MAX || !printable || given.next().is_some() {
-        let detail =
-            format!("one Idempotency-Key of 1 to {KEY_BYTES_MAX} printable ASCII characters, please");
+        let detail = format!(
+            "`Idempotency-Key` must be a single header of 1 to {KEY_BYTES_MAX} printable ASCII characters"
+        );
         return Err(Problem::malformed("idempotency_key", detail));
     }
     Ok(Some(text.to_owned()))
 }
 
 /// Refuses keys where they would be ignored.
-pub(crate) async fn check_key(request: Request, next: Next) -> Response {
+pub(crate) async fn reject_unsupported_key(request: Request, next: Next) -> Response {
     let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-    let is_ignored = request.method() == Method::POST && path.is_some_and(|path| !TAKEN_BY.contains(&path));
+    let is_ignored =
+        request.method() == Method::POST && path.is_some_and(|path| !SUPPORTED_PATHS.contains(&path));
     if is_ignored && request.headers().contains_key(KEY) {
-        let detail =
-            "this request takes no Idempotency-Key; look at what became of it before you send it again";
+        let detail = "this operation does not support Idempotency-Key; remove the header";
         return Problem::malformed("idempotency_key", detail).into_response();
     }
     next.run(request).await
 }
 
-/// An answer as it can be kept.
+/// A response that can be stored and replayed.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Reply {
+pub(crate) struct StoredReply {
     status: u16,
-    /// The job that was made, if it was one.
+    /// The created job, if it is a single one.
     job: Option<i64>,
-    /// The batch that was made.
+    /// The created bulk operation.
     #[serde(default)]
-    batch: Option<i64>,
+    bulk_operation: Option<i64>,
     body: Box<RawValue>,
     #[serde(skip)]
     replayed: bool,
 }
 
-impl Reply {
-    pub(crate) fn new(status: StatusCode, job: Option<JobId>, body: &impl Serialize) -> Option<Reply> {
+impl StoredReply {
+    pub(crate) fn new(status: StatusCode, job: Option<JobId>, body: &impl Serialize) -> Option<StoredReply> {
         let body = serde_json::value::to_raw_value(body).ok()?;
-        Some(Reply { status: status.as_u16(), job: job.map(|job| job.0), batch: None, body, replayed: false })
+        Some(StoredReply {
+            status: status.as_u16(),
+            job: job.map(|job| job.0),
+            bulk_operation: None,
+            body,
+            replayed: false,
+        })
     }
 
-    /// Where a batch was made.
-    pub(crate) fn of_batch(batch: BatchId, body: &impl Serialize) -> Option<Reply> {
-        Some(Reply { batch: Some(batch.0), ..Reply::new(StatusCode::CREATED, None, body)? })
+    /// The response to a request that created a bulk operation.
+    pub(crate) fn of_bulk_operation(id: BatchId, body: &impl Serialize) -> Option<StoredReply> {
+        Some(StoredReply { bulk_operation: Some(id.0), ..StoredReply::new(StatusCode::CREATED, None, body)? })
     }
 
     pub(crate) fn job(&self) -> Option<JobId> {
         self.job.map(JobId)
     }
 
-    pub(crate) fn batch(&self) -> Option<BatchId> {
-        self.batch.map(BatchId)
+    pub(crate) fn bulk_operation(&self) -> Option<BatchId> {
+        self.bulk_operation.map(BatchId)
     }
 
     pub(crate) fn is_replayed(&self) -> bool {
@@ -151,96 +177,98 @@ impl Reply {
     }
 }
 
-/// Says that an answer was given before.
-pub(crate) fn mark(response: &mut Response, replayed: bool) {
+/// Marks a replayed response.
+pub(crate) fn mark_replayed(response: &mut Response, replayed: bool) {
     if replayed {
         response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
     }
 }
 
-/// Where a job is.
-pub(crate) fn location(job: JobId) -> HeaderValue {
+/// The URL of a job.
+pub(crate) fn job_location(job: JobId) -> HeaderValue {
     HeaderValue::from_str(&format!("/api/v1/jobs/{job}")).expect("digits")
 }
 
-impl IntoResponse for Reply {
+impl IntoResponse for StoredReply {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::OK);
         let json = HeaderValue::from_static("application/json");
-        let (job, batch, replayed) = (self.job(), self.batch, self.replayed);
+        let (job, bulk_operation, replayed) = (self.job(), self.bulk_operation, self.replayed);
         let mut response =
             (status, [(header::CONTENT_TYPE, json)], Box::<str>::from(self.body).into_string())
                 .into_response();
         if let Some(job) = job {
-            response.headers_mut().insert(header::LOCATION, location(job));
+            response.headers_mut().insert(header::LOCATION, job_location(job));
         }
-        if let Some(Ok(place)) = batch.map(|id| HeaderValue::from_str(&format!("/api/v1/batches/{id}"))) {
-            response.headers_mut().insert(header::LOCATION, place);
+        if let Some(Ok(location)) =
+            bulk_operation.map(|id| HeaderValue::from_str(&format!("/api/v1/bulk-operations/{id}")))
+        {
+            response.headers_mut().insert(header::LOCATION, location);
         }
-        mark(&mut response, replayed);
+        mark_replayed(&mut response, replayed);
         response
     }
 }
 
-/// Makes something, once if there is a key. `reply` has none if what it was to be made of does not exist.
-pub(crate) async fn make(
+/// Creates something, once if there is a key. `reply` returns `None` if the job, manifest or group does not exist.
+pub(crate) async fn create_idempotently(
     client: &Client,
     once: Option<OnceKey>,
     creation: Creation,
-    note: &Note,
-    reply: fn(&Created) -> Option<Reply>,
-) -> Result<Reply, Problem> {
+    audit: &AuditDetails,
+    reply: fn(&Created) -> Option<StoredReply>,
+) -> Result<StoredReply, Problem> {
     let missing = match &creation {
         Creation::Jobs(_) => "job".to_owned(),
         Creation::Retry(job, _) => format!("job {job}"),
-        Creation::Batch(_) => "batch".to_owned(),
+        Creation::Batch(_) => "bulk operation".to_owned(),
         Creation::Run(key, _) | Creation::Backfill { key, .. } => format!("manifest {key}"),
         Creation::RunGroup(group, _) => format!("group {group}"),
     };
-    make_or(client, once, creation, note, move |created| {
+    create_idempotently_or(client, once, creation, audit, move |created| {
         reply(created).ok_or_else(|| Problem::not_found(&missing))
     })
     .await
 }
 
-/// The same where `reply` says why nothing was made.
-pub(crate) async fn make_or(
+/// Like [`create_idempotently`], with a `reply` that says why nothing was created.
+pub(crate) async fn create_idempotently_or(
     client: &Client,
     once: Option<OnceKey>,
     creation: Creation,
-    note: &Note,
-    reply: impl Fn(&Created) -> Result<Reply, Problem> + Clone + Send + Sync + 'static,
-) -> Result<Reply, Problem> {
+    audit: &AuditDetails,
+    reply: impl Fn(&Created) -> Result<StoredReply, Problem> + Clone + Send + Sync + 'static,
+) -> Result<StoredReply, Problem> {
     let Some(once) = once else {
-        let created = plainly(client, creation).await?;
-        note.say_with(|| made(&created));
+        let created = create_unkeyed(client, creation).await?;
+        audit.set_with(|| created_details(&created));
         return reply(&created);
     };
-    let answer = reply.clone();
-    let record = move |created: &Created| serde_json::to_string(&answer(created).ok()?).ok();
+    let stored = reply.clone();
+    let record = move |created: &Created| serde_json::to_string(&stored(created).ok()?).ok();
     match client.create_once(once, creation, record).await? {
         Once::Now(created) => {
-            note.say_with(|| made(&created));
+            audit.set_with(|| created_details(&created));
             reply(&created)
         }
-        Once::Before(text) => match serde_json::from_str::<Reply>(&text) {
+        Once::Before(text) => match serde_json::from_str::<StoredReply>(&text) {
             Ok(before) => {
                 let job = before.job().map(|job| job.to_string());
-                let batch = before.batch.map(|batch| batch.to_string());
-                note.say(json!({"replayed": true, "job": job, "batch": batch}));
-                Ok(Reply { replayed: true, ..before })
+                let bulk_operation = before.bulk_operation.map(|id| id.to_string());
+                audit.set(json!({"replayed": true, "job": job, "bulk_operation": bulk_operation}));
+                Ok(StoredReply { replayed: true, ..before })
             }
             Err(_) => Err(Problem::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "stored_data",
-                "the kept answer cannot be read; look at what became of the first request",
+                "the stored response cannot be read; check the result of the first request",
             )),
         },
     }
 }
 
-/// Without a key: a single job shares the commit of others.
-async fn plainly(client: &Client, creation: Creation) -> Result<Created, Problem> {
+/// Without a key. A single job may share a commit with others.
+async fn create_unkeyed(client: &Client, creation: Creation) -> Result<Created, Problem> {
     Ok(match creation {
         Creation::Jobs(mut jobs) => match jobs.pop() {
             Some(job) if jobs.is_empty() => Created::Jobs(vec![client.enqueue_job(job).await?]),

@@ -1,4 +1,4 @@
-//! The same API without a listener, for a program that has the database at hand: what it asks goes through the same routes.
+//! The API without a listener, for programs with direct access to the database. Requests pass the same routes.
 
 use axum::Router;
 use axum::body::{Body, HttpBody};
@@ -7,46 +7,46 @@ use lineclear::Client;
 use tower::ServiceExt;
 
 use crate::ShownLocks;
-use crate::access::Person;
-use crate::audit::Writers;
+use crate::audit::AuditTasks;
+use crate::auth::LocalUser;
 use crate::listener::Limits;
 use crate::server::{self, HttpOptions};
 
-/// The API of a database, for one program.
+/// The API in process.
 #[derive(Debug)]
 pub struct Local {
     router: Router,
-    writers: Writers,
-    person: Option<Person>,
+    audit_tasks: AuditTasks,
+    user: Option<LocalUser>,
 }
 
-/// An answer, whose body may go on for as long as something happens.
+/// A response, whose body may be a stream.
 #[derive(Debug)]
 pub struct Reply {
-    /// The status.
+    /// The status code.
     pub status: u16,
-    /// Headers, with names in lower case.
+    /// The headers, with names in lower case.
     pub headers: Vec<(String, String)>,
     body: Body,
 }
 
 impl Local {
-    /// Of the store of a client; `locks` are those that it shows.
+    /// The API over the store of a client, with these locks.
     pub fn new(client: Client, locks: Option<ShownLocks>) -> Local {
         let reading = client.store().clone();
-        // Nobody else can ask: there is nothing to hold back.
+        // There is one caller, so there is no rate limit.
         let limits = Limits { rate: 0, ..Limits::default() };
         let options = HttpOptions { locks, limits, ..HttpOptions::default() };
-        let made = server::assemble(options, client, reading, None);
-        Local { router: made.router, writers: made.writers, person: None }
+        let assembled = server::assemble(options, client, reading, None);
+        Local { router: assembled.router, audit_tasks: assembled.audit_tasks, user: None }
     }
 
-    /// Who asks, as the audit shall have it, such as `cli:ada`; otherwise `local`.
+    /// Sets the name of the caller in the audit, such as `cli:ada`; the default is `local`.
     pub fn by(self, who: &str) -> Local {
-        Local { person: Some(Person(who.to_owned())), ..self }
+        Local { user: Some(LocalUser(who.to_owned())), ..self }
     }
 
-    /// Asks.
+    /// Sends a request.
     pub async fn ask(
         &self,
         method: &str,
@@ -59,8 +59,8 @@ impl Local {
             request = request.header(name, value);
         }
         let mut request = request.body(Body::from(body)).map_err(|error| error.to_string())?;
-        if let Some(person) = &self.person {
-            request.extensions_mut().insert(person.clone());
+        if let Some(user) = &self.user {
+            request.extensions_mut().insert(user.clone());
         }
         let Ok(response) = self.router.clone().oneshot(request).await;
         let (parts, body) = response.into_parts();
@@ -69,20 +69,20 @@ impl Local {
         Ok(Reply { status: parts.status.as_u16(), headers, body })
     }
 
-    /// Waits until what was done is written down.
+    /// Waits until the audit is written.
     pub async fn finish(self) {
         drop(self.router);
-        self.writers.finish().await;
+        self.audit_tasks.finish().await;
     }
 }
 
 impl Reply {
-    /// The next piece of the body; `None`: that was all.
+    /// The next chunk of the body; `None` at its end.
     pub async fn piece(&mut self) -> Option<Vec<u8>> {
         loop {
             let frame =
                 std::future::poll_fn(|context| std::pin::Pin::new(&mut self.body).poll_frame(context)).await;
-            // What ends in the middle has ended.
+            // A body that breaks off has ended.
             if let Ok(data) = frame?.ok()?.into_data() {
                 return Some(data.to_vec());
             }

@@ -43,7 +43,7 @@ pub use choice::StoreChoice;
 use db::{Db, Verb};
 pub use declare::{Declaration, Prune, check_group};
 pub use door::{BadJob, KEY_BYTES_MAX};
-pub use error::{Source, StoreError, StoreResult};
+pub use error::{Item, Location, Source, StoreError, StoreResult};
 pub use ids::{AuditId, ClaimRef, DeadLetterId, JobId, ManifestId, NodeId, TokenId};
 pub use migrate::{Migration, MigrationStatus};
 pub use options::StoreOptions;

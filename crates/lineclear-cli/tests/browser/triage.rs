@@ -43,7 +43,7 @@ async fn all_that_match_are_revived_with_progress_and_undone_before_that() {
     browser.reads("lineclear batch start revive -q 'state:dead'");
     browser.fill("#reason", "the printer is mended");
     browser.click("form.ask button[type=submit]");
-    browser.until("location.pathname.startsWith('/batches/') && document.querySelector('progress')");
+    browser.until("location.pathname.startsWith('/bulk-operations/') && document.querySelector('progress')");
     browser.eval("window.mark = 1");
     browser.until("document.querySelector('progress').value === 3");
     browser.reads("done");
@@ -100,7 +100,7 @@ async fn a_dead_letter_is_found_and_revived_with_keys_alone() {
     tab_to(&browser, "form.ask button[type=submit]");
     browser.press(ENTER);
     browser.until(
-        "location.pathname.startsWith('/batches/') && document.querySelector('progress')?.value === 1",
+        "location.pathname.startsWith('/bulk-operations/') && document.querySelector('progress')?.value === 1",
     );
     let rests = server.ask("GET", "/dead-letters?status=acknowledged", &Value::Null);
     assert_eq!(

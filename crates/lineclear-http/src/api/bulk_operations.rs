@@ -1,4 +1,4 @@
-//! Batches: the same done to many jobs, in the background, by whichever server is there.
+//! Bulk operations: cancel, retry, revive or acknowledge all jobs that a query finds, in the background.
 
 use std::time::Duration;
 
@@ -6,62 +6,68 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use lineclear::store::{Action, Batch, BatchId, Created, Creation, Mode, NewBatch};
+use lineclear::store::{self, Action, BatchId, Created, Creation, Mode, NewBatch};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
 use super::jobs::query;
-use super::page::{Page, Paging, cursor, limit};
-use super::shape::{Asked, At, Id, id, time, unprocessable};
 use crate::App;
-use crate::access::Who;
-use crate::audit::Note;
-use crate::once::{KeyHeader, Keyed, Reply, make};
+use crate::api::json_types::{Id, PathParam, QueryParams, id, time, unprocessable};
+use crate::api::pagination::{Page, PageParams, cursor, limit};
+use crate::audit::AuditDetails;
+use crate::auth::Caller;
+use crate::idempotency::{IdempotencyKeyHeader, KeyedBody, StoredReply, create_idempotently};
 use crate::problem::Problem;
 
-/// How long a batch can be taken back, if nothing is said.
+/// The default delay before a bulk operation starts.
 const STARTS_IN_MS: u64 = 5_000;
 
-/// What to do, and to which jobs.
+/// A new bulk operation.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct BatchBody {
+pub(crate) struct BulkOperationBody {
     /// `cancel`, `retry`, `revive` or `acknowledge`.
     pub(crate) action: String,
-    /// In the search language; of those that exist now. Say `id:>0` for all.
+    /// A query in the search language, over the jobs that exist now. `id:>0` finds all.
     pub(crate) q: String,
-    /// Only count.
+    /// Only count the jobs.
     #[serde(default)]
     pub(crate) dry_run: bool,
-    /// Why; kept with the batch, and with dead letters that it resolves.
+    /// The reason, kept with the operation and with the dead letters that it resolves.
     pub(crate) reason: Option<String>,
-    /// So many milliseconds it can be taken back; 5,000 if nothing is said, a day at most.
+    /// The delay before it starts, in which it can be cancelled without effect: up to a day; the default is 5,000.
     #[schema(maximum = 86_400_000)]
     pub(crate) starts_in_ms: Option<u64>,
-    /// `all` if nothing is said; for `retry` and `revive` also `spread`: jobs become due one after the other, evenly over `over_ms`, and
-    /// `canary`: one job goes first, and the rest only when that one has completed.
+    /// `all` (the default); for `retry` and `revive` also `spread`: jobs become due evenly over `over_ms`, and `canary`: one job runs first,
+    /// and the others follow when it has completed.
     pub(crate) mode: Option<String>,
-    /// With `spread`: over so many milliseconds; a week at most.
+    /// With `spread`: the period in milliseconds, up to a week.
     #[schema(minimum = 1, maximum = 604_800_000)]
     pub(crate) over_ms: Option<u64>,
 }
 
-impl BatchBody {
+impl BulkOperationBody {
     fn mode(&self, action: Action) -> Result<Mode, Problem> {
-        let refused = |why: String, at: &str| Err(unprocessable("mode", why).at(at));
+        let refused = |why: String, pointer: &str| Err(unprocessable("mode", why).at(pointer));
         let mode = match (self.mode.as_deref().unwrap_or("all"), self.over_ms) {
             ("spread", Some(over_ms)) => Mode::Spread(Duration::from_millis(over_ms)),
             ("spread", None) => {
-                return refused("spread over how long? 600000 is ten minutes".to_owned(), "/over_ms");
+                return refused(
+                    "`over_ms` is required with the mode spread; 600000 is ten minutes".to_owned(),
+                    "/over_ms",
+                );
             }
             ("all" | "canary", Some(_)) => {
-                return refused("over_ms is for the mode spread".to_owned(), "/over_ms");
+                return refused("`over_ms` requires the mode spread".to_owned(), "/over_ms");
             }
             ("all", None) => Mode::All,
             ("canary", None) => Mode::Canary,
             (word, _) => {
-                return refused(format!("{word:?} is none of {}", Mode::WORDS.join(", ")), "/mode");
+                return refused(
+                    format!("`mode` must be one of {}; it is {word:?}", Mode::WORDS.join(", ")),
+                    "/mode",
+                );
             }
         };
         mode.check(action).map_err(|error| Problem::of_field(error, FIELDS))?;
@@ -69,7 +75,7 @@ impl BatchBody {
     }
 }
 
-/// Where what the store refuses was said.
+/// The field that each rule of the store concerns.
 const FIELDS: &[(&str, &str)] = &[
     ("starts_in", "/starts_in_ms"),
     ("text", "/reason"),
@@ -78,124 +84,124 @@ const FIELDS: &[(&str, &str)] = &[
     ("over", "/over_ms"),
 ];
 
-/// How many jobs would be treated.
+/// The number of jobs that a bulk operation would change.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct CountAnswer {
-    /// So many.
+pub(crate) struct BulkOperationCount {
+    /// The number of jobs.
     count: u64,
-    /// And no more; otherwise at least so many: counting stops at a bound.
+    /// Whether `count` is exact: counting stops at a bound.
     exact: bool,
-    /// What is looked for, in its one form.
+    /// The query in its canonical form.
     q: String,
 }
 
-/// A batch, and how far it is.
+/// A bulk operation and its progress.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct BatchShape {
+pub(crate) struct BulkOperation {
     id: Id,
     action: &'static str,
-    /// In the search language, with every moment fixed.
+    /// The query, with relative times resolved.
     q: String,
     reason: Option<String>,
     created_by: String,
     created_at: String,
-    /// Until then it can be taken back.
+    /// When it starts; until then it can be cancelled without effect.
     starts_at: String,
     /// `waiting`, `running`, `done` or `cancelled`.
     status: &'static str,
-    /// Jobs that it meant when it was made.
+    /// The number of jobs that it found.
     total: u64,
-    /// Whether that is all: counting stops at a bound.
+    /// Whether `total` is exact: counting stops at a bound.
     total_is_exact: bool,
-    /// Jobs that were treated.
+    /// Jobs that it changed.
     done: u64,
-    /// Jobs that could not be treated any more when their turn came.
+    /// Jobs that it could not change any more.
     skipped: u64,
     finished_at: Option<String>,
     /// `all`, `spread` or `canary`.
     mode: &'static str,
-    /// With `spread`: over so many milliseconds jobs become due.
+    /// With `spread`: the period in milliseconds.
     over_ms: Option<u64>,
-    /// With `canary`: the job that went first. While the batch is `running` and has done one job, the rest waits for it.
+    /// With `canary`: the job that runs first. The others wait for it while the operation is `running` and `done` is 1.
     canary_job_id: Option<Id>,
-    /// Why it stopped, if no person stopped it: its canary died again, was cancelled, or did not end within a day.
+    /// Why it stopped by itself: its canary died again, was cancelled, or did not finish within a day.
     stopped_because: Option<String>,
 }
 
-impl BatchShape {
-    pub(crate) fn of(batch: Batch) -> BatchShape {
-        BatchShape {
-            id: Id::of(batch.id),
-            action: batch.action.as_str(),
-            q: batch.q,
-            reason: batch.reason,
-            created_by: batch.created_by,
-            created_at: time(batch.created_at),
-            starts_at: time(batch.starts_at),
-            status: batch.status.as_str(),
-            total: batch.total,
-            total_is_exact: batch.total_is_exact,
-            done: batch.done,
-            skipped: batch.skipped,
-            finished_at: batch.finished_at.map(time),
-            mode: batch.mode.as_str(),
-            over_ms: batch.mode.over().map(|over| u64::try_from(over.as_millis()).unwrap_or(u64::MAX)),
-            canary_job_id: batch.canary.map(Id::of),
-            stopped_because: batch.stopped_because,
+impl BulkOperation {
+    pub(crate) fn of(operation: store::Batch) -> BulkOperation {
+        BulkOperation {
+            id: Id::of(operation.id),
+            action: operation.action.as_str(),
+            q: operation.q,
+            reason: operation.reason,
+            created_by: operation.created_by,
+            created_at: time(operation.created_at),
+            starts_at: time(operation.starts_at),
+            status: operation.status.as_str(),
+            total: operation.total,
+            total_is_exact: operation.total_is_exact,
+            done: operation.done,
+            skipped: operation.skipped,
+            finished_at: operation.finished_at.map(time),
+            mode: operation.mode.as_str(),
+            over_ms: operation.mode.over().map(|over| u64::try_from(over.as_millis()).unwrap_or(u64::MAX)),
+            canary_job_id: operation.canary.map(Id::of),
+            stopped_because: operation.stopped_because,
         }
     }
 }
 
-/// Does the same to all jobs that a query finds, of those that exist now. It begins after a few seconds, until which it can be
-/// cancelled without a trace.
+/// Changes all jobs that a query finds, in the background. It starts after a few seconds, and can be cancelled without effect until
+/// then.
 #[utoipa::path(
-    post, path = "/batches", operation_id = "create_batch", tag = "batches", request_body = BatchBody, params(KeyHeader),
+    post, path = "/bulk-operations", operation_id = "create_bulk_operation", tag = "bulk operations", request_body = BulkOperationBody, params(IdempotencyKeyHeader),
     security(("token" = ["operate"])),
-    responses((status = 201, body = BatchShape), (status = 200, body = CountAnswer, description = "only counted"),
+    responses((status = 201, body = BulkOperation), (status = 200, body = BulkOperationCount, description = "with `dry_run`: the count"),
               (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn create(
     state: State<App>,
-    who: Who,
-    note: Note,
-    asked: Keyed<BatchBody>,
+    caller: Caller,
+    audit: AuditDetails,
+    request: KeyedBody<BulkOperationBody>,
 ) -> Result<Response, Problem> {
-    let body = asked.body;
+    let body = request.body;
     let action = action(&body.action)?;
     let query = query(&body.q).map_err(|problem| problem.at("/q"))?;
     if body.q.trim().is_empty() {
-        return Err(unprocessable("which", "say which jobs; id:>0 is all of them").at("/q"));
+        return Err(unprocessable("which", "`q` must not be empty; id:>0 finds all jobs").at("/q"));
     }
     body.mode(action)?;
     if body.dry_run {
         let count = state.reading.count(&action.of(query.clone())).await?;
         let q = query.to_string();
-        note.say(json!({"dry_run": true, "action": action.as_str(), "q": q, "count": count.count}));
-        return Ok(Json(CountAnswer { count: count.count, exact: count.is_exact, q }).into_response());
+        audit.set(json!({"dry_run": true, "action": action.as_str(), "q": q, "count": count.count}));
+        return Ok(Json(BulkOperationCount { count: count.count, exact: count.is_exact, q }).into_response());
     }
-    let asked = Keyed { once: asked.once, body };
-    Ok(make_one(&state, &who, &note, asked).await?.into_response())
+    let request = KeyedBody { key: request.key, body };
+    Ok(start(&state, &caller, &audit, request).await?.into_response())
 }
 
-/// A batch, wherever it was asked for.
-pub(crate) async fn make_one(
+/// Starts a bulk operation, for the API and for the page.
+pub(crate) async fn start(
     state: &App,
-    who: &Who,
-    note: &Note,
-    asked: Keyed<BatchBody>,
-) -> Result<Reply, Problem> {
-    let body = asked.body;
+    caller: &Caller,
+    audit: &AuditDetails,
+    request: KeyedBody<BulkOperationBody>,
+) -> Result<StoredReply, Problem> {
+    let body = request.body;
     let action = action(&body.action)?;
     let query = query(&body.q).map_err(|problem| problem.at("/q"))?;
     let starts_in = Duration::from_millis(body.starts_in_ms.unwrap_or(STARTS_IN_MS));
     let mode = body.mode(action)?;
-    let new = NewBatch { action, query, reason: body.reason, by: who.0.who(), starts_in, mode };
-    // Counting is looking, and may take a while: it must not keep the engine's connections.
+    let new = NewBatch { action, query, reason: body.reason, by: caller.0.audit_name(), starts_in, mode };
+    // Counting may take a while, so it uses the connections for reading.
     let counted = state.reading.count_batch(new).await.map_err(|error| Problem::of_field(error, FIELDS))?;
     let creation = Creation::Batch(Box::new(counted));
-    make(&state.client, asked.once, creation, note, |created| {
-        let Created::Batch(batch) = created else { return None };
-        Reply::of_batch(batch.id, &BatchShape::of(batch.clone()))
+    create_idempotently(&state.client, request.key, creation, audit, |created| {
+        let Created::Batch(operation) = created else { return None };
+        StoredReply::of_bulk_operation(operation.id, &BulkOperation::of(operation.clone()))
     })
     .await
 }
@@ -203,52 +209,60 @@ pub(crate) async fn make_one(
 fn action(word: &str) -> Result<Action, Problem> {
     Action::from_word(word).ok_or_else(|| {
         let words: Vec<&str> = Action::ALL.iter().map(|action| action.as_str()).collect();
-        unprocessable("action", format!("{word:?} is none of {}", words.join(", "))).at("/action")
+        unprocessable("action", format!("`action` must be one of {}; it is {word:?}", words.join(", ")))
+            .at("/action")
     })
 }
 
-/// Lists batches, newest first.
+/// Lists bulk operations, newest first.
 #[utoipa::path(
-    get, path = "/batches", operation_id = "list_batches", tag = "batches", params(Paging),
+    get, path = "/bulk-operations", operation_id = "list_bulk_operations", tag = "bulk operations", params(PageParams),
     security(("token" = ["read"])),
-    responses((status = 200, body = Page<BatchShape>), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Page<BulkOperation>), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn list(state: State<App>, asked: Asked<Paging>) -> Result<Json<Page<BatchShape>>, Problem> {
-    let before = cursor(asked.0.cursor.as_deref(), |text| id(text, "").ok().map(BatchId))?;
-    let page = state.reading.batches(before, limit(asked.0.limit)?).await?;
-    let items = page.items.into_iter().map(BatchShape::of).collect();
+pub(crate) async fn list(
+    state: State<App>,
+    params: QueryParams<PageParams>,
+) -> Result<Json<Page<BulkOperation>>, Problem> {
+    let before = cursor(params.0.cursor.as_deref(), |text| id(text, "").ok().map(BatchId))?;
+    let page = state.reading.batches(before, limit(params.0.limit)?).await?;
+    let items = page.items.into_iter().map(BulkOperation::of).collect();
     Ok(Json(Page::new(items, page.next.map(|id| id.to_string()))))
 }
 
-/// One batch, and how far it is.
+/// Returns a bulk operation and its progress.
 #[utoipa::path(
-    get, path = "/batches/{id}", operation_id = "get_batch", tag = "batches", params(("id" = String, Path)),
+    get, path = "/bulk-operations/{id}", operation_id = "get_bulk_operation", tag = "bulk operations", params(("id" = String, Path)),
     security(("token" = ["read"])),
-    responses((status = 200, body = BatchShape), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = BulkOperation), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn get(state: State<App>, at: At) -> Result<Json<BatchShape>, Problem> {
-    let found = state.reading.batch(BatchId(id(&at.0, "batch")?)).await?;
-    let found = found.ok_or_else(|| Problem::not_found(format_args!("batch {}", at.0)))?;
-    Ok(Json(BatchShape::of(found)))
+pub(crate) async fn get(state: State<App>, path: PathParam) -> Result<Json<BulkOperation>, Problem> {
+    let found = state.reading.batch(BatchId(id(&path.0, "bulk operation")?)).await?;
+    let found = found.ok_or_else(|| Problem::not_found(format_args!("bulk operation {}", path.0)))?;
+    Ok(Json(BulkOperation::of(found)))
 }
 
-/// Stops a batch. What it has done stays done; one that has not begun has done nothing.
+/// Cancels a bulk operation. Jobs that it has already changed stay changed.
 #[utoipa::path(
-    post, path = "/batches/{id}/cancel", operation_id = "cancel_batch", tag = "batches", params(("id" = String, Path)),
+    post, path = "/bulk-operations/{id}/cancel", operation_id = "cancel_bulk_operation", tag = "bulk operations", params(("id" = String, Path)),
     security(("token" = ["operate"])),
-    responses((status = 200, body = BatchShape), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = BulkOperation), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn cancel(state: State<App>, note: Note, at: At) -> Result<Json<BatchShape>, Problem> {
-    let batch = BatchId(id(&at.0, "batch")?);
-    if let Some(stopped) = state.client.store().cancel_batch(batch).await? {
-        note.say(json!({"done": stopped.done}));
-        return Ok(Json(BatchShape::of(stopped)));
+pub(crate) async fn cancel(
+    state: State<App>,
+    audit: AuditDetails,
+    path: PathParam,
+) -> Result<Json<BulkOperation>, Problem> {
+    let operation = BatchId(id(&path.0, "bulk operation")?);
+    if let Some(stopped) = state.client.store().cancel_batch(operation).await? {
+        audit.set(json!({"done": stopped.done}));
+        return Ok(Json(BulkOperation::of(stopped)));
     }
-    match state.reading.batch(batch).await? {
+    match state.reading.batch(operation).await? {
         Some(over) => {
-            let detail = format!("batch {batch} is over: {}", over.status.as_str());
-            Err(Problem::new(StatusCode::CONFLICT, "batch_over", detail))
+            let detail = format!("bulk operation {operation} is already {}", over.status.as_str());
+            Err(Problem::new(StatusCode::CONFLICT, "bulk_operation_over", detail))
         }
-        None => Err(Problem::not_found(format_args!("batch {batch}"))),
+        None => Err(Problem::not_found(format_args!("bulk operation {operation}"))),
     }
 }

@@ -1,32 +1,56 @@
-//! Bodies of requests: JSON, of a bounded size, with nothing in it that we do not know.
+//! JSON bodies of requests: bounded in size, and without unknown fields.
 
+use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::{StatusCode, header};
 use lineclear_model::Payload;
 use lineclear_model::payload::PAYLOAD_DEPTH_MAX;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::problem::Problem;
 
-/// Most bytes of a body. A batch of jobs may be larger than one input.
+/// Longest body, in bytes. A batch of jobs may be longer than one input.
 pub(crate) const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// A body of JSON. Only who takes an `Option` may be sent none, and the document says so with the same word.
-pub(crate) struct Body<T>(pub(crate) T);
+/// Extracts a JSON body. Only an `Option` accepts an empty one, which the API document shows in the same way.
+pub(crate) struct JsonBody<T>(pub(crate) T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _: &S) -> Result<Body<T>, Problem> {
-        read(&bytes(request).await?).map(Body)
+    async fn from_request(request: Request, _: &S) -> Result<JsonBody<T>, Problem> {
+        read(&bytes(request).await?).map(JsonBody)
     }
 }
 
-/// The bytes of a body that says it is JSON.
-pub(crate) async fn bytes(request: Request) -> Result<axum::body::Bytes, Problem> {
+/// A checked JSON document. Values that borrow from it are not copied.
+pub(crate) struct JsonText(Payload);
+
+impl JsonText {
+    pub(crate) fn check(bytes: &[u8]) -> Result<JsonText, Problem> {
+        if bytes.is_empty() {
+            return Err(missing());
+        }
+        let text = std::str::from_utf8(bytes)
+            .map_err(|_| Problem::malformed("body_not_utf8", "the body must be UTF-8"))?;
+        // The rules of inputs apply to the whole document: databases and parsers disagree about what they exclude.
+        let checked = Payload::parse_within(text, BODY_BYTES_MAX).map_err(|bad| {
+            Problem::malformed("body_not_json", format!("{bad} (at most {PAYLOAD_DEPTH_MAX} levels)"))
+        })?;
+        Ok(JsonText(checked))
+    }
+
+    pub(crate) fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Problem> {
+        parse(self.0.as_str()).map_err(|(why, pointer)| Problem::malformed("body_field", why).at(pointer))
+    }
+}
+
+/// The bytes of a JSON body.
+pub(crate) async fn bytes(request: Request) -> Result<Bytes, Problem> {
     let headers = request.headers();
     if headers.contains_key(header::CONTENT_ENCODING) {
-        let detail = "bodies are taken as they are, not compressed";
+        let detail = "compressed bodies are not supported";
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content_encoding", detail));
     }
     let is_json =
@@ -45,40 +69,35 @@ fn is_json(content_type: &str) -> bool {
 }
 
 fn too_large(error: axum::Error) -> Problem {
-    if std::error::Error::source(&error)
-        .is_some_and(|source| source.is::<axum::extract::rejection::LengthLimitError>())
-        || error.to_string().contains("length limit")
-    {
-        let detail = format!("a body has {BODY_BYTES_MAX} bytes at most");
+    let source = std::error::Error::source(&error);
+    if source.is_some_and(|source| source.is::<http_body_util::LengthLimitError>()) {
+        let detail = format!("the body must not be longer than {BODY_BYTES_MAX} bytes");
         return Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail);
     }
     Problem::malformed("body_incomplete", "the body ended before it was complete")
 }
 
+fn missing() -> Problem {
+    Problem::malformed("body_missing", "request body is required")
+}
+
 pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     if bytes.is_empty() {
-        // Nothing is `null`, which an `Option` is and no struct: a PUT without a body would take away all that a thing has.
-        let missing = |_| Problem::malformed("body_missing", "this needs a body that says what is meant");
-        return serde_json::from_str("null").map_err(missing);
+        // `null` is an `Option` and no struct: a PUT without a body must not reset all fields.
+        return serde_json::from_str("null").map_err(|_| missing());
     }
-    let text = std::str::from_utf8(bytes)
-        .map_err(|_| Problem::malformed("body_not_utf8", "the body is not UTF-8"))?;
-    // What databases and parsers disagree about is refused in the whole document, as in every input.
-    let checked = Payload::parse_within(text, BODY_BYTES_MAX).map_err(|bad| {
-        Problem::malformed("body_not_json", format!("{bad} (at most {PAYLOAD_DEPTH_MAX} levels)"))
-    })?;
-    parse(checked.as_str()).map_err(|(why, pointer)| Problem::malformed("body_field", why).at(pointer))
+    JsonText::check(bytes)?.parse()
 }
 
-/// Reads JSON; otherwise what is wrong with it, and where.
-pub(crate) fn parse<T: DeserializeOwned>(json: &str) -> Result<T, (String, String)> {
+/// Parses JSON; an error says what is wrong, and where.
+pub(crate) fn parse<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, (String, String)> {
     let mut document = serde_json::Deserializer::from_str(json);
     serde_path_to_error::deserialize(&mut document)
-        .map_err(|error| (plain(&error.inner().to_string()), pointer(error.path())))
+        .map_err(|error| (without_line(&error.inner().to_string()), pointer(error.path())))
 }
 
-/// Without the place in a text that the client has not sent in this form.
-fn plain(message: &str) -> String {
+/// A message without its line number, which refers to the text in another form than the client sent.
+fn without_line(message: &str) -> String {
     message.split(" at line ").next().unwrap_or(message).to_owned()
 }
 
@@ -89,11 +108,14 @@ fn pointer(path: &serde_path_to_error::Path) -> String {
     for segment in path {
         match segment {
             Segment::Seq { index } => pointer.push_str(&format!("/{index}")),
-            Segment::Map { key } => {
-                pointer.push_str(&format!("/{}", key.replace('~', "~0").replace('/', "~1")))
-            }
+            Segment::Map { key } => pointer.push_str(&format!("/{}", escape_pointer(key))),
             Segment::Enum { .. } | Segment::Unknown => {}
         }
     }
     pointer
+}
+
+/// Escapes a key for a JSON pointer.
+pub(crate) fn escape_pointer(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
 }

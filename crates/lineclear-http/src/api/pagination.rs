@@ -1,4 +1,4 @@
-//! Lists, page by page: each page says where the next one begins.
+//! Pages of lists.
 
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -12,10 +12,10 @@ const LIMIT_MAX: u32 = 1_000;
 /// A page of a list.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Page<T> {
-    /// What was found.
+    /// The items of the page.
     items: Vec<T>,
-    /// Pass it as `cursor` to get the next page; none: this was the last. A page may be empty and not be the last: a filter
-    /// looks through a bounded number of rows at a time.
+    /// Pass it as `cursor` to get the next page; null on the last one. A page may be empty and not be the last: a filter scans a bounded
+    /// number of rows at a time.
     next: Option<String>,
 }
 
@@ -25,31 +25,33 @@ impl<T> Page<T> {
     }
 }
 
-/// Which page.
+/// The parameters of a list.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Paging {
-    /// How many at most: 1 to 1,000, and 50 if nothing is said.
+pub(crate) struct PageParams {
+    /// The page size, 1 to 1,000; the default is 50.
     #[param(minimum = 1, maximum = 1000)]
     pub(super) limit: Option<u32>,
-    /// The `next` of the page before.
+    /// The `next` of the previous page.
     pub(super) cursor: Option<String>,
 }
 
-/// How many.
-pub(crate) fn limit(asked: Option<u32>) -> Result<u32, Problem> {
-    match asked.unwrap_or(LIMIT_DEFAULT) {
+/// The page size.
+pub(crate) fn limit(given: Option<u32>) -> Result<u32, Problem> {
+    match given.unwrap_or(LIMIT_DEFAULT) {
         limit @ 1..=LIMIT_MAX => Ok(limit),
-        other => Err(Problem::malformed("limit", format!("{other} is not between 1 and {LIMIT_MAX}"))),
+        other => {
+            Err(Problem::malformed("limit", format!("it must be between 1 and {LIMIT_MAX}; it is {other}")))
+        }
     }
 }
 
-/// A cursor that we gave out, or none.
-pub(crate) fn cursor<T>(asked: Option<&str>, read: impl Fn(&str) -> Option<T>) -> Result<Option<T>, Problem> {
-    let Some(text) = asked else { return Ok(None) };
+/// Parses the cursor of a previous page.
+pub(crate) fn cursor<T>(given: Option<&str>, read: impl Fn(&str) -> Option<T>) -> Result<Option<T>, Problem> {
+    let Some(text) = given else { return Ok(None) };
     let read = read(text).ok_or_else(|| {
-        let detail = "this cursor is not one of this list; begin again without it";
+        let detail = "`cursor` is not a cursor of this list; start again without it";
         Problem::new(StatusCode::BAD_REQUEST, "cursor", detail)
     })?;
     Ok(Some(read))

@@ -1,4 +1,4 @@
-//! Rows that many requests write at once share a statement: whoever comes while one is under way goes with the next.
+//! Writes audit rows. Rows of concurrent requests share a statement: those that arrive while one runs go into the next.
 
 use std::sync::Arc;
 
@@ -9,36 +9,36 @@ use tokio::task::JoinSet;
 
 /// Rows that one statement takes.
 const SHARED_MAX: usize = 500;
-/// Rows that wait for a statement; who comes beyond that waits for a place.
+/// Rows that wait for a statement; further requests wait for room.
 const WAITING_MAX: usize = 4_096;
-/// Statements that begin rows at once: while one is committed, the next is made.
+/// Concurrent statements that begin rows: while one commits, the next is built.
 const WRITERS: usize = 2;
-/// The status of what nobody waited for: its client went away.
+/// The status of a request whose client disconnected.
 const CLIENT_GONE: u16 = 499;
 
 type Begin = (NewAudit, oneshot::Sender<StoreResult<AuditId>>);
 type End = (AuditEnd, Option<oneshot::Sender<()>>);
 
-/// Where rows are written. Cheap to clone.
+/// Writes audit rows. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Ledger {
+pub(crate) struct AuditWriter {
     begin: mpsc::Sender<Begin>,
     end: mpsc::Sender<End>,
 }
 
-/// Those who write. They end when nobody has anything for them any more.
+/// The tasks of the writers. They end when all writers are dropped and all rows are written.
 #[derive(Debug)]
-pub(crate) struct Writers(JoinSet<()>);
+pub(crate) struct AuditTasks(JoinSet<()>);
 
-impl Writers {
-    /// Waits until all is written.
+impl AuditTasks {
+    /// Waits until all rows are written.
     pub(crate) async fn finish(mut self) {
         while self.0.join_next().await.is_some() {}
     }
 }
 
-impl Ledger {
-    pub(crate) fn new(store: Store) -> (Ledger, Writers) {
+impl AuditWriter {
+    pub(crate) fn new(store: Store) -> (AuditWriter, AuditTasks) {
         let (begin, beginning) = mpsc::channel(WAITING_MAX);
         let (end, ending) = mpsc::channel(WAITING_MAX);
         let beginning = Arc::new(Mutex::new(beginning));
@@ -47,57 +47,59 @@ impl Ledger {
             writers.spawn(write_beginnings(store.clone(), beginning.clone()));
         }
         writers.spawn(write_ends(store, ending));
-        (Ledger { begin, end }, Writers(writers))
+        (AuditWriter { begin, end }, AuditTasks(writers))
     }
 
-    /// Writes a row; it is there when this returns.
-    pub(crate) async fn begin(&self, entry: NewAudit) -> StoreResult<Begun> {
-        let lost =
-            || StoreError::Unavailable { maybe_applied: false, source: "nobody writes the audit".into() };
+    /// Writes a row without its outcome, and returns when it is committed.
+    pub(crate) async fn begin(&self, entry: NewAudit) -> StoreResult<OpenEntry> {
+        let lost = || StoreError::Unavailable {
+            maybe_applied: false,
+            source: "the audit writer has stopped".into(),
+        };
         let (reply, answer) = oneshot::channel();
         self.begin.send((entry, reply)).await.map_err(|_| lost())?;
         let id = answer.await.map_err(|_| lost())??;
-        Ok(Begun { id, ledger: self.clone(), is_over: false })
+        Ok(OpenEntry { id, writer: self.clone(), is_finished: false })
     }
 }
 
-/// A row without its outcome.
-pub(crate) struct Begun {
+/// An audit row without its outcome.
+pub(crate) struct OpenEntry {
     id: AuditId,
-    ledger: Ledger,
-    is_over: bool,
+    writer: AuditWriter,
+    is_finished: bool,
 }
 
-impl Begun {
-    /// Writes the outcome, and waits until it is there.
-    pub(crate) async fn end(mut self, status: u16, details: Option<String>) {
-        self.is_over = true;
+impl OpenEntry {
+    /// Writes the outcome, and waits until it is committed.
+    pub(crate) async fn finish(mut self, status: u16, details: Option<String>) {
+        self.is_finished = true;
         let (reply, answer) = oneshot::channel();
         let end = AuditEnd { id: self.id, status, details };
-        if self.ledger.end.send((end, Some(reply))).await.is_ok() {
-            // If it could not be written, the log says so.
+        if self.writer.end.send((end, Some(reply))).await.is_ok() {
+            // A failure is in the log.
             let _ = answer.await;
         }
     }
 
-    /// The same, and waits for nobody.
-    pub(crate) fn end_later(mut self, status: u16, details: Option<String>) {
-        self.leave(status, details);
+    /// Writes the outcome in the background.
+    pub(crate) fn finish_in_background(mut self, status: u16, details: Option<String>) {
+        self.send_outcome(status, details);
     }
 
-    fn leave(&mut self, status: u16, details: Option<String>) {
-        self.is_over = true;
+    fn send_outcome(&mut self, status: u16, details: Option<String>) {
+        self.is_finished = true;
         let end = AuditEnd { id: self.id, status, details };
-        if self.ledger.end.try_send((end, None)).is_err() {
-            tracing::warn!(audit.id = %self.id, status, "an audit row stays without its outcome");
+        if self.writer.end.try_send((end, None)).is_err() {
+            tracing::warn!(audit.id = %self.id, status, "the outcome of an audit row was not written");
         }
     }
 }
 
-impl Drop for Begun {
+impl Drop for OpenEntry {
     fn drop(&mut self) {
-        if !self.is_over {
-            self.leave(CLIENT_GONE, None);
+        if !self.is_finished {
+            self.send_outcome(CLIENT_GONE, None);
         }
     }
 }
@@ -135,7 +137,7 @@ async fn write_ends(store: Store, mut waiting: mpsc::Receiver<End>) {
         let (ends, replies): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
         let count = ends.len();
         if let Err(error) = store.audit_end(ends).await {
-            tracing::warn!(%error, count, "audit rows stay without their outcome");
+            tracing::warn!(%error, count, "the outcomes of audit rows were not written");
         }
         for reply in replies.into_iter().flatten() {
             let _ = reply.send(());

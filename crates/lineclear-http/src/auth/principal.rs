@@ -1,4 +1,4 @@
-//! Who asks.
+//! Who calls.
 
 use std::sync::Arc;
 
@@ -10,74 +10,79 @@ use lineclear_model::{Scope, Scopes};
 
 use crate::problem::Problem;
 
-/// How somebody showed who they are.
+/// What a caller authenticated with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shown {
-    /// Not at all: the server is open to this machine.
-    Nothing,
-    /// With a token.
+pub(crate) enum Credential {
+    /// Nothing: the server is open to this machine.
+    None,
+    /// A token.
     Token,
-    /// With the cookie of a browser that logged in with a token.
+    /// The cookie of a browser that logged in with a token.
     Session,
-    /// A proxy that is trusted said it.
+    /// The headers of a trusted proxy.
     Proxy,
 }
 
-/// Who asks, as the program says that has the database at hand. No request from outside can have it.
+/// The user of a program that calls the API in process. Requests over the network cannot have it.
 #[derive(Clone, Debug)]
-pub(crate) struct Person(pub(crate) String);
+pub(crate) struct LocalUser(pub(crate) String);
 
-/// Somebody, and what they may do.
+/// An authenticated caller and its scopes.
 #[derive(Clone, Debug)]
 pub(crate) struct Principal {
-    pub(crate) shown: Shown,
-    /// The token's name, or the user's.
+    pub(crate) credential: Credential,
+    /// The name of the token or the user.
     pub(crate) name: String,
     pub(crate) token: Option<TokenId>,
     pub(crate) scopes: Scopes,
 }
 
 impl Principal {
-    /// Whoever is on this machine, of a server that asks nobody; by name if the program itself says it.
-    pub(super) fn local(name: Option<&Person>) -> Principal {
+    /// The caller of an open server, with its name if the program in process gave one.
+    pub(super) fn local(user: Option<&LocalUser>) -> Principal {
         let scopes = Scope::ALL.into_iter().collect();
-        let name = name.map_or_else(String::new, |person| person.0.clone());
-        Principal { shown: Shown::Nothing, name, token: None, scopes }
+        let name = user.map_or_else(String::new, |user| user.0.clone());
+        Principal { credential: Credential::None, name, token: None, scopes }
     }
 
-    pub(crate) fn of(token: &KnownToken, shown: Shown) -> Principal {
-        Principal { shown, name: token.name.clone(), token: Some(token.id), scopes: token.scopes.clone() }
-    }
-
-    pub(super) fn by_proxy(user: &str, scopes: Scopes) -> Principal {
-        Principal { shown: Shown::Proxy, name: user.to_owned(), token: None, scopes }
-    }
-
-    /// As it is written down: `token:ci`, `session:ci`, `proxy:ada`, `local`, `cli:ada`.
-    pub(crate) fn who(&self) -> String {
-        match self.shown {
-            Shown::Nothing if self.name.is_empty() => "local".to_owned(),
-            Shown::Nothing => self.name.clone(),
-            Shown::Token => format!("token:{}", self.name),
-            Shown::Session => format!("session:{}", self.name),
-            Shown::Proxy => format!("proxy:{}", self.name),
+    pub(crate) fn from_token(token: &KnownToken, credential: Credential) -> Principal {
+        Principal {
+            credential,
+            name: token.name.clone(),
+            token: Some(token.id),
+            scopes: token.scopes.clone(),
         }
     }
 
-    /// The same, but a token that has the name of an earlier one is another.
-    pub(super) fn unmistakable(&self) -> String {
-        self.token.map_or_else(|| self.who(), |id| format!("{}#{id}", self.who()))
+    pub(super) fn from_proxy(user: &str, scopes: Scopes) -> Principal {
+        Principal { credential: Credential::Proxy, name: user.to_owned(), token: None, scopes }
+    }
+
+    /// The name in the audit: `token:ci`, `session:ci`, `proxy:ada`, `local`, `cli:ada`.
+    pub(crate) fn audit_name(&self) -> String {
+        match self.credential {
+            Credential::None if self.name.is_empty() => "local".to_owned(),
+            Credential::None => self.name.clone(),
+            Credential::Token => format!("token:{}", self.name),
+            Credential::Session => format!("session:{}", self.name),
+            Credential::Proxy => format!("proxy:{}", self.name),
+        }
+    }
+
+    /// Whose idempotency keys a request uses. A token has an id of its own even if it has the name of an earlier one.
+    pub(super) fn idempotency_owner(&self) -> String {
+        self.token.map_or_else(|| self.audit_name(), |id| format!("{}#{id}", self.audit_name()))
     }
 }
 
-/// For handlers that want to know who asks.
-pub(crate) struct Who(pub(crate) Arc<Principal>);
+/// Extracts the authenticated caller.
+pub(crate) struct Caller(pub(crate) Arc<Principal>);
 
-impl<S: Send + Sync> FromRequestParts<S> for Who {
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Who, Problem> {
-        let nobody = || Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "nobody knows who asks");
-        parts.extensions.get::<Arc<Principal>>().cloned().map(Who).ok_or_else(nobody)
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Caller, Problem> {
+        let missing = || Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "authentication required");
+        parts.extensions.get::<Arc<Principal>>().cloned().map(Caller).ok_or_else(missing)
     }
 }

@@ -1,81 +1,88 @@
-//! How often somebody may ask.
+//! How often one caller may send requests.
 
-use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::num::NonZeroU32;
+use std::time::Duration;
 
-/// Askers that are remembered.
-const REMEMBERED_MAX: usize = 10_000;
-/// So many seconds' worth may come at once.
-const BURST: f64 = 2.0;
+use governor::Quota;
+use governor::clock::{Clock, DefaultClock};
 
-/// Requests of each asker: a bucket that fills by and by, and that each request takes one from.
-pub(super) struct Rates<K> {
-    per_second: f64,
-    buckets: Mutex<HashMap<K, (f64, Instant)>>,
+use super::keyed_limiter::KeyedLimiter;
+
+/// The burst: how many seconds' worth of requests may come at once.
+const BURST_SECONDS: u32 = 2;
+
+/// A limit of requests per second for each key.
+pub(super) struct RateLimit<K: Clone + Eq + Hash, C: Clock = DefaultClock>(Option<KeyedLimiter<K, C>>);
+
+impl<K: Clone + Eq + Hash> RateLimit<K> {
+    /// 0: no limit.
+    pub(super) fn new(per_second: u32) -> RateLimit<K> {
+        RateLimit(quota(per_second).map(KeyedLimiter::new))
+    }
 }
 
-impl<K: Eq + Hash> Rates<K> {
-    /// 0: any number.
-    pub(super) fn new(per_second: u32) -> Rates<K> {
-        Rates { per_second: f64::from(per_second), buckets: Mutex::default() }
+impl<K: Clone + Eq + Hash, C: Clock + Clone> RateLimit<K, C> {
+    /// Counts a request. `Some`: it is one too many; the next one is allowed after this time.
+    pub(super) fn check(&self, key: K) -> Option<Duration> {
+        self.0.as_ref()?.take_one(key)
     }
+}
 
-    /// One more. `Some`: it was too many; after this time there is room for one.
-    pub(super) fn take(&self, asker: K) -> Option<Duration> {
-        self.take_at(asker, Instant::now())
-    }
-
-    fn take_at(&self, asker: K, now: Instant) -> Option<Duration> {
-        if self.per_second == 0.0 {
-            return None;
-        }
-        let full = self.per_second * BURST;
-        let filled = |(left, at): (f64, Instant)| {
-            (left + now.saturating_duration_since(at).as_secs_f64() * self.per_second).min(full)
-        };
-        let mut buckets = self.buckets.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if buckets.len() >= REMEMBERED_MAX {
-            // A full bucket is as good as none.
-            buckets.retain(|_, bucket| filled(*bucket) < full);
-        }
-        if buckets.len() >= REMEMBERED_MAX {
-            buckets.clear();
-        }
-        let bucket = buckets.entry(asker).or_insert((full, now));
-        let left = filled(*bucket);
-        if left < 1.0 {
-            *bucket = (left, now);
-            return Some(Duration::from_secs_f64((1.0 - left) / self.per_second));
-        }
-        *bucket = (left - 1.0, now);
-        None
-    }
+fn quota(per_second: u32) -> Option<Quota> {
+    let per_second = NonZeroU32::new(per_second)?;
+    let burst = per_second.saturating_mul(NonZeroU32::new(BURST_SECONDS)?);
+    Some(Quota::per_second(per_second).allow_burst(burst))
 }
 
 #[cfg(test)]
 mod tests {
+    use governor::clock::FakeRelativeClock;
+
+    use super::super::keyed_limiter::KEYS_MAX;
     use super::*;
+
+    fn at_rate<K: Clone + Eq + Hash>(
+        per_second: u32,
+    ) -> (RateLimit<K, FakeRelativeClock>, FakeRelativeClock) {
+        let clock = FakeRelativeClock::default();
+        let limiter = quota(per_second).map(|quota| KeyedLimiter::with_clock(quota, clock.clone()));
+        (RateLimit(limiter), clock)
+    }
 
     #[test]
     fn who_asks_too_often_waits_and_others_do_not() {
-        let rates = Rates::new(10);
-        let now = Instant::now();
-        let later = |ms| now + Duration::from_millis(ms);
-        let taken = (0..100).filter(|_| rates.take_at("a", now).is_none()).count();
-        assert_eq!(taken, 20, "two seconds' worth at once");
-        let wait = rates.take_at("a", now).unwrap();
+        let (limit, clock) = at_rate(10);
+        let allowed = || (0..100).filter(|_| limit.check("a").is_none()).count();
+        assert_eq!(allowed(), 20, "two seconds' worth at once");
+        let wait = limit.check("a").unwrap();
         assert!(wait > Duration::from_millis(90) && wait <= Duration::from_millis(100), "{wait:?}");
-        assert_eq!(rates.take_at("b", now), None);
-        let taken = (0..100).filter(|_| rates.take_at("a", later(1000)).is_none()).count();
-        assert_eq!(taken, 10);
-        assert!(rates.take_at("a", later(1000)).is_some() && rates.take_at("a", later(1150)).is_none());
+        assert_eq!(limit.check("b"), None);
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(allowed(), 10);
+        assert!(limit.check("a").is_some());
+        clock.advance(Duration::from_millis(150));
+        assert!(limit.check("a").is_none());
+    }
+
+    #[test]
+    fn a_flood_of_callers_does_not_clear_the_limit_of_one() {
+        let (limit, clock) = at_rate::<usize>(10);
+        let (attacker, customer) = (usize::MAX, usize::MAX - 1);
+        while limit.check(attacker).is_none() {}
+        assert_eq!(limit.check(customer), None);
+        let flood: Vec<bool> = (0..2 * KEYS_MAX).map(|caller| limit.check(caller).is_none()).collect();
+        assert!(limit.check(attacker).is_some(), "the flood does not help the attacker");
+        assert_eq!(limit.check(customer), None, "and does not harm a caller that is known");
+        let allowed = flood.iter().filter(|allowed| **allowed).count();
+        assert_eq!(allowed, KEYS_MAX - 2 + 20, "unknown callers share one bucket");
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(limit.check(3 * KEYS_MAX), None, "idle buckets make room for new callers");
     }
 
     #[test]
     fn zero_is_no_limit() {
-        let rates = Rates::new(0);
-        assert!((0..10_000).all(|_| rates.take("a").is_none()));
+        let limit = RateLimit::new(0);
+        assert!((0..10_000).all(|_| limit.check("a").is_none()));
     }
 }

@@ -1,4 +1,4 @@
-//! What each route needs, read from the OpenAPI document: what is written there and what is enforced cannot disagree.
+//! The scope that each route requires, read from the OpenAPI document: documentation and enforcement cannot disagree.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use crate::pages;
 
-/// What whoever asks must have.
+/// What a caller must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Need {
-    /// Nothing: whether the server lives, and logging in.
-    Nothing,
-    /// A name, and this scope.
+pub(crate) enum Requirement {
+    /// Nothing: probes, and logging in.
+    Public,
+    /// Authentication, and this scope.
     Scope(Scope),
 }
 
@@ -23,33 +23,33 @@ pub(crate) enum Need {
 pub(crate) struct Operation {
     /// Its id in the document.
     pub(crate) action: String,
-    pub(crate) need: Need,
+    pub(crate) requirement: Requirement,
 }
 
-/// All operations, by path as it is written in routes.
+/// All operations, by path as routes spell it.
 #[derive(Debug, Default)]
-pub(crate) struct Needs(HashMap<String, Vec<(Method, Arc<Operation>)>>);
+pub(crate) struct RequiredScopes(HashMap<String, Vec<(Method, Arc<Operation>)>>);
 
-/// Routes that are not of the API, and so not in its document.
-pub(crate) const PLAIN: [(&str, Need); 6] = [
-    ("/livez", Need::Nothing),
-    ("/readyz", Need::Nothing),
-    ("/metrics", Need::Scope(Scope::Read)),
-    ("/api/openapi.json", Need::Scope(Scope::Read)),
-    ("/api/docs", Need::Scope(Scope::Read)),
-    ("/api/docs.css", Need::Scope(Scope::Read)),
+/// Routes that are not in the API document.
+pub(crate) const UNDOCUMENTED: [(&str, Requirement); 6] = [
+    ("/livez", Requirement::Public),
+    ("/readyz", Requirement::Public),
+    ("/metrics", Requirement::Scope(Scope::Read)),
+    ("/api/openapi.json", Requirement::Scope(Scope::Read)),
+    ("/api/docs", Requirement::Scope(Scope::Read)),
+    ("/api/docs.css", Requirement::Scope(Scope::Read)),
 ];
 
-impl Needs {
-    /// Of the routes that are served. An operation that does not say what it needs is left out, and so refused.
-    pub(crate) fn of(document: &utoipa::openapi::OpenApi) -> Needs {
-        let mut needs = Needs::default();
-        for (path, need) in PLAIN {
-            needs.add(path, Method::GET, path.to_owned(), need);
+impl RequiredScopes {
+    /// The scopes of all routes. An operation that does not declare its scope is left out, and so refused.
+    pub(crate) fn of(document: &utoipa::openapi::OpenApi) -> RequiredScopes {
+        let mut scopes = RequiredScopes::default();
+        for (path, requirement) in UNDOCUMENTED {
+            scopes.add(path, Method::GET, path.to_owned(), requirement);
         }
-        for &(method, path, action, need) in pages::ROUTES {
+        for &(method, path, action, requirement) in pages::ROUTES {
             if let Ok(method) = Method::from_bytes(method.as_bytes()) {
-                needs.add(path, method, action.to_owned(), need);
+                scopes.add(path, method, action.to_owned(), requirement);
             }
         }
         let document = serde_json::to_value(document).unwrap_or_default();
@@ -58,25 +58,30 @@ impl Needs {
             for (method, operation) in methods.as_object().into_iter().flatten() {
                 let method = Method::from_bytes(method.to_uppercase().as_bytes());
                 let action = operation["operationId"].as_str();
-                if let (Ok(method), Some(action), Some(need)) = (method, action, need_of(operation)) {
-                    needs.add(path, method, action.to_owned(), need);
+                if let (Ok(method), Some(action), Some(requirement)) =
+                    (method, action, requirement_of(operation))
+                {
+                    scopes.add(path, method, action.to_owned(), requirement);
                 }
             }
         }
-        needs
+        scopes
     }
 
-    fn add(&mut self, path: &str, method: Method, action: String, need: Need) {
-        self.0.entry(path.to_owned()).or_default().push((method, Arc::new(Operation { action, need })));
+    fn add(&mut self, path: &str, method: Method, action: String, requirement: Requirement) {
+        self.0
+            .entry(path.to_owned())
+            .or_default()
+            .push((method, Arc::new(Operation { action, requirement })));
     }
 
-    /// The operation of a route. Who may GET may HEAD.
+    /// The operation of a route. HEAD requires what GET requires.
     pub(super) fn find(&self, path: &str, method: &Method) -> Option<&Arc<Operation>> {
         let method = if method == Method::HEAD { &Method::GET } else { method };
         self.0.get(path)?.iter().find(|(known, _)| known == method).map(|(_, operation)| operation)
     }
 
-    /// The methods of a path. `None`: no operation of it says what it needs.
+    /// The declared methods of a path. `None`: it has none.
     pub(super) fn methods(&self, path: &str) -> Option<String> {
         let methods: Vec<&str> = self.0.get(path)?.iter().map(|(method, _)| method.as_str()).collect();
         Some(methods.join(", "))
@@ -90,15 +95,15 @@ impl Needs {
     }
 }
 
-/// `security: [{}]` needs nothing, `[{"token": ["read"]}]` a scope; anything else says nothing that we understand.
-fn need_of(operation: &Value) -> Option<Need> {
+/// `security: [{}]` is public, `[{"token": ["read"]}]` requires a scope; anything else is not understood.
+fn requirement_of(operation: &Value) -> Option<Requirement> {
     let [entry] = operation["security"].as_array()?.as_slice() else { return None };
     let entry = entry.as_object()?;
     if entry.is_empty() {
-        return Some(Need::Nothing);
+        return Some(Requirement::Public);
     }
     match (entry.len(), entry.get("token")?.as_array()?.as_slice()) {
-        (1, [word]) => Scope::from_word(word.as_str()?).map(Need::Scope),
+        (1, [word]) => Scope::from_word(word.as_str()?).map(Requirement::Scope),
         _ => None,
     }
 }
@@ -111,8 +116,11 @@ mod tests {
 
     #[test]
     fn an_operation_that_does_not_say_what_it_needs_is_not_known() {
-        assert_eq!(need_of(&json!({"security": [{}]})), Some(Need::Nothing));
-        assert_eq!(need_of(&json!({"security": [{"token": ["admin"]}]})), Some(Need::Scope(Scope::Admin)));
+        assert_eq!(requirement_of(&json!({"security": [{}]})), Some(Requirement::Public));
+        assert_eq!(
+            requirement_of(&json!({"security": [{"token": ["admin"]}]})),
+            Some(Requirement::Scope(Scope::Admin))
+        );
         for unclear in [
             json!({}),
             json!({"security": []}),
@@ -123,7 +131,7 @@ mod tests {
             json!({"security": [{"token": ["read"], "key": []}]}),
             json!({"security": [{}, {"token": ["read"]}]}),
         ] {
-            assert_eq!(need_of(&unclear), None, "{unclear}");
+            assert_eq!(requirement_of(&unclear), None, "{unclear}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Whether somebody who was let in would still be: a stream goes on long after its request was looked at.
+//! Revalidates the credentials of long-lived streams: a token may be revoked while a stream is open.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -8,39 +8,39 @@ use axum::extract::{FromRef, FromRequestParts};
 use axum::http::request::Parts;
 use lineclear::store::{Presented, SessionSecret, StoreResult};
 
-use super::guard::{Gate, bearer, cookie_of};
-use super::who::{Principal, Shown};
+use super::guard::{Guard, bearer, session_cookie};
+use super::principal::{Credential, Principal};
 
-/// How often it is looked at. With the time for which a token is believed, that is less than five seconds.
-const LOOK: Duration = Duration::from_millis(1_500);
-/// How long a proof counts that cannot be looked at again, because the database is away.
-const UNSEEN_MAX: Duration = Duration::from_secs(10);
+/// How often credentials are checked. With the time that a token is cached, a revocation takes less than five seconds.
+const CHECK_EVERY: Duration = Duration::from_millis(1_500);
+/// How long a stream may go on while its credentials cannot be checked, because the database does not answer.
+const UNCHECKED_MAX: Duration = Duration::from_secs(10);
 
-/// What somebody showed.
+/// The credentials of a stream.
 enum Proof {
     Token(Presented),
     Session(SessionSecret),
-    /// Nothing that could end: an open server, or what a proxy says, who ends the connection if it wants to.
-    Endless,
+    /// Nothing that can be revoked: an open server, or a proxy, which closes the connection itself.
+    Permanent,
 }
 
-/// The right of a request to be answered, for as long as it lasts.
-pub(crate) struct Still {
-    gate: Arc<Gate>,
+/// Extracts the credentials of a request, to check them again.
+pub(crate) struct Revalidation {
+    guard: Arc<Guard>,
     proof: Proof,
 }
 
-impl Still {
-    /// Returns when it lasts no longer: the token was revoked or ended, or the browser logged out.
-    pub(crate) async fn over(&self) {
-        let mut seen = Instant::now();
+impl Revalidation {
+    /// Returns when the token is revoked or expires, or the browser logs out.
+    pub(crate) async fn until_revoked(&self) {
+        let mut checked = Instant::now();
         loop {
-            tokio::time::sleep(LOOK).await;
-            match self.holds().await {
-                Ok(true) => seen = Instant::now(),
+            tokio::time::sleep(CHECK_EVERY).await;
+            match self.is_valid().await {
+                Ok(true) => checked = Instant::now(),
                 Ok(false) => return,
-                Err(error) if seen.elapsed() > UNSEEN_MAX => {
-                    tracing::debug!(%error, "a stream ends: nobody knows whether it may go on");
+                Err(error) if checked.elapsed() > UNCHECKED_MAX => {
+                    tracing::debug!(%error, "a stream ends: its credentials cannot be checked");
                     return;
                 }
                 Err(_) => {}
@@ -48,30 +48,32 @@ impl Still {
         }
     }
 
-    async fn holds(&self) -> StoreResult<bool> {
+    async fn is_valid(&self) -> StoreResult<bool> {
         Ok(match &self.proof {
-            Proof::Token(shown) => self.gate.tokens.prove(shown).await?.is_some(),
-            Proof::Session(shown) => self.gate.tokens.session(shown).await?.is_some(),
-            Proof::Endless => true,
+            Proof::Token(token) => self.guard.tokens.verify(token).await?.is_some(),
+            Proof::Session(secret) => self.guard.tokens.session(secret).await?.is_some(),
+            Proof::Permanent => true,
         })
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Still
+impl<S: Send + Sync> FromRequestParts<S> for Revalidation
 where
-    Arc<Gate>: FromRef<S>,
+    Arc<Guard>: FromRef<S>,
 {
     type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Still, Infallible> {
-        let shown = parts.extensions.get::<Arc<Principal>>().map(|principal| principal.shown);
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Revalidation, Infallible> {
+        let credential = parts.extensions.get::<Arc<Principal>>().map(|principal| principal.credential);
         let headers = &parts.headers;
-        // What cannot be read again was not let in.
-        let proof = match shown {
-            Some(Shown::Token) => bearer(headers).and_then(Presented::parse).map(Proof::Token),
-            Some(Shown::Session) => cookie_of(headers).and_then(SessionSecret::parse).map(Proof::Session),
-            Some(Shown::Nothing | Shown::Proxy) | None => None,
+        // Credentials that cannot be parsed did not pass the guard.
+        let proof = match credential {
+            Some(Credential::Token) => bearer(headers).and_then(Presented::parse).map(Proof::Token),
+            Some(Credential::Session) => {
+                session_cookie(headers).and_then(SessionSecret::parse).map(Proof::Session)
+            }
+            Some(Credential::None | Credential::Proxy) | None => None,
         };
-        Ok(Still { gate: Arc::<Gate>::from_ref(state), proof: proof.unwrap_or(Proof::Endless) })
+        Ok(Revalidation { guard: Arc::<Guard>::from_ref(state), proof: proof.unwrap_or(Proof::Permanent) })
     }
 }

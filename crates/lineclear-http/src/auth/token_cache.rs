@@ -1,4 +1,4 @@
-//! Tokens that were shown, remembered for seconds, so that a busy client costs no statement for each request.
+//! Verified tokens, cached for seconds, so that a busy client does not cost a statement for each request.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -7,103 +7,103 @@ use std::time::{Duration, Instant};
 use lineclear::Store;
 use lineclear::store::{KnownSession, KnownToken, Presented, SessionSecret, StoreResult, TokenId};
 
-/// How long a token is believed without a look at the database. One that is revoked elsewhere is refused after that time.
-const BELIEVED: Duration = Duration::from_secs(3);
-/// Tokens that are remembered.
-const REMEMBERED_MAX: usize = 1_024;
+/// How long a token is cached. One that is revoked on another server is refused after this time.
+const CACHED_FOR: Duration = Duration::from_secs(3);
+/// Tokens in the cache.
+const TOKENS_MAX: usize = 1_024;
 
-/// A token, and until when it is believed.
-struct Remembered {
+/// A token, and until when the cache may use it.
+struct CachedToken {
     token: Arc<KnownToken>,
     until: Instant,
 }
 
 /// The tokens of a database.
-pub(super) struct Tokens {
+pub(super) struct TokenCache {
     reading: Store,
     writing: Store,
-    remembered: Mutex<HashMap<String, Remembered>>,
+    entries: Mutex<HashMap<String, CachedToken>>,
 }
 
-impl Tokens {
-    pub(super) fn new(reading: Store, writing: Store) -> Tokens {
-        Tokens { reading, writing, remembered: Mutex::default() }
+impl TokenCache {
+    pub(super) fn new(reading: Store, writing: Store) -> TokenCache {
+        TokenCache { reading, writing, entries: Mutex::default() }
     }
 
-    fn remembered(&self) -> MutexGuard<'_, HashMap<String, Remembered>> {
-        self.remembered.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn entries(&self) -> MutexGuard<'_, HashMap<String, CachedToken>> {
+        self.entries.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// The token that was shown, if it counts.
-    pub(super) async fn prove(&self, shown: &Presented) -> StoreResult<Option<Arc<KnownToken>>> {
-        let believed = self.believed(shown.prefix());
-        let token = match believed {
+    /// The token that was presented, if it is valid.
+    pub(super) async fn verify(&self, presented: &Presented) -> StoreResult<Option<Arc<KnownToken>>> {
+        let cached = self.cached(presented.prefix());
+        let token = match cached {
             Some(token) => Some(token),
-            None => self.look_up(shown).await?,
+            None => self.look_up(presented).await?,
         };
-        Ok(token.filter(|token| token.is_proved_by(shown)))
+        Ok(token.filter(|token| token.is_proved_by(presented)))
     }
 
-    /// Whether a token with this prefix was good lately.
-    pub(super) fn is_remembered(&self, shown: &Presented) -> bool {
-        self.remembered().contains_key(shown.prefix())
+    /// Whether a token with this prefix was valid a moment ago.
+    pub(super) fn is_cached(&self, presented: &Presented) -> bool {
+        self.entries().contains_key(presented.prefix())
     }
 
-    fn believed(&self, prefix: &str) -> Option<Arc<KnownToken>> {
-        let all = self.remembered();
-        all.get(prefix).filter(|known| Instant::now() < known.until).map(|known| known.token.clone())
+    fn cached(&self, prefix: &str) -> Option<Arc<KnownToken>> {
+        let all = self.entries();
+        all.get(prefix).filter(|cached| Instant::now() < cached.until).map(|cached| cached.token.clone())
     }
 
-    async fn look_up(&self, shown: &Presented) -> StoreResult<Option<Arc<KnownToken>>> {
-        let Some(token) = self.reading.token(shown).await?.map(Arc::new) else {
-            self.remembered().remove(shown.prefix());
+    async fn look_up(&self, presented: &Presented) -> StoreResult<Option<Arc<KnownToken>>> {
+        let Some(token) = self.reading.token(presented).await?.map(Arc::new) else {
+            self.entries().remove(presented.prefix());
             return Ok(None);
         };
-        // Who knows no more than the prefix leaves no trace.
-        if !token.is_proved_by(shown) {
+        // The prefix alone proves nothing, and is not recorded.
+        if !token.is_proved_by(presented) {
             return Ok(None);
         }
-        self.remember(shown.prefix(), &token);
+        self.insert(presented.prefix(), &token);
         if token.unused {
-            self.note_use(token.id);
+            self.record_use(token.id);
         }
         Ok(Some(token))
     }
 
-    fn remember(&self, prefix: &str, token: &Arc<KnownToken>) {
+    fn insert(&self, prefix: &str, token: &Arc<KnownToken>) {
         let now = Instant::now();
-        let mut all = self.remembered();
-        if all.len() >= REMEMBERED_MAX {
-            all.retain(|_, known| now < known.until);
+        let mut all = self.entries();
+        if all.len() >= TOKENS_MAX {
+            all.retain(|_, cached| now < cached.until);
         }
-        if all.len() >= REMEMBERED_MAX {
+        if all.len() >= TOKENS_MAX {
             all.clear();
         }
-        let until = now + BELIEVED.min(token.left.unwrap_or(BELIEVED));
-        all.insert(prefix.to_owned(), Remembered { token: token.clone(), until });
+        let until = now + CACHED_FOR.min(token.left.unwrap_or(CACHED_FOR));
+        all.insert(prefix.to_owned(), CachedToken { token: token.clone(), until });
     }
 
-    /// The browser that showed this, if it is logged in. Browsers are slow: each look is one at the database.
-    pub(super) async fn session(&self, shown: &SessionSecret) -> StoreResult<Option<KnownSession>> {
-        let session = self.reading.session(shown).await?;
+    /// The session of a browser. Not cached: browsers send few requests.
+    pub(super) async fn session(&self, presented: &SessionSecret) -> StoreResult<Option<KnownSession>> {
+        let session = self.reading.session(presented).await?;
         if let Some(session) = session.as_ref().filter(|session| session.token.unused) {
-            self.note_use(session.token.id);
+            self.record_use(session.token.id);
         }
         Ok(session)
     }
 
-    /// Beside the request, which does not wait for it.
-    fn note_use(&self, token: TokenId) {
+    /// In a task of its own: the request does not wait for it.
+    fn record_use(&self, token: TokenId) {
         let store = self.writing.clone();
         tokio::spawn(async move {
             if let Err(error) = store.token_used(token).await {
-                tracing::debug!(%error, "the use of a token could not be noted");
+                tracing::debug!(%error, "the use of a token was not recorded");
             }
         });
     }
 
-    /// A token was revoked here: it is not believed any more.
+    /// Drops a token that was revoked on this server.
     pub(super) fn forget(&self, token: TokenId) {
-        self.remembered().retain(|_, known| known.token.id != token);
+        self.entries().retain(|_, cached| cached.token.id != token);
     }
 }

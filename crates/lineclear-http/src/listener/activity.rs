@@ -1,4 +1,4 @@
-//! A connection whose progress is watched.
+//! Tracks the activity of a connection, to close slow ones.
 
 use std::io;
 use std::pin::Pin;
@@ -14,28 +14,28 @@ use tokio::net::TcpStream;
 
 use super::Limits;
 
-/// When things last happened on a connection, in milliseconds since it began; 0 is never.
-pub(super) struct Pulse {
+/// The times of the last events of a connection, in milliseconds since its start; 0 is never.
+pub(super) struct Activity {
     began: Instant,
     /// The last byte, in either direction.
     last: AtomicU64,
-    /// The first byte of a head that is not complete.
+    /// The first byte of an incomplete head.
     head: AtomicU64,
-    /// When the other end stopped taking what we write.
-    stuck: AtomicU64,
-    /// Requests that are being answered.
-    answering: AtomicUsize,
+    /// When the peer stopped reading.
+    blocked: AtomicU64,
+    /// Requests in flight.
+    in_flight: AtomicUsize,
 }
 
-impl Pulse {
-    pub(super) fn new() -> Pulse {
+impl Activity {
+    pub(super) fn new() -> Activity {
         let zero = || AtomicU64::new(0);
-        Pulse {
+        Activity {
             began: Instant::now(),
             last: zero(),
             head: zero(),
-            stuck: zero(),
-            answering: AtomicUsize::new(0),
+            blocked: zero(),
+            in_flight: AtomicUsize::new(0),
         }
     }
 
@@ -43,72 +43,73 @@ impl Pulse {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX).max(1)
     }
 
-    fn has_read(&self) {
+    fn record_read(&self) {
         let now = self.now();
         self.last.store(now, Ordering::Relaxed);
-        if self.answering.load(Ordering::Relaxed) == 0 {
-            // Only the first byte of a head counts.
+        if self.in_flight.load(Ordering::Relaxed) == 0 {
+            // Only the first byte of a head.
             let _ = self.head.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
 
-    fn has_written(&self) {
+    fn record_written(&self) {
         self.last.store(self.now(), Ordering::Relaxed);
-        self.stuck.store(0, Ordering::Relaxed);
+        self.blocked.store(0, Ordering::Relaxed);
     }
 
-    fn cannot_write(&self) {
-        let _ = self.stuck.compare_exchange(0, self.now(), Ordering::Relaxed, Ordering::Relaxed);
+    fn record_blocked(&self) {
+        let _ = self.blocked.compare_exchange(0, self.now(), Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    fn is_over(&self, limits: &Limits) -> bool {
+    fn is_too_slow(&self, limits: &Limits) -> bool {
         let now = self.now();
         let is_past = |since: u64, limit: Duration| u128::from(now.saturating_sub(since)) > limit.as_millis();
-        let [head, stuck, last] = [&self.head, &self.stuck, &self.last].map(|at| at.load(Ordering::Relaxed));
+        let [head, blocked, last] =
+            [&self.head, &self.blocked, &self.last].map(|at| at.load(Ordering::Relaxed));
         (head > 0 && is_past(head, limits.head_within))
-            || (stuck > 0 && is_past(stuck, limits.idle_within))
-            || (self.answering.load(Ordering::Relaxed) == 0 && is_past(last, limits.idle_within))
+            || (blocked > 0 && is_past(blocked, limits.idle_within))
+            || (self.in_flight.load(Ordering::Relaxed) == 0 && is_past(last, limits.idle_within))
     }
 
-    /// Returns when the connection has been too slow.
-    pub(super) async fn stops(&self, limits: &Limits) {
-        let look_every = limits.head_within.min(limits.idle_within) / 4;
-        while !self.is_over(limits) {
-            tokio::time::sleep(look_every.max(Duration::from_millis(1))).await;
+    /// Returns when the connection is too slow.
+    pub(super) async fn until_too_slow(&self, limits: &Limits) {
+        let check_every = limits.head_within.min(limits.idle_within) / 4;
+        while !self.is_too_slow(limits) {
+            tokio::time::sleep(check_every.max(Duration::from_millis(1))).await;
         }
     }
 }
 
-/// A request that is being answered, until the last byte of the answer is handed over.
-pub(super) struct Answering(Arc<Pulse>);
+/// A request in flight, until the last byte of its response is sent.
+pub(super) struct InFlight(Arc<Activity>);
 
-impl Answering {
-    pub(super) fn new(pulse: &Arc<Pulse>) -> Answering {
-        pulse.answering.fetch_add(1, Ordering::Relaxed);
-        // Its head is complete.
-        pulse.head.store(0, Ordering::Relaxed);
-        Answering(pulse.clone())
+impl InFlight {
+    pub(super) fn new(activity: &Arc<Activity>) -> InFlight {
+        activity.in_flight.fetch_add(1, Ordering::Relaxed);
+        // The head is complete.
+        activity.head.store(0, Ordering::Relaxed);
+        InFlight(activity.clone())
     }
 
-    pub(super) fn until_the_end_of(self, body: Body) -> Answer {
-        Answer { body, _answering: self }
+    pub(super) fn track(self, body: Body) -> TrackedBody {
+        TrackedBody { body, _in_flight: self }
     }
 }
 
-impl Drop for Answering {
+impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.answering.fetch_sub(1, Ordering::Relaxed);
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
         self.0.last.store(self.0.now(), Ordering::Relaxed);
     }
 }
 
-/// The body of an answer.
-pub(super) struct Answer {
+/// The body of a response.
+pub(super) struct TrackedBody {
     body: Body,
-    _answering: Answering,
+    _in_flight: InFlight,
 }
 
-impl HttpBody for Answer {
+impl HttpBody for TrackedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -128,27 +129,27 @@ impl HttpBody for Answer {
     }
 }
 
-/// A stream that tells its pulse what happens.
-pub(super) struct Watched {
+/// A TCP stream that records its activity.
+pub(super) struct TrackedStream {
     stream: TcpStream,
-    pulse: Arc<Pulse>,
+    activity: Arc<Activity>,
 }
 
-impl Watched {
-    pub(super) fn new(stream: TcpStream, pulse: Arc<Pulse>) -> Watched {
-        Watched { stream, pulse }
+impl TrackedStream {
+    pub(super) fn new(stream: TcpStream, activity: Arc<Activity>) -> TrackedStream {
+        TrackedStream { stream, activity }
     }
 
-    fn wrote(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+    fn record_write(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match &written {
-            Poll::Ready(_) => self.pulse.has_written(),
-            Poll::Pending => self.pulse.cannot_write(),
+            Poll::Ready(_) => self.activity.record_written(),
+            Poll::Pending => self.activity.record_blocked(),
         }
         written
     }
 }
 
-impl AsyncRead for Watched {
+impl AsyncRead for TrackedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -157,16 +158,16 @@ impl AsyncRead for Watched {
         let before = buf.filled().len();
         let read = ready!(Pin::new(&mut self.stream).poll_read(cx, buf));
         if buf.filled().len() > before {
-            self.pulse.has_read();
+            self.activity.record_read();
         }
         Poll::Ready(read)
     }
 }
 
-impl AsyncWrite for Watched {
+impl AsyncWrite for TrackedStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, buf);
-        self.wrote(written)
+        self.record_write(written)
     }
 
     fn poll_write_vectored(
@@ -175,7 +176,7 @@ impl AsyncWrite for Watched {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
-        self.wrote(written)
+        self.record_write(written)
     }
 
     fn is_write_vectored(&self) -> bool {

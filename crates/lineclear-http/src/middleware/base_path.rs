@@ -1,4 +1,4 @@
-//! The path that a proxy has the server under. It may pass it on or take it away: both are answered.
+//! The path under which a proxy publishes the server. The proxy may forward it or strip it: both work.
 
 use axum::Router;
 use axum::extract::Request;
@@ -7,30 +7,30 @@ use axum::http::uri::PathAndQuery;
 use tower::Layer;
 use tower::util::MapRequestLayer;
 
-/// Whether a path can be one to be under.
+/// Checks a base path.
 pub(crate) fn check(base: &str) -> Result<(), String> {
-    let is_word = |word: &str| {
-        !word.is_empty()
-            && word.starts_with(|c: char| c.is_ascii_alphanumeric())
-            && word.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
+    let is_segment = |segment: &str| {
+        !segment.is_empty()
+            && segment.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && segment.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
     };
-    if base.is_empty() || base.strip_prefix('/').is_some_and(|rest| rest.split('/').all(is_word)) {
+    if base.is_empty() || base.strip_prefix('/').is_some_and(|rest| rest.split('/').all(is_segment)) {
         return Ok(());
     }
-    Err(format!("base_path {base:?} begins with / and does not end with it, such as /lineclear"))
+    Err(format!("`base_path` must begin with / and not end with it, such as /lineclear; it is {base:?}"))
 }
 
-/// The same routes, with and without it.
+/// The same routes, with and without the base path.
 pub(crate) fn under(base: &str, router: Router) -> Router {
     if base.is_empty() {
         return router;
     }
     let base = base.to_owned();
-    let layer = MapRequestLayer::new(move |request: Request| without(&base, request));
+    let layer = MapRequestLayer::new(move |request: Request| strip(&base, request));
     Router::new().fallback_service(layer.layer(router))
 }
 
-fn without(base: &str, mut request: Request) -> Request {
+fn strip(base: &str, mut request: Request) -> Request {
     let path = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
     let rest = match path.strip_prefix(base) {
         Some(rest) if rest.starts_with('/') => rest.to_owned(),
@@ -64,10 +64,10 @@ mod tests {
     }
 
     #[test]
-    fn it_is_taken_away_only_where_it_stands() {
+    fn only_a_whole_prefix_is_stripped() {
         let path = |path: &str| {
             let request = Request::builder().uri(path).body(Body::empty()).unwrap();
-            without("/lineclear", request).uri().to_string()
+            strip("/lineclear", request).uri().to_string()
         };
         assert_eq!(path("/lineclear"), "/");
         assert_eq!(path("/lineclear/"), "/");

@@ -1,4 +1,4 @@
-//! Each request has an id, which its answer, its problem, its audit row and the log share.
+//! Gives each request an id, which the response, the problem, the audit row and the log share.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 
 const NAME: HeaderName = HeaderName::from_static("x-request-id");
-/// Longest id that is taken from a client.
+/// Longest id that a client may choose.
 const BYTES_MAX: usize = 64;
 
 tokio::task_local! {
@@ -20,7 +20,7 @@ tokio::task_local! {
 pub(crate) struct RequestId(Arc<str>);
 
 impl RequestId {
-    /// The client's own, if it is short and plain; otherwise a new one.
+    /// The id of the client, if it is short and plain; otherwise a new one.
     fn of(request: &Request) -> RequestId {
         let given = request.headers().get(&NAME).and_then(|id| id.to_str().ok()).filter(|id| is_plain(id));
         match given {
@@ -29,7 +29,7 @@ impl RequestId {
         }
     }
 
-    /// Of the request that is answered now.
+    /// The id of the current request.
     pub(crate) fn current() -> Option<String> {
         CURRENT.try_with(|id| id.0.to_string()).ok()
     }
@@ -40,10 +40,10 @@ fn is_plain(id: &str) -> bool {
     !id.is_empty() && id.len() <= BYTES_MAX && id.bytes().all(plain)
 }
 
-/// The middleware, outside of all others.
+/// The outermost middleware.
 pub(crate) async fn request_id(request: Request, next: Next) -> Response {
     let id = RequestId::of(&request);
-    // That a node stops, or waits for its database, is told to probes again and again, and by the node itself.
+    // Probes repeat, and the node logs the reason itself.
     let is_probe = request.uri().path() == "/readyz";
     let mut response = CURRENT.scope(id.clone(), next.run(request)).await;
     if response.status().is_server_error() && !is_probe {

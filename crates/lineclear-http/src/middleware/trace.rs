@@ -1,4 +1,4 @@
-//! Traces: a request may say which one it is part of (`traceparent`), and the jobs that it makes go on with it.
+//! Tracing: jobs continue the trace of the request that created them (`traceparent`).
 
 use axum::extract::{FromRequestParts, Request};
 use axum::http::HeaderMap;
@@ -6,21 +6,21 @@ use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::Response;
 
-/// The trace that jobs of this request are given, if the request's own span has none.
-pub(crate) struct Trace(pub(crate) Option<String>);
+/// Extracts the trace for the jobs of a request, unless the request has a span of its own.
+pub(crate) struct TraceParent(pub(crate) Option<String>);
 
-impl<S: Send + Sync> FromRequestParts<S> for Trace {
+impl<S: Send + Sync> FromRequestParts<S> for TraceParent {
     type Rejection = std::convert::Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Trace, Self::Rejection> {
-        // A span of ours lies between the caller's and the job's: then the store takes that.
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<TraceParent, Self::Rejection> {
+        // With a span of its own, the store uses that as the parent of the job.
         let ours = cfg!(feature = "otel") && lineclear::trace::callers().is_some();
-        Ok(Trace(if ours { None } else { of(&parts.headers) }))
+        Ok(TraceParent(if ours { None } else { traceparent(&parts.headers) }))
     }
 }
 
-/// What is no `traceparent` is ignored, as W3C has it: a broken tracer must not break its program.
-fn of(headers: &HeaderMap) -> Option<String> {
+/// An invalid `traceparent` is ignored, as W3C requires.
+fn traceparent(headers: &HeaderMap) -> Option<String> {
     let text = headers.get("traceparent")?.to_str().ok()?;
     lineclear::trace::is_traceparent(text).then(|| text.to_owned())
 }
@@ -30,7 +30,7 @@ pub(crate) async fn span(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// A span for the request. Probes and figures are asked for all day, and are not worth one.
+/// Creates a span for each API request; probes and metrics get none.
 #[cfg(feature = "otel")]
 pub(crate) async fn span(request: Request, next: Next) -> Response {
     use opentelemetry::trace::TraceContextExt;
@@ -50,8 +50,8 @@ pub(crate) async fn span(request: Request, next: Next) -> Response {
         http.route = route,
         http.response.status_code = tracing::field::Empty,
     );
-    if let Some(context) = of(request.headers()).as_deref().and_then(lineclear::trace::context) {
-        // Refused only if no layer of OpenTelemetry is there.
+    if let Some(context) = traceparent(request.headers()).as_deref().and_then(lineclear::trace::context) {
+        // Fails only without an OpenTelemetry layer.
         let _ = span.set_parent(context);
     }
     span.context().span().update_name(format!("{method} {}", route.as_deref().unwrap_or("?")));

@@ -1,4 +1,6 @@
-//! The same done to many jobs: asked with a count first, taken back while it has not begun, watched while it goes on.
+//! Bulk operations: confirmed with a count, undone before they start, watched while they run.
+
+mod mode;
 
 use axum::extract::State;
 use axum::response::Response;
@@ -8,57 +10,58 @@ use lineclear_model::{JobState, Scope};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::action::{Ask, Filled, done, page as ask_page};
-use super::part::{self, cli, moment, number};
-use super::{Page, Region, Tab, View, batch_mode, export};
+use super::components::{self, cli_hint, moment, number};
+use super::confirm::{Confirmation, FormBody, page as confirm_page, redirect};
+use super::{Page, Region, Tab, View, export};
 use crate::App;
-use crate::access::Who;
-use crate::api::batches::{self as api, BatchBody};
-use crate::api::page::cursor;
-use crate::api::shape::{At, id};
-use crate::audit::Note;
-use crate::once::Keyed;
+use crate::api::bulk_operations::{self as api, BulkOperationBody};
+use crate::api::json_types::{PathParam, id};
+use crate::api::pagination::cursor;
+use crate::audit::AuditDetails;
+use crate::auth::Caller;
+use crate::idempotency::KeyedBody;
 use crate::problem::Problem;
 
 const ROWS: u32 = 50;
-/// So long it can be taken back.
+/// The delay before it starts, in which it can be undone.
 const UNDO_MS: u64 = 8_000;
 
-/// What is to be done to which: by a search, or to jobs that were selected.
+/// The action and its jobs: a search, or the selected ones.
 #[derive(Default)]
-struct Which {
+struct NewParams {
     action: String,
     q: String,
     mode: String,
 }
 
-/// A list of selected jobs comes as `id` many times, which no struct takes.
-fn which(view: &View<'_>) -> Result<Which, Problem> {
-    let pairs: Vec<(String, String)> = view.asked()?;
-    let (mut which, mut ids) = (Which::default(), Vec::new());
+/// The selected jobs come as repeated `id` parameters, which a struct cannot parse.
+fn new_params(view: &View<'_>) -> Result<NewParams, Problem> {
+    let pairs: Vec<(String, String)> = view.params()?;
+    let (mut params, mut ids) = (NewParams::default(), Vec::new());
     for (name, value) in pairs {
         match name.as_str() {
-            "action" => which.action = value,
-            "q" => which.q = value,
-            "mode" => which.mode = value,
+            "action" => params.action = value,
+            "q" => params.q = value,
+            "mode" => params.mode = value,
             "id" => ids.push(value),
-            _ => return Err(Problem::malformed("query", format!("{name} is not known here"))),
+            _ => return Err(Problem::malformed("query", format!("unknown parameter {name:?}"))),
         }
     }
     if !ids.is_empty() {
-        which.q = format!("id:{}", ids.join(","));
+        params.q = format!("id:{}", ids.join(","));
     }
-    Ok(which)
+    Ok(params)
 }
 
-/// `GET /batches/new`: how many it would be, before anything is done.
-pub(super) async fn ask(view: &View<'_>) -> Result<Page, Problem> {
-    let Which { action: word, q, mode } = which(view)?;
-    let action = Action::from_word(&word)
-        .ok_or_else(|| Problem::malformed("action", "choose one: cancel, retry, revive or acknowledge"))?;
-    let mode = batch_mode::asked(&mode, action)?;
+/// `GET /bulk-operations/new`: the count, before anything changes.
+pub(super) async fn confirm(view: &View<'_>) -> Result<Page, Problem> {
+    let NewParams { action: word, q, mode: mode_word } = new_params(view)?;
+    let action = Action::from_word(&word).ok_or_else(|| {
+        Problem::malformed("action", "`action` must be one of cancel, retry, revive, acknowledge")
+    })?;
+    let chosen_mode = mode::chosen_word(&mode_word, action)?;
     if q.trim().is_empty() {
-        return Err(Problem::malformed("q", "select jobs first, or search for some; id:>0 is all of them"));
+        return Err(Problem::malformed("q", "select jobs, or search for some; id:>0 finds all jobs"));
     }
     let query = Query::parse(&q).map_err(|bad| Problem::malformed("query_language", bad.to_string()))?;
     let counted = view.app.reading.count(&action.of(query)).await?;
@@ -67,52 +70,56 @@ pub(super) async fn ask(view: &View<'_>) -> Result<Page, Problem> {
     let jobs = if counted.count == 1 { "job" } else { "jobs" };
     let (what, button) = match action {
         Action::Cancel => (
-            "Those that wait are over; those that run are asked to end. A cancelled job cannot be brought back, only run again as a new one.",
+            "Waiting jobs end; running jobs are told to stop. A cancelled job cannot be restored, only run again as a new job.",
             "Cancel them",
         ),
         Action::Retry => (
-            "Those that wait for their next try become due now; dead letters that await a person are revived; those that rest, and what is over, run again as new jobs.",
-            "Try them again",
+            "Jobs that wait for their next attempt become due now; awaiting dead letters are revived; acknowledged and finished jobs run again as new jobs.",
+            "Retry them",
         ),
         Action::Revive => (
-            "Their dead letters are resolved, and they run again with no failures counted. Only those that await a person are meant.",
+            "The dead letters are resolved, and the jobs run again. Their failure counts are reset. Only awaiting dead letters are included.",
             "Revive them",
         ),
         Action::Acknowledge => (
-            "Their dead letters rest: nobody waits for them any more, and their manifests go on. Only those that await a person are meant.",
+            "The dead letters are resolved without running the jobs again, and their manifests continue. Only awaiting dead letters are included.",
             "Acknowledge them",
         ),
     };
     let back = if q.starts_with("state:dead") {
         "/dead-letters".to_owned()
     } else {
-        format!("/jobs?q={}", part::escaped(&q))
+        format!("/jobs?q={}", components::escape_query(&q))
     };
-    Ok(ask_page(
+    Ok(confirm_page(
         view,
-        Ask {
+        Confirmation {
             title: format!("{} {many} {jobs}?", title(action)),
             what: html! {
-                p { "Jobs that " code { (q) } " finds now, and that can be treated so: " strong { (many) } "." }
+                p { "Jobs that " code { (q) } " finds and the action applies to: " strong { (many) } "." }
                 p { (what) }
-                p.muted { "It begins after " (UNDO_MS / 1_000) " seconds, until which it can be undone without a trace." }
+                p.muted { "It starts after " (UNDO_MS / 1_000) " seconds. Until then, you can undo it." }
             },
             fields: html! {
                 input type="hidden" name="action" value=(action.as_str());
                 input type="hidden" name="q" value=(q);
-                @if batch_mode::has_choice(action) { (batch_mode::choice(mode)) }
-                div.field { label for="reason" { "Note" } input #reason name="reason" maxlength="500" placeholder="why; kept with it"; }
+                @if mode::has_choice(action) { (mode::choice(chosen_mode)) }
+                div.field { label for="reason" { "Note" } input #reason name="reason" maxlength="500" placeholder="optional reason"; }
             },
             button,
             danger: action == Action::Cancel,
             cli: format!(
-                "lineclear batch start {} -q {}{}",
+                "lineclear bulk-operation start {} -q {}{}",
                 action.as_str(),
-                part::quoted(&q),
-                batch_mode::option(mode)
+                components::shell_quote(&q),
+                mode::option(chosen_mode)
             ),
             back,
-            tab: if matches!(action, Action::Revive | Action::Acknowledge) { Tab::Dead } else { Tab::Jobs },
+            tab: if matches!(action, Action::Revive | Action::Acknowledge) {
+                Tab::DeadLetters
+            } else {
+                Tab::Jobs
+            },
         },
     ))
 }
@@ -120,14 +127,14 @@ pub(super) async fn ask(view: &View<'_>) -> Result<Page, Problem> {
 const fn title(action: Action) -> &'static str {
     match action {
         Action::Cancel => "Cancel",
-        Action::Retry => "Try again",
+        Action::Retry => "Retry",
         Action::Revive => "Revive",
         Action::Acknowledge => "Acknowledge",
     }
 }
 
 #[derive(Deserialize)]
-pub(super) struct Given {
+pub(super) struct NewForm {
     action: String,
     q: String,
     #[serde(default)]
@@ -140,74 +147,81 @@ pub(super) struct Given {
 
 pub(super) async fn create(
     state: State<App>,
-    who: Who,
-    note: Note,
-    Filled(given): Filled<Given>,
+    caller: Caller,
+    audit: AuditDetails,
+    FormBody(form): FormBody<NewForm>,
 ) -> Result<Response, Problem> {
-    let reason = Some(given.reason).filter(|reason| !reason.trim().is_empty());
-    let (mode, over_ms) = batch_mode::chosen(&given.mode, &given.over)?;
-    let body = BatchBody {
-        action: given.action,
-        q: given.q,
+    let reason = Some(form.reason).filter(|reason| !reason.trim().is_empty());
+    let (mode, over_ms) = mode::parse(&form.mode, &form.over)?;
+    let body = BulkOperationBody {
+        action: form.action,
+        q: form.q,
         dry_run: false,
         reason,
         starts_in_ms: Some(UNDO_MS),
         mode,
         over_ms,
     };
-    let reply = api::make_one(&state, &who, &note, Keyed { once: None, body }).await?;
-    Ok(done(&state, &reply.batch().map_or("/batches".to_owned(), |batch| format!("/batches/{batch}"))))
+    let reply = api::start(&state, &caller, &audit, KeyedBody { key: None, body }).await?;
+    Ok(redirect(
+        &state,
+        &reply.bulk_operation().map_or("/bulk-operations".to_owned(), |id| format!("/bulk-operations/{id}")),
+    ))
 }
 
-pub(super) async fn cancel(state: State<App>, note: Note, at: At) -> Result<Response, Problem> {
-    let (app, to) = (state.0.clone(), format!("/batches/{}", at.0));
-    drop(api::cancel(state, note, at).await?);
-    Ok(done(&app, &to))
+pub(super) async fn cancel(
+    state: State<App>,
+    audit: AuditDetails,
+    path: PathParam,
+) -> Result<Response, Problem> {
+    let (app, to) = (state.0.clone(), format!("/bulk-operations/{}", path.0));
+    drop(api::cancel(state, audit, path).await?);
+    Ok(redirect(&app, &to))
 }
 
-/// `GET /batches/{id}`.
-pub(super) async fn one(view: &View<'_>, text: &str) -> Result<Page, Problem> {
-    let found = view.app.reading.batch(BatchId(id(text, "batch")?)).await?;
-    let batch = found.ok_or_else(|| Problem::not_found(format_args!("batch {text}")))?;
-    let canary = match batch.canary {
+/// `GET /bulk-operations/{id}`.
+pub(super) async fn page(view: &View<'_>, text: &str) -> Result<Page, Problem> {
+    let found = view.app.reading.batch(BatchId(id(text, "bulk operation")?)).await?;
+    let operation = found.ok_or_else(|| Problem::not_found(format_args!("bulk operation {text}")))?;
+    let canary = match operation.canary {
         Some(job) => view.app.reading.job(job).await?.map(|detail| detail.job.state),
         None => None,
     };
-    let title = format!("{} {} jobs", title(batch.action), number(batch.total));
-    let html = shown(view, &batch, canary);
-    Ok(Page { title, tab: Tab::Jobs, regions: vec![Region::new("batch", html)], live: true })
+    let title = format!("{} {} jobs", title(operation.action), number(operation.total));
+    let html = card(view, &operation, canary);
+    Ok(Page { title, tab: Tab::Jobs, regions: vec![Region::new("operation", html)], live: true })
 }
 
-fn shown(view: &View<'_>, batch: &Batch, canary: Option<JobState>) -> Markup {
-    let treated = batch.done + batch.skipped;
-    let is_open = matches!(batch.status, BatchStatus::Waiting | BatchStatus::Running);
+fn card(view: &View<'_>, operation: &Batch, canary: Option<JobState>) -> Markup {
+    let handled = operation.done + operation.skipped;
+    let is_open = matches!(operation.status, BatchStatus::Waiting | BatchStatus::Running);
     html! {
-        div.bar { h1 { (title(batch.action)) " " (number(batch.total)) @if !batch.total_is_exact { " or more" } " jobs" } (status(batch.status)) }
+        div.bar { h1 { (title(operation.action)) " " (number(operation.total)) @if !operation.total_is_exact { " or more" } " jobs" } (status(operation.status)) }
         section.card {
-            p { progress.wide value=(treated) max=(batch.total.max(1)) {} " " strong { (number(batch.done)) } " done" @if batch.skipped > 0 { ", " (number(batch.skipped)) " could not be treated any more" } }
-            @match batch.status {
-                BatchStatus::Waiting => p { "It begins " (moment(batch.starts_at)) ". Until then nothing is done." },
-                BatchStatus::Running if batch.waits_for_canary => {}
-                BatchStatus::Running => p { "It goes on, 200 jobs at a time. What is done stays done." },
-                BatchStatus::Done => p { "Done " @if let Some(at) = batch.finished_at { (moment(at)) } "." },
-                BatchStatus::Cancelled => p { "Stopped " @if let Some(at) = batch.finished_at { (moment(at)) } @if batch.done == 0 { ", before anything was done" } "." },
+            p { progress.wide value=(handled) max=(operation.total.max(1)) {} " " strong { (number(operation.done)) } " done" @if operation.skipped > 0 { ", " (number(operation.skipped)) " skipped" } }
+            @match operation.status {
+                BatchStatus::Waiting => p { "It starts " (moment(operation.starts_at)) ". Nothing has changed yet." },
+                BatchStatus::Running if operation.waits_for_canary => {}
+                BatchStatus::Running => p { "Running, 200 jobs at a time. Changes cannot be undone." },
+                BatchStatus::Done => p { "Done " @if let Some(at) = operation.finished_at { (moment(at)) } "." },
+                BatchStatus::Cancelled => p { "Stopped " @if let Some(at) = operation.finished_at { (moment(at)) } @if operation.done == 0 { ", before it changed anything" } "." },
             }
-            (batch_mode::shown(view, batch, canary))
-            @if is_open && view.may(Scope::Operate) {
-                form.buttons method="post" action=(view.link(&format!("/batches/{}/cancel", batch.id))) {
-                    button.danger type="submit" { @if batch.status == BatchStatus::Waiting { "Undo" } @else { "Stop" } }
+            (mode::card(view, operation, canary))
+            @if is_open && view.can(Scope::Operate) {
+                form.buttons method="post" action=(view.link(&format!("/bulk-operations/{}/cancel", operation.id))) {
+                    button.danger type="submit" { @if operation.status == BatchStatus::Waiting { "Undo" } @else { "Stop" } }
                 }
             }
             dl.facts {
-                div.fact { dt { "jobs" } dd { a href=(view.link(&format!("/jobs?q={}", part::escaped(&batch.q)))) { code { (batch.q) } } } }
-                div.fact { dt { "by" } dd { (batch.created_by) } }
-                div.fact { dt { "asked" } dd { (moment(batch.created_at)) } }
-                @if let Some(reason) = &batch.reason { div.fact { dt { "note" } dd { (reason) } } }
+                div.fact { dt { "jobs" } dd { a href=(view.link(&format!("/jobs?q={}", components::escape_query(&operation.q)))) { code { (operation.q) } } } }
+                div.fact { dt { "by" } dd { (operation.created_by) } }
+                div.fact { dt { "created" } dd { (moment(operation.created_at)) } }
+                @if let Some(reason) = &operation.reason { div.fact { dt { "note" } dd { (reason) } } }
             }
-            @if is_open { (cli(&format!("lineclear batch watch {}", batch.id))) (cli(&format!("lineclear batch cancel {}", batch.id))) }
-            @else { (cli(&format!("lineclear batch get {}", batch.id))) }
+            @if is_open { (cli_hint(&format!("lineclear bulk-operation watch {}", operation.id))) (cli_hint(&format!("lineclear bulk-operation cancel {}", operation.id))) }
+            @else { (cli_hint(&format!("lineclear bulk-operation get {}", operation.id))) }
         }
-        p { a.button href=(view.link("/batches")) { "All bulk operations" } }
+        p { a.button href=(view.link("/bulk-operations")) { "All bulk operations" } }
     }
 }
 
@@ -218,42 +232,42 @@ fn status(status: BatchStatus) -> Markup {
         BatchStatus::Done => "completed",
         BatchStatus::Cancelled => "cancelled",
     };
-    html! { span class={ "badge " (class) } { span.glyph aria-hidden="true" { (part::glyph(class)) } " " (status.as_str()) } }
+    html! { span class={ "badge " (class) } { span.glyph aria-hidden="true" { (components::glyph(class)) } " " (status.as_str()) } }
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct From {
+struct ListParams {
     cursor: Option<String>,
 }
 
-/// Whether the address of a list can be read.
+/// Checks the parameters of an export.
 pub(super) fn check(view: &View<'_>) -> Result<(), Problem> {
-    view.asked::<From>().map(drop)
+    view.params::<ListParams>().map(drop)
 }
 
-/// `GET /batches`.
+/// `GET /bulk-operations`.
 pub(super) async fn list(view: &View<'_>) -> Result<Page, Problem> {
-    let asked: From = view.asked()?;
-    let before = cursor(asked.cursor.as_deref(), |text| id(text, "").ok().map(BatchId))?;
+    let params: ListParams = view.params()?;
+    let before = cursor(params.cursor.as_deref(), |text| id(text, "").ok().map(BatchId))?;
     let page = view.app.reading.batches(before, ROWS).await?;
     let html = html! {
-        div.bar { h1 { "Bulk operations" } (export::links(view, "/batches")) }
+        div.bar { h1 { "Bulk operations" } (export::links(view, "/bulk-operations")) }
         @if page.items.is_empty() {
-            (part::empty("No bulk operation yet", html! { p { "Select jobs in a list, or do something to all that a search finds." } (cli("lineclear batch start cancel -q 'kind:mail.*'")) }))
+            (components::empty_state("No bulk operations yet", html! { p { "Select jobs in a list, or change all jobs that a search finds." } (cli_hint("lineclear bulk-operation start cancel -q 'kind:mail.*'")) }))
         } @else {
             div.scroll { table.list {
-                thead { tr { th scope="col" { "State" } th scope="col" { "What" } th scope="col" { "Jobs" } th.number scope="col" { "Done" } th.number scope="col" { "Of" } th scope="col" { "By" } th scope="col" { "Asked" } } }
-                tbody { @for batch in &page.items { tr data-key=(batch.id) {
-                    td { (status(batch.status)) }
-                    td { a href=(view.link(&format!("/batches/{}", batch.id))) { (title(batch.action)) " #" (batch.id) } }
-                    td.error { code { (batch.q) } }
-                    td.number { (number(batch.done)) } td.number { (number(batch.total)) @if !batch.total_is_exact { "+" } }
-                    td { (batch.created_by) } td { (moment(batch.created_at)) }
+                thead { tr { th scope="col" { "State" } th scope="col" { "Action" } th scope="col" { "Jobs" } th.number scope="col" { "Done" } th.number scope="col" { "Of" } th scope="col" { "By" } th scope="col" { "Created" } } }
+                tbody { @for operation in &page.items { tr data-key=(operation.id) {
+                    td { (status(operation.status)) }
+                    td { a href=(view.link(&format!("/bulk-operations/{}", operation.id))) { (title(operation.action)) " #" (operation.id) } }
+                    td.error { code { (operation.q) } }
+                    td.number { (number(operation.done)) } td.number { (number(operation.total)) @if !operation.total_is_exact { "+" } }
+                    td { (operation.created_by) } td { (moment(operation.created_at)) }
                 } } }
             } }
         }
-        nav.pager aria-label="Pages" { @if let Some(next) = page.next { a.button rel="next" href=(view.link(&format!("/batches?cursor={next}"))) { "Older" } } }
+        nav.pager aria-label="Pages" { @if let Some(next) = page.next { a.button rel="next" href=(view.link(&format!("/bulk-operations?cursor={next}"))) { "Older" } } }
     };
     Ok(Page {
         title: "Bulk operations".to_owned(),

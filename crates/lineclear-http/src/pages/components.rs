@@ -1,4 +1,4 @@
-//! Small parts of which pages are made. Everything that is not ours is text, and maud escapes it.
+//! Components of pages. maud escapes all data.
 
 pub(super) mod chart;
 
@@ -8,15 +8,15 @@ use lineclear::store::COUNT_MAX;
 use lineclear_model::{JobState, Micros};
 use maud::{Markup, html};
 
-/// Bytes of an error that a list shows.
+/// Characters of an error in a list.
 const LINE_CHARS: usize = 140;
 
-/// A state: never by colour alone.
+/// The badge of a state, never by colour alone.
 pub(super) fn state(state: JobState) -> Markup {
     html! { span class={ "badge " (state.as_str()) } { span.glyph aria-hidden="true" { (glyph(state.as_str())) } " " (state.as_str()) } }
 }
 
-/// The sign of a state, of an outcome or of a node.
+/// The glyph of a state of a job, an outcome or a node.
 pub(super) fn glyph(word: &str) -> &'static str {
     match word {
         "scheduled" => "◷",
@@ -32,12 +32,12 @@ pub(super) fn glyph(word: &str) -> &'static str {
     }
 }
 
-/// A moment. Without a script it stands there in UTC; the script says how long ago it was.
+/// A time in UTC; the script replaces it by a relative one.
 pub(super) fn moment(at: Micros) -> Markup {
     html! { time datetime=(at) { (clock(at)) } }
 }
 
-/// How long something has gone on since then.
+/// The duration since a time.
 pub(super) fn since(at: Micros) -> Markup {
     html! { time datetime=(at) data-since { "since " (clock(at)) } }
 }
@@ -49,8 +49,8 @@ pub(super) fn clock(at: Micros) -> String {
     format!("{date} {} UTC", time.get(..8).unwrap_or(time))
 }
 
-/// A length of time in one or two units.
-pub(super) fn length(ms: u64) -> String {
+/// A duration in one or two units.
+pub(super) fn duration(ms: u64) -> String {
     match ms {
         0..1_000 => format!("{ms} ms"),
         1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
@@ -60,12 +60,12 @@ pub(super) fn length(ms: u64) -> String {
     }
 }
 
-/// From one moment to another.
+/// The duration between two times.
 pub(super) fn between(from: Micros, to: Micros) -> String {
-    length(u64::try_from((to.get() - from.get()) / 1_000).unwrap_or(0))
+    duration(u64::try_from((to.get() - from.get()) / 1_000).unwrap_or(0))
 }
 
-/// A number with its thousands apart.
+/// A number with thousands separators.
 pub(super) fn number(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -78,14 +78,14 @@ pub(super) fn number(number: u64) -> String {
     text
 }
 
-/// A count that stops at a bound.
+/// A bounded count.
 pub(super) fn count(count: u64) -> String {
     let most = u64::from(COUNT_MAX);
     if count >= most { format!("{}+", number(most)) } else { number(count) }
 }
 
-/// The first line, cut.
-pub(super) fn line(text: &str) -> String {
+/// The first line, shortened.
+pub(super) fn first_line(text: &str) -> String {
     let first = text.lines().next().unwrap_or_default();
     let mut cut: String = first.chars().take(LINE_CHARS).collect();
     if cut.len() < text.trim_end().len() {
@@ -94,8 +94,8 @@ pub(super) fn line(text: &str) -> String {
     cut
 }
 
-/// For a value in an address.
-pub(super) fn escaped(text: &str) -> String {
+/// Percent-encodes a query value.
+pub(super) fn escape_query(text: &str) -> String {
     let mut address = String::new();
     for byte in text.bytes() {
         match byte {
@@ -120,8 +120,8 @@ pub(super) fn escaped(text: &str) -> String {
     address
 }
 
-/// The value back from an address.
-pub(super) fn plain(text: &str) -> String {
+/// Decodes a query value.
+pub(super) fn unescape_query(text: &str) -> String {
     let bytes = text.replace('+', " ").into_bytes();
     let (mut plain, mut at) = (Vec::new(), 0);
     while let Some(&byte) = bytes.get(at) {
@@ -133,8 +133,8 @@ pub(super) fn plain(text: &str) -> String {
     String::from_utf8_lossy(&plain).into_owned()
 }
 
-/// A word of a command, as a shell takes it.
-pub(super) fn quoted(word: &str) -> String {
+/// Quotes a word for a shell.
+pub(super) fn shell_quote(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '/');
     if !word.is_empty() && !word.starts_with('-') && word.chars().all(is_plain) {
         return word.to_owned();
@@ -142,13 +142,13 @@ pub(super) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// How the command line says the same.
-pub(super) fn cli(command: &str) -> Markup {
+/// The CLI command for the same.
+pub(super) fn cli_hint(command: &str) -> Markup {
     html! { div.cli { span.muted { "CLI" } code { (command) } button.tool.script type="button" data-copy=(command) { "Copy" } } }
 }
 
-/// Nothing is here: what would be, and how to get it.
-pub(super) fn empty(what: &str, how: Markup) -> Markup {
+/// An empty state: what would be here, and how to get it.
+pub(super) fn empty_state(what: &str, how: Markup) -> Markup {
     html! { div.empty { p.what { (what) } (how) } }
 }
 
@@ -161,9 +161,9 @@ mod tests {
         let all =
             [(0, "0 ms"), (999, "999 ms"), (1_234, "1.2 s"), (61_000, "1 min 1 s"), (3_661_000, "1 h 1 min")];
         for (ms, text) in all {
-            assert_eq!(length(ms), text);
+            assert_eq!(duration(ms), text);
         }
-        assert_eq!(length(90_000_000), "1 d 1 h");
+        assert_eq!(duration(90_000_000), "1 d 1 h");
         assert_eq!(number(1_234_567), "1\u{202f}234\u{202f}567");
         assert_eq!((count(9_999), count(10_000)), ("9\u{202f}999".to_owned(), "10\u{202f}000+".to_owned()));
     }
@@ -178,21 +178,21 @@ mod tests {
             ("-x", "'-x'"),
             ("$(x)", "'$(x)'"),
         ] {
-            assert_eq!(quoted(word), said);
+            assert_eq!(shell_quote(word), said);
         }
     }
 
     #[test]
     fn values_come_back_from_addresses() {
         for text in ["state:dead kind:a-*", "error:\"50 % + é\"", "&=?#<script>", ""] {
-            assert_eq!(plain(&escaped(text)), text);
+            assert_eq!(unescape_query(&escape_query(text)), text);
         }
-        assert_eq!(plain("a+b%2"), "a b%2");
+        assert_eq!(unescape_query("a+b%2"), "a b%2");
     }
 
     #[test]
     fn what_is_not_ours_is_text() {
-        let shown = cli("<script>alert(1)</script>\" onload=\"x").into_string();
+        let shown = cli_hint("<script>alert(1)</script>\" onload=\"x").into_string();
         assert!(!shown.contains("<script") && !shown.contains("\" onload"), "{shown}");
     }
 }

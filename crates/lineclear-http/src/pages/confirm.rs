@@ -1,5 +1,5 @@
-//! What a page offers to do. It is asked on a page of its own, which says what will happen and how the command line says it; the
-//! form there does it. So every action works without a script, has an address, and can be read before it is done.
+//! Confirmation pages: an action has a page of its own, which says what will happen and shows the CLI command. So every action works
+//! without a script, has an address, and can be read before it is done.
 
 use axum::Form;
 use axum::extract::rejection::FormRejection;
@@ -8,20 +8,20 @@ use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use serde::de::DeserializeOwned;
 
-use super::part::cli;
+use super::components::cli_hint;
 use super::{Page, Region, Tab, View};
 use crate::App;
 use crate::problem::Problem;
 
-/// What was filled into a form.
-pub(super) struct Filled<T>(pub(super) T);
+/// Extracts a submitted form.
+pub(super) struct FormBody<T>(pub(super) T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Filled<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for FormBody<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Filled<T>, Problem> {
+    async fn from_request(request: Request, state: &S) -> Result<FormBody<T>, Problem> {
         match Form::<T>::from_request(request, state).await {
-            Ok(Form(filled)) => Ok(Filled(filled)),
+            Ok(Form(filled)) => Ok(FormBody(filled)),
             Err(bad) => Err(unreadable(&bad)),
         }
     }
@@ -31,43 +31,43 @@ fn unreadable(bad: &FormRejection) -> Problem {
     Problem::new(bad.status(), "form", bad.body_text())
 }
 
-/// Something that can be done.
-pub(super) struct Ask<'a> {
-    /// As a question: `Cancel job 7?`
+/// An action to confirm.
+pub(super) struct Confirmation<'a> {
+    /// A question: `Cancel job 7?`
     pub(super) title: String,
     /// What will happen.
     pub(super) what: Markup,
     /// Fields of the form.
     pub(super) fields: Markup,
-    /// The word on the button.
+    /// The label of the button.
     pub(super) button: &'a str,
-    /// It cannot be taken back.
+    /// Whether it cannot be undone.
     pub(super) danger: bool,
-    /// The same on the command line; empty: it has no word for it.
+    /// The CLI command; empty if there is none.
     pub(super) cli: String,
-    /// Where to go if it is not to be done.
+    /// The page to return to.
     pub(super) back: String,
     pub(super) tab: Tab,
 }
 
-/// The page that asks. Its form goes to the page's own path.
-pub(super) fn page(view: &View<'_>, ask: Ask<'_>) -> Page {
+/// The confirmation page. Its form posts to the same path.
+pub(super) fn page(view: &View<'_>, action: Confirmation<'_>) -> Page {
     let html = html! {
         form.card.ask method="post" action=(view.link(view.uri.path())) {
-            h1 { (ask.title) }
-            div.what { (ask.what) }
-            (ask.fields)
+            h1 { (action.title) }
+            div.what { (action.what) }
+            (action.fields)
             div.buttons {
-                button.danger[ask.danger].primary[!ask.danger] type="submit" { (ask.button) }
-                a.button href=(view.link(&ask.back)) { "Leave it" }
+                button.danger[action.danger].primary[!action.danger] type="submit" { (action.button) }
+                a.button href=(view.link(&action.back)) { "Cancel" }
             }
-            @if !ask.cli.is_empty() { (cli(&ask.cli)) }
+            @if !action.cli.is_empty() { (cli_hint(&action.cli)) }
         }
     };
-    Page { title: ask.title, tab: ask.tab, regions: vec![Region::new("ask", html)], live: false }
+    Page { title: action.title, tab: action.tab, regions: vec![Region::new("ask", html)], live: false }
 }
 
-/// It was done: on to another page, so that loading again does not do it again.
-pub(super) fn done(app: &App, to: &str) -> Response {
+/// Redirects after an action, so that a reload does not repeat it.
+pub(super) fn redirect(app: &App, to: &str) -> Response {
     Redirect::to(&format!("{}{to}", app.base)).into_response()
 }

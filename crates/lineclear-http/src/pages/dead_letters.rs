@@ -1,4 +1,4 @@
-//! Dead letters: families of those that died alike first, because one cause often has many; then each.
+//! Dead letters: families with the same error first, then the list.
 
 use lineclear::store::views::{DeadLetterView, FamilyView};
 use lineclear::store::{DeadLetterFilter, DeadLetterId};
@@ -6,18 +6,19 @@ use lineclear_model::{DeadReason, Scope};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::part::{self, cli, count, escaped, moment, number};
+use super::components::{self, cli_hint, count, escape_query, moment, number};
 use super::{Page, Region, Tab, View, export};
-use crate::api::dead_letters::MatchingBody;
-use crate::api::page::cursor;
-use crate::api::shape::id;
+use crate::api::dead_letters::STATUSES;
+use crate::api::dead_letters::matching::DeadLetterFilterBody;
+use crate::api::json_types::id;
+use crate::api::pagination::cursor;
 use crate::problem::Problem;
 
 const ROWS: u32 = 50;
 
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Which {
+struct ListParams {
     kind: Option<String>,
     manifest: Option<String>,
     group: Option<String>,
@@ -27,31 +28,31 @@ struct Which {
     cursor: Option<String>,
 }
 
-impl Which {
+impl ListParams {
     fn filter(&self) -> Result<DeadLetterFilter, Problem> {
-        let Which { kind, manifest, group, fingerprint, reason, .. } = self.clone();
+        let ListParams { kind, manifest, group, fingerprint, reason, .. } = self.clone();
         let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
-        let body = MatchingBody {
+        let body = DeadLetterFilterBody {
             kind: given(kind),
             manifest: given(manifest),
             group: given(group),
             fingerprint: given(fingerprint),
             reason: given(reason),
-            ..MatchingBody::default()
+            ..DeadLetterFilterBody::default()
         };
         body.filter().map_err(Problem::in_query)
     }
 
     fn status(&self) -> Result<&str, Problem> {
         let status = self.status.as_deref().filter(|word| !word.is_empty()).unwrap_or("awaiting");
-        if ["awaiting", "revived", "acknowledged"].contains(&status) {
+        if STATUSES.contains(&status) {
             return Ok(status);
         }
-        let detail = format!("{status:?} is none of awaiting, revived and acknowledged");
+        let detail = format!("`status` must be one of {}; it is {status:?}", STATUSES.join(", "));
         Err(Problem::malformed("status", detail))
     }
 
-    /// With another value of one field; what is empty is left out.
+    /// The link of the page with this filter; empty fields are left out.
     fn address(&self, cursor: Option<&str>) -> String {
         let fields = [
             ("kind", self.kind.as_deref()),
@@ -62,52 +63,54 @@ impl Which {
             ("status", self.status.as_deref()),
             ("cursor", cursor),
         ];
-        let said = fields
+        let given = fields
             .into_iter()
             .filter_map(|(name, value)| Some((name, value.filter(|value| !value.is_empty())?)));
-        let pairs: Vec<String> = said.map(|(name, value)| format!("{name}={}", escaped(value))).collect();
+        let pairs: Vec<String> =
+            given.map(|(name, value)| format!("{name}={}", escape_query(value))).collect();
         format!("/dead-letters?{}", pairs.join("&"))
     }
 }
 
-/// Which, for a file of them: all of them, wherever the page begins.
+/// The filter of an export, which has all pages.
 pub(super) fn filter(view: &View<'_>) -> Result<(DeadLetterFilter, String), Problem> {
-    let asked: Which = view.asked()?;
-    Ok((asked.filter()?, asked.status()?.to_owned()))
+    let params: ListParams = view.params()?;
+    Ok((params.filter()?, params.status()?.to_owned()))
 }
 
 pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
-    let asked: Which = view.asked()?;
-    let status = asked.status()?;
-    let filter = asked.filter()?;
-    let before = cursor(asked.cursor.as_deref(), |text| id(text, "").ok().map(DeadLetterId))?;
+    let params: ListParams = view.params()?;
+    let status = params.status()?;
+    let filter = params.filter()?;
+    let before = cursor(params.cursor.as_deref(), |text| id(text, "").ok().map(DeadLetterId))?;
     let store = &view.app.reading;
     let (families, letters) = tokio::try_join!(
         store.dead_families(&filter, ROWS),
         store.dead_letters_matching(&filter, Some(status), before, ROWS)
     )?;
-    let awaits = status == "awaiting";
+    let is_awaiting = status == "awaiting";
     let list = html! {
-        @if letters.items.is_empty() { (nothing(view, status, &filter, letters.next.is_some())) }
-        @else { (table(view, &letters.items, awaits)) }
+        @if letters.items.is_empty() { (no_dead_letters(view, status, &filter, letters.next.is_some())) }
+        @else { (table(view, &letters.items, is_awaiting)) }
         nav.pager aria-label="Pages" {
-            @if before.is_some() { a.button href=(view.link(&asked.address(None))) { "Newest" } }
-            @if let Some(next) = letters.next { a.button rel="next" href=(view.link(&asked.address(Some(&next.to_string())))) { "Older" } }
+            @if before.is_some() { a.button href=(view.link(&params.address(None))) { "Newest" } }
+            @if let Some(next) = letters.next { a.button rel="next" href=(view.link(&params.address(Some(&next.to_string())))) { "Older" } }
         }
     };
     let total = families.total;
-    let mut regions = vec![Region::new("head", head(view, &asked, status, total, families.is_exact))];
-    let families = if awaits && before.is_none() { families.items } else { Vec::new() };
+    let mut regions = vec![Region::new("head", head(view, &params, status, total, families.is_exact))];
+    let families = if is_awaiting && before.is_none() { families.items } else { Vec::new() };
     regions.push(Region::new(
         "families",
-        html! { @if !families.is_empty() { section.families { @for family in &families { (card(view, &asked, family)) } } } },
+        html! { @if !families.is_empty() { section.families { @for family in &families { (card(view, &params, family)) } } } },
     ));
     regions.push(Region::new("list", list));
-    let title = if awaits { format!("{} dead letters", count(total)) } else { "Dead letters".to_owned() };
-    Ok(Page { title, tab: Tab::Dead, regions, live: before.is_none() })
+    let title =
+        if is_awaiting { format!("{} dead letters", count(total)) } else { "Dead letters".to_owned() };
+    Ok(Page { title, tab: Tab::DeadLetters, regions, live: before.is_none() })
 }
 
-fn head(view: &View<'_>, asked: &Which, status: &str, total: u64, is_exact: bool) -> Markup {
+fn head(view: &View<'_>, params: &ListParams, status: &str, total: u64, is_exact: bool) -> Markup {
     let field = |name: &str, value: &Option<String>| {
         html! {
             label.hidden for=(name) { (name) } input id=(name) name=(name) value=(value.as_deref().unwrap_or_default()) placeholder=(name) size="12";
@@ -116,12 +119,12 @@ fn head(view: &View<'_>, asked: &Which, status: &str, total: u64, is_exact: bool
     html! {
         div.bar {
             h1 { "Dead letters" }
-            @if status == "awaiting" { span.muted { (number(total)) @if !is_exact { "+" } @if total == 1 { " awaits a person" } @else { " await a person" } } }
-            nav.pills aria-label="Status" { @for word in ["awaiting", "revived", "acknowledged"] {
-                a.pill href=(view.link(&Which { status: (word != "awaiting").then(|| word.to_owned()), ..asked.clone() }.address(None))) aria-current=[(word == status).then_some("true")] { (word) }
+            @if status == "awaiting" { span.muted { (number(total)) @if !is_exact { "+" } @if total == 1 { " is awaiting" } @else { " are awaiting" } } }
+            nav.pills aria-label="Status" { @for word in STATUSES {
+                a.pill href=(view.link(&ListParams { status: (word != "awaiting").then(|| word.to_owned()), ..params.clone() }.address(None))) aria-current=[(word == status).then_some("true")] { (word) }
             } }
             form.filter method="get" action=(view.link("/dead-letters")) {
-                (field("kind", &asked.kind)) (field("manifest", &asked.manifest)) (field("group", &asked.group)) (field("fingerprint", &asked.fingerprint)) (reasons(asked.reason.as_deref()))
+                (field("kind", &params.kind)) (field("manifest", &params.manifest)) (field("group", &params.group)) (field("fingerprint", &params.fingerprint)) (reasons(params.reason.as_deref()))
                 @if status != "awaiting" { input type="hidden" name="status" value=(status); }
                 button type="submit" { "Filter" }
             }
@@ -130,24 +133,24 @@ fn head(view: &View<'_>, asked: &Which, status: &str, total: u64, is_exact: bool
     }
 }
 
-fn reasons(asked: Option<&str>) -> Markup {
+fn reasons(chosen: Option<&str>) -> Markup {
     html! {
         label.hidden for="reason" { "reason" }
         select #reason name="reason" {
             option value="" { "any reason" }
-            @for reason in DeadReason::ALL { option value=(reason) selected[asked == Some(reason.as_str())] { (reason.as_str().replace('_', " ")) } }
+            @for reason in DeadReason::ALL { option value=(reason) selected[chosen == Some(reason.as_str())] { (reason.as_str().replace('_', " ")) } }
         }
     }
 }
 
-/// What the search language calls a family, of those that the page shows: what is done is done to as many as the card says.
-fn query(asked: &Which, family: &FamilyView) -> String {
+/// The query of a family, limited to the filter of the page: an action changes as many jobs as the card says.
+fn query(params: &ListParams, family: &FamilyView) -> String {
     let mut q = format!("state:dead kind:{} reason:{}", family.kind, family.reason);
     match &family.fingerprint {
         Some(fingerprint) => q.push_str(&format!(" fingerprint:{fingerprint}")),
         None => q.push_str(" -fingerprint:*"),
     }
-    for (field, name) in [("manifest", &asked.manifest), ("group", &asked.group)] {
+    for (field, name) in [("manifest", &params.manifest), ("group", &params.group)] {
         if let Some(name) = name.as_deref().filter(|name| !name.trim().is_empty()) {
             q.push_str(&format!(" {field}:{name}"));
         }
@@ -155,19 +158,19 @@ fn query(asked: &Which, family: &FamilyView) -> String {
     q
 }
 
-/// Where only these are. A family without a fingerprint is told by its reason: only workers that vanished leave none.
-fn only(asked: &Which, family: &FamilyView) -> Which {
-    Which {
+/// The filter of a family. A family without a fingerprint has a reason of its own: its workers were lost.
+fn only(params: &ListParams, family: &FamilyView) -> ListParams {
+    ListParams {
         kind: Some(family.kind.clone()),
         fingerprint: family.fingerprint.clone(),
         reason: Some(family.reason.to_string()),
         cursor: None,
-        ..asked.clone()
+        ..params.clone()
     }
 }
 
-fn card(view: &View<'_>, asked: &Which, family: &FamilyView) -> Markup {
-    let q = escaped(&query(asked, family));
+fn card(view: &View<'_>, params: &ListParams, family: &FamilyView) -> Markup {
+    let q = escape_query(&query(params, family));
     let key = family.fingerprint.as_deref().unwrap_or("none");
     html! {
         article.card.family data-key={ (family.kind) "-" (family.reason.as_str()) "-" (key) } {
@@ -176,65 +179,65 @@ fn card(view: &View<'_>, asked: &Which, family: &FamilyView) -> Markup {
                 strong { (family.kind) }
                 span.muted { (family.reason.as_str().replace('_', " ")) }
                 span.muted { "first " (moment(family.first_at)) " · last " (moment(family.last_at)) }
-                @if view.may(Scope::Operate) { div.buttons {
-                    a.button.primary href=(view.link(&format!("/batches/new?action=revive&q={q}"))) { "Revive" }
-                    a.button href=(view.link(&format!("/batches/new?action=revive&mode=canary&q={q}"))) title="One first; the rest if it completes" { "Canary" }
-                    a.button href=(view.link(&format!("/batches/new?action=acknowledge&q={q}"))) { "Acknowledge" }
+                @if view.can(Scope::Operate) { div.buttons {
+                    a.button.primary href=(view.link(&format!("/bulk-operations/new?action=revive&q={q}"))) { "Revive" }
+                    a.button href=(view.link(&format!("/bulk-operations/new?action=revive&mode=canary&q={q}"))) title="One job first, the others when it has completed" { "Canary" }
+                    a.button href=(view.link(&format!("/bulk-operations/new?action=acknowledge&q={q}"))) { "Acknowledge" }
                 } }
             }
-            pre.wrong { (family.last_error.as_deref().map_or("It died of no error.".to_owned(), |error| error.chars().take(600).collect())) }
+            pre.wrong { (family.last_error.as_deref().map_or("No error.".to_owned(), |error| error.chars().take(600).collect())) }
             p.muted {
                 a href=(view.link(&format!("/jobs/{}", family.job))) { "newest: job " (family.job) }
-                " · " a href=(view.link(&only(asked, family).address(None))) { "only these" }
-                @if let Some(fingerprint) = &family.fingerprint { " · family " code { (fingerprint) } }
+                " · " a href=(view.link(&only(params, family).address(None))) { "show only these" }
+                @if let Some(fingerprint) = &family.fingerprint { " · fingerprint " code { (fingerprint) } }
             }
         }
     }
 }
 
-fn table(view: &View<'_>, letters: &[DeadLetterView], awaits: bool) -> Markup {
-    let may = view.may(Scope::Operate) && awaits;
+fn table(view: &View<'_>, letters: &[DeadLetterView], is_awaiting: bool) -> Markup {
+    let can_operate = view.can(Scope::Operate) && is_awaiting;
     html! {
-        form #bulk method="get" action=(view.link("/batches/new")) {
-            @if may { div.bar.selection { button type="submit" name="action" value="revive" { "Revive selected" } button type="submit" name="action" value="acknowledge" { "Acknowledge selected" } } }
+        form #bulk method="get" action=(view.link("/bulk-operations/new")) {
+            @if can_operate { div.bar.selection { button type="submit" name="action" value="revive" { "Revive selected" } button type="submit" name="action" value="acknowledge" { "Acknowledge selected" } } }
             div.scroll { table.list {
-                thead { tr { @if may { th.check scope="col" { span.hidden { "Select" } } } th scope="col" { "Job" } th scope="col" { "What" } th scope="col" { "Why" } th scope="col" { "Died" } th.number scope="col" { "Failures" } @if !awaits { th scope="col" { "Resolved" } th scope="col" { "Note" } } th scope="col" { "Error" } } }
+                thead { tr { @if can_operate { th.check scope="col" { span.hidden { "Select" } } } th scope="col" { "Job" } th scope="col" { "Name" } th scope="col" { "Reason" } th scope="col" { "Died" } th.number scope="col" { "Failures" } @if !is_awaiting { th scope="col" { "Resolved" } th scope="col" { "Note" } } th scope="col" { "Error" } } }
                 tbody { @for letter in letters { tr data-key=(letter.id) {
-                    @if may { td.check { input type="checkbox" name="id" value=(letter.job) aria-label={ "Job " (letter.job) }; } }
+                    @if can_operate { td.check { input type="checkbox" name="id" value=(letter.job) aria-label={ "Job " (letter.job) }; } }
                     td { a href=(view.link(&format!("/jobs/{}", letter.job))) { (letter.job) } }
                     td { (letter.manifest.as_deref().unwrap_or(&letter.kind)) }
                     td { (letter.reason.as_str().replace('_', " ")) }
                     td { (moment(letter.dead_at)) }
                     td.number { (letter.failures) @if letter.crashes > 0 { ", " (letter.crashes) " crashes" } }
-                    @if !awaits {
+                    @if !is_awaiting {
                         td { @if let Some(at) = letter.resolved_at { (moment(at)) } @if let Some(by) = &letter.resolved_by { " by " (by) } }
                         td.error { (letter.note.as_deref().unwrap_or_default()) }
                     }
-                    td.error { (letter.last_error.as_deref().map(part::line).unwrap_or_default()) }
+                    td.error { (letter.last_error.as_deref().map(components::first_line).unwrap_or_default()) }
                 } } }
             } }
         }
     }
 }
 
-fn nothing(view: &View<'_>, status: &str, filter: &DeadLetterFilter, more: bool) -> Markup {
+fn no_dead_letters(view: &View<'_>, status: &str, filter: &DeadLetterFilter, more: bool) -> Markup {
     if more {
-        return part::empty(
-            "Nothing among these",
-            html! { p { "A filter looks through a bounded number of rows at a time. Older looks on." } },
+        return components::empty_state(
+            "No match in these rows",
+            html! { p { "A filter scans a bounded number of rows at a time. Choose Older to continue." } },
         );
     }
     if status == "awaiting" && *filter == DeadLetterFilter::default() {
-        return part::empty(
-            "No dead letter awaits anybody",
+        return components::empty_state(
+            "No dead letters",
             html! {
-                p { "A job that used up its tries, failed for good, or whose workers kept vanishing comes here, and waits for a person." }
-                (cli("lineclear dead list"))
+                p { "A job comes here when its retries are used up, it fails permanently, or its workers are lost repeatedly. It waits until you revive or acknowledge it." }
+                (cli_hint("lineclear dead-letter list"))
             },
         );
     }
-    part::empty(
-        "None fits",
-        html! { p { "No dead letter that is kept is " (status) " and fits the filter. Resolved ones are kept for a while only." } p { a.button href=(view.link("/dead-letters")) { "All that await a person" } } },
+    components::empty_state(
+        "No matching dead letters",
+        html! { p { "No stored dead letter is " (status) " and matches the filter. Resolved ones are deleted after the retention time." } p { a.button href=(view.link("/dead-letters")) { "All awaiting dead letters" } } },
     )
 }

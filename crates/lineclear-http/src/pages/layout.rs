@@ -1,4 +1,4 @@
-//! What is around every page: the rail, the top bar, and what a browser loads.
+//! The layout of every page: navigation, top bar, style and script.
 
 use axum::http::{HeaderMap, Uri, header};
 use lineclear_model::Scope;
@@ -7,45 +7,51 @@ use maud::{DOCTYPE, Markup, html};
 use super::assets::{ICON, SCRIPT, STYLE};
 use super::{Page, Tab};
 use crate::App;
-use crate::access::{Principal, Shown};
+use crate::auth::{Credential, Principal};
 
-/// The cookie with which a browser says light or dark. Without one it is as the system has it.
+/// The cookie with the theme of the browser. Without it, the theme of the system applies.
 const THEME: &str = "lineclear-theme";
 
-pub(super) struct Frame<'a> {
+pub(super) struct Layout<'a> {
     base: &'a str,
-    who: Option<&'a Principal>,
+    principal: Option<&'a Principal>,
     theme: Option<&'static str>,
-    /// The page's own address, under the base path.
+    /// The path and query of the page.
     address: String,
-    /// What is looked for, if this is a page that says so.
+    /// The current search.
     q: String,
 }
 
-/// The rail: a page, its path, its name, the letter after `g` that leads there, and what it needs.
+/// The navigation: entry, path, label, key after `g`, and required scope.
 const TABS: [(Tab, &str, &str, &str, Scope); 5] = [
     (Tab::Overview, "/", "Overview", "o", Scope::Read),
     (Tab::Jobs, "/jobs", "Jobs", "j", Scope::Read),
-    (Tab::Dead, "/dead-letters", "Dead letters", "d", Scope::Read),
+    (Tab::DeadLetters, "/dead-letters", "Dead letters", "d", Scope::Read),
     (Tab::Cluster, "/cluster", "Cluster", "c", Scope::Read),
     (Tab::Enqueue, "/enqueue", "Enqueue", "e", Scope::Operate),
 ];
 
-impl<'a> Frame<'a> {
-    pub(super) fn of(app: &'a App, who: Option<&'a Principal>, headers: &HeaderMap, uri: &Uri) -> Frame<'a> {
+impl<'a> Layout<'a> {
+    pub(super) fn of(
+        app: &'a App,
+        principal: Option<&'a Principal>,
+        headers: &HeaderMap,
+        uri: &Uri,
+    ) -> Layout<'a> {
         let query = uri.query().unwrap_or_default();
         let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-        let q = pairs.find(|(name, _)| *name == "q").map(|(_, value)| super::part::plain(value));
-        Frame {
+        let q =
+            pairs.find(|(name, _)| *name == "q").map(|(_, value)| super::components::unescape_query(value));
+        Layout {
             base: &app.base,
-            who,
+            principal,
             theme: theme(headers),
             address: uri.path_and_query().map_or("/", |path| path.as_str()).to_owned(),
             q: q.unwrap_or_default(),
         }
     }
 
-    pub(super) fn around(&self, page: Page) -> Markup {
+    pub(super) fn wrap(&self, page: Page) -> Markup {
         let asset = |name: &str| format!("{}/assets/{name}", self.base);
         html! {
             (DOCTYPE)
@@ -78,7 +84,7 @@ impl<'a> Frame<'a> {
         html! {
             header.top {
                 a.brand href={ (self.base) "/" } { img src={ (self.base) "/assets/" (ICON.name) } alt="" width="20" height="20"; "Lineclear" }
-                @if self.who.is_some() {
+                @if self.principal.is_some() {
                     form.search method="get" action={ (self.base) "/jobs" } role="search" {
                         label.hidden for="q" { "Search jobs" }
                         input #q type="search" name="q" value=(self.q) placeholder="state:dead kind:mail.* since:24h" autocomplete="off"
@@ -86,17 +92,17 @@ impl<'a> Frame<'a> {
                     }
                 }
                 div.tools {
-                    @if live { span #live.live.script title="Whether this page follows what happens" { span.dot {} span.word { "not live" } } }
-                    button #theme.tool.script type="button" title="Light or dark (T)" aria-label="Light or dark" { "◐" }
-                    button #help.tool.script type="button" title="Keys (?)" aria-label="Keys" { "?" }
-                    @if let Some(who) = self.who {
-                        @if who.shown == Shown::Session {
+                    @if live { span #live.live.script title="Whether this page updates by itself" { span.dot {} span.word { "not live" } } }
+                    button #theme.tool.script type="button" title="Light or dark theme (T)" aria-label="Light or dark theme" { "◐" }
+                    button #help.tool.script type="button" title="Keyboard shortcuts (?)" aria-label="Keyboard shortcuts" { "?" }
+                    @if let Some(principal) = self.principal {
+                        @if principal.credential == Credential::Session {
                             form method="post" action={ (self.base) "/logout" } {
-                                span.muted.who { (who.name) }
+                                span.muted.who { (principal.name) }
                                 button.tool type="submit" { "Log out" }
                             }
                         }
-                        @if !who.scopes.include(Scope::Operate) { span.badge.cancelled title="You may look at everything, and change nothing" { "read only" } }
+                        @if !principal.scopes.include(Scope::Operate) { span.badge.cancelled title="Your scopes do not allow changes" { "read only" } }
                     }
                 }
             }
@@ -106,8 +112,8 @@ impl<'a> Frame<'a> {
     fn rail(&self, here: Tab) -> Markup {
         html! {
             nav.rail aria-label="Pages" {
-                @if let Some(who) = self.who {
-                    @for (tab, path, name, key, _) in TABS.into_iter().filter(|tab| who.scopes.include(tab.4)) {
+                @if let Some(principal) = self.principal {
+                    @for (tab, path, name, key, _) in TABS.into_iter().filter(|tab| principal.scopes.include(tab.4)) {
                         a href={ (self.base) (path) } aria-current=[(tab == here).then_some("page")] data-key=(key) { (name) }
                     }
                     span.fill {}

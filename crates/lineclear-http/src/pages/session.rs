@@ -1,4 +1,4 @@
-//! Logging in with a token, and out again.
+//! Logging in with a token, and logging out.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
@@ -6,23 +6,23 @@ use axum::response::{IntoResponse, Redirect, Response};
 use maud::html;
 use serde::Deserialize;
 
-use super::action::Filled;
-use super::frame::Frame;
-use super::{Page, Region, Tab, answer};
+use super::confirm::FormBody;
+use super::layout::Layout;
+use super::{Page, Region, Tab, html_response};
 use crate::App;
-use crate::access::{ClientAddress, Who};
+use crate::api::json_types::QueryParams;
 use crate::api::session;
-use crate::api::shape::Asked;
+use crate::auth::{Caller, ClientAddress};
 use crate::problem::Problem;
 
 #[derive(Default, Deserialize)]
-pub(super) struct Back {
-    /// Where to go afterwards: a path of ours.
+pub(super) struct LogInParams {
+    /// The page to return to.
     back: Option<String>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Given {
+pub(super) struct LogInForm {
     token: String,
     back: Option<String>,
 }
@@ -31,12 +31,12 @@ pub(super) async fn page(
     State(app): State<App>,
     headers: HeaderMap,
     uri: Uri,
-    asked: Asked<Back>,
+    params: QueryParams<LogInParams>,
 ) -> Response {
-    if app.gate.is_open() {
+    if app.guard.is_open() {
         return Redirect::to(&format!("{}/", app.base)).into_response();
     }
-    form(&app, &headers, &uri, asked.0.back.as_deref(), None)
+    form(&app, &headers, &uri, params.0.back.as_deref(), None)
 }
 
 pub(super) async fn log_in(
@@ -44,44 +44,48 @@ pub(super) async fn log_in(
     from: ClientAddress,
     headers: HeaderMap,
     uri: Uri,
-    Filled(given): Filled<Given>,
+    FormBody(form_body): FormBody<LogInForm>,
 ) -> Result<Response, Problem> {
-    match session::begin(&state, from, given.token.trim()).await {
+    match session::begin(&state, from, form_body.token.trim()).await {
         Ok((_, cookie)) => {
-            let to = Redirect::to(&format!("{}{}", state.base, ours(given.back.as_deref())));
+            let to = Redirect::to(&format!("{}{}", state.base, local_path(form_body.back.as_deref())));
             Ok(session::with_cookie(to.into_response(), &cookie))
         }
         Err(problem) if problem.status() == StatusCode::UNAUTHORIZED => {
-            Ok(form(&state, &headers, &uri, given.back.as_deref(), Some(problem.said().1)))
+            Ok(form(&state, &headers, &uri, form_body.back.as_deref(), Some(problem.detail())))
         }
         Err(problem) => Err(problem),
     }
 }
 
-pub(super) async fn log_out(state: State<App>, who: Who, headers: HeaderMap) -> Result<Response, Problem> {
-    let cookie = session::end(&state, &who, &headers).await?;
+pub(super) async fn log_out(
+    state: State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let cookie = session::end(&state, &caller, &headers).await?;
     let to = Redirect::to(&format!("{}/login", state.base));
     Ok(session::with_cookie(to.into_response(), &cookie))
 }
 
-/// A path of ours; anything else is the overview. `//host` and `/\host` are other sites.
-pub(super) fn ours(back: Option<&str>) -> &str {
-    let is_ours = |path: &&str| {
+/// A path of this server; anything else becomes the overview. `//host` and `/\host` are other sites.
+pub(super) fn local_path(back: Option<&str>) -> &str {
+    let is_local = |path: &&str| {
         path.starts_with('/')
             && !path[1..].starts_with(['/', '\\'])
             && path.chars().all(|c| c.is_ascii_graphic())
     };
-    back.filter(is_ours).unwrap_or("/")
+    back.filter(is_local).unwrap_or("/")
 }
 
 fn form(app: &App, headers: &HeaderMap, uri: &Uri, back: Option<&str>, wrong: Option<&str>) -> Response {
     let html = html! {
         div.card.login {
             h1 { "Log in" }
-            p { "This server asks who you are. Paste a token; the browser keeps a session for twelve hours, and not the token." }
+            p { "This server requires authentication. Paste a token; the browser keeps a session for twelve hours, not the token." }
             @if let Some(wrong) = wrong { p.wrong role="alert" { (wrong) } }
             form method="post" action={ (app.base) "/login" } {
-                input type="hidden" name="back" value=(ours(back));
+                input type="hidden" name="back" value=(local_path(back));
                 label for="token" { "Token" }
                 input #token type="password" name="token" required autocomplete="current-password" autofocus placeholder="lc_…";
                 button.primary type="submit" { "Log in" }
@@ -96,19 +100,19 @@ fn form(app: &App, headers: &HeaderMap, uri: &Uri, back: Option<&str>, wrong: Op
         live: false,
     };
     let status = if wrong.is_some() { StatusCode::UNAUTHORIZED } else { StatusCode::OK };
-    answer(status, Frame::of(app, None, headers, uri).around(page))
+    html_response(status, Layout::of(app, None, headers, uri).wrap(page))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::ours;
+    use super::local_path;
 
     #[test]
     fn nobody_is_sent_to_another_site() {
-        assert_eq!(ours(Some("/jobs?q=state:dead")), "/jobs?q=state:dead");
+        assert_eq!(local_path(Some("/jobs?q=state:dead")), "/jobs?q=state:dead");
         for other in ["//evil.example", "/\\evil.example", "https://evil.example", "jobs", "", "/a\r\nb"] {
-            assert_eq!(ours(Some(other)), "/", "{other:?}");
+            assert_eq!(local_path(Some(other)), "/", "{other:?}");
         }
-        assert_eq!(ours(None), "/");
+        assert_eq!(local_path(None), "/");
     }
 }

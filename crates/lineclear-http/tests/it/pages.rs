@@ -40,8 +40,8 @@ fn all(job: &str, batch: &str) -> Vec<String> {
             && !["/livez", "/readyz", "/metrics", "/live", "/login", "/locks/{name}/break"].contains(&path.as_str())
     });
     let filled = |path: String| match path.as_str() {
-        "/batches/new" => "/batches/new?action=revive&q=id:%3E0".to_owned(),
-        path if path.starts_with("/batches") => path.replace("{id}", batch),
+        "/bulk-operations/new" => "/bulk-operations/new?action=revive&q=id:%3E0".to_owned(),
+        path if path.starts_with("/bulk-operations") => path.replace("{id}", batch),
         // The first node of a database.
         path if path.starts_with("/nodes") => path.replace("{id}", "1"),
         path => path.replace("{id}", job),
@@ -83,7 +83,8 @@ async fn what_strangers_wrote_is_text_on_every_page(served: &Served) {
     enqueue(served, json!({"kind": "add", "input": {HOSTILE: HOSTILE}, "in_ms": 600_000})).await;
     let batch =
         json!({"action": "revive", "q": "id:>0", "reason": HOSTILE, "starts_in_ms": 600_000}).to_string();
-    let batch = served.post("/api/v1/batches", &batch).await.json()["id"].as_str().unwrap().to_owned();
+    let batch =
+        served.post("/api/v1/bulk-operations", &batch).await.json()["id"].as_str().unwrap().to_owned();
     for path in all(&made, &batch) {
         let answer = page(served, &path).await;
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
@@ -164,7 +165,7 @@ async fn many_are_counted_before_and_undone_after(served: &Served) {
         "{asked:?}"
     );
     let q = link.split("q=").nth(1).unwrap();
-    let made = submit(served, "/batches/new", &format!("action=revive&q={q}&reason=mended")).await;
+    let made = submit(served, "/bulk-operations/new", &format!("action=revive&q={q}&reason=mended")).await;
     assert_eq!(made.status, 303, "{made:?}");
     let batch = made.header("location").unwrap().to_owned();
     assert!(page(served, &batch).await.body.contains("Undo"));
@@ -175,13 +176,13 @@ async fn many_are_counted_before_and_undone_after(served: &Served) {
 
     let one = enqueue(served, json!({"kind": "add", "in_ms": 600_000})).await;
     let two = enqueue(served, json!({"kind": "add", "in_ms": 600_000})).await;
-    let asked = page(served, &format!("/batches/new?action=cancel&id={one}&id={two}")).await;
+    let asked = page(served, &format!("/bulk-operations/new?action=cancel&id={one}&id={two}")).await;
     assert!(asked.body.contains("Cancel 2 jobs?"), "{asked:?}");
     for nothing in [
-        "/batches/new?action=cancel",
-        "/batches/new?action=burn&q=id:1",
-        "/batches/new",
-        "/batches/new?action=cancel&q=stat:x",
+        "/bulk-operations/new?action=cancel",
+        "/bulk-operations/new?action=burn&q=id:1",
+        "/bulk-operations/new",
+        "/bulk-operations/new?action=cancel&q=stat:x",
     ] {
         assert_eq!(page(served, nothing).await.status, 400, "{nothing}");
     }
@@ -208,8 +209,8 @@ async fn every_list_is_a_file_with_all_of_its_rows(served: &Served) {
     let dead = page(served, "/dead-letters.csv").await.body;
     assert!(dead.contains("\"'=1+1, \"\"quoted\"\""), "no formula: {dead}");
     assert_eq!(page(served, "/dead-letters.ndjson?status=revived").await.body, "");
-    assert!(page(served, "/batches.csv").await.body.starts_with("id,action,q,"));
-    for bad in ["/jobs.csv?q=stat:x", "/dead-letters.csv?status=x", "/batches.ndjson?x=1"] {
+    assert!(page(served, "/bulk-operations.csv").await.body.starts_with("id,action,q,"));
+    for bad in ["/jobs.csv?q=stat:x", "/dead-letters.csv?status=x", "/bulk-operations.ndjson?x=1"] {
         assert_eq!(page(served, bad).await.status, 400, "{bad}");
     }
 }

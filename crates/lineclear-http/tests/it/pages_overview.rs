@@ -70,7 +70,7 @@ async fn only_pages_that_change_by_themselves_are_watched(served: &Served) {
     let job = enqueue(served, json!({"kind": "add", "in_ms": 600_000})).await;
     for asks in [
         "/samples".to_owned(),
-        "/batches/new?action=cancel%26q=id:%3E0".to_owned(),
+        "/bulk-operations/new?action=cancel%26q=id:%3E0".to_owned(),
         "/enqueue".to_owned(),
         format!("/jobs/{job}/cancel"),
         "/nodes/1/drain".to_owned(),

@@ -1,4 +1,4 @@
-//! Families of dead letters: those that died alike, because one cause often has many.
+//! Dead letters grouped by kind, reason and error: one cause often has many.
 
 use axum::Json;
 use axum::extract::State;
@@ -6,34 +6,34 @@ use lineclear::store::views::{Families, FamilyView};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::dead_letters::MatchingBody;
-use super::page::limit;
-use super::shape::{Asked, Id, time};
+use super::matching::DeadLetterFilterBody;
 use crate::App;
+use crate::api::json_types::{Id, QueryParams, time};
+use crate::api::pagination::limit;
 use crate::problem::Problem;
 
-/// Dead letters of one kind that died for one reason of one family of errors.
+/// Dead letters with the same kind, reason and error fingerprint.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Family {
+pub(crate) struct DeadLetterFamily {
     kind: String,
-    /// Why they died.
+    /// Why the jobs died.
     reason: String,
-    /// The family of errors; null: they died of no error.
+    /// The fingerprint of the error; null if there was none.
     fingerprint: Option<String>,
     count: u64,
-    /// When the first of them died.
+    /// When the first job died.
     first_at: String,
-    /// When the last one did.
+    /// When the last job died.
     last_at: String,
     /// The newest job.
     job_id: Id,
-    /// What went wrong with it last.
+    /// Its last error.
     last_error: Option<String>,
 }
 
-impl Family {
-    fn of(view: FamilyView) -> Family {
-        Family {
+impl DeadLetterFamily {
+    fn of(view: FamilyView) -> DeadLetterFamily {
+        DeadLetterFamily {
             kind: view.kind,
             reason: view.reason.as_str().to_owned(),
             fingerprint: view.fingerprint,
@@ -46,24 +46,24 @@ impl Family {
     }
 }
 
-/// Families, and how many dead letters they are.
+/// Families of dead letters.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct FamiliesShape {
+pub(crate) struct DeadLetterFamilies {
     /// The largest first.
-    items: Vec<Family>,
-    /// Dead letters that match, over all families, those that are not shown included.
+    items: Vec<DeadLetterFamily>,
+    /// The number of matching dead letters, including those of families that are not listed.
     total: u64,
-    /// Whether that is all: the newest 100,000 are looked at.
+    /// Whether `total` is exact: the server looks at the newest 100,000.
     exact: bool,
-    /// When it was so, on the database's clock: give it as `before` to resolve these and none that die later.
+    /// The time of the count, on the database's clock. Pass it as `before` to resolve these and no later ones.
     at: String,
 }
 
-/// Which dead letters, of those that await a person: all that is given must fit.
+/// A filter over awaiting dead letters; all given fields must match.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Which {
+pub(crate) struct ListParams {
     kind: Option<String>,
     /// The key of a manifest.
     manifest: Option<String>,
@@ -71,26 +71,36 @@ pub(crate) struct Which {
     fingerprint: Option<String>,
     /// `retries_used_up`, `permanent` or `worker_lost`.
     reason: Option<String>,
-    /// That died before; RFC 3339.
+    /// Only those that died before this time; RFC 3339.
     before: Option<String>,
-    /// How many families at most: 1 to 1,000, and 50 if nothing is said.
+    /// The number of families, 1 to 1,000; the default is 50.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
 }
 
-/// Puts dead letters that await a person together by kind, reason and family of errors, and counts them.
+/// Groups awaiting dead letters by kind, reason and error fingerprint, and counts them.
 #[utoipa::path(
-    get, path = "/dead-letters/families", operation_id = "list_dead_families", tag = "dead letters",
-    security(("token" = ["read"])), params(Which),
-    responses((status = 200, body = FamiliesShape),
+    get, path = "/dead-letters/families", operation_id = "list_dead_letter_families", tag = "dead letters",
+    security(("token" = ["read"])), params(ListParams),
+    responses((status = 200, body = DeadLetterFamilies),
               (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn list(state: State<App>, asked: Asked<Which>) -> Result<Json<FamiliesShape>, Problem> {
-    let Which { kind, manifest, group, fingerprint, reason, before, limit: most } = asked.0;
-    let matching =
-        MatchingBody { kind, manifest, group, fingerprint, reason, before, ..MatchingBody::default() };
+pub(crate) async fn list(
+    state: State<App>,
+    params: QueryParams<ListParams>,
+) -> Result<Json<DeadLetterFamilies>, Problem> {
+    let ListParams { kind, manifest, group, fingerprint, reason, before, limit: count } = params.0;
+    let matching = DeadLetterFilterBody {
+        kind,
+        manifest,
+        group,
+        fingerprint,
+        reason,
+        before,
+        ..DeadLetterFilterBody::default()
+    };
     let filter = matching.filter().map_err(Problem::in_query)?;
-    let Families { items, total, is_exact, at } = state.reading.dead_families(&filter, limit(most)?).await?;
-    let items = items.into_iter().map(Family::of).collect();
-    Ok(Json(FamiliesShape { items, total, exact: is_exact, at: time(at) }))
+    let Families { items, total, is_exact, at } = state.reading.dead_families(&filter, limit(count)?).await?;
+    let items = items.into_iter().map(DeadLetterFamily::of).collect();
+    Ok(Json(DeadLetterFamilies { items, total, exact: is_exact, at: time(at) }))
 }

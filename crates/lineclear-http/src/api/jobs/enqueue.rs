@@ -1,88 +1,87 @@
-//! Jobs to be: one, or many at once.
+//! Enqueues jobs: one, or a batch.
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use lineclear::store::{Created, Creation, Enqueued, NewJob, Placed, UniqueKey, WhenTaken};
-use lineclear_model::{Name, Payload};
+use lineclear::store::{Created, Creation, Enqueued, Item, NewJob, Placed, UniqueKey, WhenTaken};
+use lineclear_model::Payload;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::detail::Detail;
+use super::detail::JobDetails;
 use crate::App;
-use crate::api::input::input;
-use crate::api::shape::{Id, due, name_at, unprocessable};
-use crate::api::wait::{Prefer, PreferHeader};
-use crate::audit::Note;
-use crate::once::{KeyHeader, Keyed, Reply, make};
+use crate::api::json_types::{Id, due, name_at, payload, unprocessable};
+use crate::api::prefer_wait::{Prefer, PreferHeader};
+use crate::audit::AuditDetails;
+use crate::idempotency::{IdempotencyKeyHeader, KeyedText, StoredReply, create_idempotently};
+use crate::middleware::trace::TraceParent;
 use crate::problem::Problem;
-use crate::trace::Trace;
 
-/// Jobs that one request makes at most.
+/// Jobs in one request.
 const JOBS_MAX: usize = 1_000;
 
-/// A job to be.
+/// A new job.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NewJobBody {
-    /// The kind of work.
+pub(crate) struct NewJobBody<'a> {
+    /// The kind: the registered name of the code that runs it.
     kind: String,
-    /// What its handler gets: any JSON of at most 256 KiB.
-    #[serde(default)]
+    /// The input of the handler: any JSON, up to 256 KiB.
+    #[serde(default, borrow)]
     #[schema(value_type = Option<Object>)]
-    input: Option<Box<RawValue>>,
-    /// The lane it waits in; `main` if nothing is said.
+    input: Option<&'a RawValue>,
+    /// The route; the default is `main`.
     route: Option<String>,
-    /// The group whose limit, priority and switch it shares.
+    /// The group, which must exist.
     group: Option<String>,
-    /// 0 to 31; each step is worth ten minutes of waiting.
+    /// 0 to 31; each step counts like ten minutes of waiting.
     #[serde(default)]
     #[schema(maximum = 31)]
     priority: u8,
-    /// Not before; RFC 3339.
+    /// The earliest time to run; RFC 3339.
     due_at: Option<String>,
-    /// Not before so many milliseconds from now.
+    /// The earliest time to run, in milliseconds from now.
     #[schema(minimum = 0)]
     in_ms: Option<i64>,
-    /// At most one job with this key lives at a time.
+    /// At most one unfinished job has this key.
     unique_key: Option<String>,
-    /// What happens if the key is taken.
+    /// What to do if another job has the unique key.
     #[serde(default)]
-    when_taken: Taken,
-    /// At most one job with this key is active at a time.
+    when_taken: WhenKeyTaken,
+    /// At most one job with this key runs at a time, unless the key has another limit.
     limit_key: Option<String>,
-    /// Words to find it by: 16 names at most.
+    /// Tags, for searches: up to 16 names.
     #[serde(default)]
     #[schema(max_items = 16)]
     tags: Vec<String>,
-    /// Tries after the first.
+    /// Attempts after the first one.
     retries: Option<u32>,
-    /// The longest run.
+    /// The longest time that one attempt may run.
     #[schema(minimum = 1)]
     timeout_ms: Option<u64>,
 }
 
-/// What happens to a job whose unique key another job has.
+/// What to do if another job has the unique key.
 #[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Taken {
-    /// The answer is the job that has the key.
+pub(crate) enum WhenKeyTaken {
+    /// Return that job.
     #[default]
     Existing,
-    /// The same if it has the same kind and input; otherwise 409.
+    /// Return that job if it has the same kind and input; otherwise 409.
     Same,
     /// 409.
     Refuse,
-    /// That job gets this input, due time and priority, if it was never claimed.
+    /// Give that job this input, due time and priority, if it was never claimed.
     Replace,
 }
 
-impl NewJobBody {
+impl NewJobBody<'_> {
     fn read(self, pointer: &str) -> Result<NewJob, Problem> {
         let at = |field: &str| format!("{pointer}/{field}");
-        let input = match &self.input {
-            Some(raw) => input(raw, &at("input"))?,
+        let input = match self.input {
+            Some(raw) => payload(raw, &at("input"))?,
             None => Payload::empty(),
         };
         let due_at = due(self.due_at.as_deref(), self.in_ms, pointer)?;
@@ -92,15 +91,16 @@ impl NewJobBody {
         let tag = |(n, text): (usize, &String)| name_at(text, &at(&format!("tags/{n}")));
         let tags = self.tags.iter().enumerate().map(tag).collect::<Result<Vec<_>, _>>()?;
         let tags = lineclear_model::tag::text(&tags);
-        let job = NewJob::new(name_at(&self.kind, &at("kind"))?, input);
+        let defaults = NewJob::new(name_at(&self.kind, &at("kind"))?, input);
         let when_taken = match self.when_taken {
-            Taken::Existing => WhenTaken::Existing,
-            Taken::Same => WhenTaken::Same,
-            Taken::Refuse => WhenTaken::Refuse,
-            Taken::Replace => WhenTaken::Replace,
+            WhenKeyTaken::Existing => WhenTaken::Existing,
+            WhenKeyTaken::Same => WhenTaken::Same,
+            WhenKeyTaken::Refuse => WhenTaken::Refuse,
+            WhenKeyTaken::Replace => WhenTaken::Replace,
         };
+        let route = named(&self.route, "route")?;
         let job = NewJob {
-            route: named(&self.route, "route")?.unwrap_or(job.route.clone()),
+            route: route.unwrap_or_else(|| defaults.route.clone()),
             group: named(&self.group, "group")?,
             priority: self.priority,
             due_at,
@@ -109,139 +109,137 @@ impl NewJobBody {
             tags,
             retries: self.retries,
             timeout: self.timeout_ms.map(std::time::Duration::from_millis),
-            ..job
+            ..defaults
         };
-        job.check().map_err(|bad| {
-            let field = if bad.field == "timeout" { "timeout_ms" } else { bad.field };
-            Problem::from(bad.error).at(at(field))
-        })?;
         Ok(job)
     }
 }
 
-/// A group that is not there is that of the first job that names it.
-fn placed(problem: Problem, groups: &[(String, Option<Name>)]) -> Problem {
-    let at = groups.iter().find(|(_, group)| {
-        group.as_ref().is_some_and(|group| problem.is_about("group_unknown", &format!("group {group};")))
-    });
-    match at {
-        Some((pointer, _)) => problem.at(format!("{pointer}/group")),
-        None => problem,
-    }
+/// The pointer to the field that the store refused. `jobs` is the pointer to the list of jobs, or empty for a single one.
+fn locate(problem: Problem, jobs: &str) -> Problem {
+    problem.locate(|location| {
+        let Item::Job(n) = &location.item else { return None };
+        let field = if location.field == "timeout" { "timeout_ms" } else { location.field };
+        Some(if jobs.is_empty() { format!("/{field}") } else { format!("{jobs}/{n}/{field}") })
+    })
 }
 
-/// What became of a job that was made.
+/// An enqueued job.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Made {
+pub(crate) struct EnqueuedJob {
     /// The job that does the work.
     id: Id,
-    /// Whether it is a new one: `inserted`, `existing` or `replaced`.
+    /// `inserted`: it is new. `existing`: another job had the unique key. `replaced`: that job has the new input.
     placed: &'static str,
 }
 
-impl Made {
-    fn of(enqueued: &Enqueued) -> Made {
+impl EnqueuedJob {
+    fn of(enqueued: &Enqueued) -> EnqueuedJob {
         let placed = match enqueued.placed {
             Placed::Inserted => "inserted",
             Placed::Existing => "existing",
             Placed::Replaced => "replaced",
         };
-        Made { id: Id::of(enqueued.id), placed }
+        EnqueuedJob { id: Id::of(enqueued.id), placed }
     }
 }
 
-/// What was made, or with `Prefer: wait` what became of it.
+/// The enqueued job, or with `Prefer: wait` the finished one.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "only its shape is used")]
-pub(crate) enum MadeOrOver {
-    Made(Made),
-    Over(Box<Detail>),
+pub(crate) enum EnqueuedOrFinished {
+    Enqueued(EnqueuedJob),
+    Finished(Box<JobDetails>),
 }
 
-/// Makes a job.
+/// Enqueues a job.
 #[utoipa::path(
-    post, path = "/jobs", operation_id = "create_job", tag = "jobs", request_body = NewJobBody, params(KeyHeader, PreferHeader),
+    post, path = "/jobs", operation_id = "create_job", tag = "jobs", request_body = NewJobBody, params(IdempotencyKeyHeader, PreferHeader),
     security(("token" = ["operate"])),
-    responses((status = 201, body = Made), (status = 200, body = MadeOrOver, description = "its unique key was taken; or with `Prefer: wait`, it is over"),
-              (status = 202, body = Detail, description = "with `Prefer: wait`, it is not over"),
+    responses((status = 201, body = EnqueuedJob), (status = 200, body = EnqueuedOrFinished, description = "another job has the unique key; or with `Prefer: wait`: the job is over"),
+              (status = 202, body = JobDetails, description = "with `Prefer: wait`: the job is not over yet"),
               (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn create(
     state: State<App>,
-    note: Note,
-    trace: Trace,
+    audit: AuditDetails,
+    trace: TraceParent,
     prefer: Prefer,
-    asked: Keyed<NewJobBody>,
+    request: KeyedText,
 ) -> Result<Response, Problem> {
-    let reply = one(&state, &note, trace, asked).await?;
+    let reply = enqueue_one(&state, &audit, trace, request).await?;
     prefer.reply(&state, reply).await
 }
 
-/// One job, wherever it was asked for.
-pub(crate) async fn one(
+/// Enqueues one job, for the API and for the page.
+pub(crate) async fn enqueue_one(
     state: &App,
-    note: &Note,
-    trace: Trace,
-    asked: Keyed<NewJobBody>,
-) -> Result<Reply, Problem> {
-    let job = NewJob { trace: trace.0, ..asked.body.read("")? };
-    let groups = [(String::new(), job.group.clone())];
-    let reply = make(&state.client, asked.once, Creation::Jobs(vec![job]), note, |created| {
-        let Created::Jobs(jobs) = created else { return None };
-        let enqueued = jobs.first()?;
-        let status = if enqueued.placed == Placed::Inserted { StatusCode::CREATED } else { StatusCode::OK };
-        Reply::new(status, Some(enqueued.id), &Made::of(enqueued))
-    });
-    reply.await.map_err(|problem| placed(problem, &groups))
+    audit: &AuditDetails,
+    trace: TraceParent,
+    request: KeyedText,
+) -> Result<StoredReply, Problem> {
+    let job = NewJob { trace: trace.0, ..request.text.parse::<NewJobBody<'_>>()?.read("")? };
+    let reply =
+        create_idempotently(&state.client, request.key, Creation::Jobs(vec![job]), audit, |created| {
+            let Created::Jobs(jobs) = created else { return None };
+            let enqueued = jobs.first()?;
+            let status =
+                if enqueued.placed == Placed::Inserted { StatusCode::CREATED } else { StatusCode::OK };
+            StoredReply::new(status, Some(enqueued.id), &EnqueuedJob::of(enqueued))
+        });
+    reply.await.map_err(|problem| locate(problem, ""))
 }
 
-/// Many jobs to be.
+/// A batch of new jobs.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ManyBody {
-    /// The jobs: 1 to 1,000.
+pub(crate) struct JobBatchBody<'a> {
+    /// 1 to 1,000 jobs.
     #[schema(min_items = 1, max_items = 1000)]
-    jobs: Vec<NewJobBody>,
+    #[serde(borrow)]
+    jobs: Vec<NewJobBody<'a>>,
 }
 
-/// What became of them.
+/// The enqueued jobs.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ManyMade {
+pub(crate) struct JobBatchResponse {
     /// In the order of the request.
-    jobs: Vec<Made>,
+    jobs: Vec<EnqueuedJob>,
 }
 
-/// Makes many jobs, all or none.
+/// Enqueues a batch of jobs, all or none.
 #[utoipa::path(
-    post, path = "/jobs/batch", operation_id = "create_jobs", tag = "jobs", request_body = ManyBody, params(KeyHeader),
+    post, path = "/jobs/batch", operation_id = "create_jobs", tag = "jobs", request_body = JobBatchBody, params(IdempotencyKeyHeader),
     security(("token" = ["operate"])),
-    responses((status = 201, body = ManyMade), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+    responses((status = 201, body = JobBatchResponse), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn create_many(
     state: State<App>,
-    note: Note,
-    trace: Trace,
-    asked: Keyed<ManyBody>,
+    audit: AuditDetails,
+    trace: TraceParent,
+    request: KeyedText,
 ) -> Result<Response, Problem> {
-    let jobs = asked.body.jobs;
+    let JobBatchBody { jobs } = request.text.parse()?;
     if jobs.is_empty() {
-        return Err(unprocessable("batch_empty", "no job is said; one at least").at("/jobs"));
+        return Err(unprocessable("batch_empty", "`jobs` must contain at least one job").at("/jobs"));
     }
     if jobs.len() > JOBS_MAX {
-        let detail = format!("{} jobs; one request makes {JOBS_MAX} at most", jobs.len());
+        let detail = format!("`jobs` must contain at most {JOBS_MAX} jobs; it has {}", jobs.len());
         return Err(unprocessable("batch_max", detail).at("/jobs"));
     }
     let jobs = jobs.into_iter().enumerate().map(|(n, job)| {
         Ok::<_, Problem>(NewJob { trace: trace.0.clone(), ..job.read(&format!("/jobs/{n}"))? })
     });
     let jobs: Vec<NewJob> = jobs.collect::<Result<_, _>>()?;
-    let group = |(n, job): (usize, &NewJob)| (format!("/jobs/{n}"), job.group.clone());
-    let groups: Vec<_> = jobs.iter().enumerate().map(group).collect();
     let creation = Creation::Jobs(jobs);
-    let reply = make(&state.client, asked.once, creation, &note, |created| {
+    let reply = create_idempotently(&state.client, request.key, creation, &audit, |created| {
         let Created::Jobs(jobs) = created else { return None };
-        Reply::new(StatusCode::CREATED, None, &ManyMade { jobs: jobs.iter().map(Made::of).collect() })
+        StoredReply::new(
+            StatusCode::CREATED,
+            None,
+            &JobBatchResponse { jobs: jobs.iter().map(EnqueuedJob::of).collect() },
+        )
     });
-    Ok(reply.await.map_err(|problem| placed(problem, &groups))?.into_response())
+    Ok(reply.await.map_err(|problem| locate(problem, "/jobs"))?.into_response())
 }

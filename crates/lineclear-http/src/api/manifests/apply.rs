@@ -1,11 +1,10 @@
-//! Many manifests and groups at once, as one owner wants them: all of it becomes so, or nothing.
+//! Applies a file of manifests and groups, all or none.
 
 use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
-use lineclear::StoreError;
-use lineclear::store::{Change, Declaration, Plan, Prune, check_group};
+use lineclear::store::{Change, Declaration, Item, Plan, Prune, check_group};
 use lineclear_model::{GroupSpec, Manifest};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -13,20 +12,20 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::groups::GroupBody;
-use super::manifest_body::KeyedManifest;
-use super::manifests::RULES;
-use super::shape::unprocessable;
+use super::body::KeyedManifest;
+use super::field_pointer;
 use crate::App;
-use crate::audit::{Note, many};
-use crate::body::{Body, parse};
+use crate::api::groups::GroupBody;
+use crate::api::json_body::{JsonBody, escape_pointer, parse};
+use crate::api::json_types::unprocessable;
+use crate::audit::{AuditDetails, summarize};
 use crate::problem::Problem;
 
-/// What shall be so, in the form of a manifest file.
+/// Manifests and groups, in the form of a manifest file.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ApplyBody {
-    /// Groups by name; `*` is everybody's.
+    /// Groups by name; `*` is the global group.
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, GroupBody>)]
     pub(crate) group: BTreeMap<String, Box<RawValue>>,
@@ -34,25 +33,25 @@ pub(crate) struct ApplyBody {
     #[serde(default)]
     #[schema(value_type = Vec<KeyedManifest>)]
     pub(crate) manifest: Vec<Box<RawValue>>,
-    /// Who says so. Manifests that name no owner get this one.
+    /// The owner of the file. Manifests without an owner get this one.
     pub(crate) owner: Option<String>,
-    /// Manifests of this owner that are not here are removed.
+    /// Remove manifests of this owner that the file does not have.
     #[serde(default)]
     pub(crate) prune: bool,
-    /// Only say what would change.
+    /// Only return what would change.
     #[serde(default)]
     pub(crate) dry_run: bool,
 }
 
-/// What changed, or would.
+/// The changes, or what would change.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ApplyAnswer {
+pub(crate) struct ApplyResponse {
     dry_run: bool,
     groups: Changes,
     manifests: Changes,
 }
 
-/// What became of things, by name.
+/// Changes by name.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(crate) struct Changes {
     created: Vec<String>,
@@ -61,7 +60,7 @@ pub(crate) struct Changes {
     removed: Vec<String>,
 }
 
-/// Something that is another than before.
+/// A changed manifest or group.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Changed {
     name: String,
@@ -83,33 +82,33 @@ impl Changes {
         changes
     }
 
-    fn noted(&self) -> Value {
+    fn details(&self) -> Value {
         let changed = self.changed.iter().map(|one| format!("{}: {}", one.name, one.fields.join(", ")));
         json!({
-            "created": many(&self.created), "changed": many(changed), "removed": many(&self.removed),
+            "created": summarize(&self.created), "changed": summarize(changed), "removed": summarize(&self.removed),
             "unchanged": self.unchanged.len(),
         })
     }
 }
 
-/// Makes many manifests and groups so, all or none. What operators edited since it was last said stays, as with a manifest file.
+/// Applies manifests and groups, all or none. Edits that operators made since the last apply remain, as with a manifest file.
 #[utoipa::path(
     post, path = "/manifests:apply", operation_id = "apply_manifests", tag = "manifests", request_body = ApplyBody,
     security(("token" = ["admin"])),
-    responses((status = 200, body = ApplyAnswer), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = ApplyResponse), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn apply(
     state: State<App>,
-    note: Note,
-    body: Body<ApplyBody>,
-) -> Result<Json<ApplyAnswer>, Problem> {
+    audit: AuditDetails,
+    body: JsonBody<ApplyBody>,
+) -> Result<Json<ApplyResponse>, Problem> {
     let ApplyBody { group, manifest, owner, prune, dry_run } = body.0;
     let mut groups = BTreeMap::new();
     for (name, spec) in group {
-        let at = format!("/group/{}", name.replace('~', "~0").replace('/', "~1"));
+        let at = format!("/group/{}", escape_pointer(&name));
         let spec: GroupSpec = read(&spec, "group", &at)?;
         check_group(&name, &spec).map_err(|error| {
-            Problem::placed(error, |rule| {
+            Problem::by_rule(error, |rule| {
                 Some(if rule == "group_name" { at } else { format!("{at}/{rule}") })
             })
         })?;
@@ -120,8 +119,7 @@ pub(crate) async fn apply(
         let at = format!("/manifest/{n}");
         let manifest: Manifest = read(json, "manifest", &at)?;
         manifest.check().map_err(|bad| {
-            let field = bad.field.replace('.', "/");
-            unprocessable("manifest", bad.message.clone()).at(format!("{at}/{field}"))
+            unprocessable("manifest", bad.message.clone()).at(format!("{at}{}", field_pointer(bad.field)))
         })?;
         state
             .client
@@ -130,38 +128,30 @@ pub(crate) async fn apply(
         manifests.push(manifest);
     }
     let keys: Vec<String> = manifests.iter().map(|manifest| manifest.key.to_string()).collect();
-    let mut said = json!({"dry_run": dry_run, "owner": owner, "prune": prune});
-    note.say(said.clone());
+    let mut details = json!({"dry_run": dry_run, "owner": owner, "prune": prune});
+    audit.set(details.clone());
     let prune = if prune { Prune::All } else { Prune::Nothing };
     let declaration = Declaration { groups, manifests, owner, prune, release: None };
-    let plan =
-        state.client.store().apply(declaration, dry_run).await.map_err(|error| placed(error, &keys))?;
+    let plan = state.client.store().apply(declaration, dry_run).await;
+    let plan = plan.map_err(|error| locate(Problem::from(error), &keys))?;
     let Plan { groups, manifests, removed } = plan;
     let (groups, manifests) = (Changes::of(groups, Vec::new()), Changes::of(manifests, removed));
-    (said["groups"], said["manifests"]) = (groups.noted(), manifests.noted());
-    note.say(said);
-    Ok(Json(ApplyAnswer { dry_run, groups, manifests }))
+    (details["groups"], details["manifests"]) = (groups.details(), manifests.details());
+    audit.set(details);
+    Ok(Json(ApplyResponse { dry_run, groups, manifests }))
 }
 
 fn read<T: DeserializeOwned>(json: &RawValue, code: &str, at: &str) -> Result<T, Problem> {
     parse(json.get()).map_err(|(why, pointer)| unprocessable(code, why).at(format!("{at}{pointer}")))
 }
 
-/// A rule of the store that names a manifest first is about that one; others are about the whole.
-fn placed(error: StoreError, keys: &[String]) -> Problem {
-    let first = match &error {
-        StoreError::Refused { why, .. } => why.split([' ', ':']).next().unwrap_or_default().to_owned(),
-        _ => String::new(),
-    };
-    // The last: of two with one key, the second one is too many.
-    let of = keys.iter().rposition(|key| *key == first).map(|n| format!("/manifest/{n}"));
-    Problem::placed(error, |rule| {
-        let field = RULES.iter().find(|(of, _)| *of == rule).map_or("", |(_, field)| field);
-        match (of, rule) {
-            (Some(manifest), _) => Some(format!("{manifest}{field}")),
-            (None, "owner") => Some("/owner".to_owned()),
-            (None, "batch_max") => Some("/manifest".to_owned()),
-            _ => None,
-        }
-    })
+/// The pointer to the manifest and field that the store refused.
+fn locate(problem: Problem, keys: &[String]) -> Problem {
+    let problem = problem.locate(|location| {
+        let Item::Manifest(key) = &location.item else { return None };
+        // The last one: of two manifests with one key, the second is wrong.
+        let n = keys.iter().rposition(|known| known == key.as_str())?;
+        Some(format!("/manifest/{n}{}", field_pointer(location.field)))
+    });
+    problem.when("owner", "/owner").when("batch_max", "/manifest")
 }

@@ -13,7 +13,7 @@ pub(crate) struct ManifestBody {
     /// Its name.
     #[schema(required = false, pattern = "^[a-z0-9][a-z0-9._-]{0,127}$")]
     key: String,
-    /// Who answers for it.
+    /// Its owner.
     owner: Option<String>,
     /// Which code runs.
     #[schema(pattern = "^[a-z0-9][a-z0-9._-]{0,127}$")]

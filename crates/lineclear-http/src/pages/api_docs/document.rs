@@ -1,8 +1,8 @@
-//! What the page shows of the document.
+//! The parts of the OpenAPI document that the page shows.
 
 use serde_json::Value;
 
-/// Operations of one kind of thing.
+/// The operations of one tag.
 pub(super) struct Section {
     pub(super) name: String,
     pub(super) operations: Vec<Operation>,
@@ -18,7 +18,7 @@ pub(super) struct Operation {
     pub(super) scope: Option<String>,
     pub(super) parameters: Vec<Field>,
     pub(super) body: Vec<Field>,
-    pub(super) answers: Vec<Answer>,
+    pub(super) responses: Vec<Response>,
     pub(super) curl: String,
 }
 
@@ -31,8 +31,8 @@ pub(super) struct Field {
     pub(super) description: String,
 }
 
-/// An answer.
-pub(super) struct Answer {
+/// A response.
+pub(super) struct Response {
     pub(super) status: String,
     pub(super) description: String,
     pub(super) fields: Vec<Field>,
@@ -68,7 +68,7 @@ impl Operation {
         });
         let body = &operation["requestBody"]["content"]["application/json"]["schema"];
         let body = fields(document, body);
-        let answers = operation["responses"].as_object().into_iter().flatten();
+        let responses = operation["responses"].as_object().into_iter().flatten();
         Operation {
             id: text(&operation["operationId"]),
             method: method.to_uppercase(),
@@ -79,34 +79,36 @@ impl Operation {
             parameters: parameters.collect(),
             curl: curl(method, path, &body),
             body,
-            answers: answers.map(|(status, answer)| Answer::read(document, status, answer)).collect(),
+            responses: responses
+                .map(|(status, response)| Response::read(document, status, response))
+                .collect(),
         }
     }
 }
 
-impl Answer {
+impl Response {
     pub(super) fn is_problem(&self) -> bool {
         self.status.starts_with(['4', '5'])
     }
 
-    fn read(document: &Value, status: &str, answer: &Value) -> Answer {
-        let content = answer["content"].as_object().into_iter().flatten().next();
+    fn read(document: &Value, status: &str, response: &Value) -> Response {
+        let content = response["content"].as_object().into_iter().flatten().next();
         let schema = content.map_or(&Value::Null, |(_, content)| &content["schema"]);
-        // Every problem has the same form, which is said once.
+        // Every problem has the same form, which the introduction describes.
         let fields = if status == "4XX" { Vec::new() } else { fields(document, schema) };
-        let told = text(&answer["description"]);
-        let described = || text(&resolve(document, schema)["description"]);
-        let description = match (told.is_empty(), status) {
-            (false, _) => told,
-            (true, "4XX") => "A problem: what is wrong, and what to do next.".to_owned(),
-            (true, "204") => "Done; there is nothing to say.".to_owned(),
-            (true, _) => described(),
+        let described = text(&response["description"]);
+        let of_schema = || text(&resolve(document, schema)["description"]);
+        let description = match (described.is_empty(), status) {
+            (false, _) => described,
+            (true, "4XX") => "A problem: what is wrong, and what to do.".to_owned(),
+            (true, "204") => "Done; the response has no body.".to_owned(),
+            (true, _) => of_schema(),
         };
-        Answer { status: status.to_owned(), description, fields }
+        Response { status: status.to_owned(), description, fields }
     }
 }
 
-/// Fields of an object, be it one that may be left out.
+/// The fields of an object, also of an optional one.
 fn fields(document: &Value, schema: &Value) -> Vec<Field> {
     let schema = resolve(document, schema);
     if let Some([one, other]) = schema["oneOf"].as_array().map(Vec::as_slice)
@@ -130,7 +132,7 @@ fn fields(document: &Value, schema: &Value) -> Vec<Field> {
     all
 }
 
-/// A type, in few words.
+/// A type, in a few words.
 fn form(document: &Value, schema: &Value) -> String {
     if let Some(all) = schema["oneOf"].as_array().or(schema["anyOf"].as_array()) {
         let forms: Vec<String> =
@@ -166,13 +168,13 @@ fn form(document: &Value, schema: &Value) -> String {
     shown.collect::<Vec<_>>().join(" or ") + &bounds
 }
 
-/// What a reference refers to.
+/// The target of a reference.
 fn resolve<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     let named = schema["$ref"].as_str().and_then(|name| name.strip_prefix('#'));
     named.and_then(|pointer| document.pointer(pointer)).unwrap_or(schema)
 }
 
-/// A command to begin with: fields that are needed, and nothing else.
+/// An example command, with the required fields.
 fn curl(method: &str, path: &str, body: &[Field]) -> String {
     let mut command = match method {
         "get" => String::from("curl"),
@@ -187,7 +189,7 @@ fn curl(method: &str, path: &str, body: &[Field]) -> String {
     command
 }
 
-/// Text of the document, without what a writer put into it for Rust's documentation.
+/// Text of the document, without the markup of Rust's documentation.
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().replace('`', "")
 }

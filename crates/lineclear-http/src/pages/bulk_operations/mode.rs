@@ -1,33 +1,33 @@
-//! How the jobs of a bulk operation follow each other: as it is asked, and as it is shown.
+//! The mode of a bulk operation: all at once, spread, or with a canary.
 
 use lineclear::store::{Action, Batch, BatchStatus, Mode};
 use lineclear_model::{JobState, duration};
 use maud::{Markup, html};
 
-use super::View;
-use super::part::{self, length};
+use crate::pages::View;
+use crate::pages::components::{self, duration as duration_text};
 use crate::problem::Problem;
 
-/// What stands in the field if nothing is said.
+/// The default period.
 const OVER: &str = "10m";
 
-/// Whether an action can be done in another way than at once.
+/// Whether an action has modes.
 pub(super) const fn has_choice(action: Action) -> bool {
     matches!(action, Action::Retry | Action::Revive)
 }
 
-/// The word of a mode that an address asks for; `all` if none is.
-pub(super) fn asked(word: &str, action: Action) -> Result<&'static str, Problem> {
+/// The mode in the query; the default is `all`.
+pub(super) fn chosen_word(word: &str, action: Action) -> Result<&'static str, Problem> {
     let word = if word.is_empty() { "all" } else { word };
     let known = Mode::WORDS.iter().copied().find(|known| *known == word);
     match known {
         Some("all") => Ok("all"),
         Some(known) if has_choice(action) => Ok(known),
-        _ => Err(Problem::malformed("mode", "choose all; to retry or revive also spread or canary")),
+        _ => Err(Problem::malformed("mode", "`mode` must be all, or spread or canary to retry or revive")),
     }
 }
 
-/// The choice in the form that asks.
+/// The fields of the form.
 pub(super) fn choice(chosen: &str) -> Markup {
     let radio = |word: &str| {
         html! { input type="radio" name="mode" value=(word) checked[word == chosen]; }
@@ -35,17 +35,17 @@ pub(super) fn choice(chosen: &str) -> Markup {
     html! {
         fieldset.modes {
             legend { "When" }
-            label { (radio("all")) " now, all of them" }
+            label { (radio("all")) " all now" }
             div.bar {
                 label { (radio("spread")) " spread over" }
                 input name="over" value=(OVER) size="6" maxlength="20" aria-label="Spread over how long";
             }
-            label { (radio("canary")) " one first, the rest if it completes" }
+            label { (radio("canary")) " one job first, the others when it has completed" }
         }
     }
 }
 
-/// The same on the command line.
+/// The option of the CLI.
 pub(super) fn option(word: &str) -> String {
     match word {
         "spread" => format!(" --over {OVER}"),
@@ -54,12 +54,12 @@ pub(super) fn option(word: &str) -> String {
     }
 }
 
-/// What was chosen, as the API takes it. The length stands in the form whatever was chosen.
-pub(super) fn chosen(mode: &str, over: &str) -> Result<(Option<String>, Option<u64>), Problem> {
+/// The mode of the form, for the API. The period is ignored unless the mode is `spread`.
+pub(super) fn parse(mode: &str, over: &str) -> Result<(Option<String>, Option<u64>), Problem> {
     let over_ms = match mode {
         "spread" => {
             let over = duration::parse(over.trim())
-                .map_err(|bad| Problem::malformed("over", format!("{over:?}: {bad}; say 10m, or 2h")))?;
+                .map_err(|bad| Problem::malformed("over", format!("{over:?}: {bad}; write 10m or 2h")))?;
             Some(u64::try_from(over.as_millis()).unwrap_or(u64::MAX))
         }
         _ => None,
@@ -67,22 +67,22 @@ pub(super) fn chosen(mode: &str, over: &str) -> Result<(Option<String>, Option<u
     Ok((Some(mode.to_owned()).filter(|mode| !mode.is_empty()), over_ms))
 }
 
-/// What is to be said about it where a bulk operation is shown.
-pub(super) fn shown(view: &View<'_>, batch: &Batch, canary: Option<JobState>) -> Markup {
+/// The mode of a bulk operation on its page.
+pub(super) fn card(view: &View<'_>, operation: &Batch, canary: Option<JobState>) -> Markup {
     html! {
-        @if let Some(over) = batch.mode.over() {
-            p { "The jobs become due one after the other, over " (length(u64::try_from(over.as_millis()).unwrap_or(u64::MAX))) "." }
+        @if let Some(over) = operation.mode.over() {
+            p { "The jobs become due one after the other, over " (duration_text(u64::try_from(over.as_millis()).unwrap_or(u64::MAX))) "." }
         }
-        @if batch.mode == Mode::Canary {
-            @match batch.canary {
+        @if operation.mode == Mode::Canary {
+            @match operation.canary {
                 Some(job) => p {
-                    "One goes first: " a href=(view.link(&format!("/jobs/{job}"))) { "job " (job) }
-                    @if let Some(state) = canary { " " (part::state(state)) }
-                    @if batch.waits_for_canary { ". The rest waits until it completes." }
+                    "One job runs first: " a href=(view.link(&format!("/jobs/{job}"))) { "job " (job) }
+                    @if let Some(state) = canary { " " (components::state(state)) }
+                    @if operation.waits_for_canary { ". The others wait until it has completed." }
                 },
-                None => @if matches!(batch.status, BatchStatus::Waiting | BatchStatus::Running) { p { "One goes first; the rest follows if it completes." } },
+                None => @if matches!(operation.status, BatchStatus::Waiting | BatchStatus::Running) { p { "One job runs first; the others follow when it has completed." } },
             }
         }
-        @if let Some(because) = &batch.stopped_because { p.wrong role="status" { "It stopped: " (because) ". Nothing else was touched." } }
+        @if let Some(because) = &operation.stopped_because { p.wrong role="status" { "It stopped: " (because) ". No other job was changed." } }
     }
 }

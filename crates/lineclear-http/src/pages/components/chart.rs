@@ -1,26 +1,26 @@
-//! Charts as SVG, drawn by the server, for eyes and a mouse. The latest figure stands beside each in words; who shows charts shows their numbers in a table, too.
+//! Charts as SVG. A page shows the numbers of its charts in a table, too.
 
 use maud::{Markup, html};
 
 use super::number;
 
-/// Width of one step, with the gap after it.
+/// The width of a bar with its gap.
 const STEP: usize = 10;
 const HEIGHT: u64 = 72;
 
-/// One step of time.
+/// One bar.
 pub(in crate::pages) struct Bar {
-    /// When it begins, in words.
+    /// The label of its start.
     pub(in crate::pages) at: String,
-    /// Stacked from below: how much, and the class that gives it its colour.
+    /// Stacked from below: the value and the CSS class.
     pub(in crate::pages) parts: Vec<(u64, &'static str)>,
-    /// In words.
-    pub(in crate::pages) says: String,
-    /// Where it leads.
+    /// The description.
+    pub(in crate::pages) description: String,
+    /// The link.
     pub(in crate::pages) link: String,
 }
 
-/// Bars over time, from zero. Steps in which nothing happened are there, and empty.
+/// Bars over time, from zero.
 pub(in crate::pages) fn bars(label: &str, bars: &[Bar], unit: &str) -> Markup {
     let most =
         bars.iter().map(|bar| bar.parts.iter().map(|(much, _)| much).sum::<u64>()).max().unwrap_or(0).max(1);
@@ -29,18 +29,18 @@ pub(in crate::pages) fn bars(label: &str, bars: &[Bar], unit: &str) -> Markup {
         svg.chart role="img" aria-label=(label) viewBox={ "0 0 " (width) " " (HEIGHT) } preserveAspectRatio="none" {
             @for (place, bar) in bars.iter().enumerate() {
                 a href=(bar.link) tabindex="-1" {
-                    rect.hit x=(place * STEP) y="0" width=(STEP) height=(HEIGHT) { title { (bar.at) ": " (bar.says) ". A click leads to the jobs that were accepted then." } }
+                    rect.hit x=(place * STEP) y="0" width=(STEP) height=(HEIGHT) { title { (bar.at) ": " (bar.description) ". Click for the jobs accepted then." } }
                     @for (y, height, class) in stacked(&bar.parts, most) {
                         rect class=(class) x=(place * STEP + 1) y=(y) width=(STEP - 2) height=(height) {}
                     }
                 }
             }
         }
-        div.axis { span { (bars.first().map_or("", |bar| bar.at.as_str())) } span { "most " (number(most)) " " (unit) } span { "now" } }
+        div.axis { span { (bars.first().map_or("", |bar| bar.at.as_str())) } span { "max " (number(most)) " " (unit) } span { "now" } }
     }
 }
 
-/// Where each part is drawn: what is not nothing is seen.
+/// The position and height of each part; a value above zero is always visible.
 fn stacked(parts: &[(u64, &'static str)], most: u64) -> Vec<(u64, u64, &'static str)> {
     let mut top = HEIGHT;
     let mut drawn = Vec::new();

@@ -1,8 +1,4 @@
-//! One job: its life to scale, its executions with errors, steps and log, what it was given and what it returned, and what can be done.
-
-pub(super) mod change;
-mod executions;
-mod life;
+//! The page of one job.
 
 use lineclear::store::JobId;
 use lineclear::store::views::JobDetail;
@@ -10,27 +6,28 @@ use lineclear_model::explain::{Explanation, Gate};
 use lineclear_model::{JobState, Scope};
 use maud::{Markup, html};
 
-use super::part::{self, cli, moment};
-use super::{Page, Region, Tab, View};
-use crate::api::shape::id;
+use super::{executions, timeline};
+use crate::api::json_types::id;
+use crate::pages::components::{self, cli_hint, moment};
+use crate::pages::{Page, Region, Tab, View};
 use crate::problem::Problem;
 
-/// Bytes of an input or output that are shown; the whole of it is a file.
+/// Bytes of an input or output on the page; the rest is in the download.
 const SHOWN_BYTES: usize = 64 * 1024;
-/// Lines of the log that are shown, the newest.
+/// The newest lines of the log.
 const LINES: u32 = 500;
 
-/// The job of an address.
-pub(super) async fn find(view: &View<'_>, text: &str) -> Result<JobDetail, Problem> {
+/// The job with this id.
+pub(in crate::pages) async fn find(view: &View<'_>, text: &str) -> Result<JobDetail, Problem> {
     let found = view.app.reading.job(JobId(id(text, "job")?)).await?;
-    found.ok_or_else(|| Problem::not_found(format_args!("job {text}: it may have been cleaned away")))
+    found.ok_or_else(|| Problem::not_found(format_args!("job {text}; it may be past its retention time")))
 }
 
-pub(super) async fn page(view: &View<'_>, text: &str) -> Result<Page, Problem> {
+pub(in crate::pages) async fn page(view: &View<'_>, text: &str) -> Result<Page, Problem> {
     let detail = find(view, text).await?;
     let (job, log) = (&detail.job, view.app.reading.last_log(detail.job.id, LINES).await?);
     let mut regions =
-        vec![Region::new("head", head(view, &detail)), Region::new("life", life::line(&detail))];
+        vec![Region::new("head", head(view, &detail)), Region::new("timeline", timeline::card(&detail))];
     let explanation = if can_wait(job.state) { view.app.reading.explain_job(job.id).await? } else { None };
     regions.push(Region::new(
         "explain",
@@ -38,7 +35,7 @@ pub(super) async fn page(view: &View<'_>, text: &str) -> Result<Page, Problem> {
     ));
     regions.push(Region::new("executions", executions::list(view, &detail, &log)));
     regions.push(Region::new("payload", payload(view, &detail)));
-    let title = format!("{} job {} · {}", part::glyph(job.state.as_str()), job.id, job.kind);
+    let title = format!("{} job {} · {}", components::glyph(job.state.as_str()), job.id, job.kind);
     Ok(Page { title, tab: Tab::Jobs, regions, live: true })
 }
 
@@ -49,23 +46,23 @@ const fn can_wait(state: JobState) -> bool {
 fn head(view: &View<'_>, detail: &JobDetail) -> Markup {
     let job = &detail.job;
     let fact = |name: &str, value: Markup| html! { div.fact { dt { (name) } dd { (value) } } };
-    let find = |q: String, text: &str| html! { a href=(view.link(&format!("/jobs?q={}", part::escaped(&q)))) { (text) } };
+    let find = |q: String, text: &str| html! { a href=(view.link(&format!("/jobs?q={}", components::escape_query(&q)))) { (text) } };
     let none = || html! { span.muted { "–" } };
     html! {
         div.bar {
             h1 { "Job " (job.id) }
-            (part::state(job.state))
-            @if view.may(Scope::Operate) { div.buttons {
+            (components::state(job.state))
+            @if view.can(Scope::Operate) { div.buttons {
                 @if !matches!(job.state, JobState::Completed | JobState::Cancelled | JobState::Dead) {
                     a.button.danger href=(view.link(&format!("/jobs/{}/cancel", job.id))) { "Cancel" }
                 }
                 @if matches!(job.state, JobState::Retrying | JobState::Dead | JobState::Completed | JobState::Cancelled) {
-                    a.button href=(view.link(&format!("/jobs/{}/retry", job.id))) { @if job.state == JobState::Dead { "Revive" } @else if job.state == JobState::Retrying { "Try now" } @else { "Run again" } }
+                    a.button href=(view.link(&format!("/jobs/{}/retry", job.id))) { @if job.state == JobState::Dead { "Revive" } @else if job.state == JobState::Retrying { "Retry now" } @else { "Run again" } }
                 }
                 @if matches!(job.state, JobState::Dead | JobState::Completed | JobState::Cancelled) {
                     a.button href=(view.link(&format!("/jobs/{}/retry?edit=true", job.id))) { @if job.state == JobState::Dead { "Revive with edits" } @else { "Run again with edits" } }
                 }
-                a.button href=(view.link(&format!("/enqueue?like={}", job.id))) { "One like it" }
+                a.button href=(view.link(&format!("/enqueue?like={}", job.id))) { "Enqueue a copy" }
             } }
         }
         dl.facts {
@@ -75,7 +72,7 @@ fn head(view: &View<'_>, detail: &JobDetail) -> Markup {
             (fact("origin", html! { (job.origin.as_str()) @if let Some(tick) = job.tick_at { " for " (moment(tick)) } }))
             (fact("node", job.node_name.as_ref().map_or_else(none, |node| find(format!("node:{node}"), node))))
             (fact("accepted", moment(job.created_at)))
-            // Of one that is dead, the moment of its death stands there.
+            // The due time of a dead job is the time of its death.
             @if job.state != JobState::Dead { (fact("due", moment(job.due_at))) }
             (fact("claims", html! { (job.claim_no) @if let Some(failures) = job.failures.filter(|failures| *failures > 0) { ", " (failures) " failed" } }))
             @if !job.tags.is_empty() { (fact("tags", html! { @for tag in &job.tags { (find(format!("tag:{tag}"), tag)) " " } })) }
@@ -84,7 +81,7 @@ fn head(view: &View<'_>, detail: &JobDetail) -> Markup {
         @if let Some(progress) = &job.progress {
             p { progress value=(format!("{:.3}", progress.fraction)) max="1" {} " " (format!("{:.0} %", progress.fraction * 100.0)) " " (progress.text) }
         }
-        (cli(&format!("lineclear job get {}", job.id)))
+        (cli_hint(&format!("lineclear job get {}", job.id)))
     }
 }
 
@@ -93,7 +90,7 @@ fn explain(view: &View<'_>, explanation: &Explanation) -> Markup {
         section.card {
             h2 { "Why is it not running?" }
             p { strong { (explanation.verdict) } }
-            // A gate that says no more than the verdict is not read twice; jobs in the way are links.
+            // A gate that only repeats the verdict is left out, unless it links to jobs.
             (gates(view, explanation.gates.iter().filter(|gate| gate.open.is_some() && (gate.why != explanation.verdict || gate.in_the_way.iter().any(|way| way.what == "job")))))
             details { summary { "Gates that do not apply" } (gates(view, explanation.gates.iter().filter(|gate| gate.open.is_none()))) }
         }
@@ -120,33 +117,33 @@ fn gates<'a>(view: &View<'_>, gates: impl Iterator<Item = &'a Gate>) -> Markup {
     }
 }
 
-/// JSON as it is, on lines of its own; secrets are dots.
+/// The input and output, with masked secrets.
 fn payload(view: &View<'_>, detail: &JobDetail) -> Markup {
     let output = detail.executions.iter().rev().find_map(|execution| execution.output.as_deref());
-    let shown = |name: &str, text: Option<&str>| {
+    let card = |name: &str, text: Option<&str>| {
         let masked = text.and_then(|text| detail.secrets.mask(text));
         html! {
             section.card {
                 h2 { (name) }
                 @match masked {
-                    Some(text) => { (json(&text)) @if text.len() > SHOWN_BYTES { p { a href=(view.link(&format!("/api/v1/jobs/{}/{}", detail.job.id, name.to_lowercase()))) { "All " (part::number(text.len() as u64)) " bytes, as a file" } } } },
-                    None => p.muted { "Nothing: what its handler gets or returns would be here, for as long as it is kept." },
+                    Some(text) => { (json(&text)) @if text.len() > SHOWN_BYTES { p { a href=(view.link(&format!("/api/v1/jobs/{}/{}", detail.job.id, name.to_lowercase()))) { "Download all " (components::number(text.len() as u64)) " bytes" } } } },
+                    None => p.muted { "No " (name.to_lowercase()) "." },
                 }
             }
         }
     };
-    html! { div.pair { (shown("Input", detail.input.as_deref())) (shown("Output", output)) } }
+    html! { div.pair { (card("Input", detail.input.as_deref())) (card("Output", output)) } }
 }
 
 fn json(text: &str) -> Markup {
     let cut = &text[..text.floor_char_boundary(SHOWN_BYTES)];
-    // Numbers stay as they are written: one that is too large for a parser must not change.
+    // Indented as text: a parser would change large numbers.
     let pretty =
         serde_json::from_str::<&serde_json::value::RawValue>(cut).ok().map(|raw| indented(raw.get()));
     html! { pre.json { (pretty.as_deref().unwrap_or(cut)) } }
 }
 
-/// The same JSON, with line breaks and indents outside of its strings.
+/// Adds line breaks and indentation.
 fn indented(text: &str) -> String {
     let (mut out, mut depth, mut quoted, mut escaped) =
         (String::with_capacity(text.len() * 2), 0, false, false);

@@ -1,4 +1,4 @@
-//! Executions, newest first, each with its error, its steps and its lines of the log.
+//! The executions of a job, newest first, with errors, steps and logs.
 
 use lineclear::store::LogLine;
 use lineclear::store::views::{ExecutionView, JobDetail, LastLines, PAGE_MAX};
@@ -6,7 +6,7 @@ use lineclear_model::JobState;
 use maud::{Markup, html};
 
 use crate::pages::View;
-use crate::pages::part::{self, between, clock, moment, number};
+use crate::pages::components::{self, between, clock, moment, number};
 
 pub(super) fn list(view: &View<'_>, detail: &JobDetail, log: &LastLines) -> Markup {
     let job = &detail.job;
@@ -15,7 +15,7 @@ pub(super) fn list(view: &View<'_>, detail: &JobDetail, log: &LastLines) -> Mark
         section.card {
             h2 { "Executions" }
             @if detail.executions.is_empty() && job.state != JobState::Running {
-                p.muted { "No worker has had it yet. Each of its claims will be here, with its error, its steps and its log." }
+                p.muted { "No executions yet." }
             }
             @if job.state == JobState::Running {
                 details.execution open data-key={ "claim-" (job.claim_no) } {
@@ -30,7 +30,7 @@ pub(super) fn list(view: &View<'_>, detail: &JobDetail, log: &LastLines) -> Mark
                 }
             }
             @if detail.executions.len() >= PAGE_MAX as usize { p.muted { "The newest " (number(detail.executions.len() as u64)) " executions." } }
-            @if !log.is_all { p.muted { "The newest " (log.items.len()) " lines; all of them: " code { "lineclear job logs " (job.id) } } }
+            @if !log.is_all { p.muted { "The newest " (log.items.len()) " lines. All lines: " code { "lineclear job logs " (job.id) } } }
         }
     }
 }
@@ -38,12 +38,12 @@ pub(super) fn list(view: &View<'_>, detail: &JobDetail, log: &LastLines) -> Mark
 fn title(execution: &ExecutionView) -> Markup {
     let word = execution.outcome.as_str();
     html! {
-        span class={ "badge " (word) } { span.glyph aria-hidden="true" { (part::glyph(word)) } " " (word) }
+        span class={ "badge " (word) } { span.glyph aria-hidden="true" { (components::glyph(word)) } " " (word) }
         " claim " (execution.claim_no)
         @if let Some(node) = &execution.node_name { " on " (node) }
         @if let Some(claimed) = execution.claimed_at { " · ran " (between(claimed, execution.finished_at)) }
         " · ended " (moment(execution.finished_at))
-        @if let Some(error) = &execution.error_message { span.muted { " · " (part::line(error)) } }
+        @if let Some(error) = &execution.error_message { span.muted { " · " (components::first_line(error)) } }
     }
 }
 
@@ -53,7 +53,7 @@ fn error(view: &View<'_>, execution: &ExecutionView) -> Markup {
             pre.wrong { @if let Some(kind) = &execution.error_type { (kind) ": " } (message) }
         }
         @if let Some(fingerprint) = &execution.fingerprint {
-            p.muted { "family " code { (fingerprint) } " · " a href=(view.link(&format!("/dead-letters?fingerprint={}", part::escaped(fingerprint)))) { "dead letters that died alike" } }
+            p.muted { "fingerprint " code { (fingerprint) } " · " a href=(view.link(&format!("/dead-letters?fingerprint={}", components::escape_query(fingerprint)))) { "dead letters with the same error" } }
         }
     }
 }
@@ -65,7 +65,7 @@ fn steps(detail: &JobDetail, claim: u32) -> Markup {
             h3 { "Steps" }
             ul.plain { @for step in of { li {
                 @if step.error.is_some() { span.badge.dead { "✕ " (step.name) } } @else { span.badge.completed { "✓ " (step.name) } }
-                span.grow { (between(step.started_at, step.finished_at)) @if let Some(error) = &step.error { " " span.wrong { (part::line(error)) } } }
+                span.grow { (between(step.started_at, step.finished_at)) @if let Some(error) = &step.error { " " span.wrong { (components::first_line(error)) } } }
             } } }
         }
     }

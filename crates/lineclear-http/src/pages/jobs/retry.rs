@@ -1,4 +1,4 @@
-//! What can be done to a job.
+//! Retries a job.
 
 use axum::extract::{FromRequest, Request, State};
 use axum::response::Response;
@@ -9,94 +9,65 @@ use maud::html;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::find;
+use super::detail::find;
 use crate::App;
-use crate::access::Who;
-use crate::api::jobs::change::{self, RetryBody};
-use crate::api::shape::At;
-use crate::audit::Note;
-use crate::once::Keyed;
-use crate::pages::action::{Ask, Filled, done, page};
-use crate::pages::frame::Frame;
-use crate::pages::part::quoted;
-use crate::pages::{Page, Tab, View, answer};
+use crate::api::jobs::retry::{self as api, RetryBody};
+use crate::api::json_types::PathParam;
+use crate::audit::AuditDetails;
+use crate::auth::Caller;
+use crate::idempotency::KeyedBody;
+use crate::pages::components::shell_quote;
+use crate::pages::confirm::{Confirmation, FormBody, page, redirect};
+use crate::pages::layout::Layout;
+use crate::pages::{Page, Tab, View, html_response};
 use crate::problem::Problem;
 
-/// `GET /jobs/{id}/cancel`.
-pub(in crate::pages) async fn ask_cancel(view: &View<'_>, text: &str) -> Result<Page, Problem> {
-    let job = find(view, text).await?.job;
-    let what = if job.state == JobState::Running {
-        html! { p { "It runs on " strong { (job.node_name.as_deref().unwrap_or("a node")) } ". Its handler is asked to end, and has some seconds for it; what it has already done stays done." } }
-    } else {
-        html! { p { "It is " (job.state.as_str()) ", and will not run. This cannot be taken back: it can only be run again, as a new job." } }
-    };
-    Ok(page(
-        view,
-        Ask {
-            title: format!("Cancel job {}?", job.id),
-            what,
-            fields: html! {},
-            button: "Cancel the job",
-            danger: true,
-            cli: format!("lineclear job cancel {}", job.id),
-            back: format!("/jobs/{}", job.id),
-            tab: Tab::Jobs,
-        },
-    ))
-}
-
-pub(in crate::pages) async fn cancel(state: State<App>, note: Note, at: At) -> Result<Response, Problem> {
-    let (app, to) = (state.0.clone(), format!("/jobs/{}", at.0));
-    change::cancel(state, note, at).await?;
-    Ok(done(&app, &to))
-}
-
-/// How it is asked for.
+/// The query parameters.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct How {
-    /// With another input.
+struct RetryParams {
+    /// With an editable input.
     #[serde(default)]
     edit: bool,
 }
 
-/// `GET /jobs/{id}/retry`, and `?edit=true` with another input.
-pub(in crate::pages) async fn ask_retry(view: &View<'_>, text: &str) -> Result<Page, Problem> {
-    let How { edit } = view.asked()?;
+/// `GET /jobs/{id}/retry`; `?edit=true` with an editable input.
+pub(in crate::pages) async fn confirm(view: &View<'_>, text: &str) -> Result<Page, Problem> {
+    let RetryParams { edit } = view.params()?;
     let detail = find(view, text).await?;
-    let typed = Given { input: edit.then(|| shown(&detail)), ..Given::default() };
+    let typed = RetryForm { input: edit.then(|| masked_input(&detail)), ..RetryForm::default() };
     Ok(retry_form(view, &detail, &typed, None))
 }
 
-/// Its input as people may see it.
-fn shown(detail: &JobDetail) -> String {
+/// The input with masked secrets.
+fn masked_input(detail: &JobDetail) -> String {
     detail.input.as_deref().and_then(|input| detail.secrets.mask(input)).unwrap_or_default()
 }
 
-fn retry_form(view: &View<'_>, detail: &JobDetail, typed: &Given, wrong: Option<&Problem>) -> Page {
+fn retry_form(view: &View<'_>, detail: &JobDetail, typed: &RetryForm, wrong: Option<&Problem>) -> Page {
     let job = &detail.job;
     let (plain, what) = match job.state {
-        JobState::Retrying => ("Try now", "It becomes due now. Its failures still count."),
+        JobState::Retrying => ("Retry now", "The job becomes due now. Its failures still count."),
         JobState::Dead => {
-            ("Revive", "Its dead letter is resolved, and it runs again with no failures counted.")
+            ("Revive", "The dead letter is resolved, and the job runs again. Its failure count is reset.")
         }
-        _ => ("Run again", "A new job is made with the same input; this one stays as it is."),
+        _ => ("Run again", "A new job runs with the same input. This job stays as it is."),
     };
-    let (word, what) = match (&typed.input, job.state) {
+    let (button, what) = match (&typed.input, job.state) {
         (None, _) => (plain.to_owned(), what),
         (Some(_), JobState::Dead) => (
             format!("{plain} with edits"),
-            "Its dead letter is resolved, and it runs again with this input and no failures counted. Steps that were done with the old one are done again.",
+            "The dead letter is resolved, and the job runs again with this input. Its failure count is reset, and all steps run again.",
         ),
         (Some(_), _) => {
-            (format!("{plain} with edits"), "A new job is made with this input; this one stays as it is.")
+            (format!("{plain} with edits"), "A new job runs with this input. This job stays as it is.")
         }
     };
     let hides = typed.input.as_deref().is_some_and(|input| input.contains(DOTS));
-    let edit = typed.input.as_deref().map(|input| format!(" --input {}", quoted(input.trim())));
+    let edit = typed.input.as_deref().map(|input| format!(" --input {}", shell_quote(input.trim())));
     page(
         view,
-        Ask {
+        Confirmation {
             title: format!(
                 "{plain} job {}{}?",
                 job.id,
@@ -104,14 +75,14 @@ fn retry_form(view: &View<'_>, detail: &JobDetail, typed: &Given, wrong: Option<
             ),
             what: html! {
                 p { (what) }
-                @if let Some(problem) = wrong { p.wrong role="alert" { (problem.said().1) } }
-                @if hides { p.wrong { "Secret values of its input are dots here: write them again." } }
+                @if let Some(problem) = wrong { p.wrong role="alert" { (problem.detail()) } }
+                @if hides { p.wrong { "Secret values of the input are masked: enter them again." } }
             },
             fields: html! {
-                @if let Some(input) = &typed.input { div.field { label for="input" { "Input" } textarea #input name="input" spellcheck="false" { (input) } span.muted { "Any JSON, 256 KiB at most." } } }
-                div.field { label for="note" { "Note" } input #note name="note" value=(typed.note) maxlength="500" placeholder="why; kept with it"; }
+                @if let Some(input) = &typed.input { div.field { label for="input" { "Input" } textarea #input name="input" spellcheck="false" { (input) } span.muted { "Any JSON, up to 256 KiB." } } }
+                div.field { label for="note" { "Note" } input #note name="note" value=(typed.note) maxlength="500" placeholder="optional reason"; }
             },
-            button: &word,
+            button: &button,
             danger: false,
             cli: format!("lineclear job retry {}{} --note WHY", job.id, edit.unwrap_or_default()),
             back: format!("/jobs/{}", job.id),
@@ -121,39 +92,40 @@ fn retry_form(view: &View<'_>, detail: &JobDetail, typed: &Given, wrong: Option<
 }
 
 #[derive(Clone, Default, Deserialize)]
-pub(in crate::pages) struct Given {
+pub(in crate::pages) struct RetryForm {
     #[serde(default)]
     note: String,
-    /// Another input; `None`: as it was.
+    /// A new input; `None` keeps the old one.
     input: Option<String>,
 }
 
-/// What is refused is said above the fields, and nothing that was typed is lost.
+/// A refusal shows the form again, with what was typed.
 pub(in crate::pages) async fn retry(
     state: State<App>,
-    who: Who,
-    note: Note,
-    at: At,
+    caller: Caller,
+    audit: AuditDetails,
+    path: PathParam,
     request: Request,
 ) -> Result<Response, Problem> {
-    let (app, same) = (state.0.clone(), format!("/jobs/{}", at.0));
-    let (headers, uri, text) = (request.headers().clone(), request.uri().clone(), at.0.clone());
-    let Filled(given) = Filled::<Given>::from_request(request, &()).await?;
-    let made = async {
-        let input = given.input.as_deref().map(|input| RawValue::from_string(input.trim().to_owned()));
+    let (app, same) = (state.0.clone(), format!("/jobs/{}", path.0));
+    let (headers, uri, text) = (request.headers().clone(), request.uri().clone(), path.0.clone());
+    let FormBody(form) = FormBody::<RetryForm>::from_request(request, &()).await?;
+    let retried = async {
+        let input = form.input.as_deref().map(|input| RawValue::from_string(input.trim().to_owned()));
         let input = input
             .transpose()
-            .map_err(|bad| Problem::malformed("input", format!("this is no JSON: {bad}")))?;
-        let said = Some(given.note.clone()).filter(|note| !note.trim().is_empty());
-        let body = RetryBody { note: said, route: None, input };
-        change::retry(state, Who(who.0.clone()), note, at, Keyed { once: None, body: Some(body) }).await
+            .map_err(|bad| Problem::malformed("input", format!("`input` must be JSON: {bad}")))?;
+        let note = Some(form.note.clone()).filter(|note| !note.trim().is_empty());
+        let body = RetryBody { note, route: None, input };
+        api::retry(state, Caller(caller.0.clone()), audit, path, KeyedBody { key: None, body: Some(body) })
+            .await
     };
-    match made.await {
-        Ok(reply) => Ok(done(&app, &reply.job().map_or(same, |job| format!("/jobs/{job}")))),
-        Err(problem) if problem.status().is_client_error() && given.input.is_some() => {
-            let view = View { app: &app, scopes: &who.0.scopes, uri: &uri };
-            let page = retry_form(&view, &find(&view, &text).await?, &given, Some(&problem));
-            Ok(answer(problem.status(), Frame::of(&app, Some(&who.0), &headers, &uri).around(page)))
+    match retried.await {
+        Ok(reply) => Ok(redirect(&app, &reply.job().map_or(same, |job| format!("/jobs/{job}")))),
+        Err(problem) if problem.status().is_client_error() && form.input.is_some() => {
+            let view = View { app: &app, scopes: &caller.0.scopes, uri: &uri };
+            let page = retry_form(&view, &find(&view, &text).await?, &form, Some(&problem));
+            Ok(html_response(problem.status(), Layout::of(&app, Some(&caller.0), &headers, &uri).wrap(page)))
         }
         Err(problem) => Err(problem),
     }

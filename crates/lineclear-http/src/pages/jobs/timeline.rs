@@ -1,13 +1,13 @@
-//! A job's life, drawn to scale: how long it waited, ran, and waited again.
+//! The timeline of a job, to scale: waiting and running times.
 
 use lineclear::store::views::{ExecutionView, JobDetail, JobView};
 use lineclear_model::{JobState, Micros};
 use maud::{Markup, html};
 
-use crate::pages::part::{between, clock, length};
+use crate::pages::components::{between, clock, duration};
 
 const WIDTH: u64 = 1_000;
-/// What is short is still seen.
+/// The minimum width of a part.
 const LEAST: u64 = 6;
 
 struct Part {
@@ -23,7 +23,7 @@ impl Part {
     }
 }
 
-pub(super) fn line(detail: &JobDetail) -> Markup {
+pub(super) fn card(detail: &JobDetail) -> Markup {
     let parts = parts(&detail.job, &detail.executions, detail.claimed_at, detail.now);
     let all: u64 = parts.iter().map(Part::ms).sum();
     let widths = widths(&parts.iter().map(Part::ms).collect::<Vec<_>>());
@@ -37,10 +37,10 @@ pub(super) fn line(detail: &JobDetail) -> Markup {
         .collect();
     html! {
         section.card {
-            h2 { "Life" }
-            @if parts.is_empty() { p.muted { "It has just been accepted." } }
+            h2 { "Timeline" }
+            @if parts.is_empty() { p.muted { "Just accepted." } }
             @else {
-                svg.life role="img" aria-label={ "From its acceptance: " (length(all)) } viewBox={ "0 0 " (WIDTH) " 24" } preserveAspectRatio="none" {
+                svg.life role="img" aria-label={ "Since its acceptance: " (duration(all)) } viewBox={ "0 0 " (WIDTH) " 24" } preserveAspectRatio="none" {
                     @for ((part, width), start) in parts.iter().zip(&widths).zip(&starts) {
                         rect class=(part.class) x=(start) y="0" width=(width.saturating_sub(1).max(1)) height="24" { title { (part.word) ", " (between(part.from, part.to)) } }
                     }
@@ -51,7 +51,7 @@ pub(super) fn line(detail: &JobDetail) -> Markup {
     }
 }
 
-/// What it did from its acceptance until its end, or until now if it goes on.
+/// The parts from the acceptance of the job to its end, or to now.
 fn parts(job: &JobView, executions: &[ExecutionView], claimed_at: Option<Micros>, now: Micros) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut at = job.created_at;
@@ -61,7 +61,7 @@ fn parts(job: &JobView, executions: &[ExecutionView], claimed_at: Option<Micros>
             *at = to;
         }
     };
-    // A job that was tried again or died has another due time than at first: then only that it waited is known.
+    // A retry or a death changes the due time: then only the waiting is known.
     let is_over = matches!(job.state, JobState::Completed | JobState::Cancelled);
     let is_first = executions.is_empty() || (executions.len() == 1 && is_over);
     if is_first {
@@ -69,10 +69,10 @@ fn parts(job: &JobView, executions: &[ExecutionView], claimed_at: Option<Micros>
         let waited = claimed.or(job.finished_at).unwrap_or(now);
         add("f-scheduled", "scheduled".to_owned(), job.due_at.min(waited), &mut at);
     }
-    let wait = |tried: bool| if tried { "waited for the next try" } else { "waited" }.to_owned();
+    let wait = |retried: bool| if retried { "waited for the next attempt" } else { "waited" }.to_owned();
     for (place, execution) in executions.iter().enumerate() {
         let claimed = execution.claimed_at.unwrap_or(execution.finished_at);
-        // Of a job that was tried very often, only the last claims are known here.
+        // The page has only the last claims of a job with very many.
         let word =
             if place == 0 && execution.claim_no > 1 { "earlier claims".to_owned() } else { wait(place > 0) };
         add("f-queued", word, claimed, &mut at);
@@ -93,17 +93,17 @@ fn parts(job: &JobView, executions: &[ExecutionView], claimed_at: Option<Micros>
             add("f-queued", wait(!executions.is_empty()), claimed_at.unwrap_or(now), &mut at);
             add("f-running", format!("claim {} runs", job.claim_no), now, &mut at);
         }
-        JobState::Retrying => add("f-queued", "waits for the next try".to_owned(), now, &mut at),
+        JobState::Retrying => add("f-queued", "waits for the next attempt".to_owned(), now, &mut at),
         JobState::Scheduled => add("f-scheduled", "scheduled".to_owned(), now, &mut at),
         waits => add("f-queued", format!("waits, {}", waits.as_str()), now, &mut at),
     }
     parts
 }
 
-/// In proportion, but none too small to be seen.
+/// The widths in proportion, with a minimum.
 fn widths(lengths: &[u64]) -> Vec<u64> {
     let count = lengths.len() as u64;
-    // Of very many there is no room for that: the newest must not be drawn beyond the edge.
+    // With very many parts the minimum shrinks, so that all fit.
     let least = LEAST.min(WIDTH / count.max(1));
     let room = WIDTH.saturating_sub(least * count);
     let all: u64 = lengths.iter().sum::<u64>().max(1);
@@ -189,8 +189,11 @@ mod tests {
         is(told(&later, &[], None), &[("scheduled", 100)]);
         let failed = [ended(20, 30, ExecutionOutcome::Failed)];
         let tried = [("waited", 20), ("claim 1 failed", 30)];
-        is(told(&job(Retrying), &failed, None), &[&tried[..], &[("waits for the next try", 100)]].concat());
-        let again = [&tried[..], &[("waited for the next try", 60), ("claim 2 runs", 100)]].concat();
+        is(
+            told(&job(Retrying), &failed, None),
+            &[&tried[..], &[("waits for the next attempt", 100)]].concat(),
+        );
+        let again = [&tried[..], &[("waited for the next attempt", 60), ("claim 2 runs", 100)]].concat();
         let due_again = JobView { due_at: second(40), ..job(Running) };
         is(told(&due_again, &failed, Some(60)), &again);
     }

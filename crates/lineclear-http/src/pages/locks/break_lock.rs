@@ -1,4 +1,4 @@
-//! A lock is taken away from its holder: asked with the lock's name and a reason, because its holder may be at work.
+//! Breaks a lock. The form requires its name and a reason, because the holder may be at work.
 
 use axum::extract::{FromRequest, Request, State};
 use axum::http::StatusCode;
@@ -8,37 +8,39 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use crate::App;
-use crate::access::Who;
-use crate::api::lock_break::{self, BreakBody, REASON_BYTES_MAX};
-use crate::api::shape::{At, unprocessable};
-use crate::audit::Note;
-use crate::pages::action::{Ask, Filled, done, page};
-use crate::pages::frame::Frame;
-use crate::pages::part::{escaped, length, plain, quoted};
-use crate::pages::{Page, Tab, View, answer};
+use crate::api::json_types::{PathParam, unprocessable};
+use crate::api::locks::break_lock::{self as api, BreakBody, REASON_BYTES_MAX};
+use crate::audit::AuditDetails;
+use crate::auth::Caller;
+use crate::pages::components::{duration, escape_query, shell_quote, unescape_query};
+use crate::pages::confirm::{Confirmation, FormBody, page, redirect};
+use crate::pages::layout::Layout;
+use crate::pages::{Page, Tab, View, html_response};
 use crate::problem::Problem;
 
 const BACK: &str = "/cluster";
 
-/// Where it is asked. A lock may have any name, also one with a slash.
-pub(super) fn address(name: &str) -> String {
-    format!("/locks/{}/break", escaped(name).replace('/', "%2F"))
+/// The path of the page. The name of a lock may contain a slash.
+pub(super) fn path(name: &str) -> String {
+    format!("/locks/{}/break", escape_query(name).replace('/', "%2F"))
 }
 
-/// Whether its holder is there, as far as the database can tell.
-fn alive(seen: &Inspection) -> Markup {
+/// Whether the holder is alive, as far as the database knows.
+fn holder_state(seen: &Inspection) -> Markup {
     let left = seen.holding.ends_in.and_then(|left| u64::try_from(left.as_millis()).ok());
     match (seen.alive, left) {
-        (Some(true), _) => html! { "The database sees its connection: it may be at work." },
-        (Some(false), _) => html! { "Its connection is gone: the lock becomes free by itself in a moment." },
-        (None, Some(left)) => html! { "Unless it is renewed, it ends in " (length(left)) "." },
-        (None, None) => html! { "It does not end by itself." },
+        (Some(true), _) => html! { "Its connection is open: it may be at work." },
+        (Some(false), _) => {
+            html! { "Its connection is closed: the lock becomes free by itself in a moment." }
+        }
+        (None, Some(left)) => html! { "Unless it is renewed, it expires in " (duration(left)) "." },
+        (None, None) => html! { "It does not expire." },
     }
 }
 
-/// What was typed.
+/// The form.
 #[derive(Clone, Default, Deserialize)]
-pub(in crate::pages) struct Typed {
+pub(in crate::pages) struct BreakForm {
     #[serde(default)]
     name: String,
     #[serde(default)]
@@ -48,64 +50,69 @@ pub(in crate::pages) struct Typed {
 }
 
 /// `GET /locks/{name}/break`.
-pub(in crate::pages) async fn ask(view: &View<'_>, segment: &str) -> Result<Page, Problem> {
-    // In a path, a plus is a plus.
-    let name = plain(&segment.replace('+', "%2B"));
-    form(view, &name, &Typed::default(), None).await
+pub(in crate::pages) async fn confirm(view: &View<'_>, segment: &str) -> Result<Page, Problem> {
+    // In a path, a plus is not a space.
+    let name = unescape_query(&segment.replace('+', "%2B"));
+    form(view, &name, &BreakForm::default(), None).await
 }
 
-async fn form(view: &View<'_>, name: &str, typed: &Typed, wrong: Option<&Problem>) -> Result<Page, Problem> {
-    let found = lock_break::find(view.app, name).await?;
+async fn form(
+    view: &View<'_>,
+    name: &str,
+    typed: &BreakForm,
+    wrong: Option<&Problem>,
+) -> Result<Page, Problem> {
+    let found = api::find_held(view.app, name).await?;
     let holding = &found.seen.holding;
     Ok(page(
         view,
-        Ask {
-            title: format!("Take the lock {name} away?"),
+        Confirmation {
+            title: format!("Break the lock {name}?"),
             what: html! {
-                p { strong { (holding.holder) } " holds it under epoch " strong { (holding.epoch) } ". " (alive(&found.seen)) }
-                p.wrong { "Its holder is not asked. It hears of it when it next renews, and may go on working until then; whoever takes the lock next may work at the same time. Its fenced transactions are refused at once." }
-                p { "This is meant for a holder that is frozen or cannot be reached. It is kept in the lock's history, and in the audit." }
-                @if let Some(problem) = wrong { p.wrong role="alert" { (problem.said().1) } }
+                p { strong { (holding.holder) } " holds it under epoch " strong { (holding.epoch) } ". " (holder_state(&found.seen)) }
+                p.wrong { "The holder learns of it at its next renewal and may continue to work until then, at the same time as the next holder. Its fenced transactions are refused at once." }
+                p { "Use this for a holder that hangs or cannot be reached. The history of the lock and the audit record it." }
+                @if let Some(problem) = wrong { p.wrong role="alert" { (problem.detail()) } }
             },
             fields: html! {
                 input type="hidden" name="epoch" value=(holding.epoch);
-                div.field { label for="name" { "The lock's name, to be sure" } input #name name="name" value=(typed.name) required autocomplete="off" spellcheck="false" placeholder=(name); }
-                div.field { label for="reason" { "Why" } input #reason name="reason" value=(typed.reason) required maxlength=(REASON_BYTES_MAX) placeholder="kept in its history"; }
+                div.field { label for="name" { "Type the name of the lock to confirm" } input #name name="name" value=(typed.name) required autocomplete="off" spellcheck="false" placeholder=(name); }
+                div.field { label for="reason" { "Reason" } input #reason name="reason" value=(typed.reason) required maxlength=(REASON_BYTES_MAX) placeholder="kept in the history of the lock"; }
             },
-            button: "Take it away",
+            button: "Break the lock",
             danger: true,
-            cli: format!("lineclear lock break {} --note WHY", quoted(name)),
+            cli: format!("lineclear lock break {} --note WHY", shell_quote(name)),
             back: BACK.to_owned(),
             tab: Tab::Cluster,
         },
     ))
 }
 
-/// What is refused is said above the fields, and nothing that was typed is lost.
-pub(in crate::pages) async fn take(
+/// A refusal shows the form again, with what was typed.
+pub(in crate::pages) async fn break_lock(
     State(app): State<App>,
-    who: Who,
-    note: Note,
-    at: At,
+    caller: Caller,
+    audit: AuditDetails,
+    path: PathParam,
     request: Request,
 ) -> Result<Response, Problem> {
     let (headers, uri) = (request.headers().clone(), request.uri().clone());
-    let Filled(typed) = Filled::<Typed>::from_request(request, &()).await?;
-    let taken = async {
-        if typed.name.trim() != at.0.trim() {
-            return Err(unprocessable("name", format!("type the lock's name: {}", at.0)));
+    let FormBody(typed) = FormBody::<BreakForm>::from_request(request, &()).await?;
+    let broken = async {
+        if typed.name.trim() != path.0.trim() {
+            return Err(unprocessable("name", format!("type the name of the lock: {}", path.0)));
         }
         let body = BreakBody { reason: typed.reason.clone(), epoch: Some(typed.epoch.clone()) };
-        lock_break::take_away(&app, &who, &note, &at.0, body).await
+        api::end_hold(&app, &caller, &audit, &path.0, body).await
     };
-    match taken.await {
-        Ok(_) => Ok(done(&app, BACK)),
+    match broken.await {
+        Ok(_) => Ok(redirect(&app, BACK)),
         Err(problem) if problem.status().is_client_error() => {
-            let view = View { app: &app, scopes: &who.0.scopes, uri: &uri };
-            // It may be free by now: then that is what there is to say. If another has it, its name is to be typed anew.
+            let view = View { app: &app, scopes: &caller.0.scopes, uri: &uri };
+            // The lock may be free by now, which ends the form. With another holder, the name must be typed again.
             let name = if problem.status() == StatusCode::CONFLICT { String::new() } else { typed.name };
-            let page = form(&view, &at.0, &Typed { name, ..typed }, Some(&problem)).await?;
-            Ok(answer(problem.status(), Frame::of(&app, Some(&who.0), &headers, &uri).around(page)))
+            let page = form(&view, &path.0, &BreakForm { name, ..typed }, Some(&problem)).await?;
+            Ok(html_response(problem.status(), Layout::of(&app, Some(&caller.0), &headers, &uri).wrap(page)))
         }
         Err(problem) => Err(problem),
     }

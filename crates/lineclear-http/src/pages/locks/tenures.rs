@@ -1,7 +1,7 @@
-//! Who had which lock from when to when, from what the registry remembers.
+//! Tenures of locks, from the events of the registry.
 //!
-//! A tenure begins when a node took a lock that another had, and ends when yet another took it, when its holder lost it, or when it
-//! was given back and nobody came after. So one who takes a lock every few seconds has one tenure, and not thousands.
+//! A tenure begins when a node acquires a lock that another one held. It ends when another node acquires it, when the holder loses it, or
+//! when it is released and stays free. So a node that acquires a lock every few seconds has one tenure, not thousands.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -13,15 +13,15 @@ use lineclear_model::Micros;
 /// Why a tenure ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// It goes on.
+    /// It has not ended.
     Open,
-    /// It was given back.
+    /// It was released.
     Released,
-    /// Another node took it.
+    /// Another node acquired it.
     Handed,
-    /// Its holder was not heard of any more.
+    /// Its holder stopped renewing it.
     Silent,
-    /// The holder heard that it lost it, went away without a word, or it was taken from it.
+    /// The holder lost it, disappeared, or the lock was broken.
     Was(What),
 }
 
@@ -30,15 +30,15 @@ impl End {
         matches!(self, End::Silent | End::Was(_))
     }
 
-    pub(super) fn says(self) -> &'static str {
+    pub(super) fn label(self) -> &'static str {
         match self {
-            End::Open => "goes on",
-            End::Released => "given back",
-            End::Handed => "another node took it",
-            End::Silent => "not heard of any more",
+            End::Open => "held",
+            End::Released => "released",
+            End::Handed => "handed over",
+            End::Silent => "silent",
             End::Was(What::Lost) => "lost",
             End::Was(What::Broken) => "broken",
-            End::Was(_) => "vanished",
+            End::Was(_) => "disappeared",
         }
     }
 }
@@ -49,16 +49,16 @@ pub(super) struct Tenure {
     pub(super) store: String,
     /// `machine/pid/incarnation`.
     pub(super) holder: String,
-    /// None: it began before what is remembered.
+    /// `None`: it began before the oldest event.
     pub(super) epoch: Option<i64>,
-    /// None: before what is remembered.
+    /// `None`: before the oldest event.
     pub(super) from: Option<Micros>,
-    /// None: it goes on.
+    /// `None`: it has not ended.
     pub(super) to: Option<Micros>,
     pub(super) end: End,
 }
 
-/// A moment of the registry. What is beyond all calendars is at their end.
+/// A time of the registry, clamped to the calendar.
 pub(super) fn micros(at: SystemTime) -> Micros {
     jiff::Timestamp::try_from(at).unwrap_or(jiff::Timestamp::MAX).into()
 }
@@ -68,7 +68,7 @@ pub(super) fn incarnation(holder: &str) -> &str {
     holder.rsplit('/').next().unwrap_or(holder)
 }
 
-/// Tenures by lock, oldest first. `events` are newest first, as the registry has them.
+/// The tenures of all locks, oldest first. `events` are newest first.
 pub(super) fn tenures(events: &[LockEvent], leases: &[Lease], nodes: &[NodeView]) -> Vec<Tenure> {
     let mut by_lock: BTreeMap<(&str, &str), Vec<&LockEvent>> = BTreeMap::new();
     for event in events.iter().rev() {
@@ -83,7 +83,7 @@ pub(super) fn tenures(events: &[LockEvent], leases: &[Lease], nodes: &[NodeView]
     }
     for lease in leases {
         if !events.iter().any(|event| event.name == lease.name && event.store == lease.store) {
-            let (to, end) = ends(lease);
+            let (to, end) = end_of(lease);
             all.push(Tenure {
                 name: lease.name.clone(),
                 store: lease.store.clone(),
@@ -128,7 +128,7 @@ fn of_lock(
             all.push(new(&event.holder, Some(event.epoch.get()), Some(at)));
             continue;
         }
-        // Who lost it may say so after another has it.
+        // A loss may be recorded after the next acquisition.
         let same = |tenure: &&mut Tenure| tenure.holder == event.holder && !tenure.end.is_loss();
         let is_first = all.is_empty();
         match all.iter_mut().rev().find(same) {
@@ -148,12 +148,12 @@ fn of_lock(
     }
     if let Some(last) = all.last_mut().filter(|last| last.end == End::Open) {
         match lease.filter(|lease| lease.holder() == last.holder) {
-            Some(lease) => (last.to, last.end) = ends(lease),
-            // Its row is gone, or another's: all that is known is that it had it then.
+            Some(lease) => (last.to, last.end) = end_of(lease),
+            // The row is gone, or of another holder: only the acquisition is known.
             None => (last.to, last.end) = (last.from, End::Silent),
         }
     }
-    // A node that plans says with each heartbeat that it is there, and its last one is known.
+    // A planner renews with each heartbeat, so the end of its tenure is its last one.
     for tenure in all.iter_mut().filter(|tenure| store == "engine" && tenure.end == End::Handed) {
         let node = nodes.iter().find(|node| node.incarnation == incarnation(&tenure.holder));
         if let Some(seen) =
@@ -166,8 +166,8 @@ fn of_lock(
     all
 }
 
-/// How the last tenure of a lock goes on, or ended.
-fn ends(lease: &Lease) -> (Option<Micros>, End) {
+/// The end of the last tenure of a lock.
+fn end_of(lease: &Lease) -> (Option<Micros>, End) {
     match (lease.state, lease.released_at) {
         (LeaseState::Held | LeaseState::Drift, None) => (None, End::Open),
         (_, Some(at)) => (Some(micros(at)), End::Released),

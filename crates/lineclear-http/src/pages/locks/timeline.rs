@@ -1,4 +1,4 @@
-//! Lanes: time from left to right, a lane for each node, a bar for each tenure of a lock. Drawn by the server, in percent of the width.
+//! The timeline of locks: a lane for each holder, a bar for each tenure, in percent of the width.
 
 use lineclear_lock::{LockEvent, What};
 use lineclear_model::Micros;
@@ -6,21 +6,21 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::tenures::{End, Tenure, incarnation, micros, tenures};
-use super::{EVENTS_MAX, Known, Names};
+use super::{EVENTS_MAX, HolderNames, RegistryView};
 use crate::pages::View;
-use crate::pages::part::{clock, moment};
+use crate::pages::components::{clock, moment};
 
-/// Lanes that are drawn at most.
+/// Lanes on the page.
 const LANES_MAX: usize = 40;
-/// Bars that one lane has beside each other at most.
+/// Bars below each other in one lane.
 const DEPTH_MAX: usize = 4;
 const BAR: usize = 18;
 const PAD: usize = 6;
-/// Sentences at most.
-const SAID_MAX: usize = 12;
+/// Hand-overs in the list.
+const HAND_OVERS_MAX: usize = 12;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-pub(super) enum Range {
+pub(in crate::pages) enum Range {
     #[default]
     #[serde(rename = "15m")]
     Quarter,
@@ -41,7 +41,7 @@ impl Range {
         }
     }
 
-    /// Its length, and how far the picture moves at once: bars must not shimmer.
+    /// Its length, and the step by which the picture moves, in microseconds.
     const fn micros(self) -> (i64, i64) {
         match self {
             Range::Quarter => (900_000_000, 5_000_000),
@@ -51,7 +51,7 @@ impl Range {
     }
 }
 
-/// What is between two moments, drawn.
+/// The visible range.
 struct Window {
     from: i64,
     to: i64,
@@ -64,7 +64,7 @@ impl Window {
         Window { from: to - length, to }
     }
 
-    /// Where a moment is, in hundredths of a percent of the width.
+    /// The position of a time, in hundredths of a percent of the width.
     fn place(&self, at: i64) -> i64 {
         (at.clamp(self.from, self.to) - self.from) * 10_000 / (self.to - self.from)
     }
@@ -95,13 +95,13 @@ struct Lane<'a> {
     height: usize,
 }
 
-/// Bars of one lane: those that overlap lie below each other.
-fn lay<'a>(lane: &mut Lane<'a>, tenures: Vec<&'a Tenure>, window: &Window) {
+/// Places the bars of one lane: overlapping ones lie below each other.
+fn place_bars<'a>(lane: &mut Lane<'a>, tenures: Vec<&'a Tenure>, window: &Window) {
     let mut ends: Vec<i64> = Vec::new();
     for tenure in tenures {
         let x = tenure.from.map_or(0, |from| window.place(from.get()));
         let to = tenure.to.map_or(10_000, |to| window.place(to.get()));
-        // What is short is still seen.
+        // A minimum width, so that short tenures are visible.
         let width = (to - x).max(40);
         let depth = ends.iter().position(|end| *end <= x).unwrap_or(ends.len());
         if depth >= DEPTH_MAX {
@@ -117,8 +117,8 @@ fn lay<'a>(lane: &mut Lane<'a>, tenures: Vec<&'a Tenure>, window: &Window) {
     lane.height = ends.len().max(1) * BAR + 2 * PAD;
 }
 
-fn lanes<'a>(all: &'a [Tenure], names: &Names<'_>, window: &Window) -> (Vec<Lane<'a>>, usize) {
-    let mut holders: Vec<String> = names.living();
+fn lanes<'a>(all: &'a [Tenure], names: &HolderNames<'_>, window: &Window) -> (Vec<Lane<'a>>, usize) {
+    let mut holders: Vec<String> = names.live();
     for tenure in all.iter().filter(|tenure| window.has(tenure)) {
         if !holders.iter().any(|holder| incarnation(holder) == incarnation(&tenure.holder)) {
             holders.push(tenure.holder.clone());
@@ -134,14 +134,14 @@ fn lanes<'a>(all: &'a [Tenure], names: &Names<'_>, window: &Window) -> (Vec<Lane
             |tenure: &&Tenure| incarnation(&tenure.holder) == incarnation(&lane.holder) && window.has(tenure);
         let mut own: Vec<&Tenure> = all.iter().filter(same).collect();
         own.sort_by_key(|tenure| tenure.from);
-        lay(&mut lane, own, window);
+        place_bars(&mut lane, own, window);
         top += lane.height;
         lane
     });
     (drawn.collect(), left_out)
 }
 
-/// From the end of one tenure to the beginning of the next of the same lock.
+/// Pairs of consecutive tenures of the same lock.
 fn hand_overs<'a>(lanes: &'a [Lane<'a>]) -> Vec<(&'a Bar<'a>, &'a Bar<'a>)> {
     let bars: Vec<&Bar<'_>> = lanes.iter().flat_map(|lane| &lane.bars).collect();
     let mut pairs = Vec::new();
@@ -157,39 +157,39 @@ fn hand_overs<'a>(lanes: &'a [Lane<'a>]) -> Vec<(&'a Bar<'a>, &'a Bar<'a>)> {
     pairs
 }
 
-pub(super) fn section(
+pub(in crate::pages) fn section(
     view: &View<'_>,
-    known: &Known,
-    names: &Names<'_>,
+    registry: &RegistryView,
+    names: &HolderNames<'_>,
     range: Range,
     now: Micros,
 ) -> Markup {
     let window = Window::of(now, range);
-    let all = tenures(&known.events, &known.leases, names.nodes);
+    let all = tenures(&registry.events, &registry.leases, names.nodes);
     let (lanes, left_out) = lanes(&all, names, &window);
     let height = lanes.last().map_or(0, |lane| lane.top + lane.height);
     let quarter = (window.to - window.from) / 4;
-    // What is older than the oldest event that was read is not known.
-    let cut = (known.events.len() >= EVENTS_MAX as usize)
-        .then(|| known.events.iter().map(|event| micros(event.at)).min())
+    // What is older than the oldest event that was read is not registry.
+    let cut = (registry.events.len() >= EVENTS_MAX as usize)
+        .then(|| registry.events.iter().map(|event| micros(event.at)).min())
         .flatten()
         .filter(|oldest| oldest.get() > window.from);
     html! {
         section.card {
             div.bar {
-                h2 { "Who held what" }
+                h2 { "Lock history" }
                 nav.pills aria-label="Range" {
                     @for one in Range::ALL { a.pill href=(view.link(&format!("/cluster?range={}", one.word()))) aria-current=[(one == range).then_some("true")] { (one.word()) } }
                 }
-                span.muted { "A bar is a tenure: no other node had the lock in between. ✕ is a loss." }
+                span.muted { "A bar is a tenure: no other node held the lock in between. ✕ marks a loss." }
             }
-            @if let Some(oldest) = cut { p.note { "Only the newest " (EVENTS_MAX) " events are drawn: what was before " (moment(oldest)) " is left out." } }
-            @if left_out > 0 { p.note { (left_out) " more lanes are left out." } }
+            @if let Some(oldest) = cut { p.note { "Only the newest " (EVENTS_MAX) " events are shown, back to " (moment(oldest)) "." } }
+            @if left_out > 0 { p.note { (left_out) " more lanes are not shown." } }
             div.lanes {
                 ol.lane-names aria-hidden="true" { @for lane in &lanes {
                     li { svg width="1" height=(lane.height) {} span { (lane.label) @if names.is_this(&lane.holder) { " " span.badge.this { "this node" } } } }
                 } }
-                svg.lanes-time role="img" aria-label={ "Tenures of locks in the last " (range.word()) "; they are in the table below, too" } width="100%" height=(height) {
+                svg.lanes-time role="img" aria-label={ "Tenures of locks in the last " (range.word()) "; the table below has them, too" } width="100%" height=(height) {
                     @for lane in &lanes { line.lane-line x1="0" x2="100%" y1=(lane.top + lane.height) y2=(lane.top + lane.height) {} }
                     @for step in 1..4 { line.lane-line x1={ (step * 25) "%" } x2={ (step * 25) "%" } y1="0" y2=(height) {} }
                     @if let Some(oldest) = cut { rect.unread x="0" y="0" width=(percent(window.place(oldest.get()))) height=(height) {} }
@@ -201,7 +201,7 @@ pub(super) fn section(
                 div {}
                 div.axis { @for step in 0..4 { span { (hour(window.from + quarter * step)) } } span { "now" } }
             }
-            (sentences(&known.events, names))
+            (hand_over_list(&registry.events, names))
             (table(&all, names, &window))
         }
     }
@@ -211,7 +211,7 @@ fn hour(at: i64) -> String {
     Micros::new(at).and_then(|at| clock(at).get(11..16).map(str::to_owned)).unwrap_or_default()
 }
 
-fn drawn(bar: &Bar<'_>, names: &Names<'_>) -> Markup {
+fn drawn(bar: &Bar<'_>, names: &HolderNames<'_>) -> Markup {
     let tenure = bar.tenure;
     let class = match tenure.end {
         End::Open => "f-running",
@@ -222,7 +222,7 @@ fn drawn(bar: &Bar<'_>, names: &Names<'_>) -> Markup {
     let from = tenure.from.map_or("before".to_owned(), clock);
     html! {
         svg x=(percent(bar.x)) y=(bar.y) width=(percent(bar.width)) height=(BAR) {
-            title { (tenure.name) (epoch) ": " (names.of(&tenure.holder)) ", " (from) " to " (until) ", " (tenure.end.says()) }
+            title { (tenure.name) (epoch) ": " (names.of(&tenure.holder)) ", " (from) " to " (until) ", " (tenure.end.label()) }
             rect class=(class) x="0" y="1" width="100%" height=(BAR - 3) rx="3" {}
             text.bar-name x="4" y="13" { (tenure.name) (epoch) }
         }
@@ -230,25 +230,25 @@ fn drawn(bar: &Bar<'_>, names: &Names<'_>) -> Markup {
     }
 }
 
-/// What happened, newest first, in words.
-fn sentences(events: &[LockEvent], names: &Names<'_>) -> Markup {
-    let told: Vec<&LockEvent> = events
+/// The list of hand-overs, newest first.
+fn hand_over_list(events: &[LockEvent], names: &HolderNames<'_>) -> Markup {
+    let shown: Vec<&LockEvent> = events
         .iter()
         .filter(|event| event.what != What::Taken || event.before.is_some())
-        .take(SAID_MAX)
+        .take(HAND_OVERS_MAX)
         .collect();
     html! {
         h3 { "Hand-overs" }
-        @if told.is_empty() { p.muted { "None that is remembered: a lock that goes from one node to another is told here." } }
-        ol.plain.hand-overs { @for event in told {
+        @if shown.is_empty() { p.muted { "No hand-overs." } }
+        ol.plain.hand-overs { @for event in shown {
             li data-key={ "e" (event.id) } {
                 span.grow {
                     strong { (event.name) } ": "
                     @match (event.what, &event.before) {
                         (What::Taken, Some(before)) => { (names.of(before)) " → " (names.of(&event.holder)) },
-                        (What::Broken, _) => { "taken away from " (names.of(&event.holder)) @if let Some(by) = &event.by_whom { " by " (by) } },
+                        (What::Broken, _) => { "broken, was held by " (names.of(&event.holder)) @if let Some(by) = &event.by_whom { " by " (by) } },
                         (What::Lost, _) => { (names.of(&event.holder)) " lost it" },
-                        _ => { (names.of(&event.holder)) " vanished with it" },
+                        _ => { (names.of(&event.holder)) " disappeared while holding it" },
                     }
                     ", epoch " (event.epoch) ", " (moment(micros(event.at)))
                     @if let Some(why) = &event.why { span.muted { " · " (why) } }
@@ -258,19 +258,19 @@ fn sentences(events: &[LockEvent], names: &Names<'_>) -> Markup {
     }
 }
 
-fn table(all: &[Tenure], names: &Names<'_>, window: &Window) -> Markup {
+fn table(all: &[Tenure], names: &HolderNames<'_>, window: &Window) -> Markup {
     html! {
         details data-key="tenures" {
             summary { "As a table" }
             div.scroll { table.list {
-                thead { tr { th scope="col" { "Lock" } th scope="col" { "Holder" } th scope="col" { "Epoch" } th scope="col" { "From" } th scope="col" { "To" } th scope="col" { "How it ended" } } }
+                thead { tr { th scope="col" { "Lock" } th scope="col" { "Holder" } th scope="col" { "Epoch" } th scope="col" { "From" } th scope="col" { "To" } th scope="col" { "End" } } }
                 tbody { @for tenure in all.iter().filter(|tenure| window.has(tenure)) { tr {
                     td { (tenure.name) }
                     td { (names.of(&tenure.holder)) }
                     td { @if let Some(epoch) = tenure.epoch { (epoch) } @else { "?" } }
                     td { @if let Some(from) = tenure.from { (moment(from)) } @else { "before" } }
                     td { @if let Some(to) = tenure.to { (moment(to)) } @else { "now" } }
-                    td { (tenure.end.says()) }
+                    td { (tenure.end.label()) }
                 } } }
             } }
         }

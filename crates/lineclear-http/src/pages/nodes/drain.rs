@@ -1,4 +1,4 @@
-//! What can be done to a node.
+//! Drains and resumes a node.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -7,10 +7,10 @@ use lineclear::store::views::NodeView;
 use maud::html;
 
 use crate::App;
-use crate::access::Who;
-use crate::api::nodes::{self, NODES_MAX};
-use crate::api::shape::{At, id};
-use crate::pages::action::{Ask, done, page};
+use crate::api::json_types::{PathParam, id};
+use crate::api::nodes::{self as api, NODES_MAX};
+use crate::auth::Caller;
+use crate::pages::confirm::{Confirmation, page, redirect};
 use crate::pages::{Page, Tab, View};
 use crate::problem::Problem;
 
@@ -24,18 +24,18 @@ async fn find(view: &View<'_>, text: &str) -> Result<NodeView, Problem> {
 }
 
 /// `GET /nodes/{id}/drain`.
-pub(in crate::pages) async fn ask_drain(view: &View<'_>, text: &str) -> Result<Page, Problem> {
+pub(in crate::pages) async fn confirm_drain(view: &View<'_>, text: &str) -> Result<Page, Problem> {
     let node = find(view, text).await?;
     Ok(page(
         view,
-        Ask {
+        Confirmation {
             title: format!("Drain node {}?", node.name),
             what: html! {
-                p { "It takes no new jobs and plans no more. The " strong { (node.holds) } " that it holds go on to their end, and its API answers." }
-                p.muted { "It can be told to take work again. A process that is started again is another node, which takes work." }
+                p { "The node takes no new jobs and plans nothing. The " strong { (node.holds) } " jobs that it holds finish, and its API keeps answering." }
+                p.muted { "You can resume it. A restarted process is a new node, which takes work." }
             },
             fields: html! {},
-            button: "Drain it",
+            button: "Drain the node",
             danger: false,
             cli: format!("lineclear node drain {} --wait", node.name),
             back: BACK.to_owned(),
@@ -44,22 +44,26 @@ pub(in crate::pages) async fn ask_drain(view: &View<'_>, text: &str) -> Result<P
     ))
 }
 
-pub(in crate::pages) async fn drain(state: State<App>, who: Who, at: At) -> Result<Response, Problem> {
+pub(in crate::pages) async fn drain(
+    state: State<App>,
+    caller: Caller,
+    path: PathParam,
+) -> Result<Response, Problem> {
     let app = state.0.clone();
-    nodes::drain(state, who, at).await?;
-    Ok(done(&app, BACK))
+    api::drain(state, caller, path).await?;
+    Ok(redirect(&app, BACK))
 }
 
 /// `GET /nodes/{id}/resume`.
-pub(in crate::pages) async fn ask_resume(view: &View<'_>, text: &str) -> Result<Page, Problem> {
+pub(in crate::pages) async fn confirm_resume(view: &View<'_>, text: &str) -> Result<Page, Problem> {
     let node = find(view, text).await?;
     Ok(page(
         view,
-        Ask {
-            title: format!("Let node {} take work again?", node.name),
-            what: html! { p { "It takes jobs and plans, as it did before it was told to drain." } },
+        Confirmation {
+            title: format!("Resume node {}?", node.name),
+            what: html! { p { "The node takes jobs and plans again." } },
             fields: html! {},
-            button: "Resume it",
+            button: "Resume the node",
             danger: false,
             cli: format!("lineclear node resume {}", node.name),
             back: BACK.to_owned(),
@@ -68,8 +72,12 @@ pub(in crate::pages) async fn ask_resume(view: &View<'_>, text: &str) -> Result<
     ))
 }
 
-pub(in crate::pages) async fn resume(state: State<App>, who: Who, at: At) -> Result<Response, Problem> {
+pub(in crate::pages) async fn resume(
+    state: State<App>,
+    caller: Caller,
+    path: PathParam,
+) -> Result<Response, Problem> {
     let app = state.0.clone();
-    nodes::resume(state, who, at).await?;
-    Ok(done(&app, BACK))
+    api::resume(state, caller, path).await?;
+    Ok(redirect(&app, BACK))
 }

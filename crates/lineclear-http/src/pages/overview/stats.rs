@@ -1,4 +1,4 @@
-//! Throughput, latency and failures over time, from the table of minutes.
+//! Throughput, latency and failures over time.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use crate::pages::View;
-use crate::pages::part::chart::{Bar, bars};
-use crate::pages::part::{clock, escaped, length, number};
+use crate::pages::components::chart::{Bar, bars};
+use crate::pages::components::{clock, duration, escape_query, number};
 
-/// How far back.
+/// The range of time.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 pub(super) enum Range {
     #[default]
@@ -31,7 +31,7 @@ impl Range {
     const ALL: [(Range, &str); 4] =
         [(Range::Hour, "1h"), (Range::SixHours, "6h"), (Range::Day, "24h"), (Range::Week, "7d")];
 
-    /// Seconds of a step, and how many there are.
+    /// The seconds of a step, and the number of steps.
     const fn steps(self) -> (i64, i64) {
         match self {
             Range::Hour => (60, 60),
@@ -52,8 +52,8 @@ struct Step {
     run_ms_max: u64,
     wait_ms: u64,
     wait_ms_max: u64,
-    /// How many ran at least so long, by the steps of [`RUN_STEPS_MS`]. What was cancelled while it waited is not among them.
-    ran: BTreeMap<u64, u64>,
+    /// Executions by run time, in the buckets of [`RUN_STEPS_MS`]. Jobs cancelled while they waited are not included.
+    runs: BTreeMap<u64, u64>,
 }
 
 impl Step {
@@ -66,22 +66,22 @@ impl Step {
             _ => self.other += total.claims,
         }
         if let Some(from) = total.run_from_ms {
-            *self.ran.entry(from).or_default() += total.claims;
+            *self.runs.entry(from).or_default() += total.claims;
         }
         self.run_ms_max = self.run_ms_max.max(total.run_ms_max);
         self.wait_ms += total.wait_ms;
         self.wait_ms_max = self.wait_ms_max.max(total.wait_ms_max);
     }
 
-    fn waited(&self) -> u64 {
-        self.wait_ms.checked_div(self.ran.values().sum()).unwrap_or(0)
+    fn mean_wait(&self) -> u64 {
+        self.wait_ms.checked_div(self.runs.values().sum()).unwrap_or(0)
     }
 
-    /// So long ran this part of them at most, as near as their steps tell: within one, they are taken to be spread evenly.
-    fn ran(&self, part: f64) -> u64 {
-        let wanted = self.ran.values().sum::<u64>() as f64 * part;
+    /// A quantile of the run times, interpolated within a bucket.
+    fn run_quantile(&self, part: f64) -> u64 {
+        let wanted = self.runs.values().sum::<u64>() as f64 * part;
         let mut before = 0.0;
-        for (from, claims) in &self.ran {
+        for (from, claims) in &self.runs {
             let claims = *claims as f64;
             if before + claims >= wanted {
                 let next = RUN_STEPS_MS.iter().map(|step| step.unsigned_abs()).find(|step| step > from);
@@ -95,15 +95,15 @@ impl Step {
     }
 }
 
-pub(super) struct Figures {
+pub(super) struct Stats {
     from: Micros,
     step: i64,
     steps: Vec<Step>,
     all: Step,
 }
 
-/// Whole steps up to and with the one that goes on.
-pub(super) async fn read(store: &Store, now: Micros, range: Range) -> StoreResult<Figures> {
+/// Reads whole steps, up to and including the current one.
+pub(super) async fn read(store: &Store, now: Micros, range: Range) -> StoreResult<Stats> {
     let (seconds, many) = range.steps();
     let step = seconds * 1_000_000;
     let last = now.get().div_euclid(step) * step;
@@ -117,10 +117,10 @@ pub(super) async fn read(store: &Store, now: Micros, range: Range) -> StoreResul
             all.add(total);
         }
     }
-    Ok(Figures { from, step, steps, all })
+    Ok(Stats { from, step, steps, all })
 }
 
-impl Figures {
+impl Stats {
     pub(super) fn is_empty(&self) -> bool {
         self.all.claims == 0
     }
@@ -129,42 +129,47 @@ impl Figures {
         self.from.offset(self.step * i64::try_from(place).unwrap_or(0))
     }
 
-    /// Jobs that were accepted in a step: what ended in it cannot be searched for.
+    /// The jobs that were accepted in a step: the search has no field for the end.
     fn link(&self, view: &View<'_>, at: Micros) -> String {
-        view.link(&format!("/jobs?q={}", escaped(&format!("since:{at} until:{}", at.offset(self.step)))))
+        view.link(&format!("/jobs?q={}", escape_query(&format!("since:{at} until:{}", at.offset(self.step)))))
     }
 
     fn bars(&self, view: &View<'_>, of: impl Fn(&Step) -> (Vec<(u64, &'static str)>, String)) -> Vec<Bar> {
         let bar = |(place, step): (usize, &Step)| {
-            let (at, (parts, says)) = (self.at(place), of(step));
-            Bar { at: clock(at), parts, says, link: self.link(view, at) }
+            let (at, (parts, description)) = (self.at(place), of(step));
+            Bar { at: clock(at), parts, description, link: self.link(view, at) }
         };
         self.steps.iter().enumerate().map(bar).collect()
     }
 
     pub(super) fn cards(&self, view: &View<'_>, range: Range) -> Markup {
         let all = &self.all;
-        // The last whole step: the one that goes on is not over.
+        // The last complete step.
         let before = self.steps.iter().rev().nth(1).map_or(0, |step| step.claims);
         let rate = before as f64 / (self.step as f64 / 60_000_000.0);
         let through = self.bars(view, |step| {
-            let says = format!("{} ended, {} of them failed", number(step.claims), number(step.failed));
+            let description =
+                format!("{} ended, {} of them failed", number(step.claims), number(step.failed));
             (
                 vec![(step.completed, "f-completed"), (step.other, "f-cancelled"), (step.failed, "f-dead")],
-                says,
+                description,
             )
         });
         let took = self.bars(view, |step| {
-            let (half, most) = (step.ran(0.5), step.ran(0.95));
-            let says =
-                format!("p50 {}, p95 {}, slowest {}", length(half), length(most), length(step.run_ms_max));
-            (vec![(half, "f-running"), (most.saturating_sub(half), "f-queued")], says)
+            let (half, most) = (step.run_quantile(0.5), step.run_quantile(0.95));
+            let description = format!(
+                "p50 {}, p95 {}, slowest {}",
+                duration(half),
+                duration(most),
+                duration(step.run_ms_max)
+            );
+            (vec![(half, "f-running"), (most.saturating_sub(half), "f-queued")], description)
         });
         let failed = self
             .bars(view, |step| (vec![(step.failed, "f-dead")], format!("{} failed", number(step.failed))));
         let percent = if all.claims == 0 { 0.0 } else { all.failed as f64 * 100.0 / all.claims as f64 };
-        let card = |name: &str, figure: String, note: String, chart: Markup| {
-            html! { section.card.figure { h2 { (name) } p.latest { strong { (figure) } span.muted { (note) } } (chart) } }
+        let card = |name: &str, value: String, note: String, chart: Markup| {
+            html! { section.card.figure { h2 { (name) } p.latest { strong { (value) } span.muted { (note) } } (chart) } }
         };
         html! {
             div.bar {
@@ -176,29 +181,29 @@ impl Figures {
             }
             div.three {
                 (card("Throughput", format!("{rate:.0}/min"), format!("{} ended", number(all.claims)), bars("Executions that ended, over time", &through, "ended")))
-                (card("Latency", format!("p95 {}", length(all.ran(0.95))), format!("p50 {} · max {} · waited {}", length(all.ran(0.5)), length(all.run_ms_max), length(all.waited())), bars("How long executions ran, half of them and 95 of 100 at most, over time", &took, "ms")))
+                (card("Latency", format!("p95 {}", duration(all.run_quantile(0.95))), format!("p50 {} · max {} · waited {}", duration(all.run_quantile(0.5)), duration(all.run_ms_max), duration(all.mean_wait())), bars("Run time of executions, median and 95th percentile, over time", &took, "ms")))
                 (card("Failures", format!("{percent:.1} %"), format!("{} failed", number(all.failed)), bars("Executions that failed, over time", &failed, "failed")))
             }
             (self.table(view))
         }
     }
 
-    /// The same in numbers, for who does not see charts or has no mouse; steps in which nothing ended are left out.
+    /// The numbers of the charts, without empty steps.
     fn table(&self, view: &View<'_>) -> Markup {
         let busy = || self.steps.iter().enumerate().rev().filter(|(_, step)| step.claims > 0);
         html! {
-            details.figures-table data-key="figures-table" {
-                summary { "The figures as a table" }
-                @if busy().next().is_none() { p.muted { "Nothing ended in this time." } }
+            details.stats-table data-key="stats-table" {
+                summary { "Show as a table" }
+                @if busy().next().is_none() { p.muted { "No execution ended in this range." } }
                 @else { div.scroll { table {
                     thead { tr {
                         th scope="col" { "From" } th.number scope="col" { "Ended" } th.number scope="col" { "Failed" }
                         th.number scope="col" { "p50" } th.number scope="col" { "p95" } th.number scope="col" { "Slowest" } th.number scope="col" { "Waited" }
                     } }
                     tbody { @for (place, step) in busy() { tr {
-                        td { a href=(self.link(view, self.at(place))) title="Jobs that were accepted then" { (clock(self.at(place))) } }
+                        td { a href=(self.link(view, self.at(place))) title="Jobs accepted then" { (clock(self.at(place))) } }
                         td.number { (number(step.claims)) } td.number { (number(step.failed)) }
-                        td.number { (length(step.ran(0.5))) } td.number { (length(step.ran(0.95))) } td.number { (length(step.run_ms_max)) } td.number { (length(step.waited())) }
+                        td.number { (duration(step.run_quantile(0.5))) } td.number { (duration(step.run_quantile(0.95))) } td.number { (duration(step.run_ms_max)) } td.number { (duration(step.mean_wait())) }
                     } } }
                 } } }
             }
@@ -212,19 +217,23 @@ mod tests {
 
     fn ran(all: &[(u64, u64)], longest: u64) -> Step {
         let claims = all.iter().map(|(_, claims)| claims).sum();
-        Step { claims, run_ms_max: longest, ran: all.iter().copied().collect(), ..Step::default() }
+        Step { claims, run_ms_max: longest, runs: all.iter().copied().collect(), ..Step::default() }
     }
 
     #[test]
     fn how_long_most_ran_is_told_from_the_steps_they_are_in() {
         let one = ran(&[(100, 1)], 130);
-        assert_eq!((one.ran(0.0), one.ran(1.0)), (100, 130), "never longer than the longest");
+        assert_eq!(
+            (one.run_quantile(0.0), one.run_quantile(1.0)),
+            (100, 130),
+            "never longer than the longest"
+        );
         let even = ran(&[(0, 50), (10, 50)], 20);
-        assert_eq!((even.ran(0.5), even.ran(0.75), even.ran(0.95)), (1, 15, 19));
+        assert_eq!((even.run_quantile(0.5), even.run_quantile(0.75), even.run_quantile(0.95)), (1, 15, 19));
         let rare = ran(&[(1, 99), (10_000, 1)], 12_000);
-        assert_eq!((rare.ran(0.5), rare.ran(0.95), rare.ran(1.0)), (1, 1, 12_000));
-        assert_eq!(Step::default().ran(0.95), 0);
+        assert_eq!((rare.run_quantile(0.5), rare.run_quantile(0.95), rare.run_quantile(1.0)), (1, 1, 12_000));
+        assert_eq!(Step::default().run_quantile(0.95), 0);
         let cancelled = Step { claims: 10_000, ..ran(&[(1_000, 4)], 1_500) };
-        assert_eq!(cancelled.ran(0.5), 1_250, "what never ran did not run for no time");
+        assert_eq!(cancelled.run_quantile(0.5), 1_250, "what never ran did not run for no time");
     }
 }

@@ -24,7 +24,7 @@ impl Store {
             return all.into_iter().next().ok_or_else(unanswered);
         }
         let group_ids = self.group_ids(std::slice::from_ref(&job)).await?;
-        let group_id = enqueue::group_id(&job, &group_ids)?;
+        let group_id = enqueue::group_id(&job, &group_ids).map_err(|error| error.of_job(0, "group"))?;
         self.gather.enqueue(&self.db, job, group_id).await
     }
 

@@ -17,7 +17,7 @@ impl Store {
                 self.wake_or_warn(answer.freed_keys).await;
                 Ok(answer.settled)
             }
-            Err(StoreError::Refused { rule, why }) => {
+            Err(StoreError::Refused { rule, why, .. }) => {
                 Box::pin(self.settle_in_halves(node, settlements, format!("{rule}: {why}"))).await
             }
             Err(error) => Err(error),

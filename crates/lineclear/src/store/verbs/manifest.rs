@@ -160,7 +160,7 @@ fn check_together(merged: &Manifest) -> StoreResult<()> {
             "{}: what is declared now does not go with an edit that was made since: {bad}; edit it again, or declare that field, too",
             merged.key
         );
-        StoreError::refused("manifest_edit", why)
+        StoreError::refused("manifest_edit", why).of_manifest(&merged.key, "")
     })
 }
 
@@ -179,7 +179,7 @@ fn check_owner(now: &Manifest, stored: &Manifest, declared: &Said) -> StoreResul
         of(stored),
         of(said)
     );
-    Err(StoreError::refused("manifest_owner", why))
+    Err(StoreError::refused("manifest_owner", why).of_manifest(&now.key, "owner"))
 }
 
 /// A manifest as it is stored.
@@ -300,7 +300,11 @@ async fn write(session: &mut Session, rows: &[ManifestRow]) -> StoreResult<Vec<(
             rows.iter().find(|row| row.manifest.group.as_ref() == Some(unknown)).map(|row| &row.manifest.key);
         let key = of.map(|key| format!("{key}: ")).unwrap_or_default();
         let why = format!("{key}there is no group {unknown}; declare it before manifests use it");
-        return Err(StoreError::refused("group_unknown", why));
+        let error = StoreError::refused("group_unknown", why);
+        return Err(match of {
+            Some(key) => error.of_manifest(key, "group"),
+            None => error,
+        });
     }
     let (new, old): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.id.is_none());
     let mut written = Vec::new();
@@ -362,7 +366,7 @@ async fn write_parents(session: &mut Session, rows: &[ManifestRow]) -> StoreResu
         for parent in row.manifest.schedule.parents() {
             let id = ids.get(parent.as_str()).copied().ok_or_else(|| {
                 let why = format!("{} waits for {parent}, and there is no such manifest", row.manifest.key);
-                StoreError::refused("parent_unknown", why)
+                StoreError::refused("parent_unknown", why).of_manifest(&row.manifest.key, "schedule.after")
             })?;
             of_parent.push(Some(id));
             of_child.push(Some(child));
@@ -385,7 +389,11 @@ async fn write_parents(session: &mut Session, rows: &[ManifestRow]) -> StoreResu
     match circle(&waits).into_iter().filter_map(|id| keys.remove(&id)).min() {
         Some(key) => {
             let why = format!("{key} would wait for itself, over its parents");
-            Err(StoreError::refused("manifest_cycle", why))
+            let error = StoreError::refused("manifest_cycle", why);
+            Err(match Name::new(&key) {
+                Ok(key) => error.of_manifest(&key, "schedule.after"),
+                Err(_) => error,
+            })
         }
         None => Ok(()),
     }
