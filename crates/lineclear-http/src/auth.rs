@@ -36,7 +36,7 @@ impl Access {
     pub(crate) fn check(&self, bind: SocketAddr) -> Result<(), String> {
         match self {
             Access::OpenOnLoopback if !bind.ip().is_loopback() => Err(format!(
-                "other machines can reach {bind}, and would have full access; require tokens (auth = token), \
+                "{bind} can be reached from other machines, which would have full access; require tokens (auth = token), \
                  trust a proxy that authenticates its users (auth = proxy), or bind 127.0.0.1"
             )),
             Access::OpenOnLoopback | Access::Tokens => Ok(()),

@@ -215,7 +215,7 @@ async fn no_other_page_has_anything_to_complain_of_either() {
     browser.size(1280, 800);
     browser.open(&server.at("/cluster"));
     browser.click("a[href='/locks/nightly/break']");
-    browser.reads("may go on working until then");
+    browser.reads("may continue to work until then");
     browser.fill("#name", "nightly");
     browser.fill("#reason", "it hangs");
     browser.click("form.ask button[type=submit]");

@@ -71,7 +71,7 @@ fn health(condition: &Condition, troubles: &[Check], pipeline: &PipelineView) ->
     let failed = alive == 0 || troubles.iter().any(|check| check.finding == Finding::Failure);
     let (class, glyph, word) = match (failed, troubles.is_empty() && pipeline.dead.count == 0) {
         (true, _) => ("dead", "✕", "Not healthy"),
-        (_, false) => ("retrying", "!", "RequiredScopes a look"),
+        (_, false) => ("retrying", "!", "Needs attention"),
         _ => ("completed", "✓", "Healthy"),
     };
     html! {
@@ -142,7 +142,7 @@ async fn attention(view: &View<'_>, troubles: &[Check], dead: u64) -> Result<Mar
     };
     Ok(html! {
         section.card.attention {
-            h2 { "RequiredScopes attention" }
+            h2 { "Needs attention" }
             @if families.is_empty() && troubles.is_empty() {
                 p.muted { "Nothing. There are no dead letters, and all checks pass." }
             }

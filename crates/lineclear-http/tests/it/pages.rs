@@ -72,9 +72,9 @@ async fn pages_are_there_with_nothing_in_the_database(served: &Served) {
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
         is_clean(path, &answer);
     }
-    assert!(page(served, "/jobs").await.body.contains("No job yet"));
+    assert!(page(served, "/jobs").await.body.contains("No jobs yet"));
     assert!(page(served, "/").await.body.contains("First steps"));
-    assert!(page(served, "/jobs?q=kind:none").await.body.contains("No job fits"));
+    assert!(page(served, "/jobs?q=kind:none").await.body.contains("No matching jobs"));
 }
 
 async fn what_strangers_wrote_is_text_on_every_page(served: &Served) {
@@ -105,7 +105,7 @@ async fn a_search_that_cannot_be_read_is_explained(served: &Served) {
     let answer = page(served, "/jobs?q=stat:dead").await;
     assert_eq!(answer.status, 200);
     assert!(
-        answer.body.contains("This search cannot be read") && answer.body.contains("state"),
+        answer.body.contains("Invalid search") && answer.body.contains("state"),
         "{answer:?}"
     );
     assert!(answer.body.contains("value=\"stat:dead\""), "what was typed is still there");
@@ -138,7 +138,7 @@ async fn what_a_page_offers_is_asked_before_it_is_done(served: &Served) {
     assert_eq!(served.get(&format!("/api/v1/jobs/{job}")).await.json()["state"], "cancelled");
     let again = submit(served, &format!("/jobs/{job}/cancel"), "").await;
     assert_eq!(again.status, 409);
-    assert!(again.body.contains("<!DOCTYPE html>") && again.body.contains("is over"), "{again:?}");
+    assert!(again.body.contains("<!DOCTYPE html>") && again.body.contains("is already cancelled"), "{again:?}");
 
     let dead = enqueue(served, json!({"kind": "broken", "input": "mended"})).await;
     served.until(&format!("/api/v1/jobs/{dead}"), |job| job["state"] == "completed").await;
@@ -161,7 +161,7 @@ async fn many_are_counted_before_and_undone_after(served: &Served) {
     let link = link.split('"').next().unwrap().replace("&amp;", "&");
     let asked = page(served, &link).await;
     assert!(
-        asked.body.contains("Revive 2 jobs?") && asked.body.contains("lineclear batch start revive -q"),
+        asked.body.contains("Revive 2 jobs?") && asked.body.contains("lineclear bulk-operation start revive -q"),
         "{asked:?}"
     );
     let q = link.split("q=").nth(1).unwrap();
@@ -171,7 +171,7 @@ async fn many_are_counted_before_and_undone_after(served: &Served) {
     assert!(page(served, &batch).await.body.contains("Undo"));
     assert_eq!(submit(served, &format!("{batch}/cancel"), "").await.status, 303);
     let undone = page(served, &batch).await.body;
-    assert!(undone.contains("before anything was done") && !undone.contains("Undo"), "{undone}");
+    assert!(undone.contains("before it changed anything") && !undone.contains("Undo"), "{undone}");
     assert_eq!(served.get("/api/v1/dead-letters/families").await.json()["total"], 3);
 
     let one = enqueue(served, json!({"kind": "add", "in_ms": 600_000})).await;
@@ -223,10 +223,10 @@ async fn a_job_by_hand_and_nothing_typed_is_lost(served: &Served) {
     assert_eq!((&job["input"], &job["state"]), (&json!([1, 2]), &json!("scheduled")));
     for (form, says) in [
         ("kind=Add&input=1", "name"),
-        ("kind=add&input=%7B", "this is no JSON"),
+        ("kind=add&input=%7B", "must be JSON"),
         ("kind=add&priority=99", "99"),
         ("kind=add&group=nobody", "nobody"),
-        ("kind=add&when=soon", "is no time"),
+        ("kind=add&when=soon", "is not a time"),
     ] {
         let refused = submit(served, "/enqueue", form).await;
         assert!((400..500).contains(&refused.status), "{form}: {refused:?}");

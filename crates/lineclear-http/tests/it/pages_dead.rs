@@ -43,12 +43,12 @@ async fn dead_letters_that_rest_are_not_among_those_that_a_person_is_asked_about
     assert_eq!(served.store().acknowledge(rest, "ann", None).await.unwrap().len(), 4);
     for (action, asks) in [("revive", "Revive 2 jobs?"), ("acknowledge", "Acknowledge 2 jobs?")] {
         let asked = page(served, &format!("/bulk-operations/new?action={action}&q=state:dead")).await.body;
-        assert!(asked.contains(asks) && asked.contains("Only those that await a person"), "{asked}");
+        assert!(asked.contains(asks) && asked.contains("Only awaiting dead letters"), "{asked}");
         let dry = json!({"action": action, "q": "state:dead", "dry_run": true}).to_string();
         assert_eq!(served.post("/api/v1/bulk-operations", &dry).await.json()["count"], 2);
     }
     let asked = page(served, "/bulk-operations/new?action=retry&q=state:dead").await.body;
-    assert!(asked.contains("Try again 6 jobs?") && asked.contains("those that rest"), "{asked}");
+    assert!(asked.contains("Retry 6 jobs?") && asked.contains("acknowledged and finished jobs"), "{asked}");
     assert_eq!(done(served, "revive", "state:dead").await, (json!(2), json!(2), json!(0)));
     assert_eq!(
         served.get("/api/v1/dead-letters?status=acknowledged").await.json()["items"]

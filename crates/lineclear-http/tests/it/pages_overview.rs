@@ -39,7 +39,7 @@ async fn what_ended_is_in_the_charts_and_in_their_table(served: &Served) {
     assert!(section(&shown, "Throughput").contains("4 ended"), "{shown:?}");
     assert!(section(&shown, "Failures").contains("<strong>25.0 %</strong>"), "{shown:?}");
     assert!(section(&shown, "Latency").contains("<strong>p95 "), "{shown:?}");
-    let table = shown.body.split("The figures as a table").nth(1).unwrap();
+    let table = shown.body.split("Show as a table").nth(1).unwrap();
     let table = table.split("</table>").next().unwrap();
     // They may have ended in two minutes.
     let ended = table.split("<tr>").skip(2).map(|row| {
