@@ -79,7 +79,7 @@ conformance! {
     pgbouncer async fn a_newer_schema_is_refused(db) {
         db.sql("insert into {t}migration (number, name, checksum) values (9999, '9999_future', 'x')").await;
         match open(db.url()).await {
-            Err(StoreError::Refused { rule, why }) => {
+            Err(StoreError::Refused { rule, why, .. }) => {
                 assert_eq!(rule, "schema_newer");
                 assert!(why.contains("9999_future"), "{why}");
             }
