@@ -8,7 +8,7 @@ use lineclear::store::{ClaimRef, JobId, Lease, PlanRules, main_route};
 
 use crate::load::Waiting;
 use crate::measure::{compare, grouped, progress};
-use crate::{Bed, Database, Figure, Purpose, Scale};
+use crate::{Database, Figure, Purpose, Scale, ScratchDb};
 
 const BURST: u32 = 300_000;
 const TAKEN: u32 = 500;
@@ -19,22 +19,22 @@ const REPETITIONS: u32 = 51;
 pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>> {
     let (burst, taken) = (scale.of(BURST), scale.of(TAKEN));
     progress(&format!("{}: preparing on an empty store, then loading {}", database.label(), grouped(burst)));
-    let bed = Bed::new(database, Purpose::Growth).await?;
-    bed.analyze().await?;
-    idle(&bed.store, bed.lease).await?;
+    let db = ScratchDb::new(database, Purpose::Growth).await?;
+    db.analyze().await?;
+    idle(&db.store, db.lease).await?;
     // Without statistics: a burst comes before autovacuum does.
     Waiting { first_id: 1, rows: burst, route: "main", priority: 0, due_in: 0, group: None }
-        .load(&bed)
+        .load(&db)
         .await?;
 
-    let fresh = bed.another_store().await?;
+    let fresh = db.another_store().await?;
     let take = async |store: &Store| {
-        let claims = store.dispatch_into_lease(main_route(), taken, bed.lease).await?;
+        let claims = store.dispatch_into_lease(main_route(), taken, db.lease).await?;
         ensure!(claims.len() == taken as usize, "{} jobs of {taken} were taken", claims.len());
         Ok(())
     };
     let nothing = async |_: &Store, _| Ok(());
-    let medians = compare([&fresh, &bed.store], scale.repetitions(REPETITIONS), nothing, take).await?;
+    let medians = compare([&fresh, &db.store], scale.repetitions(REPETITIONS), nothing, take).await?;
     let name = format!(
         "dispatch_into_lease {} of {}: opened after → before the burst",
         grouped(taken),
@@ -47,8 +47,8 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
     }
     // Both of the above could be slow alike, for want of statistics. Not in turns: there is no way back.
     let [_, unanalyzed] = medians;
-    bed.settle_down().await?;
-    let [analyzed, _] = compare([&fresh, &bed.store], scale.repetitions(REPETITIONS), nothing, take).await?;
+    db.settle_down().await?;
+    let [analyzed, _] = compare([&fresh, &db.store], scale.repetitions(REPETITIONS), nothing, take).await?;
     let name = "… with statistics of the burst → of an empty queue".to_owned();
     Ok(vec![stale_plans, Figure::growth(database, name, [analyzed, unanalyzed], None)])
 }

@@ -5,7 +5,7 @@
 //! set-based SQL behind the store's back.
 #![forbid(unsafe_code)]
 
-mod bed;
+mod scratch_db;
 mod cached;
 mod claim;
 mod load;
@@ -18,8 +18,8 @@ mod speed;
 use anyhow::Result;
 use clap::ValueEnum;
 
-use bed::{Bed, Purpose};
 pub use report::{Bound, Figure, Machine, Report, Unit, Verdict};
+use scratch_db::{Purpose, ScratchDb};
 
 /// Which databases to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -8,7 +8,7 @@ use lineclear_testkit::fresh_postgres;
 use serde::Serialize;
 
 use crate::measure::{grouped, millis};
-use crate::{Database, Experiment, Scale, bed};
+use crate::{Database, Experiment, Scale, scratch_db};
 
 /// How a figure compares with its bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -168,7 +168,7 @@ impl Machine {
 /// The server in words, and whether its commits are on the disk.
 async fn describe_postgres() -> Result<(String, bool)> {
     let database = fresh_postgres().await;
-    let client = bed::connect(database.url()).await?;
+    let client = scratch_db::connect(database.url()).await?;
     let (mut text, mut syncs) = ("PostgreSQL".to_owned(), true);
     for setting in ["server_version", "fsync", "synchronous_commit", "shared_buffers"] {
         let row = client.query_one("select current_setting($1)", &[&setting]).await?;

@@ -1,17 +1,18 @@
-//! A test bed: an empty store of its own, and a way to fill it behind its back.
+//! A test db: an empty store of its own, and a way to fill it behind its back.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
-use lineclear::store::{Lease, NodeId, NodeInfo};
+use lineclear::store::Lease;
 use lineclear::{Store, StoreOptions};
+use lineclear_measure::bench_node;
 use lineclear_testkit::{PostgresDatabase, fresh_postgres};
 use tempfile::TempDir;
 
 use crate::Database;
 
-/// What a bed is for.
+/// What a db is for.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Purpose {
     /// Comparing a small store with a large one. Nobody waits for the disk, which leaves more of the time to what is
@@ -26,23 +27,23 @@ pub(crate) enum Purpose {
 /// Tables that are filled and emptied.
 const TABLES: [&str; 5] = ["manifest", "tick", "work_queue", "background_job", "execution"];
 
-/// The database, gone with the bed.
-enum Place {
+/// The database, gone with the db.
+enum Connection {
     Postgres { client: tokio_postgres::Client, _database: PostgresDatabase },
     Sqlite { connection: rusqlite::Connection, _dir: TempDir },
 }
 
-pub(crate) struct Bed {
-    // Before the place, so that its connections end before the database does.
+pub(crate) struct ScratchDb {
+    // Before the connection, so that its connections end before the database does.
     pub(crate) store: Store,
     pub(crate) lease: Lease,
     url: String,
-    place: Place,
+    connection: Connection,
 }
 
-impl Bed {
-    pub(crate) async fn new(database: Database, purpose: Purpose) -> Result<Bed> {
-        let (url, place) = match database {
+impl ScratchDb {
+    pub(crate) async fn new(database: Database, purpose: Purpose) -> Result<ScratchDb> {
+        let (url, connection) = match database {
             Database::Postgres => {
                 let database = fresh_postgres().await;
                 let client = connect(database.url()).await?;
@@ -52,28 +53,28 @@ impl Bed {
                         .batch_execute(&format!("alter database {name} set synchronous_commit = off"))
                         .await?;
                 }
-                (database.url().to_owned(), Place::Postgres { client, _database: database })
+                (database.url().to_owned(), Connection::Postgres { client, _database: database })
             }
             Database::Sqlite => {
                 let dir = tempfile::tempdir()?;
                 let file = dir.path().join("bench.db");
                 let path = file.to_str().context("the temporary folder's name is not UTF-8")?.to_owned();
-                (path, Place::Sqlite { connection: sqlite(&file)?, _dir: dir })
+                (path, Connection::Sqlite { connection: sqlite(&file)?, _dir: dir })
             }
         };
         let store = match purpose {
             Purpose::Growth => open(&url).await?,
             Purpose::Speed | Purpose::Endurance => Store::open(StoreOptions::new(&url)?).await?,
         };
-        let lease = Lease { node: beat(&store).await?, length: Duration::from_secs(600) };
-        let bed = Bed { store, lease, url, place };
-        if matches!(bed.place, Place::Postgres { .. }) && purpose != Purpose::Endurance {
+        let lease = Lease { node: store.beat(bench_node()).await?.id, length: Duration::from_secs(600) };
+        let db = ScratchDb { store, lease, url, connection };
+        if matches!(db.connection, Connection::Postgres { .. }) && purpose != Purpose::Endurance {
             // `settle_down` does its work instead.
             for table in TABLES {
-                bed.sql(&format!("alter table {{t}}{table} set (autovacuum_enabled = off)")).await?;
+                db.sql(&format!("alter table {{t}}{table} set (autovacuum_enabled = off)")).await?;
             }
         }
-        Ok(bed)
+        Ok(db)
     }
 
     /// Where it is.
@@ -87,21 +88,21 @@ impl Bed {
     }
 
     pub(crate) fn database(&self) -> Database {
-        match self.place {
-            Place::Postgres { .. } => Database::Postgres,
-            Place::Sqlite { .. } => Database::Sqlite,
+        match self.connection {
+            Connection::Postgres { .. } => Database::Postgres,
+            Connection::Sqlite { .. } => Database::Sqlite,
         }
     }
 
     /// Runs SQL that both databases understand: `{t}` becomes what stands before a table's name, `{at(…)}` a
     /// time given in microseconds.
     pub(crate) async fn sql(&self, sql: &str) -> Result<()> {
-        match &self.place {
-            Place::Postgres { client, .. } => {
+        match &self.connection {
+            Connection::Postgres { client, .. } => {
                 let text = times(&sql.replace("{t}", "lineclear."), "to_timestamp((", ") / 1000000.0)");
                 client.batch_execute(&text).await.with_context(|| text.clone())
             }
-            Place::Sqlite { connection, .. } => {
+            Connection::Sqlite { connection, .. } => {
                 let text = times(&sql.replace("{t}", ""), "(", ")");
                 connection.execute_batch(&text).with_context(|| text.clone())
             }
@@ -110,12 +111,12 @@ impl Bed {
 
     /// One number of a query that both databases understand.
     pub(crate) async fn number(&self, sql: &str) -> Result<i64> {
-        match &self.place {
-            Place::Postgres { client, .. } => {
+        match &self.connection {
+            Connection::Postgres { client, .. } => {
                 let row = client.query_opt(&sql.replace("{t}", "lineclear."), &[]).await?;
                 Ok(row.map_or(0, |row| row.get(0)))
             }
-            Place::Sqlite { connection, .. } => {
+            Connection::Sqlite { connection, .. } => {
                 let mut statement = connection.prepare_cached(&sql.replace("{t}", ""))?;
                 let mut rows = statement.query([])?;
                 Ok(rows.next()?.map_or(Ok(0), |row| row.get(0))?)
@@ -125,18 +126,18 @@ impl Bed {
 
     /// From now on the server counts how long statements take; whether it does.
     pub(crate) async fn watch_statements(&self) -> bool {
-        match &self.place {
-            Place::Postgres { client, .. } => {
+        match &self.connection {
+            Connection::Postgres { client, .. } => {
                 let made = client.batch_execute("create extension if not exists pg_stat_statements").await;
                 made.is_ok() && client.batch_execute("select pg_stat_statements_reset()").await.is_ok()
             }
-            Place::Sqlite { .. } => false,
+            Connection::Sqlite { .. } => false,
         }
     }
 
     /// The slowest statement on this database since then: milliseconds, and how it begins.
     pub(crate) async fn slowest_statement(&self) -> Option<(f64, String)> {
-        let Place::Postgres { client, .. } = &self.place else { return None };
+        let Connection::Postgres { client, .. } = &self.connection else { return None };
         let query =
             "select max_exec_time, left(regexp_replace(query, '\\s+', ' ', 'g'), 60) from pg_stat_statements
                      where  dbid = (select oid from pg_database where datname = current_database())
@@ -148,11 +149,11 @@ impl Bed {
 
     /// Removes all jobs, past and present.
     pub(crate) async fn clear_jobs(&self) -> Result<()> {
-        match &self.place {
-            Place::Postgres { .. } => {
+        match &self.connection {
+            Connection::Postgres { .. } => {
                 self.sql("truncate {t}work_queue, {t}background_job, {t}execution").await
             }
-            Place::Sqlite { .. } => {
+            Connection::Sqlite { .. } => {
                 self.sql("delete from work_queue; delete from background_job; delete from execution").await
             }
         }
@@ -161,34 +162,34 @@ impl Bed {
     /// After loading: what a database does in its own time is done now. PostgreSQL gets statistics, as its
     /// autovacuum would make them; SQLite gets none, because the store never asks for them.
     pub(crate) async fn settle_down(&self) -> Result<()> {
-        match &self.place {
-            Place::Postgres { .. } => {
+        match &self.connection {
+            Connection::Postgres { .. } => {
                 self.sql("vacuum analyze").await?;
                 // Only a superuser may; without it the figures are a little noisier.
                 let _ = self.sql("checkpoint").await;
                 Ok(())
             }
-            Place::Sqlite { .. } => self.sql("pragma wal_checkpoint(truncate)").await,
+            Connection::Sqlite { .. } => self.sql("pragma wal_checkpoint(truncate)").await,
         }
     }
 
     /// Between rounds: what autovacuum would do. A small table with many dead rows is slow for its size, which
     /// would flatter the large one.
     pub(crate) async fn vacuum(&self) -> Result<()> {
-        match &self.place {
-            Place::Postgres { .. } => {
+        match &self.connection {
+            Connection::Postgres { .. } => {
                 let tables = TABLES.map(|table| format!("{{t}}{table}"));
                 self.sql(&format!("vacuum {}", tables.join(", "))).await
             }
-            Place::Sqlite { .. } => Ok(()),
+            Connection::Sqlite { .. } => Ok(()),
         }
     }
 
     /// Statistics that say that every table is empty.
     pub(crate) async fn analyze(&self) -> Result<()> {
-        match &self.place {
-            Place::Postgres { .. } => self.sql("analyze").await,
-            Place::Sqlite { .. } => Ok(()),
+        match &self.connection {
+            Connection::Postgres { .. } => self.sql("analyze").await,
+            Connection::Sqlite { .. } => Ok(()),
         }
     }
 }
@@ -216,23 +217,6 @@ fn sqlite(path: &Path) -> Result<rusqlite::Connection> {
     connection
         .execute_batch("pragma synchronous = off; pragma cache_size = -262144; pragma temp_store = memory")?;
     Ok(connection)
-}
-
-async fn beat(store: &Store) -> Result<NodeId> {
-    let text = str::to_owned;
-    let node = NodeInfo {
-        name: text("bench"),
-        host: text("bench"),
-        pid: std::process::id(),
-        incarnation: text("bench"),
-        version: text(env!("CARGO_PKG_VERSION")),
-        roles: text("[]"),
-        routes: text(r#"["main"]"#),
-        kinds: "[]".to_owned(),
-        slots: 100,
-        runners: text("{}"),
-    };
-    Ok(store.beat(node).await?.id)
 }
 
 /// Microseconds since 1970. Both databases are on this machine, and share its clock.

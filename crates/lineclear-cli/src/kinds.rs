@@ -1,4 +1,4 @@
-//! Kinds that need no Rust: what a server can run as it comes.
+//! Built-in kinds, which need no Rust.
 
 mod allowed;
 mod command;
@@ -11,14 +11,15 @@ use std::collections::BTreeMap;
 use lineclear::node::Builder;
 use lineclear::outbound::{Outbound, Reach, Secret, http};
 
-use crate::config::{Config, networks, span};
-use crate::failure::{Failure, say};
+use crate::config::{Config, networks, parse_duration};
+use crate::failure::Failure;
+use crate::output::print_stderr;
 
 pub(crate) use allowed::Allowed;
 pub(crate) use command::check_argv;
 pub(crate) use output::TARGET;
 
-/// What calls may reach.
+/// What jobs of the kind `http` may reach.
 fn reach(config: &Config) -> Result<Reach, Failure> {
     let bad = |name: &'static str| move |why: String| config.bad(name, &why);
     Ok(Reach {
@@ -28,11 +29,11 @@ fn reach(config: &Config) -> Result<Reach, Failure> {
     })
 }
 
-/// Adds what these kinds look for in inputs before they are saved, and nothing that runs them.
+/// Adds the input checks of these kinds, without their handlers.
 pub(crate) fn add_checks(builder: Builder, config: &Config) -> Result<Builder, Failure> {
     async fn never() {}
     let reach = reach(config)?;
-    // Which commands are allowed is seen by whoever runs them; that there may be some, only servers know.
+    // Which commands are allowed is checked by the server that runs them: servers may differ.
     Ok(builder.kind_checked(http::KIND, move |input| http::check(&reach, input), never).kind_checked(
         command::KIND,
         command::check,
@@ -40,7 +41,7 @@ pub(crate) fn add_checks(builder: Builder, config: &Config) -> Result<Builder, F
     ))
 }
 
-/// Adds the kinds that the settings of a server allow.
+/// Adds the kinds that the settings allow.
 pub(crate) fn add(builder: Builder, config: &Config) -> Result<Builder, Failure> {
     let bad = |name: &'static str| move |why: String| config.bad(name, &why);
     let reach = reach(config)?;
@@ -54,15 +55,15 @@ pub(crate) fn add(builder: Builder, config: &Config) -> Result<Builder, Failure>
     if allowed.is_empty() {
         return Ok(builder);
     }
-    let lease = span(config.text("lease")).map_err(bad("lease"))?;
+    let lease = parse_duration(config.text("lease")).map_err(bad("lease"))?;
     for program in allowed.missing() {
-        say(&format!("commands: there is no program {program}\n"));
+        print_stderr(&format!("commands: program {program} does not exist\n"));
     }
     let commands = command::Commands::new(allowed, lease);
     Ok(builder.state(commands).kind_checked(command::KIND, command::check, command::run))
 }
 
-/// Whether the settings of kinds can be.
+/// Checks the settings of the kinds.
 pub(crate) fn check(config: &Config) -> Result<(), Failure> {
     let bad = |name: &'static str| move |why: String| config.bad(name, &why);
     reach(config)?;
@@ -72,15 +73,15 @@ pub(crate) fn check(config: &Config) -> Result<(), Failure> {
 
 /// `8080,8443`
 pub(crate) fn ports(text: &str) -> Result<Vec<u16>, String> {
-    let port = |word: &str| word.parse().map_err(|_| format!("{word:?} is no port"));
+    let port = |word: &str| word.parse().map_err(|_| format!("{word:?} is not a port"));
     text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(port).collect()
 }
 
-/// `hooks.example.com=whsec_…,hooks.example.com=whsec_…`: one for each host, or two while it is changed.
+/// `hooks.example.com=whsec_…,hooks.example.com=whsec_…`: one for each host, or two during rotation.
 pub(crate) fn secrets(text: &str) -> Result<BTreeMap<String, Vec<Secret>>, String> {
     let mut secrets: BTreeMap<String, Vec<Secret>> = BTreeMap::new();
     for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
-        let (host, secret) = word.split_once('=').ok_or("it is written as hooks.example.com=whsec_…")?;
+        let (host, secret) = word.split_once('=').ok_or("expected hooks.example.com=whsec_…")?;
         let secret = secret.parse().map_err(|bad: lineclear::outbound::BadSecret| bad.to_string())?;
         secrets.entry(host.trim().to_lowercase()).or_default().push(secret);
     }

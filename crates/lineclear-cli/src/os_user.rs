@@ -1,26 +1,25 @@
-//! Who runs a command, as far as the system says. For the record; nobody is let in by it.
+//! The operating system's user that runs the command, for the audit log. It grants no rights.
 
 use std::os::unix::fs::MetadataExt;
 
 /// Longest name, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// The name of whoever it is, be they behind `sudo`.
-pub(crate) fn person() -> String {
-    let says = |name: &&str| std::env::var(name).ok().filter(|user| !user.is_empty());
-    let user = ["SUDO_USER", "USER", "LOGNAME"].iter().find_map(says);
-    // In a container and in a unit of systemd there may be none of these.
-    let user = user.or_else(of_process).filter(|user| user.len() <= NAME_BYTES_MAX);
-    user.unwrap_or_else(|| "somebody".to_owned())
+/// The user's name; behind `sudo`, that of the user who called it.
+pub(crate) fn os_user() -> String {
+    let variable = |name: &&str| std::env::var(name).ok().filter(|user| !user.is_empty());
+    let user = ["SUDO_USER", "USER", "LOGNAME"].iter().find_map(variable);
+    // Containers and systemd units may set none of these.
+    let user = user.or_else(process_owner).filter(|user| user.len() <= NAME_BYTES_MAX);
+    user.unwrap_or_else(|| "unknown".to_owned())
 }
 
-/// The same, as the audit has it.
-pub(crate) fn cli_person() -> String {
-    format!("cli:{}", person())
+/// The name that the audit log records.
+pub(crate) fn audit_name() -> String {
+    format!("cli:{}", os_user())
 }
 
-/// The owner of this process.
-fn of_process() -> Option<String> {
+fn process_owner() -> Option<String> {
     let uid = std::fs::metadata("/proc/self").ok()?.uid().to_string();
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     Some(name_of(&uid, &users).unwrap_or_else(|| format!("uid-{uid}")))
@@ -40,6 +39,6 @@ mod tests {
         let users = "root:x:0:0::/root:/bin/sh\nada:x:1000:1000::/home/ada:/bin/sh\nodd line\n";
         assert_eq!(name_of("1000", users).as_deref(), Some("ada"));
         assert_eq!(name_of("7", users), None);
-        assert!(of_process().is_some_and(|name| !name.is_empty()));
+        assert!(process_owner().is_some_and(|name| !name.is_empty()));
     }
 }

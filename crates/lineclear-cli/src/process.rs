@@ -1,7 +1,7 @@
-//! Commands that we run for somebody: they end when we do, whatever ends us.
+//! Child processes that end with this process, whatever ends it.
 
 mod group;
 mod guard;
 
-pub(crate) use group::{Group, become_it, check, code};
+pub(crate) use group::{Group, become_command, check, exit_code};
 pub(crate) use guard::{Guard, watch};

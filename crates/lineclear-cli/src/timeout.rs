@@ -1,11 +1,11 @@
-//! `--within`: waiting has an end, also when nobody answers.
+//! `--wait-timeout`: a bound on everything that a command waits for, requests included.
 
 use std::time::Duration;
 
 use crate::failure::Failure;
 
-/// Does it, for so long at most. `None`: it was not done in time.
-pub(crate) async fn within<T>(
+/// Runs `work` for at most `limit`; `None` if the time ran out.
+pub(crate) async fn with_timeout<T>(
     limit: Option<Duration>,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<Option<T>, Failure> {

@@ -1,4 +1,4 @@
-//! What goes on until somebody stops it, or nobody reads it any more.
+//! Commands that print until Ctrl-C, or until the reader of their standard output closes it.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -7,29 +7,29 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::failure::Failure;
 
-/// How often it is looked whether anybody still reads.
-const LISTENED: Duration = Duration::from_secs(1);
-/// What a shell says of a command that was interrupted.
+/// How often to check whether standard output is still read.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
+/// Exit code of an interrupted command, as shells have it.
 const INTERRUPTED: u8 = 130;
 
-/// Does it until its end, until Ctrl-C, or until whoever reads our standard output has gone.
-pub(crate) async fn until_stopped(
+/// Runs `work` to its end, to Ctrl-C, or until standard output is closed.
+pub(crate) async fn until_interrupted(
     work: impl Future<Output = Result<(), Failure>>,
 ) -> Result<ExitCode, Failure> {
     tokio::select! {
         done = work => done.map(|()| ExitCode::SUCCESS),
-        () = unread() => Ok(ExitCode::SUCCESS),
+        () = stdout_closed() => Ok(ExitCode::SUCCESS),
         _ = tokio::signal::ctrl_c() => Ok(ExitCode::from(INTERRUPTED)),
     }
 }
 
-async fn unread() {
+async fn stdout_closed() {
     loop {
-        tokio::time::sleep(LISTENED).await;
+        tokio::time::sleep(CHECK_EVERY).await;
         let out = rustix::stdio::stdout();
-        let mut asked = [PollFd::new(&out, PollFlags::empty())];
-        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        if poll(&mut asked, Some(&at_once)).is_ok() && asked[0].revents().contains(PollFlags::ERR) {
+        let mut polled = [PollFd::new(&out, PollFlags::empty())];
+        let no_wait = Timespec { tv_sec: 0, tv_nsec: 0 };
+        if poll(&mut polled, Some(&no_wait)).is_ok() && polled[0].revents().contains(PollFlags::ERR) {
             return;
         }
     }

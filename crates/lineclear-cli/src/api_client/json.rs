@@ -1,4 +1,4 @@
-//! JSON of the API: printed as it was written, and read as far as we can.
+//! JSON of the API: printed exactly as received, and parsed as far as possible.
 
 use std::fmt;
 use std::ops::Deref;
@@ -8,11 +8,11 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Deeper than this nothing is read, and only printed. Inputs and outputs are never as deep.
+/// Values nested deeper than this are printed but not parsed. Inputs and outputs are never as deep.
 const DEPTH_MAX: usize = 128;
 
-/// What the API said. It is read like a [`Value`], which has its keys in another order and no room for large numbers; so what is printed
-/// is the text.
+/// A JSON document. It is read like a [`Value`]; because that reorders keys and cannot hold large numbers, the original text is what is
+/// printed.
 #[derive(Clone, Debug)]
 pub(crate) struct Json {
     text: Box<RawValue>,
@@ -29,26 +29,26 @@ impl Json {
         Json { text, value }
     }
 
-    /// As it was written.
+    /// The original text.
     pub(crate) fn text(&self) -> &str {
         self.text.get()
     }
 
-    /// A field of an object, to be printed itself.
+    /// A field of an object, with its original text.
     pub(crate) fn field(&self, name: &str) -> Option<Json> {
         let fields: Fields = serde_json::from_str(self.text()).ok()?;
         let (_, field) = fields.0.into_iter().find(|(there, _)| there == name)?;
         Some(Json::of(field.to_owned()))
     }
 
-    /// The entries of a field that is a list, to be printed themselves.
+    /// The entries of a field that is a list, with their original text.
     pub(crate) fn entries(&self, name: &str) -> Vec<Json> {
         let Some(list) = self.field(name) else { return Vec::new() };
         let entries: Vec<&RawValue> = serde_json::from_str(list.text()).unwrap_or_default();
         entries.into_iter().map(|entry| Json::of(entry.to_owned())).collect()
     }
 
-    /// The same object with this field, in its place if it was there before.
+    /// Sets a field of the object; a field that exists keeps its position.
     pub(crate) fn with(&self, name: &str, value: &Json) -> Json {
         let mut fields: Fields = serde_json::from_str(self.text()).unwrap_or_default();
         match fields.0.iter_mut().find(|(there, _)| there == name) {
@@ -60,21 +60,21 @@ impl Json {
         Json::written(format!("{{{}}}", fields.join(",")))
     }
 
-    /// A list of these.
+    /// A list of these documents.
     pub(crate) fn list<'a>(entries: impl Iterator<Item = &'a Json>) -> Json {
         let entries: Vec<&str> = entries.map(Json::text).collect();
         Json::written(format!("[{}]", entries.join(",")))
     }
 
     fn written(text: String) -> Json {
-        Json::parse(text).expect("it is put together of JSON")
+        Json::parse(text).expect("parts of JSON make JSON")
     }
 }
 
-/// What there is in it for us. A number that is too large for us is the text of it.
+/// Parses what it can. A number that is too large becomes its text.
 fn read(raw: &RawValue, depth: usize) -> Value {
     let text = raw.get();
-    // Whole at once, as long as all of it fits.
+    // The fast path: everything fits into a `Value`.
     if let Ok(value) = serde_json::from_str(text) {
         return value;
     }
@@ -92,7 +92,7 @@ fn read(raw: &RawValue, depth: usize) -> Value {
     }
 }
 
-/// The fields of an object in their order.
+/// The fields of an object, in order.
 #[derive(Default)]
 struct Fields<'a>(Vec<(String, &'a RawValue)>);
 

@@ -1,4 +1,4 @@
-//! What the API answers.
+//! Responses of the API.
 
 use std::time::Duration;
 
@@ -6,93 +6,95 @@ use lineclear_http::Reply;
 use serde_json::Value;
 
 use super::Json;
-use super::server::too_late;
+use super::server::timed_out;
 use crate::failure::Failure;
 
-/// Largest answer that is read as a whole.
+/// Largest response that is read as a whole.
 const BYTES_MAX: usize = 64 * 1024 * 1024;
-/// A stream that is silent for so long is broken.
-const SILENCE: Duration = Duration::from_secs(40);
+/// A stream of events without data for this long is broken.
+const SILENCE_MAX: Duration = Duration::from_secs(40);
 
-/// An answer that is read piece by piece.
-pub(crate) enum Stream {
+/// A response that is read chunk by chunk.
+pub(crate) enum ResponseStream {
     Server {
-        answer: reqwest::Response,
+        response: reqwest::Response,
         base: String,
-        /// How long the next piece may take.
-        within: Duration,
+        /// How long the next chunk may take.
+        timeout: Duration,
     },
-    Here(Reply),
+    InProcess(Reply),
 }
 
-/// A whole answer.
-pub(crate) struct Answer {
+/// A response that was read to its end.
+pub(crate) struct Response {
     pub(crate) status: u16,
-    /// As it came.
+    /// The bytes as received.
     pub(crate) body: Vec<u8>,
 }
 
-impl Stream {
+impl ResponseStream {
     pub(crate) fn status(&self) -> u16 {
         match self {
-            Stream::Server { answer, .. } => answer.status().as_u16(),
-            Stream::Here(reply) => reply.status,
+            ResponseStream::Server { response, .. } => response.status().as_u16(),
+            ResponseStream::InProcess(reply) => reply.status,
         }
     }
 
-    /// Whether it goes on for as long as something happens.
-    pub(crate) fn is_of_events(&self) -> bool {
-        let content = match self {
-            Stream::Server { answer, .. } => {
-                answer.headers().get("content-type").and_then(|it| it.to_str().ok())
+    /// Whether it is a stream of events, which has no end of its own.
+    pub(crate) fn is_event_stream(&self) -> bool {
+        let content_type = match self {
+            ResponseStream::Server { response, .. } => {
+                response.headers().get("content-type").and_then(|it| it.to_str().ok())
             }
-            Stream::Here(reply) => {
+            ResponseStream::InProcess(reply) => {
                 reply.headers.iter().find(|(name, _)| name == "content-type").map(|(_, value)| value.as_str())
             }
         };
-        content.is_some_and(|content| content.starts_with("text/event-stream"))
+        content_type.is_some_and(|it| it.starts_with("text/event-stream"))
     }
 
-    /// For what goes on while nothing happens: a piece comes every 15 seconds, if only to say that somebody is there.
-    pub(crate) fn goes_on(self) -> Stream {
+    /// Allows the pauses of a stream of events: the server sends a comment every 15 seconds.
+    pub(crate) fn allow_pauses(self) -> ResponseStream {
         match self {
-            Stream::Server { answer, base, .. } => Stream::Server { answer, base, within: SILENCE },
-            here => here,
-        }
-    }
-
-    /// The next piece; `None`: that was all.
-    pub(crate) async fn piece(&mut self) -> Result<Option<Vec<u8>>, Failure> {
-        match self {
-            Stream::Server { answer, base, within } => {
-                let piece = tokio::time::timeout(*within, answer.chunk()).await;
-                let piece = piece.map_err(|_| too_late(base, *within))?;
-                let ended = |error: reqwest::Error| {
-                    Failure::coded(6, format!("the answer broke off: {}", error.without_url()))
-                };
-                piece.map(|piece| piece.map(|bytes| bytes.to_vec())).map_err(ended)
+            ResponseStream::Server { response, base, .. } => {
+                ResponseStream::Server { response, base, timeout: SILENCE_MAX }
             }
-            Stream::Here(reply) => Ok(reply.piece().await),
+            in_process => in_process,
         }
     }
 
-    /// All of it.
-    pub(crate) async fn whole(mut self) -> Result<Answer, Failure> {
+    /// The next chunk; `None` at the end.
+    pub(crate) async fn next_chunk(&mut self) -> Result<Option<Vec<u8>>, Failure> {
+        match self {
+            ResponseStream::Server { response, base, timeout } => {
+                let chunk = tokio::time::timeout(*timeout, response.chunk()).await;
+                let chunk = chunk.map_err(|_| timed_out(base, *timeout))?;
+                let cut_off = |error: reqwest::Error| {
+                    Failure::coded(6, format!("the response was cut off: {}", error.without_url()))
+                };
+                chunk.map(|chunk| chunk.map(|bytes| bytes.to_vec())).map_err(cut_off)
+            }
+            ResponseStream::InProcess(reply) => Ok(reply.piece().await),
+        }
+    }
+
+    /// Reads it to its end.
+    pub(crate) async fn read_all(mut self) -> Result<Response, Failure> {
         let status = self.status();
         let mut body = Vec::new();
-        while let Some(piece) = self.piece().await? {
-            body.extend_from_slice(&piece);
+        while let Some(chunk) = self.next_chunk().await? {
+            body.extend_from_slice(&chunk);
             if body.len() > BYTES_MAX {
-                return Err(Failure::failed("the answer is too long"));
+                return Err(Failure::failed(format!("the response has more than {BYTES_MAX} bytes")));
             }
         }
-        Ok(Answer { status, body })
+        Ok(Response { status, body })
     }
 }
 
-impl Answer {
-    /// What it says. A refusal is a failure, and so is what nobody can read: whoever takes it for an answer without fields waits for ever
-    /// for one that never comes.
+impl Response {
+    /// The body as JSON. A refusal is a failure, and so is a body that is no JSON: read as an object without fields, it would make a
+    /// caller wait for ever for a state that never comes.
     pub(crate) fn json(self) -> Result<Json, Failure> {
         if self.status >= 300 {
             return Err(self.failure());
@@ -101,8 +103,9 @@ impl Answer {
             return Ok(Json::default());
         }
         self.read().map_err(|why| {
-            Failure::failed(format!("the answer is no JSON that can be read: {why}"))
-                .hint("is it a server of Lineclear that answers? `lineclear api` prints answers as they are")
+            Failure::failed(format!("the response is not JSON: {why}")).hint(
+                "check that --server names a Lineclear server; `lineclear api` prints responses unchanged",
+            )
         })
     }
 
@@ -111,12 +114,12 @@ impl Answer {
         Json::parse(text.to_owned()).map_err(|error| error.to_string())
     }
 
-    /// A refusal in our words and with our exit code.
+    /// A refusal as a failure, with its exit code.
     pub(crate) fn failure(&self) -> Failure {
-        // Not everybody on the way refuses in JSON.
+        // Proxies do not refuse in JSON.
         let body = self.read().unwrap_or_default();
-        let said = |name: &str| body.get(name).and_then(Value::as_str);
-        let (code, detail) = (said("code").unwrap_or_default(), said("detail"));
+        let text = |name: &str| body.get(name).and_then(Value::as_str);
+        let (code, detail) = (text("code").unwrap_or_default(), text("detail"));
         let exit = match (self.status, code) {
             (_, "stored_data") => 11,
             (400 | 405 | 413 | 415 | 422, _) => 2,
@@ -127,7 +130,8 @@ impl Answer {
             (408 | 504, _) => 7,
             _ => 1,
         };
-        let detail = detail.map_or_else(|| format!("the server answered {}", self.status), str::to_owned);
+        let detail =
+            detail.map_or_else(|| format!("the server responded with status {}", self.status), str::to_owned);
         let pointer = body.pointer("/errors/0/pointer").and_then(Value::as_str);
         let message = match pointer {
             Some(pointer) if !detail.contains(pointer) => format!("{pointer}: {detail}"),
@@ -136,7 +140,7 @@ impl Answer {
         let failure = Failure::coded(exit, message);
         match exit {
             4 if self.status == 401 => {
-                failure.hint("LINECLEAR_TOKEN holds the token; `lineclear token create` makes one")
+                failure.hint("set LINECLEAR_TOKEN; `lineclear token create` creates a token")
             }
             _ => failure,
         }

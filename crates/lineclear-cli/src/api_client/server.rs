@@ -1,98 +1,98 @@
-//! The server that is asked, and as whom.
+//! `--server`, `--token` and `--request-timeout`.
 
 use std::time::Duration;
 
 use clap::Args;
-use lineclear_model::duration::format as in_words;
+use lineclear_model::duration::format as format_duration;
 
-use super::Api;
-use crate::config::span;
+use super::ApiClient;
+use crate::config::parse_duration;
 use crate::failure::Failure;
 
-const CONNECT: Duration = Duration::from_secs(5);
-/// A server answers within 30 seconds, if only that it cannot.
-const ANSWER: &str = "40s";
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// A server responds within 30 seconds, if only with an error.
+const REQUEST_TIMEOUT: &str = "40s";
 const VARIABLE: &str = "LINECLEAR_SERVER";
 
-/// Which server.
 #[derive(Args, Clone)]
-pub(crate) struct Server {
-    /// The server, also in LINECLEAR_SERVER [default: that of this machine, on the port that `serve` would take from here]
-    // Not read by clap: --db is stronger than the variable, and no contradiction to it.
-    #[arg(long, value_name = "URL", help_heading = "Where")]
+pub(crate) struct ServerArgs {
+    /// URL of the server, or LINECLEAR_SERVER [default: this machine, on the port that `serve` would use here]
+    // Not read by clap: --db overrides the variable and does not conflict with it.
+    #[arg(long, value_name = "URL", help_heading = "Target")]
     server: Option<String>,
-    /// A token of the server; better in LINECLEAR_TOKEN, where other users of this machine do not see it
+    /// Token of the server; prefer LINECLEAR_TOKEN, which other users of this machine cannot see
     #[arg(
         long,
         env = "LINECLEAR_TOKEN",
         hide_env_values = true,
         value_name = "TOKEN",
-        help_heading = "Where"
+        help_heading = "Target"
     )]
     token: Option<String>,
-    /// How long to wait for each answer of the server
+    /// How long to wait for each response of the server
     #[arg(
         long,
         env = "LINECLEAR_REQUEST_TIMEOUT",
         value_name = "TIME",
-        default_value = ANSWER,
-        value_parser = span,
-        help_heading = "Where"
+        default_value = REQUEST_TIMEOUT,
+        value_parser = parse_duration,
+        help_heading = "Target"
     )]
     request_timeout: Duration,
 }
 
-impl Server {
-    /// As with no flag at all.
-    pub(super) fn of_this_machine() -> Server {
-        Server { server: None, token: said("LINECLEAR_TOKEN"), request_timeout: CONNECT }
+impl ServerArgs {
+    /// The arguments of a command line without flags.
+    pub(super) fn local() -> ServerArgs {
+        ServerArgs { server: None, token: variable("LINECLEAR_TOKEN"), request_timeout: CONNECT_TIMEOUT }
     }
 
-    /// The one that was named on the command line, and not by a variable.
+    /// The server named by the flag, ignoring the variable.
     pub(crate) fn flag(&self) -> Option<&str> {
         self.server.as_deref()
     }
 
-    /// The one that was named.
+    /// The server named by the flag or the variable.
     pub(crate) fn named(&self) -> Option<String> {
-        self.server.clone().or_else(|| said(VARIABLE))
+        self.server.clone().or_else(|| variable(VARIABLE))
     }
 
-    /// To ask this one.
-    pub(crate) fn at(&self, url: &str) -> Result<Api, Failure> {
+    /// A client of the server at this URL.
+    pub(crate) fn client(&self, url: &str) -> Result<ApiClient, Failure> {
         let base = url.trim_end_matches('/').to_owned();
         if !base.starts_with("http://") && !base.starts_with("https://") {
-            return Err(Failure::usage(format!("--server: {base:?} is no URL like http://127.0.0.1:7171")));
+            return Err(Failure::usage(format!(
+                "--server: {base:?} is not a URL such as http://127.0.0.1:7171"
+            )));
         }
         let client = reqwest::Client::builder()
             .user_agent(concat!("lineclear/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(CONNECT)
+            .connect_timeout(CONNECT_TIMEOUT)
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
             .build()
             .map_err(|error| Failure::failed(error.to_string()))?;
-        Ok(Api::Server { client, base, token: self.token.clone(), answer_within: self.request_timeout })
+        Ok(ApiClient::Server { client, base, token: self.token.clone(), timeout: self.request_timeout })
     }
 }
 
-fn said(name: &str) -> Option<String> {
+fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// It is there, and does not answer.
-pub(super) fn too_late(base: &str, within: Duration) -> Failure {
-    Failure::coded(7, format!("{base} did not answer within {}", in_words(within))).hint(
-        "does the server hang? `lineclear health` asks it; --request-timeout waits longer, --db needs no server",
+pub(super) fn timed_out(base: &str, timeout: Duration) -> Failure {
+    Failure::coded(7, format!("{base} did not respond within {}", format_duration(timeout))).hint(
+        "`lineclear health` shows whether the server hangs; --request-timeout waits longer, --db needs no server",
     )
 }
 
-/// Nobody answered.
-pub(super) fn no_answer(base: &str, error: &reqwest::Error) -> Failure {
-    let mut why: &dyn std::error::Error = error;
-    while let Some(cause) = why.source() {
-        why = cause;
+pub(super) fn unreachable(base: &str, error: &reqwest::Error) -> Failure {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
     }
     let code = if error.is_timeout() { 7 } else { 6 };
-    Failure::coded(code, format!("no answer from {base}: {why}"))
-        .hint("is the server running (`lineclear serve`), and is --server right? --db works without one")
+    Failure::coded(code, format!("cannot reach {base}: {cause}")).hint(
+        "check that the server is running (`lineclear serve`) and --server is right; --db needs no server",
+    )
 }

@@ -1,4 +1,4 @@
-//! Where the API is: a server, or a database.
+//! `--server` or `--db`: where a command finds the API.
 
 use std::path::PathBuf;
 
@@ -7,127 +7,126 @@ use lineclear::{Client, Lineclear, Store, StoreError, StoreOptions};
 use lineclear_http::{Local, ShownLocks};
 use lineclear_model::doctor::{Check, CheckName};
 
-use super::{Api, Server};
-use crate::cmd::person::cli_person;
+use super::{ApiClient, ServerArgs};
 use crate::config::{Config, Flags, Origin};
 use crate::failure::Failure;
+use crate::os_user::audit_name;
 
-/// Which server, or which database; and how the answer is shown.
+/// A server or a database, and the format of the output.
 #[derive(Args, Clone)]
-pub(crate) struct At {
+pub(crate) struct ApiTarget {
     #[command(flatten)]
-    server: Server,
-    /// Straight on a database, without a server: postgres://…, or a SQLite file
-    #[arg(long, value_name = "URL", conflicts_with = "server", help_heading = "Where")]
+    server: ServerArgs,
+    /// Work on a database without a server: postgres://…, or a SQLite file
+    #[arg(long, value_name = "URL", conflicts_with = "server", help_heading = "Target")]
     db: Option<String>,
-    /// This file, instead of ./lineclear.toml and the user's own
-    #[arg(long, value_name = "FILE", help_heading = "Where")]
+    /// Read this file instead of ./lineclear.toml and the user's own
+    #[arg(long, value_name = "FILE", help_heading = "Target")]
     config: Option<PathBuf>,
-    /// Prints the JSON of the API
+    /// Print the JSON of the API
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-impl At {
-    /// As with no flag at all.
-    pub(crate) fn of_this_machine() -> At {
-        At { server: Server::of_this_machine(), db: None, config: None, json: false }
+impl ApiTarget {
+    /// The target of a command line without flags.
+    pub(crate) fn local() -> ApiTarget {
+        ApiTarget { server: ServerArgs::local(), db: None, config: None, json: false }
     }
 
-    /// Opens it.
-    pub(crate) async fn api(&self) -> Result<Api, Failure> {
+    pub(crate) async fn open(&self) -> Result<ApiClient, Failure> {
         match &self.db {
-            Some(db) => here(db, &self.config()?).await,
-            None => self.server(),
+            Some(db) => open_in_process(db, &self.config()?).await,
+            None => self.open_server(),
         }
     }
 
-    /// Opens the server if one was named, and otherwise the database that was named or that `serve` would take from here. A file that does
-    /// not exist is made if `make` says so; otherwise there is nothing.
-    pub(crate) async fn server_or_database(&self, make: bool) -> Result<Option<Api>, Failure> {
-        if self.asks_a_server() {
-            return self.server().map(Some);
+    /// Opens the server if one is named, otherwise the database: the one that is named, or that `serve` would use here. A SQLite file that
+    /// does not exist is created if `create` is set; otherwise the result is `None`.
+    pub(crate) async fn open_server_or_database(&self, create: bool) -> Result<Option<ApiClient>, Failure> {
+        if self.is_server() {
+            return self.open_server().map(Some);
         }
         let config = self.config()?;
         let options = StoreOptions::new(config.text("db"))?.connections(1);
-        if !make && options.file().is_some_and(|file| !file.exists()) {
+        if !create && options.file().is_some_and(|file| !file.exists()) {
             return Ok(None);
         }
-        // Whoever comes first brings the schema up to date.
+        // Migrates the schema.
         drop(Store::open(options).await?);
-        here(config.text("db"), &config).await.map(Some)
+        open_in_process(config.text("db"), &config).await.map(Some)
     }
 
-    /// Whether it is a server that was named.
-    pub(crate) fn asks_a_server(&self) -> bool {
+    /// Whether a server is named.
+    pub(crate) fn is_server(&self) -> bool {
         self.db.is_none() && self.server.named().is_some()
     }
 
-    /// The settings, with the database that was named.
+    /// The settings, with the database that is named.
     pub(crate) fn config(&self) -> Result<Config, Failure> {
         let flags: Flags = self.db.clone().map(|db| ("db", db)).into_iter().collect();
         Config::read(&flags, self.config.clone())
     }
 
-    /// The database that was named, or that the settings name, as it is: of an old schema, or a broken one.
-    /// `None`: nobody knows which.
-    pub(crate) async fn as_it_is(&self, config: Option<&Config>) -> Option<Result<Api, Check>> {
+    /// Opens the database for `doctor`, also one whose schema is old or broken. `None` if no database is known, because the settings cannot
+    /// be read.
+    pub(crate) async fn open_for_doctor(&self, config: Option<&Config>) -> Option<Result<ApiClient, Check>> {
         let db = self.db.as_deref().or(config.map(|config| config.text("db")))?;
         let origin = config.and_then(|config| config.values().find(|(name, _)| *name == "db"));
-        let chosen = self.db.is_some() || origin.is_some_and(|(_, value)| value.origin != Origin::Default);
-        Some(as_it_is(db, chosen).await)
+        let is_named = self.db.is_some() || origin.is_some_and(|(_, value)| value.origin != Origin::Default);
+        Some(open_for_doctor(db, is_named).await)
     }
 
-    fn server(&self) -> Result<Api, Failure> {
+    fn open_server(&self) -> Result<ApiClient, Failure> {
         if let Some(url) = self.server.named() {
-            return self.server.at(&url);
+            return self.server.client(&url);
         }
         let config = Config::read(&Flags::new(), self.config.clone())?;
-        self.server.at(&format!("http://{}", crate::cmd::health::reachable(config.address()?)))
+        self.server.client(&format!("http://{}", crate::commands::health::reachable(config.address()?)))
     }
 }
 
-async fn here(db: &str, config: &Config) -> Result<Api, Failure> {
+async fn open_in_process(db: &str, config: &Config) -> Result<ApiClient, Failure> {
     let options = StoreOptions::new(db)?;
     if let Some(file) = options.file().filter(|file| !file.exists()) {
-        return Err(Failure::coded(6, format!("there is no file {}", file.display()))
-            .hint("`lineclear serve` or `lineclear db migrate` makes one"));
+        return Err(Failure::coded(6, format!("file {} does not exist", file.display()))
+            .hint("`lineclear serve` or `lineclear db migrate` creates it"));
     }
     let store = Store::open(options.migrate(false)).await?;
     let pending = store.migration_status().await?.pending.len();
     if pending > 0 {
-        let message = format!("{} of its migrations are not applied", pending);
+        let message = format!("the database lacks {pending} migrations");
         return Err(Failure::coded(5, message).hint("run: lineclear db migrate --db …"));
     }
     let locks = ShownLocks::of(db).ok();
-    // Inputs are looked at as a server with these settings would.
+    // Inputs are checked as a server with these settings would check them.
     let builder = crate::kinds::add_checks(Lineclear::builder(), config)?;
     let client = builder.client_of(store).map_err(|error| Failure::failed(error.to_string()))?;
-    Ok(Api::Here(Local::new(client, locks).by(&cli_person())))
+    Ok(ApiClient::InProcess(Local::new(client, locks).by(&audit_name())))
 }
 
-/// `chosen`: somebody has named it.
-async fn as_it_is(db: &str, chosen: bool) -> Result<Api, Check> {
+async fn open_for_doctor(db: &str, is_named: bool) -> Result<ApiClient, Check> {
     let cannot = |why: String| {
-        let todo = "is it the right one? otherwise restore a backup; lineclear config show --origin";
+        let todo =
+            "check that it is the right database (lineclear config show --origin), or restore a backup";
         Check::failure(CheckName::Reachable, why, todo)
     };
     let options = StoreOptions::new(db).map_err(|error| cannot(error.to_string()))?;
     if let Some(file) = options.file().filter(|file| !file.exists()) {
-        return Err(crate::cmd::doctor::missing(file, chosen));
+        return Err(crate::commands::doctor::missing_file(file, is_named));
     }
     let file = options.file().map(|file| file.display().to_string());
     let opened = Store::open(options.look_only()).await;
     let store = opened.map_err(|error| match (&error, file) {
         (StoreError::CannotWrite { .. }, Some(file)) => {
             let todo = format!(
-                "may this user read and write it, and what is beside it ({file}-wal, {file}-shm) and their folder? ls -l {file}*; \
-                 or ask as the user that runs the server: sudo -u USER lineclear doctor"
+                "this user needs to read and write the file, {file}-wal, {file}-shm and their folder (ls -l {file}*); or run it as \
+                 the server's user: sudo -u USER lineclear doctor"
             );
             Check::failure(CheckName::Reachable, error.to_string(), todo)
         }
         _ => cannot(error.to_string()),
     })?;
     let client = Client::of_store(store).map_err(|error| cannot(error.to_string()))?;
-    Ok(Api::Here(Local::new(client, None)))
+    Ok(ApiClient::InProcess(Local::new(client, None)))
 }

@@ -1,54 +1,54 @@
-//! Asks a person before something that cannot be taken back.
+//! `--yes`: commands that cannot be undone ask first.
 
 use std::io::{BufRead, IsTerminal};
 
 use clap::Args;
 
-use crate::failure::{Failure, say};
+use crate::failure::Failure;
+use crate::output::print_stderr;
 
-/// Whether to ask.
+/// Whether to ask first.
 #[derive(Args, Clone, Copy)]
-pub(crate) struct Sure {
-    /// Does not ask first
+pub(crate) struct Confirm {
+    /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
 }
 
-impl Sure {
-    /// Asks about many things at once: without a terminal there is nobody to ask, and it is not done.
-    pub(crate) fn of_many(self, what: &str) -> Result<(), Failure> {
+impl Confirm {
+    /// Asks before a change to many things. Without a terminal nothing is changed unless `--yes` is given.
+    pub(crate) fn for_many(self, what: &str) -> Result<(), Failure> {
         if !self.yes && !std::io::stdin().is_terminal() {
-            return Err(Failure::usage(format!(
-                "{what}, and nobody is there to be asked; add --yes if you are sure"
-            )));
+            return Err(Failure::usage(format!("{what}; standard input is no terminal to confirm this on"))
+                .hint("add --yes to go on without being asked"));
         }
-        self.ask(what)
+        self.prompt(what)
     }
 
-    /// Asks about one thing that was named: without a terminal a script has said what it means.
-    pub(crate) fn of_one(self, what: &str) -> Result<(), Failure> {
+    /// Asks before a change to one thing that was named. Without a terminal the change is made.
+    pub(crate) fn for_one(self, what: &str) -> Result<(), Failure> {
         if !std::io::stdin().is_terminal() {
             return Ok(());
         }
-        self.ask(what)
+        self.prompt(what)
     }
 
-    /// Whether there is somebody to ask, and something to ask.
-    pub(crate) fn would_ask(self) -> bool {
+    /// Whether a question would be printed.
+    pub(crate) fn would_prompt(self) -> bool {
         !self.yes && std::io::stdin().is_terminal()
     }
 
-    fn ask(self, what: &str) -> Result<(), Failure> {
+    fn prompt(self, what: &str) -> Result<(), Failure> {
         if self.yes {
             return Ok(());
         }
-        say(&format!("{what}; go on? [y/N] "));
+        print_stderr(&format!("{what}; go on? [y/N] "));
         let mut typed = String::new();
         let read = std::io::stdin().lock().read_line(&mut typed);
         read.map_err(|error| Failure::failed(format!("cannot read the answer: {error}")))?;
         match typed.trim().to_lowercase().as_str() {
             "y" | "yes" => Ok(()),
-            _ => Err(Failure::failed("nothing was changed")),
+            _ => Err(Failure::failed("not confirmed; nothing was changed")),
         }
     }
 }

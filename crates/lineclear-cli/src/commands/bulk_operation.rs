@@ -1,4 +1,4 @@
-//! `lineclear batch`: the same done to many jobs, in the background.
+//! `lineclear bulk-operation`: one action on many jobs, in the background.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -6,153 +6,164 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::ask::{All, asking, asking_about, object, say_or_json, show_one};
-use super::sure::Sure;
-use crate::api::{Api, At, piece};
-use crate::config::span;
-use crate::failure::{Failure, say};
-use crate::show::{Cell, Column, Progress};
+use crate::api_client::{ApiClient, ApiTarget, path_segment};
+use crate::api_command::{ListArgs, object, print_answer, print_one, with_api, with_resource};
+use crate::args::Confirm;
+use crate::config::parse_duration;
+use crate::display::{Cell, Column, Progress};
+use crate::failure::Failure;
+use crate::output::print_stderr;
 
-/// How often a batch is looked at.
-const LOOK: Duration = Duration::from_millis(300);
-/// An awaited batch that was cancelled.
+/// How often `watch` polls.
+const POLL_EVERY: Duration = Duration::from_millis(300);
+/// Exit code: the awaited operation was cancelled.
 const CANCELLED: u8 = 9;
 
 const EXAMPLES: &str = "Examples:
-  lineclear batch start cancel -q 'kind:mail.send state:waiting' --dry-run
-  lineclear batch start retry -q 'state:failed since:24h' --wait
-  lineclear batch list
-  lineclear batch cancel 3";
+  lineclear bulk-operation start cancel -q 'kind:mail.send state:waiting' --dry-run
+  lineclear bulk-operation start retry -q 'state:failed since:24h' --wait
+  lineclear bulk-operation list
+  lineclear bulk-operation cancel 3";
 
 const START_EXAMPLES: &str = "Examples:
-  lineclear batch start cancel -q 'kind:mail.send' --dry-run
-  lineclear batch start retry -q 'state:dead error:timeout' --reason 'the mail server is back'
-  lineclear batch start revive -q 'state:dead kind:mail.send' --canary
-  lineclear batch start revive -q 'state:dead kind:report' --over 10m
-  lineclear batch start acknowledge -q 'manifest:nightly state:dead' --yes --wait
+  lineclear bulk-operation start cancel -q 'kind:mail.send' --dry-run
+  lineclear bulk-operation start retry -q 'state:dead error:timeout' --reason 'the mail server is back'
+  lineclear bulk-operation start revive -q 'state:dead kind:mail.send' --canary
+  lineclear bulk-operation start revive -q 'state:dead kind:report' --over 10m
+  lineclear bulk-operation start acknowledge -q 'manifest:nightly state:dead' --yes --wait
 
-The jobs are counted first, and you are asked; without a terminal, --yes is needed. A server works on it in the background, and it
-outlives that server; with --db it waits until there is one. It can be taken back until it starts.";
+The command counts the jobs and asks for confirmation; without a terminal, --yes is required. A server runs the operation in the
+background, and another one continues it if that server stops; with --db it waits for a server. Cancelled before it starts, it changes nothing.";
 
 const WATCH_EXAMPLES: &str = "Examples:
-  lineclear batch watch 3
+  lineclear bulk-operation watch 3
 
-Ends with 0 when it is done, 9 if it was cancelled. To stop watching does not stop the batch.";
+Exits with 0 when the operation is done, 9 if it was cancelled. Stopping this command does not stop the operation.";
 
 #[derive(Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum Command {
-    /// Lists batches, the newest first.
-    #[command(after_help = "Examples:\n  lineclear batch list\n  lineclear batch list --json")]
-    List(All),
-    /// Shows one batch, and how far it is.
-    #[command(after_help = "Examples:\n  lineclear batch get 3")]
+    /// List bulk operations, newest first.
+    #[command(
+        after_help = "Examples:\n  lineclear bulk-operation list\n  lineclear bulk-operation list --json"
+    )]
+    List(ListArgs),
+    /// Show one bulk operation and its progress.
+    #[command(after_help = "Examples:\n  lineclear bulk-operation get 3")]
     Get(One),
-    /// Does the same to all jobs that a query finds.
+    /// Start an action on all jobs that match a query.
     #[command(after_help = START_EXAMPLES)]
     Start(Start),
-    /// Follows a batch to its end.
+    /// Watch a bulk operation to its end.
     #[command(after_help = WATCH_EXAMPLES)]
     Watch(One),
-    /// Takes a batch back, or stops it where it is.
-    #[command(after_help = "Examples:\n  lineclear batch cancel 3")]
+    /// Cancel a bulk operation that has not finished.
+    #[command(after_help = "Examples:\n  lineclear bulk-operation cancel 3")]
     Cancel(One),
 }
 
-/// One batch.
+/// One bulk operation.
 #[derive(Args)]
 pub(crate) struct One {
-    /// The batch's id
+    /// Id of the bulk operation
     id: String,
     #[command(flatten)]
-    at: At,
+    target: ApiTarget,
 }
 
 #[derive(Args)]
 pub(crate) struct Start {
     /// cancel, retry, revive or acknowledge
     action: String,
-    /// Which jobs, such as 'state:failed since:24h'; id:>0 is all
+    /// Jobs to act on, such as 'state:failed since:24h'; id:>0 matches all
     #[arg(short, long = "query", value_name = "QUERY")]
     query: String,
-    /// Only counts
+    /// Only count the jobs
     #[arg(long)]
     dry_run: bool,
-    /// Why; it is kept with the batch
+    /// Reason, recorded with the operation
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// One job first; the rest follows when it has completed, and never if it ends in another way (retry, revive)
+    /// Run one job first, and the others only if it completes (retry, revive)
     #[arg(long, conflicts_with = "over")]
     canary: bool,
-    /// Jobs become due one after the other, evenly over so long (retry, revive)
-    #[arg(long, value_name = "TIME", value_parser = span)]
+    /// Spread the jobs evenly over this time (retry, revive)
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     over: Option<Duration>,
-    /// How long it can be taken back before it starts
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = span)]
+    /// Delay before the operation starts, in which it can be cancelled
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
     starts_in: Duration,
-    /// Follows it to its end
+    /// Watch the operation to its end
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
-    sure: Sure,
+    confirm: Confirm,
     #[command(flatten)]
-    at: At,
+    target: ApiTarget,
 }
 
 const COLUMNS: &[Column] = &[
-    Column { head: "ID", of: |batch| Cell::text(batch.get("id")) },
-    Column { head: "STATUS", of: |batch| Cell::state(batch.get("status")) },
-    Column { head: "ACTION", of: |batch| Cell::text(batch.get("action")) },
-    Column { head: "DONE", of: |batch| Cell::text(batch.get("done")) },
-    Column { head: "SKIPPED", of: |batch| Cell::text(batch.get("skipped")) },
-    Column { head: "TOTAL", of: |batch| Cell::text(batch.get("total")) },
-    Column { head: "STARTS", of: |batch| Cell::time(batch.get("starts_at")) },
-    Column { head: "QUERY", of: |batch| Cell::text(batch.get("q")) },
-    Column { head: "BY", of: |batch| Cell::text(batch.get("created_by")) },
+    Column { head: "ID", of: |operation| Cell::text(operation.get("id")) },
+    Column { head: "STATUS", of: |operation| Cell::state(operation.get("status")) },
+    Column { head: "ACTION", of: |operation| Cell::text(operation.get("action")) },
+    Column { head: "DONE", of: |operation| Cell::text(operation.get("done")) },
+    Column { head: "SKIPPED", of: |operation| Cell::text(operation.get("skipped")) },
+    Column { head: "TOTAL", of: |operation| Cell::text(operation.get("total")) },
+    Column { head: "STARTS", of: |operation| Cell::time(operation.get("starts_at")) },
+    Column { head: "QUERY", of: |operation| Cell::text(operation.get("q")) },
+    Column { head: "BY", of: |operation| Cell::text(operation.get("created_by")) },
 ];
 
 const DETAILS: &[Column] = &[
-    Column { head: "id", of: |batch| Cell::text(batch.get("id")) },
-    Column { head: "status", of: |batch| Cell::state(batch.get("status")) },
-    Column { head: "action", of: |batch| Cell::text(batch.get("action")) },
-    Column { head: "query", of: |batch| Cell::text(batch.get("q")) },
-    Column { head: "mode", of: |batch| Cell::text(batch.get("mode")) },
-    Column { head: "over", of: |batch| Cell::text(over(batch).map(Value::from).as_ref()) },
-    Column { head: "canary job", of: |batch| Cell::text(batch.get("canary_job_id")) },
-    Column { head: "stopped because", of: |batch| Cell::text(batch.get("stopped_because")) },
-    Column { head: "total", of: |batch| Cell::text(batch.get("total")) },
-    Column { head: "done", of: |batch| Cell::text(batch.get("done")) },
-    Column { head: "skipped", of: |batch| Cell::text(batch.get("skipped")) },
-    Column { head: "made", of: |batch| Cell::time(batch.get("created_at")) },
-    Column { head: "by", of: |batch| Cell::text(batch.get("created_by")) },
-    Column { head: "reason", of: |batch| Cell::text(batch.get("reason")) },
-    Column { head: "starts", of: |batch| Cell::time(batch.get("starts_at")) },
-    Column { head: "finished", of: |batch| Cell::time(batch.get("finished_at")) },
+    Column { head: "id", of: |operation| Cell::text(operation.get("id")) },
+    Column { head: "status", of: |operation| Cell::state(operation.get("status")) },
+    Column { head: "action", of: |operation| Cell::text(operation.get("action")) },
+    Column { head: "query", of: |operation| Cell::text(operation.get("q")) },
+    Column { head: "mode", of: |operation| Cell::text(operation.get("mode")) },
+    Column { head: "over", of: |operation| Cell::text(over(operation).map(Value::from).as_ref()) },
+    Column { head: "canary job", of: |operation| Cell::text(operation.get("canary_job_id")) },
+    Column { head: "stopped because", of: |operation| Cell::text(operation.get("stopped_because")) },
+    Column { head: "total", of: |operation| Cell::text(operation.get("total")) },
+    Column { head: "done", of: |operation| Cell::text(operation.get("done")) },
+    Column { head: "skipped", of: |operation| Cell::text(operation.get("skipped")) },
+    Column { head: "created", of: |operation| Cell::time(operation.get("created_at")) },
+    Column { head: "by", of: |operation| Cell::text(operation.get("created_by")) },
+    Column { head: "reason", of: |operation| Cell::text(operation.get("reason")) },
+    Column { head: "starts", of: |operation| Cell::time(operation.get("starts_at")) },
+    Column { head: "finished", of: |operation| Cell::time(operation.get("finished_at")) },
 ];
 
 impl Command {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         match self {
-            Command::List(all) => {
-                all.show("batches", COLUMNS, "no batches; `lineclear batch start` makes one")
+            Command::List(list) => list.run(
+                "batches",
+                COLUMNS,
+                "no bulk operations; `lineclear bulk-operation start` starts one",
+            ),
+            Command::Get(one) => {
+                one.with(async |api, target, path| print_one(target, &api.get(path).await?, DETAILS))
             }
-            Command::Get(one) => one.ask(async |api, at, path| show_one(at, &api.get(path).await?, DETAILS)),
             Command::Start(start) => start.run(),
-            Command::Watch(one) => one.ask(async |api, at, path| follow(api, at, path).await),
+            Command::Watch(one) => one.with(async |api, target, path| watch(api, target, path).await),
             Command::Cancel(one) => {
                 let id = one.id.clone();
-                one.ask(async |api, at, path| {
+                one.with(async |api, target, path| {
                     let answer = api.post(&format!("{path}/cancel"), Value::Null).await?;
-                    say_or_json(at, &answer, &format!("batch {id} cancelled{}", done_so_far(&answer)))
+                    print_answer(
+                        target,
+                        &answer,
+                        &format!("bulk operation {id} cancelled{}", done_so_far(&answer)),
+                    )
                 })
             }
         }
     }
 }
 
-/// The time over which jobs are spread.
-fn over(batch: &Value) -> Option<String> {
-    let millis = batch.get("over_ms")?.as_u64()?;
+/// The time over which the jobs are spread.
+fn over(operation: &Value) -> Option<String> {
+    let millis = operation.get("over_ms")?.as_u64()?;
     Some(lineclear_model::duration::format(Duration::from_millis(millis)))
 }
 
@@ -160,21 +171,21 @@ fn number(value: &Value, name: &str) -> u64 {
     value.get(name).and_then(Value::as_u64).unwrap_or_default()
 }
 
-/// `12 jobs`, or at least so many.
+/// `12 jobs`, or `at least 12 jobs`.
 fn jobs(count: u64, exact: bool) -> String {
     format!("{}{count} {}", if exact { "" } else { "at least " }, if count == 1 { "job" } else { "jobs" })
 }
 
-fn done_so_far(batch: &Value) -> String {
-    match number(batch, "done") {
+fn done_so_far(operation: &Value) -> String {
+    match number(operation, "done") {
         0 => String::new(),
-        done => format!("; {} were treated before", jobs(done, true)),
+        done => format!("; {} were processed before", jobs(done, true)),
     }
 }
 
 impl Start {
     fn run(self) -> Result<ExitCode, Failure> {
-        let Start { action, query, dry_run, reason, canary, over, starts_in, wait, sure, at } = self;
+        let Start { action, query, dry_run, reason, canary, over, starts_in, wait, confirm, target } = self;
         let whole = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let mode = if canary { Some("canary") } else { over.map(|_| "spread") };
         let body = |more: Vec<(&str, Option<Value>)>| {
@@ -186,84 +197,80 @@ impl Start {
             ];
             object([given, more].concat())
         };
-        asking(&at, async |api| {
+        with_api(&target, async |api| {
             let counted = api.post("batches", body(vec![("dry_run", Some(json!(true)))])).await?;
             let exact = counted.get("exact").and_then(Value::as_bool) == Some(true);
             let count = number(&counted, "count");
             if dry_run {
-                let sentence =
-                    format!("{} would be meant; nothing was changed: this was a dry run", jobs(count, exact));
-                return say_or_json(&at, &counted, &sentence);
+                let sentence = format!("would {action} {}; dry run, nothing was changed", jobs(count, exact));
+                return print_answer(&target, &counted, &sentence);
             }
-            sure.of_many(&format!("{action}: {} meant", are(count, exact)))?;
+            confirm.for_many(&format!("{action} {}", jobs(count, exact)))?;
             let more =
                 vec![("reason", reason.map(Value::from)), ("starts_in_ms", Some(json!(whole(starts_in))))];
-            let batch = api.post("batches", body(more)).await?;
-            let id = batch.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let operation = api.post("batches", body(more)).await?;
+            let id = operation.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
             let sentence = format!(
-                "batch {id}: {} for {}; take it back with: lineclear batch cancel {id}",
+                "bulk operation {id}: {} {}; cancel it with: lineclear bulk-operation cancel {id}",
                 action,
                 jobs(
-                    number(&batch, "total"),
-                    batch.get("total_is_exact").and_then(Value::as_bool) == Some(true)
+                    number(&operation, "total"),
+                    operation.get("total_is_exact").and_then(Value::as_bool) == Some(true)
                 ),
             );
             if wait {
-                if !at.json {
-                    say(&format!("{sentence}\n"));
+                if !target.json {
+                    print_stderr(&format!("{sentence}\n"));
                 }
-                return follow(api, &at, &format!("batches/{}", piece(&id))).await;
+                return watch(api, &target, &format!("batches/{}", path_segment(&id))).await;
             }
-            say_or_json(&at, &batch, &sentence)
+            print_answer(&target, &operation, &sentence)
         })
     }
 }
 
-fn are(count: u64, exact: bool) -> String {
-    format!("{} {}", jobs(count, exact), if count == 1 { "is" } else { "are" })
-}
-
-/// Follows a batch to its end.
-async fn follow(api: &Api, at: &At, path: &str) -> Result<ExitCode, Failure> {
+/// Polls an operation until its end.
+async fn watch(api: &ApiClient, target: &ApiTarget, path: &str) -> Result<ExitCode, Failure> {
     let mut progress: Option<Progress> = None;
     loop {
-        let batch = api.get(path).await?;
-        let status = batch.get("status").and_then(Value::as_str).unwrap_or_default();
-        let (done, skipped) = (number(&batch, "done"), number(&batch, "skipped"));
+        let operation = api.get(path).await?;
+        let status = operation.get("status").and_then(Value::as_str).unwrap_or_default();
+        let (done, skipped) = (number(&operation, "done"), number(&operation, "skipped"));
         if status == "running" {
-            let begin = || Progress::new("treated", number(&batch, "total"), at.json);
-            progress.get_or_insert_with(begin).at(done + skipped);
+            let begin = || Progress::new("processed", number(&operation, "total"), target.json);
+            progress.get_or_insert_with(begin).set(done + skipped);
         }
         let code = match status {
             "done" => 0,
             "cancelled" => CANCELLED,
-            "" => return Err(Failure::failed("the answer is no batch: it has no status")),
+            "" => return Err(Failure::failed("the response is not a bulk operation: it has no status")),
             _ => {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL_EVERY).await;
                 continue;
             }
         };
         drop(progress);
         let skipped = match skipped {
             0 => String::new(),
-            some => format!(", {some} skipped: they could not be treated any more"),
+            some => format!(", {some} skipped: their state had changed"),
         };
-        let id = batch.get("id").and_then(Value::as_str).unwrap_or_default();
-        let because = match batch.get("stopped_because").and_then(Value::as_str) {
-            Some(because) => format!("; it stopped because {because}"),
+        let id = operation.get("id").and_then(Value::as_str).unwrap_or_default();
+        let because = match operation.get("stopped_because").and_then(Value::as_str) {
+            Some(because) => format!("; stopped because {because}"),
             None => String::new(),
         };
-        let sentence = format!("batch {id} {status}: {} treated{skipped}{because}", jobs(done, true));
-        say_or_json(at, &batch, &sentence)?;
+        let sentence =
+            format!("bulk operation {id} {status}: {} processed{skipped}{because}", jobs(done, true));
+        print_answer(target, &operation, &sentence)?;
         return Ok(ExitCode::from(code));
     }
 }
 
 impl One {
-    fn ask(
+    fn with(
         self,
-        what: impl AsyncFnOnce(&Api, &At, &str) -> Result<ExitCode, Failure>,
+        run: impl AsyncFnOnce(&ApiClient, &ApiTarget, &str) -> Result<ExitCode, Failure>,
     ) -> Result<ExitCode, Failure> {
-        asking_about(&self.at, ("batches", None), &self.id, what)
+        with_resource(&self.target, ("batches", None), &self.id, run)
     }
 }

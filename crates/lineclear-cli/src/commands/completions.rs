@@ -1,4 +1,4 @@
-//! `lineclear completions`: what a shell needs to complete commands and options.
+//! `lineclear completions`: completion scripts for shells.
 
 use std::process::ExitCode;
 
@@ -13,19 +13,19 @@ const EXAMPLES: &str = "Examples:
   lineclear completions bash > ~/.local/share/bash-completion/completions/lineclear
   lineclear completions zsh > ~/.zfunc/_lineclear          (with ~/.zfunc in $fpath)
   lineclear completions fish > ~/.config/fish/completions/lineclear.fish
-  source <(lineclear completions bash)                     (for this shell alone)";
+  source <(lineclear completions bash)                     (for this shell only)";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Completions {
-    /// Which shell
+    /// The shell
     shell: Shell,
 }
 
 impl Completions {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut crate::help::command(), "lineclear", &mut script);
+        clap_complete::generate(self.shell, &mut crate::help_layout::command(), "lineclear", &mut script);
         print(&String::from_utf8_lossy(&script))?;
         Ok(ExitCode::SUCCESS)
     }

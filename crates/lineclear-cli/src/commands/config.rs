@@ -7,11 +7,11 @@ use lineclear_model::secret::without_passwords;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::api::Json;
+use crate::api_client::Json;
 use crate::config::{Config, Flags, SETTINGS};
+use crate::display::{Cell, Column, OutputStyle, print_table};
 use crate::failure::Failure;
 use crate::output::print_json;
-use crate::show::{Cell, Column, Look, list};
 
 const EXAMPLES: &str = "Examples:
   lineclear config show
@@ -21,20 +21,20 @@ const EXAMPLES: &str = "Examples:
 #[derive(Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum Command {
-    /// Prints every setting as `serve` and `work` would see it from here.
+    /// Print every setting as `serve` and `work` would read it here.
     #[command(after_help = EXAMPLES)]
     Show(Show),
 }
 
 #[derive(Args)]
 pub(crate) struct Show {
-    /// Also says where each value comes from
+    /// Also print where each value comes from
     #[arg(long)]
     origin: bool,
-    /// This file, instead of ./lineclear.toml and the user's own
+    /// Read this file instead of ./lineclear.toml and the user's own
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -52,7 +52,7 @@ const VALUE: Column =
     Column { head: "VALUE", of: |line| Cell::text(line.get("value").filter(|value| *value != "")) };
 const ORIGINS: [Column; 3] =
     [NAME, VALUE, Column { head: "ORIGIN", of: |line| Cell::text(line.get("origin")) }];
-const HELP: [Column; 3] = [NAME, VALUE, Column { head: "WHAT", of: |line| Cell::text(line.get("help")) }];
+const HELP: [Column; 3] = [NAME, VALUE, Column { head: "HELP", of: |line| Cell::text(line.get("help")) }];
 
 impl Command {
     pub(crate) fn run(self) -> Result<(), Failure> {
@@ -64,7 +64,7 @@ impl Command {
             .values()
             .map(|(name, value)| Line {
                 name,
-                value: shown(name, &value.text),
+                value: masked(name, &value.text),
                 origin: value.origin.to_string(),
                 help: help(name),
             })
@@ -73,12 +73,12 @@ impl Command {
             return print_json(&lines);
         }
         let rows: Vec<Json> = lines.iter().map(|line| Json::from(json!(line))).collect();
-        list(if show.origin { &ORIGINS } else { &HELP }, &rows, &Look::here())
+        print_table(if show.origin { &ORIGINS } else { &HELP }, &rows, &OutputStyle::detect())
     }
 }
 
-/// A URL may have a password in it.
-fn shown(name: &str, text: &str) -> String {
+/// Hides passwords and secrets.
+fn masked(name: &str, text: &str) -> String {
     match (name, lineclear::StoreOptions::new(text)) {
         ("db", Ok(options)) => options.to_string(),
         ("db" | "otlp", _) => without_passwords(text).into_owned(),

@@ -1,11 +1,11 @@
-//! `lineclear db`: the database's schema.
+//! `lineclear db`: the schema of the database.
 
 use clap::Subcommand;
 use lineclear::store::{Migration, MigrationStatus};
 use lineclear::{Store, StoreOptions};
 use serde::Serialize;
 
-use super::place::{self, Place};
+use crate::args::{DbArgs, open_existing};
 use crate::failure::Failure;
 use crate::output::{print, print_json};
 
@@ -18,24 +18,24 @@ const EXAMPLES: &str = "Examples:
 #[derive(Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum Command {
-    /// Applies migrations that are missing. Safe while nodes run, and from many nodes at once.
+    /// Apply pending migrations. Safe while nodes run, and from several machines at once.
     #[command(after_help = EXAMPLES)]
-    Migrate(Place),
-    /// Says how far the schema is. Changes nothing.
+    Migrate(DbArgs),
+    /// Show which migrations are applied. Changes nothing.
     #[command(after_help = EXAMPLES)]
-    Status(Place),
-    /// Prints the SQL that `migrate` would run. Changes nothing.
+    Status(DbArgs),
+    /// Print the SQL that `migrate` would run. Changes nothing.
     #[command(after_help = EXAMPLES)]
     Plan {
         #[command(flatten)]
-        place: Place,
-        /// All migrations, also those that were applied; needs no connection
+        db: DbArgs,
+        /// Print all migrations, also applied ones; needs no connection
         #[arg(long)]
         all: bool,
     },
 }
 
-/// What programs get.
+/// The JSON.
 #[derive(Serialize)]
 struct Report {
     store: String,
@@ -52,20 +52,20 @@ impl Command {
             .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
         runtime.block_on(async {
             match self {
-                Command::Migrate(place) => migrate(place).await,
-                Command::Status(place) => status(place).await,
-                Command::Plan { place, all } => plan(place, all).await,
+                Command::Migrate(db) => migrate(db).await,
+                Command::Status(db) => status(db).await,
+                Command::Plan { db, all } => plan(db, all).await,
             }
         })
     }
 }
 
-async fn migrate(place: Place) -> Result<(), Failure> {
-    let options = place.options()?;
-    let before = look(&options).await?;
+async fn migrate(db: DbArgs) -> Result<(), Failure> {
+    let options = db.options()?;
+    let before = migration_status(&options).await?;
     let store = Store::open(options.clone().migrate(false)).await?;
     let after = store.migrate().await?;
-    if place.json {
+    if db.json {
         return print_json(&report(&options, &after));
     }
     let mut text = format!("{options}\n");
@@ -78,10 +78,10 @@ async fn migrate(place: Place) -> Result<(), Failure> {
     print(&text)
 }
 
-async fn status(place: Place) -> Result<(), Failure> {
-    let options = place.options()?;
-    let status = look(&options).await?;
-    if place.json {
+async fn status(db: DbArgs) -> Result<(), Failure> {
+    let options = db.options()?;
+    let status = migration_status(&options).await?;
+    if db.json {
         return print_json(&report(&options, &status));
     }
     let known = options.migrations();
@@ -93,10 +93,10 @@ async fn status(place: Place) -> Result<(), Failure> {
     print(&text)
 }
 
-async fn plan(place: Place, all: bool) -> Result<(), Failure> {
-    let options = place.options()?;
-    let migrations = if all { options.migrations() } else { look(&options).await?.pending };
-    if place.json {
+async fn plan(db: DbArgs, all: bool) -> Result<(), Failure> {
+    let options = db.options()?;
+    let migrations = if all { options.migrations() } else { migration_status(&options).await?.pending };
+    if db.json {
         let list: Vec<_> =
             migrations.iter().map(|m| serde_json::json!({"name": m.name, "sql": m.sql()})).collect();
         return print_json(&list);
@@ -108,9 +108,9 @@ async fn plan(place: Place, all: bool) -> Result<(), Failure> {
     }
 }
 
-/// How far the schema is.
-async fn look(options: &StoreOptions) -> Result<MigrationStatus, Failure> {
-    match place::look(options.clone().migrate(false)).await? {
+/// The status of the schema, without creating a file.
+async fn migration_status(options: &StoreOptions) -> Result<MigrationStatus, Failure> {
+    match open_existing(options.clone().migrate(false)).await? {
         Some(store) => Ok(store.migration_status().await?),
         None => Ok(MigrationStatus { applied: 0, pending: options.migrations() }),
     }

@@ -1,54 +1,55 @@
-//! `lineclear dead`: jobs that need a person.
+//! `lineclear dead-letter`: jobs whose retries are used up.
 
 mod export;
 mod resolve;
-mod which;
+mod filter;
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use super::ask::{Much, asking, only, show_list};
-use crate::api::{At, query};
-use crate::failure::{Failure, say};
+use crate::api_client::{ApiTarget, query_string};
+use crate::api_command::{PageArgs, items, print_list, with_api};
+use crate::display::{Cell, Column, OutputStyle, print_table};
+use crate::failure::Failure;
+use crate::output::print_stderr;
 use crate::output::{print, print_json};
-use crate::show::{Cell, Column, Look, list};
-use which::Which;
+use filter::DeadLetterFilter;
 
 const EXAMPLES: &str = "Examples:
-  lineclear dead families
-  lineclear dead list --kind mail.send
-  lineclear dead revive 7
-  lineclear dead revive --fingerprint 073ad897b6dbd5d3
-  lineclear dead acknowledge --all --note 'the old importer' --yes";
+  lineclear dead-letter families
+  lineclear dead-letter list --kind mail.send
+  lineclear dead-letter revive 7
+  lineclear dead-letter revive --fingerprint 073ad897b6dbd5d3
+  lineclear dead-letter acknowledge --all --note 'the old importer' --yes";
 
 const LIST_EXAMPLES: &str = "Examples:
-  lineclear dead list
-  lineclear dead list --kind import --status any --all
-  lineclear dead list --fingerprint 073ad897b6dbd5d3 --json";
+  lineclear dead-letter list
+  lineclear dead-letter list --kind import --status any --all
+  lineclear dead-letter list --fingerprint 073ad897b6dbd5d3 --json";
 
 const FAMILIES_EXAMPLES: &str = "Examples:
-  lineclear dead families
-  lineclear dead families --manifest nightly --json
+  lineclear dead-letter families
+  lineclear dead-letter families --manifest nightly --json
 
-Those of one kind that died for the same reason of errors that differ in numbers and names only are one family: one cause, most likely.
-Bring all of them back with: lineclear dead revive --fingerprint FINGERPRINT --kind KIND";
+A family is the dead letters of one kind and reason whose errors differ only in numbers and names: most likely they have one cause.
+Revive a whole family with: lineclear dead-letter revive --fingerprint FINGERPRINT --kind KIND";
 
 #[derive(Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum Command {
-    /// Lists dead letters, the newest first.
+    /// List dead letters, newest first.
     #[command(after_help = LIST_EXAMPLES)]
     List(List),
-    /// Counts dead letters that await a person, by what they died of.
+    /// Count awaiting dead letters by error.
     #[command(after_help = FAMILIES_EXAMPLES)]
     Families(Families),
-    /// Brings dead letters back: their jobs wait again, with no failures counted.
+    /// Revive dead letters: queue their jobs again, with the failures reset.
     Revive(resolve::Revive),
-    /// Lets dead letters rest.
+    /// Acknowledge dead letters: they stay dead, and no longer await a decision.
     #[command(visible_alias = "ack")]
     Acknowledge(resolve::Acknowledge),
-    /// Prints all that match as JSON, a line each.
+    /// Export dead letters as JSON lines.
     Export(export::Export),
 }
 
@@ -58,11 +59,11 @@ pub(crate) struct List {
     #[arg(long, value_name = "STATUS", default_value = AWAITING)]
     status: String,
     #[command(flatten)]
-    which: Which,
+    filter: DeadLetterFilter,
     #[command(flatten)]
-    much: Much,
+    page: PageArgs,
     #[command(flatten)]
-    at: At,
+    target: ApiTarget,
 }
 
 const AWAITING: &str = "awaiting";
@@ -70,17 +71,17 @@ const AWAITING: &str = "awaiting";
 #[derive(Args)]
 pub(crate) struct Families {
     #[command(flatten)]
-    which: Which,
-    /// Families at most
+    filter: DeadLetterFilter,
+    /// Maximum number of families
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
     #[command(flatten)]
-    at: At,
+    target: ApiTarget,
 }
 
-/// What a request says about the status.
-fn status(asked: &str) -> (&'static str, Option<String>) {
-    ("status", (asked != "any").then(|| asked.to_owned()))
+/// The query parameter for a status.
+fn status(wanted: &str) -> (&'static str, Option<String>) {
+    ("status", (wanted != "any").then(|| wanted.to_owned()))
 }
 
 const COLUMNS: &[Column] = &[
@@ -109,14 +110,14 @@ const FAMILY: &[Column] = &[
 impl Command {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         match self {
-            Command::List(all) => asking(&all.at, async |api| {
-                let mut asked = all.which.asked();
-                asked.push(status(&all.status));
-                let none = match all.status.as_str() {
-                    AWAITING => "no dead letters await anybody",
+            Command::List(list) => with_api(&list.target, async |api| {
+                let mut query = list.filter.query_pairs();
+                query.push(status(&list.status));
+                let empty = match list.status.as_str() {
+                    AWAITING => "no dead letters await a decision",
                     _ => "no dead letters",
                 };
-                show_list(api, &all.at, ("dead-letters", &asked), &all.much, COLUMNS, none).await
+                print_list(api, &list.target, ("dead-letters", &query), &list.page, COLUMNS, empty).await
             }),
             Command::Families(families) => families.run(),
             Command::Revive(revive) => revive.run(),
@@ -128,22 +129,22 @@ impl Command {
 
 impl Families {
     fn run(self) -> Result<ExitCode, Failure> {
-        asking(&self.at, async |api| {
-            let mut asked = self.which.asked();
-            asked.push(("limit", Some(self.limit.to_string())));
-            let answer = api.get(&format!("dead-letters/families{}", query(&asked))).await?;
-            if self.at.json {
-                print_json(&answer)?;
+        with_api(&self.target, async |api| {
+            let mut query = self.filter.query_pairs();
+            query.push(("limit", Some(self.limit.to_string())));
+            let response = api.get(&format!("dead-letters/families{}", query_string(&query))).await?;
+            if self.target.json {
+                print_json(&response)?;
                 return Ok(ExitCode::SUCCESS);
             }
-            let (rows, look) = (only(&answer), Look::here());
-            if rows.is_empty() && look.is_terminal {
-                print("no dead letters await anybody\n")?;
+            let (rows, style) = (items(&response), OutputStyle::detect());
+            if rows.is_empty() && style.is_terminal {
+                print("no dead letters await a decision\n")?;
                 return Ok(ExitCode::SUCCESS);
             }
-            list(FAMILY, &rows, &look)?;
-            if answer.get("exact").and_then(serde_json::Value::as_bool) == Some(false) {
-                say("there are more: only the newest 100000 were looked at\n");
+            print_table(FAMILY, &rows, &style)?;
+            if response.get("exact").and_then(serde_json::Value::as_bool) == Some(false) {
+                print_stderr("there are more; only the newest 100000 were counted\n");
             }
             Ok(ExitCode::SUCCESS)
         })

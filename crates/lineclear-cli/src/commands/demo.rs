@@ -1,11 +1,11 @@
-//! `lineclear demo`: a small cluster that lives, fails and recovers before your eyes.
+//! `lineclear demo`: a small cluster that runs, fails and recovers.
 
 mod chaos;
 mod cluster;
 mod kinds;
 mod node;
-mod orders;
-mod story;
+mod manifests;
+mod event_log;
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -17,13 +17,13 @@ use lineclear::{Lineclear, Node, NodeOptions, Role};
 use lineclear_http::{HttpOptions, Server, ShownLocks};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::span;
+use crate::config::parse_duration;
 use crate::failure::Failure;
 
 use chaos::Chaos;
 use cluster::Cluster;
+use event_log::EventLog;
 pub(crate) use node::DemoNode;
-use story::Story;
 
 const EXAMPLES: &str = "Examples:
   lineclear demo
@@ -31,37 +31,37 @@ const EXAMPLES: &str = "Examples:
   lineclear demo --nodes 5 --chaos --rate 20
   lineclear demo --db postgres://postgres@localhost/demo
 
-Within a minute you see a job succeed, one fail and be tried again, one become a dead letter, and the node that plans
-be killed on purpose, and another take over. Ctrl-C ends it, and nothing is left behind.";
+Within a minute a job completes, another fails and is retried, another becomes a dead letter, and the leader is killed and another
+node takes over. Ctrl-C ends the demo and removes everything.";
 
-/// How often we look who leads.
-const LOOK: Duration = Duration::from_millis(250);
+/// How often to read which node leads.
+const POLL_EVERY: Duration = Duration::from_millis(250);
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Demo {
-    /// How many nodes, each a process of its own
+    /// Number of nodes, each a process
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=16))]
     nodes: u8,
-    /// A PostgreSQL URL or a SQLite file; a temporary file unless given
+    /// PostgreSQL URL or SQLite file [default: a temporary file]
     #[arg(long, value_name = "URL", env = "LINECLEAR_DEMO_DB", hide_env_values = true)]
     db: Option<String>,
-    /// The port of the HTTP API; 0 takes a free one
+    /// Port of the HTTP API; 0 picks a free one
     #[arg(long, default_value_t = lineclear_http::PORT)]
     port: u16,
-    /// Ends after this time, such as 60s
-    #[arg(long = "for", value_name = "TIME", value_parser = span)]
+    /// End after this time, such as 60s
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     time: Option<Duration>,
-    /// Kills nodes again and again
+    /// Kill nodes again and again
     #[arg(long)]
     chaos: bool,
-    /// Jobs beside those of the schedules, in a second
+    /// Additional jobs per second
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
     rate: u32,
-    /// Whom chaos hits, and when
+    /// Seed of the random choices of --chaos
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// One JSON object in each line
+    /// Print JSON lines
     #[arg(long)]
     json_log: bool,
 }
@@ -69,60 +69,60 @@ pub(crate) struct Demo {
 impl Demo {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-        runtime.map_err(|error| Failure::failed(format!("cannot start: {error}")))?.block_on(self.play())
+        runtime.map_err(|error| Failure::failed(format!("cannot start: {error}")))?.block_on(self.run_demo())
     }
 
-    async fn play(self) -> Result<(), Failure> {
+    async fn run_demo(self) -> Result<(), Failure> {
         let mut signals =
             Signals::new().map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))?;
-        let folder =
-            tempfile::tempdir().map_err(|error| Failure::failed(format!("no temporary folder: {error}")))?;
+        let folder = tempfile::tempdir()
+            .map_err(|error| Failure::failed(format!("cannot create a temporary folder: {error}")))?;
         let file = folder.path().join("demo.db").display().to_string();
         let db = self.db.clone().unwrap_or(file);
-        let node = stage(&db).await?;
+        let node = start_observer(&db).await?;
         let locks = ShownLocks::of(&db).map_err(|error| Failure::failed(error.to_string()))?;
         let registry = locks.registry().clone();
         let (address, serving, ended) = serve(&node, self.port, locks).await?;
-        let mut story = Story::new(self.json_log);
+        let mut log = EventLog::new(self.json_log);
         let store = match self.db {
             Some(_) => node.store().options().to_string(),
             None => "temporary SQLite file".to_owned(),
         };
-        story.say(&format!(
+        log.note(&format!(
             "lineclear {} · {store} · {} nodes, each a process",
             env!("CARGO_PKG_VERSION"),
             self.nodes
         ));
-        story.say(&format!("dashboard  http://{address}/"));
-        story.say(&format!("API  http://{address}/api/v1   try: curl http://{address}/api/v1/jobs"));
+        log.note(&format!("dashboard  http://{address}/"));
+        log.note(&format!("API  http://{address}/api/v1   try: curl http://{address}/api/v1/jobs"));
         let mut cluster = Cluster::start(&db, self.nodes)?;
         let mut chaos = Chaos::new(self.chaos, self.seed);
         let end = self.time.map(|time| Instant::now() + time);
-        let (mut look, mut more) = (tokio::time::interval(LOOK), Instant::now());
+        let (mut poll, mut last_enqueue) = (tokio::time::interval(POLL_EVERY), Instant::now());
         loop {
             tokio::select! {
                 () = signals.next() => break,
-                Some(event) = cluster.next() => story.heard(event),
-                _ = look.tick() => {
+                Some(event) = cluster.next() => log.job(event),
+                _ = poll.tick() => {
                     let leader = registry.lease("planner").await.ok().and_then(|leases| leases.into_iter().next());
-                    chaos.act(&mut cluster, leader, &mut story)?;
-                    more = self.enqueue_more(&node, more).await?;
+                    chaos.act(&mut cluster, leader, &mut log)?;
+                    last_enqueue = self.enqueue_more(&node, last_enqueue).await?;
                 }
             }
             if end.is_some_and(|end| Instant::now() >= end) {
                 break;
             }
         }
-        story.say("the curtain falls: nodes finish what they have begun");
+        log.note("stopping: nodes finish their running jobs");
         cluster.stop().await;
         ended.cancel();
         drop(serving.await);
         node.stop().await;
-        story.sum_up();
+        log.summary();
         Ok(())
     }
 
-    /// As many as have become due since the last time.
+    /// Enqueues as many jobs as `--rate` demands since the last time.
     async fn enqueue_more(&self, node: &Node, since: Instant) -> Result<Instant, Failure> {
         let now = Instant::now();
         let due = (now - since).as_secs_f64() * f64::from(self.rate);
@@ -136,17 +136,17 @@ impl Demo {
     }
 }
 
-/// The database with its orders, and a node that only looks on.
-async fn stage(db: &str) -> Result<Node, Failure> {
+/// Declares the manifests, and starts a node that serves the API and runs no jobs.
+async fn start_observer(db: &str) -> Result<Node, Failure> {
     let options = NodeOptions {
         roles: vec![Role::Cleaner],
         heartbeat: Duration::from_secs(1),
         ..NodeOptions::default()
     };
-    let builder = Lineclear::builder().store(db).options(options).name("stage");
+    let builder = Lineclear::builder().store(db).options(options).name("observer");
     let node = builder.start().await.map_err(|error| Failure::failed(error.to_string()))?;
-    node.store().upsert_manifests(orders::all()?, Voice::Declaration).await?;
-    node.client().enqueue_jobs(vec![kinds::unprintable()]).await?;
+    node.store().upsert_manifests(manifests::all()?, Voice::Declaration).await?;
+    node.client().enqueue_jobs(vec![kinds::permanent_failure()]).await?;
     Ok(node)
 }
 

@@ -1,6 +1,6 @@
-//! `lineclear doctor`: looks at everything that may be wrong, and says what to do about it. Changes nothing.
+//! `lineclear doctor`: checks everything that may be wrong, and says what to do about it. Changes nothing.
 
-mod here;
+mod local_checks;
 
 use std::process::ExitCode;
 
@@ -8,10 +8,10 @@ use clap::Args;
 use lineclear_model::doctor::{Check, CheckName, Finding};
 use serde_json::{Value, json};
 
-use crate::api::{Api, At, Json};
+use crate::api_client::{ApiClient, ApiTarget, Json};
+use crate::display::{OutputStyle, doctor_check};
 use crate::failure::Failure;
 use crate::output::{print, print_json};
-use crate::show::{Look, check};
 
 const EXAMPLES: &str = "Examples:
   lineclear doctor
@@ -19,14 +19,14 @@ const EXAMPLES: &str = "Examples:
   lineclear doctor --server http://scheduler.internal:7171
   lineclear doctor --json | jq '.checks[] | select(.finding == \"failure\")'
 
-Looks at the database that `serve` would take from here, unless told otherwise. Changes nothing. Ends with 10 if a check failed, with 0 if
-there are warnings only. Every check: docs/doctor.md.";
+Checks the database that `serve` would use here, unless --db or --server is given. Changes nothing. Exits with 10 if a check failed,
+with 0 if there are only warnings. docs/doctor.md describes every check.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Doctor {
     #[command(flatten)]
-    at: At,
+    target: ApiTarget,
 }
 
 impl Doctor {
@@ -35,37 +35,37 @@ impl Doctor {
         let runtime = runtime.map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
         let checks = runtime.block_on(self.checks())?;
         let healthy = checks.iter().all(|check| text(check, "finding") != Finding::Failure.as_str());
-        if self.at.json {
+        if self.target.json {
             let report = Json::from(json!({"healthy": healthy}));
             print_json(&report.with("checks", &Json::list(checks.iter())))?;
         } else {
-            print(&shown(&checks, &Look::here()))?;
+            print(&render(&checks, &OutputStyle::detect()))?;
         }
         Ok(if healthy { ExitCode::SUCCESS } else { ExitCode::from(10) })
     }
 
-    /// Those of this machine, and those of the database or the server that is asked.
+    /// The checks of this machine, then those of the database or the server.
     async fn checks(&self) -> Result<Vec<Json>, Failure> {
-        let (mut checks, config) = here::checks(&self.at);
-        let api = if self.at.asks_a_server() {
-            self.at.api().await?
+        let (mut checks, config) = local_checks::checks(&self.target);
+        let api = if self.target.is_server() {
+            self.target.open().await?
         } else {
-            match self.at.as_it_is(config.as_ref()).await {
+            match self.target.open_for_doctor(config.as_ref()).await {
                 Some(Ok(api)) => api,
                 Some(Err(check)) => {
                     checks.push(check);
                     return Ok(values(checks));
                 }
-                // Nobody knows which database it would be.
+                // The settings cannot be read, so the database is unknown.
                 None => return Ok(values(checks)),
             }
         };
-        if let Api::Server { .. } = &api {
-            checks.push(here::clock(&api).await);
+        if let ApiClient::Server { .. } = &api {
+            checks.push(local_checks::clock(&api).await);
         }
-        let answer = api.get("/doctor").await;
+        let response = api.get("/doctor").await;
         api.finish().await;
-        let theirs = answer?.entries("checks");
+        let theirs = response?.entries("checks");
         Ok([values(checks), theirs].concat())
     }
 }
@@ -78,9 +78,9 @@ fn text<'a>(check: &'a Value, name: &str) -> &'a str {
     check.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn shown(checks: &[Json], look: &Look) -> String {
-    if !look.is_terminal {
-        let rows: String = checks.iter().map(|one| check::tabbed(one)).collect();
+fn render(checks: &[Json], style: &OutputStyle) -> String {
+    if !style.is_terminal {
+        let rows: String = checks.iter().map(|check| doctor_check::render_tsv(check)).collect();
         return format!("FINDING\tGROUP\tCHECK\tSAYS\tTODO\tSQL\n{rows}");
     }
     let (mut shown, mut group) = (String::new(), "");
@@ -88,33 +88,33 @@ fn shown(checks: &[Json], look: &Look) -> String {
         if text(one, "group") != group {
             group = text(one, "group");
             let gap = if shown.is_empty() { "" } else { "\n" };
-            shown.push_str(&format!("{gap}{}\n", crate::output::plain(group)));
+            shown.push_str(&format!("{gap}{}\n", crate::output::sanitize(group)));
         }
-        shown.push_str(&check::check(one, look));
+        shown.push_str(&doctor_check::render(one, style));
     }
     let count =
         |finding: Finding| checks.iter().filter(|check| text(check, "finding") == finding.as_str()).count();
     let sum = match (count(Finding::Failure), count(Finding::Warning)) {
-        (0, 0) => "all is well".to_owned(),
+        (0, 0) => "all checks passed".to_owned(),
         (failures, warnings) => format!("failures: {failures}, warnings: {warnings}"),
     };
     format!("{shown}\n{sum}\n")
 }
 
-/// A database that is not there.
-pub(crate) fn missing(file: &std::path::Path, chosen: bool) -> Check {
-    let says = format!("there is no file {}", file.display());
-    match chosen {
+/// The check of a database file that does not exist.
+pub(crate) fn missing_file(file: &std::path::Path, is_named: bool) -> Check {
+    let says = format!("file {} does not exist", file.display());
+    match is_named {
         true => Check::failure(
             CheckName::Reachable,
             says,
-            "is its name right? `lineclear serve` or `lineclear db migrate` makes one",
+            "check the name; `lineclear serve` or `lineclear db migrate` creates the file",
         ),
         // Before the first start.
         false => Check::warning(
             CheckName::Reachable,
             says,
-            "`lineclear serve` makes one: nothing was started here yet",
+            "`lineclear serve` creates it; nothing was started here yet",
         ),
     }
 }

@@ -1,4 +1,4 @@
-//! `lineclear events`: what happens, a line each, until you stop it.
+//! `lineclear events`: the stream of events, a line each.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -7,16 +7,17 @@ use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::ask::asking;
-use super::until_stopped::until_stopped;
-use crate::api::{Api, At, Json, Stream, query};
-use crate::config::span;
-use crate::failure::{Failure, say};
-use crate::output::{Told, plain, print_on};
-use crate::show::Look;
+use crate::api_client::{ApiClient, ApiTarget, Json, ResponseStream, query_string};
+use crate::api_command::with_api;
+use crate::config::parse_duration;
+use crate::display::OutputStyle;
+use crate::failure::Failure;
+use crate::output::print_stderr;
+use crate::output::{Reader, sanitize, try_print};
+use crate::until_interrupted::until_interrupted;
 
-/// How long to wait before a stream that broke off is taken up again.
-const AGAIN: Duration = Duration::from_secs(1);
+/// Delay before reconnecting.
+const RECONNECT_AFTER: Duration = Duration::from_secs(1);
 /// Longest event.
 const BYTES_MAX: usize = 1024 * 1024;
 
@@ -26,39 +27,39 @@ const EXAMPLES: &str = "Examples:
   lineclear events --since 10m --json
   lineclear events --json | jq -c 'select(.type == \"job.failed\")'
 
-It goes on until you stop it (Ctrl-C). When the server goes away, it waits and goes on where it was; `gap` says that something is missing.
-job.queued and job.started are those of the server's own node alone. audit.written needs a token with the scope admin.";
+Runs until you stop it (Ctrl-C). If the connection breaks, it reconnects and continues after the last event; the event `gap` says that
+some are missing. job.queued and job.started come from the server's own node only. audit.written requires the scope admin.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Events {
-    /// Only these, with commas between them; job.* is all that begin so
+    /// Comma-separated types; job.* matches all that begin with job.
     #[arg(long, value_name = "TYPES")]
     types: Option<String>,
-    /// Also what happened in this time before now, such as 10m; an hour at most
-    #[arg(long, value_name = "TIME", value_parser = span, conflicts_with = "after")]
+    /// Include events since this long ago, such as 10m; at most 1h
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "after")]
     since: Option<Duration>,
-    /// Also what happened after the event with this id
+    /// Include events after the event with this id
     #[arg(long, value_name = "ID")]
     after: Option<String>,
     #[command(flatten)]
-    at: At,
+    target: ApiTarget,
 }
 
-/// Why a stream is not read any more.
-enum Over {
-    /// Nobody reads what is printed.
-    Unread,
-    /// The server has ended it.
-    BrokeOff,
+/// Why reading ended.
+enum StreamEnd {
+    /// The reader of standard output has closed it.
+    OutputClosed,
+    /// The server has ended the stream.
+    Disconnected,
 }
 
 impl Events {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        asking(&self.at, async |api| until_stopped(self.follow(api)).await)
+        with_api(&self.target, async |api| until_interrupted(self.follow(api)).await)
     }
 
-    async fn follow(&self, api: &Api) -> Result<(), Failure> {
+    async fn follow(&self, api: &ApiClient) -> Result<(), Failure> {
         let ago = self.since.map(|since| {
             let since = SignedDuration::try_from(since).unwrap_or(SignedDuration::MAX);
             Timestamp::now().saturating_sub(since).map_or(0, |then| then.as_microsecond()).max(0).to_string()
@@ -67,54 +68,62 @@ impl Events {
         let mut stream = self.open(api, last.as_deref()).await?;
         loop {
             match self.read(stream, &mut last).await? {
-                Over::Unread => return Ok(()),
-                Over::BrokeOff => say("the stream broke off; going on as soon as the server is there\n"),
+                StreamEnd::OutputClosed => return Ok(()),
+                StreamEnd::Disconnected => print_stderr("disconnected; reconnecting\n"),
             }
             stream = loop {
-                tokio::time::sleep(AGAIN).await;
+                tokio::time::sleep(RECONNECT_AFTER).await;
                 match self.open(api, last.as_deref()).await {
                     Ok(stream) => break stream,
-                    // Whoever is there and refuses would refuse the next time, too.
+                    // A server that refuses would refuse again.
                     Err(failure) if ![6, 7].contains(&failure.code()) => return Err(failure),
                     Err(_) => {}
                 }
             };
-            say("the server is there again\n");
+            print_stderr("reconnected\n");
         }
     }
 
-    async fn open(&self, api: &Api, last: Option<&str>) -> Result<Stream, Failure> {
-        let asked = query(&[("types", self.types.clone()), ("after", last.map(str::to_owned))]);
-        let stream = api.stream("GET", &format!("events{asked}"), None, &[]).await?;
-        if stream.status() >= 400 { Err(stream.whole().await?.failure()) } else { Ok(stream.goes_on()) }
+    async fn open(&self, api: &ApiClient, last: Option<&str>) -> Result<ResponseStream, Failure> {
+        let query = query_string(&[("types", self.types.clone()), ("after", last.map(str::to_owned))]);
+        let stream = api.stream("GET", &format!("events{query}"), None, &[]).await?;
+        if stream.status() >= 400 {
+            Err(stream.read_all().await?.failure())
+        } else {
+            Ok(stream.allow_pauses())
+        }
     }
 
-    async fn read(&self, mut stream: Stream, last: &mut Option<String>) -> Result<Over, Failure> {
-        let (mut rest, look) = (Vec::new(), Look::here());
-        while let Ok(Some(piece)) = stream.piece().await {
-            rest.extend_from_slice(&piece);
+    async fn read(
+        &self,
+        mut stream: ResponseStream,
+        last: &mut Option<String>,
+    ) -> Result<StreamEnd, Failure> {
+        let (mut rest, style) = (Vec::new(), OutputStyle::detect());
+        while let Ok(Some(chunk)) = stream.next_chunk().await {
+            rest.extend_from_slice(&chunk);
             while let Some(end) = rest.windows(2).position(|two| two == b"\n\n") {
                 let block: Vec<u8> = rest.drain(..end + 2).collect();
                 let event = Event::read(&String::from_utf8_lossy(&block));
                 if event.id.is_some() {
                     last.clone_from(&event.id);
                 }
-                let line = if self.at.json { event.json() } else { event.line(&look) };
+                let line = if self.target.json { event.json() } else { event.line(&style) };
                 if let Some(line) = line
-                    && print_on(&line)? == Told::Nobody
+                    && try_print(&line)? == Reader::Closed
                 {
-                    return Ok(Over::Unread);
+                    return Ok(StreamEnd::OutputClosed);
                 }
             }
             if rest.len() > BYTES_MAX {
-                return Err(Failure::failed("what comes from there is no stream of events"));
+                return Err(Failure::failed("the response is not a stream of events"));
             }
         }
-        Ok(Over::BrokeOff)
+        Ok(StreamEnd::Disconnected)
     }
 }
 
-/// An event as it came.
+/// An event as received.
 #[derive(Debug, Default, PartialEq)]
 struct Event {
     kind: Option<String>,
@@ -142,18 +151,18 @@ impl Event {
         Json::parse(self.data.clone()).unwrap_or_default()
     }
 
-    /// What a program gets: what, where to go on, and the event as the API has it.
+    /// A line of JSON: type, id, and the data as the API sends it.
     fn json(&self) -> Option<String> {
         let (kind, id) = (json!(self.kind.as_ref()?), json!(self.id));
         Some(format!("{{\"type\":{kind},\"id\":{id},\"data\":{}}}\n", self.data().text()))
     }
 
-    /// When, what, about which.
-    fn line(&self, look: &Look) -> Option<String> {
-        let kind = plain(self.kind.as_ref()?);
+    /// A line of text: time, type, subject.
+    fn line(&self, style: &OutputStyle) -> Option<String> {
+        let kind = sanitize(self.kind.as_ref()?);
         let data = self.data();
         let text = |name: &str| match data.get(name) {
-            Some(Value::String(text)) => Some(plain(text)),
+            Some(Value::String(text)) => Some(sanitize(text)),
             Some(Value::Number(number)) => Some(number.to_string()),
             _ => None,
         };
@@ -168,12 +177,12 @@ impl Event {
             ("holder", "by "),
             ("action", ""),
             ("target", ""),
-            ("reason", "something is missing: "),
+            ("reason", "events are missing: "),
         ];
         let about: Vec<String> =
             names.iter().filter_map(|(name, word)| text(name).map(|text| format!("{word}{text}"))).collect();
-        let about = about.join(if look.is_terminal { "  " } else { "\t" });
-        Some(match look.is_terminal {
+        let about = about.join(if style.is_terminal { "  " } else { "\t" });
+        Some(match style.is_terminal {
             true => format!("{at:<27}  {kind:<14}  {about}\n"),
             false => format!("{at}\t{kind}\t{about}\n"),
         })
@@ -190,9 +199,9 @@ mod tests {
             "event: job.failed\nid: 17\ndata: {\"at\":\"2026-01-01T00:00:00Z\",\"job\":\"4\",\"kind\":\"a\\u001bb\"}\n\n",
         );
         assert_eq!((event.kind.as_deref(), event.id.as_deref()), (Some("job.failed"), Some("17")));
-        let look = Look { is_terminal: false, ..Look::here() };
-        assert_eq!(event.line(&look).unwrap(), "2026-01-01T00:00:00Z\tjob.failed\tjob 4\ta\u{fffd}b\n");
+        let style = OutputStyle { is_terminal: false, ..OutputStyle::detect() };
+        assert_eq!(event.line(&style).unwrap(), "2026-01-01T00:00:00Z\tjob.failed\tjob 4\ta\u{fffd}b\n");
         let silence = Event::read(": \nid: 18\n\n");
-        assert_eq!((silence.json(), silence.id.as_deref()), (None, Some("18")), "only the place moves on");
+        assert_eq!((silence.json(), silence.id.as_deref()), (None, Some("18")), "only the position advances");
     }
 }

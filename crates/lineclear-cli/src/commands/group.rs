@@ -1,14 +1,14 @@
-//! `lineclear group`: the limit, priority and switch that manifests and jobs share.
+//! `lineclear group`: the limit, priority and pause switch that manifests and jobs share.
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::ask::{All, asking_about, say_or_json, show_one};
-use crate::api::{Api, At, Json};
+use crate::api_client::{ApiClient, ApiTarget, Json};
+use crate::api_command::{ListArgs, print_answer, print_one, with_resource};
+use crate::display::{Cell, Column};
 use crate::failure::Failure;
-use crate::show::{Cell, Column};
 
 const EXAMPLES: &str = "Examples:
   lineclear group list
@@ -23,28 +23,28 @@ const SET_EXAMPLES: &str = "Examples:
   lineclear group set reports --limit 1 --create
   lineclear group set '*' --limit 50            (all groups together)
 
-A limit is how many jobs of the group may be in the hands of workers at once, on all nodes together. 0 hands over nothing, and ticks
-still become jobs that wait.";
+The limit is how many jobs of the group workers may hold at once, over all nodes. With 0 no job runs, and ticks still enqueue
+jobs that wait.";
 
 #[derive(Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum Command {
-    /// Lists groups, and how many of their jobs are in the hands of workers.
+    /// List groups and how many of their jobs workers hold.
     #[command(after_help = "Examples:\n  lineclear group list\n  lineclear group list --json")]
-    List(All),
-    /// Shows one group.
+    List(ListArgs),
+    /// Show one group.
     #[command(after_help = "Examples:\n  lineclear group get etl\n  lineclear group get etl --json")]
     Get(One),
-    /// Sets the limit or the priority of a group; what is not said stays.
+    /// Set the limit or the priority of a group; the other stays as it is.
     #[command(after_help = SET_EXAMPLES)]
     Set(Set),
-    /// Pauses a group: its manifests make no jobs, and its waiting jobs step aside.
+    /// Pause a group: its manifests enqueue no jobs, and its waiting jobs do not run.
     #[command(after_help = "Examples:\n  lineclear group pause etl")]
     Pause(One),
-    /// Resumes a group.
+    /// Resume a group.
     #[command(after_help = "Examples:\n  lineclear group resume etl")]
     Resume(One),
-    /// Makes a job of each enabled manifest of a group now.
+    /// Enqueue a job of each enabled manifest of a group now.
     #[command(after_help = "Examples:\n  lineclear group run etl")]
     Run(One),
 }
@@ -52,35 +52,37 @@ pub(crate) enum Command {
 /// One group.
 #[derive(Args)]
 pub(crate) struct One {
-    /// The group's name; '*' is everybody's
+    /// Name of the group; '*' is the limit of all groups together
     name: String,
     #[command(flatten)]
-    at: At,
+    target: ApiTarget,
 }
 
 #[derive(Args)]
 pub(crate) struct Set {
     #[command(flatten)]
     one: One,
-    /// How many jobs at once, or none
+    /// Maximum number of jobs at once, or none
     #[arg(long, value_name = "N", value_parser = limit, required_unless_present = "priority")]
     limit: Option<Limit>,
-    /// Higher comes first: 0 to 31
+    /// Priority, 0 to 31; higher runs first
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..=31))]
     priority: Option<u8>,
-    /// Makes the group if there is none
+    /// Create the group if it does not exist
     #[arg(long)]
     create: bool,
 }
 
-/// A limit, or that there is none.
+/// A limit, or `none`.
 #[derive(Clone, Copy)]
 struct Limit(Option<u32>);
 
 fn limit(text: &str) -> Result<Limit, String> {
     match text {
         "none" => Ok(Limit(None)),
-        text => text.parse().map(|limit| Limit(Some(limit))).map_err(|_| "a number, or none".to_owned()),
+        text => {
+            text.parse().map(|limit| Limit(Some(limit))).map_err(|_| "expected a number or none".to_owned())
+        }
     }
 }
 
@@ -108,34 +110,36 @@ const DETAILS: &[Column] = &[
 impl Command {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         match self {
-            Command::List(all) => all.show(
+            Command::List(list) => list.run(
                 "groups",
                 COLUMNS,
-                "no groups; `lineclear group set NAME --create` or a file of manifests makes them",
+                "no groups; `lineclear group set NAME --create` or a manifest file creates them",
             ),
-            Command::Get(one) => one.ask(async |api, at, path| show_one(at, &api.get(path).await?, DETAILS)),
+            Command::Get(one) => {
+                one.with(async |api, target, path| print_one(target, &api.get(path).await?, DETAILS))
+            }
             Command::Set(set) => set.run(),
-            Command::Pause(one) => one.switch(false),
-            Command::Resume(one) => one.switch(true),
+            Command::Pause(one) => one.set_enabled(false),
+            Command::Resume(one) => one.set_enabled(true),
             Command::Run(one) => {
                 let name = one.name.clone();
-                one.ask(async |api, at, path| {
+                one.with(async |api, target, path| {
                     let made = api.post(&format!("{path}/run"), json!({})).await?;
-                    say_or_json(at, &made, &ran(&name, &made))
+                    print_answer(target, &made, &enqueued_lines(&name, &made))
                 })
             }
         }
     }
 }
 
-/// Each job that was made, a line each.
-fn ran(name: &str, made: &Value) -> String {
+/// The enqueued jobs, a line each.
+fn enqueued_lines(name: &str, made: &Value) -> String {
     let text = |job: &Value, name: &str| job.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let jobs = made.get("jobs").and_then(Value::as_array).into_iter().flatten();
     let lines: Vec<String> =
         jobs.map(|job| format!("job {} of {}", text(job, "id"), text(job, "manifest"))).collect();
     match lines.is_empty() {
-        true => format!("no manifest of {name} is enabled; nothing was made"),
+        true => format!("no manifest of {name} is enabled; no job was enqueued"),
         false => lines.join("\n"),
     }
 }
@@ -150,25 +154,25 @@ impl Set {
         if let Some(priority) = priority {
             changes.insert("priority".to_owned(), json!(priority));
         }
-        one.ask(async |api, at, path| {
+        one.with(async |api, target, path| {
             let body = Value::Object(changes);
-            let mut answer = api.ask_anyway("PATCH", path, Some(body.clone())).await?;
-            if answer.status == 404 && create {
-                answer = api.ask_anyway("PUT", path, Some(body)).await?;
+            let mut response = api.send("PATCH", path, Some(body.clone())).await?;
+            if response.status == 404 && create {
+                response = api.send("PUT", path, Some(body)).await?;
             }
-            match answer.status {
-                404 if !create => Err(answer.failure().hint("--create makes it")),
+            match response.status {
+                404 if !create => Err(response.failure().hint("--create creates it")),
                 _ => {
-                    answer.json()?;
-                    shown(api, at, path).await
+                    response.json()?;
+                    print_group(api, target, path).await
                 }
             }
         })
     }
 }
 
-/// The group as it is now.
-async fn shown(api: &Api, at: &At, path: &str) -> Result<ExitCode, Failure> {
+/// Prints the group as it is now.
+async fn print_group(api: &ApiClient, target: &ApiTarget, path: &str) -> Result<ExitCode, Failure> {
     let group = api.get(path).await?;
     let number = |name: &str| group.get(name).and_then(Value::as_u64).map(|number| number.to_string());
     let sentence = format!(
@@ -178,23 +182,23 @@ async fn shown(api: &Api, at: &At, path: &str) -> Result<ExitCode, Failure> {
         number("priority").as_deref().unwrap_or("0"),
         if group.get("enabled").and_then(Value::as_bool) == Some(false) { ", paused" } else { "" }
     );
-    say_or_json(at, &group, &sentence)
+    print_answer(target, &group, &sentence)
 }
 
 impl One {
-    fn ask(
+    fn with(
         self,
-        what: impl AsyncFnOnce(&Api, &At, &str) -> Result<ExitCode, Failure>,
+        run: impl AsyncFnOnce(&ApiClient, &ApiTarget, &str) -> Result<ExitCode, Failure>,
     ) -> Result<ExitCode, Failure> {
-        asking_about(&self.at, ("groups", Some("name")), &self.name, what)
+        with_resource(&self.target, ("groups", Some("name")), &self.name, run)
     }
 
-    fn switch(self, enabled: bool) -> Result<ExitCode, Failure> {
+    fn set_enabled(self, enabled: bool) -> Result<ExitCode, Failure> {
         let name = self.name.clone();
-        self.ask(async |api, at, path| {
-            api.ask("PATCH", path, Some(json!({"enabled": enabled}))).await?;
-            let group = if at.json { api.get(path).await? } else { Json::default() };
-            say_or_json(at, &group, &format!("{name} {}", if enabled { "resumed" } else { "paused" }))
+        self.with(async |api, target, path| {
+            api.request("PATCH", path, Some(json!({"enabled": enabled}))).await?;
+            let group = if target.json { api.get(path).await? } else { Json::default() };
+            print_answer(target, &group, &format!("{name} {}", if enabled { "resumed" } else { "paused" }))
         })
     }
 }

@@ -1,39 +1,36 @@
-//! `lineclear help TOPIC`: what is the same for all commands.
+//! `lineclear help TOPIC`: what all commands have in common.
 
 use crate::config::SETTINGS;
 
 const EXIT_CODES: &[(&str, &str)] = &[
-    ("0", "done"),
+    ("0", "success"),
     ("1", "failed"),
-    ("2", "what was given cannot be"),
-    ("3", "there is no such thing"),
+    ("2", "invalid usage"),
+    ("3", "not found"),
     ("4", "not allowed"),
-    ("5", "something is in the way: it has changed, or is over"),
-    ("6", "nobody answers"),
-    ("7", "it took too long"),
-    ("8, 9", "the job that was waited for failed, was cancelled"),
-    ("10", "not healthy"),
-    ("11", "stored data cannot be read"),
+    ("5", "conflict: it has changed, or is finished"),
+    ("6", "unreachable"),
+    ("7", "timed out"),
+    ("8, 9", "the awaited job failed, was cancelled"),
+    ("10", "unhealthy"),
+    ("11", "stored data is corrupt"),
     ("130", "interrupted"),
 ];
 
-/// Those that are no settings.
+/// Variables that are no settings.
 const VARIABLES: &[(&str, &str)] = &[
-    ("LINECLEAR_SERVER", "the server that commands ask, as --server"),
-    ("LINECLEAR_TOKEN", "the token that they show there, as --token"),
-    ("LINECLEAR_REQUEST_TIMEOUT", "how long they wait for each answer, as --request-timeout"),
-    ("LINECLEAR_REGISTRY", "the database with the record of locks, as --registry of `lock`"),
-    ("NO_COLOR", "if it is not empty: no colour on terminals"),
-    ("COLUMNS", "how wide tables are, instead of what the terminal says"),
-    (
-        "LC_ALL, LC_CTYPE, LANG",
-        "whether the terminal shows more than ASCII: if the first of them that is set has UTF-8 in it",
-    ),
-    ("XDG_CONFIG_HOME", "where the user's own lineclear/config.toml is [default: ~/.config]"),
+    ("LINECLEAR_SERVER", "URL of the server, like --server"),
+    ("LINECLEAR_TOKEN", "token of the server, like --token"),
+    ("LINECLEAR_REQUEST_TIMEOUT", "how long to wait for each response, like --request-timeout"),
+    ("LINECLEAR_REGISTRY", "database of the lock registry, like --registry of `lock`"),
+    ("NO_COLOR", "no colour on terminals if it is not empty"),
+    ("COLUMNS", "width of tables, instead of the terminal's"),
+    ("LC_ALL, LC_CTYPE, LANG", "print non-ASCII characters if the first one that is set contains UTF-8"),
+    ("XDG_CONFIG_HOME", "folder of the user's own lineclear/config.toml [default: ~/.config]"),
 ];
 
-/// What is printed for these words, if they ask for a topic.
-pub(crate) fn asked(words: &[String]) -> Option<String> {
+/// The text of a topic, if these words ask for one.
+pub(crate) fn topic(words: &[String]) -> Option<String> {
     let [help, topic] = words else { return None };
     match (help.as_str(), topic.as_str()) {
         ("help", "exit-codes" | "exit-code" | "exit") => Some(exit_codes()),
@@ -49,7 +46,7 @@ fn rows<'a>(rows: impl Iterator<Item = (&'a str, &'a str)> + Clone) -> String {
 
 fn exit_codes() -> String {
     format!(
-        "What commands end with:\n\n{}\n`lock run` ends with the code of its command; its --help says more.\n",
+        "Exit codes:\n\n{}\n`lock run` exits with the code of its command; see `lineclear lock run --help`.\n",
         rows(EXIT_CODES.iter().copied())
     )
 }
@@ -58,7 +55,7 @@ fn environment() -> String {
     let settings: Vec<(String, &str)> =
         SETTINGS.iter().map(|setting| (setting.variable(), setting.help)).collect();
     format!(
-        "Variables that every command heeds:\n\n{}\nSettings of `serve` and `work`, as `lineclear config show --origin` finds them:\n\n{}",
+        "Variables of all commands:\n\n{}\nSettings of `serve` and `work`, see also `lineclear config show --origin`:\n\n{}",
         rows(VARIABLES.iter().copied()),
         rows(settings.iter().map(|(name, help)| (name.as_str(), *help)))
     )

@@ -1,4 +1,4 @@
-//! `lineclear job`: what waits, runs and has ended.
+//! `lineclear job`: jobs that wait, run or have ended.
 
 mod enqueue;
 mod watch;
@@ -8,12 +8,13 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::ask::{
-    Much, asking, asking_about, explained, json_of, say_or_json, show_list, show_one, with_json,
+use crate::api_client::{ApiClient, ApiTarget, Json};
+use crate::api_command::{
+    PageArgs, print_answer, print_explanation, print_list, print_one, read_json_arg, with_api,
+    with_raw_field, with_resource,
 };
-use crate::api::{Api, At, Json};
+use crate::display::{Cell, Column};
 use crate::failure::Failure;
-use crate::show::{Cell, Column};
 
 const EXAMPLES: &str = "Examples:
   lineclear job list -q 'state:dead since:24h'
@@ -26,9 +27,9 @@ const LIST_EXAMPLES: &str = "Examples:
   lineclear job list
   lineclear job list -q 'state:failed group:etl since:24h'
   lineclear job list -q 'kind:import -tag:slow' --all --json
-  lineclear job list --db lineclear.db          (when no server is up)
+  lineclear job list --db lineclear.db          (without a server)
 
-The words of -q are in docs/search.md: state, kind, group, manifest, node, tag, since, and more; -WORD leaves out.";
+Filters of -q are state, kind, group, manifest, node, tag, since and more; a leading - excludes. See docs/search.md.";
 
 const RETRY_EXAMPLES: &str = "Examples:
   lineclear job retry 42
@@ -37,47 +38,47 @@ const RETRY_EXAMPLES: &str = "Examples:
 #[derive(Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum Command {
-    /// Lists jobs, the newest first.
+    /// List jobs, newest first.
     #[command(after_help = LIST_EXAMPLES)]
     List(List),
-    /// Shows one job.
+    /// Show one job.
     #[command(after_help = "Examples:\n  lineclear job get 42\n  lineclear job get 42 --json")]
     Get(One),
-    /// Enqueues a job.
+    /// Enqueue a job.
     Enqueue(enqueue::Enqueue),
-    /// Follows a job to its end: its states, and what it logs.
+    /// Watch a job to its end: its states and its log.
     Watch(watch::Watch),
-    /// Prints what a job logged.
+    /// Print the log of a job.
     #[command(after_help = "Examples:\n  lineclear job logs 42")]
     Logs(One),
-    /// Says why a job does not run, gate by gate, or how it ended.
+    /// Explain why a job does not run, gate by gate, or how it ended.
     #[command(after_help = "Examples:\n  lineclear job explain 42")]
     Explain(One),
-    /// Runs a job once more: a dead letter is revived, one that waits for its next try is due now, and one that is over runs again as a new job.
+    /// Retry a job: revive a dead letter, retry a waiting one now, or enqueue a finished one again as a new job.
     Retry(Retry),
-    /// Ends a job that waits, and asks one that runs to end.
+    /// Cancel a job; a running one is asked to stop.
     #[command(after_help = "Examples:\n  lineclear job cancel 42")]
     Cancel(One),
 }
 
 #[derive(Args)]
 pub(crate) struct List {
-    /// Which jobs, such as 'state:failed kind:import since:24h'
+    /// Filter, such as 'state:failed kind:import since:24h'
     #[arg(short, long = "query", value_name = "QUERY")]
     query: Option<String>,
     #[command(flatten)]
-    much: Much,
+    page: PageArgs,
     #[command(flatten)]
-    at: At,
+    target: ApiTarget,
 }
 
 /// One job.
 #[derive(Args)]
 pub(crate) struct One {
-    /// The job's id
+    /// Id of the job
     id: String,
     #[command(flatten)]
-    at: At,
+    target: ApiTarget,
 }
 
 #[derive(Args)]
@@ -85,27 +86,27 @@ pub(crate) struct One {
 pub(crate) struct Retry {
     #[command(flatten)]
     job: One,
-    /// Another input, for a dead letter or a job that is over: JSON; @FILE reads a file, - standard input
+    /// New input as JSON, for a dead letter or a finished job; @FILE reads a file, - standard input
     #[arg(long, value_name = "JSON")]
     input: Option<String>,
-    /// Why; kept with it if it was a dead letter
-    #[arg(long, value_name = "WHY")]
+    /// Note, recorded with a dead letter
+    #[arg(long, value_name = "TEXT")]
     note: Option<String>,
 }
 
 impl Retry {
     fn run(self) -> Result<ExitCode, Failure> {
-        let input = self.input.as_deref().map(|text| json_of("--input", text)).transpose()?;
+        let input = self.input.as_deref().map(|text| read_json_arg("--input", text)).transpose()?;
         let mut body = json!({});
         if let Some(note) = self.note {
             body["note"] = note.into();
         }
-        let body = with_json(&body, "input", input.as_deref());
-        self.job.ask(async |api, at, path| {
+        let body = with_raw_field(&body, "input", input.as_deref());
+        self.job.with(async |api, target, path| {
             let made = api.post_text(&format!("{path}/retry"), body).await?;
             let id = made.get("id").and_then(Value::as_str).unwrap_or_default();
-            let said = format!("job {id} is the next try; follow it with: lineclear job watch {id}");
-            say_or_json(at, &made, &said)
+            let sentence = format!("retrying as job {id}; follow it with: lineclear job watch {id}");
+            print_answer(target, &made, &sentence)
         })
     }
 }
@@ -131,18 +132,18 @@ const DETAILS: &[Column] = &[
     Column { head: "group", of: |job| Cell::text(job.get("group")) },
     Column { head: "route", of: |job| Cell::text(job.get("route")) },
     Column { head: "origin", of: |job| Cell::text(job.get("origin")) },
-    Column { head: "made", of: |job| Cell::time(job.get("created_at")) },
+    Column { head: "created", of: |job| Cell::time(job.get("created_at")) },
     Column { head: "due", of: due },
     Column { head: "ended", of: |job| Cell::time(job.get("finished_at")) },
     Column { head: "claims", of: |job| Cell::text(job.get("claim_no")) },
     Column { head: "failures", of: |job| Cell::text(job.get("failures")) },
     Column { head: "node", of: |job| Cell::text(job.get("node")) },
-    Column { head: "input", of: |job| Cell::written(job.field("input")) },
+    Column { head: "input", of: |job| Cell::raw_json(job.field("input")) },
     Column { head: "output", of: output },
     Column { head: "error", of: |job| Cell::text(job.get("last_error")) },
 ];
 
-/// When it may run. One that is dead is not due any more: what stands there is when it died.
+/// When it may run. Of a dead job, `due_at` is when it died.
 fn due(job: &Json) -> Cell {
     match job.get("state").and_then(Value::as_str) {
         Some("dead") => Cell::Nothing,
@@ -150,42 +151,46 @@ fn due(job: &Json) -> Cell {
     }
 }
 
-/// What the last of its claims left behind.
+/// The output of its final execution.
 fn output(job: &Json) -> Cell {
     let is_final = |one: &Json| one.get("is_final").and_then(Value::as_bool) == Some(true);
-    Cell::written(job.entries("executions").into_iter().rfind(is_final).and_then(|last| last.field("output")))
+    Cell::raw_json(
+        job.entries("executions").into_iter().rfind(is_final).and_then(|last| last.field("output")),
+    )
 }
 
 impl Command {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         match self {
-            Command::List(all) => asking(&all.at, async |api| {
-                let asked = [("q", all.query.clone())];
-                let none = "no jobs; `lineclear job enqueue KIND` makes one";
-                show_list(api, &all.at, ("jobs", &asked), &all.much, COLUMNS, none).await
+            Command::List(list) => with_api(&list.target, async |api| {
+                let query = [("q", list.query.clone())];
+                let empty = "no jobs; `lineclear job enqueue KIND` enqueues one";
+                print_list(api, &list.target, ("jobs", &query), &list.page, COLUMNS, empty).await
             }),
-            Command::Get(one) => one.ask(async |api, at, path| show_one(at, &api.get(path).await?, DETAILS)),
+            Command::Get(one) => {
+                one.with(async |api, target, path| print_one(target, &api.get(path).await?, DETAILS))
+            }
             Command::Enqueue(enqueue) => enqueue.run(),
             Command::Watch(watch) => watch.run(),
-            Command::Logs(one) => one.ask(async |api, at, path| watch::logs(api, at, path).await),
-            Command::Explain(one) => {
-                one.ask(async |api, at, path| explained(at, &api.get(&format!("{path}/explain")).await?))
-            }
+            Command::Logs(one) => one.with(async |api, target, path| watch::logs(api, target, path).await),
+            Command::Explain(one) => one.with(async |api, target, path| {
+                print_explanation(target, &api.get(&format!("{path}/explain")).await?)
+            }),
             Command::Retry(retry) => retry.run(),
-            Command::Cancel(one) => one.ask(async |api, at, path| {
+            Command::Cancel(one) => one.with(async |api, target, path| {
                 let answer = api.post(&format!("{path}/cancel"), Value::Null).await?;
                 let became = answer.as_object().and_then(|object| object.values().find_map(Value::as_str));
-                say_or_json(at, &answer, became.unwrap_or("cancelled"))
+                print_answer(target, &answer, became.unwrap_or("cancelled"))
             }),
         }
     }
 }
 
 impl One {
-    fn ask(
+    fn with(
         self,
-        what: impl AsyncFnOnce(&Api, &At, &str) -> Result<ExitCode, Failure>,
+        run: impl AsyncFnOnce(&ApiClient, &ApiTarget, &str) -> Result<ExitCode, Failure>,
     ) -> Result<ExitCode, Failure> {
-        asking_about(&self.at, ("jobs", None), &self.id, what)
+        with_resource(&self.target, ("jobs", None), &self.id, run)
     }
 }

@@ -1,21 +1,17 @@
-//! `lineclear lock`: locks from the command line.
+//! `lineclear lock`: distributed locks from the command line.
 
-mod run;
-mod process;
-mod signals;
-mod terminal;
-mod place;
-mod list;
+mod break_lock;
 mod explain;
-mod sentences;
-mod take_away;
+mod history;
+mod list;
 mod report;
+mod run;
+mod show;
+mod target;
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Subcommand;
-use lineclear_model::duration;
 
 use crate::failure::Failure;
 
@@ -28,18 +24,18 @@ Examples:
 #[derive(Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum Command {
-    /// Runs a command while nobody else runs one under the same lock.
+    /// Run a command while holding a lock.
     Run(run::Run),
-    /// Lists the locks that were recorded: who holds them, since when, and is it alive.
+    /// List recorded locks: holder, state, and since when.
     List(list::List),
-    /// Shows one lock, as its store and the registry see it.
-    Show(explain::Show),
-    /// Says in plain words who holds a lock, since when, whether it is alive, and what happens next.
+    /// Show one lock, as its store and the registry see it.
+    Show(show::Show),
+    /// Explain who holds a lock, since when, whether the holder is alive, and what happens next.
     Explain(explain::Explain),
-    /// Shows what happened to a lock: who took it from whom, who lost it or went away, who broke it and why.
-    History(list::History),
-    /// Takes a lock away from its holder.
-    Break(take_away::Break),
+    /// Show the history of a lock: acquisitions, losses and breaks.
+    History(history::History),
+    /// Break a lock: take it away from its holder.
+    Break(break_lock::Break),
 }
 
 impl Command {
@@ -54,12 +50,7 @@ impl Command {
             Command::Show(show) => runtime.block_on(show.run()),
             Command::Explain(explain) => runtime.block_on(explain.run()),
             Command::History(history) => runtime.block_on(history.run()),
-            Command::Break(take_away) => runtime.block_on(take_away.run()),
+            Command::Break(break_lock) => runtime.block_on(break_lock.run()),
         }
     }
-}
-
-/// A length of time on the command line.
-fn length(text: &str) -> Result<Duration, String> {
-    duration::parse(text).map_err(|error| error.to_string())
 }

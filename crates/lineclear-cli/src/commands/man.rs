@@ -1,12 +1,13 @@
-//! `lineclear man`: manual pages, made of the same text as `--help`.
+//! `lineclear man`: manual pages with the text of `--help`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::failure::{Failure, say};
+use crate::failure::Failure;
 use crate::output::print;
+use crate::output::print_stderr;
 
 const EXAMPLES: &str = "Examples:
   lineclear man | man -l -
@@ -16,14 +17,14 @@ const EXAMPLES: &str = "Examples:
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Man {
-    /// Writes a page for each command into this folder
+    /// Write a page for each command into this folder
     #[arg(long, value_name = "FOLDER")]
     dir: Option<PathBuf>,
 }
 
 impl Man {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        let mut command = crate::help::command();
+        let mut command = crate::help_layout::command();
         match self.dir {
             None => {
                 command.build();
@@ -38,7 +39,7 @@ impl Man {
                 };
                 std::fs::create_dir_all(&dir).map_err(cannot)?;
                 clap_mangen::generate_to(command, &dir).map_err(cannot)?;
-                say(&format!("written to {}\n", dir.display()));
+                print_stderr(&format!("manual pages written to {}\n", dir.display()));
             }
         }
         Ok(ExitCode::SUCCESS)

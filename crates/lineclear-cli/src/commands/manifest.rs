@@ -1,4 +1,4 @@
-//! `lineclear manifest`: standing orders.
+//! `lineclear manifest`: manifests and their files.
 
 mod apply;
 mod backfill;
@@ -12,14 +12,15 @@ use clap::{Args, Subcommand};
 use lineclear_model::Name;
 use serde_json::{Value, json};
 
-use super::ask::{
-    All, Much, asking_about, collected, explained, only, say_made, say_or_json, show_one, show_rows,
+use crate::api_client::{ApiClient, ApiTarget, Json, query_string};
+use crate::api_command::{
+    ListArgs, PageArgs, fetch_pages, items, print_answer, print_enqueued, print_explanation, print_one,
+    print_rows, with_resource,
 };
-use super::sure::Sure;
-use crate::api::{Api, At, Json, query};
+use crate::args::Confirm;
+use crate::display::{Cell, Column};
 use crate::failure::Failure;
 use crate::output::{print, print_json};
-use crate::show::{Cell, Column};
 
 const EXAMPLES: &str = "Examples:
   lineclear manifest list
@@ -33,58 +34,58 @@ const EXAMPLES: &str = "Examples:
 #[derive(Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum Command {
-    /// Lists manifests.
+    /// List manifests.
     #[command(after_help = "Examples:\n  lineclear manifest list\n  lineclear manifest list --all --json")]
-    List(All),
-    /// Shows one manifest.
+    List(ListArgs),
+    /// Show one manifest.
     #[command(
         after_help = "Examples:\n  lineclear manifest get nightly\n  lineclear manifest get nightly --json"
     )]
     Get(One),
-    /// Makes manifests and groups as files say: says what that changes, and changes it.
+    /// Apply manifest files: create, change and remove manifests and groups.
     Apply(apply::Apply),
-    /// Shows what files would change, field by field.
+    /// Show what `apply` would change, field by field.
     Diff(diff::Diff),
-    /// Makes a manifest file of a crontab.
+    /// Convert a crontab to a manifest file.
     Import(import::Import),
-    /// Removes a manifest: no new ticks. What it made stays in the history.
+    /// Delete a manifest and its waiting jobs; its history stays.
     #[command(
         after_help = "Examples:\n  lineclear manifest delete nightly\n  lineclear manifest delete nightly --yes"
     )]
     Delete(Delete),
-    /// Makes a job of a manifest now.
+    /// Enqueue a job of a manifest now.
     #[command(after_help = "Examples:\n  lineclear manifest run nightly")]
     Run(One),
-    /// Pauses a manifest: no new ticks, and its waiting jobs step aside.
+    /// Pause a manifest: no new ticks, and its waiting jobs do not run.
     #[command(after_help = "Examples:\n  lineclear manifest pause nightly")]
     Pause(One),
-    /// Resumes a manifest. Ticks that fell into the pause are skipped.
+    /// Resume a manifest; ticks during the pause are skipped.
     #[command(after_help = "Examples:\n  lineclear manifest resume nightly")]
     Resume(One),
-    /// Shows when a manifest is due next.
+    /// Show the next ticks of a manifest.
     #[command(
         after_help = "Examples:\n  lineclear manifest next nightly\n  lineclear manifest next nightly -n 20"
     )]
     Next(Next),
-    /// Says why a manifest makes no job now, gate by gate.
+    /// Explain why a manifest enqueues no job now, gate by gate.
     #[command(after_help = "Examples:\n  lineclear manifest explain nightly")]
     Explain(One),
-    /// Lists the jobs of a manifest, the newest first.
+    /// List the jobs of a manifest, newest first.
     #[command(
         after_help = "Examples:\n  lineclear manifest history nightly\n  lineclear manifest history nightly --limit 5\n  lineclear manifest history nightly -q 'state:failed since:7d'"
     )]
     History(History),
-    /// Makes jobs of ticks in the past that did not run.
+    /// Enqueue jobs of past ticks that did not run.
     Backfill(backfill::Backfill),
 }
 
 /// One manifest.
 #[derive(Args)]
 pub(crate) struct One {
-    /// The manifest's key
+    /// Key of the manifest
     key: String,
     #[command(flatten)]
-    at: At,
+    target: ApiTarget,
 }
 
 #[derive(Args)]
@@ -92,14 +93,14 @@ pub(crate) struct Delete {
     #[command(flatten)]
     one: One,
     #[command(flatten)]
-    sure: Sure,
+    confirm: Confirm,
 }
 
 #[derive(Args)]
 pub(crate) struct Next {
     #[command(flatten)]
     one: One,
-    /// How many
+    /// Number of ticks
     #[arg(short, value_name = "N", default_value_t = 5)]
     n: u32,
 }
@@ -108,18 +109,18 @@ pub(crate) struct Next {
 pub(crate) struct History {
     #[command(flatten)]
     one: One,
-    /// Which of them, such as 'state:failed since:24h': the words of docs/search.md
+    /// Filter, such as 'state:failed since:24h', see docs/search.md
     #[arg(short, long = "query", value_name = "QUERY")]
     query: Option<String>,
     #[command(flatten)]
-    much: Much,
+    page: PageArgs,
 }
 
 fn of(view: &Json, path: &str) -> Cell {
     Cell::text(view.pointer(path))
 }
 
-/// A schedule, in as few words as it has.
+/// A schedule in short form.
 fn schedule(view: &Json) -> Cell {
     let Some(schedule) = view.pointer("/manifest/schedule").and_then(Value::as_object) else {
         return Cell::Nothing;
@@ -175,39 +176,43 @@ const DETAILS: &[Column] = &[
     Column { head: "owner", of: |view| of(view, "/manifest/owner") },
     Column {
         head: "input",
-        of: |view| Cell::written(view.field("manifest").and_then(|it| it.field("input"))),
+        of: |view| Cell::raw_json(view.field("manifest").and_then(|it| it.field("input"))),
     },
 ];
 
 impl Command {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         match self {
-            Command::List(all) => {
-                all.show("manifests", COLUMNS, "no manifests; `lineclear manifest apply -f FILE` makes them")
+            Command::List(list) => list.run(
+                "manifests",
+                COLUMNS,
+                "no manifests; `lineclear manifest apply -f FILE` creates them",
+            ),
+            Command::Get(one) => {
+                one.with(async |api, target, path| print_one(target, &api.get(path).await?, DETAILS))
             }
-            Command::Get(one) => one.ask(async |api, at, path| show_one(at, &api.get(path).await?, DETAILS)),
             Command::Apply(apply) => apply.run(),
             Command::Diff(diff) => diff.run(),
             Command::Import(import) => import.run(),
-            Command::Delete(Delete { one, sure }) => {
+            Command::Delete(Delete { one, confirm }) => {
                 let key = one.key.clone();
-                one.ask(async |api, at, path| {
-                    sure.of_one(&format!("manifest {key} and its waiting jobs are removed"))?;
-                    let answer = api.ask("DELETE", path, None).await?;
-                    say_or_json(at, &answer, &format!("{key} removed"))
+                one.with(async |api, target, path| {
+                    confirm.for_one(&format!("this deletes manifest {key} and its waiting jobs"))?;
+                    let answer = api.request("DELETE", path, None).await?;
+                    print_answer(target, &answer, &format!("{key} deleted"))
                 })
             }
-            Command::Run(one) => one.ask(async |api, at, path| {
+            Command::Run(one) => one.with(async |api, target, path| {
                 let made = api.post(&format!("{path}/run"), json!({})).await?;
-                say_made(at, &made)
+                print_enqueued(target, &made)
             }),
-            Command::Pause(one) => one.switch("pause", "paused"),
-            Command::Resume(one) => one.switch("resume", "resumed"),
+            Command::Pause(one) => one.post_action("pause", "paused"),
+            Command::Resume(one) => one.post_action("resume", "resumed"),
             Command::Next(next) => {
                 let n = next.n.to_string();
-                next.one.ask(async |api, at, path| {
-                    let answer = api.get(&format!("{path}/next{}", query(&[("n", Some(n))]))).await?;
-                    if at.json {
+                next.one.with(async |api, target, path| {
+                    let answer = api.get(&format!("{path}/next{}", query_string(&[("n", Some(n))]))).await?;
+                    if target.json {
                         print_json(&answer)?;
                         return Ok(ExitCode::SUCCESS);
                     }
@@ -218,25 +223,24 @@ impl Command {
                         print(&format!("{}\n", text.unwrap_or_default()))?;
                     }
                     if let Some(through) = answer.get("excluded_through").and_then(Value::as_str) {
-                        let why = "lineclear manifest explain says why";
-                        crate::failure::say(&format!(
-                            "every later tick up to {through} is excluded; {why}\n"
+                        crate::output::print_stderr(&format!(
+                            "every later tick up to {through} is excluded; see lineclear manifest explain\n"
                         ));
                     }
                     Ok(ExitCode::SUCCESS)
                 })
             }
-            Command::Explain(one) => {
-                one.ask(async |api, at, path| explained(at, &api.get(&format!("{path}/explain")).await?))
-            }
+            Command::Explain(one) => one.with(async |api, target, path| {
+                print_explanation(target, &api.get(&format!("{path}/explain")).await?)
+            }),
             Command::History(history) => {
                 let key = history.one.key.clone();
-                history.one.ask(async |api, at, path| {
+                history.one.with(async |api, target, path| {
                     if Name::new(&key).is_err() {
-                        // Nothing can be named so, and it would be more than one word of a query.
+                        // An invalid key could be several filters of the query; the server refuses it.
                         api.get(path).await?;
                     }
-                    let asked = [(
+                    let query = [(
                         "q",
                         Some(
                             format!("manifest:{key} {}", history.query.unwrap_or_default())
@@ -244,12 +248,12 @@ impl Command {
                                 .to_owned(),
                         ),
                     )];
-                    let (jobs, more) = collected(api, ("jobs", &asked), &history.much).await?;
-                    // A manifest that was removed has jobs; one that never was has none.
-                    if only(&jobs).is_empty() {
+                    let (jobs, has_more) = fetch_pages(api, ("jobs", &query), &history.page).await?;
+                    // A deleted manifest has jobs; one that never existed has none.
+                    if items(&jobs).is_empty() {
                         api.get(path).await?;
                     }
-                    show_rows(at, &jobs, more, super::job::COLUMNS, "no jobs of it yet")
+                    print_rows(target, &jobs, has_more, super::job::COLUMNS, "no jobs of this manifest")
                 })
             }
             Command::Backfill(backfill) => backfill.run(),
@@ -258,18 +262,18 @@ impl Command {
 }
 
 impl One {
-    fn ask(
+    fn with(
         self,
-        what: impl AsyncFnOnce(&Api, &At, &str) -> Result<ExitCode, Failure>,
+        run: impl AsyncFnOnce(&ApiClient, &ApiTarget, &str) -> Result<ExitCode, Failure>,
     ) -> Result<ExitCode, Failure> {
-        asking_about(&self.at, ("manifests", Some("key")), &self.key, what)
+        with_resource(&self.target, ("manifests", Some("key")), &self.key, run)
     }
 
-    fn switch(self, verb: &'static str, done: &'static str) -> Result<ExitCode, Failure> {
+    fn post_action(self, verb: &'static str, done: &'static str) -> Result<ExitCode, Failure> {
         let key = self.key.clone();
-        self.ask(async |api, at, path| {
+        self.with(async |api, target, path| {
             let answer = api.post(&format!("{path}/{verb}"), Value::Null).await?;
-            say_or_json(at, &answer, &format!("{key} {done}"))
+            print_answer(target, &answer, &format!("{key} {done}"))
         })
     }
 }

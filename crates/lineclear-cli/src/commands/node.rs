@@ -1,4 +1,4 @@
-//! `lineclear node`: who is there, and who takes work.
+//! `lineclear node`: nodes, and whether they take work.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -6,17 +6,18 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::ask::{asking, nearest, only, say_or_json};
-use super::within::within;
-use crate::api::{Api, At, Json, piece};
-use crate::config::span;
-use crate::failure::{Failure, say};
+use crate::api_client::{ApiClient, ApiTarget, Json, path_segment};
+use crate::api_command::{items, nearest, print_answer, with_api};
+use crate::config::parse_duration;
+use crate::display::{Cell, Column, OutputStyle, Progress, print_table};
+use crate::failure::Failure;
+use crate::output::print_stderr;
 use crate::output::{print, print_json};
-use crate::show::{Cell, Column, Look, Progress, list};
+use crate::timeout::with_timeout;
 
-/// How often a node is looked at.
-const LOOK: Duration = Duration::from_millis(300);
-const TOO_LATE: u8 = 7;
+/// How often `drain --wait` polls.
+const POLL_EVERY: Duration = Duration::from_millis(300);
+const TIMED_OUT: u8 = 7;
 
 const EXAMPLES: &str = "Examples:
   lineclear node list
@@ -28,29 +29,29 @@ const LIST_EXAMPLES: &str = "Examples:
   lineclear node list --json
 
 States:
-  alive     it was heard of in the last 30 seconds
-  draining  it was told to take nothing new, and finishes what it holds
-  drained   it holds nothing any more
-  silent    it has stopped, or was not heard of for 30 seconds
-  lost      it is silent with jobs in its hands, which others take when its leases end";
+  alive     sent a heartbeat in the last 30 seconds
+  draining  takes no new jobs and finishes those it holds
+  drained   takes no new jobs and holds none
+  silent    stopped, or sent no heartbeat for 30 seconds
+  lost      silent while it held jobs; other nodes take these when its leases end";
 
 const DRAIN_EXAMPLES: &str = "Examples:
   lineclear node drain 3
-  lineclear node drain web-1/4711 --wait --within 10m
+  lineclear node drain web-1/4711 --wait --wait-timeout 10m
 
-It takes no new jobs and plans no more; what it holds goes on to its end, and its API answers. It hears of it at once on PostgreSQL or when
-you ask its own server, and otherwise with its next heartbeat. When it is started again, it takes work: that is another node.";
+The node takes no new jobs and stops planning; the jobs it holds run to their end, and its API keeps responding. It drains at once on
+PostgreSQL or if you send the request to its own server, otherwise at its next heartbeat. After a restart it is a new node and takes work.";
 
 #[derive(Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum Command {
-    /// Lists nodes, the last heard of first.
+    /// List nodes, latest heartbeat first.
     #[command(after_help = LIST_EXAMPLES)]
     List(List),
-    /// Tells a node to take nothing new.
+    /// Drain a node: it takes no new jobs.
     #[command(after_help = DRAIN_EXAMPLES)]
     Drain(Drain),
-    /// Tells a node that drains to take work again.
+    /// Resume a drained node: it takes jobs again.
     #[command(after_help = "Examples:\n  lineclear node resume 3")]
     Resume(One),
 }
@@ -58,28 +59,28 @@ pub(crate) enum Command {
 #[derive(Args)]
 pub(crate) struct List {
     #[command(flatten)]
-    at: At,
+    target: ApiTarget,
 }
 
 /// One node.
 #[derive(Args)]
 pub(crate) struct One {
-    /// The node's id, or its name if no other has it
+    /// Id of the node, or its name if that is unique
     node: String,
     #[command(flatten)]
-    at: At,
+    target: ApiTarget,
 }
 
 #[derive(Args)]
 pub(crate) struct Drain {
     #[command(flatten)]
     one: One,
-    /// Waits until it holds nothing
+    /// Wait until the node holds no jobs
     #[arg(long)]
     wait: bool,
-    /// With --wait: no longer than this
-    #[arg(long, value_name = "TIME", requires = "wait", value_parser = span)]
-    within: Option<Duration>,
+    /// With --wait: maximum time to wait
+    #[arg(long, value_name = "TIME", requires = "wait", value_parser = parse_duration)]
+    wait_timeout: Option<Duration>,
 }
 
 const COLUMNS: &[Column] = &[
@@ -99,22 +100,22 @@ const COLUMNS: &[Column] = &[
 impl Command {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         match self {
-            Command::List(List { at }) => asking(&at, async |api| {
+            Command::List(List { target }) => with_api(&target, async |api| {
                 let all = api.get("nodes").await?;
-                let (rows, look) = (only(&all), Look::here());
-                match rows.is_empty() && look.is_terminal {
-                    _ if at.json => print_json(&all)?,
+                let (rows, style) = (items(&all), OutputStyle::detect());
+                match rows.is_empty() && style.is_terminal {
+                    _ if target.json => print_json(&all)?,
                     true => print("no nodes; `lineclear serve` or `lineclear work` starts one\n")?,
-                    false => list(COLUMNS, &rows, &look)?,
+                    false => print_table(COLUMNS, &rows, &style)?,
                 }
                 Ok(ExitCode::SUCCESS)
             }),
             Command::Drain(drain) => drain.run(),
-            Command::Resume(one) => asking(&one.at, async |api| {
-                let id = one.id(api).await?;
-                api.post(&format!("nodes/{}/resume", piece(&id)), Value::Null).await?;
-                let now = found(api, &id).await?;
-                say_or_json(&one.at, &now, &format!("{} takes work again", named(&now)))
+            Command::Resume(one) => with_api(&one.target, async |api| {
+                let id = one.find_id(api).await?;
+                api.post(&format!("nodes/{}/resume", path_segment(&id)), Value::Null).await?;
+                let now = fetch(api, &id).await?;
+                print_answer(&one.target, &now, &format!("{} takes jobs again", describe(&now)))
             }),
         }
     }
@@ -124,59 +125,63 @@ fn text<'a>(node: &'a Value, name: &str) -> &'a str {
     node.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn named(node: &Value) -> String {
+fn describe(node: &Value) -> String {
     format!("node {} ({})", text(node, "id"), text(node, "name"))
 }
 
 impl One {
-    /// Which one is meant: by its id, or by a name that one of those that are alive has.
-    async fn id(&self, api: &Api) -> Result<String, Failure> {
-        let all = only(&api.get("nodes").await?);
+    /// Finds the node by its id, or by a name that only one live node has.
+    async fn find_id(&self, api: &ApiClient) -> Result<String, Failure> {
+        let all = items(&api.get("nodes").await?);
         if all.iter().any(|node| text(node, "id") == self.node) {
             return Ok(self.node.clone());
         }
-        let mut so_named: Vec<&Json> = all.iter().filter(|node| text(node, "name") == self.node).collect();
-        if so_named.len() > 1 {
-            so_named.retain(|node| !["silent", "lost"].contains(&text(node, "state")));
+        let mut named: Vec<&Json> = all.iter().filter(|node| text(node, "name") == self.node).collect();
+        if named.len() > 1 {
+            named.retain(|node| !["silent", "lost"].contains(&text(node, "state")));
         }
-        match so_named[..] {
+        match named[..] {
             [one] => Ok(text(one, "id").to_owned()),
             [] => {
-                let unknown = Failure::coded(3, format!("there is no node {:?}", self.node));
-                let unknown = unknown.hint("`lineclear node list` shows all");
+                let unknown = Failure::coded(3, format!("node {:?} does not exist", self.node));
+                let unknown = unknown.hint("`lineclear node list` lists all nodes");
                 let names = all.iter().map(|node| text(node, "name").to_owned());
-                Err(nearest(names, &self.node).map_or(unknown.clone(), |there| unknown.nearest(&there)))
+                Err(nearest(names, &self.node).map_or(unknown.clone(), |there| unknown.did_you_mean(&there)))
             }
-            _ => Err(Failure::coded(5, format!("more than one node is named {:?}", self.node))
-                .hint("say which by its id; `lineclear node list` shows it")),
+            _ => Err(Failure::coded(5, format!("several nodes are named {:?}", self.node))
+                .hint("use the id; `lineclear node list` shows it")),
         }
     }
 }
 
-async fn found(api: &Api, id: &str) -> Result<Json, Failure> {
-    let all = only(&api.get("nodes").await?);
+async fn fetch(api: &ApiClient, id: &str) -> Result<Json, Failure> {
+    let all = items(&api.get("nodes").await?);
     let found = all.into_iter().find(|node| text(node, "id") == id);
-    found.ok_or_else(|| Failure::coded(3, format!("node {id} is not there any more")))
+    found.ok_or_else(|| Failure::coded(3, format!("node {id} no longer exists")))
 }
 
 impl Drain {
     fn run(self) -> Result<ExitCode, Failure> {
-        let Drain { one, wait, within: limit } = self;
-        let mut seen = Json::default();
-        asking(&one.at, async |api| {
-            let now = within(limit, async {
-                let id = one.id(api).await?;
-                api.post(&format!("nodes/{}/drain", piece(&id)), json!(null)).await?;
-                seen = found(api, &id).await?;
-                if wait { drained(api, &id, &mut seen, one.at.json).await } else { Ok(seen.clone()) }
+        let Drain { one, wait, wait_timeout } = self;
+        let mut last_seen = Json::default();
+        with_api(&one.target, async |api| {
+            let now = with_timeout(wait_timeout, async {
+                let id = one.find_id(api).await?;
+                api.post(&format!("nodes/{}/drain", path_segment(&id)), json!(null)).await?;
+                last_seen = fetch(api, &id).await?;
+                if wait {
+                    wait_until_drained(api, &id, &mut last_seen, one.target.json).await
+                } else {
+                    Ok(last_seen.clone())
+                }
             });
-            let now = now.await?.ok_or_else(|| too_late(&seen))?;
+            let now = now.await?.ok_or_else(|| timed_out(&last_seen))?;
             let sentence = match text(&now, "state") {
-                "drained" => format!("{} holds nothing", named(&now)),
-                "draining" => format!("{} is told to take nothing new; {}", named(&now), holding(&now)),
-                state => format!("{} is {state}: it has not heard of it", named(&now)),
+                "drained" => format!("{} is drained", describe(&now)),
+                "draining" => format!("{} is draining; {}", describe(&now), holding(&now)),
+                state => format!("{} is {state} and did not get the request", describe(&now)),
             };
-            say_or_json(&one.at, &now, &sentence)
+            print_answer(&one.target, &now, &sentence)
         })
     }
 }
@@ -192,49 +197,54 @@ fn holding(node: &Value) -> String {
     }
 }
 
-/// There was no more time.
-fn too_late(seen: &Value) -> Failure {
-    let (why, hint) = match seen {
-        Value::Null => {
-            ("there was no answer in time: whether it drains is not known".to_owned(), "lineclear node list")
-        }
+fn timed_out(last_seen: &Value) -> Failure {
+    let (why, hint) = match last_seen {
+        Value::Null => (
+            "timed out before the server responded; the node may or may not drain".to_owned(),
+            "lineclear node list",
+        ),
         node => (
-            format!("{} still drains; {}", named(node), holding(node)),
-            "it goes on draining; wait again with the same command",
+            format!("timed out; {} is still draining; {}", describe(node), holding(node)),
+            "it continues to drain; repeat the command to wait again",
         ),
     };
-    Failure::coded(TOO_LATE, why).hint(hint)
+    Failure::coded(TIMED_OUT, why).hint(hint)
 }
 
-/// Waits until it holds nothing.
-async fn drained(api: &Api, id: &str, seen: &mut Json, quiet: bool) -> Result<Json, Failure> {
+/// Polls until the node holds no jobs.
+async fn wait_until_drained(
+    api: &ApiClient,
+    id: &str,
+    last_seen: &mut Json,
+    quiet: bool,
+) -> Result<Json, Failure> {
     let (mut most, mut progress) = (0, None);
     loop {
-        let node = found(api, id).await?;
-        seen.clone_from(&node);
+        let node = fetch(api, id).await?;
+        last_seen.clone_from(&node);
         let left = holds(&node);
         match text(&node, "state") {
             "drained" => return Ok(node),
             state @ ("silent" | "lost") => {
-                return Err(Failure::failed(format!("{} is {state}; {}", named(&node), holding(&node))));
+                return Err(Failure::failed(format!("{} is {state}; {}", describe(&node), holding(&node))));
             }
             "alive" => {
-                let why = format!("{} takes work again: somebody has resumed it", named(&node));
+                let why = format!("{} was resumed and takes jobs again", describe(&node));
                 return Err(Failure::coded(5, why));
             }
             _ => {}
         }
         if left > most {
-            // It may have taken some before it heard of it.
+            // It may have taken more jobs before it got the request.
             most = left;
             if progress.is_none() && !quiet {
-                say(&format!("{} drains; {}\n", named(&node), holding(&node)));
+                print_stderr(&format!("{} is draining; {}\n", describe(&node), holding(&node)));
             }
             progress = Some(Progress::new("finished", most, quiet));
         }
         if let Some(progress) = &mut progress {
-            progress.at(most - left);
+            progress.set(most - left);
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_EVERY).await;
     }
 }

@@ -1,4 +1,4 @@
-//! `lineclear schedule`: what a schedule means, before anything runs. Needs no database.
+//! `lineclear schedule`: previews and explains schedules. Needs no database.
 
 mod check;
 mod explain;
@@ -12,7 +12,7 @@ use lineclear_model::{
 };
 
 use crate::failure::Failure;
-use crate::output::roughly;
+use crate::output::approx_duration;
 
 const EXAMPLES: &str = "Examples:
   lineclear schedule next '30 2 * * *' --tz Europe/Berlin
@@ -24,9 +24,9 @@ const EXAMPLES: &str = "Examples:
 pub(crate) enum Command {
     /// Print the next ticks of a schedule.
     Next(next::Next),
-    /// Say in words what a schedule means.
+    /// Explain a schedule in words.
     Explain(explain::Explain),
-    /// Check a manifest file: every tick in a window, and where they collide.
+    /// Check a manifest file: list its ticks in a window, and where they collide.
     Check(check::Check),
 }
 
@@ -44,7 +44,7 @@ impl Command {
 #[derive(Args)]
 struct Expression {
     /// A cron expression (5 fields, or 6 with seconds first), a short form such as @daily, or `every 5m`.
-    // Hyphens are common in expressions, and `-5m` should be refused by the rules and not as an option.
+    // Expressions contain hyphens, and `-5m` should be refused as a schedule and not as an option.
     #[arg(allow_hyphen_values = true)]
     expression: String,
     /// IANA time zone.
@@ -79,6 +79,13 @@ impl Expression {
     }
 }
 
+/// Prints the warnings of a schedule to standard error.
+fn print_warnings(schedule: &Schedule) {
+    for warning in schedule.warnings() {
+        crate::output::print_stderr(&format!("warning: {warning}\n"));
+    }
+}
+
 /// A gap rule, spelled as in manifests.
 #[derive(Clone, Copy)]
 struct GapWord(Gap);
@@ -107,17 +114,17 @@ impl ValueEnum for FoldWord {
     }
 }
 
-/// A moment on the command line.
+/// Parses a time of the command line.
 fn moment(text: &str) -> Result<Micros, String> {
     parse_moment(text)
 }
 
-/// Only the command line reads the clock; the rules are told what time it is.
+/// The current time; the schedules themselves never read a clock.
 fn now() -> Micros {
     jiff::Timestamp::now().into()
 }
 
-/// A moment on the clock of a zone, with its weekday.
-fn on_the_clock(at: Micros, schedule: &Schedule) -> String {
+/// A local time with its weekday.
+fn local_time(at: Micros, schedule: &Schedule) -> String {
     at.timestamp().to_zoned(schedule.zone().clone()).strftime("%a %Y-%m-%d %H:%M:%S %:z").to_string()
 }

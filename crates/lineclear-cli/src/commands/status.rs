@@ -1,19 +1,19 @@
-//! `lineclear status`: one screen; and `lineclear` alone: the same in short, with what to do next.
+//! `lineclear status`: the state of the cluster on one screen; and `lineclear` alone: a summary.
 
-mod short;
+mod summary;
 
 use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::Value;
 
-use super::ask::asking;
-use crate::api::{At, Json};
+use crate::api_client::{ApiTarget, Json};
+use crate::api_command::with_api;
+use crate::display::{Cell, Column, OutputStyle, doctor_check, print_fields, print_table};
 use crate::failure::Failure;
-use crate::output::{print, print_json, roughly};
-use crate::show::{Cell, Column, Look, check, fields, list};
+use crate::output::{approx_duration, print, print_json};
 
-pub(crate) use short::bare;
+pub(crate) use summary::print_summary;
 
 const EXAMPLES: &str = "Examples:
   lineclear status
@@ -21,23 +21,23 @@ const EXAMPLES: &str = "Examples:
   lineclear status --db postgres://scheduler@db.internal/app
   lineclear status --json | jq .problems
 
-Ends with 0 if all is well, 10 if it is not: no node alive, or work or manifests that nobody takes. `lineclear doctor` looks closer.";
+Exits with 0 if healthy, 10 if not: no node is alive, or no node takes waiting jobs or plans manifests. `lineclear doctor` checks more.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Status {
     #[command(flatten)]
-    at: At,
+    target: ApiTarget,
 }
 
 impl Status {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        asking(&self.at, async |api| {
+        with_api(&self.target, async |api| {
             let status = api.get("/status").await?;
-            if self.at.json {
+            if self.target.json {
                 print_json(&status)?;
             } else {
-                show(&status, &Look::here())?;
+                show(&status, &OutputStyle::detect())?;
             }
             Ok(exit_code(&status))
         })
@@ -60,8 +60,8 @@ const FIELDS: &[Column] = &[
     Column { head: "leader", of: leader },
     Column { head: "nodes", of: |s| Cell::Text(nodes(s)) },
     Column { head: "jobs", of: |s| Cell::Text(jobs(s)) },
-    Column { head: "dead letters", of: |s| Cell::Text(figure(s.get("dead_letters"))) },
-    Column { head: "late manifests", of: |s| Cell::Text(figure(s.get("late_manifests"))) },
+    Column { head: "dead letters", of: |s| Cell::Text(count(s.get("dead_letters"))) },
+    Column { head: "late manifests", of: |s| Cell::Text(count(s.get("late_manifests"))) },
 ];
 
 const NODES: &[Column] = &[
@@ -74,44 +74,44 @@ const NODES: &[Column] = &[
     Column { head: "ROLES", of: |n| Cell::text(n.get("roles")) },
 ];
 
-fn show(status: &Json, look: &Look) -> Result<(), Failure> {
-    fields(FIELDS, status, look)?;
+fn show(status: &Json, style: &OutputStyle) -> Result<(), Failure> {
+    print_fields(FIELDS, status, style)?;
     let problems = status.get("problems").and_then(Value::as_array).cloned().unwrap_or_default();
-    if !look.is_terminal {
+    if !style.is_terminal {
         return print(
             &problems
                 .iter()
-                .map(|problem| format!("problem\t{}", check::tabbed(problem)))
+                .map(|problem| format!("problem\t{}", doctor_check::render_tsv(problem)))
                 .collect::<String>(),
         );
     }
     if !problems.is_empty() {
         print(&format!(
             "\n{}",
-            problems.iter().map(|problem| check::check(problem, look)).collect::<String>()
+            problems.iter().map(|problem| doctor_check::render(problem, style)).collect::<String>()
         ))?;
     }
     let nodes = status.entries("nodes");
     if !nodes.is_empty() {
         print("\n")?;
-        list(NODES, &nodes, look)?;
+        print_table(NODES, &nodes, style)?;
     }
     Ok(())
 }
 
 fn leader(status: &Json) -> Cell {
     let Some(leader) = status.get("leader").filter(|leader| leader.is_object()) else {
-        return Cell::Text("nobody yet".to_owned());
+        return Cell::Text("none yet".to_owned());
     };
     let name = leader.get("node").and_then(Value::as_str).unwrap_or_default();
     let moment = |value: Option<&Value>| value.and_then(Value::as_str)?.parse::<jiff::Timestamp>().ok();
     let now = moment(status.get("at"));
-    let for_long = |name: &str| -> Option<String> {
-        Some(roughly((now?.as_microsecond() - moment(leader.get(name))?.as_microsecond()).max(0)))
+    let elapsed = |name: &str| -> Option<String> {
+        Some(approx_duration((now?.as_microsecond() - moment(leader.get(name))?.as_microsecond()).max(0)))
     };
     Cell::Text(match leader.get("live").and_then(Value::as_bool) {
-        Some(true) => format!("{name}, for {}", for_long("since").unwrap_or_default()),
-        _ => format!("nobody now; {name} until {} ago", for_long("renewed_at").unwrap_or_default()),
+        Some(true) => format!("{name}, for {}", elapsed("since").unwrap_or_default()),
+        _ => format!("none; {name} until {} ago", elapsed("renewed_at").unwrap_or_default()),
     })
 }
 
@@ -121,17 +121,17 @@ fn nodes(status: &Value) -> String {
 }
 
 fn jobs(status: &Value) -> String {
-    let of = |name: &str| figure(status.get(name));
+    let of = |name: &str| count(status.get(name));
     let mut text = format!("{} waiting, {} of them due; {} running", of("waiting"), of("due"), of("running"));
     if let Some(ms) = status.get("oldest_waiting_ms").and_then(Value::as_i64) {
-        text.push_str(&format!("; the first in line is due for {}", roughly(ms.saturating_mul(1_000))));
+        text.push_str(&format!("; the first has been due for {}", approx_duration(ms.saturating_mul(1_000))));
     }
     text
 }
 
-/// A count that stops somewhere.
-fn figure(figure: Option<&Value>) -> String {
-    let count = figure.and_then(|figure| figure.get("count")).and_then(Value::as_u64).unwrap_or(0);
-    let more = figure.and_then(|figure| figure.get("at_least")).and_then(Value::as_bool) == Some(true);
+/// A count; `+` if counting stopped early.
+fn count(value: Option<&Value>) -> String {
+    let count = value.and_then(|value| value.get("count")).and_then(Value::as_u64).unwrap_or(0);
+    let more = value.and_then(|value| value.get("at_least")).and_then(Value::as_bool) == Some(true);
     if more { format!("{count}+") } else { count.to_string() }
 }

@@ -1,48 +1,48 @@
-//! How far long work is, on standard error: one line that is written over on a terminal, a line for each tenth elsewhere.
+//! Progress of long operations, on standard error: one line that is rewritten on a terminal, a line per tenth elsewhere.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use crate::output::roughly;
+use crate::output::approx_duration;
 
-/// How often a line is written over.
-const OFTEN: Duration = Duration::from_millis(100);
+/// How often the line is rewritten.
+const REDRAW_EVERY: Duration = Duration::from_millis(100);
 
-/// Work that goes on.
+/// A long operation.
 pub(crate) struct Progress {
-    /// What is done, such as `revived`.
+    /// What is counted, such as `revived`.
     verb: &'static str,
-    /// `None`: nobody knows how much it is.
+    /// `None` if it is unknown.
     total: Option<u64>,
     begun: Instant,
     is_terminal: bool,
-    /// Nobody wants to hear of it.
+    /// Prints nothing.
     quiet: bool,
     shown: Option<Instant>,
     tenth: u64,
 }
 
 impl Progress {
-    /// Begins; `total` may turn out to be more, or less. `quiet`: says nothing.
+    /// Begins. `total` may be an estimate.
     pub(crate) fn new(verb: &'static str, total: u64, quiet: bool) -> Progress {
         let is_terminal = std::io::stderr().is_terminal();
         let total = Some(total);
         Progress { verb, total, begun: Instant::now(), is_terminal, quiet, shown: None, tenth: 0 }
     }
 
-    /// Begins what ends when it ends. Only a terminal hears of it.
-    pub(crate) fn of_unknown(verb: &'static str, quiet: bool) -> Progress {
+    /// Begins an operation of unknown length. Prints only on a terminal.
+    pub(crate) fn without_total(verb: &'static str, quiet: bool) -> Progress {
         Progress { total: None, ..Progress::new(verb, 0, quiet) }
     }
 
-    /// So much is done, of what looks like so much by now.
-    pub(crate) fn at_of(&mut self, done: u64, total: u64) {
+    /// Sets the count and a better estimate of the total.
+    pub(crate) fn set_with_total(&mut self, done: u64, total: u64) {
         self.total = Some(total);
-        self.at(done);
+        self.set(done);
     }
 
-    /// So much is done. The end is said by whoever began it.
-    pub(crate) fn at(&mut self, done: u64) {
+    /// Sets the count. The caller prints the end result.
+    pub(crate) fn set(&mut self, done: u64) {
         if let Some(line) = self.line(done, self.begun.elapsed()) {
             write(&line);
         }
@@ -53,23 +53,23 @@ impl Progress {
             return None;
         }
         if self.is_terminal {
-            if self.shown.is_some_and(|shown| shown.elapsed() < OFTEN) {
+            if self.shown.is_some_and(|shown| shown.elapsed() < REDRAW_EVERY) {
                 return None;
             }
             self.shown = Some(Instant::now());
-            return Some(format!("\r{}\x1b[K", told(self.verb, done, self.total, took)));
+            return Some(format!("\r{}\x1b[K", line_text(self.verb, done, self.total, took)));
         }
         let tenth = done.saturating_mul(10) / self.total?;
         (tenth > self.tenth).then(|| {
             self.tenth = tenth;
-            format!("{}\n", told(self.verb, done, self.total, took))
+            format!("{}\n", line_text(self.verb, done, self.total, took))
         })
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        // What comes next has the line for itself.
+        // Clears the line for what is printed next.
         if self.shown.is_some() {
             write("\r\x1b[K");
         }
@@ -77,17 +77,17 @@ impl Drop for Progress {
 }
 
 fn write(text: &str) {
-    // Nobody may be listening.
+    // Standard error may be closed.
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-fn told(verb: &str, done: u64, total: Option<u64>, took: Duration) -> String {
+fn line_text(verb: &str, done: u64, total: Option<u64>, took: Duration) -> String {
     let seconds = took.as_secs_f64().max(0.001);
     let each = done as f64 / seconds;
     let rate = if each < 10.0 { format!("{each:.1}") } else { format!("{each:.0}") };
     let Some(total) = total else { return format!("{done} {verb}, {rate}/s") };
     let left = Duration::from_secs_f64(((total - done) as f64 / each.max(0.001)).min(1e9));
-    let left = roughly(i64::try_from(left.as_micros()).unwrap_or(i64::MAX));
+    let left = approx_duration(i64::try_from(left.as_micros()).unwrap_or(i64::MAX));
     format!("{done} of {total} {verb} ({} %), {rate}/s, {left} left", done.saturating_mul(100) / total)
 }
 
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_gets_one_line_that_is_written_over_and_not_too_often() {
+    fn a_terminal_gets_one_line_that_is_rewritten_and_not_too_often() {
         let mut progress = progress(true);
         let line = progress.line(1, Duration::from_secs(2)).unwrap();
         assert_eq!(line, "\r1 of 200 revived (0 %), 0.5/s, 6m 38s left\x1b[K");
@@ -122,11 +122,11 @@ mod tests {
     }
 
     #[test]
-    fn of_what_has_no_known_end_only_a_terminal_hears() {
-        let mut listed = Progress { is_terminal: true, ..Progress::of_unknown("listed", false) };
+    fn without_a_total_only_a_terminal_gets_lines() {
+        let mut listed = Progress { is_terminal: true, ..Progress::without_total("listed", false) };
         assert_eq!(listed.line(3000, Duration::from_secs(2)).unwrap(), "\r3000 listed, 1500/s\x1b[K");
         listed.shown = None;
-        let mut piped = Progress { is_terminal: false, ..Progress::of_unknown("listed", false) };
+        let mut piped = Progress { is_terminal: false, ..Progress::without_total("listed", false) };
         assert_eq!(piped.line(3000, Duration::from_secs(2)), None);
     }
 }

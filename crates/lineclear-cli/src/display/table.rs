@@ -1,46 +1,51 @@
-//! Rows of cells, lined up and cut so that they fit; or with tabs between them, for programs.
+//! Tables: aligned and shortened to fit the terminal, or tab-separated for programs.
 
-use super::cell::{Cell, Look};
-use crate::api::Json;
+use super::cell::Cell;
+use super::style::OutputStyle;
+use crate::api_client::Json;
 use crate::failure::Failure;
 use crate::output::print;
 
-/// A column: its head, and what a row has in it.
+/// A column: its heading, and its cell of a row.
 pub(crate) struct Column {
     pub(crate) head: &'static str,
     pub(crate) of: fn(&Json) -> Cell,
 }
 
-/// A cell is not made narrower than this.
-const NARROWEST: usize = 8;
+/// Columns are not made narrower than this.
+const WIDTH_MIN: usize = 8;
 const GAP: &str = "  ";
 
-/// Prints rows. The last columns are the first to go when there is no room.
-pub(crate) fn list(columns: &[Column], rows: &[Json], look: &Look) -> Result<(), Failure> {
+/// Prints rows. If the terminal is too narrow, the last columns are left out.
+pub(crate) fn print_table(columns: &[Column], rows: &[Json], style: &OutputStyle) -> Result<(), Failure> {
     let cells: Vec<Vec<Cell>> =
         rows.iter().map(|row| columns.iter().map(|column| (column.of)(row)).collect()).collect();
     let heads: Vec<String> = columns.iter().map(|column| column.head.to_owned()).collect();
-    print(&if look.is_terminal { lined_up(&heads, &cells, look) } else { tabbed(&heads, &cells, look) })
+    print(&if style.is_terminal {
+        render_aligned(&heads, &cells, style)
+    } else {
+        render_tsv(&heads, &cells, style)
+    })
 }
 
-fn tabbed(heads: &[String], rows: &[Vec<Cell>], look: &Look) -> String {
+fn render_tsv(heads: &[String], rows: &[Vec<Cell>], style: &OutputStyle) -> String {
     let mut text = heads.join("\t") + "\n";
     for row in rows {
-        let cells: Vec<String> = row.iter().map(|cell| cell.shown(look)).collect();
+        let cells: Vec<String> = row.iter().map(|cell| cell.render(style)).collect();
         text.push_str(&(cells.join("\t") + "\n"));
     }
     text
 }
 
-fn lined_up(heads: &[String], rows: &[Vec<Cell>], look: &Look) -> String {
+fn render_aligned(heads: &[String], rows: &[Vec<Cell>], style: &OutputStyle) -> String {
     let shown: Vec<Vec<String>> =
-        rows.iter().map(|row| row.iter().map(|cell| cell.shown(look)).collect()).collect();
-    let widths = fitting(&widths(heads, &shown), look.width);
+        rows.iter().map(|row| row.iter().map(|cell| cell.render(style)).collect()).collect();
+    let widths = fit(&widths(heads, &shown), style.width);
     let mut text = String::new();
     let head: Vec<String> =
-        heads.iter().zip(&widths).map(|(head, width)| pad(&cut(head, *width, look), *width)).collect();
+        heads.iter().zip(&widths).map(|(head, width)| pad(&shorten(head, *width, style), *width)).collect();
     let head = head.join(GAP);
-    text.push_str(&if look.color {
+    text.push_str(&if style.color {
         format!("\x1b[2m{}\x1b[0m\n", head.trim_end())
     } else {
         head.trim_end().to_owned() + "\n"
@@ -51,12 +56,12 @@ fn lined_up(heads: &[String], rows: &[Vec<Cell>], look: &Look) -> String {
             .zip(row)
             .zip(&widths)
             .map(|((cell, text), width)| {
-                let text = cut(text, *width, look);
+                let text = shorten(text, *width, style);
                 let padded = match cell {
                     Cell::Number(_) => format!("{text:>width$}"),
                     _ => pad(&text, *width),
                 };
-                match cell.color().filter(|_| look.color) {
+                match cell.color().filter(|_| style.color) {
                     Some(color) => format!("{color}{padded}\x1b[0m"),
                     None => padded,
                 }
@@ -74,8 +79,8 @@ fn widths(heads: &[String], rows: &[Vec<String>]) -> Vec<usize> {
     heads.iter().enumerate().map(|(column, head)| widest(column).max(length(head))).collect()
 }
 
-/// Narrower columns, the widest first; if that is not enough, fewer.
-fn fitting(widths: &[usize], room: usize) -> Vec<usize> {
+/// Narrows columns, the widest first; if that is not enough, drops the last ones.
+fn fit(widths: &[usize], room: usize) -> Vec<usize> {
     let mut widths = widths.to_vec();
     loop {
         let total: usize = widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1);
@@ -83,21 +88,21 @@ fn fitting(widths: &[usize], room: usize) -> Vec<usize> {
             return widths;
         }
         match widths.iter_mut().max() {
-            Some(widest) if *widest > NARROWEST => {
-                *widest = widest.saturating_sub(total - room).max(NARROWEST)
+            Some(widest) if *widest > WIDTH_MIN => {
+                *widest = widest.saturating_sub(total - room).max(WIDTH_MIN)
             }
             _ => drop(widths.pop()),
         }
     }
 }
 
-/// Without its middle if it is too long: names differ at their ends.
-fn cut(text: &str, width: usize, look: &Look) -> String {
+/// Shortens text in the middle, because names differ at their ends.
+fn shorten(text: &str, width: usize, style: &OutputStyle) -> String {
     let length = text.chars().count();
     if length <= width {
         return text.to_owned();
     }
-    let mark = if look.unicode { "…" } else { "~" };
+    let mark = if style.unicode { "…" } else { "~" };
     let kept = width.saturating_sub(1);
     let (front, back) = (kept - kept / 3, kept / 3);
     let head: String = text.chars().take(front).collect();
@@ -109,8 +114,8 @@ fn pad(text: &str, width: usize) -> String {
     format!("{text:width$}")
 }
 
-/// Prints the fields of one thing, a line each; those that it does not have are left out.
-pub(crate) fn fields(columns: &[Column], row: &Json, look: &Look) -> Result<(), Failure> {
+/// Prints the fields of one resource, a line each, without those that have no value.
+pub(crate) fn print_fields(columns: &[Column], row: &Json, style: &OutputStyle) -> Result<(), Failure> {
     let cells: Vec<(&str, Cell)> = columns.iter().map(|column| (column.head, (column.of)(row))).collect();
     let cells: Vec<_> =
         cells.iter().filter(|(_, cell)| !matches!(cell, Cell::Nothing | Cell::Time(None))).collect();
@@ -118,11 +123,11 @@ pub(crate) fn fields(columns: &[Column], row: &Json, look: &Look) -> Result<(), 
     let mut text = String::new();
     for (head, cell) in cells {
         let both = match cell {
-            // One has room for both.
-            Cell::Time(Some(at)) if look.is_terminal => format!("{at} ({})", cell.shown(look)),
-            _ => cell.shown(look),
+            // A line has room for both forms.
+            Cell::Time(Some(at)) if style.is_terminal => format!("{at} ({})", cell.render(style)),
+            _ => cell.render(style),
         };
-        text.push_str(&if look.is_terminal {
+        text.push_str(&if style.is_terminal {
             format!("{head:width$}  {both}\n")
         } else {
             format!("{head}\t{both}\n")
@@ -133,17 +138,17 @@ pub(crate) fn fields(columns: &[Column], row: &Json, look: &Look) -> Result<(), 
 
 #[cfg(test)]
 mod tests {
-    use super::super::cell::tests::look;
+    use super::super::cell::tests::style;
     use super::*;
 
     #[test]
     fn a_table_fits_the_terminal_and_drops_the_last_columns_first() {
         let heads = ["ID", "KIND", "ERROR"].map(str::to_owned);
         let row = vec![Cell::Number(7), Cell::Text("x".repeat(60)), Cell::Text("e".repeat(60))];
-        let text = lined_up(&heads, std::slice::from_ref(&row), &look(true));
+        let text = render_aligned(&heads, std::slice::from_ref(&row), &style(true));
         assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
         assert!(text.contains("x…x") && text.contains("e…e") && text.starts_with("ID"), "{text}");
-        let narrow = lined_up(&heads, &[row], &Look { width: 12, ..look(true) });
+        let narrow = render_aligned(&heads, &[row], &OutputStyle { width: 12, ..style(true) });
         assert!(
             narrow.lines().all(|line| line.chars().count() <= 12) && !narrow.contains("ERROR"),
             "{narrow}"
@@ -153,7 +158,7 @@ mod tests {
     #[test]
     fn programs_get_all_of_it_with_tabs() {
         let heads = ["ID", "KIND"].map(str::to_owned);
-        let text = tabbed(&heads, &[vec![Cell::Number(7), Cell::Text("x".repeat(90))]], &look(false));
+        let text = render_tsv(&heads, &[vec![Cell::Number(7), Cell::Text("x".repeat(90))]], &style(false));
         assert_eq!(text, format!("ID\tKIND\n7\t{}\n", "x".repeat(90)));
     }
 }

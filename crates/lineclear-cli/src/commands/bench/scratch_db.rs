@@ -1,4 +1,4 @@
-//! Where it is measured: the same server or disk, and nobody's jobs.
+//! A scratch database on the same server or disk, without your jobs.
 
 use std::time::Duration;
 
@@ -8,32 +8,32 @@ use tokio::task::JoinHandle;
 
 use crate::failure::Failure;
 
-/// How often it says that it is at work.
-const SAID: Duration = Duration::from_secs(10);
+/// How often the schema is marked as in use.
+const HEARTBEAT_EVERY: Duration = Duration::from_secs(10);
 
-pub(crate) struct Bed {
+pub(crate) struct ScratchDb {
     pub(crate) options: StoreOptions,
     pub(crate) store: Store,
-    /// Says that it is in use.
-    keeper: Option<JoinHandle<()>>,
-    /// The file's folder; gone with the bed.
+    /// Marks the schema as in use.
+    heartbeat: Option<JoinHandle<()>>,
+    /// The folder of the SQLite file, removed on drop.
     _dir: Option<TempDir>,
 }
 
-impl Bed {
-    /// A store of its own beside the one that `options` names.
-    pub(crate) async fn make(options: &StoreOptions) -> Result<Bed, Failure> {
+impl ScratchDb {
+    /// Creates a store beside the one that `options` names.
+    pub(crate) async fn create(options: &StoreOptions) -> Result<ScratchDb, Failure> {
         if options.is_postgres() && *options.schema() == *options.clone().for_bench().schema() {
             return Err(Failure::usage(format!(
-                "schema={} is where bench works, and no place for your jobs",
+                "schema={} is the scratch schema of bench and must not hold your jobs",
                 options.schema()
             ))
-            .hint("leave it out of --db, or name the schema of your jobs"));
+            .hint("remove it from --db, or name the schema of your jobs"));
         }
         let (options, dir) = match options.is_postgres() {
             true => (options.clone().for_bench(), None),
             false => {
-                let (options, dir) = beside(options)?;
+                let (options, dir) = create_file_beside(options)?;
                 (options, Some(dir))
             }
         };
@@ -42,20 +42,20 @@ impl Bed {
         if options.is_postgres() {
             store.make_bench().await?;
         }
-        let keeper = options.is_postgres().then(|| keep(store.clone()));
-        let bed = Bed { options, store, keeper, _dir: dir };
-        match bed.store.migrate().await {
-            Ok(_) => Ok(bed),
+        let heartbeat = options.is_postgres().then(|| mark_in_use(store.clone()));
+        let db = ScratchDb { options, store, heartbeat, _dir: dir };
+        match db.store.migrate().await {
+            Ok(_) => Ok(db),
             Err(error) => {
-                bed.remove().await?;
+                db.remove().await?;
                 Err(error.into())
             }
         }
     }
 
     pub(crate) async fn remove(self) -> Result<(), Failure> {
-        if let Some(keeper) = &self.keeper {
-            keeper.abort();
+        if let Some(heartbeat) = &self.heartbeat {
+            heartbeat.abort();
         }
         if self.options.is_postgres() {
             self.store.drop_bench().await?;
@@ -64,14 +64,15 @@ impl Bed {
     }
 }
 
-/// A new file on the same disk.
-fn beside(options: &StoreOptions) -> Result<(StoreOptions, TempDir), Failure> {
+/// Creates a file on the same disk.
+fn create_file_beside(options: &StoreOptions) -> Result<(StoreOptions, TempDir), Failure> {
     let folder = options
         .file()
         .map(|file| file.parent().unwrap_or(file).to_owned())
         .unwrap_or_else(std::env::temp_dir);
     let folder = if folder.as_os_str().is_empty() { ".".into() } else { folder };
-    let cannot = |why: String| Failure::failed(format!("cannot make a file in {}: {why}", folder.display()));
+    let cannot =
+        |why: String| Failure::failed(format!("cannot create a file in {}: {why}", folder.display()));
     let dir = tempfile::Builder::new().prefix(".lineclear-bench-").tempdir_in(&folder);
     let dir = dir.map_err(|error| cannot(error.to_string()))?;
     let file = dir.path().join("bench.db");
@@ -79,11 +80,11 @@ fn beside(options: &StoreOptions) -> Result<(StoreOptions, TempDir), Failure> {
     Ok((StoreOptions::new(file)?, dir))
 }
 
-fn keep(store: Store) -> JoinHandle<()> {
+fn mark_in_use(store: Store) -> JoinHandle<()> {
     tokio::spawn(async move {
         loop {
-            tokio::time::sleep(SAID).await;
-            // What cannot be said now is said the next time.
+            tokio::time::sleep(HEARTBEAT_EVERY).await;
+            // A failure is made up for by the next mark.
             let _ = store.keep_bench().await;
         }
     })

@@ -1,32 +1,32 @@
-//! Which dead letters a command means.
+//! Filters for dead letters.
 
 use clap::Args;
 use serde_json::{Value, json};
 
-/// All that is given must fit.
+/// A dead letter must match all that are given.
 #[derive(Args, Clone, Default)]
-pub(crate) struct Which {
-    /// Of this kind
-    #[arg(long, value_name = "KIND", help_heading = "Which")]
+pub(crate) struct DeadLetterFilter {
+    /// Kind of the job
+    #[arg(long, value_name = "KIND", help_heading = "Filters")]
     kind: Option<String>,
-    /// Of the manifest with this key
-    #[arg(long, value_name = "KEY", help_heading = "Which")]
+    /// Key of the manifest
+    #[arg(long, value_name = "KEY", help_heading = "Filters")]
     manifest: Option<String>,
-    /// Of this group
-    #[arg(long, value_name = "NAME", help_heading = "Which")]
+    /// Name of the group
+    #[arg(long, value_name = "NAME", help_heading = "Filters")]
     group: Option<String>,
-    /// Of this family of errors, as `dead families` shows it
-    #[arg(long, value_name = "FINGERPRINT", help_heading = "Which")]
+    /// Fingerprint of the error, see `dead-letter families`
+    #[arg(long, value_name = "FINGERPRINT", help_heading = "Filters")]
     fingerprint: Option<String>,
-    /// Why they died: retries_used_up, permanent or worker_lost
-    #[arg(long, value_name = "REASON", help_heading = "Which")]
+    /// Reason: retries_used_up, permanent or worker_lost
+    #[arg(long, value_name = "REASON", help_heading = "Filters")]
     reason: Option<String>,
-    /// That died before this moment, such as 2026-12-24T18:00:00Z
-    #[arg(long, value_name = "MOMENT", help_heading = "Which")]
+    /// Created before this time, such as 2026-12-24T18:00:00Z
+    #[arg(long, value_name = "TIME", help_heading = "Filters")]
     before: Option<String>,
 }
 
-impl Which {
+impl DeadLetterFilter {
     fn pairs(&self) -> [(&'static str, &Option<String>); 6] {
         [
             ("kind", &self.kind),
@@ -38,17 +38,17 @@ impl Which {
         ]
     }
 
-    /// Whether anything is given.
-    pub(super) fn is_given(&self) -> bool {
+    /// Whether a filter is given.
+    pub(super) fn is_set(&self) -> bool {
         self.pairs().iter().any(|(_, value)| value.is_some())
     }
 
-    /// As parameters of a request.
-    pub(super) fn asked(&self) -> Vec<(&'static str, Option<String>)> {
+    /// The filters as query parameters.
+    pub(super) fn query_pairs(&self) -> Vec<(&'static str, Option<String>)> {
         self.pairs().map(|(name, value)| (name, value.clone())).to_vec()
     }
 
-    /// As the body of a request about those that died before `until`, if nothing earlier is given.
+    /// The filters as the body of a request, limited to dead letters from before `until`.
     pub(super) fn body(&self, until: &str, note: Option<&str>) -> Value {
         let mut body = serde_json::Map::new();
         for (name, value) in self.pairs() {
@@ -56,7 +56,7 @@ impl Which {
                 body.insert(name.to_owned(), json!(value));
             }
         }
-        // What dies after it was counted is not meant, whatever was said: it would be revived again and again.
+        // Jobs that die after the count are excluded; otherwise they would be revived again and again.
         let moment = |text: &str| text.parse::<jiff::Timestamp>().ok();
         let later =
             |given: &String| moment(given).zip(moment(until)).is_some_and(|(given, until)| given > until);
@@ -75,19 +75,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_dies_after_it_was_counted_is_not_meant() {
+    fn jobs_that_die_after_the_count_are_excluded() {
         let until = "2026-11-16T12:00:00Z";
         let before = |given: Option<&str>| {
-            let which = Which { before: given.map(str::to_owned), ..Which::default() };
-            which.body(until, None)["before"].as_str().map(str::to_owned)
+            let filter = DeadLetterFilter { before: given.map(str::to_owned), ..DeadLetterFilter::default() };
+            filter.body(until, None)["before"].as_str().map(str::to_owned)
         };
         assert_eq!(before(None).as_deref(), Some(until));
         assert_eq!(
             before(Some("2030-01-01T00:00:00Z")).as_deref(),
             Some(until),
-            "that would be every time anew"
+            "a later bound would revive them again and again"
         );
         assert_eq!(before(Some("2026-11-16T13:30:00+02:00")).as_deref(), Some("2026-11-16T13:30:00+02:00"));
-        assert_eq!(before(Some("soon")).as_deref(), Some("soon"), "the server says what is wrong with it");
+        assert_eq!(before(Some("soon")).as_deref(), Some("soon"), "the server reports the error");
     }
 }

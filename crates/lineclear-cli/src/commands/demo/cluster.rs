@@ -1,4 +1,4 @@
-//! The nodes of the demo: real processes, started, killed and started again.
+//! The nodes of the demo: processes that are started, killed and restarted.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -7,35 +7,35 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 
-use super::node::Said;
+use super::node::DemoEvent;
 use crate::failure::Failure;
 
 /// How long nodes may take to stop.
-const STOP_WITHIN: Duration = Duration::from_secs(10);
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a node said, and which.
-pub(super) struct Heard {
+/// An event of a node.
+pub(super) struct NodeEvent {
     pub(super) node: String,
-    pub(super) said: Said,
+    pub(super) event: DemoEvent,
 }
 
 pub(super) struct Cluster {
     db: String,
     nodes: Vec<Member>,
-    heard: mpsc::Receiver<Heard>,
-    tell: mpsc::Sender<Heard>,
+    events: mpsc::Receiver<NodeEvent>,
+    sender: mpsc::Sender<NodeEvent>,
 }
 
 struct Member {
     name: String,
-    /// `None` while it is dead.
+    /// `None` while it is killed.
     child: Option<Child>,
 }
 
 impl Cluster {
     pub(super) fn start(db: &str, nodes: u8) -> Result<Cluster, Failure> {
-        let (tell, heard) = mpsc::channel(1_000);
-        let mut cluster = Cluster { db: db.to_owned(), nodes: Vec::new(), heard, tell };
+        let (sender, events) = mpsc::channel(1_000);
+        let mut cluster = Cluster { db: db.to_owned(), nodes: Vec::new(), events, sender };
         for number in 1..=nodes {
             let name = format!("node-{number}");
             let child = Some(cluster.spawn(&name)?);
@@ -56,12 +56,12 @@ impl Cluster {
             .spawn()
             .map_err(cannot)?;
         let Some(lines) = child.stdout.take() else { return Ok(child) };
-        let (tell, node) = (self.tell.clone(), name.to_owned());
+        let (sender, node) = (self.sender.clone(), name.to_owned());
         tokio::spawn(async move {
             let mut lines = BufReader::new(lines).lines();
             while let Ok(Some(line)) = lines.next_line().await {
-                let Ok(said) = serde_json::from_str(&line) else { continue };
-                if tell.send(Heard { node: node.clone(), said }).await.is_err() {
+                let Ok(event) = serde_json::from_str(&line) else { continue };
+                if sender.send(NodeEvent { node: node.clone(), event }).await.is_err() {
                     break;
                 }
             }
@@ -69,23 +69,23 @@ impl Cluster {
         Ok(child)
     }
 
-    /// What one of them says next.
-    pub(super) async fn next(&mut self) -> Option<Heard> {
-        self.heard.recv().await
+    /// The next event of any node.
+    pub(super) async fn next(&mut self) -> Option<NodeEvent> {
+        self.events.recv().await
     }
 
-    /// Names of those that live.
-    pub(super) fn living(&self) -> Vec<String> {
+    /// Names of the running nodes.
+    pub(super) fn running(&self) -> Vec<String> {
         self.nodes.iter().filter(|node| node.child.is_some()).map(|node| node.name.clone()).collect()
     }
 
-    /// The node that is this process.
+    /// The node with this process id.
     pub(super) fn name_of(&self, pid: u32) -> Option<String> {
         let is = |node: &&Member| node.child.as_ref().and_then(Child::id) == Some(pid);
         self.nodes.iter().find(is).map(|node| node.name.clone())
     }
 
-    /// Kills it at once, without a word: SIGKILL.
+    /// Kills it with SIGKILL.
     pub(super) fn kill(&mut self, name: &str) {
         if let Some(mut child) = self.member(name).and_then(|node| node.child.take()) {
             let _ = child.start_kill();
@@ -93,7 +93,7 @@ impl Cluster {
         }
     }
 
-    pub(super) fn start_again(&mut self, name: &str) -> Result<(), Failure> {
+    pub(super) fn restart(&mut self, name: &str) -> Result<(), Failure> {
         let child = self.spawn(name)?;
         if let Some(member) = self.member(name) {
             member.child = Some(child);
@@ -105,7 +105,7 @@ impl Cluster {
         self.nodes.iter_mut().find(|node| node.name == name)
     }
 
-    /// Asks all to stop, and waits for them; whoever takes too long is killed when it is dropped.
+    /// Asks all nodes to stop, and waits for them. Those that take too long are killed on drop.
     pub(super) async fn stop(mut self) {
         let children: Vec<Child> = self.nodes.iter_mut().filter_map(|node| node.child.take()).collect();
         let all = children.into_iter().map(|mut child| {
@@ -113,7 +113,7 @@ impl Cluster {
             tokio::spawn(async move { child.wait().await })
         });
         let all: Vec<_> = all.collect();
-        let _ = tokio::time::timeout(STOP_WITHIN, async {
+        let _ = tokio::time::timeout(STOP_TIMEOUT, async {
             for one in all {
                 let _ = one.await;
             }

@@ -1,4 +1,4 @@
-//! What happens, told line by line: for people, or as JSON.
+//! The events of the demo, a line each: text or JSON.
 
 use std::collections::HashMap;
 use std::io::IsTerminal;
@@ -6,10 +6,10 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use super::cluster::Heard;
-use crate::output::{print, print_json};
+use super::cluster::NodeEvent;
+use crate::output::print_json;
 
-pub(super) struct Story {
+pub(super) struct EventLog {
     json: bool,
     colour: bool,
     begun: Instant,
@@ -38,57 +38,57 @@ struct Line<'a> {
     text: &'a str,
 }
 
-impl Story {
-    pub(super) fn new(json: bool) -> Story {
+impl EventLog {
+    pub(super) fn new(json: bool) -> EventLog {
         let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        Story { json, colour, begun: Instant::now(), started: HashMap::new(), counts: Counts::default() }
+        EventLog { json, colour, begun: Instant::now(), started: HashMap::new(), counts: Counts::default() }
     }
 
-    pub(super) fn say(&mut self, text: &str) {
-        self.tell("note", None, None, text);
+    pub(super) fn note(&mut self, text: &str) {
+        self.print("note", None, None, text);
     }
 
     pub(super) fn node(&mut self, event: &str, node: &str, text: &str) {
         self.counts.killed += u64::from(event.ends_with("_killed"));
-        self.tell(event, Some(node), None, text);
+        self.print(event, Some(node), None, text);
     }
 
-    pub(super) fn heard(&mut self, Heard { node, said }: Heard) {
-        let job = Some((said.job.as_str(), said.kind.as_str()));
-        let error = said.error.as_deref().unwrap_or_default();
-        match said.what.as_str() {
+    pub(super) fn job(&mut self, NodeEvent { node, event }: NodeEvent) {
+        let job = Some((event.job.as_str(), event.kind.as_str()));
+        let error = event.error.as_deref().unwrap_or_default();
+        match event.what.as_str() {
             "started" => {
-                if let Some(claim_no) = said.claim_no.filter(|&no| no > 1) {
-                    self.tell("started_again", Some(&node), job, &format!("runs again, claim {claim_no}"));
+                if let Some(claim_no) = event.claim_no.filter(|&no| no > 1) {
+                    self.print("started_again", Some(&node), job, &format!("runs again, claim {claim_no}"));
                 }
-                self.started.insert(said.job.clone(), Instant::now());
+                self.started.insert(event.job.clone(), Instant::now());
             }
             "completed" => {
                 self.counts.completed += 1;
-                let took = self.started.remove(&said.job).map_or(0, |at| at.elapsed().as_millis());
-                self.tell("completed", Some(&node), job, &format!("completed in {took} ms"));
+                let took = self.started.remove(&event.job).map_or(0, |at| at.elapsed().as_millis());
+                self.print("completed", Some(&node), job, &format!("completed in {took} ms"));
             }
             "failed" => {
                 self.counts.failed += 1;
-                self.tell("failed", Some(&node), job, &format!("failed, and is tried again: {error}"));
+                self.print("failed", Some(&node), job, &format!("failed, will be retried: {error}"));
             }
             "dead_letter" => {
                 self.counts.dead += 1;
-                self.tell("dead_letter", Some(&node), job, &format!("is a dead letter now: {error}"));
+                self.print("dead_letter", Some(&node), job, &format!("became a dead letter: {error}"));
             }
             _ => {}
         }
     }
 
-    pub(super) fn sum_up(&mut self) {
+    pub(super) fn summary(&mut self) {
         let Counts { completed, failed, dead, killed } = self.counts;
         let text = format!(
-            "jobs completed: {completed}, failed and tried again: {failed}, dead letters: {dead}; nodes killed: {killed}"
+            "jobs completed: {completed}, failed and retried: {failed}, dead letters: {dead}; nodes killed: {killed}"
         );
-        self.tell("summary", None, None, &text);
+        self.print("summary", None, None, &text);
     }
 
-    fn tell(&mut self, event: &str, node: Option<&str>, job: Option<(&str, &str)>, text: &str) {
+    fn print(&mut self, event: &str, node: Option<&str>, job: Option<(&str, &str)>, text: &str) {
         let at = self.begun.elapsed();
         if self.json {
             let (job, kind) = (job.map(|(id, _)| id), job.map(|(_, kind)| kind));
@@ -111,6 +111,7 @@ impl Story {
             (Some(node), None) => format!("{node:8} "),
             _ => String::new(),
         };
-        let _ = print(&format!("{:02}:{:02}  {mark} {who}{text}\n", seconds / 60, seconds % 60));
+        let _ =
+            crate::output::print(&format!("{:02}:{:02}  {mark} {who}{text}\n", seconds / 60, seconds % 60));
     }
 }

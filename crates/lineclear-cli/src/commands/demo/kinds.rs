@@ -1,4 +1,4 @@
-//! What the jobs of the demo do.
+//! The handlers of the demo.
 
 use std::time::Duration;
 
@@ -24,19 +24,19 @@ pub(super) async fn step() {
 }
 
 pub(super) async fn invoice(Input(number): Input<u64>) -> Result<(), HandlerError> {
-    Err(Permanent::new(format!("invoice {number} has no address: a person must look at it")).into())
+    Err(Permanent::new(format!("invoice {number} has no address")).into())
 }
 
 fn job(kind: &str, input: Payload) -> NewJob {
     NewJob::new(Name::new(kind).expect("a name"), input)
 }
 
-/// One that only a person can mend.
-pub(super) fn unprintable() -> NewJob {
+/// A job that fails permanently.
+pub(super) fn permanent_failure() -> NewJob {
     job("invoice", Payload::of(&4711).expect("a number"))
 }
 
-/// One more.
+/// A job of `--rate`.
 pub(super) fn extra() -> NewJob {
     job("heartbeat", Payload::empty())
 }

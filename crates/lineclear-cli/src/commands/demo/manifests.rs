@@ -1,17 +1,17 @@
-//! The standing orders of the demo.
+//! The manifests of the demo.
 
 use lineclear_model::{Manifest, ManifestFile};
 
 use crate::failure::Failure;
 
-const ORDERS: &str = r#"
-# Beats every two seconds, and never fails.
+const MANIFESTS: &str = r#"
+# Every two seconds; never fails.
 [[manifest]]
 key = "heartbeat"
 kind = "heartbeat"
 schedule = { every = "2s" }
 
-# Fails at its first try, and is tried again.
+# Fails at its first attempt, and is retried.
 [[manifest]]
 key = "flaky-import"
 kind = "flaky-import"
@@ -19,13 +19,13 @@ schedule = { every = "8s" }
 retries = 2
 retry = { delay = "2s" }
 
-# Takes its time: who is killed with it in hand loses it to another.
+# Slow: when its node is killed, another node takes it over.
 [[manifest]]
 key = "slow-report"
 kind = "slow-report"
 schedule = { every = "6s" }
 
-# A chain: each waits for the one before.
+# A chain: each runs after the one before.
 [[manifest]]
 key = "extract"
 kind = "extract"
@@ -41,7 +41,7 @@ key = "load"
 kind = "load"
 schedule = { after = ["transform"] }
 
-# Rests on weekends.
+# Not on weekends.
 [[manifest]]
 key = "office-hours"
 kind = "office-hours"
@@ -50,14 +50,14 @@ exclude = [{ weekdays = ["sat", "sun"] }]
 "#;
 
 pub(super) fn all() -> Result<Vec<Manifest>, Failure> {
-    let file = ManifestFile::from_toml(ORDERS).map_err(|bad| Failure::failed(bad.to_string()))?;
+    let file = ManifestFile::from_toml(MANIFESTS).map_err(|bad| Failure::failed(bad.to_string()))?;
     Ok(file.manifest)
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_orders_can_be_read() {
+    fn the_manifests_are_valid() {
         assert_eq!(super::all().unwrap().len(), 7);
     }
 }

@@ -1,4 +1,4 @@
-//! One node of the demo, as a process of its own. It tells the stage what happens on it, line by line, and ends with it.
+//! A node of the demo, in a process of its own. It prints its events as JSON lines, and ends when its standard input closes.
 
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ pub(crate) struct DemoNode {
     name: String,
 }
 
-/// What a node says of a job.
+/// An event of a job.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Said {
+pub(super) struct DemoEvent {
     pub(super) job: String,
     pub(super) kind: String,
     /// `started`, `completed`, `failed` or `dead_letter`.
@@ -30,11 +30,17 @@ pub(super) struct Said {
     pub(super) error: Option<String>,
 }
 
-impl Said {
-    fn of(event: JobEvent) -> Option<Said> {
+impl DemoEvent {
+    fn of(event: JobEvent) -> Option<DemoEvent> {
         let said = |what: &str, claim_no, error| {
             let what = what.to_owned();
-            Some(Said { job: event.job.to_string(), kind: event.kind.to_string(), what, claim_no, error })
+            Some(DemoEvent {
+                job: event.job.to_string(),
+                kind: event.kind.to_string(),
+                what,
+                claim_no,
+                error,
+            })
         };
         match event.event {
             Event::Started { claim_no } => said("started", Some(claim_no), None),
@@ -49,11 +55,11 @@ impl Said {
 impl DemoNode {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-        runtime.map_err(|error| Failure::failed(format!("cannot start: {error}")))?.block_on(self.play())
+        runtime.map_err(|error| Failure::failed(format!("cannot start: {error}")))?.block_on(self.run_node())
     }
 
-    async fn play(self) -> Result<(), Failure> {
-        // Short times, so that what takes half a minute elsewhere can be watched.
+    async fn run_node(self) -> Result<(), Failure> {
+        // Short times, so that recovery takes seconds instead of half a minute.
         let options = NodeOptions {
             lease: Duration::from_secs(3),
             renewal: Duration::from_millis(800),
@@ -64,10 +70,10 @@ impl DemoNode {
             slots: 8,
             ..NodeOptions::default()
         };
-        let tell = |event: JobEvent| async {
-            if let Some(said) = Said::of(event) {
-                // Nobody listens any more: the end is near.
-                let _ = print_json(&said);
+        let print_event = |event: JobEvent| async {
+            if let Some(event) = DemoEvent::of(event) {
+                // The parent may have ended.
+                let _ = print_json(&event);
             }
         };
         let node = Lineclear::builder()
@@ -82,11 +88,11 @@ impl DemoNode {
             .kind("load", kinds::step)
             .kind("office-hours", kinds::heartbeat)
             .kind("invoice", kinds::invoice)
-            .hook(tell)
+            .hook(print_event)
             .start()
             .await
             .map_err(|error| Failure::failed(error.to_string()))?;
-        // The stage holds the other end: it closes it to end the play, and its own end closes it, too.
+        // The parent closes standard input to stop the node; its own end closes it, too.
         let _ =
             tokio::task::spawn_blocking(|| std::io::copy(&mut std::io::stdin(), &mut std::io::sink())).await;
         node.stop().await;

@@ -1,4 +1,4 @@
-//! What only this machine can tell: its settings, its port, its clock.
+//! Checks of this machine: its settings, its port, its clock.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
@@ -7,18 +7,18 @@ use jiff::Timestamp;
 use lineclear_model::doctor::{Check, CheckName, database};
 use serde_json::Value;
 
-use crate::api::{Api, At};
-use crate::cmd::health::{ask, reachable};
-use crate::cmd::serve;
+use crate::api_client::{ApiClient, ApiTarget};
+use crate::commands::health::{probe, reachable};
+use crate::commands::serve;
 use crate::config::{Config, Origin};
 use crate::failure::Failure;
 
-/// Longest wait for whoever listens on our port.
-const WITHIN: Duration = Duration::from_secs(1);
+/// Longest wait for a response on the configured port.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Checks of the configuration, and the settings if they can be read.
-pub(super) fn checks(at: &At) -> (Vec<Check>, Option<Config>) {
-    let config = match at.config() {
+/// Checks of the configuration, and the settings if they are valid.
+pub(super) fn checks(target: &ApiTarget) -> (Vec<Check>, Option<Config>) {
+    let config = match target.config() {
         Ok(config) => config,
         Err(failure) => return (vec![refused(&failure)], None),
     };
@@ -27,7 +27,7 @@ pub(super) fn checks(at: &At) -> (Vec<Check>, Option<Config>) {
     }
     let mut checks = vec![settings(&config)];
     // A server elsewhere has settings of its own.
-    if !at.asks_a_server() {
+    if !target.is_server() {
         checks.extend(listener(&config));
     }
     (checks, Some(config))
@@ -35,8 +35,8 @@ pub(super) fn checks(at: &At) -> (Vec<Check>, Option<Config>) {
 
 fn refused(failure: &Failure) -> Check {
     let todo = failure
-        .hinted()
-        .unwrap_or("mend it there; lineclear config show --origin says where each setting comes from");
+        .hint_text()
+        .unwrap_or("correct the setting; lineclear config show --origin says where each one comes from");
     Check::failure(CheckName::Settings, failure.message(), todo)
 }
 
@@ -55,7 +55,7 @@ fn settings(config: &Config) -> Check {
     let files = if files.is_empty() { "no file".to_owned() } else { files.join(" and ") };
     Check::ok(
         CheckName::Settings,
-        format!("can be read: {files}, {others} from the environment and flags, the rest as they come"),
+        format!("valid: {files}, {others} from the environment and flags, the others have their defaults"),
     )
 }
 
@@ -65,19 +65,19 @@ fn listener(config: &Config) -> Vec<Check> {
         Ok(address) => address,
         Err(failure) => return vec![refused(&failure)],
     };
-    let listen = match serve::listens(config) {
+    let listen = match serve::check_listener(config) {
         Ok(()) if address.ip().is_loopback() => {
-            Check::ok(CheckName::Listen, format!("{address} is reached from this machine only"))
+            Check::ok(CheckName::Listen, format!("{address} is reachable from this machine only"))
         }
         Ok(()) => {
             let says = format!(
-                "{address} is reached from other machines, and asks who they are (auth = {})",
+                "{address} is reachable from other machines and requires authentication (auth = {})",
                 config.text("auth")
             );
             Check::ok(CheckName::Listen, says)
         }
         Err(failure) => {
-            let todo = "set auth = token and make one (lineclear token create), or bind = 127.0.0.1; `serve` does not start like this";
+            let todo = "set auth = token and create one (lineclear token create), or bind = 127.0.0.1; `serve` refuses to start with these settings";
             Check::failure(CheckName::Listen, failure.message(), todo)
         }
     };
@@ -87,18 +87,18 @@ fn listener(config: &Config) -> Vec<Check> {
 fn port(address: SocketAddr) -> Check {
     let name = CheckName::Port;
     if address.port() == 0 {
-        return Check::ok(name, "a free one is taken");
+        return Check::ok(name, "0: the server picks a free port");
     }
     let at = reachable(address);
-    if TcpStream::connect_timeout(&at, WITHIN).is_ok() {
-        return match ask(at, "/livez", WITHIN) {
-            Ok((true, said)) if said == "ok" => Check::ok(name, format!("a server answers on {at}")),
+    if TcpStream::connect_timeout(&at, PROBE_TIMEOUT).is_ok() {
+        return match probe(at, "/livez", PROBE_TIMEOUT) {
+            Ok((true, status)) if status == "ok" => Check::ok(name, format!("a server responds on {at}")),
             _ => {
-                let says = format!("something else listens on {at}, or a server that does not answer");
+                let says = format!("another program listens on {at}, or a server that does not respond");
                 Check::failure(
                     name,
                     says,
-                    format!("who is it? ss -ltnp 'sport = :{}'; or take another --port", at.port()),
+                    format!("find it with ss -ltnp 'sport = :{}', or choose another --port", at.port()),
                 )
             }
         };
@@ -106,26 +106,28 @@ fn port(address: SocketAddr) -> Check {
     match TcpListener::bind(address) {
         Ok(_) => Check::ok(name, format!("{} is free: no server runs here", address.port())),
         Err(error) => {
-            let todo = "choose another --port or --bind; ports below 1024 need leave (CAP_NET_BIND_SERVICE)";
+            let todo = "choose another --port or --bind; ports below 1024 need CAP_NET_BIND_SERVICE";
             Check::failure(name, format!("cannot listen on {address}: {error}"), todo)
         }
     }
 }
 
-/// Our clock against the database's, as a server tells it.
-pub(super) async fn clock(api: &Api) -> Check {
+/// Compares this machine's clock with the database's, as the server reports it.
+pub(super) async fn clock(api: &ApiClient) -> Check {
     let before = Timestamp::now();
-    let asked = api.get("/stats/now").await;
+    let response = api.get("/stats/now").await;
     let after = Timestamp::now();
-    let at = asked
+    let at = response
         .as_ref()
         .ok()
         .and_then(|now| now.get("at"))
         .and_then(Value::as_str)
         .and_then(|at| at.parse::<Timestamp>().ok());
     let Some(at) = at else {
-        let why = asked.err().map_or("it does not say".to_owned(), |failure| failure.message().to_owned());
-        return Check::skipped(CheckName::ClockHere, format!("the server does not tell the time: {why}"));
+        let why = response
+            .err()
+            .map_or("no time in the response".to_owned(), |failure| failure.message().to_owned());
+        return Check::skipped(CheckName::ClockHere, format!("the server does not report the time: {why}"));
     };
     let off_by = (after.as_microsecond() - before.as_microsecond()).max(0) / 2;
     let ahead = at.as_microsecond().saturating_sub(before.as_microsecond() + off_by);

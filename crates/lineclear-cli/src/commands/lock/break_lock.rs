@@ -7,17 +7,18 @@ use clap::Args;
 use lineclear_lock::{Inspection, LockName, Locks, What};
 use serde::Serialize;
 
-use super::place::{Place, failure, never_held, usage};
-use crate::cmd::person::person;
-use crate::failure::{Failure, say};
-use crate::output::{plain, print, print_json};
+use super::target::{LockTarget, failure, never_held, usage};
+use crate::failure::Failure;
+use crate::os_user::os_user;
+use crate::output::print_stderr;
+use crate::output::{print, print_json, sanitize};
 
-/// How many of the last events are looked through for our own.
-const LOOK_BACK: u32 = 20;
+/// Number of latest events that are searched for the break.
+const EVENTS_READ: u32 = 20;
 
 const EXAMPLES: &str = "\
-Its holder is not asked. It hears of it when it next renews the lock, in some seconds, and may go on working until then; a command \
-under `lock run` is ended. Its fenced transactions are refused at once. It is meant for a holder that is frozen or cannot be reached.
+Use it for a holder that is frozen or unreachable. The holder learns of it when it next renews the lock, within seconds, and may continue \
+until then; a command under `lock run` is ended. Its fenced transactions are refused at once.
 
 Examples:
   lineclear lock explain nightly-backup
@@ -26,22 +27,22 @@ Examples:
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Break {
-    /// The lock's name
+    /// Name of the lock
     name: String,
     #[command(flatten)]
-    place: Place,
-    /// Why; it is recorded in the lock's history
-    #[arg(long, value_name = "WHY")]
+    target: LockTarget,
+    /// Reason, recorded in the history of the lock
+    #[arg(long, value_name = "REASON")]
     note: String,
-    /// Does not ask first
+    /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// What programs get.
+/// The JSON.
 #[derive(Serialize)]
 struct Broken<'a> {
     name: &'a str,
@@ -57,30 +58,36 @@ impl Break {
         let name = LockName::new(&self.name).map_err(usage)?;
         let note = self.note.trim();
         if note.is_empty() {
-            return Err(Failure::usage("--note: say why; it is recorded in the lock's history"));
+            return Err(Failure::usage(
+                "--note must not be empty: it is recorded in the history of the lock",
+            ));
         }
         if !self.yes && !std::io::stdin().is_terminal() {
-            return Err(Failure::usage("nobody is there to be asked; add --yes if you are sure"));
+            return Err(Failure::usage(
+                "standard input is no terminal to confirm this on; add --yes to break the lock without being asked",
+            ));
         }
-        let locks = self.place.look_for(name.as_str()).await?;
+        let locks = self.target.open_for(name.as_str()).await?;
         let seen = locks.inspect(name.as_str()).await.map_err(failure)?;
-        let Some(seen) = seen else { return Err(not_there(&locks, &name).await?) };
+        let Some(seen) = seen else { return Err(not_a_lock(&locks, &name).await?) };
         let holder = &seen.holding.holder;
         if seen.holding.ends_in.is_none() {
-            let why = format!("nobody holds lock {:?}; {holder} held it last", name.as_str());
+            let why = format!("lock {:?} is free; {holder} held it last", name.as_str());
             return Err(Failure::coded(5, why));
         }
-        if !self.yes && !is_sure(&name, &seen)? {
-            return Err(Failure::failed("nothing was changed"));
+        if !self.yes && !is_confirmed(&name, &seen)? {
+            return Err(Failure::failed("not confirmed; nothing was changed"));
         }
         let by_whom = by_whom(&locks);
         if !locks.end_hold(name.as_str(), &seen, &by_whom, Some(note)).await.map_err(failure)? {
-            let why = format!("lock {:?} is not held as it was any more; nothing was changed", name.as_str());
-            return Err(Failure::coded(5, why).hint("look again with `lineclear lock explain`"));
+            let why = format!("the holder of lock {:?} has changed; nothing was done", name.as_str());
+            return Err(Failure::coded(5, why).hint("run `lineclear lock explain` again"));
         }
         let recorded = is_recorded(&locks, &name, &seen).await;
         if !recorded {
-            say("lineclear: it could not be recorded; name a database with --registry to have a history\n");
+            print_stderr(
+                "lineclear: the break was not recorded; name a database with --registry to keep a history\n",
+            );
         }
         match self.json {
             true => {
@@ -95,9 +102,9 @@ impl Break {
                 })?;
             }
             false => print(&format!(
-                "lock {:?} was taken away from {}, holder number {}; it is free\n",
+                "lock {:?} of {}, holder number {}, is broken and free\n",
                 name.as_str(),
-                plain(holder),
+                sanitize(holder),
                 seen.holding.epoch
             ))?,
         }
@@ -105,8 +112,8 @@ impl Break {
     }
 }
 
-/// Its store does not know it. What a node of the scheduler does is recorded like a lock, and is none.
-async fn not_there(locks: &Locks, name: &LockName) -> Result<Failure, Failure> {
+/// The failure for a lock that its store does not know. Roles of scheduler nodes are recorded like locks, and are none.
+async fn not_a_lock(locks: &Locks, name: &LockName) -> Result<Failure, Failure> {
     let leases = match locks.registry() {
         Some(registry) => registry.lease(name.as_str()).await.map_err(failure)?,
         None => Vec::new(),
@@ -115,7 +122,7 @@ async fn not_there(locks: &Locks, name: &LockName) -> Result<Failure, Failure> {
         None => never_held(name.as_str()),
         Some(lease) => {
             let why = format!(
-                "{:?} is not held by a lock of this store, so that it cannot be broken",
+                "{:?} is recorded, but this store has no such lock; it cannot be broken here",
                 name.as_str()
             );
             Failure::coded(5, why).hint(format!("stop the node: {}", lease.node))
@@ -123,10 +130,10 @@ async fn not_there(locks: &Locks, name: &LockName) -> Result<Failure, Failure> {
     })
 }
 
-/// Asks a person, who must type the lock's name.
-fn is_sure(name: &LockName, seen: &Inspection) -> Result<bool, Failure> {
-    say(&format!(
-        "Lock {:?} is held by {}, holder number {}.\nIt may go on working until it hears that the lock is gone. To take it away, type the lock's name: ",
+/// Asks for confirmation: the name of the lock must be typed.
+fn is_confirmed(name: &LockName, seen: &Inspection) -> Result<bool, Failure> {
+    print_stderr(&format!(
+        "Lock {:?} is held by {}, holder number {}.\nIt may continue until it learns that the lock is broken. To break it, type the lock's name: ",
         name.as_str(),
         seen.holding.holder,
         seen.holding.epoch
@@ -137,14 +144,14 @@ fn is_sure(name: &LockName, seen: &Inspection) -> Result<bool, Failure> {
     Ok(typed.trim_end_matches(['\n', '\r']) == name.as_str())
 }
 
-/// Who does it, for the record.
+/// Who broke the lock, for the history.
 fn by_whom(locks: &Locks) -> String {
-    format!("{}@{}", person(), locks.holder().machine)
+    format!("{}@{}", os_user(), locks.holder().machine)
 }
 
-/// Whether the history has it: that it could not be written is no reason not to have done it.
+/// Whether the history has the break. A lock is broken even if that cannot be recorded.
 async fn is_recorded(locks: &Locks, name: &LockName, seen: &Inspection) -> bool {
     let Some(registry) = locks.registry() else { return false };
-    let events = registry.history(Some(name.as_str()), None, LOOK_BACK).await.unwrap_or_default();
+    let events = registry.history(Some(name.as_str()), None, EVENTS_READ).await.unwrap_or_default();
     events.iter().any(|event| event.what == What::Broken && event.epoch == seen.holding.epoch)
 }

@@ -1,34 +1,64 @@
-//! What is known of a lock, in plain words.
+//! `lineclear lock explain`: the state of a lock in sentences.
 
+use std::process::ExitCode;
 use std::time::SystemTime;
 
+use clap::Args;
 use lineclear_lock::{Epoch, Explanation, Lease, LeaseState, Next, What};
 
-use super::list::in_words;
-use super::report::{long, moment, short, times};
+use super::history::describe;
+use super::report::{LockReport, format_duration, moment, short_holder, times};
+use super::show::LockArgs;
+use crate::failure::Failure;
+use crate::output::{print, print_json, sanitize};
 
-/// Who holds it, since when, is it alive, what happens next and when, and what happened lately.
-pub(super) fn sentences(known: &Explanation, now: SystemTime) -> Vec<String> {
-    let mut says = vec![who(known, now)];
-    says.extend(known.lease.as_ref().and_then(doubt));
+const EXAMPLES: &str = "\
+Examples:
+  lineclear lock explain nightly-backup
+  lineclear lock explain nightly-backup --store postgres://app@db.internal/app --json";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Explain {
+    #[command(flatten)]
+    args: LockArgs,
+}
+
+impl Explain {
+    pub(super) async fn run(self) -> Result<ExitCode, Failure> {
+        let known = self.args.read().await?;
+        let says = sentences(&known, SystemTime::now());
+        match self.args.json {
+            true => print_json(&LockReport::from(&known).saying(says))?,
+            false => print(&says.iter().map(|line| sanitize(line) + "\n").collect::<String>())?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The holder and since when, whether it is alive, what happens next, and the latest events.
+fn sentences(known: &Explanation, now: SystemTime) -> Vec<String> {
+    let mut says = vec![holder(known, now)];
+    says.extend(known.lease.as_ref().and_then(discrepancy));
     says.extend(alive(known));
     says.push(next(known));
     if let Some(lease) = known.lease.as_ref().filter(|lease| lease.contended > 0) {
-        says.push(format!("Others have found it busy {} meanwhile.", times(lease.contended)));
+        says.push(format!("Others found it busy {} meanwhile.", times(lease.contended)));
     }
     if !known.history.is_empty() {
-        says.push("What happened lately:".to_owned());
+        says.push("Latest events:".to_owned());
         let events = known.history.iter().take(3);
-        says.extend(events.map(|event| format!("  {}  {}.", moment(event.at), in_words(event))));
+        says.extend(events.map(|event| format!("  {}  {}.", moment(event.at), describe(event))));
     }
     says
 }
 
-/// Who holds it, and since when.
-fn who(known: &Explanation, now: SystemTime) -> String {
+/// The holder, and since when.
+fn holder(known: &Explanation, now: SystemTime) -> String {
     let name = &known.name;
-    let since =
-        |at: SystemTime| format!("{} ({} ago)", moment(at), long(now.duration_since(at).unwrap_or_default()));
+    let since = |at: SystemTime| {
+        format!("{} ({} ago)", moment(at), format_duration(now.duration_since(at).unwrap_or_default()))
+    };
     let of_kind = |kind: &Option<String>| {
         kind.as_ref().map(|kind| format!(", for work of the kind {kind}")).unwrap_or_default()
     };
@@ -36,28 +66,31 @@ fn who(known: &Explanation, now: SystemTime) -> String {
         return match &known.lease {
             Some(lease) if lease.released_at.is_none() => {
                 let (node, kind) = (&lease.node, of_kind(&lease.kind));
-                format!("{node} holds {name:?} since {}{kind}, as it was recorded.", since(lease.since))
+                format!(
+                    "{node} has held {name:?} since {}{kind}, according to the registry.",
+                    since(lease.since)
+                )
             }
-            _ => format!("Nobody holds lock {name:?}."),
+            _ => format!("Lock {name:?} is free."),
         };
     };
-    let holder = short(&seen.holding.holder);
+    let holder = short_holder(&seen.holding.holder);
     let lease = known.lease.as_ref().filter(|lease| lease.holder() == seen.holding.holder);
-    // Taking a lock away raises the number that its store keeps.
+    // Breaking a lock raises the number in its store.
     let number = lease.map_or(seen.holding.epoch, |lease| lease.epoch);
     let holds = format!("{holder} holds lock {name:?} as holder number {number}");
     let kind = of_kind(&seen.holding.kind);
-    let held_last = format!("Nobody holds lock {name:?}. {holder} held it last, as holder number {number}");
+    let held_last = format!("Lock {name:?} is free. {holder} held it last, as holder number {number}");
     match (seen.holding.ends_in, lease) {
         (Some(_), Some(lease)) if lease.holds > 1 => {
             format!(
-                "{holds}{kind}. It has taken it {} in a row since {}.",
+                "{holds}{kind}. It has acquired it {} in a row since {}.",
                 times(lease.holds),
                 since(lease.since)
             )
         }
         (Some(_), Some(lease)) => format!("{holds} since {}{kind}.", since(lease.acquired_at)),
-        (Some(_), None) => format!("{holds}{kind}. Since when is not recorded."),
+        (Some(_), None) => format!("{holds}{kind}. The time of acquisition is not recorded."),
         (None, Some(Lease { released_at: Some(at), .. })) => {
             format!("{held_last}, {} at {}.", ended(known, number), since(*at))
         }
@@ -69,7 +102,7 @@ fn who(known: &Explanation, now: SystemTime) -> String {
 fn ended(known: &Explanation, number: Epoch) -> &'static str {
     let mut events = known.history.iter().filter(|event| event.epoch == number).map(|event| event.what);
     if events.clone().any(|what| what == What::Broken) {
-        "until it was taken away"
+        "until it was broken"
     } else if events.any(|what| what == What::Lost) {
         "and lost it"
     } else {
@@ -77,13 +110,15 @@ fn ended(known: &Explanation, number: Epoch) -> &'static str {
     }
 }
 
-/// Where the record and the store do not say the same.
-fn doubt(lease: &Lease) -> Option<String> {
+/// Where the registry and the store disagree.
+fn discrepancy(lease: &Lease) -> Option<String> {
     match lease.state {
-        LeaseState::Drift => {
-            Some(format!("The record says otherwise: {}, number {}.", short(&lease.holder()), lease.epoch))
-        }
-        LeaseState::Orphan => Some("It was never released: its holder went away.".to_owned()),
+        LeaseState::Drift => Some(format!(
+            "The registry recorded another holder: {}, number {}.",
+            short_holder(&lease.holder()),
+            lease.epoch
+        )),
+        LeaseState::Orphan => Some("It was never released: its holder disappeared.".to_owned()),
         LeaseState::Held | LeaseState::Idle | LeaseState::Stale => None,
     }
 }
@@ -99,63 +134,65 @@ fn alive(known: &Explanation) -> Option<String> {
         (None, Some(lease)) if lease.released_at.is_none() => (None, Some(lease)),
         (None, _) => return None,
     };
-    let heard = lease.map(|lease| {
-        let (ago, every) = (long(lease.renewed_ago), long(lease.renew_every));
+    let renewed = lease.map(|lease| {
+        let (ago, every) = (format_duration(lease.renewed_ago), format_duration(lease.renew_every));
         match lease.state {
-            LeaseState::Stale => format!("it was last heard of {ago} ago, though it should be every {every}"),
-            _ => format!("it was last heard of {ago} ago"),
+            LeaseState::Stale => format!("it last renewed the lock {ago} ago and should every {every}"),
+            _ => format!("it last renewed the lock {ago} ago"),
         }
     });
     let stale = lease.is_some_and(|lease| lease.state == LeaseState::Stale);
-    Some(match (seen, heard) {
-        (Some(true), Some(heard)) if stale => {
-            format!("The server sees its connection, but {heard}: it seems to be frozen.")
+    Some(match (seen, renewed) {
+        (Some(true), Some(renewed)) if stale => {
+            format!("The server sees its connection, but {renewed}: it may be frozen.")
         }
-        (Some(true), Some(heard)) => format!("It is alive: the server sees its connection, and {heard}."),
+        (Some(true), Some(renewed)) => format!("It is alive: the server sees its connection, and {renewed}."),
         (Some(true), None) => "It is alive: the server sees its connection.".to_owned(),
-        (Some(false), Some(heard)) => {
-            format!("It seems to be dead: the server does not see its connection any more, and {heard}.")
+        (Some(false), Some(renewed)) => {
+            format!("It may be dead: the server no longer sees its connection, and {renewed}.")
         }
-        (Some(false), None) => {
-            "It seems to be dead: the server does not see its connection any more.".to_owned()
-        }
-        (None, Some(heard)) if stale => format!("It seems to be dead or frozen: {heard}."),
-        (None, Some(heard)) => format!("It is alive: {heard}."),
+        (Some(false), None) => "It may be dead: the server no longer sees its connection.".to_owned(),
+        (None, Some(renewed)) if stale => format!("It may be dead or frozen: {renewed}."),
+        (None, Some(renewed)) => format!("It is alive: {renewed}."),
         (None, None) => {
-            "Whether it is alive cannot be told: this store does not know, and it is not recorded.".to_owned()
+            "Whether it is alive is unknown: this store does not track it, and nothing is recorded."
+                .to_owned()
         }
     })
 }
 
 /// What happens next, and when.
 fn next(known: &Explanation) -> String {
-    let take_away = format!("`lineclear lock break {} --note WHY` takes it away", quoted(&known.name));
+    let break_it = format!("`lineclear lock break {} --note REASON` frees it", quoted(&known.name));
     match known.next {
-        Next::Free if known.engine.is_none() && known.lease.as_ref().is_some_and(|l| l.released_at.is_none()) => {
-            "Its store cannot be asked from here. What a node of the scheduler does is taken up by another node when it goes away.".to_owned()
+        Next::Free
+            if known.engine.is_none() && known.lease.as_ref().is_some_and(|l| l.released_at.is_none()) =>
+        {
+            "Its store cannot be reached from here. If the node disappears, another node takes over its role."
+                .to_owned()
         }
-        Next::Free => "Whoever asks next has it.".to_owned(),
+        Next::Free => "The next process that asks gets it.".to_owned(),
         Next::Held { if_it_dies, if_it_freezes: Some(freezes) } => format!(
-            "It is held until its holder releases it. If its holder dies, another can have it within {}; if it freezes, within {}.",
-            long(if_it_dies),
-            long(freezes)
+            "It is held until its holder releases it. If the holder dies, another can acquire it within {}; if it freezes, within {}.",
+            format_duration(if_it_dies),
+            format_duration(freezes)
         ),
         Next::Held { if_it_dies, if_it_freezes: None } => format!(
-            "It is held until its holder releases it. If its holder dies, another can have it within {}; if it freezes, it keeps it: {take_away}.",
-            long(if_it_dies)
+            "It is held until its holder releases it. If the holder dies, another can acquire it within {}; if it freezes, it keeps the lock: {break_it}.",
+            format_duration(if_it_dies)
         ),
-        Next::FreeIn(wait) => format!("Whoever asks has it within {}.", long(wait)),
+        Next::FreeIn(wait) => format!("A process that asks gets it within {}.", format_duration(wait)),
         Next::EndsIn(wait) => {
             format!(
-                "Unless it is renewed, it ends in {}; then whoever asks has it. {take_away} now.",
-                long(wait)
+                "Unless it is renewed, it expires in {}; then the next process that asks gets it. {break_it} now.",
+                format_duration(wait)
             )
         }
-        Next::Never => format!("It does not end by itself: {take_away}."),
+        Next::Never => format!("It does not expire: {break_it}."),
     }
 }
 
-/// A name as a shell wants it.
+/// A name quoted for a shell.
 fn quoted(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:".contains(c);
     if name.chars().all(is_plain) { name.to_owned() } else { format!("'{}'", name.replace('\'', "'\\''")) }
@@ -201,8 +238,8 @@ mod tests {
         }
     }
 
-    /// What is said of a lock whose store and record say this, an hour after it was taken.
-    fn said(alive: Option<bool>, ends_in: Option<u64>, lease: Option<Lease>, next: Next) -> String {
+    /// The explanation of such a lock, an hour after it was acquired.
+    fn explanation(alive: Option<bool>, ends_in: Option<u64>, lease: Option<Lease>, next: Next) -> String {
         let holding = Holding {
             epoch: Epoch::new(7),
             holder: HOLDER.to_owned(),
@@ -222,44 +259,45 @@ mod tests {
     }
 
     #[test]
-    fn what_is_to_be_thought_of_a_lock_is_said_in_plain_words() {
+    fn the_state_of_a_lock_is_explained_in_sentences() {
         let second = Duration::from_secs(1);
         let held = Next::Held { if_it_dies: second, if_it_freezes: None };
         let holds =
             "b7/4711/0475c72a holds lock \"report\" as holder number 7 since 1970-01-01T00:16:40Z (1h ago).";
         assert_eq!(
-            said(Some(true), Some(30), Some(lease(LeaseState::Held, HOLDER)), held),
+            explanation(Some(true), Some(30), Some(lease(LeaseState::Held, HOLDER)), held),
             format!(
-                "{holds} It is alive: the server sees its connection, and it was last heard of 2s ago. It is held until its holder \
-                 releases it. If its holder dies, another can have it within 1s; if it freezes, it keeps it: `lineclear lock break \
-                 report --note WHY` takes it away."
+                "{holds} It is alive: the server sees its connection, and it last renewed the lock 2s ago. It is held until its holder \
+                 releases it. If the holder dies, another can acquire it within 1s; if it freezes, it keeps the lock: `lineclear lock \
+                 break report --note REASON` frees it."
             )
         );
         assert_eq!(
-            said(Some(false), Some(30), Some(lease(LeaseState::Held, HOLDER)), Next::FreeIn(second)),
+            explanation(Some(false), Some(30), Some(lease(LeaseState::Held, HOLDER)), Next::FreeIn(second)),
             format!(
-                "{holds} It seems to be dead: the server does not see its connection any more, and it was last heard of 2s ago. \
-                 Whoever asks has it within 1s."
+                "{holds} It may be dead: the server no longer sees its connection, and it last renewed the lock 2s ago. A process that \
+                 asks gets it within 1s."
             )
         );
         assert_eq!(
-            said(Some(true), Some(30), Some(lease(LeaseState::Stale, HOLDER)), Next::Never),
+            explanation(Some(true), Some(30), Some(lease(LeaseState::Stale, HOLDER)), Next::Never),
             format!(
-                "{holds} The server sees its connection, but it was last heard of 40s ago, though it should be every 5s: it seems to \
-                 be frozen. It does not end by itself: `lineclear lock break report --note WHY` takes it away."
+                "{holds} The server sees its connection, but it last renewed the lock 40s ago and should every 5s: it may be frozen. It \
+                 does not expire: `lineclear lock break report --note REASON` frees it."
             )
         );
         let other = "b8/1/11111111-cefb-4beb-9097-a1ba0c20f0cd";
         assert_eq!(
-            said(None, Some(30), Some(lease(LeaseState::Drift, other)), Next::EndsIn(second * 30)),
-            "b7/4711/0475c72a holds lock \"report\" as holder number 7. Since when is not recorded. The record says otherwise: \
-             b8/1/11111111, number 7. Whether it is alive cannot be told: this store does not know, and it is not recorded. Unless it is \
-             renewed, it ends in 30s; then whoever asks has it. `lineclear lock break report --note WHY` takes it away now."
+            explanation(None, Some(30), Some(lease(LeaseState::Drift, other)), Next::EndsIn(second * 30)),
+            "b7/4711/0475c72a holds lock \"report\" as holder number 7. The time of acquisition is not recorded. The registry \
+             recorded another holder: b8/1/11111111, number 7. Whether it is alive is unknown: this store does not track it, and nothing is \
+             recorded. Unless it is renewed, it expires in 30s; then the next process that asks gets it. `lineclear lock break report \
+             --note REASON` frees it now."
         );
         assert_eq!(
-            said(None, None, Some(lease(LeaseState::Orphan, HOLDER)), Next::Free),
-            "Nobody holds lock \"report\". b7/4711/0475c72a held it last, as holder number 7. It was never released: its holder went \
-             away. Whoever asks next has it."
+            explanation(None, None, Some(lease(LeaseState::Orphan, HOLDER)), Next::Free),
+            "Lock \"report\" is free. b7/4711/0475c72a held it last, as holder number 7. It was never released: its holder disappeared. The \
+             next process that asks gets it."
         );
     }
 }

@@ -1,13 +1,13 @@
-//! What is known of locks, as programs get it and as people see times.
+//! The JSON of locks, and helpers to print times.
 
 use std::time::{Duration, SystemTime};
 
 use lineclear_lock::{Explanation, Lease, LockEvent, Next};
 use serde::Serialize;
 
-use crate::output::roughly;
+use crate::output::approx_duration;
 
-/// A lock of the registry.
+/// A lock in the registry.
 #[derive(Serialize)]
 pub(super) struct LeaseReport {
     name: String,
@@ -55,7 +55,7 @@ impl From<&Lease> for LeaseReport {
     }
 }
 
-/// Something that happened to a lock.
+/// An event of a lock.
 #[derive(Serialize)]
 pub(super) struct EventReport {
     id: String,
@@ -87,7 +87,7 @@ impl From<&LockEvent> for EventReport {
     }
 }
 
-/// All that is known of one lock.
+/// Everything known about one lock.
 #[derive(Serialize)]
 pub(super) struct LockReport {
     name: String,
@@ -97,7 +97,7 @@ pub(super) struct LockReport {
     epoch: Option<i64>,
     kind: Option<String>,
     ends_in_ms: Option<u64>,
-    /// Whether the server sees its holder's connection; null if it cannot tell.
+    /// Whether the server sees the holder's connection; null if it does not track it.
     alive: Option<bool>,
     connection: Option<i64>,
     lease: Option<LeaseReport>,
@@ -150,21 +150,21 @@ impl From<&Explanation> for LockReport {
 }
 
 impl LockReport {
-    /// With what it comes down to, in plain words.
+    /// Adds the explanation.
     pub(super) fn saying(self, says: Vec<String>) -> LockReport {
         LockReport { says, ..self }
     }
 }
 
-/// RFC 3339, to the second for people as for programs.
+/// RFC 3339, to the second.
 pub(super) fn moment(at: SystemTime) -> String {
     jiff::Timestamp::try_from(at)
         .map(|at| at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
         .unwrap_or_else(|_| "-".to_owned())
 }
 
-/// A holder with as much of its incarnation as tells it from others: `machine/pid/0475c72a`.
-pub(super) fn short(holder: &str) -> String {
+/// A holder with the beginning of its incarnation: `machine/pid/0475c72a`.
+pub(super) fn short_holder(holder: &str) -> String {
     match holder.rsplit_once('/') {
         Some((node, incarnation)) if incarnation.len() == 36 && incarnation.is_ascii() => {
             format!("{node}/{}", &incarnation[..8])
@@ -178,11 +178,11 @@ fn millis(time: Duration) -> u64 {
 }
 
 /// `3h 12m`; below a second, in milliseconds.
-pub(super) fn long(time: Duration) -> String {
+pub(super) fn format_duration(time: Duration) -> String {
     if time < Duration::from_secs(1) && !time.is_zero() {
         return format!("{}ms", time.as_millis().max(1));
     }
-    roughly(i64::try_from(time.as_micros()).unwrap_or(i64::MAX))
+    approx_duration(i64::try_from(time.as_micros()).unwrap_or(i64::MAX))
 }
 
 /// `once`, `3 times`

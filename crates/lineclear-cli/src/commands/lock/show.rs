@@ -1,42 +1,41 @@
-//! `lineclear lock show` and `lineclear lock explain`: one lock, as its store and the registry see it.
+//! `lineclear lock show`: one lock, as its store and the registry see it.
 
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use clap::Args;
 use lineclear_lock::{Explanation, LockName};
 
-use super::place::{Place, failure, never_held, usage};
-use super::report::{LockReport, long, moment, times};
-use super::sentences::sentences;
+use super::report::{LockReport, format_duration, moment, times};
+use super::target::{LockTarget, failure, never_held, usage};
 use crate::failure::Failure;
-use crate::output::{plain, print, print_json, table};
+use crate::output::{aligned_rows, print, print_json};
 
 const EXAMPLES: &str = "\
 Examples:
   lineclear lock show nightly-backup
-  lineclear lock explain nightly-backup --store postgres://app@db.internal/app
-  lineclear lock explain nightly-backup --json";
+  lineclear lock show nightly-backup --store postgres://app@db.internal/app --json";
 
-/// What `explain` and `show` are asked.
+/// Arguments of `show` and `explain`.
 #[derive(Args)]
-struct Asked {
-    /// The lock's name
+pub(super) struct LockArgs {
+    /// Name of the lock
     name: String,
     #[command(flatten)]
-    place: Place,
-    /// Prints JSON
+    target: LockTarget,
+    /// Print JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
-impl Asked {
-    async fn known(&self) -> Result<Explanation, Failure> {
+impl LockArgs {
+    /// Reads the lock from its store and from the registry.
+    pub(super) async fn read(&self) -> Result<Explanation, Failure> {
         let name = LockName::new(&self.name).map_err(usage)?;
-        let locks = self.place.look_for(name.as_str()).await?;
+        let locks = self.target.open_for(name.as_str()).await?;
         let mut known = locks.explain(name.as_str()).await.map_err(failure)?;
         if let Some(registry) = locks.registry().filter(|_| known.engine.is_none() && known.lease.is_none()) {
-            // It may be recorded here and held elsewhere: what a node of the scheduler does, say.
+            // It may be recorded here and held elsewhere, such as the roles of scheduler nodes.
             known.lease = registry.lease(name.as_str()).await.map_err(failure)?.into_iter().next();
         }
         if known.engine.is_none() && known.lease.is_none() && known.history.is_empty() {
@@ -50,20 +49,13 @@ impl Asked {
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Show {
     #[command(flatten)]
-    asked: Asked,
-}
-
-#[derive(Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct Explain {
-    #[command(flatten)]
-    asked: Asked,
+    args: LockArgs,
 }
 
 impl Show {
     pub(super) async fn run(self) -> Result<ExitCode, Failure> {
-        let known = self.asked.known().await?;
-        match self.asked.json {
+        let known = self.args.read().await?;
+        match self.args.json {
             true => print_json(&LockReport::from(&known))?,
             false => print(&facts(&known))?,
         }
@@ -71,19 +63,7 @@ impl Show {
     }
 }
 
-impl Explain {
-    pub(super) async fn run(self) -> Result<ExitCode, Failure> {
-        let known = self.asked.known().await?;
-        let says = sentences(&known, SystemTime::now());
-        match self.asked.json {
-            true => print_json(&LockReport::from(&known).saying(says))?,
-            false => print(&says.iter().map(|line| plain(line) + "\n").collect::<String>())?,
-        }
-        Ok(ExitCode::SUCCESS)
-    }
-}
-
-/// One fact for each line.
+/// One fact per line.
 fn facts(known: &Explanation) -> String {
     let mut rows = vec![("lock", known.name.clone()), ("store", known.promises.backend.to_owned())];
     if let Some(seen) = &known.engine {
@@ -94,10 +74,10 @@ fn facts(known: &Explanation) -> String {
         ));
         rows.push(("number", seen.holding.epoch.to_string()));
         if let Some(left) = held.filter(|left| *left != Duration::MAX) {
-            rows.push(("ends unless renewed", format!("in {}", long(left))));
+            rows.push(("expires unless renewed", format!("in {}", format_duration(left))));
         }
         if let Some(alive) = seen.alive.filter(|_| held.is_some()) {
-            rows.push(("connection", if alive { "the server sees it" } else { "gone" }.to_owned()));
+            rows.push(("connection", if alive { "open" } else { "closed" }.to_owned()));
         }
     }
     if let Some(lease) = &known.lease {
@@ -109,13 +89,13 @@ fn facts(known: &Explanation) -> String {
             0 | 1 => String::new(),
             holds => format!(", {holds} times in a row"),
         };
-        rows.push(("taken", moment(lease.acquired_at) + &in_a_row));
+        rows.push(("acquired", moment(lease.acquired_at) + &in_a_row));
         rows.extend(lease.released_at.map(|at| ("released", moment(at))));
         rows.push((
-            "last heard of",
-            format!("{} ({} ago)", moment(lease.renewed_at), long(lease.renewed_ago)),
+            "renewed",
+            format!("{} ({} ago)", moment(lease.renewed_at), format_duration(lease.renewed_ago)),
         ));
-        rows.push(("found busy", times(lease.contended)));
+        rows.push(("contended", times(lease.contended)));
     }
-    table(&rows.into_iter().map(|(what, is)| vec![what.to_owned(), is]).collect::<Vec<_>>())
+    aligned_rows(&rows.into_iter().map(|(what, is)| vec![what.to_owned(), is]).collect::<Vec<_>>())
 }

@@ -1,4 +1,4 @@
-//! Where the locks are, and who keeps a record of them.
+//! `--store` and `--registry`: where locks are held and recorded.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use lineclear_lock::{Backend, LockError, LockOptions, Locks, Registry, RegistryO
 
 use crate::failure::Failure;
 
-/// What to look at when a store cannot be reached.
-pub(super) const REACHABLE: &str =
-    "is the server running, and are host, port, user and password of --store right?";
+/// Hint for a store that cannot be reached.
+pub(super) const CHECK_STORE: &str =
+    "check that the server is running, and host, port, user and password in --store";
 
 #[derive(Args)]
-pub(super) struct Place {
-    /// postgres://…, mysql://…, redis://…, or a SQLite file, for the processes of this machine
+pub(super) struct LockTarget {
+    /// postgres://…, mysql://…, redis://…, or a SQLite file for processes of this machine
     #[arg(
         long,
         visible_alias = "db",
@@ -24,17 +24,17 @@ pub(super) struct Place {
         value_name = "URL"
     )]
     store: String,
-    /// The database that has the record of who holds which lock, if it is not --store: Redis keeps none
+    /// Database with the registry of locks, if it is not --store; Redis has none
     #[arg(long, env = "LINECLEAR_REGISTRY", hide_env_values = true, value_name = "URL")]
     registry: Option<String>,
 }
 
-impl Place {
-    /// The store that is named. It is not yet asked anything.
+impl LockTarget {
+    /// The store. It is not contacted yet.
     pub(super) fn backend(&self, options: &LockOptions) -> Result<Arc<dyn Backend>, Failure> {
         if self.store.ends_with(":memory:") {
-            let why = "--store: a lock in the memory of one process keeps nobody else out";
-            return Err(Failure::usage(why).hint("name a file, or the URL of a server"));
+            let why = "--store: a lock in memory does not exclude other processes";
+            return Err(Failure::usage(why).hint("use a file or the URL of a server"));
         }
         lineclear_lock::backend(&self.store, options).map_err(usage)
     }
@@ -49,8 +49,8 @@ impl Place {
         }
     }
 
-    /// Opens the locks to look at them. A file that does not exist is not made by looking at it: then there are none.
-    pub(super) async fn look(&self) -> Result<Option<Locks>, Failure> {
+    /// Opens the locks for reading; `None` if they are in a SQLite file that does not exist, which is not created.
+    pub(super) async fn open_existing(&self) -> Result<Option<Locks>, Failure> {
         let options = LockOptions::default();
         let backend = self.backend(&options)?;
         let registry = self.registry(RegistryOptions { decorate: false, ..RegistryOptions::default() })?;
@@ -64,12 +64,12 @@ impl Place {
         opened.map(Some).map_err(failure)
     }
 
-    /// The same, where something must be there. `name` is what is looked for.
-    pub(super) async fn look_for(&self, name: &str) -> Result<Locks, Failure> {
-        self.look().await?.ok_or_else(|| never_held(name))
+    /// Opens the locks to read the one with this name, which must exist.
+    pub(super) async fn open_for(&self, name: &str) -> Result<Locks, Failure> {
+        self.open_existing().await?.ok_or_else(|| never_held(name))
     }
 
-    /// The file, if that is what the store is.
+    /// The SQLite file, if the store is one.
     fn file(&self) -> Option<&Path> {
         let path = self.store.strip_prefix("sqlite://").or_else(|| self.store.strip_prefix("sqlite:"));
         let path = path.unwrap_or(&self.store);
@@ -77,21 +77,20 @@ impl Place {
     }
 }
 
-/// The registry of these locks; a store without one cannot answer `what`.
-pub(super) fn registry_of<'a>(locks: &'a Locks, what: &str) -> Result<&'a Registry, Failure> {
+/// The registry of these locks. `consequence` says what does not work without one.
+pub(super) fn registry_of<'a>(locks: &'a Locks, consequence: &str) -> Result<&'a Registry, Failure> {
     locks.registry().ok_or_else(|| {
         let store = locks.promises().backend;
-        let why = format!("locks of {store} are not recorded, so that {what}");
-        Failure::usage(why).hint("name a database with --registry here and in `lock run`; `lock show` and `lock explain` work without")
+        let why = format!("locks of {store} are not recorded, so {consequence}");
+        Failure::usage(why).hint("name a database with --registry here and in `lock run`; `lock show` and `lock explain` need none")
     })
 }
 
-/// There is nothing of this name.
 pub(super) fn never_held(name: &str) -> Failure {
-    Failure::coded(3, format!("nobody has ever held lock {name:?} in this store"))
+    Failure::coded(3, format!("lock {name:?} was never held in this store"))
 }
 
-/// What was given cannot be.
+/// An error in the arguments.
 pub(super) fn usage(error: LockError) -> Failure {
     match error {
         LockError::Refused { rule, why } => {
@@ -108,18 +107,18 @@ pub(super) fn usage(error: LockError) -> Failure {
     }
 }
 
-/// A store that was asked did not do it.
+/// An error of the store.
 pub(super) fn failure(error: LockError) -> Failure {
     match &error {
         LockError::Refused { rule, .. } if rule == "lock_name" => usage(error),
         LockError::Refused { why, .. } => Failure::coded(5, why.clone()),
-        LockError::Unavailable { .. } => Failure::coded(6, in_full(&error)).hint(REACHABLE),
-        _ => Failure::failed(in_full(&error)),
+        LockError::Unavailable { .. } => Failure::coded(6, error_chain(&error)).hint(CHECK_STORE),
+        _ => Failure::failed(error_chain(&error)),
     }
 }
 
-/// An error with its causes, as far as they say more.
-pub(super) fn in_full(error: &dyn std::error::Error) -> String {
+/// An error with its causes, without repetitions.
+pub(super) fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

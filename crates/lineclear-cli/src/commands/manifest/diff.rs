@@ -1,4 +1,4 @@
-//! `lineclear manifest diff`: what files would change, field by field.
+//! `lineclear manifest diff`: what `apply` would change, field by field.
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -9,20 +9,20 @@ use lineclear_model::{GroupSpec, Manifest};
 use serde_json::{Value, json};
 
 use super::files::Files;
-use crate::api::{Api, At, Json, piece};
-use crate::cmd::ask::asking;
+use crate::api_client::{ApiClient, ApiTarget, Json, path_segment};
+use crate::api_command::with_api;
+use crate::display::OutputStyle;
 use crate::failure::Failure;
-use crate::output::{plain, print, print_json};
-use crate::show::Look;
+use crate::output::{print, print_json, sanitize};
 
 const EXAMPLES: &str = "Examples:
   lineclear manifest diff -f jobs.toml
   lineclear manifest diff -f manifests/ --owner billing --prune
   lineclear manifest diff -f jobs.toml --db lineclear.db --json
 
-Changes nothing, but a token must have the scope that apply wants. Exit code 0: all is as the files \
-say; 1: something differs. What an operator has edited since the files were last applied, and the \
-files have not, is no difference: apply leaves it alone. Secrets are dots on both sides.";
+Changes nothing, but requires the scope of `apply`. Exits with 0 if nothing differs, 1 if something \
+does. Fields that an operator edited since the last `apply`, and that did not change in the files, \
+are not shown: `apply` keeps them. Secrets are shown as dots.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -30,17 +30,17 @@ pub(crate) struct Diff {
     #[command(flatten)]
     files: Files,
     #[command(flatten)]
-    at: At,
+    target: ApiTarget,
 }
 
-/// A thing that would be another: its name as people see it, and what differs in it.
+/// A manifest or group that differs, with its fields.
 struct Difference {
     what: &'static str,
     name: String,
     fields: Vec<Field>,
 }
 
-/// A field, down to the one that differs.
+/// A field that differs, such as `schedule.cron`.
 struct Field {
     name: String,
     from: Option<Json>,
@@ -50,33 +50,33 @@ struct Field {
 impl Diff {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let wanted = self.files.declaration(true)?;
-        asking(&self.at, async |api| {
+        with_api(&self.target, async |api| {
             let mut plan = api.post("manifests:apply", wanted.clone()).await?;
             let differences = differences(api, &plan, &wanted).await?;
             let same = differences.is_empty()
                 && names(&plan, "created").chain(names(&plan, "removed")).next().is_none();
-            if self.at.json {
+            if self.target.json {
                 for (what, list) in [("group", "groups"), ("manifest", "manifests")] {
                     plan = with_values(&plan, list, differences.iter().filter(|one| one.what == what));
                 }
                 print_json(&plan)?;
             } else {
-                print(&told(&plan, &differences, if Look::here().unicode { "→" } else { "->" }))?;
+                print(&render(&plan, &differences, if OutputStyle::detect().unicode { "→" } else { "->" }))?;
             }
             Ok(if same { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         })
     }
 }
 
-/// What differs in things that are there: the plan names the fields, and what they are now is asked for.
-async fn differences(api: &Api, plan: &Json, wanted: &Value) -> Result<Vec<Difference>, Failure> {
+/// The differences of existing manifests and groups: the plan names the fields, and their current values are fetched.
+async fn differences(api: &ApiClient, plan: &Json, wanted: &Value) -> Result<Vec<Difference>, Failure> {
     let mut found = Vec::new();
     for (what, list) in [("group", "groups"), ("manifest", "manifests")] {
         for changed in
             plan.pointer(&format!("/{list}/changed")).and_then(Value::as_array).into_iter().flatten()
         {
             let name = changed.get("name").and_then(Value::as_str).unwrap_or_default();
-            let now = api.get(&format!("{list}/{}", piece(name))).await?;
+            let now = api.get(&format!("{list}/{}", path_segment(name))).await?;
             let (now, then) = match what {
                 "group" => (now, group(wanted, name)),
                 _ => {
@@ -97,13 +97,13 @@ async fn differences(api: &Api, plan: &Json, wanted: &Value) -> Result<Vec<Diffe
     Ok(found)
 }
 
-/// A group as the files have it, with what they leave to be understood.
+/// A group of the files, with the defaults filled in.
 fn group(wanted: &Value, name: &str) -> Value {
     let said = wanted.get("group").and_then(|groups| groups.get(name)).cloned().unwrap_or_default();
     serde_json::from_value::<GroupSpec>(said).map_or(Value::Null, |group| json!(group))
 }
 
-/// A manifest as the files have it; what is secret in either is dots.
+/// A manifest of the files, with the secrets of either side masked.
 fn manifest(wanted: &Value, key: &str, now: &Value) -> Value {
     let all = wanted.get("manifest").and_then(Value::as_array).into_iter().flatten();
     let said = all.clone().find(|one| one.get("key").and_then(Value::as_str) == Some(key)).cloned();
@@ -125,7 +125,7 @@ fn manifest(wanted: &Value, key: &str, now: &Value) -> Value {
     then
 }
 
-/// Goes down to what differs. What looks the same differs where it is not shown.
+/// Descends to the fields that differ. Values that look the same differ in masked parts.
 fn compare(name: &str, from: Option<Json>, to: Option<Json>, fields: &mut Vec<Field>) {
     if let (Some(before), Some(after)) = (&from, &to)
         && let (Value::Object(was), Value::Object(is)) = (&**before, &**after)
@@ -147,34 +147,39 @@ fn names<'a>(plan: &'a Value, what: &'a str) -> impl Iterator<Item = (&'static s
     })
 }
 
-fn told(plan: &Value, differences: &[Difference], arrow: &str) -> String {
+fn render(plan: &Value, differences: &[Difference], arrow: &str) -> String {
     let mut text = String::new();
     for (sign, list) in [("+", "created"), ("-", "removed")] {
         for (word, name) in names(plan, list) {
-            text.push_str(&format!("{sign} {word} {}\n", plain(name)));
+            text.push_str(&format!("{sign} {word} {}\n", sanitize(name)));
         }
     }
     for Difference { what, name, fields } in differences {
-        text.push_str(&format!("~ {what} {}\n", plain(name)));
+        text.push_str(&format!("~ {what} {}\n", sanitize(name)));
         for Field { name, from, to } in fields {
             let hidden =
-                if from.as_deref() == to.as_deref() { " (a secret, or the way it is written)" } else { "" };
-            text.push_str(&format!("    {}: {} {arrow} {}{hidden}\n", plain(name), shown(from), shown(to)));
+                if from.as_deref() == to.as_deref() { " (a secret, or another notation)" } else { "" };
+            text.push_str(&format!(
+                "    {}: {} {arrow} {}{hidden}\n",
+                sanitize(name),
+                shown(from),
+                shown(to)
+            ));
         }
     }
     let same = names(plan, "unchanged").count();
     match text.is_empty() {
-        true => format!("all is as it should be ({same} unchanged)\n"),
+        true => format!("no changes ({same} unchanged)\n"),
         false => text + &format!("{same} unchanged\n"),
     }
 }
 
 fn shown(value: &Option<Json>) -> String {
-    let said = value.as_ref().filter(|value| !value.is_null());
-    said.map_or("not said".to_owned(), |value| plain(value.text()))
+    let given = value.as_ref().filter(|value| !value.is_null());
+    given.map_or("unset".to_owned(), |value| sanitize(value.text()))
 }
 
-/// The API's own answer with the values in it.
+/// Adds the values to the plan of the API.
 fn with_values<'a>(plan: &Json, list: &str, differences: impl Iterator<Item = &'a Difference>) -> Json {
     let Some(changes) = plan.field(list) else { return plan.clone() };
     let differences: Vec<&Difference> = differences.collect();
@@ -207,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_are_compared_down_to_what_differs() {
+    fn objects_are_compared_down_to_the_fields_that_differ() {
         let (from, to) =
             (json!({"cron": "a", "tz": "UTC"}), json!({"cron": "b", "tz": "UTC", "gap": "skip"}));
         let mut fields = Vec::new();
@@ -217,7 +222,7 @@ mod tests {
         fields.clear();
         let dots = || Some(Json::from(json!({"password": "•••"})));
         compare("input", dots(), dots(), &mut fields);
-        assert_eq!(fields.len(), 1, "it differs, although it looks the same");
+        assert_eq!(fields.len(), 1, "it differs in a masked part");
         fields.clear();
         compare("retries", None, Some(json!(3).into()), &mut fields);
         assert!(fields[0].from.is_none());

@@ -1,4 +1,4 @@
-//! Files of manifests, as one declaration.
+//! `--file`: manifest files, merged into one declaration.
 
 use std::path::{Path, PathBuf};
 
@@ -7,37 +7,37 @@ use serde_json::{Value, json};
 
 use crate::failure::Failure;
 
-/// Which files, and whose.
+/// Manifest files and their owner.
 #[derive(Args)]
 pub(super) struct Files {
-    /// A TOML file, or a folder of them; may be said more than once
+    /// TOML file, or a folder of TOML files; may be repeated
     #[arg(short, long = "file", required = true, value_name = "PATH")]
     files: Vec<PathBuf>,
-    /// Whose these are
+    /// Owner of these manifests
     #[arg(long, value_name = "NAME")]
     owner: Option<String>,
-    /// Removes manifests of the owner that are in no file
+    /// Remove manifests of the owner that are in no file
     #[arg(long, requires = "owner")]
     prune: bool,
 }
 
 impl Files {
-    /// Whether something may be removed.
+    /// Whether manifests may be removed.
     pub(super) fn prunes(&self) -> bool {
         self.prune
     }
 
-    /// All files as one declaration.
+    /// Merges all files into one declaration.
     pub(super) fn declaration(&self, dry_run: bool) -> Result<Value, Failure> {
         let (mut groups, mut manifests) = (serde_json::Map::new(), Vec::new());
         let mut paths = Vec::new();
         for path in &self.files {
-            paths.extend(below(path)?);
+            paths.extend(toml_files(path)?);
         }
         for path in &paths {
             let cannot = |why: String| Failure::usage(format!("{}: {why}", path.display()));
             let text = std::fs::read_to_string(path).map_err(|error| cannot(error.to_string()))?;
-            // Looked at here, because only here lines have numbers.
+            // Checked here, where errors have line numbers.
             lineclear_model::ManifestFile::from_toml(&text).map_err(|bad| cannot(bad.to_string()))?;
             let table: toml::Table =
                 text.parse().map_err(|error: toml::de::Error| cannot(error.to_string()))?;
@@ -45,7 +45,7 @@ impl Files {
             if let Some(Value::Object(more)) = file.remove("group") {
                 for (name, group) in more {
                     if groups.insert(name.clone(), group).is_some() {
-                        return Err(cannot(format!("group {name} is in another file, too")));
+                        return Err(cannot(format!("group {name} is also in another file")));
                     }
                 }
             }
@@ -59,7 +59,7 @@ impl Files {
     }
 }
 
-/// The same in JSON, which has no dates: they are texts there.
+/// TOML as JSON. Dates become strings.
 fn as_json(value: toml::Value) -> Value {
     match value {
         toml::Value::Datetime(date) => date.to_string().into(),
@@ -69,8 +69,8 @@ fn as_json(value: toml::Value) -> Value {
     }
 }
 
-/// The file, or the TOML files of the folder, in order.
-fn below(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+/// The file itself, or the TOML files of a folder, sorted.
+fn toml_files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
@@ -79,14 +79,14 @@ fn below(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     for entry in std::fs::read_dir(path).map_err(cannot)? {
         let file = entry.map_err(cannot)?.path();
         if file.is_dir() {
-            files.extend(below(&file)?);
+            files.extend(toml_files(&file)?);
         } else if file.extension().is_some_and(|ending| ending == "toml") {
             files.push(file);
         }
     }
     files.sort();
     match files.is_empty() {
-        true => Err(Failure::usage(format!("there is no .toml in {}", path.display()))),
+        true => Err(Failure::usage(format!("folder {} has no .toml file", path.display()))),
         false => Ok(files),
     }
 }

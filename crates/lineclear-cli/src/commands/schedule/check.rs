@@ -1,4 +1,4 @@
-//! `lineclear schedule check`: what the manifests of a file will do, and where they get in each other's way.
+//! `lineclear schedule check`: the ticks of a manifest file, and where they collide.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,32 +11,32 @@ use lineclear_model::{Manifest, ManifestFile, Micros, Tick, duration, manifest::
 use serde::Serialize;
 
 use super::{moment, now};
-use crate::{failure::Failure, output, output::plain, show::Look};
+use crate::{display::OutputStyle, failure::Failure, output, output::sanitize};
 
-/// Most ticks that are looked at, over all manifests: a year of 200 hourly ones.
+/// Maximum number of ticks over all manifests: a year of 200 hourly ones.
 const TICKS_MAX: usize = 2_000_000;
 
-/// How many collisions are shown.
+/// Maximum number of printed collisions.
 const COLLISIONS_SHOWN: usize = 20;
 
 #[derive(Args)]
 #[command(after_help = "\
-A file that is not right ends with exit code 2 and the line, the manifest and the field.
+An invalid file exits with 2 and names the line, the manifest and the field.
 
 Examples:
   lineclear schedule check manifests.toml
   lineclear schedule check manifests.toml --from 2026-03-29T00:00:00Z --window 7d --limit 50
   lineclear schedule check manifests.toml --json")]
 pub(crate) struct Check {
-    /// The manifest file (TOML).
+    /// Manifest file (TOML).
     file: PathBuf,
-    /// Ticks after this moment (RFC 3339) [default: now].
+    /// Show ticks after this time (RFC 3339) [default: now].
     #[arg(long, value_name = "TIME", value_parser = moment)]
     from: Option<Micros>,
-    /// How far to look, at most 366d.
-    #[arg(long, value_name = "LENGTH", default_value = "24h", value_parser = window)]
+    /// Length of the window, at most 366d.
+    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = window)]
     window: Duration,
-    /// How many ticks to list; all are counted.
+    /// Maximum number of listed ticks; all are counted.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     limit: usize,
     /// Print JSON.
@@ -47,10 +47,10 @@ pub(crate) struct Check {
 fn window(text: &str) -> Result<Duration, String> {
     let window = duration::parse(text).map_err(|error| error.to_string())?;
     let allowed = Duration::from_secs(1)..=Duration::from_secs(366 * 86_400);
-    if allowed.contains(&window) { Ok(window) } else { Err("a window is between 1s and 366d".into()) }
+    if allowed.contains(&window) { Ok(window) } else { Err("the window must be between 1s and 366d".into()) }
 }
 
-/// What was found, as JSON.
+/// The JSON.
 #[derive(Serialize)]
 struct Report {
     file: String,
@@ -59,7 +59,7 @@ struct Report {
     manifests: Vec<Summary>,
     fires: Vec<Fire>,
     fires_total: usize,
-    /// Whether the ticks were too many to look at all of them.
+    /// Whether there were too many ticks to count all.
     cut: bool,
     collisions: Vec<Collision>,
     collisions_total: usize,
@@ -94,7 +94,7 @@ impl Check {
         let from = self.from.unwrap_or_else(now);
         let to = from.offset(i64::try_from(self.window.as_micros()).expect("a window is at most 366 days"));
         let report = report(name, &file, from, to, self.limit);
-        match Look::here().is_terminal {
+        match OutputStyle::detect().is_terminal {
             _ if self.json => output::print_json(&report),
             true => output::print(&report.for_people()),
             false => output::print(&report.for_programs()),
@@ -106,7 +106,9 @@ impl Check {
         let unreadable = |error: std::io::Error| Failure::usage(format!("cannot read {name}: {error}"));
         let size = std::fs::metadata(&self.file).map_err(unreadable)?.len();
         if size > FILE_BYTES_MAX as u64 {
-            return Err(Failure::usage(format!("{name} has {size} bytes, and may have {FILE_BYTES_MAX}")));
+            return Err(Failure::usage(format!(
+                "{name} has {size} bytes; at most {FILE_BYTES_MAX} are allowed"
+            )));
         }
         let text = std::fs::read_to_string(&self.file).map_err(unreadable)?;
         ManifestFile::from_toml(&text).map_err(|bad| {
@@ -164,19 +166,20 @@ fn collisions(fires: &[Fire]) -> Vec<Collision> {
     collisions
 }
 
-/// What is allowed, and still worth a look.
+/// What is valid, but may be a mistake.
 fn notes(file: &ManifestFile, manifests: &[Summary]) -> Vec<String> {
     let keys: BTreeSet<&str> = file.manifest.iter().map(|manifest| manifest.key.as_str()).collect();
     let mut notes = Vec::new();
     for (manifest, summary) in file.manifest.iter().zip(manifests) {
         let key = &manifest.key;
+        notes.extend(manifest.schedule.warnings().iter().map(|warning| format!("{key}: {warning}")));
         if !manifest.enabled {
-            notes.push(format!("{key} is switched off"));
+            notes.push(format!("{key} is disabled"));
         } else if manifest.schedule.is_timed() && summary.fires == 0 {
             notes.push(format!("{key} does not fire in this window"));
         }
         for parent in manifest.schedule.parents().iter().filter(|parent| !keys.contains(parent.as_str())) {
-            notes.push(format!("{key} waits for {parent}, which is not in this file"));
+            notes.push(format!("{key} runs after {parent}, which is not in this file"));
         }
         if let Some(group) = manifest.group.as_ref().filter(|group| !file.group.contains_key(group.as_str()))
         {
@@ -187,17 +190,18 @@ fn notes(file: &ManifestFile, manifests: &[Summary]) -> Vec<String> {
 }
 
 impl Report {
-    /// A line for each thing, which begins with what it is.
+    /// A line for each item, which begins with its type.
     fn for_programs(&self) -> String {
-        let manifests = self.manifests.iter().map(|m| format!("manifest\t{}\t{}\n", plain(&m.key), m.fires));
+        let manifests =
+            self.manifests.iter().map(|m| format!("manifest\t{}\t{}\n", sanitize(&m.key), m.fires));
         let ticks = self
             .fires
             .iter()
-            .map(|fire| format!("tick\t{}\t{}\t{}\n", fire.due_at, plain(&fire.manifest), fire.tick_at));
+            .map(|fire| format!("tick\t{}\t{}\t{}\n", fire.due_at, sanitize(&fire.manifest), fire.tick_at));
         let collisions = self.collisions.iter().map(|collision| {
-            format!("collision\t{}\t{}\n", collision.minute, plain(&collision.manifests.join(",")))
+            format!("collision\t{}\t{}\n", collision.minute, sanitize(&collision.manifests.join(",")))
         });
-        let notes = self.notes.iter().map(|note| format!("note\t{}\n", plain(note)));
+        let notes = self.notes.iter().map(|note| format!("note\t{}\n", sanitize(note)));
         manifests.chain(ticks).chain(collisions).chain(notes).collect()
     }
 
@@ -209,19 +213,19 @@ impl Report {
             self.manifests.len()
         );
         let per_manifest = self.manifests.iter().map(|m| vec![m.key.clone(), m.fires.to_string()]);
-        text += &output::table(&per_manifest.collect::<Vec<_>>());
+        text += &output::aligned_rows(&per_manifest.collect::<Vec<_>>());
 
         if !self.fires.is_empty() {
             text += "\nTicks:\n";
             let row = |fire: &Fire| {
-                let moved = if fire.due_at == fire.tick_at {
+                let planned = if fire.due_at == fire.tick_at {
                     String::new()
                 } else {
                     format!("tick {}", fire.tick_at)
                 };
-                vec![fire.due_at.to_string(), fire.manifest.clone(), moved]
+                vec![fire.due_at.to_string(), fire.manifest.clone(), planned]
             };
-            text += &output::table(&self.fires.iter().map(row).collect::<Vec<_>>());
+            text += &output::aligned_rows(&self.fires.iter().map(row).collect::<Vec<_>>());
             if self.fires.len() < self.fires_total {
                 text += &format!("  … and {} more (--limit)\n", self.fires_total - self.fires.len());
             }
@@ -231,7 +235,7 @@ impl Report {
             let minute = collision.minute.to_string();
             vec![minute, collision.manifests.len().to_string(), collision.manifests.join(", ")]
         };
-        text += &output::table(&self.collisions.iter().map(row).collect::<Vec<_>>());
+        text += &output::aligned_rows(&self.collisions.iter().map(row).collect::<Vec<_>>());
         if self.collisions.len() < self.collisions_total {
             text += &format!("  … and {} more\n", self.collisions_total - self.collisions.len());
         }

@@ -7,7 +7,7 @@ use lineclear_model::{
 };
 use serde::Serialize;
 
-use super::{Expression, next::zone_name};
+use super::{Expression, next::zone_name, print_warnings};
 use crate::{failure::Failure, output};
 
 #[derive(Args)]
@@ -35,11 +35,14 @@ struct Explanation<'a> {
     gap: Option<Gap>,
     #[serde(skip_serializing_if = "Option::is_none")]
     fold: Option<Fold>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    warnings: &'a [String],
 }
 
 impl Explain {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let schedule = self.expression.schedule(None, None)?;
+        print_warnings(&schedule);
         let has_rules = schedule.fields().cron.is_some() && !schedule.follows_elapsed_time();
         let explanation = Explanation {
             expression: self.expression.expression.trim(),
@@ -48,6 +51,7 @@ impl Explain {
             follows_elapsed_time: schedule.fields().every.is_some() || schedule.follows_elapsed_time(),
             gap: has_rules.then(|| schedule.fields().gap.unwrap_or(Gap::NextValid)),
             fold: has_rules.then(|| schedule.fields().fold.unwrap_or(Fold::First)),
+            warnings: schedule.warnings(),
         };
         if self.json { output::print_json(&explanation) } else { output::print(&for_people(&explanation)) }
     }
@@ -66,7 +70,7 @@ fn in_words(schedule: &Schedule) -> String {
 fn for_people(explanation: &Explanation) -> String {
     let mut text = format!("{}\n  {}\n", explanation.expression, explanation.words);
     text.push_str(&match explanation.zone.as_str() {
-        "UTC" => "  In UTC, where the clock is never moved.\n".to_owned(),
+        "UTC" => "  In UTC, which has no clock changes.\n".to_owned(),
         zone => format!("  In the local time of {zone}.\n"),
     });
     if explanation.zone == "UTC" {
@@ -74,8 +78,8 @@ fn for_people(explanation: &Explanation) -> String {
     }
     if explanation.follows_elapsed_time {
         text.push_str(
-            "  It follows elapsed time: when the clock goes back, both passes of the hour fire;\n  \
-             when it goes forward, the hour that does not exist is not made up for.\n",
+            "  It follows elapsed time: when the clock goes back, it fires in both passes of the hour;\n  \
+             when it goes forward, the missing hour is not made up.\n",
         );
     }
     text.push_str(match explanation.gap {

@@ -4,8 +4,8 @@ use clap::Args;
 use lineclear_model::{Micros, Schedule, schedule::TickNote};
 use serde::Serialize;
 
-use super::{Expression, moment, now, on_the_clock, roughly};
-use crate::{failure::Failure, output, show::Look};
+use super::{Expression, approx_duration, local_time, moment, now, print_warnings};
+use crate::{display::OutputStyle, failure::Failure, output};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -17,16 +17,16 @@ Examples:
 pub(crate) struct Next {
     #[command(flatten)]
     expression: Expression,
-    /// Ticks after this moment (RFC 3339) [default: now].
+    /// Show ticks after this time (RFC 3339) [default: now].
     #[arg(long, value_name = "TIME", value_parser = moment)]
     from: Option<Micros>,
-    /// No tick before this moment.
+    /// Time of the first tick.
     #[arg(long, value_name = "TIME", value_parser = moment)]
     start: Option<Micros>,
-    /// No tick after this moment.
+    /// Time of the last tick.
     #[arg(long, value_name = "TIME", value_parser = moment)]
     end: Option<Micros>,
-    /// How many ticks, at most 1000.
+    /// Number of ticks, at most 1000.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 5)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
     count: u16,
@@ -41,11 +41,14 @@ struct Line {
     utc: String,
     local: String,
     zone: String,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    warnings: Vec<String>,
 }
 
 impl Next {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let schedule = self.expression.schedule(self.start, self.end)?;
+        print_warnings(&schedule);
         let from = self.from.unwrap_or_else(now);
         let for_ever = Micros::EPOCH.offset(i64::MAX);
         let ticks = schedule.ticks_between(from, for_ever, self.count.into());
@@ -53,7 +56,7 @@ impl Next {
             let lines: Vec<Line> = ticks.into_iter().map(|tick| line(tick, &schedule)).collect();
             return output::print_json(&lines);
         }
-        match Look::here().is_terminal {
+        match OutputStyle::detect().is_terminal {
             true => output::print(&self.for_people(&schedule, from, &ticks)),
             false => output::print(&for_programs(&schedule, &ticks)),
         }
@@ -63,13 +66,13 @@ impl Next {
         let head =
             format!("{} in {}, after {from}\n", self.expression.expression.trim(), zone_name(schedule));
         if ticks.is_empty() {
-            return head + "  no tick any more\n";
+            return head + "  no more ticks\n";
         }
         let row = |&tick: &Micros| {
-            let wait = format!("in {}", roughly(tick.get() - from.get()));
-            vec![on_the_clock(tick, schedule), tick.to_string(), wait, note(tick, schedule).to_owned()]
+            let wait = format!("in {}", approx_duration(tick.get() - from.get()));
+            vec![local_time(tick, schedule), tick.to_string(), wait, note(tick, schedule).to_owned()]
         };
-        head + &output::table(&ticks.iter().map(row).collect::<Vec<_>>())
+        head + &output::aligned_rows(&ticks.iter().map(row).collect::<Vec<_>>())
     }
 }
 
@@ -80,7 +83,7 @@ fn note(tick: Micros, schedule: &Schedule) -> &'static str {
 
 fn for_programs(schedule: &Schedule, ticks: &[Micros]) -> String {
     let rows = ticks.iter().map(|tick| {
-        let Line { utc, local, zone } = line(*tick, schedule);
+        let Line { utc, local, zone, .. } = line(*tick, schedule);
         format!("{utc}\t{local}\t{zone}\t{}\n", note(*tick, schedule))
     });
     format!("UTC\tLOCAL\tZONE\tNOTE\n{}", rows.collect::<String>())
@@ -93,6 +96,7 @@ fn line(tick: Micros, schedule: &Schedule) -> Line {
         utc: tick.to_string(),
         local: local.strftime("%Y-%m-%dT%H:%M:%S%.f%:z").to_string(),
         zone: zone_name(schedule),
+        warnings: schedule.warnings().to_vec(),
     }
 }
 

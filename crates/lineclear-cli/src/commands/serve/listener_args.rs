@@ -1,4 +1,4 @@
-//! Who may come in, and how many: flags and settings of the listener.
+//! Flags and settings of the listener: authentication and limits.
 
 use clap::Args;
 use lineclear::Store;
@@ -6,43 +6,44 @@ use lineclear_http::{Access, Limits, TrustedProxy};
 use lineclear_model::Scopes;
 
 use crate::config::{Config, Flags, at_least_one, networks};
-use crate::failure::{Failure, say};
+use crate::failure::Failure;
+use crate::output::print_stderr;
 
-/// Tokens that are looked at to see whether one counts.
-const LOOKED_AT: u32 = 1_000;
+/// Number of tokens to read when looking for a live one.
+const TOKENS_READ: u32 = 1_000;
 
 #[derive(Args)]
-pub(super) struct Door {
-    /// The path that a proxy has the server under, such as /lineclear [default: none]
+pub(super) struct ListenerArgs {
+    /// Path under which a proxy serves it, such as /lineclear [default: none]
     #[arg(long, value_name = "PATH")]
     base_path: Option<String>,
-    /// How the server knows who asks: none (on a loopback address only), token or proxy [default: none]
-    #[arg(long, value_name = "HOW")]
+    /// Authentication: none (on a loopback address only), token or proxy [default: none]
+    #[arg(long, value_name = "MODE")]
     auth: Option<String>,
-    /// With --auth proxy: networks of the proxy that is believed, such as 10.0.0.5 or 10.0.0.0/8
+    /// With --auth proxy: networks of the trusted proxy, such as 10.0.0.5 or 10.0.0.0/8
     #[arg(long, value_name = "NETWORKS")]
     proxy_peers: Option<String>,
-    /// With --auth proxy: the header in which it names the user [default: X-Forwarded-User]
+    /// With --auth proxy: header with the name of the user [default: X-Forwarded-User]
     #[arg(long, value_name = "HEADER")]
     proxy_user_header: Option<String>,
-    /// With --auth proxy: the header with lineclear-read, lineclear-operate or lineclear-admin in it
+    /// With --auth proxy: header with lineclear-read, lineclear-operate or lineclear-admin
     #[arg(long, value_name = "HEADER")]
     proxy_scopes_header: Option<String>,
-    /// With --auth proxy: what every user may do if there is no such header [default: read]
+    /// With --auth proxy: scope of every user if there is no such header [default: read]
     #[arg(long, value_name = "SCOPE")]
     proxy_scope: Option<String>,
-    /// Connections at once [default: 1024]
+    /// Maximum number of connections [default: 1024]
     #[arg(long, value_name = "N")]
     connections: Option<String>,
-    /// Connections of one address at once [default: 64]
+    /// Maximum number of connections from one address [default: 64]
     #[arg(long, value_name = "N")]
     connections_per_address: Option<String>,
-    /// Requests of one address, token or user in a second, where --auth is not none; 0 is any number [default: 5000]
+    /// Maximum requests per second of one address, token or user, unless --auth is none; 0 is unlimited [default: 5000]
     #[arg(long, value_name = "N")]
     rate: Option<String>,
 }
 
-impl Door {
+impl ListenerArgs {
     pub(super) fn flags(self) -> Flags {
         let all = [
             ("base_path", self.base_path),
@@ -83,22 +84,22 @@ pub(super) fn limits(config: &Config) -> Result<Limits, Failure> {
     Ok(Limits {
         connections: count("connections")?,
         connections_per_address: count("connections_per_address")?,
-        rate: config.text("rate").parse().map_err(|_| config.bad("rate", "no number"))?,
+        rate: config.text("rate").parse().map_err(|_| config.bad("rate", "not a number"))?,
         ..Limits::default()
     })
 }
 
-/// A server that asks for tokens when there is none lets nobody in: that is said, with what to do.
-pub(super) async fn say_if_nobody_can_come_in(access: &Access, store: &Store) {
+/// Warns if tokens are required and none is live.
+pub(super) async fn warn_if_no_token(access: &Access, store: &Store) {
     if *access != Access::Tokens {
         return;
     }
-    match store.tokens(None, LOOKED_AT).await {
+    match store.tokens(None, TOKENS_READ).await {
         Ok(page) if page.items.iter().any(|token| token.is_live()) || page.next.is_some() => {}
-        Ok(_) => say(
-            "WARNING  there is no token that counts, so nobody can come in. Make the first one with the same --db:\n         \
+        Ok(_) => print_stderr(
+            "WARNING  no token is live, so every request is refused. Create the first one with the same --db:\n         \
              lineclear token create NAME --scope admin\n",
         ),
-        Err(error) => say(&format!("WARNING  tokens could not be looked at: {error}\n")),
+        Err(error) => print_stderr(&format!("WARNING  cannot read the tokens: {error}\n")),
     }
 }

@@ -1,69 +1,71 @@
-//! `lineclear` alone: how the server of this machine is, and three commands to go on with. Never an error.
+//! `lineclear` alone: the state of the local server, and three commands to continue with. Never fails.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use super::{is_healthy, jobs, nodes};
-use crate::api::{At, Json};
+use crate::api_client::{ApiTarget, Json};
+use crate::display::OutputStyle;
+use crate::display::doctor_check::sign;
 use crate::failure::Failure;
-use crate::output::{plain, print};
-use crate::show::Look;
-use crate::show::check::sign;
+use crate::output::{print, sanitize};
 
-/// Longest wait for the answer: a person typed a word and wants to know what there is.
-const WITHIN: Duration = Duration::from_secs(2);
+/// Longest wait for the response.
+const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Says what is reachable, and what to do next.
-pub(crate) fn bare() -> Result<ExitCode, Failure> {
+pub(crate) fn print_summary() -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let asked = match runtime {
-        Ok(runtime) => runtime.block_on(async { tokio::time::timeout(WITHIN, ask()).await }),
+    let response = match runtime {
+        Ok(runtime) => runtime.block_on(async { tokio::time::timeout(TIMEOUT, fetch()).await }),
         Err(error) => Ok(Err(Failure::failed(error.to_string()))),
     };
-    let look = Look::here();
-    let (says, next) = match asked {
+    let style = OutputStyle::detect();
+    let (sentence, next) = match response {
         Ok(Ok(status)) if is_healthy(&status) => (
-            format!("{} healthy: {}; {}", sign("ok", &look), nodes(&status), jobs(&status)),
+            format!("{} healthy: {}; {}", sign("ok", &style), nodes(&status), jobs(&status)),
             [
-                ("lineclear job list", "what waits, runs and is over"),
-                ("lineclear manifest list", "standing orders"),
-                ("lineclear status", "more of this"),
+                ("lineclear job list", "list jobs"),
+                ("lineclear manifest list", "list manifests"),
+                ("lineclear status", "show more of this"),
             ],
         ),
         Ok(Ok(status)) => (
-            format!("{} degraded: {}; {}", sign("failure", &look), nodes(&status), jobs(&status)),
+            format!("{} degraded: {}; {}", sign("failure", &style), nodes(&status), jobs(&status)),
             [
-                ("lineclear status", "what is wrong"),
-                ("lineclear job list", "what waits, runs and is over"),
-                ("lineclear --help", "all commands"),
+                ("lineclear status", "show what is wrong"),
+                ("lineclear job list", "list jobs"),
+                ("lineclear --help", "list all commands"),
             ],
         ),
         Ok(Err(failure)) => (
-            format!("{} {}", sign("skipped", &look), plain(failure.message())),
+            format!("{} {}", sign("skipped", &style), sanitize(failure.message())),
             [
-                ("lineclear serve", "start a server here, on an embedded database"),
-                ("lineclear demo", "watch a small cluster live, fail and recover"),
-                ("lineclear --help", "all commands"),
+                ("lineclear serve", "start a server with an embedded database"),
+                ("lineclear demo", "watch a small cluster run, fail and recover"),
+                ("lineclear --help", "list all commands"),
             ],
         ),
         Err(_) => (
-            format!("{} the server of this machine did not answer within {WITHIN:?}", sign("failure", &look)),
+            format!(
+                "{} the server on this machine did not respond within {TIMEOUT:?}",
+                sign("failure", &style)
+            ),
             [
-                ("lineclear health", "is it ready?"),
-                ("lineclear status", "wait for the answer"),
-                ("lineclear --help", "all commands"),
+                ("lineclear health", "check whether it is ready"),
+                ("lineclear status", "wait longer for the response"),
+                ("lineclear --help", "list all commands"),
             ],
         ),
     };
-    let mut text = format!("{says}\n\n");
+    let mut text = format!("{sentence}\n\n");
     for (command, why) in next {
         text.push_str(&format!("  {command:24}  {why}\n"));
     }
-    // Not even a full disk is an error of this.
+    // Errors are ignored: this never fails.
     let _ = print(&text);
     Ok(ExitCode::SUCCESS)
 }
 
-async fn ask() -> Result<Json, Failure> {
-    At::of_this_machine().api().await?.get("/status").await
+async fn fetch() -> Result<Json, Failure> {
+    ApiTarget::local().open().await?.get("/status").await
 }

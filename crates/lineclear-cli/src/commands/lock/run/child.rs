@@ -1,4 +1,4 @@
-//! The command of `lock run`: with our own input and output, and with the terminal while it needs it.
+//! The command of `lock run`: it inherits input and output, and gets the terminal while it needs it.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -9,33 +9,33 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
-use super::terminal::Lent;
+use super::terminal::LentTerminal;
 use crate::failure::Failure;
 use crate::process::Group;
 
-/// A command that runs.
-pub(super) struct Process {
+/// The running command.
+pub(super) struct LockedChild {
     group: Group,
-    terminal: Option<Lent>,
+    terminal: Option<LentTerminal>,
 }
 
-impl Process {
-    /// Makes a process for the command. It stands still until it is let go.
-    pub(super) async fn make(
+impl LockedChild {
+    /// Starts a process for the command. It is stopped until [`LockedChild::release`].
+    pub(super) async fn start(
         command: &[OsString],
         variables: [(&str, String); 2],
-    ) -> Result<Process, Failure> {
-        let group = Group::make(command, |process| process.envs(variables)).await?;
-        Ok(Process { group, terminal: None })
+    ) -> Result<LockedChild, Failure> {
+        let group = Group::start(command, |process| process.envs(variables)).await?;
+        Ok(LockedChild { group, terminal: None })
     }
 
-    /// Lets it become the command. The terminal is the command's from now on, if it was ours; not yet, if another reads what it
-    /// writes, because that one may be in need of the terminal (`| less`).
-    pub(super) fn let_go(&mut self) {
+    /// Lets the process execute the command, and hands it the terminal. If the output is piped, the terminal is handed over later,
+    /// because the reader may need it (`| less`).
+    pub(super) fn release(&mut self) {
         if !output_is_piped() {
-            self.terminal = Lent::to(self.group.id());
+            self.terminal = LentTerminal::to(self.group.id());
         }
-        self.group.let_go();
+        self.group.release();
     }
 
     /// The id of its process group.
@@ -48,25 +48,25 @@ impl Process {
         self.group.signal(signal);
     }
 
-    /// Waits until the command has ended. What it has left in the background may go on.
-    pub(super) async fn ended(&mut self) -> Result<ExitStatus, Failure> {
-        self.group.ended().await
+    /// Waits until the command has ended. Its background processes may continue.
+    pub(super) async fn wait(&mut self) -> Result<ExitStatus, Failure> {
+        self.group.wait().await
     }
 
-    /// Ends the whole group: asks it to, and kills what is left after the time of grace.
-    pub(super) async fn end(&mut self, grace: Duration) -> Result<ExitStatus, Failure> {
-        self.group.end(grace).await
+    /// Ends the whole group: TERM first, KILL after the grace period.
+    pub(super) async fn terminate(&mut self, grace: Duration) -> Result<ExitStatus, Failure> {
+        self.group.terminate(grace).await
     }
 
-    /// Lets it go on if it was stopped because it needs the terminal, or by Ctrl-Z: the shell cannot know that, and would wait for us
-    /// while we wait for it. Says whether it was Ctrl-Z.
-    pub(super) fn unstop(&mut self) -> bool {
+    /// Continues a command that was stopped because it needs the terminal, or by Ctrl-Z: the shell does not see that, and would wait
+    /// for this process while this process waits for the command. Returns whether it was Ctrl-Z.
+    pub(super) fn continue_if_stopped(&mut self) -> bool {
         let Some(signal) = self.group.stopped_by() else { return false };
         let needs_terminal = [Signal::TTIN, Signal::TTOU].map(|signal| signal.as_raw()).contains(&signal);
         if needs_terminal && self.terminal.is_none() {
-            self.terminal = Lent::to(self.group.id());
+            self.terminal = LentTerminal::to(self.group.id());
         }
-        // Without a terminal, somebody has stopped it on purpose.
+        // Without a terminal it was stopped on purpose.
         if self.terminal.is_some() {
             self.group.signal(Signal::CONT);
         }
@@ -74,7 +74,7 @@ impl Process {
     }
 }
 
-/// Whether another program reads what we write.
+/// Whether another program reads the output.
 fn output_is_piped() -> bool {
     let output = std::io::stdout().as_fd().try_clone_to_owned().map(File::from);
     output.and_then(|output| output.metadata()).is_ok_and(|output| output.file_type().is_fifo())

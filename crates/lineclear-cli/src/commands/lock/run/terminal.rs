@@ -1,4 +1,4 @@
-//! The terminal, when a person has started us: it belongs to one process group at a time, and the command is in one of its own.
+//! The terminal. It belongs to one process group at a time, and the command has a group of its own.
 
 use std::io::IsTerminal;
 
@@ -7,24 +7,24 @@ use rustix::process::{Pid, getpgrp};
 use rustix::stdio::stdin;
 use rustix::termios::{tcgetpgrp, tcsetpgrp};
 
-/// A terminal that was handed to the command, and is taken back when this is dropped.
-pub(super) struct Lent;
+/// A terminal that was handed to the command, and is taken back on drop.
+pub(super) struct LentTerminal;
 
-impl Lent {
-    /// Hands it to the command, so that it can read what is typed, and gets Ctrl-C from it. `None`: it is not ours to give.
-    pub(super) fn to(group: Pid) -> Option<Lent> {
+impl LentTerminal {
+    /// Hands it to the command, which can then read from it and gets Ctrl-C. `None` if this process does not own it.
+    pub(super) fn to(group: Pid) -> Option<LentTerminal> {
         let ours = std::io::stdin().is_terminal() && tcgetpgrp(stdin()).ok() == Some(getpgrp());
-        (ours && tcsetpgrp(stdin(), group).is_ok()).then_some(Lent)
+        (ours && tcsetpgrp(stdin(), group).is_ok()).then_some(LentTerminal)
     }
 }
 
-impl Drop for Lent {
+impl Drop for LentTerminal {
     fn drop(&mut self) {
-        // Who is not in the foreground is stopped for asking, unless it blocks the signal that stops it.
+        // A background process is stopped by TTOU here unless it blocks that signal.
         let mut stop = SigSet::empty();
         stop.add(Signal::SIGTTOU);
         if stop.thread_block().is_ok() {
-            // A terminal that has gone away is nobody's.
+            // The terminal may be closed.
             tcsetpgrp(stdin(), getpgrp()).ok();
             stop.thread_unblock().ok();
         }

@@ -1,4 +1,4 @@
-//! Reads a crontab: which line runs what, when, and with what around it. Knows nothing of files and machines.
+//! Parses a crontab: which line runs what, when, and in which environment. Does no I/O.
 
 use std::rc::Rc;
 
@@ -7,11 +7,11 @@ use super::environment::{Environment, variable};
 /// Fields before the command.
 const FIELDS: usize = 5;
 
-/// A line that runs something.
+/// A line that runs a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) line: usize,
-    /// Comments right above it.
+    /// Comments directly above it.
     pub(super) comment: Vec<String>,
     /// Five fields, or a name such as `@daily`.
     pub(super) when: String,
@@ -20,7 +20,7 @@ pub(super) struct Entry {
     pub(super) environment: Rc<Environment>,
 }
 
-/// Something to say about a line.
+/// A remark about a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Remark {
     pub(super) line: usize,
@@ -35,17 +35,17 @@ impl Remark {
     }
 }
 
-/// What is in a crontab.
+/// A parsed crontab.
 #[derive(Debug, Default)]
 pub(super) struct Crontab {
     pub(super) entries: Vec<Entry>,
-    /// Lines that are not taken.
+    /// Lines that cannot be converted.
     pub(super) left_out: Vec<Remark>,
-    /// What one should know about lines that are.
+    /// Notes about lines that are converted.
     pub(super) notes: Vec<Remark>,
 }
 
-/// Reads it. In a crontab of the system, a user stands before each command.
+/// Parses it. System crontabs have a user before each command.
 pub(super) fn read(bytes: &[u8], is_system: bool) -> Crontab {
     let mut crontab = Crontab::default();
     let mut environment = Rc::new(Environment::default());
@@ -62,14 +62,14 @@ pub(super) fn read(bytes: &[u8], is_system: bool) -> Crontab {
         let comment = std::mem::take(&mut comment);
         let text = match std::str::from_utf8(bytes) {
             Ok("") => continue,
-            Ok(text) if text.contains('\0') => Err("a byte that is 0"),
+            Ok(text) if text.contains('\0') => Err("a zero byte"),
             Ok(text) => Ok(text),
-            Err(_) => Err("bytes that are no UTF-8"),
+            Err(_) => Err("bytes that are not UTF-8"),
         };
-        let taken = text.map_err(|what| Remark::new(line, format!("it holds {what}"))).and_then(|text| {
+        let taken = text.map_err(|what| Remark::new(line, format!("contains {what}"))).and_then(|text| {
             if let Some((name, value)) = variable(text) {
-                let said = Rc::make_mut(&mut environment).set(line, name, value)?;
-                crontab.notes.extend(said);
+                let note = Rc::make_mut(&mut environment).set(line, name, value)?;
+                crontab.notes.extend(note);
                 return Ok(None);
             }
             entry(line, text, is_system).map(Some)
@@ -78,7 +78,7 @@ pub(super) fn read(bytes: &[u8], is_system: bool) -> Crontab {
             Ok(Some((when, user, command))) => {
                 let environment = environment.clone();
                 if bytes.windows(2).any(|two| two == b"\\\\") {
-                    let why = "two backslashes are one, as Debian's cron has it; cronie would leave both";
+                    let why = "two backslashes become one, as in Debian's cron; cronie keeps both";
                     crontab.notes.push(Remark::new(line, why));
                 }
                 crontab.entries.push(Entry { line, comment, when, user, command, environment });
@@ -90,7 +90,7 @@ pub(super) fn read(bytes: &[u8], is_system: bool) -> Crontab {
     crontab
 }
 
-/// When, who, what.
+/// Schedule, user and command of a line.
 fn entry(line: usize, text: &str, is_system: bool) -> Result<(String, Option<String>, String), Remark> {
     let mut rest = text;
     let named = text.starts_with('@');
@@ -102,14 +102,14 @@ fn entry(line: usize, text: &str, is_system: bool) -> Result<(String, Option<Str
     if when.eq_ignore_ascii_case("@reboot") {
         return Err(Remark::new(
             line,
-            "@reboot: jobs belong to no machine, so none of them starts with one; a unit of systemd does that",
+            "@reboot: jobs do not belong to a machine; use a systemd unit instead",
         ));
     }
     let user = if is_system { word(&mut rest).map(str::to_owned) } else { None };
     if let Some(user) = user.as_ref().filter(|user| user.contains(['/', '=', '$', '"', '\''])) {
-        let why = format!("{user} is no user: with --system, one stands before each command");
+        let why = format!("{user} is not a user; with --system, lines have a user before the command");
         return Err(Remark {
-            hint: Some("a crontab of a user (`crontab -l`) has none: leave out --system".to_owned()),
+            hint: Some("crontabs of users (`crontab -l`) have none; leave out --system".to_owned()),
             ..Remark::new(line, why)
         });
     }
@@ -119,24 +119,23 @@ fn entry(line: usize, text: &str, is_system: bool) -> Result<(String, Option<Str
         } else {
             "five fields (or a name such as @daily) and a command"
         };
-        return Err(Remark::new(line, format!("not understood: a line has {what}")));
+        return Err(Remark::new(line, format!("not a crontab line: expected {what}")));
     }
     match unescaped(rest) {
         Some(command) => Ok((when, user, command)),
         None => Err(Remark {
             hint: Some(
-                "give it its input with printf or a file; a percent sign itself is written \\% in a crontab"
-                    .to_owned(),
+                "pipe the input from printf or a file; write a literal percent sign as \\%".to_owned(),
             ),
             ..Remark::new(
                 line,
-                "a % that is not escaped: cron ends the command there and gives what follows to its standard input",
+                "unescaped %: cron ends the command there and passes the rest to its standard input",
             )
         }),
     }
 }
 
-/// The next word; what follows it is left.
+/// Takes the next word.
 fn word<'a>(rest: &mut &'a str) -> Option<&'a str> {
     let end = rest.find([' ', '\t']).unwrap_or(rest.len());
     let (word, left) = rest.split_at(end);
@@ -144,8 +143,8 @@ fn word<'a>(rest: &mut &'a str) -> Option<&'a str> {
     (!word.is_empty()).then_some(word)
 }
 
-/// A command as Debian's cron gives it to the shell: `\%` is a percent sign, and two backslashes are one. `None` if a percent sign is not
-/// escaped.
+/// The command as Debian's cron passes it to the shell: `\%` becomes a percent sign, and two backslashes one. `None` if a percent sign
+/// is not escaped.
 fn unescaped(command: &str) -> Option<String> {
     let mut text = String::with_capacity(command.len());
     let mut escaped = false;

@@ -1,4 +1,4 @@
-//! Variables that a crontab sets: for the commands below them, and for cron itself.
+//! Variables of a crontab, for the commands below them and for cron itself.
 
 use std::borrow::Cow;
 
@@ -7,10 +7,10 @@ use lineclear_model::secret::{is_secret_name, without_passwords};
 
 use super::crontab::Remark;
 
-/// Cron's own shell.
+/// Cron's default shell.
 const SHELL: &str = "/bin/sh";
 
-/// What the lines from here on run with.
+/// The environment of the lines below.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Environment {
     shell: String,
@@ -18,25 +18,25 @@ pub(super) struct Environment {
     pub(super) zone: Zone,
 }
 
-/// Where the lines from here on have their times.
+/// The time zone of the lines below.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Zone {
-    /// Where the machine is.
-    Usual,
-    /// As CRON_TZ said.
+    /// That of the machine, or `--tz`.
+    Default,
+    /// Set by CRON_TZ.
     Named(String),
-    /// CRON_TZ named none that exists, on this line.
+    /// CRON_TZ on this line is invalid.
     Bad(usize),
 }
 
 impl Default for Environment {
     fn default() -> Environment {
-        Environment { shell: SHELL.to_owned(), variables: Vec::new(), zone: Zone::Usual }
+        Environment { shell: SHELL.to_owned(), variables: Vec::new(), zone: Zone::Default }
     }
 }
 
 impl Environment {
-    /// The words that run a command line as cron would. `env` sets what the crontab sets, so that the line itself stays as it is.
+    /// The arguments that run a command line as cron would. `env` sets the variables, so that the line itself stays as it is.
     pub(super) fn argv(&self, line: &str) -> Vec<String> {
         let mut argv = Vec::new();
         if !self.variables.is_empty() {
@@ -47,75 +47,69 @@ impl Environment {
         argv
     }
 
-    /// Takes a variable. `Err`: it is left out; `Ok(Some(…))`: it is taken or means nothing here, and there is something to say about it.
+    /// Sets a variable. `Err` if it is left out; `Ok(Some(…))` is a note about it.
     pub(super) fn set(&mut self, line: usize, name: &str, value: &str) -> Result<Option<Remark>, Remark> {
-        let say = |why: String| Ok(Some(Remark::new(line, why)));
+        let note = |why: String| Ok(Some(Remark::new(line, why)));
         match name {
-            // Commands find it among their variables, too.
+            // Commands see it, too.
             "SHELL" if value.starts_with('/') => {
                 self.shell = value.to_owned();
-                self.take(name, value);
+                self.insert(name, value);
             }
             "SHELL" => {
                 return Err(Remark::new(
                     line,
-                    format!(
-                        "SHELL={value}: a program is named with its whole path; the lines below use {}",
-                        self.shell
-                    ),
+                    format!("SHELL={value}: not an absolute path; the lines below use {}", self.shell),
                 ));
             }
             "CRON_TZ" => return self.set_zone(line, value),
             "MAILTO" | "MAILFROM" | "CONTENT_TYPE" | "CONTENT_TRANSFER_ENCODING" => {
-                return say(format!(
-                    "{name}: nothing is mailed; what a command writes is in the log of its job"
-                ));
+                return note(format!("{name}: nothing is mailed; output is in the log of the job"));
             }
             "RANDOM_DELAY" => {
-                return say("RANDOM_DELAY: not taken; `jitter` spreads a manifest's jobs".to_owned());
+                return note("RANDOM_DELAY: ignored; use `jitter` of the manifest".to_owned());
             }
             "LOGNAME" | "USER" => {
-                return say(format!("{name}: not taken; commands run as the user that the server runs as"));
+                return note(format!("{name}: ignored; commands run as the user of the server"));
             }
-            // Manifests and jobs can be read by many.
+            // Many users may read manifests and jobs.
             name if is_secret_name(name) || matches!(without_passwords(value), Cow::Owned(_)) => {
                 return Err(Remark::new(
                     line,
                     format!(
-                        "{name}: it looks like a secret, which a manifest would show; set it in the server's own environment, which commands get"
+                        "{name}: looks like a secret, which a manifest would reveal; set it in the environment of the server, which commands inherit"
                     ),
                 ));
             }
             _ => {
-                self.take(name, value);
+                self.insert(name, value);
                 if name == "HOME" {
-                    return say(
-                        "HOME: set for the commands, but they start where the server does, and not there"
-                            .to_owned(),
+                    return note(
+                        "HOME: set for the commands, but they start in the folder of the server".to_owned(),
                     );
                 }
                 if name == "TZ" {
-                    return say("TZ: set for the commands; as with cron, it does not move when they are due (CRON_TZ does)".to_owned());
+                    return note("TZ: set for the commands; as with cron, it does not change when they are due (CRON_TZ does)".to_owned());
                 }
             }
         }
         Ok(None)
     }
 
-    fn take(&mut self, name: &str, value: &str) {
+    fn insert(&mut self, name: &str, value: &str) {
         self.variables.retain(|(known, _)| known != name);
         self.variables.push((name.to_owned(), value.to_owned()));
     }
 
     fn set_zone(&mut self, line: usize, value: &str) -> Result<Option<Remark>, Remark> {
         if value.is_empty() {
-            self.zone = Zone::Usual;
+            self.zone = Zone::Default;
             return Ok(None);
         }
         match find_zone(value) {
             Ok(_) => {
                 self.zone = Zone::Named(value.to_owned());
-                Ok(Some(Remark::new(line, "CRON_TZ: taken, as cronie does; Debian's cron would not heed it")))
+                Ok(Some(Remark::new(line, "CRON_TZ: used, as in cronie; Debian's cron ignores it")))
             }
             Err(bad) => {
                 self.zone = Zone::Bad(line);
@@ -125,7 +119,7 @@ impl Environment {
     }
 }
 
-/// `NAME = value`, with or without quotes, if a line is that.
+/// Parses `NAME = value`, with or without quotes.
 pub(super) fn variable(line: &str) -> Option<(&str, &str)> {
     let (name, rest) = match line.chars().next()? {
         quote @ ('"' | '\'') => line[1..].split_once(quote)?,
@@ -149,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_are_told_from_lines_with_times() {
+    fn variables_are_distinguished_from_lines_with_schedules() {
         for (line, want) in [
             ("PATH=/usr/bin:/bin", Some(("PATH", "/usr/bin:/bin"))),
             ("A = b c ", Some(("A", "b c"))),
@@ -183,11 +177,11 @@ mod tests {
         );
         assert!(environment.set(4, "DB_PASSWORD", "hunter2").unwrap_err().why.contains("secret"));
         assert!(environment.set(5, "SHELL", "bash").unwrap_err().why.contains("/bin/bash"));
-        assert!(environment.set(6, "MAILTO", "ops").unwrap().unwrap().why.contains("log of its job"));
+        assert!(environment.set(6, "MAILTO", "ops").unwrap().unwrap().why.contains("log of the job"));
         assert_eq!(environment.argv("x").len(), 6, "only SHELL and PATH are set");
         assert!(environment.set(7, "CRON_TZ", "Europe/Belin").is_err());
         assert_eq!(environment.zone, Zone::Bad(7));
         environment.set(8, "CRON_TZ", "").unwrap();
-        assert_eq!(environment.zone, Zone::Usual);
+        assert_eq!(environment.zone, Zone::Default);
     }
 }

@@ -1,4 +1,4 @@
-//! What this machine knows: its zone, its users, its files.
+//! What the import reads from this machine: its time zone, users and files.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -10,86 +10,87 @@ use lineclear_model::schedule::find_zone;
 
 use crate::failure::Failure;
 
-/// The zone of lines that name none, and how it is known.
-pub(super) struct Usual {
+/// The default time zone, and where it comes from.
+pub(super) struct DefaultZone {
     pub(super) name: String,
-    pub(super) why: &'static str,
+    pub(super) origin: &'static str,
 }
 
-/// Cron goes by the machine's clock.
-pub(super) fn zone(said: Option<&str>) -> Result<Usual, Failure> {
-    if let Some(name) = said {
+/// The time zone of `--tz`, or that of the machine, as cron uses it.
+pub(super) fn default_zone(flag: Option<&str>) -> Result<DefaultZone, Failure> {
+    if let Some(name) = flag {
         let zone = find_zone(name).map_err(|bad| match bad.hint {
             Some(_) => Failure::from(bad),
-            None => Failure::from(bad).hint("--tz is a name such as Europe/Berlin"),
+            None => Failure::from(bad).hint("--tz expects a name such as Europe/Berlin"),
         })?;
-        return Ok(Usual { name: zone.iana_name().unwrap_or(name).to_owned(), why: "as --tz says" });
+        return Ok(DefaultZone { name: zone.iana_name().unwrap_or(name).to_owned(), origin: "from --tz" });
     }
-    let usual = |name: &str, why| Ok(Usual { name: name.to_owned(), why });
+    let zone = |name: &str, origin| Ok(DefaultZone { name: name.to_owned(), origin });
     match std::env::var("TZ") {
-        Ok(text) if text.is_empty() => return usual("UTC", "TZ is empty"),
+        Ok(text) if text.is_empty() => return zone("UTC", "TZ is empty"),
         Ok(text) => {
             let name = text.trim_start_matches(':');
             return match find_zone(name) {
-                Ok(_) => usual(name, "as TZ says"),
-                Err(_) => Err(nameless(&format!("TZ={text} is no name of a zone"))),
+                Ok(_) => zone(name, "from TZ"),
+                Err(_) => Err(unnamed_zone(&format!("TZ={text} is not the name of a time zone"))),
             };
         }
         Err(_) => {}
     }
     if !Path::new("/etc/localtime").exists() {
-        return usual("UTC", "this machine says none");
+        return zone("UTC", "this machine has none");
     }
     let linked = std::fs::read_link("/etc/localtime").ok();
     let linked = linked.as_deref().and_then(Path::to_str).and_then(|path| path.split("zoneinfo/").nth(1));
     let written = std::fs::read_to_string("/etc/timezone").ok();
     match linked.or(written.as_deref().map(str::trim)).filter(|name| find_zone(name).is_ok()) {
-        Some(name) => usual(name, "as on this machine"),
-        None => Err(nameless("the zone of this machine has no name")),
+        Some(name) => zone(name, "from this machine"),
+        None => Err(unnamed_zone("the time zone of this machine has no name")),
     }
 }
 
-/// UTC would be a guess.
-fn nameless(why: &str) -> Failure {
-    Failure::usage(why).hint("say it: --tz Europe/Berlin")
+/// Assuming UTC would be a guess.
+fn unnamed_zone(why: &str) -> Failure {
+    Failure::usage(why).hint("add --tz, such as --tz Europe/Berlin")
 }
 
-/// Names of users. A machine without such a file has none that could be mistaken.
+/// Names of users; none if the file cannot be read.
 pub(super) fn users() -> BTreeSet<String> {
     let text = std::fs::read("/etc/passwd").unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     text.lines().filter_map(|line| line.split(':').next()).map(str::to_owned).collect()
 }
 
-/// Where programs are that are named without a path.
-const PROGRAMS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-/// What shells do themselves, and a path may stand behind.
-const SHELLS_OWN: [&str; 17] = [
+/// Folders of programs.
+const PROGRAM_FOLDERS: [&str; 6] =
+    ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+/// Shell builtins and keywords that a path may follow.
+const SHELL_WORDS: [&str; 17] = [
     "cd", "chdir", "command", "do", "elif", "else", "eval", "exec", "export", "if", "pushd", "set", "source",
     "then", "time", "until", "while",
 ];
 
-/// Whether a word may be a user of another machine: a bare name, which runs nothing here.
+/// Whether a word may be a user of another machine: a bare name that is not a program here.
 pub(super) fn may_be_a_user(word: &str) -> bool {
     let is_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     word.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
         && word.trim_end_matches('$').chars().all(is_name)
-        && !SHELLS_OWN.contains(&word)
-        && !PROGRAMS.iter().any(|folder| Path::new(folder).join(word).exists())
+        && !SHELL_WORDS.contains(&word)
+        && !PROGRAM_FOLDERS.iter().any(|folder| Path::new(folder).join(word).exists())
 }
 
-/// Whether both are one file, by whatever names; `-` is what standard input is read from.
+/// Whether both paths are the same file; `-` is standard input.
 pub(super) fn is_same(crontab: &Path, out: &Path) -> bool {
     let file = |path: &Path| std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
     let crontab = if crontab == Path::new("-") { Path::new("/dev/stdin") } else { crontab };
     file(crontab).is_some_and(|crontab| file(out) == Some(crontab))
 }
 
-/// The crontab.
-pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+/// Reads the crontab.
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let cannot = |error: std::io::Error| Failure::usage(format!("{}: {error}", path.display()));
     let mut bytes = Vec::new();
-    // One more than may be, to see that it is too much.
+    // One byte more than allowed, to notice that it is too long.
     let most = FILE_BYTES_MAX as u64 + 1;
     if path == Path::new("-") {
         std::io::stdin().take(most).read_to_end(&mut bytes).map_err(cannot)?;

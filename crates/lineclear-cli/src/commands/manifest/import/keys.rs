@@ -1,28 +1,28 @@
-//! Keys for lines that have none: the name of what they run, the same at every import.
+//! Keys of manifests: the name of the program, the same at every import.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::crontab::Entry;
-use super::program::program;
+use super::program_name::program_name;
 
-/// Longest name that is taken from a command, so that what tells it from others fits behind it.
+/// Longest name of a program, which leaves room for a suffix.
 const NAME_MAX: usize = 60;
-/// Endings that say how a program is written.
-const ENDINGS: &[&str] = &[".sh", ".bash", ".py", ".pl", ".rb", ".php", ".js"];
+/// Extensions of scripts, which are removed.
+const EXTENSIONS: &[&str] = &[".sh", ".bash", ".py", ".pl", ".rb", ".php", ".js"];
 
-/// A key for each entry. A name that several have is followed by a few letters made of the command, and of its times if even the
-/// commands are the same; so a line may get another key when one that runs the same program is added.
+/// A key for each entry. If several entries have the same name, a hash of the command is appended, and of the schedule if the commands
+/// are equal; so a key may change when a line with the same program is added.
 pub(super) fn keys(entries: &[Entry]) -> Vec<String> {
     let names: Vec<String> = entries.iter().map(|entry| name(&entry.command)).collect();
-    let by_command = |at: usize| format!("{}-{}", names[at], letters(&[&entries[at].command]));
+    let by_command = |at: usize| format!("{}-{}", names[at], hash(&[&entries[at].command]));
     let by_all = |at: usize| {
         let Entry { when, command, .. } = &entries[at];
-        format!("{}-{}", names[at], letters(&[command, when, &format!("{:?}", entries[at].environment.zone)]))
+        format!("{}-{}", names[at], hash(&[command, when, &format!("{:?}", entries[at].environment.zone)]))
     };
     let mut keys = names.clone();
-    tell_apart(&mut keys, by_command);
-    tell_apart(&mut keys, by_all);
-    // The very same line twice; or another's letters, which is unlikely and may not stop an import.
+    make_unique(&mut keys, by_command);
+    make_unique(&mut keys, by_all);
+    // Equal lines, or a collision of hashes.
     let mut taken = BTreeSet::new();
     for key in &mut keys {
         let plain = key.clone();
@@ -35,27 +35,27 @@ pub(super) fn keys(entries: &[Entry]) -> Vec<String> {
     keys
 }
 
-/// Renames all whose key another one has, too.
-fn tell_apart(keys: &mut [String], other: impl Fn(usize) -> String) {
+/// Renames all keys that occur more than once.
+fn make_unique(keys: &mut [String], rename: impl Fn(usize) -> String) {
     let mut times: BTreeMap<String, usize> = BTreeMap::new();
     for key in keys.iter() {
         *times.entry(key.clone()).or_default() += 1;
     }
     for (at, key) in keys.iter_mut().enumerate() {
         if times.get(key).is_some_and(|times| *times > 1) {
-            *key = other(at);
+            *key = rename(at);
         }
     }
 }
 
-/// The name of what a command is about.
+/// The name of the program of a command.
 fn name(command: &str) -> String {
-    valid(program(command).unwrap_or_default())
+    valid(program_name(command).unwrap_or_default())
 }
 
-/// As names are: small letters, digits, and little else.
+/// Turns text into a valid key.
 pub(super) fn valid(program: &str) -> String {
-    let program = ENDINGS.iter().find_map(|ending| program.strip_suffix(ending)).unwrap_or(program);
+    let program = EXTENSIONS.iter().find_map(|extension| program.strip_suffix(extension)).unwrap_or(program);
     let mut text = String::new();
     for c in program.chars().flat_map(char::to_lowercase) {
         match c {
@@ -68,8 +68,8 @@ pub(super) fn valid(program: &str) -> String {
     if text.is_empty() { "cron".to_owned() } else { text }
 }
 
-/// Six letters that the same texts always have (FNV-1a).
-fn letters(texts: &[&str]) -> String {
+/// Six hexadecimal digits of an FNV-1a hash.
+fn hash(texts: &[&str]) -> String {
     let bytes = texts.iter().flat_map(|text| text.bytes().chain([0]));
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -152,7 +152,7 @@ mod tests {
         let mut turned = lines;
         turned.reverse();
         assert_eq!(of(&turned), keys);
-        // A line with times of its own keeps its key when these change, unless another runs the same.
+        // A line keeps its key when its schedule changes, unless another runs the same command.
         assert_eq!(of(&["@daily a 1", "@daily a 2"])["@daily a 1"], keys["@daily a 1"]);
     }
 

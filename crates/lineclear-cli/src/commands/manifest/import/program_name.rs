@@ -1,92 +1,81 @@
-//! Which program a command line is about: not the one that only runs it, and not what prepares for it.
+//! The program that a command line is about: not one that only runs it (`sudo`, `flock`), and not what prepares for it (`cd`).
 
-/// A program that runs another one, which is named behind it.
+use std::iter::Peekable;
+
+/// A program that runs another one, which is named after its options.
 struct Wrapper {
-    names: &'static [&'static str],
     /// Options whose value is the next word.
-    valued: &'static [&'static str],
-    /// Options after which the command comes, whatever else would be expected.
-    command: &'static [&'static str],
-    /// Options after which its own code comes: then nothing else is run.
-    code: &'static [&'static str],
+    valued: &'static str,
+    /// Options that end the options. What follows is the command, or code of an interpreter.
+    last: &'static str,
     /// Words between the options and the other program.
     operands: usize,
+    /// After `last` comes code, so that no other program is run.
+    is_interpreter: bool,
 }
 
-const PLAIN: Wrapper = Wrapper { names: &[], valued: &[], command: &[], code: &[], operands: 0 };
-
-const WRAPPERS: &[Wrapper] = &[
-    Wrapper { names: &["chronic", "command", "eatmydata", "exec", "nohup", "setsid"], ..PLAIN },
-    Wrapper { names: &["bash", "dash", "ksh", "sh", "zsh"], valued: &["-o", "+o", "--rcfile"], ..PLAIN },
-    Wrapper {
-        names: &["sudo", "doas"],
-        valued: &["-C", "-D", "-R", "-T", "-U", "-g", "-h", "-p", "-r", "-t", "-u", "--group", "--user"],
-        ..PLAIN
-    },
-    Wrapper {
-        names: &["runuser"],
-        valued: &["-", "-G", "-g", "-l", "-s", "-u", "--user"],
-        command: &["-c", "--command"],
-        ..PLAIN
-    },
-    Wrapper {
-        names: &["su"],
-        valued: &["-G", "-g", "-s", "--shell"],
-        command: &["-c", "--command"],
-        operands: 1,
-        ..PLAIN
-    },
-    Wrapper { names: &["env"], valued: &["-C", "-u", "--chdir", "--unset"], ..PLAIN },
-    Wrapper { names: &["nice"], valued: &["-n", "--adjustment"], ..PLAIN },
-    Wrapper { names: &["ionice"], valued: &["-c", "-n", "--class", "--classdata"], ..PLAIN },
-    Wrapper { names: &["chrt", "chroot", "taskset"], operands: 1, ..PLAIN },
-    Wrapper { names: &["timeout"], valued: &["-k", "-s", "--kill-after", "--signal"], operands: 1, ..PLAIN },
-    Wrapper {
-        names: &["flock"],
-        valued: &["-E", "-w", "--conflict-exit-code", "--timeout", "--wait"],
-        operands: 1,
-        ..PLAIN
-    },
-    Wrapper { names: &["time"], valued: &["-f", "-o"], ..PLAIN },
-    Wrapper { names: &["stdbuf"], valued: &["-e", "-i", "-o"], ..PLAIN },
-    Wrapper { names: &["systemd-cat"], valued: &["-p", "-t"], ..PLAIN },
-    Wrapper { names: &["run-parts"], valued: &["-a", "-u"], ..PLAIN },
-    Wrapper { names: &["node"], valued: &["-r"], code: &["-e", "-p", "--eval"], ..PLAIN },
-    Wrapper { names: &["perl"], valued: &["-I"], code: &["-E", "-e", "-ne", "-pe"], ..PLAIN },
-    Wrapper { names: &["php"], valued: &["-c", "-d"], code: &["-r"], ..PLAIN },
-    Wrapper { names: &["python"], valued: &["-W", "-X"], code: &["-c"], ..PLAIN },
-    Wrapper { names: &["ruby"], valued: &["-C", "-I", "-r"], code: &["-e"], ..PLAIN },
+/// Names, options with a value, options that end the options, operands.
+const WRAPPERS: &[(&str, &str, &str, usize)] = &[
+    ("chronic command eatmydata exec nohup setsid", "", "", 0),
+    ("bash dash ksh sh zsh", "-o +o --rcfile", "", 0),
+    ("sudo doas", "-C -D -R -T -U -g -h -p -r -t -u --group --user", "", 0),
+    ("runuser", "- -G -g -l -s -u --user", "-c --command", 0),
+    ("su", "-G -g -s --shell", "-c --command", 1),
+    ("env", "-C -u --chdir --unset", "", 0),
+    ("nice", "-n --adjustment", "", 0),
+    ("ionice", "-c -n --class --classdata", "", 0),
+    ("chrt chroot taskset", "", "", 1),
+    ("timeout", "-k -s --kill-after --signal", "", 1),
+    ("flock", "-E -w --conflict-exit-code --timeout --wait", "", 1),
+    ("time", "-f -o", "", 0),
+    ("stdbuf", "-e -i -o", "", 0),
+    ("systemd-cat", "-p -t", "", 0),
+    ("run-parts", "-a -u", "", 0),
 ];
 
-/// What only prepares the command that follows.
-const PREPARATIONS: &[&str] = &[
-    ".", ":", "[", "cd", "exit", "export", "if", "set", "sleep", "source", "test", "ulimit", "umask", "while",
+/// Names, options with a value, options with code.
+const INTERPRETERS: &[(&str, &str, &str)] = &[
+    ("node", "-r", "-e -p --eval"),
+    ("perl", "-I", "-E -e -ne -pe"),
+    ("php", "-c -d", "-r"),
+    ("python", "-W -X", "-c"),
+    ("ruby", "-C -I -r", "-e"),
 ];
-/// Words of the shell.
-const WORDS: &[&str] = &["do", "done", "else", "fi", "then"];
+
+/// Commands that only prepare for the one that follows.
+const PREPARATIONS: &str = ". : [ cd exit export if set sleep source test ulimit umask while";
+/// Keywords of the shell.
+const KEYWORDS: &str = "do done else fi then";
+
+fn contains(words: &str, word: &str) -> bool {
+    words.split(' ').any(|there| there == word)
+}
 
 impl Wrapper {
-    /// That of a program, which may have its version in its name.
-    fn of(program: &str) -> Option<&'static Wrapper> {
+    fn of(program: &str) -> Option<Wrapper> {
+        // The name of an interpreter may end with its version.
         let bare = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-        WRAPPERS.iter().find(|wrapper| {
-            wrapper.names.contains(&program) || (!wrapper.code.is_empty() && wrapper.names.contains(&bare))
-        })
+        let wrapper = WRAPPERS.iter().find(|(names, ..)| contains(names, program));
+        let interpreter = INTERPRETERS.iter().find(|(names, ..)| contains(names, bare));
+        match (wrapper, interpreter) {
+            (Some((_, valued, last, operands)), _) => {
+                Some(Wrapper { valued, last, operands: *operands, is_interpreter: false })
+            }
+            (_, Some((_, valued, last))) => Some(Wrapper { valued, last, operands: 0, is_interpreter: true }),
+            _ => None,
+        }
     }
 
-    /// Goes to the program that it runs; `false` if it runs none.
-    fn skip<'a>(&self, words: &mut std::iter::Peekable<impl Iterator<Item = &'a str>>) -> bool {
+    /// Skips to the program that it runs; `false` if it runs none.
+    fn skip<'a>(&self, words: &mut Peekable<impl Iterator<Item = &'a str>>) -> bool {
         while let Some(word) = words.next_if(|word| word.starts_with(['-', '+']) || word.contains('=')) {
             if word == "--" {
                 break;
             }
-            if self.code.contains(&word) {
-                return false;
+            if contains(self.last, word) {
+                return !self.is_interpreter;
             }
-            if self.command.contains(&word) {
-                return true;
-            }
-            if self.valued.contains(&word) {
+            if contains(self.valued, word) {
                 words.next();
             }
         }
@@ -97,17 +86,17 @@ impl Wrapper {
     }
 }
 
-/// The first program in a command that is no mere beginning, without its folder; else the first of those that would run one.
-pub(super) fn program(command: &str) -> Option<&str> {
+/// The name of the first program of a command that is neither preparation nor a wrapper; else that of the first wrapper.
+pub(super) fn program_name(command: &str) -> Option<&str> {
     let words =
         command.split(|c: char| c.is_whitespace() || "(){}'\"`".contains(c)).filter(|word| !word.is_empty());
     let mut words = words.peekable();
-    let mut first = None;
+    let mut first_wrapper = None;
     while let Some(word) = words.next() {
         let bare = word.trim_end_matches([';', '&', '|']);
         let program = bare.rsplit('/').next().unwrap_or_default();
         let ends = bare.len() < word.len();
-        if PREPARATIONS.contains(&program) {
+        if contains(PREPARATIONS, program) {
             if !ends {
                 words.find(|word| word.ends_with([';', '&', '|']));
             }
@@ -115,15 +104,16 @@ pub(super) fn program(command: &str) -> Option<&str> {
         }
         let is_other = word.starts_with(['-', '$', '<', '>', '#', '!']) || word.contains('=');
         let is_number = program.starts_with(|c: char| c.is_ascii_digit()) && !bare.contains('/');
-        if is_other || is_number || program.is_empty() || WORDS.contains(&program) {
+        if is_other || is_number || program.is_empty() || contains(KEYWORDS, program) {
             continue;
         }
         match Wrapper::of(program) {
             None => return Some(program),
-            Some(_) if ends => first = first.or(Some(program)),
-            Some(wrapper) if wrapper.skip(&mut words) => first = first.or(Some(program)),
+            Some(wrapper) if ends || wrapper.skip(&mut words) => {
+                first_wrapper = first_wrapper.or(Some(program));
+            }
             Some(_) => return Some(program),
         }
     }
-    first
+    first_wrapper
 }

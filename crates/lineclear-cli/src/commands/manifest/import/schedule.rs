@@ -1,20 +1,20 @@
-//! When a line is due, as cron has it: also on the two days on which the clock is changed.
+//! The schedule of a crontab line, with cron's behaviour when the clock changes.
 //!
-//! Debian's cron, and cronsim after it, know two sorts of lines. One whose minute or hour begins with `*` is about elapsed
-//! time: it fires whenever the clock on the wall shows a time that matches, twice if that time comes twice, and never if it does
-//! not come. Any other has its times: it fires once for each, and when that time does not come, right after the gap.
+//! Debian's cron, and cronsim after it, distinguish two sorts of lines. A line whose minute or hour begins with `*` follows the local
+//! clock: it fires whenever that shows a matching time, twice if the time occurs twice, and not at all if it is skipped. Any other line
+//! fires once for each of its times, and right after the gap if the time is skipped.
 
 use lineclear_model::schedule::{Fold, Gap};
 use lineclear_model::{BadSchedule, Schedule, ScheduleFields};
 
-/// A schedule, and whether it is not quite what cron would do.
-pub(super) struct When {
+/// A schedule, and notes about it.
+pub(super) struct CronSchedule {
     pub(super) schedule: Schedule,
-    pub(super) differs: Option<String>,
+    pub(super) notes: Vec<String>,
 }
 
-/// The schedule of a line.
-pub(super) fn when(expression: &str, zone: &str) -> Result<When, BadSchedule> {
+/// Converts the schedule of a line.
+pub(super) fn schedule_of(expression: &str, zone: &str) -> Result<CronSchedule, BadSchedule> {
     let fields = ScheduleFields {
         cron: Some(expression.to_owned()),
         tz: Some(zone.to_owned()),
@@ -30,13 +30,14 @@ pub(super) fn when(expression: &str, zone: &str) -> Result<When, BadSchedule> {
         }
         _ => plain,
     };
-    let changes = schedule.zone().following(jiff::Timestamp::now()).next().is_some();
-    let differs = (!has_star && follows_elapsed_time && changes).then(|| {
-        "its hours are all 24: where the clock goes back, it fires in both passes of that hour, and where the clock goes \
-         forward, not for the hour that is left out; cron has it the other way round"
-            .to_owned()
-    });
-    Ok(When { schedule, differs })
+    let mut notes = schedule.warnings().to_vec();
+    let has_clock_changes = schedule.zone().following(jiff::Timestamp::now()).next().is_some();
+    if !has_star && follows_elapsed_time && has_clock_changes {
+        let differs = "its hours are all 24: when the clock goes back, it fires in both passes of the hour, and when the clock goes \
+                       forward, it does not fire for the missing hour; cron does the opposite";
+        notes.push(differs.to_owned());
+    }
+    Ok(CronSchedule { schedule, notes })
 }
 
 #[cfg(test)]
@@ -44,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_with_a_star_follows_the_wall_and_others_have_their_times() {
+    fn a_line_with_a_star_follows_the_clock_and_others_have_their_times() {
         for (expression, gap, fold) in [
             ("30 2 * * *", None, None),
             ("0-59 2 * * *", None, None),
@@ -56,18 +57,28 @@ mod tests {
             ("@Hourly", None, None),
             ("* * * * *", None, None),
         ] {
-            let When { schedule, differs } = when(expression, "Europe/Berlin").unwrap();
+            let CronSchedule { schedule, notes } = schedule_of(expression, "Europe/Berlin").unwrap();
             assert_eq!((schedule.fields().gap, schedule.fields().fold), (gap, fold), "{expression}");
-            assert_eq!(differs, None, "{expression}");
+            assert_eq!(notes, Vec::<String>::new(), "{expression}");
         }
     }
 
+    fn notes(expression: &str, zone: &str) -> Vec<String> {
+        schedule_of(expression, zone).unwrap().notes
+    }
+
     #[test]
-    fn where_it_cannot_be_as_cron_has_it_that_is_said() {
-        assert!(when("15 0-23 * * *", "Europe/Berlin").unwrap().differs.is_some());
-        assert!(when("15 0-23/1 * * *", "America/New_York").unwrap().differs.is_some());
-        assert!(when("15 0-23 * * *", "UTC").unwrap().differs.is_none(), "no clock is changed there");
-        assert!(when("* 0-23 * * *", "Europe/Berlin").unwrap().differs.is_none(), "it has a star");
-        assert!(when("15 0-22 * * *", "Europe/Berlin").unwrap().differs.is_none());
+    fn a_step_longer_than_its_field_is_converted_and_noted() {
+        let notes = notes("0 0 1 */15 *", "Europe/Berlin");
+        assert!(matches!(&notes[..], [one] if one.starts_with("month: a step of 15")), "{notes:?}");
+    }
+
+    #[test]
+    fn a_difference_to_cron_is_noted() {
+        assert!(!notes("15 0-23 * * *", "Europe/Berlin").is_empty());
+        assert!(!notes("15 0-23/1 * * *", "America/New_York").is_empty());
+        assert!(notes("15 0-23 * * *", "UTC").is_empty(), "no clock is changed there");
+        assert!(notes("* 0-23 * * *", "Europe/Berlin").is_empty(), "it has a star");
+        assert!(notes("15 0-22 * * *", "Europe/Berlin").is_empty());
     }
 }

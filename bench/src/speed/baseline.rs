@@ -1,4 +1,4 @@
-//! The statements of the engine, without it.
+//! The baseline: the SQL statements of the engine, without the engine.
 
 use std::sync::Arc;
 
@@ -8,24 +8,24 @@ use lineclear::store::NodeId;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Statement};
 
-use crate::bed::connect;
+use crate::scratch_db::connect;
 
-/// Connections over which the floor is measured.
+/// Connections of the baseline.
 pub(crate) const CONNECTIONS: usize = 4;
-/// What one statement takes.
+/// Jobs per statement.
 const BATCH: i64 = 500;
 const LEASE_MS: i64 = 30_000;
 
-/// One connection, set up as the store sets up its own.
-pub(crate) struct Bare {
+/// A connection with the settings of the store.
+pub(crate) struct BareConnection {
     pub(crate) client: Client,
     enqueue: Statement,
     dispatch: Statement,
     settle: Statement,
 }
 
-impl Bare {
-    pub(crate) async fn connect(store: &Store, url: &str) -> Result<Bare> {
+impl BareConnection {
+    pub(crate) async fn connect(store: &Store, url: &str) -> Result<BareConnection> {
         let client = connect(url).await?;
         client.batch_execute("set plan_cache_mode = force_custom_plan").await?;
         let prepare = async |name: &str| -> Result<Statement> {
@@ -34,32 +34,32 @@ impl Bare {
         };
         let (enqueue, dispatch) = (prepare("enqueue").await?, prepare("dispatch_open").await?);
         let settle = prepare("settle").await?;
-        Ok(Bare { client, enqueue, dispatch, settle })
+        Ok(BareConnection { client, enqueue, dispatch, settle })
     }
 
-    /// Four of them.
-    pub(crate) async fn several(store: &Store, url: &str) -> Result<Vec<Arc<Bare>>> {
+    /// Opens [`CONNECTIONS`] connections.
+    pub(crate) async fn connect_all(store: &Store, url: &str) -> Result<Vec<Arc<BareConnection>>> {
         let mut all = Vec::new();
         for _ in 0..CONNECTIONS {
-            all.push(Arc::new(Bare::connect(store, url).await?));
+            all.push(Arc::new(BareConnection::connect(store, url).await?));
         }
         Ok(all)
     }
 
-    /// Takes and completes jobs until there are no more; returns how many.
+    /// Dispatches and completes jobs until there are none; returns how many.
     pub(crate) async fn drain(&self, node: NodeId) -> Result<u64> {
         let (mut drained, mut from) = (0, i64::MIN);
         loop {
             let asked: [&(dyn ToSql + Sync); 7] = [&"main", &BATCH, &node.0, &LEASE_MS, &false, &true, &from];
             let rows = self.client.query(&self.dispatch, &asked).await?;
-            // One row without an id says that there was nothing.
+            // A row without an id means that there was no job.
             let taken =
                 |name| rows.iter().filter_map(|row| row.get::<_, Option<i64>>(name)).collect::<Vec<_>>();
             let (ids, claims) = (taken("id"), taken_claims(&rows));
             if ids.is_empty() {
                 return Ok(drained);
             }
-            // It begins where it has been, as the engine does.
+            // Continues after the last rank, as the engine does.
             from = rows.last().and_then(|row| row.get("rank")).unwrap_or(from);
             let jobs = ids.len();
             let word = |word: &'static str| vec![word; jobs];
@@ -73,7 +73,7 @@ impl Bare {
         }
     }
 
-    /// Puts jobs into the queue by one statement.
+    /// Enqueues jobs by one statement.
     pub(crate) async fn enqueue(&self, jobs: usize, route: &str) -> Result<()> {
         let ints = vec![None::<i64>; jobs];
         let times = vec![None::<std::time::SystemTime>; jobs];
@@ -81,7 +81,7 @@ impl Bare {
         let words = |word: &'static str| vec![word; jobs];
         let (origins, kinds, routes) = (words("adhoc"), words(super::KIND), vec![route; jobs]);
         let (inputs, fresh, priorities) =
-            (words(super::enqueue::INPUT), vec![false; jobs], vec![0_i64; jobs]);
+            (words(lineclear_measure::INPUT), vec![false; jobs], vec![0_i64; jobs]);
         let columns: [&(dyn ToSql + Sync); 17] = [
             &ints,
             &ints,

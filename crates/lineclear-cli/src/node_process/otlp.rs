@@ -1,4 +1,4 @@
-//! Traces to a collector, by OTLP over HTTP.
+//! Traces, sent to a collector by OTLP over HTTP.
 
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_otlp::{SpanExporter, WithExportConfig};
@@ -11,17 +11,17 @@ use tracing_subscriber::registry::LookupSpan;
 
 use crate::failure::Failure;
 
-/// Sends what is left when it is dropped.
+/// Sends the remaining spans when it is dropped.
 pub(super) struct Traces(SdkTracerProvider);
 
 impl Drop for Traces {
     fn drop(&mut self) {
-        // A collector that is away takes nothing more; the work is done all the same.
+        // A collector that does not respond must not delay the exit.
         let _ = self.0.shutdown_with_timeout(std::time::Duration::from_secs(3));
     }
 }
 
-/// What sends spans of ours to the collector at `endpoint`, such as `http://127.0.0.1:4318`.
+/// A layer that sends spans to the collector at `endpoint`, such as `http://127.0.0.1:4318`.
 pub(super) fn layer<S>(endpoint: &str) -> Result<(Traces, impl Layer<S> + use<S>), Failure>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
@@ -36,7 +36,7 @@ where
     let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("lineclear")).with_filter(
         Targets::new()
             .with_target("lineclear", tracing::Level::INFO)
-            // What commands write is kept with their jobs, and may be secret.
+            // Output of commands is logged with their jobs only: it may be secret.
             .with_target(crate::kinds::TARGET, LevelFilter::OFF),
     );
     Ok((Traces(provider), layer))
