@@ -1,4 +1,4 @@
-//! Plans cached on an empty queue: a node that idled must not be slow when the burst comes.
+//! Plans cached on an empty queue: an idle node must not be slow when a burst comes.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
     if database == Database::Sqlite {
         return Ok(vec![stale_plans]); // It has no statistics, before or after.
     }
-    // Both of the above could be slow alike, for want of statistics. Not in turns: there is no way back.
+    // Both sides above could be slow for want of statistics. Not interleaved: statistics cannot be undone.
     let [_, unanalyzed] = medians;
     db.settle_down().await?;
     let [analyzed, _] = compare([&fresh, &db.store], scale.repetitions(REPETITIONS), nothing, take).await?;
@@ -53,15 +53,15 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
     Ok(vec![stale_plans, Figure::growth(database, name, [analyzed, unanalyzed], None)])
 }
 
-/// What a node does while there is nothing to do.
+/// The calls of an idle node.
 async fn idle(store: &Store, lease: Lease) -> Result<()> {
-    let nobody = ClaimRef { job: JobId(0), no: 1 };
+    let unknown = ClaimRef { job: JobId(0), no: 1 };
     store.plan(PlanRules::default()).await?;
     store.promote(100).await?;
     store.dispatch(main_route(), 100).await?;
     store.claim(main_route(), 100, lease).await?;
     store.dispatch_into_lease(main_route(), 100, lease).await?;
-    store.renew(Lease { length: Duration::from_secs(30), ..lease }, vec![nobody]).await?;
+    store.renew(Lease { length: Duration::from_secs(30), ..lease }, vec![unknown]).await?;
     store.reclaim(100, 3).await?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Claim cost: taking jobs costs what is taken, however much waits, waits elsewhere, or is over.
+//! Claim cost: it depends on the claimed jobs, not on how many wait, wait on other routes, or are finished.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -12,12 +12,12 @@ use crate::measure::{compare, grouped, progress};
 use crate::{Database, Figure, Purpose, Scale, ScratchDb};
 
 const SMALL: u32 = 1_000;
-/// Half of them ready; the other half for later, and of a priority that would put them first.
+/// Half of them ready; the other half due later, with a priority that would rank them first.
 const LARGE: u32 = 1_000_000;
-/// Of a route that nobody here serves: as many again waiting, and handed out.
+/// Jobs of another route: as many waiting, and as many dispatched.
 const ELSEWHERE: u32 = 100_000;
 const HISTORY: u32 = 1_000_000;
-/// Before all others in rank, but their group is full.
+/// First in rank, but their group is full.
 const GATED: u32 = 100_000;
 const GROUP_LIMIT: u32 = 10;
 const TAKEN: u32 = 100;
@@ -29,7 +29,7 @@ const ROUNDS_PER_VACUUM: u32 = 10;
 
 const HOUR: i64 = 3_600_000_000;
 
-/// A queue of which as much is put in as is taken out.
+/// A queue of constant length.
 struct Side {
     db: ScratchDb,
     next_id: Cell<u32>,
@@ -40,7 +40,7 @@ impl Side {
         Ok(Side { db: ScratchDb::new(database, Purpose::Growth).await?, next_id: Cell::new(1) })
     }
 
-    /// Ids for so many rows.
+    /// Reserves ids for rows.
     fn ids(&self, rows: u32) -> u32 {
         self.next_id.replace(self.next_id.get() + rows)
     }

@@ -1,4 +1,4 @@
-//! Rows by the million, by one statement for each kind of row that both databases understand.
+//! Loads millions of rows, by one statement per table that both databases understand.
 
 use anyhow::{Result, ensure};
 use lineclear::model::{Manifest, Name, Schedule};
@@ -141,7 +141,7 @@ impl Waiting<'_> {
     }
 }
 
-/// Jobs handed out, to nobody yet; those of a group to a node that nobody knows, for a day.
+/// Dispatched jobs without a lease; those of a group have a lease of an unknown node for a day.
 pub(crate) async fn handed_out(
     db: &ScratchDb,
     first_id: u32,
@@ -167,7 +167,7 @@ pub(crate) async fn handed_out(
     .await
 }
 
-/// Jobs that are over, a quarter of a second apart.
+/// Finished jobs, a quarter of a second apart.
 pub(crate) async fn history(db: &ScratchDb, first_id: u32, rows: u32) -> Result<()> {
     History { first_id, rows, apart_us: 250_000, manifests: 0 }.load(db).await
 }
@@ -247,7 +247,7 @@ pub(crate) async fn dead(db: &ScratchDb, first_id: u32, rows: u32) -> Result<()>
     .await
 }
 
-/// Jobs that are made from now on come after those that were loaded.
+/// Ids of new jobs begin after those that were loaded.
 pub(crate) async fn next_id(db: &ScratchDb, id: u32) -> Result<()> {
     match db.database() {
         Database::Postgres => db.sql(&format!("alter sequence {{t}}job_id restart with {id}")).await,

@@ -1,4 +1,4 @@
-//! Plan cost: a pass costs what is due, however many manifests there are.
+//! Plan cost: a pass depends on the due manifests, not on all of them.
 
 use anyhow::{Result, ensure};
 use lineclear::store::{PlanRules, Planned};
@@ -10,7 +10,7 @@ use crate::{Database, Figure, Purpose, Scale, ScratchDb};
 const SMALL: u32 = 10_000;
 const LARGE: u32 = 1_000_000;
 const DUE: u32 = 1_000;
-/// Overdue, but waiting for a person: they come first in time, and must not be in the way.
+/// Overdue but held: they come first in time and must not slow down the others.
 const HELD: u32 = 5_000;
 const BOUND: f64 = 3.0;
 const REPETITIONS: u32 = 11;
@@ -37,14 +37,14 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
     for side in [&small, &large] {
         side.db.settle_down().await?;
     }
-    progress(&format!("{}: planning {} due ones in turns", database.label(), grouped(due)));
+    progress(&format!("{}: planning {} due manifests alternately", database.label(), grouped(due)));
     let make_due =
         async |side: &Side, round| side.manifests.make_due(&side.db, side.manifests.all / due, round).await;
     let plan = async |side: &Side| {
         let rules = PlanRules { manifests_max: due.saturating_mul(2), ..PlanRules::default() };
         let planned = side.db.store.plan(rules).await?;
         let expected = u64::from(due);
-        let Planned::Led { due, queued, .. } = planned else { anyhow::bail!("somebody else plans") };
+        let Planned::Led { due, queued, .. } = planned else { anyhow::bail!("another node plans") };
         ensure!(due == expected && queued == expected, "{planned:?} where {expected} manifests were due");
         Ok(())
     };

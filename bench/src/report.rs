@@ -1,4 +1,4 @@
-//! What was measured, for people and for programs.
+//! The report, as text and JSON.
 
 use std::fmt;
 use std::time::Duration;
@@ -125,7 +125,7 @@ impl Figure {
     }
 }
 
-/// What it was measured on: figures of two machines, or of two settings, do not compare.
+/// The machine and its databases: figures of different machines or settings do not compare.
 #[derive(Clone, Debug, Serialize)]
 pub struct Machine {
     /// Cores that this process may use.
@@ -137,8 +137,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Looks at it. Speed is only measured on a server that syncs, except to see whether the benchmark works.
-    pub(crate) async fn look(
+    /// Describes it. Refuses to measure speed on a server that does not sync, except below scale 1.
+    pub(crate) async fn describe(
         databases: &[Database],
         experiments: &[Experiment],
         scale: Scale,
@@ -151,8 +151,8 @@ impl Machine {
                     let of_speed = experiments.iter().any(|experiment| experiment.is_of_speed());
                     ensure!(
                         syncs || !of_speed || !scale.counts(),
-                        "{text}: a server that does not sync is faster than any that does; start one with `make \
-                         bench`, or `lineclear-testkit run --durable`"
+                        "{text}: the server does not sync, so its speed means nothing; start one with `make bench` or \
+                         `lineclear-testkit run --durable`"
                     );
                     text
                 }

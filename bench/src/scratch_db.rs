@@ -1,4 +1,4 @@
-//! A test db: an empty store of its own, and a way to fill it behind its back.
+//! A scratch database: an empty store, and SQL to fill it directly.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,15 +12,14 @@ use tempfile::TempDir;
 
 use crate::Database;
 
-/// What a db is for.
+/// What the database is for.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Purpose {
-    /// Comparing a small store with a large one. Nobody waits for the disk, which leaves more of the time to what is
-    /// measured, and nobody vacuums at a moment of his own choosing.
+    /// Comparing a small store with a large one. Commits do not wait for the disk and autovacuum is off, so that less noise is measured.
     Growth,
-    /// Comparing the engine with its bare statements, as in production: what is committed is on the disk.
+    /// Comparing the engine with its bare statements. Commits wait for the disk, as in production.
     Speed,
-    /// The same over a time in which autovacuum comes by.
+    /// Like `Speed`, over a time in which autovacuum runs.
     Endurance,
 }
 
@@ -69,7 +68,7 @@ impl ScratchDb {
         let lease = Lease { node: store.beat(bench_node()).await?.id, length: Duration::from_secs(600) };
         let db = ScratchDb { store, lease, url, connection };
         if matches!(db.connection, Connection::Postgres { .. }) && purpose != Purpose::Endurance {
-            // `settle_down` does its work instead.
+            // `settle_down` vacuums instead.
             for table in TABLES {
                 db.sql(&format!("alter table {{t}}{table} set (autovacuum_enabled = off)")).await?;
             }
@@ -77,12 +76,12 @@ impl ScratchDb {
         Ok(db)
     }
 
-    /// Where it is.
+    /// The URL or the path.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
-    /// The same database, as a program sees it that starts now.
+    /// Opens the database once more, like a program that starts now.
     pub(crate) async fn another_store(&self) -> Result<Store> {
         open(&self.url).await
     }
@@ -124,7 +123,7 @@ impl ScratchDb {
         }
     }
 
-    /// From now on the server counts how long statements take; whether it does.
+    /// Starts the statistics of statements; returns whether the server has them.
     pub(crate) async fn watch_statements(&self) -> bool {
         match &self.connection {
             Connection::Postgres { client, .. } => {
@@ -135,7 +134,7 @@ impl ScratchDb {
         }
     }
 
-    /// The slowest statement on this database since then: milliseconds, and how it begins.
+    /// The slowest statement since then: milliseconds, and the beginning of its text.
     pub(crate) async fn slowest_statement(&self) -> Option<(f64, String)> {
         let Connection::Postgres { client, .. } = &self.connection else { return None };
         let query =
@@ -147,7 +146,7 @@ impl ScratchDb {
         Some((row.get(0), row.get(1)))
     }
 
-    /// Removes all jobs, past and present.
+    /// Deletes all jobs and executions.
     pub(crate) async fn clear_jobs(&self) -> Result<()> {
         match &self.connection {
             Connection::Postgres { .. } => {
@@ -159,13 +158,13 @@ impl ScratchDb {
         }
     }
 
-    /// After loading: what a database does in its own time is done now. PostgreSQL gets statistics, as its
-    /// autovacuum would make them; SQLite gets none, because the store never asks for them.
+    /// To be called after loading: vacuums, analyzes and checkpoints now instead of later. SQLite gets no statistics, because the
+    /// store never uses them.
     pub(crate) async fn settle_down(&self) -> Result<()> {
         match &self.connection {
             Connection::Postgres { .. } => {
                 self.sql("vacuum analyze").await?;
-                // Only a superuser may; without it the figures are a little noisier.
+                // Needs a superuser; without it the figures are a little noisier.
                 let _ = self.sql("checkpoint").await;
                 Ok(())
             }
@@ -173,8 +172,8 @@ impl ScratchDb {
         }
     }
 
-    /// Between rounds: what autovacuum would do. A small table with many dead rows is slow for its size, which
-    /// would flatter the large one.
+    /// To be called between rounds, in place of autovacuum. A small table with many dead rows is slow for its size, which would
+    /// flatter the large one.
     pub(crate) async fn vacuum(&self) -> Result<()> {
         match &self.connection {
             Connection::Postgres { .. } => {
@@ -185,7 +184,7 @@ impl ScratchDb {
         }
     }
 
-    /// Statistics that say that every table is empty.
+    /// Makes statistics of empty tables.
     pub(crate) async fn analyze(&self) -> Result<()> {
         match &self.connection {
             Connection::Postgres { .. } => self.sql("analyze").await,
@@ -199,7 +198,7 @@ fn times(sql: &str, open: &str, close: &str) -> String {
     sql.replace("{at(", open).replace(")}", close)
 }
 
-/// One connection: whatever was prepared is prepared on the connection that is measured.
+/// Opens a store with one connection, so that statements are prepared on the connection that is measured.
 async fn open(url: &str) -> Result<Store> {
     Ok(Store::open(StoreOptions::new(url)?.connections(1)).await?)
 }
@@ -210,7 +209,7 @@ pub(crate) async fn connect(url: &str) -> Result<tokio_postgres::Client> {
     Ok(client)
 }
 
-/// Tuned for loading: nobody needs these rows after a crash.
+/// Tuned for loading: the rows are not needed after a crash.
 fn sqlite(path: &Path) -> Result<rusqlite::Connection> {
     let connection = rusqlite::Connection::open(path)?;
     connection.busy_timeout(Duration::from_secs(60))?;

@@ -144,7 +144,7 @@ async fn report_shutdown(client: Client, grace: Duration) {
     while client.running() > 0 {
         let jobs = client.running();
         print_stderr(&format!(
-            "stopping: {jobs} jobs still running, up to {left} s; send the signal again to stop at once\n"
+            "stopping: {jobs} still running, up to {left} s; send the signal again to stop at once\n"
         ));
         tokio::time::sleep(Duration::from_secs(1)).await;
         left = left.saturating_sub(1);

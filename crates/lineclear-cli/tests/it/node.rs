@@ -26,12 +26,12 @@ async fn a_node_is_drained_finishes_what_it_holds_and_takes_work_again() {
         let begun = Instant::now();
         let asked_for = run(&["node", "drain", name]);
         assert!(
-            asked_for.code == Some(0) && asked_for.out.contains("is told to take nothing new"),
+            asked_for.code == Some(0) && asked_for.out.contains("is draining"),
             "{}{}",
             asked_for.out,
             asked_for.err
         );
-        let drained = run(&["node", "drain", id, "--wait", "--within", "60s"]);
+        let drained = run(&["node", "drain", id, "--wait", "--wait-timeout", "60s"]);
         assert!(
             drained.code == Some(0) && drained.out.ends_with("holds nothing\n"),
             "{}{}",
@@ -39,7 +39,7 @@ async fn a_node_is_drained_finishes_what_it_holds_and_takes_work_again() {
             drained.err
         );
         assert!(
-            drained.err.contains("drains; it holds 1 job"),
+            drained.err.contains("is draining; it holds 1 job"),
             "{} after {:?}",
             drained.err,
             begun.elapsed()
@@ -57,12 +57,12 @@ async fn a_node_is_drained_finishes_what_it_holds_and_takes_work_again() {
 
         let resumed = run(&["node", "resume", id]);
         assert!(
-            resumed.code == Some(0) && resumed.out.ends_with("takes work again\n"),
+            resumed.code == Some(0) && resumed.out.ends_with("takes jobs again\n"),
             "{}{}",
             resumed.out,
             resumed.err
         );
-        assert_eq!(run(&["job", "watch", "2", "--within", "60s"]).code, Some(0));
+        assert_eq!(run(&["job", "watch", "2", "--wait-timeout", "60s"]).code, Some(0));
         assert_eq!(run(&["node", "drain", "nobody"]).code, Some(3));
         assert_eq!(run(&["node", "resume", "999"]).code, Some(3));
         assert_eq!(run(&["api", "POST", "/nodes/999/drain"]).code, Some(3));

@@ -49,7 +49,7 @@ fn is_made_listed_and_revoked(url: &str) {
     let ci = fields("ci", &listed);
     assert!(ci[3] == "revoked" && ci[7].starts_with("20") && ci[7].ends_with('Z'), "{listed}");
     let again = lineclear(&["token", "revoke", "ci", "--db", url]);
-    assert!(again.code == Some(3) && again.err.contains("no living token"), "{}", again.err);
+    assert!(again.code == Some(3) && again.err.contains("no live token"), "{}", again.err);
     let listed = json(&lineclear(&["token", "list", "--json", "--db", url]).out);
     let states: Vec<_> =
         listed["items"].as_array().unwrap().iter().map(|t| (t["name"].clone(), t["live"].clone())).collect();

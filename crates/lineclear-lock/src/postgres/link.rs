@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use lineclear_tls::connect_error;
 use tokio::sync::Mutex;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row, Statement};
@@ -143,7 +144,11 @@ pub(crate) async fn connect(place: &PostgresPlace, purpose: Purpose) -> Result<W
     if let Purpose::Rights(lasting) = purpose {
         config.tcp_user_timeout(lasting).keepalives(true).keepalives_idle(lasting / 2);
     }
-    let (client, connection) = config.connect(place.connector.clone()).await.map_err(classify)?;
+    let connected = config.connect(place.connector.clone()).await;
+    let (client, connection) = connected.map_err(|error| match error.as_db_error() {
+        Some(_) => classify(error),
+        None => LockError::unavailable(connect_error(&config, &error)),
+    })?;
     let ended = CancellationToken::new();
     let end = ended.clone();
     tokio::spawn(async move {
