@@ -12,8 +12,9 @@ use crate::api_client::{ApiClient, ApiTarget, Json, path_segment};
 use crate::display::{Column, OutputStyle, print_fields};
 use crate::failure::Failure;
 use crate::output::{print, print_json};
+use crate::runtime::block_on;
 
-pub(crate) use body::{object, read_json_arg, with_raw_field};
+pub(crate) use body::{millis, object, read_json_arg, with_raw_field};
 pub(crate) use explanation::print_explanation;
 pub(crate) use list::{ListArgs, PageArgs, fetch_pages, items, print_list, print_rows};
 
@@ -33,9 +34,7 @@ pub(crate) fn with_optional_api(
     open: impl Future<Output = Result<Option<ApiClient>, Failure>>,
     command: impl AsyncFnOnce(Option<&ApiClient>) -> Result<ExitCode, Failure>,
 ) -> Result<ExitCode, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
-    runtime.block_on(async {
+    block_on(async {
         let api = open.await?;
         let result = command(api.as_ref()).await;
         if let Some(api) = api {

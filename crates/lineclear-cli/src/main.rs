@@ -14,6 +14,7 @@ mod node_process;
 mod os_user;
 mod output;
 mod process;
+mod runtime;
 mod timeout;
 mod until_interrupted;
 

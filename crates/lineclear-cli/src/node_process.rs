@@ -16,9 +16,6 @@ use crate::failure::Failure;
 use crate::kinds;
 use crate::output::print_stderr;
 
-/// How long statements that are still running may delay the exit.
-const STATEMENTS_TIMEOUT: Duration = Duration::from_secs(2);
-
 /// Settings of every node.
 #[derive(Args)]
 pub(crate) struct NodeArgs {
@@ -37,7 +34,7 @@ pub(crate) struct NodeArgs {
     /// Poll interval when no notification arrives [default: 1s]
     #[arg(long, value_name = "TIME")]
     poll: Option<String>,
-    /// How long running handlers may finish on shutdown [default: 30s]
+    /// Time for running handlers to finish on shutdown [default: 30s]
     #[arg(long, value_name = "TIME")]
     shutdown_grace: Option<String>,
     /// Programs that jobs of the kind command may run, by their absolute path [default: none]
@@ -73,16 +70,6 @@ impl NodeArgs {
         ];
         all.into_iter().filter_map(|(name, value)| value.clone().map(|value| (name, value))).collect()
     }
-}
-
-/// Runs a future on all cores.
-pub(crate) fn block_on(future: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
-    let result = runtime.block_on(future);
-    // Statements that are still running do not delay the exit for long: what they have not committed is not written.
-    runtime.shutdown_timeout(STATEMENTS_TIMEOUT);
-    result
 }
 
 /// The options of the node, checked.

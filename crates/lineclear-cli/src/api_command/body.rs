@@ -1,5 +1,7 @@
 //! Bodies of requests, made of command-line arguments.
 
+use std::time::Duration;
+
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -37,4 +39,9 @@ pub(crate) fn with_raw_field(body: &Value, name: &str, json: Option<&str>) -> St
 pub(crate) fn object(fields: Vec<(&str, Option<Value>)>) -> Value {
     let given = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     json!(given.collect::<serde_json::Map<_, _>>())
+}
+
+/// The value of a `*_ms` field.
+pub(crate) fn millis(time: Duration) -> Value {
+    json!(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }

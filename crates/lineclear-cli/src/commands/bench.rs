@@ -15,6 +15,7 @@ use crate::args::DbArgs;
 use crate::display::OutputStyle;
 use crate::failure::Failure;
 use crate::output::{aligned_rows, print, print_json, print_stderr};
+use crate::runtime::block_on_all_cores;
 use scratch_db::ScratchDb;
 use stats::{Figure, Load};
 
@@ -55,9 +56,7 @@ struct Report<'a> {
 
 impl Bench {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        let cannot = |error: std::io::Error| Failure::failed(format!("cannot start: {error}"));
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(cannot)?;
-        runtime.block_on(async {
+        block_on_all_cores(async {
             let options = self.db.options()?;
             let db = ScratchDb::create(&options).await?;
             print_stderr(&format!("measuring in {}, which is removed afterwards\n", db.options));

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::api_client::{ApiClient, ApiTarget, path_segment};
-use crate::api_command::{ListArgs, object, print_answer, print_one, with_api, with_resource};
+use crate::api_command::{ListArgs, millis, object, print_answer, print_one, with_api, with_resource};
 use crate::args::Confirm;
 use crate::config::parse_duration;
 use crate::display::{Cell, Column, Progress};
@@ -186,14 +186,13 @@ fn done_so_far(operation: &Value) -> String {
 impl Start {
     fn run(self) -> Result<ExitCode, Failure> {
         let Start { action, query, dry_run, reason, canary, over, starts_in, wait, confirm, target } = self;
-        let whole = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let mode = if canary { Some("canary") } else { over.map(|_| "spread") };
         let body = |more: Vec<(&str, Option<Value>)>| {
             let given = vec![
                 ("action", Some(json!(action))),
                 ("q", Some(json!(query))),
                 ("mode", mode.map(Value::from)),
-                ("over_ms", over.map(|over| json!(whole(over)))),
+                ("over_ms", over.map(millis)),
             ];
             object([given, more].concat())
         };
@@ -206,8 +205,7 @@ impl Start {
                 return print_answer(&target, &counted, &sentence);
             }
             confirm.for_many(&format!("{action} {}", jobs(count, exact)))?;
-            let more =
-                vec![("reason", reason.map(Value::from)), ("starts_in_ms", Some(json!(whole(starts_in))))];
+            let more = vec![("reason", reason.map(Value::from)), ("starts_in_ms", Some(millis(starts_in)))];
             let operation = api.post("batches", body(more)).await?;
             let id = operation.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
             let sentence = format!(

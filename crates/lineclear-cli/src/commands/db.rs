@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::args::{DbArgs, open_existing};
 use crate::failure::Failure;
 use crate::output::{print, print_json};
+use crate::runtime::block_on;
 
 const EXAMPLES: &str = "Examples:
   lineclear db migrate
@@ -46,11 +47,7 @@ struct Report {
 
 impl Command {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
-        runtime.block_on(async {
+        block_on(async {
             match self {
                 Command::Migrate(db) => migrate(db).await,
                 Command::Status(db) => status(db).await,

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::parse_duration;
 use crate::failure::Failure;
+use crate::runtime::block_on_all_cores;
 
 use chaos::Chaos;
 use cluster::Cluster;
@@ -68,8 +69,7 @@ pub(crate) struct Demo {
 
 impl Demo {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-        runtime.map_err(|error| Failure::failed(format!("cannot start: {error}")))?.block_on(self.run_demo())
+        block_on_all_cores(self.run_demo())
     }
 
     async fn run_demo(self) -> Result<(), Failure> {

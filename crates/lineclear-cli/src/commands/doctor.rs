@@ -12,6 +12,7 @@ use crate::api_client::{ApiClient, ApiTarget, Json};
 use crate::display::{OutputStyle, doctor_check};
 use crate::failure::Failure;
 use crate::output::{print, print_json};
+use crate::runtime::block_on;
 
 const EXAMPLES: &str = "Examples:
   lineclear doctor
@@ -31,9 +32,7 @@ pub(crate) struct Doctor {
 
 impl Doctor {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
-        let checks = runtime.block_on(self.checks())?;
+        let checks = block_on(self.checks())?;
         let healthy = checks.iter().all(|check| text(check, "finding") != Finding::Failure.as_str());
         if self.target.json {
             let report = Json::from(json!({"healthy": healthy}));

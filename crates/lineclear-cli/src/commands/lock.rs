@@ -14,6 +14,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use crate::failure::Failure;
+use crate::runtime::block_on;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -40,17 +41,13 @@ pub(crate) enum Command {
 
 impl Command {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
         match self {
-            Command::Run(run) => runtime.block_on(run.run()),
-            Command::List(list) => runtime.block_on(list.run()),
-            Command::Show(show) => runtime.block_on(show.run()),
-            Command::Explain(explain) => runtime.block_on(explain.run()),
-            Command::History(history) => runtime.block_on(history.run()),
-            Command::Break(break_lock) => runtime.block_on(break_lock.run()),
+            Command::Run(run) => block_on(run.run()),
+            Command::List(list) => block_on(list.run()),
+            Command::Show(show) => block_on(show.run()),
+            Command::Explain(explain) => block_on(explain.run()),
+            Command::History(history) => block_on(history.run()),
+            Command::Break(break_lock) => block_on(break_lock.run()),
         }
     }
 }

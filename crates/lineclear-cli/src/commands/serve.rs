@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::kinds;
 use crate::node_process::{self, NodeArgs};
 use crate::output::print_stderr;
+use crate::runtime::block_on_all_cores;
 use listener_args::ListenerArgs;
 
 const EXAMPLES: &str = "Examples:
@@ -82,7 +83,7 @@ impl Serve {
         let http = HttpOptions { bind, access, limits, base_path, ..HttpOptions::default() };
         // Before anything is done to the database.
         http.check().map_err(|error| Failure::usage(error.to_string()))?;
-        node_process::block_on(async {
+        block_on_all_cores(async {
             let http = HttpOptions { locks: Some(locks(&config)?), ..http };
             let metrics = metrics();
             node_process::run(&config, async |node| {

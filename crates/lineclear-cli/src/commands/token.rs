@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::api_client::{ApiClient, ApiTarget, Json, path_segment};
 use crate::api_command::{
-    PageArgs, fetch_pages, items, object, print_answer, print_list, print_rows, with_optional_api,
+    PageArgs, fetch_pages, items, millis, object, print_answer, print_list, print_rows, with_optional_api,
 };
 use crate::config::parse_duration;
 use crate::display::{Cell, Column};
@@ -144,12 +144,12 @@ impl Create {
         let scopes = Scopes::parse(&self.scope).map_err(|bad| Failure::usage(format!("--scope: {bad}")))?;
         let lifetime = self.expires.as_deref().map(parse_duration).transpose();
         let lifetime = lifetime.map_err(|why| Failure::usage(format!("--expires: {why}")))?;
-        let millis = lifetime.map(|lifetime| json!(u64::try_from(lifetime.as_millis()).unwrap_or(u64::MAX)));
+        let expires_in = lifetime.map(millis);
         let words: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
         let body = vec![
             ("name", Some(json!(name.as_str()))),
             ("scopes", Some(json!(words))),
-            ("expires_in_ms", millis),
+            ("expires_in_ms", expires_in),
         ];
         with_optional_api(self.target.open_server_or_database(true), async |api| {
             let Some(api) = api else { return Err(Failure::failed("the database does not exist")) };

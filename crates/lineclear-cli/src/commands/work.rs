@@ -5,6 +5,7 @@ use clap::Args;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::node_process::{self, NodeArgs};
+use crate::runtime::block_on_all_cores;
 
 const EXAMPLES: &str = "Examples:
   lineclear work --db postgres://scheduler@db.internal/app
@@ -22,6 +23,6 @@ impl Work {
         let mut flags = self.node.flags();
         flags.insert("roles", "dispatcher,workers".to_owned());
         let config = Config::read(&flags, self.node.config)?;
-        node_process::block_on(node_process::run(&config, async |_| Ok(async || {})))
+        block_on_all_cores(node_process::run(&config, async |_| Ok(async || {})))
     }
 }

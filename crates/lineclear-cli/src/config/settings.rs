@@ -138,7 +138,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "shutdown_grace",
-        help: "how long running handlers may finish on shutdown",
+        help: "time for running handlers to finish on shutdown",
         default: || "30s".to_owned(),
         check: |text| parse_duration(text).map(drop),
     },

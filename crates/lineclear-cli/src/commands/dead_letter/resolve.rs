@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::filter::DeadLetterFilter;
 use crate::api_client::{ApiClient, ApiTarget, path_segment, query_string};
-use crate::api_command::{object, print_answer, read_json_arg, with_api, with_raw_field};
+use crate::api_command::{millis, object, print_answer, read_json_arg, with_api, with_raw_field};
 use crate::args::Confirm;
 use crate::config::parse_duration;
 use crate::display::Progress;
@@ -82,7 +82,6 @@ struct Action {
 
 impl Revive {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
-        let millis = |time: Duration| json!(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         let input = self.input.as_deref().map(|text| read_json_arg("--input", text)).transpose()?;
         let body = vec![("in_ms", self.later.map(millis))];
         self.selection.run(&Action { verb: "revive", done: "revived" }, body, input.as_deref())

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::kinds;
 use crate::failure::Failure;
 use crate::output::print_json;
+use crate::runtime::block_on_all_cores;
 
 #[derive(Args)]
 pub(crate) struct DemoNode {
@@ -54,8 +55,7 @@ impl DemoEvent {
 
 impl DemoNode {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-        runtime.map_err(|error| Failure::failed(format!("cannot start: {error}")))?.block_on(self.run_node())
+        block_on_all_cores(self.run_node())
     }
 
     async fn run_node(self) -> Result<(), Failure> {

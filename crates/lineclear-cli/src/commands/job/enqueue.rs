@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 
 use super::watch::{LastSeen, watch};
 use crate::api_client::{ApiClient, ApiTarget};
-use crate::api_command::{items, nearest, object, print_enqueued, read_json_arg, with_api, with_raw_field};
+use crate::api_command::{
+    items, millis, nearest, object, print_enqueued, read_json_arg, with_api, with_raw_field,
+};
 use crate::config::parse_duration;
 use crate::failure::Failure;
 use crate::output::print_stderr;
@@ -74,7 +76,6 @@ pub(crate) struct Enqueue {
 impl Enqueue {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let kind = self.kind.clone();
-        let millis = |time: Duration| json!(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         let input = self.input.as_deref().map(|text| read_json_arg("--input", text)).transpose()?;
         let body = object(vec![
             ("kind", Some(json!(self.kind))),

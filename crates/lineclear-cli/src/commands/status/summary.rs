@@ -9,16 +9,14 @@ use crate::display::OutputStyle;
 use crate::display::doctor_check::sign;
 use crate::failure::Failure;
 use crate::output::{print, sanitize};
+use crate::runtime::block_on;
 
 /// Longest wait for the response.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) fn print_summary() -> Result<ExitCode, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let response = match runtime {
-        Ok(runtime) => runtime.block_on(async { tokio::time::timeout(TIMEOUT, fetch()).await }),
-        Err(error) => Ok(Err(Failure::failed(error.to_string()))),
-    };
+    let response = block_on(async { Ok(tokio::time::timeout(TIMEOUT, fetch()).await) })
+        .unwrap_or_else(|failure| Ok(Err(failure)));
     let style = OutputStyle::detect();
     let (sentence, next) = match response {
         Ok(Ok(status)) if is_healthy(&status) => (
