@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_allowed_with_any_arguments_and_a_list_with_exactly_these() {
+    fn a_program_is_allowed_with_any_arguments_and_a_list_with_just_these() {
         let allowed = Allowed::parse(r#"["/bin/echo", ["/bin/sh", "-c", "date"]]"#).unwrap();
         for yes in [&["/bin/echo"][..], &["/bin/echo", "a", "b"], &["/bin/sh", "-c", "date"]] {
             assert!(allowed.allows(&argv(yes)), "{yes:?}");

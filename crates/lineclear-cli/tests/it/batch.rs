@@ -15,12 +15,7 @@ async fn a_batch_is_counted_started_followed_and_taken_back() {
         let which = ["-q", "kind:mail.send"];
         let start = |more: &[&str]| run(&[&["bulk-operation", "start", "cancel"], &which[..], more].concat());
         let dry = start(&["--dry-run"]);
-        assert!(
-            dry.code == Some(0) && dry.out.starts_with("3 jobs would be meant"),
-            "{}{}",
-            dry.out,
-            dry.err
-        );
+        assert!(dry.code == Some(0) && dry.out.starts_with("would cancel 3 jobs"), "{}{}", dry.out, dry.err);
         let refused = start(&[]);
         assert!(refused.code == Some(2) && refused.err.contains("cancel 3 jobs"), "{}", refused.err);
         assert_eq!(run(&["bulk-operation", "list"]).out.lines().count(), 1, "none was made");
@@ -69,11 +64,11 @@ async fn a_backfill_is_followed_to_its_end_and_told_in_a_sentence() {
         assert_eq!(run(&["api", "PUT", "/manifests/often", "--body", body]).code, Some(0));
         let fill = ["manifest", "backfill", "often", "--from", "2026-01-01T00:00:00Z", "--to"];
         let one = run(&[&fill[..], &["2026-01-01T00:01:00Z"]].concat());
-        assert!(one.code == Some(0) && one.out.starts_with("1 job was made: "), "{}{}", one.out, one.err);
+        assert!(one.code == Some(0) && one.out.starts_with("1 job enqueued: "), "{}{}", one.out, one.err);
         // More than one call looks at.
         let many = run(&[&fill[..], &["2026-01-02T00:00:00Z"]].concat());
         assert!(many.out.starts_with("1439 jobs enqueued: "), "{}{}", many.out, many.err);
-        assert!(many.out.ends_with("; 1 tick had run before\n"), "{}", many.out);
+        assert!(many.out.ends_with("; 1 tick already had a job\n"), "{}", many.out);
         assert!(many.err.contains("1000 of 1440 ticks processed (69 %), "), "{}", many.err);
         let again: Value =
             serde_json::from_str(&run(&[&fill[..], &["2026-01-02T00:00:00Z", "--json"]].concat()).out)

@@ -33,7 +33,7 @@ async fn dead_letters_are_listed_counted_brought_back_and_let_rest() {
     each_way(&["--commands", "/bin/echo"], async |dir, asked| {
         let run = |args: &[&str]| at(dir, &[&["dead-letter"], args, asked].concat());
         assert_eq!(run(&["list"]).out.lines().count(), 1, "only the head");
-        assert_eq!(run(&["revive", "--all", "--yes"]).out, "0 revived\n");
+        assert_eq!(run(&["revive", "--all", "--yes"]).out, "0 dead letters revived\n");
         die(dir, asked, &["/bin/a", "/bin/a", "/bin/a", "/bin/b/c"]);
 
         let listed = run(&["list"]).out;
@@ -88,7 +88,12 @@ async fn dead_letters_are_listed_counted_brought_back_and_let_rest() {
         assert!(rested.contains(r#""note":"known""#), "{rested}");
 
         let revived = run(&["revive", "--kind", "command", "-y"]);
-        assert_eq!((revived.code, revived.out.as_str()), (Some(0), "3 revived\n"), "{}", revived.err);
+        assert_eq!(
+            (revived.code, revived.out.as_str()),
+            (Some(0), "3 dead letters revived\n"),
+            "{}",
+            revived.err
+        );
         // They die again, as nobody has mended anything.
         crate::ask::until(|| run(&["list"]).out.lines().count() == 4);
         assert_eq!(run(&["acknowledge", "--all", "--yes", "--json"]).out, "{\"count\":3,\"more\":false}\n");

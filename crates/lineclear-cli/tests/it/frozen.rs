@@ -93,7 +93,7 @@ async fn a_server_that_freezes_while_a_job_is_watched_is_not_waited_for() {
     let mut watch = watch.start().unwrap();
     watch.wait_for_line("job 1 running", SOON).await.unwrap();
     server.pause().await.unwrap();
-    watch.wait_for_line("job 1 is running, and goes on", SOON).await.unwrap();
+    watch.wait_for_line("job 1 is running and continues", SOON).await.unwrap();
     assert_eq!(watch.wait_for_exit(SOON).await.unwrap().code(), Some(7));
 }
 

@@ -306,7 +306,7 @@ async fn an_imported_line_runs_with_the_printed_settings_and_nothing_else_does()
     let crontab = "GREETING=good morning\n0 5 * * * echo \"$GREETING, 100\\%: $0\"\n";
     std::fs::write(dir.path().join("tab"), crontab).unwrap();
     let made = at(&dir, &["manifest", "import", "--crontab", "tab", "--tz", "UTC", "--out", "jobs.toml"]);
-    let settings = made.err.split("just these:\n\n").nth(1).unwrap().split("\n\nthen").next().unwrap();
+    let settings = made.err.split("extend that:\n\n").nth(1).unwrap().split("\n\nthen").next().unwrap();
     std::fs::write(dir.path().join("lineclear.toml"), settings).unwrap();
     let (_server, address) = serve(&dir, &[]).await;
     let server = format!("http://{address}");
@@ -337,7 +337,7 @@ async fn an_imported_line_runs_when_its_minute_comes() {
     std::fs::write(dir.path().join("tab"), crontab).unwrap();
     let made =
         at(&dir, &["manifest", "import", "--crontab", "tab", "--tz", "Europe/Berlin", "--out", "jobs.toml"]);
-    let settings = made.err.split("just these:\n\n").nth(1).unwrap().split("\n\nthen").next().unwrap();
+    let settings = made.err.split("extend that:\n\n").nth(1).unwrap().split("\n\nthen").next().unwrap();
     std::fs::write(dir.path().join("lineclear.toml"), settings).unwrap();
     let (_server, address) = serve(&dir, &[]).await;
     let server = format!("http://{address}");

@@ -67,8 +67,8 @@ fn files_and_database_are_compared_field_by_field_and_nothing_changes() {
     let arrow = if some.out.contains('→') { "→" } else { "->" };
     let want = format!(
         "+ manifest new\n- manifest gone\n~ group etl\n    limit: 2 {arrow} 3\n~ manifest nightly\n    input: \
-         {{\"password\":\"•••\",\"table\":\"a\"}} {arrow} {{\"password\":\"•••\",\"table\":\"a\"}} (a secret, or the way it is written)\n    \
-         retries: not said {arrow} 5\n    schedule.cron: \"30 2 * * *\" {arrow} \"30 3 * * *\"\n1 unchanged\n"
+         {{\"password\":\"•••\",\"table\":\"a\"}} {arrow} {{\"password\":\"•••\",\"table\":\"a\"}} (a secret, or another notation)\n    \
+         retries: unset {arrow} 5\n    schedule.cron: \"30 2 * * *\" {arrow} \"30 3 * * *\"\n1 unchanged\n"
     );
     assert_eq!(some.out, want);
     let plan: Value = serde_json::from_str(&straight(&dir, &[&asked[..], &["--json"]].concat()).out).unwrap();

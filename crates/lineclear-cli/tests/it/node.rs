@@ -33,7 +33,7 @@ async fn a_node_is_drained_finishes_what_it_holds_and_takes_work_again() {
         );
         let drained = run(&["node", "drain", id, "--wait", "--wait-timeout", "60s"]);
         assert!(
-            drained.code == Some(0) && drained.out.ends_with("holds nothing\n"),
+            drained.code == Some(0) && drained.out.ends_with("is drained\n"),
             "{}{}",
             drained.out,
             drained.err

@@ -50,7 +50,7 @@ async fn json_is_printed_as_the_api_has_it() {
         ("manifest history m", "jobs?q=manifest%3Am&limit=100"),
         ("group list", "groups?limit=100"),
         ("group get etl", "groups/etl"),
-        ("batch list", "batches?limit=100"),
+        ("bulk-operation list", "batches?limit=100"),
         ("token list", "tokens?limit=100"),
     ] {
         let words: Vec<&str> = words.split(' ').chain(["--json", "--server", &url]).collect();
@@ -150,7 +150,7 @@ fn an_answer_that_nobody_can_read_is_a_failure() {
     for (said, why) in [
         (&broken, "the response is not JSON"),
         (&page, "the response is not JSON"),
-        (&moved, "answered 302"),
+        (&moved, "responded with status 302"),
         (&stateless, "no state"),
     ] {
         let (port, _calls) = receiver(vec![said.clone(); 8]);

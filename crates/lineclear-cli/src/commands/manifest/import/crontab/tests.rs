@@ -51,7 +51,7 @@ fn what_cannot_be_known_is_left_out_with_its_line_and_the_others_are_taken() {
         (b"@daily", "five fields"),
         (b"hello", "five fields"),
         (b"0 0 * * * a \xff b", "UTF-8"),
-        (b"0 0 * * * a \x00 b", "byte that is 0"),
+        (b"0 0 * * * a \x00 b", "zero byte"),
     ] {
         let with_others = [b"@daily a\n", text, b"\n@daily b\n"].concat();
         let found = left_out(&with_others);
