@@ -11,7 +11,6 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::handler::{Given, Handler, Kind, KindOptions, Kinds, States};
-use crate::journey::claim::isolation::Alone;
 use crate::journey::execute::active_jobs::ActiveJobs;
 use crate::journey::plan::leadership::Leadership;
 use crate::node::hooks::{Hook, Hooks, JobEvent};
@@ -289,7 +288,7 @@ impl Parts {
             running: ActiveJobs::new(),
             hooks: Hooks::start(hooks)?,
             log_turn: tokio::sync::Mutex::default(),
-            alone: Alone::default(),
+            isolation: Default::default(),
             drain: crate::node::drain::Drain::default(),
             statuses: Statuses::default(),
             leadership: Leadership::default(),
@@ -297,7 +296,6 @@ impl Parts {
             settings: crate::node::settings::Obeyed::default(),
             waiters: crate::node::waiters::Waiters::default(),
             nudge: Notify::new(),
-            queued: Notify::new(),
             stopping: CancellationToken::new(),
         }))
     }

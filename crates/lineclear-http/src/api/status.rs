@@ -122,7 +122,7 @@ impl StatusNode {
               (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn status(state: State<App>) -> Result<Json<StatusAnswer>, Problem> {
-    Ok(Json(answer(state.reading.condition(EXPLAINED).await?)))
+    Ok(Json(answer(state.reading.health_facts(EXPLAINED).await?)))
 }
 
 fn answer(facts: HealthFacts) -> StatusAnswer {

@@ -34,7 +34,7 @@ pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
     let store = &view.app.reading;
     let (pipeline, condition, running, upcoming) = tokio::try_join!(
         store.pipeline(),
-        store.condition(EXPLAINED),
+        store.health_facts(EXPLAINED),
         store.running(ROWS),
         store.upcoming(HOUR, ROWS),
     )?;

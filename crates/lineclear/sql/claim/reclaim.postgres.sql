@@ -7,20 +7,21 @@
 -- A job past its deadline is taken even from a worker that renews: one that blocks all its threads renews, but neither
 -- ends nor can be told to.
 -- Indexes: background_job_lease, background_job_deadline. Locked rows are being renewed or settled, and are skipped. Zero rows: no lease ran out.
--- $1 at most, $2 crashes before it is buried, $3 jobs that the caller runs itself
+-- $1 at most, $2 crashes before it is buried, $3 jobs that the caller runs itself, $4 only these jobs; empty: any
 with gone as (
     delete from {schema}.background_job
     where  id = any (array (
                select over.id from (
                    select id from {schema}.background_job
                    where  leased_by is not null and due_at <= now() and id <> all ($3::bigint[])
+                          and (cardinality($4::bigint[]) = 0 or id = any ($4::bigint[]))
                    order  by due_at
                    limit  $1::bigint
                    for    update skip locked) over
                union all
                select late.id from (
                    select id from {schema}.background_job
-                   where  deadline_at <= now()
+                   where  deadline_at <= now() and (cardinality($4::bigint[]) = 0 or id = any ($4::bigint[]))
                    order  by deadline_at
                    limit  $1::bigint
                    for    update skip locked) late))

@@ -1,6 +1,6 @@
 -- reclaim · a lease ran out, or its job is long past its time: the job goes back, to the dead letters, or ends as cancelled
 -- As in PostgreSQL. CROSS JOIN as in settle. Indexes: background_job_lease, background_job_deadline.
--- ?1 at most, ?2 crashes before it is buried, ?3 jobs that the caller runs itself
+-- ?1 at most, ?2 crashes before it is buried, ?3 jobs that the caller runs itself, ?4 only these jobs; empty: any
 delete from temp.settling;
 insert into temp.settling (id, claim_no, verdict, error_type, error_message)
 select id, claim_no,
@@ -13,9 +13,11 @@ from   background_job
 where  id in (select * from (select id from background_job
                              where  leased_by is not null and due_at <= now_us()
                                     and id not in (select value from json_each(?3))
+                                    and (?4 = '[]' or id in (select value from json_each(?4)))
                              order  by due_at limit ?1)
               union all
-              select * from (select id from background_job where deadline_at <= now_us() order by deadline_at limit ?1));
+              select * from (select id from background_job where deadline_at <= now_us() and (?4 = '[]' or id in (select value from json_each(?4)))
+                             order  by deadline_at limit ?1));
 insert into work_queue (id, {job}, fresh, due_at, phase, rank, gated, claim_no, failures, crashes, last_error)
 select b.id, {b.job}, 0, b.was_due_at,
        iif(b.origin <> 'trigger' and (select o.paused from manifest_state o where o.manifest_id = b.manifest_id), 'parked', 'ready'),

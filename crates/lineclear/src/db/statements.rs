@@ -108,6 +108,9 @@ statements! {
         DispatchGroupsSoft "dispatch_groups_soft",
         DispatchKeys "dispatch_keys",
         DispatchGated "dispatch_gated",
+        DispatchCandidates "dispatch_candidates",
+        DispatchTrial "dispatch_trial",
+        SetAside "set_aside",
         LimitSet "limit_set",
         Park "park",
         UnparkKinds "unpark_kinds",
@@ -117,6 +120,8 @@ statements! {
         MarkStarted "mark_started",
         LeasesOfNode "leases_of_node",
         Reclaim "reclaim",
+        ReclaimCandidates "reclaim_candidates",
+        ReclaimSetAside "reclaim_set_aside",
         Renew "renew",
     }
     "execute" {

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::manifests::groups::{RerankBatch, UpsertGroups};
+use crate::manifests::groups::UpsertGroups;
+use crate::manifests::rerank::RerankBatch;
 use crate::tests::*;
 use crate::{Lineclear, NodeOptions, Role};
 
@@ -19,7 +20,7 @@ async fn prioritise_and_die(store: &Store, priority: u8) {
     let groups = BTreeMap::from([("etl".to_owned(), spec)]);
     let advisory_key = store.options.advisory_key("declare");
     store
-        .run(UpsertGroups { groups, voice: ChangeSource::Edit, advisory_key, seen: None })
+        .run(UpsertGroups { groups, source: ChangeSource::Edit, advisory_key, expected: None })
         .await
         .expect("written");
 }
@@ -34,7 +35,7 @@ async fn six(store: &Store) -> Vec<JobId> {
 }
 
 async fn first_three(store: &Store) -> Vec<JobId> {
-    let taken = store.dispatch_into_lease(main_route(), 3, lease(1)).await.expect("dispatch");
+    let taken = store.dispatch_into_lease(Dispatch::new(main_route(), 3), lease(1)).await.expect("dispatch");
     taken.iter().map(|claim| claim.job).collect()
 }
 
