@@ -6,8 +6,8 @@ use lineclear::model::{Backoff, Manifest};
 use lineclear::store::{BulkAction, BulkMode, BulkOperationId, Store, StoreError, StoreOptions};
 use lineclear_testkit::fresh_postgres;
 
-use crate::batches::add;
 use crate::kit::{TestDb, daily, name};
+use crate::operate::bulk_operations::add;
 
 async fn open(url: &str) -> Result<Store, StoreError> {
     Store::open(StoreOptions::new(url)?.connections(2)).await
