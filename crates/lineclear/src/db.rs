@@ -4,13 +4,13 @@
 
 pub(crate) mod classify;
 pub(crate) mod clock;
-pub(crate) mod into_store;
 pub(crate) mod migrate;
 pub(crate) mod options;
 mod postgres;
 mod query;
 mod sqlite;
 pub(crate) mod statements;
+pub(crate) mod store_target;
 mod value;
 
 pub(crate) use crate::db::postgres::Postgres;

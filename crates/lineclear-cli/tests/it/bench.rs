@@ -140,7 +140,11 @@ async fn on_postgres_it_measures_in_a_schema_of_its_own_and_drops_it_even_when_i
         .await
         .unwrap();
     let refused = bench(&dir, &at);
-    assert!(refused.code == Some(5) && refused.err.contains("no bench made"), "{}", refused.err);
+    assert!(
+        refused.code == Some(5) && refused.err.contains("was not created by a benchmark"),
+        "{}",
+        refused.err
+    );
     client.batch_execute("insert into lineclear_bench.mine values (1)").await.unwrap();
     let own = format!("{}?schema=lineclear_bench", database.url());
     let refused = bench(&dir, &["--db", &own]);
