@@ -117,7 +117,7 @@ async fn as_it_is(db: &str, chosen: bool) -> Result<Api, Check> {
         return Err(crate::cmd::doctor::missing(file, chosen));
     }
     let file = options.file().map(|file| file.display().to_string());
-    let opened = Store::open(options.look_only()).await;
+    let opened = Store::open(options.read_only()).await;
     let store = opened.map_err(|error| match (&error, file) {
         (StoreError::CannotWrite { .. }, Some(file)) => {
             let todo = format!(
