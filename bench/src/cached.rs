@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use lineclear::Store;
-use lineclear::store::{ClaimRef, JobId, Lease, PlanRules, main_route};
+use lineclear::store::{ClaimRef, Dispatch, JobId, Lease, PlanRules, main_route};
 
 use crate::load::Waiting;
 use crate::measure::{compare, grouped, progress};
@@ -29,7 +29,7 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
 
     let fresh = bed.another_store().await?;
     let take = async |store: &Store| {
-        let claims = store.dispatch_into_lease(main_route(), taken, bed.lease).await?;
+        let claims = store.dispatch_into_lease(Dispatch::new(main_route(), taken), bed.lease).await?;
         ensure!(claims.len() == taken as usize, "{} jobs of {taken} were taken", claims.len());
         Ok(())
     };
@@ -58,9 +58,9 @@ async fn idle(store: &Store, lease: Lease) -> Result<()> {
     let nobody = ClaimRef { job: JobId(0), no: 1 };
     store.plan(PlanRules::default()).await?;
     store.promote(100).await?;
-    store.dispatch(main_route(), 100).await?;
+    store.dispatch(Dispatch::new(main_route(), 100)).await?;
     store.claim(main_route(), 100, lease).await?;
-    store.dispatch_into_lease(main_route(), 100, lease).await?;
+    store.dispatch_into_lease(Dispatch::new(main_route(), 100), lease).await?;
     store.renew(Lease { length: Duration::from_secs(30), ..lease }, vec![nobody]).await?;
     store.reclaim(100, 3).await?;
     Ok(())

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
 use lineclear::model::GroupSpec;
-use lineclear::store::{ChangeSource, main_route};
+use lineclear::store::{ChangeSource, Dispatch, main_route};
 
 use crate::load::{self, Waiting};
 use crate::measure::{compare, grouped, progress};
@@ -132,12 +132,13 @@ async fn both(
     progress(&format!("{}: taking {} jobs in turns, {suffix}", database.label(), grouped(taken)));
     let refill = async |side: &Side, round| side.refill(taken, round).await;
     let lease = async |side: &Side| {
-        let claims = side.bed.store.dispatch_into_lease(main_route(), taken, side.bed.lease).await?;
+        let claims =
+            side.bed.store.dispatch_into_lease(Dispatch::new(main_route(), taken), side.bed.lease).await?;
         ensure!(claims.len() == taken as usize, "{} jobs of {taken} were taken", claims.len());
         Ok(())
     };
     let hand_over = async |side: &Side| {
-        let dispatched = side.bed.store.dispatch(main_route(), taken).await?;
+        let dispatched = side.bed.store.dispatch(Dispatch::new(main_route(), taken)).await?;
         let claims = side.bed.store.claim(main_route(), taken, side.bed.lease).await?;
         ensure!(
             dispatched.len() == claims.len() && claims.len() == taken as usize,

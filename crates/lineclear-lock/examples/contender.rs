@@ -6,8 +6,9 @@ use std::time::Duration;
 use lineclear_lock::history::{Event, Observation};
 use lineclear_lock::{LockError, LockOptions, Locks, Moment};
 
-fn say(contender: &str, lock: &str, saw: Observation) {
-    let event = Event { contender: contender.to_owned(), lock: lock.to_owned(), saw, at: Moment::now() };
+fn say(contender: &str, lock: &str, observation: Observation) {
+    let event =
+        Event { contender: contender.to_owned(), lock: lock.to_owned(), observation, at: Moment::now() };
     // Nobody reads any more when the test has ended.
     drop(writeln!(std::io::stdout(), "{event}"));
 }

@@ -1,29 +1,27 @@
-//! The seam: what a store of locks must provide. Everything else (renewal, trust, deadlines, loss, background release)
-//! is done once, above it.
+//! What a store of locks must provide. Everything else (renewal, trust, deadlines, loss, background release) is done once, above it.
 //!
-//! A backend has four verbs that it must have, all asked for with an [`LockRequest`] whose token is fresh for every acquisition:
+//! A backend must have four methods. Each is called with a [`LockRequest`] whose token is fresh for every acquisition:
 //!
-//! | verb | must |
+//! | method | must |
 //! |---|---|
-//! | [`take`](Backend::take) | grant the lock atomically, with an end and a higher epoch than ever before; or say that it is busy |
-//! | [`extend`](Backend::extend) | move the end on if, and only if, the token is still the holder's |
-//! | [`release`](Backend::release) | free the lock if, and only if, the token is still the holder's; it may be called twice, and for a take whose answer never came |
-//! | [`read`](Backend::look) | say who holds it, without changing anything |
+//! | [`acquire`](Backend::acquire) | grant the lock atomically, with an end and a higher epoch than ever before; or say that it is busy |
+//! | [`extend`](Backend::extend) | move the end if, and only if, the token is still the holder's |
+//! | [`release`](Backend::release) | free the lock if, and only if, the token is still the holder's; it may be called twice, and for a request whose answer was lost |
+//! | [`read`](Backend::read) | say who holds it, without changing anything |
 //!
-//! And two for operators, which it may have: [`inspect`](Backend::inspect) looks closer, and [`end`](Backend::end) takes the
-//! lock away from its holder.
+//! It may have two more, for operators: [`inspect`](Backend::inspect) and [`break_lock`](Backend::break_lock).
 //!
-//! Rules for those who write one:
+//! Rules for a backend:
 //!
-//! - *Busy* is `Ok(None)`. An error means that nobody knows. Never turn one into the other.
-//! - The lock must not end earlier than `ttl` after a `take` or `extend` was *asked for*: trust is counted from there. If the
-//!   right can end sooner (a connection that is cut), ring the [`LossSignal`].
-//! - Epochs outlive the lock. Releasing must not delete them.
-//! - All verbs are called on the keeper's own runtime, which lives as long as the backend: connections and background
+//! - *Busy* is `Ok(None)`. An error means that the holder is unknown. Never turn one into the other.
+//! - The lock must not end earlier than `ttl` after an `acquire` or `extend` was *requested*: trust is counted from there. If the
+//!   lease can end sooner (its connection is cut), cancel the [`LossSignal`].
+//! - Epochs outlive the lock. A release must not delete them.
+//! - All methods are called on the background runtime, which lives as long as the backend: connections and background
 //!   futures may be spawned there. A call that blocks goes to `spawn_blocking`.
-//! - A verb is dropped half-way only when its answer takes too long: take the connection for dead then. `release` with the
-//!   same token must undo a `take` that went through.
-//! - Do not wait for a busy lock inside `take`. Waiting is done above; [`freed`](Backend::freed) may make it shorter.
+//! - A future is dropped half-way only when its answer takes too long: treat the connection as dead then. `release` with the
+//!   same token must undo an `acquire` that went through.
+//! - Do not wait for a busy lock inside `acquire`. The callers wait; [`freed`](Backend::freed) may shorten that.
 
 use std::fmt;
 use std::future::Future;
@@ -38,21 +36,21 @@ use crate::error::LockError;
 use crate::holder::Holder;
 use crate::name::{Epoch, LockName};
 
-/// What a verb answers.
+/// The future of a backend's method.
 pub type LockFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, LockError>> + Send + 'a>>;
 
-/// Somebody wants a lock.
+/// A request for a lock.
 #[derive(Clone, Debug)]
 pub struct LockRequest {
-    /// Which one.
+    /// The lock.
     pub name: LockName,
-    /// Fresh for every acquisition (UUID v4): it tells this holder from all others, earlier ones of the same process too.
+    /// Fresh for every acquisition (UUID v4): it tells this holder from all others, earlier ones of the same process included.
     pub token: Uuid,
-    /// How long the lock shall last without renewal.
+    /// How long the lock lasts without renewal.
     pub ttl: Duration,
     /// What kind of work the lock guards, for people.
     pub kind: Option<Arc<str>>,
-    /// Who asks, for people.
+    /// The process that asks, for people.
     pub holder: Arc<Holder>,
 }
 
@@ -61,29 +59,29 @@ pub struct LockRequest {
 pub struct Grant {
     /// The holder's number.
     pub epoch: Epoch,
-    /// Rings when the right may end early.
+    /// Cancelled when the lease may end early.
     pub loss_signal: LossSignal,
 }
 
-/// What became of a renewal.
+/// The result of a renewal.
 #[derive(Debug)]
 pub enum Extended {
-    /// It is ours for another `ttl`, unless the loss_signal rings.
+    /// The lock is held for another `ttl`, unless a loss is signalled.
     Yes(LossSignal),
-    /// It is not ours any more.
+    /// The token is not the holder's any more.
     No,
 }
 
-/// What became of a release.
+/// The result of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Released {
-    /// It was ours, and is free now.
+    /// The lock was held, and is free now.
     Clean,
-    /// It was not ours any more; nothing was changed.
+    /// The token was not the holder's any more; nothing was changed.
     NotHeld,
 }
 
-/// Rings when a right may end before its time: the connection that carries it has ended, say.
+/// Signals that a lease may end before its time, because the connection that carries it has ended.
 #[derive(Clone, Debug)]
 pub struct LossSignal {
     signal: CancellationToken,
@@ -91,7 +89,7 @@ pub struct LossSignal {
 }
 
 impl LossSignal {
-    /// One that never rings.
+    /// One that is never signalled.
     pub fn never() -> LossSignal {
         LossSignal { signal: CancellationToken::new(), confirm_within: Duration::MAX }
     }
@@ -114,29 +112,29 @@ impl LossSignal {
     }
 }
 
-/// Who holds a lock, as the store sees it.
+/// Who holds a lock, or held it last, as the store sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holding {
-    /// The number of the last holder. It stays when the lock is free.
+    /// The number of the last holder, also when the lock is free.
     pub epoch: Epoch,
     /// The last holder's name: `machine/pid/incarnation`.
     pub holder: String,
-    /// What kind of work it guards.
+    /// What kind of work the lock guards.
     pub kind: Option<String>,
-    /// How long until it ends without renewal; none if the lock is free.
+    /// How long until the lock ends without renewal; none if it is free.
     pub ends_in: Option<Duration>,
 }
 
-/// A closer look at a lock: what its store knows beyond who holds it.
+/// What the store knows about a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inspection {
     /// Who holds it, or held it last.
     pub holding: Holding,
-    /// What tells this holder from all others, where the store keeps it.
+    /// The holder's token, where the store keeps it.
     pub token: Option<String>,
-    /// The connection that carries the lock, by the server's number.
+    /// The server's number of the connection that carries the lock.
     pub connection: Option<i64>,
-    /// Whether the server sees the holder's connection; `None` if it has no way to tell.
+    /// Whether the server sees the holder's connection; `None` if it cannot tell.
     pub alive: Option<bool>,
 }
 
@@ -149,12 +147,12 @@ impl From<Holding> for Inspection {
 /// How far an epoch can be relied upon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FenceClass {
-    /// It never repeats, and transactions of this place can be fenced by it: the PostgreSQL schema, or the SQLite file.
+    /// It never repeats, and transactions in its scope can be fenced by it.
     Strict {
-        /// Where the epochs are, for fenced transactions.
+        /// Where the epochs are: a PostgreSQL schema, a SQLite file, or the database of a server.
         scope: Arc<str>,
     },
-    /// It only grows while the store keeps what it has written.
+    /// It grows as long as the store keeps what it has written.
     BestEffort,
 }
 
@@ -163,11 +161,11 @@ pub enum FenceClass {
 pub struct Promises {
     /// The backend's word: `postgres-lease`, `sqlite`, …
     pub backend: &'static str,
-    /// What an epoch is worth.
+    /// How far an epoch can be relied upon.
     pub fence: FenceClass,
-    /// How soon another may take the lock of a holder that died; `None`: only when its time is over.
+    /// How soon another process can acquire the lock of a holder that died; `None`: when its `ttl` is over.
     pub crash_detected_within: Option<Duration>,
-    /// Whether the lock of a holder that is frozen, not dead, ends by itself.
+    /// Whether the lock of a frozen holder ends by itself.
     pub frozen_holder_ends: bool,
 }
 
@@ -176,22 +174,22 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// What it promises.
     fn promises(&self) -> Promises;
 
-    /// Makes ready: creates tables, checks that the store does what is expected of it. Called once, before all others.
+    /// Creates tables, and checks that the locks of the store work. Called once, before all others.
     fn open(&self) -> LockFuture<'_, ()>;
 
-    /// Takes the lock if it is free; `None` if it is busy.
-    fn acquire<'a>(&'a self, ask: &'a LockRequest) -> LockFuture<'a, Option<Grant>>;
+    /// Acquires the lock if it is free; `None` if it is busy.
+    fn acquire<'a>(&'a self, request: &'a LockRequest) -> LockFuture<'a, Option<Grant>>;
 
-    /// Moves its end to `ttl` from now.
-    fn extend<'a>(&'a self, ask: &'a LockRequest, epoch: Epoch) -> LockFuture<'a, Extended>;
+    /// Moves the lock's end to `ttl` from now.
+    fn extend<'a>(&'a self, request: &'a LockRequest, epoch: Epoch) -> LockFuture<'a, Extended>;
 
-    /// Frees it. The epoch is none if the answer to `take` never came.
-    fn release<'a>(&'a self, ask: &'a LockRequest, epoch: Option<Epoch>) -> LockFuture<'a, Released>;
+    /// Frees the lock. The epoch is none if the answer to `acquire` was lost.
+    fn release<'a>(&'a self, request: &'a LockRequest, epoch: Option<Epoch>) -> LockFuture<'a, Released>;
 
-    /// Who holds it; `None` if nobody ever did.
+    /// Who holds the lock; `None` if it was never held.
     fn read<'a>(&'a self, name: &'a LockName) -> LockFuture<'a, Option<Holding>>;
 
-    /// Looks closer at these locks, in their order; `None` for one that nobody ever held.
+    /// Inspects these locks, in their order; `None` for one that was never held.
     fn inspect<'a>(&'a self, names: &'a [LockName]) -> LockFuture<'a, Vec<Option<Inspection>>> {
         Box::pin(async move {
             let mut seen = Vec::with_capacity(names.len());
@@ -202,15 +200,15 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
         })
     }
 
-    /// Ends the hold that was seen, whoever has it, and raises the epoch so that its fence is refused from now on. `false`:
+    /// Frees the lock of the holder that was seen, and raises the epoch, so that the holder's fence is refused from now on. `false`:
     /// the lock is not held as it was seen any more, and nothing was changed.
     fn break_lock<'a>(&'a self, _name: &'a LockName, _seen: &'a Inspection) -> LockFuture<'a, bool> {
-        let why = format!("locks of {} cannot be taken away from their holder", self.promises().backend);
+        let why = format!("locks of {} cannot be broken", self.promises().backend);
         Box::pin(async move { Err(LockError::refused("break", why)) })
     }
 
-    /// Returns when a busy lock may have become free since this was called, not since it was first waited for. It is a hint; without
-    /// one, whoever waits asks now and then.
+    /// Returns when a busy lock may have become free since this was called, not since it was first awaited. It is a hint: waiters also ask
+    /// at intervals.
     fn freed<'a>(&'a self, _name: &'a LockName) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         Box::pin(std::future::pending())
     }

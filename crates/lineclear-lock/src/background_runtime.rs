@@ -1,5 +1,5 @@
-//! The runtime: one thread with a runtime of its own, on which all talk with the store happens. A program that blocks its
-//! own runtime, or shuts it down, still renews and releases its locks.
+//! A thread with a runtime of its own, on which all requests to the store run: a program that blocks its own runtime, or shuts it
+//! down, still renews and releases its locks.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::error::LockError;
 #[derive(Debug)]
 pub(crate) struct BackgroundRuntime {
     runtime: Handle,
-    /// What must be over before a program that cares should end: releases in the background.
-    background: TaskTracker,
+    /// Releases in the background, which a program may wait for before it ends.
+    tracked: TaskTracker,
     _alive: oneshot::Sender<()>,
 }
 
@@ -30,10 +30,10 @@ impl BackgroundRuntime {
             // A store that hangs must not keep the process from ending.
             runtime.shutdown_background();
         })?;
-        Ok(Arc::new(BackgroundRuntime { runtime: handle, background: TaskTracker::new(), _alive: alive }))
+        Ok(Arc::new(BackgroundRuntime { runtime: handle, tracked: TaskTracker::new(), _alive: alive }))
     }
 
-    /// Does something on the keeper's thread. It goes on when whoever waits for it does not.
+    /// Runs a future on the thread. It continues when the caller stops waiting for it.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, LockError>> + Send + 'static,
@@ -41,26 +41,26 @@ impl BackgroundRuntime {
         self.runtime.spawn(work).await.unwrap_or_else(|error| Err(LockError::failed(error)))
     }
 
-    /// Starts something that nobody waits for.
+    /// Starts a future that is never waited for.
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         drop(self.runtime.spawn(work));
     }
 
-    /// Starts something that [`BackgroundRuntime::settled`] waits for.
-    pub(crate) fn spawn_background(&self, work: impl Future<Output = ()> + Send + 'static) {
-        drop(self.background.spawn_on(work, &self.runtime));
+    /// Starts a future that [`BackgroundRuntime::flush`] waits for.
+    pub(crate) fn spawn_tracked(&self, work: impl Future<Output = ()> + Send + 'static) {
+        drop(self.tracked.spawn_on(work, &self.runtime));
     }
 
-    /// Waits until nothing goes on in the background.
+    /// Waits for the tracked futures.
     pub(crate) async fn flush(&self) {
-        self.background.close();
-        self.background.wait().await;
-        self.background.reopen();
+        self.tracked.close();
+        self.tracked.wait().await;
+        self.tracked.reopen();
     }
 
-    /// A pause that needs no timer of the caller's runtime.
+    /// Sleeps without a timer of the caller's runtime.
     pub(crate) async fn sleep(&self, pause: Duration) {
-        // The sleep must be made on the keeper's runtime, not only waited for there.
+        // The timer must also be created on this runtime, not only awaited there.
         drop(self.runtime.spawn(async move { tokio::time::sleep(pause).await }).await);
     }
 }

@@ -1,4 +1,4 @@
-//! Local time, for trust only: it may make us give up earlier, never hold on for longer.
+//! Local time, for trust only: it may end trust earlier, never later.
 
 use std::time::Duration;
 

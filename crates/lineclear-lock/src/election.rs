@@ -17,33 +17,33 @@ use crate::lease::Lease;
 use crate::locks::Locks;
 use crate::name::Epoch;
 
-/// How long one who resigned waits for a successor before it stands again.
+/// How long a candidate that resigned waits for another leader before it campaigns again.
 const STAND_BACK: Duration = Duration::from_secs(5);
-/// How long another must have led before one who stood back for it is content.
-const CONTENT: Duration = Duration::from_millis(500);
-/// How long a campaign asks before it looks whether it shall stop.
+/// How long a named successor must have led before the others campaign again.
+const SUCCESSOR_LEADS: Duration = Duration::from_millis(500);
+/// How long a campaign waits for the lock before it checks whether to stop.
 const CAMPAIGN: Duration = Duration::from_secs(60);
 
-/// A lead that several processes want, and one has. Cheap to clone.
+/// An election: one of several processes leads. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Election {
     locks: Locks,
     name: Arc<str>,
-    /// Who we are to those who name a successor.
+    /// The name of this candidate, for a leader that names its successor.
     candidate: Arc<str>,
-    /// Of the term that we lead, if we do.
+    /// The resignation of the current term.
     resign: Arc<Mutex<Resignation>>,
     leading: watch::Sender<Option<Epoch>>,
 }
 
-/// How a term is told to end.
+/// A request to end a term.
 #[derive(Debug, Default)]
 struct Resignation {
     asked: CancellationToken,
     successor: Option<Arc<str>>,
 }
 
-/// What a leader is given: the right that its lock gives, and a signal to come to an end.
+/// A term of a leader: the lease of its lock, and a signal to stop.
 #[derive(Clone, Debug)]
 pub struct Term {
     lease: Lease,
@@ -51,7 +51,7 @@ pub struct Term {
 }
 
 impl Term {
-    /// Cancelled when the leader shall come to an end: the lead is lost, it was asked to resign, or the process stops.
+    /// Cancelled when the leader must stop: its lock is lost, it was asked to resign, or the process stops.
     pub fn ending(&self) -> &CancellationToken {
         &self.ending
     }
@@ -89,26 +89,25 @@ impl Locks {
 }
 
 impl Election {
-    /// Stands under this name, by which another can [hand over](Election::resign_to) to it. Without one, it is
-    /// [`Locks::holder`].
+    /// Names this candidate, so that a leader can [hand over](Election::resign_to) to it. The default is [`Locks::holder`].
     #[must_use]
     pub fn as_candidate(self, candidate: &str) -> Election {
         Election { candidate: Arc::from(candidate), ..self }
     }
 
-    /// The epoch of the term that we lead, and every change of it.
+    /// The epoch of the current term if this process leads, and every change of it.
     pub fn leading(&self) -> watch::Receiver<Option<Epoch>> {
         self.leading.subscribe()
     }
 
-    /// Asks our own leader, if it is one, to hand over: its work is told to end; when it has, the lock is released, and we stand back
-    /// until another leads, or nobody wants to for five seconds.
+    /// Resigns, if this process leads: its work is told to stop; then the lock is released, and this candidate waits until another leads,
+    /// but at most five seconds.
     pub fn resign(&self) {
         self.resignation().asked.cancel();
     }
 
-    /// The same, in favour of the candidate that [stands under](Election::stand_as) this name: for five seconds the others leave the
-    /// lead to it. If it does not take it, anybody may.
+    /// Resigns in favour of the [candidate](Election::as_candidate) of this name: for five seconds, the others leave the lead to it. If it
+    /// does not lead by then, any candidate may.
     pub fn resign_to(&self, successor: &str) {
         let mut resignation = self.resignation();
         resignation.successor = Some(Arc::from(successor));
@@ -119,11 +118,11 @@ impl Election {
         self.resign.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Campaigns, and runs `work` for as long as we lead; and so on, until `stop`. A store that cannot be reached is asked again.
+    /// Campaigns, runs `work` while this process leads, and campaigns again, until `stop`. A store that cannot be reached is asked again.
     ///
-    /// A term ends when its work has ended. Work that does not heed [`Term::ending`] within
-    /// [`LockOptions::stop_timeout`](crate::LockOptions::stop_timeout) is aborted. If it goes on even then, because it blocks its thread,
-    /// the lock is neither renewed nor released, and we do not stand again before it is over.
+    /// A term ends when its work has ended. Work that does not stop after [`Term::ending`] within
+    /// [`LockOptions::stop_timeout`](crate::LockOptions::stop_timeout) is aborted. If it blocks its thread and continues even
+    /// then, the lock is neither renewed nor released, and this candidate does not campaign again before the work has ended.
     pub async fn run<F>(
         &self,
         stop: &CancellationToken,
@@ -142,27 +141,29 @@ impl Election {
             match acquired {
                 Ok(Some(held)) => {
                     let epoch = held.epoch();
-                    let another_s = self.another_s_turn().await;
-                    if another_s.is_some() && another_s != left_to {
-                        // Once for each time that a successor was named: it may not be there.
-                        left_to = another_s;
-                        tracing::debug!(lock.name = %self.name, "the lead is left to the successor that was named");
+                    let other = self.other_successor().await;
+                    if other.is_some() && other != left_to {
+                        // Once for each naming of a successor: it may not exist.
+                        left_to = other;
+                        tracing::debug!(lock.name = %self.name, "left the lead to the named successor");
                         self.release(held).await;
-                        self.stand_back(epoch, CONTENT, stop).await;
+                        self.stand_back(epoch, SUCCESSOR_LEADS, stop).await;
                         continue;
                     }
                     let (end, succession) = self.lead(held, stop, &mut work).await;
-                    tracing::info!(lock.name = %self.name, lock.epoch = %epoch, ?end, "a term has ended");
+                    tracing::info!(lock.name = %self.name, lock.epoch = %epoch, ?end, "a term ended");
                     match end {
                         End::Stopped => return Ok(()),
-                        End::Resigned if succession.is_some() => self.stand_back(epoch, CONTENT, stop).await,
+                        End::Resigned if succession.is_some() => {
+                            self.stand_back(epoch, SUCCESSOR_LEADS, stop).await
+                        }
                         End::Resigned => self.stand_back(epoch, Duration::ZERO, stop).await,
                         End::Lost | End::Done => self.pause(stop).await,
                     }
                 }
                 Ok(None) => {}
                 Err(error) if error.is_unavailable() => {
-                    tracing::warn!(%error, lock.name = %self.name, "a campaign could not be held");
+                    tracing::warn!(%error, lock.name = %self.name, "cannot campaign");
                     self.pause(stop).await;
                 }
                 Err(error) => return Err(error),
@@ -171,13 +172,13 @@ impl Election {
         Ok(())
     }
 
-    /// The lock whose kind says who shall lead next.
+    /// The lock whose kind names the successor.
     fn succession(&self) -> String {
         format!("{}/successor", self.name)
     }
 
-    /// Which naming of a successor stands against us, if one does. Nothing is lost if it is not known.
-    async fn another_s_turn(&self) -> Option<Epoch> {
+    /// The epoch of the succession lock, if it names another candidate. An error counts as none.
+    async fn other_successor(&self) -> Option<Epoch> {
         let seen = self.locks.read(&self.succession()).await.ok().flatten()?;
         let named = seen.ends_in.is_some() && seen.kind.as_deref() != Some(&*self.candidate);
         named.then_some(seen.epoch)
@@ -186,15 +187,15 @@ impl Election {
     /// Names the successor, before the lead is released.
     async fn name_successor(&self) -> Option<LockGuard> {
         let successor = self.resignation().successor.clone()?;
-        // Whoever handed over to us may still hold it for a moment.
+        // The leader before may still hold it for a moment.
         let named = self.locks.of_kind(&successor).acquire(&self.succession(), STAND_BACK).await;
         named.unwrap_or_else(|error| {
-            tracing::warn!(%error, lock.name = %self.name, "no successor could be named; anybody may lead");
+            tracing::warn!(%error, lock.name = %self.name, "cannot name a successor; any candidate may lead");
             None
         })
     }
 
-    /// One term, from the first moment to the last of its work. If a successor was named, it is for as long as what comes back is held.
+    /// Runs one term, from the start of its work to its end. A successor stays named as long as the returned guard is held.
     async fn lead<F>(
         &self,
         held: LockGuard,
@@ -208,7 +209,7 @@ impl Election {
         let resign = CancellationToken::new();
         *self.resignation() = Resignation { asked: resign.clone(), successor: None };
         tracing::info!(lock.name = %self.name, lock.epoch = %held.epoch(), "leading");
-        // A task of its own: it can be aborted, and its panics are not ours.
+        // A task of its own: it can be aborted, and a panic ends only the term.
         let mut running = tokio::spawn(work(term.clone()));
         self.leading.send_replace(Some(held.epoch()));
         let end = tokio::select! {
@@ -233,7 +234,7 @@ impl Election {
                 self.release(held).await;
             }
             Some(blocked) => {
-                tracing::error!(lock.name = %self.name, "the leader's work cannot be ended; its lock ends by itself");
+                tracing::error!(lock.name = %self.name, "the work of the leader cannot be stopped; its lock ends by itself");
                 held.abandon();
                 drop(blocked.await);
             }
@@ -242,7 +243,7 @@ impl Election {
         (end, succession)
     }
 
-    /// Waits for the work to end, then aborts it; gives it back if it goes on even then.
+    /// Waits for the work to stop, then aborts it; returns it if it continues even then.
     async fn end(&self, mut running: JoinHandle<()>) -> Option<JoinHandle<()>> {
         for limit in [self.locks.options().stop_timeout, Duration::from_secs(1)] {
             let over = self.locks.core().runtime.sleep(limit);
@@ -260,31 +261,31 @@ impl Election {
 
     async fn release(&self, held: LockGuard) {
         if let Err(error) = held.release().await {
-            tracing::warn!(%error, lock.name = %self.name, "a lead was not released; it ends by itself");
+            tracing::warn!(%error, lock.name = %self.name, "cannot release the lead; it ends by itself");
         }
     }
 
-    /// Until another leads, for this long, or nobody wants to.
-    async fn stand_back(&self, epoch: Epoch, content: Duration, stop: &CancellationToken) {
+    /// Waits until another has led for this long, but at most [`STAND_BACK`].
+    async fn stand_back(&self, epoch: Epoch, led_for: Duration, stop: &CancellationToken) {
         let deadline = Moment::now().plus(STAND_BACK);
         let mut leads = None;
         while !deadline.remaining().is_zero() && !stop.is_cancelled() {
             let seen = self.locks.read(&self.name).await;
-            // Where a successor was named, others may hold the lock for a moment, and leave it to that one.
+            // If a successor is named, other candidates may hold the lock for a moment and leave it to that one.
             leads = match seen {
-                Ok(Some(seen)) if seen.epoch > epoch && (content.is_zero() || seen.ends_in.is_some()) => {
+                Ok(Some(seen)) if seen.epoch > epoch && (led_for.is_zero() || seen.ends_in.is_some()) => {
                     leads.filter(|(leader, _)| *leader == seen.epoch).or(Some((seen.epoch, Moment::now())))
                 }
                 _ => None,
             };
-            if leads.is_some_and(|(_, since)| since.plus(content).remaining().is_zero()) {
+            if leads.is_some_and(|(_, since)| since.plus(led_for).remaining().is_zero()) {
                 return;
             }
             self.pause(stop).await;
         }
     }
 
-    /// Another pause for everybody, so that they do not all stand at once.
+    /// A random pause, so that candidates do not all campaign at once.
     async fn pause(&self, stop: &CancellationToken) {
         let retry = self.locks.options().retry_interval;
         let dice = u32::from(Uuid::new_v4().as_bytes()[0]);
@@ -298,6 +299,6 @@ impl Election {
 
 fn note_panic(name: &str, joined: Result<(), tokio::task::JoinError>) {
     if let Err(error) = joined.map_err(|error| error.to_string()) {
-        tracing::error!(lock.name = %name, error, "the leader's work did not end by itself");
+        tracing::error!(lock.name = %name, error, "the work of the leader panicked or was aborted");
     }
 }

@@ -1,48 +1,48 @@
-//! Errors, split by what the caller does next. Busy and lost are answers, not errors.
+//! Errors, by what the caller does next. Busy and lost are answers, not errors.
 
-/// Whatever a driver said.
+/// The error of a driver.
 pub type Source = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why a lock could not be asked for.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
-    /// Skip this time and try again later: nobody knows who holds the lock.
+    /// Skip this time and try again later: the holder of the lock is unknown.
     #[error("the store of the locks cannot be reached: {source}")]
     Unavailable {
-        /// What the driver said.
+        /// The driver's error.
         #[source]
         source: Source,
     },
-    /// Do not try again: a rule said no, and nothing was changed.
+    /// Do not try again: a rule forbids it, and nothing was changed.
     #[error("refused by {rule}: {why}")]
     Refused {
-        /// The rule: the name of an option, or a word of ours.
+        /// The rule: the name of an option or of a check.
         rule: String,
         /// The reason, for a person.
         why: String,
     },
-    /// Call a person: the store answers, but cannot do what it is asked.
+    /// An operator is needed: the store answers, but cannot do what was requested.
     #[error("the store of the locks failed: {source}")]
     Failed {
-        /// What the driver said.
+        /// The driver's error.
         #[source]
         source: Source,
     },
 }
 
 impl LockError {
-    /// The store said nothing, or not in time.
+    /// The store did not answer, or not in time.
     pub fn unavailable(source: impl Into<Source>) -> LockError {
         LockError::Unavailable { source: source.into() }
     }
 
-    /// A refusal by a rule of ours.
+    /// A refusal by a rule.
     pub fn refused(rule: &str, why: impl Into<String>) -> LockError {
         LockError::Refused { rule: rule.to_owned(), why: why.into() }
     }
 
-    /// The store answered with an error that will not go away by itself.
+    /// The store answered with an error that a retry does not help.
     pub fn failed(source: impl Into<Source>) -> LockError {
         LockError::Failed { source: source.into() }
     }

@@ -8,18 +8,18 @@ use crate::error::LockError;
 use crate::lease::{Lease, LostReason};
 use crate::locks::Locks;
 
-/// What became of work that wanted to be alone.
+/// The result of exclusive work.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Exclusive<T> {
-    /// It was done under the lock.
+    /// The work was done under the lock.
     Done(T),
-    /// Another holds the lock; nothing was done.
+    /// Another process holds the lock; nothing was done.
     Busy,
-    /// The lock was lost on the way.
+    /// The lock was lost during the work.
     Lost {
         /// Why.
-        why: LostReason,
-        /// What the work returned, if it ended in time after it was told.
+        reason: LostReason,
+        /// What the work returned, if it stopped in time.
         output: Option<T>,
     },
 }
@@ -27,9 +27,9 @@ pub enum Exclusive<T> {
 impl Locks {
     /// Waits for the lock for at most `within`, does `work` under it, and releases it.
     ///
-    /// When the lock is lost, the work is told by [`Lease::lost`] and has
+    /// When the lock is lost, [`Lease::lost`] is cancelled, and the work has
     /// [`LockOptions::stop_timeout`](crate::LockOptions::stop_timeout) to end; then it is dropped where it stands. The lock is
-    /// not asked for again before that. What the work has spawned elsewhere is its own concern.
+    /// not requested again before that. Tasks that the work has spawned are not stopped.
     pub async fn run_exclusive<T, F>(
         &self,
         name: &str,
@@ -47,7 +47,7 @@ impl Locks {
                 biased;
                 output = &mut work => match lease.lost_reason() {
                     None => Exclusive::Done(output),
-                    Some(why) => Exclusive::Lost { why, output: Some(output) },
+                    Some(reason) => Exclusive::Lost { reason, output: Some(output) },
                 },
                 () = lease.lost().cancelled() => {
                     let stopped = self.core().runtime.sleep(self.options().stop_timeout);
@@ -56,13 +56,13 @@ impl Locks {
                         output = &mut work => Some(output),
                         () = stopped => None,
                     };
-                    Exclusive::Lost { why: lease.lost_reason().unwrap_or(LostReason::TrustExpired), output }
+                    Exclusive::Lost { reason: lease.lost_reason().unwrap_or(LostReason::TrustExpired), output }
                 }
             }
         };
-        // The work is over, whatever becomes of the release: a lock that is not released ends by itself.
+        // The work is done even if the release fails: the lock ends by itself.
         if let Err(error) = held.release().await {
-            tracing::warn!(%error, lock.name = %lease.name(), "a lock was not released; it ends by itself");
+            tracing::warn!(%error, lock.name = %lease.name(), "cannot release a lock; it ends by itself");
         }
         Ok(done)
     }

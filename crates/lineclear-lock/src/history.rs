@@ -1,7 +1,7 @@
-//! A checker of what holders of locks have seen: pure, and without mercy.
+//! Checks the history of locks: were there two holders, or epochs that do not grow?
 //!
-//! Contenders, of any number of processes on one machine, write down when they asked, when they were granted, and until when
-//! they trusted the lock, each as one line of text. [`check`] reads all of it afterwards.
+//! Contenders, in any number of processes on one machine, record when they requested a lock, when it was granted, and until when
+//! they trusted it, each as one line of text. [`check`] reads all lines afterwards.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,34 +11,34 @@ use std::time::Duration;
 use crate::clock::Moment;
 use crate::name::Epoch;
 
-/// What a contender saw.
+/// What a contender observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Observation {
-    /// It began to ask.
+    /// It requested the lock.
     Asked,
     /// It was granted the lock.
     Held(Epoch),
-    /// The last moment at which it trusted the lock: before the release, or when it heard of the loss. For one that was killed,
-    /// whoever killed it writes it.
+    /// It stopped trusting the lock: before the release, or when it learnt of the loss. For a contender that was killed, the killer records
+    /// it.
     Ended(Epoch),
 }
 
 /// One line of the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Whose; without blanks.
+    /// The contender; without blanks.
     pub contender: String,
     /// The lock.
     pub lock: String,
-    /// What.
-    pub saw: Observation,
+    /// What it observed.
+    pub observation: Observation,
     /// When.
     pub at: Moment,
 }
 
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (word, epoch) = match self.saw {
+        let (word, epoch) = match self.observation {
             Observation::Asked => ("asked", 0),
             Observation::Held(epoch) => ("held", epoch.get()),
             Observation::Ended(epoch) => ("ended", epoch.get()),
@@ -51,29 +51,29 @@ impl FromStr for Event {
     type Err = String;
 
     fn from_str(line: &str) -> Result<Event, String> {
-        let bad = || format!("no event: {line:?}");
+        let bad = || format!("not an event: {line:?}");
         let parts: Vec<&str> = line.splitn(6, ' ').collect();
         let ["lock", word, epoch, at, contender, lock] = parts[..] else { return Err(bad()) };
         let epoch = Epoch::new(epoch.parse().map_err(|_| bad())?);
-        let saw = match word {
+        let observation = match word {
             "asked" => Observation::Asked,
             "held" => Observation::Held(epoch),
             "ended" => Observation::Ended(epoch),
             _ => return Err(bad()),
         };
         let at = Moment::from_micros(at.parse().map_err(|_| bad())?);
-        Ok(Event { contender: contender.to_owned(), lock: lock.to_owned(), saw, at })
+        Ok(Event { contender: contender.to_owned(), lock: lock.to_owned(), observation, at })
     }
 }
 
-/// Something that must not be.
+/// A violation of what locks promise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Violation {
     /// The second was granted the lock while the first trusted it.
     TwoHolders {
-        /// Who held it.
+        /// The first holder.
         first: Event,
-        /// Who held it, too.
+        /// The second holder.
         second: Event,
     },
     /// A later holder's epoch is not higher than an earlier one's.
@@ -83,21 +83,21 @@ pub enum Violation {
         /// The later one.
         after: Event,
     },
-    /// It asked and was not granted the lock for longer than anybody should wait, while others were.
+    /// It waited too long for the lock, while others acquired it.
     Starved {
-        /// When it asked.
+        /// Its request.
         asked: Event,
         /// How long it waited.
         waited: Duration,
     },
-    /// An end without a beginning: the history itself is not right.
+    /// The history itself is invalid.
     EndWithoutStart(Event),
 }
 
-/// Reads a history, in any order, and tells what must not be in it. Whoever was granted a lock and never said that it ended is
-/// taken to have trusted it to the end.
+/// Returns the violations of a history, whose events may be in any order. A contender without an `Ended` event counts as a holder to the
+/// end of the history.
 pub fn check(mut events: Vec<Event>, patience: Duration) -> Vec<Violation> {
-    // By time; what a contender says at one moment stays in its order.
+    // The sort is stable: events of one moment keep their order.
     events.sort_by_key(|event| event.at);
     let mut locks: BTreeMap<String, Vec<Event>> = BTreeMap::new();
     for event in events {
@@ -111,13 +111,13 @@ pub fn check(mut events: Vec<Event>, patience: Duration) -> Vec<Violation> {
     found.collect()
 }
 
-/// Two holders, and epochs that do not grow.
+/// Two holders at once, and epochs that do not grow.
 fn holders(events: &[Event]) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut open: Vec<&Event> = Vec::new();
     let mut highest: Option<(Epoch, &Event)> = None;
     for event in events {
-        match event.saw {
+        match event.observation {
             Observation::Asked => {}
             Observation::Held(epoch) => {
                 let two =
@@ -132,10 +132,11 @@ fn holders(events: &[Event]) -> Vec<Violation> {
                 open.push(event);
             }
             Observation::Ended(epoch) => {
-                let begun =
-                    |held: &&Event| held.contender == event.contender && held.saw == Observation::Held(epoch);
+                let begun = |held: &&Event| {
+                    held.contender == event.contender && held.observation == Observation::Held(epoch)
+                };
                 match open.iter().position(begun) {
-                    Some(place) => drop(open.remove(place)),
+                    Some(index) => drop(open.remove(index)),
                     None => found.push(Violation::EndWithoutStart(event.clone())),
                 }
             }
@@ -144,14 +145,14 @@ fn holders(events: &[Event]) -> Vec<Violation> {
     found
 }
 
-/// Those who waited too long while others were served.
+/// Contenders that waited too long while others acquired the lock.
 fn starving(events: &[Event], patience: Duration) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut waiting: BTreeMap<&str, &Event> = BTreeMap::new();
     let mut over = |asked: &Event, until: Moment| {
         let waited = Duration::from_micros(until.micros() - asked.at.micros());
         let others = |event: &Event| {
-            matches!(event.saw, Observation::Held(_))
+            matches!(event.observation, Observation::Held(_))
                 && event.contender != asked.contender
                 && event.at > asked.at
         };
@@ -160,8 +161,8 @@ fn starving(events: &[Event], patience: Duration) -> Vec<Violation> {
         }
     };
     for event in events {
-        match event.saw {
-            // Asking again without having been granted does not shorten the wait.
+        match event.observation {
+            // A second request does not restart the wait.
             Observation::Asked => drop(waiting.entry(&event.contender).or_insert(event)),
             Observation::Held(_) => {
                 if let Some(asked) = waiting.remove(event.contender.as_str()) {

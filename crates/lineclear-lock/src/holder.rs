@@ -1,10 +1,10 @@
-//! Who holds locks: this process.
+//! The holder of locks: a process.
 
 use std::fmt;
 
 use uuid::Uuid;
 
-/// A process that holds locks. The incarnation tells it from others of the same machine and process id: in containers
+/// A process that holds locks. The incarnation tells it from others with the same machine and process id: in containers,
 /// every process may be `1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {

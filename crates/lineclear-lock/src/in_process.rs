@@ -1,4 +1,4 @@
-//! Locks between the parts of one process: for tests, and for programs that are alone.
+//! Locks between the tasks of one process: for tests, and for programs that run as one process.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -44,31 +44,31 @@ impl InProcess {
     }
 
     fn rows(&self) -> MutexGuard<'_, HashMap<LockName, Row>> {
-        // Nothing panics while it is locked.
+        // No code panics while it is locked.
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn acquire_now(&self, ask: &LockRequest) -> Option<Grant> {
+    fn acquire_now(&self, request: &LockRequest) -> Option<Grant> {
         let mut rows = self.rows();
-        let last = rows.get(&ask.name);
+        let last = rows.get(&request.name);
         if last.is_some_and(Row::is_held) {
             return None;
         }
         let epoch = Epoch::new(last.map_or(0, |row| row.epoch.get()) + 1);
         let row = Row {
             epoch,
-            token: ask.token,
-            holder: ask.holder.to_string(),
-            kind: ask.kind.as_deref().map(str::to_owned),
-            ends_at: Moment::now().plus(ask.ttl),
+            token: request.token,
+            holder: request.holder.to_string(),
+            kind: request.kind.as_deref().map(str::to_owned),
+            ends_at: Moment::now().plus(request.ttl),
         };
-        rows.insert(ask.name.clone(), row);
+        rows.insert(request.name.clone(), row);
         Some(Grant { epoch, loss_signal: LossSignal::never() })
     }
 
-    /// Changes a lock that is held by this token. One whose time is over but that nobody took is still its holder's.
-    fn change(&self, ask: &LockRequest, change: impl FnOnce(&mut Row)) -> bool {
-        self.rows().get_mut(&ask.name).filter(|row| row.token == ask.token).map(change).is_some()
+    /// Changes a lock that this token holds. An expired lock that was not acquired since still belongs to its holder.
+    fn change(&self, request: &LockRequest, change: impl FnOnce(&mut Row)) -> bool {
+        self.rows().get_mut(&request.name).filter(|row| row.token == request.token).map(change).is_some()
     }
 }
 
@@ -86,21 +86,21 @@ impl Backend for InProcess {
         Box::pin(async { Ok(()) })
     }
 
-    fn acquire<'a>(&'a self, ask: &'a LockRequest) -> LockFuture<'a, Option<Grant>> {
-        Box::pin(async { Ok(self.acquire_now(ask)) })
+    fn acquire<'a>(&'a self, request: &'a LockRequest) -> LockFuture<'a, Option<Grant>> {
+        Box::pin(async { Ok(self.acquire_now(request)) })
     }
 
-    fn extend<'a>(&'a self, ask: &'a LockRequest, _epoch: Epoch) -> LockFuture<'a, Extended> {
+    fn extend<'a>(&'a self, request: &'a LockRequest, _epoch: Epoch) -> LockFuture<'a, Extended> {
         Box::pin(async {
-            let ours = self.change(ask, |row| row.ends_at = Moment::now().plus(ask.ttl));
+            let ours = self.change(request, |row| row.ends_at = Moment::now().plus(request.ttl));
             Ok(if ours { Extended::Yes(LossSignal::never()) } else { Extended::No })
         })
     }
 
-    fn release<'a>(&'a self, ask: &'a LockRequest, _epoch: Option<Epoch>) -> LockFuture<'a, Released> {
+    fn release<'a>(&'a self, request: &'a LockRequest, _epoch: Option<Epoch>) -> LockFuture<'a, Released> {
         Box::pin(async {
-            let ours = self.change(ask, |row| {
-                // The token is forgotten, so that nothing can renew what was released.
+            let ours = self.change(request, |row| {
+                // Without its token, a released lock cannot be renewed.
                 (row.ends_at, row.token) = (Moment::from_micros(0), Uuid::nil());
             });
             self.freed.notify_waiters();

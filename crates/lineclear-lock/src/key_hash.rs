@@ -1,13 +1,12 @@
-//! Names for servers whose own locks have short names.
+//! Keys for servers whose locks have short names.
 
 use sha2::{Digest, Sha256};
 
 use crate::name::LockName;
 
-/// MySQL's locks have names of at most 64 characters, compared without regard to case, and are the same in all its
-/// databases; SQL Server cuts names off without a word. A hash of database and name serves them all. It is the same in every
-/// version for ever. The database's name is folded, because some servers fold it: at worst, locks of two databases stand in each
-/// other's way.
+/// A hash of database and name. MySQL's lock names have at most 64 characters, ignore case, and are shared by all databases of a server; SQL
+/// Server truncates names silently. The hash must never change between versions. The database's name is in lower case, because some servers
+/// fold it: at worst, locks of two databases exclude each other.
 pub(crate) fn key(database: &str, name: &LockName) -> String {
     let mut hash = Sha256::new();
     for part in ["lineclear-lock/1", &database.to_lowercase()] {
@@ -15,7 +14,7 @@ pub(crate) fn key(database: &str, name: &LockName) -> String {
         hash.update([0]);
     }
     hash.update(name.as_str().as_bytes());
-    // 192 bits: nobody meets two names of one key, or finds them.
+    // 192 bits: collisions do not occur, and cannot be found.
     hash.finalize()[..24].iter().fold(String::from("lineclear."), |key, byte| format!("{key}{byte:02x}"))
 }
 

@@ -1,4 +1,4 @@
-//! The lease that a held lock gives: its epoch, how long it can be trusted, and whether it is lost.
+//! The lease of a held lock: its epoch, how long it can be trusted, and whether it is lost.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,20 +14,20 @@ use crate::name::{Epoch, LockName};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LostReason {
-    /// The store says that it is not ours any more.
+    /// The store says that this process does not hold it any more.
     TakenOver,
-    /// It could not be renewed in time, so it may be another's.
+    /// It could not be renewed in time: another process may hold it.
     TrustExpired,
     /// The connection that carried it has ended.
     ConnectionLost,
-    /// The thread that renews has failed.
+    /// The thread that renews it has failed.
     RenewalStopped,
 }
 
 impl std::fmt::Display for LostReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            LostReason::TakenOver => "another holds it",
+            LostReason::TakenOver => "another holder has it",
             LostReason::TrustExpired => "it could not be renewed in time",
             LostReason::ConnectionLost => "the connection that carried it has ended",
             LostReason::RenewalStopped => "the thread that renews it has failed",
@@ -35,47 +35,47 @@ impl std::fmt::Display for LostReason {
     }
 }
 
-/// What a transaction, or another system, is fenced by: it must refuse epochs lower than one that it has seen.
+/// The fencing token of a lock. A transaction, or another system, must refuse epochs lower than the highest one it has seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fence {
     /// The lock.
     pub name: LockName,
-    /// Its holder's number.
+    /// The holder's number.
     pub epoch: Epoch,
-    /// Where the number can be relied upon.
+    /// How far the epoch can be relied upon.
     pub class: FenceClass,
     /// How long the lock lasts without renewal.
     pub ttl: Duration,
 }
 
-/// The right that a held lock gives. Cheap to clone; clones see the same.
+/// The lease of a held lock. Cheap to clone; clones share their state.
 #[derive(Clone, Debug)]
 pub struct Lease(pub(crate) Arc<Inner>);
 
 #[derive(Debug)]
 pub(crate) struct Inner {
-    pub(crate) ask: LockRequest,
+    pub(crate) request: LockRequest,
     pub(crate) fence: Fence,
-    /// Microseconds; zero: not at all.
+    /// Microseconds; zero: not any more.
     trusted_until: AtomicU64,
     lost: CancellationToken,
-    why: OnceLock<LostReason>,
+    reason: OnceLock<LostReason>,
     overdue: CancellationToken,
-    /// Set when it is given back: renewal ends.
-    pub(crate) let_go: CancellationToken,
+    /// Cancelled by the release, which ends renewal.
+    pub(crate) released: CancellationToken,
 }
 
 impl Lease {
-    pub(crate) fn new(ask: LockRequest, epoch: Epoch, class: FenceClass, until: Moment) -> Lease {
-        let fence = Fence { name: ask.name.clone(), epoch, class, ttl: ask.ttl };
+    pub(crate) fn new(request: LockRequest, epoch: Epoch, class: FenceClass, until: Moment) -> Lease {
+        let fence = Fence { name: request.name.clone(), epoch, class, ttl: request.ttl };
         Lease(Arc::new(Inner {
-            ask,
+            request,
             fence,
             trusted_until: AtomicU64::new(until.micros()),
             lost: CancellationToken::new(),
-            why: OnceLock::new(),
+            reason: OnceLock::new(),
             overdue: CancellationToken::new(),
-            let_go: CancellationToken::new(),
+            released: CancellationToken::new(),
         }))
     }
 
@@ -89,35 +89,35 @@ impl Lease {
         self.0.fence.epoch
     }
 
-    /// What to fence effects by.
+    /// The fencing token.
     pub fn fence(&self) -> &Fence {
         &self.0.fence
     }
 
-    /// Until when nobody else can hold the lock, even if no renewal succeeds from now on. Counted from the moment at which
-    /// we last asked, not from the answer, and ending a margin before the lock does.
+    /// Until when no other process can hold the lock, even if no renewal succeeds from now on. It is counted from the last successful
+    /// request, not from its answer, and ends a margin before the lock does.
     pub fn trusted_until(&self) -> Moment {
         Moment::from_micros(self.0.trusted_until.load(Ordering::SeqCst))
     }
 
-    /// How long the lock can be trusted without another renewal. Zero: start nothing new.
+    /// How long the lock can be trusted without another renewal. Zero: do not start new work.
     pub fn trusted_for(&self) -> Duration {
         self.trusted_until().remaining()
     }
 
-    /// Cancelled when the lock is lost: before it can be another's, unless the store itself gave it away. It is not
-    /// cancelled by a release.
+    /// Cancelled when the lock is lost: before another process can hold it, unless the store itself has lost it. A release does not cancel
+    /// it.
     pub fn lost(&self) -> &CancellationToken {
         &self.0.lost
     }
 
-    /// Why it was lost, if it was.
+    /// Why the lock was lost; `None` while it is not.
     pub fn lost_reason(&self) -> Option<LostReason> {
-        self.0.why.get().copied()
+        self.0.reason.get().copied()
     }
 
-    /// Cancelled when the lock is held for longer than [`LockOptions::soft_limit`](crate::LockOptions::soft_limit). Nothing else comes of it
-    /// than a warning and a count: the work goes on.
+    /// Cancelled when the lock is held for longer than [`LockOptions::soft_limit`](crate::LockOptions::soft_limit). That is logged and
+    /// counted, and the work continues.
     pub fn overdue(&self) -> &CancellationToken {
         &self.0.overdue
     }
@@ -133,8 +133,8 @@ impl Lease {
 
     pub(crate) fn trust_until(&self, until: Moment) {
         self.0.trusted_until.store(until.micros(), Ordering::SeqCst);
-        // What is lost stays lost, although an answer that was on its way says otherwise: nobody renews it any more.
-        if self.0.why.get().is_some() {
+        // A late answer must not revive a lost lock: its renewal has ended.
+        if self.0.reason.get().is_some() {
             self.0.trusted_until.store(0, Ordering::SeqCst);
         }
     }
@@ -143,26 +143,26 @@ impl Lease {
         self.0.trusted_until.fetch_min(until.micros(), Ordering::SeqCst);
     }
 
-    /// Waits until the lock is overdue, lost or let go.
+    /// Waits until the lock is overdue, lost or released.
     pub(crate) async fn watch(self, limit: Duration) {
         tokio::select! {
             biased;
-            () = self.0.let_go.cancelled() => {}
+            () = self.0.released.cancelled() => {}
             () = self.0.lost.cancelled() => {}
             () = tokio::time::sleep(limit) => {
                 let (name, epoch) = (self.name(), self.epoch());
-                tracing::warn!(lock.name = %name, lock.epoch = %epoch, ?limit, "a lock is overdue; its work goes on");
+                tracing::warn!(lock.name = %name, lock.epoch = %epoch, ?limit, "a lock is held for longer than its soft limit; the work continues");
                 metrics::counter!("lineclear_lock_overdue_total", "lock" => name.to_string()).increment(1);
                 self.0.overdue.cancel();
             }
         }
     }
 
-    pub(crate) fn lose(&self, why: LostReason) {
-        if self.0.why.set(why).is_ok() {
+    pub(crate) fn lose(&self, reason: LostReason) {
+        if self.0.reason.set(reason).is_ok() {
             self.trust_until(Moment::from_micros(0));
             let (name, epoch) = (self.name(), self.epoch());
-            tracing::warn!(lock.name = %name, lock.epoch = %epoch, why = %why, "a lock is lost");
+            tracing::warn!(lock.name = %name, lock.epoch = %epoch, reason = %reason, "lost a lock");
             self.0.lost.cancel();
         }
     }

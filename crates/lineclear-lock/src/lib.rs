@@ -7,32 +7,33 @@
 //!
 //! let locks = Locks::open(":memory:").await?;
 //! match locks.try_lock("nightly-report").await? {
-//!     None => println!("another is at it"),
-//!     Some(held) => {
-//!         let done = held.guard(async { 6 * 7 }).await;
-//!         println!("{done:?} as holder number {}", held.epoch());
-//!         held.release().await?;
+//!     None => println!("another process holds the lock"),
+//!     Some(guard) => {
+//!         let done = guard.guard(async { 6 * 7 }).await;
+//!         println!("{done:?} as holder number {}", guard.epoch());
+//!         guard.release().await?;
 //!     }
 //! }
 //! # Ok(()) }
 //! ```
 //!
-//! - *Busy* is an answer (`None`). An error means that nobody knows: skip this time, do not go ahead.
+//! - *Busy* is an answer (`None`). An error means that the holder is unknown: skip this time, do not go ahead.
 //! - A lock ends by itself when its holder dies or freezes. A frozen holder that wakes up does not know that yet: what it
 //!   must not do then has to be [fenced](Fence). Transactions on PostgreSQL and SQLite can be.
-//! - [`Lease::trusted_for`] is counted from the moment at which we asked, and ends before the lock does.
+//! - [`Lease::trusted_for`] is counted from the request, not from its answer, and ends before the lock does.
 //! - A thread of its own talks to the store: a program that blocks its runtime keeps its locks, and one that shuts down
 //!   can still release them.
 //!
-//! | file | what it has |
+//! | file | content |
 //! |---|---|
-//! | `locks.rs`, `exclusive.rs` | the interface: try, acquire, run exclusively |
-//! | `election.rs` | one leader among many, on top of it |
-//! | `held.rs`, `lease.rs` | a lock that we hold, and what it allows |
-//! | `runtime.rs`, `keep.rs` | the thread, and the renewal of one lock |
-//! | [`mod@backend`] | **what a store of locks must provide**: begin here to write one |
-//! | `in_process.rs`, `sqlite.rs`, `postgres/`, `mysql/`, `mssql/`, `redis.rs` | the stores |
-//! | [`mod@registry`] | who holds which lock: a table for people |
+//! | `locks.rs`, `open.rs` | opening the locks of a store |
+//! | `acquire.rs`, `exclusive.rs`, `election.rs` | acquire a lock; run work under it; one leader among many |
+//! | `guard.rs`, `lease.rs` | a held lock, and its lease |
+//! | `renewal.rs`, `background_runtime.rs` | the renewal of a held lock, and the thread that it runs on |
+//! | `inspect.rs` | read, explain and break locks, for operators |
+//! | [`mod@backend`] | **what a store of locks must provide**: begin here to add one |
+//! | `in_process.rs`, `sqlite.rs`, `postgres/`, `mysql/`, `mssql/`, `redis/` | the stores |
+//! | [`mod@registry`] | who holds which lock: tables for people |
 //! | [`history`] | a checker: were there ever two holders? |
 //!
 //! To add a backend: implement [`Backend`] behind a feature, name its URL in `open.rs`, and run the shared
@@ -43,13 +44,16 @@ pub mod history;
 pub mod registry;
 
 mod locks;
+mod acquire;
 mod exclusive;
 mod election;
+mod inspect;
 mod guard;
 mod lease;
 mod background_runtime;
 mod renewal;
 mod local_waiters;
+mod timely;
 mod clock;
 mod error;
 mod holder;

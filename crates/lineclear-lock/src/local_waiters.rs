@@ -1,4 +1,4 @@
-//! Whoever waits for a lock in this process waits in line: one of them asks the store, and the store is spared the rest.
+//! Tasks of this process that wait for the same lock wait in line: only the first of them asks the store.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -7,14 +7,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::name::LockName;
 
-/// The lines, by name.
+/// The lines, by lock.
 #[derive(Debug, Default)]
 pub(crate) struct LocalWaiters(Mutex<HashMap<LockName, Weak<Semaphore>>>);
 
 impl LocalWaiters {
-    /// Waits for our turn to ask; the next one's comes when this is dropped.
+    /// Waits until this task is the first in line; the next one is when the permit is dropped.
     pub(crate) async fn wait(&self, name: &LockName) -> Option<OwnedSemaphorePermit> {
-        // It is never closed.
+        // The semaphore is never closed.
         self.line(name).acquire_owned().await.ok()
     }
 

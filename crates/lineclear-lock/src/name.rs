@@ -16,15 +16,15 @@ impl LockName {
     /// Checks a name.
     pub fn new(name: &str) -> Result<LockName, LockError> {
         if name.is_empty() {
-            return Err(LockError::refused("lock_name", "a lock needs a name"));
+            return Err(LockError::refused("lock_name", "must not be empty"));
         }
         if name.len() > NAME_BYTES_MAX {
-            let why = format!("the name has {} bytes; at most {NAME_BYTES_MAX} are allowed", name.len());
+            let why = format!("must have at most {NAME_BYTES_MAX} bytes, not {}", name.len());
             return Err(LockError::refused("lock_name", why));
         }
-        // PostgreSQL cannot store it, and a name must mean the same everywhere.
+        // PostgreSQL cannot store it, and names must work in every store.
         if name.contains('\0') {
-            return Err(LockError::refused("lock_name", "the name contains a zero byte"));
+            return Err(LockError::refused("lock_name", "must not contain a zero byte"));
         }
         Ok(LockName(Arc::from(name)))
     }
@@ -34,16 +34,15 @@ impl LockName {
         &self.0
     }
 
-    /// A 64-bit key for stores whose locks are numbers: FNV-1a over our own prefix, `space` and the name. It is the
-    /// same in every version for ever. Two names that share a key, which is
-    /// not to be expected of 64 bits, keep each other out, and nothing worse.
+    /// A 64-bit key for stores whose locks are numbers: FNV-1a over a prefix, `space` and the name. It must never change between
+    /// versions. Two names with the same key, which is unlikely with 64 bits, exclude each other.
     pub fn key(&self, space: &str) -> i64 {
         let parts = [b"lineclear-lock/1/".as_slice(), space.as_bytes(), b"\0", self.0.as_bytes()];
         let bytes = parts.into_iter().flatten();
         let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
         });
-        // FNV mixes its last bytes poorly, and names often differ in their last byte only.
+        // FNV mixes the last bytes poorly, and names often differ only there.
         let mixed = (hash ^ (hash >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
         (mixed ^ (mixed >> 32)).cast_signed()
     }
@@ -55,8 +54,8 @@ impl fmt::Display for LockName {
     }
 }
 
-/// The number of a holder: it grows with every change of holder, and never goes back. Whoever guards something with a
-/// lock keeps the highest epoch it has seen, and refuses lower ones.
+/// The number of a holder: it grows with every change of holder and never goes back. A system that a lock guards stores the highest epoch
+/// it has seen, and refuses lower ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(i64);
 

@@ -9,79 +9,61 @@ use crate::options::LockOptions;
 
 /// The backend that a URL names.
 pub fn backend(url: &str, options: &LockOptions) -> Result<Arc<dyn Backend>, LockError> {
+    let refused = |why: String| Err(LockError::refused("lock_url", why));
     options.check()?;
     if url == ":memory:" || url == "sqlite::memory:" {
         return Ok(Arc::new(InProcess::new()));
     }
     match url.split_once("://") {
-        None | Some(("sqlite", _)) => sqlite(url),
+        #[cfg(feature = "sqlite")]
+        None | Some(("sqlite", _)) => match sqlite_path(url) {
+            "" => refused("it names no store; use a path or :memory:".to_owned()),
+            path => Ok(Arc::new(crate::sqlite::Sqlite::new(path))),
+        },
+        #[cfg(feature = "postgres")]
         Some(("postgres" | "postgresql", _)) => postgres(url, options),
-        Some(("mysql" | "mariadb", _)) => mysql(url),
-        Some(("mssql" | "sqlserver", _)) => mssql(url),
-        Some(("redis" | "rediss", _)) => redis(url, options),
-        Some((scheme, _)) => {
-            let why = format!(
-                "{scheme}:// is no store of locks; use postgres://…, mysql://…, mssql://…, redis://…, sqlite:FILE, a path or :memory:"
-            );
-            Err(LockError::refused("lock_url", why))
+        #[cfg(feature = "mysql")]
+        Some(("mysql" | "mariadb", _)) => Ok(Arc::new(crate::mysql::Mysql::new(url)?)),
+        #[cfg(feature = "mssql")]
+        Some(("mssql" | "sqlserver", _)) => Ok(Arc::new(crate::mssql::Mssql::new(url)?)),
+        #[cfg(feature = "redis")]
+        Some(("redis" | "rediss", _)) => Ok(Arc::new(crate::redis::Redis::new(url, options)?)),
+        scheme => {
+            let scheme = scheme.map(|(scheme, _)| scheme);
+            refused(missing_feature(scheme).unwrap_or_else(|| {
+                format!(
+                    "{}:// is not a store of locks; use postgres://…, mysql://…, mssql://…, redis://…, sqlite:FILE, a path or :memory:",
+                    scheme.unwrap_or_default()
+                )
+            }))
         }
     }
 }
 
-#[cfg(feature = "redis")]
-fn redis(url: &str, options: &LockOptions) -> Result<Arc<dyn Backend>, LockError> {
-    Ok(Arc::new(crate::redis::Redis::new(url, options)?))
-}
-
-#[cfg(not(feature = "redis"))]
-fn redis(_url: &str, _options: &LockOptions) -> Result<Arc<dyn Backend>, LockError> {
-    Err(LockError::refused("lock_url", "this program was built without Redis (feature redis)"))
-}
-
-#[cfg(feature = "sqlite")]
-fn sqlite(url: &str) -> Result<Arc<dyn Backend>, LockError> {
-    let path = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:")).unwrap_or(url);
-    if path.is_empty() {
-        return Err(LockError::refused("lock_url", "no store was named; use a path or :memory:"));
-    }
-    Ok(Arc::new(crate::sqlite::Sqlite::new(path)))
-}
-
-#[cfg(not(feature = "sqlite"))]
-fn sqlite(_url: &str) -> Result<Arc<dyn Backend>, LockError> {
-    Err(LockError::refused("lock_url", "this program was built without SQLite (feature sqlite)"))
-}
-
 #[cfg(feature = "postgres")]
 fn postgres(url: &str, options: &LockOptions) -> Result<Arc<dyn Backend>, LockError> {
-    let place = crate::postgres::PostgresTarget::new(url)?;
-    if place.session {
-        return Ok(Arc::new(crate::postgres::PostgresSession::new(place, options)));
+    let target = crate::postgres::PostgresTarget::new(url)?;
+    if target.session {
+        return Ok(Arc::new(crate::postgres::PostgresSession::new(target, options)));
     }
-    Ok(Arc::new(crate::postgres::PostgresLease::new(place, options)))
+    Ok(Arc::new(crate::postgres::PostgresLease::new(target, options)))
 }
 
-#[cfg(not(feature = "postgres"))]
-fn postgres(_url: &str, _options: &LockOptions) -> Result<Arc<dyn Backend>, LockError> {
-    Err(LockError::refused("lock_url", "this program was built without PostgreSQL (feature postgres)"))
+/// The path in `sqlite://PATH`, `sqlite:PATH` or `PATH`.
+#[cfg(feature = "sqlite")]
+pub(crate) fn sqlite_path(url: &str) -> &str {
+    url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:")).unwrap_or(url)
 }
 
-#[cfg(feature = "mysql")]
-fn mysql(url: &str) -> Result<Arc<dyn Backend>, LockError> {
-    Ok(Arc::new(crate::mysql::Mysql::new(&url.replacen("mariadb://", "mysql://", 1))?))
-}
-
-#[cfg(not(feature = "mysql"))]
-fn mysql(_url: &str) -> Result<Arc<dyn Backend>, LockError> {
-    Err(LockError::refused("lock_url", "this program was built without MySQL (feature mysql)"))
-}
-
-#[cfg(feature = "mssql")]
-fn mssql(url: &str) -> Result<Arc<dyn Backend>, LockError> {
-    Ok(Arc::new(crate::mssql::Mssql::new(url)?))
-}
-
-#[cfg(not(feature = "mssql"))]
-fn mssql(_url: &str) -> Result<Arc<dyn Backend>, LockError> {
-    Err(LockError::refused("lock_url", "this program was built without SQL Server (feature mssql)"))
+/// Which feature this program lacks, if the scheme of a URL (none: a path) belongs to one.
+pub(crate) fn missing_feature(scheme: Option<&str>) -> Option<String> {
+    let (what, feature) = match scheme {
+        None | Some("sqlite") => ("SQLite", "sqlite"),
+        Some("postgres" | "postgresql") => ("PostgreSQL", "postgres"),
+        Some("mysql" | "mariadb") => ("MySQL", "mysql"),
+        Some("mssql" | "sqlserver") => ("SQL Server", "mssql"),
+        Some("redis" | "rediss") => ("Redis", "redis"),
+        Some(_) => return None,
+    };
+    Some(format!("this program was built without {what} (feature {feature})"))
 }

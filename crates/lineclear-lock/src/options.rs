@@ -1,31 +1,31 @@
-//! How long a lock lasts, and how long everything about it may take.
+//! How long a lock lasts, and how long requests may take.
 
 use std::time::Duration;
 
 use crate::error::LockError;
 
-/// The shortest time to live: below it, a busy machine loses locks for no reason.
+/// The shortest time to live. With less, a busy machine loses locks.
 pub const TTL_MIN: Duration = Duration::from_secs(1);
 
-/// Times of a lock. [`LockOptions::with_ttl`] derives them all from one.
+/// Options of locks. [`LockOptions::with_ttl`] derives them from the time to live.
 #[derive(Clone, Debug)]
 pub struct LockOptions {
-    /// How long the lock outlives its last renewal: the longest that a frozen holder is in the way. 30 s unless set.
+    /// How long the lock outlives its last renewal: the longest time for which a frozen holder blocks others. Default: 30 s.
     pub ttl: Duration,
-    /// How often a held lock is renewed; less than a third of `ttl`. 8 s unless set.
+    /// How often a held lock is renewed; less than a third of `ttl`. Default: 8 s.
     pub renewal_interval: Duration,
-    /// How long before its end a lock that could not be renewed counts as lost. 3 s unless set.
+    /// How long before its end a lock that could not be renewed counts as lost. Default: 3 s.
     pub margin: Duration,
-    /// How long the store may take to answer before it counts as unreachable. 5 s unless set.
+    /// How long the store may take to answer before it counts as unreachable. Default: 5 s.
     pub request_timeout: Duration,
-    /// How long a release may take, while shutting down too. 5 s unless set.
+    /// How long a release may take, also during shutdown. Default: 5 s.
     pub release_timeout: Duration,
-    /// How long guarded work that was told to stop may take to end before it is dropped. 10 s unless set.
+    /// How long guarded work may take to stop before it is dropped. Default: 10 s.
     pub stop_timeout: Duration,
-    /// How long to wait before asking for a busy lock again, more or less. 100 ms unless set.
+    /// About how long to wait before asking for a busy lock again. Default: 100 ms.
     pub retry_interval: Duration,
-    /// After which time a lock that is still held is [overdue](crate::Right::overdue): a warning, and the work goes on. Less than
-    /// `ttl`. None unless set.
+    /// After which time a lock that is still held is [overdue](crate::Lease::overdue): this logs a warning, and the work continues. Less than
+    /// `ttl`. Default: none.
     pub soft_limit: Option<Duration>,
 }
 
@@ -36,7 +36,7 @@ impl Default for LockOptions {
 }
 
 impl LockOptions {
-    /// Times that suit this time to live.
+    /// Options derived from this time to live.
     pub fn with_ttl(ttl: Duration) -> LockOptions {
         LockOptions {
             ttl,
@@ -50,27 +50,27 @@ impl LockOptions {
         }
     }
 
-    /// Whether these times can work; the error names the one that cannot.
+    /// Checks the options; the error names the invalid one.
     pub fn check(&self) -> Result<(), LockError> {
         let refused = |option: &str, why: String| Err(LockError::refused(option, why));
         let third = self.ttl / 3;
         if self.ttl < TTL_MIN {
-            return refused("ttl", format!("{:?} is too short: at least {TTL_MIN:?}", self.ttl));
+            return refused("ttl", format!("must be at least {TTL_MIN:?}, not {:?}", self.ttl));
         }
         if self.renewal_interval.is_zero() || self.renewal_interval >= third {
             let why = format!(
-                "{:?} must be above zero and less than a third of ttl ({third:?})",
+                "must be above zero and less than a third of ttl ({third:?}), not {:?}",
                 self.renewal_interval
             );
             return refused("renewal_interval", why);
         }
         if self.margin.is_zero() || self.margin >= third {
             let why =
-                format!("{:?} must be above zero and less than a third of ttl ({third:?})", self.margin);
+                format!("must be above zero and less than a third of ttl ({third:?}), not {:?}", self.margin);
             return refused("margin", why);
         }
         if let Some(limit) = self.soft_limit.filter(|limit| limit.is_zero() || *limit >= self.ttl) {
-            let why = format!("{limit:?} must be above zero and less than ttl ({:?})", self.ttl);
+            let why = format!("must be above zero and less than ttl ({:?}), not {limit:?}", self.ttl);
             return refused("soft_limit", why);
         }
         let waits = [
@@ -80,7 +80,7 @@ impl LockOptions {
         ];
         for (option, wait) in waits {
             if wait.is_zero() {
-                return refused(option, "it must be above zero".to_owned());
+                return refused(option, "must be above zero".to_owned());
             }
         }
         Ok(())

@@ -2,17 +2,17 @@
 //!
 //! | kind | for | needs |
 //! |---|---|---|
-//! | [`PostgresLease`] (the default) | anything; a frozen holder's lock ends by itself | nothing: poolers may be in between. With a direct connection a holder that died is noticed at once |
-//! | [`PostgresSession`] (`?lock=session`) | locks that are held for long and change hands at once | a direct connection, which is refused behind a transaction pooler |
+//! | [`PostgresLease`] (the default) | anything; a frozen holder's lock ends by itself | nothing: any pooler may be in between. With a direct connection, the crash of a holder is noticed at once |
+//! | [`PostgresSession`] (`?lock=session`) | locks that are held for long and change hands at once | a direct connection; it is refused behind a transaction pooler |
 //! | [`try_transaction_lock`] | work inside one transaction | nothing |
 //!
-//! [`fence()`] makes a transaction commit only while an epoch is current.
+//! [`fence()`] lets a transaction commit only while an epoch is current.
 
 mod lease;
 pub(crate) mod connection;
 mod target;
 mod probe;
-mod schema;
+pub(crate) mod schema;
 mod session;
 mod transaction;
 
@@ -25,15 +25,15 @@ use tokio_postgres::error::SqlState;
 
 use crate::error::LockError;
 
-/// By what the caller does next.
+/// Classifies an error by what the caller does next.
 pub(crate) fn classify(error: tokio_postgres::Error) -> LockError {
     let Some(state) = error.code() else { return LockError::unavailable(error) };
     if *state == SqlState::READ_ONLY_SQL_TRANSACTION {
-        return LockError::refused("postgres", "the server is read-only: it is not the primary");
+        return LockError::refused("postgres", "the server is read-only; locks need the primary");
     }
-    // Connection, transaction rollback, resources, operator's intervention, and timeouts that somebody has set.
-    let passing = ["08", "40", "53", "57"].iter().any(|class| state.code().starts_with(class));
-    if passing
+    // Connection, transaction rollback, resources, operator intervention, and timeouts.
+    let transient = ["08", "40", "53", "57"].iter().any(|class| state.code().starts_with(class));
+    if transient
         || *state == SqlState::LOCK_NOT_AVAILABLE
         || *state == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
     {

@@ -1,8 +1,8 @@
-//! Locks in Redis: the lock's key holds a fresh UUID v4 and ends by itself, as many programs do it; these and ours keep each
-//! other out. What is known of the last holder, its epoch above all, is in a key beside it that never ends.
+//! Locks in Redis: the lock's key holds a fresh UUID v4 and expires, as in many programs, so that these and ours exclude each other. A second
+//! key, which does not expire, has the last holder and its epoch.
 //!
-//! A Redis may forget (a restart, a failover, full memory). Then two may hold a lock: its epoch tells them apart, and it
-//! is the database with the effects that must check it.
+//! A Redis may forget locks (a restart, a failover, full memory). Then two processes may hold a lock: the epoch tells them apart, and the
+//! database that has the effects must check it.
 
 mod warnings;
 mod pubsub;
@@ -22,20 +22,20 @@ use crate::backend::{
 use crate::error::LockError;
 use crate::name::{Epoch, LockName};
 use crate::options::LockOptions;
-use connection::Link;
+use connection::Connection;
 use pubsub::ReleaseListener;
 
 pub use options::{AUTO_REFRESH_LOCK, RedisOptions, auto_refresh};
 pub use warnings::Warning;
 
-static TAKE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../lua/lock_acquire.lua")));
+static ACQUIRE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../lua/lock_acquire.lua")));
 static EXTEND: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../lua/lock_extend.lua")));
 static RELEASE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../lua/lock_release.lua")));
-static END: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../lua/lock_break.lua")));
-static LOOK: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../lua/lock_read.lua")));
+static BREAK: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../lua/lock_break.lua")));
+static READ: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../lua/lock_read.lua")));
 
-/// Before the key of what is known of a lock. No lock's own key may begin like this.
-const BESIDE: &str = "lineclear:lock:";
+/// The prefix of the keys with the last holders. The key of a lock must not begin with it.
+const HOLDER_PREFIX: &str = "lineclear:lock:";
 
 /// Locks in Redis.
 #[derive(Clone, Debug)]
@@ -44,16 +44,16 @@ pub struct Redis(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     options: RedisOptions,
-    /// Carries everything; with replicas to wait for, everything but takes.
-    link: Link,
-    /// Carries takes that wait for replicas, because `WAIT` holds up all that comes after it.
-    waiting: Option<Link>,
-    ear: Arc<ReleaseListener>,
+    /// Carries all requests but acquisitions that wait for replicas.
+    connection: Connection,
+    /// Carries acquisitions that wait for replicas, because `WAIT` blocks the requests behind it.
+    replicated: Option<Connection>,
+    listener: Arc<ReleaseListener>,
     warnings: Mutex<Vec<Warning>>,
 }
 
 impl Redis {
-    /// Locks in the Redis that a URL names, with the options that it says; see [`RedisOptions`].
+    /// Locks in the Redis that a URL names, with the options in the URL; see [`RedisOptions`].
     pub fn new(url: &str, lock: &LockOptions) -> Result<Redis, LockError> {
         let (address, options) = RedisOptions::of_url(url)?;
         Redis::with(address, options, lock)
@@ -67,35 +67,35 @@ impl Redis {
         }
         let client =
             Client::open(address).map_err(|error| LockError::refused("lock_url", error.to_string()))?;
-        // Half of what the caller waits, so that there is time for another connection.
+        // Half of the caller's limit, so that there is time for another connection.
         let within = lock.request_timeout / 2;
-        let waiting =
-            (options.replicas > 0).then(|| Link::new(client.clone(), within + options.replicas_timeout));
-        let (ear, link) = (ReleaseListener::new(client.clone()), Link::new(client, within));
-        Ok(Redis(Arc::new(Inner { options, link, waiting, ear, warnings: Mutex::default() })))
+        let replicated = (options.replicas > 0)
+            .then(|| Connection::new(client.clone(), within + options.replicas_timeout));
+        let (listener, connection) = (ReleaseListener::new(client.clone()), Connection::new(client, within));
+        Ok(Redis(Arc::new(Inner { options, connection, replicated, listener, warnings: Mutex::default() })))
     }
 
-    /// Why this Redis may lose locks, as found when it was opened.
+    /// Why this Redis may lose locks, as checked when it was opened.
     pub fn warnings(&self) -> Vec<Warning> {
         self.0.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     async fn check_server(&self) -> Result<(), LockError> {
-        let (mut connection, _) = self.0.link.connection().await?;
-        // Otherwise each script's first use is three round trips.
-        for script in [&TAKE, &EXTEND, &RELEASE, &LOOK] {
-            self.0.link.load(&mut connection, script).await?;
+        let (mut session, _) = self.0.connection.session().await?;
+        // Otherwise the first use of each script takes three round trips.
+        for script in [&ACQUIRE, &EXTEND, &RELEASE, &READ] {
+            self.0.connection.load(&mut session, script).await?;
         }
-        let info: String = match self.0.link.command(&mut connection, &cmd("INFO")).await {
+        let info: String = match self.0.connection.command(&mut session, &cmd("INFO")).await {
             Ok(info) => info,
-            // It may be forbidden to us, which is no reason to do without locks.
+            // `INFO` may be forbidden, and is not needed for locks.
             Err(LockError::Failed { source }) => {
-                tracing::warn!(error = %source, "it is not known whether this Redis may lose locks");
+                tracing::warn!(error = %source, "cannot check whether this Redis may lose locks");
                 return Ok(());
             }
             Err(error) => return Err(error),
         };
-        let warnings = warnings::read(&info, self.0.waiting.is_some())?;
+        let warnings = warnings::read(&info, self.0.replicated.is_some())?;
         for warning in &warnings {
             tracing::warn!("this Redis may lose locks: {warning}");
         }
@@ -103,35 +103,38 @@ impl Redis {
         Ok(())
     }
 
-    /// The lock's key, and the one beside it.
+    /// The lock's key, and the one holder_key it.
     fn keys(&self, name: &LockName) -> Result<(String, String), LockError> {
         let key = format!("{}{name}", self.0.options.prefix);
-        if key.starts_with(BESIDE) {
-            let why = format!("keys that begin with {BESIDE} are for what is known of other locks");
+        if key.starts_with(HOLDER_PREFIX) {
+            let why = format!("with the prefix, must not begin with {HOLDER_PREFIX}, which is reserved");
             return Err(LockError::refused("lock_name", why));
         }
-        let beside = format!("{BESIDE}{key}");
-        Ok((key, beside))
+        let holder_key = format!("{HOLDER_PREFIX}{key}");
+        Ok((key, holder_key))
     }
 
-    async fn grant(&self, ask: &LockRequest) -> Result<Option<Grant>, LockError> {
-        let (key, beside) = self.keys(&ask.name)?;
-        let take = |again: &str| {
-            let mut take = TAKE.prepare_invoke();
-            take.key(&key).key(&beside).arg(ask.token.to_string()).arg(millis(ask.ttl));
-            take.arg(ask.holder.to_string()).arg(ask.kind.as_deref().unwrap_or_default()).arg(again);
-            take
+    async fn acquire_now(&self, request: &LockRequest) -> Result<Option<Grant>, LockError> {
+        let (key, holder_key) = self.keys(&request.name)?;
+        let acquire = |again: &str| {
+            let mut acquire = ACQUIRE.prepare_invoke();
+            acquire.key(&key).key(&holder_key).arg(request.token.to_string()).arg(millis(request.ttl));
+            acquire
+                .arg(request.holder.to_string())
+                .arg(request.kind.as_deref().unwrap_or_default())
+                .arg(again);
+            acquire
         };
-        let link = self.0.waiting.as_ref().unwrap_or(&self.0.link);
-        let (epoch, mut connection) = link.script::<Option<i64>>(&take("0"), &take("1")).await?;
+        let connection = self.0.replicated.as_ref().unwrap_or(&self.0.connection);
+        let (epoch, mut session) = connection.script::<Option<i64>>(&acquire("0"), &acquire("1")).await?;
         let Some(epoch) = epoch else { return Ok(None) };
-        if let Some(link) = &self.0.waiting {
+        if let Some(connection) = &self.0.replicated {
             let (wanted, within) = (self.0.options.replicas, millis(self.0.options.replicas_timeout));
-            // On the same connection: on another one it would say nothing about this grant.
-            let know: u32 = link.command(&mut connection, cmd("WAIT").arg(wanted).arg(within)).await?;
+            // On the same connection: on another one, `WAIT` would not cover this grant.
+            let know: u32 = connection.command(&mut session, cmd("WAIT").arg(wanted).arg(within)).await?;
             if know < wanted {
-                // Whoever asked releases what may have been granted.
-                let why = format!("only {know} of {wanted} replicas know of the lock after {within} ms");
+                // The caller releases what may have been granted.
+                let why = format!("only {know} of {wanted} replicas have the lock after {within} ms");
                 return Err(LockError::unavailable(why));
             }
         }
@@ -143,7 +146,7 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The holder's name, or the value that somebody else put there.
+/// Value and time to live of the lock's key; epoch, token, holder and kind of its last holder.
 type Seen = (Option<String>, i64, Option<i64>, Option<String>, Option<String>, Option<String>);
 
 fn holding((value, left, epoch, token, holder, kind): Seen) -> Option<Holding> {
@@ -157,7 +160,7 @@ fn holding((value, left, epoch, token, holder, kind): Seen) -> Option<Holding> {
     };
     let ends_in = value.as_ref().map(|_| match u64::try_from(left) {
         Ok(left) => Duration::from_millis(left.max(1)),
-        // Somebody else's, and it does not end by itself.
+        // Another program's key without an expiry.
         Err(_) => Duration::MAX,
     });
     let kind = kind.filter(|kind| foreign.is_none() && !kind.is_empty());
@@ -178,31 +181,31 @@ impl Backend for Redis {
         Box::pin(self.check_server())
     }
 
-    fn acquire<'a>(&'a self, ask: &'a LockRequest) -> LockFuture<'a, Option<Grant>> {
-        Box::pin(self.grant(ask))
+    fn acquire<'a>(&'a self, request: &'a LockRequest) -> LockFuture<'a, Option<Grant>> {
+        Box::pin(self.acquire_now(request))
     }
 
-    fn extend<'a>(&'a self, ask: &'a LockRequest, _epoch: Epoch) -> LockFuture<'a, Extended> {
+    fn extend<'a>(&'a self, request: &'a LockRequest, _epoch: Epoch) -> LockFuture<'a, Extended> {
         Box::pin(async move {
-            let (key, _) = self.keys(&ask.name)?;
+            let (key, _) = self.keys(&request.name)?;
             let mut extend = EXTEND.key(key);
-            extend.arg(ask.token.to_string()).arg(millis(ask.ttl));
-            Ok(if self.done(&extend).await? == 1 { Extended::Yes(LossSignal::never()) } else { Extended::No })
+            extend.arg(request.token.to_string()).arg(millis(request.ttl));
+            Ok(if self.run(&extend).await? == 1 { Extended::Yes(LossSignal::never()) } else { Extended::No })
         })
     }
 
-    fn release<'a>(&'a self, ask: &'a LockRequest, _epoch: Option<Epoch>) -> LockFuture<'a, Released> {
+    fn release<'a>(&'a self, request: &'a LockRequest, _epoch: Option<Epoch>) -> LockFuture<'a, Released> {
         Box::pin(async move {
-            let (key, _) = self.keys(&ask.name)?;
-            let channel = format!("{}{key}", pubsub::CHANNELS);
+            let (key, _) = self.keys(&request.name)?;
+            let channel = format!("{}{key}", pubsub::CHANNEL_PREFIX);
             let mut release = RELEASE.key(key);
-            release.arg(ask.token.to_string()).arg(channel);
-            let now = match self.done(&release).await? {
+            release.arg(request.token.to_string()).arg(channel);
+            let now = match self.run(&release).await? {
                 1 => return Ok(Released::Clean),
-                0 => "another's",
-                _ => "nobody's",
+                0 => "held by another",
+                _ => "free",
             };
-            tracing::debug!(lock.name = %ask.name, "a lock was not ours to release: it is {now}");
+            tracing::debug!(lock.name = %request.name, "a lock to release was lost: it is {now}");
             Ok(Released::NotHeld)
         })
     }
@@ -227,16 +230,16 @@ impl Backend for Redis {
     fn break_lock<'a>(&'a self, name: &'a LockName, seen: &'a Inspection) -> LockFuture<'a, bool> {
         Box::pin(async move {
             let Some(token) = &seen.token else { return Ok(false) };
-            let (key, beside) = self.keys(name)?;
-            let mut end = END.key(key);
-            end.key(beside).arg(token);
-            Ok(self.done(&end).await? == 1)
+            let (key, holder_key) = self.keys(name)?;
+            let mut end = BREAK.key(key);
+            end.key(holder_key).arg(token);
+            Ok(self.run(&end).await? == 1)
         })
     }
 
     fn freed<'a>(&'a self, name: &'a LockName) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         match self.keys(name) {
-            Ok((key, _)) => Box::pin(self.0.ear.freed(&key)),
+            Ok((key, _)) => Box::pin(self.0.listener.freed(&key)),
             Err(_) => Box::pin(std::future::pending()),
         }
     }
@@ -244,14 +247,14 @@ impl Backend for Redis {
 
 impl Redis {
     async fn seen(&self, name: &LockName) -> Result<Seen, LockError> {
-        let (key, beside) = self.keys(name)?;
-        let mut look = LOOK.key(key);
-        look.key(beside);
-        Ok(self.0.link.script(&look, &look).await?.0)
+        let (key, holder_key) = self.keys(name)?;
+        let mut read = READ.key(key);
+        read.key(holder_key);
+        Ok(self.0.connection.script(&read, &read).await?.0)
     }
 
-    /// A script that may be sent twice.
-    async fn done(&self, script: &ScriptInvocation<'_>) -> Result<i64, LockError> {
-        Ok(self.0.link.script(script, script).await?.0)
+    /// Runs a script that may be sent twice.
+    async fn run(&self, script: &ScriptInvocation<'_>) -> Result<i64, LockError> {
+        Ok(self.0.connection.script(script, script).await?.0)
     }
 }

@@ -4,29 +4,41 @@
 //! digits and the order of keys included. (TOML tables have no order: an input written in TOML has its keys
 //! in alphabetical order.)
 
-mod any;
-mod scan;
+mod canonical;
+mod documents;
+pub(crate) mod walk;
 
 use serde::Serialize;
 
-pub use scan::BadPayload;
-
-/// Most bytes of an input: 256 KiB. More belongs into a file or an object store, with its address as the
+/// Most bytes of an input: 256 KiB. Put more into a file or an object store, and its address into the
 /// input.
 pub const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
 
 /// Most bytes of an output.
 pub const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 
-/// How deep arrays and objects may stand in each other. Half of where parsers in other languages give up.
+/// How deep arrays and objects may be nested: half of what parsers in other languages accept.
 pub const PAYLOAD_DEPTH_MAX: usize = 64;
+
+/// Why a text is not a payload, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("payload: {what}")]
+pub struct BadPayload {
+    what: String,
+}
+
+impl BadPayload {
+    fn new(what: impl Into<String>) -> BadPayload {
+        BadPayload { what: what.into() }
+    }
+}
 
 /// JSON text without needless white space. Numbers, strings and the order of keys are as they were written.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Payload(String);
 
 impl std::fmt::Debug for Payload {
-    /// With dots in place of what is a secret by its name: this is how payloads come into logs.
+    /// Masks what is a secret by its name: logs show payloads in this form.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let shown = crate::secret::Secrets::by_name().mask(&self.0).unwrap_or_default();
         f.debug_tuple("Payload").field(&shown).finish()
@@ -41,7 +53,7 @@ impl Payload {
 
     /// Checks JSON text with another limit.
     pub fn parse_within(text: &str, bytes_max: usize) -> Result<Payload, BadPayload> {
-        scan::canonical(text, bytes_max).map(Payload)
+        canonical::canonical(text, bytes_max).map(Payload)
     }
 
     /// The payload of a value.

@@ -15,7 +15,10 @@ pub mod postgres;
 pub mod process;
 pub mod redis;
 
-use std::{env, path::Path};
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
 
 use anyhow::Result;
 
@@ -46,7 +49,7 @@ pub struct Servers {
     /// In the order in which they may be stopped: what stands in front of another comes first.
     servers: Vec<Server>,
     /// Where tests keep their own files; `None` if the environment names a folder.
-    scratch: Option<Place>,
+    scratch: Option<PathBuf>,
     /// Declared last, so that the files go after the processes that use them.
     place: Place,
 }
@@ -55,11 +58,14 @@ impl Servers {
     /// Starts what the environment does not name; whether that syncs is its own affair. Call it on a thread that lives as long as the servers
     /// shall: the kernel's signal comes when that thread ends.
     pub async fn start(lifetime: Lifetime, durability: Durability) -> Result<Self> {
+        let place = match durability {
+            Durability::ThrowAway => Place::in_memory(lifetime)?,
+            Durability::Synced => Place::new(lifetime)?,
+        };
         let scratch = match env::var_os(SCRATCH_VARIABLE).filter(|folder| !folder.is_empty()) {
             Some(_) => None,
-            None => Some(Place::in_memory(lifetime)?),
+            None => Some(place.subfolder("tests")?),
         };
-        let place = Place::new(lifetime)?;
         let postgres = match Server::given(postgres::VARIABLE) {
             Some(server) => server,
             None => postgres::start(&place, durability).await?,
@@ -87,18 +93,17 @@ impl Servers {
 
     /// The folder for the files of tests, unless the environment names one.
     pub fn scratch(&self) -> Option<&Path> {
-        self.scratch.as_ref().map(Place::dir)
+        self.scratch.as_deref()
     }
 
     /// Lets go of the servers: they run on. Returns what is needed to stop them later.
     pub fn leave(self) -> Vec<Record> {
         self.place.keep();
-        self.scratch.iter().for_each(Place::keep);
         self.servers.into_iter().filter_map(|server| server.process).map(Process::leave).collect()
     }
 
-    /// The folders that hold the files of the servers and of the tests.
-    pub fn folders(&self) -> impl Iterator<Item = &Path> {
-        [self.place.dir()].into_iter().chain(self.scratch())
+    /// The folder that holds the servers' files.
+    pub fn dir(&self) -> &Path {
+        self.place.dir()
     }
 }

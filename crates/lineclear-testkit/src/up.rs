@@ -16,7 +16,7 @@ use lineclear_testkit::servers::{
 };
 
 const ENVIRONMENT: &str = "env";
-/// One line for each folder, then one for each process.
+/// First line: the folder of the servers' files. Then one line for each process.
 const STATE: &str = "state";
 
 /// Starts servers unless they run, and prints their environment.
@@ -44,10 +44,7 @@ async fn start(dir: &Path) -> Result<()> {
     }
     fs::write(dir.join(ENVIRONMENT), exports)?;
 
-    let mut state = String::new();
-    for folder in servers.folders() {
-        writeln!(state, "{}", folder.display())?;
-    }
+    let mut state = format!("{}\n", servers.dir().display());
     for Record { name, pid, started, stop } in servers.leave() {
         writeln!(state, "{name} {pid} {started} {stop}")?;
     }
@@ -57,14 +54,12 @@ async fn start(dir: &Path) -> Result<()> {
 
 /// Stops the processes that `up` started, and no others, and removes their files.
 pub(crate) fn down(dir: &Path) -> Result<ExitCode> {
-    if let Some((folders, records)) = read_state(dir) {
+    if let Some((files, records)) = read_state(dir) {
         records.iter().for_each(Record::stop);
-        for folder in folders {
-            // The state is a text file that can be edited: nothing but our own folders is removed.
-            let name = folder.file_name().unwrap_or_default().to_string_lossy();
-            if name.starts_with(LEFT_PREFIX) && folder.exists() {
-                fs::remove_dir_all(&folder).with_context(|| format!("removing {}", folder.display()))?;
-            }
+        // The state is a text file that anybody may edit: nothing but our own folder is removed.
+        let name = files.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with(LEFT_PREFIX) && files.exists() {
+            fs::remove_dir_all(&files).with_context(|| format!("removing {}", files.display()))?;
         }
     }
     for file in [ENVIRONMENT, STATE] {
@@ -75,10 +70,11 @@ pub(crate) fn down(dir: &Path) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn read_state(dir: &Path) -> Option<(Vec<PathBuf>, Vec<Record>)> {
+fn read_state(dir: &Path) -> Option<(PathBuf, Vec<Record>)> {
     let state = fs::read_to_string(dir.join(STATE)).ok()?;
-    let folders = state.lines().filter(|line| line.starts_with('/')).map(PathBuf::from);
-    Some((folders.collect(), state.lines().filter_map(record).collect()))
+    let mut lines = state.lines();
+    let files = PathBuf::from(lines.next()?);
+    Some((files, lines.filter_map(record).collect()))
 }
 
 fn record(line: &str) -> Option<Record> {

@@ -5,5 +5,6 @@ pub(crate) mod plan;
 pub(crate) mod dispatch;
 pub(crate) mod claim;
 pub(crate) mod execute;
+pub(crate) mod isolate;
 pub(crate) mod settle;
 pub(crate) mod clean;

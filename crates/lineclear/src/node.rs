@@ -10,6 +10,7 @@ pub(crate) mod loops;
 pub(crate) mod manifest_files;
 pub(crate) mod metrics;
 pub(crate) mod notify;
+pub(crate) mod pacer;
 pub(crate) mod settings;
 pub(crate) mod signal;
 pub(crate) mod status;
@@ -24,7 +25,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::handler::{Kinds, States};
-use crate::journey::claim::isolation::Alone;
+use crate::journey::claim::isolation::Isolation;
 use crate::journey::execute::active_jobs;
 use crate::journey::execute::active_jobs::ActiveJobs;
 use crate::journey::plan::leadership::Leadership;
@@ -61,7 +62,7 @@ pub(crate) struct Shared {
     pub(crate) hooks: hooks::Hooks,
     /// Log lines are written by one at a time: a job is not settled while its last lines are on their way.
     pub(crate) log_turn: tokio::sync::Mutex<()>,
-    pub(crate) alone: Alone,
+    pub(crate) isolation: Isolation,
     /// Whether operators told it to take nothing new.
     pub(crate) drain: drain::Drain,
     pub(crate) statuses: Statuses,
@@ -75,8 +76,6 @@ pub(crate) struct Shared {
     pub(crate) waiters: waiters::Waiters,
     /// There may be work to take.
     pub(crate) nudge: Notify,
-    /// This node has queued something that others might take.
-    pub(crate) queued: Notify,
     /// No new work from now on.
     pub(crate) stopping: CancellationToken,
 }
@@ -105,7 +104,7 @@ impl Shared {
     /// There is work: for us, and for others.
     pub(crate) fn has_queued(&self) {
         self.nudge.notify_one();
-        self.queued.notify_one();
+        self.store.announce_work();
     }
 }
 

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use crate::db::{Db, Verb, migrate, statements};
 use crate::journey::enqueue::batcher;
+use crate::node::wakeups::WorkHints;
 
 pub use crate::auth::audit::{AuditEnd, AuditFilter, AuditView, NewAudit};
 pub use crate::auth::secret::{Presented, Secret, SessionSecret};
@@ -28,6 +29,7 @@ pub(crate) use crate::journey::claim::renew::Renewing;
 pub use crate::journey::claim::renew::{Renewal, RenewalStatus};
 pub use crate::journey::claim::{Claim, Lease};
 pub use crate::journey::clean::{Cleaned, Retention};
+pub use crate::journey::dispatch::Dispatch;
 pub use crate::journey::dispatch::lanes::Limits;
 pub use crate::journey::dispatch::poll_work::{PendingWork, RouteWork};
 pub use crate::journey::enqueue::idempotency::{Created, Creation, IdempotencyKey, Idempotent};
@@ -86,6 +88,8 @@ pub struct Store {
     pub(crate) manifests_changed: Arc<watch::Sender<()>>,
     /// Notifies the nodes of this process that one was told to drain or to resume.
     pub(crate) drains_changed: Arc<watch::Sender<()>>,
+    /// Tells nodes, here and elsewhere, that jobs were queued.
+    pub(crate) work_hints: Arc<WorkHints>,
 }
 
 impl std::fmt::Debug for Store {
@@ -108,6 +112,7 @@ impl Store {
             pooler_check: Arc::default(),
             manifests_changed: Arc::default(),
             drains_changed: Arc::default(),
+            work_hints: Arc::default(),
         };
         if store.options.migrates() {
             store.migrate().await?;

@@ -17,7 +17,7 @@ use crate::journey::claim::renewer::{lease, trusted_until};
 use crate::journey::execute::{deadline, execute};
 use crate::journey::settle::settler::settle_batch;
 use crate::node::{Builder, Client, Shared, StartError};
-use crate::store::{Claim, Enqueued, JobId, PlanRules, Planned, Store, StoreOptions, StoreResult};
+use crate::store::{Claim, Dispatch, Enqueued, JobId, PlanRules, Planned, Store, StoreOptions, StoreResult};
 
 /// When tests begin, unless they say otherwise.
 const BEGIN: &str = "2026-01-01T00:00:00Z";
@@ -109,7 +109,8 @@ impl TestNode {
         sure(self.store().reclaim(PASS_MAX, self.shared.options.crash_budget).await);
         for route in routes(&self.shared.options, &self.shared.kinds) {
             let asked_at = Instant::now();
-            let claims = sure(self.store().dispatch_into_lease(route, 1, lease(&self.shared)).await);
+            let claims =
+                sure(self.store().dispatch_into_lease(Dispatch::new(route, 1), lease(&self.shared)).await);
             if let Some(claim) = claims.into_iter().next() {
                 return Some(self.run(claim, asked_at).await);
             }

@@ -93,7 +93,10 @@ impl Pg {
     }
 
     async fn take(&self, node: i64, most: u32) -> Vec<Claim> {
-        self.store.dispatch_into_lease(main_route(), most, lease(node)).await.expect("dispatch")
+        self.store
+            .dispatch_into_lease(Dispatch::new(main_route(), most), lease(node))
+            .await
+            .expect("dispatch")
     }
 
     async fn group(&self, name: &str, max: u32) {

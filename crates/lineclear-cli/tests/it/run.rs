@@ -26,11 +26,17 @@ pub(crate) fn lineclear(args: &[&str]) -> Run {
     ran(&mut command(args))
 }
 
-/// Runs it in a folder, with nothing of whoever runs the tests.
-pub(crate) fn at(dir: &TempDir, args: &[&str]) -> Run {
+/// The binary in a folder, with no settings of the user who runs the tests.
+pub(crate) fn command_at(dir: &TempDir, args: &[&str]) -> Command {
     let mut command = command(args);
     command.current_dir(dir.path()).env("XDG_CONFIG_HOME", dir.path().join("none"));
-    ran(command.env_remove("LINECLEAR_TOKEN").env_remove("LINECLEAR_SERVER"))
+    command.env_remove("LINECLEAR_TOKEN").env_remove("LINECLEAR_SERVER");
+    command
+}
+
+/// Runs it in a folder, to its end.
+pub(crate) fn at(dir: &TempDir, args: &[&str]) -> Run {
+    ran(&mut command_at(dir, args))
 }
 
 /// Runs any command to its end.

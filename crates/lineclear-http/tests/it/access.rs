@@ -1,5 +1,9 @@
 //! Who gets in: this machine, by its own names, and no page of another site.
 
+pub(crate) mod scopes;
+mod security;
+pub(crate) mod session;
+
 use lineclear::Lineclear;
 use lineclear_http::{HttpOptions, ServeError, Server};
 

@@ -92,7 +92,7 @@ impl Served {
     }
 
     async fn on(store: &str, place: Place, change: impl FnOnce(&mut HttpOptions)) -> Served {
-        let quick = Duration::from_millis(50);
+        let quick = Duration::from_millis(250);
         let options = NodeOptions { poll: quick, heartbeat: quick, slots: 4, ..NodeOptions::default() };
         let node = Lineclear::builder()
             .store(store)

@@ -1,13 +1,21 @@
 //! The dashboard over real sockets: pages, forms, who may do what, and what must never be in a page.
 
+mod bulk_modes;
+mod cluster;
+mod contrast;
+mod dead_letters;
+mod job;
+mod overview;
+mod retry;
+
 use std::time::Duration;
 
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::access::session::{cookie, log_in};
 use crate::kit::{Answer, Served};
-use crate::session::{cookie, log_in};
 
 pub(crate) const HTML: (&str, &str) = ("Accept", "text/html");
 const SAME: (&str, &str) = ("Sec-Fetch-Site", "same-origin");

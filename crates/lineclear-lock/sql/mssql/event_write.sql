@@ -1,4 +1,4 @@
--- event_write · something happened to a lock, @P4 microseconds ago
+-- event_write · inserts an event that happened @P4 microseconds ago
 set nocount on;
 declare @now bigint = datediff_big(microsecond, '1970-01-01', sysutcdatetime());
 insert into lock_event (lock_name, store, what, [at], holder, epoch, [before], by_whom, why)

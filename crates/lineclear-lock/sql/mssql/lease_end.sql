@@ -1,4 +1,4 @@
--- lease_end · a hold ended otherwise than by its release: the row, if it is still that hold's, is held no more
+-- lease_end · stamps the row as released if it still belongs to a hold that ended without a release
 set nocount on;
 declare @now bigint = datediff_big(microsecond, '1970-01-01', sysutcdatetime());
 update lock_lease set released_at = @now, renewed_at = @now

@@ -1,4 +1,4 @@
--- lease_list · leases by name, with what time it is here
+-- lease_list · leases by name, with the current time
 set nocount on;
 declare @now bigint = datediff_big(microsecond, '1970-01-01', sysutcdatetime());
 select top (@P5) lock_name, store, node, machine, pid, incarnation, kind, epoch, renew_ms, holds, contended,

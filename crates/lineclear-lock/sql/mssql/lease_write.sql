@@ -1,9 +1,9 @@
--- lease_write · what a process holds or has held; @P14 is 1 if another had it before
+-- lease_write · writes what a process holds or has held; @P14 is 1 if the holder is a new one
 set nocount on;
 declare @now bigint = datediff_big(microsecond, '1970-01-01', sysutcdatetime());
 update lock_lease set
   node = @P3, machine = @P4, pid = @P5, incarnation = @P6, kind = @P7, epoch = @P8,
-  -- A hold that only goes on began when it was first said to, and not some microseconds off.
+  -- A hold that continues keeps the moment at which it began.
   acquired_at = case when @P14 = 0 and @P13 = 0 and epoch = @P8 then acquired_at else @now - @P10 end,
   renewed_at = @now - coalesce(@P11, 0), released_at = @now - @P11, renew_ms = @P12,
   since_at = case when @P14 = 1 then @now - @P9 else since_at end, holds = case when @P14 = 1 then 0 else holds end + @P13,

@@ -1,5 +1,5 @@
--- lock_acquire · takes the server's lock, and with it the next epoch. `got` is what sp_getapplock said; where a fenced transaction
--- is in the way of the epoch, the lock is given back, and it is busy
+-- lock_acquire · acquires the server's lock, and with it the next epoch. `got` is the return code of sp_getapplock; if a fenced
+-- transaction locks the epoch, the lock is released again, and it is busy
 set nocount on;
 set implicit_transactions off;
 set lock_timeout 1000;

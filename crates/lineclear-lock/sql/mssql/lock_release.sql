@@ -1,4 +1,4 @@
--- lock_release · frees the server's lock if this session holds it; `released` is 0 if it did
+-- lock_release · releases the server's lock if this session holds it; `released` is 0 if it did
 set nocount on;
 declare @released int = -999;
 if applock_mode('public', @P1, 'Session') = 'Exclusive'

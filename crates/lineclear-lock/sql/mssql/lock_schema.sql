@@ -1,5 +1,5 @@
--- lock_schema · the table of epochs; rows are kept for ever, so that epochs never go back. Whether a lock is held is not
--- written here: the server's own lock says it
+-- lock_schema · the table of epochs; rows are kept for ever, so that epochs never go back. Whether a lock is held is not stored here: the
+-- server's lock says it
 create table lock_epoch (
   name varbinary(255) not null primary key, -- bytes, because text is compared without regard to case
   epoch bigint not null,

@@ -1,4 +1,4 @@
--- registry_events · what happened to locks
+-- registry_events · the history of locks
 create table lock_event (
   id bigint identity primary key,
   lock_name varbinary(255) not null,

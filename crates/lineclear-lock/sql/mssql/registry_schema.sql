@@ -1,4 +1,4 @@
--- registry_schema · who holds which lock, for people. Nothing depends on it: the locks themselves are elsewhere
+-- registry_schema · who holds which lock, for people. No lock depends on it
 create table lock_lease (
   lock_name varbinary(255) not null, -- bytes, because text is compared without regard to case
   store varbinary(255) not null, -- where the lock itself is: its names are its own

@@ -1,4 +1,4 @@
--- registry_view · the same rows for those who know them as nagare_leases
+-- registry_view · the same rows, with the columns of nagare_leases
 create view nagare_leases as
 select lock_name, concat(machine, '/', pid) as node_id, machine, pid, kind,
   convert(nvarchar(19), dateadd(second, acquired_at / 1000000 - 1577836800, '2020-01-01'), 126) + 'Z' as acquired_at,

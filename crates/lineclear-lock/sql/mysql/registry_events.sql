@@ -1,4 +1,4 @@
--- registry_events · what happened to locks
+-- registry_events · the history of locks
 create table if not exists lock_event (
   id bigint not null auto_increment primary key,
   lock_name varbinary(255) not null,

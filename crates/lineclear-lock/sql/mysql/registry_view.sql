@@ -1,4 +1,4 @@
--- registry_view · the same rows for those who know them as nagare_leases
+-- registry_view · the same rows, with the columns of nagare_leases
 create or replace view nagare_leases as
 select convert(lock_name using utf8mb4) as lock_name, convert(concat(machine, '/', pid) using utf8mb4) as node_id,
   convert(machine using utf8mb4) as machine, pid, convert(kind using utf8mb4) as kind,

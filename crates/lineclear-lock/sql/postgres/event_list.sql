@@ -1,4 +1,4 @@
--- event_list · what happened to locks, newest first
+-- event_list · events of locks, newest first
 -- $1 name or null, $2 before this id or null, $3 at most
 select id, lock_name, store, what, holder, epoch, before, by_whom, why, (extract(epoch from at) * 1000000)::bigint as at_us
 from {schema}.lock_event

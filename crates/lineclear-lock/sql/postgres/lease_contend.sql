@@ -1,4 +1,4 @@
--- lease_contend · how often a process found locks busy, added to the rows of those who hold them
+-- lease_contend · adds how often a process found locks busy to the rows of their holders
 -- $1 names, $2 stores, $3 counts
 with input as (
   select * from unnest($1::text[], $2::text[], $3::bigint[]) as i (lock_name, store, busy)

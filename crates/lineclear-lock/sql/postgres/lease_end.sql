@@ -1,4 +1,4 @@
--- lease_end · a hold ended otherwise than by its release: an event, and the row, if it is still that hold's, is held no more
+-- lease_end · inserts the event of a hold that ended without a release, and stamps the row as released if it still belongs to that hold
 -- $1 name, $2 store, $3 epoch, $4 incarnation or null, $5 what, $6 holder, $7 by whom, $8 why
 with ended as (
   update {schema}.lock_lease set released_at = now(), renewed_at = now()

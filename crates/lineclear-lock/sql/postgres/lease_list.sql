@@ -1,4 +1,4 @@
--- lease_list · leases by name, with what time it is here
+-- lease_list · leases by name, with the database's time
 -- $1 name or null, $2 after this name and $3 store, or null, $4 only if held and not renewed for so many microseconds, or null, $5 at most
 select lock_name, store, node, machine, pid, incarnation, kind, epoch, renew_ms, holds, contended,
   (extract(epoch from since_at) * 1000000)::bigint as since_us,

@@ -1,4 +1,4 @@
--- lease_remove · the row of a holder that went away, unless it has come back meanwhile: an event, and the row is gone
+-- lease_remove · deletes the row of a holder that vanished and inserts the event; no row: the holder has renewed it since
 -- $1 name, $2 store, $3 incarnation, $4 epoch, $5 not renewed for so many microseconds
 with gone as (
   delete from {schema}.lock_lease
@@ -8,6 +8,6 @@ with gone as (
 )
 insert into {schema}.lock_event (lock_name, store, what, holder, epoch, why)
 select lock_name, store, 'vanished', machine || '/' || pid || '/' || incarnation, epoch,
-  'its last sign of life was at ' || to_char(renewed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+  'last renewed at ' || to_char(renewed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
 from gone
 returning id

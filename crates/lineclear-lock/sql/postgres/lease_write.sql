@@ -1,5 +1,5 @@
--- lease_write · what one process holds and has held, all at once; a change of holder is an event. What is older than the row
--- changes nothing: words may come late. Rows are locked in the order of their names
+-- lease_write · writes what one process holds and has held; a new holder is an event. Updates that are older than the row change nothing:
+-- they may arrive late. Rows are locked in the order of their names
 with input as (
   select i.*, now() - i.acquired_ago * interval '1 microsecond' as acquired_at
   from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::bigint[], $9::bigint[],
@@ -31,7 +31,7 @@ on conflict (lock_name, store) do update set
   node = excluded.node, machine = excluded.machine, pid = excluded.pid, incarnation = excluded.incarnation,
   kind = excluded.kind, epoch = excluded.epoch, renewed_at = excluded.renewed_at,
   released_at = excluded.released_at, renew_ms = excluded.renew_ms,
-  -- A hold that only goes on began when it was first said to, and not some microseconds off.
+  -- A hold that continues keeps the moment at which it began.
   acquired_at = case when excluded.holds = 0 and l.epoch = excluded.epoch and l.incarnation = excluded.incarnation
     then l.acquired_at else excluded.acquired_at end,
   since_at = case when l.incarnation = excluded.incarnation then l.since_at else excluded.since_at end,

@@ -1,8 +1,8 @@
--- lock_acquire · free → held, with the next epoch; no row: it is busy. Whoever finds the holder's beacon gone notes it, and after a
--- grace, in which the holder may answer, the lock is free. `for update` is what a fenced transaction's `for key share` keeps out;
--- renewals, which change no key, pass. It never waits for a lock: who is in the way makes it busy.
+-- lock_acquire · free → held, with the next epoch; no row: it is busy. A request that finds the holder's beacon gone notes it, and after a
+-- grace, in which the holder may renew, the lock is free. `for update` conflicts with the `for key share` of a fenced transaction, and not
+-- with renewals, which change no key. It never waits: a row that is locked makes it busy
 with durable as materialized (
-  -- Others act on a grant, so it must not be lost when the server ends suddenly.
+  -- The holder acts on a grant, so a crash of the server must not lose it.
   select set_config('synchronous_commit', case s when 'off' then 'on' else s end, true) as level
   from current_setting('synchronous_commit') s
 ), free as materialized (

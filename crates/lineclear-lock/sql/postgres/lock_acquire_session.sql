@@ -1,5 +1,5 @@
--- lock_acquire_session · takes the session lock, and with it the next epoch. No epoch: the row is still another's, and the session
--- lock, if `locked`, must be given back. Having the session lock proves that a holder by session is gone.
+-- lock_acquire_session · acquires the session lock, and with it the next epoch. No epoch: another holder has the row, and the session lock,
+-- if `locked`, must be released. The session lock proves that an earlier holder by session is gone
 with locked as materialized (
   select pg_try_advisory_lock($5) as yes, set_config('synchronous_commit', case s when 'off' then 'on' else s end, true) as level
   from current_setting('synchronous_commit') s

@@ -1,5 +1,5 @@
--- lock_break · held → free by somebody else, with the next epoch, so that the holder's fence is refused; and the session that
--- carries the lock is ended. `ended` false: it is not held as it was seen; `fenced`: a fenced transaction is in the way
+-- lock_break · held → free by an operator, with the next epoch, so that the holder's fence is refused; and the session that carries the
+-- lock is ended. `broken` false: it is not held as it was seen; `fenced`: a fenced transaction prevents it
 -- $1 name, $2 epoch, $3 key
 with seen as materialized (
   select l.name, l.by_session from {schema}.lock_epoch l
@@ -20,5 +20,5 @@ with seen as materialized (
     and k.database = (select oid from pg_database where datname = current_database())
     and k.classid = (($3::bigint >> 32) & 4294967295)::oid and k.objid = ($3::bigint & 4294967295)::oid
 )
-select exists (select from ended) as ended, exists (select from seen) and not exists (select from free) as fenced,
+select exists (select from ended) as broken, exists (select from seen) and not exists (select from free) as fenced,
   (select count(*) from sessions) as sessions

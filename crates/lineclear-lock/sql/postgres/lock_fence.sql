@@ -1,5 +1,5 @@
--- lock_fence · share-locks the row of the current epoch: nobody can take the lock before this transaction has ended, while the
--- holder goes on renewing; no row: the epoch is not current. A frozen holder's transaction must not stand in the way for ever.
+-- lock_fence · share-locks the row of the current epoch: until this transaction ends, no other process can acquire the lock, while the
+-- holder can renew it; no row: the epoch is not current. The server ends the transaction of a frozen holder when it idles for $3 ms
 with patience as materialized (
   select set_config('idle_in_transaction_session_timeout', $3, true) as set
 )

@@ -1,5 +1,5 @@
--- lock_inspect · who holds these locks, or held them last, and whether the server sees their connections; a row for each, with
--- a null epoch if nobody ever held it. A session lock is held as long as pg_locks says so, and by another if that session began after it was taken
+-- lock_inspect · who holds these locks, or held them last, and whether the server sees their connections; a row for each, with a null epoch
+-- if it was never held. A session lock is held as long as pg_locks says so, and by another if that session began after the lock was acquired
 with asked as (
   select * from unnest($1::text[], $2::bigint[]) with ordinality as a (name, key, number)
 ), locks as materialized (

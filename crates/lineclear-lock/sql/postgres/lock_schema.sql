@@ -11,5 +11,5 @@ create table if not exists {schema}.lock_epoch (
   ends_at timestamptz not null,
   released_at timestamptz,
   beacon bigint, -- an advisory lock that the holder's connection holds while it lives
-  suspected_at timestamptz -- when somebody first found the beacon gone
+  suspected_at timestamptz -- when a request first found the beacon gone
 ) with (fillfactor = 50)

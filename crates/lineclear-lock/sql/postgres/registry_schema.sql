@@ -1,4 +1,6 @@
--- registry_schema · who holds which lock, for people. Nothing depends on it: the locks themselves are elsewhere
+-- 0012_lock_lease · who holds which lock, for people; planners among them.
+-- The same as lineclear-lock makes for itself, which may have been here before. A test compares them.
+
 create table if not exists {schema}.lock_lease (
   lock_name text collate "C" not null,
   store text collate "C" not null, -- where the lock itself is: its names are its own
@@ -31,4 +33,10 @@ create table if not exists {schema}.lock_event (
   why text
 );
 create index if not exists lock_event_name on {schema}.lock_event (lock_name, id);
-create index if not exists lock_event_at on {schema}.lock_event (at)
+create index if not exists lock_event_at on {schema}.lock_event (at);
+create or replace view {schema}.nagare_leases as
+select lock_name, machine || '/' || pid as node_id, machine, pid::integer as pid, kind,
+  to_char(acquired_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as acquired_at,
+  to_char(renewed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as renewed_at
+from {schema}.lock_lease
+where released_at is null or released_at > now() - interval '60 seconds';

@@ -1,2 +1,2 @@
--- lease_clean · rows of locks that nobody has held for long
-delete from lock_lease where rowid in (select rowid from lock_lease where released_at < :now - :keep limit :most)
+-- lease_clean · deletes rows of locks that were released long ago
+delete from lock_lease where rowid in (select rowid from lock_lease where released_at < :now - :keep limit :limit)

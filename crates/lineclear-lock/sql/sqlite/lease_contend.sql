@@ -1,2 +1,2 @@
--- lease_contend · how often a process found a lock busy, added to the row of who holds it
+-- lease_contend · adds how often a process found a lock busy to the row of its holder
 update lock_lease set contended = contended + :busy, contended_at = :now where lock_name = :name and store = :store

@@ -1,7 +1,8 @@
--- lease_write · what a process holds or has held; `:changed`: another had it before
+-- lease_write · writes what a process holds or has held; `:changed`: the holder is a new one
 insert into lock_lease (
   lock_name, store, node, machine, pid, incarnation, kind, epoch, since_at, acquired_at, renewed_at, released_at, renew_ms, holds, contended)
-values (:name, :store, :node, :machine, :pid, :incarnation, :kind, :epoch, :since_at, :acquired_at, :renewed_at, :released_at, :renew_ms,
+values (:name, :store, :node, :machine, :pid, :incarnation, :kind, :epoch, :now - :since_ago,
+  :now - :acquired_ago, :now - coalesce(:ended_ago, 0), :now - :ended_ago, :renew_ms,
   :taken, 0)
 on conflict (lock_name, store) do update set
   node = excluded.node, machine = excluded.machine, pid = excluded.pid, incarnation = excluded.incarnation,

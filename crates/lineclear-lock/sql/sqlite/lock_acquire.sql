@@ -1,4 +1,4 @@
--- lock_acquire · free → held, with the next epoch; no row: it is busy
+-- lock_acquire · free → held, with the next epoch; no row: the lock is busy
 insert into lock_epoch (name, epoch, token, holder, kind, acquired_at, renewed_at, ends_at)
 values (:name, 1, :token, :holder, :kind, :now, :now, :now + :ttl)
 on conflict (name) do update set

@@ -1,4 +1,6 @@
--- registry_schema · who holds which lock, for people. Nothing depends on it: the locks themselves are elsewhere
+-- 0012_lock_lease · who holds which lock, for people; planners among them.
+-- The same as lineclear-lock makes for itself, which may have been here before. A test compares them.
+
 create table if not exists lock_lease (
   lock_name text not null,
   store text not null, -- where the lock itself is: its names are its own

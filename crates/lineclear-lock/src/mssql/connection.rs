@@ -1,4 +1,4 @@
-//! The one connection that carries all locks: made when it is needed, and made again when it has ended.
+//! The one connection that carries all locks. It is opened when it is needed, and opened again when it has ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,58 +12,58 @@ use tokio_util::compat::{Compat, TokioAsyncWriteCompatExt};
 use tokio_util::sync::CancellationToken;
 
 use super::classify;
-use super::target::Place;
+use super::target::MssqlTarget;
 use crate::error::LockError;
 
 /// How long the watch over a connection waits for an answer.
-const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 type Tds = Client<Compat<TcpStream>>;
 
 #[derive(Debug)]
-pub(crate) struct Link {
-    place: Place,
-    wire: Mutex<Option<Arc<Wire>>>,
+pub(crate) struct Connection {
+    target: MssqlTarget,
+    session: Mutex<Option<Arc<Session>>>,
 }
 
 /// A connection; it is closed when this is dropped, and when it has ended.
 #[derive(Debug)]
-pub(crate) struct Wire {
+pub(crate) struct Session {
     client: Arc<Mutex<Option<Tds>>>,
-    /// Cancelled when the connection has ended, and by us to end it.
+    /// Cancelled when the connection has ended, and to end it.
     pub(crate) ended: CancellationToken,
 }
 
-impl Drop for Wire {
+impl Drop for Session {
     fn drop(&mut self) {
         self.ended.cancel();
     }
 }
 
-impl Link {
-    pub(crate) fn new(place: Place) -> Link {
-        Link { place, wire: Mutex::new(None) }
+impl Connection {
+    pub(crate) fn new(target: MssqlTarget) -> Connection {
+        Connection { target, session: Mutex::new(None) }
     }
 
-    /// The connection, which lives as far as we know.
-    pub(crate) async fn wire(&self) -> Result<Arc<Wire>, LockError> {
-        let mut wire = self.wire.lock().await;
-        if let Some(alive) = wire.as_ref().filter(|wire| !wire.ended.is_cancelled()) {
+    /// The session, which is alive as far as we know.
+    pub(crate) async fn session(&self) -> Result<Arc<Session>, LockError> {
+        let mut session = self.session.lock().await;
+        if let Some(alive) = session.as_ref().filter(|session| !session.ended.is_cancelled()) {
             return Ok(alive.clone());
         }
-        *wire = None;
-        Ok(wire.insert(Arc::new(connect(&self.place).await?)).clone())
+        *session = None;
+        Ok(session.insert(Arc::new(connect(&self.target).await?)).clone())
     }
 }
 
-impl Wire {
-    /// Asks, and gives the first row of the answer.
-    pub(crate) async fn ask(&self, sql: &str, params: &[&dyn ToSql]) -> Result<Option<Row>, LockError> {
+impl Session {
+    /// Runs a statement and returns its first row.
+    pub(crate) async fn query_opt(&self, sql: &str, params: &[&dyn ToSql]) -> Result<Option<Row>, LockError> {
         Ok(self.rows(sql, params).await?.into_iter().next())
     }
 
-    /// Asks. If this is dropped before the answer has come, because that takes too long, the connection is given up: it may be dead, and an
-    /// answer that is not read would be taken for that of the next question.
+    /// Runs a statement. If the future is dropped before the answer has come, because that takes too long, the connection is closed: it may be
+    /// dead, and an answer that is not read would be taken for that of the next statement.
     pub(crate) async fn rows(&self, sql: &str, params: &[&dyn ToSql]) -> Result<Vec<Row>, LockError> {
         let mut client = self.client.lock().await;
         let Some(client) = client.as_mut().filter(|_| !self.ended.is_cancelled()) else {
@@ -94,20 +94,20 @@ fn is_broken(error: &Error) -> bool {
 }
 
 /// Connects, on the runtime of the caller.
-pub(super) async fn connect(place: &Place) -> Result<Wire, LockError> {
-    let mut address = place.config.get_addr();
+pub(super) async fn connect(target: &MssqlTarget) -> Result<Session, LockError> {
+    let mut address = target.config.get_addr();
     let (client, twin) = loop {
-        match log_in(&place.config, &address).await {
-            // A gateway names the server that it stands before; once is enough.
-            Err(Error::Routing { host, port }) if address == place.config.get_addr() => {
+        match log_in(&target.config, &address).await {
+            // A gateway names the server behind it; follow it once.
+            Err(Error::Routing { host, port }) if address == target.config.get_addr() => {
                 address = format!("{host}:{port}");
             }
             logged_in => break logged_in.map_err(classify)?,
         }
     };
-    let wire = Wire { client: Arc::new(Mutex::new(Some(client))), ended: CancellationToken::new() };
-    tokio::spawn(watch(wire.client.clone(), twin, wire.ended.clone()));
-    Ok(wire)
+    let session = Session { client: Arc::new(Mutex::new(Some(client))), ended: CancellationToken::new() };
+    tokio::spawn(watch(session.client.clone(), twin, session.ended.clone()));
+    Ok(session)
 }
 
 async fn log_in(config: &Config, address: &str) -> Result<(Tds, TcpStream), Error> {
@@ -119,13 +119,12 @@ async fn log_in(config: &Config, address: &str) -> Result<(Tds, TcpStream), Erro
     Ok((client, twin))
 }
 
-/// The driver reads only while it waits for an answer. So that a connection is known to have ended when nobody asks, this looks at
-/// what arrives, without taking it away.
+/// The driver reads only while it waits for an answer. To notice the end of an idle connection, this peeks at what arrives.
 async fn watch(client: Arc<Mutex<Option<Tds>>>, twin: TcpStream, ended: CancellationToken) {
     let gone = async {
         loop {
             drop(twin.peek(&mut [0]).await);
-            // It may be the answer to a question that is on its way.
+            // It may be the answer to a statement that is running.
             let mut idle = client.lock().await;
             let mut byte = [0];
             let unread = tokio::select! {
@@ -134,8 +133,8 @@ async fn watch(client: Arc<Mutex<Option<Tds>>>, twin: TcpStream, ended: Cancella
                 () = std::future::ready(()) => false,
             };
             let Some(client) = idle.as_mut().filter(|_| unread) else { continue };
-            // The end, or something that only the driver understands.
-            if !matches!(timeout(ANSWER_WITHIN, answer(client, "select 1", &[])).await, Ok(Ok(_))) {
+            // The end of the connection, or a message that only the driver understands.
+            if !matches!(timeout(REQUEST_TIMEOUT, answer(client, "select 1", &[])).await, Ok(Ok(_))) {
                 return;
             }
         }

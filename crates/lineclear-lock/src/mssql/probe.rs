@@ -1,56 +1,53 @@
-//! Tries at the start whether the server does what locks need.
+//! Tests at the start whether the locks of the server work.
 
 use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::connection::{Wire, connect};
-use super::target::Place;
+use super::connection::{Session, connect};
+use super::target::MssqlTarget;
 use super::{EXTEND, RELEASE, TRY, number};
 use crate::error::LockError;
 
 const SCHEMA: &str = include_str!("../../sql/mssql/lock_schema.sql");
-/// How often the second connection asks for the lock of the first, after that has ended.
+/// How often the second connection tries to acquire the lock of the first one after that has ended.
 const TRIES: u32 = 100;
 
-/// Makes the table, and refuses a server whose locks are not what they seem.
-pub(super) async fn probe(place: &Place) -> Result<(), LockError> {
-    let one = connect(place).await?;
+/// Creates the table, and refuses a server whose locks do not work.
+pub(super) async fn probe(target: &MssqlTarget) -> Result<(), LockError> {
+    let one = connect(target).await?;
     table(&one).await?;
-    let other = connect(place).await?;
+    let other = connect(target).await?;
     let key = format!("lineclear.probe.{}", Uuid::new_v4().simple());
     if !locks(one, other, &key).await? {
-        let why = "the locks of this server do not belong to a connection: something that shares connections is in \
-            between, or they are only pretended; connect to the server itself";
+        let why = "the locks of this server do not belong to a connection: a proxy shares connections, or the server only \
+            pretends to have locks; connect to the server itself";
         return Err(LockError::refused("session_locks", why));
     }
     Ok(())
 }
 
-async fn table(wire: &Wire) -> Result<(), LockError> {
+async fn table(session: &Session) -> Result<(), LockError> {
     let ask = "select case when databasepropertyex(db_name(), 'Updateability') = 'READ_WRITE' then 1 else 0 end as writable, \
         case when object_id('lock_epoch') is null then 0 else 1 end as made";
-    let row = wire.ask(ask, &[]).await?;
+    let row = session.query_opt(ask, &[]).await?;
     if number(row.as_ref(), "writable")? == 0 {
-        return Err(LockError::refused(
-            "read_only",
-            "this database can only be read; locks need the primary",
-        ));
+        return Err(LockError::refused("read_only", "the database is read-only; locks need the primary"));
     }
-    // Whoever finds the table there need not be allowed to make one.
+    // If the table exists, the right to create it is not needed.
     if number(row.as_ref(), "made")? == 0
-        && let Err(error) = wire.ask(SCHEMA, &[]).await
-        && number(wire.ask(ask, &[]).await?.as_ref(), "made")? == 0
+        && let Err(error) = session.query_opt(SCHEMA, &[]).await
+        && number(session.query_opt(ask, &[]).await?.as_ref(), "made")? == 0
     {
         return Err(error);
     }
     Ok(())
 }
 
-/// Whether a lock keeps others out, stays with its connection, and ends with it.
-async fn locks(one: Wire, other: Wire, key: &str) -> Result<bool, LockError> {
-    let got = async |wire: &Wire| number(wire.ask(TRY, &[&key]).await?.as_ref(), "got");
-    let holds = async |wire: &Wire| number(wire.ask(EXTEND, &[&key]).await?.as_ref(), "held");
+/// Whether a lock excludes others, stays with its connection, and ends with it.
+async fn locks(one: Session, other: Session, key: &str) -> Result<bool, LockError> {
+    let got = async |session: &Session| number(session.query_opt(TRY, &[&key]).await?.as_ref(), "got");
+    let holds = async |session: &Session| number(session.query_opt(EXTEND, &[&key]).await?.as_ref(), "held");
     if got(&one).await? < 0 || got(&other).await? >= 0 {
         return Ok(false);
     }
@@ -62,7 +59,7 @@ async fn locks(one: Wire, other: Wire, key: &str) -> Result<bool, LockError> {
     drop(one);
     for _ in 0..TRIES {
         if got(&other).await? >= 0 {
-            let released = other.ask(RELEASE, &[&key]).await?;
+            let released = other.query_opt(RELEASE, &[&key]).await?;
             return Ok(number(released.as_ref(), "released")? == 0);
         }
         tokio::time::sleep(Duration::from_millis(20)).await;

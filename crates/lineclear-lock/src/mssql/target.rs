@@ -1,4 +1,4 @@
-//! Which server, and how to reach it.
+//! Which database of which server has the locks, and how to connect.
 
 use std::fmt;
 
@@ -8,29 +8,29 @@ use crate::error::LockError;
 
 /// A database of a SQL Server. Made from a URL: `mssql://user:password@host:port/database?encrypt=on`.
 #[derive(Clone)]
-pub(crate) struct Place {
+pub(crate) struct MssqlTarget {
     pub(super) config: Config,
-    /// For people, and to tell the epochs of one database from those of others.
+    /// For people, and as the scope of epochs.
     pub(super) shown: String,
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for MssqlTarget {
     /// Without the password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown)
     }
 }
 
-impl Place {
-    pub(crate) fn new(url: &str) -> Result<Place, LockError> {
-        let (_, rest) = url.split_once("://").ok_or_else(|| refused("it has no ://"))?;
+impl MssqlTarget {
+    pub(crate) fn new(url: &str) -> Result<MssqlTarget, LockError> {
+        let (_, rest) = url.split_once("://").ok_or_else(|| refused("it must have a scheme"))?;
         let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
-        let (login, rest) = rest.rsplit_once('@').ok_or_else(|| refused("it names no user"))?;
+        let (login, rest) = rest.rsplit_once('@').ok_or_else(|| refused("it must name a user"))?;
         let (user, password) = login.split_once(':').unwrap_or((login, ""));
         let (address, database) = rest.split_once('/').unwrap_or((rest, ""));
         let (host, port) = match address.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')) {
             None => (address, 1433),
-            Some((host, port)) => (host, port.parse().map_err(|_| refused("its port is no number"))?),
+            Some((host, port)) => (host, port.parse().map_err(|_| refused("its port must be a number"))?),
         };
         if [user, host, database].contains(&"") {
             return Err(refused("it must name a user, a host and a database"));
@@ -41,7 +41,7 @@ impl Place {
         config.database(decoded(database)?);
         config.authentication(AuthMethod::sql_server(decoded(user)?, decoded(password)?));
         config.application_name("lineclear-lock");
-        // Whoever asks says how long it waits for the answer.
+        // Callers limit how long they wait.
         config.command_timeout(None);
         for pair in options.split('&').filter(|pair| !pair.is_empty()) {
             match pair {
@@ -51,13 +51,13 @@ impl Place {
                 "trust_certificate=yes" => config.trust_cert(),
                 _ => {
                     let why = format!(
-                        "no such option: {pair}; there are encrypt=on, strict or off, and trust_certificate=yes"
+                        "unknown option {pair}; the options are encrypt=on, strict or off, and trust_certificate=yes"
                     );
                     return Err(refused(&why));
                 }
             }
         }
-        Ok(Place { config, shown: format!("mssql://{host}:{port}/{database}") })
+        Ok(MssqlTarget { config, shown: format!("mssql://{host}:{port}/{database}") })
     }
 }
 
@@ -65,7 +65,7 @@ fn refused(why: &str) -> LockError {
     LockError::refused("lock_url", format!("{why}; use mssql://user:password@host:port/database"))
 }
 
-/// Without `%40` and the like.
+/// Percent-decodes a part of the URL.
 fn decoded(text: &str) -> Result<String, LockError> {
     let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
     while let [first, others @ ..] = rest {
@@ -76,11 +76,11 @@ fn decoded(text: &str) -> Result<String, LockError> {
                 bytes.push(byte);
                 rest = &others[2..];
             }
-            (b'%', None) => return Err(refused("a % stands before no two digits")),
+            (b'%', None) => return Err(refused("a % must be followed by two hexadecimal digits")),
             _ => bytes.push(*first),
         }
     }
-    String::from_utf8(bytes).map_err(|_| refused("what it says is no UTF-8"))
+    String::from_utf8(bytes).map_err(|_| refused("it must be UTF-8"))
 }
 
 #[cfg(test)]
@@ -89,15 +89,15 @@ mod tests {
 
     #[test]
     fn a_url_says_where_and_keeps_the_password_to_itself() {
-        let place = Place::new("sqlserver://sa:p%40ss%2Fé@db.example/app?encrypt=off").unwrap();
-        assert_eq!(format!("{place:?}"), "mssql://db.example:1433/app");
-        assert_eq!(place.config.get_addr(), "db.example:1433");
-        assert_eq!(Place::new("mssql://sa@[::1]:7/app").unwrap().config.get_addr(), "[::1]:7");
+        let target = MssqlTarget::new("sqlserver://sa:p%40ss%2Fé@db.example/app?encrypt=off").unwrap();
+        assert_eq!(format!("{target:?}"), "mssql://db.example:1433/app");
+        assert_eq!(target.config.get_addr(), "db.example:1433");
+        assert_eq!(MssqlTarget::new("mssql://sa@[::1]:7/app").unwrap().config.get_addr(), "[::1]:7");
         assert_eq!(decoded("p%40ss%2Fé").unwrap(), "p@ss/é");
         let bad =
             ["host/db", "sa@host", "sa@/db", "sa@host:x/db", "@host/db", "s%4@host/db", "sa@host/db?a=b"];
         for bad in bad {
-            let error = Place::new(&format!("mssql://{bad}")).unwrap_err().to_string();
+            let error = MssqlTarget::new(&format!("mssql://{bad}")).unwrap_err().to_string();
             assert!(error.starts_with("refused by lock_url: "), "{bad}: {error}");
         }
     }

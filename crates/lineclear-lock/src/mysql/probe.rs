@@ -1,4 +1,4 @@
-//! Tries at the start whether the server does what locks need.
+//! Tests at the start whether the locks of the server work.
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts};
@@ -9,7 +9,7 @@ use crate::error::LockError;
 
 const SCHEMA: &str = include_str!("../../sql/mysql/lock_schema.sql");
 
-/// Makes the table, and refuses a server whose locks are not what they seem.
+/// Creates the table, and refuses a server whose locks do not work.
 pub(super) async fn probe(opts: &Opts) -> Result<(), LockError> {
     let mut one = Session::connect(opts).await.map_err(classify)?;
     one_server(one.connection()).await?;
@@ -17,14 +17,14 @@ pub(super) async fn probe(opts: &Opts) -> Result<(), LockError> {
     let mut other = Session::connect(opts).await.map_err(classify)?;
     let key = format!("lineclear.probe.{}", Uuid::new_v4().simple());
     if !locks(&mut one, &mut other, &key).await? {
-        let why = "the locks of this server do not belong to a connection: a proxy that shares connections is in \
-            between, or they are only pretended; connect to the server itself";
+        let why = "the locks of this server do not belong to a connection: a proxy shares connections, or the server only \
+            pretends to have locks; connect to the server itself";
         return Err(LockError::refused("session_locks", why));
     }
     Ok(())
 }
 
-/// Named locks are each server's own: on a cluster that can be written everywhere, they lock nothing.
+/// Named locks are local to a server: on a multi-primary cluster, they exclude nothing.
 async fn one_server(connection: &mut Conn) -> Result<(), LockError> {
     let ask = "show global variables where variable_name in ('wsrep_on', 'wsrep_provider', 'read_only')";
     let settings: Vec<(String, String)> = connection.query(ask).await.map_err(classify)?;
@@ -34,11 +34,11 @@ async fn one_server(connection: &mut Conn) -> Result<(), LockError> {
     };
     if is("wsrep_on", &["", "off", "0"]) || is("wsrep_provider", &["", "none"]) {
         let why =
-            "this is a Galera cluster, where GET_LOCK holds on one server only; use another store for locks";
+            "this is a Galera cluster, where GET_LOCK works on one server only; use another store for locks";
         return Err(LockError::refused("galera", why));
     }
     if is("read_only", &["", "off", "0"]) {
-        return Err(LockError::refused("read_only", "this server can only be read; locks need the primary"));
+        return Err(LockError::refused("read_only", "the server is read-only; locks need the primary"));
     }
     Ok(())
 }
@@ -47,20 +47,20 @@ async fn table(connection: &mut Conn) -> Result<(), LockError> {
     let ask = "select lower(engine) from information_schema.tables \
         where table_schema = database() and table_name = 'lock_epoch'";
     let mut engine: Option<Option<String>> = connection.query_first(ask).await.map_err(classify)?;
-    // Whoever finds the table there need not be allowed to make one.
+    // If the table exists, the right to create it is not needed.
     if engine.is_none() {
         connection.query_drop(SCHEMA).await.map_err(classify)?;
         engine = connection.query_first(ask).await.map_err(classify)?;
     }
     let engine = engine.flatten().unwrap_or_default();
     if engine != "innodb" {
-        let why = format!("the table lock_epoch is kept by {engine}; only InnoDB keeps epochs safely");
+        let why = format!("table lock_epoch must use InnoDB, which keeps epochs safely, not {engine}");
         return Err(LockError::refused("engine", why));
     }
     Ok(())
 }
 
-/// Whether a lock keeps others out, and stays with its connection.
+/// Whether a lock excludes others and stays with its connection.
 async fn locks(one: &mut Session, other: &mut Session, key: &str) -> Result<bool, LockError> {
     let Ok(true) = one.get_lock(key).await else { return Ok(false) };
     if other.get_lock(key).await.map_err(classify)? || one.id == other.id {

@@ -1,4 +1,4 @@
-//! The place of one lock that is held or asked for.
+//! One lock that is held or being acquired.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,15 +10,14 @@ use tokio_util::sync::CancellationToken;
 use super::session::{Session, classify, is_broken};
 use crate::backend::LossSignal;
 use crate::error::LockError;
-use crate::renewal::no_answer;
 
 #[derive(Debug)]
 pub(super) struct Slot {
     key: String,
     ttl: Duration,
-    /// The connection that holds the lock; none: it was not granted yet, or is not held any more.
+    /// The connection that holds the lock; none: not granted yet, or not held any more.
     session: Arc<Mutex<Option<Session>>>,
-    /// The server's number of that connection; zero: not granted yet.
+    /// The server's id of that connection; zero: not granted yet.
     id: AtomicU64,
     signal: CancellationToken,
 }
@@ -49,7 +48,7 @@ impl Slot {
         Some(self.id.load(Ordering::SeqCst)).filter(|id| *id != 0)
     }
 
-    /// A connection that has ended does not come back: the lock is lost at once.
+    /// The lock is lost as soon as its connection ends.
     pub(super) fn loss_signal(&self) -> LossSignal {
         LossSignal::new(self.signal.clone(), Duration::ZERO)
     }
@@ -58,8 +57,8 @@ impl Slot {
         self.signal.cancel();
     }
 
-    /// Asks on the lock's own connection whether it still holds it, which also tells the server that we live. A connection
-    /// that has ended, or does not answer, holds nothing.
+    /// Asks on the lock's own connection whether it still holds the lock, which also resets the server's idle timer. A connection that has ended,
+    /// or does not answer, holds nothing.
     pub(super) async fn confirm(&self, session: &mut Option<Session>) -> Result<bool, LockError> {
         let Some(held) = session.as_mut() else { return Ok(false) };
         match tokio::time::timeout(self.ttl, held.holds(&self.key)).await {
@@ -72,12 +71,4 @@ impl Slot {
         self.signal_loss();
         Ok(false)
     }
-}
-
-/// Nobody waits for an answer for longer than it can be of use.
-pub(super) async fn within<T>(
-    limit: Duration,
-    work: impl Future<Output = Result<T, LockError>>,
-) -> Result<T, LockError> {
-    tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err(no_answer(limit)))
 }

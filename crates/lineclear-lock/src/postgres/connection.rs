@@ -1,4 +1,4 @@
-//! A connection that is made when it is needed, and made again when it has ended.
+//! A connection that is opened when it is needed, and opened again when it has ended.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use super::classify;
 use super::target::PostgresTarget;
 use crate::error::LockError;
 
-/// One connection of ours.
+/// At most one session at a time.
 #[derive(Debug)]
-pub(crate) struct Link {
-    place: PostgresTarget,
+pub(crate) struct Connection {
+    target: PostgresTarget,
     purpose: Purpose,
-    /// Whether it is known that nothing that shares sessions is in between: then statements are prepared.
+    /// Whether connections are known to be direct, without a pooler: then statements are prepared.
     direct: Arc<AtomicBool>,
-    wire: Mutex<Option<Arc<Wire>>>,
+    session: Mutex<Option<Arc<Session>>>,
 }
 
 /// What a connection is for.
@@ -30,43 +30,43 @@ pub(crate) struct Link {
 pub(crate) enum Purpose {
     /// Statements; anything may be in between.
     Statements,
-    /// It carries rights that end with it, so both ends must notice that it is dead, but not sooner than this.
-    Rights(Duration),
+    /// Locks that end with the connection. Both ends must notice when it is dead, but not sooner than this.
+    Locks(Duration),
 }
 
-pub(crate) struct Wire {
+pub(crate) struct Session {
     pub(crate) client: Client,
-    /// Cancelled when the connection has ended, and by us to end it.
+    /// Cancelled when the connection has ended, and to end it.
     pub(crate) ended: CancellationToken,
-    /// An advisory lock that this connection holds to its end, to show that it lives.
+    /// An advisory lock that this connection holds to its end, as a sign of life.
     pub(crate) beacon: i64,
     direct: Arc<AtomicBool>,
-    /// What was prepared on it, by its text.
+    /// Prepared statements, by their text.
     prepared: Mutex<HashMap<String, Statement>>,
 }
 
-impl std::fmt::Debug for Wire {
+impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Wire {{ beacon: {} }}", self.beacon)
+        write!(f, "Session {{ beacon: {} }}", self.beacon)
     }
 }
 
-impl Drop for Wire {
+impl Drop for Session {
     fn drop(&mut self) {
         self.ended.cancel();
     }
 }
 
-/// Whatever the table was like when a statement was prepared, it finds its row by the name.
+/// A prepared statement finds its row by the index, whatever the table was like when it was prepared.
 const PREPARED: &str = "set enable_seqscan = off; set plan_cache_mode = force_generic_plan";
 
-/// What a statement is given, and of which types.
+/// Parameters and their types.
 pub(super) type Params<'a> = [(&'a (dyn ToSql + Sync), Type)];
 
-impl Wire {
-    /// A statement that answers with one row or none: prepared at its first use, which is a round trip more, or sent whole each time
+impl Session {
+    /// Runs a statement that returns at most one row. It is prepared at its first use, which takes one more round trip, or sent whole each time
     /// where a pooler may be in between.
-    pub(super) async fn ask(&self, text: &str, params: &Params<'_>) -> Result<Option<Row>, Error> {
+    pub(super) async fn query_opt(&self, text: &str, params: &Params<'_>) -> Result<Option<Row>, Error> {
         if !self.direct.load(Ordering::SeqCst) {
             return self.client.query_typed_opt(text, params).await;
         }
@@ -81,7 +81,7 @@ impl Wire {
             return Ok(statement.clone());
         }
         let types: Vec<_> = params.iter().map(|(_, ty)| ty.clone()).collect();
-        // One behind the other, without waiting for the first answer.
+        // Pipelined: both in one round trip.
         let (set, statement) = tokio::join!(biased; self.client.batch_execute(PREPARED), self.client.prepare_typed(text, &types));
         let statement = set.and(statement)?;
         prepared.insert(text.to_owned(), statement.clone());
@@ -89,16 +89,16 @@ impl Wire {
     }
 }
 
-/// A question that is on its way. If it is dropped before its answer has come, because that takes too long, the connection is given
-/// up: it may be dead, and all that comes after would wait, too.
+/// A request that is on its way. If it is dropped before its answer has come, because that takes too long, the connection is closed: it
+/// may be dead, and later requests would wait behind it.
 pub(crate) struct Call {
-    wire: Arc<Wire>,
+    session: Arc<Session>,
     answered: bool,
 }
 
 impl Call {
-    pub(crate) fn wire(&self) -> &Arc<Wire> {
-        &self.wire
+    pub(crate) fn session(&self) -> &Arc<Session> {
+        &self.session
     }
 
     pub(crate) fn answer<T>(mut self, answer: Result<T, tokio_postgres::Error>) -> Result<T, LockError> {
@@ -110,40 +110,41 @@ impl Call {
 impl Drop for Call {
     fn drop(&mut self) {
         if !self.answered {
-            self.wire.ended.cancel();
+            self.session.ended.cancel();
         }
     }
 }
 
-impl Link {
-    pub(crate) fn new(place: &PostgresTarget, purpose: Purpose, direct: Arc<AtomicBool>) -> Link {
-        Link { place: place.clone(), purpose, direct, wire: Mutex::new(None) }
+impl Connection {
+    pub(crate) fn new(target: &PostgresTarget, purpose: Purpose, direct: Arc<AtomicBool>) -> Connection {
+        Connection { target: target.clone(), purpose, direct, session: Mutex::new(None) }
     }
 
-    /// Begins a question.
+    /// Begins a request.
     pub(crate) async fn call(&self) -> Result<Call, LockError> {
-        let mut wire = self.wire.lock().await;
-        let alive = wire.as_ref().filter(|wire| !wire.ended.is_cancelled() && !wire.client.is_closed());
-        let wire = match alive {
+        let mut session = self.session.lock().await;
+        let alive =
+            session.as_ref().filter(|session| !session.ended.is_cancelled() && !session.client.is_closed());
+        let session = match alive {
             Some(alive) => alive.clone(),
             None => {
-                *wire = None;
-                let mut made = connect(&self.place, self.purpose).await?;
+                *session = None;
+                let mut made = connect(&self.target, self.purpose).await?;
                 made.direct = self.direct.clone();
-                wire.insert(Arc::new(made)).clone()
+                session.insert(Arc::new(made)).clone()
             }
         };
-        Ok(Call { wire, answered: false })
+        Ok(Call { session, answered: false })
     }
 }
 
 /// Connects, on the runtime of the caller.
-pub(crate) async fn connect(place: &PostgresTarget, purpose: Purpose) -> Result<Wire, LockError> {
-    let mut config = place.config.clone();
-    if let Purpose::Rights(lasting) = purpose {
-        config.tcp_user_timeout(lasting).keepalives(true).keepalives_idle(lasting / 2);
+pub(crate) async fn connect(target: &PostgresTarget, purpose: Purpose) -> Result<Session, LockError> {
+    let mut config = target.config.clone();
+    if let Purpose::Locks(ttl) = purpose {
+        config.tcp_user_timeout(ttl).keepalives(true).keepalives_idle(ttl / 2);
     }
-    let (client, connection) = config.connect(place.connector.clone()).await.map_err(classify)?;
+    let (client, connection) = config.connect(target.connector.clone()).await.map_err(classify)?;
     let ended = CancellationToken::new();
     let end = ended.clone();
     tokio::spawn(async move {
@@ -153,17 +154,17 @@ pub(crate) async fn connect(place: &PostgresTarget, purpose: Purpose) -> Result<
         }
     });
     let beacon = Uuid::new_v4().as_u64_pair().0.cast_signed();
-    let wire = Wire { client, ended, beacon, direct: Arc::default(), prepared: Mutex::default() };
-    if let Purpose::Rights(lasting) = purpose {
-        wire.client.batch_execute(&settings(lasting, beacon)).await.map_err(classify)?;
+    let session = Session { client, ended, beacon, direct: Arc::default(), prepared: Mutex::default() };
+    if let Purpose::Locks(ttl) = purpose {
+        session.client.batch_execute(&settings(ttl, beacon)).await.map_err(classify)?;
     }
-    Ok(wire)
+    Ok(session)
 }
 
-/// The server must notice a dead peer: idle, by keepalive; with an answer on its way, by the user timeout. One without the other
-/// leaves the lock held for hours. Neither may come before `lasting` is over, because until then the holder trusts its lock.
-fn settings(lasting: Duration, beacon: i64) -> String {
-    let seconds = lasting.as_secs() + 1;
+/// The server must notice a dead peer: when idle, by keepalive; when sending, by the user timeout. With only one of them, a lock can stay held
+/// for hours. Neither may act before `ttl` is over, because until then the holder trusts its lock.
+fn settings(ttl: Duration, beacon: i64) -> String {
+    let seconds = ttl.as_secs() + 1;
     let (idle, interval) = (seconds.div_ceil(2), seconds.div_ceil(6));
     let count = (seconds - idle).div_ceil(interval) + 1;
     let timeout = seconds * 1000;
@@ -195,10 +196,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_server_takes_the_settings_of_a_connection_that_carries_rights() {
+    async fn the_server_accepts_the_settings_of_a_connection_that_carries_locks() {
         let database = lineclear_testkit::fresh_postgres().await;
-        let place = PostgresTarget::new(database.url()).unwrap();
-        let wire = connect(&place, Purpose::Rights(Duration::from_secs(30))).await.unwrap();
+        let target = PostgresTarget::new(database.url()).unwrap();
+        let session = connect(&target, Purpose::Locks(Duration::from_secs(30))).await.unwrap();
         // PostgreSQL reads these back from the socket.
         for (name, value) in [
             ("tcp_keepalives_idle", "16"),
@@ -206,24 +207,29 @@ mod tests {
             ("tcp_keepalives_count", "4"),
             ("tcp_user_timeout", "31000"),
         ] {
-            let row = wire.client.query_one(&format!("show {name}"), &[]).await.unwrap();
+            let row = session.client.query_one(&format!("show {name}"), &[]).await.unwrap();
             assert_eq!(row.get::<_, &str>(0), value, "{name}");
         }
     }
 
     #[tokio::test]
-    async fn statements_are_prepared_once_where_nothing_is_in_between_and_not_at_all_elsewhere() {
+    async fn statements_are_prepared_once_on_direct_connections_and_never_on_others() {
         let database = lineclear_testkit::fresh_postgres().await;
-        let place = PostgresTarget::new(database.url()).unwrap();
+        let target = PostgresTarget::new(database.url()).unwrap();
         for (direct, prepared) in [(true, 1_i64), (false, 0)] {
-            let link = Link::new(&place, Purpose::Statements, Arc::new(AtomicBool::new(direct)));
-            let call = link.call().await.unwrap();
+            let connection = Connection::new(&target, Purpose::Statements, Arc::new(AtomicBool::new(direct)));
+            let call = connection.call().await.unwrap();
             for number in [1_i64, 2, 3] {
-                let row = call.wire().ask("select $1 + 1", &[(&number, Type::INT8)]).await.unwrap().unwrap();
+                let row = call
+                    .session()
+                    .query_opt("select $1 + 1", &[(&number, Type::INT8)])
+                    .await
+                    .unwrap()
+                    .unwrap();
                 assert_eq!(row.get::<_, i64>(0), number + 1);
             }
             let count = "select count(*) from pg_prepared_statements where not from_sql and statement = 'select $1 + 1'";
-            let row = call.wire().client.query_typed_one(count, &[]).await.unwrap();
+            let row = call.session().client.query_typed_one(count, &[]).await.unwrap();
             assert_eq!(row.get::<_, i64>(0), prepared);
             call.answer(Ok(())).unwrap();
         }

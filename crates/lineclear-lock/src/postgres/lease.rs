@@ -1,4 +1,4 @@
-//! A lock as a row with an end, by the database's clock.
+//! A lock as a row that expires, by the database's clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio_postgres::types::Type;
 
-use super::connection::{Link, Purpose, Wire};
+use super::connection::{Connection, Purpose, Session};
 use super::target::PostgresTarget;
 use super::{probe, schema};
 use crate::backend::{
@@ -17,34 +17,34 @@ use crate::error::LockError;
 use crate::name::{Epoch, LockName};
 use crate::options::LockOptions;
 
-/// How long a holder whose beacon is gone is waited for: its connection may have ended while it lives.
+/// How long others wait for a holder whose beacon has ended: its connection may have ended while the process lives.
 const GRACE: Duration = Duration::from_millis(400);
-/// How long the holder itself takes that to be.
-const ANSWER: Duration = Duration::from_millis(300);
+/// How long the holder has to renew over a new connection: less than [`GRACE`].
+const CONFIRM_WITHIN: Duration = Duration::from_millis(300);
 
 pub(super) struct Statements {
-    take: String,
+    acquire: String,
     extend: String,
     release: String,
     inspect: String,
-    end: String,
+    break_lock: String,
 }
 
-/// Locks as rows. Any pooler may be in between; with a direct connection, a holder that died is noticed at once.
+/// Locks as rows. Any pooler may be in between. With a direct connection, the crash of a holder is noticed at once.
 pub struct PostgresLease {
-    place: PostgresTarget,
+    target: PostgresTarget,
     sql: Statements,
-    /// For asking: it may wait behind others.
-    asks: Link,
-    /// For what is held: it never waits behind those who ask, and carries the beacon.
-    keeps: Link,
-    /// Whether there are beacons: then connections are known to be direct.
+    /// For requests: one may wait behind another.
+    requests: Connection,
+    /// For renewals and releases, which must not wait behind requests. It carries the beacon.
+    renewals: Connection,
+    /// Whether there are beacons. If so, connections are direct.
     beacon: Arc<AtomicBool>,
 }
 
 impl std::fmt::Debug for PostgresLease {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "leases in {:?}", self.place)
+        write!(f, "leases in {:?}", self.target)
     }
 }
 
@@ -53,65 +53,65 @@ pub(super) fn micros(time: Duration) -> i64 {
 }
 
 impl Statements {
-    pub(super) fn of(place: &PostgresTarget) -> Statements {
+    pub(super) fn of(target: &PostgresTarget) -> Statements {
         Statements {
-            take: place.sql(include_str!("../../sql/postgres/lock_acquire.sql")),
-            extend: place.sql(include_str!("../../sql/postgres/lock_extend.sql")),
-            release: place.sql(include_str!("../../sql/postgres/lock_release.sql")),
-            inspect: place.sql(include_str!("../../sql/postgres/lock_inspect.sql")),
-            end: place.sql(include_str!("../../sql/postgres/lock_break.sql")),
+            acquire: target.sql(include_str!("../../sql/postgres/lock_acquire.sql")),
+            extend: target.sql(include_str!("../../sql/postgres/lock_extend.sql")),
+            release: target.sql(include_str!("../../sql/postgres/lock_release.sql")),
+            inspect: target.sql(include_str!("../../sql/postgres/lock_inspect.sql")),
+            break_lock: target.sql(include_str!("../../sql/postgres/lock_break.sql")),
         }
     }
 
     pub(super) async fn extend(
         &self,
-        wire: &Wire,
-        ask: &LockRequest,
+        session: &Session,
+        request: &LockRequest,
         beacon: Option<i64>,
     ) -> Result<bool, tokio_postgres::Error> {
-        let (name, token, ttl) = (ask.name.as_str(), ask.token.to_string(), micros(ask.ttl));
+        let (name, token, ttl) = (request.name.as_str(), request.token.to_string(), micros(request.ttl));
         let params: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 4] =
             [(&name, Type::TEXT), (&token, Type::TEXT), (&ttl, Type::INT8), (&beacon, Type::INT8)];
-        Ok(wire.ask(&self.extend, &params).await?.is_some())
+        Ok(session.query_opt(&self.extend, &params).await?.is_some())
     }
 
     pub(super) async fn release(
         &self,
-        wire: &Wire,
-        ask: &LockRequest,
+        session: &Session,
+        request: &LockRequest,
     ) -> Result<Released, tokio_postgres::Error> {
-        let (name, token) = (ask.name.as_str(), ask.token.to_string());
-        let row = wire.ask(&self.release, &[(&name, Type::TEXT), (&token, Type::TEXT)]).await?;
+        let (name, token) = (request.name.as_str(), request.token.to_string());
+        let row = session.query_opt(&self.release, &[(&name, Type::TEXT), (&token, Type::TEXT)]).await?;
         Ok(row.map_or(Released::NotHeld, |_| Released::Clean))
     }
 
-    /// Whoever holds them, by a row or by a session.
+    /// Inspects locks that are held by a row or by a session.
     pub(super) async fn inspect(
         &self,
-        wire: &Wire,
-        place: &PostgresTarget,
+        session: &Session,
+        target: &PostgresTarget,
         names: &[LockName],
     ) -> Result<Vec<Option<Inspection>>, tokio_postgres::Error> {
-        let keys: Vec<i64> = names.iter().map(|name| name.key(place.schema())).collect();
+        let keys: Vec<i64> = names.iter().map(|name| name.key(target.schema())).collect();
         let names: Vec<&str> = names.iter().map(LockName::as_str).collect();
         let params: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 2] =
             [(&names, Type::TEXT_ARRAY), (&keys, Type::INT8_ARRAY)];
-        let rows = wire.client.query_typed(&self.inspect, &params).await?;
+        let rows = session.client.query_typed(&self.inspect, &params).await?;
         rows.iter().map(inspection).collect()
     }
 
-    pub(super) async fn end(
+    pub(super) async fn break_lock(
         &self,
-        wire: &Wire,
-        place: &PostgresTarget,
+        session: &Session,
+        target: &PostgresTarget,
         name: &LockName,
         seen: &Inspection,
     ) -> Result<(bool, bool), tokio_postgres::Error> {
-        let (key, epoch, name) = (name.key(place.schema()), seen.holding.epoch.get(), name.as_str());
+        let (key, epoch, name) = (name.key(target.schema()), seen.holding.epoch.get(), name.as_str());
         let params: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
             [(&name, Type::TEXT), (&epoch, Type::INT8), (&key, Type::INT8)];
-        let row = wire.client.query_typed_one(&self.end, &params).await?;
-        Ok((row.get("ended"), row.get("fenced")))
+        let row = session.client.query_typed_one(&self.break_lock, &params).await?;
+        Ok((row.get("broken"), row.get("fenced")))
     }
 }
 
@@ -128,7 +128,7 @@ fn inspection(row: &tokio_postgres::Row) -> Result<Option<Inspection>, tokio_pos
     };
     let token = row.try_get("token")?;
     if !by_session {
-        // Whoever has the session lock of that name is only trying.
+        // A session lock of that name belongs to a process that is trying to acquire it.
         let has_beacon: bool = row.try_get("has_beacon")?;
         let connection: Option<i64> = row.try_get("beacon_session")?;
         let alive = has_beacon.then_some(connection.is_some());
@@ -139,7 +139,7 @@ fn inspection(row: &tokio_postgres::Row) -> Result<Option<Inspection>, tokio_pos
         if !unreleased || row.try_get("foreign_session")? {
             (holding.holder, holding.kind) = (format!("unknown, with session {pid}"), None);
         }
-        // It does not end by itself: a renewal that is overdue says only that its holder is frozen.
+        // It does not end by itself: an overdue renewal only says that the holder is frozen.
         holding.ends_in = holding.ends_in.or(Some(Duration::MAX));
     } else {
         holding.ends_in = None;
@@ -147,26 +147,26 @@ fn inspection(row: &tokio_postgres::Row) -> Result<Option<Inspection>, tokio_pos
     Ok(Some(Inspection { holding, token, connection, alive: Some(connection.is_some()) }))
 }
 
-/// What became of an end that a fenced transaction may have been in the way of.
-pub(super) fn ended((ended, fenced): (bool, bool)) -> Result<bool, LockError> {
+/// The result of breaking a lock, which a fenced transaction prevents.
+pub(super) fn broken((broken, fenced): (bool, bool)) -> Result<bool, LockError> {
     if fenced {
-        return Err(LockError::unavailable("a fenced transaction of its holder is open; try again"));
+        return Err(LockError::unavailable("the holder has an open fenced transaction; try again"));
     }
-    Ok(ended)
+    Ok(broken)
 }
 
 impl PostgresLease {
-    /// Locks in this place; `options` say how long they last.
-    pub fn new(place: PostgresTarget, options: &LockOptions) -> PostgresLease {
-        let beacon = place.beacon && !place.pooler;
-        let purpose = if beacon { Purpose::Rights(options.ttl) } else { Purpose::Statements };
+    /// Locks in this schema; `options` say how long they last.
+    pub fn new(target: PostgresTarget, options: &LockOptions) -> PostgresLease {
+        let beacon = target.beacon && !target.pooler;
+        let purpose = if beacon { Purpose::Locks(options.ttl) } else { Purpose::Statements };
         let beacon = Arc::new(AtomicBool::new(beacon));
         PostgresLease {
-            sql: Statements::of(&place),
-            asks: Link::new(&place, Purpose::Statements, beacon.clone()),
-            keeps: Link::new(&place, purpose, beacon.clone()),
+            sql: Statements::of(&target),
+            requests: Connection::new(&target, Purpose::Statements, beacon.clone()),
+            renewals: Connection::new(&target, purpose, beacon.clone()),
             beacon,
-            place,
+            target,
         }
     }
 
@@ -174,35 +174,36 @@ impl PostgresLease {
         self.beacon.load(Ordering::SeqCst)
     }
 
-    /// The beacon of the connection that keeps our locks, and the loss_signal that it ends.
-    fn beacon(&self, wire: &Wire) -> (Option<i64>, LossSignal) {
+    /// The beacon of a connection, and the signal of its end.
+    fn beacon(&self, session: &Session) -> (Option<i64>, LossSignal) {
         if self.has_beacon() {
-            (Some(wire.beacon), LossSignal::new(wire.ended.clone(), ANSWER))
+            (Some(session.beacon), LossSignal::new(session.ended.clone(), CONFIRM_WITHIN))
         } else {
             (None, LossSignal::never())
         }
     }
 
     async fn open_now(&self) -> Result<(), LockError> {
-        schema::prepare(&self.place, self.asks.call().await?).await?;
+        schema::prepare(&self.target, self.requests.call().await?).await?;
         if self.has_beacon()
-            && let Some(why) = probe::unfit(&self.place).await?
+            && let Some(why) = probe::unfit(&self.target).await?
         {
-            // Rows are enough; only the quick notice of a crash needs more.
-            tracing::warn!(why, "a holder that dies is noticed only when its lock ends");
+            // Without a beacon, a crash is noticed when the lease expires.
+            tracing::warn!(why, "the crash of a holder is noticed only when its lease expires");
             self.beacon.store(false, Ordering::SeqCst);
         }
         Ok(())
     }
 
-    async fn acquire_now(&self, ask: &LockRequest) -> Result<Option<Grant>, LockError> {
-        // The beacon must shine before anybody can look for it.
-        let keeps = self.keeps.call().await?;
-        let (beacon, loss_signal) = self.beacon(keeps.wire());
-        keeps.answer(Ok(()))?;
-        let call = self.asks.call().await?;
-        let (name, token, holder) = (ask.name.as_str(), ask.token.to_string(), ask.holder.to_string());
-        let (kind, ttl, grace) = (ask.kind.as_deref(), micros(ask.ttl), micros(GRACE));
+    async fn acquire_now(&self, request: &LockRequest) -> Result<Option<Grant>, LockError> {
+        // The beacon must be held before another process can look for it.
+        let renewals = self.renewals.call().await?;
+        let (beacon, loss_signal) = self.beacon(renewals.session());
+        renewals.answer(Ok(()))?;
+        let call = self.requests.call().await?;
+        let (name, token, holder) =
+            (request.name.as_str(), request.token.to_string(), request.holder.to_string());
+        let (kind, ttl, grace) = (request.kind.as_deref(), micros(request.ttl), micros(GRACE));
         let params: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 7] = [
             (&name, Type::TEXT),
             (&token, Type::TEXT),
@@ -212,7 +213,7 @@ impl PostgresLease {
             (&beacon, Type::INT8),
             (&grace, Type::INT8),
         ];
-        let row = call.wire().ask(&self.sql.take, &params).await;
+        let row = call.session().query_opt(&self.sql.acquire, &params).await;
         let row = call.answer(row)?;
         Ok(row.map(|row| Grant { epoch: Epoch::new(row.get(0)), loss_signal }))
     }
@@ -222,7 +223,7 @@ impl Backend for PostgresLease {
     fn promises(&self) -> Promises {
         Promises {
             backend: "postgres-lease",
-            fence: FenceClass::Strict { scope: Arc::from(self.place.schema()) },
+            fence: FenceClass::Strict { scope: Arc::from(self.target.schema()) },
             crash_detected_within: self.has_beacon().then_some(GRACE),
             frozen_holder_ends: true,
         }
@@ -232,25 +233,25 @@ impl Backend for PostgresLease {
         Box::pin(self.open_now())
     }
 
-    fn acquire<'a>(&'a self, ask: &'a LockRequest) -> LockFuture<'a, Option<Grant>> {
-        Box::pin(self.acquire_now(ask))
+    fn acquire<'a>(&'a self, request: &'a LockRequest) -> LockFuture<'a, Option<Grant>> {
+        Box::pin(self.acquire_now(request))
     }
 
-    fn extend<'a>(&'a self, ask: &'a LockRequest, _epoch: Epoch) -> LockFuture<'a, Extended> {
+    fn extend<'a>(&'a self, request: &'a LockRequest, _epoch: Epoch) -> LockFuture<'a, Extended> {
         Box::pin(async {
-            let call = self.keeps.call().await?;
-            let (beacon, loss_signal) = self.beacon(call.wire());
-            let extended = self.sql.extend(call.wire(), ask, beacon).await;
+            let call = self.renewals.call().await?;
+            let (beacon, loss_signal) = self.beacon(call.session());
+            let extended = self.sql.extend(call.session(), request, beacon).await;
             Ok(if call.answer(extended)? { Extended::Yes(loss_signal) } else { Extended::No })
         })
     }
 
-    fn release<'a>(&'a self, ask: &'a LockRequest, epoch: Option<Epoch>) -> LockFuture<'a, Released> {
+    fn release<'a>(&'a self, request: &'a LockRequest, epoch: Option<Epoch>) -> LockFuture<'a, Released> {
         Box::pin(async move {
-            // A take whose answer never came may still be on its way: only behind it can it be undone.
-            let link = if epoch.is_some() { &self.keeps } else { &self.asks };
-            let call = link.call().await?;
-            let released = self.sql.release(call.wire(), ask).await;
+            // A request whose answer was lost may still be running: its release must queue behind it.
+            let connection = if epoch.is_some() { &self.renewals } else { &self.requests };
+            let call = connection.call().await?;
+            let released = self.sql.release(call.session(), request).await;
             call.answer(released)
         })
     }
@@ -263,17 +264,17 @@ impl Backend for PostgresLease {
 
     fn inspect<'a>(&'a self, names: &'a [LockName]) -> LockFuture<'a, Vec<Option<Inspection>>> {
         Box::pin(async move {
-            let call = self.asks.call().await?;
-            let seen = self.sql.inspect(call.wire(), &self.place, names).await;
+            let call = self.requests.call().await?;
+            let seen = self.sql.inspect(call.session(), &self.target, names).await;
             call.answer(seen)
         })
     }
 
     fn break_lock<'a>(&'a self, name: &'a LockName, seen: &'a Inspection) -> LockFuture<'a, bool> {
         Box::pin(async move {
-            let call = self.asks.call().await?;
-            let done = self.sql.end(call.wire(), &self.place, name, seen).await;
-            ended(call.answer(done)?)
+            let call = self.requests.call().await?;
+            let done = self.sql.break_lock(call.session(), &self.target, name, seen).await;
+            broken(call.answer(done)?)
         })
     }
 }

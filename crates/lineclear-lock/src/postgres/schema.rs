@@ -1,4 +1,4 @@
-//! Makes our table. It needs no migrations of others, and no rights once it is there.
+//! Creates tables in the schema of the target. The right to do so is needed once.
 
 use super::classify;
 use super::connection::Call;
@@ -8,28 +8,33 @@ use crate::error::LockError;
 const TABLE: &str = include_str!("../../sql/postgres/lock_schema.sql");
 const BEACON: &str = include_str!("../../sql/postgres/lock_beacon.sql");
 
-/// Makes schema, table and function unless they are there, and sees that the server can be written to.
-pub(super) async fn prepare(place: &PostgresTarget, call: Call) -> Result<(), LockError> {
-    let client = &call.wire().client;
-    let there = format!(
-        "select pg_is_in_recovery() as standby, to_regnamespace('{0}') is not null as schema, \
-         to_regclass('\"{0}\".lock_epoch') is not null and to_regprocedure('\"{0}\".lock_beacon_lives(bigint)') is not null as made",
-        place.schema
-    );
-    let row = client.query_typed_one(&there, &[]).await.map_err(classify)?;
+/// Creates the table of the locks and its function unless they exist, and checks that the server can be written to.
+pub(super) async fn prepare(target: &PostgresTarget, call: Call) -> Result<(), LockError> {
+    let sql = "select pg_is_in_recovery() as standby, to_regclass('{schema}.lock_epoch') is not null \
+         and to_regprocedure('{schema}.lock_beacon_lives(bigint)') is not null as made";
+    let client = &call.session().client;
+    let row = client.query_typed_one(&target.sql(sql), &[]).await.map_err(classify)?;
     if row.get("standby") {
-        return Err(LockError::refused("postgres", "the server is a standby: locks need the primary"));
+        return Err(LockError::refused("postgres", "the server is a standby; locks need the primary"));
     }
     if row.get("made") {
         return call.answer(Ok(()));
     }
-    let schema = if row.get("schema") { "" } else { "create schema if not exists {schema};" };
-    // One at a time; a number of our own, `lclk`.
-    let make = format!("begin; select pg_advisory_xact_lock(1818520683); {schema} {TABLE}; {BEACON}; commit");
-    let made = client.batch_execute(&place.sql(&make)).await;
-    if made.is_err() {
-        // A pooled connection must not be given back in a broken transaction.
+    create(target, call, &format!("{TABLE}; {BEACON}")).await
+}
+
+/// Creates what `sql` says, and the schema unless it exists.
+pub(crate) async fn create(target: &PostgresTarget, call: Call, sql: &str) -> Result<(), LockError> {
+    let client = &call.session().client;
+    let exists = format!("select to_regnamespace('{}') is not null", target.schema());
+    let row = client.query_typed_one(&exists, &[]).await.map_err(classify)?;
+    let schema = if row.get(0) { "" } else { "create schema if not exists {schema};" };
+    // One process at a time, under a number that the migrations of the scheduler use, too: `lclk`.
+    let sql = format!("begin; select pg_advisory_xact_lock(1818520683); {schema} {sql}; commit");
+    let created = client.batch_execute(&target.sql(&sql)).await;
+    if created.is_err() {
+        // A pooled connection must not be returned in a failed transaction.
         client.batch_execute("rollback").await.map_err(classify)?;
     }
-    call.answer(made)
+    call.answer(created)
 }

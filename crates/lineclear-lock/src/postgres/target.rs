@@ -1,4 +1,4 @@
-//! Where the locks are, and how to reach them.
+//! Which schema of which database has the locks, and how to connect.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,14 +13,13 @@ use crate::error::LockError;
 #[derive(Clone)]
 pub struct PostgresTarget {
     pub(super) config: Config,
-    /// By TLS or not.
     pub(super) connector: Connector,
     pub(super) schema: String,
     /// Whether a transaction pooler is known to be in between.
     pub(super) pooler: bool,
-    /// Whether locks are to be session locks.
+    /// Whether to use session locks.
     pub(crate) session: bool,
-    /// Whether a holder that died is to be noticed at once.
+    /// Whether to notice the crash of a holder at once.
     pub(super) beacon: bool,
 }
 
@@ -63,7 +62,7 @@ impl PostgresTarget {
         let mut config: Config = rest.parse().map_err(|error: tokio_postgres::Error| {
             let why =
                 std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
-            LockError::refused("lock_url", format!("the PostgreSQL URL cannot be read: {why}"))
+            LockError::refused("lock_url", format!("invalid PostgreSQL URL: {why}"))
         })?;
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(Duration::from_secs(5));
@@ -80,7 +79,7 @@ impl PostgresTarget {
         &self.schema
     }
 
-    /// A statement of ours, for this schema.
+    /// A statement for this schema.
     pub(crate) fn sql(&self, text: &str) -> String {
         sql(text, &self.schema)
     }
@@ -90,10 +89,10 @@ pub(super) fn sql(text: &str, schema: &str) -> String {
     text.replace("{schema}", &format!("\"{schema}\""))
 }
 
-/// Whether an option has the second of two words.
+/// Whether an option has the second of two values.
 fn one_of(option: &str, word: &str, [first, second]: [&str; 2]) -> Result<bool, LockError> {
     if word != first && word != second {
-        let why = format!("{option}={word} is not known; use {option}={first} or {option}={second}");
+        let why = format!("`{option}` must be {first} or {second}, not {word:?}");
         return Err(LockError::refused("lock_url", why));
     }
     Ok(word == second)
@@ -102,7 +101,9 @@ fn one_of(option: &str, word: &str, [first, second]: [&str; 2]) -> Result<bool, 
 pub(super) fn checked(name: &str) -> Result<String, LockError> {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     if name.is_empty() || name.len() > 48 || !name.chars().all(fits) || name.starts_with("pg_") {
-        let why = format!("schema={name} cannot be used: 1 to 48 of a-z, 0-9 and _, not beginning with pg_");
+        let why = format!(
+            "`schema` must be 1 to 48 characters of a-z, 0-9 and _, and must not begin with pg_; {name:?} is not"
+        );
         return Err(LockError::refused("lock_url", why));
     }
     Ok(name.to_owned())
@@ -115,12 +116,12 @@ mod tests {
     #[test]
     fn a_url_says_where_and_of_which_kind() {
         let url = "postgres://me:secret@host/db?schema=mine&lock=session&connect_timeout=3&beacon=off";
-        let place = PostgresTarget::new(url).unwrap();
+        let target = PostgresTarget::new(url).unwrap();
         assert_eq!(
-            (place.schema.as_str(), place.session, place.beacon, place.pooler),
+            (target.schema.as_str(), target.session, target.beacon, target.pooler),
             ("mine", true, false, false)
         );
-        assert!(!format!("{place:?}").contains("secret"));
+        assert!(!format!("{target:?}").contains("secret"));
         assert!(
             PostgresTarget::new("postgres://host/db?connections=8&deadline=30s").is_ok(),
             "the store's URL"

@@ -1,4 +1,4 @@
-//! Locks that last as long as a transaction of the caller's, and fences for such transactions.
+//! Locks that last as long as a transaction of the caller, and fences for such transactions.
 
 use tokio_postgres::GenericClient;
 use tokio_postgres::types::Type;
@@ -10,10 +10,10 @@ use crate::error::LockError;
 use crate::lease::Fence;
 use crate::name::LockName;
 
-/// Which advisory lock a transaction takes.
+/// The advisory lock that a transaction acquires.
 #[derive(Clone, Debug)]
 pub enum TransactionKey {
-    /// Our own 64-bit key of a name in a space of names, a schema say.
+    /// The 64-bit key of a name in a namespace, such as a schema.
     Name(LockName, String),
     /// This number.
     Raw(i64),
@@ -21,8 +21,8 @@ pub enum TransactionKey {
     Hashtext(String),
 }
 
-/// Takes an advisory lock that ends with the transaction; `false` if another has it. `transaction` must be one that is open:
-/// outside of a transaction the lock ends at once. It waits for nobody, and works through any pooler.
+/// Acquires an advisory lock that ends with the transaction; `false` if another transaction has it. `transaction` must be open: outside of a
+/// transaction, the lock ends at once. It does not wait, and works through any pooler.
 pub async fn try_transaction_lock(
     transaction: &impl GenericClient,
     key: &TransactionKey,
@@ -46,16 +46,16 @@ pub async fn try_transaction_lock(
     row.map(|row| row.get(0)).map_err(classify)
 }
 
-/// Fences an open transaction on the database that holds the lock: until it ends, nobody can take the lock. `false`: the epoch is
-/// not current, and the transaction must be rolled back. Call it before you read what you act upon.
+/// Fences an open transaction on the database that has the lock: until the transaction ends, no other process can acquire the lock. `false`:
+/// the epoch is not current, and the transaction must be rolled back. Call it before reading what the transaction acts on.
 ///
-/// From here on the transaction may idle for as long as the lock lasts; then the server ends it, so that a frozen holder is not in
-/// the way for ever.
+/// From here on, the server ends the transaction when it idles for longer than the lock lasts, so that a frozen holder does not block others
+/// for ever.
 pub async fn fence(transaction: &impl GenericClient, fence: &Fence) -> Result<bool, LockError> {
     let FenceClass::Strict { scope } = &fence.class else {
         return Err(LockError::refused("fence", "the lock is not in PostgreSQL"));
     };
-    // One of another database, whose place is no schema, is refused here.
+    // The scope of a lock in another kind of database is not a schema, and is refused here.
     let text = sql(include_str!("../../sql/postgres/lock_fence.sql"), &checked(scope)?);
     let (name, epoch) = (fence.name.as_str(), fence.epoch.get());
     let idle = fence.ttl.as_millis().to_string();

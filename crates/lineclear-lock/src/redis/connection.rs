@@ -1,4 +1,4 @@
-//! A connection to Redis that is made when it is needed, and made anew when it broke.
+//! A connection to Redis that is opened when it is needed, and opened again when it has ended.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,39 +13,39 @@ use tokio::sync::Mutex;
 
 use crate::error::LockError;
 
-/// One connection, shared by all who ask at the same time.
-pub(super) struct Link {
+/// At most one session at a time, shared by concurrent requests.
+pub(super) struct Connection {
     client: Client,
     request_timeout: Duration,
-    connection: Mutex<Option<Connection>>,
-    /// Whether it was said that Redis cannot be reached: once, until it can be again.
+    session: Mutex<Option<Session>>,
+    /// Whether the last attempt to connect failed: the first failure is logged.
     warned: AtomicBool,
 }
 
-/// A connection with its number, which tells it from those that were there before.
+/// An open connection, with a number that tells it from earlier ones.
 #[derive(Clone)]
-pub(super) struct Connection {
+pub(super) struct Session {
     number: u64,
     inner: MultiplexedConnection,
 }
 
-impl fmt::Debug for Link {
+impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The client would show its password.
-        f.debug_struct("Link").field("request_timeout", &self.request_timeout).finish_non_exhaustive()
+        f.debug_struct("Connection").field("request_timeout", &self.request_timeout).finish_non_exhaustive()
     }
 }
 
-impl Link {
-    pub(super) fn new(client: Client, request_timeout: Duration) -> Link {
-        Link { client, request_timeout, connection: Mutex::new(None), warned: AtomicBool::new(false) }
+impl Connection {
+    pub(super) fn new(client: Client, request_timeout: Duration) -> Connection {
+        Connection { client, request_timeout, session: Mutex::new(None), warned: AtomicBool::new(false) }
     }
 
-    /// The connection that is there, or a new one; `true`: it was there.
-    pub(super) async fn connection(&self) -> Result<(Connection, bool), LockError> {
-        let mut slot = self.connection.lock().await;
-        if let Some(connection) = &*slot {
-            return Ok((connection.clone(), true));
+    /// The open session, or a new one; `true`: it was open.
+    pub(super) async fn session(&self) -> Result<(Session, bool), LockError> {
+        let mut slot = self.session.lock().await;
+        if let Some(session) = &*slot {
+            return Ok((session.clone(), true));
         }
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.request_timeout))
@@ -54,54 +54,54 @@ impl Link {
         match made {
             Ok(inner) => {
                 static NUMBER: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
-                let connection = Connection { number: NUMBER.fetch_add(1, Ordering::Relaxed), inner };
+                let session = Session { number: NUMBER.fetch_add(1, Ordering::Relaxed), inner };
                 self.warned.store(false, Ordering::Relaxed);
-                Ok((slot.insert(connection).clone(), false))
+                Ok((slot.insert(session).clone(), false))
             }
             Err(error) => {
                 if !self.warned.swap(true, Ordering::Relaxed) {
-                    tracing::warn!(%error, "Redis cannot be reached; nobody gets its locks");
+                    tracing::warn!(%error, "cannot reach Redis; its locks cannot be acquired");
                 }
                 Err(classify(error))
             }
         }
     }
 
-    /// Sends a script. `again` is sent instead if the connection turns out to have ended while it was not used: Redis may or
-    /// may not have seen the first one.
+    /// Sends a script. If the connection turns out to have ended while it was idle, sends `again` over a new one: Redis may or may not have run the
+    /// first.
     pub(super) async fn script<T: FromRedisValue>(
         &self,
         script: &ScriptInvocation<'_>,
         again: &ScriptInvocation<'_>,
-    ) -> Result<(T, Connection), LockError> {
-        let (mut connection, was_there) = self.connection().await?;
-        let sent = script.invoke_async(&mut connection.inner).await;
+    ) -> Result<(T, Session), LockError> {
+        let (mut session, was_there) = self.session().await?;
+        let sent = script.invoke_async(&mut session.inner).await;
         let sent = match sent {
             Err(error) if was_there && has_ended(&error) => {
-                self.forget(connection.number).await;
-                (connection, _) = self.connection().await?;
-                again.invoke_async(&mut connection.inner).await
+                self.forget(session.number).await;
+                (session, _) = self.session().await?;
+                again.invoke_async(&mut session.inner).await
             }
             sent => sent,
         };
-        let answer = self.answered(connection.number, sent).await?;
-        Ok((answer, connection))
+        let answer = self.answered(session.number, sent).await?;
+        Ok((answer, session))
     }
 
-    /// Makes a script known to Redis, which forgets it when it restarts; then it is made known again when it is used.
-    pub(super) async fn load(&self, connection: &mut Connection, script: &Script) -> Result<(), LockError> {
-        let sent = script.prepare_invoke().load_async(&mut connection.inner).await;
-        self.answered(connection.number, sent).await.map(drop)
+    /// Loads a script into Redis. A restart forgets it; then its next use loads it again.
+    pub(super) async fn load(&self, session: &mut Session, script: &Script) -> Result<(), LockError> {
+        let sent = script.prepare_invoke().load_async(&mut session.inner).await;
+        self.answered(session.number, sent).await.map(drop)
     }
 
-    /// Sends a command on a connection that is open.
+    /// Sends a command on an open session.
     pub(super) async fn command<T: FromRedisValue>(
         &self,
-        connection: &mut Connection,
+        session: &mut Session,
         command: &Cmd,
     ) -> Result<T, LockError> {
-        let sent = command.query_async(&mut connection.inner).await;
-        self.answered(connection.number, sent).await
+        let sent = command.query_async(&mut session.inner).await;
+        self.answered(session.number, sent).await
     }
 
     async fn answered<T>(&self, number: u64, sent: Result<T, RedisError>) -> Result<T, LockError> {
@@ -109,7 +109,7 @@ impl Link {
             Ok(answer) => Ok(answer),
             Err(error) => {
                 let error = classify(error);
-                // A server that does not answer, or has become a replica, is looked for anew.
+                // Connect again to a server that does not answer or has become a replica.
                 if error.is_unavailable() {
                     self.forget(number).await;
                 }
@@ -119,14 +119,14 @@ impl Link {
     }
 
     async fn forget(&self, number: u64) {
-        let mut slot = self.connection.lock().await;
-        if slot.as_ref().is_some_and(|connection| connection.number == number) {
+        let mut slot = self.session.lock().await;
+        if slot.as_ref().is_some_and(|session| session.number == number) {
             *slot = None;
         }
     }
 }
 
-/// Whether the connection broke, as opposed to a silence in which anything may happen.
+/// Whether the connection has ended, as opposed to a timeout, after which an answer may still come.
 fn has_ended(error: &RedisError) -> bool {
     error.is_connection_dropped() && !error.is_timeout()
 }
@@ -141,7 +141,7 @@ fn classify(error: RedisError) -> LockError {
                 | ServerErrorKind::ReadOnly
                 | ServerErrorKind::TryAgain
         ),
-        // Memory that is full may have room again.
+        // Full memory may have room again later.
         _ => error.is_connection_dropped() || error.is_timeout() || error.code() == Some("OOM"),
     };
     if later { LockError::unavailable(error) } else { LockError::failed(error) }

@@ -1,19 +1,19 @@
-//! What a Redis URL says beside the address, and the values of a known scheduler lock.
+//! Options in the URL of a Redis, and the values of a known scheduler lock.
 
 use std::time::Duration;
 
 use crate::error::LockError;
 use crate::options::LockOptions;
 
-/// How locks are kept in Redis. In a URL: `redis://host:6379/0?prefix=app:&replicas=1&replicas_timeout=500`.
+/// Options of locks in Redis. In a URL: `redis://host:6379/0?prefix=app:&replicas=1&replicas_timeout=500`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedisOptions {
-    /// Stands before the lock's name in its key. Empty unless set: the key is the name.
+    /// Prefix of the lock's key; the lock's name follows. Default: empty.
     pub prefix: String,
-    /// How many replicas must know of a lock before it counts as granted (`WAIT`). 0 unless set.
+    /// How many replicas must have a lock before it counts as granted (`WAIT`). Default: 0.
     pub replicas: u32,
-    /// How long they may take, in a URL in milliseconds; less than half of
-    /// [`LockOptions::request_timeout`]. 500 ms unless set.
+    /// How long the replicas may take, in a URL in milliseconds; less than half of
+    /// [`LockOptions::request_timeout`]. Default: 500 ms.
     pub replicas_timeout: Duration,
 }
 
@@ -24,12 +24,12 @@ impl Default for RedisOptions {
 }
 
 impl RedisOptions {
-    /// Takes the options off a URL.
+    /// Splits a URL into the address and its options.
     pub(super) fn of_url(url: &str) -> Result<(&str, RedisOptions), LockError> {
         let (address, said) = url.split_once('?').unwrap_or((url, ""));
         let mut options = RedisOptions::default();
         for (name, value) in said.split('&').filter_map(|part| part.split_once('=')) {
-            let bad = |_| LockError::refused(name, format!("{value:?} is no number"));
+            let bad = |_| LockError::refused(name, format!("must be a number, not {value:?}"));
             match name {
                 "prefix" => options.prefix = value.to_owned(),
                 "replicas" => options.replicas = value.parse().map_err(bad)?,
@@ -37,8 +37,9 @@ impl RedisOptions {
                     options.replicas_timeout = Duration::from_millis(value.parse().map_err(bad)?);
                 }
                 _ => {
-                    let why =
-                        format!("no such option: {name}; there are prefix, replicas and replicas_timeout");
+                    let why = format!(
+                        "unknown option {name}; the options are prefix, replicas and replicas_timeout"
+                    );
                     return Err(LockError::refused("lock_url", why));
                 }
             }
@@ -50,7 +51,7 @@ impl RedisOptions {
         let half = lock.request_timeout / 2;
         if self.replicas > 0 && (self.replicas_timeout.is_zero() || self.replicas_timeout >= half) {
             let why = format!(
-                "{:?} must be above zero and less than half of request_timeout ({half:?})",
+                "must be above zero and less than half of request_timeout ({half:?}), not {:?}",
                 self.replicas_timeout
             );
             return Err(LockError::refused("replicas_timeout", why));

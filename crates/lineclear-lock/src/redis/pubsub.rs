@@ -1,5 +1,5 @@
-//! Hears of releases. It is a hint and nothing more: whoever waits asks now and then as well, because those who release in another
-//! way, and locks that end by themselves, say nothing.
+//! Listens for releases. It is only a hint: waiters also ask at intervals, because programs that release in another way, and locks that expire,
+//! publish nothing.
 
 use std::fmt;
 use std::pin::pin;
@@ -12,27 +12,27 @@ use redis::Client;
 use tokio::sync::broadcast;
 use tokio::time::{sleep, timeout};
 
-/// Before the key of a lock that was released.
-pub(super) const CHANNELS: &str = "lineclear:freed:";
+/// The prefix of the channels on which releases are published; the lock's key follows.
+pub(super) const CHANNEL_PREFIX: &str = "lineclear:freed:";
 
-/// How long it listens when nobody waits, and how long it rests when it could not.
-const REST: Duration = Duration::from_secs(5);
-/// How long Redis may take to let it listen.
-const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// How many releases may be unheard; who misses some asks.
-const UNHEARD: usize = 64;
+/// How long the listener stays without waiters, and how long it pauses after a failure.
+const PAUSE: Duration = Duration::from_secs(5);
+/// How long Redis may take to accept the subscription.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// How many releases may be queued for a waiter; one that misses some asks.
+const QUEUE: usize = 64;
 
-/// Listens for all releases of a Redis while somebody waits, on a connection of its own.
+/// Listens for all releases of a Redis while tasks wait, on a connection of its own.
 pub(super) struct ReleaseListener {
     client: Client,
-    heard: broadcast::Sender<Arc<str>>,
-    listens: AtomicBool,
+    released: broadcast::Sender<Arc<str>>,
+    listening: AtomicBool,
 }
 
 impl fmt::Debug for ReleaseListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The client would show its password.
-        f.debug_struct("ReleaseListener").field("listens", &self.listens).finish_non_exhaustive()
+        f.debug_struct("ReleaseListener").field("listening", &self.listening).finish_non_exhaustive()
     }
 }
 
@@ -40,20 +40,20 @@ impl ReleaseListener {
     pub(super) fn new(client: Client) -> Arc<ReleaseListener> {
         Arc::new(ReleaseListener {
             client,
-            heard: broadcast::Sender::new(UNHEARD),
-            listens: AtomicBool::new(false),
+            released: broadcast::Sender::new(QUEUE),
+            listening: AtomicBool::new(false),
         })
     }
 
-    /// Returns when the lock of this key was released after this call.
+    /// Returns when the lock of this key is released after this call.
     pub(super) fn freed(self: &Arc<ReleaseListener>, key: &str) -> impl Future<Output = ()> + Send + use<> {
-        let (mut heard, channel) = (self.heard.subscribe(), format!("{CHANNELS}{key}"));
-        if !self.listens.swap(true, Ordering::SeqCst) {
+        let (mut released, channel) = (self.released.subscribe(), format!("{CHANNEL_PREFIX}{key}"));
+        if !self.listening.swap(true, Ordering::SeqCst) {
             tokio::spawn(listen(Arc::downgrade(self)));
         }
         async move {
             loop {
-                match heard.recv().await {
+                match released.recv().await {
                     Ok(freed) if *freed != *channel => {}
                     Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => return,
                     Err(broadcast::error::RecvError::Closed) => return std::future::pending().await,
@@ -63,12 +63,12 @@ impl ReleaseListener {
     }
 }
 
-/// Until nobody waits any more.
-async fn listen(ear: Weak<ReleaseListener>) {
-    while let Some(client) = ear.upgrade().map(|ear| ear.client.clone()) {
-        let begun = timeout(ANSWER_WITHIN, async {
+/// Listens until no task waits any more.
+async fn listen(listener: Weak<ReleaseListener>) {
+    while let Some(client) = listener.upgrade().map(|listener| listener.client.clone()) {
+        let begun = timeout(REQUEST_TIMEOUT, async {
             let mut all = client.get_async_pubsub().await?;
-            all.psubscribe(format!("{CHANNELS}*")).await?;
+            all.psubscribe(format!("{CHANNEL_PREFIX}*")).await?;
             Ok::<_, redis::RedisError>(all.into_on_message())
         });
         match begun.await {
@@ -76,34 +76,36 @@ async fn listen(ear: Weak<ReleaseListener>) {
                 let mut releases = pin!(releases);
                 // Ends when the connection does.
                 loop {
-                    let next = timeout(REST, releases.next()).await;
-                    let Some(ear) = ear.upgrade() else { return };
+                    let next = timeout(PAUSE, releases.next()).await;
+                    let Some(listener) = listener.upgrade() else { return };
                     match next {
-                        // Nobody may wait for anything at the moment.
-                        Ok(Some(release)) => drop(ear.heard.send(Arc::from(release.get_channel_name()))),
+                        // An error means that no task waits at the moment.
+                        Ok(Some(release)) => {
+                            drop(listener.released.send(Arc::from(release.get_channel_name())))
+                        }
                         Ok(None) => break,
-                        Err(_) if ear.rests() => return,
+                        Err(_) if listener.stops() => return,
                         Err(_) => {}
                     }
                 }
             }
-            Ok(Err(error)) => tracing::debug!(%error, "releases of locks in Redis cannot be listened for"),
+            Ok(Err(error)) => tracing::debug!(%error, "cannot listen for releases of locks in Redis"),
             Err(_) => {}
         }
-        sleep(REST).await;
-        if ear.upgrade().is_some_and(|ear| ear.rests()) {
+        sleep(PAUSE).await;
+        if listener.upgrade().is_some_and(|listener| listener.stops()) {
             return;
         }
     }
 }
 
 impl ReleaseListener {
-    /// Whether nobody waits; then it listens no more until somebody does.
-    fn rests(&self) -> bool {
-        if self.heard.receiver_count() > 0 {
+    /// Whether no task waits; if so, the listener stops until one does.
+    fn stops(&self) -> bool {
+        if self.released.receiver_count() > 0 {
             return false;
         }
-        self.listens.store(false, Ordering::SeqCst);
+        self.listening.store(false, Ordering::SeqCst);
         true
     }
 }

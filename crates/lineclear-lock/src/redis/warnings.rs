@@ -1,4 +1,4 @@
-//! What is said of a Redis that may lose locks.
+//! Warnings about a Redis that may lose locks.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,39 +9,36 @@ use crate::error::LockError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// When its memory is full, it may throw locks away.
+    /// When its memory is full, it may evict locks.
     MayEvict {
         /// Its `maxmemory-policy`.
         policy: String,
     },
-    /// One of its replicas may take its place without knowing of a lock.
+    /// A failover to a replica may lose locks that the replica does not have yet.
     ReplicasNotWaitedFor {
-        /// How many it has.
+        /// How many replicas it has.
         replicas: u64,
     },
-    /// It does not write every change to the disk: a restart may forget locks.
+    /// It has no append-only file: a restart may forget locks.
     MayForget,
 }
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Warning::MayEvict { policy } => write!(
-                f,
-                "maxmemory-policy is {policy}: Redis may throw away locks that are held; use noeviction"
-            ),
+            Warning::MayEvict { policy } => {
+                write!(f, "maxmemory-policy is {policy}: Redis may evict held locks; use noeviction")
+            }
             Warning::ReplicasNotWaitedFor { replicas } => write!(
                 f,
-                "it has {replicas} replicas, and locks are granted before these know: a failover may grant a lock twice; set replicas"
+                "it has {replicas} replicas, and locks are granted before the replicas have them: a failover may grant a lock twice; set `replicas` in the URL"
             ),
-            Warning::MayForget => {
-                f.write_str("it has no append-only file: a restart may forget locks that are held")
-            }
+            Warning::MayForget => f.write_str("it has no append-only file: a restart may forget held locks"),
         }
     }
 }
 
-/// Reads what `INFO` says. Refuses a server on which locks cannot be granted at all.
+/// Reads the answer to `INFO`. Refuses a server that cannot have locks.
 pub(super) fn read(info: &str, waits: bool) -> Result<Vec<Warning>, LockError> {
     let facts: HashMap<&str, &str> =
         info.lines().filter_map(|line| line.trim_end().split_once(':')).collect();
@@ -51,7 +48,7 @@ pub(super) fn read(info: &str, waits: bool) -> Result<Vec<Warning>, LockError> {
         return Err(LockError::refused("redis_cluster", "locks in Redis Cluster are not supported"));
     }
     if fact("role") == "slave" {
-        return Err(LockError::refused("redis_role", "this Redis is a replica; name its primary"));
+        return Err(LockError::refused("redis_role", "this Redis is a replica; locks need the primary"));
     }
     let mut warnings = Vec::new();
     let policy = fact("maxmemory_policy");
@@ -73,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_redis_that_may_lose_locks_is_told_of() {
+    fn a_redis_that_may_lose_locks_is_warned_about() {
         let safe =
             "# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\nrole:master\r\naof_enabled:1\r\n";
         assert_eq!(read(safe, false).unwrap(), []);

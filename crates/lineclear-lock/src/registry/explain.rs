@@ -1,22 +1,22 @@
-//! Who holds a lock, since when, is it alive, and what happens next and when.
+//! Who holds a lock, since when, whether the holder is alive, and what happens next and when.
 
 use std::time::Duration;
 
 use super::record::{LeaseRecord, LockEvent};
 use crate::backend::{Inspection, Promises};
 
-/// All that is known of a lock.
+/// All that is known about a lock.
 #[derive(Clone, Debug)]
 pub struct Explanation {
     /// The lock.
     pub name: String,
     /// What its store promises.
     pub promises: Promises,
-    /// What its store says of it; `None` if nobody ever held it.
+    /// What its store says; `None` if the lock was never held.
     pub inspection: Option<Inspection>,
-    /// What the registry says of it; `None` if there is no registry, or it knows nothing.
+    /// What the registry says; `None` if there is no registry, or it has no row.
     pub lease: Option<LeaseRecord>,
-    /// What happened to it lately, newest first.
+    /// Its last events, newest first.
     pub history: Vec<LockEvent>,
     /// What happens next.
     pub next: Next,
@@ -25,20 +25,20 @@ pub struct Explanation {
 /// What happens next to a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// It is free: who asks next has it.
+    /// It is free: the next request gets it.
     Free,
-    /// Its holder has it, and goes on renewing it.
+    /// Its holder has it and renews it.
     Held {
-        /// How soon another can have it if the holder dies now.
+        /// How soon another process can acquire it if the holder dies now.
         if_it_dies: Duration,
-        /// How soon if it freezes; `None`: not by itself.
+        /// How soon if the holder freezes; `None`: not until an operator breaks the lock.
         if_it_freezes: Option<Duration>,
     },
-    /// Its holder's connection is gone: who asks has it after this time.
+    /// The holder's connection has ended: the next request gets it after this time.
     FreeIn(Duration),
-    /// Its holder has not renewed it, and if it does not do so it ends after this time.
+    /// The holder does not renew it: it ends after this time.
     EndsIn(Duration),
-    /// Its holder is not heard of, and its lock does not end by itself: somebody must end it.
+    /// The holder does not renew it, and it does not end by itself: an operator must break it.
     Never,
 }
 

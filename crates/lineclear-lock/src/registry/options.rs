@@ -1,4 +1,4 @@
-//! How the registry goes about it.
+//! Options of the registry.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use crate::error::LockError;
 
 type Classify = dyn Fn(&str) -> Option<String> + Send + Sync;
 
-/// The kind of a lock, by its name, for those that were taken without one.
+/// Derives the kind of a lock from its name, for locks that were acquired without one.
 #[derive(Clone)]
 pub struct Classifier(Arc<Classify>);
 
 impl Classifier {
-    /// One of your own.
+    /// A classifier of your own.
     pub fn new(classify: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Classifier {
         Classifier(Arc::new(classify))
     }
@@ -42,18 +42,18 @@ pub fn kind_by_prefix(name: &str) -> Option<String> {
 pub struct RegistryOptions {
     /// The database that has the tables; none: the one that has the locks.
     pub url: Option<String>,
-    /// Whether locks are recorded by themselves. Otherwise there is the table, and who wants rows in it calls
-    /// [`Registry::acquired`](super::Registry::took) and its like. On unless set.
+    /// Whether locks are recorded automatically. Otherwise the program reports them with
+    /// [`Registry::acquired`](super::Registry::acquired) and the other methods. Default: true.
     pub record_automatically: bool,
-    /// How often what is held is renewed, in one statement; a row that was not renewed three times is stale. 5 s unless set.
+    /// How often the rows of held locks are renewed, in one statement; a row that missed three renewals is stale. Default: 5 s.
     pub heartbeat: Duration,
-    /// How long after its last sign of life the row of a holder that went away is removed. 60 s unless set.
+    /// How long after its last renewal the row of a holder that vanished is removed. Default: 60 s.
     pub sweep_after: Duration,
-    /// How long the row of a lock that was released is kept. A day unless set.
+    /// How long the row of a released lock is kept. Default: 1 day.
     pub idle_retention: Duration,
-    /// How long events are kept. 7 days unless set.
+    /// How long events are kept. Default: 7 days.
     pub history_retention: Duration,
-    /// The kind of locks that were taken without one. [`kind_by_prefix`] unless set.
+    /// The kind of locks that were acquired without one. Default: [`kind_by_prefix`].
     pub classifier: Classifier,
 }
 
@@ -73,14 +73,15 @@ impl Default for RegistryOptions {
 }
 
 impl RegistryOptions {
-    /// Whether these times can work; the error names the one that cannot.
+    /// Checks the options; the error names the invalid one.
     pub fn check(&self) -> Result<(), LockError> {
         if self.heartbeat.is_zero() {
-            return Err(LockError::refused("heartbeat", "it must be above zero"));
+            return Err(LockError::refused("heartbeat", "must be above zero"));
         }
         let stale = self.heartbeat * 3;
         if self.sweep_after < stale {
-            let why = format!("{:?} must be at least three times heartbeat ({stale:?})", self.sweep_after);
+            let why =
+                format!("must be at least three times heartbeat ({stale:?}), not {:?}", self.sweep_after);
             return Err(LockError::refused("sweep_after", why));
         }
         Ok(())

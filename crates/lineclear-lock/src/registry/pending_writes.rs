@@ -1,5 +1,5 @@
-//! What this process holds, and what of it is not written yet. Only the last word about each lock is kept, so that one who takes and
-//! releases a thousand times a second writes a few times.
+//! The locks that this process holds, and what of them is not written yet. Only the last state of each lock is kept: a process that
+//! acquires and releases a lock a thousand times a second writes a few times.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::record::LockEventKind;
-use super::table::{Contention, HoldEnd, LeaseUpdate};
+use super::updates::{Contention, HoldEnd, LeaseUpdate};
 use crate::clock::Moment;
 use crate::holder::Holder;
 use crate::name::{Epoch, LockName};
 
-/// Locks about which something may wait to be written while the registry is away; beyond it, new ones are counted and forgotten.
-const UNWRITTEN_MAX: usize = 10_000;
-/// Losses that may wait; beyond it, the oldest are counted and forgotten.
+/// Locks whose updates may be pending while the registry cannot be written; beyond it, updates of other locks are dropped and counted.
+const PENDING_MAX: usize = 10_000;
+/// Losses that may be pending; beyond it, the oldest are dropped and counted.
 const LOST_MAX: usize = 1_000;
 
 /// A lock that this process holds.
@@ -23,73 +23,73 @@ const LOST_MAX: usize = 1_000;
 pub struct Hold {
     /// The lock.
     pub name: LockName,
-    /// Where the lock itself is, in a word.
+    /// Where the lock itself is, as the registry calls the store.
     pub store: Arc<str>,
     /// Fresh for every acquisition.
     pub token: Uuid,
-    /// The holder's number; zero if there is none.
+    /// The holder's number; zero if the store has none.
     pub epoch: Epoch,
-    /// What kind of work it guards; none: the classifier says.
+    /// What kind of work it guards; none: the classifier decides.
     pub kind: Option<Arc<str>>,
-    /// Who holds it.
+    /// The process that holds it.
     pub holder: Arc<Holder>,
-    /// How long it lasts without being renewed; none: until it is said to have ended.
+    /// How long it lasts without renewal; none: until its end is reported.
     pub ttl: Option<Duration>,
 }
 
 type Key = (LockName, Arc<str>);
 
 #[derive(Debug)]
-struct Entry {
+struct HeldLock {
     hold: Hold,
-    taken_at: Moment,
+    acquired_at: Moment,
     until: Option<Moment>,
     is_written: bool,
 }
 
 #[derive(Debug)]
-struct Ended {
+struct ReleasedLock {
     hold: Hold,
-    taken_at: Moment,
+    acquired_at: Moment,
     at: Moment,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct PendingWrites {
-    held: HashMap<Uuid, Entry>,
+    held: HashMap<Uuid, HeldLock>,
     /// Released, and not written yet.
-    ended: HashMap<Key, Ended>,
-    /// How often it was taken since that was written, and when first.
-    taken: HashMap<Key, (i64, Moment)>,
+    released: HashMap<Key, ReleasedLock>,
+    /// How often each lock was acquired since that was written, and when first.
+    acquisitions: HashMap<Key, (i64, Moment)>,
     busy: HashMap<Key, i64>,
     lost: VecDeque<HoldEnd>,
 }
 
-/// What is being written; it comes back if that fails.
+/// What is being written; it is put back if that fails.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     held: Vec<Uuid>,
-    ended: HashMap<Key, Ended>,
-    taken: HashMap<Key, (i64, Moment)>,
-    pub(super) words: Vec<LeaseUpdate>,
+    released: HashMap<Key, ReleasedLock>,
+    acquisitions: HashMap<Key, (i64, Moment)>,
+    pub(super) updates: Vec<LeaseUpdate>,
     pub(super) contentions: Vec<Contention>,
-    pub(super) endings: Vec<HoldEnd>,
+    pub(super) ends: Vec<HoldEnd>,
 }
 
 fn key(hold: &Hold) -> Key {
     (hold.name.clone(), hold.store.clone())
 }
 
-fn forgotten(count: usize) {
+fn count_dropped(count: usize) {
     let count = u64::try_from(count).unwrap_or(u64::MAX);
     metrics::counter!("lineclear_lock_registry_forgotten_total").increment(count);
 }
 
-/// Whether there is room for this lock.
+/// Whether there is room for this lock; otherwise it is counted as dropped.
 fn fits<T>(map: &HashMap<Key, T>, key: &Key) -> bool {
-    let fits = map.len() < UNWRITTEN_MAX || map.contains_key(key);
+    let fits = map.len() < PENDING_MAX || map.contains_key(key);
     if !fits {
-        forgotten(1);
+        count_dropped(1);
     }
     fits
 }
@@ -97,11 +97,11 @@ fn fits<T>(map: &HashMap<Key, T>, key: &Key) -> bool {
 impl PendingWrites {
     pub(super) fn acquired(&mut self, hold: Hold) {
         let (key, now) = (key(&hold), Moment::now());
-        if fits(&self.taken, &key) {
-            self.taken.entry(key).or_insert((0, now)).0 += 1;
+        if fits(&self.acquisitions, &key) {
+            self.acquisitions.entry(key).or_insert((0, now)).0 += 1;
         }
         let until = hold.ttl.map(|ttl| now.plus(ttl));
-        self.held.insert(hold.token, Entry { hold, taken_at: now, until, is_written: false });
+        self.held.insert(hold.token, HeldLock { hold, acquired_at: now, until, is_written: false });
     }
 
     pub(super) fn renewed(&mut self, token: Uuid) {
@@ -110,20 +110,20 @@ impl PendingWrites {
         }
     }
 
-    /// `false`: it was not held.
+    /// `false`: the lock was not held.
     pub(super) fn released(&mut self, token: Uuid) -> bool {
-        let Some(Entry { hold, taken_at, .. }) = self.held.remove(&token) else { return false };
+        let Some(HeldLock { hold, acquired_at, .. }) = self.held.remove(&token) else { return false };
         let key = key(&hold);
-        if fits(&self.ended, &key) {
-            self.ended.insert(key, Ended { hold, taken_at, at: Moment::now() });
+        if fits(&self.released, &key) {
+            self.released.insert(key, ReleasedLock { hold, acquired_at, at: Moment::now() });
         }
         true
     }
 
-    /// `false`: it was not held.
+    /// `false`: the lock was not held.
     pub(super) fn lost(&mut self, token: Uuid, why: &str) -> bool {
-        let Some(Entry { hold, .. }) = self.held.remove(&token) else { return false };
-        self.taken.remove(&key(&hold));
+        let Some(HeldLock { hold, .. }) = self.held.remove(&token) else { return false };
+        self.acquisitions.remove(&key(&hold));
         self.lost.push_back(HoldEnd {
             name: hold.name,
             store: hold.store,
@@ -137,7 +137,7 @@ impl PendingWrites {
         let over = self.lost.len().saturating_sub(LOST_MAX);
         if over > 0 {
             self.lost.drain(..over);
-            forgotten(over);
+            count_dropped(over);
         }
         true
     }
@@ -149,35 +149,43 @@ impl PendingWrites {
         }
     }
 
-    /// What is to be written now; with the heartbeat, all that is held.
+    /// What is to be written now; with the heartbeat, all locks that are held.
     pub(super) fn batch(&mut self, heartbeat: bool, renew: Duration) -> Batch {
         let now = Moment::now();
-        // Who did not renew has lost it, and may not have noticed: its row must not look alive.
-        let over = |entry: &Entry| entry.until.is_some_and(|until| until <= now);
-        let over: Vec<Uuid> = self.held.iter().filter(|(_, e)| over(e)).map(|(token, _)| *token).collect();
-        for token in over {
-            self.lost(token, "it was not renewed in time");
+        // A holder that did not renew in time has lost the lock, and may not know it yet: its row must not look alive.
+        let expired = |entry: &HeldLock| entry.until.is_some_and(|until| until <= now);
+        let expired: Vec<Uuid> =
+            self.held.iter().filter(|(_, lock)| expired(lock)).map(|(token, _)| *token).collect();
+        for token in expired {
+            self.lost(token, "not renewed in time");
         }
-        let mut batch = Batch { taken: std::mem::take(&mut self.taken), ..Batch::default() };
+        let mut batch = Batch { acquisitions: std::mem::take(&mut self.acquisitions), ..Batch::default() };
         let renew_ms = i64::try_from(renew.as_millis()).unwrap_or(i64::MAX);
         for (token, entry) in &mut self.held {
-            // A hold that goes on says all that an earlier one has to say.
-            self.ended.remove(&key(&entry.hold));
+            // The update of a lock that is held again includes its earlier hold.
+            self.released.remove(&key(&entry.hold));
             if heartbeat || !entry.is_written {
                 entry.is_written = true;
                 batch.held.push(*token);
-                let word = word(&entry.hold, entry.taken_at, None, &batch.taken, now, renew_ms);
-                batch.words.push(word);
+                let update = update(&entry.hold, entry.acquired_at, None, &batch.acquisitions, now, renew_ms);
+                batch.updates.push(update);
             }
         }
-        batch.ended = std::mem::take(&mut self.ended);
-        for ended in batch.ended.values() {
-            let word = word(&ended.hold, ended.taken_at, Some(ended.at), &batch.taken, now, renew_ms);
-            batch.words.push(word);
+        batch.released = std::mem::take(&mut self.released);
+        for released in batch.released.values() {
+            let update = update(
+                &released.hold,
+                released.acquired_at,
+                Some(released.at),
+                &batch.acquisitions,
+                now,
+                renew_ms,
+            );
+            batch.updates.push(update);
         }
-        // The order in which rows are locked.
-        batch.words.sort_by(|a, b| (&a.name, &a.store).cmp(&(&b.name, &b.store)));
-        batch.endings = self.lost.drain(..).collect();
+        // Rows are locked in this order by all processes.
+        batch.updates.sort_by(|a, b| (&a.name, &a.store).cmp(&(&b.name, &b.store)));
+        batch.ends = self.lost.drain(..).collect();
         if heartbeat {
             let counts = self.busy.drain().map(|((name, store), busy)| Contention { name, store, busy });
             batch.contentions = counts.collect();
@@ -186,21 +194,21 @@ impl PendingWrites {
         batch
     }
 
-    /// It could not be written: it is to be written again, unless there is news by then.
-    pub(super) fn again(&mut self, batch: Batch) {
+    /// Puts back what could not be written. What has happened since takes precedence.
+    pub(super) fn put_back(&mut self, batch: Batch) {
         for token in batch.held {
             if let Some(entry) = self.held.get_mut(&token) {
                 entry.is_written = false;
             }
         }
-        for (key, ended) in batch.ended {
-            if fits(&self.ended, &key) {
-                self.ended.entry(key).or_insert(ended);
+        for (key, released) in batch.released {
+            if fits(&self.released, &key) {
+                self.released.entry(key).or_insert(released);
             }
         }
-        for (key, (count, first)) in batch.taken {
-            if fits(&self.taken, &key) {
-                let taken = self.taken.entry(key).or_insert((0, first));
+        for (key, (count, first)) in batch.acquisitions {
+            if fits(&self.acquisitions, &key) {
+                let taken = self.acquisitions.entry(key).or_insert((0, first));
                 *taken = (taken.0 + count, first);
             }
         }
@@ -210,9 +218,9 @@ impl PendingWrites {
                 *self.busy.entry(key).or_default() += busy;
             }
         }
-        for ending in batch.endings.into_iter().rev() {
+        for end in batch.ends.into_iter().rev() {
             if self.lost.len() < LOST_MAX {
-                self.lost.push_front(ending);
+                self.lost.push_front(end);
             }
         }
     }
@@ -222,15 +230,15 @@ fn ago(then: Moment, now: Moment) -> i64 {
     i64::try_from(now.micros().saturating_sub(then.micros())).unwrap_or(i64::MAX)
 }
 
-fn word(
+fn update(
     hold: &Hold,
-    taken_at: Moment,
+    acquired_at: Moment,
     ended_at: Option<Moment>,
-    taken: &HashMap<Key, (i64, Moment)>,
+    acquisitions: &HashMap<Key, (i64, Moment)>,
     now: Moment,
     renew_ms: i64,
 ) -> LeaseUpdate {
-    let (count, first) = taken.get(&key(hold)).copied().unwrap_or((0, taken_at));
+    let (count, first) = acquisitions.get(&key(hold)).copied().unwrap_or((0, acquired_at));
     LeaseUpdate {
         name: hold.name.clone(),
         store: hold.store.clone(),
@@ -238,10 +246,10 @@ fn word(
         kind: hold.kind.clone(),
         epoch: hold.epoch,
         since_ago: ago(first, now),
-        acquired_ago: ago(taken_at, now),
+        acquired_ago: ago(acquired_at, now),
         ended_ago: ended_at.map(|at| ago(at, now)),
         renew_ms,
-        taken: count,
+        acquisitions: count,
     }
 }
 
@@ -264,59 +272,59 @@ mod tests {
     }
 
     #[test]
-    fn of_many_holds_only_the_last_is_written_with_their_number() {
-        let mut ledger = PendingWrites::default();
+    fn many_holds_are_written_as_one_update_with_their_number() {
+        let mut pending = PendingWrites::default();
         for epoch in 1..=1_000 {
             let hold = hold("a", epoch);
             let token = hold.token;
-            ledger.acquired(hold);
-            ledger.released(token);
+            pending.acquired(hold);
+            pending.released(token);
         }
-        let batch = ledger.batch(false, BEAT);
-        assert_eq!(batch.words.len(), 1);
-        assert_eq!((batch.words[0].epoch.get(), batch.words[0].taken), (1_000, 1_000));
-        assert!(batch.words[0].ended_ago.is_some());
-        assert!(ledger.batch(true, BEAT).words.is_empty(), "it was written");
+        let batch = pending.batch(false, BEAT);
+        assert_eq!(batch.updates.len(), 1);
+        assert_eq!((batch.updates[0].epoch.get(), batch.updates[0].acquisitions), (1_000, 1_000));
+        assert!(batch.updates[0].ended_ago.is_some());
+        assert!(pending.batch(true, BEAT).updates.is_empty(), "it was written");
     }
 
     #[test]
-    fn what_could_not_be_written_comes_again_unless_there_is_news() {
-        let mut ledger = PendingWrites::default();
+    fn what_could_not_be_written_is_written_again_unless_it_has_changed() {
+        let mut pending = PendingWrites::default();
         let first = hold("a", 1);
         let token = first.token;
-        ledger.acquired(first);
-        ledger.busy(&Arc::from("test"), &LockName::new("b").unwrap());
-        let batch = ledger.batch(true, BEAT);
-        ledger.released(token);
-        ledger.again(batch);
-        let batch = ledger.batch(true, BEAT);
-        assert_eq!((batch.words.len(), batch.words[0].taken), (1, 1));
-        assert!(batch.words[0].ended_ago.is_some(), "the release is the news");
+        pending.acquired(first);
+        pending.busy(&Arc::from("test"), &LockName::new("b").unwrap());
+        let batch = pending.batch(true, BEAT);
+        pending.released(token);
+        pending.put_back(batch);
+        let batch = pending.batch(true, BEAT);
+        assert_eq!((batch.updates.len(), batch.updates[0].acquisitions), (1, 1));
+        assert!(batch.updates[0].ended_ago.is_some(), "the release is the change");
         assert_eq!(batch.contentions[0].busy, 1);
     }
 
     #[test]
-    fn a_hold_that_was_not_renewed_in_time_is_lost_and_is_not_shown_as_alive() {
-        let mut ledger = PendingWrites::default();
-        ledger.acquired(Hold { ttl: Some(Duration::ZERO), ..hold("a", 1) });
-        let batch = ledger.batch(true, BEAT);
-        assert!(batch.words.is_empty());
-        assert_eq!(batch.endings[0].what, LockEventKind::Lost);
+    fn a_hold_that_was_not_renewed_in_time_is_lost() {
+        let mut pending = PendingWrites::default();
+        pending.acquired(Hold { ttl: Some(Duration::ZERO), ..hold("a", 1) });
+        let batch = pending.batch(true, BEAT);
+        assert!(batch.updates.is_empty());
+        assert_eq!(batch.ends[0].what, LockEventKind::Lost);
     }
 
     #[test]
-    fn what_waits_is_bounded() {
-        let mut ledger = PendingWrites::default();
-        for number in 0..UNWRITTEN_MAX + 10 {
-            ledger.busy(&Arc::from("test"), &LockName::new(&number.to_string()).unwrap());
+    fn pending_writes_are_bounded() {
+        let mut pending = PendingWrites::default();
+        for number in 0..PENDING_MAX + 10 {
+            pending.busy(&Arc::from("test"), &LockName::new(&number.to_string()).unwrap());
         }
         for number in 0..LOST_MAX + 10 {
             let hold = hold(&number.to_string(), 1);
             let token = hold.token;
-            ledger.acquired(hold);
-            ledger.lost(token, "");
+            pending.acquired(hold);
+            pending.lost(token, "");
         }
-        assert_eq!((ledger.busy.len(), ledger.lost.len()), (UNWRITTEN_MAX, LOST_MAX));
-        assert_eq!(ledger.lost[0].name.as_str(), "10", "the oldest are forgotten");
+        assert_eq!((pending.busy.len(), pending.lost.len()), (PENDING_MAX, LOST_MAX));
+        assert_eq!(pending.lost[0].name.as_str(), "10", "the oldest are dropped");
     }
 }

@@ -6,18 +6,18 @@ use std::time::{Duration, SystemTime};
 use crate::holder::Holder;
 use crate::name::Epoch;
 
-/// What is to be thought of a lease: its row against what the store of the lock says.
+/// The state of a lease: its row, compared with what the store of the lock says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseState {
-    /// Its holder has it, and says so.
+    /// The holder has the lock and renews its row.
     Held,
-    /// It was released, and is free.
+    /// The lock was released and is free.
     Idle,
-    /// Its holder has not been heard of lately, and the lock is not free: it died a moment ago, is frozen, or cannot reach the registry.
+    /// The holder has not renewed its row lately, and the lock is not free: it died a moment ago, is frozen, or cannot reach the registry.
     Stale,
-    /// Nobody has it, but it was never released: its holder went away.
+    /// The lock is free but was never released: its holder vanished.
     Orphan,
-    /// Another has it than the row says.
+    /// Another holder has the lock than the row says.
     Drift,
 }
 
@@ -40,61 +40,61 @@ impl fmt::Display for LeaseState {
     }
 }
 
-/// A lock and the node that has it, or had it last. All times are the database's.
+/// A lock and the node that holds it, or held it last. All times are the database's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseRecord {
     /// The lock.
     pub name: String,
-    /// Where the lock itself is: `postgres`, `sqlite`, `mysql`, `redis`, `in-process/…`; `engine` for what a scheduler's nodes do.
+    /// Where the lock itself is: `postgres`, `sqlite`, `mysql`, `redis`, `in-process/…`; `engine` for the leader of a scheduler.
     pub store: String,
-    /// What is to be thought of it.
+    /// Its state.
     pub state: LeaseState,
     /// The node, for people: `machine/pid`, or the name of a scheduler's node.
     pub node: String,
-    /// Its machine.
+    /// The node's machine.
     pub machine: String,
-    /// Its process id.
+    /// The node's process id.
     pub pid: u32,
-    /// What tells it from other processes of that machine and process id.
+    /// What tells the node from other processes of that machine and process id.
     pub incarnation: String,
     /// What kind of work the lock guards.
     pub kind: Option<String>,
     /// The holder's number.
     pub epoch: Epoch,
-    /// From when on no other node has had it.
+    /// Since when no other node has held the lock.
     pub since: SystemTime,
-    /// When it was last taken.
+    /// When the lock was last acquired.
     pub acquired_at: SystemTime,
-    /// When its holder was last heard of.
+    /// When the holder last renewed the row.
     pub renewed_at: SystemTime,
-    /// When it was released; `None` while it is held.
+    /// When the lock was released; `None` while it is held.
     pub released_at: Option<SystemTime>,
-    /// How long ago its holder was last heard of.
+    /// How long ago the holder last renewed the row.
     pub renewed_ago: Duration,
-    /// How often its holder is to be heard of.
+    /// How often the holder renews the row.
     pub renew_every: Duration,
-    /// How often this node has taken it since then.
+    /// How often this node has acquired the lock since `since`.
     pub holds: u64,
-    /// How often others found it busy since then.
+    /// How often others found the lock busy since then.
     pub contended: u64,
-    /// When that was written last.
+    /// When that was last written.
     pub contended_at: Option<SystemTime>,
     /// What the store of the lock says, if it could be asked.
     pub inspection: Option<crate::Inspection>,
 }
 
 impl LeaseRecord {
-    /// The holder, as the stores of locks call it: `machine/pid/incarnation`.
+    /// The holder, as the stores of locks name it: `machine/pid/incarnation`.
     pub fn holder(&self) -> String {
         format!("{}/{}/{}", self.machine, self.pid, self.incarnation)
     }
 
-    /// Whether it is, or was, this process's.
+    /// Whether this process holds the lock, or held it last.
     pub fn belongs_to(&self, holder: &Holder) -> bool {
         self.incarnation == holder.incarnation.to_string()
     }
 
-    /// Whether its holder has not been heard of for three times as long as it should have been.
+    /// Whether the holder has missed three renewals of the row.
     pub(super) fn is_quiet(&self) -> bool {
         self.renewed_ago > self.renew_every * 3
     }
@@ -103,17 +103,20 @@ impl LeaseRecord {
 /// What happened to a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockEventKind {
-    /// Another node has it than before.
+    /// A new holder acquired it.
     Taken,
-    /// Its holder heard that it is, or may be, another's.
+    /// Its holder learnt that another holder has it, or may have it.
     Lost,
-    /// Its holder went away without a word.
+    /// Its holder vanished without releasing it.
     Vanished,
-    /// Somebody took it away from its holder.
+    /// An operator broke it.
     Broken,
 }
 
 impl LockEventKind {
+    const ALL: [LockEventKind; 4] =
+        [LockEventKind::Taken, LockEventKind::Lost, LockEventKind::Vanished, LockEventKind::Broken];
+
     /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -124,10 +127,8 @@ impl LockEventKind {
         }
     }
 
-    pub(super) fn of(word: &str) -> Option<LockEventKind> {
-        [LockEventKind::Taken, LockEventKind::Lost, LockEventKind::Vanished, LockEventKind::Broken]
-            .into_iter()
-            .find(|what| what.as_str() == word)
+    pub(super) fn from_word(word: &str) -> Option<LockEventKind> {
+        LockEventKind::ALL.into_iter().find(|kind| kind.as_str() == word)
     }
 }
 
@@ -137,7 +138,7 @@ impl fmt::Display for LockEventKind {
     }
 }
 
-/// One event of a lock's history.
+/// One event in the history of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockEvent {
     /// Grows with every event.
@@ -150,13 +151,13 @@ pub struct LockEvent {
     pub what: LockEventKind,
     /// When, by the database's clock.
     pub at: SystemTime,
-    /// To whom: `machine/pid/incarnation`.
+    /// The holder: `machine/pid/incarnation`.
     pub holder: String,
     /// The holder's number.
     pub epoch: Epoch,
-    /// Who had it before, where another has taken it.
+    /// The holder before, if this is a new one.
     pub before: Option<String>,
-    /// Who took it away.
+    /// Who broke the lock.
     pub by_whom: Option<String>,
     /// Why, for people.
     pub why: Option<String>,

@@ -1,5 +1,5 @@
-//! The decorator: a backend that tells the registry what happens to the locks of another. What it says to the registry is kept in memory
-//! and written beside; no verb waits for it.
+//! A backend that reports the locks of another backend to the registry. Reports are kept in memory and written in the background; no
+//! method waits for that.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -34,38 +34,38 @@ impl Backend for RecordingBackend {
     }
 
     fn open(&self) -> LockFuture<'_, ()> {
-        self.registry.prepare_soon();
+        self.registry.prepare_in_background();
         self.inner.open()
     }
 
-    fn acquire<'a>(&'a self, ask: &'a LockRequest) -> LockFuture<'a, Option<Grant>> {
+    fn acquire<'a>(&'a self, request: &'a LockRequest) -> LockFuture<'a, Option<Grant>> {
         Box::pin(async move {
-            let taken = self.inner.acquire(ask).await?;
-            match &taken {
-                Some(taken) => self.registry.acquired(Hold::of(ask, taken.epoch, self.store.clone())),
-                None => self.registry.busy(&self.store, &ask.name),
+            let grant = self.inner.acquire(request).await?;
+            match &grant {
+                Some(grant) => self.registry.acquired(Hold::of(request, grant.epoch, self.store.clone())),
+                None => self.registry.busy(&self.store, &request.name),
             }
-            Ok(taken)
+            Ok(grant)
         })
     }
 
-    fn extend<'a>(&'a self, ask: &'a LockRequest, epoch: Epoch) -> LockFuture<'a, Extended> {
+    fn extend<'a>(&'a self, request: &'a LockRequest, epoch: Epoch) -> LockFuture<'a, Extended> {
         Box::pin(async move {
-            let kept = self.inner.extend(ask, epoch).await?;
-            match &kept {
-                Extended::Yes(_) => self.registry.renewed(ask.token),
-                Extended::No => self.registry.lost(ask.token, "another holds it"),
+            let extended = self.inner.extend(request, epoch).await?;
+            match &extended {
+                Extended::Yes(_) => self.registry.renewed(request.token),
+                Extended::No => self.registry.lost(request.token, "another holder has it"),
             }
-            Ok(kept)
+            Ok(extended)
         })
     }
 
-    fn release<'a>(&'a self, ask: &'a LockRequest, epoch: Option<Epoch>) -> LockFuture<'a, Released> {
+    fn release<'a>(&'a self, request: &'a LockRequest, epoch: Option<Epoch>) -> LockFuture<'a, Released> {
         Box::pin(async move {
-            let released = self.inner.release(ask, epoch).await?;
+            let released = self.inner.release(request, epoch).await?;
             match released {
-                Released::Clean => self.registry.released(ask.token),
-                Released::NotHeld => self.registry.lost(ask.token, "it was gone before it was released"),
+                Released::Clean => self.registry.released(request.token),
+                Released::NotHeld => self.registry.lost(request.token, "lost before it was released"),
             }
             Ok(released)
         })

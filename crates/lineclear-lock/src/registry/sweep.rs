@@ -1,4 +1,4 @@
-//! Removes the rows of holders that went away, by the database's clock, and never one that the store of the lock says is held.
+//! Removes the rows of holders that vanished, by the database's clock, and never one whose lock is still held.
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -7,22 +7,22 @@ use uuid::Uuid;
 
 use super::Inner;
 use super::record::{LeaseRecord, LeaseState};
-use super::table::{LeaseFilter, VanishedHold};
+use super::updates::{LeaseFilter, VanishedHold};
 use crate::error::LockError;
 
-/// Rows of one pass.
-const AT_ONCE: u32 = 500;
+/// Rows of one sweep.
+const LIMIT: u32 = 500;
 
-/// Sweeps until the registry is dropped. The pauses differ, so that the nodes do not all do it at once.
+/// Sweeps until the registry is dropped. The pauses are random, so that the nodes do not all sweep at once.
 pub(super) async fn sweep(registry: Weak<Inner>, after: Duration) {
     loop {
         let dice = u32::try_from(Uuid::new_v4().as_u64_pair().0 % 100).unwrap_or(0);
         tokio::time::sleep((after / 4 + after / 400 * dice).min(Duration::from_secs(60))).await;
         let Some(registry) = registry.upgrade() else { return };
-        // That there was nothing to do does not say that it could have been done.
+        // A sweep that had nothing to do is no proof that the registry can be written.
         let swept = registry.sweep_once().await;
         if swept.is_err() {
-            registry.tell(&swept);
+            registry.log_change(&swept);
         }
     }
 }
@@ -33,16 +33,16 @@ fn micros(time: Duration) -> i64 {
 
 impl Inner {
     pub(super) async fn sweep_once(&self) -> Result<(), LockError> {
-        // Who never wrote need not clean up, nor make tables for it.
+        // A process that never wrote does not create the tables in order to sweep them.
         if !self.prepared.load(std::sync::atomic::Ordering::SeqCst) {
             return Ok(());
         }
         let quiet = micros(self.options.sweep_after);
-        let which = LeaseFilter { quiet: Some(quiet), most: AT_ONCE, ..LeaseFilter::default() };
-        let mut leases = self.within(self.table.leases(&which)).await?;
+        let filter = LeaseFilter { quiet: Some(quiet), limit: LIMIT, ..LeaseFilter::default() };
+        let mut leases = self.timely(self.tables.leases(&filter)).await?;
         self.inspect_stores(&mut leases).await;
-        for lease in leases.iter().filter(|lease| is_gone(lease)) {
-            let gone = VanishedHold {
+        for lease in leases.iter().filter(|lease| has_vanished(lease)) {
+            let hold = VanishedHold {
                 name: lease.name.clone(),
                 store: lease.store.clone(),
                 incarnation: lease.incarnation.clone(),
@@ -50,21 +50,21 @@ impl Inner {
                 epoch: lease.epoch,
                 quiet,
             };
-            if self.within(self.table.remove(&gone)).await? {
+            if self.timely(self.tables.remove(&hold)).await? {
                 tracing::debug!(
                     lock.name = lease.name,
-                    holder = gone.holder,
-                    "the holder of a lock went away"
+                    holder = hold.holder,
+                    "removed the lease of a holder that vanished"
                 );
             }
         }
         let (idle, history) = (micros(self.options.idle_retention), micros(self.options.history_retention));
-        self.within(self.table.tidy(idle, history, AT_ONCE)).await
+        self.timely(self.tables.clean(idle, history, LIMIT)).await
     }
 }
 
-/// A frozen holder has its lock still, and is shown until somebody ends that. A store that cannot be asked says nothing against it: a
-/// holder that lives writes its row anew.
-fn is_gone(lease: &LeaseRecord) -> bool {
+/// A frozen holder still has its lock, and stays until an operator breaks the lock. If the store cannot be asked, the row is removed: a
+/// holder that lives writes it again.
+fn has_vanished(lease: &LeaseRecord) -> bool {
     lease.is_quiet() && !(lease.state == LeaseState::Stale && lease.inspection.is_some())
 }

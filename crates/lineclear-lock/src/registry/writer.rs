@@ -1,4 +1,4 @@
-//! Writes what the ledger has, soon after it happened and with every heartbeat.
+//! Writes what is pending, soon after it happened and with every heartbeat.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -10,58 +10,58 @@ use super::Inner;
 use super::pending_writes::Batch;
 use crate::error::LockError;
 
-/// What happens within this time is written together.
+/// Changes within this time are written together.
 const GAP: Duration = Duration::from_millis(200);
-/// Rows for one statement.
-const AT_ONCE: usize = 500;
+/// Rows per statement.
+const CHUNK: usize = 500;
 
 /// Writes until the registry is dropped.
 pub(super) async fn write(registry: Weak<Inner>, wake: Arc<Notify>, heartbeat: Duration) {
-    let mut next_beat = Instant::now() + heartbeat;
+    let mut next_heartbeat = Instant::now() + heartbeat;
     loop {
-        let is_beat = tokio::select! {
+        let is_heartbeat = tokio::select! {
             biased;
-            () = sleep_until(next_beat) => true,
+            () = sleep_until(next_heartbeat) => true,
             () = wake.notified() => false,
         };
-        if is_beat {
-            next_beat = Instant::now() + heartbeat;
+        if is_heartbeat {
+            next_heartbeat = Instant::now() + heartbeat;
         }
         {
             let Some(registry) = registry.upgrade() else { return };
-            // It is told inside; what was not written waits for the next heartbeat.
-            drop(registry.flush(is_beat).await);
+            // `flush` logs errors; what was not written is written with the next heartbeat.
+            drop(registry.flush(is_heartbeat).await);
         }
         sleep(GAP.min(heartbeat / 2)).await;
     }
 }
 
 impl Inner {
-    /// Writes what is to be written; with the heartbeat, all that is held.
+    /// Writes what is pending; with the heartbeat, all locks that are held.
     pub(super) async fn flush(&self, heartbeat: bool) -> Result<(), LockError> {
-        let _turn = self.turn.lock().await;
-        let batch = self.ledger().batch(heartbeat, self.options.heartbeat);
+        let _writing = self.writing.lock().await;
+        let batch = self.pending().batch(heartbeat, self.options.heartbeat);
         if batch.is_empty() {
             return Ok(());
         }
         let written = self.write(&batch).await;
-        self.tell(&written);
+        self.log_change(&written);
         if written.is_err() {
-            self.ledger().again(batch);
+            self.pending().put_back(batch);
         }
         written
     }
 
     async fn write(&self, batch: &Batch) -> Result<(), LockError> {
         self.prepare().await?;
-        for words in batch.words.chunks(AT_ONCE) {
-            self.within(self.table.write(words)).await?;
+        for updates in batch.updates.chunks(CHUNK) {
+            self.timely(self.tables.write(updates)).await?;
         }
-        for ending in &batch.endings {
-            self.within(self.table.end(ending)).await?;
+        for end in &batch.ends {
+            self.timely(self.tables.end(end)).await?;
         }
-        for contentions in batch.contentions.chunks(AT_ONCE) {
-            self.within(self.table.contend(contentions)).await?;
+        for contentions in batch.contentions.chunks(CHUNK) {
+            self.timely(self.tables.contend(contentions)).await?;
         }
         Ok(())
     }
@@ -69,6 +69,6 @@ impl Inner {
 
 impl Batch {
     fn is_empty(&self) -> bool {
-        self.words.is_empty() && self.endings.is_empty() && self.contentions.is_empty()
+        self.updates.is_empty() && self.ends.is_empty() && self.contentions.is_empty()
     }
 }

@@ -1,14 +1,19 @@
 //! Holders that die or freeze, connections that end or fall silent, a server that restarts.
 
+#[cfg(feature = "redis")]
+mod redis;
+mod registry;
+mod renewal;
+
 use std::time::Duration;
 
 use lineclear_lock::{LockGuard, LockOptions, Locks, LostReason, Moment};
 use lineclear_testkit::servers::postgres::PrivatePostgres;
 use lineclear_testkit::{Child, Program, Proxy};
 
-use crate::contend::example;
 use crate::kit::{Place, SOON, TTL, quick};
-use crate::postgres::connect;
+use crate::many::contend::example;
+use crate::stores::postgres::connect;
 
 /// A process that holds `report`.
 async fn holder(place: &Place, ttl: Duration) -> Child {

@@ -79,10 +79,10 @@ impl Place {
         #[cfg(feature = "mysql")]
         if url.starts_with("mysql:") {
             let sql = sql.replace("{t}", "").replace("{2h}", "interval 2 hour");
-            return crate::mysql::run(url, sql).await;
+            return crate::stores::mysql::run(url, sql).await;
         }
         let sql = sql.replace("{t}", "lineclear.").replace("{2h}", "interval '2 hours'");
-        crate::postgres::connect(self)
+        crate::stores::postgres::connect(self)
             .await
             .batch_execute(&sql)
             .await

@@ -3,26 +3,11 @@
 mod kit;
 #[macro_use]
 mod suite;
-mod contend;
-mod election;
 mod faults;
-mod blue_green;
-mod keeping;
-mod postgres;
-mod quiet;
 mod registry;
-mod registry_cost;
-mod registry_faults;
-mod sqlite;
-mod trips;
-#[cfg(feature = "mysql")]
-mod mysql;
-#[cfg(feature = "redis")]
-mod redis;
-#[cfg(feature = "redis")]
-mod redis_faults;
-#[cfg(feature = "redis")]
-mod redis_times;
+mod stores;
+mod many;
+mod costs;
 
 suite! {
     in_process => Place::in_process();

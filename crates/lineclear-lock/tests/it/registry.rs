@@ -262,7 +262,7 @@ pub(crate) async fn who_went_away_is_swept_by_the_database_s_clock_and_who_has_t
         (1, LockEventKind::Vanished, Epoch::new(7))
     );
     assert_eq!(history[0].holder, "m/1/i");
-    assert!(history[0].why.as_ref().unwrap().contains("its last sign of life was at 2"), "{history:?}");
+    assert!(history[0].why.as_ref().unwrap().contains("last renewed at 2"), "{history:?}");
     held.release().await.unwrap();
 }
 

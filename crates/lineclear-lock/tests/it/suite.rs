@@ -11,12 +11,13 @@ use lineclear_lock::{Epoch, Exclusive, Holder, LockName, Locks, Moment, Released
 use crate::kit::{Place, SOON, TTL};
 
 /// The tests that every store must pass. `Place` says how to open it, as another process would. Attributes of a store
-/// are those of each of its tests.
+/// are those of the module of its tests.
 macro_rules! suite {
     ($($(#[$attribute:meta])* $module:ident => $place:expr;)+) => { $(
+        $(#[$attribute])*
         mod $module {
             use crate::kit::Place;
-            suite!(@each [$(#[$attribute])*] $place,
+            suite!(@each $place,
                 one_holds_it_and_the_next_has_a_higher_epoch,
                 a_holder_that_asks_again_is_busy_too,
                 names_that_differ_in_a_byte_are_different_locks,
@@ -37,17 +38,13 @@ macro_rules! suite {
             );
         }
     )+ };
-    (@each $attributes:tt $place:expr, $($scenario:ident,)+) => { $(
-        suite!(@one $attributes $place, $scenario);
-    )+ };
-    (@one [$(#[$attribute:meta])*] $place:expr, $scenario:ident) => {
+    (@each $place:expr, $($scenario:ident,)+) => { $(
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-        $(#[$attribute])*
         async fn $scenario() {
             let place: Place = $place;
             crate::suite::$scenario(&place).await;
         }
-    };
+    )+ };
 }
 
 pub(crate) async fn one_holds_it_and_the_next_has_a_higher_epoch(place: &Place) {
@@ -304,9 +301,9 @@ pub(crate) async fn many_in_one_process_take_turns(place: &Place) {
             let until = Moment::now().plus(ttl);
             all.push(tokio::spawn(async move {
                 let mut events = Vec::new();
-                let mut say = |saw| {
+                let mut say = |observation| {
                     let (contender, lock) = (contender.clone(), "report".to_owned());
-                    events.push(Event { contender, lock, saw, at: Moment::now() });
+                    events.push(Event { contender, lock, observation, at: Moment::now() });
                 };
                 while let Some(held) = locks.acquire("report", until.remaining()).await.unwrap() {
                     say(Observation::Held(held.epoch()));

@@ -84,7 +84,7 @@ impl PrivateMysql {
     /// Starts a server, with settings (`--name=value`) beside those that all test servers have. Call it on a thread that
     /// lives as long as the server shall.
     pub async fn start(settings: &[&str]) -> Result<Self> {
-        let place = Place::new(Lifetime::Ours)?;
+        let place = Place::in_memory(Lifetime::Ours)?;
         init(&place)?;
         let settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
         let mut server = Self { port: lasting_port()?, settings, process: None, place };

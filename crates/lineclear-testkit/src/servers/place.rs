@@ -19,7 +19,7 @@ const LOCK: &str = "lock";
 /// Names the folder in which tests keep files that all of them share.
 pub const SCRATCH_VARIABLE: &str = "LINECLEAR_TEST_FOLDER";
 const MEMORY: &str = "/dev/shm";
-/// Tests use a few hundred megabytes at a time.
+/// Servers and tests use about one gigabyte at a time.
 const ROOM_IN_MEMORY: u64 = 4 << 30;
 
 /// How long servers live.
@@ -49,7 +49,7 @@ impl Place {
         Self::below(&temporary(), lifetime)
     }
 
-    /// Makes a folder for the files of tests: in memory, where there is room.
+    /// Makes a folder in memory, where there is room: copying a database on a busy disk takes ten times as long.
     pub fn in_memory(lifetime: Lifetime) -> Result<Self> {
         if has_room(MEMORY)
             && let Ok(place) = Self::below(Path::new(MEMORY), lifetime)
@@ -92,6 +92,13 @@ impl Place {
     /// The folder.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// Makes a folder in it, of our own account.
+    pub fn subfolder(&self, name: &str) -> Result<PathBuf> {
+        let folder = self.dir.join(name);
+        fs::create_dir(&folder).with_context(|| format!("making {}", folder.display()))?;
+        Ok(folder)
     }
 
     /// Leaves the folder where it is when this is dropped.

@@ -51,7 +51,7 @@ const THROW_AWAY: &[&str] = &[
     "fsync=off",
     "synchronous_commit=off",
     "full_page_writes=off",
-    "max_wal_size=4GB",
+    "max_wal_size=1GB",
     "wal_level=minimal",
     "max_wal_senders=0",
 ];
@@ -115,7 +115,7 @@ impl PrivatePostgres {
     /// Starts a server, with settings (`name=value`) beside or instead of those that all test servers have. Call it on a
     /// thread that lives as long as the server shall.
     pub async fn start(settings: &[&str]) -> Result<Self> {
-        Self::start_at(Place::new(Lifetime::Ours)?, settings).await
+        Self::start_at(Place::in_memory(Lifetime::Ours)?, settings).await
     }
 
     async fn start_at(place: Place, settings: &[&str]) -> Result<Self> {
@@ -130,7 +130,7 @@ impl PrivatePostgres {
 
     /// Starts a server that takes connections by TLS, too, as `localhost`; gives the file of the authority that says so.
     pub async fn start_with_tls() -> Result<(Self, PathBuf)> {
-        let place = Place::new(Lifetime::Ours)?;
+        let place = Place::in_memory(Lifetime::Ours)?;
         let (key, certificate, authority) = certify(&place)?;
         let tls = [
             "ssl=on".to_owned(),

@@ -68,7 +68,7 @@ impl PrivateRedis {
     /// that lives as long as the server shall.
     pub async fn start(settings: &[&str]) -> Result<Self> {
         let settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
-        let place = Place::new(Lifetime::Ours)?;
+        let place = Place::in_memory(Lifetime::Ours)?;
         let mut server = Self { port: lasting_port()?, settings, process: None, place };
         server.start_again().await?;
         Ok(server)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lineclear::model::{Outcome, Verdict};
-use lineclear::store::{FencedWrite, Lease, NodeId, Settlement, main_route};
+use lineclear::store::{Dispatch, FencedWrite, Lease, NodeId, Settlement, main_route};
 use lineclear::{HandlerError, Store, StoreOptions};
 
 /// Small, so that all of them get a share.
@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 pub(crate) async fn dispatch(url: &str) -> Result<(), HandlerError> {
     let store = open(url).await?;
     loop {
-        for job in store.dispatch(main_route(), BATCH).await? {
+        for job in store.dispatch(Dispatch::new(main_route(), BATCH)).await? {
             println!("job {job} handed over");
         }
         tokio::time::sleep(PAUSE).await;

@@ -1,6 +1,6 @@
 -- reclaim · a lease ran out, or its job is long past its time: the job goes back, to the dead letters, or ends as cancelled
 -- As in PostgreSQL. CROSS JOIN as in settle. Indexes: background_job_lease, background_job_deadline.
--- ?1 at most, ?2 crashes before it is buried, ?3 jobs that the caller runs itself
+-- ?1 at most, ?2 crashes before it is buried, ?3 jobs that the caller runs itself, ?4 only these jobs; empty: any
 delete from temp.settling;
 insert into temp.settling (id, claim_no, verdict, error_type, error_message)
 select id, claim_no,
@@ -13,9 +13,11 @@ from   background_job
 where  id in (select * from (select id from background_job
                              where  leased_by is not null and due_at <= now_us()
                                     and id not in (select value from json_each(?3))
+                                    and (?4 = '[]' or id in (select value from json_each(?4)))
                              order  by due_at limit ?1)
               union all
-              select * from (select id from background_job where deadline_at <= now_us() order by deadline_at limit ?1));
+              select * from (select id from background_job where deadline_at <= now_us() and (?4 = '[]' or id in (select value from json_each(?4)))
+                             order  by deadline_at limit ?1));
 insert into work_queue (id, {job}, fresh, due_at, phase, rank, gated, claim_no, failures, crashes, last_error)
 select b.id, {b.job}, 0, b.was_due_at,
        iif(b.origin <> 'trigger' and (select o.paused from manifest_state o where o.manifest_id = b.manifest_id), 'parked', 'ready'),
@@ -28,16 +30,13 @@ from   temp.settling s cross join background_job b on b.id = s.id
 where  s.verdict = 'bury';
 update manifest set held = 1
 where  on_dead = 'hold' and id in (select b.manifest_id from temp.settling s cross join background_job b on b.id = s.id where s.verdict = 'bury');
-delete from job_key
-where  (key, job_id) in (select b.unique_key, b.id from temp.settling s cross join background_job b on b.id = s.id
-                         where  s.verdict = 'cancel')
-       and (until is null or until <= now_us());
+{free_keys((select b.unique_key, b.id from temp.settling s cross join background_job b on b.id = s.id
+                         where  s.verdict = 'cancel'))};
 insert into execution
-       (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, tags, node, input, error_type,
-        error_message,
-        created_at, due_at, claimed_at, started_at, finished_at)
-select b.id, b.claim_no, s.verdict = 'cancel', 'lost', b.manifest_id, b.tick_at, b.origin, b.kind, b.group_id, b.tags, b.leased_by,
-       iif(s.verdict = 'cancel', b.input, null), s.error_type, s.error_message, b.created_at, b.was_due_at, b.claimed_at, b.started_at, now_us()
+       (job_id, claim_no, final, outcome, {history}, node, input, error_type, error_message,
+        due_at, claimed_at, started_at, finished_at)
+select b.id, b.claim_no, s.verdict = 'cancel', 'lost', {b.history}, b.leased_by,
+       iif(s.verdict = 'cancel', b.input, null), s.error_type, s.error_message, b.was_due_at, b.claimed_at, b.started_at, now_us()
 from   temp.settling s cross join background_job b on b.id = s.id;
 update temp.settling
 set    (node, limit_key) = (select b.leased_by, b.limit_key from background_job b where b.id = settling.id);

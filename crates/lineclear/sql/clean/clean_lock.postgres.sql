@@ -11,7 +11,7 @@ with gone as (
 ), vanished as (
     insert into {schema}.lock_event (lock_name, store, what, holder, epoch, why)
     select lock_name, store, 'vanished', machine || '/' || pid || '/' || incarnation, epoch,
-           'its last sign of life was at ' || to_char(renewed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+           'last renewed at ' || to_char(renewed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
     from   gone where released_at is null
 ), old as (
     delete from {schema}.lock_event where id = any (array (

@@ -12,7 +12,7 @@ select id, 0 from lock_event where lock_name = 'planner' and store = 'engine' or
 delete from lock_event where id in (select id from temp.picked where marked = 0);
 insert into lock_event (lock_name, store, what, at, holder, epoch, why)
 select lock_name, store, 'vanished', now_us(), machine || '/' || pid || '/' || incarnation, epoch,
-       'its last sign of life was at ' || strftime('%Y-%m-%dT%H:%M:%SZ', renewed_at / 1000000.0, 'unixepoch')
+       'last renewed at ' || strftime('%Y-%m-%dT%H:%M:%SZ', renewed_at / 1000000.0, 'unixepoch')
 from   lock_lease
 where  -rowid in (select id from temp.picked where marked = 1) and released_at is null;
 delete from lock_lease where -rowid in (select id from temp.picked where marked = 1);

@@ -8,7 +8,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::builder::node_info::node_info;
 use crate::handler::{Kinds, States};
-use crate::journey::claim::isolation::Alone;
 use crate::journey::execute::active_jobs::ActiveJobs;
 use crate::journey::plan::leadership::Leadership;
 use crate::node::Shared;
@@ -44,7 +43,7 @@ impl Parts {
             running: ActiveJobs::new(),
             hooks: Hooks::start(hooks)?,
             log_turn: tokio::sync::Mutex::default(),
-            alone: Alone::default(),
+            isolation: Default::default(),
             drain: crate::node::drain::Drain::default(),
             statuses: Statuses::default(),
             leadership: Leadership::default(),
@@ -52,7 +51,6 @@ impl Parts {
             settings: crate::node::settings::Obeyed::default(),
             waiters: crate::node::waiters::Waiters::default(),
             nudge: Notify::new(),
-            queued: Notify::new(),
             stopping: CancellationToken::new(),
         }))
     }

@@ -12,7 +12,7 @@ use lineclear_model::{Backoff, DeadReason, Failure, Micros, Name, Outcome, Paylo
 
 use crate::db;
 use crate::db::statements::Statement;
-use crate::db::{Row, Session, Value, Verb};
+use crate::db::{Query, Row, values};
 use crate::journey::claim::renew::claim_columns;
 use crate::journey::enqueue::insert::millis;
 use crate::journey::settle::Settlement;
@@ -74,6 +74,11 @@ impl Claim {
         ClaimRef { job: self.job, no: self.no }
     }
 
+    /// The waits between tries. If they cannot be read, the kind decides.
+    pub(crate) fn backoff(row: &Row) -> StoreResult<Option<Backoff>> {
+        Ok(row.get::<Option<String>>("backoff")?.and_then(|text| serde_json::from_str(&text).ok()))
+    }
+
     pub(crate) fn of(row: &Row) -> StoreResult<Claim> {
         let timeout: Option<u64> = row.get("timeout_ms")?;
         Ok(Claim {
@@ -86,7 +91,7 @@ impl Claim {
             tick_at: row.get("tick_at")?,
             origin: row.word("origin", Origin::from_word)?,
             limit_key: row.get("limit_key")?,
-            backoff: row.get::<Option<String>>("spec")?.and_then(|spec| backoff(&spec)),
+            backoff: Claim::backoff(row)?,
             retries: row.get("retries")?,
             timeout: timeout.map(Duration::from_millis),
             failures: row.get("failures")?,
@@ -97,15 +102,6 @@ impl Claim {
             lease_ends_at: row.get("lease_ends_at")?,
         })
     }
-}
-
-/// The part of a manifest's rules that a worker needs. If it cannot be read, the kind's own holds.
-fn backoff(spec: &str) -> Option<Backoff> {
-    #[derive(serde::Deserialize)]
-    struct Part {
-        retry: Option<Backoff>,
-    }
-    serde_json::from_str::<Part>(spec).ok().and_then(|part| part.retry)
 }
 
 /// Claims from their rows, and for those that cannot be read what they are settled as.
@@ -126,86 +122,38 @@ pub(crate) fn read(rows: &[Row]) -> StoreResult<(Vec<Claim>, Vec<Settlement>)> {
     Ok((claims, unreadable))
 }
 
-/// Verb: claim up to `most` jobs of a route.
-pub(crate) struct ClaimJobs {
-    pub(crate) route: Name,
-    pub(crate) most: u32,
-    pub(crate) lease: Lease,
+/// Claims up to `most` jobs of a route that were dispatched without a lease.
+pub(crate) fn claim_query(route: &Name, most: u32, lease: Lease) -> Query<Vec<Row>> {
+    Query::rows(Statement::Claim, values![route, most, lease.node.0, millis(lease.length)])
 }
 
-impl Verb for ClaimJobs {
-    type Answer = Vec<Row>;
-
-    fn is_transaction(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, session: &mut Session) -> StoreResult<Vec<Row>> {
-        let params = vec![
-            Value::Text(Some(self.route.to_string())),
-            Value::Int(Some(i64::from(self.most))),
-            Value::Int(Some(self.lease.node.0)),
-            Value::Int(Some(millis(self.lease.length))),
-        ];
-        session.rows(Statement::Claim, params).await
-    }
-}
-
-/// Verb: claims whose workers vanished before begin only now; returns those that are still ours.
-pub(crate) struct Start(pub(crate) Vec<ClaimRef>);
-
-impl Verb for Start {
-    type Answer = Vec<JobId>;
-
-    fn is_transaction(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, session: &mut Session) -> StoreResult<Vec<JobId>> {
-        let rows = session.rows(Statement::MarkStarted, claim_columns(&self.0)).await?;
-        rows.iter().map(|row| row.get("id").map(JobId)).collect()
-    }
-}
-
-/// Verb: what a node holds according to the database, each as a settlement that gives it back.
-pub(crate) struct Leased(pub(crate) NodeId);
-
-impl Verb for Leased {
-    type Answer = Vec<Settlement>;
-
-    fn is_transaction(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, session: &mut Session) -> StoreResult<Vec<Settlement>> {
-        let rows = session.rows(Statement::LeasesOfNode, vec![Value::Int(Some(self.0.0))]).await?;
-        let given_back = |row: &Row| {
-            Ok(Settlement {
-                claim: ClaimRef { job: JobId(row.get("id")?), no: row.get("claim_no")? },
-                manifest: row.get::<Option<i64>>("manifest_id")?.map(ManifestId),
-                outcome: Outcome::Released,
-                verdict: Verdict::Release,
-            })
-        };
-        rows.iter().map(given_back).collect()
-    }
+/// What a node holds according to the database, each as a settlement that gives it back.
+fn leases_of(node: NodeId) -> Query<Vec<Settlement>> {
+    Query::each(Statement::LeasesOfNode, values![node.0], |row| {
+        Ok(Settlement {
+            claim: ClaimRef { job: JobId(row.get("id")?), no: row.get("claim_no")? },
+            manifest: row.get::<Option<i64>>("manifest_id")?.map(ManifestId),
+            outcome: Outcome::Released,
+            verdict: Verdict::Release,
+        })
+    })
 }
 
 impl Store {
-    /// Claims up to `most` jobs of a route that were dispatched.
+    /// Claims up to `most` jobs of a route that were dispatched without a lease.
     pub async fn claim(&self, route: Name, most: u32, lease: Lease) -> StoreResult<Vec<Claim>> {
-        let rows = self.run(ClaimJobs { route, most: most.min(BATCH), lease }).await?;
+        let rows = self.run(claim_query(&route, most.min(BATCH), lease)).await?;
         self.read_claims(&rows, lease.node).await
     }
 
-    /// A claim whose job's workers vanished before begins now. False: it is lost.
-    pub async fn start(&self, claim: ClaimRef) -> StoreResult<bool> {
-        Ok(!self.run(Start(vec![claim])).await?.is_empty())
+    /// Marks a claim as started whose job's earlier workers vanished: from now on a crash is charged. False: it is lost.
+    pub async fn mark_started(&self, claim: ClaimRef) -> StoreResult<bool> {
+        self.run(Query::exists(Statement::MarkStarted, claim_columns(&[claim]))).await
     }
 
     /// Gives back what `node` holds without knowing it, because the answer to a dispatch was lost; returns how many.
     pub(crate) async fn give_back_unknown(&self, node: NodeId, known: &[ClaimRef]) -> StoreResult<usize> {
-        let mut unknown = self.db.read(Leased(node)).await?;
+        let mut unknown = self.db.read(leases_of(node)).await?;
         unknown.retain(|settlement| !known.contains(&settlement.claim));
         unknown.truncate(BATCH_MAX);
         let count = unknown.len();

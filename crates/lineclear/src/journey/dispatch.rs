@@ -1,4 +1,4 @@
-//! Stage 4, dispatch: jobs whose time has come go to who has room for them, within the limits.
+//! dispatch: work_queue → background_job. Jobs whose time has come go to nodes with free slots, within the limits.
 
 pub(crate) mod cursor;
 pub(crate) mod dispatcher;
@@ -6,149 +6,170 @@ pub(crate) mod lanes;
 pub(crate) mod limits;
 pub(crate) mod poll_work;
 pub(crate) mod promote;
+pub(crate) mod set_aside;
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use lineclear_model::Name;
 
-use crate::db;
+use crate::db::Row;
 use crate::journey::claim;
 use crate::journey::dispatch::cursor::{Cursor, FRONT};
-use crate::store::{BATCH, Claim, JobId, Lease, Limits, Store, StoreResult};
+use crate::store::{BATCH, Claim, JobId, Lease, Limits, Store, StoreError, StoreResult};
 
 /// Passes over the lane with limits in one dispatch.
 const GATED_PASSES_MAX: u32 = 50;
 
+/// What to dispatch.
+#[derive(Clone, Debug)]
+pub struct Dispatch {
+    /// From this route.
+    pub route: Name,
+    /// At most so many jobs.
+    pub most: u32,
+    /// How exact limits are.
+    pub limits: Limits,
+}
+
+impl Dispatch {
+    /// Up to `most` jobs of a route, under exact limits.
+    pub fn new(route: Name, most: u32) -> Dispatch {
+        Dispatch { route, most, limits: Limits::Exact }
+    }
+
+    fn request(self, lease: Option<Lease>, cursor: &Cursor) -> lanes::Request {
+        let Dispatch { route, most, limits } = self;
+        lanes::Request { route, most: most.min(BATCH), lease, limits, from: cursor.start() }
+    }
+}
+
 impl Store {
-    /// Hands up to `most` jobs of a route over to whoever claims them.
-    pub async fn dispatch(&self, route: Name, most: u32) -> StoreResult<Vec<JobId>> {
-        self.dispatch_within(route, most, Limits::Exact).await
+    /// Hands jobs over to the nodes that claim them.
+    pub async fn dispatch(&self, dispatch: Dispatch) -> StoreResult<Vec<JobId>> {
+        self.dispatch_from(&mut Cursor::unknown(), dispatch).await
     }
 
-    /// The same, with limits as exact as asked for.
-    pub async fn dispatch_within(&self, route: Name, most: u32, limits: Limits) -> StoreResult<Vec<JobId>> {
-        self.dispatch_from(&mut Cursor::unknown(), route, most, limits).await
-    }
-
-    /// The same, by one who remembers where the line begins.
+    /// Like [`Store::dispatch`], resuming from a saved cursor.
     pub(crate) async fn dispatch_from(
         &self,
-        head: &mut Cursor,
-        route: Name,
-        most: u32,
-        limits: Limits,
+        cursor: &mut Cursor,
+        dispatch: Dispatch,
     ) -> StoreResult<Vec<JobId>> {
-        let wants = lanes::Wants { route, most: most.min(BATCH), lease: None, limits, from: head.start() };
-        lanes::ids(&self.take(wants, head).await?)
+        let request = dispatch.request(None, cursor);
+        let rows = self.dispatch_rows(request, cursor).await?;
+        rows.iter().map(|row| row.get("id").map(JobId)).collect()
     }
 
-    /// Takes up to `most` jobs of a route straight into leases.
-    pub async fn dispatch_into_lease(&self, route: Name, most: u32, lease: Lease) -> StoreResult<Vec<Claim>> {
-        self.dispatch_into_lease_within(route, most, lease, Limits::Exact).await
+    /// Dispatches jobs straight into leases.
+    pub async fn dispatch_into_lease(&self, dispatch: Dispatch, lease: Lease) -> StoreResult<Vec<Claim>> {
+        self.dispatch_into_lease_from(&mut Cursor::unknown(), dispatch, lease).await
     }
 
-    /// The same, with limits as exact as asked for.
-    pub async fn dispatch_into_lease_within(
-        &self,
-        route: Name,
-        most: u32,
-        lease: Lease,
-        limits: Limits,
-    ) -> StoreResult<Vec<Claim>> {
-        self.dispatch_into_lease_from(&mut Cursor::unknown(), route, most, lease, limits).await
-    }
-
-    /// The same, by one who remembers where the line begins.
+    /// Like [`Store::dispatch_into_lease`], resuming from a saved cursor.
     pub(crate) async fn dispatch_into_lease_from(
         &self,
-        head: &mut Cursor,
-        route: Name,
-        most: u32,
+        cursor: &mut Cursor,
+        dispatch: Dispatch,
         lease: Lease,
-        limits: Limits,
     ) -> StoreResult<Vec<Claim>> {
-        let wants =
-            lanes::Wants { route, most: most.min(BATCH), lease: Some(lease), limits, from: head.start() };
-        let rows = self.take(wants, head).await?;
+        let request = dispatch.request(Some(lease), cursor);
+        let rows = self.dispatch_rows(request, cursor).await?;
         self.read_claims(&rows, lease.node).await
     }
 
+    /// Whether part of a dispatch was not answered since this was last asked.
+    pub(crate) fn was_unanswered(&self) -> bool {
+        self.unanswered.swap(false, Ordering::Relaxed)
+    }
+
+    /// Dispatches; a job that a rule refuses is set aside, and the others are dispatched without it.
+    async fn dispatch_rows(&self, request: lanes::Request, cursor: &mut Cursor) -> StoreResult<Vec<Row>> {
+        let refused = match self.dispatch_lanes(request.clone(), cursor).await {
+            Err(error @ StoreError::Refused { .. }) => error,
+            answer => return answer,
+        };
+        *cursor = Cursor::unknown();
+        if self.set_aside_undispatchable(&request.route, BATCH).await? == 0 {
+            return Err(refused);
+        }
+        self.dispatch_lanes(lanes::Request { from: FRONT, ..request }, cursor).await
+    }
+
     /// The lane without limits in one statement; if there is more behind a gate, a transaction for the rest.
-    async fn take(&self, wants: lanes::Wants, head: &mut Cursor) -> StoreResult<Vec<db::Row>> {
-        if wants.most == 0 {
+    async fn dispatch_lanes(&self, request: lanes::Request, cursor: &mut Cursor) -> StoreResult<Vec<Row>> {
+        if request.most == 0 {
             return Ok(Vec::new());
         }
-        let open = self.take_open(&wants, head).await?;
-        let left = wants.most - open.taken();
-        let look_again = left > 0 && open.is_worth_another_look();
+        let open = self.dispatch_open(&request, cursor).await?;
+        let left = request.most - open.count();
+        let try_gated = left > 0 && open.may_have_more();
         let handed = open.handed();
         let mut rows = open.into_rows();
-        if let Some(lease) = wants.lease
+        if let Some(lease) = request.lease
             && left > 0
             && handed
         {
-            // Somebody dispatched without running: who has a free slot claims.
-            match self.run(claim::ClaimJobs { route: wants.route.clone(), most: left, lease }).await {
+            // Jobs were dispatched without a lease: a node with a free slot claims them.
+            match self.run(claim::claim_query(&request.route, left, lease)).await {
                 Ok(claimed) => rows.extend(claimed),
                 Err(error) if rows.is_empty() => return Err(error),
-                Err(error) => {
-                    tracing::warn!(%error, "dispatched jobs could not be claimed");
-                    self.unanswered.store(true, Ordering::Relaxed);
-                }
+                Err(error) => self.keep_what_is_dispatched(&error, "dispatched jobs could not be claimed"),
             }
         }
-        if look_again {
-            self.take_gated(wants, head, &mut rows).await?;
+        if try_gated {
+            self.dispatch_gated(request, cursor, &mut rows).await?;
         }
         Ok(rows)
     }
 
-    /// From where the line was last seen to begin; if that is not enough, from its front.
-    async fn take_open(&self, wants: &lanes::Wants, head: &mut Cursor) -> StoreResult<lanes::OpenPass> {
+    /// From the cursor; if that is not enough, from the front of the queue.
+    async fn dispatch_open(
+        &self,
+        request: &lanes::Request,
+        cursor: &mut Cursor,
+    ) -> StoreResult<lanes::OpenPass> {
         let began = Instant::now();
-        let open = self.run(lanes::DispatchOpen(wants.clone())).await?;
-        if let Some(rank) = open.reached().filter(|_| open.taken() == wants.most) {
-            head.reached(rank, wants.from, began.elapsed());
+        let open = self.run(lanes::DispatchOpen(request.clone())).await?;
+        if let Some(rank) = open.reached().filter(|_| open.count() == request.most) {
+            cursor.reached(rank, request.from, began.elapsed());
             return Ok(open);
         }
-        // Behind a gate, the pass that follows looks at the front if there is not enough.
-        if wants.from == FRONT || open.is_worth_another_look() {
+        // If there is more behind a gate, the pass over that lane begins at the front.
+        if request.from == FRONT || open.may_have_more() {
             return Ok(open);
         }
-        *head = Cursor::unknown();
-        let front = lanes::Wants { most: wants.most - open.taken(), from: FRONT, ..wants.clone() };
+        *cursor = Cursor::unknown();
+        let front = lanes::Request { most: request.most - open.count(), from: FRONT, ..request.clone() };
         match self.run(lanes::DispatchOpen(front)).await {
             Ok(front) => Ok(open.and(front)),
-            Err(error) if open.taken() == 0 => Err(error),
-            // What was taken is taken: dropped here, it would wait for its lease to end.
+            Err(error) if open.count() == 0 => Err(error),
             Err(error) => {
-                tracing::warn!(%error, "the front of the line could not be dispatched");
-                self.unanswered.store(true, Ordering::Relaxed);
+                self.keep_what_is_dispatched(&error, "the front of the queue could not be dispatched");
                 Ok(open)
             }
         }
     }
 
-    /// The lane with limits, until there is nothing more for free slots: each pass fills a few groups, and sees so far.
-    async fn take_gated(
+    /// The lane with limits, pass by pass until the free slots are filled: each pass fills a few groups.
+    async fn dispatch_gated(
         &self,
-        wants: lanes::Wants,
-        head: &mut Cursor,
-        rows: &mut Vec<db::Row>,
+        request: lanes::Request,
+        cursor: &mut Cursor,
+        rows: &mut Vec<Row>,
     ) -> StoreResult<()> {
-        let (most, from) = (wants.most, wants.from);
-        let left = |rows: &[db::Row]| most - u32::try_from(rows.len()).unwrap_or(most).min(most);
-        let mut pass = lanes::DispatchGated::new(lanes::Wants { most: left(rows), ..wants });
+        let (most, from) = (request.most, request.from);
+        let left = |rows: &[Row]| most - u32::try_from(rows.len()).unwrap_or(most).min(most);
+        let mut pass = lanes::DispatchGated::new(lanes::Request { most: left(rows), ..request });
         for _ in 0..GATED_PASSES_MAX {
-            if pass.wants.most == 0 {
+            if pass.request.most == 0 {
                 break;
             }
             let began = Instant::now();
             match self.run(pass.clone()).await {
                 Ok(gated) => {
                     if let Some(rank) = gated.reached {
-                        head.reached(rank, from, began.elapsed());
+                        cursor.reached(rank, from, began.elapsed());
                     }
                     rows.extend(gated.rows);
                     if !gated.more {
@@ -156,10 +177,8 @@ impl Store {
                     }
                 }
                 Err(error) if rows.is_empty() => return Err(error),
-                // What was taken is taken: dropped here, it would wait for its lease to end.
                 Err(error) => {
-                    tracing::warn!(%error, "jobs with limits could not be dispatched");
-                    self.unanswered.store(true, Ordering::Relaxed);
+                    self.keep_what_is_dispatched(&error, "jobs with limits could not be dispatched");
                     break;
                 }
             }
@@ -168,8 +187,10 @@ impl Store {
         Ok(())
     }
 
-    /// Whether part of a dispatch was not answered since this was last asked.
-    pub(crate) fn was_unanswered(&self) -> bool {
-        self.unanswered.swap(false, Ordering::Relaxed)
+    /// A later part of a dispatch failed. What the earlier parts leased must run: dropped, it would wait for its lease to
+    /// end. The failed part may have been applied, so the node asks for leases that it does not know of.
+    fn keep_what_is_dispatched(&self, error: &StoreError, what: &str) {
+        tracing::warn!(%error, "{what}");
+        self.unanswered.store(true, Ordering::Relaxed);
     }
 }

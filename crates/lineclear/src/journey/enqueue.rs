@@ -26,7 +26,9 @@ impl Store {
         }
         let group_ids = self.group_ids(std::slice::from_ref(&job)).await?;
         let group_id = insert::group_id(&job, &group_ids)?;
-        self.batcher.enqueue(&self.db, job, group_id).await
+        let enqueued = self.batcher.enqueue(&self.db, job, group_id).await?;
+        self.announce_work();
+        Ok(enqueued)
     }
 
     /// Enqueues many jobs, all or none, in one statement. The answers are in the order of the jobs.
@@ -37,7 +39,9 @@ impl Store {
             return Ok(Vec::new());
         }
         let group_ids = self.group_ids(&jobs).await?;
-        self.run(insert::Enqueue { jobs, group_ids }).await
+        let enqueued = self.run(insert::Enqueue { jobs, group_ids }).await?;
+        self.announce_work();
+        Ok(enqueued)
     }
 
     /// Ids of the groups that jobs name, from memory where they are known.

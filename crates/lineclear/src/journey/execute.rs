@@ -6,6 +6,7 @@ pub(crate) mod logs;
 pub(crate) mod parent_output;
 pub(crate) mod progress;
 pub(crate) mod reporter;
+pub(crate) mod start;
 pub(crate) mod steps;
 
 use std::sync::Arc;

@@ -12,19 +12,15 @@ use lineclear_model::job::Origin;
 use lineclear_model::{Micros, Name, SkipReason, Spec, decide};
 
 use crate::db::statements::Statement;
-use crate::db::{Column, Row, Session, Value, Verb};
-use crate::journey::claim::reclaim::{Reclaim, Reclaimed};
+use crate::db::{Column, Params, Query, Row, Session, Value, Verb};
 use crate::journey::plan::firing::{Firing, JobTemplate, SkippedRange};
-use crate::store::{JobId, Store, StoreResult};
+use crate::store::{Store, StoreResult};
 
 /// Ticks of one manifest that one pass may queue; the rest comes in the next pass.
 const TICKS_PER_MANIFEST_MAX: usize = 100;
 
 /// Groups that get such a share in one pass.
 const SHARE_GROUPS_MAX: i64 = 100;
-
-/// Expired leases that one pass gives up.
-const REAPED_MAX: u32 = 500;
 
 /// How long a manifest that cannot be planned is left alone.
 const UNPLANNABLE_PAUSE_MICROS: i64 = 3_600_000_000;
@@ -38,14 +34,11 @@ pub struct PlanRules {
     pub group_share: u32,
     /// Take the leader lock first. Off only to show that nothing but work is saved by it.
     pub lead: bool,
-    /// Give up expired leases in the same transaction; a job is buried after so many vanished workers. `None`: leave
-    /// them.
-    pub crash_budget: Option<u32>,
 }
 
 impl Default for PlanRules {
     fn default() -> PlanRules {
-        PlanRules { manifests_max: 1_000, group_share: 20, lead: true, crash_budget: None }
+        PlanRules { manifests_max: 1_000, group_share: 20, lead: true }
     }
 }
 
@@ -62,8 +55,6 @@ pub enum Planned {
         queued: u64,
         /// Ledger rows that record why a tick, or a range of ticks, did not fire.
         skipped: u64,
-        /// Claims that were given up.
-        reaped: Vec<Reclaimed>,
         /// Manifests that could not be planned, with the reason; tried again in an hour.
         unplannable: Vec<(Name, String)>,
     },
@@ -73,8 +64,6 @@ pub enum Planned {
 pub(crate) struct Plan {
     pub(crate) rules: PlanRules,
     pub(crate) advisory_key: i64,
-    /// Jobs that the planning node runs itself; they are not reaped for a lease that ran out.
-    pub(crate) ours: Vec<JobId>,
 }
 
 impl Verb for Plan {
@@ -88,13 +77,6 @@ impl Verb for Plan {
                 return Ok(Planned::Followed);
             }
         }
-        // Job rows before manifests: that is the order of locks.
-        let reaped = match self.rules.crash_budget {
-            Some(crash_budget) => {
-                Reclaim { most: REAPED_MAX, crash_budget, ours: self.ours.clone() }.run(session).await?
-            }
-            None => Vec::new(),
-        };
         let due = self.due(session).await?;
         let mut pass = Pass::default();
         for row in &due {
@@ -114,7 +96,7 @@ impl Verb for Plan {
             crate::crash::point("plan.before_commit");
         }
         let due = u64::try_from(due.len()).expect("a count fits");
-        Ok(Planned::Led { due, queued: fired.queued, skipped: fired.skipped, reaped, unplannable })
+        Ok(Planned::Led { due, queued: fired.queued, skipped: fired.skipped, unplannable })
     }
 }
 
@@ -201,42 +183,19 @@ pub struct NextPlan {
     pub now: Micros,
 }
 
-/// Verb: when is the next manifest due?
-pub(crate) struct PlanNext;
-
-impl Verb for PlanNext {
-    type Answer = NextPlan;
-
-    fn is_transaction(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, session: &mut Session) -> StoreResult<NextPlan> {
-        let rows = session.rows(Statement::PlanNext, Vec::<Value>::new()).await?;
-        let row = rows.first().ok_or_else(|| crate::error::no_answer("plan_next"))?;
-        let lease_over = row.get("lease_over")?;
-        Ok(NextPlan { next_due_at: row.get("next_due_at")?, lease_over, now: row.get("now")? })
-    }
-}
-
 impl Store {
     /// One planning pass: ticks that have come become jobs, or recorded skips.
     pub async fn plan(&self, rules: PlanRules) -> StoreResult<Planned> {
-        self.plan_except(rules, Vec::new()).await
-    }
-
-    /// The same, but jobs that the caller runs itself are not given up: a node that slept must not call itself dead.
-    pub async fn plan_except(&self, rules: PlanRules, ours: Vec<JobId>) -> StoreResult<Planned> {
         let advisory_key = self.options.advisory_key("plan");
-        let planned = self.run(Plan { rules, advisory_key, ours }).await?;
-        if let Planned::Led { reaped, .. } = &planned {
-            self.wake_or_warn(reaped.iter().filter_map(|r| r.limit_key.clone()).collect()).await;
-        }
-        Ok(planned)
+        self.run(Plan { rules, advisory_key }).await
     }
 
     /// When the next manifest is due.
     pub async fn next_plan(&self) -> StoreResult<NextPlan> {
-        self.db.read(PlanNext).await
+        let next = Query::one(Statement::PlanNext, Params::default(), |row| {
+            let (next_due_at, lease_over) = (row.get("next_due_at")?, row.get("lease_over")?);
+            Ok(NextPlan { next_due_at, lease_over, now: row.get("now")? })
+        });
+        self.db.read(next).await
     }
 }

@@ -14,6 +14,7 @@ use crate::db::{Column, Row, Session, Value, Verb};
 use crate::journey::claim::Claim;
 use crate::journey::claim::renew::claim_columns;
 use crate::journey::enqueue::insert::millis;
+use crate::journey::isolate::{Attempt, isolate};
 use crate::store::{ClaimRef, JobId, ManifestId, NodeId, Store, StoreError, StoreResult};
 use crate::validate;
 
@@ -44,10 +45,6 @@ impl Settlement {
         let (outcome, verdict) =
             (Outcome::DeadLetter(failure), Verdict::Bury { reason: DeadReason::Permanent });
         Settlement { outcome, verdict, ..self.clone() }
-    }
-
-    pub(crate) fn is_unrecordable(&self) -> bool {
-        self.outcome.failure().is_some_and(|failure| failure.error_type == UNRECORDABLE)
     }
 
     /// What one of the databases would refuse, or keep as something else, is refused on both.
@@ -225,37 +222,42 @@ impl Store {
         if settlements.is_empty() {
             return Ok(Vec::new());
         }
-        let verb = Settle { node, settlements: settlements.clone() };
-        match self.run(verb).await {
-            Ok(answer) => {
-                self.wake_or_warn(answer.freed_keys).await;
-                Ok(answer.settled)
-            }
-            Err(StoreError::Refused { rule, why }) => {
-                Box::pin(self.settle_in_halves(node, settlements, format!("{rule}: {why}"))).await
-            }
-            Err(error) => Err(error),
-        }
+        self.settle_each(node, &settlements).await.into_iter().collect()
     }
 
-    /// Looks for the one that was refused.
-    async fn settle_in_halves(
+    /// Settles claims of `node`, with a result for each. An outcome that a rule refuses is buried as unrecordable.
+    pub(crate) async fn settle_each(
         &self,
         node: NodeId,
-        mut all: Vec<Settlement>,
-        why: String,
-    ) -> StoreResult<Vec<FencedWrite>> {
-        if let [one] = all.as_mut_slice() {
-            if one.is_unrecordable() {
-                return Err(StoreError::Corrupt {
-                    what: format!("a plain failure cannot be settled: {why}"),
+        settlements: &[Settlement],
+    ) -> Vec<StoreResult<FencedWrite>> {
+        let together = Together { store: self, node };
+        let mut results = isolate(&together, settlements).await;
+        for (result, settlement) in results.iter_mut().zip(settlements) {
+            if let Err(StoreError::Refused { rule, why }) = result {
+                let unrecordable = settlement.as_unrecordable(&format!("{rule}: {why}"));
+                let buried = together.attempt(std::slice::from_ref(&unrecordable)).await;
+                *result = buried.and_then(|answers| {
+                    answers.first().copied().ok_or_else(|| crate::error::no_answer("settle"))
                 });
             }
-            return self.settle(node, vec![one.as_unrecordable(&why)]).await;
         }
-        let rest = all.split_off(all.len() / 2);
-        let mut settled = self.settle(node, all).await?;
-        settled.extend(self.settle(node, rest).await?);
-        Ok(settled)
+        results
+    }
+}
+
+struct Together<'a> {
+    store: &'a Store,
+    node: NodeId,
+}
+
+impl Attempt for Together<'_> {
+    type Item = Settlement;
+    type Answer = FencedWrite;
+
+    async fn attempt(&self, settlements: &[Settlement]) -> StoreResult<Vec<FencedWrite>> {
+        let answer = self.store.run(Settle { node: self.node, settlements: settlements.to_vec() }).await?;
+        self.store.wake_or_warn(answer.freed_keys).await;
+        Ok(answer.settled)
     }
 }

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use lineclear_model::{Manifest, Micros, Name, OnDead, Overlap, Payload, Spec};
+use lineclear_model::{Backoff, Manifest, Micros, Name, OnDead, Overlap, Payload, Spec, tag};
 
 use crate::db::statements::Statement;
 use crate::db::{Row, Session, values};
+use crate::journey::claim::Claim;
 use crate::manifests::declared_fields::DeclaredFields;
 use crate::store::{StoreError, StoreResult};
 
@@ -18,6 +19,10 @@ pub(crate) struct Stored {
     /// The manifest, or why it cannot be read: a person may still pause or replace it.
     pub(crate) manifest: Result<Manifest, String>,
     pub(crate) enabled: bool,
+    /// The waits between tries, as claims read them.
+    backoff: Option<Backoff>,
+    /// The tags, as new jobs get them.
+    tags: Option<String>,
     /// Fields that it marks or once marked as secret.
     pub(crate) secret_fields: Vec<String>,
     pub(crate) declared: String,
@@ -32,6 +37,11 @@ impl Stored {
     /// The manifest; refused if it cannot be read.
     pub(crate) fn readable(&self) -> StoreResult<&Manifest> {
         self.manifest.as_ref().map_err(|why| self.unreadable(why))
+    }
+
+    /// Whether the columns that repeat a part of the spec agree with it. A node of an older version writes the spec alone.
+    pub(crate) fn columns_match(&self, manifest: &Manifest) -> bool {
+        self.backoff == manifest.retry && self.tags == tag::text(&manifest.tags)
     }
 
     /// The fields of its last declaration; refused if they cannot be read.
@@ -69,6 +79,8 @@ pub(crate) async fn read(
             now: row.get("now")?,
             removed: row.get("removed")?,
             enabled: row.get("enabled")?,
+            backoff: Claim::backoff(row)?,
+            tags: row.get("tags")?,
             secret_fields: Spec::secret_fields(&row.get::<String>("spec")?),
             manifest: manifest_of(row).map_err(|error| error.to_string()),
         };

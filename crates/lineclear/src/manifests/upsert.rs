@@ -144,7 +144,7 @@ fn decide(
         }
     };
     let same = was == Some(&next);
-    if same && declared == before.declared {
+    if same && declared == before.declared && before.columns_match(&next) {
         return Ok((None, Written::Unchanged));
     }
     let written = if same { Written::Unchanged } else { Written::Updated };

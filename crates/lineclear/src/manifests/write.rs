@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use lineclear_model::{Manifest, Micros, Name, SkipReason};
+use lineclear_model::{Manifest, Micros, Name, SkipReason, tag};
 
 use crate::db::statements::Statement;
 use crate::db::{Column, Params, Row, Session, values};
@@ -72,7 +72,14 @@ fn columns(rows: &[&ManifestRow], groups: &HashMap<Name, i64>) -> Vec<Column> {
         Column::Times(rows.iter().map(|row| Some(row.planned_through)).collect()),
         texts(|row| row.declared.clone()),
         texts(|row| row.manifest.on_dead.as_str().to_owned()),
+        Column::Texts(rows.iter().map(|row| backoff_text(&row.manifest)).collect()),
+        Column::Texts(rows.iter().map(|row| tag::text(&row.manifest.tags)).collect()),
     ]
+}
+
+/// The waits between tries, as a claim reads them.
+fn backoff_text(manifest: &Manifest) -> Option<String> {
+    manifest.retry.map(|backoff| serde_json::to_string(&backoff).expect("it has only text and numbers"))
 }
 
 /// Writes the dependencies of manifests, and refuses cycles.

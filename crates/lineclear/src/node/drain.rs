@@ -37,7 +37,7 @@ impl Drain {
     }
 
     /// Sets whether a dispatch was left unanswered: the database may still run it and lease jobs to this node.
-    pub(crate) fn may_yet_take(&self, unanswered: bool) {
+    pub(crate) fn may_hold_unknown_leases(&self, unanswered: bool) {
         self.unanswered.store(unanswered, Ordering::SeqCst);
     }
 
@@ -49,11 +49,11 @@ impl Drain {
             && !self.unanswered.load(Ordering::SeqCst)
     }
 
-    pub(crate) async fn to_take(&self) -> DrainGuard<'_> {
+    pub(crate) async fn begin_dispatch(&self) -> DrainGuard<'_> {
         self.enter(&self.dispatching).await
     }
 
-    pub(crate) async fn to_plan(&self) -> DrainGuard<'_> {
+    pub(crate) async fn begin_plan(&self) -> DrainGuard<'_> {
         self.enter(&self.planning).await
     }
 
@@ -103,15 +103,15 @@ mod tests {
     async fn a_node_is_quiet_when_the_cycle_that_began_before_the_request_has_ended() {
         let drain = Drain::default();
         assert!(!drain.is_quiet(), "no drain was requested");
-        let guard = drain.to_take().await;
+        let guard = drain.begin_dispatch().await;
         assert!(!guard.drains && drain.obey(true) && !drain.obey(true));
         assert!(!drain.is_quiet(), "a dispatch is in progress");
         drop(guard);
-        assert!(drain.is_quiet() && drain.to_take().await.drains && drain.to_plan().await.drains);
-        drain.may_yet_take(true);
+        assert!(drain.is_quiet() && drain.begin_dispatch().await.drains && drain.begin_plan().await.drains);
+        drain.may_hold_unknown_leases(true);
         assert!(!drain.is_quiet(), "an unanswered dispatch may still lease jobs");
-        drain.may_yet_take(false);
+        drain.may_hold_unknown_leases(false);
         assert!(drain.is_quiet());
-        assert!(drain.obey(false) && !drain.is_quiet() && !drain.to_plan().await.drains);
+        assert!(drain.obey(false) && !drain.is_quiet() && !drain.begin_plan().await.drains);
     }
 }

@@ -1,11 +1,16 @@
 //! Nodes: who is alive.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use lineclear_model::Micros;
+use lineclear_model::{Micros, Name};
+use tokio::sync::watch;
 
 use crate::db::statements::Statement;
 use crate::db::{Session, Value, Verb};
+use crate::journey::plan::leadership::WonCycles;
+use crate::node::pacer::Loop;
+use crate::node::{Shared, settings};
 use crate::store::{NodeId, Store, StoreResult};
 use crate::validate;
 
@@ -164,4 +169,101 @@ impl Store {
     pub async fn resign(&self, node: &NodeInfo) -> StoreResult<()> {
         self.run(NodeResign(node.incarnation.clone())).await
     }
+}
+
+/// Parked jobs that one heartbeat brings back.
+const UNPARK_MAX: u32 = 10_000;
+/// How long a node that stops may take to give up the leadership.
+const RESIGN_WITHIN: Duration = Duration::from_secs(1);
+/// How soon a node that was told to drain reports that it leases nothing any more.
+const QUIET_SOON: Duration = Duration::from_millis(200);
+
+/// The loop that tells the database that the node is alive and how its loops are, and hears what the node is told.
+pub(crate) struct Heart {
+    shared: Arc<Shared>,
+    /// Changes when nodes are told something.
+    told: watch::Receiver<()>,
+}
+
+impl Heart {
+    pub(crate) fn new(shared: &Arc<Shared>) -> Heart {
+        Heart { shared: shared.clone(), told: shared.store.drains_changed() }
+    }
+}
+
+impl Loop for Heart {
+    const NAME: &'static str = "heartbeat";
+
+    async fn pass(&mut self, _hurried: bool) -> StoreResult<Duration> {
+        let shared = &*self.shared;
+        let mut pause = shared.options.heartbeat;
+        let quiet = shared.drain.is_quiet();
+        let info = NodeInfo {
+            runners: shared.statuses.json(),
+            slots: shared.tunable().slots,
+            ..shared.info.clone()
+        };
+        let won = shared.leadership.take_untold();
+        let asked = Micros::from(jiff::Timestamp::now());
+        let led = won.as_ref().map(WonCycles::led);
+        let heartbeat = shared.store.heartbeat_draining(info, led, shared.options.heartbeat, quiet).await;
+        if heartbeat.is_err() {
+            won.into_iter().for_each(|won| shared.leadership.put_back(won));
+        }
+        // Parked jobs come back even if the heartbeat could not be written.
+        let unparked = unpark(shared).await;
+        let heartbeat = heartbeat?;
+        shared.statuses.clocks(asked, heartbeat.now, jiff::Timestamp::now().into());
+        if shared.drain.obey(heartbeat.drains) {
+            tracing::info!(node.id = %shared.id, drains = heartbeat.drains, "told to drain, or to lease jobs again");
+            shared.nudge.notify_one();
+        }
+        match (heartbeat.drains, quiet) {
+            (true, false) => pause = QUIET_SOON.min(pause),
+            // Another node plans from now on.
+            (true, true) => resign(shared).await,
+            (false, _) => {}
+        }
+        settings::follow(shared, heartbeat.settings).await;
+        unparked?;
+        Ok(pause)
+    }
+
+    async fn woken(&mut self) {
+        // The sender lives as long as the store.
+        if self.told.changed().await.is_err() {
+            std::future::pending().await
+        }
+    }
+}
+
+/// Gives up the leadership of planning. Nothing depends on it, so nothing waits for it.
+pub(crate) async fn resign(shared: &Shared) {
+    if !shared.leadership.ever() {
+        return;
+    }
+    let resigned = async {
+        if let Some(won) = shared.leadership.take_untold() {
+            let (info, quiet) = (shared.info.clone(), shared.drain.is_quiet());
+            shared.store.heartbeat_draining(info, Some(won.led()), shared.options.heartbeat, quiet).await?;
+        }
+        shared.store.resign(&shared.info).await
+    };
+    if matches!(tokio::time::timeout(RESIGN_WITHIN, resigned).await, Ok(Ok(()))) {
+        shared.leadership.over();
+    } else {
+        tracing::debug!(node.id = %shared.id, "this node could not record that it no longer plans");
+    }
+}
+
+/// Jobs of this node's kinds that another node parked, because it did not know them.
+async fn unpark(shared: &Shared) -> StoreResult<()> {
+    if !shared.works() || shared.drain.is_asked() {
+        return Ok(());
+    }
+    let kinds: Vec<Name> = shared.kinds.keys().cloned().collect();
+    if shared.store.unpark_kinds(kinds, UNPARK_MAX).await? > 0 {
+        shared.has_queued();
+    }
+    Ok(())
 }

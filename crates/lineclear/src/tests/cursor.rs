@@ -7,7 +7,7 @@ use crate::tests::*;
 
 async fn take(pg: &Pg, head: &mut Cursor, most: u32) -> Vec<JobId> {
     let taken =
-        pg.store.dispatch_into_lease_from(head, main_route(), most, lease(1), Limits::Exact).await.unwrap();
+        pg.store.dispatch_into_lease_from(head, Dispatch::new(main_route(), most), lease(1)).await.unwrap();
     taken.iter().map(|claim| claim.job).collect()
 }
 

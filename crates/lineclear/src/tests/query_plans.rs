@@ -128,7 +128,7 @@ fn cases() -> Vec<Case> {
         (Statement::ListLogLast, vec![int(500), int(10)].into(), &["execution_log_once"]),
         (
             Statement::Reclaim,
-            vec![int(100), int(3), Value::Ints(ids())].into(),
+            vec![int(100), int(3), Value::Ints(ids()), Value::Ints(Vec::new())].into(),
             &["background_job_lease", "background_job_deadline"],
         ),
         (Statement::Renew, renewals(), &[]),

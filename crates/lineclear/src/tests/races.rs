@@ -14,7 +14,7 @@ use lineclear_model::schedule::Need;
 use lineclear_model::{Failure, Micros, Outcome, Overlap, Verdict};
 
 use crate::journey::dispatch::cursor::FRONT;
-use crate::journey::dispatch::lanes::{DispatchGated, DispatchOpen, Wants};
+use crate::journey::dispatch::lanes::{DispatchGated, DispatchOpen, Request};
 use crate::journey::plan::Plan;
 use crate::journey::plan::firing;
 use crate::journey::plan::firing::{Fired, Firing, JobTemplate};
@@ -35,8 +35,8 @@ fn settle_verb(claim: &Claim) -> Settle {
     Settle { node: NodeId(1), settlements: vec![complete(claim)] }
 }
 
-fn wants(most: u32) -> Wants {
-    Wants { route: main_route(), most, lease: Some(lease(1)), limits: Limits::Exact, from: FRONT }
+fn wants(most: u32) -> Request {
+    Request { route: main_route(), most, lease: Some(lease(1)), limits: Limits::Exact, from: FRONT }
 }
 
 async fn due(pg: &Pg) {
@@ -47,8 +47,8 @@ async fn due(pg: &Pg) {
     .await;
 }
 
-const UNLED: PlanRules = PlanRules { manifests_max: 1000, group_share: 0, lead: false, crash_budget: None };
+const UNLED: PlanRules = PlanRules { manifests_max: 1000, group_share: 0, lead: false };
 
 fn plan_verb() -> Plan {
-    Plan { rules: UNLED, advisory_key: 0, ours: Vec::new() }
+    Plan { rules: UNLED, advisory_key: 0 }
 }

@@ -35,7 +35,7 @@ async fn six(store: &Store) -> Vec<JobId> {
 }
 
 async fn first_three(store: &Store) -> Vec<JobId> {
-    let taken = store.dispatch_into_lease(main_route(), 3, lease(1)).await.expect("dispatch");
+    let taken = store.dispatch_into_lease(Dispatch::new(main_route(), 3), lease(1)).await.expect("dispatch");
     taken.iter().map(|claim| claim.job).collect()
 }
 

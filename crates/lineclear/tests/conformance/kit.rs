@@ -8,8 +8,8 @@ use lineclear::model::{
     Failure, GroupSpec, JobState, Manifest, Name, Outcome, Payload, RetryPolicy, Schedule, judge,
 };
 use lineclear::store::{
-    ChangeSource, Claim, FencedWrite, JobId, Lease, ManifestId, NewJob, NodeId, NodeInfo, PlanRules, Planned,
-    Settlement, Store, StoreOptions, main_route,
+    ChangeSource, Claim, Dispatch, FencedWrite, JobId, Lease, ManifestId, NewJob, NodeId, NodeInfo,
+    PlanRules, Planned, Settlement, Store, StoreOptions, main_route,
 };
 use lineclear_testkit::{PostgresDatabase, Template};
 use tempfile::TempDir;
@@ -176,6 +176,16 @@ impl TestDb {
             .await;
     }
 
+    /// `false`, as this database writes it.
+    pub(crate) fn falsehood(&self) -> &'static str {
+        if matches!(self.place, Place::Sqlite(_)) { "0" } else { "false" }
+    }
+
+    /// A claim number after which there is none.
+    pub(crate) fn largest_claim_no(&self) -> i64 {
+        if matches!(self.place, Place::Sqlite(_)) { i64::MAX } else { i64::from(i32::MAX) }
+    }
+
     /// Every lease ends now.
     pub(crate) async fn let_leases_end(&self) {
         self.age("background_job", "due_at", 3600).await;
@@ -226,7 +236,10 @@ impl TestDb {
 
     /// Takes up to `most` jobs straight into leases of `node`.
     pub(crate) async fn take(&self, node: NodeId, most: u32) -> Vec<Claim> {
-        self.store.dispatch_into_lease(main_route(), most, lease(node)).await.expect("dispatch")
+        self.store
+            .dispatch_into_lease(Dispatch::new(main_route(), most), lease(node))
+            .await
+            .expect("dispatch")
     }
 
     /// Takes the one job that is there.

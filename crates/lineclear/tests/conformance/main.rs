@@ -6,39 +6,9 @@
 #[macro_use]
 mod kit;
 
-mod audit;
-mod backfill;
-mod batch_modes;
-mod batches;
-mod cancel;
-mod claim;
-mod clean;
-mod condition;
-mod dead_letter;
-mod declare;
-mod dependents;
-mod dispatch;
-mod enqueue;
-mod explain;
-mod events;
-mod faults;
-mod gather;
-mod limits;
-mod lock_tables;
 mod manifests;
-mod migrate;
-mod nodes;
-mod once;
-mod own_transaction;
-mod plan;
-mod retry;
-mod search;
-mod settle;
-mod stats;
-mod steps;
-mod tend;
-mod tokens;
-#[cfg(feature = "tls")]
-mod tls;
-
-mod views;
+mod journey;
+mod operate;
+mod read;
+mod auth;
+mod db;

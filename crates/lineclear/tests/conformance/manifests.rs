@@ -1,5 +1,7 @@
 //! Manifests and groups: declared, edited, paused, resumed.
 
+mod declare;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -7,7 +7,7 @@ use lineclear::store::{JobId, NewJob};
 use lineclear::{Store, StoreOptions};
 use lineclear_testkit::{Child, Program};
 
-use crate::example::example;
+use crate::documents::readme::example;
 use crate::kit::{Place, name};
 
 pub(crate) const LONG: Duration = Duration::from_secs(60);

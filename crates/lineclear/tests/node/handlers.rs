@@ -1,5 +1,12 @@
 //! What handlers get while they run: steps and progress, and what becomes of them when trust in their lease ends.
 
+mod hooks;
+#[cfg(feature = "logs")]
+mod logs;
+#[cfg(feature = "otel")]
+mod trace;
+mod waiting;
+
 use std::sync::Arc;
 use std::time::Duration;
 

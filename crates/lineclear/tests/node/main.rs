@@ -1,25 +1,8 @@
 //! A whole node, on each kind of store: jobs that complete, fail, hang, panic, are cancelled, and survive a stop.
 
 mod children;
-mod crowd;
-mod enqueue_docs;
-mod enqueue_guide;
-mod example;
 mod kit;
-mod limits;
-mod manifests;
-mod pooler;
-mod processes;
-mod reclaim;
-mod resolves;
 mod slow;
-mod stores;
-mod tenures;
-mod roles;
-#[cfg(feature = "otel")]
-mod trace;
-mod testing;
-mod testing_guide;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -55,13 +38,9 @@ macro_rules! on_each_store {
 }
 
 mod handlers;
-mod hooks;
-mod meter;
-mod settings;
-mod drain;
-mod waiting;
-#[cfg(feature = "logs")]
-mod logs;
+mod cluster;
+mod startup;
+mod documents;
 pub(crate) use on_each_store;
 
 #[derive(Default)]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use lineclear::model::outcome::{Outcome, Verdict};
 use lineclear::model::{Name, Payload};
-use lineclear::store::{Lease, NewJob, NodeId, NodeInfo, Settlement};
+use lineclear::store::{Dispatch, Lease, NewJob, NodeId, NodeInfo, Settlement};
 use lineclear::{Lineclear, Node, NodeOptions, Store};
 use serde::Serialize;
 use tokio::sync::{Notify, mpsc};
@@ -192,7 +192,7 @@ async fn bare_drain(store: &Store, node: NodeId) -> Result<f64, Failure> {
             let route = Name::new("main").map_err(|error| Failure::failed(error.to_string()))?;
             let lease = Lease { node, length: LEASE };
             loop {
-                let claims = store.dispatch_into_lease(route.clone(), BATCH, lease).await?;
+                let claims = store.dispatch_into_lease(Dispatch::new(route.clone(), BATCH), lease).await?;
                 if claims.is_empty() {
                     return Ok(());
                 }

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use self::history::History;
 use self::judge::{Away, Mark, judge};
-use crate::serve::serve;
+use crate::commands::serve::serve;
 
 const LONG: Duration = Duration::from_secs(60);
 

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::commands::serve::serve;
 use crate::run::at;
-use crate::serve::serve;
 
 /// Nothing triggers it: its minute comes, and the server plans and runs it.
 #[tokio::test]

@@ -28,6 +28,7 @@ impl Place {
     }
 
     /// A new database of the server that is named; it is left behind.
+    #[cfg(feature = "real-server")]
     pub(crate) async fn real() -> Place {
         let url = std::env::var("LINECLEAR_TEST_MSSQL_URL").expect("LINECLEAR_TEST_MSSQL_URL names a server");
         let name = format!("lineclear_test_{}", uuid::Uuid::new_v4().simple());

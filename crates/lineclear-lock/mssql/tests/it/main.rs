@@ -1,6 +1,6 @@
 //! Locks of SQL Server. The server is made up (`server.rs`) on top of a mock of its protocol: what these tests prove is what we
 //! say and how we take what we are told, not what a real server does. Where `LINECLEAR_TEST_MSSQL_URL` names one, `make test-mssql`
-//! runs the tests that every store must pass on it, too; without one they are counted as ignored.
+//! runs the tests that every store must pass on it, too (feature `real-server`).
 
 mod answers;
 mod connections;
@@ -19,15 +19,16 @@ mod tables;
 
 suite! {
     made_up_server => Place::made_up().await;
-    #[ignore = "needs LINECLEAR_TEST_MSSQL_URL"]
+    #[cfg(feature = "real-server")]
     real_server => Place::real().await;
 }
 
 macro_rules! registry_suite {
     ($($(#[$attribute:meta])* $module:ident => $place:expr;)+) => { $(
+        $(#[$attribute])*
         mod $module {
             use crate::kit::Place;
-            registry_suite!(@each [$(#[$attribute])*] $place,
+            registry_suite!(@each $place,
                 a_held_lock_is_shown_with_who_holds_it_since_when_and_of_which_kind,
                 a_lock_that_is_held_for_long_stays_and_is_renewed,
                 taking_and_releasing_often_does_not_flicker,
@@ -41,20 +42,16 @@ macro_rules! registry_suite {
             );
         }
     )+ };
-    (@each $attributes:tt $place:expr, $($scenario:ident,)+) => { $(
-        registry_suite!(@one $attributes $place, $scenario);
-    )+ };
-    (@one [$(#[$attribute:meta])*] $place:expr, $scenario:ident) => {
+    (@each $place:expr, $($scenario:ident,)+) => { $(
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-        $(#[$attribute])*
         async fn $scenario() {
             crate::registry::$scenario(&$place).await;
         }
-    };
+    )+ };
 }
 
 registry_suite! {
     registry_in_the_same_database => Place::made_up().await;
-    #[ignore = "needs LINECLEAR_TEST_MSSQL_URL"]
+    #[cfg(feature = "real-server")]
     registry_in_a_real_database => Place::real().await;
 }

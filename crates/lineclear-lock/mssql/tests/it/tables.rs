@@ -9,17 +9,10 @@ use rusqlite::types::Value;
 use crate::packets::Statement;
 
 const SCHEMA: &str = include_str!("../../../sql/sqlite/registry_schema.sql");
-const KNOWN: &str = "select incarnation, epoch, renewed_at as renewed_us, released_at is not null as released, \
-    machine || '/' || pid || '/' || incarnation as holder, :now as now_us \
-    from lock_lease where lock_name = :name and store = :store";
-const REMOVE: &str = "delete from lock_lease where lock_name = :name and store = :store and incarnation = :incarnation \
-    and epoch = :epoch and released_at is null and renewed_at < :now - :quiet \
-    returning 'its last sign of life was at 2' as why";
-
-/// The statement of SQLite for ours, and what our parameters are called there. `b` are names, as bytes; `t` text; `n` numbers; `a` times, as how
-/// long ago they were.
-const STATEMENTS: [(&str, &str, &[&str]); 10] = [
-    ("lease_current", KNOWN, &["b:name", "b:store"]),
+/// The statement of SQLite for each of ours, and the kinds of our parameters, which have the same names there: `b` are names, as bytes; `t` is
+/// text; `n` are numbers.
+const STATEMENTS: [(&str, &str, &[&str]); 11] = [
+    ("lease_current", include_str!("../../../sql/sqlite/lease_current.sql"), &["b:name", "b:store"]),
     (
         "lease_write",
         include_str!("../../../sql/sqlite/lease_write.sql"),
@@ -32,9 +25,9 @@ const STATEMENTS: [(&str, &str, &[&str]); 10] = [
             "t:incarnation",
             "t:kind",
             "n:epoch",
-            "a:since_at",
-            "a:acquired_at",
-            "a:released_at",
+            "n:since_ago",
+            "n:acquired_ago",
+            "n:ended_ago",
             "n:renew_ms",
             "n:taken",
             "n:changed",
@@ -43,7 +36,7 @@ const STATEMENTS: [(&str, &str, &[&str]); 10] = [
     (
         "event_write",
         include_str!("../../../sql/sqlite/event_write.sql"),
-        &["b:name", "b:store", "t:what", "a:at", "t:holder", "n:epoch", "t:before", "t:by", "t:why"],
+        &["b:name", "b:store", "t:what", "n:ago", "t:holder", "n:epoch", "t:before", "t:by", "t:why"],
     ),
     (
         "lease_contend",
@@ -58,12 +51,17 @@ const STATEMENTS: [(&str, &str, &[&str]); 10] = [
     (
         "lease_list",
         include_str!("../../../sql/sqlite/lease_list.sql"),
-        &["b:name", "b:after", "b:after_store", "n:quiet", "n:most"],
+        &["b:name", "b:after", "b:after_store", "n:quiet", "n:limit"],
     ),
-    ("lease_remove", REMOVE, &["b:name", "b:store", "t:incarnation", "n:epoch", "n:quiet"]),
-    ("lease_clean", include_str!("../../../sql/sqlite/lease_clean.sql"), &["n:keep", "n:most"]),
-    ("event_clean", include_str!("../../../sql/sqlite/event_clean.sql"), &["n:keep", "n:most"]),
-    ("event_list", include_str!("../../../sql/sqlite/event_list.sql"), &["b:name", "n:before", "n:most"]),
+    (
+        "lease_vanished",
+        include_str!("../../../sql/sqlite/lease_vanished.sql"),
+        &["b:name", "b:store", "t:incarnation", "n:epoch", "n:quiet"],
+    ),
+    ("lease_remove", include_str!("../../../sql/sqlite/lease_remove.sql"), &["b:name", "b:store"]),
+    ("lease_clean", include_str!("../../../sql/sqlite/lease_clean.sql"), &["n:keep", "n:limit"]),
+    ("event_clean", include_str!("../../../sql/sqlite/event_clean.sql"), &["n:keep", "n:limit"]),
+    ("event_list", include_str!("../../../sql/sqlite/event_list.sql"), &["b:name", "n:before", "n:limit"]),
 ];
 
 pub(crate) struct Tables(Connection);
@@ -91,7 +89,7 @@ impl Tables {
             }
             "registry_events" | "registry_view" => return Some(Err(2714)),
             "begin transaction" | "commit transaction" => return nothing(),
-            text if text.contains("nagare_leases") => {
+            "registry_exists" => {
                 let there = self.0.table_exists(None, "lock_lease").unwrap();
                 return Some(Ok(response(&[("made", vec![Value::Integer(there.into())])])));
             }
@@ -116,12 +114,8 @@ impl Tables {
             let value = match kind {
                 "b" => said.maybe_bytes(no + 1).map(|bytes| Value::Text(String::from_utf8(bytes).unwrap())),
                 "t" => said.text(no + 1).map(Value::Text),
-                "n" => said.maybe_number(no + 1).map(Value::Integer),
-                _ => said.maybe_number(no + 1).map(|ago| Value::Integer(now - ago)),
+                _ => said.maybe_number(no + 1).map(Value::Integer),
             };
-            if name == ":released_at" {
-                bind(":renewed_at", value.clone().unwrap_or(Value::Integer(now)))?;
-            }
             bind(name, value.unwrap_or(Value::Null))?;
         }
         let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();

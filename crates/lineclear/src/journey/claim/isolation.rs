@@ -1,5 +1,5 @@
-//! A job that the next vanished worker would bury runs alone on its node. So nobody is buried for a neighbour's crash: if
-//! its last worker vanishes, it was the only one there.
+//! A job that the next vanished worker would bury runs alone on its node, so that no job is buried for a neighbour's
+//! crash: if its last worker vanishes, it was the only job there.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,44 +7,44 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
-/// Who runs beside whom.
+/// Which jobs of a node run beside each other.
 #[derive(Default)]
-pub(crate) struct Alone {
-    /// Read by those that may run together, written by one that runs alone.
-    place: Arc<RwLock<()>>,
-    /// Somebody runs alone, or waits for it: the node takes nothing more.
+pub(crate) struct Isolation {
+    /// Read by jobs that may run together, written by one that runs alone.
+    lock: Arc<RwLock<()>>,
+    /// A job runs alone, or waits to: the node leases nothing more.
     wanted: AtomicBool,
 }
 
-/// A job's leave to run.
-pub(crate) enum Leave {
-    Together { _place: Option<OwnedRwLockReadGuard<()>> },
-    Alone { _place: Option<OwnedRwLockWriteGuard<()>> },
+/// A job's permit to run.
+pub(crate) enum RunPermit {
+    Beside { _guard: Option<OwnedRwLockReadGuard<()>> },
+    Alone { _guard: Option<OwnedRwLockWriteGuard<()>> },
 }
 
-impl Alone {
+impl Isolation {
     pub(crate) fn is_wanted(&self) -> bool {
         self.wanted.load(Ordering::Acquire)
     }
 
-    /// One job asks to run alone; false if another has.
-    pub(crate) fn ask(&self) -> bool {
+    /// Requests that a job runs alone; false if another has.
+    pub(crate) fn request(&self) -> bool {
         !self.wanted.swap(true, Ordering::AcqRel)
     }
 
-    pub(crate) fn is_over(&self) {
+    pub(crate) fn end(&self) {
         self.wanted.store(false, Ordering::Release);
     }
 
     /// For a job that may run beside others.
-    pub(crate) fn together(&self) -> Leave {
-        Leave::Together { _place: self.place.clone().try_read_owned().ok() }
+    pub(crate) fn beside_others(&self) -> RunPermit {
+        RunPermit::Beside { _guard: self.lock.clone().try_read_owned().ok() }
     }
 
-    /// For a job that asked to run alone: when the others have ended, or have taken too long. Those were running before
-    /// it came, and are not on their own last chance.
-    pub(crate) async fn alone(&self, patience: Duration) -> Leave {
-        let place = tokio::time::timeout(patience, self.place.clone().write_owned()).await;
-        Leave::Alone { _place: place.ok() }
+    /// For a job that runs alone: when the others have ended, or `patience` is over. Those were running before it came,
+    /// and are not on their own last chance.
+    pub(crate) async fn alone(&self, patience: Duration) -> RunPermit {
+        let guard = tokio::time::timeout(patience, self.lock.clone().write_owned()).await;
+        RunPermit::Alone { _guard: guard.ok() }
     }
 }

@@ -1,15 +1,19 @@
 //! reclaim: a lease ran out, its worker is gone; the job goes on without it.
 
+use std::collections::HashMap;
+
 use crate::db::statements::Statement;
-use crate::db::{Session, Value, Verb};
-use crate::store::{BATCH, ClaimRef, JobId, NodeId, Store, StoreResult};
+use crate::db::{Query, Row, values};
+use crate::journey::isolate::{Attempt, isolate};
+use crate::node::{Shared, metrics};
+use crate::store::{BATCH, ClaimRef, JobId, NodeId, Store, StoreError, StoreResult};
 
 /// A claim whose worker vanished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reclaimed {
-    /// The claim that was given up.
+    /// The claim that was taken back.
     pub claim: ClaimRef,
-    /// Who held it.
+    /// The node that held it.
     pub node: NodeId,
     /// What became of the job.
     pub fate: Fate,
@@ -23,48 +27,40 @@ pub enum Fate {
     Requeued,
     /// Its workers vanished too often: a dead letter.
     Buried,
-    /// Somebody had asked to cancel it.
+    /// A cancel had been requested.
     Cancelled,
 }
 
-/// Verb: give up to `most` expired leases.
+/// Which expired leases to take back.
+#[derive(Clone)]
 pub(crate) struct Reclaim {
     pub(crate) most: u32,
     pub(crate) crash_budget: u32,
-    /// Jobs that the caller runs itself.
-    pub(crate) ours: Vec<JobId>,
+    /// Jobs that the caller runs itself: a node that slept must not call itself dead.
+    pub(crate) except: Vec<JobId>,
 }
 
-impl Verb for Reclaim {
-    type Answer = Vec<Reclaimed>;
-
-    fn is_transaction(&self) -> bool {
-        false
+impl Reclaim {
+    /// Of all jobs, or only of some.
+    pub(crate) fn query(&self, only: &[JobId]) -> Query<Vec<Reclaimed>> {
+        let ids = |jobs: &[JobId]| -> Vec<i64> { jobs.iter().map(|job| job.0).collect() };
+        let params = values![self.most, self.crash_budget, ids(&self.except), ids(only)];
+        Query::each(Statement::Reclaim, params, reclaimed)
     }
+}
 
-    async fn run(&self, session: &mut Session) -> StoreResult<Vec<Reclaimed>> {
-        let params = vec![
-            Value::Int(Some(i64::from(self.most))),
-            Value::Int(Some(i64::from(self.crash_budget))),
-            Value::Ints(self.ours.iter().map(|job| job.0).collect()),
-        ];
-        let rows = session.rows(Statement::Reclaim, params).await?;
-        rows.iter()
-            .map(|row| {
-                Ok(Reclaimed {
-                    claim: ClaimRef { job: JobId(row.get("id")?), no: row.get("claim_no")? },
-                    node: NodeId(row.get("leased_by")?),
-                    fate: row.word("verdict", |word| match word {
-                        "requeue" => Some(Fate::Requeued),
-                        "bury" => Some(Fate::Buried),
-                        "cancel" => Some(Fate::Cancelled),
-                        _ => None,
-                    })?,
-                    limit_key: row.get("limit_key")?,
-                })
-            })
-            .collect()
-    }
+fn reclaimed(row: &Row) -> StoreResult<Reclaimed> {
+    Ok(Reclaimed {
+        claim: ClaimRef { job: JobId(row.get("id")?), no: row.get("claim_no")? },
+        node: NodeId(row.get("leased_by")?),
+        fate: row.word("verdict", |word| match word {
+            "requeue" => Some(Fate::Requeued),
+            "bury" => Some(Fate::Buried),
+            "cancel" => Some(Fate::Cancelled),
+            _ => None,
+        })?,
+        limit_key: row.get("limit_key")?,
+    })
 }
 
 impl Store {
@@ -73,15 +69,76 @@ impl Store {
         self.reclaim_except(most, crash_budget, Vec::new()).await
     }
 
-    /// The same, but not of jobs that the caller runs itself: a node that slept must not call itself dead.
+    /// Like [`Store::reclaim`], without jobs that the caller runs itself.
     pub async fn reclaim_except(
         &self,
         most: u32,
         crash_budget: u32,
-        ours: Vec<JobId>,
+        except: Vec<JobId>,
     ) -> StoreResult<Vec<Reclaimed>> {
-        let reclaimed = self.run(Reclaim { most: most.min(BATCH), crash_budget, ours }).await?;
+        let reclaim = Reclaim { most: most.min(BATCH), crash_budget, except };
+        let reclaimed = match self.run(reclaim.query(&[])).await {
+            Err(error) if error.may_be_one_rows_fault() => self.reclaim_isolated(reclaim, error).await?,
+            answer => answer?,
+        };
         self.wake_or_warn(reclaimed.iter().filter_map(|r| r.limit_key.clone()).collect()).await;
         Ok(reclaimed)
     }
+
+    /// After a refusal: takes back every claim but those that a rule refuses, which are left alone for an hour.
+    async fn reclaim_isolated(&self, reclaim: Reclaim, cause: StoreError) -> StoreResult<Vec<Reclaimed>> {
+        let candidates =
+            Query::each(Statement::ReclaimCandidates, values![reclaim.most], |row| row.get("id").map(JobId));
+        let mut jobs = self.db.read(candidates).await?;
+        jobs.retain(|job| !reclaim.except.contains(job));
+        let results = isolate(&Together { store: self, reclaim }, &jobs).await;
+        let (mut reclaimed, mut isolated) = (Vec::new(), 0);
+        for (job, result) in jobs.into_iter().zip(results) {
+            match result {
+                Ok(answer) => reclaimed.extend(answer),
+                Err(error) if error.may_be_one_rows_fault() => {
+                    tracing::error!(%error, job.id = %job, "a vanished worker's job cannot be taken back; it is tried again in an hour");
+                    let why = error.to_string();
+                    self.run(Query::execute(Statement::ReclaimSetAside, values![job.0, why])).await?;
+                    isolated += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        // No candidate was to blame: the cause is not a row's.
+        if isolated == 0 && reclaimed.is_empty() { Err(cause) } else { Ok(reclaimed) }
+    }
+}
+
+struct Together<'a> {
+    store: &'a Store,
+    reclaim: Reclaim,
+}
+
+impl Attempt for Together<'_> {
+    type Item = JobId;
+    /// `None`: it has been renewed or settled meanwhile.
+    type Answer = Option<Reclaimed>;
+
+    async fn attempt(&self, jobs: &[JobId]) -> StoreResult<Vec<Option<Reclaimed>>> {
+        let reclaimed = self.store.run(self.reclaim.query(jobs)).await?;
+        let mut by_job: HashMap<JobId, Reclaimed> =
+            reclaimed.into_iter().map(|reclaimed| (reclaimed.claim.job, reclaimed)).collect();
+        Ok(jobs.iter().map(|job| by_job.remove(job)).collect())
+    }
+}
+
+/// Takes back jobs of vanished workers, unless this node has just come back from an outage itself; returns how many.
+pub(crate) async fn reclaim_lost(shared: &Shared, most: u32) -> StoreResult<usize> {
+    if !shared.may_reclaim() {
+        return Ok(0);
+    }
+    let ours = shared.running.job_ids();
+    let lost = shared.store.reclaim_except(most, shared.options.crash_budget, ours).await?;
+    metrics::lost(lost.len());
+    for lost in &lost {
+        let (job, no) = (lost.claim.job, lost.claim.no);
+        tracing::warn!(job.id = %job, claim.no = no, node.id = %lost.node, fate = ?lost.fate, "a worker vanished");
+    }
+    Ok(lost.len())
 }

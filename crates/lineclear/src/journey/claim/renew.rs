@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::db::statements::Statement;
-use crate::db::{Column, Params, Session, Value, Verb};
+use crate::db::{Column, Params, Query, Row, values};
 use crate::journey::claim::Lease;
 use crate::journey::enqueue::insert::millis;
 use crate::store::{ClaimRef, JobId, Store, StoreResult};
@@ -31,56 +31,25 @@ pub enum RenewalStatus {
     Lost,
 }
 
-/// Verb: renew all leases of a node.
-pub(crate) struct Renew {
-    pub(crate) lease: Lease,
-    pub(crate) claims: Vec<Renewing>,
-}
-
 /// A claim whose lease is to be renewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Renewing {
     pub(crate) claim: ClaimRef,
-    /// So long after its start nobody believes its worker any more, even if it renews.
+    /// The time after its start at which the job is taken from its worker, even if that renews.
     pub(crate) deadline: Option<Duration>,
 }
 
-impl Verb for Renew {
-    type Answer = Vec<Renewal>;
-
-    fn is_transaction(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, session: &mut Session) -> StoreResult<Vec<Renewal>> {
-        if self.claims.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut claims = self.claims.clone();
-        claims.sort_unstable_by_key(|renewing| (renewing.claim.job, renewing.claim.no));
-        claims.dedup_by_key(|renewing| renewing.claim);
-        let mut batch = claim_columns(&claims.iter().map(|renewing| renewing.claim).collect::<Vec<_>>());
-        batch.push(Column::Ints(claims.iter().map(|renewing| renewing.deadline.map(millis)).collect()));
-        let params = Params {
-            values: vec![Value::Int(Some(self.lease.node.0)), Value::Int(Some(millis(self.lease.length)))],
-            batch,
-        };
-        let rows = session.rows(Statement::Renew, params).await?;
-        rows.iter()
-            .map(|row| {
-                Ok(Renewal {
-                    claim: ClaimRef { job: JobId(row.get("id")?), no: row.get("claim_no")? },
-                    status: row.word("status", |word| match word {
-                        "renewed" => Some(RenewalStatus::Renewed),
-                        "skipped" => Some(RenewalStatus::Skipped),
-                        "lost" => Some(RenewalStatus::Lost),
-                        _ => None,
-                    })?,
-                    cancel_requested: row.get("cancel")?,
-                })
-            })
-            .collect()
-    }
+fn renewal(row: &Row) -> StoreResult<Renewal> {
+    Ok(Renewal {
+        claim: ClaimRef { job: JobId(row.get("id")?), no: row.get("claim_no")? },
+        status: row.word("status", |word| match word {
+            "renewed" => Some(RenewalStatus::Renewed),
+            "skipped" => Some(RenewalStatus::Skipped),
+            "lost" => Some(RenewalStatus::Lost),
+            _ => None,
+        })?,
+        cancel_requested: row.get("cancel")?,
+    })
 }
 
 /// Job ids and claim numbers as columns of a batch.
@@ -98,9 +67,21 @@ impl Store {
         self.renew_until(lease, claims).await
     }
 
-    /// The same, with the time after its start at which nobody believes a job's worker any more.
-    pub(crate) async fn renew_until(&self, lease: Lease, claims: Vec<Renewing>) -> StoreResult<Vec<Renewal>> {
+    /// Like [`Store::renew`], with a deadline for each claim.
+    pub(crate) async fn renew_until(
+        &self,
+        lease: Lease,
+        mut claims: Vec<Renewing>,
+    ) -> StoreResult<Vec<Renewal>> {
         validate::check_batch(claims.len())?;
-        self.run(Renew { lease, claims }).await
+        if claims.is_empty() {
+            return Ok(Vec::new());
+        }
+        claims.sort_unstable_by_key(|renewing| (renewing.claim.job, renewing.claim.no));
+        claims.dedup_by_key(|renewing| renewing.claim);
+        let mut batch = claim_columns(&claims.iter().map(|renewing| renewing.claim).collect::<Vec<_>>());
+        batch.push(Column::Ints(claims.iter().map(|renewing| renewing.deadline.map(millis)).collect()));
+        let params = Params { values: values![lease.node.0, millis(lease.length)], batch };
+        self.run(Query::each(Statement::Renew, params, renewal)).await
     }
 }

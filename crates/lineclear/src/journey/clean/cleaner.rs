@@ -1,56 +1,49 @@
-//! The cleaner's loop.
+//! The cleaner of a node: history that is older than its retention goes.
 
 use std::sync::Arc;
-
-use tracing::Instrument;
+use std::time::Duration;
 
 use crate::node::Shared;
-use crate::node::loops::wait;
+use crate::node::pacer::Loop;
+use crate::store::StoreResult;
 
-/// Rows of each kind that one cleaning removes at most.
-const CLEAN_MAX: u32 = 1_000;
+/// Rows of each kind that one pass removes.
+const PASS_MAX: u32 = 1_000;
 
-/// Rolls up statistics and cleans, until the node stops.
-pub(crate) async fn clean(shared: Arc<Shared>) {
-    while wait(&shared, shared.options.clean_interval).await {
+pub(crate) struct Cleaner {
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl Loop for Cleaner {
+    const NAME: &'static str = "cleaner";
+
+    async fn pass(&mut self, _hurried: bool) -> StoreResult<Duration> {
+        let shared = &*self.shared;
         if let Err(error) = shared.store.roll_up().await {
-            tracing::warn!(%error, node.id = %shared.id, "cannot roll up statistics");
+            tracing::warn!(%error, node.id = %shared.id, "stats could not be rolled up");
         }
-        if !rerank(&shared).await {
-            return;
-        }
-        loop {
-            let cleaning = shared
-                .store
-                .clean(&shared.tunable().retention, CLEAN_MAX)
-                .instrument(tracing::debug_span!("clean", node.id = %shared.id))
-                .await;
-            match shared.statuses.note("cleaner", cleaning) {
-                Ok(cleaned) if cleaned.is_nothing() => break,
-                Ok(cleaned) => tracing::debug!(node.id = %shared.id, ?cleaned, "cleaned"),
-                Err(error) => {
-                    tracing::warn!(%error, node.id = %shared.id, "cleaning failed");
-                    break;
-                }
+        rerank(shared).await;
+        while !shared.stopping.is_cancelled() {
+            let cleaned = shared.store.clean(&shared.tunable().retention, PASS_MAX).await?;
+            if cleaned.is_nothing() {
+                break;
             }
-            if shared.stopping.is_cancelled() {
+            tracing::debug!(node.id = %shared.id, ?cleaned, "cleaned");
+        }
+        Ok(shared.options.clean_interval)
+    }
+}
+
+/// Goes on where a node died, or got no answer, after a group's priority changed.
+async fn rerank(shared: &Shared) {
+    while !shared.stopping.is_cancelled() {
+        match shared.store.rerank().await {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => {
+                tracing::warn!(%error, node.id = %shared.id, "waiting jobs have not all got their new rank; trying again");
                 return;
             }
         }
     }
-}
-
-/// Continues reranking that another node left unfinished after a change of priority; false if this node stops.
-async fn rerank(shared: &Shared) -> bool {
-    while !shared.stopping.is_cancelled() {
-        match shared.store.rerank().await {
-            Ok(true) => {}
-            Ok(false) => return true,
-            Err(error) => {
-                tracing::warn!(%error, node.id = %shared.id, "cannot rerank all waiting jobs; trying again");
-                return true;
-            }
-        }
-    }
-    false
 }

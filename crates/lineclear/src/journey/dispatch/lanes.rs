@@ -10,13 +10,13 @@ use crate::db::{Row, Session, Value, Verb};
 use crate::journey::claim::Lease;
 use crate::journey::dispatch::cursor::FRONT;
 use crate::journey::enqueue::insert::millis;
-use crate::store::{JobId, StoreResult};
+use crate::store::StoreResult;
 
 /// Gated groups that one pass fills: with all of them locked, other dispatchers would find nothing to do.
 const GROUPS_PER_PASS: usize = 2;
 
 /// Jobs of a group that one pass looks at, at most.
-const LOOK_MAX: u32 = 1_000;
+const SCAN_MAX: u32 = 1_000;
 
 /// What a pass over the lane without limits found.
 #[derive(Default)]
@@ -28,7 +28,7 @@ pub(crate) struct OpenPass {
     gated_waits: bool,
     /// Jobs of the route were dispatched to whoever claims.
     handed: bool,
-    /// Rows that lay in the wrong lane and were put right: look again.
+    /// Rows that lay in the wrong lane and were put right: scan again.
     refiled: u64,
     /// The rank of the last that was taken.
     reached: Option<i64>,
@@ -47,7 +47,7 @@ pub enum Limits {
 
 /// What to dispatch, and where to.
 #[derive(Clone)]
-pub(crate) struct Wants {
+pub(crate) struct Request {
     pub(crate) route: Name,
     pub(crate) most: u32,
     /// `None`: hand over to whoever claims.
@@ -57,7 +57,7 @@ pub(crate) struct Wants {
     pub(crate) from: i64,
 }
 
-impl Wants {
+impl Request {
     /// Parameters that both lanes share.
     fn params(&self, most: i64) -> Vec<Value> {
         vec![
@@ -68,7 +68,7 @@ impl Wants {
         ]
     }
 
-    async fn take_open(
+    async fn open_pass(
         &self,
         session: &mut Session,
         most: i64,
@@ -91,7 +91,7 @@ impl Wants {
 }
 
 /// Verb: one statement over the lane without limits, in rank order with the other lane.
-pub(crate) struct DispatchOpen(pub(crate) Wants);
+pub(crate) struct DispatchOpen(pub(crate) Request);
 
 impl Verb for DispatchOpen {
     type Answer = OpenPass;
@@ -101,17 +101,17 @@ impl Verb for DispatchOpen {
     }
 
     async fn run(&self, session: &mut Session) -> StoreResult<OpenPass> {
-        self.0.take_open(session, i64::from(self.0.most), false, true).await
+        self.0.open_pass(session, i64::from(self.0.most), false, true).await
     }
 }
 
 impl OpenPass {
-    pub(crate) fn taken(&self) -> u32 {
+    pub(crate) fn count(&self) -> u32 {
         u32::try_from(self.rows.len()).expect("a batch fits")
     }
 
     /// There may be more behind the gates, or behind rows that were just put right.
-    pub(crate) fn is_worth_another_look(&self) -> bool {
+    pub(crate) fn may_have_more(&self) -> bool {
         self.closed || self.gated_waits || self.refiled > 0
     }
 
@@ -137,20 +137,20 @@ impl OpenPass {
 /// Verb: the lane with limits, then what is left of the other, under all locks that it takes.
 #[derive(Clone)]
 pub(crate) struct DispatchGated {
-    pub(crate) wants: Wants,
+    pub(crate) request: Request,
     /// Jobs of a group to look at: more than are wanted, if those in front were held by their keys.
-    pub(crate) look: u32,
+    pub(crate) scan: u32,
 }
 
 impl DispatchGated {
-    pub(crate) fn new(wants: Wants) -> DispatchGated {
-        DispatchGated { look: wants.most, wants }
+    pub(crate) fn new(request: Request) -> DispatchGated {
+        DispatchGated { scan: request.most, request }
     }
 
     /// Another pass, for `most` jobs, that sees further.
     pub(crate) fn further(&self, most: u32) -> DispatchGated {
-        let look = self.look.saturating_mul(2).clamp(most, LOOK_MAX.max(most));
-        DispatchGated { wants: Wants { most, ..self.wants.clone() }, look }
+        let scan = self.scan.saturating_mul(2).clamp(most, SCAN_MAX.max(most));
+        DispatchGated { request: Request { most, ..self.request.clone() }, scan }
     }
 }
 
@@ -168,10 +168,10 @@ impl Verb for DispatchGated {
     type Answer = GatedPass;
 
     async fn run(&self, session: &mut Session) -> StoreResult<GatedPass> {
-        let wants = &self.wants;
-        let mut most = i64::from(wants.most);
+        let request = &self.request;
+        let mut most = i64::from(request.most);
         // Lock order: global gate, group, key, job rows. What counts is read in statements after the lock's own.
-        let (gate, groups) = match wants.limits {
+        let (gate, groups) = match request.limits {
             Limits::Exact => (Statement::DispatchGate, Statement::DispatchGroups),
             Limits::Soft => (Statement::DispatchGateSoft, Statement::DispatchGroupsSoft),
         };
@@ -186,18 +186,18 @@ impl Verb for DispatchGated {
         if most <= 0 {
             return Ok(GatedPass::default());
         }
-        let route = Value::Text(Some(wants.route.to_string()));
+        let route = Value::Text(Some(request.route.to_string()));
         let at_once = i64::try_from(GROUPS_PER_PASS).expect("a few");
         let groups = session.rows(groups, vec![route.clone(), Value::Int(Some(at_once))]).await?;
         let groups: Vec<i64> = groups.iter().map(|row| row.get("id")).collect::<StoreResult<_>>()?;
-        let look = Value::Int(Some(i64::from(self.look)));
-        let params = vec![route, Value::Ints(groups.clone()), look.clone()];
+        let scan = Value::Int(Some(i64::from(self.scan)));
+        let params = vec![route, Value::Ints(groups.clone()), scan.clone()];
         let keys = session.rows(Statement::DispatchKeys, params).await?;
         let keys: Vec<String> = keys.iter().map(|row| row.get("key")).collect::<StoreResult<_>>()?;
 
-        let mut params = wants.params(most);
+        let mut params = request.params(most);
         let all_groups = groups.len() < GROUPS_PER_PASS;
-        params.extend([Value::Ints(groups), Value::Texts(keys), look]);
+        params.extend([Value::Ints(groups), Value::Texts(keys), scan]);
         let mut rows = session.rows(Statement::DispatchGated, params).await?;
         let held: i64 = rows.first().map_or(Ok(0), |row| row.get("held"))?;
         if rows.first().is_some_and(|row| row.get::<Option<i64>>("id").is_ok_and(|id| id.is_none())) {
@@ -207,12 +207,12 @@ impl Verb for DispatchGated {
         let left = most - i64::try_from(rows.len()).expect("a batch fits");
         let mut reached = None;
         if left > 0 {
-            let mut open = wants.take_open(session, left, true, false).await?;
-            let missing = left - i64::from(open.taken());
+            let mut open = request.open_pass(session, left, true, false).await?;
+            let missing = left - i64::from(open.count());
             reached = open.reached.filter(|_| missing == 0);
-            if missing > 0 && wants.from != FRONT {
-                let front = Wants { from: FRONT, ..wants.clone() };
-                open = open.and(front.take_open(session, missing, true, false).await?);
+            if missing > 0 && request.from != FRONT {
+                let front = Request { from: FRONT, ..request.clone() };
+                open = open.and(front.open_pass(session, missing, true, false).await?);
             }
             rows.extend(open.into_rows());
         }
@@ -221,9 +221,4 @@ impl Verb for DispatchGated {
         }
         Ok(GatedPass { rows, more, reached })
     }
-}
-
-/// Rows of a dispatch to whoever claims, as ids.
-pub(crate) fn ids(rows: &[Row]) -> StoreResult<Vec<JobId>> {
-    rows.iter().map(|row| row.get("id").map(JobId)).collect()
 }

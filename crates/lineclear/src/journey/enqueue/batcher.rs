@@ -11,6 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::db::Db;
 use crate::journey::enqueue::insert::Enqueue;
+use crate::journey::isolate::{Attempt, isolate};
 use crate::store::{Enqueued, NewJob, StoreError, StoreResult};
 
 /// Jobs that one statement takes.
@@ -90,7 +91,7 @@ struct UnderWay {
 impl UnderWay {
     async fn go_on(mut self, db: Db) {
         while let Some(batch) = self.next() {
-            together(&db, batch).await;
+            enqueue_together(&db, batch).await;
         }
     }
 
@@ -124,34 +125,31 @@ impl Drop for UnderWay {
     }
 }
 
-/// Enqueues a batch in one statement. If a rule refuses it, it is halved until the one to blame stands alone.
-async fn together(db: &Db, mut batch: Vec<Waiting>) {
-    match db.run_here(verb(&batch)).await {
-        Ok(answers) => {
-            for (waiting, answer) in batch.into_iter().zip(answers) {
-                // A caller that went away does not want to know.
-                let _ = waiting.reply.send(Ok(answer));
-            }
-        }
-        Err(StoreError::Refused { .. }) if batch.len() > 1 => {
-            let rest = batch.split_off(batch.len() / 2);
-            Box::pin(together(db, batch)).await;
-            Box::pin(together(db, rest)).await;
-        }
-        Err(error) => {
-            for waiting in batch {
-                let _ = waiting.reply.send(Err(error.again()));
-            }
-        }
+/// Enqueues a batch in one statement, and tells each caller what became of its job.
+async fn enqueue_together(db: &Db, batch: Vec<Waiting>) {
+    let results = isolate(&Together { db }, &batch).await;
+    for (waiting, result) in batch.into_iter().zip(results) {
+        // A caller that has gone away does not hear it.
+        let _ = waiting.reply.send(result);
     }
 }
 
-fn verb(batch: &[Waiting]) -> Enqueue {
-    let mut group_ids: HashMap<Name, i64> = HashMap::new();
-    for waiting in batch {
-        if let (Some(group), Some(id)) = (&waiting.job.group, waiting.group_id) {
-            group_ids.insert(group.clone(), id);
+struct Together<'a> {
+    db: &'a Db,
+}
+
+impl Attempt for Together<'_> {
+    type Item = Waiting;
+    type Answer = Enqueued;
+
+    async fn attempt(&self, batch: &[Waiting]) -> StoreResult<Vec<Enqueued>> {
+        let mut group_ids: HashMap<Name, i64> = HashMap::new();
+        for waiting in batch {
+            if let (Some(group), Some(id)) = (&waiting.job.group, waiting.group_id) {
+                group_ids.insert(group.clone(), id);
+            }
         }
+        let jobs = batch.iter().map(|waiting| waiting.job.clone()).collect();
+        self.db.run_here(Enqueue { jobs, group_ids }).await
     }
-    Enqueue { jobs: batch.iter().map(|waiting| waiting.job.clone()).collect(), group_ids }
 }

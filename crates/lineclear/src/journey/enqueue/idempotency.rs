@@ -226,6 +226,7 @@ impl Store {
             }
             self.notify_manifests_changed().await;
         }
+        self.announce_work();
         Ok(answer)
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::handler::ProgressBuffer;
 use crate::node::Shared;
-use crate::node::loops::AFTER_ERROR;
+use crate::node::pacer::AFTER_ERROR;
 use crate::store::{BATCH_MAX, ClaimRef, LogLine, Settlement, StoreResult};
 
 /// How often they are written. Without progress and logs, nothing is written.

@@ -209,7 +209,9 @@ impl Store {
         options: BackfillOptions,
     ) -> StoreResult<Option<Backfilled>> {
         validate::check_backfill(from, to, &options)?;
-        self.run(Backfill { key, from, to, options }).await
+        let backfilled = self.run(Backfill { key, from, to, options }).await?;
+        self.announce_work();
+        Ok(backfilled)
     }
 }
 

@@ -11,27 +11,27 @@ pub(crate) struct Leadership(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    untold: Option<Won>,
+    untold: Option<WonCycles>,
     /// Whether there is anything to resign from.
     ever: bool,
 }
 
 #[derive(Clone, Copy)]
-pub(crate) struct Won {
+pub(crate) struct WonCycles {
     cycles: u32,
     first: Instant,
     last: Instant,
 }
 
-impl Won {
+impl WonCycles {
     pub(crate) fn led(&self) -> Led {
         let (first_ago, last_ago) = (self.first.elapsed(), self.last.elapsed());
         Led { cycles: self.cycles, first_ago, last_ago }
     }
 
     /// Together with those that came after it.
-    fn and(self, later: Won) -> Won {
-        Won { cycles: self.cycles.saturating_add(later.cycles), first: self.first, last: later.last }
+    fn and(self, later: WonCycles) -> WonCycles {
+        WonCycles { cycles: self.cycles.saturating_add(later.cycles), first: self.first, last: later.last }
     }
 }
 
@@ -43,19 +43,19 @@ impl Leadership {
     /// A cycle was won.
     pub(crate) fn won(&self) {
         let now = Instant::now();
-        let won = Won { cycles: 1, first: now, last: now };
+        let won = WonCycles { cycles: 1, first: now, last: now };
         let mut state = self.state();
         state.untold = Some(state.untold.map_or(won, |before| before.and(won)));
         state.ever = true;
     }
 
     /// What is to be told with the next heartbeat.
-    pub(crate) fn take(&self) -> Option<Won> {
+    pub(crate) fn take_untold(&self) -> Option<WonCycles> {
         self.state().untold.take()
     }
 
     /// It could not be told.
-    pub(crate) fn again(&self, won: Won) {
+    pub(crate) fn put_back(&self, won: WonCycles) {
         let mut state = self.state();
         state.untold = Some(state.untold.map_or(won, |later| won.and(later)));
     }
@@ -76,15 +76,15 @@ mod tests {
 
     #[test]
     fn cycles_that_could_not_be_told_are_told_with_the_next() {
-        let tenure = Leadership::default();
-        assert!(tenure.take().is_none() && !tenure.ever());
-        tenure.won();
-        tenure.won();
-        let untold = tenure.take().unwrap();
-        assert!(tenure.take().is_none() && tenure.ever());
-        tenure.won();
-        tenure.again(untold);
-        let all = tenure.take().unwrap();
+        let leadership = Leadership::default();
+        assert!(leadership.take_untold().is_none() && !leadership.ever());
+        leadership.won();
+        leadership.won();
+        let untold = leadership.take_untold().unwrap();
+        assert!(leadership.take_untold().is_none() && leadership.ever());
+        leadership.won();
+        leadership.put_back(untold);
+        let all = leadership.take_untold().unwrap();
         assert_eq!((all.cycles, all.first), (3, untold.first));
         assert!(all.last > untold.last && all.led().first_ago >= all.led().last_ago);
     }

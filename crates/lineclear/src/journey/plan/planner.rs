@@ -1,88 +1,95 @@
-//! plan: ticks → jobs. Looks first: an idle planner takes no lead for nothing.
+//! The planner of a node: ticks → jobs. It asks first when the next manifest is due: an idle planner takes no lock.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tracing::Instrument;
 
-use crate::node::loops::{AFTER_ERROR, wait};
+use crate::journey::claim::reclaim::reclaim_lost;
+use crate::node::pacer::Loop;
 use crate::node::{Shared, metrics};
-use crate::store::{NextPlan, PlanRules, Planned, Reclaimed, StoreResult};
+use crate::options::Role;
+use crate::store::{NextPlan, PlanRules, Planned, StoreError, StoreResult};
 
-/// After a pass that found something due and could do nothing about it: another node is at it.
+/// After a pass that found something due and planned nothing: another node plans it.
 const AFTER_NOTHING: Duration = Duration::from_millis(100);
+/// Expired leases that one pass takes back.
+const RECLAIM_MAX: u32 = 500;
 
-/// Plans until the node stops.
-pub(crate) async fn plan(shared: Arc<Shared>) {
-    let mut pause = Duration::ZERO;
-    let mut manifests_changed = shared.store.manifests_changed();
-    while wait_or_wake(&shared, pause, &mut manifests_changed).await {
-        pause = match shared.statuses.note(
-            "planner",
-            plan_pass(&shared).instrument(tracing::debug_span!("plan", node.id = %shared.id)).await,
-        ) {
-            Ok(pause) => pause,
-            Err(error) => {
-                tracing::warn!(%error, node.id = %shared.id, "planning failed");
-                shared.keep_quiet();
-                AFTER_ERROR
-            }
-        };
+pub(crate) struct Planner {
+    shared: Arc<Shared>,
+    /// Changes when manifests do.
+    manifests: watch::Receiver<()>,
+    /// The node has no dispatcher and no workers, which would take back the jobs of vanished workers.
+    reclaims: bool,
+}
+
+impl Planner {
+    pub(crate) fn new(shared: &Arc<Shared>) -> Planner {
+        let reclaims = !shared.works() && !shared.options.has(Role::Dispatcher);
+        Planner { shared: shared.clone(), manifests: shared.store.manifests_changed(), reclaims }
     }
 }
 
-/// Waits until then, or until standing orders change; false if the node stops.
-async fn wait_or_wake(shared: &Shared, time: Duration, orders: &mut watch::Receiver<()>) -> bool {
-    tokio::select! {
-        going_on = wait(shared, time) => going_on,
+impl Loop for Planner {
+    const NAME: &'static str = "planner";
+
+    async fn pass(&mut self, _hurried: bool) -> StoreResult<Duration> {
+        let shared = &*self.shared;
+        let pass = shared.drain.begin_plan().await;
+        if pass.drains {
+            return Ok(shared.options.plan_interval.min(shared.tunable().poll));
+        }
+        let next = shared.store.next_plan().await?;
+        if self.reclaims && next.lease_over && reclaim_lost(shared, RECLAIM_MAX).await? > 0 {
+            shared.has_queued();
+        }
+        if !is_due(&next) {
+            return Ok(until_due(&next).min(shared.options.plan_interval));
+        }
+        plan(shared).await
+    }
+
+    async fn woken(&mut self) {
         // The sender lives as long as the store.
-        Ok(()) = orders.changed() => true,
+        if self.manifests.changed().await.is_err() {
+            std::future::pending().await
+        }
+    }
+
+    fn failed(&mut self, _error: &StoreError) {
+        self.shared.keep_quiet();
     }
 }
 
-/// One pass; returns how long there is nothing to plan.
-async fn plan_pass(shared: &Shared) -> StoreResult<Duration> {
-    let firing = shared.drain.to_plan().await;
-    if firing.drains {
-        return Ok(shared.options.plan_interval.min(shared.tunable().poll));
-    }
-    let next = shared.store.next_plan().await?;
-    let reaps = next.lease_over && shared.may_reclaim();
-    if !is_due(&next) && !reaps {
-        return Ok(until_due(&next).min(shared.options.plan_interval));
-    }
-    let crash_budget = reaps.then_some(shared.options.crash_budget);
-    let options = &shared.options;
+/// One planning cycle; returns how long there is nothing to plan.
+async fn plan(shared: &Shared) -> StoreResult<Duration> {
     let rules = PlanRules {
         manifests_max: shared.tunable().plan_batch,
-        group_share: options.plan_group_share,
+        group_share: shared.options.plan_group_share,
         lead: crate::crash::planner_leads(),
-        crash_budget,
     };
-    let ours = if reaps { shared.running.job_ids() } else { Vec::new() };
     tracing::debug!(node.id = %shared.id, "planning cycle started");
-    match shared.store.plan_except(rules, ours).await? {
+    match shared.store.plan(rules).await? {
         Planned::Followed => {
             metrics::plan_followed();
             tracing::debug!(node.id = %shared.id, "planning cycle skipped: another node plans");
             Ok(AFTER_NOTHING)
         }
-        Planned::Led { due, queued, skipped, reaped, unplannable } => {
+        Planned::Led { due, queued, skipped, unplannable } => {
             metrics::plan_led(queued, skipped);
             for (key, why) in unplannable {
                 tracing::error!(manifest = %key, why, "a manifest cannot be planned");
             }
-            warn_of_lost(&reaped);
-            if queued > 0 || !reaped.is_empty() {
+            if queued > 0 {
                 shared.has_queued();
             }
-            tracing::debug!(node.id = %shared.id, due, queued, skipped, reaped = reaped.len(), "planning cycle completed");
-            let nothing = due == 0 && reaped.is_empty();
-            if !nothing {
-                shared.leadership.won();
+            tracing::debug!(node.id = %shared.id, due, queued, skipped, "planning cycle completed");
+            if due == 0 {
+                return Ok(AFTER_NOTHING);
             }
-            Ok(if nothing { AFTER_NOTHING } else { Duration::ZERO })
+            shared.leadership.won();
+            Ok(Duration::ZERO)
         }
     }
 }
@@ -95,13 +102,4 @@ fn is_due(next: &NextPlan) -> bool {
 fn until_due(next: &NextPlan) -> Duration {
     let micros = next.next_due_at.map_or(i64::MAX, |due| due.get() - next.now.get());
     Duration::from_micros(u64::try_from(micros).unwrap_or(0)).saturating_add(Duration::from_millis(1))
-}
-
-/// Says whose workers vanished.
-pub(crate) fn warn_of_lost(reclaimed: &[Reclaimed]) {
-    metrics::lost(reclaimed.len());
-    for lost in reclaimed {
-        let (job, no) = (lost.claim.job, lost.claim.no);
-        tracing::warn!(job.id = %job, claim.no = no, node.id = %lost.node, fate = ?lost.fate, "a worker vanished");
-    }
 }

@@ -92,7 +92,9 @@ impl Store {
     pub async fn trigger(&self, key: Name, mut options: TriggerOptions) -> StoreResult<Option<JobId>> {
         options.trace = trace::or_callers(options.trace);
         validate::check_due_at(options.due_at)?;
-        self.run(Trigger { key, options }).await
+        let job = self.run(Trigger { key, options }).await?;
+        self.announce_work();
+        Ok(job)
     }
 
     /// Runs all enabled manifests of a group, all or none; returns the job of each. `None`: there is no such group.
@@ -103,6 +105,8 @@ impl Store {
     ) -> StoreResult<Option<Vec<(Name, JobId)>>> {
         options.trace = trace::or_callers(options.trace);
         validate::check_due_at(options.due_at)?;
-        self.run(TriggerGroup { group, options }).await
+        let jobs = self.run(TriggerGroup { group, options }).await?;
+        self.announce_work();
+        Ok(jobs)
     }
 }

@@ -7,9 +7,9 @@ use tokio::sync::mpsc;
 use tracing::Instrument;
 
 use crate::journey::execute::reporter;
-use crate::node::loops::AFTER_ERROR;
+use crate::node::pacer::AFTER_ERROR;
 use crate::node::{Event, JobEvent, Shared, metrics};
-use crate::store::{FencedWrite, Settlement, StoreError};
+use crate::store::{FencedWrite, Settlement};
 
 /// Settlements that one statement takes.
 pub(crate) const SETTLE_MAX: usize = 500;
@@ -27,45 +27,48 @@ pub(crate) async fn settle(shared: Arc<Shared>, mut settlements: mpsc::Receiver<
     }
 }
 
-/// Tries until it is written: a database that is away for a while must not cost finished work. Leases are renewed
-/// meanwhile, and a result that comes too late changes nothing. Only a node that stops gives up after a while.
-pub(crate) async fn settle_batch(shared: &Shared, batch: Vec<Settlement>) {
+/// Tries until every outcome is written: a database that is away for a while must not cost finished work. Leases are
+/// renewed meanwhile, and a result that comes too late changes nothing. Only a node that stops gives up after a while.
+pub(crate) async fn settle_batch(shared: &Shared, mut batch: Vec<Settlement>) {
     let mut give_up_at = None;
     reporter::write_last_lines(shared, &batch).await;
     loop {
-        let error =
-            match shared.statuses.note("settling", shared.store.settle(shared.id, batch.clone()).await) {
-                Ok(answers) => {
-                    tell(shared, &batch, &answers);
-                    break;
+        let results = shared.store.settle_each(shared.id, &batch).await;
+        let (mut unwritten, mut trouble) = (Vec::new(), None);
+        let (mut written, mut answers) = (Vec::new(), Vec::new());
+        for (settlement, result) in batch.into_iter().zip(results) {
+            match result {
+                Ok(answer) => {
+                    written.push(settlement);
+                    answers.push(answer);
                 }
-                Err(error) => error,
-            };
-        tracing::warn!(%error, node.id = %shared.id, jobs = batch.len(), "settling failed");
-        if batch.len() > 1 && !matches!(error, StoreError::Unavailable { .. } | StoreError::Contended { .. })
-        {
-            // One of them is to blame; the others must not wait for it.
-            for one in batch {
-                Box::pin(settle_batch(shared, vec![one])).await;
+                Err(error) if error.may_be_one_rows_fault() => {
+                    tracing::error!(%error, job.id = %settlement.claim.job, "an outcome cannot be recorded; the job will run again");
+                    shared.running.remove(settlement.claim);
+                }
+                Err(error) => {
+                    unwritten.push(settlement);
+                    trouble = Some(error);
+                }
             }
-            return;
         }
-        if matches!(error, StoreError::Corrupt { .. }) {
-            tracing::error!(%error, job.id = %batch[0].claim.job, "an outcome cannot be recorded; the job will run again");
-            break;
+        tell(shared, &written, &answers);
+        for settlement in &written {
+            shared.running.remove(settlement.claim);
         }
+        batch = unwritten;
+        let Err(error) = shared.statuses.note("settling", trouble.map_or(Ok(()), Err)) else { return };
+        tracing::warn!(%error, node.id = %shared.id, jobs = batch.len(), "settling failed");
         if shared.stopping.is_cancelled() {
             let at = *give_up_at.get_or_insert_with(|| Instant::now() + SETTLE_AFTER_STOP);
             if Instant::now() >= at {
                 let jobs: Vec<i64> = batch.iter().map(|settlement| settlement.claim.job.0).collect();
                 tracing::error!(%error, ?jobs, "outcomes are lost with this node; these jobs will run again");
-                break;
+                batch.iter().for_each(|settlement| shared.running.remove(settlement.claim));
+                return;
             }
         }
         tokio::time::sleep(AFTER_ERROR).await;
-    }
-    for settlement in &batch {
-        shared.running.remove(settlement.claim);
     }
 }
 

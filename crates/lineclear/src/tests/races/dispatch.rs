@@ -7,7 +7,7 @@ async fn a_row_that_one_dispatcher_is_moving_is_skipped_by_the_other() {
     let pg = Pg::open().await;
     pg.store.enqueue(job()).await.unwrap();
     let (pass, open) = pg.begin(&DispatchOpen(wants(10))).await;
-    assert_eq!(pass.taken(), 1);
+    assert_eq!(pass.count(), 1);
     assert_eq!(pg.take(2, 10).await.len(), 0);
     open.roll_back().await;
     assert_eq!(pg.take(2, 10).await.len(), 1, "the first one died: the row was still queued");
@@ -38,8 +38,9 @@ async fn who_waited_for_the_global_gate_counts_what_was_committed_meanwhile() {
     let (pass, open) = pg.begin(&DispatchGated::new(wants(10))).await;
     assert_eq!(pass.rows.len(), 1);
     let store = pg.store.clone();
-    let second =
-        tokio::spawn(async move { store.dispatch_into_lease(main_route(), 10, lease(2)).await.unwrap() });
+    let second = tokio::spawn(async move {
+        store.dispatch_into_lease(Dispatch::new(main_route(), 10), lease(2)).await.unwrap()
+    });
     pg.until_somebody_waits().await;
     open.commit().await;
     assert_eq!(second.await.unwrap().len(), 0, "a snapshot from before the lock would have let it through");

@@ -49,7 +49,8 @@ async fn settles_that_wake_each_others_manifests_do_not_deadlock() {
                 for key in ["c", "b", "a"] {
                     store.trigger(name(key), TriggerOptions::default()).await.unwrap();
                 }
-                let mut claims = store.dispatch_into_lease(main_route(), 10, lease(node)).await.unwrap();
+                let mut claims =
+                    store.dispatch_into_lease(Dispatch::new(main_route(), 10), lease(node)).await.unwrap();
                 if node % 2 == 0 {
                     claims.reverse();
                 }

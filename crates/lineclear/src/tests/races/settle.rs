@@ -1,5 +1,6 @@
 //! A late settle, after a re-claim and at the same instant.
 
+use crate::journey::claim::reclaim::Reclaim;
 use crate::tests::races::*;
 
 async fn expired(pg: &Pg) -> Claim {
@@ -23,9 +24,7 @@ async fn a_job_that_is_being_settled_is_not_given_up_for_lost() {
 async fn a_settle_that_waited_for_a_reclaim_is_stale() {
     let pg = Pg::open().await;
     let claim = expired(&pg).await;
-    let (lost, open) = pg
-        .begin(&crate::journey::claim::reclaim::Reclaim { most: 10, crash_budget: 3, ours: Vec::new() })
-        .await;
+    let (lost, open) = pg.begin(&Reclaim { most: 10, crash_budget: 3, except: Vec::new() }.query(&[])).await;
     assert_eq!(lost.len(), 1);
     let (store, late) = (pg.store.clone(), complete(&claim));
     let settled = tokio::spawn(async move { store.settle(NodeId(1), vec![late]).await.unwrap() });
@@ -39,9 +38,7 @@ async fn a_settle_that_waited_for_a_reclaim_is_stale() {
 async fn a_settle_that_waited_for_a_reclaim_that_died_is_recorded() {
     let pg = Pg::open().await;
     let claim = expired(&pg).await;
-    let (_, open) = pg
-        .begin(&crate::journey::claim::reclaim::Reclaim { most: 10, crash_budget: 3, ours: Vec::new() })
-        .await;
+    let (_, open) = pg.begin(&Reclaim { most: 10, crash_budget: 3, except: Vec::new() }.query(&[])).await;
     let (store, late) = (pg.store.clone(), complete(&claim));
     let settled = tokio::spawn(async move { store.settle(NodeId(1), vec![late]).await.unwrap() });
     pg.until_somebody_waits().await;
@@ -53,9 +50,7 @@ async fn a_settle_that_waited_for_a_reclaim_that_died_is_recorded() {
 async fn a_renewal_skips_a_row_that_is_being_reclaimed_and_does_not_call_it_lost() {
     let pg = Pg::open().await;
     let claim = expired(&pg).await;
-    let (_, open) = pg
-        .begin(&crate::journey::claim::reclaim::Reclaim { most: 10, crash_budget: 3, ours: Vec::new() })
-        .await;
+    let (_, open) = pg.begin(&Reclaim { most: 10, crash_budget: 3, except: Vec::new() }.query(&[])).await;
     let status = async || pg.store.renew(lease(1), vec![claim.reference()]).await.unwrap()[0].status;
     assert_eq!(status().await, RenewalStatus::Skipped);
     open.commit().await;

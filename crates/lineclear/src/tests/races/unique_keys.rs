@@ -39,7 +39,10 @@ async fn replacing_and_cancelling_and_taking_a_job_at_once_never_deadlocks() {
                 match store.enqueue(newest()).await {
                     Ok(enqueued) if who < 3 => drop(store.cancel(enqueued.id).await.unwrap()),
                     Ok(_) if who == 3 => {
-                        let claims = store.dispatch_into_lease(main_route(), 1, lease(1)).await.unwrap();
+                        let claims = store
+                            .dispatch_into_lease(Dispatch::new(main_route(), 1), lease(1))
+                            .await
+                            .unwrap();
                         let buried = claims.iter().map(bury).collect();
                         store.settle(NodeId(1), buried).await.unwrap();
                     }

@@ -7,7 +7,7 @@ use lineclear::store::ChangeSource;
 use lineclear_testkit::{PrivatePostgres, Program};
 
 use crate::children::{end, store, up};
-use crate::example::example;
+use crate::documents::readme::example;
 use crate::kit::{Place, name};
 
 const WARM_UP: Duration = Duration::from_secs(5);

@@ -8,7 +8,7 @@ use lineclear::store::NewJob;
 use lineclear_testkit::{PrivatePostgres, Program, Proxy};
 
 use crate::children::{LONG, end, lines, sleep, sleeps, store, up};
-use crate::example::example;
+use crate::documents::readme::example;
 use crate::kit::{Place, name, until, until_within};
 
 const OUTAGE: Duration = Duration::from_secs(60);

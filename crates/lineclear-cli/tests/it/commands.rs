@@ -1,0 +1,20 @@
+//! A command is a file.
+
+mod bench;
+mod bulk_operation;
+mod db;
+pub(crate) mod dead_letter;
+mod demo;
+mod doctor;
+pub(crate) mod events;
+mod group;
+mod health;
+pub(crate) mod job;
+mod manifest_diff;
+mod manifest_import;
+mod node;
+mod schedule;
+pub(crate) mod serve;
+mod serve_otlp;
+mod status;
+mod token;

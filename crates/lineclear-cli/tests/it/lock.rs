@@ -1,0 +1,7 @@
+//! `lineclear lock`.
+
+mod child;
+mod faults;
+mod inspect;
+pub(crate) mod place;
+mod run;

@@ -1,0 +1,209 @@
+//! `lineclear lock run` on every store: one runs, and the others do what they were told to.
+
+use crate::lock::place::{Place, SOON};
+
+async fn one_runs_and_the_others_are_busy_in_their_own_way(place: Place) {
+    let mut holder = place.holder(&[]).await;
+    let marker = place.file("ran");
+    let touch = ["touch", marker.to_str().unwrap()];
+
+    let (code, _, err) = place.done(place.run(&[], &touch)).await;
+    assert_eq!(code, Some(75), "{err}");
+    assert!(err.starts_with("error: lock \"report\" is busy"), "{err}");
+    assert!(err.contains(&format!("/{}/", holder.id())), "it says who holds it: {err}");
+    let (code, _, err) = place.done(place.run(&["--on-busy", "fail"], &touch)).await;
+    assert_eq!(code, Some(75), "{err}");
+    let (code, out, err) = place.done(place.run(&["--on-busy", "skip"], &touch)).await;
+    assert_eq!((code, out.len(), err.as_str()), (Some(0), 0, ""));
+    for waiting in [&["--wait", "100ms"][..], &["--on-busy", "wait", "--wait", "100ms"]] {
+        let (code, _, err) = place.done(place.run(waiting, &touch)).await;
+        assert_eq!(code, Some(75), "{err}");
+        assert!(err.contains("busy after 100ms"), "{err}");
+    }
+    assert!(!marker.exists(), "nothing was run");
+
+    let mut waiting =
+        place.shell(&["--on-busy", "wait"], "echo then $LINECLEAR_LOCK $LINECLEAR_FENCE").start().unwrap();
+    place.let_go();
+    assert_eq!(holder.wait_for_exit(SOON).await.unwrap().code(), Some(4), "the command's own code");
+    assert_eq!(waiting.wait_for_exit(SOON).await.unwrap().code(), Some(0));
+    let fence = |line: &str| line.rsplit(' ').next().unwrap().parse::<i64>().unwrap();
+    let (first, then) = (holder.stdout(), waiting.stdout());
+    assert!(then[0].starts_with("then report "), "{then:?}");
+    assert!(fence(&then[0]) > fence(&first[0]), "{first:?}, {then:?}");
+    assert_eq!(holder.stderr().concat() + &waiting.stderr().concat(), "", "nothing to say");
+}
+
+#[tokio::test]
+async fn one_runs_and_the_others_are_busy_in_their_own_way_in_a_sqlite_file() {
+    one_runs_and_the_others_are_busy_in_their_own_way(Place::sqlite()).await;
+}
+
+#[tokio::test]
+async fn one_runs_and_the_others_are_busy_in_their_own_way_in_postgres() {
+    one_runs_and_the_others_are_busy_in_their_own_way(Place::postgres().await).await;
+}
+
+#[tokio::test]
+async fn one_runs_and_the_others_are_busy_in_their_own_way_in_redis() {
+    one_runs_and_the_others_are_busy_in_their_own_way(Place::redis()).await;
+}
+
+#[tokio::test]
+async fn one_runs_and_the_others_are_busy_in_their_own_way_in_mysql() {
+    one_runs_and_the_others_are_busy_in_their_own_way(Place::mysql().await).await;
+}
+
+/// Eight at once; the one that runs goes on until all others have ended.
+async fn of_eight_at_once_exactly_one_runs(place: Place) {
+    let command = place.until_told("echo ran");
+    let start = |_| place.shell(&["--on-busy", "skip"], &command).start().unwrap();
+    let mut all: Vec<_> = (0..8).map(start).collect();
+    let (mut skipped, mut ran) = (0, 0);
+    while skipped < 7 {
+        for index in (0..all.len()).rev() {
+            if let Ok(status) = all[index].wait_for_exit(std::time::Duration::ZERO).await {
+                assert_eq!(status.code(), Some(0), "{}", all[index].stderr().join("\n"));
+                assert!(all[index].stdout().is_empty(), "it ran, too");
+                skipped += 1;
+                all.swap_remove(index);
+            }
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    place.let_go();
+    for mut child in all {
+        assert_eq!(child.wait_for_exit(SOON).await.unwrap().code(), Some(4));
+        ran += child.stdout().len();
+    }
+    assert_eq!(ran, 1);
+}
+
+#[tokio::test]
+async fn of_eight_at_once_exactly_one_runs_in_a_sqlite_file() {
+    of_eight_at_once_exactly_one_runs(Place::sqlite()).await;
+}
+
+#[tokio::test]
+async fn of_eight_at_once_exactly_one_runs_in_postgres() {
+    of_eight_at_once_exactly_one_runs(Place::postgres().await).await;
+}
+
+#[tokio::test]
+async fn of_eight_at_once_exactly_one_runs_in_redis() {
+    of_eight_at_once_exactly_one_runs(Place::redis()).await;
+}
+
+#[tokio::test]
+async fn of_eight_at_once_exactly_one_runs_in_mysql() {
+    of_eight_at_once_exactly_one_runs(Place::mysql().await).await;
+}
+
+#[tokio::test]
+async fn a_store_that_is_down_runs_nothing() {
+    let place = Place::sqlite();
+    let marker = place.file("ran");
+    for (url, says) in [
+        ("postgres://nobody:hunter2@127.0.0.1:1/x", "cannot be reached"),
+        ("mysql://nobody:hunter2@127.0.0.1:1/x", "cannot be reached"),
+        ("redis://:hunter2@127.0.0.1:1/0", "cannot be reached"),
+        ("/no/such/folder/x.db", "unable to open database file"),
+    ] {
+        for on_busy in ["skip", "fail", "wait"] {
+            let down = Place::at(url.to_owned(), ());
+            let touch = ["touch", marker.to_str().unwrap()];
+            let mut options = vec!["--on-busy", on_busy];
+            options.extend(["--wait", "200ms"].into_iter().filter(|_| on_busy == "wait"));
+            let (code, _, err) = down.done(down.run(&options, &touch)).await;
+            assert_eq!(code, Some(69), "{url}: {err}");
+            assert!(err.starts_with("error: ") && err.contains(says), "{err}");
+            assert!(err.contains("the command was not run") && !err.contains("hunter2"), "{err}");
+        }
+    }
+    assert!(!marker.exists());
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_anything_is_asked() {
+    let long = "x".repeat(256);
+    // Nobody listens there: whoever asked would end with 69.
+    let store = ["--store", "postgres://nobody@127.0.0.1:1/x"];
+    let cases: &[(&[&str], i32, &str)] = &[
+        (&["", "--", "true"], 2, "NAME: a lock needs a name"),
+        (&[&long, "--", "true"], 2, "NAME: "),
+        (&["x"], 2, "<COMMAND>..."),
+        (&["x", "--"], 2, "<COMMAND>..."),
+        (&["x", "true"], 2, "unexpected argument 'true'"),
+        (&["x", "--ttl", "999ms", "--", "true"], 2, "--ttl: must be at least 1s, not 999ms"),
+        (&["x", "--ttl", "10", "--", "true"], 2, "10 has no unit"),
+        (&["x", "--ttl", "-1s", "--", "true"], 2, "'-1'"),
+        (&["x", "--wait", "soon", "--", "true"], 2, "is not a length of time"),
+        (&["x", "--wait", "1s", "--on-busy", "skip", "--", "true"], 2, "--wait goes with --on-busy wait"),
+        (&["x", "--wait", "1s", "--on-busy", "fail", "--", "true"], 2, "--wait goes with --on-busy wait"),
+        (&["x", "--on-busy", "run", "--", "true"], 2, "possible values: skip, wait, fail"),
+        (&["x", "--ttl", "10s", "--grace", "3s", "--", "true"], 2, "at most a fifth of --ttl, 2s"),
+        (&["x", "--", "lineclear-no-such-command"], 127, "there is no command \"lineclear-no-such-command\""),
+        (&["x", "--", "/no/such/command"], 127, "there is no command \"/no/such/command\""),
+        (&["x", "--", ""], 127, "there is no command \"\""),
+        (&["x", "--", "/etc/passwd"], 126, "cannot be run"),
+        (&["x", "--", "/tmp"], 126, "cannot be run"),
+    ];
+    for (arguments, code, says) in cases {
+        let run = crate::run::lineclear(&[&["lock", "run"], &store[..], *arguments].concat());
+        assert_eq!(run.code, Some(*code), "{arguments:?}: {}", run.err);
+        assert!(run.err.starts_with("error: ") && run.err.contains(says), "{arguments:?}: {}", run.err);
+        assert_eq!(run.out, "");
+    }
+    for (url, says) in [
+        (":memory:", "keeps nobody else out"),
+        ("sqlite::memory:", "keeps nobody else out"),
+        ("", "--store: no store was named"),
+        ("oracle://x", "oracle:// is no store of locks"),
+        ("postgres://h/x?schema=Bad", "schema=Bad"),
+        ("mysql://h", "names no database"),
+        ("redis://h?replicas=many", "is no number"),
+    ] {
+        let run = crate::run::lineclear(&["lock", "run", "x", "--store", url, "--", "true"]);
+        assert_eq!(run.code, Some(2), "{url}: {}", run.err);
+        assert!(run.err.contains(says), "{url}: {}", run.err);
+    }
+}
+
+/// The schema of the scheduler and the locks live in one database, whichever came first.
+async fn locks_and_the_schema_share_a_database(place: Place) {
+    for _ in 0..2 {
+        assert_eq!(place.next_fence().await % 2, 1, "before and after the migration");
+        let migrated = crate::run::lineclear(&["db", "migrate", "--db", &place.url]);
+        assert_eq!(migrated.code, Some(0), "{}", migrated.err);
+        let (code, _, err) = place.done(place.run(&[], &["true"])).await;
+        assert_eq!((code, err.as_str()), (Some(0), ""));
+    }
+    let history = crate::run::lineclear(&["lock", "history", "report", "--store", &place.url]);
+    assert_eq!(history.out.lines().count(), 4, "{}", history.out);
+}
+
+#[tokio::test]
+async fn locks_and_the_schema_share_a_sqlite_file() {
+    locks_and_the_schema_share_a_database(Place::sqlite()).await;
+}
+
+#[tokio::test]
+async fn locks_and_the_schema_share_a_postgres_database() {
+    locks_and_the_schema_share_a_database(Place::postgres().await).await;
+}
+
+#[test]
+fn unless_told_otherwise_the_store_is_a_file_in_this_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |variable: Option<&str>| {
+        let mut command =
+            crate::run::command(&["lock", "run", "report", "--", "sh", "-c", "echo $LINECLEAR_FENCE"]);
+        command
+            .current_dir(folder.path())
+            .env_remove("LINECLEAR_DB")
+            .envs(variable.map(|file| ("LINECLEAR_DB", file)));
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    assert_eq!((run(None), run(None), run(Some("other.db"))), ("1\n".into(), "2\n".into(), "1\n".into()));
+    assert!(folder.path().join("lineclear.db").is_file() && folder.path().join("other.db").is_file());
+}

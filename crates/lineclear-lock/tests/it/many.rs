@@ -1,0 +1,5 @@
+//! Many that want the same lock.
+
+mod blue_green;
+pub(crate) mod contend;
+mod election;

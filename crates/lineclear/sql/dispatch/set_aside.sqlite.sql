@@ -1,0 +1,7 @@
+-- set_aside · a job that cannot be dispatched waits for an hour, with the reason
+-- As in PostgreSQL.
+-- ?1 job, ?2 reason
+update work_queue
+set    phase = 'later', due_at = now_us() + 3600000000, last_error = ?2
+where  id = ?1 and phase = 'ready'
+returning id

@@ -1,0 +1,119 @@
+//! Starts claims: most of them beside each other, a job on its last chance alone.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use lineclear_model::{Outcome, Verdict};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::journey::claim::isolation::RunPermit;
+use crate::journey::claim::renewer::trusted_until;
+use crate::journey::execute::{deadline, execute};
+use crate::node::Shared;
+use crate::store::{Claim, ClaimRef, Settlement};
+
+/// Starts claims, each in a task of its own; those that run alone come after the others.
+pub(crate) fn start(
+    shared: &Arc<Shared>,
+    claims: Vec<Claim>,
+    asked_at: Instant,
+    settle: &mpsc::Sender<Settlement>,
+) {
+    let (alone, together): (Vec<_>, Vec<_>) =
+        claims.into_iter().partition(|claim| is_last_chance(shared, claim));
+    let spawn = |claim: Claim, placement: Placement| {
+        let deadline = deadline(shared, &claim);
+        let cancel = shared.running.add(claim.reference(), trusted_until(shared, asked_at), deadline);
+        tokio::spawn(run(shared.clone(), claim, placement, cancel, settle.clone()));
+    };
+    for claim in together {
+        spawn(claim, Placement::Beside(shared.isolation.beside_others()));
+    }
+    for claim in alone {
+        // Requested here, not in its task: from now on the node leases nothing more.
+        let placement = if shared.isolation.request() { Placement::Alone } else { Placement::GiveBack };
+        spawn(claim, placement);
+    }
+}
+
+/// The next vanished worker would bury it.
+fn is_last_chance(shared: &Shared, claim: &Claim) -> bool {
+    let options = &shared.options;
+    options.crashed_alone && claim.crashes > 0 && claim.crashes + 1 >= options.crash_budget
+}
+
+/// Where a job runs.
+enum Placement {
+    Beside(RunPermit),
+    Alone,
+    /// It must run alone, and another job does.
+    GiveBack,
+}
+
+/// Runs a claim and hands its outcome over. However it ends, the claim does not stay among the active ones.
+async fn run(
+    shared: Arc<Shared>,
+    claim: Claim,
+    placement: Placement,
+    cancel: CancellationToken,
+    settle: mpsc::Sender<Settlement>,
+) {
+    let mut guard = Unsettled { shared: &shared, claim: claim.reference(), handed_over: false };
+    let settlement = match placement {
+        Placement::Beside(permit) => run_permitted(&shared, claim, permit, cancel).await,
+        Placement::Alone => run_alone(&shared, claim, cancel).await,
+        Placement::GiveBack => Settlement::new(&claim, Outcome::Released, Verdict::Release),
+    };
+    guard.handed_over = settle.send(settlement).await.is_ok();
+}
+
+async fn run_permitted(
+    shared: &Arc<Shared>,
+    claim: Claim,
+    _permit: RunPermit,
+    cancel: CancellationToken,
+) -> Settlement {
+    // From here on it is charged if its worker vanishes.
+    if claim.crashes > 0 && !matches!(shared.store.mark_started(claim.reference()).await, Ok(true)) {
+        return Settlement::new(&claim, Outcome::Released, Verdict::Release);
+    }
+    execute(shared.clone(), claim, cancel).await
+}
+
+/// Waits until the others have ended, for a while; told to stop meanwhile, it gives the job back.
+async fn run_alone(shared: &Arc<Shared>, claim: Claim, cancel: CancellationToken) -> Settlement {
+    let _end = EndOfIsolation(shared);
+    tracing::info!(job.id = %claim.job, crashes = claim.crashes, "a job whose workers vanished waits to run alone");
+    let permit = tokio::select! {
+        permit = shared.isolation.alone(shared.options.lease) => permit,
+        () = cancel.cancelled() => return Settlement::new(&claim, Outcome::Released, Verdict::Release),
+    };
+    run_permitted(shared, claim, permit, cancel).await
+}
+
+/// However the job ends, the node leases jobs again.
+struct EndOfIsolation<'a>(&'a Shared);
+
+impl Drop for EndOfIsolation<'_> {
+    fn drop(&mut self) {
+        self.0.isolation.end();
+        self.0.nudge.notify_one();
+    }
+}
+
+/// A claim without an outcome must not be renewed: its lease ends, and another node claims the job.
+struct Unsettled<'a> {
+    shared: &'a Shared,
+    claim: ClaimRef,
+    handed_over: bool,
+}
+
+impl Drop for Unsettled<'_> {
+    fn drop(&mut self) {
+        if !self.handed_over {
+            tracing::error!(job.id = %self.claim.job, "a claim ended without an outcome");
+            self.shared.running.remove(self.claim);
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Tokens, sessions and the audit.
+
+mod audit;
+mod tokens;

@@ -1,0 +1,6 @@
+//! Lists, details, search, events and figures.
+
+mod events;
+mod search;
+mod stats;
+mod views;
