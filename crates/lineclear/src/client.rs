@@ -1,4 +1,4 @@
-//! A handle to a node for whoever has jobs for it: the rest of the program, and handlers themselves.
+//! A handle to a node, for the program and for handlers: enqueue, trigger, retry, wait.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::store::{
     Setting, Settings, Store, StoreError, StoreResult, TriggerOptions, Tunable,
 };
 
-/// Enqueues jobs and wakes the workers that run them. Cheap to clone; a handler gets one by asking for it.
+/// Enqueues jobs and wakes the workers that run them. Cheap to clone; a handler gets one as a parameter.
 #[derive(Clone)]
 pub struct Client {
     pub(crate) shared: Arc<Shared>,
@@ -36,9 +36,9 @@ impl FromJob for Client {
 }
 
 impl Client {
-    /// A client of no node, for programs that have jobs for others and run none. No other node sees it.
+    /// A client without a node, for programs that enqueue jobs and run none. It has no row in the database.
     pub fn of_store(store: Store) -> std::io::Result<Client> {
-        Ok(Client { shared: crate::builder::of_no_node(store, Default::default())? })
+        Ok(Client { shared: crate::builder::without_node(store, Default::default())? })
     }
 
     /// The store, for everything that has no shorthand here.
@@ -46,7 +46,7 @@ impl Client {
         &self.shared.store
     }
 
-    /// What tells this node from all others, and from itself before it was started again.
+    /// Unique for each start of a node.
     pub fn incarnation(&self) -> &str {
         &self.shared.info.incarnation
     }
@@ -76,20 +76,20 @@ impl Client {
         self.enqueue_job(NewJob { route: route.unwrap_or(job.route.clone()), ..job }).await
     }
 
-    /// Looks at an input as its kind does before it is saved, if this node has the kind; see
+    /// Checks an input with the check of its kind, if this node has one; see
     /// [`Builder::kind_checked`](crate::node::Builder::kind_checked).
     pub fn check_input(&self, kind: &Name, input: &Payload) -> StoreResult<()> {
         crate::builder::check_input(&self.shared.kinds, kind, input)
             .map_err(|why| StoreError::refused("input", why))
     }
 
-    /// The same for the input that one run of a manifest is given. Whoever runs it hears that there is no such manifest.
+    /// Checks an input for one run of a manifest. An unknown manifest passes: running it reports that.
     pub async fn check_input_of_manifest(&self, manifest: &Name, input: &Payload) -> StoreResult<()> {
         let found = self.shared.store.manifest(manifest).await?.and_then(|view| view.manifest.ok());
         found.map_or(Ok(()), |manifest| self.check_input(&manifest.kind, input))
     }
 
-    /// The same for another input of a job that is there.
+    /// Checks a new input for an existing job.
     pub async fn check_input_of_job(&self, job: JobId, input: &Payload) -> StoreResult<()> {
         let found = self.shared.store.job(job).await?.and_then(|detail| Name::new(detail.job.kind).ok());
         found.map_or(Ok(()), |kind| self.check_input(&kind, input))
@@ -121,11 +121,11 @@ impl Client {
         let kinds: Vec<Name> = jobs.iter().map(|job| job.kind.clone()).collect();
         let all = self.shared.store.enqueue_many(jobs).await?;
         self.shared.has_queued();
-        self.tell_of_jobs(&all, kinds);
+        self.report_queued(&all, kinds);
         Ok(all)
     }
 
-    fn tell_of_jobs(&self, all: &[Enqueued], kinds: Vec<Name>) {
+    fn report_queued(&self, all: &[Enqueued], kinds: Vec<Name>) {
         for (enqueued, kind) in all.iter().zip(kinds).filter(|(one, _)| one.result == EnqueueResult::Inserted)
         {
             metrics::enqueued(&kind, self.shared.kinds.contains_key(&kind));
@@ -133,10 +133,10 @@ impl Client {
         }
     }
 
-    /// Makes something once, however often it is asked for under this key; see [`Store::create_idempotent`].
+    /// Creates something once for an idempotency key; see [`Store::create_idempotent`].
     pub async fn create_idempotent(
         &self,
-        once: IdempotencyKey,
+        key: IdempotencyKey,
         creation: Creation,
         record: impl Fn(&Created) -> Option<String> + Send + Sync + 'static,
     ) -> StoreResult<Idempotent> {
@@ -155,13 +155,13 @@ impl Client {
             }
             _ => Vec::new(),
         };
-        let answer = self.shared.store.create_idempotent(once, creation, record).await?;
+        let answer = self.shared.store.create_idempotent(key, creation, record).await?;
         let Idempotent::Created(created) = &answer else { return Ok(answer) };
         self.shared.has_queued();
         match created {
-            Created::Jobs(jobs) => self.tell_of_jobs(jobs, kinds),
+            Created::Jobs(jobs) => self.report_queued(jobs, kinds),
             Created::Run(Some(id)) if self.shared.hooks.are_there() => {
-                tokio::spawn(tell_of_trigger(self.shared.clone(), *id));
+                tokio::spawn(report_triggered(self.shared.clone(), *id));
             }
             _ => {}
         }
@@ -176,53 +176,53 @@ impl Client {
         let job = self.shared.store.trigger(manifest, options).await?;
         self.shared.has_queued();
         if let Some(id) = job.filter(|_| self.shared.hooks.are_there()) {
-            tokio::spawn(tell_of_trigger(self.shared.clone(), id));
+            tokio::spawn(report_triggered(self.shared.clone(), id));
         }
         Ok(job)
     }
 
-    /// What happens to jobs on this node from now on, as hooks hear it. Who is slow misses some of it.
+    /// Events of jobs on this node from now on, as hooks get them. A slow receiver misses some.
     pub fn live_events(&self) -> broadcast::Receiver<JobEvent> {
         self.shared.hooks.watch()
     }
 
-    /// How long this node keeps what is over.
+    /// The retention of this node.
     pub fn retention(&self) -> Retention {
         self.tunable().retention
     }
 
-    /// What this node does within now.
+    /// The settings in force on this node.
     pub fn tunable(&self) -> Tunable {
         self.shared.tunable()
     }
 
-    /// The same as it was started with; operators may have changed it since.
+    /// The settings that this node was started with.
     pub fn started_with(&self) -> Tunable {
         self.shared.options.tunable()
     }
 
-    /// Changes settings for all nodes; see [`Store::change_settings`]. This node obeys at once, others with their next heartbeat.
+    /// Changes settings for all nodes; see [`Store::change_settings`]. This node follows at once, others with their next heartbeat.
     pub async fn change_settings(
         &self,
         changes: BTreeMap<Setting, Option<u64>>,
-        seen: Option<ExpectedVersion>,
+        expected: Option<ExpectedVersion>,
         by: &str,
     ) -> StoreResult<Settings> {
-        let settings = self.shared.store.change_settings(changes, seen, by).await?;
+        let settings = self.shared.store.change_settings(changes, expected, by).await?;
         self.shared.settings.obey(settings.clone());
         self.shared.nudge.notify_one();
         Ok(settings)
     }
 
-    /// Waits for the end of a job, wherever it runs; `None` if it is not over within that time, or this node stops first. All who
-    /// wait on a node share one question to the database, and there may be [`WAITERS_MAX`](crate::node::WAITERS_MAX) of them.
+    /// Waits for the end of a job on any node; `None` if it does not end within that time, or this node stops first. All waiters of
+    /// a node share one query; there may be [`WAITERS_MAX`](crate::node::WAITERS_MAX).
     ///
-    /// A handler that waits for another job keeps its slot: with all slots waiting, the awaited jobs would have none.
+    /// A handler that waits for another job keeps its slot: if all slots wait, the awaited jobs cannot run.
     pub async fn wait(&self, job: JobId, within: Duration) -> StoreResult<Option<JobState>> {
         waiters::wait(&self.shared, job, within).await
     }
 
-    /// Wakes a dormant dependent of the manifest of a running job; a handler asks for `Dependents` instead.
+    /// Activates a dormant dependent of a running job's manifest; a handler uses `Dependents` instead.
     pub async fn activate(&self, claim: ClaimRef, child: Name, input: Payload) -> StoreResult<Activated> {
         let activated = self.shared.store.activate(claim, child, input).await?;
         self.shared.has_queued();
@@ -242,7 +242,7 @@ impl Client {
         Ok(backfilled)
     }
 
-    /// Tries a job again; see [`Store::retry`].
+    /// Retries a job; see [`Store::retry`].
     pub async fn retry(&self, job: JobId, options: RetryOptions) -> StoreResult<Retried> {
         if let Some(input) = &options.input {
             self.check_input_of_job(job, input).await?;
@@ -252,7 +252,7 @@ impl Client {
         Ok(retried)
     }
 
-    /// Does the next portion of a batch; see [`Store::work_on_bulk_operation`].
+    /// Treats the next portion of a bulk operation; see [`Store::work_on_bulk_operation`].
     pub async fn work_on_bulk_operation(&self) -> StoreResult<Option<BulkOperation>> {
         let worked = self.shared.store.work_on_bulk_operation(&self.shared.info.incarnation).await?;
         if worked.is_some() {
@@ -273,14 +273,16 @@ impl Client {
     }
 }
 
-/// The kind of a triggered job is its manifest's; whoever triggers need not wait until it is read.
-async fn tell_of_trigger(shared: Arc<Shared>, id: JobId) {
+/// Reports a triggered job to the hooks. Reads its kind in a task of its own, so that the caller does not wait.
+async fn report_triggered(shared: Arc<Shared>, id: JobId) {
     let kind = match shared.store.job(id).await {
         Ok(Some(detail)) => Name::new(detail.job.kind).ok(),
         Ok(None) | Err(_) => None,
     };
     match kind {
         Some(kind) => shared.hooks.tell(|| JobEvent { job: id, kind, event: Event::Queued }),
-        None => tracing::warn!(job.id = %id, "hooks were not told of a triggered job: it could not be read"),
+        None => {
+            tracing::warn!(job.id = %id, "cannot report a triggered job to the hooks: it could not be read")
+        }
     }
 }

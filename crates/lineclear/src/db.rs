@@ -1,10 +1,9 @@
-//! Either database, behind one door.
+//! The two databases behind one interface.
 //!
-//! A verb is written once, against a [`Session`]; what differs between PostgreSQL and SQLite is in the SQL files.
+//! A transaction is written once, against a [`Session`]; what differs between PostgreSQL and SQLite is in the SQL files.
 
 pub(crate) mod classify;
 pub(crate) mod clock;
-pub(crate) mod into_store;
 pub(crate) mod migrate;
 pub(crate) mod options;
 mod postgres;
@@ -12,8 +11,11 @@ mod query;
 mod snippets;
 mod sqlite;
 pub(crate) mod statements;
+pub(crate) mod store_target;
+mod url;
 mod value;
 
+use crate::db::options::Database;
 pub(crate) use crate::db::postgres::Postgres;
 pub(crate) use crate::db::query::Query;
 pub(crate) use crate::db::sqlite::{Sqlite, at_once, rows_on};
@@ -26,21 +28,21 @@ use crate::store::{StoreOptions, StoreResult};
 /// One atomic transition, with what it needs: a [`Query`] where one statement suffices, an implementation of its own where
 /// several statements stand or fall together.
 pub(crate) trait Verb: Send + Sync + 'static {
-    /// What the caller learns.
+    /// What it returns.
     type Answer: Send + 'static;
-    /// More than one statement: they stand or fall together. (On SQLite every verb is a transaction.)
+    /// Whether its statements are one transaction. (On SQLite every verb is.)
     fn is_transaction(&self) -> bool {
         true
     }
-    /// It may take as long as it takes: migrations of large tables.
+    /// Whether it has no deadline: migrations of large tables.
     fn is_patient(&self) -> bool {
         false
     }
-    /// Does it. May be run again from the start if a race was lost, so it keeps nothing between runs.
+    /// Runs it. May be called again from the start after a lost race, so it keeps no state between calls.
     fn run(&self, session: &mut Session) -> impl Future<Output = StoreResult<Self::Answer>> + Send;
 }
 
-/// What runs statements: a session of ours, or a transaction of the caller's own.
+/// Runs statements: a session, or the caller's own transaction.
 pub(crate) trait Executor {
     /// Runs a statement and returns all its rows.
     fn rows(
@@ -77,7 +79,7 @@ impl Session {
         }
     }
 
-    /// How the database would run a statement.
+    /// The database's plan for a statement.
     #[cfg(test)]
     pub(crate) async fn explain(
         &mut self,
@@ -90,7 +92,7 @@ impl Session {
         }
     }
 
-    /// Runs SQL text as it is: for migrations, whose files hold many statements.
+    /// Runs SQL text with any number of statements, for migrations.
     pub(crate) async fn batch(&mut self, sql: &str) -> StoreResult<()> {
         match self {
             Session::Postgres(session) => session.batch(sql).await,
@@ -98,7 +100,7 @@ impl Session {
         }
     }
 
-    /// Runs one statement that is not of the catalogue, for migrations.
+    /// Runs one statement that has no SQL file, for migrations.
     pub(crate) async fn query(&mut self, sql: &str) -> StoreResult<Vec<Row>> {
         match self {
             Session::Postgres(session) => session.query(sql, &Params::default()).await,
@@ -107,7 +109,7 @@ impl Session {
     }
 }
 
-/// A database that is open.
+/// An open database.
 #[derive(Clone)]
 pub(crate) enum Db {
     Postgres(Postgres),
@@ -116,15 +118,13 @@ pub(crate) enum Db {
 
 impl Db {
     pub(crate) async fn open(options: &StoreOptions) -> StoreResult<Db> {
-        match options.place() {
-            crate::db::options::Place::Postgres(config) => {
-                Ok(Db::Postgres(Postgres::open(*config, options).await?))
-            }
-            crate::db::options::Place::Sqlite(path) => Ok(Db::Sqlite(Sqlite::open(path, options).await?)),
+        match options.database() {
+            Database::Postgres(config) => Ok(Db::Postgres(Postgres::open(*config, options).await?)),
+            Database::Sqlite(path) => Ok(Db::Sqlite(Sqlite::open(path, options).await?)),
         }
     }
 
-    /// Runs a verb that may change something.
+    /// Runs a verb that may write.
     pub(crate) async fn run<V: Verb>(&self, verb: V) -> StoreResult<V::Answer> {
         match self {
             Db::Postgres(db) => db.run(verb).await,
@@ -132,7 +132,7 @@ impl Db {
         }
     }
 
-    /// The same, by a caller that is in a task of its own and cannot go away.
+    /// Runs a verb in the caller's task, which must not be cancelled.
     pub(crate) async fn run_here<V: Verb>(&self, verb: V) -> StoreResult<V::Answer> {
         match self {
             Db::Postgres(db) => db.run_here(verb).await,
@@ -140,7 +140,7 @@ impl Db {
         }
     }
 
-    /// Runs a verb that only reads, without standing in the way of writers.
+    /// Runs a verb that only reads, without blocking writers.
     pub(crate) async fn read<V: Verb>(&self, verb: V) -> StoreResult<V::Answer> {
         match self {
             Db::Postgres(db) => db.run(verb).await,

@@ -6,8 +6,8 @@
 //! error.
 
 mod ctx;
-mod extract;
 mod dependencies;
+mod extract;
 pub(crate) mod progress_buffer;
 mod response;
 mod step;
@@ -27,7 +27,7 @@ pub(crate) use extract::States;
 pub use extract::{Cancel, FromJob, Given, Input, JobContext, JobInfo, State, Trust};
 pub use step::StepError;
 
-/// What a handler's call comes to.
+/// The future of a handler's call.
 pub type HandlerFuture = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 /// An async function that can run jobs. Implemented for functions with up to six parameters that are [`FromJob`].
@@ -35,7 +35,7 @@ pub trait Handler<Parameters>: Send + Sync + 'static {
     /// Runs one job.
     fn call(&self, job: JobContext) -> HandlerFuture;
 
-    /// What its parameters need and the node was not given; see [`FromJob::missing`].
+    /// What its parameters need and the node lacks; see [`FromJob::missing`].
     fn missing(&self, given: &Given<'_>) -> Option<String>;
 }
 
@@ -52,7 +52,7 @@ macro_rules! handler_for_functions {
             fn call(&self, job: JobContext) -> HandlerFuture {
                 $(let $parameter = match $parameter::from_job(&job) {
                     Ok(value) => value,
-                    // The same job would not fit better another time.
+                    // Another attempt would fail in the same way.
                     Err(failure) => return Box::pin(async move { Outcome::Failed(failure.permanent()) }),
                 };)*
                 let running = self($($parameter),*);
@@ -75,28 +75,28 @@ handler_for_functions!(A B C D);
 handler_for_functions!(A B C D E);
 handler_for_functions!(A B C D E F);
 
-/// What holds for all jobs of a kind, where neither the job nor its manifest says otherwise.
+/// Defaults for the jobs of a kind; the job and its manifest override them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KindOptions {
-    /// How failed jobs are tried again.
+    /// How failed jobs are retried.
     pub retry: RetryPolicy,
     /// How long a job may run.
     pub timeout: Duration,
-    /// The lane in which its jobs wait.
+    /// The route of its jobs.
     pub route: Name,
-    /// What becomes of a running handler whose lease may have ended.
+    /// What happens to a running handler whose lease may have expired.
     pub when_trust_ends: WhenTrustEnds,
 }
 
-/// What becomes of a running handler when its node can no longer be sure of the lease, because the database does not
-/// answer. Whichever it is, nobody's result is taken twice: every write is fenced by the claim's number.
+/// What happens to a running handler when its node can no longer be sure of the lease, because the database does not answer. In
+/// both cases a job has one result: the claim's number fences every write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenTrustEnds {
-    /// It is told to stop before another worker can have its job, and the job goes back uncharged.
+    /// It is told to stop before another worker can claim the job, which is released without a failure.
     #[default]
     Stop,
-    /// It goes on: stopping costs more than doing the work twice. Its result counts if nobody else has claimed the job
-    /// by then. It is told to stop only when it is certain that somebody has.
+    /// It continues: stopping costs more than running the work twice. Its result counts if no other worker has claimed the job by
+    /// then. It is told to stop once another worker surely has.
     GoOn,
 }
 
@@ -114,7 +114,7 @@ impl Default for KindOptions {
 type Erased = Arc<dyn Fn(JobContext) -> HandlerFuture + Send + Sync>;
 type Check = Arc<dyn Fn(&Given<'_>) -> Option<String> + Send + Sync>;
 
-/// Looks at an input before it is saved; says what is wrong with it.
+/// Checks an input before it is stored.
 pub(crate) type InputCheck = Arc<dyn Fn(&Payload) -> Result<(), String> + Send + Sync>;
 
 /// A kind that this program can run.

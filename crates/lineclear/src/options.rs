@@ -1,4 +1,4 @@
-//! How a node behaves, with its defaults in one place.
+//! The options of a node and their defaults.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use crate::store::{Limits, Retention, Tunable};
 /// What a node does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Turns ticks into jobs. One node at a time does, whichever comes first.
+    /// Plans: turns ticks into jobs. One node at a time does.
     Planner,
-    /// Hands waiting jobs to workers. A node that has workers, too, hands them to itself, in one step.
+    /// Dispatches waiting jobs to workers. A node with workers dispatches and claims in one step.
     Dispatcher,
     /// Runs jobs.
     Workers,
-    /// Removes what is long over.
+    /// Removes what is older than its retention.
     Cleaner,
 }
 
 impl Role {
-    /// All of them: what a node does unless it is told otherwise.
+    /// All roles, the default.
     pub const ALL: &[Role] = &[Role::Planner, Role::Dispatcher, Role::Workers, Role::Cleaner];
 
     pub(crate) const fn as_str(self) -> &'static str {
@@ -33,65 +33,65 @@ impl Role {
     }
 }
 
-/// How a node behaves.
+/// The options of a node.
 ///
 /// | option | default | meaning |
 /// |---|---|---|
-/// | `roles` | all | what it does |
+/// | `roles` | all | what the node does |
 /// | `slots` | cores × 4 | jobs it runs at once |
-/// | `routes` | those of its kinds | the lanes it serves; `main` if it has no kinds |
-/// | `lease` | 30 s | after this time without renewal, a job is given to another node |
+/// | `routes` | those of its kinds | the routes it serves; `main` if it has no kinds |
+/// | `lease` | 30 s | how long a lease lasts without renewal; then another node can claim the job |
 /// | `renewal` | 10 s | how often leases are renewed |
-/// | `visibility_timeout` | none | instead of short renewed leases: one of this length, not renewed; a handler that needs longer is stopped, and runs again |
-/// | `limits` | exact | whether limits of groups, and the global one, are exact, or counted without locks |
-/// | `dispatch_ahead` | 1,000 | jobs of a route that a dispatcher without workers hands over before they are claimed |
-/// | `poll` | 1 s | how often it looks for work when nobody nudges it |
-/// | `plan_interval` | 5 s | how often it plans at least; it plans when a manifest is due in any case |
-/// | `plan_batch` | 1,000 | manifests that one planning cycle takes |
-/// | `plan_group_share` | 20 | manifests of each group that it takes beyond these, when more are due |
-/// | `heartbeat` | 10 s | how often it says that it is alive |
-/// | `shutdown_grace` | 30 s | how long handlers may go on when it stops |
+/// | `visibility_timeout` | none | replaces short renewed leases by one of this length; a handler that needs longer is stopped, and its job runs again |
+/// | `limits` | exact | whether group limits and the global limit are exact, or counted without locks |
+/// | `dispatch_ahead` | 1,000 | jobs of a route that a dispatcher without workers dispatches before they are claimed |
+/// | `poll` | 1 s | poll interval when no notification arrives |
+/// | `plan_interval` | 5 s | longest pause between planning cycles; it also plans when a manifest is due |
+/// | `plan_batch` | 1,000 | manifests per planning cycle |
+/// | `plan_group_share` | 20 | further manifests of each group per cycle, when more are due |
+/// | `heartbeat` | 10 s | heartbeat interval |
+/// | `shutdown_grace` | 30 s | how long handlers may continue when the node stops |
 /// | `clean_interval` | 1 min | how often it cleans |
 /// | `retention` | 7 days completed, 30 days the rest | what cleaning keeps |
 /// | `crash_budget` | 3 | workers that may vanish with a job before it becomes a dead letter |
 /// | `crashed_alone` | true | a job that the next vanished worker would bury runs alone on its node |
 #[derive(Clone, Debug)]
 pub struct NodeOptions {
-    /// What it does.
+    /// What the node does.
     pub roles: Vec<Role>,
     /// Jobs it runs at once.
     pub slots: u32,
-    /// The lanes it serves; empty: those of its kinds.
+    /// The routes it serves; empty: those of its kinds.
     pub routes: Vec<Name>,
-    /// How long a lease is good without renewal.
+    /// How long a lease lasts without renewal.
     pub lease: Duration,
     /// How often leases are renewed.
     pub renewal: Duration,
-    /// Instead of leases that are renewed: one of this length, not renewed.
+    /// Replaces renewed leases by one of this length.
     pub visibility_timeout: Option<Duration>,
-    /// How exact limits are.
+    /// Whether limits are exact.
     pub limits: Limits,
-    /// Jobs of a route that are handed over before they are claimed.
+    /// Jobs of a route that are dispatched before they are claimed.
     pub dispatch_ahead: u32,
-    /// How often it looks for work.
+    /// Poll interval when no notification arrives.
     pub poll: Duration,
-    /// How often it plans at least.
+    /// Longest pause between planning cycles.
     pub plan_interval: Duration,
-    /// Manifests that one planning cycle takes.
+    /// Manifests per planning cycle.
     pub plan_batch: u32,
-    /// Manifests of each group that it takes beyond these, when more are due.
+    /// Further manifests of each group per cycle, when more are due.
     pub plan_group_share: u32,
-    /// How often it says that it is alive.
+    /// Heartbeat interval.
     pub heartbeat: Duration,
-    /// How long handlers may go on when it stops.
+    /// How long handlers may continue when the node stops.
     pub shutdown_grace: Duration,
     /// How often it cleans.
     pub clean_interval: Duration,
     /// What cleaning keeps.
     pub retention: Retention,
-    /// Workers that may vanish with a job before it is buried.
+    /// Workers that may vanish with a job before it becomes a dead letter.
     pub crash_budget: u32,
-    /// A job on its last chance runs alone.
+    /// A job that the next vanished worker would bury runs alone on its node.
     pub crashed_alone: bool,
 }
 
@@ -121,7 +121,7 @@ impl Default for NodeOptions {
     }
 }
 
-/// An option that cannot be.
+/// An invalid option.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("option {option}: {why}")]
 pub struct BadOption {
@@ -132,12 +132,12 @@ pub struct BadOption {
 }
 
 impl NodeOptions {
-    /// Checks what cannot be, before anything starts.
+    /// Checks the options.
     pub fn check(&self) -> Result<(), BadOption> {
         let bad = |option, why: &str| Err(BadOption { option, why: why.to_owned() });
         let short = Duration::from_millis(10);
         if self.roles.is_empty() {
-            return bad("roles", "a node without a role does nothing; name at least one");
+            return bad("roles", "a node needs at least one role");
         }
         if self.slots == 0 || self.slots > 10_000 {
             return bad("slots", "between 1 and 10,000; to run no jobs at all, leave out the role workers");
@@ -165,16 +165,19 @@ impl NodeOptions {
             ("clean_interval", self.clean_interval),
         ] {
             if interval < short {
-                return bad(option, "at least 10 ms: shorter would only keep the database busy");
+                return bad(option, "at least 10 ms: a shorter interval only loads the database");
             }
         }
         if self.crash_budget == 0 {
-            return bad("crash_budget", "at least 1: then the first vanished worker buries the job");
+            return bad(
+                "crash_budget",
+                "at least 1; with 1, the first vanished worker makes the job a dead letter",
+            );
         }
         Ok(())
     }
 
-    /// What operators may change while it runs.
+    /// The options that operators can change while the node runs.
     pub fn tunable(&self) -> Tunable {
         Tunable {
             slots: self.slots,
@@ -185,7 +188,7 @@ impl NodeOptions {
         }
     }
 
-    /// How long a lease is.
+    /// The length of a lease.
     pub(crate) fn lease_length(&self) -> Duration {
         self.visibility_timeout.unwrap_or(self.lease)
     }

@@ -116,7 +116,7 @@ async fn open_for_doctor(db: &str, is_named: bool) -> Result<ApiClient, Check> {
         return Err(crate::commands::doctor::missing_file(file, is_named));
     }
     let file = options.file().map(|file| file.display().to_string());
-    let opened = Store::open(options.look_only()).await;
+    let opened = Store::open(options.read_only()).await;
     let store = opened.map_err(|error| match (&error, file) {
         (StoreError::CannotWrite { .. }, Some(file)) => {
             let todo = format!(

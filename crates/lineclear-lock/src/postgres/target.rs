@@ -49,6 +49,8 @@ impl PostgresTarget {
                 ("pooler", word) => pooler = one_of("pooler", word, ["none", "transaction"])?,
                 ("lock", word) => session = one_of("lock", word, ["lease", "session"])?,
                 ("beacon", word) => beacon = !one_of("beacon", word, ["on", "off"])?,
+                // Parameters of the job store, whose URL may name the locks, too.
+                ("connections" | "deadline", _) => {}
                 (name, value) => {
                     if !tls.set(name, value).map_err(|why| LockError::refused("lock_url", why))? {
                         kept.push(pair);
@@ -120,6 +122,10 @@ mod tests {
             ("mine", true, false, false)
         );
         assert!(!format!("{target:?}").contains("secret"));
+        assert!(
+            PostgresTarget::new("postgres://host/db?connections=8&deadline=30s").is_ok(),
+            "the store's URL"
+        );
         for bad in ["schema=A", "schema=", "schema=a%22", "lock=row", "pooler=yes", "beacon=", "nonsense=1"] {
             let error = PostgresTarget::new(&format!("postgres://host/db?{bad}")).unwrap_err().to_string();
             assert!(error.starts_with("refused by lock_url"), "{bad}: {error}");

@@ -1,4 +1,4 @@
-//! From a driver's error to ours. The only place that knows SQLSTATEs and SQLite's codes.
+//! Maps errors of the drivers to [`StoreError`]. The only module that knows SQLSTATEs and SQLite's codes.
 
 use lineclear_tls::{connect_error, with_causes};
 use rusqlite::ErrorCode;
@@ -37,7 +37,7 @@ const SQLSTATES: &[(&str, Class)] = &[
     ("22", Class::Refused),
     ("54", Class::Refused), // too large for an index, too many arguments
     ("21000", Class::Refused),
-    ("42P01", Class::Corrupt), // no such table: not migrated, or by somebody else
+    ("42P01", Class::Corrupt), // no such table: not migrated, or dropped
     ("42703", Class::Corrupt),
     ("3F000", Class::Corrupt),
     ("XX", Class::Corrupt),
@@ -45,7 +45,7 @@ const SQLSTATES: &[(&str, Class)] = &[
 
 fn of_sqlstate(state: &str) -> Class {
     let found = SQLSTATES.iter().find(|(prefix, _)| state.starts_with(prefix));
-    // An error nobody thought of: trying again blindly could repeat it for ever, so a person is called.
+    // An unknown error: retrying could repeat it forever, so a person must see it.
     found.map_or(Class::Corrupt, |(_, class)| *class)
 }
 
@@ -65,7 +65,7 @@ const SQLITE_CODES: &[(ErrorCode, Class)] = &[
     (ErrorCode::NotADatabase, Class::Corrupt),
 ];
 
-/// SQLite names columns, not the constraint, when a unique rule says no.
+/// The constraints of the columns that SQLite names in a unique violation.
 const SQLITE_UNIQUE: &[(&str, &str)] = &[
     ("work_queue.manifest_id", "work_queue_fresh"),
     ("tick.manifest_id, tick.tick_at", "tick_once"),
@@ -89,13 +89,13 @@ fn error(class: Class, maybe_applied: bool, rule: impl FnOnce() -> String, sourc
     }
 }
 
-/// An error of the PostgreSQL driver. Without an answer of the server the change may have happened.
+/// An error of the PostgreSQL driver. Without an answer of the server, the change may have been applied.
 pub(crate) fn postgres(e: tokio_postgres::Error) -> StoreError {
     let Some(db) = e.as_db_error() else {
         return StoreError::Unavailable { maybe_applied: true, source: with_causes(&e).into() };
     };
     let class = of_sqlstate(db.code().code());
-    // The server says that it goes down: whether it was before or after the commit, nobody knows.
+    // The server shuts down, before or after the commit.
     let maybe_applied = db.code() == &SqlState::ADMIN_SHUTDOWN || db.code() == &SqlState::CRASH_SHUTDOWN;
     let (code, rule) = (db.code().code().to_owned(), db.constraint().map(str::to_owned));
     let text = match db.detail() {
@@ -105,7 +105,7 @@ pub(crate) fn postgres(e: tokio_postgres::Error) -> StoreError {
     error(class, maybe_applied, || rule.unwrap_or(code), text.into())
 }
 
-/// An error of sqlx, in a transaction of the caller's: what happened there, its end decides.
+/// An error of sqlx in the caller's transaction, whose end decides what was applied.
 #[cfg(feature = "sqlx")]
 pub(crate) fn sqlx(e: ::sqlx::Error) -> StoreError {
     let Some(db) = e.as_database_error() else {
@@ -139,7 +139,7 @@ pub(crate) fn pool(config: &Config, e: deadpool_postgres::PoolError) -> StoreErr
     }
 }
 
-/// An error of SQLite, which runs in our process and so never loses an answer.
+/// An error of SQLite, which runs in this process and never loses an answer.
 pub(crate) fn sqlite(e: rusqlite::Error) -> StoreError {
     let rusqlite::Error::SqliteFailure(failure, message) = &e else {
         return StoreError::Corrupt { what: e.to_string() };

@@ -1,4 +1,4 @@
-//! A clock that moves only when it is told to, for tests: a database in memory follows it.
+//! A manual clock for tests, which a database in memory follows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lineclear_model::Micros;
 
-/// A clock that moves only when it is told to, and never back. Clones are the same clock.
+/// A manual clock, which never moves back. Clones share the same time.
 #[derive(Clone, Debug)]
 pub struct Clock(Arc<AtomicI64>);
 
@@ -19,22 +19,22 @@ impl Clock {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// What time it is.
+    /// The current time.
     pub fn now(&self) -> Micros {
         Micros::EPOCH.offset(self.micros())
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     pub fn advance(&self, by: Duration) {
         let micros = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
         self.0.store(self.now().offset(micros).get(), Ordering::SeqCst);
     }
 
-    /// Lets time pass until a moment: `2026-03-29T01:00:00Z`, or `2026-03-29T03:00:00[Europe/Berlin]`.
+    /// Sets the clock to a later time: `2026-03-29T01:00:00Z`, or `2026-03-29T03:00:00[Europe/Berlin]`.
     ///
     /// # Panics
     ///
-    /// If that is not a moment, or is past: time does not go back.
+    /// If the text is not a time, or the time is past.
     pub fn set(&self, moment: &str) {
         let to = parse(moment);
         assert!(to >= self.now(), "{moment} is past: it is {}", self.now().timestamp());
@@ -42,7 +42,7 @@ impl Clock {
     }
 }
 
-/// A moment, as tests write it.
+/// Parses a time.
 pub(crate) fn parse(moment: &str) -> Micros {
     let in_a_zone = moment.parse::<jiff::Zoned>().map(|zoned| zoned.timestamp());
     let at = in_a_zone.or_else(|_| moment.parse::<jiff::Timestamp>());

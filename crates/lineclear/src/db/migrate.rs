@@ -1,7 +1,7 @@
 //! Numbered migrations, the same names for both databases, applied in one transaction under a lock.
 //!
-//! Ten nodes that start together wait for each other; the first applies, the rest find nothing to do. A migration that
-//! fails half-way leaves nothing behind. A schema newer than this program is refused: an old node must not write to it.
+//! Of nodes that start together, the first applies the migrations while the others wait. A migration that fails half-way leaves
+//! nothing behind. A schema that is newer than this program is refused: an old node must not write to it.
 
 use crate::db::options::fnv1a;
 use crate::db::{Row, Session, Verb};
@@ -10,7 +10,7 @@ use crate::store::{StoreError, StoreOptions, StoreResult};
 /// One step of the schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migration {
-    /// Its place in the order, from 1.
+    /// Its number in the order, from 1.
     pub number: u32,
     /// Its name.
     pub name: &'static str,
@@ -23,23 +23,23 @@ impl Migration {
         &self.sql
     }
 
-    /// Of the SQL as it is in the program: a migration that was edited after it was applied shows.
+    /// The checksum of its SQL, which reveals a migration that was edited after it was applied.
     fn checksum(&self) -> String {
         format!("{:016x}", fnv1a(&self.sql))
     }
 }
 
-/// How far a database is.
+/// Which migrations a database has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MigrationStatus {
-    /// Number of the newest migration that was applied; 0 for none.
+    /// The number of the newest applied migration; 0 for none.
     pub applied: u32,
-    /// Those that are still to be applied.
+    /// Migrations that are not applied yet.
     pub pending: Vec<Migration>,
 }
 
-/// Under this number lineclear-lock makes its tables, some of which are ours, too: two that make a schema or a table at the
-/// same time would fail.
+/// The advisory lock under which lineclear-lock creates its tables, some of which are the engine's, too: two that create the same
+/// table at once would fail.
 const LOCK_TABLES: i64 = 1_818_520_683;
 
 macro_rules! migrations {
@@ -90,7 +90,7 @@ pub(crate) fn all(options: &StoreOptions) -> Vec<Migration> {
         .collect()
 }
 
-/// Verb: brings the schema up to date, or only looks.
+/// Applies pending migrations, or only reads which there are.
 pub(crate) struct Migrate {
     pub(crate) options: StoreOptions,
     pub(crate) apply: bool,
@@ -172,7 +172,7 @@ async fn read_applied(session: &mut Session, table: &str) -> StoreResult<Vec<Row
     session.query(&format!("select number, name, checksum from {table} order by number")).await
 }
 
-/// The newest applied number, if what was applied is what this program knows.
+/// The number of the newest applied migration, if all applied ones match this program's.
 fn check(known: &[Migration], applied: &[Row]) -> StoreResult<u32> {
     let mut newest = 0;
     for row in applied {

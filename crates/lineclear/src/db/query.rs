@@ -6,8 +6,7 @@ use crate::store::StoreResult;
 
 type Decode<T> = Box<dyn Fn(Vec<Row>) -> StoreResult<T> + Send + Sync>;
 
-/// One statement, its parameters, and how its rows become an answer. It needs no transaction of its own: the database
-/// runs a single statement whole or not at all.
+/// One statement, its parameters, and the decoding of its rows. It needs no transaction: a single statement is atomic.
 pub(crate) struct Query<T> {
     statement: Statement,
     params: Params,
@@ -62,7 +61,7 @@ impl Query<Vec<Row>> {
 }
 
 impl Query<()> {
-    /// Whatever the statement returns is of no interest.
+    /// Ignores what the statement returns.
     pub(crate) fn execute(statement: Statement, params: impl Into<Params>) -> Query<()> {
         Query::new(statement, params, |_| Ok(()))
     }

@@ -1,4 +1,4 @@
-//! Values on their way to a statement and back, the same for both databases.
+//! Parameters and rows, in one form for both databases.
 
 use lineclear_model::{Micros, Name};
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
@@ -60,7 +60,7 @@ pub(crate) enum Column {
     Times(Vec<Option<Micros>>),
 }
 
-/// What a statement is given: single values first, then the columns of a batch.
+/// The parameters of a statement: single values first, then the columns of a batch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Params {
     pub(crate) values: Vec<Value>,
@@ -169,7 +169,7 @@ impl ToSql for Column {
     to_sql_checked!();
 }
 
-/// What came back. Times are microseconds, booleans 0 and 1, on both databases.
+/// A value of a row. Times are microseconds, booleans 0 and 1, on both databases.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cell {
     Null,
@@ -177,7 +177,7 @@ pub(crate) enum Cell {
     Text(String),
 }
 
-/// One row of an answer.
+/// One row of a result.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub(crate) names: std::sync::Arc<[String]>,
@@ -185,7 +185,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// The value of a column, as what the caller expects; anything else was not written by us.
+    /// The value of a column as the expected type; anything else is corrupt.
     pub(crate) fn get<T: FromCell>(&self, column: &'static str) -> Result<T, StoreError> {
         let at = self.names.iter().position(|name| name == column);
         let cell = at.map(|at| &self.cells[at]);
@@ -194,7 +194,7 @@ impl Row {
         })
     }
 
-    /// A column that holds one of our words.
+    /// A column that holds one of a set of words.
     pub(crate) fn word<T>(
         &self,
         column: &'static str,
@@ -209,7 +209,7 @@ impl Row {
     }
 }
 
-/// What a cell holds, without saying it: it may be an input, and this goes into answers and logs.
+/// The type of a cell's value. The value itself may be an input, and must not appear in errors and logs.
 fn shape(cell: Option<&Cell>) -> String {
     match cell {
         None => "nothing".to_owned(),

@@ -1,4 +1,4 @@
-//! What a handler does with its job while it runs: steps, and how far it is.
+//! The context of a running job: steps and progress.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -19,13 +19,13 @@ use crate::store::{
     ClaimRef, FencedWrite, KEY_BYTES_MAX, ProgressView, StepRecord, Store, StoreError, StoreResult,
 };
 
-/// Steps that a handler may have. More belong into jobs of their own.
+/// Steps of a handler at most. Split more work into jobs.
 pub const STEPS_MAX: usize = 1_000;
 
-/// How long to wait for a database that is away before a step is recorded again.
+/// The pause before a step is recorded again when the database does not answer.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
-/// The job's record while it runs. Cheap to clone.
+/// The context of a running job. Cheap to clone.
 #[derive(Clone)]
 pub struct Ctx(Arc<Record>);
 
@@ -33,8 +33,8 @@ struct Record {
     claim: ClaimRef,
     store: Store,
     cancel: CancellationToken,
-    notes: Arc<ProgressBuffer>,
-    /// Names of the steps that this run has begun.
+    buffer: Arc<ProgressBuffer>,
+    /// Names of the steps that this run has started.
     begun: Mutex<HashSet<String>>,
 }
 
@@ -55,17 +55,16 @@ impl Ctx {
         claim: ClaimRef,
         store: Store,
         cancel: CancellationToken,
-        notes: Arc<ProgressBuffer>,
+        buffer: Arc<ProgressBuffer>,
     ) -> Ctx {
-        Ctx(Arc::new(Record { claim, store, cancel, notes, begun: Mutex::default() }))
+        Ctx(Arc::new(Record { claim, store, cancel, buffer, begun: Mutex::default() }))
     }
 
-    /// Does a part of the job's work once: its result is recorded, and when the job runs again (after a failure, a
-    /// vanished worker, a revival) a step that finished is not done again, but answers with that result.
+    /// Runs a part of the job once: its result is recorded, and when the job runs again (after a failure, a vanished worker, a
+    /// revival), a finished step returns that result instead of running.
     ///
-    /// A step that failed is recorded as well, and done again. A process that dies between the end of the work and the
-    /// record of it makes a step that is done again: work that reaches outside should bear that. A name is used once
-    /// in a run; a result has at most 64 KiB of JSON.
+    /// A failed step is recorded, too, and runs again. If the process dies after the work and before its record, the step runs
+    /// again: external side effects must be idempotent. A name may be used once in a run; a result has at most 64 KiB of JSON.
     pub async fn step<T>(
         &self,
         name: &str,
@@ -74,7 +73,7 @@ impl Ctx {
     where
         T: Serialize + DeserializeOwned,
     {
-        let turn = self.begin(name)?;
+        let position = self.begin(name)?;
         if let Some(finished) = self.finished(name).await? {
             let unreadable = |error| StepError::unreadable(name, error);
             return finished.read().map_err(unreadable);
@@ -82,7 +81,7 @@ impl Ctx {
         let begun_at = Instant::now();
         let done = work.await;
         let took = begun_at.elapsed();
-        let step = |result| StepRecord { name: name.to_owned(), turn, result, took };
+        let step = |result| StepRecord { name: name.to_owned(), position, result, took };
         match done {
             Ok(value) => {
                 let output = Payload::of_within(&value, OUTPUT_BYTES_MAX);
@@ -92,22 +91,22 @@ impl Ctx {
             }
             Err(error) => {
                 let failure = Failure::new("step", with_causes(&*error));
-                // The handler hears of its own error in any case; that one matters more.
+                // The handler gets its own error in any case, which matters more.
                 if let Err(unrecorded) = self.record(step(Err(failure))).await {
-                    tracing::debug!(error = %unrecorded, "a failed step could not be recorded");
+                    tracing::debug!(error = %unrecorded, "cannot record a failed step");
                 }
                 Err(StepError::Failed(error))
             }
         }
     }
 
-    /// Says how far the job is: a fraction from 0 to 1, and a text. Costs nothing to call often: the latest is written
-    /// about once a second. A fraction that cannot be becomes the nearest that can.
+    /// Sets the job's progress: a fraction from 0 to 1, and a text. Cheap to call often: the latest is written about once a
+    /// second. The fraction is clamped.
     pub fn progress(&self, fraction: f64, text: &str) {
-        self.0.notes.progress(ProgressView::new(fraction, text));
+        self.0.buffer.progress(ProgressView::new(fraction, text));
     }
 
-    /// The step's turn, unless its name cannot be.
+    /// The position of a new step, or why its name is not allowed.
     fn begin(&self, name: &str) -> Result<u32, StepError> {
         if name.is_empty() || name.len() > KEY_BYTES_MAX || name.contains('\0') {
             return Err(StepError::bad_name(name));
@@ -123,37 +122,36 @@ impl Ctx {
         Ok(u32::try_from(begun.len()).unwrap_or(u32::MAX))
     }
 
-    /// What an earlier claim recorded.
+    /// The result that an earlier claim recorded.
     async fn finished(&self, name: &str) -> Result<Option<Payload>, StepError> {
         let Record { claim, store, .. } = &*self.0;
         if claim.no == 1 {
-            // Nobody was here before.
+            // There is no earlier claim.
             return Ok(None);
         }
-        self.reach(name, || store.finished_step(claim.job, name)).await
+        self.retry(name, || store.finished_step(claim.job, name)).await
     }
 
     async fn record(&self, step: StepRecord) -> Result<(), StepError> {
         let Record { claim, store, .. } = &*self.0;
-        match self.reach(&step.name, || store.record_step(*claim, step.clone())).await? {
+        match self.retry(&step.name, || store.record_step(*claim, step.clone())).await? {
             FencedWrite::Recorded => Ok(()),
             FencedWrite::Stale => Err(StepError::Lost { step: step.name }),
         }
     }
 
-    /// Asks until the database answers, or the handler is told to stop: work that is done must not be lost because the
-    /// database is away for a while.
-    async fn reach<T, A>(&self, step: &str, ask: impl Fn() -> A) -> Result<T, StepError>
+    /// Retries until the database answers, or the handler is told to stop: finished work must not be lost in a short outage.
+    async fn retry<T, A>(&self, step: &str, request: impl Fn() -> A) -> Result<T, StepError>
     where
         A: Future<Output = StoreResult<T>>,
     {
         loop {
-            let error = match ask().await {
+            let error = match request().await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
-            let later = matches!(error, StoreError::Unavailable { .. } | StoreError::Contended { .. });
-            if !later || self.0.cancel.is_cancelled() {
+            let transient = matches!(error, StoreError::Unavailable { .. } | StoreError::Contended { .. });
+            if !transient || self.0.cancel.is_cancelled() {
                 return Err(StepError::Store { step: step.to_owned(), error });
             }
             tracing::warn!(%error, job.id = %self.0.claim.job, step, "a step waits for the database");
@@ -165,12 +163,12 @@ impl Ctx {
     }
 }
 
-/// Only how far the job is, for handlers without steps.
+/// The progress alone, for handlers without steps.
 #[derive(Clone, Debug)]
 pub struct Progress(Ctx);
 
 impl Progress {
-    /// The same as [`Ctx::progress`].
+    /// Sets the job's progress; see [`Ctx::progress`].
     pub fn set(&self, fraction: f64, text: &str) {
         self.0.progress(fraction, text);
     }

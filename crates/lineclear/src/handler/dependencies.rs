@@ -1,4 +1,4 @@
-//! What a handler can ask of the manifests before and after its own: their outputs, and dormant ones to wake.
+//! Access to parents and dependents: outputs of parents, and activation of dormant dependents.
 
 use lineclear_model::{Failure, Name, Payload};
 use serde::Serialize;
@@ -8,12 +8,12 @@ use crate::handler::extract::{FromJob, JobContext};
 use crate::node::Client;
 use crate::store::{Activated, ClaimRef, JobId, ManifestId, StoreError, StoreResult};
 
-/// The manifests that this job's manifest waits for. Costs nothing until it is asked.
+/// The parents of this job's manifest. Costs nothing until an output is read.
 ///
-/// If the job's manifest lets every turn run (`overlap = "allow"`), an output is that of the completion which made this
-/// turn. Otherwise turns are put together while one waits, and an output is the newest of its parent, at the time it is
-/// asked for: never older than the completion that made this job run, and not the same on each try if the parent
-/// completes in between. A job that a person triggered sees the newest ones too.
+/// If the manifest runs a job for every completion of a parent (`overlap = "allow"`), an output is that of the completion which
+/// queued this job. Otherwise completions are combined while a job waits, and an output is the parent's newest at the time it is
+/// read: never older than the completion that queued this job, and another on each attempt if the parent completes in between. A
+/// job that a person triggered gets the newest outputs, too.
 #[derive(Clone, Debug)]
 pub struct Parents {
     client: Client,
@@ -28,12 +28,11 @@ impl FromJob for Parents {
 }
 
 impl Parents {
-    /// What the parent `key` left. `None`: nothing, or it is not one that made this turn run, or history no longer has
-    /// it.
+    /// The output of the parent `key`. `None`: it has none, it did not queue this job, or its history was cleaned.
     pub async fn output<T: DeserializeOwned>(&self, key: &str) -> StoreResult<Option<T>> {
         let parent = name(key)?;
         let Some(manifest) = self.manifest else {
-            let why = format!("the job is of no manifest, and so not after {key}");
+            let why = format!("the job has no manifest, so {key} is not its parent");
             return Err(StoreError::refused("not_a_parent", why));
         };
         let output = self.client.store().parent_output(self.job, manifest, parent).await?;
@@ -45,7 +44,7 @@ impl Parents {
     }
 }
 
-/// The manifests that wait for this job's manifest: the dormant ones of them run when this job says so.
+/// The dependents of this job's manifest. Dormant ones run when this job activates them.
 #[derive(Clone, Debug)]
 pub struct Dependents {
     client: Client,
@@ -60,15 +59,15 @@ impl FromJob for Dependents {
 }
 
 impl Dependents {
-    /// Queues a job of the dormant dependent `key`, now, with this input. Each call makes a job, also when this job is
-    /// tried again; a step makes it once. Refused if `key` is no dormant dependent of this job's manifest, and if this
-    /// job was given to another worker.
+    /// Queues a job of the dormant dependent `key`, now, with this input. Each call queues a job, also in another attempt; call it
+    /// in a step to queue it once. Refused if `key` is not a dormant dependent of this job's manifest, or if another worker has
+    /// claimed this job.
     pub async fn activate(&self, key: &str, input: &(impl Serialize + ?Sized)) -> StoreResult<JobId> {
         let input = Payload::of(input).map_err(|e| StoreError::refused("input", e.to_string()))?;
         match self.client.activate(self.claim, name(key)?, input).await? {
             Activated::Queued(job) => Ok(job),
             Activated::Stale => {
-                let why = format!("job {} was given to another worker", self.claim.job);
+                let why = format!("another worker has claimed job {}", self.claim.job);
                 Err(StoreError::refused("stale_claim", why))
             }
         }

@@ -1,4 +1,4 @@
-//! What a handler can ask for.
+//! Parameters of handlers.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use crate::store::{Claim, ClaimRef, JobId, ManifestId};
 /// Values that handlers share, by type.
 pub(crate) type States = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
 
-/// All that is known of a job while it runs.
+/// Everything a handler's parameters are made from.
 #[derive(Clone)]
 pub struct JobContext {
     pub(crate) info: JobInfo,
@@ -29,18 +29,18 @@ pub struct JobContext {
     pub(crate) ctx: Ctx,
 }
 
-/// Something that can be taken from a job that is about to run.
+/// A parameter of a handler, extracted from the job.
 pub trait FromJob: Sized + Send {
-    /// Takes it. A failure is permanent: the handler does not run, and the job is not tried again.
+    /// Extracts it. A failure is permanent: the handler does not run, and the job is not retried.
     fn from_job(job: &JobContext) -> Result<Self, Failure>;
 
-    /// What the node was not given and no job could do without, in words. A node with such a handler does not start.
+    /// What the node lacks for this parameter. A node with such a handler does not start.
     fn missing(_given: &Given<'_>) -> Option<String> {
         None
     }
 }
 
-/// What a node was given before it starts.
+/// The states of a node before it starts.
 #[derive(Clone, Copy)]
 pub struct Given<'a>(pub(crate) &'a States);
 
@@ -51,14 +51,14 @@ impl Given<'_> {
     }
 }
 
-/// The job's input, read as a type of the handler's own.
+/// The job's input, decoded as a type of the handler's choice.
 #[derive(Clone, Debug)]
 pub struct Input<T>(pub T);
 
 impl<T: DeserializeOwned + Send> FromJob for Input<T> {
     fn from_job(job: &JobContext) -> Result<Input<T>, Failure> {
         let read = job.input.read::<T>();
-        // What does not fit may be a secret, and an error is kept and shown.
+        // The value may be secret, and the error is stored and shown.
         let why = |error: serde_json::Error| without_value(&error.to_string());
         read.map(Input)
             .map_err(|error| Failure::new("input", format!("the input does not fit: {}", why(error))))
@@ -100,20 +100,20 @@ fn no_state<T>() -> String {
     format!("the node was not given a state of type {}: call .state(…)", std::any::type_name::<T>())
 }
 
-/// Which job this is.
+/// The identity of the job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobInfo {
-    /// Its id, the same over all tries.
+    /// Its id, the same over all attempts.
     pub id: JobId,
     /// Its kind.
     pub kind: Name,
     /// The number of this claim: it only grows, so it can fence writes elsewhere.
     pub claim_no: u32,
-    /// Which try this is, from 1.
+    /// The number of this attempt, from 1.
     pub attempt: u32,
-    /// The manifest that it is of.
+    /// Its manifest.
     pub manifest: Option<ManifestId>,
-    /// The tick of the manifest that it stands for.
+    /// The tick it was planned for.
     pub tick_at: Option<Micros>,
 }
 
@@ -136,7 +136,7 @@ impl FromJob for JobInfo {
     }
 }
 
-/// Tells a handler to stop: somebody cancelled the job, its time is over, the node shuts down, or its lease is lost.
+/// Tells a handler to stop: the job was cancelled or timed out, the node shuts down, or the lease was lost.
 #[derive(Clone, Debug)]
 pub struct Cancel(CancellationToken);
 
@@ -158,8 +158,8 @@ impl FromJob for Cancel {
     }
 }
 
-/// How long the job is surely this handler's: for what must be over before another can have it, such as a process of its own. Grows
-/// with every renewal of the lease.
+/// How long no other worker can claim the job: for work that must end before, such as a child process. Every renewal of the lease
+/// extends it.
 #[derive(Clone, Debug)]
 pub struct Trust {
     client: Client,
@@ -167,7 +167,7 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// So long from now at least, by this machine's clock; a tenth of the lease is left then.
+    /// The remaining time, by this machine's clock; it ends a tenth of the lease before the lease does.
     pub fn left(&self) -> Duration {
         let until = self.client.shared.running.trusted_until(self.claim);
         until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))

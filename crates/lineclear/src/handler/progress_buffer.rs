@@ -1,4 +1,4 @@
-//! What a handler has said while it runs, until it is written down.
+//! Buffers the progress and log of a running handler until they are written.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::logs;
 use crate::store::{LogLine, ProgressView};
 
-/// What one running handler has said.
+/// The unwritten progress and log of one handler.
 #[derive(Default)]
 pub(crate) struct ProgressBuffer {
     progress: Mutex<Progressed>,
@@ -24,7 +24,7 @@ struct Progressed {
 }
 
 impl ProgressBuffer {
-    /// How far it is. Only the latest counts, and only if it is another than before.
+    /// Sets the progress. Only the latest is kept.
     pub(crate) fn progress(&self, progress: ProgressView) {
         let mut known = locked(&self.progress);
         if known.latest.as_ref() != Some(&progress) {
@@ -32,22 +32,22 @@ impl ProgressBuffer {
         }
     }
 
-    /// How far it is, if that has changed since it was last asked.
+    /// The progress, if it has changed since the last call.
     pub(crate) fn new_progress(&self) -> Option<ProgressView> {
         let mut known = locked(&self.progress);
         std::mem::take(&mut known.is_new).then(|| known.latest.clone()).flatten()
     }
 
-    /// What was asked for could not be written.
+    /// Marks the progress as new again, because it was not written.
     pub(crate) fn progress_again(&self) {
         locked(&self.progress).is_new = true;
     }
 }
 
-/// Logs are kept with the cargo feature `logs`, and if the program adds our layer.
+/// Logs are recorded with the cargo feature `logs`, if the program adds the layer.
 #[cfg(feature = "logs")]
 impl ProgressBuffer {
-    /// The handler's span; what is logged inside it is kept.
+    /// The handler's span; log lines inside it are recorded.
     pub(crate) fn span(&self, make: impl FnOnce() -> tracing::Span) -> tracing::Span {
         logs::span_with(&self.log, make)
     }
@@ -56,7 +56,7 @@ impl ProgressBuffer {
         self.log.has_news()
     }
 
-    pub(crate) fn take_log(&self) -> Vec<LogLine> {
+    pub(crate) fn drain_log(&self) -> Vec<LogLine> {
         self.log.take()
     }
 
@@ -79,7 +79,7 @@ impl ProgressBuffer {
         false
     }
 
-    pub(crate) fn take_log(&self) -> Vec<LogLine> {
+    pub(crate) fn drain_log(&self) -> Vec<LogLine> {
         Vec::new()
     }
 
@@ -98,14 +98,14 @@ mod tests {
 
     #[test]
     fn only_the_latest_progress_counts_and_only_once() {
-        let notes = ProgressBuffer::default();
-        assert_eq!(notes.new_progress(), None);
-        notes.progress(ProgressView::new(0.1, "a"));
-        notes.progress(ProgressView::new(0.2, "b"));
-        assert_eq!(notes.new_progress(), Some(ProgressView::new(0.2, "b")));
-        notes.progress(ProgressView::new(0.2, "b"));
-        assert_eq!(notes.new_progress(), None, "nothing changed");
-        notes.progress_again();
-        assert_eq!(notes.new_progress(), Some(ProgressView::new(0.2, "b")));
+        let buffer = ProgressBuffer::default();
+        assert_eq!(buffer.new_progress(), None);
+        buffer.progress(ProgressView::new(0.1, "a"));
+        buffer.progress(ProgressView::new(0.2, "b"));
+        assert_eq!(buffer.new_progress(), Some(ProgressView::new(0.2, "b")));
+        buffer.progress(ProgressView::new(0.2, "b"));
+        assert_eq!(buffer.new_progress(), None, "nothing changed");
+        buffer.progress_again();
+        assert_eq!(buffer.new_progress(), Some(ProgressView::new(0.2, "b")));
     }
 }

@@ -1,4 +1,4 @@
-//! What a handler can answer.
+//! Return values of handlers.
 
 use std::error::Error;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::handler::step::StepError;
 /// Any error; `?` turns what a handler calls into it.
 pub type HandlerError = Box<dyn Error + Send + Sync>;
 
-/// A handler's answer.
+/// A return value of a handler.
 pub trait IntoOutcome {
     /// As an outcome.
     fn into_outcome(self) -> Outcome;
@@ -38,7 +38,7 @@ impl<T: Serialize> IntoOutcome for Done<T> {
     fn into_outcome(self) -> Outcome {
         match Payload::of_within(&self.0, OUTPUT_BYTES_MAX) {
             Ok(output) => Outcome::Completed { output: Some(output) },
-            // The work is done; doing it again would not make the output smaller.
+            // Another attempt would not make the output smaller.
             Err(error) => Outcome::Failed(Failure::new("output", error.to_string()).permanent()),
         }
     }
@@ -63,7 +63,7 @@ impl<T: IntoOutcome, E: Into<HandlerError>> IntoOutcome for Result<T, E> {
     }
 }
 
-/// An error that another try cannot mend: the job becomes a dead letter at once.
+/// An error that another attempt cannot fix: the job becomes a dead letter at once.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Permanent(#[source] HandlerError);
@@ -75,7 +75,7 @@ impl Permanent {
     }
 }
 
-/// An error after which the handler knows when to try again. It still spends a retry.
+/// An error with the time of the next attempt. It counts as a retry.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct RetryIn {
@@ -93,7 +93,7 @@ impl RetryIn {
 
 fn failed(error: &HandlerError) -> Outcome {
     let failure = Failure::new("error", with_causes(&**error));
-    // Also if it is the cause of what the handler returned.
+    // Checks the causes of the error, too.
     let mut cause: Option<&(dyn Error + 'static)> = Some(&**error);
     while let Some(error) = cause {
         if error.is::<Permanent>() || error.downcast_ref().is_some_and(StepError::is_permanent) {
@@ -107,7 +107,7 @@ fn failed(error: &HandlerError) -> Outcome {
     Outcome::Failed(failure)
 }
 
-/// The message and those of its causes that say something new.
+/// The message, and those of its causes that it does not contain.
 pub(crate) fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

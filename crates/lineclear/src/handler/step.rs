@@ -1,16 +1,16 @@
-//! Why a step did not answer.
+//! Errors of steps.
 
 use crate::handler::response::HandlerError;
 use crate::store::{KEY_BYTES_MAX, StoreError};
 
-/// Why a step did not answer.
+/// Why a step failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StepError {
     /// Its work failed, with this error.
     #[error("{0}")]
     Failed(#[source] HandlerError),
-    /// Its name was used before in this run. Permanent: the code would do it again.
+    /// Its name was used before in this run. Permanent: another attempt would repeat it.
     #[error("step {step:?} was begun twice in one run; each step needs a name of its own")]
     Repeated {
         /// Its name.
@@ -30,7 +30,7 @@ pub enum StepError {
         /// What does not fit.
         why: String,
     },
-    /// The claim was lost: another worker has the job. Nothing was recorded, and whatever the handler answers is ignored.
+    /// The claim was lost: another worker has the job. Nothing was recorded, and the handler's result is ignored.
     #[error("step {step:?} was not recorded: this claim was lost, and another worker has the job")]
     Lost {
         /// Its name.
@@ -65,7 +65,7 @@ impl StepError {
         StepError::Unfit { step: name.to_owned(), why }
     }
 
-    /// Whether another try cannot help.
+    /// Whether another attempt cannot succeed.
     pub fn is_permanent(&self) -> bool {
         matches!(self, StepError::Repeated { .. } | StepError::TooMany { .. } | StepError::Unfit { .. })
     }

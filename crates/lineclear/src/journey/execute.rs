@@ -1,4 +1,4 @@
-//! execute: a claim → an outcome. The handler runs in a task of its own: a panic is its failure and nobody else's.
+//! execute: a claim → an outcome. The handler runs in a task of its own, which contains its panics.
 
 pub(crate) mod activate;
 pub(crate) mod active_jobs;
@@ -26,8 +26,8 @@ use crate::trace;
 /// How long a handler that was told to stop may take before it is dropped.
 const HARD_STOP: Duration = Duration::from_secs(5);
 
-/// So long after its start a job of this claim is taken away even from a worker that renews its lease. Its own timeout
-/// should have ended it long before: all threads of the node must be blocked.
+/// How long after its start a job is reclaimed even from a worker that renews its lease. The timeout should have ended it long
+/// before; if it did not, all threads of the node are blocked.
 pub(crate) fn deadline(shared: &Shared, claim: &Claim) -> Option<Duration> {
     let kind = shared.kinds.get(&claim.kind)?;
     Some(limit(kind, claim).saturating_add(HARD_STOP).saturating_add(shared.options.lease))
@@ -41,11 +41,11 @@ fn limit(kind: &Kind, claim: &Claim) -> Duration {
 /// Runs a claim to its end.
 pub(crate) async fn execute(shared: Arc<Shared>, claim: Claim, cancel: CancellationToken) -> Settlement {
     let Some(kind) = shared.kinds.get(&claim.kind) else {
-        tracing::warn!(job.id = %claim.job, job.kind = %claim.kind, "no handler for this kind; it is parked for a node that has one");
+        tracing::warn!(job.id = %claim.job, job.kind = %claim.kind, "no handler for this kind; the job is parked until a node with one starts");
         return Settlement::new(&claim, Outcome::Released, Verdict::Park);
     };
-    let notes = shared.running.begin(claim.reference(), claim.kind.clone(), kind.options.when_trust_ends);
-    let span = notes.span(|| span(&claim));
+    let buffer = shared.running.begin(claim.reference(), claim.kind.clone(), kind.options.when_trust_ends);
+    let span = buffer.span(|| span(&claim));
     trace::go_on(&span, claim.trace.as_deref(), claim.kind.as_str());
     metrics::claimed(&claim);
     shared.hooks.tell(|| {
@@ -58,17 +58,17 @@ pub(crate) async fn execute(shared: Arc<Shared>, claim: Claim, cancel: Cancellat
         cancel: cancel.clone(),
         states: shared.states.clone(),
         client: Client { shared: shared.clone() },
-        ctx: Ctx::new(claim.reference(), shared.store.clone(), cancel.clone(), notes),
+        ctx: Ctx::new(claim.reference(), shared.store.clone(), cancel.clone(), buffer),
     };
     let begun_at = Instant::now();
-    // Called inside its task: reading the input, too, may panic.
+    // Called inside the task, because decoding the input may panic, too.
     let call = kind.call.clone();
     let mut handler = tokio::spawn(async move { call(job).await }.instrument(span));
     let limit = limit(kind, &claim);
     let outcome = tokio::select! {
-        // In this order: who finished in time has not timed out, however late we look.
+        // In this order: a handler that finished in time has not timed out, however late this task runs.
         biased;
-        // Told to stop, it may end before we look: why it was told counts all the same.
+        // A handler may end right after it was told to stop: the reason for stopping still decides.
         ended = &mut handler => after_stop(Some(outcome_of(ended)), shared.running.why(claim.reference())),
         () = tokio::time::sleep(limit) => {
             cancel.cancel();
@@ -85,7 +85,7 @@ pub(crate) async fn execute(shared: Arc<Shared>, claim: Claim, cancel: Cancellat
     Settlement::new(&claim, outcome, verdict)
 }
 
-/// What a handler does happens in here.
+/// The span of the handler.
 fn span(claim: &Claim) -> tracing::Span {
     tracing::info_span!(
         target: "lineclear",
@@ -97,14 +97,14 @@ fn span(claim: &Claim) -> tracing::Span {
     )
 }
 
-/// The retry policy of the job and its manifest, and where they say nothing, of its kind.
+/// The retry policy of the job and its manifest, with the kind's for what they leave open.
 fn policy(kind: &Kind, claim: &Claim) -> RetryPolicy {
     let of_kind = kind.options.retry;
     let retries = claim.retries.unwrap_or(of_kind.retries);
     claim.backoff.map_or(RetryPolicy { retries, ..of_kind }, |backoff| backoff.policy(retries))
 }
 
-/// Waits a little for a handler that was told to stop, then drops it where it stands.
+/// Waits a limited time for a handler that was told to stop, then aborts it.
 async fn stopped(mut handler: JoinHandle<Outcome>) -> Option<Outcome> {
     match tokio::time::timeout(HARD_STOP, &mut handler).await {
         Ok(ended) => Some(outcome_of(ended)),
@@ -115,11 +115,11 @@ async fn stopped(mut handler: JoinHandle<Outcome>) -> Option<Outcome> {
     }
 }
 
-/// What an end comes to: work that was finished counts; otherwise, if it was told to stop, the reason decides.
+/// The outcome: completed work counts; otherwise, if the handler was told to stop, the reason decides.
 fn after_stop(ended: Option<Outcome>, why: Option<Why>) -> Outcome {
     match (ended, why) {
         (Some(done @ Outcome::Completed { .. }), _) => done,
-        // The job goes back uncharged; if somebody else has it by now, this changes nothing.
+        // The job is released without a failure; if another claim has it by now, this changes nothing.
         (_, Some(Why::LeaseLost | Why::Shutdown)) => Outcome::Released,
         (_, Some(Why::Cancelled)) => Outcome::Cancelled,
         (Some(outcome), None) => outcome,
@@ -131,7 +131,7 @@ fn outcome_of(ended: Result<Outcome, tokio::task::JoinError>) -> Outcome {
     ended.unwrap_or_else(|error| {
         match error.try_into_panic() {
             Ok(panic) => Outcome::Failed(Failure::new("panic", panic_message(&*panic))),
-            // The runtime ends under it: nobody's failure.
+            // The runtime is shutting down: not a failure of the job.
             Err(_) => Outcome::Released,
         }
     })

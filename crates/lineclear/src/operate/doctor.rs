@@ -31,7 +31,7 @@ impl Store {
         };
         for name in CheckName::ALL.iter().filter(|name| name.group() > Group::Configuration) {
             if self.applies(*name) && checks.iter().all(|check| check.check != *name) {
-                checks.push(Check::skipped(*name, "not looked at: see the failures"));
+                checks.push(Check::skipped(*name, "not checked: see the failures"));
             }
         }
         checks.sort_by_key(|check| check.check);
@@ -85,8 +85,8 @@ impl Store {
 
 /// A check that failed to run.
 fn failed(name: CheckName, error: &StoreError) -> Check {
-    let todo = "mend the failures above first; if there are none, the log of the database says more";
-    Check::failure(name, format!("could not be looked at: {error}"), todo)
+    let todo = "fix the failures above first; if there are none, see the log of the database";
+    Check::failure(name, format!("could not be checked: {error}"), todo)
 }
 
 fn or_failure(name: CheckName, check: StoreResult<Check>) -> Check {

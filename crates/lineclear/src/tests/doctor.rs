@@ -376,7 +376,7 @@ async fn a_role_without_rights_is_told_from_a_database_that_does_not_answer() {
     pg.sql(&format!("create role {role} login")).await;
     let url = pg.database.url().replacen("postgres://postgres@", &format!("postgres://{role}@"), 1);
     assert!(url.contains(&role), "{url}");
-    let options = StoreOptions::new(&url).expect("a URL").look_only();
+    let options = StoreOptions::new(&url).expect("a URL").read_only();
     let store = Store::open(options).await.expect("the store opens");
     let checks = store.doctor().await;
     drop(store);

@@ -113,7 +113,7 @@ async fn on_postgres_it_measures_in_a_schema_of_its_own_and_drops_it_even_when_i
     long.wait_for_line("enqueueing 1000 jobs", LONG).await.unwrap();
     let second = bench(&dir, &at);
     assert_eq!(second.code, Some(5), "{}", second.err);
-    assert!(second.err.contains("somebody measures"), "{}", second.err);
+    assert!(second.err.contains("another benchmark runs"), "{}", second.err);
     long.terminate().unwrap();
     assert_eq!(long.wait_for_exit(LONG).await.unwrap().code(), Some(130));
     assert_eq!(schemas(&client).await, before);
@@ -140,7 +140,11 @@ async fn on_postgres_it_measures_in_a_schema_of_its_own_and_drops_it_even_when_i
         .await
         .unwrap();
     let refused = bench(&dir, &at);
-    assert!(refused.code == Some(5) && refused.err.contains("no bench made"), "{}", refused.err);
+    assert!(
+        refused.code == Some(5) && refused.err.contains("was not created by a benchmark"),
+        "{}",
+        refused.err
+    );
     client.batch_execute("insert into lineclear_bench.mine values (1)").await.unwrap();
     let own = format!("{}?schema=lineclear_bench", database.url());
     let refused = bench(&dir, &["--db", &own]);

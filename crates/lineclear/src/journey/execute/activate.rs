@@ -1,26 +1,26 @@
-//! activate: a running job wakes a dormant dependent of its manifest, with an input.
+//! Activates a dormant dependent: a running job queues a job of it, with an input.
 
 use lineclear_model::job::Origin;
 use lineclear_model::{Name, Payload};
 
 use crate::db::statements::Statement;
-use crate::db::{Column, Session, Value, Verb};
+use crate::db::{Column, Session, Verb, values};
 use crate::journey::enqueue::insert::{QueueRow, queue};
 use crate::journey::plan::firing::JobTemplate;
 use crate::manifests::pause::move_jobs;
 use crate::manifests::stored::manifest_of;
 use crate::store::{ClaimRef, JobId, Store, StoreError, StoreResult};
 
-/// What became of an activation.
+/// The result of an activation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activated {
     /// The dependent's job.
     Queued(JobId),
-    /// Another claim has the activating job, or it is over: nothing was queued.
+    /// Another claim has the activating job, or it has ended: nothing was queued.
     Stale,
 }
 
-/// Verb: one job of a dormant dependent, for a claim that still holds.
+/// Queues one job of a dormant dependent, if the claim still holds.
 pub(crate) struct Activate {
     pub(crate) claim: ClaimRef,
     pub(crate) child: Name,
@@ -31,17 +31,15 @@ impl Verb for Activate {
     type Answer = Activated;
 
     async fn run(&self, session: &mut Session) -> StoreResult<Activated> {
-        // Locked, so that nobody settles or reclaims it before we are done. Job rows come before manifests.
-        let params = vec![Value::Int(Some(self.claim.job.0)), Value::Int(Some(i64::from(self.claim.no)))];
-        let rows = session.rows(Statement::ActivateClaim, params).await?;
+        // Locks the job against settle and reclaim. Job rows come before manifests in the lock order.
+        let rows = session.rows(Statement::ActivateClaim, values![self.claim.job.0, self.claim.no]).await?;
         let Some(claim) = rows.first() else { return Ok(Activated::Stale) };
         let (parent_id, parent): (Option<i64>, Option<String>) =
             (claim.get("manifest_id")?, claim.get("key")?);
         let (Some(parent_id), Some(parent)) = (parent_id, parent) else {
-            return Err(self.refused("the running job is of no manifest, so nothing depends on it"));
+            return Err(self.refused("the running job has no manifest, so nothing depends on it"));
         };
-        let keys = vec![self.child.to_string()];
-        let rows = session.rows(Statement::ManifestRead, vec![Value::Texts(keys)]).await?;
+        let rows = session.rows(Statement::ManifestRead, values![vec![self.child.to_string()]]).await?;
         let Some(row) = rows.first() else { return Err(self.refused("there is no such manifest")) };
         let child = manifest_of(row)?;
         if row.get("removed")? {
@@ -66,7 +64,7 @@ impl Verb for Activate {
         ];
         session.rows(Statement::DependentsReady, columns).await?;
         if !child.enabled {
-            // Like all waiting jobs of a paused manifest, it waits for it to be resumed.
+            // Like all waiting jobs of a paused manifest, it is parked until the manifest is resumed.
             move_jobs(session, vec![template.id], false).await?;
         }
         Ok(Activated::Queued(job))
@@ -80,7 +78,7 @@ impl Activate {
 }
 
 impl Store {
-    /// A running job wakes a dormant dependent of its manifest, with an input; fenced by its claim.
+    /// Queues a job of a dormant dependent of a running job's manifest, with an input; fenced by the claim.
     pub async fn activate(&self, claim: ClaimRef, child: Name, input: Payload) -> StoreResult<Activated> {
         self.run(Activate { claim, child, input }).await
     }

@@ -1,4 +1,4 @@
-//! The jobs that a node runs right now, and how to reach them.
+//! The jobs that a node runs now.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use crate::store::{ClaimRef, JobId, Renewing};
 /// Why a handler is told to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Why {
-    /// Somebody cancelled the job.
+    /// The job was cancelled.
     Cancelled,
     /// Its lease is lost, or can no longer be trusted.
     LeaseLost,
@@ -26,17 +26,17 @@ pub(crate) enum Why {
 struct Job {
     cancel: CancellationToken,
     why: Option<Why>,
-    /// Until then the lease is surely ours, by our own clock.
+    /// Until then the node surely has the lease, by its own clock.
     trusted_until: Instant,
-    /// Its kind does not mind if it is not.
+    /// Its kind keeps running beyond that.
     goes_on: bool,
     kind: Option<Name>,
-    notes: Arc<ProgressBuffer>,
-    /// So long after its start nobody believes us any more.
+    buffer: Arc<ProgressBuffer>,
+    /// How long after its start renewal no longer protects it.
     deadline: Option<Duration>,
 }
 
-/// The jobs of a node, by claim. Shared with the thread that renews leases, so its lock is never held over a wait.
+/// The active jobs of a node, by claim. Shared with the thread that renews leases, so its lock is never held across an await.
 pub(crate) struct ActiveJobs {
     jobs: Mutex<HashMap<ClaimRef, Job>>,
     count: watch::Sender<usize>,
@@ -51,7 +51,7 @@ impl ActiveJobs {
         self.jobs.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// A claim that runs from now until it is settled.
+    /// Adds a claim, until it is settled.
     pub(crate) fn add(
         &self,
         claim: ClaimRef,
@@ -59,14 +59,14 @@ impl ActiveJobs {
         deadline: Option<Duration>,
     ) -> CancellationToken {
         let cancel = CancellationToken::new();
-        let notes = Arc::default();
+        let buffer = Arc::default();
         let job = Job {
             cancel: cancel.clone(),
             why: None,
             trusted_until,
             goes_on: false,
             kind: None,
-            notes,
+            buffer,
             deadline,
         };
         let mut jobs = self.jobs();
@@ -76,7 +76,7 @@ impl ActiveJobs {
         cancel
     }
 
-    /// Its handler begins; returns where it leaves what it says.
+    /// Its handler starts; returns the buffer of its progress and log.
     pub(crate) fn begin(
         &self,
         claim: ClaimRef,
@@ -87,25 +87,25 @@ impl ActiveJobs {
         let Some(job) = jobs.get_mut(&claim) else { return Arc::default() };
         job.kind = Some(kind);
         job.goes_on = when_trust_ends == WhenTrustEnds::GoOn;
-        job.notes.clone()
+        job.buffer.clone()
     }
 
     pub(crate) fn kind(&self, claim: ClaimRef) -> Option<Name> {
         self.jobs().get(&claim).and_then(|job| job.kind.clone())
     }
 
-    /// What the handlers of these claims have said.
-    pub(crate) fn notes_of(
+    /// The buffers of these claims.
+    pub(crate) fn buffers_of(
         &self,
         claims: impl Iterator<Item = ClaimRef>,
     ) -> Vec<(ClaimRef, Arc<ProgressBuffer>)> {
         let jobs = self.jobs();
-        claims.filter_map(|claim| Some((claim, jobs.get(&claim)?.notes.clone()))).collect()
+        claims.filter_map(|claim| Some((claim, jobs.get(&claim)?.buffer.clone()))).collect()
     }
 
-    /// What all handlers have said.
-    pub(crate) fn notes(&self) -> Vec<(ClaimRef, Arc<ProgressBuffer>)> {
-        self.jobs().iter().map(|(claim, job)| (*claim, job.notes.clone())).collect()
+    /// The buffers of all claims.
+    pub(crate) fn buffers(&self) -> Vec<(ClaimRef, Arc<ProgressBuffer>)> {
+        self.jobs().iter().map(|(claim, job)| (*claim, job.buffer.clone())).collect()
     }
 
     pub(crate) fn remove(&self, claim: ClaimRef) {
@@ -134,7 +134,7 @@ impl ActiveJobs {
     }
 
     pub(crate) async fn until_empty(&self) {
-        // The sender lives as long as we do, so waiting cannot fail.
+        // The sender lives as long as `self`, so waiting cannot fail.
         drop(self.count.subscribe().wait_for(|count| *count == 0).await);
     }
 
@@ -177,7 +177,7 @@ impl ActiveJobs {
             .min()
     }
 
-    /// Stops jobs whose lease may end before we hear of it.
+    /// Stops jobs whose lease may have expired without the node's knowledge.
     pub(crate) fn stop_untrusted(&self, now: Instant) {
         let is_untrusted = |job: &Job| job.trusted_until <= now && !job.goes_on;
         let untrusted: Vec<ClaimRef> =

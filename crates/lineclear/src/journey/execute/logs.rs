@@ -1,9 +1,9 @@
-//! log: what running handlers log, line by line.
+//! The log of running handlers.
 
 use lineclear_model::Micros;
 
 use crate::db::statements::Statement;
-use crate::db::{Column, Session, Verb};
+use crate::db::{Column, Query};
 use crate::journey::claim::renew::claim_columns;
 use crate::store::{ClaimRef, Store, StoreResult};
 use crate::validate;
@@ -18,7 +18,7 @@ pub const LOG_LINE_BYTES_MAX: usize = 8 * 1024;
 /// One line of a job's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLine {
-    /// Its place in the log of its claim, from 1.
+    /// Its number in the log of its claim, from 1.
     pub line_no: u32,
     /// When it was written, on the clock of the node that ran the job.
     pub logged_at: Micros,
@@ -26,52 +26,36 @@ pub struct LogLine {
     pub level: String,
     /// Which part of the program wrote it.
     pub target: String,
-    /// What it says, with its fields.
+    /// Its message, with its fields.
     pub message: String,
 }
 
 impl LogLine {
-    /// NUL, which databases refuse, is replaced, and overlong text cut: a log must never make a job fail.
+    /// Replaces NUL, which databases refuse, and truncates long text: a log must never fail a job.
     fn text(text: &str) -> String {
         text[..text.floor_char_boundary(LOG_LINE_BYTES_MAX)].replace('\0', " ")
     }
 }
 
-/// Verb: lines of claims that still run; others are left out.
-pub(crate) struct WriteLog(pub(crate) Vec<(ClaimRef, LogLine)>);
-
-impl Verb for WriteLog {
-    type Answer = ();
-
-    fn is_transaction(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, session: &mut Session) -> StoreResult<()> {
-        let claims: Vec<ClaimRef> = self.0.iter().map(|(claim, _)| *claim).collect();
-        let texts = |of: fn(&LogLine) -> &str| {
-            Column::Texts(self.0.iter().map(|(_, line)| Some(LogLine::text(of(line)))).collect())
-        };
-        let mut columns = claim_columns(&claims);
-        columns.extend([
-            Column::Ints(self.0.iter().map(|(_, line)| Some(i64::from(line.line_no))).collect()),
-            Column::Times(self.0.iter().map(|(_, line)| Some(line.logged_at)).collect()),
-            texts(|line| &line.level),
-            texts(|line| &line.target),
-            texts(|line| &line.message),
-        ]);
-        session.rows(Statement::LogWrite, columns).await?;
-        Ok(())
-    }
-}
-
 impl Store {
-    /// Keeps log lines of claims that still run; those of others are left out.
+    /// Writes log lines of claims that still run; skips those of others.
     pub async fn write_log(&self, lines: Vec<(ClaimRef, LogLine)>) -> StoreResult<()> {
         validate::check_batch(lines.len())?;
         if lines.is_empty() {
             return Ok(());
         }
-        self.run(WriteLog(lines)).await
+        let claims: Vec<ClaimRef> = lines.iter().map(|(claim, _)| *claim).collect();
+        let texts = |of: fn(&LogLine) -> &str| {
+            Column::Texts(lines.iter().map(|(_, line)| Some(LogLine::text(of(line)))).collect())
+        };
+        let mut columns = claim_columns(&claims);
+        columns.extend([
+            Column::Ints(lines.iter().map(|(_, line)| Some(i64::from(line.line_no))).collect()),
+            Column::Times(lines.iter().map(|(_, line)| Some(line.logged_at)).collect()),
+            texts(|line| &line.level),
+            texts(|line| &line.target),
+            texts(|line| &line.message),
+        ]);
+        self.run(Query::execute(Statement::LogWrite, columns)).await
     }
 }

@@ -1,67 +1,45 @@
-//! What the parents of a dependent's job left behind.
+//! Outputs of the parents of a dependent's job.
 
 use lineclear_model::{Name, Payload};
 
 use crate::db::statements::Statement;
-use crate::db::{Column, Session, Value, Verb};
+use crate::db::{Column, Query, Session, values};
 use crate::store::{JobId, ManifestId, Store, StoreError, StoreResult};
 
-/// Remembers which jobs of which parents a turn is for: job, parent, and the parent's job, or `None` for its newest.
+/// Records the parents' jobs whose outputs a job gets: the job, the parent, and the parent's job, or `None` for its newest.
 pub(crate) async fn remember(
     session: &mut Session,
-    turns: Vec<(JobId, i64, Option<JobId>)>,
+    inputs: Vec<(JobId, i64, Option<JobId>)>,
 ) -> StoreResult<()> {
-    if turns.is_empty() {
+    if inputs.is_empty() {
         return Ok(());
     }
     let columns = vec![
-        Column::Ints(turns.iter().map(|turn| Some(turn.0.0)).collect()),
-        Column::Ints(turns.iter().map(|turn| Some(turn.1)).collect()),
-        Column::Ints(turns.iter().map(|turn| turn.2.map(|job| job.0)).collect()),
+        Column::Ints(inputs.iter().map(|(job, ..)| Some(job.0)).collect()),
+        Column::Ints(inputs.iter().map(|(_, parent, _)| Some(*parent)).collect()),
+        Column::Ints(inputs.iter().map(|(.., of)| of.map(|job| job.0)).collect()),
     ];
     session.rows(Statement::DependentsReady, columns).await.map(drop)
 }
 
-/// Verb: what a parent left for a job of its dependent.
-pub(crate) struct ParentOutput {
-    pub(crate) job: JobId,
-    pub(crate) manifest: ManifestId,
-    pub(crate) parent: Name,
-}
-
-impl Verb for ParentOutput {
-    type Answer = Option<Payload>;
-
-    fn is_transaction(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, session: &mut Session) -> StoreResult<Option<Payload>> {
-        let params = vec![
-            Value::Int(Some(self.job.0)),
-            Value::Int(Some(self.manifest.0)),
-            Value::Text(Some(self.parent.to_string())),
-        ];
-        let rows = session.rows(Statement::ParentOutput, params).await?;
-        let Some(row) = rows.first() else {
-            let why = format!("{} is not a manifest that this job's manifest waits for", self.parent);
-            return Err(StoreError::refused("not_a_parent", why));
-        };
-        match row.get::<Option<String>>("output")? {
-            Some(_) => row.word("output", |output| Payload::parse(output).ok()).map(Some),
-            None => Ok(None),
-        }
-    }
-}
-
 impl Store {
-    /// What the parent with this key left for a job of its dependent `manifest`. `None`: nothing, or it is not kept.
+    /// The output of the parent with this key, for a job of its dependent `manifest`. `None`: there is none, or it was cleaned.
     pub async fn parent_output(
         &self,
         job: JobId,
         manifest: ManifestId,
         parent: Name,
     ) -> StoreResult<Option<Payload>> {
-        self.db.read(ParentOutput { job, manifest, parent }).await
+        let params = values![job.0, manifest.0, &parent];
+        let read = Query::first(Statement::ParentOutput, params, |row| {
+            match row.get::<Option<String>>("output")? {
+                Some(_) => row.word("output", |output| Payload::parse(output).ok()).map(Some),
+                None => Ok(None),
+            }
+        });
+        self.db.read(read).await?.ok_or_else(|| {
+            let why = format!("{parent} is not a parent of this job's manifest");
+            StoreError::refused("not_a_parent", why)
+        })
     }
 }

@@ -1,4 +1,4 @@
-//! report: what running handlers say → the database, together and about once a second.
+//! Writes the progress and logs of running handlers, together and about once a second.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,60 +9,60 @@ use crate::node::Shared;
 use crate::node::pacer::AFTER_ERROR;
 use crate::store::{BATCH_MAX, ClaimRef, LogLine, Settlement, StoreResult};
 
-/// How often it is written down. A node whose handlers say nothing writes nothing.
+/// How often they are written. Without progress and logs, nothing is written.
 const REPORT: Duration = Duration::from_secs(1);
 
-/// Log lines that one statement takes.
+/// Log lines per statement.
 const LINES_MAX: usize = 2_000;
-/// How often the last lines of a job are tried before it is settled without them.
-const LAST_LINES_TRIES: u32 = 3;
+/// Attempts at writing the last lines of a job before it is settled without them.
+const LAST_LINES_ATTEMPTS: u32 = 3;
 
-type Said = (ClaimRef, Arc<ProgressBuffer>);
+type Buffer = (ClaimRef, Arc<ProgressBuffer>);
 
-/// Writes down what handlers say, until the last of them has ended.
+/// Writes progress and logs until the last handler has ended.
 pub(crate) async fn report(shared: Arc<Shared>) {
-    // While it stops, too: handlers may still be at work.
+    // Also while the node stops: handlers may still run.
     while !shared.stopping.is_cancelled() || shared.running.count() > 0 {
         tokio::time::sleep(REPORT).await;
-        let notes = shared.running.notes();
-        if let Err(error) = write_progress(&shared, &notes).await {
-            tracing::warn!(%error, node.id = %shared.id, "progress could not be written");
+        let buffers = shared.running.buffers();
+        if let Err(error) = write_progress(&shared, &buffers).await {
+            tracing::warn!(%error, node.id = %shared.id, "cannot write progress");
         }
-        if let Err(error) = write_lines(&shared, &notes).await {
-            tracing::warn!(%error, node.id = %shared.id, "log lines could not be written; they are kept for the next time");
+        if let Err(error) = write_lines(&shared, &buffers).await {
+            tracing::warn!(%error, node.id = %shared.id, "cannot write log lines; trying again");
         }
     }
 }
 
-/// One statement for all that have something new to say.
-async fn write_progress(shared: &Shared, notes: &[Said]) -> StoreResult<()> {
-    let mut said = Vec::new();
+/// Writes new progress in one statement.
+async fn write_progress(shared: &Shared, buffers: &[Buffer]) -> StoreResult<()> {
+    let mut reported = Vec::new();
     let mut progress = Vec::new();
-    for (claim, notes) in notes.iter().take(BATCH_MAX) {
-        if let Some(new) = notes.new_progress() {
+    for (claim, buffer) in buffers.iter().take(BATCH_MAX) {
+        if let Some(new) = buffer.new_progress() {
             progress.push((*claim, new));
-            said.push((claim, notes));
+            reported.push((claim, buffer));
         }
     }
     let written = shared.store.write_progress(progress).await;
     let known: HashSet<ClaimRef> = written.iter().flatten().copied().collect();
-    for (_, notes) in said.iter().filter(|(claim, _)| !known.contains(claim)) {
-        // Somebody had the row locked, or the database was away. A claim that is lost ends soon.
-        notes.progress_again();
+    for (_, buffer) in reported.iter().filter(|(claim, _)| !known.contains(claim)) {
+        // The row was locked, or the database did not answer. A lost claim ends soon.
+        buffer.progress_again();
     }
     written.map(drop)
 }
 
-/// What was logged since the last time, in as few statements as it fits.
-async fn write_lines(shared: &Shared, notes: &[Said]) -> StoreResult<()> {
-    if !notes.iter().any(|(_, notes)| notes.has_log()) {
+/// Writes new log lines in as few statements as possible.
+async fn write_lines(shared: &Shared, buffers: &[Buffer]) -> StoreResult<()> {
+    if !buffers.iter().any(|(_, buffer)| buffer.has_log()) {
         return Ok(());
     }
-    // Lines that another is just writing count as unwritten: here they are waited for.
-    let _turn = shared.log_turn.lock().await;
+    // Lines that another task is writing count as unwritten, so wait for it.
+    let _guard = shared.log_turn.lock().await;
     let mut batch = Batch::default();
-    for (claim, notes) in notes {
-        batch.add(*claim, notes);
+    for (claim, buffer) in buffers {
+        batch.add(*claim, buffer);
         if batch.lines.len() >= LINES_MAX {
             std::mem::take(&mut batch).write(shared).await?;
         }
@@ -70,7 +70,7 @@ async fn write_lines(shared: &Shared, notes: &[Said]) -> StoreResult<()> {
     batch.write(shared).await
 }
 
-/// Lines for one statement, and whose they are.
+/// Lines for one statement, and the buffers they come from.
 #[derive(Default)]
 struct Batch {
     lines: Vec<(ClaimRef, LogLine)>,
@@ -78,40 +78,40 @@ struct Batch {
 }
 
 impl Batch {
-    fn add(&mut self, claim: ClaimRef, notes: &Arc<ProgressBuffer>) {
-        let taken = notes.take_log();
-        if !taken.is_empty() {
-            self.lines.extend(taken.iter().map(|line| (claim, line.clone())));
-            self.from.push((notes.clone(), taken));
+    fn add(&mut self, claim: ClaimRef, buffer: &Arc<ProgressBuffer>) {
+        let lines = buffer.drain_log();
+        if !lines.is_empty() {
+            self.lines.extend(lines.iter().map(|line| (claim, line.clone())));
+            self.from.push((buffer.clone(), lines));
         }
     }
 
     async fn write(self, shared: &Shared) -> StoreResult<()> {
         let written = shared.store.write_log(self.lines).await;
-        for (notes, taken) in self.from {
+        for (buffer, lines) in self.from {
             match &written {
-                Ok(()) => notes.log_written(),
-                Err(_) => notes.log_again(taken),
+                Ok(()) => buffer.log_written(),
+                Err(_) => buffer.log_again(lines),
             }
         }
         written
     }
 }
 
-/// Before jobs are settled: what their handlers logged last. A log that cannot be written holds nothing up for long.
+/// Writes the last log lines of jobs before they are settled. A log that cannot be written delays them only briefly.
 pub(crate) async fn write_last_lines(shared: &Shared, batch: &[Settlement]) {
     if !cfg!(feature = "logs") {
         return;
     }
-    let notes = shared.running.notes_of(batch.iter().map(|settlement| settlement.claim));
-    for tries in 1..=LAST_LINES_TRIES {
-        match write_lines(shared, &notes).await {
+    let buffers = shared.running.buffers_of(batch.iter().map(|settlement| settlement.claim));
+    for attempt in 1..=LAST_LINES_ATTEMPTS {
+        match write_lines(shared, &buffers).await {
             Ok(()) => return,
             Err(error) => {
-                tracing::warn!(%error, node.id = %shared.id, tries, "the last log lines could not be written")
+                tracing::warn!(%error, node.id = %shared.id, attempt, "cannot write the last log lines")
             }
         }
-        if tries < LAST_LINES_TRIES {
+        if attempt < LAST_LINES_ATTEMPTS {
             tokio::time::sleep(AFTER_ERROR).await;
         }
     }

@@ -1,4 +1,4 @@
-//! Steps of a running job: read what is done, record what was done now.
+//! Recorded steps of a running job.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use crate::db::{Query, values};
 use crate::store::{ClaimRef, FencedWrite, JobId, Store, StoreError, StoreResult};
 use crate::validate;
 
-/// What a step of a handler came to.
+/// The result of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepRecord {
-    /// Its name, the same in every try.
+    /// Its name, the same in every attempt.
     pub name: String,
-    /// Its place among the steps of this claim.
-    pub turn: u32,
+    /// Its position among the steps of this claim, from 1.
+    pub position: u32,
     /// What it returned, or how it failed.
     pub result: Result<Payload, Failure>,
     /// How long it took.
@@ -40,7 +40,7 @@ impl Store {
         let output = step.result.as_ref().ok().map(|output| output.as_str().to_owned());
         let error = step.result.err().map(|failure| failure.message);
         let took = i64::try_from(step.took.as_micros()).unwrap_or(i64::MAX);
-        let params = values![claim.job.0, claim.no, step.name, step.turn, output, error, took];
+        let params = values![claim.job.0, claim.no, step.name, step.position, output, error, took];
         let recorded = self.run(Query::exists(Statement::StepRecord, params)).await?;
         Ok(if recorded { FencedWrite::Recorded } else { FencedWrite::Stale })
     }

@@ -30,7 +30,7 @@ pub(crate) fn migrations(status: StoreResult<MigrationStatus>) -> Check {
             Check::failure(name, what, todo)
         }
         Err(error @ StoreError::CannotWrite { .. }) => {
-            let todo = "the database answers, and this role may not look: grant it what a server needs (docs/database.md, roles)";
+            let todo = "the database answers, but this role may not read the schema: grant it what a server needs (docs/database.md, roles)";
             Check::failure(name, error.to_string(), todo)
         }
         Err(error) => failed(name, &error),

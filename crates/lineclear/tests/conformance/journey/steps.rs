@@ -11,9 +11,9 @@ use crate::kit::{TestDb, completed, failed, job, payload};
 
 const DAYS_31: i64 = 31 * 86_400;
 
-fn step(name: &str, turn: u32, result: Result<&str, &str>) -> StepRecord {
+fn step(name: &str, position: u32, result: Result<&str, &str>) -> StepRecord {
     let result = result.map(payload).map_err(|message| Failure::new("step", message));
-    StepRecord { name: name.to_owned(), turn, result, took: Duration::from_millis(1500) }
+    StepRecord { name: name.to_owned(), position, result, took: Duration::from_millis(1500) }
 }
 
 async fn record(db: &TestDb, claim: &Claim, step: StepRecord) -> FencedWrite {

@@ -183,7 +183,7 @@ conformance! {
         db.declare(after("elsewhere", &["q"])).await;
         let (rule, why) = refused(db.store.declare(set("a", vec![daily("p"), after("c", &["p"])])).await);
         assert_eq!(rule, "manifest_has_dependents");
-        assert!(why.contains("elsewhere waits for q") && !why.contains("c waits"), "{why}");
+        assert!(why.contains("elsewhere depends on q") && !why.contains("c depends"), "{why}");
         assert_eq!(keys(db).await, ["c", "elsewhere", "p", "q"], "all or nothing");
         let (_, why) = refused(db.store.declare(set("a", vec![daily("q"), after("c", &["p", "q"])])).await);
         assert!(why.contains("c waits for p"), "{why}");

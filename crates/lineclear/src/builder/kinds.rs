@@ -1,0 +1,42 @@
+//! Checks of kinds and of inputs.
+
+use lineclear_model::{Manifest, Name, Payload};
+
+use crate::handler::{Given, Kind, Kinds, States};
+use crate::options::BadOption;
+use crate::store::main_route;
+
+/// Gives a manifest without a route the route of its kind.
+pub(crate) fn with_route_of_kind(manifest: Manifest, kinds: &Kinds) -> Manifest {
+    match kinds.get(&manifest.kind) {
+        Some(kind) if manifest.route == main_route() => {
+            Manifest { route: kind.options.route.clone(), ..manifest }
+        }
+        _ => manifest,
+    }
+}
+
+/// Checks an input with the check of its kind, if it has one.
+pub(crate) fn check_input(kinds: &Kinds, kind: &Name, input: &Payload) -> Result<(), String> {
+    match kinds.get(kind).and_then(|kind| kind.check.as_ref()) {
+        Some(check) => check(input).map_err(|why| format!("the input does not fit the kind {kind}: {why}")),
+        None => Ok(()),
+    }
+}
+
+/// Checks kinds: their names, retry policies and states.
+pub(crate) fn check_kinds(kinds: Vec<(String, Kind)>, states: &States) -> Result<Kinds, BadOption> {
+    let mut known = Kinds::new();
+    for (name, kind) in kinds {
+        let bad = |why: String| BadOption { option: "kind", why };
+        let name = Name::new(name.clone()).map_err(|e| bad(format!("{name:?}: {e}")))?;
+        kind.options.retry.check().map_err(|e| bad(format!("{name}: {e}")))?;
+        if let Some(missing) = (kind.missing)(&Given(states)) {
+            return Err(BadOption { option: "state", why: format!("kind {name} cannot run: {missing}") });
+        }
+        if known.insert(name.clone(), kind).is_some() {
+            return Err(bad(format!("{name} has two handlers; one of them would never run")));
+        }
+    }
+    Ok(known)
+}

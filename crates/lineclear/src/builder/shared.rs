@@ -1,0 +1,65 @@
+//! Assembles the state that the loops and handlers of a node share.
+
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::builder::node_info::node_info;
+use crate::handler::{Kinds, States};
+use crate::journey::execute::active_jobs::ActiveJobs;
+use crate::journey::plan::leadership::Leadership;
+use crate::node::Shared;
+use crate::node::hooks::{Hook, Hooks};
+use crate::node::status::Statuses;
+use crate::options::NodeOptions;
+use crate::store::{NodeId, NodeInfo, Store};
+
+/// What differs between a node and a client without one.
+pub(crate) struct Parts {
+    pub(crate) store: Store,
+    pub(crate) id: NodeId,
+    pub(crate) info: NodeInfo,
+    pub(crate) kinds: Kinds,
+}
+
+impl Parts {
+    /// Assembles the shared state of a node; nothing runs yet.
+    pub(crate) fn assemble(
+        self,
+        options: NodeOptions,
+        states: States,
+        hooks: Vec<Hook>,
+    ) -> std::io::Result<Arc<Shared>> {
+        let Parts { store, id, info, kinds } = self;
+        Ok(Arc::new(Shared {
+            store,
+            id,
+            info,
+            options,
+            kinds,
+            states: Arc::new(states),
+            running: ActiveJobs::new(),
+            hooks: Hooks::start(hooks)?,
+            log_turn: tokio::sync::Mutex::default(),
+            isolation: Default::default(),
+            drain: crate::node::drain::Drain::default(),
+            statuses: Statuses::default(),
+            leadership: Leadership::default(),
+            quiet_until: Mutex::new(Instant::now()),
+            settings: crate::node::settings::Obeyed::default(),
+            waiters: crate::node::waiters::Waiters::default(),
+            nudge: Notify::new(),
+            stopping: CancellationToken::new(),
+        }))
+    }
+}
+
+/// The state of a client without a node: it has no row in the database and runs nothing; its kinds only check inputs.
+pub(crate) fn without_node(store: Store, kinds: Kinds) -> std::io::Result<Arc<Shared>> {
+    let options = NodeOptions::default();
+    let info = node_info(&options, &Kinds::new());
+    let parts = Parts { store, id: NodeId(0), info, kinds };
+    parts.assemble(options, States::default(), Vec::new())
+}
