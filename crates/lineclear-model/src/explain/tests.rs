@@ -108,7 +108,7 @@ fn each_fact_closes_its_own_gate_of_a_job_and_no_other() {
         (
             GateName::Node,
             |f| (f.state, f.unknown_kind) = (JobState::Parked, true),
-            "brings it back with its next heartbeat",
+            "queues it again with its next heartbeat",
         ),
         (
             GateName::Taken,
@@ -125,7 +125,7 @@ fn each_fact_closes_its_own_gate_of_a_job_and_no_other() {
                 f.dead =
                     Some(DeadFacts { letter: 9, reason: DeadReason::RetriesUsedUp, acknowledged: false });
             },
-            "dead letter 9 waits for a person",
+            "dead letter 9 must be revived or acknowledged",
         ),
     ];
     assert_eq!(closed(&explain_job(&job())), []);
