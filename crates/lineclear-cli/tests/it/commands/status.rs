@@ -84,7 +84,7 @@ async fn work_that_nobody_does_is_degraded_and_says_what_to_do() {
     let unknown = until(&dir, &ask, |run| run.out.contains("\tkinds\t")).await;
     assert_eq!(unknown.code, Some(10), "{}", unknown.out);
     assert!(
-        unknown.out.contains("problem\tfailure\twork\tkinds\t1 job set aside")
+        unknown.out.contains("problem\tfailure\twork\tkinds\t1 job parked")
             && unknown.out.contains("mail.send"),
         "{}",
         unknown.out

@@ -164,7 +164,7 @@ fn what_cannot_be_is_refused_before_anything_is_asked() {
         ("oracle://x", "oracle:// is no store of locks"),
         ("postgres://h/x?schema=Bad", "schema=Bad"),
         ("mysql://h", "names no database"),
-        ("redis://h?replicas=many", "is no number"),
+        ("redis://h?replicas=many", "must be a number"),
     ] {
         let run = crate::run::lineclear(&["lock", "run", "x", "--store", url, "--", "true"]);
         assert_eq!(run.code, Some(2), "{url}: {}", run.err);

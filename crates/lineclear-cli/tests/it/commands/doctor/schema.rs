@@ -80,7 +80,7 @@ async fn what_is_missing_or_invalid_in_postgres_is_mended_by_the_sql_that_is_pri
     for (check, words) in [
         ("indexes", "work_queue_open of work_queue is missing"),
         ("indexes", "execution_final of execution is invalid"),
-        ("indexes", "manifest_owner of manifest is of something else"),
+        ("indexes", "manifest_owner of manifest differs"),
         ("tables", "rule work_queue_phase of work_queue is missing"),
         ("tables", "and"),
     ] {
