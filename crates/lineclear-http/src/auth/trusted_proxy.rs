@@ -32,9 +32,7 @@ impl TrustedProxy {
 
     pub(super) fn check(&self) -> Result<(), String> {
         if self.peers.is_empty() {
-            return Err(
-                "a trusted proxy needs an address; otherwise every request is refused".to_owned()
-            );
+            return Err("a trusted proxy needs an address; otherwise every request is refused".to_owned());
         }
         for name in [Some(&self.user_header), self.scopes_header.as_ref()].into_iter().flatten() {
             name.parse::<HeaderName>().map_err(|_| format!("{name:?} is not a valid header name"))?;

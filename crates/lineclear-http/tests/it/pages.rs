@@ -104,10 +104,7 @@ async fn what_strangers_wrote_is_text_on_every_page(served: &Served) {
 async fn a_search_that_cannot_be_read_is_explained(served: &Served) {
     let answer = page(served, "/jobs?q=stat:dead").await;
     assert_eq!(answer.status, 200);
-    assert!(
-        answer.body.contains("Invalid search") && answer.body.contains("state"),
-        "{answer:?}"
-    );
+    assert!(answer.body.contains("Invalid search") && answer.body.contains("state"), "{answer:?}");
     assert!(answer.body.contains("value=\"stat:dead\""), "what was typed is still there");
     let answer = page(served, "/jobs?nonsense=1").await;
     assert_eq!(answer.status, 400);
@@ -138,7 +135,10 @@ async fn what_a_page_offers_is_asked_before_it_is_done(served: &Served) {
     assert_eq!(served.get(&format!("/api/v1/jobs/{job}")).await.json()["state"], "cancelled");
     let again = submit(served, &format!("/jobs/{job}/cancel"), "").await;
     assert_eq!(again.status, 409);
-    assert!(again.body.contains("<!DOCTYPE html>") && again.body.contains("is already cancelled"), "{again:?}");
+    assert!(
+        again.body.contains("<!DOCTYPE html>") && again.body.contains("is already cancelled"),
+        "{again:?}"
+    );
 
     let dead = enqueue(served, json!({"kind": "broken", "input": "mended"})).await;
     served.until(&format!("/api/v1/jobs/{dead}"), |job| job["state"] == "completed").await;
@@ -161,7 +161,8 @@ async fn many_are_counted_before_and_undone_after(served: &Served) {
     let link = link.split('"').next().unwrap().replace("&amp;", "&");
     let asked = page(served, &link).await;
     assert!(
-        asked.body.contains("Revive 2 jobs?") && asked.body.contains("lineclear bulk-operation start revive -q"),
+        asked.body.contains("Revive 2 jobs?")
+            && asked.body.contains("lineclear bulk-operation start revive -q"),
         "{asked:?}"
     );
     let q = link.split("q=").nth(1).unwrap();

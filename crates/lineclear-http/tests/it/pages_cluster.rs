@@ -132,7 +132,8 @@ async fn a_lock_is_taken_away_by_a_form_and_its_holder_hears_of_it(served: &Serv
     is_clean(&asked);
     assert!(asked.contains("lineclear lock break 'nightly/it'\\''s&lt;b&gt;'"), "{asked}");
     assert!(
-        asked.contains(&format!("name=\"epoch\" value=\"{epoch}\"")) && asked.contains("may continue to work"),
+        asked.contains(&format!("name=\"epoch\" value=\"{epoch}\""))
+            && asked.contains("may continue to work"),
         "{asked}"
     );
 

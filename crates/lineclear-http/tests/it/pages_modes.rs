@@ -32,7 +32,12 @@ async fn a_family_of_dead_letters_offers_a_canary_and_its_page_says_how_that_end
     let made = submit(served, &format!("action=revive&q={q}&mode=canary&over=10m")).await;
     assert_eq!(made.status, 303, "{made:?}");
     let path = made.header("location").unwrap().to_owned();
-    assert!(page(served, &path).await.body.contains("One job runs first; the others follow when it has completed."));
+    assert!(
+        page(served, &path)
+            .await
+            .body
+            .contains("One job runs first; the others follow when it has completed.")
+    );
     let ended = served.until(&format!("/api/v1{path}"), |batch| batch["status"] == "cancelled").await;
     let job = ended["canary_job_id"].as_str().unwrap();
     let said = page(served, &path).await.body;
