@@ -24,7 +24,7 @@ pub(crate) struct Problem {
     /// The status code.
     status: u16,
     /// A stable code for programs.
-    code: String,
+    code: Box<str>,
     /// The kind of problem.
     title: &'static str,
     /// What is wrong, and what to do.
@@ -57,7 +57,7 @@ impl Problem {
         Problem {
             status_code: status,
             status: status.as_u16(),
-            code: code.to_owned(),
+            code: code.into(),
             title: status.canonical_reason().unwrap_or("Problem"),
             detail: detail.into(),
             errors: Vec::new(),
@@ -129,14 +129,13 @@ impl Problem {
 
     /// Turns a wrong field of a body into a wrong query parameter.
     pub(crate) fn in_query(self) -> Problem {
-        let code =
-            self.errors.first().map_or(self.code.as_str(), |field| field.pointer.trim_start_matches('/'));
+        let code = self.errors.first().map_or(&*self.code, |field| field.pointer.trim_start_matches('/'));
         Problem::malformed(code, self.detail.clone())
     }
 
     /// Adds a pointer if the problem has this code.
     pub(crate) fn when(self, code: &str, pointer: &str) -> Problem {
-        if self.code == code && self.errors.is_empty() { self.at(pointer) } else { self }
+        if *self.code == *code && self.errors.is_empty() { self.at(pointer) } else { self }
     }
 
     /// Adds a pointer to the field that the store refused.
@@ -161,7 +160,7 @@ impl Problem {
         ProblemSummary {
             title: self.title,
             detail: self.detail.clone(),
-            code: self.code.clone(),
+            code: self.code.to_string(),
             request_id: self.request_id.as_deref().map(str::to_owned),
         }
     }

@@ -106,7 +106,7 @@ async fn a_server_that_comes_back_is_followed_again_and_no_row_is_there_twice() 
     browser.eval(&format!("window.mark = document.querySelector('tr[data-key=\"{first}\"]')"));
     server
         .kill_and_start_again(async || {
-            browser.reads("What you see is not the newest");
+            browser.reads("This page is not up to date");
         })
         .await;
     server.enqueue(&json!({"kind": "afterwards", "in_ms": 600_000}));

@@ -76,15 +76,15 @@ pub fn lock_json(lease: LeaseRecord) -> serde_json::Value {
     serde_json::json!(Lock::of(lease))
 }
 
-pub(crate) fn shown(state: &App) -> Result<&ShownLocks, Problem> {
+pub(crate) fn shown_locks(state: &App) -> Result<&ShownLocks, Problem> {
     state.locks.as_ref().ok_or_else(|| Problem::not_found("lease registry on this server"))
 }
 
 pub(crate) fn registry(state: &App) -> Result<&Registry, Problem> {
-    shown(state).map(ShownLocks::registry)
+    shown_locks(state).map(ShownLocks::registry)
 }
 
-pub(crate) fn failed(error: LockError) -> Problem {
+pub(crate) fn registry_failed(error: LockError) -> Problem {
     tracing::warn!(%error, "the lease registry cannot be read");
     Problem::new(
         StatusCode::SERVICE_UNAVAILABLE,
@@ -99,7 +99,7 @@ pub(crate) fn failed(error: LockError) -> Problem {
     responses((status = 200, body = Page<Lock>), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn list(state: State<App>) -> Result<Json<Page<Lock>>, Problem> {
-    let leases = registry(&state)?.leases(LOCKS_MAX).await.map_err(failed)?;
+    let leases = registry(&state)?.leases(LOCKS_MAX).await.map_err(registry_failed)?;
     Ok(Json(Page::new(leases.into_iter().map(Lock::of).collect(), None)))
 }
 
@@ -152,9 +152,9 @@ pub(crate) async fn history(
     let before = cursor(params.0.cursor.as_deref(), |text| id(text, "").ok())?;
     let page_size = limit(params.0.limit)?;
     let registry = registry(&state)?;
-    let events = registry.history(Some(&path.0), before, page_size).await.map_err(failed)?;
+    let events = registry.history(Some(&path.0), before, page_size).await.map_err(registry_failed)?;
     // A known lock may have no events left.
-    if events.is_empty() && registry.lease(&path.0).await.map_err(failed)?.is_empty() {
+    if events.is_empty() && registry.lease(&path.0).await.map_err(registry_failed)?.is_empty() {
         return Err(Problem::not_found(format_args!("lock {}", path.0)));
     }
     let next = events.last().filter(|_| events.len() == page_size as usize).map(|event| event.id.to_string());

@@ -59,7 +59,7 @@ impl Guard {
         })
     }
 
-    /// Whether the server authenticates nobody.
+    /// Whether the server is open: it authenticates no caller.
     pub(crate) fn is_open(&self) -> bool {
         self.access == Access::OpenOnLoopback
     }

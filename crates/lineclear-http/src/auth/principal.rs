@@ -1,4 +1,4 @@
-//! Who calls.
+//! The caller of a request.
 
 use std::sync::Arc;
 

@@ -13,7 +13,7 @@ use super::principal::{Credential, Principal};
 
 /// How often credentials are checked. With the time that a token is cached, a revocation takes less than five seconds.
 const CHECK_EVERY: Duration = Duration::from_millis(1_500);
-/// How long a stream may go on while its credentials cannot be checked, because the database does not answer.
+/// How long a stream may stay open while its credentials cannot be checked, because the database does not answer.
 const UNCHECKED_MAX: Duration = Duration::from_secs(10);
 
 /// The credentials of a stream.

@@ -195,7 +195,7 @@ pub(super) async fn file(State(app): State<App>, caller: Caller, uri: Uri) -> Re
                         Some(last) => registry.leases_after(last, PAGE).await,
                         None => registry.leases(PAGE).await,
                     };
-                    let leases = leases.map_err(locks::failed)?;
+                    let leases = leases.map_err(locks::registry_failed)?;
                     let next = leases.last().filter(|_| leases.len() == PAGE as usize).cloned();
                     Ok((leases.into_iter().map(Lock::of).collect(), next))
                 }

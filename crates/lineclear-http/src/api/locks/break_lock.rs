@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
-use super::{failed, shown};
+use super::{registry_failed, shown_locks};
 use crate::api::json_body::JsonBody;
 use crate::api::json_types::{PathParam, unprocessable};
 use crate::audit::AuditDetails;
@@ -58,8 +58,8 @@ pub(crate) fn own_store(app: &App) -> &'static str {
 pub(crate) async fn find_held(app: &App, name: &str) -> Result<Found, Problem> {
     let name = LockName::new(name).map_err(|_| Problem::not_found(format_args!("lock {name:?}")))?;
     let conflict = |code: &str, detail: String| Problem::new(StatusCode::CONFLICT, code, detail);
-    let ShownLocks { registry, url } = shown(app)?;
-    let leases = registry.lease(name.as_str()).await.map_err(failed)?;
+    let ShownLocks { registry, url } = shown_locks(app)?;
+    let leases = registry.lease(name.as_str()).await.map_err(registry_failed)?;
     if !leases.iter().any(|lease| lease.store == own_store(app)) {
         return Err(match leases.first() {
             Some(lease) if lease.store == "engine" => conflict(

@@ -1,126 +1,129 @@
-//! The form of a manifest in JSON, for the document alone: it is read by the model, which the document's library must not get into. A
-//! test holds both together, field by field.
+//! The schema of a manifest, for the API document only; the model parses manifests.
+//!
+//! Not derived from the model, because that would not be simpler: nearly every field of a manifest has a type with a text form of its own
+//! (names, durations, times, payloads, and schedules and exclusions that are checked while they are parsed), so the model would need an
+//! override on each of them, and `utoipa` as a dependency. The tests below compare both, field by field and word by word.
 #![expect(dead_code, reason = "only its shape is used")]
 
 use serde::Deserialize;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-/// A manifest, in the form of a manifest file. Lengths of time are texts such as `90s`, `5m` or `1h30m`.
+/// A manifest, in the form of a manifest file. Durations are strings such as `90s`, `5m` or `1h30m`.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ManifestBody {
-    /// Its name.
+    /// The key, unique in the database.
     #[schema(required = false, pattern = "^[a-z0-9][a-z0-9._-]{0,127}$")]
     key: String,
-    /// Its owner.
+    /// The owner.
     owner: Option<String>,
-    /// Which code runs.
+    /// The kind: the registered name of the code that runs.
     #[schema(pattern = "^[a-z0-9][a-z0-9._-]{0,127}$")]
     kind: String,
-    /// The lane in which its jobs wait; `main` if nothing is said.
+    /// The route of its jobs; the default is `main`.
     #[schema(required = false, pattern = "^[a-z0-9][a-z0-9._-]{0,127}$")]
     route: String,
-    /// The group whose limit, priority and switch it shares.
+    /// The group, which must exist.
     group: Option<String>,
-    /// What the code is given: any JSON.
+    /// The input of its jobs: any JSON.
     #[schema(required = false)]
     input: serde_json::Value,
     schedule: ScheduleBody,
     #[schema(required = false)]
     misfire: MisfireBody,
-    /// What happens to a tick that comes while the last job is not over. If nothing is said, `skip`, and `queue_one` for what waits for others.
-    /// What is read shows the rule that holds: leave it out where another schedule shall have its own default.
+    /// What to do with a tick while the last job is not over. The default is `skip`, and `queue_one` with `after`. Responses have the effective
+    /// rule: omit it when you write a manifest with another schedule.
     overlap: Option<OverlapWord>,
-    /// When it does not fire: 400 at most.
+    /// Up to 400 exclusions: times when it does not fire.
     #[schema(required = false)]
     exclude: Vec<ExclusionBody>,
-    /// What becomes of excluded ticks; `skip` if nothing is said.
+    /// What to do with excluded ticks; the default is `skip`.
     #[schema(required = false)]
     excluded: ExcludedWord,
-    /// How far its ticks are spread.
+    /// The longest random delay of a tick.
     #[schema(required = false)]
     jitter: String,
-    /// Tries after the first; if nothing is said, as its kind says.
+    /// Attempts after the first one; the default is that of the kind.
     retries: Option<u32>,
     retry: Option<RetryDelays>,
-    /// How long a job may run; if nothing is said, as long as its kind says.
+    /// The longest time that one attempt may run; the default is that of the kind.
     timeout: Option<String>,
-    /// What a dead letter of it means for it; `hold` if nothing is said.
+    /// What a dead letter means for the manifest; the default is `hold`.
     #[schema(required = false)]
     on_dead: OnDeadWord,
     /// 0 to 31; higher goes first. The group's priority is added.
     #[schema(required = false, maximum = 31)]
     priority: u8,
-    /// Whether it fires at all; it does if nothing is said.
+    /// Whether it fires; the default is true.
     #[schema(required = false)]
     enabled: bool,
-    /// Words to find its jobs by, names, 16 at most; each job keeps those that it was accepted with.
+    /// Tags of its jobs, for searches: up to 16 names. A job keeps the tags that it was accepted with.
     #[schema(required = false, max_items = 16)]
     tags: Vec<String>,
-    /// Fields of its input, and of the outputs of its jobs, that are shown as dots: JSON pointers, `*` for any one step.
+    /// Fields of inputs and outputs that are masked: JSON pointers, with `*` for any one segment.
     #[schema(required = false)]
     secret: Vec<String>,
 }
 
-/// When it is due: one of `cron`, `every`, `once`, `on_demand` and `after`.
+/// The schedule: one of `cron`, `every`, `once`, `on_demand` and `after`.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ScheduleBody {
     /// A cron expression of 5 fields, or 6 with seconds first.
     cron: Option<String>,
-    /// An interval, counted from the Unix epoch plus `phase`.
+    /// An interval, anchored at the Unix epoch plus `phase`.
     every: Option<String>,
-    /// One moment; RFC 3339.
+    /// One time; RFC 3339.
     once: Option<String>,
     /// Only when triggered.
     on_demand: Option<bool>,
     /// After these manifests.
     after: Option<Vec<String>>,
-    /// With `after`: all of them, or any. `all` if nothing is said.
+    /// With `after`: all of them, or any; the default is `all`.
     need: Option<NeedWord>,
     /// With `after`: only when a running parent activates it.
     #[schema(required = false)]
     dormant: bool,
-    /// IANA time zone; UTC if nothing is said.
+    /// The IANA time zone; the default is UTC.
     tz: Option<String>,
     /// With `cron`: what to do with a local time that does not exist.
     gap: Option<GapWord>,
     /// With `cron`: what to do with a local time that occurs twice.
     fold: Option<FoldWord>,
-    /// No tick before this moment; RFC 3339.
+    /// No tick before this time; RFC 3339.
     start: Option<String>,
-    /// No tick after this moment; RFC 3339.
+    /// No tick after this time; RFC 3339.
     end: Option<String>,
-    /// With `every`: how far the interval's grid is moved.
+    /// With `every`: the offset of the interval.
     phase: Option<String>,
 }
 
-/// What happens to missed ticks.
+/// What to do with missed ticks.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MisfireBody {
-    /// `once` if nothing is said.
+    /// The default is `once`.
     #[schema(required = false)]
     policy: MisfireWord,
-    /// A tick that is older than this is missed; a younger one is late, and fires. A minute if nothing is said.
+    /// A tick that is older than this is missed; a younger one fires late. The default is a minute.
     #[schema(required = false)]
     threshold: String,
-    /// With `catch_up`: how many fire.
+    /// With `catch_up`: how many ticks fire.
     max: Option<u32>,
 }
 
-/// How long to wait before each retry; if nothing is said, as its kind says.
+/// The waiting times before retries; the default is that of the kind.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RetryDelays {
-    /// The wait before the first retry.
+    /// The waiting time before the first retry.
     #[schema(required = false)]
     delay: String,
-    /// How much longer each wait is than the one before.
+    /// The factor from one waiting time to the next.
     #[schema(required = false)]
     factor: f64,
-    /// The longest wait.
+    /// The longest waiting time.
     #[schema(required = false)]
     max: String,
 }
@@ -159,7 +162,7 @@ words! {
     DayWord: Mon Tue Wed Thu Fri Sat Sun;
 }
 
-/// The same with its key, where no path has it.
+/// A manifest with a required key, where no path has it.
 pub(crate) struct KeyedManifest;
 
 impl PartialSchema for KeyedManifest {
