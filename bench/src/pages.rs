@@ -44,13 +44,14 @@ const PAGES: [&str; 13] = [
     "/jobs?q=since:1h",
     "/jobs/{job}",
     "/dead-letters",
-    "/batches",
+    "/bulk-operations",
     "/enqueue",
     "/cluster",
-    "/batches/new?action=cancel&q=state:running",
+    "/bulk-operations/new?action=cancel&q=state:running",
 ];
 /// What shows its own things whole, and is slower with each of them: no bound, and the figure is printed.
-const WHOLE: [&str; 4] = ["/", "/dead-letters", "/cluster", "/batches/new?action=revive&q=state:dead"];
+const WHOLE: [&str; 4] =
+    ["/", "/dead-letters", "/cluster", "/bulk-operations/new?action=revive&q=state:dead"];
 
 /// A database, and a server on it.
 struct Side {

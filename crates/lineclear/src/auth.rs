@@ -1,4 +1,4 @@
-//! Who may use a server: tokens, sessions, and the audit of what was done.
+//! Access to a server: tokens, browser sessions, and the audit log.
 
 pub(crate) mod audit;
 pub(crate) mod secret;

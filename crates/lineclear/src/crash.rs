@@ -18,7 +18,7 @@ pub const POINTS: &[&str] = &[
     "settle.before_commit",
     "audit.begun",
     "audit.acted",
-    "batch.before_commit",
+    "bulk_operation.before_commit",
 ];
 
 /// Marks a place in the code. `name` is one of [`POINTS`].

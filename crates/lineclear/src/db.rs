@@ -9,6 +9,7 @@ pub(crate) mod migrate;
 pub(crate) mod options;
 mod postgres;
 mod query;
+mod snippets;
 mod sqlite;
 pub(crate) mod statements;
 mod value;

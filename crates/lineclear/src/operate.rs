@@ -1,4 +1,4 @@
-//! What operators do to jobs and nodes, and how they find out what is wrong.
+//! Operations on jobs and nodes, and diagnostics.
 
 pub(crate) mod bench;
 pub(crate) mod bulk;

@@ -22,7 +22,7 @@ pub use crate::auth::tokens::{KnownToken, NewToken, TokenView, WhichToken};
 pub use crate::db::into_store::StoreChoice;
 pub use crate::db::migrate::{Migration, MigrationStatus};
 pub use crate::db::options::StoreOptions;
-pub use crate::error::{Source, StoreError, StoreResult};
+pub use crate::error::{Item, Location, Source, StoreError, StoreResult};
 pub use crate::ids::{AuditId, ClaimRef, DeadLetterId, JobId, ManifestId, NodeId, TokenId};
 pub use crate::journey::claim::reclaim::{Fate, Reclaimed};
 pub(crate) use crate::journey::claim::renew::Renewing;
@@ -46,10 +46,9 @@ pub use crate::journey::plan::{NextPlan, PlanRules, Planned};
 pub use crate::journey::settle::{FencedWrite, Settlement};
 pub use crate::manifests::declaration::{Declaration, Prune, check_group};
 pub use crate::manifests::declare::{Change, Declared, Plan};
-pub use crate::manifests::edit::Edited;
 pub use crate::manifests::expected_version::ExpectedVersion;
 pub use crate::manifests::groups::{ChangeSource, GLOBAL_GROUP};
-pub use crate::manifests::upsert::Written;
+pub use crate::manifests::upsert::{Edited, Written};
 pub use crate::node::heartbeat::{Heartbeat, Led, NodeInfo};
 pub(crate) use crate::node::notify::Hint;
 pub(crate) use crate::node::wakeups::Listening;
@@ -79,16 +78,16 @@ pub struct Store {
     pub(crate) options: Arc<StoreOptions>,
     /// Ids of groups by name; a group's id never changes.
     pub(crate) group_ids: Arc<Mutex<HashMap<Name, i64>>>,
-    /// Where jobs that are enqueued one by one meet.
+    /// Combines jobs that are enqueued one by one into batches.
     pub(crate) batcher: Arc<batcher::Batcher>,
-    /// Part of a dispatch was not answered: there may be leases that nobody knows of.
+    /// A dispatch was left unanswered: the database may hold leases that the node does not know of.
     pub(crate) unanswered: Arc<AtomicBool>,
-    /// Who looks for a pooler needs two connections at once; several who each have one would wait for each other.
-    pub(crate) looks_for_pooler: Arc<tokio::sync::Mutex<()>>,
-    /// Standing orders have changed; planners of this process hear of it here.
-    pub(crate) orders: Arc<watch::Sender<()>>,
-    /// Nodes were told something; those of this process hear of it here.
-    pub(crate) nodes_told: Arc<watch::Sender<()>>,
+    /// Serializes the pooler check, which needs two connections at once: two checks with one each would deadlock.
+    pub(crate) pooler_check: Arc<tokio::sync::Mutex<()>>,
+    /// Notifies the planners of this process that manifests have changed.
+    pub(crate) manifests_changed: Arc<watch::Sender<()>>,
+    /// Notifies the nodes of this process that one was told to drain or to resume.
+    pub(crate) drains_changed: Arc<watch::Sender<()>>,
     /// Tells nodes, here and elsewhere, that jobs were queued.
     pub(crate) work_hints: Arc<WorkHints>,
 }
@@ -110,9 +109,9 @@ impl Store {
             group_ids: Arc::default(),
             batcher: batcher::Batcher::new(),
             unanswered: Arc::default(),
-            looks_for_pooler: Arc::default(),
-            orders: Arc::default(),
-            nodes_told: Arc::default(),
+            pooler_check: Arc::default(),
+            manifests_changed: Arc::default(),
+            drains_changed: Arc::default(),
             work_hints: Arc::default(),
         };
         if store.options.migrates() {

@@ -82,7 +82,8 @@ pub(crate) fn check_retry(options: &RetryOptions) -> StoreResult<()> {
 /// Checks jobs to be.
 pub(crate) fn check_jobs(jobs: &[NewJob]) -> StoreResult<()> {
     check_batch(jobs.len())?;
-    jobs.iter().try_for_each(|job| job.check().map_err(|bad| bad.error))
+    let check = |(n, job): (usize, &NewJob)| job.check().map_err(|bad| bad.error.of_job(n, bad.field));
+    jobs.iter().enumerate().try_for_each(check)
 }
 
 /// A job that cannot be, and which of its fields is the reason.
@@ -95,7 +96,7 @@ pub struct BadJob {
 }
 
 impl NewJob {
-    /// Checks what the types alone cannot say. Enqueueing does so, too, but does not say of which of many jobs it speaks.
+    /// Checks what the types alone cannot say. Enqueueing does so, too, and its error has the job and the field.
     pub fn check(&self) -> Result<(), BadJob> {
         let in_field = |field| move |error| BadJob { field, error };
         check_priority(self.priority).map_err(in_field("priority"))?;

@@ -134,7 +134,7 @@ impl Command {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         match self {
             Command::List(all) => {
-                all.show("batches", COLUMNS, "no batches; `lineclear batch start` makes one")
+                all.show("bulk-operations", COLUMNS, "no batches; `lineclear batch start` makes one")
             }
             Command::Get(one) => one.ask(async |api, at, path| show_one(at, &api.get(path).await?, DETAILS)),
             Command::Start(start) => start.run(),
@@ -187,7 +187,7 @@ impl Start {
             object([given, more].concat())
         };
         asking(&at, async |api| {
-            let counted = api.post("batches", body(vec![("dry_run", Some(json!(true)))])).await?;
+            let counted = api.post("bulk-operations", body(vec![("dry_run", Some(json!(true)))])).await?;
             let exact = counted.get("exact").and_then(Value::as_bool) == Some(true);
             let count = number(&counted, "count");
             if dry_run {
@@ -198,7 +198,7 @@ impl Start {
             sure.of_many(&format!("{action}: {} meant", are(count, exact)))?;
             let more =
                 vec![("reason", reason.map(Value::from)), ("starts_in_ms", Some(json!(whole(starts_in))))];
-            let batch = api.post("batches", body(more)).await?;
+            let batch = api.post("bulk-operations", body(more)).await?;
             let id = batch.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
             let sentence = format!(
                 "batch {id}: {} for {}; take it back with: lineclear batch cancel {id}",
@@ -212,7 +212,7 @@ impl Start {
                 if !at.json {
                     say(&format!("{sentence}\n"));
                 }
-                return follow(api, &at, &format!("batches/{}", piece(&id))).await;
+                return follow(api, &at, &format!("bulk-operations/{}", piece(&id))).await;
             }
             say_or_json(&at, &batch, &sentence)
         })
@@ -264,6 +264,6 @@ impl One {
         self,
         what: impl AsyncFnOnce(&Api, &At, &str) -> Result<ExitCode, Failure>,
     ) -> Result<ExitCode, Failure> {
-        asking_about(&self.at, ("batches", None), &self.id, what)
+        asking_about(&self.at, ("bulk-operations", None), &self.id, what)
     }
 }

@@ -4,4 +4,4 @@
 insert into {schema}.access_token as t (name, prefix, hash, scopes, created_by, expires_at)
 values ($1::text, $2::text, $3::text, $4::text, $5::text, now() + $6::bigint * interval '1 millisecond')
 on conflict (name) where revoked_at is null do nothing
-returning id, name, prefix, scopes, created_at, created_by, expires_at, last_used_at, revoked_at, now() as now
+returning {token}, now() as now

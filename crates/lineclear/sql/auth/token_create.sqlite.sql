@@ -4,4 +4,4 @@
 insert into access_token (name, prefix, hash, scopes, created_at, created_by, expires_at)
 values (?1, ?2, ?3, ?4, now_us(), ?5, now_us() + ?6 * 1000)
 on conflict (name) where revoked_at is null do nothing
-returning id, name, prefix, scopes, created_at, created_by, expires_at, last_used_at, revoked_at, now_us() as now
+returning {token}, now_us() as now

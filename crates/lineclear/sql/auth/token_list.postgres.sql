@@ -1,5 +1,5 @@
 -- token_list · a page of tokens, newest first
 -- $1 before this id, $2 at most
-select id, name, prefix, scopes, created_at, created_by, expires_at, last_used_at, revoked_at, now() as now
+select {token}, now() as now
 from   {schema}.access_token where id < $1::bigint
 order  by id desc limit $2::bigint

@@ -32,17 +32,15 @@ with gone as (
               case when due_at > now() then 'the job ran far past its time, and its worker did not end it'
                    else 'the worker did not renew its lease' end as error_message
 ),
-orders as materialized (
-    select manifest_id, paused from {schema}.manifest_state
-    where  manifest_id = any (array (select manifest_id from gone where verdict <> 'cancel' and manifest_id is not null))
-    order  by manifest_id for share
+states as materialized (
+    {lock_states((select manifest_id from gone where verdict <> 'cancel' and manifest_id is not null))}
 ),
 requeued as (
     insert into {schema}.work_queue
            (id, {job}, fresh, due_at, phase, rank, gated, claim_no, failures, crashes, last_error)
-    select g.id, {g.job}, false, g.was_due_at, case when o.paused and g.origin <> 'trigger' then 'parked' else 'ready' end,
+    select g.id, {g.job}, false, g.was_due_at, case when s.paused and g.origin <> 'trigger' then 'parked' else 'ready' end,
            0, g.gated, g.claim_no, g.failures, g.crashed, g.error_message
-    from   gone g left join orders o on o.manifest_id = g.manifest_id
+    from   gone g left join states s on s.manifest_id = g.manifest_id
     where  g.verdict = 'requeue'
 ),
 buried as (
@@ -50,27 +48,17 @@ buried as (
     select id, {job}, claim_no, failures, crashed, error_message, 'worker_lost' from gone where verdict = 'bury'
 ),
 holding as (
-    update {schema}.manifest set held = true
-    where  id = any (array (
-               select m.id from {schema}.manifest m
-               where  m.on_dead = 'hold' and m.id = any (array (select o.manifest_id from orders o join gone g on g.manifest_id = o.manifest_id
-                                         where  g.verdict = 'bury'))
-               order  by m.id for no key update))
+    {hold_manifests}
 ),
 freed as (
-    delete from {schema}.job_key
-    where  key = any (array (
-               select k.key from {schema}.job_key k join gone g on g.unique_key = k.key and g.id = k.job_id
-               where  g.verdict = 'cancel' and (k.until is null or k.until <= now())
-               order  by k.key for update of k))
+    {free_keys((select unique_key, id from gone where verdict = 'cancel'))}
 ),
 noted as (
     insert into {schema}.execution
-           (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, tags, node, input, error_type,
-            error_message,
-            created_at, due_at, claimed_at, started_at, finished_at)
-    select id, claim_no, verdict = 'cancel', 'lost', manifest_id, tick_at, origin, kind, group_id, tags, leased_by,
-           case when verdict = 'cancel' then input end, error_type, error_message, created_at, was_due_at, claimed_at, started_at, now()
+           (job_id, claim_no, final, outcome, {history}, node, input, error_type, error_message,
+            due_at, claimed_at, started_at, finished_at)
+    select id, claim_no, verdict = 'cancel', 'lost', {history}, leased_by,
+           case when verdict = 'cancel' then input end, error_type, error_message, was_due_at, claimed_at, started_at, now()
     from   gone
 )
 select id, claim_no, leased_by, verdict, limit_key from gone order by id

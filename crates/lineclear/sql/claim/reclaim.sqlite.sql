@@ -30,16 +30,13 @@ from   temp.settling s cross join background_job b on b.id = s.id
 where  s.verdict = 'bury';
 update manifest set held = 1
 where  on_dead = 'hold' and id in (select b.manifest_id from temp.settling s cross join background_job b on b.id = s.id where s.verdict = 'bury');
-delete from job_key
-where  (key, job_id) in (select b.unique_key, b.id from temp.settling s cross join background_job b on b.id = s.id
-                         where  s.verdict = 'cancel')
-       and (until is null or until <= now_us());
+{free_keys((select b.unique_key, b.id from temp.settling s cross join background_job b on b.id = s.id
+                         where  s.verdict = 'cancel'))};
 insert into execution
-       (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, tags, node, input, error_type,
-        error_message,
-        created_at, due_at, claimed_at, started_at, finished_at)
-select b.id, b.claim_no, s.verdict = 'cancel', 'lost', b.manifest_id, b.tick_at, b.origin, b.kind, b.group_id, b.tags, b.leased_by,
-       iif(s.verdict = 'cancel', b.input, null), s.error_type, s.error_message, b.created_at, b.was_due_at, b.claimed_at, b.started_at, now_us()
+       (job_id, claim_no, final, outcome, {history}, node, input, error_type, error_message,
+        due_at, claimed_at, started_at, finished_at)
+select b.id, b.claim_no, s.verdict = 'cancel', 'lost', {b.history}, b.leased_by,
+       iif(s.verdict = 'cancel', b.input, null), s.error_type, s.error_message, b.was_due_at, b.claimed_at, b.started_at, now_us()
 from   temp.settling s cross join background_job b on b.id = s.id;
 update temp.settling
 set    (node, limit_key) = (select b.leased_by, b.limit_key from background_job b where b.id = settling.id);

@@ -2,7 +2,7 @@
 -- For the cleaner: whatever left them so, they must not wait for ever. Index: work_queue_parked.
 -- $1 at most
 update {schema}.work_queue
-set    phase = case when due_at > now() then 'later' else 'ready' end
+set    phase = {phase(due_at)}
 where  id = any (array (
            select w.id from {schema}.work_queue w
            join   {schema}.manifest m on m.id = w.manifest_id and m.enabled

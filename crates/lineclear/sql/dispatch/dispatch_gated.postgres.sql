@@ -57,13 +57,7 @@ moved as (
     delete from {schema}.work_queue where id = any (array (select id from chosen)) returning *
 ),
 handed as (
-    insert into {schema}.background_job
-           (id, {job}, rank, gated, failures, crashes, last_error, cancel_requested_at, was_due_at, leased_by,
-            claim_no, claimed_at, started_at, due_at)
-    select id, {job}, rank, gated, failures, crashes, last_error, cancel_requested_at, due_at, $3::bigint,
-           claim_no + ($3::bigint is not null)::int, case when $3::bigint is not null then now() end,
-           case when $3::bigint is not null and crashes = 0 then now() end,
-           now() + coalesce($4::bigint, 0) * interval '1 millisecond'
+    {hand_over($3::bigint, $4::bigint)}
     from   moved
     returning *
 )

@@ -35,12 +35,7 @@ select id, 0 from (select id from keyed where limit_key is null or key_turn <= p
 union all
 select id, 1 from keyed where key_turn > places;
 update work_queue set phase = 'held' where id in (select id from temp.picked where marked);
-insert into background_job
-       (id, {job}, rank, gated, failures, crashes, last_error, cancel_requested_at, was_due_at, leased_by,
-        claim_no, claimed_at, started_at, due_at)
-select id, {job}, rank, gated, failures, crashes, last_error, cancel_requested_at, due_at, ?3,
-       claim_no + (?3 is not null), iif(?3 is null, null, now_us()), iif(?3 is null or crashes > 0, null, now_us()),
-       now_us() + coalesce(?4, 0) * 1000
+{hand_over(?3, ?4)}
 from   work_queue where id in (select id from temp.picked where not marked);
 delete from work_queue where id in (select id from temp.picked where not marked);
 select (select count(*) from temp.picked where marked) as held, {claim}

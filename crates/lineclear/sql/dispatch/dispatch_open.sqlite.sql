@@ -5,23 +5,14 @@
 -- ?7 rank to begin at
 delete from temp.gate;
 insert into temp.gate (closed, gated_rank)
-with recursive waiting (group_id) as (
-    select * from (select group_id from work_queue
-                   where  route = ?1 and phase = 'ready' and gated and group_id is not null order by group_id limit 1)
-    union all
-    select (select w.group_id from work_queue w
-            where  w.route = ?1 and w.phase = 'ready' and w.gated and w.group_id > waiting.group_id
-            order  by w.group_id limit 1)
-    from   waiting where waiting.group_id is not null
-)
+with recursive {waiting_groups(?1)}
 select exists (select 1 from manifest_group where name = '*' and gated),
        (select min(rank) from (
             select (select w.rank from work_queue w
                     where  w.route = ?1 and w.phase = 'ready' and w.gated and w.group_id = g.id
                     order  by w.rank, w.id limit 1) as rank
             from   waiting cross join manifest_group g on g.id = waiting.group_id
-            where  g.enabled
-                   and (g.max_active is null or g.max_active > (select count(*) from background_job where group_id = g.id))
+            where  {has_room}
             union all
             select * from (select rank from work_queue
                            where  route = ?1 and phase = 'ready' and gated and group_id is null
@@ -37,12 +28,7 @@ where  route = ?1 and phase = 'ready' and not gated
 order  by rank, id
 limit  ?2;
 update work_queue set gated = 1 where id in (select id from temp.picked where marked);
-insert into background_job
-       (id, {job}, rank, gated, failures, crashes, last_error, cancel_requested_at, was_due_at, leased_by,
-        claim_no, claimed_at, started_at, due_at)
-select id, {job}, rank, gated, failures, crashes, last_error, cancel_requested_at, due_at, ?3,
-       claim_no + (?3 is not null), iif(?3 is null, null, now_us()), iif(?3 is null or crashes > 0, null, now_us()),
-       now_us() + coalesce(?4, 0) * 1000
+{hand_over(?3, ?4)}
 from   work_queue where id in (select id from temp.picked where not marked);
 delete from work_queue where id in (select id from temp.picked where not marked);
 select closed, gated_rank, (select count(*) from temp.picked where marked) as refiled,

@@ -5,20 +5,7 @@
 -- each, and 500 keys.
 -- Indexes: work_queue_open, work_queue_gated, work_queue_held, work_queue_parked, work_queue_later, background_job_ready.
 -- $1 µs past its time, $2 at most
-with recursive open (route, n) as (
-    (select route, 1 from {schema}.work_queue where phase = 'ready' and not gated order by route limit 1)
-    union all
-    select (select w.route from {schema}.work_queue w where w.phase = 'ready' and not w.gated and w.route > open.route
-            order by w.route limit 1), n + 1
-    from   open where route is not null and n < 50
-),
-gated (route, n) as (
-    (select route, 1 from {schema}.work_queue where phase = 'ready' and gated order by route limit 1)
-    union all
-    select (select w.route from {schema}.work_queue w where w.phase = 'ready' and w.gated and w.route > gated.route
-            order by w.route limit 1), n + 1
-    from   gated where route is not null and n < 50
-),
+with recursive {routes_in_line},
 grouped (route, group_id, n) as (
     select r.route, (select w.group_id from {schema}.work_queue w
                      where  w.phase = 'ready' and w.gated and w.route = r.route and w.group_id > 0 order by w.group_id limit 1), 1
@@ -28,13 +15,6 @@ grouped (route, group_id, n) as (
                      where  w.phase = 'ready' and w.gated and w.route = g.route and w.group_id > g.group_id
                      order  by w.group_id limit 1), n + 1
     from   grouped g where g.group_id is not null and n < 50
-),
-handed (route, n) as (
-    (select route, 1 from {schema}.background_job where leased_by is null order by route limit 1)
-    union all
-    select (select b.route from {schema}.background_job b where b.leased_by is null and b.route > handed.route
-            order by b.route limit 1), n + 1
-    from   handed where route is not null and n < 50
 ),
 held (key, n) as (
     (select limit_key, 1 from {schema}.work_queue where phase = 'held' order by limit_key limit 1)

@@ -2,7 +2,7 @@
 -- Its own statistics: no table is read.
 -- $1 schema
 select quote_ident(s.schemaname) || '.' || quote_ident(s.relname) as name, s.n_live_tup as live, s.n_dead_tup as dead,
-       (extract(epoch from clock_timestamp() - greatest(s.last_vacuum, s.last_autovacuum)) * 1000000)::bigint as vacuumed_us,
+       {micros(clock_timestamp() - greatest(s.last_vacuum, s.last_autovacuum))} as vacuumed_us,
        coalesce(c.reloptions @> array['autovacuum_enabled=false'] or c.reloptions @> array['autovacuum_enabled=off'], false) as neglected
 from   pg_stat_user_tables s
 join   pg_class c on c.oid = s.relid

@@ -10,8 +10,8 @@ with open as (
     select null, gid, 'prepared for two-phase commit', prepared, null
     from   pg_prepared_xacts where database = current_database()
 )
-select o.pid, o.who, o.state, (extract(epoch from clock_timestamp() - o.xact_start) * 1000000)::bigint as open_us,
-       (extract(epoch from clock_timestamp() - o.idle_since) * 1000000)::bigint as idle_us, h.hidden
+select o.pid, o.who, o.state, {micros(clock_timestamp() - o.xact_start)} as open_us,
+       {micros(clock_timestamp() - o.idle_since)} as idle_us, h.hidden
 from   (select count(*) as hidden from pg_stat_activity
         where datname = current_database() and backend_type is null and pid <> pg_backend_pid()) h
 left   join (select * from open order by xact_start limit 1) o on true

@@ -1,7 +1,6 @@
--- enqueue · new jobs → work_queue, whoever made them: a caller, the planner, a completed parent, a trigger
+-- enqueue · new jobs → work_queue, from a caller, the planner, a completed parent or a trigger
 --
--- rank orders all work: the moment a job is due, brought forward by 10 minutes for each step of priority (the job's
--- and its group's). It is stamped here, so that one index serves, and nothing can starve.
+-- The rank is written here, so that one index serves, and nothing can starve.
 -- Only a fresh row may collide, with work_queue_fresh: its manifest has one waiting already. It is then not returned,
 -- and the caller records the skip.
 -- `not fresh or …` keeps the planner from joining the batch with itself row by row.
@@ -19,7 +18,7 @@ with drawn as materialized (
                                  limit_key, unique_key, retries, timeout_ms, trace, tags, turn)
 ),
 input as materialized (
-    select drawn.*, coalesce(g.priority, 0) as group_priority, coalesce(g.gated, false) or limit_key is not null as gated
+    select drawn.*, g.priority as group_priority, coalesce(g.gated, false) or limit_key is not null as gated
     from   drawn left join {schema}.manifest_group g on g.id = drawn.group_id
 ),
 queued as (
@@ -28,8 +27,8 @@ queued as (
             limit_key, unique_key, retries, timeout_ms, trace, tags)
     select id, manifest_id, tick_at, origin, fresh, kind, route,
            case when octet_length(input) <= 512 then input end, group_id, priority, due_at,
-           case when due_at > now() then 'later' else 'ready' end,
-           (extract(epoch from due_at) * 1000000)::bigint - (priority + group_priority) * 600000000::bigint, gated,
+           {phase(due_at)},
+           {rank(due_at, priority, group_priority)}, gated,
            limit_key, unique_key, retries, timeout_ms, trace, tags
     from   input
     order  by turn

@@ -1,4 +1,4 @@
--- enqueue · new jobs → work_queue, whoever made them
+-- enqueue · new jobs → work_queue
 -- As in PostgreSQL, over a temporary table because SQLite has no data-modifying CTEs.
 -- ?1 rows of columns
 delete from temp.incoming;
@@ -12,8 +12,8 @@ insert into work_queue
        (id, manifest_id, tick_at, origin, fresh, kind, route, input, group_id, priority, due_at, phase, rank, gated,
         limit_key, unique_key, retries, timeout_ms, created_at, trace, tags)
 select i.id, i.manifest_id, i.tick_at, i.origin, i.fresh, i.kind, i.route, iif(octet_length(i.input) <= 512, i.input, null),
-       i.group_id, i.priority, i.due_at, iif(i.due_at > now_us(), 'later', 'ready'),
-       i.due_at - (i.priority + coalesce(g.priority, 0)) * 600000000, coalesce(g.gated, 0) or i.limit_key is not null,
+       i.group_id, i.priority, i.due_at, {phase(i.due_at)},
+       {rank(i.due_at, i.priority, g.priority)}, coalesce(g.gated, 0) or i.limit_key is not null,
        i.limit_key, i.unique_key, i.retries, i.timeout_ms, now_us(), i.trace, i.tags
 from   temp.incoming i left join manifest_group g on g.id = i.group_id
 where  true

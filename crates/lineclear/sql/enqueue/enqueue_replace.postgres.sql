@@ -1,7 +1,7 @@
 -- enqueue_replace · jobs that hold a unique key and were never claimed get another input, time and priority
 --
--- A row that somebody else has locked is left alone: a cancel takes the job before its key, and we have the key already,
--- so waiting could be for ever. It is returned as not replaced, and the caller looks again.
+-- Skips rows that another transaction has locked: a cancel locks the job before its key, and this transaction holds the key, so
+-- waiting would deadlock. A skipped row is returned as not replaced, and the caller reads it again.
 -- Index: work_queue_pkey. Zero rows: they are past that: claimed, or over.
 -- $1 ids, $2 kinds (another kind is not replaced), $3 inputs, $4 priorities, $5 due (null: now), $6 hashes of the body
 with input as (
@@ -20,8 +20,7 @@ replaced as (
     set    input = case when octet_length(i.input) <= 512 then i.input end, priority = i.priority, due_at = i.due_at,
            phase = case when w.phase = 'parked' then 'parked' when i.due_at > now() then 'later'
                         when w.phase = 'later' then 'ready' else w.phase end,
-           rank = (extract(epoch from i.due_at) * 1000000)::bigint - 600000000::bigint * (i.priority
-                  + coalesce((select g.priority from {schema}.manifest_group g where g.id = w.group_id), 0))
+           rank = {rank(i.due_at, i.priority, {group_priority(w.group_id)})}
     from   input i
     where  i.id = w.id and w.id = any (array (select id from locked))
     returning w.id, w.unique_key

@@ -1,5 +1,5 @@
 -- enqueue_replace · jobs that hold a unique key and were never claimed get another input, time and priority
--- As in PostgreSQL; nobody else can have locked a row. Cross joins keep SQLite from reading the whole queue.
+-- As in PostgreSQL; there is one writer, so no row is locked. Cross joins keep SQLite from reading the whole queue.
 -- ?1 rows of id, kind, input, priority, due, hash of the body
 delete from temp.picked;
 insert into temp.picked (id, marked)
@@ -8,8 +8,7 @@ update work_queue as w
 set    input = iif(octet_length(i.input) <= 512, i.input, null), priority = i.priority, due_at = i.due_at,
        phase = case when w.phase = 'parked' then 'parked' when i.due_at > now_us() then 'later'
                     when w.phase = 'later' then 'ready' else w.phase end,
-       rank = i.due_at - 600000000 * (i.priority
-              + coalesce((select g.priority from manifest_group g where g.id = w.group_id), 0))
+       rank = {rank(i.due_at, i.priority, {group_priority(w.group_id)})}
 from   (select value ->> 0 as id, value ->> 2 as input, value ->> 3 as priority, coalesce(value ->> 4, now_us()) as due_at
         from   json_each(?1)) i
 where  w.id = i.id and w.id in (select id from temp.picked where marked);

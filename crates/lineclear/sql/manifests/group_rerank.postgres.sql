@@ -8,7 +8,7 @@ with batch as materialized (
 ),
 stamped as (
     update {schema}.work_queue as w
-    set    rank = (extract(epoch from w.due_at) * 1000000)::bigint - (w.priority + g.priority) * 600000000::bigint
+    set    rank = {rank(w.due_at, w.priority, g.priority)}
     from   {schema}.manifest_group g
     where  g.id = $1::bigint and w.rank <> 0 and w.id = any (array (select id from batch))
 )

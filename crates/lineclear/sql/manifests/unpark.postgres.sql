@@ -2,7 +2,7 @@
 -- Index: work_queue_manifest.
 -- $1 manifest ids
 update {schema}.work_queue
-set    phase = case when due_at > now() then 'later' else 'ready' end
+set    phase = {phase(due_at)}
 where  id = any (array (
            select id from {schema}.work_queue
            where  manifest_id = any ($1::bigint[]) and phase = 'parked' and not unknown_kind

@@ -11,10 +11,6 @@ resolved as (
     returning id, job_id, manifest_id, unique_key
 ),
 freed as (
-    delete from {schema}.job_key
-    where  key = any (array (
-               select k.key from {schema}.job_key k join resolved r on r.unique_key = k.key and r.job_id = k.job_id
-               where  k.until is null or k.until <= now()
-               order  by k.key for update of k))
+    {free_keys((select unique_key, job_id from resolved))}
 )
 select id, job_id, manifest_id from resolved order by id

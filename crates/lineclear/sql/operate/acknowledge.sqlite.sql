@@ -6,7 +6,5 @@ select id, 0 from dead_letter where id in (select value from json_each(?1)) and 
 update dead_letter
 set    status = 'acknowledged', resolved_at = now_us(), resolved_by = ?2, note = ?3
 where  id in (select id from temp.picked);
-delete from job_key
-where  (key, job_id) in (select unique_key, job_id from dead_letter where id in (select id from temp.picked))
-       and (until is null or until <= now_us());
+{free_keys((select unique_key, job_id from dead_letter where id in (select id from temp.picked)))};
 select id, job_id, manifest_id from dead_letter where id in (select id from temp.picked) order by id

@@ -1,5 +1,5 @@
--- bulk_advance · a portion of a batch is done, in the transaction that did it
--- $1 batch, $2 position (null: that was all), $3 done, $4 skipped, $5 lease in ms, $6 the canary that was let go (null: none)
+-- bulk_advance · record a finished portion of a bulk operation, in the transaction that did it
+-- $1 bulk operation, $2 position (null: that was all), $3 done, $4 skipped, $5 lease in ms, $6 the canary that was let go (null: none)
 update {schema}.batch
 set    position = coalesce($2::bigint, position), done = done + $3::bigint, skipped = skipped + $4::bigint,
        status = case when $2::bigint is null then 'done' else status end,
@@ -10,5 +10,4 @@ set    position = coalesce($2::bigint, position), done = done + $3::bigint, skip
        look_at = case when $6::bigint is not null then now() + interval '1 second' end,
        leased_by = case when $6::bigint is null then leased_by end
 where  id = $1::bigint
-returning id, action, q, reason, created_by, created_at, starts_at, status, total, total_is_exact, done, skipped, position, newest, finished_at,
-       mode, over_ms, canary_job_id, look_at, stopped_because
+returning {bulk_operation}

@@ -2,20 +2,19 @@
 --
 -- A job on its way from one table to the other is missed by this snapshot: zero rows then mean "look again", and the
 -- caller does, with a new statement.
--- A waiting job's last history row takes the next claim number: nobody else will.
+-- The last execution of a waiting job takes the next claim number.
 -- Rows are locked in the order of their ids.
 -- $1 jobs
 with waiting as (
     delete from {schema}.work_queue
     where  id = any (array (select id from {schema}.work_queue where id = any ($1::bigint[]) order by id for update))
-    returning id, manifest_id, tick_at, origin, kind, group_id, tags, claim_no, created_at, due_at, limit_key, unique_key, input
+    returning id, {history}, claim_no, due_at, limit_key, unique_key, input
 ),
 ready as (
     delete from {schema}.background_job
     where  id = any (array (select id from {schema}.background_job where id = any ($1::bigint[]) and leased_by is null
                             order by id for update))
-    returning id, manifest_id, tick_at, origin, kind, group_id, tags, claim_no, created_at, was_due_at as due_at, limit_key, unique_key,
-              input
+    returning id, {history}, claim_no, was_due_at as due_at, limit_key, unique_key, input
 ),
 over as materialized (
     select * from waiting union all select * from ready
@@ -28,17 +27,12 @@ asked as (
 ),
 noted as (
     insert into {schema}.execution
-           (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, tags, input, created_at, due_at,
-            finished_at)
-    select id, claim_no + 1, true, 'cancelled', manifest_id, tick_at, origin, kind, group_id, tags, input, created_at, due_at, now()
+           (job_id, claim_no, final, outcome, {history}, input, due_at, finished_at)
+    select id, claim_no + 1, true, 'cancelled', {history}, input, due_at, now()
     from   over
 ),
 freed as (
-    delete from {schema}.job_key
-    where  key = any (array (
-               select k.key from {schema}.job_key k join over o on o.unique_key = k.key and o.id = k.job_id
-               where  k.until is null or k.until <= now()
-               order  by k.key for update of k))
+    {free_keys((select unique_key, id from over))}
 )
 select id, true as over, null::bigint as leased_by, limit_key from over
 union all

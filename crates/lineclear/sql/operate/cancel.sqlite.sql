@@ -7,16 +7,14 @@ select id, unique_key, limit_key, null, 1 from work_queue where id in (select va
 union all
 select id, unique_key, limit_key, leased_by, leased_by is null from background_job where id in (select value from json_each(?1));
 insert into execution
-       (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, tags, input, created_at, due_at,
-        finished_at)
-select id, claim_no + 1, 1, 'cancelled', manifest_id, tick_at, origin, kind, group_id, tags, input, created_at, due_at, now_us()
+       (job_id, claim_no, final, outcome, {history}, input, due_at, finished_at)
+select id, claim_no + 1, 1, 'cancelled', {history}, input, due_at, now_us()
 from   work_queue where id in (select value from json_each(?1))
 union all
-select id, claim_no + 1, 1, 'cancelled', manifest_id, tick_at, origin, kind, group_id, tags, input, created_at, was_due_at, now_us()
+select id, claim_no + 1, 1, 'cancelled', {history}, input, was_due_at, now_us()
 from   background_job where id in (select value from json_each(?1)) and leased_by is null;
 delete from work_queue where id in (select value from json_each(?1));
 delete from background_job where id in (select value from json_each(?1)) and leased_by is null;
 update background_job set cancel_requested_at = coalesce(cancel_requested_at, now_us()) where id in (select value from json_each(?1));
-delete from job_key
-where  (key, job_id) in (select unique_key, id from temp.over where over) and (until is null or until <= now_us());
+{free_keys((select unique_key, id from temp.over where over))};
 select id, over, leased_by, limit_key from temp.over

@@ -6,12 +6,11 @@ with job as (
            cancel_requested_at, unknown_kind, null::bigint as node, null::timestamptz as claimed_at,
            null::timestamptz as lease_ends_at, null::text as outcome, null::bigint as letter, null::text as reason,
            null::text as status,
-           case when phase in ('held', 'parked') then phase when phase = 'later' and claim_no > 0 then 'retrying'
-                when phase = 'later' then 'scheduled' else 'queued' end as state
+           {waiting_state} as state
     from   {schema}.work_queue where id = $1::bigint
     union all
     select manifest_id, origin, kind, route, group_id, limit_key, failures, was_due_at, null, last_error, cancel_requested_at, false,
-           leased_by, claimed_at, due_at, null, null, null, null, case when leased_by is null then 'ready' else 'running' end
+           leased_by, claimed_at, due_at, null, null, null, null, {dispatched_state}
     from   {schema}.background_job where id = $1::bigint
     union all
     select manifest_id, origin, kind, route, group_id, limit_key, failures, dead_at, dead_at, last_error, null, false, null, null, null,
@@ -19,7 +18,7 @@ with job as (
     from   {schema}.dead_letter where job_id = $1::bigint and status <> 'revived'
     union all
     select manifest_id, origin, kind, null, group_id, null, 0, due_at, finished_at, error_message, null, false, node, claimed_at, null,
-           outcome, null, null, null, case when outcome = 'completed' then 'completed' else 'cancelled' end
+           outcome, null, null, null, {ended_state}
     from   {schema}.execution where job_id = $1::bigint and final
 )
 select job.*, m.key as manifest_key, m.enabled, n.name as node_name, now() as now

@@ -6,12 +6,11 @@ with job as (
            cancel_requested_at, unknown_kind, null as node, null as claimed_at,
            null as lease_ends_at, null as outcome, null as letter, null as reason,
            null as status,
-           case when phase in ('held', 'parked') then phase when phase = 'later' and claim_no > 0 then 'retrying'
-                when phase = 'later' then 'scheduled' else 'queued' end as state
+           {waiting_state} as state
     from   work_queue where id = ?1
     union all
     select manifest_id, origin, kind, route, group_id, limit_key, failures, was_due_at, null, last_error, cancel_requested_at, 0,
-           leased_by, claimed_at, due_at, null, null, null, null, case when leased_by is null then 'ready' else 'running' end
+           leased_by, claimed_at, due_at, null, null, null, null, {dispatched_state}
     from   background_job where id = ?1
     union all
     select manifest_id, origin, kind, route, group_id, limit_key, failures, dead_at, dead_at, last_error, null, 0, null, null, null,
@@ -19,7 +18,7 @@ with job as (
     from   dead_letter where job_id = ?1 and status <> 'revived'
     union all
     select manifest_id, origin, kind, null, group_id, null, 0, due_at, finished_at, error_message, null, 0, node, claimed_at, null,
-           outcome, null, null, null, case when outcome = 'completed' then 'completed' else 'cancelled' end
+           outcome, null, null, null, {ended_state}
     from   execution where job_id = ?1 and final
 )
 select job.*, m.key as manifest_key, m.enabled, n.name as node_name, now_us() as now

@@ -2,16 +2,14 @@
 -- Indexes: work_queue_fresh, work_queue_manifest, background_job_manifest, dead_letter_manifest, manifest_parent_child.
 -- $1 manifest, $2 of each at most
 (select 'job' as what, w.id, null::text as key, fresh,
-        case when phase in ('held', 'parked') then phase when phase = 'later' and claim_no > 0 then 'retrying'
-             when phase = 'later' then 'scheduled' else 'queued' end as state, null::text as node_name
+        {waiting_state} as state, null::text as node_name
  from   {schema}.work_queue w where w.manifest_id = $1::bigint and fresh)
 union all
 (select 'job' as what, w.id, null::text as key, fresh,
-        case when phase in ('held', 'parked') then phase when phase = 'later' and claim_no > 0 then 'retrying'
-             when phase = 'later' then 'scheduled' else 'queued' end as state, null::text as node_name
+        {waiting_state} as state, null::text as node_name
  from   {schema}.work_queue w where w.manifest_id = $1::bigint and not fresh limit $2::bigint)
 union all
-(select 'job', b.id, null, false, case when leased_by is null then 'ready' else 'running' end,
+(select 'job', b.id, null, false, {dispatched_state},
         coalesce(n.name, 'node ' || b.leased_by)
  from   {schema}.background_job b left join {schema}.node n on n.id = b.leased_by
  where  b.manifest_id = $1::bigint limit $2::bigint)

@@ -2,16 +2,14 @@
 -- Indexes: work_queue_fresh, work_queue_manifest, background_job_manifest, dead_letter_manifest, manifest_parent_child.
 -- ?1 manifest, ?2 of each at most
 select * from (select 'job' as what, w.id, null as key, fresh,
-        case when phase in ('held', 'parked') then phase when phase = 'later' and claim_no > 0 then 'retrying'
-             when phase = 'later' then 'scheduled' else 'queued' end as state, null as node_name
+        {waiting_state} as state, null as node_name
  from   work_queue w where w.manifest_id = ?1 and fresh)
 union all
 select * from (select 'job' as what, w.id, null as key, fresh,
-        case when phase in ('held', 'parked') then phase when phase = 'later' and claim_no > 0 then 'retrying'
-             when phase = 'later' then 'scheduled' else 'queued' end as state, null as node_name
+        {waiting_state} as state, null as node_name
  from   work_queue w where w.manifest_id = ?1 and not fresh limit ?2)
 union all
-select * from (select 'job', b.id, null, 0, case when leased_by is null then 'ready' else 'running' end,
+select * from (select 'job', b.id, null, 0, {dispatched_state},
         coalesce(n.name, 'node ' || b.leased_by)
  from   background_job b left join node n on n.id = b.leased_by
  where  b.manifest_id = ?1 limit ?2)

@@ -7,10 +7,5 @@ select d.id, newest.id as newest
 from   {schema}.dead_letter d
 cross  join (select coalesce($2::bigint, max(id)) as id from {schema}.dead_letter) newest
 where  d.status = 'awaiting' and d.id > $1::bigint and d.id <= newest.id
-       and ($3::text is null or d.kind = $3::text)
-       and ($4::text is null or d.manifest_id = (select m.id from {schema}.manifest m where m.key = $4::text))
-       and ($5::text is null or d.group_id = (select g.id from {schema}.manifest_group g where g.name = $5::text))
-       and ($6::text is null or d.fingerprint = $6::text)
-       and ($7::text is null or d.reason = $7::text)
-       and ($8::timestamptz is null or d.dead_at < $8::timestamptz)
+       and {dead_letter_fits($3::text, $4::text, $5::text, $6::text, $7::text, $8::timestamptz)}
 order  by d.id limit $9::bigint

@@ -3,8 +3,7 @@
 -- $1 jobs
 update {schema}.work_queue as w
 set    due_at = now(), phase = 'ready',
-       rank = (extract(epoch from now()) * 1000000)::bigint
-              - (w.priority + coalesce((select g.priority from {schema}.manifest_group g where g.id = w.group_id), 0)) * 600000000::bigint
+       rank = {rank(now(), w.priority, {group_priority(w.group_id)})}
 where  w.id = any (array (
            select id from {schema}.work_queue
            where  id = any ($1::bigint[]) and phase = 'later' and claim_no > 0

@@ -3,6 +3,6 @@
 -- ?1 jobs
 update work_queue
 set    due_at = now_us(), phase = 'ready',
-       rank = now_us() - (priority + coalesce((select g.priority from manifest_group g where g.id = group_id), 0)) * 600000000
+       rank = {rank(now_us(), priority, {group_priority(group_id)})}
 where  id in (select value from json_each(?1)) and phase = 'later' and claim_no > 0
 returning id

@@ -24,8 +24,8 @@ forgotten as (
 ),
 queued as (
     insert into {schema}.work_queue (id, {job}, fresh, due_at, phase, rank, gated, claim_no)
-    select r.job_id, {r.job}, false, d.due_at, case when d.due_at > now() then 'later' else 'ready' end,
-           (extract(epoch from d.due_at) * 1000000)::bigint - (r.priority + coalesce(g.priority, 0)) * 600000000::bigint,
+    select r.job_id, {r.job}, false, d.due_at, {phase(d.due_at)},
+           {rank(d.due_at, r.priority, g.priority)},
            coalesce(g.gated, false) or r.limit_key is not null, r.claim_no
     from   revived r
     cross  join (select coalesce($3::timestamptz, now()) as due_at) d

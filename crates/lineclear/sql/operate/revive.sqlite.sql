@@ -14,8 +14,8 @@ on conflict (job_id) do update set input = excluded.input;
 delete from job_step
 where  ?4 is not null and job_id in (select d.job_id from temp.picked p cross join dead_letter d on d.id = p.id);
 insert into work_queue (id, {job}, fresh, due_at, phase, rank, gated, claim_no)
-select r.job_id, {r.job}, 0, coalesce(?3, now_us()), iif(coalesce(?3, 0) > now_us(), 'later', 'ready'),
-       coalesce(?3, now_us()) - (r.priority + coalesce(g.priority, 0)) * 600000000,
+select r.job_id, {r.job}, 0, coalesce(?3, now_us()), {phase(coalesce(?3, 0))},
+       {rank(coalesce(?3, now_us()), r.priority, g.priority)},
        coalesce(g.gated, 0) or r.limit_key is not null, r.claim_no
 from   dead_letter r left join manifest_group g on g.id = r.group_id
 where  r.id in (select id from temp.picked);

@@ -1,8 +1,8 @@
 -- cancel_for_next · jobs of these manifests make way for a newer tick
 --
--- Who runs is asked to stop; who waits for another try, or was not taken yet, is over. A fresh row is none of these: it
--- would have held the new tick back. What a person asked for goes on. Locked rows are being settled or taken right now, and are skipped: waiting for them
--- could deadlock with a settle that waits for the manifest.
+-- Running jobs are asked to stop; jobs that wait for a retry or were not claimed yet end. Fresh rows are left: a fresh row
+-- would have held the new tick back. Jobs that a person asked for go on. Locked rows are being settled or claimed, and are skipped: waiting
+-- for them could deadlock with a settle that waits for the manifest.
 -- Indexes: work_queue_manifest, background_job_manifest.
 -- $1 manifest ids
 with waiting as (
@@ -11,7 +11,7 @@ with waiting as (
                select id from {schema}.work_queue
                where  manifest_id = any ($1::bigint[]) and not fresh and origin not in ('trigger', 'backfill')
                order  by id for update skip locked))
-    returning id, manifest_id, tick_at, origin, kind, group_id, tags, claim_no, created_at, due_at, unique_key, input
+    returning id, {history}, claim_no, due_at, unique_key, input
 ),
 ready as (
     delete from {schema}.background_job
@@ -19,7 +19,7 @@ ready as (
                select id from {schema}.background_job
                where  manifest_id = any ($1::bigint[]) and leased_by is null and origin not in ('trigger', 'backfill')
                order  by id for update skip locked))
-    returning id, manifest_id, tick_at, origin, kind, group_id, tags, claim_no, created_at, was_due_at as due_at, unique_key, input
+    returning id, {history}, claim_no, was_due_at as due_at, unique_key, input
 ),
 asked as (
     update {schema}.background_job
@@ -31,6 +31,6 @@ asked as (
                order  by id for no key update skip locked))
 )
 insert into {schema}.execution
-       (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, tags, input, created_at, due_at, finished_at)
-select id, claim_no + 1, true, 'cancelled', manifest_id, tick_at, origin, kind, group_id, tags, input, created_at, due_at, now()
+       (job_id, claim_no, final, outcome, {history}, input, due_at, finished_at)
+select id, claim_no + 1, true, 'cancelled', {history}, input, due_at, now()
 from   (select * from waiting union all select * from ready) over

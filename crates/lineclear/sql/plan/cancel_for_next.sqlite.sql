@@ -2,11 +2,11 @@
 -- As in PostgreSQL.
 -- ?1 manifest ids
 insert into execution
-       (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, tags, input, created_at, due_at, finished_at)
-select id, claim_no + 1, 1, 'cancelled', manifest_id, tick_at, origin, kind, group_id, tags, input, created_at, due_at, now_us()
+       (job_id, claim_no, final, outcome, {history}, input, due_at, finished_at)
+select id, claim_no + 1, 1, 'cancelled', {history}, input, due_at, now_us()
 from   work_queue where manifest_id in (select value from json_each(?1)) and not fresh and origin not in ('trigger', 'backfill')
 union all
-select id, claim_no + 1, 1, 'cancelled', manifest_id, tick_at, origin, kind, group_id, tags, input, created_at, was_due_at, now_us()
+select id, claim_no + 1, 1, 'cancelled', {history}, input, was_due_at, now_us()
 from   background_job
 where  manifest_id in (select value from json_each(?1)) and leased_by is null and origin not in ('trigger', 'backfill');
 delete from work_queue where manifest_id in (select value from json_each(?1)) and not fresh and origin not in ('trigger', 'backfill');

@@ -12,13 +12,13 @@ with chosen as materialized (
 select m.*, coalesce(g.enabled, true) as group_enabled, now() as now
 from   (select d.* from chosen
         cross  join lateral (
-                   select {order} from {schema}.manifest
+                   select {job_template}, spec, planned_through from {schema}.manifest
                    where  group_id = chosen.id and enabled and not held and next_due_at <= now()
                    order  by next_due_at, id limit $1::bigint
                    for    no key update skip locked) d
         union all
         select d.* from (
-                   select {order} from {schema}.manifest
+                   select {job_template}, spec, planned_through from {schema}.manifest
                    where  group_id is null and enabled and not held and next_due_at <= now()
                    order  by next_due_at, id limit $1::bigint
                    for    no key update skip locked) d) m

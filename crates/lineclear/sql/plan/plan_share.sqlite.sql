@@ -6,7 +6,7 @@ with chosen as materialized (
     where  id >= (select abs(random()) % (max(count(*) - ?2, 0) + 1) + min(id) from manifest_group)
     order  by id limit ?2
 )
-select {order}, coalesce((select g.enabled from manifest_group g where g.id = group_id), 1) as group_enabled, now_us() as now
+select {job_template}, spec, planned_through, coalesce((select g.enabled from manifest_group g where g.id = group_id), 1) as group_enabled, now_us() as now
 from   manifest
 where  id in (select m.id from chosen join manifest m on m.id in (
                   select d.id from manifest d indexed by manifest_due_group

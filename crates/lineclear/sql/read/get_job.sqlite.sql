@@ -2,26 +2,25 @@
 -- Zero rows: never accepted, cleaned away, or (look again) on its way between two tables.
 -- ?1 job
 select j.*, m.key as manifest_key, m.spec, g.name as group_name, n.name as node_name, now_us() as now from (
-    select id, manifest_id, tick_at, origin, kind, route, group_id, tags, priority, claim_no, failures, crashes, created_at, due_at, limit_key, phase,
+    select id, {shown_job}, due_at, limit_key, phase,
            null as finished_at, null as node, last_error, null as progress,
-           case when phase in ('held', 'parked') then phase when phase = 'later' and claim_no > 0 then 'retrying'
-                when phase = 'later' then 'scheduled' else 'queued' end as state,
-           coalesce(input, (select p.input from job_payload p where p.job_id = ?1)) as input, null as claimed_at
+           {waiting_state} as state,
+           {whole_input(input, ?1)} as input, null as claimed_at
     from   work_queue where id = ?1
     union all
-    select id, manifest_id, tick_at, origin, kind, route, group_id, tags, priority, claim_no, failures, crashes, created_at, was_due_at, limit_key, null,
-           null, leased_by, last_error, progress, case when leased_by is null then 'ready' else 'running' end,
-           coalesce(input, (select p.input from job_payload p where p.job_id = ?1)), claimed_at
+    select id, {shown_job}, was_due_at, limit_key, null,
+           null, leased_by, last_error, progress, {dispatched_state},
+           {whole_input(input, ?1)}, claimed_at
     from   background_job where id = ?1
     union all
-    select job_id, manifest_id, tick_at, origin, kind, route, group_id, tags, priority, claim_no, failures, crashes, created_at, dead_at, limit_key, null,
+    select job_id, {shown_job}, dead_at, limit_key, null,
            dead_at, null, last_error, null, 'dead',
-           coalesce(input, (select p.input from job_payload p where p.job_id = ?1)), null
+           {whole_input(input, ?1)}, null
     from   dead_letter where job_id = ?1 and status <> 'revived'
     union all
     select job_id, manifest_id, tick_at, origin, kind, null, group_id, tags, null, claim_no, null, null, created_at, due_at, null, null, finished_at,
-           node, error_message, null, case when outcome = 'completed' then 'completed' else 'cancelled' end,
-           coalesce(input, (select p.input from job_payload p where p.job_id = ?1)), null
+           node, error_message, null, {ended_state},
+           {whole_input(input, ?1)}, null
     from   execution where job_id = ?1 and final
 ) j
 left   join manifest m on m.id = j.manifest_id

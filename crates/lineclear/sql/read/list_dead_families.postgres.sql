@@ -8,12 +8,7 @@ with looked as materialized (
     order  by id desc limit $7::bigint
 ), found as materialized (
     select id, kind, reason, fingerprint, dead_at from looked
-    where  ($1::text is null or kind = $1::text)
-           and ($2::text is null or manifest_id = (select m.id from {schema}.manifest m where m.key = $2::text))
-           and ($3::text is null or group_id = (select g.id from {schema}.manifest_group g where g.name = $3::text))
-           and ($4::text is null or fingerprint = $4::text)
-           and ($5::text is null or reason = $5::text)
-           and ($6::timestamptz is null or dead_at < $6::timestamptz)
+    where  {dead_letter_fits($1::text, $2::text, $3::text, $4::text, $5::text, $6::timestamptz)}
 ), family as (
     select kind, reason, fingerprint, count(*) as count, min(dead_at) as first_at, max(dead_at) as last_at, max(id) as newest
     from   found group by kind, reason, fingerprint

@@ -8,12 +8,7 @@ with looked as materialized (
     order  by id desc limit ?7
 ), found as materialized (
     select id, kind, reason, fingerprint, dead_at from looked
-    where  (?1 is null or kind = ?1)
-           and (?2 is null or manifest_id = (select m.id from manifest m where m.key = ?2))
-           and (?3 is null or group_id = (select g.id from manifest_group g where g.name = ?3))
-           and (?4 is null or fingerprint = ?4)
-           and (?5 is null or reason = ?5)
-           and (?6 is null or dead_at < ?6)
+    where  {dead_letter_fits(?1, ?2, ?3, ?4, ?5, ?6)}
 ), family as (
     select kind, reason, fingerprint, count(*) as count, min(dead_at) as first_at, max(dead_at) as last_at, max(id) as newest
     from   found group by kind, reason, fingerprint

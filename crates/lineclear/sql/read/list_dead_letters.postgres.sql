@@ -11,12 +11,7 @@ with looked as materialized (
     order  by id desc limit $10::bigint
 ), found as materialized (
     select id from looked
-    where  ($4::text is null or kind = $4::text)
-           and ($5::text is null or manifest_id = (select m.id from {schema}.manifest m where m.key = $5::text))
-           and ($6::text is null or group_id = (select g.id from {schema}.manifest_group g where g.name = $6::text))
-           and ($7::text is null or fingerprint = $7::text)
-           and ($8::text is null or reason = $8::text)
-           and ($9::timestamptz is null or dead_at < $9::timestamptz)
+    where  {dead_letter_fits($4::text, $5::text, $6::text, $7::text, $8::text, $9::timestamptz)}
     order  by id desc limit $3::bigint
 )
 select bottom.id as seen_down_to, d.id, d.job_id, m.key as manifest_key, d.kind, d.reason, d.fingerprint, d.status, d.note,

@@ -12,12 +12,7 @@ with looked as materialized (
                    from dead_letter where status = ?2 and id < ?1 order by id desc limit ?10)
 ), found as materialized (
     select id from looked
-    where  (?4 is null or kind = ?4)
-           and (?5 is null or manifest_id = (select m.id from manifest m where m.key = ?5))
-           and (?6 is null or group_id = (select g.id from manifest_group g where g.name = ?6))
-           and (?7 is null or fingerprint = ?7)
-           and (?8 is null or reason = ?8)
-           and (?9 is null or dead_at < ?9)
+    where  {dead_letter_fits(?4, ?5, ?6, ?7, ?8, ?9)}
     order  by id desc limit ?3
 )
 select bottom.id as seen_down_to, d.id, d.job_id, m.key as manifest_key, d.kind, d.reason, d.fingerprint, d.status, d.note,

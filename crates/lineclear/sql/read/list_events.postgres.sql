@@ -28,7 +28,7 @@ select * from (
      from   {schema}.node where seen_at >= $1::timestamptz and started_at >= $1::timestamptz
      order  by started_at limit $2::bigint)
     union all
-    (select 5, seen_at + interval '30 seconds', id, (extract(epoch from seen_at) * 1000000)::bigint, 'silent', name, null, null, id, null, null, null
+    (select 5, seen_at + interval '30 seconds', id, {micros(seen_at)}, 'silent', name, null, null, id, null, null, null
      from   {schema}.node where seen_at >= $1::timestamptz - interval '30 seconds' and seen_at < now() - interval '30 seconds'
      order  by seen_at limit $2::bigint)
     union all

@@ -10,26 +10,25 @@
 -- $27 µs of the last claim from, $28 to; $29 accepted since, $30 before; $31 $32 tags, which stand in one text with spaces between;
 -- $33 $34 families of errors, $35 $36 reasons of dead letters, $37 of those only the ones that await a person
 with waiting as materialized (
-    select id, manifest_id, tick_at, origin, kind, route, group_id, tags, priority, claim_no, failures, crashes, created_at,
+    select id, {shown_job},
            due_at, limit_key, phase, null::timestamptz as finished_at, null::bigint as node, last_error, null::text as progress, null::bigint as run_us, null::text as fingerprint, null::text as reason,
-           case when phase in ('held', 'parked') then phase when phase = 'later' and claim_no > 0 then 'retrying'
-                when phase = 'later' then 'scheduled' else 'queued' end as state
+           {waiting_state} as state
     from   {schema}.work_queue where $5::boolean and id < $1::bigint and id >= $4::bigint order by id desc limit $3::bigint
 ),
 handed as materialized (
-    select id, manifest_id, tick_at, origin, kind, route, group_id, tags, priority, claim_no, failures, crashes, created_at,
-           was_due_at, limit_key, null::text, null::timestamptz, leased_by, last_error, progress, (extract(epoch from now() - coalesce(started_at, claimed_at)) * 1000000)::bigint, null::text, null::text,
-           case when leased_by is null then 'ready' else 'running' end
+    select id, {shown_job},
+           was_due_at, limit_key, null::text, null::timestamptz, leased_by, last_error, progress, {micros(now() - coalesce(started_at, claimed_at))}, null::text, null::text,
+           {dispatched_state}
     from   {schema}.background_job where $6::boolean and id < $1::bigint and id >= $4::bigint order by id desc limit $3::bigint
 ),
--- In two parts, each with an index of its own: many that rest must not be read to find the few that await somebody.
+-- In two parts, each with an index of its own: finding the few that await a person does not read the many that are resolved.
 dead as materialized (
-    (select job_id, manifest_id, tick_at, origin, kind, route, group_id, tags, priority, claim_no, failures, crashes, created_at,
+    (select job_id, {shown_job},
             dead_at, limit_key, null::text, dead_at, null::bigint, last_error, null::text, null::bigint, fingerprint, reason, 'dead'
      from   {schema}.dead_letter
      where  $7::boolean and not $37::boolean and job_id < $1::bigint and job_id >= $4::bigint and status <> 'revived' order by job_id desc limit $3::bigint)
     union all
-    (select job_id, manifest_id, tick_at, origin, kind, route, group_id, tags, priority, claim_no, failures, crashes, created_at,
+    (select job_id, {shown_job},
             dead_at, limit_key, null::text, dead_at, null::bigint, last_error, null::text, null::bigint, fingerprint, reason, 'dead'
      from   {schema}.dead_letter
      where  $7::boolean and $37::boolean and job_id < $1::bigint and job_id >= $4::bigint and status = 'awaiting' order by job_id desc limit $3::bigint)
@@ -37,8 +36,8 @@ dead as materialized (
 ended as materialized (
     select job_id, manifest_id, tick_at, origin, kind, null::text, group_id, tags, null::smallint, claim_no, null::integer, null::integer,
            created_at, due_at, null::text, null::text, finished_at, node, error_message, null::text,
-           (extract(epoch from finished_at - coalesce(started_at, claimed_at)) * 1000000)::bigint, fingerprint, null::text,
-           case when outcome = 'completed' then 'completed' else 'cancelled' end
+           {micros(finished_at - coalesce(started_at, claimed_at))}, fingerprint, null::text,
+           {ended_state}
     from   {schema}.execution where final and $8::boolean and job_id < $1::bigint and job_id >= $4::bigint order by job_id desc limit $3::bigint
 ),
 bottom as materialized (
@@ -63,21 +62,16 @@ found as materialized (
     where  id >= coalesce((select bottom.id from bottom), 0)
            and ($9::text[] is null or state = any ($9::text[]))
            and ($10::text[] is null or origin = any ($10::text[]))
-           and (cardinality($11::text[]) = 0
-                or exists (select from unnest($11::text[]) p where kind = p or right(p, 1) = '*' and starts_with(kind, left(p, -1))))
-           and (cardinality($12::text[]) = 0 or not exists (select from unnest($12::text[]) p where kind = p or right(p, 1) = '*' and starts_with(kind, left(p, -1))))
-           and (cardinality($13::text[]) = 0
-                or exists (select from unnest($13::text[]) p where group_name = p or right(p, 1) = '*' and starts_with(group_name, left(p, -1))))
-           and (cardinality($14::text[]) = 0 or not exists (select from unnest($14::text[]) p where group_name = p or right(p, 1) = '*' and starts_with(group_name, left(p, -1))))
-           and (cardinality($15::text[]) = 0
-                or exists (select from unnest($15::text[]) p where manifest_key = p or right(p, 1) = '*' and starts_with(manifest_key, left(p, -1))))
-           and (cardinality($16::text[]) = 0 or not exists (select from unnest($16::text[]) p where manifest_key = p or right(p, 1) = '*' and starts_with(manifest_key, left(p, -1))))
-           and (cardinality($17::text[]) = 0
-                or exists (select from unnest($17::text[]) p where route = p or right(p, 1) = '*' and starts_with(route, left(p, -1))))
-           and (cardinality($18::text[]) = 0 or not exists (select from unnest($18::text[]) p where route = p or right(p, 1) = '*' and starts_with(route, left(p, -1))))
-           and (cardinality($19::text[]) = 0
-                or exists (select from unnest($19::text[]) p where node_name = p or right(p, 1) = '*' and starts_with(node_name, left(p, -1))))
-           and (cardinality($20::text[]) = 0 or not exists (select from unnest($20::text[]) p where node_name = p or right(p, 1) = '*' and starts_with(node_name, left(p, -1))))
+           and {one_fits(kind, $11::text[])}
+           and {none_fits(kind, $12::text[])}
+           and {one_fits(group_name, $13::text[])}
+           and {none_fits(group_name, $14::text[])}
+           and {one_fits(manifest_key, $15::text[])}
+           and {none_fits(manifest_key, $16::text[])}
+           and {one_fits(route, $17::text[])}
+           and {none_fits(route, $18::text[])}
+           and {one_fits(node_name, $19::text[])}
+           and {none_fits(node_name, $20::text[])}
            and (cardinality($21::text[]) = 0 or exists (select from unnest($21::text[]) p where strpos(last_error, p) > 0))
            and (cardinality($22::text[]) = 0 or not exists (select from unnest($22::text[]) p where strpos(last_error, p) > 0))
            and (cardinality($23::bigint[]) = 0 or id = any ($23::bigint[]))
@@ -92,9 +86,8 @@ found as materialized (
            and (cardinality($32::text[]) = 0
                 or not exists (select from unnest($32::text[]) p, string_to_array(tags, ' ') t
                            where  p = any (t) or right(p, 1) = '*' and strpos(' ' || tags, ' ' || left(p, -1)) > 0))
-           and (cardinality($33::text[]) = 0
-                or exists (select from unnest($33::text[]) p where fingerprint = p or right(p, 1) = '*' and starts_with(fingerprint, left(p, -1))))
-           and (cardinality($34::text[]) = 0 or not exists (select from unnest($34::text[]) p where fingerprint = p or right(p, 1) = '*' and starts_with(fingerprint, left(p, -1))))
+           and {one_fits(fingerprint, $33::text[])}
+           and {none_fits(fingerprint, $34::text[])}
            and (cardinality($35::text[]) = 0 or reason = any ($35::text[]))
            and (cardinality($36::text[]) = 0 or not exists (select from unnest($36::text[]) p where reason = p))
     order  by id desc

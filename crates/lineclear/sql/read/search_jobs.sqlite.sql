@@ -10,25 +10,24 @@
 -- ?27 µs of the last claim from, ?28 to; ?29 accepted since, ?30 before; ?31 ?32 tags, which stand in one text with spaces between;
 -- ?33 ?34 families of errors, ?35 ?36 reasons of dead letters, ?37 of those only the ones that await a person
 with waiting as materialized (
-    select id, manifest_id, tick_at, origin, kind, route, group_id, tags, priority, claim_no, failures, crashes, created_at,
+    select id, {shown_job},
            due_at, limit_key, phase, null as finished_at, null as node, last_error, null as progress, null as run_us, null as fingerprint, null as reason,
-           case when phase in ('held', 'parked') then phase when phase = 'later' and claim_no > 0 then 'retrying'
-                when phase = 'later' then 'scheduled' else 'queued' end as state
+           {waiting_state} as state
     from   work_queue where ?5 and id < ?1 and id >= ?4 order by id desc limit ?3
 ),
 handed as materialized (
-    select id, manifest_id, tick_at, origin, kind, route, group_id, tags, priority, claim_no, failures, crashes, created_at,
+    select id, {shown_job},
            was_due_at, limit_key, null, null, leased_by, last_error, progress, now_us() - coalesce(started_at, claimed_at), null, null,
-           case when leased_by is null then 'ready' else 'running' end
+           {dispatched_state}
     from   background_job where ?6 and id < ?1 and id >= ?4 order by id desc limit ?3
 ),
--- In two parts, each with an index of its own: many that rest must not be read to find the few that await somebody.
+-- In two parts, each with an index of its own: finding the few that await a person does not read the many that are resolved.
 dead as materialized (
-    select * from (select job_id, manifest_id, tick_at, origin, kind, route, group_id, tags, priority, claim_no, failures, crashes, created_at,
+    select * from (select job_id, {shown_job},
                           dead_at, limit_key, null, dead_at, null, last_error, null, null, fingerprint, reason, 'dead'
                    from   dead_letter where ?7 and not ?37 and job_id < ?1 and job_id >= ?4 and status <> 'revived' order by job_id desc limit ?3)
     union all
-    select * from (select job_id, manifest_id, tick_at, origin, kind, route, group_id, tags, priority, claim_no, failures, crashes, created_at,
+    select * from (select job_id, {shown_job},
                           dead_at, limit_key, null, dead_at, null, last_error, null, null, fingerprint, reason, 'dead'
                    from   dead_letter where ?7 and ?37 and job_id < ?1 and job_id >= ?4 and status = 'awaiting' order by job_id desc limit ?3)
 ),
@@ -36,7 +35,7 @@ ended as materialized (
     select job_id, manifest_id, tick_at, origin, kind, null, group_id, tags, null, claim_no, null, null,
            created_at, due_at, null, null, finished_at, node, error_message, null,
            finished_at - coalesce(started_at, claimed_at), fingerprint, null,
-           case when outcome = 'completed' then 'completed' else 'cancelled' end
+           {ended_state}
     from   execution where final and ?8 and job_id < ?1 and job_id >= ?4 order by job_id desc limit ?3
 ),
 bottom as materialized (
@@ -60,21 +59,16 @@ found as materialized (
     where  id >= coalesce((select bottom.id from bottom), 0)
            and (?9 is null or state in (select value from json_each(?9)))
            and (?10 is null or origin in (select value from json_each(?10)))
-           and (json_array_length(?11) = 0
-                or exists (select 1 from json_each(?11) p where kind glob p.value))
-           and (json_array_length(?12) = 0 or not exists (select 1 from json_each(?12) p where kind glob p.value))
-           and (json_array_length(?13) = 0
-                or exists (select 1 from json_each(?13) p where group_name glob p.value))
-           and (json_array_length(?14) = 0 or not exists (select 1 from json_each(?14) p where group_name glob p.value))
-           and (json_array_length(?15) = 0
-                or exists (select 1 from json_each(?15) p where manifest_key glob p.value))
-           and (json_array_length(?16) = 0 or not exists (select 1 from json_each(?16) p where manifest_key glob p.value))
-           and (json_array_length(?17) = 0
-                or exists (select 1 from json_each(?17) p where route glob p.value))
-           and (json_array_length(?18) = 0 or not exists (select 1 from json_each(?18) p where route glob p.value))
-           and (json_array_length(?19) = 0
-                or exists (select 1 from json_each(?19) p where node_name glob p.value))
-           and (json_array_length(?20) = 0 or not exists (select 1 from json_each(?20) p where node_name glob p.value))
+           and {one_fits(kind, ?11)}
+           and {none_fits(kind, ?12)}
+           and {one_fits(group_name, ?13)}
+           and {none_fits(group_name, ?14)}
+           and {one_fits(manifest_key, ?15)}
+           and {none_fits(manifest_key, ?16)}
+           and {one_fits(route, ?17)}
+           and {none_fits(route, ?18)}
+           and {one_fits(node_name, ?19)}
+           and {none_fits(node_name, ?20)}
            and (json_array_length(?21) = 0 or exists (select 1 from json_each(?21) p where instr(last_error, p.value) > 0))
            and (json_array_length(?22) = 0 or not exists (select 1 from json_each(?22) p where instr(last_error, p.value) > 0))
            and (json_array_length(?23) = 0 or id in (select value from json_each(?23)))
@@ -86,8 +80,8 @@ found as materialized (
            and (json_array_length(?31) = 0
                 or exists (select 1 from json_each(?31) p where ' ' || tags || ' ' glob '* ' || p.value || iif(p.value glob '*[*]', '', ' *')))
            and (json_array_length(?32) = 0 or not exists (select 1 from json_each(?32) p where ' ' || tags || ' ' glob '* ' || p.value || iif(p.value glob '*[*]', '', ' *')))
-           and (json_array_length(?33) = 0 or exists (select 1 from json_each(?33) p where fingerprint glob p.value))
-           and (json_array_length(?34) = 0 or not exists (select 1 from json_each(?34) p where fingerprint glob p.value))
+           and {one_fits(fingerprint, ?33)}
+           and {none_fits(fingerprint, ?34)}
            and (json_array_length(?35) = 0 or reason in (select value from json_each(?35)))
            and (json_array_length(?36) = 0 or not exists (select 1 from json_each(?36) p where reason = p.value))
     order  by id desc

@@ -1,30 +1,10 @@
 -- stat_now · how much waits, runs and needs a person, right now
 --
--- Nothing is counted further than $1: with a million waiting jobs this costs no more than with ten thousand. What is handed over and
--- not yet claimed waits, too. Who waits longest is looked for among the first in line of each route (of 50).
+-- Nothing is counted further than $1: with a million waiting jobs this costs no more than with ten thousand. Dispatched
+-- jobs that are not claimed count as waiting. The longest wait is that of the first jobs of each route (of 50).
 -- Indexes: work_queue_open, work_queue_gated, background_job_ready, background_job_lease, dead_letter_status, node_seen.
 -- $1 count so far
-with recursive open (route, n) as (
-    (select route, 1 from {schema}.work_queue where phase = 'ready' and not gated order by route limit 1)
-    union all
-    select (select w.route from {schema}.work_queue w where w.phase = 'ready' and not w.gated and w.route > open.route
-            order by w.route limit 1), n + 1
-    from   open where route is not null and n < 50
-),
-gated (route, n) as (
-    (select route, 1 from {schema}.work_queue where phase = 'ready' and gated order by route limit 1)
-    union all
-    select (select w.route from {schema}.work_queue w where w.phase = 'ready' and w.gated and w.route > gated.route
-            order by w.route limit 1), n + 1
-    from   gated where route is not null and n < 50
-),
-handed (route, n) as (
-    (select route, 1 from {schema}.background_job where leased_by is null order by route limit 1)
-    union all
-    select (select b.route from {schema}.background_job b where b.leased_by is null and b.route > handed.route
-            order by b.route limit 1), n + 1
-    from   handed where route is not null and n < 50
-),
+with recursive {routes_in_line},
 first as (
     select f.due_at
     from   open r cross join lateral (select due_at from {schema}.work_queue

@@ -7,14 +7,7 @@ with mark as materialized (
     select through from {schema}.stat_mark
 ),
 live as materialized (
-    select finished_at, kind, group_id, manifest_id, outcome, due_at, claimed_at, started_at from {schema}.execution
-    where  final and outcome = 'completed' and finished_at >= greatest($1::timestamptz, (select through from mark)) and finished_at < $2::timestamptz
-    union all
-    select finished_at, kind, group_id, manifest_id, outcome, due_at, claimed_at, started_at from {schema}.execution
-    where  final and outcome <> 'completed' and finished_at >= greatest($1::timestamptz, (select through from mark)) and finished_at < $2::timestamptz
-    union all
-    select finished_at, kind, group_id, manifest_id, outcome, due_at, claimed_at, started_at from {schema}.execution
-    where  not final and finished_at >= greatest($1::timestamptz, (select through from mark)) and finished_at < $2::timestamptz
+    {executions_ended(greatest($1::timestamptz, (select through from mark)), $2::timestamptz)}
 ),
 figures as (
     select minute, kind, group_id, manifest_id, outcome, claims, run_ms, run_ms_max, wait_ms, wait_ms_max
@@ -23,11 +16,10 @@ figures as (
     union all
     select finished_at, kind, coalesce(group_id, 0), coalesce(manifest_id, 0), outcome, 1, run_ms, run_ms, wait_ms, wait_ms
     from   live,
-           lateral (select greatest(0, coalesce(extract(epoch from finished_at - coalesce(started_at, claimed_at)) * 1000, 0))::bigint as run_ms,
-                           greatest(0, coalesce(extract(epoch from claimed_at - due_at) * 1000, 0))::bigint as wait_ms) took
+           lateral (select {run_ms} as run_ms, {wait_ms} as wait_ms) took
 ),
 summed as (
-    select to_timestamp(floor(extract(epoch from minute) / $3::bigint) * $3::bigint) as at,
+    select {step_of(minute, $3::bigint)} as at,
            case $4::text when 'kind' then kind when 'outcome' then outcome when 'group' then nullif(group_id, 0)::text
                          when 'manifest' then nullif(manifest_id, 0)::text end as word,
            outcome, sum(claims)::bigint as claims, sum(run_ms)::bigint as run_ms, max(run_ms_max) as run_ms_max,

@@ -5,7 +5,7 @@ select at, case ?4 when 'group'    then coalesce((select g.name from manifest_gr
                    when 'manifest' then coalesce((select m.key from manifest m where m.id = word), word)
                    else word end as word,
        outcome, claims, run_ms, run_ms_max, wait_ms, wait_ms_max, (select through from stat_mark) as through, now_us() as now
-from  (select minute / (?3 * 1000000) * (?3 * 1000000) as at,
+from  (select {step_of(minute, ?3)} as at,
               case ?4 when 'kind' then kind when 'outcome' then outcome when 'group' then cast(nullif(group_id, 0) as text)
                       when 'manifest' then cast(nullif(manifest_id, 0) as text) end as word,
               outcome, sum(claims) as claims, sum(run_ms) as run_ms, max(run_ms_max) as run_ms_max, sum(wait_ms) as wait_ms,
@@ -13,18 +13,8 @@ from  (select minute / (?3 * 1000000) * (?3 * 1000000) as at,
        from  (select minute, kind, group_id, manifest_id, outcome, claims, run_ms, run_ms_max, wait_ms, wait_ms_max
               from   stat_minute where minute >= ?1 and minute < min(?2, (select through from stat_mark))
               union all
-              select finished_at, kind, coalesce(group_id, 0), coalesce(manifest_id, 0), outcome, 1,
-                     max(0, coalesce(finished_at - coalesce(started_at, claimed_at), 0)) / 1000,
-                     max(0, coalesce(finished_at - coalesce(started_at, claimed_at), 0)) / 1000,
-                     max(0, coalesce(claimed_at - due_at, 0)) / 1000, max(0, coalesce(claimed_at - due_at, 0)) / 1000
-              from  (select finished_at, kind, group_id, manifest_id, outcome, due_at, claimed_at, started_at from execution
-                     where  final and outcome = 'completed' and finished_at >= max(?1, (select through from stat_mark)) and finished_at < ?2
-                     union all
-                     select finished_at, kind, group_id, manifest_id, outcome, due_at, claimed_at, started_at from execution
-                     where  final and outcome <> 'completed' and finished_at >= max(?1, (select through from stat_mark)) and finished_at < ?2
-                     union all
-                     select finished_at, kind, group_id, manifest_id, outcome, due_at, claimed_at, started_at from execution
-                     where  not final and finished_at >= max(?1, (select through from stat_mark)) and finished_at < ?2))
+              select finished_at, kind, coalesce(group_id, 0), coalesce(manifest_id, 0), outcome, 1, {run_ms}, {run_ms}, {wait_ms}, {wait_ms}
+              from  ({executions_ended(max(?1, (select through from stat_mark)), ?2)}))
        group  by 1, 2, 3)
 order  by at, word nulls first, outcome
 limit  ?5

@@ -5,20 +5,10 @@ insert into stat_total (step_s, at, outcome, run_from_ms, claims, run_ms, run_ms
 select 60, minute, outcome, case when is_unclaimed then -1 else (select max(step.value) from json_each(?3) step where step.value <= run_ms) end, count(*), sum(run_ms), max(run_ms),
        sum(wait_ms), max(wait_ms)
 from  (select finished_at / 60000000 * 60000000 as minute, outcome, claimed_at is null as is_unclaimed,
-              max(0, coalesce(finished_at - coalesce(started_at, claimed_at), 0)) / 1000 as run_ms,
-              max(0, coalesce(claimed_at - due_at, 0)) / 1000 as wait_ms
-       from  (select finished_at, outcome, due_at, claimed_at, started_at from execution
-              where  final and outcome = 'completed' and finished_at >= ?1 and finished_at < ?2
-              union all
-              select finished_at, outcome, due_at, claimed_at, started_at from execution
-              where  final and outcome <> 'completed' and finished_at >= ?1 and finished_at < ?2
-              union all
-              select finished_at, outcome, due_at, claimed_at, started_at from execution
-              where  not final and finished_at >= ?1 and finished_at < ?2))
+              {run_ms} as run_ms, {wait_ms} as wait_ms
+       from  ({executions_ended(?1, ?2)}))
 where  true
 group  by 2, 3, 4
 on conflict (step_s, at, outcome, run_from_ms) do update
-set    claims = excluded.claims, run_ms = excluded.run_ms, run_ms_max = excluded.run_ms_max, wait_ms = excluded.wait_ms,
-       wait_ms_max = excluded.wait_ms_max
-where  excluded.claims > stat_total.claims;
+{raise_stats(stat_total)};
 select changes() as rolled

@@ -5,16 +5,14 @@
 -- $1 from, $2 up to: whole minutes; $3 seconds of a longer step
 with rolled as (
     insert into {schema}.stat_total as s (step_s, at, outcome, run_from_ms, claims, run_ms, run_ms_max, wait_ms, wait_ms_max)
-    select $3::bigint, to_timestamp(floor(extract(epoch from at) / $3::bigint) * $3::bigint), outcome, run_from_ms, sum(claims), sum(run_ms),
+    select $3::bigint, {step_of(at, $3::bigint)}, outcome, run_from_ms, sum(claims), sum(run_ms),
            max(run_ms_max), sum(wait_ms), max(wait_ms_max)
     from   {schema}.stat_total
-    where  step_s = 60 and at >= to_timestamp(floor(extract(epoch from $1::timestamptz) / $3::bigint) * $3::bigint) and at < $2::timestamptz
+    where  step_s = 60 and at >= {step_of($1::timestamptz, $3::bigint)} and at < $2::timestamptz
     group  by 2, 3, 4
     order  by 2, 3, 4
     on conflict (step_s, at, outcome, run_from_ms) do update
-    set    claims = excluded.claims, run_ms = excluded.run_ms, run_ms_max = excluded.run_ms_max, wait_ms = excluded.wait_ms,
-           wait_ms_max = excluded.wait_ms_max
-    where  excluded.claims > s.claims
+    {raise_stats(s)}
     returning 1
 )
 select count(*) as rolled from rolled

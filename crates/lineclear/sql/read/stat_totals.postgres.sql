@@ -6,14 +6,7 @@ with mark as materialized (
     select through from {schema}.stat_mark
 ),
 live as materialized (
-    select finished_at, outcome, due_at, claimed_at, started_at from {schema}.execution
-    where  final and outcome = 'completed' and finished_at >= greatest($1::timestamptz, (select through from mark)) and finished_at < $2::timestamptz
-    union all
-    select finished_at, outcome, due_at, claimed_at, started_at from {schema}.execution
-    where  final and outcome <> 'completed' and finished_at >= greatest($1::timestamptz, (select through from mark)) and finished_at < $2::timestamptz
-    union all
-    select finished_at, outcome, due_at, claimed_at, started_at from {schema}.execution
-    where  not final and finished_at >= greatest($1::timestamptz, (select through from mark)) and finished_at < $2::timestamptz
+    {executions_ended(greatest($1::timestamptz, (select through from mark)), $2::timestamptz)}
 ),
 figures as (
     select at, outcome, run_from_ms, claims, run_ms, run_ms_max, wait_ms, wait_ms_max
@@ -22,10 +15,9 @@ figures as (
     union all
     select finished_at, outcome, case when claimed_at is null then -1 else (select max(step) from unnest($4::bigint[]) step where step <= run_ms) end, 1, run_ms, run_ms, wait_ms, wait_ms
     from   live,
-           lateral (select greatest(0, coalesce(extract(epoch from finished_at - coalesce(started_at, claimed_at)) * 1000, 0))::bigint as run_ms,
-                           greatest(0, coalesce(extract(epoch from claimed_at - due_at) * 1000, 0))::bigint as wait_ms) took
+           lateral (select {run_ms} as run_ms, {wait_ms} as wait_ms) took
 )
-select to_timestamp(floor(extract(epoch from figures.at) / $3::bigint) * $3::bigint) as at, outcome, run_from_ms, sum(claims)::bigint as claims,
+select {step_of(figures.at, $3::bigint)} as at, outcome, run_from_ms, sum(claims)::bigint as claims,
        sum(run_ms)::bigint as run_ms, max(run_ms_max) as run_ms_max, sum(wait_ms)::bigint as wait_ms, max(wait_ms_max) as wait_ms_max
 from   figures
 group  by 1, 2, 3

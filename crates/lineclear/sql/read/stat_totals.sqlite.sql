@@ -1,21 +1,13 @@
 -- stat_totals · figures of everything over some time, by step and by how long claims ran; what is not rolled up yet is counted
 -- As in PostgreSQL. Indexes: execution_completed, execution_ended, execution_tried.
 -- ?1 from, ?2 up to, ?3 step in seconds, ?4 steps of how long claims ran, in ms; ?5 seconds of the rows that are read: they fit into the step
-select began / (?3 * 1000000) * (?3 * 1000000) as at, outcome, run_from_ms, sum(claims) as claims, sum(run_ms) as run_ms,
+select {step_of(began, ?3)} as at, outcome, run_from_ms, sum(claims) as claims, sum(run_ms) as run_ms,
        max(run_ms_max) as run_ms_max, sum(wait_ms) as wait_ms, max(wait_ms_max) as wait_ms_max
 from  (select at as began, outcome, run_from_ms, claims, run_ms, run_ms_max, wait_ms, wait_ms_max
        from   stat_total where step_s = ?5 and at >= ?1 and at < min(?2, (select through from stat_mark))
        union all
        select finished_at, outcome, case when claimed_at is null then -1 else (select max(step.value) from json_each(?4) step where step.value <= run_ms) end, 1, run_ms, run_ms, wait_ms, wait_ms
-       from  (select finished_at, outcome, claimed_at, max(0, coalesce(finished_at - coalesce(started_at, claimed_at), 0)) / 1000 as run_ms,
-                     max(0, coalesce(claimed_at - due_at, 0)) / 1000 as wait_ms
-              from  (select finished_at, outcome, due_at, claimed_at, started_at from execution
-                     where  final and outcome = 'completed' and finished_at >= max(?1, (select through from stat_mark)) and finished_at < ?2
-                     union all
-                     select finished_at, outcome, due_at, claimed_at, started_at from execution
-                     where  final and outcome <> 'completed' and finished_at >= max(?1, (select through from stat_mark)) and finished_at < ?2
-                     union all
-                     select finished_at, outcome, due_at, claimed_at, started_at from execution
-                     where  not final and finished_at >= max(?1, (select through from stat_mark)) and finished_at < ?2)))
+       from  (select finished_at, outcome, claimed_at, {run_ms} as run_ms, {wait_ms} as wait_ms
+              from  ({executions_ended(max(?1, (select through from stat_mark)), ?2)})))
 group  by 1, 2, 3
 order  by 1, 2, 3

@@ -1,6 +1,6 @@
 -- settle · background_job → history, another try, or the dead letters; fenced by (id, claim_no)
 --
--- The number decides, not the time: a result is taken after its lease ended, until somebody else has claimed the job.
+-- The number decides, not the time: a result is taken after its lease ended, until another claim has the job.
 -- A row that does not match changes nothing and is not returned: stale, or settled before (settle_seen tells).
 -- A job of a kind that its node does not know is parked until a node comes that does.
 -- A job that was asked to stop gets no further try, whatever its handler answered.
@@ -22,29 +22,24 @@ gone as (
     returning b.*, i.outcome, i.output, i.error_type, i.error_message, i.fingerprint, i.after_ms, i.reason,
               case when b.cancel_requested_at is not null and i.verdict <> 'complete' then 'cancel' else i.verdict end as verdict
 ),
-orders as materialized (
-    -- Locked, so that a pause or resume that comes at this moment is seen, or waits for us. Not the manifest's own row:
-    -- that is the planner's, and a settle must not wait for a planner.
-    select manifest_id, paused from {schema}.manifest_state
-    where  manifest_id = any (array (select manifest_id from gone
-                                     where  verdict in ('retry', 'snooze', 'release', 'bury') and manifest_id is not null))
-    order  by manifest_id for share
+states as materialized (
+    {lock_states((select manifest_id from gone where verdict in ('retry', 'snooze', 'release', 'bury') and manifest_id is not null))}
 ),
 requeued as (
     insert into {schema}.work_queue
            (id, {job}, fresh, due_at, phase, rank, gated, claim_no, failures, crashes, last_error, unknown_kind)
     select g.id, {g.job}, false, d.due_at,
-           case when g.verdict = 'park' or o.paused and g.origin <> 'trigger' then 'parked'
-                when d.due_at > now() then 'later' else 'ready' end,
+           case when g.verdict = 'park' or s.paused and g.origin <> 'trigger' then 'parked'
+                else {phase(d.due_at)} end,
            case when g.verdict in ('release', 'park') then g.rank
-                else (extract(epoch from d.due_at) * 1000000)::bigint - (g.priority + coalesce(mg.priority, 0)) * 600000000::bigint end,
+                else {rank(d.due_at, g.priority, mg.priority)} end,
            g.gated or coalesce(mg.gated, false), g.claim_no, g.failures + (g.verdict = 'retry')::int, g.crashes,
            coalesce(g.error_message, g.last_error), g.verdict = 'park'
     from   gone g
     cross  join lateral (select case when g.verdict in ('release', 'park') then g.was_due_at
                                 else now() + g.after_ms * interval '1 millisecond' end as due_at) d
     left   join {schema}.manifest_group mg on mg.id = g.group_id
-    left   join orders o on o.manifest_id = g.manifest_id
+    left   join states s on s.manifest_id = g.manifest_id
     where  g.verdict in ('retry', 'snooze', 'release', 'park')
 ),
 buried as (
@@ -52,12 +47,7 @@ buried as (
     select id, {job}, claim_no, failures + 1, crashes, error_message, reason, fingerprint from gone where verdict = 'bury'
 ),
 holding as (
-    update {schema}.manifest set held = true
-    where  id = any (array (
-               select m.id from {schema}.manifest m
-               where  m.on_dead = 'hold' and m.id = any (array (select o.manifest_id from orders o join gone g on g.manifest_id = o.manifest_id
-                                         where  g.verdict = 'bury'))
-               order  by m.id for no key update))
+    {hold_manifests}
 ),
 succeeded as (
     update {schema}.manifest_state as s
@@ -67,18 +57,15 @@ succeeded as (
     where  s.manifest_id = c.manifest_id
 ),
 freed as (
-    delete from {schema}.job_key
-    where  key = any (array (
-               select k.key from {schema}.job_key k join gone g on g.unique_key = k.key and g.id = k.job_id
-               where  g.verdict in ('complete', 'cancel') and (k.until is null or k.until <= now())
-               order  by k.key for update of k))
+    {free_keys((select unique_key, id from gone where verdict in ('complete', 'cancel')))}
 ),
 noted as (
     insert into {schema}.execution
-           (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, tags, node, input,
-            output, error_type, error_message, fingerprint, created_at, due_at, claimed_at, started_at, finished_at)
-    select id, claim_no, verdict in ('complete', 'cancel'), outcome, manifest_id, tick_at, origin, kind, group_id, tags, leased_by,
-           case when verdict in ('complete', 'cancel') then input end, output, error_type, error_message, fingerprint, created_at, was_due_at, claimed_at, started_at, now()
+           (job_id, claim_no, final, outcome, {history}, node, input, output, error_type, error_message, fingerprint,
+            due_at, claimed_at, started_at, finished_at)
+    select id, claim_no, verdict in ('complete', 'cancel'), outcome, {history}, leased_by,
+           case when verdict in ('complete', 'cancel') then input end, output, error_type, error_message, fingerprint,
+           was_due_at, claimed_at, started_at, now()
     from   gone
 )
 select id, claim_no, verdict, manifest_id, limit_key from gone order by id

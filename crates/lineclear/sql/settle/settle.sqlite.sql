@@ -16,7 +16,7 @@ select b.id, {b.job}, 0, iif(s.verdict in ('release', 'park'), b.was_due_at, now
        case when s.verdict = 'park' then 'parked'
             when b.origin <> 'trigger' and (select o.paused from manifest_state o where o.manifest_id = b.manifest_id) then 'parked'
             when s.verdict <> 'release' and s.after_ms > 0 then 'later' else 'ready' end,
-       iif(s.verdict in ('release', 'park'), b.rank, now_us() + s.after_ms * 1000 - (b.priority + coalesce(g.priority, 0)) * 600000000),
+       iif(s.verdict in ('release', 'park'), b.rank, {rank(now_us() + s.after_ms * 1000, b.priority, g.priority)}),
        b.gated or coalesce(g.gated, 0), b.claim_no, b.failures + (s.verdict = 'retry'), b.crashes,
        coalesce(s.error_message, b.last_error), s.verdict = 'park'
 from   temp.settling s
@@ -33,15 +33,13 @@ set    last_success_at = now_us(), last_success_job_id = c.id, last_output = c.o
 from   (select manifest_id, max(id) as id, output from temp.settling
         where verdict = 'complete' and manifest_id is not null group by manifest_id) c
 where  manifest_state.manifest_id = c.manifest_id;
-delete from job_key
-where  (key, job_id) in (select unique_key, id from temp.settling where verdict in ('complete', 'cancel'))
-       and (until is null or until <= now_us());
+{free_keys((select unique_key, id from temp.settling where verdict in ('complete', 'cancel')))};
 insert into execution
-       (job_id, claim_no, final, outcome, manifest_id, tick_at, origin, kind, group_id, tags, node, input,
-        output, error_type, error_message, fingerprint, created_at, due_at, claimed_at, started_at, finished_at)
-select b.id, b.claim_no, s.verdict in ('complete', 'cancel'), s.outcome, b.manifest_id, b.tick_at, b.origin, b.kind, b.group_id, b.tags,
-       b.leased_by, iif(s.verdict in ('complete', 'cancel'), b.input, null), s.output, s.error_type, s.error_message, s.fingerprint, b.created_at, b.was_due_at, b.claimed_at,
-       b.started_at, now_us()
+       (job_id, claim_no, final, outcome, {history}, node, input, output, error_type, error_message, fingerprint,
+        due_at, claimed_at, started_at, finished_at)
+select b.id, b.claim_no, s.verdict in ('complete', 'cancel'), s.outcome, {b.history}, b.leased_by,
+       iif(s.verdict in ('complete', 'cancel'), b.input, null), s.output, s.error_type, s.error_message, s.fingerprint,
+       b.was_due_at, b.claimed_at, b.started_at, now_us()
 from   temp.settling s cross join background_job b on b.id = s.id;
 delete from background_job where id in (select id from temp.settling);
 select id, claim_no, verdict, manifest_id, limit_key from temp.settling order by id

@@ -1,53 +1,54 @@
-//! What people and their programs changed: written down before it is done, and what became of it after.
+//! The audit log: an entry is written before an action, and its result after it.
 
 use lineclear_model::Micros;
 
 use crate::db::statements::Statement;
-use crate::db::{Column, Row, Session, Value, Verb};
+use crate::db::{Column, Query, Row, values};
 use crate::read::{PAGE_MAX, Page, next_of};
 use crate::store::{AuditId, Store, StoreResult, TokenId};
 use crate::validate;
 
-/// Something that is about to be done.
+/// An action that is about to be taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewAudit {
-    /// Who does it: `token:ci`, `session:ci`, `proxy:ada`, `cli:ada`, `local`.
+    /// The actor: `token:ci`, `session:ci`, `proxy:ada`, `cli:ada`, `local`.
     pub who: String,
-    /// The token with which they do it.
+    /// The token that authorizes it.
     pub token: Option<TokenId>,
-    /// What they do.
+    /// The action.
     pub action: String,
-    /// What they do it to.
+    /// The object of the action.
     pub target: String,
-    /// The request by which they do it.
+    /// The id of the request.
     pub request_id: String,
 }
 
-/// What became of it.
+/// The result of an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEnd {
-    /// Of what.
+    /// The entry it belongs to.
     pub id: AuditId,
-    /// The status of the answer, as in HTTP.
+    /// The HTTP status of the response.
     pub status: u16,
-    /// What it was before, and what it is now, as JSON; never an input or a secret.
+    /// The state before and after, as JSON; never an input or a secret.
     pub details: Option<String>,
 }
 
-/// A row of the audit.
+/// An entry of the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditView {
     /// Its id; later ones are larger.
     pub id: AuditId,
-    /// When it was about to be done.
+    /// When the action began.
     pub at: Micros,
-    /// Who, what, to what, and by which request.
+    /// Actor, action, target and request.
     pub entry: NewAudit,
-    /// The status of the answer. `None`: it is not over, or the server died with it, and it may have been done or not.
+    /// The HTTP status of the response. `None`: the action has not finished, or the server died before it recorded the
+    /// result; the change may have been applied or not.
     pub status: Option<u16>,
-    /// When it was over.
+    /// When the action finished.
     pub finished_at: Option<Micros>,
-    /// What it was before, and what it is now, as JSON.
+    /// The state before and after, as JSON.
     pub details: Option<String>,
 }
 
@@ -70,68 +71,22 @@ impl AuditView {
     }
 }
 
-/// Which rows of the audit. All that is given must fit.
+/// Selects entries of the audit log; all given conditions must match.
 #[derive(Clone, Debug, Default)]
 pub struct AuditFilter {
-    /// Of this person or token.
+    /// The actor.
     pub who: Option<String>,
-    /// Of this action.
+    /// The action.
     pub action: Option<String>,
-    /// Not before.
+    /// Entries from this time on.
     pub since: Option<Micros>,
 }
 
-/// Verb: things are about to be done. The ids are in the order of the entries.
-pub(crate) struct AuditBegin(pub(crate) Vec<NewAudit>);
-
-impl Verb for AuditBegin {
-    type Answer = Vec<AuditId>;
-
-    fn is_transaction(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, session: &mut Session) -> StoreResult<Vec<AuditId>> {
-        let texts = |of: fn(&NewAudit) -> &String| {
-            Column::Texts(self.0.iter().map(|e| Some(of(e).clone())).collect())
-        };
-        let columns = vec![
-            texts(|entry| &entry.who),
-            Column::Ints(self.0.iter().map(|entry| entry.token.map(|id| id.0)).collect()),
-            texts(|entry| &entry.action),
-            texts(|entry| &entry.target),
-            texts(|entry| &entry.request_id),
-        ];
-        let rows = session.rows(Statement::AuditBegin, columns).await?;
-        rows.iter().map(|row| row.get("id").map(AuditId)).collect()
-    }
-}
-
-/// Verb: what became of them.
-pub(crate) struct AuditOver(pub(crate) Vec<AuditEnd>);
-
-impl Verb for AuditOver {
-    type Answer = ();
-
-    fn is_transaction(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, session: &mut Session) -> StoreResult<()> {
-        let columns = vec![
-            Column::Ints(self.0.iter().map(|end| Some(end.id.0)).collect()),
-            Column::Ints(self.0.iter().map(|end| Some(i64::from(end.status))).collect()),
-            Column::Texts(self.0.iter().map(|end| end.details.clone()).collect()),
-        ];
-        session.rows(Statement::AuditEnd, columns).await.map(drop)
-    }
-}
-
-/// Rows that a filtered page may look through.
+/// Rows that a filtered page scans at most.
 const WINDOW: u32 = 10_000;
 
 impl Store {
-    /// Writes down what is about to be done, in one statement; the ids are in the order of the entries.
+    /// Records actions that are about to be taken, in one statement. The ids are in the order of the entries.
     pub async fn audit_begin(&self, entries: Vec<NewAudit>) -> StoreResult<Vec<AuditId>> {
         validate::check_batch(entries.len())?;
         for entry in &entries {
@@ -142,19 +97,35 @@ impl Store {
         if entries.is_empty() {
             return Ok(Vec::new());
         }
-        self.run(AuditBegin(entries)).await
+        let texts = |of: fn(&NewAudit) -> &String| {
+            Column::Texts(entries.iter().map(|entry| Some(of(entry).clone())).collect())
+        };
+        let columns = vec![
+            texts(|entry| &entry.who),
+            Column::Ints(entries.iter().map(|entry| entry.token.map(|id| id.0)).collect()),
+            texts(|entry| &entry.action),
+            texts(|entry| &entry.target),
+            texts(|entry| &entry.request_id),
+        ];
+        self.run(Query::each(Statement::AuditBegin, columns, |row| row.get("id").map(AuditId))).await
     }
 
-    /// Writes down what became of it, in one statement. The first word about an entry stays.
+    /// Records the results of actions, in one statement. The first result of an entry stays.
     pub async fn audit_end(&self, ends: Vec<AuditEnd>) -> StoreResult<()> {
         validate::check_batch(ends.len())?;
         if ends.is_empty() {
             return Ok(());
         }
-        self.run(AuditOver(ends)).await
+        let columns = vec![
+            Column::Ints(ends.iter().map(|end| Some(end.id.0)).collect()),
+            Column::Ints(ends.iter().map(|end| Some(i64::from(end.status))).collect()),
+            Column::Texts(ends.into_iter().map(|end| end.details).collect()),
+        ];
+        self.run(Query::execute(Statement::AuditEnd, columns)).await
     }
 
-    /// What was done, newest first. A page may be empty and not the last: a filter looks through a bounded number of rows at a time.
+    /// Entries of the audit log, newest first. A page may be empty without being the last: a filtered page scans a bounded
+    /// number of rows.
     pub async fn audit(
         &self,
         filter: &AuditFilter,
@@ -162,13 +133,13 @@ impl Store {
         most: u32,
     ) -> StoreResult<Page<AuditView, AuditId>> {
         let most = most.clamp(1, PAGE_MAX);
-        let params = vec![
-            Value::Int(Some(before.map_or(i64::MAX, |before| before.0))),
-            Value::Int(Some(i64::from(most))),
-            Value::Int(Some(i64::from(WINDOW))),
-            Value::Text(filter.who.clone()),
-            Value::Text(filter.action.clone()),
-            Value::Time(filter.since),
+        let params = values![
+            before.map_or(i64::MAX, |before| before.0),
+            most,
+            WINDOW,
+            filter.who.as_deref(),
+            filter.action.as_deref(),
+            filter.since,
         ];
         let rows = self.read_rows(Statement::AuditList, params).await?;
         let seen_down_to = rows.first().map_or(Ok(None), |row| row.get::<Option<i64>>("seen_down_to"))?;

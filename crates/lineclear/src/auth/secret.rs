@@ -1,4 +1,4 @@
-//! Secrets: made at random, shown once, kept as a hash.
+//! Secrets: random, shown once, stored as a hash.
 
 use std::fmt;
 
@@ -6,24 +6,24 @@ use sha2_11::{Digest, Sha256};
 
 use crate::store::{StoreError, StoreResult};
 
-/// Bytes of a secret: 256 bits, which nobody guesses, so that a plain hash of it is enough.
+/// Bytes of a secret: 256 random bits cannot be guessed, so a plain hash of them is enough.
 const SECRET_BYTES: usize = 32;
-/// Bytes of the part by which a token is looked up.
+/// Bytes of the prefix by which a token is looked up.
 const PREFIX_BYTES: usize = 5;
-/// How our tokens begin, so that people and scanners know one when they see it.
-const MARK: &str = "lc";
+/// The first characters of a token, so that people and secret scanners recognize one.
+const SCHEME: &str = "lc";
 
-/// A text that gives its owner rights. It is not shown by `Debug`.
+/// A credential in clear text. `Debug` does not show it.
 #[derive(Clone)]
 pub struct Secret(String);
 
 impl Secret {
-    /// A new one.
+    /// A new random secret.
     pub(crate) fn random() -> StoreResult<Secret> {
         hex_of_random::<SECRET_BYTES>().map(Secret)
     }
 
-    /// The text itself, for the one whom it belongs to.
+    /// The clear text, to be given to its owner.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -39,7 +39,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A token as its owner shows it: `lc_<prefix>_<secret>`. Only the hash of the secret is kept.
+/// A token as a client presents it: `lc_<prefix>_<secret>`. Holds only the hash of the secret.
 #[derive(Clone)]
 pub struct Presented {
     prefix: String,
@@ -53,23 +53,23 @@ impl fmt::Debug for Presented {
 }
 
 impl Presented {
-    /// Reads what somebody sent. `None`: it is no token of ours.
+    /// Parses a presented token. `None`: the text is not a Lineclear token.
     pub fn parse(text: &str) -> Option<Presented> {
         let mut parts = text.split('_');
-        let (mark, prefix, secret) = (parts.next()?, parts.next()?, parts.next()?);
+        let (scheme, prefix, secret) = (parts.next()?, parts.next()?, parts.next()?);
         let is_hex =
             |text: &str, bytes: usize| text.len() == 2 * bytes && text.bytes().all(|b| b.is_ascii_hexdigit());
-        let is_ours = mark == MARK && is_hex(prefix, PREFIX_BYTES) && is_hex(secret, SECRET_BYTES);
+        let is_ours = scheme == SCHEME && is_hex(prefix, PREFIX_BYTES) && is_hex(secret, SECRET_BYTES);
         (is_ours && parts.next().is_none())
             .then(|| Presented { prefix: prefix.to_owned(), hash: hash(secret) })
     }
 
-    /// The part by which it is looked up.
+    /// The prefix by which the token is looked up.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// Whether this is the hash of its secret. Takes the same time whether it nearly is or not at all.
+    /// Whether `hash` is the hash of its secret. Compares in constant time.
     pub(crate) fn proves(&self, hash: &str) -> bool {
         let differing = |(one, other): (u8, u8)| std::hint::black_box(one ^ other);
         let difference = self.hash.bytes().zip(hash.bytes()).map(differing).fold(0, |all, bits| all | bits);
@@ -77,7 +77,7 @@ impl Presented {
     }
 }
 
-/// What the cookie of a browser holds. Only its hash is kept.
+/// The secret in a browser's session cookie. Holds only its hash.
 #[derive(Clone)]
 pub struct SessionSecret(String);
 
@@ -88,7 +88,7 @@ impl fmt::Debug for SessionSecret {
 }
 
 impl SessionSecret {
-    /// Reads what a browser sent. `None`: it is not ours.
+    /// Parses the value of a session cookie. `None`: the text is not one.
     pub fn parse(text: &str) -> Option<SessionSecret> {
         let is_ours = text.len() == 2 * SECRET_BYTES && text.bytes().all(|b| b.is_ascii_hexdigit());
         is_ours.then(|| SessionSecret(hash(text)))
@@ -99,11 +99,11 @@ impl SessionSecret {
     }
 }
 
-/// A new token: the whole text, its prefix, and the hash of its secret.
+/// A new token: its clear text, its prefix, and the hash of its secret.
 pub(crate) fn new_token() -> StoreResult<(Secret, String, String)> {
     let (prefix, secret) = (hex_of_random::<PREFIX_BYTES>()?, Secret::random()?);
     let hash = secret.hash();
-    Ok((Secret(format!("{MARK}_{prefix}_{}", secret.0)), prefix, hash))
+    Ok((Secret(format!("{SCHEME}_{prefix}_{}", secret.0)), prefix, hash))
 }
 
 /// SHA-256 in hexadecimal.
@@ -115,7 +115,7 @@ fn hex_of_random<const N: usize>() -> StoreResult<String> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| StoreError::Unavailable {
         maybe_applied: false,
-        source: format!("the system gives no random numbers: {error}").into(),
+        source: format!("the operating system returned no random numbers: {error}").into(),
     })?;
     Ok(hex(&bytes))
 }

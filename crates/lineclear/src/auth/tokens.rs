@@ -1,4 +1,4 @@
-//! Tokens: made, found, revoked.
+//! API tokens: create, find, revoke.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use lineclear_model::{Micros, Name, Scopes};
 use crate::auth::secret;
 use crate::auth::secret::{Presented, Secret};
 use crate::db::statements::Statement;
-use crate::db::{Row, Session, Value, Verb};
+use crate::db::{Query, Row, Session, Verb, values};
 use crate::journey::enqueue::insert::millis;
 use crate::read::{PAGE_MAX, Page, next_of};
 use crate::store::{Store, StoreError, StoreResult, TokenId};
 use crate::validate;
 
-/// A token to be.
+/// A token to create.
 #[derive(Clone, Debug)]
 pub struct NewToken {
-    /// Its name; no other living token has it.
+    /// Its name, unique among valid tokens.
     pub name: Name,
-    /// What its owner may do.
+    /// What its bearer may do.
     pub scopes: Scopes,
-    /// How long it counts; `None`: until it is revoked.
+    /// How long it is valid; `None`: until it is revoked.
     pub lives: Option<Duration>,
-    /// Who makes it.
+    /// Who created it.
     pub created_by: String,
 }
 
@@ -33,15 +33,15 @@ pub struct TokenView {
     pub id: TokenId,
     /// Its name.
     pub name: String,
-    /// The part of it that is no secret.
+    /// The part of it that is not secret.
     pub prefix: String,
-    /// What its owner may do.
+    /// What its bearer may do.
     pub scopes: Scopes,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Micros,
     /// By whom.
     pub created_by: String,
-    /// When it ends by itself.
+    /// When it expires.
     pub expires_at: Option<Micros>,
     /// When it was last used, to the minute.
     pub last_used_at: Option<Micros>,
@@ -52,7 +52,7 @@ pub struct TokenView {
 }
 
 impl TokenView {
-    /// Whether it still counts.
+    /// Whether it is valid: neither expired nor revoked.
     pub fn is_live(&self) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|end| end > self.now)
     }
@@ -77,33 +77,33 @@ fn scopes(row: &Row) -> StoreResult<Scopes> {
     row.word("scopes", |text| Scopes::parse(text).ok())
 }
 
-/// Which token.
+/// Identifies a token.
 #[derive(Clone, Debug)]
 pub enum WhichToken {
     /// By its id.
     Id(TokenId),
-    /// By the name that no other living one has.
+    /// By its name, which is unique among valid tokens.
     Name(String),
 }
 
-/// A living token that somebody may have shown.
+/// A valid token, to be compared with a presented one.
 #[derive(Clone)]
 pub struct KnownToken {
     /// Its id.
     pub id: TokenId,
     /// Its name.
     pub name: String,
-    /// What its owner may do.
+    /// What its bearer may do.
     pub scopes: Scopes,
-    /// How long it still counts, as far as is known.
+    /// How long it remains valid; `None`: until it is revoked.
     pub left: Option<Duration>,
-    /// Nobody has noted for a minute that it is used.
+    /// Its last use was recorded more than a minute ago.
     pub unused: bool,
     hash: String,
 }
 
 impl std::fmt::Debug for KnownToken {
-    /// Without the hash: it is of no use to anybody who reads a log.
+    /// Leaves out the hash, which does not belong in a log.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("KnownToken")
             .field("name", &self.name)
@@ -113,12 +113,12 @@ impl std::fmt::Debug for KnownToken {
 }
 
 impl KnownToken {
-    /// Whether what was shown is this token. Takes the same time whether it nearly is or not at all.
-    pub fn is_proved_by(&self, shown: &Presented) -> bool {
-        shown.proves(&self.hash)
+    /// Whether the presented token is this one. Compares in constant time.
+    pub fn is_proved_by(&self, presented: &Presented) -> bool {
+        presented.proves(&self.hash)
     }
 
-    /// `None`: it does not count any more.
+    /// `None`: it has expired or was revoked.
     pub(crate) fn of(row: &Row) -> StoreResult<Option<KnownToken>> {
         if row.get("over")? {
             return Ok(None);
@@ -136,119 +136,70 @@ impl KnownToken {
     }
 }
 
-/// Verb: a token is made. `None`: its name is taken.
-pub(crate) struct CreateToken {
-    pub(crate) token: NewToken,
-    pub(crate) prefix: String,
-    pub(crate) hash: String,
-}
-
-fn text(text: impl ToString) -> Value {
-    Value::Text(Some(text.to_string()))
-}
-
-impl Verb for CreateToken {
-    type Answer = Option<TokenView>;
-
-    fn is_transaction(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, session: &mut Session) -> StoreResult<Option<TokenView>> {
-        let NewToken { name, scopes, lives, created_by } = &self.token;
-        let params = vec![
-            text(name),
-            text(&self.prefix),
-            text(&self.hash),
-            text(scopes),
-            text(created_by),
-            Value::Int(lives.map(millis)),
-        ];
-        let rows = session.rows(Statement::TokenCreate, params).await?;
-        rows.first().map(TokenView::of).transpose()
-    }
-}
-
-/// Verb: a token and its sessions count no more. `None`: there is no such living token.
-pub(crate) struct RevokeToken(pub(crate) WhichToken);
+/// Revokes a token and ends its sessions. `None`: there is no such valid token.
+struct RevokeToken(WhichToken);
 
 impl Verb for RevokeToken {
     type Answer = Option<TokenView>;
 
     async fn run(&self, session: &mut Session) -> StoreResult<Option<TokenView>> {
         let params = match &self.0 {
-            WhichToken::Id(id) => vec![Value::Int(Some(id.0)), Value::Text(None)],
-            WhichToken::Name(name) => vec![Value::Int(None), text(name)],
+            WhichToken::Id(id) => values![id.0, None::<String>],
+            WhichToken::Name(name) => values![None::<i64>, name],
         };
         let rows = session.rows(Statement::TokenRevoke, params).await?;
         rows.first().map(TokenView::of).transpose()
     }
 }
 
-/// Verb: a token was used.
-pub(crate) struct TokenUsed(pub(crate) TokenId);
-
-impl Verb for TokenUsed {
-    type Answer = ();
-
-    fn is_transaction(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, session: &mut Session) -> StoreResult<()> {
-        session.rows(Statement::TokenUsed, vec![Value::Int(Some(self.0.0))]).await.map(drop)
-    }
-}
-
 impl Store {
-    /// Makes a token. Its text is in the answer, and nowhere else: it is kept as a hash.
+    /// Creates a token. The returned secret is the only copy: the database keeps its hash.
     pub async fn create_token(&self, token: NewToken) -> StoreResult<(TokenView, Secret)> {
         validate::check_text(&token.created_by)?;
         validate::check_lives(token.lives)?;
         if token.scopes.is_empty() {
-            return Err(StoreError::refused("scopes", "a token without scopes is of no use"));
+            return Err(StoreError::refused("scopes", "`scopes` must contain at least one scope"));
         }
-        let name = token.name.clone();
-        let (text, prefix, hash) = secret::new_token()?;
-        let made = self.run(CreateToken { token, prefix, hash }).await?;
-        let made = made.ok_or_else(|| {
-            let why = format!("there is a token {name}; revoke it first, or take another name");
+        let NewToken { name, scopes, lives, created_by } = token;
+        let (secret, prefix, hash) = secret::new_token()?;
+        let params = values![&name, prefix, hash, scopes.to_string(), created_by, lives.map(millis)];
+        let created = self.run(Query::first(Statement::TokenCreate, params, TokenView::of)).await?;
+        let created = created.ok_or_else(|| {
+            let why = format!("a token named {name} exists; revoke it first, or choose another name");
             StoreError::refused("token_name", why)
         })?;
-        Ok((made, text))
+        Ok((created, secret))
     }
 
-    /// Revokes a token, and ends whatever was begun with it. `None`: there is none, or it was revoked before.
+    /// Revokes a token and ends its sessions. `None`: there is no such valid token.
     pub async fn revoke_token(&self, which: WhichToken) -> StoreResult<Option<TokenView>> {
         self.run(RevokeToken(which)).await
     }
 
-    /// Tokens, newest first, those that count no more among them.
+    /// Tokens, newest first, including expired and revoked ones.
     pub async fn tokens(&self, before: Option<TokenId>, most: u32) -> StoreResult<Page<TokenView, TokenId>> {
         let most = most.clamp(1, PAGE_MAX);
         let before = before.map_or(i64::MAX, |before| before.0);
-        let params = vec![Value::Int(Some(before)), Value::Int(Some(i64::from(most)))];
-        let rows = self.read_rows(Statement::TokenList, params).await?;
-        let items = rows.iter().map(TokenView::of).collect::<StoreResult<Vec<_>>>()?;
+        let items =
+            self.db.read(Query::each(Statement::TokenList, values![before, most], TokenView::of)).await?;
         let next = next_of(&items, most, |token| token.id);
         Ok(Page { items, next })
     }
 
-    /// One token, be it over.
+    /// One token, valid or not.
     pub async fn token_of(&self, id: TokenId) -> StoreResult<Option<TokenView>> {
         let newest = self.tokens(Some(TokenId(id.0.saturating_add(1))), 1).await?.items;
         Ok(newest.into_iter().find(|token| token.id == id))
     }
 
-    /// The living token with the prefix of one that was shown; whether it is that one, [`KnownToken::is_proved_by`] says.
-    pub async fn token(&self, shown: &Presented) -> StoreResult<Option<KnownToken>> {
-        let params = vec![Value::Text(Some(shown.prefix().to_owned()))];
-        let rows = self.read_rows(Statement::TokenFind, params).await?;
-        rows.first().map_or(Ok(None), KnownToken::of)
+    /// The valid token with the prefix of a presented one; [`KnownToken::is_proved_by`] compares the secrets.
+    pub async fn token(&self, presented: &Presented) -> StoreResult<Option<KnownToken>> {
+        let find = Query::first(Statement::TokenFind, values![presented.prefix()], KnownToken::of);
+        Ok(self.db.read(find).await?.flatten())
     }
 
-    /// Notes that a token is used; writes once a minute at most.
+    /// Records that a token was used; writes at most once a minute.
     pub async fn token_used(&self, token: TokenId) -> StoreResult<()> {
-        self.run(TokenUsed(token)).await
+        self.run(Query::execute(Statement::TokenUsed, values![token.0])).await
     }
 }

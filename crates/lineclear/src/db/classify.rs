@@ -81,7 +81,7 @@ fn error(class: Class, maybe_applied: bool, rule: impl FnOnce() -> String, sourc
     match class {
         Class::Unavailable => StoreError::Unavailable { maybe_applied, source },
         Class::Contended => StoreError::Contended { source },
-        Class::Refused => StoreError::Refused { rule: rule(), why: source.to_string() },
+        Class::Refused => StoreError::Refused { rule: rule(), why: source.to_string(), at: None },
         Class::CannotWrite => StoreError::CannotWrite { source },
         Class::Corrupt => StoreError::Corrupt { what: source.to_string() },
     }

@@ -76,6 +76,7 @@ migrations! {
     22 "0022_node_drain",
     23 "0023_batch_mode",
     24 "0024_stat_total",
+    25 "0025_backoff_and_tags",
 }
 
 /// All migrations for the database that `options` names.

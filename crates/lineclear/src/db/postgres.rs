@@ -107,7 +107,7 @@ impl Postgres {
                     listening = true;
                     // Something may have come before we listened.
                     wake(Hint::Work);
-                    wake(Hint::Orders);
+                    wake(Hint::Manifests);
                     wake(Hint::Nodes);
                 }
                 message = poll_fn(|context| connection.poll_message(context)) => match message {

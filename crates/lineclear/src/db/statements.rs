@@ -1,20 +1,45 @@
-//! The statements, by name: `sql/postgres/<name>.sql` and its twin `sql/sqlite/<name>.sql`.
+//! The statements, by name: `sql/<folder>/<name>.postgres.sql` and its twin `<name>.sqlite.sql`.
 //!
-//! Some things are written once and filled in at load: `{schema}`; `{order}`, what a planner reads of a manifest; `{job}`, the columns of a job that never change
-//! from acceptance to its end, so that no table forgets one when the job moves; and `{claim}`, what a worker gets.
+//! `{schema}` is filled in when a store is opened, and so are the snippets of `sql/snippets`, which several statements share
+//! ([`crate::db::snippets`] says how a statement names them):
+//!
+//! - `bulk_operation`: the columns of a bulk operation
+//! - `claim`: what a worker gets
+//! - `dead_letter_fits`: a dead letter matches a filter; null asks nothing
+//! - `dispatched_state`: the state of a job in background_job
+//! - `ended_state`: the state of a job whose last execution is final
+//! - `execution`: an execution as it is shown
+//! - `executions_ended`: the executions that ended in a stretch of time
+//! - `free_keys`: the unique keys of jobs that are over are free again, unless they hold for a time that is not over
+//! - `global_gate`: the global limit
+//! - `group_priority`: the priority of a group; null without one
+//! - `groups_with_room`: groups whose gated jobs are next in rank and that have room
+//! - `hand_over`: rows of work_queue → background_job; with a node, into a lease of that node
+//! - `has_room`: group `g` is enabled, and fewer jobs of it are active than its limit allows
+//! - `history`: the columns of a job that its executions keep
+//! - `hold_manifests`: manifests whose jobs were buried (`gone`) are held, if they say so; those whose states are locked (`states`)
+//! - `job`: the columns of a job that travel unchanged through every table
+//! - `job_template`: what the jobs of a manifest get from it
+//! - `lock_states`: the states of manifests, locked: a pause or resume that comes at this moment is seen, or waits
+//! - `manifest`: what a manifest says, and how far it is planned: `m`, with its group `g`
+//! - `manifest_with_state`: manifests `m` with their state `s` and group `g`
+//! - `micros`: a moment, or a length of time, in µs
+//! - `none_fits`: a word is none of a list, nor begins like one that ends in *
+//! - `one_fits`: a word is one of a list, or begins like one that ends in *; an empty list asks nothing
+//! - `phase`: a job that nothing holds up waits for its time, or is ready
+//! - `raise_stats`: what was counted again replaces what stands there, if it is more
+//! - `rank`: the order of all work: the moment a job is due, brought forward by 10 minutes for each step of priority
+//! - `routes_in_line`: three CTEs, each with up to 50 routes: `open`, `gated` and `handed` (dispatched, not leased) jobs
+//! - `run_ms`: how long a claim ran
+//! - `shown_job`: the columns of a job that is not over as lists show it
+//! - `step_of`: the beginning of the step of time that a moment is in
+//! - `token`: the columns of an access token, without its hash
+//! - `wait_ms`: how long a job that was due waited for its claim
+//! - `waiting_groups`: a CTE `waiting`: the groups with gated jobs that are ready on a route
+//! - `waiting_state`: the state of a job in work_queue
+//! - `whole_input`: the input of a job; a long one is in a table of its own
 
-/// The columns of a job that travel unchanged through every table.
-const JOB: &str = "manifest_id, tick_at, origin, kind, route, input, group_id, priority, limit_key, unique_key, \
-                   retries, timeout_ms, created_at, trace, tags";
-
-/// What a claim tells the worker. A long input lies in a table of its own.
-const CLAIM: &str = "id, (select m.spec from {schema}.manifest m where m.id = manifest_id) as spec, manifest_id, tick_at, origin, kind, route, coalesce(input, (select p.input from \
-                     {schema}.job_payload p where p.job_id = id)) as input, group_id, limit_key, retries, timeout_ms, \
-                     claim_no, failures, crashes, trace, was_due_at, claimed_at, due_at as lease_ends_at";
-
-/// What a manifest says about its jobs, and how far it is planned.
-const ORDER: &str =
-    "id, key, kind, route, input, group_id, spec, overlap, priority, retries, timeout_ms, planned_through";
+use crate::db::snippets::Snippets;
 
 macro_rules! statements {
     ($($folder:literal { $($name:ident $file:literal,)+ })+) => {
@@ -79,8 +104,8 @@ statements! {
         DispatchGate "dispatch_gate",
         DispatchActive "dispatch_active",
         DispatchGroups "dispatch_groups",
-        DispatchGateSoft "dispatch_gate",
-        DispatchGroupsSoft "dispatch_groups",
+        DispatchGateSoft "dispatch_gate_soft",
+        DispatchGroupsSoft "dispatch_groups_soft",
         DispatchKeys "dispatch_keys",
         DispatchGated "dispatch_gated",
         DispatchCandidates "dispatch_candidates",
@@ -256,44 +281,28 @@ statements! {
     }
 }
 
-fn fill_in(text: &str, schema: &str) -> String {
-    let mut text = text.replace("{claim}", CLAIM).replace("{job}", JOB).replace("{order}", ORDER);
-    for (table, word, columns) in
-        [("b", "job", JOB), ("g", "job", JOB), ("r", "job", JOB), ("m", "order", ORDER)]
-    {
-        let of_table: Vec<String> =
-            columns.split(", ").map(|column| format!("{table}.{}", column.trim())).collect();
-        text = text.replace(&format!("{{{table}.{word}}}"), &of_table.join(", "));
-    }
-    text.replace("{schema}.", schema)
-}
-
-/// The same statement without its lock.
-const SOFT: &[Statement] = &[Statement::DispatchGateSoft, Statement::DispatchGroupsSoft];
-
-fn without_lock(text: &str) -> String {
-    text.split("for    no key update").next().unwrap_or(text).to_owned()
-}
-
 /// Every statement for PostgreSQL, ready to send. `schema` is quoted already.
 pub(crate) fn for_postgres(schema: &str) -> Vec<String> {
-    let prefix = format!("{schema}.");
-    let text = |s: &Statement| match SOFT.contains(s) {
-        true => without_lock(s.postgres()),
-        false => s.postgres().to_owned(),
-    };
-    Statement::ALL.iter().map(|s| fill_in(&text(s), &prefix)).collect()
+    let (snippets, prefix) = (Snippets::for_postgres(), format!("{schema}."));
+    Statement::ALL.iter().map(|s| snippets.fill_in(s.postgres()).replace("{schema}.", &prefix)).collect()
 }
 
 /// Every statement for SQLite. A file may hold several: SQLite has no data-modifying CTEs.
 pub(crate) fn for_sqlite() -> Vec<Vec<String>> {
-    Statement::ALL.iter().map(|s| split(&fill_in(s.sqlite(), ""))).collect()
+    let snippets = Snippets::for_sqlite();
+    Statement::ALL.iter().map(|s| split(&snippets.fill_in(s.sqlite()).replace("{schema}.", ""))).collect()
 }
 
 /// Splits at semicolons that end a line; none of our statements has one inside a literal.
 fn split(text: &str) -> Vec<String> {
     let code: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with("--")).collect();
     code.join("\n").split(";\n").map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}
+
+/// The text of every file, for tests.
+#[cfg(test)]
+pub(crate) fn raw() -> String {
+    Statement::ALL.iter().flat_map(|s| [s.postgres(), s.sqlite()]).collect()
 }
 
 #[cfg(test)]
@@ -303,13 +312,25 @@ mod tests {
     #[test]
     fn no_placeholder_is_left_over() {
         for text in for_postgres("\"lineclear\"").iter().chain(for_sqlite().iter().flatten()) {
-            assert!(
-                !text.contains("{schema}")
-                    && !text.contains("job}")
-                    && !text.contains("order}")
-                    && !text.contains("{claim"),
-                "{text}"
-            );
+            let left =
+                text.match_indices('{').find(|(at, _)| text[at + 1..].starts_with(char::is_alphabetic));
+            assert_eq!(left, None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_dispatch_with_soft_limits_differs_by_its_lock_alone() {
+        let statements = for_postgres("\"lineclear\"");
+        let code = |statement: Statement| {
+            let lines =
+                statements[statement as usize].lines().filter(|line| !line.trim_start().starts_with("--"));
+            lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ")
+        };
+        for (strict, soft, lock) in [
+            (Statement::DispatchGate, Statement::DispatchGateSoft, " for no key update"),
+            (Statement::DispatchGroups, Statement::DispatchGroupsSoft, " for no key update of g skip locked"),
+        ] {
+            assert_eq!(code(strict).strip_suffix(lock), Some(code(soft).as_str()));
         }
     }
 }

@@ -29,9 +29,12 @@ value_from! {
     i64 => |v| Value::Int(Some(v)),
     Option<i64> => Value::Int,
     u32 => |v| Value::Int(Some(i64::from(v))),
+    u64 => |v| Value::Int(Some(i64::try_from(v).unwrap_or(i64::MAX))),
     Option<u32> => |v: Option<u32>| Value::Int(v.map(i64::from)),
     bool => Value::Bool,
     &str => |v: &str| Value::Text(Some(v.to_owned())),
+    Option<&str> => |v: Option<&str>| Value::Text(v.map(str::to_owned)),
+    &String => |v: &String| Value::Text(Some(v.clone())),
     String => |v| Value::Text(Some(v)),
     Option<String> => Value::Text,
     &Name => |v: &Name| Value::Text(Some(v.to_string())),
@@ -43,6 +46,7 @@ value_from! {
 
 /// The parameters of a statement, each as the value it is.
 macro_rules! values {
+    () => { Vec::<$crate::db::Value>::new() };
     ($($value:expr),* $(,)?) => { vec![$($crate::db::Value::from($value)),*] };
 }
 pub(crate) use values;

@@ -74,6 +74,11 @@ impl Claim {
         ClaimRef { job: self.job, no: self.no }
     }
 
+    /// The waits between tries. If they cannot be read, the kind decides.
+    pub(crate) fn backoff(row: &Row) -> StoreResult<Option<Backoff>> {
+        Ok(row.get::<Option<String>>("backoff")?.and_then(|text| serde_json::from_str(&text).ok()))
+    }
+
     pub(crate) fn of(row: &Row) -> StoreResult<Claim> {
         let timeout: Option<u64> = row.get("timeout_ms")?;
         Ok(Claim {
@@ -86,7 +91,7 @@ impl Claim {
             tick_at: row.get("tick_at")?,
             origin: row.word("origin", Origin::from_word)?,
             limit_key: row.get("limit_key")?,
-            backoff: row.get::<Option<String>>("spec")?.and_then(|spec| backoff(&spec)),
+            backoff: Claim::backoff(row)?,
             retries: row.get("retries")?,
             timeout: timeout.map(Duration::from_millis),
             failures: row.get("failures")?,
@@ -97,15 +102,6 @@ impl Claim {
             lease_ends_at: row.get("lease_ends_at")?,
         })
     }
-}
-
-/// The part of a manifest's rules that a worker needs. If it cannot be read, the kind's own holds.
-fn backoff(spec: &str) -> Option<Backoff> {
-    #[derive(serde::Deserialize)]
-    struct Part {
-        retry: Option<Backoff>,
-    }
-    serde_json::from_str::<Part>(spec).ok().and_then(|part| part.retry)
 }
 
 /// Claims from their rows, and for those that cannot be read what they are settled as.

@@ -1,16 +1,15 @@
-//! clean: what is long over goes. Any number of nodes may clean at once, and cleaning again changes nothing.
+//! clean: removes what is older than its retention. Any number of nodes may clean at once, and cleaning again changes nothing.
 
 pub(crate) mod cleaner;
 
 use std::time::Duration;
 
 use crate::db::statements::Statement;
-use crate::db::{Session, Value, Verb};
+use crate::db::{Query, Value, values};
 use crate::journey::enqueue::insert::millis;
-use crate::manifests::pause;
 use crate::store::{BATCH, Store, StoreResult};
 
-/// How long what is over is kept.
+/// How long the database keeps what has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
     /// Jobs that completed.
@@ -21,13 +20,13 @@ pub struct Retention {
     pub dead_letters: Duration,
     /// Rows of the tick ledger: how far back a backfill still knows what ran.
     pub ticks: Duration,
-    /// Nodes that were not seen.
+    /// Nodes without a heartbeat.
     pub nodes: Duration,
     /// Events of locks, changes of the planning node among them.
     pub lock_events: Duration,
-    /// Who changed what.
+    /// The audit log.
     pub audit: Duration,
-    /// Figures by the minute.
+    /// Statistics by the minute.
     pub stats: Duration,
 }
 
@@ -48,7 +47,7 @@ impl Default for Retention {
     }
 }
 
-/// How much a pass removed.
+/// What one cleaning removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
     /// Rows of history.
@@ -61,15 +60,15 @@ pub struct Cleaned {
     pub keys: u64,
     /// Nodes.
     pub nodes: u64,
-    /// Events of locks, and planners that went away.
+    /// Events of locks, and leases of planners that are gone.
     pub locks: u64,
     /// Idempotency keys.
     pub idempotency_keys: u64,
-    /// Rows of the audit.
+    /// Entries of the audit log.
     pub audit: u64,
-    /// Browsers whose time was over.
+    /// Expired sessions.
     pub sessions: u64,
-    /// Minutes of figures.
+    /// Rows of statistics.
     pub stats: u64,
 }
 
@@ -80,53 +79,35 @@ impl Cleaned {
     }
 }
 
-/// Verb: one batch of one kind of thing. Each is a statement of its own: no lock is held across them.
-pub(crate) struct CleanBatch {
-    pub(crate) statement: Statement,
-    pub(crate) params: Vec<Value>,
-}
-
-impl Verb for CleanBatch {
-    type Answer = u64;
-
-    fn is_transaction(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, session: &mut Session) -> StoreResult<u64> {
-        let rows = session.rows(self.statement, self.params.clone()).await?;
-        rows.first().map_or(Ok(0), |row| row.get("cleaned"))
-    }
-}
-
-/// The batches of a pass, in the order of [`Cleaned`]'s fields; figures are in two tables.
-pub(crate) fn batches(keep: &Retention, most: u32) -> [CleanBatch; 11] {
-    let most = Value::Int(Some(i64::from(most)));
-    let ms = |duration| Value::Int(Some(millis(duration)));
-    let batch = |statement, params| CleanBatch { statement, params };
+/// The statements of a cleaning, in the order of [`Cleaned`]'s fields; statistics are in two tables. Each is a transaction of
+/// its own, so that no lock is held across them.
+fn statements(keep: &Retention, most: u32) -> [(Statement, Vec<Value>); 11] {
+    let age = |duration| values![millis(duration), most];
     [
-        batch(Statement::CleanHistory, vec![ms(keep.completed), ms(keep.failed), most.clone()]),
-        batch(Statement::CleanDeadLetter, vec![ms(keep.dead_letters), most.clone()]),
-        batch(Statement::CleanTick, vec![ms(keep.ticks), most.clone()]),
-        batch(Statement::CleanKey, vec![most.clone()]),
-        batch(Statement::CleanNode, vec![ms(keep.nodes), most.clone()]),
-        batch(Statement::CleanLock, vec![ms(keep.lock_events), most.clone()]),
-        batch(Statement::CleanIdempotency, vec![most.clone()]),
-        batch(Statement::CleanAudit, vec![ms(keep.audit), most.clone()]),
-        batch(Statement::CleanSession, vec![most.clone()]),
-        batch(Statement::CleanStat, vec![ms(keep.stats), most.clone()]),
-        batch(Statement::CleanStatTotal, vec![ms(keep.stats), most]),
+        (Statement::CleanHistory, values![millis(keep.completed), millis(keep.failed), most]),
+        (Statement::CleanDeadLetter, age(keep.dead_letters)),
+        (Statement::CleanTick, age(keep.ticks)),
+        (Statement::CleanKey, values![most]),
+        (Statement::CleanNode, age(keep.nodes)),
+        (Statement::CleanLock, age(keep.lock_events)),
+        (Statement::CleanIdempotency, values![most]),
+        (Statement::CleanAudit, age(keep.audit)),
+        (Statement::CleanSession, values![most]),
+        (Statement::CleanStat, age(keep.stats)),
+        (Statement::CleanStatTotal, age(keep.stats)),
     ]
 }
 
 impl Store {
-    /// One pass of cleaning, at most `most` of each kind of thing; returns how much went.
+    /// Removes at most `most` rows of each kind; returns how many it removed.
     pub async fn clean(&self, keep: &Retention, most: u32) -> StoreResult<Cleaned> {
         self.wake_forgotten().await?;
-        self.run(pause::UnparkForgotten(most.min(BATCH))).await?;
+        let most = most.min(BATCH);
+        self.unpark_forgotten(most).await?;
         let mut counts = [0; 11];
-        for (count, batch) in counts.iter_mut().zip(batches(keep, most.min(BATCH))) {
-            *count = self.run(batch).await?;
+        for (count, (statement, params)) in counts.iter_mut().zip(statements(keep, most)) {
+            let clean = Query::first(statement, params, |row| row.get("cleaned"));
+            *count = self.run(clean).await?.unwrap_or_default();
         }
         let [
             executions,

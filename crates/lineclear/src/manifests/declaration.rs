@@ -1,4 +1,4 @@
-//! A declaration: what one owner wants to be so, as a whole.
+//! Declarations: the complete set of groups and manifests of one owner.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -6,27 +6,27 @@ use std::sync::{Arc, Mutex};
 use lineclear_model::manifest::OWNER_BYTES_MAX;
 use lineclear_model::{GroupSpec, Manifest, ManifestFile, Name};
 
-use crate::manifests::declare::{Asked, DRY_RUN, Declare, DeclareAnswer, Declared, Plan};
+use crate::manifests::declare::{DRY_RUN, Declare, DeclareAnswer, Declared, Plan, PlanRequest};
 use crate::manifests::groups;
 use crate::store::{Store, StoreError, StoreResult};
 use crate::validate;
 
-/// Groups and manifests of one owner, declared together: all of it becomes so, or nothing.
+/// Groups and manifests of one owner, applied together, all or none.
 #[derive(Clone, Debug, Default)]
 pub struct Declaration {
-    /// Groups by name; [`GLOBAL_GROUP`](crate::store::GLOBAL_GROUP) is everybody's.
+    /// Groups by name; [`GLOBAL_GROUP`](crate::store::GLOBAL_GROUP) applies to all jobs.
     pub groups: BTreeMap<String, GroupSpec>,
-    /// The manifests. Those that name no owner get the declaration's.
+    /// The manifests. Those without an owner get the declaration's.
     pub manifests: Vec<Manifest>,
-    /// Who declares.
+    /// The owner.
     pub owner: Option<String>,
-    /// What becomes of manifests that are not in it.
+    /// What happens to manifests of the owner that are not in it.
     pub prune: Prune,
-    /// Number of the release that declares: it changes nothing once a higher one of the same owner has declared.
+    /// The number of the release: it changes nothing once a higher one of the same owner has declared.
     pub release: Option<u64>,
 }
 
-/// What becomes of manifests that the same owner declared before, and that a declaration no longer has.
+/// What happens to manifests of the owner that a declaration no longer contains.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Prune {
     /// They stay.
@@ -34,7 +34,7 @@ pub enum Prune {
     Nothing,
     /// They are removed.
     All,
-    /// They are removed if their key begins so.
+    /// They are removed if their key has this prefix.
     Prefix(String),
 }
 
@@ -45,20 +45,20 @@ impl From<ManifestFile> for Declaration {
 }
 
 impl Store {
-    /// Makes a declaration so. Waiting jobs that were planned for a removed manifest are cancelled; its running jobs
+    /// Applies a declaration. Waiting jobs that were planned for a removed manifest are cancelled; its running jobs
     /// finish, and its history, ledger and dead letters stay.
     pub async fn declare(&self, declaration: Declaration) -> StoreResult<Declared> {
         self.declare_and(declaration, None).await.map(|answer| answer.declared)
     }
 
-    /// The same, and says what has changed; or what would, and changes nothing.
+    /// Applies a declaration and returns what it changed. A dry run returns what it would change, and changes nothing.
     pub async fn apply(&self, declaration: Declaration, dry_run: bool) -> StoreResult<Plan> {
-        let left = Arc::<Mutex<Option<Plan>>>::default();
-        let asked = Asked { dry: dry_run.then(|| left.clone()) };
-        let plan = match self.declare_and(declaration, Some(asked)).await {
+        let dry_plan = Arc::<Mutex<Option<Plan>>>::default();
+        let request = PlanRequest { dry_run: dry_run.then(|| dry_plan.clone()) };
+        let plan = match self.declare_and(declaration, Some(request)).await {
             Ok(answer) => answer.plan,
             Err(StoreError::Refused { rule, .. }) if dry_run && rule == DRY_RUN => {
-                left.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
+                dry_plan.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
             }
             Err(error) => return Err(error),
         };
@@ -68,7 +68,7 @@ impl Store {
     async fn declare_and(
         &self,
         declaration: Declaration,
-        asked: Option<Asked>,
+        request: Option<PlanRequest>,
     ) -> StoreResult<DeclareAnswer> {
         let Declaration { groups, manifests, owner, prune, release } = declaration;
         check_groups(&groups)?;
@@ -81,14 +81,15 @@ impl Store {
         let mut manifests = by_key(manifests)?;
         for (key, manifest) in &mut manifests {
             if let Some(prefix) = prefix.as_ref().filter(|prefix| !key.as_str().starts_with(*prefix)) {
-                let why = format!("{key} does not begin with {prefix}, and so would never be removed");
-                return Err(StoreError::refused("prune", why));
+                let why =
+                    format!("{key} does not begin with the prefix {prefix}, so it would never be removed");
+                return Err(StoreError::refused("prune", why).of_manifest(key, ""));
             }
             match (&manifest.owner, &owner) {
                 (None, _) => manifest.owner.clone_from(&owner),
-                (Some(its), Some(ours)) if its != ours => {
-                    let why = format!("{key} has the owner {its:?} in a declaration of {ours:?}");
-                    return Err(StoreError::refused("manifest_owner", why));
+                (Some(own), Some(declared)) if own != declared => {
+                    let why = format!("{key} has the owner {own:?} in a declaration of {declared:?}");
+                    return Err(StoreError::refused("manifest_owner", why).of_manifest(key, "owner"));
                 }
                 _ => {}
             }
@@ -96,27 +97,34 @@ impl Store {
         let release = release
             .map(i64::try_from)
             .transpose()
-            .map_err(|_| StoreError::refused("release", format!("a release is at most {}", i64::MAX)))?;
+            .map_err(|_| StoreError::refused("release", format!("`release` must be at most {}", i64::MAX)))?;
         let advisory_key = self.options.advisory_key("declare");
-        let verb =
-            Declare { groups, manifests, owner: owner.clone(), prune: prefix, release, advisory_key, asked };
+        let verb = Declare {
+            groups,
+            manifests,
+            owner: owner.clone(),
+            prune: prefix,
+            release,
+            advisory_key,
+            request,
+        };
         let mut answer = self.run(verb).await?;
-        if answer.repriced {
+        if answer.priority_changed {
             self.rerank_soon().await;
         }
         self.wake_or_warn(std::mem::take(&mut answer.limit_keys)).await;
-        self.orders_changed().await;
+        self.notify_manifests_changed().await;
         match &answer.declared {
             Declared::Outdated { newest } => {
                 tracing::warn!(
                     owner,
                     release,
                     newest,
-                    "a newer release has declared; this one changes nothing"
+                    "a newer release has declared; this declaration changes nothing"
                 );
             }
             Declared::Done { pruned, .. } if !pruned.is_empty() => {
-                tracing::info!(owner, manifests = ?pruned, "manifests that are no longer declared were removed");
+                tracing::info!(owner, manifests = ?pruned, "removed manifests that are no longer declared");
             }
             Declared::Done { .. } => {}
         }
@@ -128,17 +136,17 @@ pub(crate) fn check_groups(groups: &BTreeMap<String, GroupSpec>) -> StoreResult<
     groups.iter().try_for_each(|(name, spec)| check_group(name, spec))
 }
 
-/// Whether a group can be: its name, its priority and its limit.
+/// Checks the name, priority and limit of a group.
 pub fn check_group(name: &str, spec: &GroupSpec) -> StoreResult<()> {
     groups::check_name(name)?;
     validate::check_priority(spec.priority)?;
     spec.limit.map_or(Ok(()), validate::check_limit)
 }
 
-/// Removing, and telling old from new, means something only among the manifests of one owner.
+/// Prune and release apply to the manifests of one owner, so they need one.
 fn check_owner(owner: Option<&str>, prune: &Prune, release: Option<u64>) -> StoreResult<()> {
     let needs = |what: &str| {
-        let why = format!("{what} needs an owner, or it would speak for the manifests of all others too");
+        let why = format!("{what} needs an owner; without one it would apply to the manifests of all owners");
         Err(StoreError::refused("owner", why))
     };
     match owner {
@@ -147,23 +155,27 @@ fn check_owner(owner: Option<&str>, prune: &Prune, release: Option<u64>) -> Stor
         Some(owner)
             if owner.is_empty() || owner.len() > OWNER_BYTES_MAX || owner.chars().any(char::is_control) =>
         {
-            let why = format!("an owner is plain text of 1 to {OWNER_BYTES_MAX} bytes");
+            let why = format!("`owner` must be plain text of 1 to {OWNER_BYTES_MAX} bytes");
             Err(StoreError::refused("owner", why))
         }
         _ => Ok(()),
     }
 }
 
-/// Checks manifests, and puts them in the order of their keys.
+/// Checks manifests, and orders them by key.
 pub(crate) fn by_key(manifests: impl IntoIterator<Item = Manifest>) -> StoreResult<BTreeMap<Name, Manifest>> {
     let mut by_key = BTreeMap::new();
     for mut manifest in manifests {
-        // Said or not, it is stored, and compared with what is stored.
+        // The default is stored, too, and compared with what is stored.
         manifest.overlap = Some(manifest.overlap());
-        manifest.check().map_err(|e| StoreError::refused("manifest", format!("{}: {e}", manifest.key)))?;
+        manifest.check().map_err(|bad| {
+            let error = StoreError::refused("manifest", format!("{}: {bad}", manifest.key));
+            error.of_manifest(&manifest.key, bad.field)
+        })?;
         let key = manifest.key.clone();
         if by_key.insert(key.clone(), manifest).is_some() {
-            return Err(StoreError::refused("manifest_twice", format!("{key} was given twice")));
+            let error = StoreError::refused("manifest_twice", format!("{key} was given twice"));
+            return Err(error.of_manifest(&key, ""));
         }
     }
     validate::check_batch(by_key.len())?;

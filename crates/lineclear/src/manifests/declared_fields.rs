@@ -1,5 +1,5 @@
-//! What is said of a thing, field by field. Each field is text: in a parsed tree an input would have its keys in another order, and numbers
-//! that are too large for us would be others, or none at all.
+//! The fields of a declared manifest or group. Each is kept as JSON text: parsing would reorder the keys of an input and change
+//! numbers that are too large.
 
 use std::collections::BTreeMap;
 
@@ -10,47 +10,47 @@ use serde_json::value::RawValue;
 
 use crate::store::{StoreError, StoreResult};
 
-/// The fields of a thing by name.
+/// Fields by name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Said(pub(crate) BTreeMap<String, Field>);
+pub(crate) struct DeclaredFields(pub(crate) BTreeMap<String, Field>);
 
-/// JSON, as it is written.
+/// A field as JSON text.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Field(Box<RawValue>);
 
-impl Said {
-    /// All that a thing says.
-    pub(crate) fn by<T: Serialize>(thing: &T) -> Said {
+impl DeclaredFields {
+    /// The fields of a manifest or group.
+    pub(crate) fn of<T: Serialize>(thing: &T) -> DeclaredFields {
         let text = serde_json::to_string(thing).expect("a manifest and a group are JSON");
         serde_json::from_str(&text).expect("a struct is an object")
     }
 
-    /// What was stored.
-    pub(crate) fn parse(declared: &str) -> StoreResult<Said> {
+    /// Parses stored fields.
+    pub(crate) fn parse(declared: &str) -> StoreResult<DeclaredFields> {
         let corrupt = |e: serde_json::Error| format!("declared: {}", without_value(&e.to_string()));
         serde_json::from_str(declared).map_err(|e| StoreError::Corrupt { what: corrupt(e) })
     }
 
-    /// To be stored: equal declarations are equal texts.
+    /// The text to store: equal declarations have equal texts.
     pub(crate) fn text(&self) -> String {
         serde_json::to_string(self).expect("a map of JSON is JSON")
     }
 
-    /// The thing that says so.
+    /// The manifest or group with these fields.
     pub(crate) fn read<T: DeserializeOwned>(&self) -> StoreResult<T> {
         serde_json::from_str(&self.text())
             .map_err(|e| StoreError::Corrupt { what: without_value(&e.to_string()) })
     }
 
-    /// A field that is a text.
+    /// The value of a string field.
     pub(crate) fn word(&self, name: &str) -> Option<String> {
         serde_json::from_str(self.0.get(name)?.0.get()).ok()
     }
 
-    /// The fields in which it is not as another one is written.
-    pub(crate) fn differs_from(&self, other: &Said) -> Vec<String> {
+    /// The names of the fields that differ.
+    pub(crate) fn differs_from(&self, other: &DeclaredFields) -> Vec<String> {
         let mut names: Vec<&String> = self.0.keys().chain(other.0.keys()).collect();
         names.sort_unstable();
         names.dedup();
@@ -65,8 +65,8 @@ impl PartialEq for Field {
 }
 
 impl Field {
-    /// Whether both mean the same, whatever the order of their keys. What was stored by versions that sorted them, and wrote numbers and
-    /// letters in their own way, is not news.
+    /// Whether both have the same value, whatever the order of their keys. Earlier versions stored fields with sorted keys and
+    /// with numbers and characters in another notation; those count as equal.
     pub(crate) fn means(&self, other: &Field) -> bool {
         let is_parsed = |one: &Field, of: &Field| {
             serde_json::from_str::<serde_json::Value>(of.0.get())
@@ -83,9 +83,9 @@ fn sorted(json: &RawValue) -> String {
     let text = json.get();
     match text.as_bytes() {
         [b'{', ..] => {
-            let fields: BTreeMap<String, &RawValue> = serde_json::from_str(text).unwrap_or_default();
-            let fields = fields.into_iter().map(|(name, field)| format!("{name:?}:{}", sorted(field)));
-            format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+            let members: BTreeMap<String, &RawValue> = serde_json::from_str(text).unwrap_or_default();
+            let members = members.into_iter().map(|(name, field)| format!("{name:?}:{}", sorted(field)));
+            format!("{{{}}}", members.collect::<Vec<_>>().join(","))
         }
         [b'[', ..] => {
             let entries: Vec<&RawValue> = serde_json::from_str(text).unwrap_or_default();
@@ -100,15 +100,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_stays_as_it_was_written() {
+    fn fields_stay_as_they_were_written() {
         let text = r#"{"input":{"z":1.10,"n":12345678901234567890123,"a":1e400},"owner":"ops"}"#;
-        let said = Said::parse(text).unwrap();
-        assert_eq!((said.text().as_str(), said.word("owner").as_deref()), (text, Some("ops")));
-        assert_eq!(said.word("input"), None);
-        let other = Said::parse(&text.replace("0123", "0124")).unwrap();
-        assert_eq!(said.differs_from(&other), ["input"]);
-        assert!(said.differs_from(&said).is_empty());
-        assert!(!said.0["input"].means(&other.0["input"]), "a digit is a digit, however far back");
+        let fields = DeclaredFields::parse(text).unwrap();
+        assert_eq!((fields.text().as_str(), fields.word("owner").as_deref()), (text, Some("ops")));
+        assert_eq!(fields.word("input"), None);
+        let other = DeclaredFields::parse(&text.replace("0123", "0124")).unwrap();
+        assert_eq!(fields.differs_from(&other), ["input"]);
+        assert!(fields.differs_from(&fields).is_empty());
+        assert!(!fields.0["input"].means(&other.0["input"]), "a digit is a digit, however far back");
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! What a person has seen of what they change: so that nobody overwrites what they do not know of.
+//! Optimistic locking: a change is applied only to the version that the caller has read.
 
 use crate::store::{StoreError, StoreResult};
 
-/// Something is changed only if it is still what was seen of it.
+/// The version that a change expects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExpectedVersion {
-    /// It is there, whatever it is.
+    /// It exists, in any version.
     Any,
     /// It has one of these versions.
     Versions(Vec<i64>),
@@ -18,18 +18,18 @@ impl From<i64> for ExpectedVersion {
 }
 
 impl ExpectedVersion {
-    /// Refuses (`changed_since`) a change of what is another than was seen, or not there.
+    /// Refuses (`changed_since`) the change if the version is not an expected one, or if there is none.
     pub(crate) fn check(&self, version: Option<i64>) -> StoreResult<()> {
         let holds = version.is_some_and(|version| match self {
             ExpectedVersion::Any => true,
-            ExpectedVersion::Versions(seen) => seen.contains(&version),
+            ExpectedVersion::Versions(expected) => expected.contains(&version),
         });
         if holds {
             return Ok(());
         }
         let why = match version {
-            Some(_) => "it has changed since it was looked at; look again",
-            None => "it is not there, or not any more; look again",
+            Some(_) => "it has changed since it was read; read it again",
+            None => "it does not exist, or was removed; read it again",
         };
         Err(StoreError::refused("changed_since", why))
     }

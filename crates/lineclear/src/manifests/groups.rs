@@ -1,84 +1,81 @@
-//! Groups: limit, priority and switch that jobs share.
+//! Groups: a limit, a priority and a switch that jobs share.
 
 use std::collections::BTreeMap;
 
 use lineclear_model::{GroupSpec, Name};
 
 use crate::db::statements::Statement;
-use crate::db::{Column, Row, Session, Value, Verb};
+use crate::db::{Column, Row, Session, Verb, values};
 use crate::error::no_answer;
 use crate::manifests::declaration;
-use crate::manifests::declared_fields::Said;
+use crate::manifests::declared_fields::DeclaredFields;
 use crate::manifests::expected_version::ExpectedVersion;
 use crate::manifests::merge::merge;
 use crate::store::{Store, StoreError, StoreResult};
 
-/// The group whose limit and switch are everybody's.
+/// The group whose limit and switch apply to all jobs.
 pub const GLOBAL_GROUP: &str = "*";
 
-/// Rows per statement when a group's waiting jobs get another rank.
-pub(crate) const RERANK_MAX: i64 = 5_000;
-
-/// Who speaks: the code, at each start, or a person.
+/// Where a change comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeSource {
-    /// What the code says. Fields that it has not changed since it last spoke keep a person's edits.
+    /// A declaration of the code, at each start. Fields that it has not changed since its last declaration keep edits.
     Declaration,
-    /// What a person says, now.
+    /// An edit by a person.
     Edit,
 }
 
-/// Verb: groups as they shall be. `*` is everybody's.
+/// Writes groups, all or none.
 pub(crate) struct UpsertGroups {
     pub(crate) groups: BTreeMap<String, GroupSpec>,
-    pub(crate) voice: ChangeSource,
+    pub(crate) source: ChangeSource,
     pub(crate) advisory_key: i64,
-    /// Only if this was seen of it.
-    pub(crate) seen: Option<ExpectedVersion>,
+    /// The version that the caller expects.
+    pub(crate) expected: Option<ExpectedVersion>,
 }
 
-/// What became of groups that were written.
+/// The result of writing groups.
 #[derive(Default)]
 pub(crate) struct GroupsWritten {
-    /// The versions of all of them.
+    /// Their versions.
     pub(crate) versions: BTreeMap<String, i64>,
-    /// The priority of some changed: their waiting jobs need another rank.
-    pub(crate) repriced: bool,
+    /// A priority changed: waiting jobs need another rank.
+    pub(crate) priority_changed: bool,
 }
 
 impl Verb for UpsertGroups {
     type Answer = GroupsWritten;
 
     async fn run(&self, session: &mut Session) -> StoreResult<GroupsWritten> {
-        session.rows(Statement::DeclareLock, vec![Value::Int(Some(self.advisory_key))]).await?;
-        if let Some(seen) = &self.seen {
-            let names = Value::Texts(self.groups.keys().cloned().collect());
-            let rows = session.rows(Statement::GroupRead, vec![names]).await?;
-            seen.check(rows.first().map(|row| row.get("version")).transpose()?)?;
+        session.rows(Statement::DeclareLock, values![self.advisory_key]).await?;
+        if let Some(expected) = &self.expected {
+            let names: Vec<String> = self.groups.keys().cloned().collect();
+            let rows = session.rows(Statement::GroupRead, values![names]).await?;
+            expected.check(rows.first().map(|row| row.get("version")).transpose()?)?;
         }
-        upsert(session, &self.groups, self.voice).await
+        upsert(session, &self.groups, self.source).await
     }
 }
 
-/// Writes groups beside what is stored. The caller has the declaration lock.
+/// Writes groups over those that are stored. The caller holds the declaration lock.
 pub(crate) async fn upsert(
     session: &mut Session,
     groups: &BTreeMap<String, GroupSpec>,
-    voice: ChangeSource,
+    source: ChangeSource,
 ) -> StoreResult<GroupsWritten> {
     let names: Vec<String> = groups.keys().cloned().collect();
     let mut before: BTreeMap<String, Row> = BTreeMap::new();
-    for row in session.rows(Statement::GroupRead, vec![Value::Texts(names)]).await? {
+    for row in session.rows(Statement::GroupRead, values![names]).await? {
         before.insert(row.get("name")?, row);
     }
     let mut written = Vec::new();
     let mut answer = GroupsWritten::default();
     for (name, spec) in groups {
         let row = before.get(name);
-        let (spec, declared, changed) = decide(row, spec, voice)?;
+        let (spec, declared, changed) = decide(row, spec, source)?;
         if let Some(row) = row {
             answer.versions.insert(name.clone(), row.get("version")?);
-            answer.repriced |= row.get::<u8>("priority")? != spec.priority;
+            answer.priority_changed |= row.get::<u8>("priority")? != spec.priority;
         }
         if changed {
             written.push((name.clone(), spec, declared));
@@ -99,15 +96,18 @@ pub(crate) async fn upsert(
     Ok(answer)
 }
 
-/// The group as it shall be, what the code last said of it, and whether that is news.
+/// The group to store, its last declaration, and whether either has changed.
 fn decide(
     before: Option<&Row>,
     spec: &GroupSpec,
-    voice: ChangeSource,
+    source: ChangeSource,
 ) -> StoreResult<(GroupSpec, String, bool)> {
-    let said = Said::by(spec);
+    let fields = DeclaredFields::of(spec);
     let Some(row) = before else {
-        let declared = if voice == ChangeSource::Declaration { said.text() } else { Said::default().text() };
+        let declared = match source {
+            ChangeSource::Declaration => fields.text(),
+            ChangeSource::Edit => DeclaredFields::default().text(),
+        };
         return Ok((spec.clone(), declared, true));
     };
     let current = GroupSpec {
@@ -116,47 +116,18 @@ fn decide(
         enabled: row.get("enabled")?,
     };
     let declared: String = row.get("declared")?;
-    let (next, declared_next) = match voice {
+    let (next, declared_next) = match source {
         ChangeSource::Edit => (spec.clone(), declared.clone()),
         ChangeSource::Declaration => {
-            let said_before = Said::parse(&declared)?;
-            (merge(&said_before, &said, &Said::by(&current)).read()?, said.text())
+            let declared_before = DeclaredFields::parse(&declared)?;
+            (merge(&declared_before, &fields, &DeclaredFields::of(&current)).read()?, fields.text())
         }
     };
     let changed = next != current || declared_next != declared;
     Ok((next, declared_next, changed))
 }
 
-/// Verb: a batch of waiting jobs gets the rank that the new priority of their group asks for; false if none needs it. The group
-/// remembers how far it is, so whoever comes goes on, and to do a batch twice changes nothing.
-pub(crate) struct RerankBatch {
-    pub(crate) most: i64,
-}
-
-impl Verb for RerankBatch {
-    type Answer = bool;
-
-    // Jobs are let go before their group is written: locks are taken in one order, and that would be the other one.
-    fn is_transaction(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, session: &mut Session) -> StoreResult<bool> {
-        let rows = session.rows(Statement::GroupRerankNext, Vec::<Value>::new()).await?;
-        let Some(row) = rows.first() else { return Ok(false) };
-        let int = |number| Value::Int(Some(number));
-        let (group, version, after): (i64, i64, i64) =
-            (row.get("id")?, row.get("version")?, row.get("restamp_after")?);
-        let params = vec![int(group), int(after), int(self.most)];
-        let rows = session.rows(Statement::GroupRerank, params).await?;
-        let last = rows.first().map_or(Ok(None), |row| row.get("last"))?;
-        let params = vec![int(group), int(version), int(after), Value::Int(last)];
-        session.rows(Statement::GroupReranked, params).await?;
-        Ok(true)
-    }
-}
-
-/// Checks a group's name: a name, or `*` for everybody.
+/// Checks a group's name: a name, or `*` for the global group.
 pub(crate) fn check_name(name: &str) -> StoreResult<()> {
     if name == GLOBAL_GROUP {
         return Ok(());
@@ -165,38 +136,38 @@ pub(crate) fn check_name(name: &str) -> StoreResult<()> {
 }
 
 impl Store {
-    /// Groups as they shall be, by name; [`GLOBAL_GROUP`](crate::store::GLOBAL_GROUP) is everybody's.
+    /// Writes groups by name; [`GLOBAL_GROUP`](crate::store::GLOBAL_GROUP) applies to all jobs.
     pub async fn upsert_groups(
         &self,
         groups: BTreeMap<String, GroupSpec>,
-        voice: ChangeSource,
+        source: ChangeSource,
     ) -> StoreResult<()> {
-        self.write_groups(groups, voice, None).await.map(drop)
+        self.write_groups(groups, source, None).await.map(drop)
     }
 
-    /// A group as a person wants it; returns its version. If the person has seen something of it, only if it is still so; otherwise it
-    /// is refused (`changed_since`).
+    /// Writes a group on behalf of a person; returns its version. If its version is not an expected one, it is refused
+    /// (`changed_since`).
     pub async fn edit_group(
         &self,
         name: &str,
         spec: GroupSpec,
-        seen: Option<ExpectedVersion>,
+        expected: Option<ExpectedVersion>,
     ) -> StoreResult<i64> {
         let groups = BTreeMap::from([(name.to_owned(), spec)]);
-        let versions = self.write_groups(groups, ChangeSource::Edit, seen).await?;
+        let versions = self.write_groups(groups, ChangeSource::Edit, expected).await?;
         versions.get(name).copied().ok_or_else(|| no_answer("group_write"))
     }
 
     async fn write_groups(
         &self,
         groups: BTreeMap<String, GroupSpec>,
-        voice: ChangeSource,
-        seen: Option<ExpectedVersion>,
+        source: ChangeSource,
+        expected: Option<ExpectedVersion>,
     ) -> StoreResult<BTreeMap<String, i64>> {
         declaration::check_groups(&groups)?;
         let advisory_key = self.options.advisory_key("declare");
-        let written = self.run(UpsertGroups { groups, voice, advisory_key, seen }).await?;
-        if written.repriced {
+        let written = self.run(UpsertGroups { groups, source, advisory_key, expected }).await?;
+        if written.priority_changed {
             self.rerank_soon().await;
         }
         Ok(written.versions)

@@ -1,10 +1,14 @@
-//! What code declares and what operators edited, put together field by field.
+//! Three-way merge of a declaration with the edits of operators, field by field.
 
-use crate::manifests::declared_fields::Said;
+use crate::manifests::declared_fields::DeclaredFields;
 
-/// A field that the declaration changed takes the declared value; any other keeps what is there now, so that an
-/// operator's edit outlives a restart, and a release that changes the code's mind is obeyed.
-pub(crate) fn merge(declared_before: &Said, declared_now: &Said, current: &Said) -> Said {
+/// A field that the declaration changed takes the declared value; any other field keeps its current value. An operator's edit
+/// survives a restart, and a release that declares another value wins.
+pub(crate) fn merge(
+    declared_before: &DeclaredFields,
+    declared_now: &DeclaredFields,
+    current: &DeclaredFields,
+) -> DeclaredFields {
     let mut merged = current.clone();
     for field in declared_before.0.keys().chain(declared_now.0.keys()) {
         match (declared_before.0.get(field), declared_now.0.get(field)) {
@@ -20,18 +24,18 @@ pub(crate) fn merge(declared_before: &Said, declared_now: &Said, current: &Said)
 mod tests {
     use super::*;
 
-    fn said(json: serde_json::Value) -> Said {
-        Said::by(&json)
+    fn fields(json: serde_json::Value) -> DeclaredFields {
+        DeclaredFields::of(&json)
     }
 
     #[test]
-    fn an_edit_outlives_a_restart_and_a_new_declaration_wins() {
-        let before = said(serde_json::json!({"retries": 3, "priority": 1, "group": "etl"}));
-        let edited = said(serde_json::json!({"retries": 9, "priority": 1, "group": "etl"}));
+    fn an_edit_survives_a_restart_and_a_new_declaration_wins() {
+        let before = fields(serde_json::json!({"retries": 3, "priority": 1, "group": "etl"}));
+        let edited = fields(serde_json::json!({"retries": 9, "priority": 1, "group": "etl"}));
         assert_eq!(merge(&before, &before, &edited), edited, "nothing new was declared");
 
-        let now = said(serde_json::json!({"retries": 3, "priority": 2}));
-        let merged = said(serde_json::json!({"retries": 9, "priority": 2}));
+        let now = fields(serde_json::json!({"retries": 3, "priority": 2}));
+        let merged = fields(serde_json::json!({"retries": 9, "priority": 2}));
         assert_eq!(merge(&before, &now, &edited), merged);
     }
 }

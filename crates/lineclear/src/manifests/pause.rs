@@ -1,29 +1,29 @@
-//! pause, resume: a manifest and its waiting jobs step aside, and come back.
+//! Pause and resume manifests with their waiting jobs; unpark jobs.
 
 use lineclear_model::{Manifest, Micros, Name, SkipReason, plan_start};
 
 use crate::db::statements::Statement;
-use crate::db::{Column, Session, Value, Verb};
+use crate::db::{Column, Query, Session, Verb, values};
 use crate::journey::plan::firing;
 use crate::journey::plan::firing::SkippedRange;
-use crate::manifests::upsert::{Stored, lock_states, read};
+use crate::manifests::stored::{Stored, lock_states, read};
 use crate::store::{BATCH, Store, StoreResult};
 
-/// Verb: pause or resume manifests. Returns those that exist, and limit keys whose jobs may now try.
-pub(crate) struct Switch {
+/// Pauses or resumes manifests. Returns those that exist, and limit keys that may have free capacity now.
+pub(crate) struct SetEnabled {
     pub(crate) keys: Vec<Name>,
     pub(crate) enabled: bool,
 }
 
-pub(crate) struct Switched {
+pub(crate) struct EnabledSet {
     pub(crate) found: Vec<Name>,
     pub(crate) limit_keys: Vec<String>,
 }
 
-impl Verb for Switch {
-    type Answer = Switched;
+impl Verb for SetEnabled {
+    type Answer = EnabledSet;
 
-    async fn run(&self, session: &mut Session) -> StoreResult<Switched> {
+    async fn run(&self, session: &mut Session) -> StoreResult<EnabledSet> {
         lock_states(session, self.keys.iter()).await?;
         let mut stored = read(session, self.keys.iter()).await?;
         stored.retain(|_, stored| !stored.removed);
@@ -31,14 +31,14 @@ impl Verb for Switch {
         if !changing.is_empty() {
             self.write(session, &changing).await?;
         }
-        // Of all that were named, not only of those that change: saying it again mends what went wrong before.
-        let ids = stored.values().map(|stored| stored.id).collect();
+        // The jobs of all named manifests, not only of those that change: repeating the call repairs an earlier failure.
+        let ids: Vec<i64> = stored.values().map(|stored| stored.id).collect();
         let limit_keys = move_jobs(session, ids, self.enabled).await?;
-        Ok(Switched { found: stored.into_keys().collect(), limit_keys })
+        Ok(EnabledSet { found: stored.into_keys().collect(), limit_keys })
     }
 }
 
-impl Switch {
+impl SetEnabled {
     async fn write(&self, session: &mut Session, changing: &[&Stored]) -> StoreResult<()> {
         let mut columns = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut ranges = Vec::new();
@@ -74,20 +74,20 @@ pub(crate) async fn move_jobs(
     let mut limit_keys = Vec::new();
     if !manifests.is_empty() {
         let statement = if enabled { Statement::Unpark } else { Statement::Park };
-        for row in session.rows(statement, vec![Value::Ints(manifests)]).await? {
+        for row in session.rows(statement, values![manifests]).await? {
             limit_keys.extend(row.get::<Option<String>>("limit_key")?);
         }
     }
     Ok(limit_keys)
 }
 
-/// Where a manifest goes on that starts anew: decided up to, next due.
+/// Where planning starts for a new or resumed manifest: planned through, next due.
 pub(crate) fn from_now_on(manifest: &Manifest, now: Micros) -> (Micros, Option<Micros>) {
     let start = plan_start(&manifest.rules(), now);
     (start.planned_through, start.next_due_at)
 }
 
-/// Ticks up to now that were not planned and will not be: skipped, and recorded as such.
+/// The unplanned ticks up to now, to be recorded as skipped.
 pub(crate) fn skipped_until_now(stored: &Stored, reason: SkipReason) -> Option<SkippedRange> {
     let schedule = &stored.manifest.as_ref().ok()?.schedule;
     let from = schedule.next_after(stored.planned_through)?;
@@ -95,64 +95,33 @@ pub(crate) fn skipped_until_now(stored: &Stored, reason: SkipReason) -> Option<S
     (from <= until).then_some(SkippedRange { manifest_id: stored.id, from, until, reason })
 }
 
-/// Verb: jobs that were parked because nobody knew their kind wait again, for a node that does; returns how many.
-pub(crate) struct UnparkKinds {
-    pub(crate) kinds: Vec<Name>,
-    pub(crate) most: u32,
-}
-
-impl Verb for UnparkKinds {
-    type Answer = u64;
-
-    fn is_transaction(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, session: &mut Session) -> StoreResult<u64> {
-        let kinds = self.kinds.iter().map(ToString::to_string).collect();
-        let params = vec![Value::Texts(kinds), Value::Int(Some(i64::from(self.most)))];
-        let rows = session.rows(Statement::UnparkKinds, params).await?;
-        Ok(u64::try_from(rows.len()).expect("a count fits"))
-    }
-}
-
-/// Verb: jobs that are parked although their manifest runs wait again like all others; returns how many.
-pub(crate) struct UnparkForgotten(pub(crate) u32);
-
-impl Verb for UnparkForgotten {
-    type Answer = u64;
-
-    fn is_transaction(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, session: &mut Session) -> StoreResult<u64> {
-        let rows =
-            session.rows(Statement::UnparkForgotten, vec![Value::Int(Some(i64::from(self.0)))]).await?;
-        Ok(u64::try_from(rows.len()).expect("a count fits"))
-    }
-}
-
 impl Store {
-    /// Jobs that were parked because nobody knew their kind wait again, up to `most`; returns how many.
+    /// Unparks up to `most` jobs that were parked because no node had a handler for their kind; returns how many.
     pub async fn unpark_kinds(&self, kinds: Vec<Name>, most: u32) -> StoreResult<u64> {
-        self.run(UnparkKinds { kinds, most: most.min(BATCH) }).await
+        let kinds: Vec<String> = kinds.iter().map(ToString::to_string).collect();
+        let params = values![kinds, most.min(BATCH)];
+        self.run(Query::new(Statement::UnparkKinds, params, |rows| Ok(rows.len() as u64))).await
     }
 
-    /// Pauses manifests: no new ticks, and waiting jobs step aside. Returns those that exist.
+    /// Unparks up to `most` jobs that are parked although their manifest is enabled; returns how many.
+    pub(crate) async fn unpark_forgotten(&self, most: u32) -> StoreResult<u64> {
+        self.run(Query::new(Statement::UnparkForgotten, values![most], |rows| Ok(rows.len() as u64))).await
+    }
+
+    /// Pauses manifests: plans no new ticks, and parks their waiting jobs. Returns those that exist.
     pub async fn pause(&self, keys: Vec<Name>) -> StoreResult<Vec<Name>> {
-        self.switch(keys, false).await
+        self.set_enabled(keys, false).await
     }
 
     /// Resumes manifests. Ticks that fell into the pause are skipped.
     pub async fn resume(&self, keys: Vec<Name>) -> StoreResult<Vec<Name>> {
-        self.switch(keys, true).await
+        self.set_enabled(keys, true).await
     }
 
-    async fn switch(&self, keys: Vec<Name>, enabled: bool) -> StoreResult<Vec<Name>> {
-        let switched = self.run(Switch { keys, enabled }).await?;
-        self.wake_or_warn(switched.limit_keys).await;
-        self.orders_changed().await;
-        Ok(switched.found)
+    async fn set_enabled(&self, keys: Vec<Name>, enabled: bool) -> StoreResult<Vec<Name>> {
+        let answer = self.run(SetEnabled { keys, enabled }).await?;
+        self.wake_or_warn(answer.limit_keys).await;
+        self.notify_manifests_changed().await;
+        Ok(answer.found)
     }
 }

@@ -1,23 +1,54 @@
-//! Beside the journey: waiting jobs get the rank that the new priority of their group asks for.
+//! Gives waiting jobs the rank of their group's new priority.
 //!
-//! There may be millions of them, so it is not part of the change itself. The group remembers how far it is: whoever dies on the way
-//! leaves the rest to the next cleaner.
+//! There may be millions of them, so this is not part of the change itself. The group's row stores the position: if a node dies
+//! on the way, the next cleaner continues.
 
 use std::time::Duration;
 
-use crate::manifests::groups::{RERANK_MAX, RerankBatch};
+use crate::db::statements::Statement;
+use crate::db::{Session, Verb, values};
 use crate::store::{Store, StoreResult};
 
-/// Who changes a priority waits so long for it to show, and no longer: the rest is done behind the answer.
-const WITHIN: Duration = Duration::from_secs(2);
+/// Rows per batch.
+const RERANK_MAX: i64 = 5_000;
+
+/// How long a change of priority waits for its jobs; the rest continues in the background.
+const WAIT: Duration = Duration::from_secs(2);
+
+/// Gives a batch of waiting jobs the rank of their group's new priority; false if none needs it. The group's row stores the
+/// position, so any node can continue, and running a batch twice changes nothing.
+pub(crate) struct RerankBatch {
+    pub(crate) most: i64,
+}
+
+impl Verb for RerankBatch {
+    type Answer = bool;
+
+    // Without a transaction, the locks on the jobs are released before the group is written: the lock order is group, then jobs.
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, session: &mut Session) -> StoreResult<bool> {
+        let rows = session.rows(Statement::GroupRerankNext, values![]).await?;
+        let Some(row) = rows.first() else { return Ok(false) };
+        let (group, version, after): (i64, i64, i64) =
+            (row.get("id")?, row.get("version")?, row.get("restamp_after")?);
+        let rows = session.rows(Statement::GroupRerank, values![group, after, self.most]).await?;
+        let last: Option<i64> = rows.first().map_or(Ok(None), |row| row.get("last"))?;
+        session.rows(Statement::GroupReranked, values![group, version, after, last]).await?;
+        Ok(true)
+    }
+}
 
 impl Store {
-    /// One batch; false if all waiting jobs have their rank.
+    /// Reranks one batch; false if all waiting jobs have their rank.
     pub(crate) async fn rerank(&self) -> StoreResult<bool> {
         self.run(RerankBatch { most: RERANK_MAX }).await
     }
 
-    /// After a change that is committed, and so can no longer fail. In a task of its own: a request that is given up does not end it.
+    /// Reranks after a committed change, which can no longer fail. Runs in a task of its own, which a cancelled request does not
+    /// end.
     pub(crate) async fn rerank_soon(&self) {
         let store = self.clone();
         let done = tokio::spawn(async move {
@@ -26,14 +57,14 @@ impl Store {
                     Ok(true) => {}
                     Ok(false) => return,
                     Err(error) => {
-                        tracing::warn!(%error, "waiting jobs have not all got their new rank; the next cleaner goes on");
+                        tracing::warn!(%error, "cannot rerank all waiting jobs; the next cleaner continues");
                         return;
                     }
                 }
             }
         });
-        if tokio::time::timeout(WITHIN, done).await.is_err() {
-            tracing::debug!("waiting jobs still get their new rank");
+        if tokio::time::timeout(WAIT, done).await.is_err() {
+            tracing::debug!("reranking continues in the background");
         }
     }
 }

@@ -134,26 +134,6 @@ impl Verb for NodeResign {
     }
 }
 
-/// Verb: a node shall take nothing new, or take work again. False: there is no such node.
-pub(crate) struct NodeDrain {
-    pub(crate) node: NodeId,
-    pub(crate) drains: bool,
-    pub(crate) by: String,
-}
-
-impl Verb for NodeDrain {
-    type Answer = bool;
-
-    fn is_transaction(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, session: &mut Session) -> StoreResult<bool> {
-        let params = vec![Value::Int(Some(self.node.0)), Value::Bool(self.drains), text(&self.by)];
-        Ok(!session.rows(Statement::NodeDrain, params).await?.is_empty())
-    }
-}
-
 impl Store {
     /// A node says that it is alive.
     pub async fn heartbeat(&self, node: NodeInfo) -> StoreResult<Heartbeat> {
@@ -207,7 +187,7 @@ pub(crate) struct Heart {
 
 impl Heart {
     pub(crate) fn new(shared: &Arc<Shared>) -> Heart {
-        Heart { shared: shared.clone(), told: shared.store.nodes_told() }
+        Heart { shared: shared.clone(), told: shared.store.drains_changed() }
     }
 }
 

@@ -1,5 +1,5 @@
-//! Hooks: what the program wants to hear of its jobs. They run beside the jobs, on a thread of their own: a hook that is
-//! slow, hangs or panics costs hooks, and never a job.
+//! Hooks: functions of the program that are called for each event of a job. They run on a thread of their own, so a hook
+//! that is slow, hangs or panics delays other hooks, and never a job.
 
 use std::fmt;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use tokio::sync::{broadcast, mpsc, watch};
 use crate::node::metrics;
 use crate::store::{JobId, Settlement};
 
-/// Events that may wait for hooks. What comes when so many wait is dropped, counted and warned of.
+/// Events that may wait for hooks. Further events are dropped, counted and logged.
 pub const HOOK_EVENTS_MAX: usize = 1_000;
 /// How long one hook may take for one event.
 const HOOK_TIME_MAX: Duration = Duration::from_secs(30);
@@ -35,8 +35,8 @@ pub struct JobEvent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// This node enqueued or triggered it. (Ticks that a planner queues are heard of when they start.) A worker may be
-    /// quicker than whoever enqueues: then this comes after `Started`.
+    /// This node enqueued or triggered it. (Ticks that a planner queues are reported when they start.) If a worker starts
+    /// the job first, this follows `Started`.
     Queued,
     /// Its handler begins.
     Started {
@@ -52,12 +52,12 @@ pub enum Event {
         /// Whether it is tried again. Otherwise it is a dead letter now.
         retried: bool,
     },
-    /// It ended because somebody asked.
+    /// It was cancelled.
     Cancelled,
 }
 
 impl Event {
-    /// What a settlement that was recorded means; given back and snoozed jobs are not over.
+    /// The event of a recorded settlement; released and snoozed jobs have not ended.
     pub(crate) fn of(settlement: &Settlement) -> Option<Event> {
         let failed = |retried| Event::Failed { error: error_of(&settlement.outcome), retried };
         match settlement.verdict {
@@ -90,7 +90,7 @@ impl Hook {
     }
 }
 
-/// Events that somebody may watch while they are new.
+/// The channel of live events.
 struct Live(broadcast::Sender<JobEvent>);
 
 impl Default for Live {
@@ -99,13 +99,13 @@ impl Default for Live {
     }
 }
 
-/// The way to the hooks of a node.
+/// The hooks of a node.
 #[derive(Default)]
 pub(crate) struct Hooks {
     queue: Option<mpsc::Sender<JobEvent>>,
-    /// Those who only watch.
+    /// Receivers of live events.
     live: Live,
-    /// Events that wait or are being heard.
+    /// Events that wait for hooks or are being handled.
     open: watch::Sender<usize>,
     dropped: AtomicU64,
 }
@@ -124,7 +124,7 @@ impl Hooks {
         }
         let (queue, mut events) = mpsc::channel::<JobEvent>(HOOK_EVENTS_MAX);
         let open = watch::Sender::new(0_usize);
-        let heard = open.clone();
+        let handled = open.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         std::thread::Builder::new().name("lineclear-hooks".to_owned()).spawn(move || {
             runtime.block_on(async {
@@ -132,64 +132,64 @@ impl Hooks {
                     for hook in &hooks {
                         call(hook.clone(), event.clone()).await;
                     }
-                    heard.send_modify(|open| *open = open.saturating_sub(1));
+                    handled.send_modify(|open| *open = open.saturating_sub(1));
                 }
             });
         })?;
         Ok(Hooks { queue: Some(queue), live: Live::default(), open, dropped: AtomicU64::new(0) })
     }
 
-    /// Whether somebody wants to hear.
+    /// Whether there is a hook or a receiver.
     pub(crate) fn are_there(&self) -> bool {
         self.queue.is_some() || self.live.0.receiver_count() > 0
     }
 
-    /// What happens from now on, for those who may miss some of it.
+    /// Events from now on; a slow receiver misses some.
     pub(crate) fn watch(&self) -> broadcast::Receiver<JobEvent> {
         self.live.0.subscribe()
     }
 
-    /// Tells the hooks, and never waits for them.
+    /// Queues an event for the hooks without waiting for them.
     pub(crate) fn tell(&self, event: impl FnOnce() -> JobEvent) {
         if !self.are_there() {
             return;
         }
         let event = event();
         let Some(queue) = &self.queue else {
-            // An error is nobody who watches any more.
+            // An error means that no receiver is left.
             let _ = self.live.0.send(event);
             return;
         };
         let _ = self.live.0.send(event.clone());
-        // Counted first, so that the thread cannot be ahead of us.
+        // Counted before it is sent, so that the thread cannot decrement first.
         self.open.send_modify(|open| *open += 1);
         if let Err(error) = queue.try_send(event) {
             self.open.send_modify(|open| *open = open.saturating_sub(1));
             let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
             metrics::event_dropped();
-            // Once, and then ever more rarely: a hook that hangs must not flood the log.
+            // At powers of two only: a hook that hangs must not flood the log.
             if dropped.is_power_of_two() {
                 tracing::warn!(%error, dropped, "hooks are too slow; events were dropped");
             }
         }
     }
 
-    /// Events that no hook has heard of because too many waited.
+    /// Events that were dropped because too many waited.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Waits a little until the hooks have heard everything.
+    /// Waits a limited time until the hooks have handled all events.
     pub(crate) async fn end(&self) {
         let mut open = self.open.subscribe();
-        let heard = open.wait_for(|open| *open == 0);
-        if tokio::time::timeout(HOOKS_AFTER_STOP, heard).await.is_err() {
-            tracing::warn!("hooks are too slow; the node stops without them");
+        let handled = open.wait_for(|open| *open == 0);
+        if tokio::time::timeout(HOOKS_AFTER_STOP, handled).await.is_err() {
+            tracing::warn!("hooks are too slow; stopping without waiting for them");
         }
     }
 }
 
-/// Calls one hook, inside a task: a panic is its own.
+/// Calls one hook in a task of its own, which contains its panic.
 async fn call(hook: Hook, event: JobEvent) {
     let job = event.job;
     let mut calling = tokio::spawn(async move { (hook.0)(event).await });

@@ -1,4 +1,4 @@
-//! Manifest files: what they declare joins what the code declares.
+//! Manifest files: their manifests and groups are declared together with those of the code.
 
 use std::path::PathBuf;
 
@@ -7,15 +7,15 @@ use lineclear_model::ManifestFile;
 use crate::builder::StartError;
 use crate::store::Declaration;
 
-/// Where manifests are written.
+/// A manifest file.
 pub(crate) enum Source {
-    /// A file, read at the start.
+    /// A file, read when the node starts.
     File(PathBuf),
-    /// Text that the program has with it.
+    /// Text that is compiled into the program.
     Text(String),
 }
 
-/// Adds what files declare; returns groups that were declared before.
+/// Adds the contents of the files to a declaration; returns the groups that it already had.
 pub(crate) fn read(files: Vec<Source>, declaration: &mut Declaration) -> Result<Vec<String>, StartError> {
     let mut twice = Vec::new();
     for source in files {

@@ -1,4 +1,4 @@
-//! Figures of a node, through the `metrics` facade: a program that wants them installs a recorder. Without one they cost
+//! Metrics of a node, through the `metrics` facade: a program that wants them installs a recorder. Without one they cost
 //! next to nothing.
 
 use std::collections::BTreeSet;
@@ -10,30 +10,30 @@ use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gau
 
 use crate::store::Claim;
 
-/// A figure that a node reports.
+/// A metric that a node reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
     /// Its name.
     pub name: &'static str,
-    /// counter, histogram or gauge.
+    /// `counter`, `histogram` or `gauge`.
     pub form: &'static str,
-    /// The labels it has.
+    /// Its labels.
     pub labels: &'static [&'static str],
-    /// What it says.
+    /// What it measures.
     pub help: &'static str,
 }
 
-macro_rules! figures {
+macro_rules! metric_table {
     ($($name:ident $text:literal $form:literal [$($label:literal)*] $help:literal,)+) => {
         $(const $name: &str = $text;)+
 
-        /// All figures, as `docs/observe.md` lists them.
+        /// All metrics, as `docs/observe.md` lists them.
         pub const METRICS: &[Metric] =
             &[$(Metric { name: $name, form: $form, labels: &[$($label),*], help: $help },)+];
     };
 }
 
-figures! {
+metric_table! {
     ENQUEUED "lineclear_jobs_enqueued_total" "counter" ["kind"] "jobs that this node's clients enqueued",
     CLAIMED "lineclear_jobs_claimed_total" "counter" ["kind"] "jobs that this node began to run",
     SETTLED "lineclear_jobs_settled_total" "counter" ["kind" "outcome"] "executions whose outcome was recorded",
@@ -48,7 +48,7 @@ figures! {
     SLOTS_BUSY "lineclear_slots_busy" "gauge" [] "jobs that run now",
 }
 
-/// Tells the recorder what the figures mean.
+/// Describes the metrics to the recorder.
 pub(crate) fn describe() {
     for metric in METRICS {
         match metric.form {
@@ -59,12 +59,12 @@ pub(crate) fn describe() {
     }
 }
 
-/// Kinds that callers name and no handler of ours is for: each would be a series of its own, for as long as the process lives.
+/// Kinds without a handler here that get a label of their own: each is a time series for the life of the process.
 const FOREIGN_MAX: usize = 200;
-/// What those beyond that are counted as.
+/// The label of all further kinds.
 const OTHER: &str = "other";
 
-/// Kinds that have a series although no handler of ours is for them. The first to come.
+/// The first kinds without a handler here; they have a label of their own.
 struct Foreign(RwLock<BTreeSet<Name>>);
 
 static FOREIGN: Foreign = Foreign(RwLock::new(BTreeSet::new()));
@@ -88,7 +88,7 @@ impl Foreign {
     }
 }
 
-/// `handled`: the node has a handler for this kind, and so there are few of them.
+/// `handled`: the node has a handler for this kind, so there are few such labels.
 pub(crate) fn enqueued(kind: &Name, handled: bool) {
     let kind = if handled { kind.to_string() } else { FOREIGN.label(kind) };
     counter!(ENQUEUED, "kind" => kind).increment(1);

@@ -1,11 +1,11 @@
-//! Settings as a node obeys them: what it was started with, and over it what operators changed.
+//! The settings in force on a node: those it was started with, overridden by those that operators changed.
 
 use std::sync::{Mutex, MutexGuard};
 
 use crate::node::Shared;
 use crate::store::{Settings, Tunable};
 
-/// The settings that a node has heard of.
+/// The newest settings that the node has read.
 #[derive(Default)]
 pub(crate) struct Obeyed(Mutex<Settings>);
 
@@ -14,12 +14,12 @@ impl Obeyed {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// What holds now.
+    /// The settings in force.
     pub(crate) fn over(&self, started_with: Tunable) -> Tunable {
         self.settings().over(started_with)
     }
 
-    /// Settings were read; older ones than those that are known change nothing.
+    /// Adopts settings that were read, unless they are older than the known ones.
     pub(crate) fn obey(&self, read: Settings) {
         let mut settings = self.settings();
         if read.version >= settings.version {
@@ -28,7 +28,7 @@ impl Obeyed {
     }
 }
 
-/// A heartbeat has said which version holds. Read only if it is another one, so that a heartbeat costs what it did.
+/// Reads the settings if a heartbeat returned another version than the known one.
 pub(crate) async fn follow(shared: &Shared, version: i64) {
     if shared.settings.settings().version == version {
         return;
@@ -37,11 +37,11 @@ pub(crate) async fn follow(shared: &Shared, version: i64) {
         Ok(settings) => {
             tracing::info!(node.id = %shared.id, version, "settings have changed");
             shared.settings.obey(settings);
-            // There may be more room than before.
+            // There may be more slots than before.
             shared.nudge.notify_one();
         }
         Err(error) => {
-            tracing::warn!(%error, node.id = %shared.id, "settings could not be read; asking again")
+            tracing::warn!(%error, node.id = %shared.id, "cannot read the settings; trying again with the next heartbeat")
         }
     }
 }

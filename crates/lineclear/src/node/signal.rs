@@ -1,4 +1,4 @@
-//! How a process is told to end.
+//! Signals that end the process.
 
 use std::io;
 
@@ -38,7 +38,7 @@ impl Signals {
         Ok(Signals {})
     }
 
-    /// Waits for the next one; for ever, if it cannot be listened for.
+    /// Waits for the next one; forever if the platform cannot listen for it.
     pub async fn next(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;

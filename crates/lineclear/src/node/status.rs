@@ -1,4 +1,4 @@
-//! How the runners of a node are, for whoever asks the database about it.
+//! The status of a node's loops, which its heartbeat writes to the database.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -7,51 +7,51 @@ use std::time::Instant;
 use lineclear_model::Micros;
 use serde::Serialize;
 
-/// A runner's passes so far.
+/// The cycles of a loop so far.
 #[derive(Default)]
 struct Status {
     passes: u64,
     failed: u64,
     last_pass_at: Option<Instant>,
-    /// Of the last pass, if it failed.
+    /// The error of the last cycle, if it failed.
     error: Option<String>,
 }
 
-/// The same, as it is written.
+/// A [`Status`] as it is written to the database.
 #[derive(Serialize)]
 struct Report<'a> {
     passes: u64,
     failed: u64,
-    /// Since the last pass, when this was written: no clock of ours in the database.
+    /// Time since the last cycle. A duration, because the node's clock may differ from the database's.
     idle_ms: Option<u128>,
     error: Option<&'a str>,
 }
 
-/// The runners of a node, by name, and how far its clock is from the database's.
+/// The status of each loop of a node, by name, and the skew of its clock against the database's.
 #[derive(Default)]
 pub(crate) struct Statuses {
     runners: Mutex<BTreeMap<&'static str, Status>>,
     skew_ms: Mutex<Option<i64>>,
 }
 
-/// Under which name the clock stands among the runners: the report is one for all that a node says of itself.
+/// The key of the clock skew in the report, beside the names of the loops.
 const CLOCK: &str = "clock";
 
 impl Statuses {
-    /// Remembers how a pass went, and hands the answer on.
-    pub(crate) fn note<T, E: ToString>(&self, runner: &'static str, pass: Result<T, E>) -> Result<T, E> {
+    /// Records the result of a cycle and returns it.
+    pub(crate) fn note<T, E: ToString>(&self, runner: &'static str, result: Result<T, E>) -> Result<T, E> {
         let mut all = self.runners.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let status = all.entry(runner).or_default();
         status.passes += 1;
-        status.failed += u64::from(pass.is_err());
+        status.failed += u64::from(result.is_err());
         status.last_pass_at = Some(Instant::now());
-        status.error = pass.as_ref().err().map(ToString::to_string);
-        pass
+        status.error = result.as_ref().err().map(ToString::to_string);
+        result
     }
 
-    /// The database said that it was `theirs` between two moments of ours: somewhere in the middle, for all we know.
-    pub(crate) fn clocks(&self, asked: Micros, theirs: Micros, answered: Micros) {
-        let skew = i64::midpoint(asked.get(), answered.get()) - theirs.get();
+    /// Records the clock skew: the database's time against the midpoint of the request.
+    pub(crate) fn clocks(&self, sent: Micros, database: Micros, received: Micros) {
+        let skew = i64::midpoint(sent.get(), received.get()) - database.get();
         *self.skew_ms.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(skew / 1_000);
     }
 
@@ -81,26 +81,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_error_is_told_until_a_pass_succeeds() {
+    fn the_last_error_is_reported_until_a_cycle_succeeds() {
         let statuses = Statuses::default();
         assert_eq!(statuses.json(), "{}");
         assert!(statuses.note::<(), _>("planner", Err("no database")).is_err());
-        let told: serde_json::Value = serde_json::from_str(&statuses.json()).expect("JSON");
-        assert_eq!(told["planner"]["error"], "no database");
+        let report: serde_json::Value = serde_json::from_str(&statuses.json()).expect("JSON");
+        assert_eq!(report["planner"]["error"], "no database");
         assert_eq!(statuses.note::<_, String>("planner", Ok(7)), Ok(7));
-        let told: serde_json::Value = serde_json::from_str(&statuses.json()).expect("JSON");
-        assert_eq!(told["planner"]["error"], serde_json::Value::Null);
-        assert_eq!((&told["planner"]["passes"], &told["planner"]["failed"]), (&2.into(), &1.into()));
+        let report: serde_json::Value = serde_json::from_str(&statuses.json()).expect("JSON");
+        assert_eq!(report["planner"]["error"], serde_json::Value::Null);
+        assert_eq!((&report["planner"]["passes"], &report["planner"]["failed"]), (&2.into(), &1.into()));
     }
 
     #[test]
-    fn a_clock_is_compared_in_the_middle_of_the_question() {
+    fn the_clock_is_compared_at_the_midpoint_of_the_request() {
         let at = |ms: i64| Micros::new(1_000_000_000_000 + ms * 1_000).expect("a time");
         let statuses = Statuses::default();
-        for (asked, theirs, answered, skew) in [(0, 20, 40, 0), (700, 20, 740, 700), (0, 620, 40, -600)] {
-            statuses.clocks(at(asked), at(theirs), at(answered));
-            let told: serde_json::Value = serde_json::from_str(&statuses.json()).expect("JSON");
-            assert_eq!(told["clock"]["skew_ms"], skew);
+        for (sent, database, received, skew) in [(0, 20, 40, 0), (700, 20, 740, 700), (0, 620, 40, -600)] {
+            statuses.clocks(at(sent), at(database), at(received));
+            let report: serde_json::Value = serde_json::from_str(&statuses.json()).expect("JSON");
+            assert_eq!(report["clock"]["skew_ms"], skew);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Who waits for the end of a job. One question for all of them, as long as there is somebody: a thousand waiters cost no
+//! Callers that wait for the end of a job. One query serves all of them while there are any: a thousand waiters cost no
 //! more statements than one, and hold no connection.
 
 use std::collections::HashMap;
@@ -11,87 +11,87 @@ use tokio::sync::{Notify, oneshot};
 use crate::node::Shared;
 use crate::store::{JobId, StoreError, StoreResult};
 
-/// How many may wait at once on one node.
+/// Waiters on one node at most.
 pub const WAITERS_MAX: usize = 1_000;
-/// How often is looked for jobs that end elsewhere.
-const LOOK: Duration = Duration::from_millis(200);
-/// However much ends here, the database is not asked more often than this.
-const BREATH: Duration = Duration::from_millis(20);
+/// How often the node checks for jobs that end on other nodes.
+const POLL: Duration = Duration::from_millis(200);
+/// The shortest interval between two checks, however many jobs end here.
+const POLL_MIN: Duration = Duration::from_millis(20);
 
 #[derive(Default)]
-struct Line {
-    waiting: HashMap<u64, (JobId, oneshot::Sender<JobState>)>,
+struct Waiting {
+    callers: HashMap<u64, (JobId, oneshot::Sender<JobState>)>,
     last: u64,
-    /// Somebody looks.
-    looking: bool,
+    /// A task polls the database.
+    polling: bool,
 }
 
-/// Who waits.
+/// The waiters of a node.
 #[derive(Default)]
 pub(crate) struct Waiters {
-    line: Mutex<Line>,
-    /// Somebody came, or an awaited job has ended on this node.
-    hurry: Notify,
+    waiting: Mutex<Waiting>,
+    /// A waiter was added, or an awaited job has ended on this node.
+    check: Notify,
 }
 
 impl Waiters {
-    fn line(&self) -> MutexGuard<'_, Line> {
-        self.line.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// These jobs were settled on this node.
+    /// Jobs were settled on this node.
     pub(crate) fn settled(&self, jobs: impl Iterator<Item = JobId>) {
-        let line = self.line();
-        if !line.waiting.is_empty() {
+        let waiting = self.waiting();
+        if !waiting.callers.is_empty() {
             let awaited: std::collections::HashSet<JobId> =
-                line.waiting.values().map(|(job, _)| *job).collect();
+                waiting.callers.values().map(|(job, _)| *job).collect();
             if jobs.into_iter().any(|job| awaited.contains(&job)) {
-                self.hurry.notify_one();
+                self.check.notify_one();
             }
         }
     }
 
-    /// Jobs that are awaited, each once. Nobody: whoever comes next looks.
+    /// Jobs that are awaited, each once. `None`: no caller waits, and polling ends.
     fn jobs(&self) -> Option<Vec<JobId>> {
-        let mut line = self.line();
-        let mut jobs: Vec<JobId> = line.waiting.values().map(|(job, _)| *job).collect();
-        line.looking = !jobs.is_empty();
+        let mut waiting = self.waiting();
+        let mut jobs: Vec<JobId> = waiting.callers.values().map(|(job, _)| *job).collect();
+        waiting.polling = !jobs.is_empty();
         jobs.sort_unstable();
         jobs.dedup();
         (!jobs.is_empty()).then_some(jobs)
     }
 
-    fn tell(&self, over: &[(JobId, JobState)]) {
+    fn reply(&self, over: &[(JobId, JobState)]) {
         let over: HashMap<JobId, JobState> = over.iter().copied().collect();
-        let mut line = self.line();
-        let done: Vec<u64> = line
-            .waiting
+        let mut waiting = self.waiting();
+        let done: Vec<u64> = waiting
+            .callers
             .iter()
             .filter(|(_, (job, _))| over.contains_key(job))
-            .map(|(turn, _)| *turn)
+            .map(|(id, _)| *id)
             .collect();
-        for turn in done {
-            if let Some((job, reply)) = line.waiting.remove(&turn) {
-                // Who went away meanwhile does not want to know.
+        for id in done {
+            if let Some((job, reply)) = waiting.callers.remove(&id) {
+                // A caller that gave up has dropped its receiver.
                 let _ = reply.send(over[&job]);
             }
         }
     }
 }
 
-/// A place in the line, left when it is dropped.
-struct Place<'a> {
+/// A registered waiter; dropping it removes it.
+struct Registration<'a> {
     waiters: &'a Waiters,
-    turn: u64,
+    id: u64,
 }
 
-impl Drop for Place<'_> {
+impl Drop for Registration<'_> {
     fn drop(&mut self) {
-        self.waiters.line().waiting.remove(&self.turn);
+        self.waiters.waiting().callers.remove(&self.id);
     }
 }
 
-/// Waits for the end of a job. `None`: it was not over in time, or this node stops.
+/// Waits for the end of a job. `None`: it did not end in time, or this node stops.
 pub(crate) async fn wait(
     shared: &Arc<Shared>,
     job: JobId,
@@ -99,22 +99,22 @@ pub(crate) async fn wait(
 ) -> StoreResult<Option<JobState>> {
     let waiters = &shared.waiters;
     let (reply, over) = oneshot::channel();
-    let (turn, starts) = {
-        let mut line = waiters.line();
-        if line.waiting.len() >= WAITERS_MAX {
-            let why = format!("{WAITERS_MAX} wait already; look at the job now and then");
+    let (id, starts) = {
+        let mut waiting = waiters.waiting();
+        if waiting.callers.len() >= WAITERS_MAX {
+            let why = format!("{WAITERS_MAX} callers already wait on this node; poll the job instead");
             return Err(StoreError::refused("waiters_max", why));
         }
-        line.last += 1;
-        let turn = line.last;
-        line.waiting.insert(turn, (job, reply));
-        (turn, !std::mem::replace(&mut line.looking, true))
+        waiting.last += 1;
+        let id = waiting.last;
+        waiting.callers.insert(id, (job, reply));
+        (id, !std::mem::replace(&mut waiting.polling, true))
     };
-    let _place = Place { waiters, turn };
+    let _registration = Registration { waiters, id };
     if starts {
-        tokio::spawn(look(shared.clone()));
+        tokio::spawn(poll(shared.clone()));
     } else {
-        waiters.hurry.notify_one();
+        waiters.check.notify_one();
     }
     tokio::select! {
         state = over => Ok(state.ok()),
@@ -123,19 +123,19 @@ pub(crate) async fn wait(
     }
 }
 
-/// Looks for all who wait, until nobody does.
-async fn look(shared: Arc<Shared>) {
+/// Polls for all waiters, until there are none.
+async fn poll(shared: Arc<Shared>) {
     while let Some(jobs) = shared.waiters.jobs() {
-        match shared.store.jobs_over(jobs).await {
-            Ok(over) => shared.waiters.tell(&over),
+        match shared.store.finished_jobs(jobs).await {
+            Ok(over) => shared.waiters.reply(&over),
             Err(error) => {
-                tracing::debug!(%error, node.id = %shared.id, "cannot see whether awaited jobs are over")
+                tracing::debug!(%error, node.id = %shared.id, "cannot check whether awaited jobs have ended")
             }
         }
-        tokio::time::sleep(BREATH).await;
+        tokio::time::sleep(POLL_MIN).await;
         tokio::select! {
-            () = tokio::time::sleep(LOOK) => {}
-            () = shared.waiters.hurry.notified() => {}
+            () = tokio::time::sleep(POLL) => {}
+            () = shared.waiters.check.notified() => {}
             () = shared.stopping.cancelled() => {}
         }
     }

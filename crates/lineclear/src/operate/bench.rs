@@ -1,36 +1,16 @@
-//! The schema of whoever measures. It carries a mark, so that nobody else's is ever dropped.
+//! The schema of the benchmark. A comment marks it, so that no other schema is ever dropped.
 
 use crate::db::options::BENCH_SCHEMA;
 use crate::db::{Session, Verb};
 use crate::store::{Store, StoreError, StoreOptions, StoreResult};
 
-/// Before the second at which it was last in use.
+/// The comment's prefix, before the second of its last use.
 const MARK: &str = "lineclear bench, in use at ";
-/// One that was in use so lately may still be.
-const LATELY_SECS: i64 = 60;
-
-impl Store {
-    /// Makes the schema of whoever measures. What a killed one left is removed; one that is in use, or that is somebody else's, is not.
-    #[doc(hidden)]
-    pub async fn make_bench(&self) -> StoreResult<()> {
-        self.run(Bench { options: (*self.options).clone(), what: What::Make }).await
-    }
-
-    /// Says that it is still in use.
-    #[doc(hidden)]
-    pub async fn keep_bench(&self) -> StoreResult<()> {
-        self.run(Bench { options: (*self.options).clone(), what: What::Keep }).await
-    }
-
-    /// Removes it. Only for who made it.
-    #[doc(hidden)]
-    pub async fn drop_bench(&self) -> StoreResult<()> {
-        self.run(Bench { options: (*self.options).clone(), what: What::Drop }).await
-    }
-}
+/// A schema that was used this recently may still be in use.
+const IN_USE_SECS: i64 = 60;
 
 #[derive(PartialEq)]
-enum What {
+enum Action {
     Make,
     Keep,
     Drop,
@@ -38,7 +18,7 @@ enum What {
 
 struct Bench {
     options: StoreOptions,
-    what: What,
+    action: Action,
 }
 
 impl Verb for Bench {
@@ -47,7 +27,7 @@ impl Verb for Bench {
     async fn run(&self, session: &mut Session) -> StoreResult<()> {
         let refused = |why: String| Err(StoreError::refused("bench_schema", why));
         if !self.options.is_postgres() || self.options.schema() != BENCH_SCHEMA {
-            return refused(format!("only {BENCH_SCHEMA} is for measuring"));
+            return refused(format!("benchmarks run in the schema {BENCH_SCHEMA} only"));
         }
         let key = self.options.advisory_key("bench");
         session.query(&format!("select pg_advisory_xact_lock({key})")).await?;
@@ -58,30 +38,50 @@ impl Verb for Bench {
         let rows = session.query(&found).await?;
         if let Some(row) = rows.first() {
             let (mark, now): (String, i64) = (row.get("mark")?, row.get("now")?);
-            let Some(seen) = mark.strip_prefix(MARK).and_then(|text| text.parse::<i64>().ok()) else {
+            let Some(last_used) = mark.strip_prefix(MARK).and_then(|text| text.parse::<i64>().ok()) else {
                 return refused(format!(
-                    "there is a schema {BENCH_SCHEMA} that no bench made; it is left alone, so nothing can be measured here"
+                    "the schema {BENCH_SCHEMA} was not created by a benchmark; drop or rename it first"
                 ));
             };
-            if self.what == What::Make && now - seen < LATELY_SECS {
+            if self.action == Action::Make && now - last_used < IN_USE_SECS {
                 return refused(
-                    "somebody measures in this database at the moment; what a killed one left goes after a minute"
+                    "another benchmark runs in this database; the schema of a killed one is replaced after a minute"
                         .to_owned(),
                 );
             }
-            if self.what != What::Keep {
+            if self.action != Action::Keep {
                 session.batch(&format!("drop schema {BENCH_SCHEMA} cascade")).await?;
             }
         }
-        if self.what == What::Make {
+        if self.action == Action::Make {
             session.batch(&format!("create schema {BENCH_SCHEMA}")).await?;
         }
-        if self.what == What::Drop {
+        if self.action == Action::Drop {
             return Ok(());
         }
         let mark = format!(
             "do $$ begin execute format('comment on schema {BENCH_SCHEMA} is %L', '{MARK}' || extract(epoch from now())::bigint); end $$"
         );
         session.batch(&mark).await
+    }
+}
+
+impl Store {
+    /// Creates the benchmark's schema. Replaces one that a killed benchmark left; refuses if one is in use or lacks the mark.
+    #[doc(hidden)]
+    pub async fn make_bench(&self) -> StoreResult<()> {
+        self.run(Bench { options: (*self.options).clone(), action: Action::Make }).await
+    }
+
+    /// Marks it as still in use.
+    #[doc(hidden)]
+    pub async fn keep_bench(&self) -> StoreResult<()> {
+        self.run(Bench { options: (*self.options).clone(), action: Action::Keep }).await
+    }
+
+    /// Drops it.
+    #[doc(hidden)]
+    pub async fn drop_bench(&self) -> StoreResult<()> {
+        self.run(Bench { options: (*self.options).clone(), action: Action::Drop }).await
     }
 }

@@ -1,27 +1,33 @@
-//! cancel: a job ends because somebody asked, wherever it is.
+//! Cancels jobs, in whatever table they are.
 
 use lineclear_model::JobState;
 
 use crate::db::statements::Statement;
-use crate::db::{Session, Value, Verb};
+use crate::db::{Query, Session, Verb, values};
 use crate::store::{JobId, NodeId, Store, StoreResult};
 
-/// What became of a request to cancel.
+/// The result of a cancellation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cancelled {
-    /// It waited; now it is over.
+    /// It was waiting, and has ended.
     Over,
-    /// It runs; its node has been asked to stop it.
+    /// It is running; its node was asked to stop it.
     Asked(NodeId),
     /// It had ended before, in this state.
     Before(JobState),
-    /// There is no such job (any more).
+    /// There is no such job, or its history was cleaned.
     Unknown,
-    /// It kept moving between tables while we looked; ask again.
+    /// It moved between tables during every attempt; try again.
     Moving,
 }
 
-/// Verb: one look at all tables. `Moving` if the job was in none of them as we wrote.
+/// Attempts at cancelling many jobs.
+const ATTEMPTS: u32 = 3;
+
+/// Attempts at cancelling one job.
+const ATTEMPTS_ONE: u32 = 5;
+
+/// One attempt at cancelling a job. `Moving` if no table had the job at the time of the write.
 pub(crate) struct Cancel(pub(crate) JobId);
 
 pub(crate) struct CancelAnswer {
@@ -37,17 +43,16 @@ impl Verb for Cancel {
     }
 
     async fn run(&self, session: &mut Session) -> StoreResult<CancelAnswer> {
-        let id = || vec![Value::Int(Some(self.0.0))];
-        let ids = vec![Value::Ints(vec![self.0.0])];
+        let id = self.0.0;
         let mut answer = CancelAnswer { cancelled: Cancelled::Unknown, freed_key: None };
-        if let Some(row) = session.rows(Statement::Cancel, ids).await?.first() {
+        if let Some(row) = session.rows(Statement::Cancel, values![vec![id]]).await?.first() {
             answer.freed_key = row.get("limit_key")?;
             answer.cancelled = if row.get("over")? {
                 Cancelled::Over
             } else {
                 Cancelled::Asked(NodeId(row.get("leased_by")?))
             };
-        } else if let Some(row) = session.rows(Statement::JobState, id()).await?.first() {
+        } else if let Some(row) = session.rows(Statement::JobState, values![id]).await?.first() {
             let state = row.word("state", JobState::from_word)?;
             let over = matches!(state, JobState::Completed | JobState::Cancelled | JobState::Dead);
             answer.cancelled = if over { Cancelled::Before(state) } else { Cancelled::Moving };
@@ -56,17 +61,18 @@ impl Verb for Cancel {
     }
 }
 
-/// Cancels many jobs, in a transaction of the caller's; returns how many were cancelled or asked, and limit keys that are free.
-pub(crate) async fn many(session: &mut Session, jobs: &[JobId]) -> StoreResult<(u64, Vec<String>)> {
+/// Cancels many jobs in the caller's transaction; returns how many were cancelled or asked to stop, and limit keys that may have
+/// free capacity now.
+pub(crate) async fn cancel_many(session: &mut Session, jobs: &[JobId]) -> StoreResult<(u64, Vec<String>)> {
     let mut left: Vec<i64> = jobs.iter().map(|job| job.0).collect();
     let mut freed = Vec::new();
     let mut count = 0;
-    // A job on its way from one table to the other is in neither snapshot: look again.
-    for _ in 0..ROUNDS {
+    // A job that moves between tables is in neither snapshot: try again.
+    for _ in 0..ATTEMPTS {
         if left.is_empty() {
             break;
         }
-        let rows = session.rows(Statement::Cancel, vec![Value::Ints(left.clone())]).await?;
+        let rows = session.rows(Statement::Cancel, values![left.clone()]).await?;
         for row in &rows {
             let id: i64 = row.get("id")?;
             left.retain(|other| *other != id);
@@ -77,46 +83,26 @@ pub(crate) async fn many(session: &mut Session, jobs: &[JobId]) -> StoreResult<(
     Ok((count, freed))
 }
 
-/// How often jobs that move between tables are looked for.
-const ROUNDS: u32 = 3;
-
-/// Verb: jobs of a node that somebody wants to stop.
-pub(crate) struct CancelRequests(pub(crate) NodeId);
-
-impl Verb for CancelRequests {
-    type Answer = Vec<JobId>;
-
-    fn is_transaction(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, session: &mut Session) -> StoreResult<Vec<JobId>> {
-        let rows = session.rows(Statement::CancelProbe, vec![Value::Int(Some(self.0.0))]).await?;
-        rows.iter().map(|row| row.get("id").map(JobId)).collect()
-    }
-}
-
-/// How often a job that moves between tables is looked for.
-const CANCEL_ROUNDS_MAX: u32 = 5;
-
 impl Store {
-    /// Ends a job that waits; asks for the end of one that runs.
+    /// Cancels a job: one that waits ends now, one that runs is asked to stop.
     pub async fn cancel(&self, job: JobId) -> StoreResult<Cancelled> {
         let mut answer = self.run(Cancel(job)).await?;
-        let mut rounds = 1;
-        // A job on its way from one table to the other is in neither snapshot: look again, twice for a "never heard of".
-        while (answer.cancelled == Cancelled::Moving && rounds < CANCEL_ROUNDS_MAX)
-            || (answer.cancelled == Cancelled::Unknown && rounds < 2)
+        let mut attempts = 1;
+        // A job that moves between tables is in neither snapshot: try again, and once for an unknown job.
+        while (answer.cancelled == Cancelled::Moving && attempts < ATTEMPTS_ONE)
+            || (answer.cancelled == Cancelled::Unknown && attempts < 2)
         {
             answer = self.run(Cancel(job)).await?;
-            rounds += 1;
+            attempts += 1;
         }
         self.wake_or_warn(answer.freed_key.into_iter().collect()).await;
         Ok(answer.cancelled)
     }
 
-    /// Jobs of a node that somebody wants to stop.
+    /// Jobs of a node whose cancellation was requested.
     pub async fn cancel_requests(&self, node: NodeId) -> StoreResult<Vec<JobId>> {
-        self.db.read(CancelRequests(node)).await
+        self.db
+            .read(Query::each(Statement::CancelProbe, values![node.0], |row| row.get("id").map(JobId)))
+            .await
     }
 }

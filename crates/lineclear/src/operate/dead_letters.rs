@@ -1,28 +1,28 @@
-//! revive, acknowledge: what people do with dead letters.
+//! Resolves dead letters: revive and acknowledge.
 
 use std::collections::HashSet;
 
 use lineclear_model::{DeadReason, Micros, Name, Payload};
 
 use crate::db::statements::Statement;
-use crate::db::{Row, Session, Value, Verb};
+use crate::db::{Query, Row, Session, Value, Verb, values};
 use crate::store::{DeadLetterId, JobId, Store, StoreResult};
 use crate::validate;
 
-/// How to bring dead letters back.
+/// How dead letters are revived.
 #[derive(Clone, Debug, Default)]
 pub struct Revival {
-    /// Who does it.
+    /// Who revives them.
     pub by: String,
-    /// Not before; `None` is now.
+    /// When they are due; `None` is now.
     pub due_at: Option<Micros>,
-    /// Another input, for all of them; `None` leaves each its own.
+    /// A new input for all of them; `None` keeps each its own.
     pub input: Option<Payload>,
-    /// What they want to say about it.
+    /// A note.
     pub note: Option<String>,
 }
 
-/// Which dead letters. All that is given must fit; nothing given fits all.
+/// Selects dead letters. All given conditions must match; no condition matches all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeadLetterFilter {
     /// Of this kind.
@@ -31,16 +31,16 @@ pub struct DeadLetterFilter {
     pub manifest: Option<Name>,
     /// Of this group.
     pub group: Option<Name>,
-    /// With this family of errors.
+    /// With this fingerprint of the error.
     pub fingerprint: Option<String>,
     /// That died for this reason.
     pub reason: Option<DeadReason>,
-    /// That died before.
+    /// That died before this time.
     pub before: Option<Micros>,
 }
 
 impl DeadLetterFilter {
-    /// As statements take it: kind, manifest, group, fingerprint, reason, died before.
+    /// As parameters: kind, manifest, group, fingerprint, reason, died before.
     pub(crate) fn params(&self) -> [Value; 6] {
         let name = |name: &Option<Name>| Value::Text(name.as_ref().map(ToString::to_string));
         [
@@ -63,7 +63,7 @@ pub struct Resolved {
     pub job: JobId,
 }
 
-/// Verb: dead letters → work_queue. Those that were not awaiting are left out of the answer.
+/// Moves awaiting dead letters back to the work queue; others are left out of the answer.
 pub(crate) struct Revive {
     pub(crate) ids: Vec<DeadLetterId>,
     pub(crate) revival: Revival,
@@ -73,20 +73,16 @@ impl Verb for Revive {
     type Answer = Vec<Resolved>;
 
     async fn run(&self, session: &mut Session) -> StoreResult<Vec<Resolved>> {
-        let params = vec![
-            ids(&self.ids),
-            Value::Text(Some(self.revival.by.clone())),
-            Value::Time(self.revival.due_at),
-            Value::Text(self.revival.input.as_ref().map(|input| input.as_str().to_owned())),
-            Value::Text(self.revival.note.clone()),
-        ];
+        let Revival { by, due_at, input, note } = &self.revival;
+        let input = input.as_ref().map(|input| input.as_str());
+        let params = values![ids(&self.ids), by, *due_at, input, note.as_deref()];
         let rows = session.rows(Statement::Revive, params).await?;
         release_manifests(session, &rows).await?;
         rows.iter().map(resolved).collect()
     }
 }
 
-/// Verb: dead letters are seen, and rest.
+/// Acknowledges awaiting dead letters; others are left out of the answer.
 pub(crate) struct Acknowledge {
     pub(crate) ids: Vec<DeadLetterId>,
     pub(crate) by: String,
@@ -97,58 +93,22 @@ impl Verb for Acknowledge {
     type Answer = Vec<Resolved>;
 
     async fn run(&self, session: &mut Session) -> StoreResult<Vec<Resolved>> {
-        let params = vec![ids(&self.ids), Value::Text(Some(self.by.clone())), Value::Text(self.note.clone())];
+        let params = values![ids(&self.ids), &self.by, self.note.as_deref()];
         let rows = session.rows(Statement::Acknowledge, params).await?;
         release_manifests(session, &rows).await?;
         rows.iter().map(resolved).collect()
     }
 }
 
-/// Verb: the next dead letters that match. Only looks.
-pub(crate) struct Find {
-    pub(crate) filter: DeadLetterFilter,
-    pub(crate) after: i64,
-    /// The newest of the first batch.
-    pub(crate) newest: Option<i64>,
-    pub(crate) most: u32,
-}
-
-/// Dead letters that were found, and the newest there is, found or not.
-#[derive(Default)]
-pub(crate) struct Found {
-    pub(crate) ids: Vec<DeadLetterId>,
-    pub(crate) newest: Option<i64>,
-}
-
-impl Verb for Find {
-    type Answer = Found;
-
-    fn is_transaction(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, session: &mut Session) -> StoreResult<Found> {
-        let mut params = vec![Value::Int(Some(self.after)), Value::Int(self.newest)];
-        params.extend(self.filter.params());
-        params.push(Value::Int(Some(i64::from(self.most))));
-        let mut found = Found::default();
-        for row in session.rows(Statement::FindDeadLetters, params).await? {
-            found.ids.push(DeadLetterId(row.get("id")?));
-            found.newest = row.get("newest")?;
-        }
-        Ok(found)
-    }
-}
-
-fn ids(ids: &[DeadLetterId]) -> Value {
-    Value::Ints(ids.iter().map(|id| id.0).collect())
+fn ids(ids: &[DeadLetterId]) -> Vec<i64> {
+    ids.iter().map(|id| id.0).collect()
 }
 
 fn resolved(row: &Row) -> StoreResult<Resolved> {
     Ok(Resolved { id: DeadLetterId(row.get("id")?), job: JobId(row.get("job_id")?) })
 }
 
-/// Lets manifests go on that had only these dead letters to wait for.
+/// Releases manifests that only these dead letters held.
 async fn release_manifests(session: &mut Session, rows: &[Row]) -> StoreResult<()> {
     let mut manifests = HashSet::new();
     for row in rows {
@@ -158,28 +118,28 @@ async fn release_manifests(session: &mut Session, rows: &[Row]) -> StoreResult<(
         return Ok(());
     }
     let manifests: Vec<i64> = manifests.into_iter().collect();
-    session.rows(Statement::ManifestLock, vec![Value::Ints(manifests.clone())]).await?;
-    session.rows(Statement::ManifestRelease, vec![Value::Ints(manifests)]).await?;
+    session.rows(Statement::ManifestLock, values![manifests.clone()]).await?;
+    session.rows(Statement::ManifestRelease, values![manifests]).await?;
     Ok(())
 }
 
-/// Dead letters that one transaction resolves when all that match are.
+/// Dead letters that one transaction resolves, where all that match are resolved.
 const DEAD_LETTERS_PER_BATCH: u32 = 500;
 
-/// Dead letters that one call resolves at most when all that match are: whoever asks is answered, however many there are.
+/// Dead letters that one call resolves at most, where all that match are resolved: the call returns in bounded time.
 pub const DEAD_LETTERS_PER_CALL: u64 = 5_000;
 
-/// How many of the dead letters that match were resolved.
+/// How many dead letters a call resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResolvedCount {
-    /// So many.
+    /// The number resolved.
     pub count: u64,
-    /// There are more that match: ask again.
+    /// More match: call again.
     pub more: bool,
 }
 
 impl Store {
-    /// Brings dead letters back; those that were not awaiting are left out of the answer.
+    /// Revives dead letters; those that were not awaiting are left out of the answer.
     pub async fn revive(&self, ids: Vec<DeadLetterId>, revival: Revival) -> StoreResult<Vec<Resolved>> {
         validate::check_batch(ids.len())?;
         [Some(revival.by.as_str()), revival.note.as_deref()]
@@ -188,19 +148,19 @@ impl Store {
             .try_for_each(validate::check_text)?;
         validate::check_due_at(revival.due_at)?;
         let resolved = self.run(Revive { ids, revival }).await?;
-        self.orders_changed().await;
+        self.notify_manifests_changed().await;
         Ok(resolved)
     }
 
-    /// Brings back awaiting dead letters that match, oldest first, a batch at a time and [`DEAD_LETTERS_PER_CALL`] at most. One
-    /// that dies again meanwhile is not brought back again by this call; give `before` to leave it out of the next ones, too.
+    /// Revives awaiting dead letters that match, oldest first, in batches, at most [`DEAD_LETTERS_PER_CALL`]. This call does not
+    /// revive one again that dies meanwhile; set `before` to leave it out of further calls, too.
     pub async fn revive_matching(
         &self,
         filter: &DeadLetterFilter,
         revival: Revival,
     ) -> StoreResult<ResolvedCount> {
-        let (mut after, mut count) = (None, 0);
-        while let Some(ids) = self.matching(filter, &mut after).await? {
+        let (mut position, mut count) = (None, 0);
+        while let Some(ids) = self.next_batch(filter, &mut position).await? {
             if count >= DEAD_LETTERS_PER_CALL {
                 return Ok(ResolvedCount { count, more: true });
             }
@@ -209,7 +169,7 @@ impl Store {
         Ok(ResolvedCount { count, more: false })
     }
 
-    /// Lets dead letters rest; those that were not awaiting are left out of the answer.
+    /// Acknowledges dead letters; those that were not awaiting are left out of the answer.
     pub async fn acknowledge(
         &self,
         ids: Vec<DeadLetterId>,
@@ -220,20 +180,20 @@ impl Store {
         [Some(by), note].into_iter().flatten().try_for_each(validate::check_text)?;
         let verb = Acknowledge { ids, by: by.to_owned(), note: note.map(str::to_owned) };
         let resolved = self.run(verb).await?;
-        // Manifests that these held may be due.
-        self.orders_changed().await;
+        // Manifests that these dead letters held may be due.
+        self.notify_manifests_changed().await;
         Ok(resolved)
     }
 
-    /// Lets awaiting dead letters that match rest, oldest first, a batch at a time and [`DEAD_LETTERS_PER_CALL`] at most.
+    /// Acknowledges awaiting dead letters that match, oldest first, in batches, at most [`DEAD_LETTERS_PER_CALL`].
     pub async fn acknowledge_matching(
         &self,
         filter: &DeadLetterFilter,
         by: &str,
         note: Option<&str>,
     ) -> StoreResult<ResolvedCount> {
-        let (mut after, mut count) = (None, 0);
-        while let Some(ids) = self.matching(filter, &mut after).await? {
+        let (mut position, mut count) = (None, 0);
+        while let Some(ids) = self.next_batch(filter, &mut position).await? {
             if count >= DEAD_LETTERS_PER_CALL {
                 return Ok(ResolvedCount { count, more: true });
             }
@@ -242,18 +202,23 @@ impl Store {
         Ok(ResolvedCount { count, more: false })
     }
 
-    /// The next batch of dead letters that match; `place` is where the last one ended, and the newest of the first.
-    async fn matching(
+    /// The next batch of dead letters that match. `position` is the last id of the previous batch, and the newest id at the time of
+    /// the first.
+    async fn next_batch(
         &self,
         filter: &DeadLetterFilter,
-        place: &mut Option<(i64, i64)>,
+        position: &mut Option<(i64, i64)>,
     ) -> StoreResult<Option<Vec<DeadLetterId>>> {
         filter.fingerprint.as_deref().map_or(Ok(()), validate::check_text)?;
-        let (filter, most) = (filter.clone(), DEAD_LETTERS_PER_BATCH);
-        let (after, newest) = (place.map_or(0, |place| place.0), place.map(|place| place.1));
-        let found = self.db.read(Find { filter, after, newest, most }).await?;
-        let last = found.ids.last().map(|id| id.0);
-        *place = last.zip(found.newest);
-        Ok(last.map(|_| found.ids))
+        let (after, newest) = (position.map_or(0, |(last, _)| last), position.map(|(_, newest)| newest));
+        let mut params = values![after, newest];
+        params.extend(filter.params());
+        params.extend(values![DEAD_LETTERS_PER_BATCH]);
+        let find = Query::each(Statement::FindDeadLetters, params, |row| {
+            Ok((row.get("id")?, row.get::<Option<i64>>("newest")?))
+        });
+        let found: Vec<(i64, Option<i64>)> = self.db.read(find).await?;
+        *position = found.last().and_then(|(last, newest)| Some(*last).zip(*newest));
+        Ok((!found.is_empty()).then(|| found.into_iter().map(|(id, _)| DeadLetterId(id)).collect()))
     }
 }

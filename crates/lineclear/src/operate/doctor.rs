@@ -1,34 +1,33 @@
-//! doctor: looks at everything that may be wrong, and changes nothing. Each group of checks is gathered by itself, so that one that
-//! cannot be looked at does not hide the others. What follows from the facts is the model's to say.
+//! The doctor checks everything that may be wrong, and changes nothing. Each group of checks runs by itself, so that one that fails
+//! does not hide the others. The model draws the conclusions.
 //!
-//! Cheap by construction: every statement ends within two seconds, and reads a bounded number of rows, or only what the server
-//! keeps in memory.
+//! Checks are cheap: every statement ends within two seconds, and reads a bounded number of rows, or only what the server keeps in
+//! memory.
 
-mod sqlite_file;
 mod manifests;
 mod pooler;
 mod schema;
 mod server;
+mod sqlite_file;
 
 use lineclear_model::doctor::{self, Check, CheckName, Finding, Group, HealthFacts};
 
 use crate::store::{MigrationStatus, Store, StoreError, StoreResult};
 
-/// Late jobs that are explained.
+/// Late jobs that are explained at most.
 const EXPLAINED: u32 = 20;
 
 impl Store {
-    /// Every check that the database and its server allow, in the order of [`CheckName::ALL`]; those that do not apply here are left
-    /// out. Works on a schema that is old, or broken.
+    /// Runs every check that applies to this database, in the order of [`CheckName::ALL`]. Works on a schema that is old or broken.
     pub async fn doctor(&self) -> Vec<Check> {
         let mut checks = match self.migration_status().await {
-            // Nothing else can be asked.
+            // No other check can run.
             Err(error @ (StoreError::Unavailable { .. } | StoreError::CannotWrite { .. }))
                 if !is_forbidden(&error) =>
             {
                 vec![unreachable(&error)]
             }
-            status => self.look_at_all(status).await,
+            status => self.run_checks(status).await,
         };
         for name in CheckName::ALL.iter().filter(|name| name.group() > Group::Configuration) {
             if self.applies(*name) && checks.iter().all(|check| check.check != *name) {
@@ -39,7 +38,7 @@ impl Store {
         checks
     }
 
-    /// Whether there is such a thing in a database of this kind.
+    /// Whether a check applies to this kind of database.
     fn applies(&self, name: CheckName) -> bool {
         let (postgres, memory) = (self.options.is_postgres(), self.options.is_in_memory());
         match name {
@@ -49,7 +48,7 @@ impl Store {
         }
     }
 
-    async fn look_at_all(&self, status: StoreResult<MigrationStatus>) -> Vec<Check> {
+    async fn run_checks(&self, status: StoreResult<MigrationStatus>) -> Vec<Check> {
         let mut checks = vec![Check::ok(CheckName::Reachable, format!("{} answers", self.options))];
         checks.extend(self.server_checks().await);
         if self.options.is_postgres() {
@@ -59,32 +58,32 @@ impl Store {
         let migrations = schema::migrations(status);
         let is_current = migrations.finding == Finding::Ok;
         checks.push(migrations);
-        // An old schema is not compared with what it will be, and may lack what the rest asks for.
+        // An old schema differs from the expected one, and may lack tables that the other checks read.
         if !is_current {
             checks.push(or_failure(CheckName::Clock, self.clock_check(None).await));
             return checks;
         }
         checks.extend(self.schema_checks().await);
-        let condition = self.condition(EXPLAINED).await;
-        checks.push(or_failure(CheckName::Clock, self.clock_check(condition.as_ref().ok()).await));
-        match condition {
-            Ok(facts) => checks.extend(self.condition_checks(&facts).await),
+        let facts = self.health_facts(EXPLAINED).await;
+        checks.push(or_failure(CheckName::Clock, self.clock_check(facts.as_ref().ok()).await));
+        match facts {
+            Ok(facts) => checks.extend(self.health_checks(&facts).await),
             Err(error) => checks.push(failed(CheckName::Alive, &error)),
         }
         checks
     }
 
-    async fn condition_checks(&self, facts: &HealthFacts) -> Vec<Check> {
+    async fn health_checks(&self, facts: &HealthFacts) -> Vec<Check> {
         let mut checks = [doctor::nodes(facts), doctor::work(facts)].concat();
-        match self.orders_facts().await {
-            Ok(orders) => checks.extend(doctor::manifests(facts, &orders)),
+        match self.manifest_health().await {
+            Ok(manifests) => checks.extend(doctor::manifests(facts, &manifests)),
             Err(error) => checks.extend([doctor::late(facts), failed(CheckName::Unreadable, &error)]),
         }
         checks
     }
 }
 
-/// A check that could not be made.
+/// A check that failed to run.
 fn failed(name: CheckName, error: &StoreError) -> Check {
     let todo = "mend the failures above first; if there are none, the log of the database says more";
     Check::failure(name, format!("could not be looked at: {error}"), todo)
@@ -94,7 +93,7 @@ fn or_failure(name: CheckName, check: StoreResult<Check>) -> Check {
     check.unwrap_or_else(|error| failed(name, &error))
 }
 
-/// The database answers, and this role may not look: that is no matter of the way to it.
+/// The database answers, but the role lacks a permission: the connection itself works.
 fn is_forbidden(error: &StoreError) -> bool {
     error.to_string().contains("(42501")
 }
@@ -102,11 +101,11 @@ fn is_forbidden(error: &StoreError) -> bool {
 fn unreachable(error: &StoreError) -> Check {
     let says = error.to_string();
     let todo = match says.contains("startup parameter") {
-        // What it says before version 12 to those who set it for their sessions.
+        // The error of versions before 12, which do not know the parameter.
         false if says.contains("\"plan_cache_mode\"") => {
             "that is PostgreSQL before 12, which is too old: upgrade it"
         }
-        // What pgbouncer says to those who take it for PostgreSQL.
+        // The error of pgbouncer, which does not accept the parameter.
         true => "a pooler answers there: add pooler=transaction to the URL of the database",
         false if says.contains("TLS") => {
             "sslrootcert=FILE in the URL names the authority; sslmode=disable goes in the clear"

@@ -1,5 +1,4 @@
-//! explain: the facts that decide whether a job runs, or a manifest makes one. Only looks; what follows from the facts is the
-//! model's to say.
+//! Reads the facts that decide whether a job runs, or a manifest makes one. The model draws the conclusions.
 
 use std::time::Duration;
 
@@ -7,24 +6,24 @@ use lineclear_model::explain::{
     DeadFacts, Explanation, Holder, JobFacts, JobManifest, LimitFacts, LiveJob, ManifestFacts, NodeFacts,
     ParentFacts, explain_job, explain_manifest,
 };
-use lineclear_model::{DeadReason, ExecutionOutcome, JobState, Name, Origin};
+use lineclear_model::{DeadReason, ExecutionOutcome, JobState, Micros, Name, Origin};
 
 use crate::db::statements::Statement;
-use crate::db::{Row, Session, Value, Verb};
-use crate::manifests::upsert::manifest_of;
+use crate::db::{Row, Session, Verb, values};
+use crate::manifests::stored::manifest_of;
 use crate::store::{JobId, Store, StoreError, StoreResult};
 
-/// Things of one sort that an explanation names.
+/// Jobs, nodes or dead letters that an explanation names at most.
 const NAMED_MAX: i64 = 5;
-/// Jobs that are counted against a limit at most.
+/// Counting of active jobs stops here.
 const COUNT_MAX: i64 = 100_000;
-/// Nodes that are looked at, last seen first.
+/// Nodes that are read at most, the last seen first.
 pub(crate) const NODES_MAX: i64 = 1_000;
-/// A node that was silent for longer is lost.
+/// A node without a heartbeat for this long is lost.
 pub(crate) const LOST_AFTER: Duration = Duration::from_secs(30);
 
-/// Verb: why does this job not run? `None`: there is no such job.
-pub(crate) struct ExplainJob(pub(crate) JobId);
+/// Explains a job. Several statements, and no transaction: a reader must not hold locks.
+struct ExplainJob(JobId);
 
 impl Verb for ExplainJob {
     type Answer = Option<Explanation>;
@@ -35,21 +34,20 @@ impl Verb for ExplainJob {
 
     async fn run(&self, session: &mut Session) -> StoreResult<Option<Explanation>> {
         let nodes = nodes(session).await?;
-        job(session, self.0.0, nodes).await
+        explain_with(session, self.0.0, nodes).await
     }
 }
 
-/// Why does this job not run, with these nodes?
-pub(crate) async fn job(
+/// Explains a job, given the nodes.
+pub(crate) async fn explain_with(
     session: &mut Session,
     id: i64,
     nodes: Vec<NodeFacts>,
 ) -> StoreResult<Option<Explanation>> {
-    let id = || vec![Value::Int(Some(id))];
-    let mut rows = session.rows(Statement::ExplainJob, id()).await?;
+    let mut rows = session.rows(Statement::ExplainJob, values![id]).await?;
     if rows.is_empty() {
-        // It may have been on its way from one table to the other.
-        rows = session.rows(Statement::ExplainJob, id()).await?;
+        // The job may have been moving between tables.
+        rows = session.rows(Statement::ExplainJob, values![id]).await?;
     }
     let Some(row) = rows.first() else { return Ok(None) };
     let limits = Limits::read(session, row.get("group_id")?, row.get("limit_key")?).await?;
@@ -97,8 +95,8 @@ fn job_facts(row: &Row, limits: Limits, nodes: Vec<NodeFacts>) -> StoreResult<Jo
     })
 }
 
-/// Verb: why does this manifest make no job? `None`: there is no such manifest.
-pub(crate) struct ExplainManifest(pub(crate) Name);
+/// Explains a manifest.
+struct ExplainManifest(Name);
 
 impl Verb for ExplainManifest {
     type Answer = Option<Explanation>;
@@ -108,11 +106,10 @@ impl Verb for ExplainManifest {
     }
 
     async fn run(&self, session: &mut Session) -> StoreResult<Option<Explanation>> {
-        let key = vec![Value::Text(Some(self.0.to_string()))];
-        let rows = session.rows(Statement::ExplainManifest, key).await?;
+        let rows = session.rows(Statement::ExplainManifest, values![&self.0]).await?;
         let Some(row) = rows.first() else { return Ok(None) };
-        let params = vec![Value::Int(Some(row.get("id")?)), Value::Int(Some(NAMED_MAX))];
-        let waiting = session.rows(Statement::ExplainWaiting, params).await?;
+        let id: i64 = row.get("id")?;
+        let waiting = session.rows(Statement::ExplainWaiting, values![id, NAMED_MAX]).await?;
         let limits = Limits::read(session, row.get("group_id")?, None).await?;
         let arrived: Vec<i64> = serde_json::from_str(&row.get::<String>("arrived")?).unwrap_or_default();
         let mut facts = ManifestFacts {
@@ -147,7 +144,7 @@ impl Verb for ExplainManifest {
     }
 }
 
-/// What limits a job.
+/// The limits that apply to a job.
 #[derive(Default)]
 struct Limits {
     group: Option<LimitFacts>,
@@ -157,20 +154,15 @@ struct Limits {
 
 impl Limits {
     async fn read(session: &mut Session, group: Option<i64>, key: Option<String>) -> StoreResult<Limits> {
-        let params = vec![
-            Value::Int(group),
-            Value::Text(key),
-            Value::Int(Some(NAMED_MAX)),
-            Value::Int(Some(COUNT_MAX)),
-        ];
         let mut limits = Limits::default();
+        let params = values![group, key, NAMED_MAX, COUNT_MAX];
         for row in session.rows(Statement::ExplainLimits, params).await? {
-            let place = match row.get::<String>("scope")?.as_str() {
+            let limit = match row.get::<String>("scope")?.as_str() {
                 "group" => &mut limits.group,
                 "global" => &mut limits.global,
                 _ => &mut limits.key,
             };
-            let facts = place.get_or_insert(LimitFacts {
+            let facts = limit.get_or_insert(LimitFacts {
                 name: row.get("name")?,
                 enabled: row.get("enabled")?,
                 limit: row.get("max_active")?,
@@ -186,7 +178,7 @@ impl Limits {
 }
 
 async fn nodes(session: &mut Session) -> StoreResult<Vec<NodeFacts>> {
-    let rows = session.rows(Statement::ListNodes, vec![Value::Int(Some(NODES_MAX))]).await?;
+    let rows = session.rows(Statement::ListNodes, values![NODES_MAX]).await?;
     nodes_of(&rows)
 }
 
@@ -194,12 +186,11 @@ pub(crate) fn nodes_of(rows: &[Row]) -> StoreResult<Vec<NodeFacts>> {
     let words = |text: &str| serde_json::from_str::<Vec<String>>(text).unwrap_or_default();
     let lost_after = i64::try_from(LOST_AFTER.as_micros()).unwrap_or(i64::MAX);
     let of = |row: &Row| {
-        let (seen, now): (lineclear_model::Micros, lineclear_model::Micros) =
-            (row.get("seen_at")?, row.get("now")?);
+        let (seen, now): (Micros, Micros) = (row.get("seen_at")?, row.get("now")?);
         Ok(NodeFacts {
             name: row.get("name")?,
             live: seen.offset(lost_after) > now,
-            drains: row.get::<Option<lineclear_model::Micros>>("drain_at")?.is_some(),
+            drains: row.get::<Option<Micros>>("drain_at")?.is_some(),
             works: words(&row.get::<String>("roles")?).iter().any(|role| role == "workers"),
             routes: words(&row.get::<String>("routes")?),
             kinds: row.get::<Option<String>>("kinds")?.as_deref().map(words),
@@ -210,12 +201,13 @@ pub(crate) fn nodes_of(rows: &[Row]) -> StoreResult<Vec<NodeFacts>> {
 }
 
 impl Store {
-    /// Why a job does not run, gate by gate, or how it ended. `None`: there is no such job (any more).
+    /// Explains why a job does not run, gate by gate, or how it ended. `None`: there is no such job, or its history was cleaned.
     pub async fn explain_job(&self, job: JobId) -> StoreResult<Option<Explanation>> {
         self.db.read(ExplainJob(job)).await
     }
 
-    /// Why a manifest makes no job now, gate by gate, and whether the next one would run. `None`: there is no such manifest.
+    /// Explains why a manifest makes no job now, gate by gate, and whether the next one would run. `None`: there is no such
+    /// manifest.
     pub async fn explain_manifest(&self, key: Name) -> StoreResult<Option<Explanation>> {
         self.db.read(ExplainManifest(key)).await
     }

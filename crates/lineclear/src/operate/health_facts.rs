@@ -1,5 +1,4 @@
-//! condition: how nodes, jobs and manifests stand, as far as that tells whether they are well. Only looks; what follows is the
-//! model's to say.
+//! Reads the facts that tell whether nodes, jobs and manifests are healthy. The model draws the conclusions.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -9,67 +8,62 @@ use lineclear_model::doctor::{HealthFacts, Leader, NodeState, NotChecked, Overdu
 use lineclear_model::explain::NodeFacts;
 
 use crate::db::statements::Statement;
-use crate::db::{Row, Session, Value, Verb};
+use crate::db::{Row, Session, Verb, values};
 use crate::operate::explain;
 use crate::operate::explain::{LOST_AFTER, NODES_MAX};
-use crate::read::stats::{COUNT_MAX, ReadNow};
+use crate::read::stats::{COUNT_MAX, read_now};
 use crate::store::{Store, StoreError, StoreResult};
 
-/// What came due this long ago, and was not taken, is late. Nodes look for work once a second.
+/// A job or tick is late if it is due for this long. Nodes poll once a second.
 const LATE: Duration = Duration::from_secs(60);
-/// A lease that ran out this long ago is left lying. Nodes look for those once a second, too.
-const LEFT: Duration = Duration::from_secs(10);
-/// Longest time of a statement.
-const WITHIN: &str = "2s";
-/// Claims that are looked at for what gets on, last ones first.
+/// A lease is abandoned if it expired this long ago. Nodes reclaim once a second.
+const ABANDONED: Duration = Duration::from_secs(10);
+/// The timeout of a statement.
+const STATEMENT_TIMEOUT: &str = "2s";
+/// Claims that are read to see which routes progress, the last ones first.
 const MOVES_MAX: i64 = 5_000;
-/// Late jobs are explained so long: readers wait for two seconds.
-const EXPLAIN_WITHIN: Duration = Duration::from_secs(1);
-/// Kinds that are named.
+/// The time for explaining late jobs: readers wait for two seconds.
+const EXPLAIN_TIMEOUT: Duration = Duration::from_secs(1);
+/// Kinds that are named at most.
 const KINDS_MAX: i64 = 20;
 
-/// Verb: who is there, how much waits, and who leads. The other parts build on it.
-pub(crate) struct ReadStanding;
+/// Reads nodes, counts and the leader. The other parts build on it.
+struct ReadOverview;
 
-/// Who is there, and how much waits.
-pub(crate) struct Standing {
-    pub(crate) condition: HealthFacts,
-    pub(crate) nodes: Vec<NodeFacts>,
+/// Nodes, counts and the leader.
+struct Overview {
+    facts: HealthFacts,
+    nodes: Vec<NodeFacts>,
 }
 
-/// Verb: what is not as it should be.
-pub(crate) struct ReadTrouble(pub(crate) Vec<NodeFacts>);
+/// Reads abandoned leases, unknown kinds and late jobs.
+struct ReadTrouble(Vec<NodeFacts>);
 
-/// Verb: so many jobs that are late, explained as far as there is time.
-pub(crate) struct ReadOverdue {
-    pub(crate) explained: u32,
-    pub(crate) nodes: Vec<NodeFacts>,
+/// Reads late jobs, each with an explanation, as far as the time allows.
+struct ReadOverdue {
+    explained: u32,
+    nodes: Vec<NodeFacts>,
 }
 
 fn micros(length: Duration) -> i64 {
     i64::try_from(length.as_micros()).unwrap_or(i64::MAX)
 }
 
-fn int(value: i64) -> Value {
-    Value::Int(Some(value))
+/// Limits the time of the transaction's statements, and forces index scans if `by_index`.
+pub(crate) async fn set_statement_timeout(session: &mut Session, by_index: bool) -> StoreResult<()> {
+    session.rows(Statement::SetStatementTimeout, values![STATEMENT_TIMEOUT, by_index]).await.map(drop)
 }
 
-/// What follows in the transaction ends in time, and goes by indexes if it must.
-pub(crate) async fn within(session: &mut Session, by_index: bool) -> StoreResult<()> {
-    let params = vec![Value::Text(Some(WITHIN.to_owned())), Value::Bool(by_index)];
-    session.rows(Statement::SetStatementTimeout, params).await.map(drop)
-}
+impl Verb for ReadOverview {
+    type Answer = Overview;
 
-impl Verb for ReadStanding {
-    type Answer = Standing;
-
-    async fn run(&self, session: &mut Session) -> StoreResult<Standing> {
-        within(session, true).await?;
-        let now = ReadNow.run(session).await?;
-        let rows = session.rows(Statement::ListNodes, vec![int(NODES_MAX)]).await?;
+    async fn run(&self, session: &mut Session) -> StoreResult<Overview> {
+        set_statement_timeout(session, true).await?;
+        let now = read_now().run(session).await?;
+        let rows = session.rows(Statement::ListNodes, values![NODES_MAX]).await?;
         let nodes = explain::nodes_of(&rows)?;
         let abandoned = abandoned(session).await?;
-        let condition = HealthFacts {
+        let facts = HealthFacts {
             now: now.now,
             count_max: u64::from(COUNT_MAX),
             waiting: now.waiting,
@@ -83,7 +77,7 @@ impl Verb for ReadStanding {
             overdue: Vec::new(),
             not_checked: NotChecked::default(),
         };
-        Ok(Standing { condition, nodes })
+        Ok(Overview { facts, nodes })
     }
 }
 
@@ -91,7 +85,7 @@ impl Verb for ReadTrouble {
     type Answer = Trouble;
 
     async fn run(&self, session: &mut Session) -> StoreResult<Trouble> {
-        within(session, true).await?;
+        set_statement_timeout(session, true).await?;
         trouble(session, &self.0).await
     }
 }
@@ -100,16 +94,16 @@ impl Verb for ReadOverdue {
     type Answer = Vec<Overdue>;
 
     async fn run(&self, session: &mut Session) -> StoreResult<Vec<Overdue>> {
-        within(session, true).await?;
+        set_statement_timeout(session, true).await?;
         overdue(session, i64::from(self.explained), &self.nodes).await
     }
 }
 
-/// A part that took too long leaves its sentence, and not the others without theirs.
-pub(crate) fn or_unseen<T: Default>(part: StoreResult<T>, unseen: &mut Option<String>) -> StoreResult<T> {
+/// A part that timed out records why, and does not fail the others.
+fn or_not_checked<T: Default>(part: StoreResult<T>, not_checked: &mut Option<String>) -> StoreResult<T> {
     match part {
         Err(error @ (StoreError::Unavailable { .. } | StoreError::Contended { .. })) => {
-            *unseen = Some(error.to_string());
+            *not_checked = Some(error.to_string());
             Ok(T::default())
         }
         other => other,
@@ -117,14 +111,13 @@ pub(crate) fn or_unseen<T: Default>(part: StoreResult<T>, unseen: &mut Option<St
 }
 
 async fn trouble(session: &mut Session, nodes: &[NodeFacts]) -> StoreResult<Trouble> {
-    let count = i64::from(COUNT_MAX);
-    let leases = session.rows(Statement::HealthTrouble, vec![int(count), int(micros(LEFT))]).await?;
-    let late = session.rows(Statement::HealthTrouble, vec![int(count), int(micros(LATE))]).await?;
+    let leases = session.rows(Statement::HealthTrouble, values![COUNT_MAX, micros(ABANDONED)]).await?;
+    let late = session.rows(Statement::HealthTrouble, values![COUNT_MAX, micros(LATE)]).await?;
     let (leases, late) =
         leases.first().zip(late.first()).ok_or_else(|| crate::error::no_answer("health_trouble"))?;
-    let kinds = session.rows(Statement::HealthUnknownKinds, vec![int(KINDS_MAX)]).await?;
+    let kinds = session.rows(Statement::HealthUnknownKinds, values![KINDS_MAX]).await?;
     let mut kinds: Vec<String> = kinds.iter().map(|row| row.get("kind")).collect::<StoreResult<_>>()?;
-    // A node that knows a kind brings its jobs back with its next heartbeat.
+    // A node that has a handler for a kind unparks its jobs with its next heartbeat.
     kinds.retain(|kind| !nodes.iter().any(|node| runs(node, kind)));
     let next_due_at: Option<Micros> = late.get("next_due_at")?;
     Ok(Trouble {
@@ -146,10 +139,9 @@ fn runs(node: &NodeFacts, kind: &str) -> bool {
         && node.kinds.as_ref().is_some_and(|kinds| kinds.iter().any(|own| own == kind))
 }
 
-/// Jobs in the hands of nodes that do not renew them, by node.
+/// The number of abandoned leases, by node.
 async fn abandoned(session: &mut Session) -> StoreResult<HashMap<i64, u64>> {
-    let rows =
-        session.rows(Statement::HealthAbandoned, vec![int(i64::from(COUNT_MAX)), int(micros(LEFT))]).await?;
+    let rows = session.rows(Statement::HealthAbandoned, values![COUNT_MAX, micros(ABANDONED)]).await?;
     rows.iter().map(|row| Ok((row.get("node")?, row.get("jobs")?))).collect()
 }
 
@@ -177,7 +169,7 @@ fn node_of(row: &Row, abandoned: &HashMap<i64, u64>) -> StoreResult<NodeState> {
 }
 
 async fn leader(session: &mut Session) -> StoreResult<Option<Leader>> {
-    let rows = session.rows(Statement::HealthLeader, Vec::<Value>::new()).await?;
+    let rows = session.rows(Statement::HealthLeader, values![]).await?;
     let of = |row: &Row| {
         Ok(Leader {
             node: row.get("node")?,
@@ -192,20 +184,20 @@ async fn leader(session: &mut Session) -> StoreResult<Option<Leader>> {
     rows.first().map(of).transpose()
 }
 
-/// Jobs that are late, of each line and route in turn, each with the first gate that is closed.
+/// Late jobs, of each lane and route in turn, each with the first closed gate.
 async fn overdue(session: &mut Session, most: i64, nodes: &[NodeFacts]) -> StoreResult<Vec<Overdue>> {
-    let rows = session.rows(Statement::HealthOverdue, vec![int(micros(LATE)), int(most)]).await?;
+    let rows = session.rows(Statement::HealthOverdue, values![micros(LATE), most]).await?;
     let mut overdue = Vec::new();
-    let mut places = Vec::new();
+    let mut lanes = Vec::new();
     let begun = Instant::now();
     for row in &rows {
-        // A few say enough; the whole part must not take longer than whoever asks waits for it.
-        if begun.elapsed() > EXPLAIN_WITHIN {
+        // A few are enough; this part must not take longer than the caller waits.
+        if begun.elapsed() > EXPLAIN_TIMEOUT {
             break;
         }
         let job: i64 = row.get("id")?;
-        // Taken in the meantime.
-        let Some(explanation) = explain::job(session, job, nodes.to_vec()).await? else { continue };
+        // It was claimed in the meantime.
+        let Some(explanation) = explain::explain_with(session, job, nodes.to_vec()).await? else { continue };
         let closed = explanation.gates.iter().find(|gate| gate.open == Some(false));
         let gate = closed.map(|gate| gate.name);
         let (kind, route): (String, String) = (row.get("kind")?, row.get("route")?);
@@ -213,21 +205,21 @@ async fn overdue(session: &mut Session, most: i64, nodes: &[NodeFacts]) -> Store
         let free = serving.map(|node| node.free).sum();
         let (due_at, why) = (row.get("due_at")?, explanation.verdict);
         overdue.push(Overdue { job, due_at, gate, why, free, moves: false });
-        places.push((kind, route));
+        lanes.push((kind, route));
     }
     if overdue.iter().any(|job| job.gate.is_none()) {
-        mark_moving(session, &mut overdue, &places).await?;
+        mark_moving(session, &mut overdue, &lanes).await?;
     }
     Ok(overdue)
 }
 
-/// Which of them are in a line that gets on: a job of its route was claimed lately, or one of a kind that waits there has ended.
+/// Marks late jobs whose route progresses: a job of the route was claimed recently, or one of a kind that waits there has ended.
 async fn mark_moving(
     session: &mut Session,
     overdue: &mut [Overdue],
-    places: &[(String, String)],
+    lanes: &[(String, String)],
 ) -> StoreResult<()> {
-    let rows = session.rows(Statement::HealthMoves, vec![int(micros(LATE)), int(MOVES_MAX)]).await?;
+    let rows = session.rows(Statement::HealthMoves, values![micros(LATE), MOVES_MAX]).await?;
     let (mut routes, mut kinds): (HashSet<String>, HashSet<String>) = Default::default();
     for row in &rows {
         let word = row.get("word")?;
@@ -236,23 +228,23 @@ async fn mark_moving(
             _ => kinds.insert(word),
         };
     }
-    let moving = places.iter().filter(|(kind, _)| kinds.contains(kind)).map(|(_, route)| route.clone());
+    let moving = lanes.iter().filter(|(kind, _)| kinds.contains(kind)).map(|(_, route)| route.clone());
     routes.extend(moving);
-    for (job, (_, route)) in overdue.iter_mut().zip(places) {
+    for (job, (_, route)) in overdue.iter_mut().zip(lanes) {
         job.moves = routes.contains(route);
     }
     Ok(())
 }
 
 impl Store {
-    /// How nodes, jobs and manifests stand, with so many late jobs explained: what tells whether they are well. Each part has its own
-    /// time, and what was not seen in it is said.
-    pub async fn condition(&self, explained: u32) -> StoreResult<HealthFacts> {
-        let Standing { condition: mut facts, nodes } = self.db.read(ReadStanding).await?;
+    /// The facts that tell whether nodes, jobs and manifests are healthy, with at most `explained` late jobs explained. Each part
+    /// has its own timeout; the facts name the parts that were not checked.
+    pub async fn health_facts(&self, explained: u32) -> StoreResult<HealthFacts> {
+        let Overview { mut facts, nodes } = self.db.read(ReadOverview).await?;
         let trouble = self.db.read(ReadTrouble(nodes.clone())).await;
-        facts.trouble = or_unseen(trouble, &mut facts.not_checked.trouble)?;
+        facts.trouble = or_not_checked(trouble, &mut facts.not_checked.trouble)?;
         let overdue = self.db.read(ReadOverdue { explained, nodes }).await;
-        facts.overdue = or_unseen(overdue, &mut facts.not_checked.overdue)?;
+        facts.overdue = or_not_checked(overdue, &mut facts.not_checked.overdue)?;
         Ok(facts)
     }
 }

@@ -1,4 +1,4 @@
-//! retry: a job that ended badly, or ended at all, runs again because somebody said so.
+//! Retries jobs on request, each in the way that its state allows.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -6,7 +6,7 @@ use lineclear_model::job::Origin;
 use lineclear_model::{JobState, Name, Payload};
 
 use crate::db::statements::Statement;
-use crate::db::{Row, Session, Value, Verb};
+use crate::db::{Row, Session, Verb, values};
 use crate::error::no_answer;
 use crate::journey::enqueue::insert::{QueueRow, main_route, queue};
 use crate::journey::plan::firing::JobTemplate;
@@ -14,45 +14,45 @@ use crate::operate::dead_letters::{Revival, Revive};
 use crate::store::{DeadLetterId, JobId, Store, StoreResult};
 use crate::validate;
 
-/// How to try a job again.
+/// How a job is retried.
 #[derive(Clone, Debug, Default)]
 pub struct RetryOptions {
-    /// Who does it.
+    /// Who retries it.
     pub by: String,
-    /// What they want to say about it; kept with the dead letter, if it was one.
+    /// A note; stored with the dead letter, if it was one.
     pub note: Option<String>,
-    /// The lane of a new job without a manifest, because history does not keep it; `None` is `main`.
+    /// The route of a new job without a manifest, because history does not store it; `None` is `main`.
     pub route: Option<Name>,
-    /// What its handler gets this time, instead of what it got. Only for dead letters and for what is over: a job that waits for its next try keeps its input.
+    /// A new input. Only for dead letters and jobs that have ended: a job that waits for its next attempt keeps its input.
     pub input: Option<Payload>,
 }
 
-/// What became of a request to try a job again.
+/// The result of a retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retried {
-    /// It waited for its next try, which is now.
+    /// It waited for its next attempt, and is due now.
     Due,
-    /// It was a dead letter, and waits again, with no failures counted.
+    /// It was a dead letter, and is queued again with its failures reset.
     Revived(DeadLetterId),
-    /// It was over: this new job has the same kind and input.
+    /// It had ended: this new job has the same kind and input.
     Again(JobId),
-    /// It is over, and its input is not kept any more.
+    /// It has ended, and its input was cleaned.
     InputGone,
-    /// It is in this state, in which there is nothing to try again.
+    /// It is in this state, in which it cannot be retried.
     NotOver(JobState),
-    /// There is no such job (any more).
+    /// There is no such job, or its history was cleaned.
     Unknown,
 }
 
 impl Retried {
-    /// Whether the job may have been on its way from one table to the other, so that it is worth another look.
+    /// Whether the job may have been moving between tables, so that another attempt is worthwhile.
     pub(crate) fn may_be_moving(&self) -> bool {
         use JobState::{Cancelled, Completed, Dead};
         matches!(self, Retried::NotOver(Completed | Cancelled | Dead) | Retried::Unknown)
     }
 }
 
-/// Verb: jobs are tried again, each in the way that its state allows.
+/// Retries jobs.
 pub(crate) struct Retry {
     pub(crate) jobs: Vec<JobId>,
     pub(crate) options: RetryOptions,
@@ -65,7 +65,7 @@ impl Verb for Retry {
         let mut answers: HashMap<JobId, Retried> = HashMap::new();
         let left = |answers: &HashMap<JobId, Retried>| {
             let left = self.jobs.iter().filter(|job| !answers.contains_key(job));
-            vec![Value::Ints(left.map(|job| job.0).collect())]
+            values![left.map(|job| job.0).collect::<Vec<i64>>()]
         };
         if self.options.input.is_none() {
             for row in session.rows(Statement::RetryNow, left(&answers)).await? {
@@ -73,8 +73,8 @@ impl Verb for Retry {
             }
         }
         let dead = session.rows(Statement::RetryDead, left(&answers)).await?;
-        let over = session.rows(Statement::RetryFinished, left(&answers)).await?;
-        lock_manifests(session, dead.iter().chain(&over)).await?;
+        let ended = session.rows(Statement::RetryFinished, left(&answers)).await?;
+        lock_manifests(session, dead.iter().chain(&ended)).await?;
         let mut letters = Vec::new();
         for row in &dead {
             let letter = DeadLetterId(row.get("id")?);
@@ -87,7 +87,7 @@ impl Verb for Retry {
                 .run(session)
                 .await?;
         }
-        self.again(session, &over, &mut answers).await?;
+        self.run_again(session, &ended, &mut answers).await?;
         let mut all = Vec::with_capacity(self.jobs.len());
         for job in &self.jobs {
             let answer = match answers.get(job) {
@@ -101,36 +101,36 @@ impl Verb for Retry {
 }
 
 impl Retry {
-    /// New jobs like those that are over.
-    async fn again(
+    /// Queues new jobs like those that have ended.
+    async fn run_again(
         &self,
         session: &mut Session,
-        over: &[Row],
+        ended: &[Row],
         answers: &mut HashMap<JobId, Retried>,
     ) -> StoreResult<()> {
         let mut keys = BTreeSet::new();
-        for row in over {
+        for row in ended {
             keys.extend(row.get::<Option<String>>("manifest_key")?);
         }
-        let mut orders: HashMap<String, JobTemplate> = HashMap::new();
+        let mut templates: HashMap<String, JobTemplate> = HashMap::new();
         if !keys.is_empty() {
-            let keys = vec![Value::Texts(keys.into_iter().collect())];
-            for row in session.rows(Statement::ManifestRead, keys).await? {
-                orders.insert(row.get("key")?, JobTemplate::of(&row)?);
+            let keys: Vec<String> = keys.into_iter().collect();
+            for row in session.rows(Statement::ManifestRead, values![keys]).await? {
+                templates.insert(row.get("key")?, JobTemplate::of(&row)?);
             }
         }
         let (mut rows, mut jobs) = (Vec::new(), Vec::new());
-        for row in over {
+        for row in ended {
             let job = JobId(row.get("job_id")?);
             let edited = self.options.input.as_ref().map(|input| input.as_str().to_owned());
             let Some(input) = edited.or(row.get("input")?) else {
                 answers.insert(job, Retried::InputGone);
                 continue;
             };
-            let order = row.get::<Option<String>>("manifest_key")?.and_then(|key| orders.get(&key));
-            let new = match order {
-                Some(order) => order.job(Origin::Trigger),
-                None => self.alone(row)?,
+            let template = row.get::<Option<String>>("manifest_key")?.and_then(|key| templates.get(&key));
+            let new = match template {
+                Some(template) => template.job(Origin::Trigger),
+                None => self.without_manifest(row)?,
             };
             rows.push(QueueRow { input, ..new });
             jobs.push(job);
@@ -143,11 +143,12 @@ impl Retry {
         Ok(())
     }
 
-    /// A job that no manifest orders any more. It still names the one that did: that says which of its input is secret.
-    fn alone(&self, row: &Row) -> StoreResult<QueueRow> {
+    /// A job whose manifest was removed, or that never had one. It keeps the manifest's id, which decides what of its input is
+    /// secret.
+    fn without_manifest(&self, row: &Row) -> StoreResult<QueueRow> {
         let manifest_id: Option<i64> = row.get("manifest_id")?;
         let route: Option<String> = row.get("route")?;
-        let said = self.options.route.as_ref().map(ToString::to_string);
+        let requested = self.options.route.as_ref().map(ToString::to_string);
         Ok(QueueRow {
             id: None,
             manifest_id,
@@ -155,7 +156,7 @@ impl Retry {
             origin: if manifest_id.is_some() { Origin::Trigger } else { Origin::Adhoc },
             fresh: false,
             kind: row.get("kind")?,
-            route: said.or(route).unwrap_or_else(|| main_route().to_string()),
+            route: requested.or(route).unwrap_or_else(|| main_route().to_string()),
             input: String::new(),
             group_id: row.get("group_id")?,
             priority: row.get("priority")?,
@@ -170,35 +171,35 @@ impl Retry {
     }
 }
 
-/// All of them, in one order: some are let go by a revival, others are run.
+/// Locks all manifests at once, in one order: a revival releases some of them, others are run.
 async fn lock_manifests<'a>(session: &mut Session, rows: impl Iterator<Item = &'a Row>) -> StoreResult<()> {
     let mut ids = BTreeSet::new();
     for row in rows {
         ids.extend(row.get::<Option<i64>>("manifest_id")?);
     }
     if !ids.is_empty() {
-        let ids = vec![Value::Ints(ids.into_iter().collect())];
-        session.rows(Statement::ManifestLock, ids).await?;
+        let ids: Vec<i64> = ids.into_iter().collect();
+        session.rows(Statement::ManifestLock, values![ids]).await?;
     }
     Ok(())
 }
 
 async fn not_over(session: &mut Session, job: JobId) -> StoreResult<Retried> {
-    let rows = session.rows(Statement::JobState, vec![Value::Int(Some(job.0))]).await?;
+    let rows = session.rows(Statement::JobState, values![job.0]).await?;
     let state = rows.first().map(|row| row.word("state", JobState::from_word)).transpose()?;
     Ok(state.map_or(Retried::Unknown, Retried::NotOver))
 }
 
 impl Store {
-    /// Tries a job again: one that waits for its next try is due now, a dead letter is revived, and one that is over is run again as
-    /// a new job with the same input, or with the one that the options have.
+    /// Retries a job: one that waits for its next attempt is due now, a dead letter is revived, and one that has ended runs again
+    /// as a new job with the same input, or with that of the options.
     pub async fn retry(&self, job: JobId, options: RetryOptions) -> StoreResult<Retried> {
         validate::check_retry(&options)?;
         let mut answer = self.retry_now(job, &options).await?;
         if answer.may_be_moving() {
             answer = self.retry_now(job, &options).await?;
         }
-        self.orders_changed().await;
+        self.notify_manifests_changed().await;
         Ok(answer)
     }
 

@@ -1,6 +1,7 @@
-//! settings: what operators change while nodes run.
+//! Settings that operators change while nodes run.
 //!
-//! Sparse: a setting that nobody changed is what each node was started with. Nodes hear of a change with their next heartbeat.
+//! The table is sparse: a setting without a row has the value that each node was started with. Nodes follow a change with their
+//! next heartbeat.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,37 +9,37 @@ use std::time::Duration;
 use lineclear_model::Micros;
 
 use crate::db::statements::Statement;
-use crate::db::{Column, Params, Session, Value, Verb};
+use crate::db::{Column, Params, Query, Row, Session, Verb, values};
 use crate::journey::clean::Retention;
 use crate::manifests::expected_version::ExpectedVersion;
 use crate::store::{Store, StoreError, StoreResult};
 use crate::validate;
 
-/// What a node does within, and operators may change while it runs.
+/// The options of a node that operators can change while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tunable {
     /// Jobs it runs at once.
     pub slots: u32,
-    /// Jobs of a route that a dispatcher without workers hands over before they are claimed.
+    /// Jobs of a route that a dispatcher without workers dispatches before they are claimed.
     pub dispatch_ahead: u32,
     /// Manifests that one planning cycle takes.
     pub plan_batch: u32,
-    /// How often it looks for work when nobody nudges it.
+    /// The poll interval when no notification arrives.
     pub poll: Duration,
     /// What cleaning keeps.
     pub retention: Retention,
 }
 
-/// Something that operators may change.
+/// A setting that operators can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Setting {
     /// Jobs that each node runs at once.
     Slots,
-    /// Jobs of a route that are handed over before they are claimed.
+    /// Jobs of a route that are dispatched before they are claimed.
     DispatchAhead,
     /// Manifests that one planning cycle takes.
     PlanBatch,
-    /// How often nodes look for work when nobody nudges them.
+    /// The poll interval when no notification arrives.
     Poll,
     /// How long completed jobs are kept.
     RetentionCompleted,
@@ -50,12 +51,12 @@ pub enum Setting {
     RetentionTicks,
     /// How long events of locks are kept.
     RetentionLockEvents,
-    /// How long figures are kept.
+    /// How long statistics are kept.
     RetentionStats,
 }
 
-/// A minute, and ten years.
-const KEPT: [u64; 2] = [60_000, 3_650 * 86_400_000];
+/// The bounds of retentions: a minute and ten years.
+const RETENTION_BOUNDS: [u64; 2] = [60_000, 3_650 * 86_400_000];
 
 impl Setting {
     /// All of them.
@@ -98,126 +99,115 @@ impl Setting {
         match self {
             Setting::Slots | Setting::DispatchAhead | Setting::PlanBatch => [1, 10_000],
             Setting::Poll => [10, 60_000],
-            _ => KEPT,
+            _ => RETENTION_BOUNDS,
         }
     }
 
-    /// What it is in `tunable`: a number, or milliseconds.
+    /// Its value in `tunable`: a number, or milliseconds.
     pub fn of(self, tunable: &Tunable) -> u64 {
         let mut tunable = *tunable;
-        match self.place(&mut tunable) {
-            Place::Number(number) => u64::from(*number),
-            Place::Time(time) => u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
+        match self.field(&mut tunable) {
+            Field::Number(number) => u64::from(*number),
+            Field::Time(time) => u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
         }
     }
 
-    fn put(self, tunable: &mut Tunable, value: u64) {
-        match self.place(tunable) {
-            Place::Number(number) => *number = u32::try_from(value).unwrap_or(u32::MAX),
-            Place::Time(time) => *time = Duration::from_millis(value),
+    fn set(self, tunable: &mut Tunable, value: u64) {
+        match self.field(tunable) {
+            Field::Number(number) => *number = u32::try_from(value).unwrap_or(u32::MAX),
+            Field::Time(time) => *time = Duration::from_millis(value),
         }
     }
 
-    fn place(self, tunable: &mut Tunable) -> Place<'_> {
+    fn field(self, tunable: &mut Tunable) -> Field<'_> {
         let retention = &mut tunable.retention;
         match self {
-            Setting::Slots => Place::Number(&mut tunable.slots),
-            Setting::DispatchAhead => Place::Number(&mut tunable.dispatch_ahead),
-            Setting::PlanBatch => Place::Number(&mut tunable.plan_batch),
-            Setting::Poll => Place::Time(&mut tunable.poll),
-            Setting::RetentionCompleted => Place::Time(&mut retention.completed),
-            Setting::RetentionFailed => Place::Time(&mut retention.failed),
-            Setting::RetentionDeadLetters => Place::Time(&mut retention.dead_letters),
-            Setting::RetentionTicks => Place::Time(&mut retention.ticks),
-            Setting::RetentionLockEvents => Place::Time(&mut retention.lock_events),
-            Setting::RetentionStats => Place::Time(&mut retention.stats),
+            Setting::Slots => Field::Number(&mut tunable.slots),
+            Setting::DispatchAhead => Field::Number(&mut tunable.dispatch_ahead),
+            Setting::PlanBatch => Field::Number(&mut tunable.plan_batch),
+            Setting::Poll => Field::Time(&mut tunable.poll),
+            Setting::RetentionCompleted => Field::Time(&mut retention.completed),
+            Setting::RetentionFailed => Field::Time(&mut retention.failed),
+            Setting::RetentionDeadLetters => Field::Time(&mut retention.dead_letters),
+            Setting::RetentionTicks => Field::Time(&mut retention.ticks),
+            Setting::RetentionLockEvents => Field::Time(&mut retention.lock_events),
+            Setting::RetentionStats => Field::Time(&mut retention.stats),
         }
     }
 }
 
-enum Place<'a> {
+enum Field<'a> {
     Number(&'a mut u32),
     Time(&'a mut Duration),
 }
 
-/// A setting that somebody changed.
+/// The changed value of a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override {
-    /// What it is now: a number, or milliseconds.
+    /// A number, or milliseconds.
     pub value: u64,
-    /// Since when.
+    /// When it was changed.
     pub updated_at: Micros,
     /// Who changed it.
     pub updated_by: String,
 }
 
-/// What operators changed.
+/// The settings that operators changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// Grows with every change.
     pub version: i64,
-    /// Those that are not as nodes were started.
+    /// The changed settings.
     pub overrides: BTreeMap<Setting, Override>,
 }
 
 impl Settings {
-    /// What holds for a node that was started with `tunable`.
+    /// The options in force on a node that was started with `tunable`.
     pub fn over(&self, mut tunable: Tunable) -> Tunable {
         for (setting, changed) in &self.overrides {
-            setting.put(&mut tunable, changed.value);
+            setting.set(&mut tunable, changed.value);
         }
         tunable
     }
 }
 
-/// Verb: what operators changed.
-pub(crate) struct ReadSettings;
-
-impl Verb for ReadSettings {
-    type Answer = Settings;
-
-    fn is_transaction(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, session: &mut Session) -> StoreResult<Settings> {
-        read(session).await
-    }
-}
-
-/// A name that this version does not know is another version's, and left alone.
-async fn read(session: &mut Session) -> StoreResult<Settings> {
-    let mut settings = Settings::default();
-    for row in session.rows(Statement::SettingList, Vec::<Value>::new()).await? {
-        settings.version = settings.version.max(row.get("version")?);
-        let setting = Setting::from_word(&row.get::<String>("key")?);
-        let value = row.get::<Option<String>>("value")?.and_then(|text| text.parse().ok());
-        if let (Some(setting), Some(value)) = (setting, value) {
-            let changed =
-                Override { value, updated_at: row.get("updated_at")?, updated_by: row.get("updated_by")? };
-            settings.overrides.insert(setting, changed);
+/// Reads the changed settings. Skips names that this version does not know: another version wrote them.
+fn read_settings() -> Query<Settings> {
+    Query::new(Statement::SettingList, values![], |rows| {
+        let mut settings = Settings::default();
+        for row in &rows {
+            settings.version = settings.version.max(row.get("version")?);
+            settings.overrides.extend(override_of(row)?);
         }
-    }
-    Ok(settings)
+        Ok(settings)
+    })
 }
 
-/// Verb: changes settings, all or none.
-pub(crate) struct ChangeSettings {
-    pub(crate) changes: BTreeMap<Setting, Option<u64>>,
-    pub(crate) by: String,
-    /// Only if this was seen of them.
-    pub(crate) seen: Option<ExpectedVersion>,
-    pub(crate) advisory_key: i64,
+fn override_of(row: &Row) -> StoreResult<Option<(Setting, Override)>> {
+    let setting = Setting::from_word(&row.get::<String>("key")?);
+    let value = row.get::<Option<String>>("value")?.and_then(|text| text.parse().ok());
+    let (Some(setting), Some(value)) = (setting, value) else { return Ok(None) };
+    let (updated_at, updated_by) = (row.get("updated_at")?, row.get("updated_by")?);
+    Ok(Some((setting, Override { value, updated_at, updated_by })))
+}
+
+/// Changes settings, all or none.
+struct ChangeSettings {
+    changes: BTreeMap<Setting, Option<u64>>,
+    by: String,
+    /// The version that the caller expects.
+    expected: Option<ExpectedVersion>,
+    advisory_key: i64,
 }
 
 impl Verb for ChangeSettings {
     type Answer = Settings;
 
     async fn run(&self, session: &mut Session) -> StoreResult<Settings> {
-        session.rows(Statement::DeclareLock, vec![Value::Int(Some(self.advisory_key))]).await?;
-        let before = read(session).await?;
-        if let Some(seen) = &self.seen {
-            seen.check(Some(before.version))?;
+        session.rows(Statement::DeclareLock, values![self.advisory_key]).await?;
+        let before = read_settings().run(session).await?;
+        if let Some(expected) = &self.expected {
+            expected.check(Some(before.version))?;
         }
         if self.changes.is_empty() {
             return Ok(before);
@@ -225,39 +215,39 @@ impl Verb for ChangeSettings {
         let version = before.version + 1;
         let text = |value: &Option<u64>| value.map(|value| value.to_string());
         let keys = self.changes.keys().map(|setting| Some(setting.as_str().to_owned())).collect();
-        let values = self.changes.values().map(text).collect();
+        let texts = self.changes.values().map(text).collect();
         let params = Params {
-            values: vec![Value::Int(Some(version)), Value::Text(Some(self.by.clone()))],
-            batch: vec![Column::Texts(keys), Column::Texts(values)],
+            values: values![version, &self.by],
+            batch: vec![Column::Texts(keys), Column::Texts(texts)],
         };
         session.rows(Statement::SettingWrite, params).await?;
-        read(session).await
+        read_settings().run(session).await
     }
 }
 
 impl Store {
-    /// What operators changed over what nodes were started with.
+    /// The settings that operators changed.
     pub async fn settings(&self) -> StoreResult<Settings> {
-        self.db.read(ReadSettings).await
+        self.db.read(read_settings()).await
     }
 
-    /// Changes settings for all nodes, all or none; `None` takes a change back. If something was seen of them, only if it is
-    /// still so; otherwise it is refused (`changed_since`).
+    /// Changes settings for all nodes, all or none; `None` resets one. If their version is not an expected one, the change is
+    /// refused (`changed_since`).
     pub async fn change_settings(
         &self,
         changes: BTreeMap<Setting, Option<u64>>,
-        seen: Option<ExpectedVersion>,
+        expected: Option<ExpectedVersion>,
         by: &str,
     ) -> StoreResult<Settings> {
         validate::check_text(by)?;
         for (setting, value) in &changes {
             let [least, most] = setting.bounds();
             if value.is_some_and(|value| value < least || value > most) {
-                let why = format!("{} lies between {least} and {most}", setting.as_str());
+                let why = format!("`{}` must be between {least} and {most}", setting.as_str());
                 return Err(StoreError::refused("setting", why));
             }
         }
         let advisory_key = self.options.advisory_key("settings");
-        self.run(ChangeSettings { changes, by: by.to_owned(), seen, advisory_key }).await
+        self.run(ChangeSettings { changes, by: by.to_owned(), expected, advisory_key }).await
     }
 }

@@ -1,25 +1,25 @@
-//! events: what happened, in the order of the database's clock, for those who watch.
+//! Events in the order of the database's clock.
 //!
-//! A place in this order is a moment. It is complete up to a horizon: before it, nothing can appear any more. Whoever goes on
-//! from the horizon misses nothing, and hears of what lies behind it perhaps twice.
+//! A position in the stream is a time. The stream is complete up to a horizon: no event before it can still appear. A reader
+//! that resumes at the horizon misses nothing, and may receive events after it twice.
 
 use lineclear_model::Micros;
 
 use crate::db::statements::Statement;
-use crate::db::{Row, Session, Value, Verb};
+use crate::db::{Query, Row, Session, Verb, values};
 use crate::store::{AuditId, DeadLetterId, JobId, ManifestId, NodeId, Store, StoreError, StoreResult};
 
 /// Most events of one source that one call reads.
 pub const EVENTS_MAX: u32 = 10_000;
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventView {
     /// When, on the database's clock.
     pub at: Micros,
     /// What it is about.
     pub about: About,
-    /// Tells it from others, also if it is read again.
+    /// Identifies the event, also when it is read again.
     pub key: (u8, i64, i64),
 }
 
@@ -34,13 +34,13 @@ pub enum About {
         claim_no: u32,
         /// How it ended, as a word: `completed`, `failed`, `lost`, ….
         outcome: String,
-        /// That was the job's end.
+        /// Whether this ended the job.
         is_final: bool,
         /// Its kind.
         kind: String,
-        /// The manifest it is of.
+        /// Its manifest.
         manifest: Option<ManifestId>,
-        /// Who ran it.
+        /// The node that ran it.
         node: Option<NodeId>,
         /// The job became a dead letter.
         dead_letter: Option<DeadLetterId>,
@@ -51,10 +51,10 @@ pub enum About {
         name: String,
         /// `taken`, `lost`, `vanished` or `broken`.
         what: String,
-        /// Who holds it, or held it.
+        /// The present or former holder.
         holder: String,
     },
-    /// A node came, or was not heard of for 30 seconds.
+    /// A node started, or has sent no heartbeat for 30 seconds.
     Node {
         /// The node.
         node: NodeId,
@@ -63,40 +63,40 @@ pub enum About {
         /// `started` or `silent`.
         what: String,
     },
-    /// Somebody asked for a change.
+    /// A change was requested.
     Audit {
-        /// Its row in the audit.
+        /// Its entry in the audit log.
         id: AuditId,
-        /// Who.
+        /// The actor.
         who: String,
-        /// For what.
+        /// The action.
         action: String,
-        /// To what.
+        /// The object of the action.
         target: String,
-        /// The status of the answer. `None`: it was not over some seconds later.
+        /// The HTTP status of the response. `None`: the action had not finished some seconds later.
         status: Option<u16>,
     },
 }
 
-/// What happened since a moment.
+/// Events since a time.
 #[derive(Clone, Debug)]
 pub struct Events {
     /// Oldest first.
     pub items: Vec<EventView>,
-    /// Nothing before this moment is missing. Go on from here.
+    /// No event before this time is missing. Resume here.
     pub horizon: Micros,
-    /// There is more than one call reads.
+    /// There are more events than one call reads.
     pub more: bool,
-    /// More happened at one moment than one call reads: what is missing cannot be had.
+    /// One moment has more events than one call reads: some cannot be read.
     pub overrun: bool,
     /// The database's clock.
     pub now: Micros,
 }
 
-/// Verb: what happened since a moment.
-pub(crate) struct ReadEvents {
-    pub(crate) since: Micros,
-    pub(crate) most: u32,
+/// Reads the horizon, then the events since a time.
+struct ReadEvents {
+    since: Micros,
+    most: u32,
 }
 
 impl Verb for ReadEvents {
@@ -107,11 +107,10 @@ impl Verb for ReadEvents {
     }
 
     async fn run(&self, session: &mut Session) -> StoreResult<Events> {
-        let (mut horizon, now) = horizon(session).await?;
-        let params = vec![Value::Time(Some(self.since)), Value::Int(Some(i64::from(self.most)))];
-        let rows = session.rows(Statement::ListEvents, params).await?;
+        let (mut horizon, now) = read_horizon().run(session).await?;
+        let rows = session.rows(Statement::ListEvents, values![self.since, self.most]).await?;
         let mut items = rows.iter().map(event).collect::<StoreResult<Vec<_>>>()?;
-        // A source that had more than was asked for is known up to its last row, and so is the whole.
+        // A source with more rows than requested is known up to its last row; so is the whole stream.
         let mut last = [(0, Micros::EPOCH); 7];
         for item in &items {
             let (count, at) = &mut last[usize::from(item.key.0).min(6)];
@@ -123,31 +122,15 @@ impl Verb for ReadEvents {
             horizon = horizon.min(at);
         }
         let overrun = full.is_some_and(|at| at <= self.since);
-        // One that is not over is told later, with its outcome, or when it is read for the last time.
+        // An unfinished action is reported later, with its result, or when it is read for the last time.
         items.retain(|item| !matches!(item.about, About::Audit { status: None, .. }) || item.at < horizon);
         Ok(Events { items, horizon: horizon.max(self.since), more: full.is_some(), overrun, now })
     }
 }
 
-/// Verb: the horizon, and the database's clock.
-pub(crate) struct EventHorizon;
-
-impl Verb for EventHorizon {
-    type Answer = (Micros, Micros);
-
-    fn is_transaction(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, session: &mut Session) -> StoreResult<(Micros, Micros)> {
-        horizon(session).await
-    }
-}
-
-async fn horizon(session: &mut Session) -> StoreResult<(Micros, Micros)> {
-    let rows = session.rows(Statement::EventHorizon, Vec::<Value>::new()).await?;
-    let row = rows.first().ok_or_else(|| crate::error::no_answer("event_horizon"))?;
-    Ok((row.get("horizon")?, row.get("now")?))
+/// The horizon, and the database's clock.
+fn read_horizon() -> Query<(Micros, Micros)> {
+    Query::one(Statement::EventHorizon, values![], |row| Ok((row.get("horizon")?, row.get("now")?)))
 }
 
 fn event(row: &Row) -> StoreResult<EventView> {
@@ -179,14 +162,14 @@ fn event(row: &Row) -> StoreResult<EventView> {
 }
 
 impl Store {
-    /// What happened since a moment, oldest first, and up to where it is complete. Reading on from there misses nothing; what lies
-    /// behind the horizon comes again.
+    /// Events since a time, oldest first, and the horizon up to which they are complete. A reader that resumes at the horizon
+    /// misses nothing, and receives events after it again.
     pub async fn events(&self, since: Micros) -> StoreResult<Events> {
         self.db.read(ReadEvents { since, most: EVENTS_MAX }).await
     }
 
-    /// The moment up to which everything that happened can be seen, and the database's clock.
+    /// The time up to which all events are visible, and the database's clock.
     pub async fn event_horizon(&self) -> StoreResult<(Micros, Micros)> {
-        self.db.read(EventHorizon).await
+        self.db.read(read_horizon()).await
     }
 }

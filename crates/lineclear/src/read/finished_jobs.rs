@@ -1,31 +1,18 @@
-//! over: which jobs have ended, for those who wait for them.
+//! Which jobs have ended, for callers that wait for them.
 
 use lineclear_model::JobState;
 
 use crate::db::statements::Statement;
-use crate::db::{Session, Value, Verb};
+use crate::db::{Query, values};
 use crate::store::{JobId, Store, StoreResult};
 
-/// Verb: those of some jobs that are over, and how they ended.
-pub(crate) struct JobsOver(pub(crate) Vec<JobId>);
-
-impl Verb for JobsOver {
-    type Answer = Vec<(JobId, JobState)>;
-
-    fn is_transaction(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, session: &mut Session) -> StoreResult<Self::Answer> {
-        let jobs = Value::Ints(self.0.iter().map(|job| job.0).collect());
-        let rows = session.rows(Statement::FinishedJobs, vec![jobs]).await?;
-        rows.iter().map(|row| Ok((JobId(row.get("id")?), row.word("state", JobState::from_word)?))).collect()
-    }
-}
-
 impl Store {
-    /// Those of some jobs that are over, and how they ended.
-    pub(crate) async fn jobs_over(&self, jobs: Vec<JobId>) -> StoreResult<Vec<(JobId, JobState)>> {
-        self.db.read(JobsOver(jobs)).await
+    /// Those of the given jobs that have ended, each with its final state.
+    pub(crate) async fn finished_jobs(&self, jobs: Vec<JobId>) -> StoreResult<Vec<(JobId, JobState)>> {
+        let jobs: Vec<i64> = jobs.into_iter().map(|job| job.0).collect();
+        let read = Query::each(Statement::FinishedJobs, values![jobs], |row| {
+            Ok((JobId(row.get("id")?), row.word("state", JobState::from_word)?))
+        });
+        self.db.read(read).await
     }
 }

@@ -1,52 +1,52 @@
-//! How things stand right now, for a screen: stages, what runs, and what comes next.
+//! The current state, for the overview page: counts by stage, running jobs, and upcoming ticks.
 
 use std::time::Duration;
 
 use lineclear_model::{Micros, Name};
 
 use crate::db::statements::Statement;
-use crate::db::{Row, Value};
-use crate::read::rows::progress_of;
-use crate::store::{COUNT_MAX, JobId, ProgressView, Store, StoreError, StoreResult};
+use crate::db::{Query, Row, values};
+use crate::read::jobs::progress_of;
+use crate::store::{COUNT_MAX, JobId, ProgressView, Store, StoreResult};
 
-/// What stands at one stage.
+/// The jobs or manifests at one stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StageView {
-    /// How much; counting stops at [`COUNT_MAX`].
+    /// How many; counting stops at [`COUNT_MAX`].
     pub count: u64,
-    /// Since when the first of it, where that says something.
+    /// Since when the oldest is there, where that is meaningful.
     pub since: Option<Micros>,
 }
 
-/// The stages of a job's way.
+/// Counts for each stage of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PipelineView {
-    /// Manifests whose time has come, and that are not planned yet.
+    /// Manifests that are due and not planned yet.
     pub due: StageView,
-    /// Jobs that are due later, and were never tried.
+    /// Jobs that are due later and were never claimed.
     pub scheduled: StageView,
     /// Jobs that wait to be dispatched.
     pub queued: StageView,
-    /// Jobs that wait for a place under a limit.
+    /// Jobs that a limit holds back.
     pub held: StageView,
-    /// Jobs that are paused, or that nobody alive can run.
+    /// Jobs that are paused, or whose kind no live node runs.
     pub parked: StageView,
-    /// Jobs that were handed to workers and not taken yet.
+    /// Jobs that were dispatched and not claimed yet.
     pub ready: StageView,
     /// Jobs that run.
     pub running: StageView,
-    /// Jobs that failed, and wait for their next try.
+    /// Jobs that failed and wait for a retry.
     pub retrying: StageView,
     /// Dead letters that await a person.
     pub dead: StageView,
-    /// Whether anything has ever ended that is still kept.
+    /// Whether the history has any execution.
     pub has_history: bool,
-    /// What time it is there.
+    /// The database's clock.
     pub now: Micros,
 }
 
 impl PipelineView {
-    /// Whether nothing stands anywhere, and nothing ever did.
+    /// Whether all stages and the history are empty.
     pub fn is_empty(&self) -> bool {
         let all = [
             self.due,
@@ -74,17 +74,17 @@ pub struct RunningView {
     pub manifest: Option<String>,
     /// The claim that runs.
     pub claim_no: u32,
-    /// Since when.
+    /// When it was claimed.
     pub claimed_at: Micros,
-    /// Who runs it.
+    /// The node that runs it.
     pub node: Option<String>,
-    /// How far it is, if its handler says so.
+    /// Its progress, if its handler reports any.
     pub progress: Option<ProgressView>,
-    /// Somebody asked for its end.
+    /// Its cancellation was requested.
     pub cancelling: bool,
 }
 
-/// A manifest whose next tick comes soon.
+/// A manifest with an upcoming tick.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpcomingView {
     /// Its key.
@@ -93,7 +93,7 @@ pub struct UpcomingView {
     pub kind: String,
     /// Its group.
     pub group: Option<String>,
-    /// When.
+    /// When the tick is due.
     pub next_due_at: Micros,
 }
 
@@ -102,32 +102,30 @@ fn stage(row: &Row, name: &'static str, since: Option<&'static str>) -> StoreRes
     Ok(StageView { count: row.get::<u64>(name)?.min(u64::from(COUNT_MAX)), since })
 }
 
+fn pipeline_of(row: &Row) -> StoreResult<PipelineView> {
+    Ok(PipelineView {
+        due: stage(row, "due", Some("due_since"))?,
+        scheduled: stage(row, "scheduled", None)?,
+        queued: stage(row, "queued", None)?,
+        held: stage(row, "held", None)?,
+        parked: stage(row, "parked", None)?,
+        ready: stage(row, "ready", Some("ready_since"))?,
+        running: stage(row, "running", Some("running_since"))?,
+        retrying: stage(row, "retrying", None)?,
+        dead: stage(row, "dead", Some("dead_since"))?,
+        has_history: row.get("has_history")?,
+        now: row.get("now")?,
+    })
+}
+
 impl Store {
-    /// How much stands at each stage. Costs the same with a million jobs as with ten thousand.
+    /// Counts jobs at each stage. Costs the same with a million jobs as with ten thousand.
     pub async fn pipeline(&self) -> StoreResult<PipelineView> {
-        let rows =
-            self.read_rows(Statement::StatPipeline, vec![Value::Int(Some(i64::from(COUNT_MAX)))]).await?;
-        let row = rows
-            .first()
-            .ok_or_else(|| StoreError::Corrupt { what: "stat_pipeline did not answer".to_owned() })?;
-        Ok(PipelineView {
-            due: stage(row, "due", Some("due_since"))?,
-            scheduled: stage(row, "scheduled", None)?,
-            queued: stage(row, "queued", None)?,
-            held: stage(row, "held", None)?,
-            parked: stage(row, "parked", None)?,
-            ready: stage(row, "ready", Some("ready_since"))?,
-            running: stage(row, "running", Some("running_since"))?,
-            retrying: stage(row, "retrying", None)?,
-            dead: stage(row, "dead", Some("dead_since"))?,
-            has_history: row.get("has_history")?,
-            now: row.get("now")?,
-        })
+        self.db.read(Query::one(Statement::StatPipeline, values![COUNT_MAX], pipeline_of)).await
     }
 
-    /// Jobs that run, the longest first.
+    /// Running jobs, the longest-running first.
     pub async fn running(&self, most: u32) -> StoreResult<Vec<RunningView>> {
-        let rows = self.read_rows(Statement::ListRunning, vec![Value::Int(Some(i64::from(most)))]).await?;
         let of = |row: &Row| {
             Ok(RunningView {
                 id: JobId(row.get("id")?),
@@ -140,13 +138,12 @@ impl Store {
                 cancelling: row.get("cancelling")?,
             })
         };
-        rows.iter().map(of).collect()
+        self.db.read(Query::each(Statement::ListRunning, values![most], of)).await
     }
 
-    /// Manifests whose next tick comes within this time, the next first.
+    /// Manifests whose next tick is due within this time, the earliest first.
     pub async fn upcoming(&self, within: Duration, most: u32) -> StoreResult<Vec<UpcomingView>> {
         let within = i64::try_from(within.as_micros()).unwrap_or(i64::MAX);
-        let params = vec![Value::Int(Some(within)), Value::Int(Some(i64::from(most)))];
         let of = |row: &Row| {
             Ok(UpcomingView {
                 key: row.word("key", |key| Name::new(key).ok())?,
@@ -155,6 +152,6 @@ impl Store {
                 next_due_at: row.get("next_due_at")?,
             })
         };
-        self.read_rows(Statement::ListUpcoming, params).await?.iter().map(of).collect()
+        self.db.read(Query::each(Statement::ListUpcoming, values![within, most], of)).await
     }
 }

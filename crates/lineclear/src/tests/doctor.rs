@@ -208,7 +208,7 @@ async fn a_burst_that_nobody_has_analyzed_does_not_make_it_read_whole_lines() {
     let params = || vec![db::Value::Int(Some(60_000_000)), db::Value::Int(Some(20))];
     let plan = session.explain(Statement::HealthOverdue, params()).await.expect("a plan");
     assert!(plan.contains("Bitmap"), "otherwise this shows nothing:\n{plan}");
-    crate::operate::health_facts::within(&mut session, true).await.expect("it is set");
+    crate::operate::health_facts::set_statement_timeout(&mut session, true).await.expect("it is set");
     let plan = session.explain(Statement::HealthOverdue, params()).await.expect("a plan");
     for index in ["work_queue_open", "work_queue_gated"] {
         assert!(plan.contains(&format!("Index Scan using {index}")) && !plan.contains("Bitmap"), "{plan}");
@@ -342,7 +342,7 @@ async fn a_part_that_is_locked_does_not_hide_the_others() {
     let pg = Pg::open().await;
     let mut lock = Session::Postgres(pg.db().session(true).await.expect("a connection"));
     lock.batch("lock table lineclear.manifest in access exclusive mode").await.expect("locked");
-    let facts = pg.store.condition(5).await.expect("the rest is seen");
+    let facts = pg.store.health_facts(5).await.expect("the rest is seen");
     assert!(
         facts.not_checked.trouble.is_some() && facts.not_checked.overdue.is_none(),
         "{:?}",

@@ -19,7 +19,7 @@ use crate::journey::plan::Plan;
 use crate::journey::plan::firing;
 use crate::journey::plan::firing::{Fired, Firing, JobTemplate};
 use crate::journey::settle::Settle;
-use crate::manifests::pause::Switch;
+use crate::manifests::pause::SetEnabled;
 use crate::tests::*;
 
 fn complete(claim: &Claim) -> Settlement {

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::manifests::groups::{RerankBatch, UpsertGroups};
+use crate::manifests::groups::UpsertGroups;
+use crate::manifests::rerank::RerankBatch;
 use crate::tests::*;
 use crate::{Lineclear, NodeOptions, Role};
 
@@ -19,7 +20,7 @@ async fn prioritise_and_die(store: &Store, priority: u8) {
     let groups = BTreeMap::from([("etl".to_owned(), spec)]);
     let advisory_key = store.options.advisory_key("declare");
     store
-        .run(UpsertGroups { groups, voice: ChangeSource::Edit, advisory_key, seen: None })
+        .run(UpsertGroups { groups, source: ChangeSource::Edit, advisory_key, expected: None })
         .await
         .expect("written");
 }

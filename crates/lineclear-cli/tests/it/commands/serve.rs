@@ -160,7 +160,7 @@ async fn a_door_that_cannot_be_is_refused_before_the_database_is_touched() {
         (&["--auth", "proxy", "--proxy-peers", "proxy.local"], "no network"),
         (
             &["--auth", "proxy", "--proxy-peers", "10.0.0.1", "--proxy-user-header", "a b"],
-            "no name of a header",
+            "not a valid header name",
         ),
         (&["--auth", "password"], "neither none, token nor proxy"),
     ];

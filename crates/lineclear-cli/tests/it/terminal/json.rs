@@ -50,7 +50,7 @@ async fn json_is_printed_as_the_api_has_it() {
         ("manifest history m", "jobs?q=manifest%3Am&limit=100"),
         ("group list", "groups?limit=100"),
         ("group get etl", "groups/etl"),
-        ("batch list", "batches?limit=100"),
+        ("batch list", "bulk-operations?limit=100"),
         ("token list", "tokens?limit=100"),
     ] {
         let words: Vec<&str> = words.split(' ').chain(["--json", "--server", &url]).collect();

@@ -88,11 +88,12 @@ async fn counting_for_a_batch_is_given_up_when_it_takes_too_long() {
     let client = database(served.url()).await;
     client.batch_execute("begin; lock table lineclear.execution in access exclusive mode").await.unwrap();
     let began = Instant::now();
-    let answer = served.post("/api/v1/batches", r#"{"action": "retry", "q": "state:completed"}"#).await;
+    let answer =
+        served.post("/api/v1/bulk-operations", r#"{"action": "retry", "q": "state:completed"}"#).await;
     assert_eq!((answer.status, answer.code()), (503, "store_unavailable".to_owned()), "{answer:?}");
     assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
     client.batch_execute("rollback").await.unwrap();
-    assert_eq!(served.get("/api/v1/batches").await.json()["items"], serde_json::json!([]));
+    assert_eq!(served.get("/api/v1/bulk-operations").await.json()["items"], serde_json::json!([]));
     served.end().await;
 }
 

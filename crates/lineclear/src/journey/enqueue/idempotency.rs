@@ -15,7 +15,7 @@ use crate::error::no_answer;
 use crate::journey::enqueue::insert::{Enqueue, Enqueued, NewJob, millis};
 use crate::journey::plan::backfill::{Backfill, BackfillOptions, Backfilled};
 use crate::journey::plan::trigger::{Trigger, TriggerGroup, TriggerOptions};
-use crate::operate::bulk::{Add, BulkOperation, CountedBulkOperation};
+use crate::operate::bulk::{self, BulkOperation, CountedBulkOperation};
 use crate::operate::retry::{Retried, Retry, RetryOptions};
 use crate::store::{JobId, Store, StoreError, StoreResult};
 use crate::{trace, validate};
@@ -162,7 +162,9 @@ impl CreateOnce {
                 let answer = answers.first().map(|(job, answer)| Created::Retry(*job, *answer));
                 answer.ok_or_else(|| no_answer("retry"))
             }
-            Creation::BulkOperation(counted) => Add(*counted).run(session).await.map(Created::BulkOperation),
+            Creation::BulkOperation(counted) => {
+                bulk::insert(*counted).run(session).await.map(Created::BulkOperation)
+            }
         }
     }
 
@@ -222,7 +224,7 @@ impl Store {
             if retried.may_be_moving() {
                 answer = self.run(verb).await?;
             }
-            self.orders_changed().await;
+            self.notify_manifests_changed().await;
         }
         self.announce_work();
         Ok(answer)

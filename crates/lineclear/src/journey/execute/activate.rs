@@ -8,7 +8,7 @@ use crate::db::{Column, Session, Value, Verb};
 use crate::journey::enqueue::insert::{QueueRow, queue};
 use crate::journey::plan::firing::JobTemplate;
 use crate::manifests::pause::move_jobs;
-use crate::manifests::upsert::manifest_of;
+use crate::manifests::stored::manifest_of;
 use crate::store::{ClaimRef, JobId, Store, StoreError, StoreResult};
 
 /// What became of an activation.

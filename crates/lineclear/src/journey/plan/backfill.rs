@@ -10,7 +10,7 @@ use crate::db::{Column, Row, Session, Value, Verb};
 use crate::journey::enqueue::insert::{QueueRow, queue};
 use crate::journey::plan::firing::{JobTemplate, SkippedRange, write_skipped};
 use crate::manifests::pause::move_jobs;
-use crate::manifests::upsert::manifest_of;
+use crate::manifests::stored::manifest_of;
 use crate::store::{JobId, Store, StoreError, StoreResult};
 use crate::validate;
 

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use lineclear_model::job::Origin;
-use lineclear_model::{Micros, Name, Overlap, SkipReason, tag};
+use lineclear_model::{Micros, Overlap, SkipReason};
 
 use crate::db::statements::Statement;
 use crate::db::{Column, Row, Session, Value};
@@ -26,16 +26,6 @@ pub(crate) struct JobTemplate {
     pub(crate) tags: Option<String>,
 }
 
-/// The tags of a manifest, as jobs have them. Most have none, and their specs need not be read for it.
-fn tags_of(spec: &str) -> Option<String> {
-    #[derive(serde::Deserialize)]
-    struct Part {
-        tags: Vec<Name>,
-    }
-    let has_some = spec.contains("\"tags\"");
-    has_some.then(|| serde_json::from_str(spec).ok()).flatten().and_then(|part: Part| tag::text(&part.tags))
-}
-
 impl JobTemplate {
     pub(crate) fn of(row: &Row) -> StoreResult<JobTemplate> {
         Ok(JobTemplate {
@@ -48,7 +38,7 @@ impl JobTemplate {
             priority: row.get("priority")?,
             retries: row.get("retries")?,
             timeout_ms: row.get("timeout_ms")?,
-            tags: tags_of(&row.get::<String>("spec")?),
+            tags: row.get("tags")?,
         })
     }
 

@@ -27,7 +27,7 @@ pub(crate) struct Planner {
 impl Planner {
     pub(crate) fn new(shared: &Arc<Shared>) -> Planner {
         let reclaims = !shared.works() && !shared.options.has(Role::Dispatcher);
-        Planner { shared: shared.clone(), manifests: shared.store.orders(), reclaims }
+        Planner { shared: shared.clone(), manifests: shared.store.manifests_changed(), reclaims }
     }
 }
 

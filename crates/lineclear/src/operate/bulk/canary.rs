@@ -1,44 +1,46 @@
-//! The canary of a batch: one job goes first, and how it ends decides about the rest.
+//! The canary of a bulk operation: one job runs first, and its end decides whether the others follow.
 
 use lineclear_model::JobState;
 
 use crate::db::statements::Statement;
-use crate::db::{Session, Value, Verb};
+use crate::db::{Session, Verb, values};
 use crate::error::no_answer;
-use crate::operate::bulk::{BulkOperation, bulk_operation_of, hold};
+use crate::operate::bulk::portion::lock;
+use crate::operate::bulk::{BulkOperation, bulk_operation_of};
 use crate::store::{JobId, StoreResult};
 
-/// Verb: how is the canary? Nobody waits here: the batch is put down until the next look, which any server may take.
-pub(crate) struct Watch {
-    pub(crate) batch: BulkOperation,
-    pub(crate) canary: JobId,
-    pub(crate) holder: String,
+/// Checks the canary once. If it has not ended, the operation is released until the next check, by any node.
+pub(super) struct CheckCanary {
+    pub(super) operation: BulkOperation,
+    pub(super) canary: JobId,
+    pub(super) holder: String,
 }
 
-/// What a canary decides.
+/// What the canary decides.
 enum Verdict {
     Wait,
     Follow,
     Stop(String),
 }
 
-impl Verb for Watch {
-    /// `None`: somebody cancelled the batch, or another looks after it.
+impl Verb for CheckCanary {
+    /// `None`: the operation was cancelled, or another node works on it.
     type Answer = Option<BulkOperation>;
 
     async fn run(&self, session: &mut Session) -> StoreResult<Option<BulkOperation>> {
-        let held = hold(session, &self.batch, &self.holder).await?;
-        let Some(is_late) = held.first().map(|row| row.get("is_late")).transpose()? else { return Ok(None) };
-        // One statement sees the job in one place, wherever it goes meanwhile.
-        let rows = session.rows(Statement::JobState, vec![Value::Int(Some(self.canary.0))]).await?;
+        let locked = lock(session, &self.operation, &self.holder).await?;
+        let Some(is_late) = locked.first().map(|row| row.get("is_late")).transpose()? else {
+            return Ok(None);
+        };
+        // One statement sees the job in exactly one table, even while it moves.
+        let rows = session.rows(Statement::JobState, values![self.canary.0]).await?;
         let state = rows.first().map(|row| row.word("state", JobState::from_word)).transpose()?;
         let (follow, because) = match verdict(self.canary, state, is_late) {
             Verdict::Wait => (false, None),
             Verdict::Follow => (true, None),
             Verdict::Stop(because) => (false, Some(because)),
         };
-        let params = vec![Value::Int(Some(self.batch.id.0)), Value::Bool(follow), Value::Text(because)];
-        let rows = session.rows(Statement::BulkCanary, params).await?;
+        let rows = session.rows(Statement::BulkCanary, values![self.operation.id.0, follow, because]).await?;
         bulk_operation_of(rows.first().ok_or_else(|| no_answer("bulk_canary"))?).map(Some)
     }
 }
@@ -49,7 +51,7 @@ fn verdict(canary: JobId, state: Option<JobState>, is_late: bool) -> Verdict {
         Some(JobState::Completed) => Verdict::Follow,
         Some(JobState::Dead) => stop("died again"),
         Some(JobState::Cancelled) => stop("was cancelled"),
-        None => stop("is not kept any more, and nobody knows how it ended"),
+        None => stop("was cleaned before its result was seen"),
         Some(_) if is_late => stop("did not end within a day"),
         Some(_) => Verdict::Wait,
     }

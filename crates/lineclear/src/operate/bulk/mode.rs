@@ -1,30 +1,30 @@
-//! How the jobs of a batch follow each other.
+//! How a bulk operation releases its jobs.
 
 use std::time::Duration;
 
 use crate::operate::bulk::BulkAction;
 use crate::store::{StoreError, StoreResult};
 
-/// Longest time over which a batch spreads its jobs.
+/// Longest time over which a bulk operation spreads its jobs.
 pub const SPREAD_MAX: Duration = Duration::from_secs(7 * 86_400);
 
-/// How the jobs of a batch follow each other.
+/// How a bulk operation releases its jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BulkMode {
-    /// All of them, as fast as it goes.
+    /// All of them, as fast as possible.
     #[default]
     All,
-    /// They become due one after the other, evenly over so long.
+    /// They become due one after the other, evenly over this time.
     Spread(Duration),
-    /// One goes first. The rest follows when it has completed, and never if it ends in another way.
+    /// One runs first. The others follow if it completes, and never otherwise.
     Canary,
 }
 
 impl BulkMode {
-    /// The words.
+    /// All names.
     pub const WORDS: &[&str] = &["all", "spread", "canary"];
 
-    /// The word.
+    /// Its name.
     pub const fn as_str(self) -> &'static str {
         match self {
             BulkMode::All => "all",
@@ -41,22 +41,22 @@ impl BulkMode {
         }
     }
 
-    /// Whether an action can be done so: only what runs again can follow something.
+    /// Refuses spread and canary for actions that do not run jobs again.
     pub fn check(self, action: BulkAction) -> StoreResult<()> {
         if self != BulkMode::All && !matches!(action, BulkAction::Retry | BulkAction::Revive) {
-            let why = format!("{} is for retry and revive, not for {}", self.as_str(), action.as_str());
+            let why =
+                format!("`mode` {} applies to retry and revive, not to {}", self.as_str(), action.as_str());
             return Err(StoreError::refused("mode", why));
         }
         match self.over() {
-            Some(over) if over < Duration::from_millis(1) || over > SPREAD_MAX => Err(StoreError::refused(
-                "over",
-                "a batch is spread over a millisecond at least, and a week at most",
-            )),
+            Some(over) if over < Duration::from_millis(1) || over > SPREAD_MAX => {
+                Err(StoreError::refused("over", "`over` must be between a millisecond and a week"))
+            }
             _ => Ok(()),
         }
     }
 
-    /// As it is stored.
+    /// Decodes the stored form.
     pub(crate) fn of(word: &str, over_ms: Option<i64>) -> Option<BulkMode> {
         match word {
             "all" => Some(BulkMode::All),

@@ -1,4 +1,4 @@
-//! What manifests say: those that cannot be read, and those that fire no more.
+//! Manifests that cannot be read, and manifests that never fire again.
 
 use std::time::{Duration, Instant};
 
@@ -6,21 +6,21 @@ use lineclear_model::doctor::ManifestHealth;
 use lineclear_model::{Manifest, Micros, duration, preview};
 
 use crate::db::statements::Statement;
-use crate::db::{Row, Value};
+use crate::db::{Row, values};
 use crate::error::no_answer;
-use crate::manifests::upsert::manifest_of;
+use crate::manifests::stored::manifest_of;
 use crate::store::{Store, StoreResult};
 
-/// Manifests that are looked at, newest first.
+/// Manifests that are checked at most, the newest first.
 const MOST: usize = 5_000;
-/// Ticks that are not excluded are looked for so long.
-const LOOK_AHEAD: Duration = Duration::from_millis(500);
+/// The time for finding ticks that are not excluded.
+const PREVIEW_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl Store {
-    pub(crate) async fn orders_facts(&self) -> StoreResult<ManifestHealth> {
+    pub(crate) async fn manifest_health(&self) -> StoreResult<ManifestHealth> {
         let most = i64::try_from(MOST).unwrap_or(i64::MAX);
-        let rows = self.bounded(Statement::DoctorManifests, vec![Value::Int(Some(most))]).await?;
-        let mut orders = ManifestHealth {
+        let rows = self.bounded(Statement::DoctorManifests, values![most]).await?;
+        let mut health = ManifestHealth {
             looked_at: rows.len() as u64,
             more: rows.len() >= MOST,
             ..ManifestHealth::default()
@@ -32,40 +32,40 @@ impl Store {
             }
             let key: String = row.get("key")?;
             match manifest_of(row) {
-                Ok(manifest) => match left(&manifest, row)? {
-                    Left::Nothing => orders.never.push((key, written(&manifest))),
-                    Left::WhatIsNotExcluded => exclude.push(manifest),
-                    Left::Something => {}
+                Ok(manifest) => match remaining(&manifest, row)? {
+                    Remaining::None => health.never.push((key, written(&manifest))),
+                    Remaining::SomeUnlessExcluded => exclude.push(manifest),
+                    Remaining::Some => {}
                 },
-                Err(error) => orders.unreadable.push((key, error.to_string())),
+                Err(error) => health.unreadable.push((key, error.to_string())),
             }
         }
         if !exclude.is_empty() {
-            let now = self.one(Statement::Now, Vec::new()).await?.get("now")?;
-            // It only computes, and may do so for a while.
-            let looked = tokio::task::spawn_blocking(move || all_excluded(&exclude, now));
-            let (never, unsure) = looked.await.map_err(|_| no_answer("exclusions"))?;
-            orders.never.extend(never);
-            orders.unsure = unsure;
+            let now = self.one(Statement::Now, values![]).await?.get("now")?;
+            // Computing may take a while, so it must not block the runtime.
+            let preview = tokio::task::spawn_blocking(move || all_excluded(&exclude, now));
+            let (never, unsure) = preview.await.map_err(|_| no_answer("exclusions"))?;
+            health.never.extend(never);
+            health.unsure = unsure;
         }
-        Ok(orders)
+        Ok(health)
     }
 }
 
-/// Ticks that a manifest has left.
-enum Left {
-    Something,
-    /// None, though it is switched on and has a schedule of its own.
-    Nothing,
+/// The ticks that a manifest still has.
+enum Remaining {
+    Some,
+    /// None, although it is enabled and has a schedule.
+    None,
     /// Its schedule has some, and it excludes times.
-    WhatIsNotExcluded,
+    SomeUnlessExcluded,
 }
 
-/// Those that exclude every tick they have, as far as one can see; and how many were not looked at, because it took too long.
+/// Manifests whose exclusions cover every tick of the preview; and how many were not checked for lack of time.
 fn all_excluded(manifests: &[Manifest], now: Micros) -> (Vec<(String, String)>, u64) {
     let (begun, mut never, mut unsure) = (Instant::now(), Vec::new(), 0);
     for manifest in manifests {
-        if begun.elapsed() > LOOK_AHEAD {
+        if begun.elapsed() > PREVIEW_TIMEOUT {
             unsure += 1;
             continue;
         }
@@ -79,23 +79,23 @@ fn all_excluded(manifests: &[Manifest], now: Micros) -> (Vec<(String, String)>, 
     (never, unsure)
 }
 
-/// What is left to one that is switched on. One that was to fire once and has, is over and not broken.
-fn left(manifest: &Manifest, row: &Row) -> StoreResult<Left> {
+/// The remaining ticks of a manifest. One that was to fire once, and has, is not broken.
+fn remaining(manifest: &Manifest, row: &Row) -> StoreResult<Remaining> {
     let next: Option<Micros> = row.get("next_due_at")?;
     let held: bool = row.get("held")?;
     let once = manifest.schedule.once_at().is_some();
     if !manifest.enabled || held || !manifest.schedule.is_timed() {
-        return Ok(Left::Something);
+        return Ok(Remaining::Some);
     }
     Ok(match next {
-        None if once => Left::Something,
-        None => Left::Nothing,
-        Some(_) if manifest.rules().exclude.is_empty() => Left::Something,
-        Some(_) => Left::WhatIsNotExcluded,
+        None if once => Remaining::Some,
+        None => Remaining::None,
+        Some(_) if manifest.rules().exclude.is_empty() => Remaining::Some,
+        Some(_) => Remaining::SomeUnlessExcluded,
     })
 }
 
-/// Its schedule, as somebody wrote it.
+/// The schedule as it was written.
 fn written(manifest: &Manifest) -> String {
     let fields = manifest.schedule.fields();
     let when = fields

@@ -1,5 +1,5 @@
-//! What is between us and PostgreSQL. A transaction pooler gives its sessions to whoever has a transaction: two connections of ours meet
-//! in one session, or one sees several. Nothing is set or left behind to find that out.
+//! Detects a transaction pooler in front of PostgreSQL. A pooler assigns a server session to each transaction: two connections
+//! of the pool then share one session, or one connection sees several. The check sets nothing and leaves nothing behind.
 
 use std::time::Duration;
 
@@ -7,37 +7,37 @@ use lineclear_model::doctor::database::{self, Pooler};
 use lineclear_model::doctor::{Check, CheckName};
 
 use crate::db::statements::Statement;
-use crate::db::{Db, Postgres, Session, Value};
+use crate::db::{Db, Postgres, Session, values};
 use crate::error::no_answer;
 use crate::store::{Store, StoreError, StoreResult};
 
-/// A pooler with many sessions at hand may give the same one again by chance.
-const TRIES: u32 = 3;
-/// All of them, with the wait for connections.
-const WITHIN: Duration = Duration::from_secs(3);
+/// Attempts: a pooler with many free sessions may assign the same one again by chance.
+const ATTEMPTS: u32 = 3;
+/// The time for all attempts, including the wait for connections.
+const TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Store {
     pub(crate) async fn pooler_check(&self) -> StoreResult<Check> {
         let Db::Postgres(db) = &self.db else { return Err(no_answer("pooler")) };
         if self.options.connections_max() < 2 {
-            let why = "not looked for: that takes two connections, and the store may have one";
+            let why = "skipped: the check needs two connections, and the store is limited to one";
             return Ok(Check::skipped(CheckName::Pooler, why));
         }
-        let looked = tokio::time::timeout(WITHIN, async {
-            // One at a time: others who hold a connection want no second one, and give theirs back.
-            let _turn = self.looks_for_pooler.lock().await;
+        let check = tokio::time::timeout(TIMEOUT, async {
+            // One check at a time: all other users of the pool hold one connection each, and return it.
+            let _guard = self.pooler_check.lock().await;
             self.sessions_moved(db).await
         });
-        let Ok(seen) = looked.await else {
-            return Ok(Check::not_checked(CheckName::Pooler, "connections of the store are all in use"));
+        let Ok(detected) = check.await else {
+            return Ok(Check::not_checked(CheckName::Pooler, "all connections of the store are in use"));
         };
-        let (said, seen) = (self.options.behind_pooler(), seen?);
+        let (said, seen) = (self.options.behind_pooler(), detected?);
         let settings_arrive = self.plan_cache_mode().await? == "force_custom_plan";
         Ok(database::pooler(Pooler { said, seen, settings_arrive }))
     }
 
     async fn sessions_moved(&self, db: &Postgres) -> StoreResult<bool> {
-        for _ in 0..TRIES {
+        for _ in 0..ATTEMPTS {
             if sessions_move(db).await? {
                 return Ok(true);
             }
@@ -61,12 +61,12 @@ async fn sessions_move(db: &Postgres) -> StoreResult<bool> {
         (Err(error @ StoreError::Unavailable { .. }), ..)
         | (_, Err(error @ StoreError::Unavailable { .. }), _)
         | (.., Err(error @ StoreError::Unavailable { .. })) => Err(error),
-        // It was prepared in one session, and is unknown in the next.
+        // A statement that was prepared in one session is unknown in the next.
         _ => Ok(true),
     }
 }
 
 async fn session_of(session: &mut Session) -> StoreResult<i64> {
-    let rows = session.rows(Statement::ServerSession, Vec::<Value>::new()).await?;
+    let rows = session.rows(Statement::ServerSession, values![]).await?;
     rows.first().ok_or_else(|| no_answer("server_session"))?.get("session")
 }

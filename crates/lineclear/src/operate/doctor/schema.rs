@@ -1,18 +1,18 @@
-//! Our tables as they are, against what the migrations make: on SQLite of a database in memory that is migrated for it, on PostgreSQL
-//! as it was written down by a test (`postgres.json`), which sees to it that it stays so.
+//! Compares the tables with those that the migrations create. On SQLite, a migrated database in memory is the reference; on
+//! PostgreSQL, `postgres.json` is, which a test keeps up to date.
 
 use lineclear_model::doctor::schema::{self, Column, Dialect, Index, Other, Rule, Schema};
 use lineclear_model::doctor::{Check, CheckName};
 
 use crate::db::statements::Statement;
-use crate::db::{Row, Value};
+use crate::db::{Row, values};
 use crate::operate::doctor::failed;
 use crate::store::{MigrationStatus, Store, StoreError, StoreOptions, StoreResult};
 
-/// What the migrations make on PostgreSQL.
+/// The schema that the migrations create on PostgreSQL.
 const POSTGRES: &str = include_str!("postgres.json");
 
-/// How far the migrations are, or why that cannot be said.
+/// The state of the migrations, or why it is unknown.
 pub(crate) fn migrations(status: StoreResult<MigrationStatus>) -> Check {
     let name = CheckName::Migrations;
     match status {
@@ -51,7 +51,7 @@ impl Store {
             let expected = serde_json::from_str(POSTGRES).map_err(|error| StoreError::Corrupt {
                 what: format!("the schema in this program: {error}"),
             })?;
-            let number: i64 = self.one(Statement::Server, Vec::new()).await?.get("number")?;
+            let number: i64 = self.one(Statement::Server, values![]).await?.get("number")?;
             let dialect = Dialect::Postgres { schema: self.options.schema_quoted(), major: number / 10_000 };
             return Ok(schema::drift(&expected, &found, &dialect));
         }
@@ -59,12 +59,9 @@ impl Store {
         Ok(schema::drift(&memory.schema_found().await?, &found, &Dialect::Sqlite))
     }
 
-    /// All that is there, of ours and of others.
+    /// Everything in the schema, including objects of others.
     pub(crate) async fn schema_found(&self) -> StoreResult<Schema> {
-        let all = async |statement| {
-            let schema = Value::Text(Some(self.options.schema().to_owned()));
-            self.bounded(statement, vec![schema]).await
-        };
+        let all = async |statement| self.bounded(statement, values![self.options.schema()]).await;
         let column = |row: &Row| {
             Ok(Column {
                 table: row.get("table_name")?,
@@ -91,7 +88,7 @@ impl Store {
                 building: row.get("building")?,
             })
         };
-        // The name of our schema is left open, as migrations and as PostgreSQL write it.
+        // Replaces the name of the schema, as migrations and as PostgreSQL write it, by a placeholder.
         let (quoted, plain) =
             (format!("\"{}\".", self.options.schema()), format!(" {}.", self.options.schema()));
         let other = |row: &Row| {

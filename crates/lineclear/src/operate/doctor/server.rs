@@ -1,4 +1,4 @@
-//! The server: its version, how fast it answers, its clock, and what it keeps open or lying about.
+//! The database server: version, latency, clock, open transactions and dead rows.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -8,7 +8,7 @@ use lineclear_model::doctor::{Check, CheckName, HealthFacts};
 
 use crate::builder::host;
 use crate::db::statements::Statement;
-use crate::db::{Row, Session, Value, Verb};
+use crate::db::{Query, Row, Session, Value, Verb, values};
 use crate::error::no_answer;
 use crate::operate::doctor::or_failure;
 use crate::operate::health_facts;
@@ -17,7 +17,7 @@ use crate::store::{Store, StoreResult};
 /// Pings for the latency.
 const PINGS: usize = 20;
 
-/// A statement that ends in time.
+/// A statement with a timeout.
 struct Bounded {
     statement: Statement,
     params: Vec<Value>,
@@ -27,7 +27,7 @@ impl Verb for Bounded {
     type Answer = Vec<Row>;
 
     async fn run(&self, session: &mut Session) -> StoreResult<Vec<Row>> {
-        health_facts::within(session, self.statement == Statement::DoctorManifests).await?;
+        health_facts::set_statement_timeout(session, self.statement == Statement::DoctorManifests).await?;
         session.rows(self.statement, self.params.clone()).await
     }
 }
@@ -54,7 +54,7 @@ impl Store {
     }
 
     async fn version_check(&self) -> StoreResult<Check> {
-        let server = self.one(Statement::Server, Vec::new()).await?;
+        let server = self.one(Statement::Server, values![]).await?;
         let version: String = server.get("version")?;
         Ok(match self.options.is_postgres() {
             true => database::postgres_version(&version, server.get("number")?, server.get("standby")?),
@@ -62,40 +62,39 @@ impl Store {
         })
     }
 
-    /// What the server says it was told for our sessions.
+    /// The `plan_cache_mode` of this store's sessions.
     pub(crate) async fn plan_cache_mode(&self) -> StoreResult<String> {
-        self.one(Statement::Server, Vec::new()).await?.get("plan_cache_mode")
+        self.one(Statement::Server, values![]).await?.get("plan_cache_mode")
     }
 
     async fn latency_check(&self) -> StoreResult<Check> {
         let mut pings = Vec::with_capacity(PINGS);
-        // The first one may have to connect.
-        self.read_rows(Statement::Now, Vec::new()).await?;
+        // The first one may include the time to connect.
+        self.read_rows(Statement::Now, values![]).await?;
         for _ in 0..PINGS {
             let begun = Instant::now();
-            self.read_rows(Statement::Now, Vec::new()).await?;
+            self.read_rows(Statement::Now, values![]).await?;
             pings.push(u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX));
         }
         Ok(database::latency(&pings))
     }
 
-    /// Our clock against the database's; and the newest heartbeat against it.
-    pub(crate) async fn clock_check(&self, condition: Option<&HealthFacts>) -> StoreResult<Check> {
+    /// Compares this machine's clock, and the newest heartbeat, with the database's clock.
+    pub(crate) async fn clock_check(&self, facts: Option<&HealthFacts>) -> StoreResult<Check> {
         let clock = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
         let before = clock();
-        let rows = self.read_rows(Statement::Now, Vec::new()).await?;
+        let now: Micros = self.db.read(Query::one(Statement::Now, values![], |row| row.get("now"))).await?;
         let after = clock();
-        let now: Micros = rows.first().ok_or_else(|| no_answer("now"))?.get("now")?;
         let micros = |at: u128| i64::try_from(at).unwrap_or(i64::MAX);
         let off_by = micros(after.saturating_sub(before) / 2);
         let ahead = now.get().saturating_sub(micros(before).saturating_add(off_by));
-        let newest = condition.and_then(|facts| facts.nodes.iter().max_by_key(|node| node.seen_at));
+        let newest = facts.and_then(|facts| facts.nodes.iter().max_by_key(|node| node.seen_at));
         let seen = newest.map(|node| (node.name.as_str(), node.seen_at.get() - now.get()));
         Ok(database::clock(CheckName::Clock, &host(), ahead, off_by, seen))
     }
 
     async fn transactions_check(&self) -> StoreResult<Check> {
-        let row = self.one(Statement::ServerTransactions, Vec::new()).await?;
+        let row = self.one(Statement::ServerTransactions, values![]).await?;
         let oldest = match row.get::<Option<String>>("who")? {
             Some(who) => Some(Open {
                 pid: row.get("pid")?,
@@ -110,8 +109,7 @@ impl Store {
     }
 
     async fn dead_rows_check(&self) -> StoreResult<Check> {
-        let autovacuum = self.one(Statement::Server, Vec::new()).await?.get("autovacuum")?;
-        let schema = Value::Text(Some(self.options.schema().to_owned()));
+        let autovacuum = self.one(Statement::Server, values![]).await?.get("autovacuum")?;
         let table = |row: &Row| {
             Ok(Table {
                 name: row.get("name")?,
@@ -121,7 +119,7 @@ impl Store {
                 neglected: row.get("neglected")?,
             })
         };
-        let rows = self.bounded(Statement::ServerTables, vec![schema]).await?;
+        let rows = self.bounded(Statement::ServerTables, values![self.options.schema()]).await?;
         let tables: Vec<Table> = rows.iter().map(table).collect::<StoreResult<_>>()?;
         Ok(database::dead_rows(&tables, autovacuum))
     }

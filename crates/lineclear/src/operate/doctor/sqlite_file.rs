@@ -1,4 +1,5 @@
-//! The file of a SQLite: how it writes, where it is, whether it is whole. Read beside SQLite, which would change it by opening it.
+//! The SQLite file: journal mode, file system and integrity. Reads the header without SQLite, which would change the file when it
+//! opens it.
 
 use std::io::Read;
 use std::path::Path;
@@ -11,12 +12,12 @@ use crate::error::no_answer;
 use crate::operate::doctor::or_failure;
 use crate::store::{Store, StoreError, StoreResult};
 
-/// A file up to here is read whole, to see that it is: some tenths of a second.
-const WHOLE_BYTES: u64 = 32 * 1024 * 1024;
-/// Where the header says how the file is written and read: 2 is ahead of it.
+/// Files up to this size get an integrity check, which takes some tenths of a second.
+const INTEGRITY_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// The write and read versions in the header: 2 is WAL.
 const VERSIONS: std::ops::Range<usize> = 18..20;
 
-/// SQLite looks through its file.
+/// SQLite's integrity check.
 struct QuickCheck;
 
 impl Verb for QuickCheck {
@@ -39,12 +40,14 @@ impl Store {
             }
         };
         let size = std::fs::metadata(&path).map_or(u64::MAX, |found| found.len());
-        let integrity = match size <= WHOLE_BYTES {
-            true => self.db.read(QuickCheck).await.map(|said| database::integrity(&facts.path, Some(&said))),
+        let integrity = match size <= INTEGRITY_BYTES_MAX {
+            true => {
+                self.db.read(QuickCheck).await.map(|result| database::integrity(&facts.path, Some(&result)))
+            }
             false => Ok(database::integrity(&facts.path, None)),
         };
         let integrity = match integrity {
-            // It is so broken that it cannot even be checked.
+            // The file is too damaged to be checked.
             Err(StoreError::Corrupt { what }) => database::integrity(&facts.path, Some(&what)),
             other => or_failure(CheckName::Integrity, other),
         };
@@ -55,16 +58,16 @@ impl Store {
 fn facts(path: &Path) -> std::io::Result<FileFacts> {
     let mut header = Vec::new();
     std::fs::File::open(path)?.take(VERSIONS.end as u64).read_to_end(&mut header)?;
-    // An empty file becomes one that writes ahead with its first table.
+    // An empty file gets WAL with its first table.
     let wal = header.is_empty() || header.get(VERSIONS) == Some(&[2, 2]);
-    let (file_system, room) = place(path);
-    // Opened and not written to: that changes nothing.
+    let (file_system, room) = file_system(path);
+    // Opening a file without writing to it changes nothing.
     let writable = std::fs::OpenOptions::new().write(true).open(path).is_ok();
     Ok(FileFacts { path: path.display().to_string(), wal, file_system, writable, room })
 }
 
 #[cfg(target_os = "linux")]
-fn place(path: &Path) -> (Option<u64>, Option<u64>) {
+fn file_system(path: &Path) -> (Option<u64>, Option<u64>) {
     let Ok(found) = rustix::fs::statfs(path) else { return (None, None) };
     let number = found.f_type as u64 & 0xffff_ffff;
     let size = u64::try_from(found.f_bsize).unwrap_or(0);
@@ -72,6 +75,6 @@ fn place(path: &Path) -> (Option<u64>, Option<u64>) {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn place(_: &Path) -> (Option<u64>, Option<u64>) {
+fn file_system(_: &Path) -> (Option<u64>, Option<u64>) {
     (None, None)
 }

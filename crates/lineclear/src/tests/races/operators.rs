@@ -80,7 +80,7 @@ async fn a_job_of_an_unknown_kind_that_is_brought_back_sees_the_pause_that_just_
     let claim = pg.take(1, 1).await.remove(0);
     let park = Settlement::new(&claim, Outcome::Released, Verdict::Park);
     pg.store.settle(NodeId(1), vec![park]).await.unwrap();
-    let (_, open) = pg.begin(&Switch { keys: vec![name("m")], enabled: false }).await;
+    let (_, open) = pg.begin(&SetEnabled { keys: vec![name("m")], enabled: false }).await;
     let store = pg.store.clone();
     let unparked = tokio::spawn(async move { store.unpark_kinds(vec![name("work")], 10).await.unwrap() });
     pg.until_somebody_waits().await;

@@ -70,7 +70,7 @@ async fn a_retry_that_meets_a_pause_is_parked_and_one_that_meets_a_resume_is_not
         if enabled {
             pg.store.pause(vec![name("m")]).await.unwrap();
         }
-        let switch = Switch { keys: vec![name("m")], enabled };
+        let switch = SetEnabled { keys: vec![name("m")], enabled };
         let (_, open) = pg.begin(&switch).await;
         let retry = Verdict::Retry { after: Duration::ZERO };
         let settlement = Settlement::new(&claim, Outcome::Failed(Failure::new("x", "y")), retry);

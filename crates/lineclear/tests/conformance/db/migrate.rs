@@ -1,7 +1,12 @@
 //! Migrations: from nothing, by many at once, and never backwards.
 
+use std::time::Duration;
+
+use lineclear::model::{Backoff, Manifest};
 use lineclear::store::{Store, StoreError, StoreOptions};
 use lineclear_testkit::fresh_postgres;
+
+use crate::kit::{TestDb, daily, name};
 
 async fn open(url: &str) -> Result<Store, StoreError> {
     Store::open(StoreOptions::new(url)?.connections(2)).await
@@ -31,11 +36,50 @@ async fn many_at_once(url: &str) {
     }
 }
 
+/// A manifest with a part of each kind that has a column beside its spec.
+fn with_parts() -> Manifest {
+    let (delay, max) = (Duration::from_secs(7), Duration::from_secs(90));
+    let retry = Some(Backoff { delay, factor: 1.5, max });
+    Manifest { retry, tags: vec![name("night"), name("big-2")], ..daily("a") }
+}
+
+/// A job of it has its tags, and its claim the waits between tries.
+async fn assert_parts(db: &TestDb, store: &Store) {
+    let job = store.trigger(name("a"), Default::default()).await.unwrap().unwrap();
+    assert_eq!(store.job(job).await.unwrap().unwrap().job.tags, ["night", "big-2"]);
+    let claim = db.take_one(db.node("a").await).await;
+    assert_eq!((claim.job, claim.backoff), (job, with_parts().retry));
+}
+
 conformance! {
+    async fn backoff_and_tags_of_stored_manifests_get_columns(db) {
+        db.declare(with_parts()).await;
+        db.declare(daily("b")).await;
+        db.declare(Manifest { key: name("c"), ..with_parts() }).await;
+        db.sql(r#"update {t}manifest set spec = '{not json "retry" "tags"' where key = 'c'"#).await;
+        // As the version before left it.
+        db.sql("alter table {t}manifest drop column backoff").await;
+        db.sql("alter table {t}manifest drop column tags").await;
+        db.sql("delete from {t}migration where number >= 25").await;
+        let store = db.another_store().await;
+        let tags: Vec<Option<String>> =
+            db.sql("select tags from {t}manifest order by key").await.into_iter().flatten().collect();
+        assert_eq!(tags, [Some("night big-2".to_owned()), None, None]);
+        assert_eq!(db.count("manifest where backoff is not null").await, 1);
+        assert_parts(db, &store).await;
+    }
+
+    async fn a_declaration_completes_what_a_node_of_an_older_version_wrote(db) {
+        db.declare(with_parts()).await;
+        db.sql("update {t}manifest set backoff = null, tags = null").await;
+        db.declare(with_parts()).await;
+        assert_parts(db, &db.store).await;
+    }
+
     pgbouncer async fn a_newer_schema_is_refused(db) {
         db.sql("insert into {t}migration (number, name, checksum) values (9999, '9999_future', 'x')").await;
         match open(db.url()).await {
-            Err(StoreError::Refused { rule, why }) => {
+            Err(StoreError::Refused { rule, why, .. }) => {
                 assert_eq!(rule, "schema_newer");
                 assert!(why.contains("9999_future"), "{why}");
             }

@@ -7,7 +7,7 @@ use lineclear::store::{Dispatch, NewJob, Settlement, main_route};
 use crate::kit::{TestDb, daily, job, name};
 
 async fn checks(db: &TestDb) -> Vec<Check> {
-    let facts = db.store.condition(5).await.unwrap();
+    let facts = db.store.health_facts(5).await.unwrap();
     [doctor::nodes(&facts), doctor::work(&facts), vec![doctor::late(&facts)]].concat()
 }
 
@@ -172,7 +172,7 @@ conformance! {
         db.sql("update {t}work_queue set phase = 'held' where limit_key is not null").await;
         db.age("work_queue", "due_at", 100).await;
         // The first late one of each route in each line, then of the next group or key, then the second ones.
-        let facts = db.store.condition(12).await.unwrap();
+        let facts = db.store.health_facts(12).await.unwrap();
         let seen: Vec<i64> = facts.overdue.iter().map(|job| job.job).collect();
         for job in last {
             assert!(seen.contains(&job.0), "{job:?}: {seen:?}");

@@ -8,8 +8,8 @@ use lineclear::store::{ChangeSource, Dispatch, Lease, Limits, NewJob, NodeId};
 use lineclear::{Cancel, HandlerError, Input, Lineclear, NodeOptions, Role, Store, StoreOptions};
 use lineclear_testkit::Proxy;
 
-use crate::kit::{Place, name, quick, until};
 use crate::Calls;
+use crate::kit::{Place, name, quick, until};
 
 fn with(roles: &[Role]) -> NodeOptions {
     NodeOptions { roles: roles.to_vec(), ..quick() }

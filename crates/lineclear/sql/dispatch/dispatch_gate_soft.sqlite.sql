@@ -1,0 +1,2 @@
+-- dispatch_gate_soft · read the global gate, for soft limits
+{global_gate}
