@@ -235,7 +235,7 @@ mod tests {
             holds: 1,
             contended: 0,
             contended_at: None,
-            engine: None,
+            inspection: None,
         }
     }
 
@@ -258,9 +258,9 @@ mod tests {
             crash_detected_within: None,
             frozen_holder_ends: true,
         };
-        let engine = Some(Inspection { alive, ..Inspection::from(holding) });
+        let inspection = Some(Inspection { alive, ..Inspection::from(holding) });
         let known =
-            Explanation { name: "report".to_owned(), promises, engine, lease, history: Vec::new(), next };
+            Explanation { name: "report".to_owned(), promises, inspection, lease, history: Vec::new(), next };
         sentences(&known, at(4600)).join(" ")
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use lineclear_lock::{
-    Held, Holding, LockError, LockName, LockOptions, Locks, Lost, RegistryOptions, Released, Right,
+    Holding, Lease, LockError, LockGuard, LockName, LockOptions, Locks, LostReason, RegistryOptions, Released,
 };
 use lineclear_model::duration;
 use rustix::process::Signal;
@@ -160,16 +160,21 @@ impl Run {
     }
 
     /// Runs the command, then releases the lock.
-    async fn run_locked(&self, held: Held, signals: Signals, grace: Duration) -> Result<ExitCode, Failure> {
-        let right = held.lease();
-        let ran = self.supervise(&right, signals, grace).await;
-        let released = match right.lost_reason() {
+    async fn run_locked(
+        &self,
+        held: LockGuard,
+        signals: Signals,
+        grace: Duration,
+    ) -> Result<ExitCode, Failure> {
+        let lease = held.lease();
+        let ran = self.supervise(&lease, signals, grace).await;
+        let released = match lease.lost_reason() {
             None => held.release().await,
             // It may still be held, but releasing it must not delay the exit.
             Some(_) => timeout(RELEASE_LOST, held.release()).await.unwrap_or(Ok(Released::NotHeld)),
         };
         let ended = ran?;
-        let lost = match (right.lost_reason(), released) {
+        let lost = match (lease.lost_reason(), released) {
             (Some(why), _) => Some(in_words(why)),
             (None, Ok(Released::NotHeld)) => Some("it was broken before the command ended".to_owned()),
             (None, Ok(Released::Clean)) => None,
@@ -188,20 +193,20 @@ impl Run {
     }
 
     /// Starts the command, forwards signals to it, and waits for its end. Ends it when the lock is lost.
-    async fn supervise(&self, right: &Right, mut signals: Signals, grace: Duration) -> Result<u8, Failure> {
+    async fn supervise(&self, lease: &Lease, mut signals: Signals, grace: Duration) -> Result<u8, Failure> {
         let mut guard = Guard::start("`lock run`")?;
         let variables =
-            [("LINECLEAR_LOCK", self.name.clone()), ("LINECLEAR_FENCE", right.epoch().to_string())];
+            [("LINECLEAR_LOCK", self.name.clone()), ("LINECLEAR_FENCE", lease.epoch().to_string())];
         let mut child = LockedChild::start(&self.command, variables).await?;
         if let Err(failure) = guard.ready().await {
             child.signal(Signal::KILL);
             return Err(failure);
         }
         // The guard knows of the command before it begins, so there is no moment without a guard.
-        guard.tell(child.group(), right.trusted_until().plus(grace)).await;
+        guard.tell(child.group(), lease.trusted_until().plus(grace)).await;
         let mut guard = Some(guard);
         // Otherwise the lock is lost, and the process ends before it executes the command.
-        if !right.trusted_for().is_zero() {
+        if !lease.trusted_for().is_zero() {
             child.release();
         }
         let every = (self.ttl / 20).clamp(Duration::from_millis(50), Duration::from_secs(1));
@@ -210,8 +215,8 @@ impl Run {
             tokio::select! {
                 biased;
                 status = child.wait() => break status,
-                () = right.lost().cancelled() => {
-                    let why = right.lost_reason().map(in_words).unwrap_or_default();
+                () = lease.lost().cancelled() => {
+                    let why = lease.lost_reason().map(in_words).unwrap_or_default();
                     print_stderr(&format!("lineclear: lock {:?} is lost ({why}); ending the command\n", self.name));
                     break child.terminate(grace).await;
                 }
@@ -222,7 +227,7 @@ impl Run {
                 }
                 _ = tick.tick() => {
                     if let Some(guard) = &mut guard {
-                        guard.tell(child.group(), right.trusted_until().plus(grace)).await;
+                        guard.tell(child.group(), lease.trusted_until().plus(grace)).await;
                     }
                     if child.continue_if_stopped() {
                         print_stderr("lineclear: a command that holds a lock cannot be suspended\n");
@@ -239,7 +244,7 @@ impl Run {
 
 /// The result of an acquisition.
 enum Acquired {
-    Held(Held),
+    Held(LockGuard),
     Busy(Option<Holding>),
 }
 
@@ -259,7 +264,7 @@ async fn guard_ended(guard: &mut Option<Guard>) {
 }
 
 /// Why the lock was lost.
-fn in_words(why: Lost) -> String {
+fn in_words(why: LostReason) -> String {
     match why {
         LostReason::TakenOver => "another holder has it, or it was broken".to_owned(),
         why => why.to_string(),

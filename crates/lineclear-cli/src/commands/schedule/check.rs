@@ -7,7 +7,9 @@ use std::{
 };
 
 use clap::Args;
-use lineclear_model::{Manifest, ManifestFile, Micros, Tick, duration, manifest::FILE_BYTES_MAX, preview};
+use lineclear_model::{
+    Manifest, ManifestFile, Micros, Tick, duration, manifest::FILE_BYTES_MAX, ticks_between,
+};
 use serde::Serialize;
 
 use super::{moment, now};
@@ -146,7 +148,7 @@ fn ticks(manifest: &Manifest, file: &ManifestFile, from: Micros, to: Micros, mos
     if !manifest.enabled || group.is_some_and(|group| !group.enabled) {
         return Vec::new();
     }
-    preview(&manifest.rules(), &manifest.key, from, to, most)
+    ticks_between(&manifest.rules(), &manifest.key, from, to, most)
 }
 
 /// Minutes in which more than one manifest fires, worst first.
