@@ -48,7 +48,7 @@ pub(crate) struct NewJobBody<'a> {
     unique_key: Option<String>,
     /// What to do if another job has the unique key.
     #[serde(default)]
-    on_conflict: WhenKeyTaken,
+    on_conflict: UniqueKeyConflict,
     /// At most one job with this key runs at a time, unless the key has another limit.
     limit_key: Option<String>,
     /// Tags, for searches: up to 16 names.
@@ -65,7 +65,7 @@ pub(crate) struct NewJobBody<'a> {
 /// What to do if another job has the unique key.
 #[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum WhenKeyTaken {
+pub(crate) enum UniqueKeyConflict {
     /// Return that job.
     #[default]
     Existing,
@@ -93,10 +93,10 @@ impl NewJobBody<'_> {
         let tags = lineclear_model::tag::text(&tags);
         let defaults = NewJob::new(name_at(&self.kind, &at("kind"))?, input);
         let on_conflict = match self.on_conflict {
-            WhenKeyTaken::Existing => OnConflict::Existing,
-            WhenKeyTaken::Same => OnConflict::Same,
-            WhenKeyTaken::Refuse => OnConflict::Refuse,
-            WhenKeyTaken::Replace => OnConflict::Replace,
+            UniqueKeyConflict::Existing => OnConflict::Existing,
+            UniqueKeyConflict::Same => OnConflict::Same,
+            UniqueKeyConflict::Refuse => OnConflict::Refuse,
+            UniqueKeyConflict::Replace => OnConflict::Replace,
         };
         let route = named(&self.route, "route")?;
         let job = NewJob {
