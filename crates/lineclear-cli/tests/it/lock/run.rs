@@ -157,7 +157,7 @@ fn what_cannot_be_is_refused_before_anything_is_asked() {
     for (url, says) in [
         (":memory:", "keeps nobody else out"),
         ("sqlite::memory:", "keeps nobody else out"),
-        ("", "--store: no store was named"),
+        ("", "--store: the URL is empty"),
         ("oracle://x", "oracle:// is no store of locks"),
         ("postgres://h/x?schema=Bad", "schema=Bad"),
         ("mysql://h", "names no database"),
