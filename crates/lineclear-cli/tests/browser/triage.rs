@@ -40,7 +40,7 @@ async fn all_that_match_are_revived_with_progress_and_undone_before_that() {
     browser.open(&server.at("/jobs?q=state:dead"));
     browser.click(".matching a[href*='action=revive']");
     browser.reads("Revive 3 jobs?");
-    browser.reads("lineclear batch start revive -q 'state:dead'");
+    browser.reads("lineclear bulk-operation start revive -q 'state:dead'");
     browser.fill("#reason", "the printer is mended");
     browser.click("form.ask button[type=submit]");
     browser.until("location.pathname.startsWith('/bulk-operations/') && document.querySelector('progress')");

@@ -160,7 +160,7 @@ fn what_cannot_be_is_refused_before_anything_is_asked() {
     for (url, says) in [
         (":memory:", "does not exclude other processes"),
         ("sqlite::memory:", "does not exclude other processes"),
-        ("", "--store: no store was named"),
+        ("", "--store: the URL is empty"),
         ("oracle://x", "oracle:// is no store of locks"),
         ("postgres://h/x?schema=Bad", "schema=Bad"),
         ("mysql://h", "names no database"),
