@@ -1,4 +1,4 @@
-//! Claim cost: taking jobs costs what is taken, however much waits, waits elsewhere, or is over.
+//! Claim cost: it depends on the claimed jobs, not on how many wait, wait on other routes, or are finished.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -9,15 +9,15 @@ use lineclear::store::{ChangeSource, Dispatch, main_route};
 
 use crate::load::{self, Waiting};
 use crate::measure::{compare, grouped, progress};
-use crate::{Bed, Database, Figure, Purpose, Scale};
+use crate::{Database, Figure, Purpose, Scale, ScratchDb};
 
 const SMALL: u32 = 1_000;
-/// Half of them ready; the other half for later, and of a priority that would put them first.
+/// Half of them ready; the other half due later, with a priority that would rank them first.
 const LARGE: u32 = 1_000_000;
-/// Of a route that nobody here serves: as many again waiting, and handed out.
+/// Jobs of another route: as many waiting, and as many dispatched.
 const ELSEWHERE: u32 = 100_000;
 const HISTORY: u32 = 1_000_000;
-/// Before all others in rank, but their group is full.
+/// First in rank, but their group is full.
 const GATED: u32 = 100_000;
 const GROUP_LIMIT: u32 = 10;
 const TAKEN: u32 = 100;
@@ -29,18 +29,18 @@ const ROUNDS_PER_VACUUM: u32 = 10;
 
 const HOUR: i64 = 3_600_000_000;
 
-/// A queue of which as much is put in as is taken out.
+/// A queue of constant length.
 struct Side {
-    bed: Bed,
+    db: ScratchDb,
     next_id: Cell<u32>,
 }
 
 impl Side {
     async fn new(database: Database) -> Result<Side> {
-        Ok(Side { bed: Bed::new(database, Purpose::Growth).await?, next_id: Cell::new(1) })
+        Ok(Side { db: ScratchDb::new(database, Purpose::Growth).await?, next_id: Cell::new(1) })
     }
 
-    /// Ids for so many rows.
+    /// Reserves ids for rows.
     fn ids(&self, rows: u32) -> u32 {
         self.next_id.replace(self.next_id.get() + rows)
     }
@@ -54,16 +54,16 @@ impl Side {
         group: Option<&str>,
     ) -> Result<()> {
         let first_id = self.ids(rows);
-        Waiting { first_id, rows, route, priority, due_in, group }.load(&self.bed).await
+        Waiting { first_id, rows, route, priority, due_in, group }.load(&self.db).await
     }
 
     /// What was taken is over, and as much comes in behind.
     async fn refill(&self, taken: u32, round: u32) -> Result<()> {
         if round.is_multiple_of(ROUNDS_PER_VACUUM) {
-            self.bed.vacuum().await?;
+            self.db.vacuum().await?;
         }
-        let node = self.bed.lease.node;
-        self.bed.sql(&format!("delete from {{t}}background_job where leased_by = {node}")).await?;
+        let node = self.db.lease.node;
+        self.db.sql(&format!("delete from {{t}}background_job where leased_by = {node}")).await?;
         self.wait(taken, "main", 0, 0, None).await
     }
 
@@ -81,10 +81,10 @@ impl Side {
         let elsewhere = scale.of(ELSEWHERE);
         say(elsewhere, "jobs of another route, waiting, and as many handed out");
         self.wait(elsewhere, "elsewhere", 31, 0, None).await?;
-        load::handed_out(&self.bed, self.ids(elsewhere), elsewhere, "elsewhere", None).await?;
+        load::handed_out(&self.db, self.ids(elsewhere), elsewhere, "elsewhere", None).await?;
         let history = scale.of(HISTORY);
         say(history, "executions");
-        load::history(&self.bed, self.ids(history), history).await
+        load::history(&self.db, self.ids(history), history).await
     }
 
     /// A group that is full, with a long line before everybody else's.
@@ -92,11 +92,11 @@ impl Side {
         let gated = scale.of(GATED);
         progress(&format!("{}: loading {} jobs of a full group", database.label(), grouped(gated)));
         let spec = GroupSpec { limit: Some(GROUP_LIMIT), ..GroupSpec::default() };
-        self.bed
+        self.db
             .store
             .upsert_groups(BTreeMap::from([("full".to_owned(), spec)]), ChangeSource::Declaration)
             .await?;
-        load::handed_out(&self.bed, self.ids(GROUP_LIMIT), GROUP_LIMIT, "main", Some("full")).await?;
+        load::handed_out(&self.db, self.ids(GROUP_LIMIT), GROUP_LIMIT, "main", Some("full")).await?;
         self.wait(gated, "main", 31, 0, Some("full")).await
     }
 }
@@ -108,13 +108,13 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
     let large = Side::new(database).await?;
     large.fill(database, scale).await?;
     for side in [&small, &large] {
-        side.bed.settle_down().await?;
+        side.db.settle_down().await?;
     }
     let many = grouped(scale.of(LARGE));
     let suffix = format!("{} → {many} waiting", grouped(few));
     let mut figures = both(database, scale, [&small, &large], &suffix, Some(BOUND)).await?;
     large.fill_group(database, scale).await?;
-    large.bed.settle_down().await?;
+    large.db.settle_down().await?;
     let suffix = format!("… and {} of a full group before them", grouped(scale.of(GATED)));
     figures.extend(both(database, scale, [&small, &large], &suffix, None).await?);
     Ok(figures)
@@ -133,13 +133,13 @@ async fn both(
     let refill = async |side: &Side, round| side.refill(taken, round).await;
     let lease = async |side: &Side| {
         let claims =
-            side.bed.store.dispatch_into_lease(Dispatch::new(main_route(), taken), side.bed.lease).await?;
+            side.db.store.dispatch_into_lease(Dispatch::new(main_route(), taken), side.db.lease).await?;
         ensure!(claims.len() == taken as usize, "{} jobs of {taken} were taken", claims.len());
         Ok(())
     };
     let hand_over = async |side: &Side| {
-        let dispatched = side.bed.store.dispatch(Dispatch::new(main_route(), taken)).await?;
-        let claims = side.bed.store.claim(main_route(), taken, side.bed.lease).await?;
+        let dispatched = side.db.store.dispatch(Dispatch::new(main_route(), taken)).await?;
+        let claims = side.db.store.claim(main_route(), taken, side.db.lease).await?;
         ensure!(
             dispatched.len() == claims.len() && claims.len() == taken as usize,
             "{} claims",

@@ -1,11 +1,10 @@
-//! Measures how fast the engine is, and what must not grow with the size of the database.
+//! The developers' benchmark (`make bench`): speed of the engine, and cost that must not grow with the size of the database.
 //!
-//! Nearly every figure is a ratio of two medians, taken in turns, so that a slow or busy machine slows both alike. For
-//! growth it is a large store by a small one; for speed, the engine by its own statements, driven bare. Rows are loaded by
-//! set-based SQL behind the store's back.
+//! Nearly every figure is a ratio of two medians that are measured alternately, so that other load slows both alike: for growth, a
+//! large store compared with a small one; for speed, the engine compared with its own SQL statements.
 #![forbid(unsafe_code)]
 
-mod bed;
+mod scratch_db;
 mod cached;
 mod claim;
 mod load;
@@ -18,8 +17,8 @@ mod speed;
 use anyhow::Result;
 use clap::ValueEnum;
 
-use bed::{Bed, Purpose};
 pub use report::{Bound, Figure, Machine, Report, Unit, Verdict};
+use scratch_db::{Purpose, ScratchDb};
 
 /// Which databases to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -103,7 +102,7 @@ impl Scale {
 
 /// Runs experiments on databases, one after the other: two at once would measure each other.
 pub async fn run(databases: &[Database], experiments: &[Experiment], scale: Scale) -> Result<Report> {
-    let mut report = Report::new(scale, Machine::look(databases, experiments, scale).await?);
+    let mut report = Report::new(scale, Machine::describe(databases, experiments, scale).await?);
     for &database in databases {
         for experiment in experiments {
             report.figures.extend(match experiment {

@@ -1,10 +1,10 @@
-//! Rows by the million, by one statement for each kind of row that both databases understand.
+//! Loads millions of rows, by one statement per table that both databases understand.
 
 use anyhow::{Result, ensure};
 use lineclear::model::{Manifest, Name, Schedule};
 
 use crate::Database;
-use crate::bed::{Bed, now_micros};
+use crate::scratch_db::{ScratchDb, now_micros};
 
 const MINUTE: i64 = 60_000_000;
 const DAY_MINUTES: i64 = 1_440;
@@ -31,33 +31,33 @@ pub(crate) struct Manifests {
 }
 
 impl Manifests {
-    pub(crate) async fn load(bed: &Bed, all: u32) -> Result<Manifests> {
+    pub(crate) async fn load(db: &ScratchDb, all: u32) -> Result<Manifests> {
         let manifests = Manifests { all, first_minute: now_micros() / MINUTE % DAY_MINUTES + 120 };
         // Room for new versions of a row beside the old one, as in a table that has been in use for a while.
         // Otherwise the due rows would all move to the end of the table, side by side, when they are made due.
-        if bed.database() == Database::Postgres {
-            bed.sql("alter table {t}manifest set (fillfactor = 85)").await?;
+        if db.database() == Database::Postgres {
+            db.sql("alter table {t}manifest set (fillfactor = 85)").await?;
         }
         let next = format!("{} + {DAY}", manifests.last_tick("n"));
-        manifests.insert(bed, all, "job", "false", &next).await?;
+        manifests.insert(db, all, "job", "false", &next).await?;
         Ok(manifests)
     }
 
     /// Manifests that are due and wait for a person.
-    pub(crate) async fn add_held(&self, bed: &Bed, held: u32) -> Result<()> {
-        self.insert(bed, held, "held", "true", &self.last_tick("n")).await
+    pub(crate) async fn add_held(&self, db: &ScratchDb, held: u32) -> Result<()> {
+        self.insert(db, held, "held", "true", &self.last_tick("n")).await
     }
 
     /// One of `every` manifests becomes due, spread over the whole table; others in each `round`. What the last
     /// round's pass wrote goes.
-    pub(crate) async fn make_due(&self, bed: &Bed, every: u32, round: u32) -> Result<()> {
-        bed.sql("delete from {t}tick").await?;
-        bed.sql("delete from {t}work_queue").await?;
-        bed.vacuum().await?;
+    pub(crate) async fn make_due(&self, db: &ScratchDb, every: u32, round: u32) -> Result<()> {
+        db.sql("delete from {t}tick").await?;
+        db.sql("delete from {t}work_queue").await?;
+        db.vacuum().await?;
         // Neighbours would share pages with those of the round before.
         let turn = (u64::from(round) * 367) % u64::from(every);
         let last = self.last_tick("id");
-        bed.sql(&format!(
+        db.sql(&format!(
             "update {{t}}manifest set next_due_at = {{at({last})}}, planned_through = {{at({last} - {DAY})}}
              where  id % {every} = {turn} and id <= {all}",
             all = self.all
@@ -76,10 +76,10 @@ impl Manifests {
         format!("({now} - ({now} - {minute} * {MINUTE}) % {DAY})")
     }
 
-    async fn insert(&self, bed: &Bed, rows: u32, key: &str, held: &str, next: &str) -> Result<()> {
+    async fn insert(&self, db: &ScratchDb, rows: u32, key: &str, held: &str, next: &str) -> Result<()> {
         let (head, tail) = spec_around_minute()?;
         let minute = self.minute("n");
-        bed.sql(&format!(
+        db.sql(&format!(
             "{series}
              insert into {{t}}manifest
                     (key, owner, kind, route, input, spec, overlap, priority, retries, timeout_ms, enabled,
@@ -119,11 +119,11 @@ pub(crate) struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    pub(crate) async fn load(&self, bed: &Bed) -> Result<()> {
+    pub(crate) async fn load(&self, db: &ScratchDb) -> Result<()> {
         let due = format!("({} + (n - {}) * 1000)", now_micros() + self.due_in, self.rows);
         let phase = if self.due_in > 0 { "later" } else { "ready" };
         let (group, gated) = group(self.group);
-        bed.sql(&format!(
+        db.sql(&format!(
             "{series}
              insert into {{t}}work_queue
                     (id, origin, fresh, kind, route, input, group_id, priority, due_at, phase, rank, gated,
@@ -141,9 +141,9 @@ impl Waiting<'_> {
     }
 }
 
-/// Jobs handed out, to nobody yet; those of a group to a node that nobody knows, for a day.
+/// Dispatched jobs without a lease; those of a group have a lease of an unknown node for a day.
 pub(crate) async fn handed_out(
-    bed: &Bed,
+    db: &ScratchDb,
     first_id: u32,
     rows: u32,
     route: &str,
@@ -153,7 +153,7 @@ pub(crate) async fn handed_out(
     let due = format!("({now} - {DAY} + n)");
     let (group, gated) = group(group_name);
     let (node, lease_end) = if group_name.is_some() { ("0", now + DAY) } else { ("null", now) };
-    bed.sql(&format!(
+    db.sql(&format!(
         "{series}
          insert into {{t}}background_job
                 (id, origin, kind, route, input, group_id, priority, due_at, was_due_at, rank, gated, claim_no,
@@ -167,9 +167,9 @@ pub(crate) async fn handed_out(
     .await
 }
 
-/// Jobs that are over, a quarter of a second apart.
-pub(crate) async fn history(bed: &Bed, first_id: u32, rows: u32) -> Result<()> {
-    History { first_id, rows, apart_us: 250_000, manifests: 0 }.load(bed).await
+/// Finished jobs, a quarter of a second apart.
+pub(crate) async fn history(db: &ScratchDb, first_id: u32, rows: u32) -> Result<()> {
+    History { first_id, rows, apart_us: 250_000, manifests: 0 }.load(db).await
 }
 
 /// Executions that ended one after the other, the last one now.
@@ -183,7 +183,7 @@ pub(crate) struct History {
 }
 
 impl History {
-    pub(crate) async fn load(&self, bed: &Bed) -> Result<()> {
+    pub(crate) async fn load(&self, db: &ScratchDb) -> Result<()> {
         let History { first_id, rows, apart_us, manifests } = self;
         let at = format!("({} + (n - {rows}) * {apart_us})", now_micros());
         // From a millisecond to ten seconds.
@@ -192,7 +192,7 @@ impl History {
             0 => "null".to_owned(),
             many => format!("1 + n % {many}"),
         };
-        bed.sql(&format!(
+        db.sql(&format!(
             "{series}
              insert into {{t}}execution
                     (job_id, claim_no, final, outcome, origin, kind, manifest_id, node, created_at, due_at, claimed_at,
@@ -208,9 +208,9 @@ impl History {
 }
 
 /// Locks that are held, and as many hand-overs of them as are remembered of busy ones.
-pub(crate) async fn locks(bed: &Bed, leases: u32, events: u32) -> Result<()> {
+pub(crate) async fn locks(db: &ScratchDb, leases: u32, events: u32) -> Result<()> {
     let now = now_micros();
-    bed.sql(&format!(
+    db.sql(&format!(
         "{series}
          insert into {{t}}lock_lease
                 (lock_name, store, node, machine, pid, incarnation, epoch, since_at, acquired_at, renewed_at, renew_ms, holds, contended)
@@ -219,7 +219,7 @@ pub(crate) async fn locks(bed: &Bed, leases: u32, events: u32) -> Result<()> {
         series = series(leases)
     ))
     .await?;
-    bed.sql(&format!(
+    db.sql(&format!(
         "{series}
          insert into {{t}}lock_event (lock_name, store, what, at, holder, epoch, before)
          select 'lock-' || (1 + n % {leases}), 'redis', 'taken', {{at({now} + (n - {events}) * 1000000)}},
@@ -231,9 +231,9 @@ pub(crate) async fn locks(bed: &Bed, leases: u32, events: u32) -> Result<()> {
 }
 
 /// Dead letters of ten families.
-pub(crate) async fn dead(bed: &Bed, first_id: u32, rows: u32) -> Result<()> {
+pub(crate) async fn dead(db: &ScratchDb, first_id: u32, rows: u32) -> Result<()> {
     let at = format!("({} + (n - {rows}) * 1000000)", now_micros());
-    bed.sql(&format!(
+    db.sql(&format!(
         "{series}
          insert into {{t}}dead_letter
                 (job_id, origin, kind, route, input, priority, claim_no, failures, crashes, last_error, created_at, reason,
@@ -247,11 +247,11 @@ pub(crate) async fn dead(bed: &Bed, first_id: u32, rows: u32) -> Result<()> {
     .await
 }
 
-/// Jobs that are made from now on come after those that were loaded.
-pub(crate) async fn next_id(bed: &Bed, id: u32) -> Result<()> {
-    match bed.database() {
-        Database::Postgres => bed.sql(&format!("alter sequence {{t}}job_id restart with {id}")).await,
-        Database::Sqlite => bed.sql(&format!("update job_id set last = {id}")).await,
+/// Ids of new jobs begin after those that were loaded.
+pub(crate) async fn next_id(db: &ScratchDb, id: u32) -> Result<()> {
+    match db.database() {
+        Database::Postgres => db.sql(&format!("alter sequence {{t}}job_id restart with {id}")).await,
+        Database::Sqlite => db.sql(&format!("update job_id set last = {id}")).await,
     }
 }
 

@@ -8,14 +8,15 @@ use lineclear::model::{Name, Payload};
 use lineclear::store::NewJob;
 use lineclear::{Lineclear, Node, NodeOptions, Role};
 use lineclear_http::{HttpOptions, Server, ShownLocks};
+use lineclear_measure::{interleave, median, quantile};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::load::{self, History, Waiting};
-use crate::measure::{grouped, in_turns, middle, progress, quantile, spread};
+use crate::measure::{grouped, progress, spread};
 use crate::report::{Bound, Unit};
-use crate::{Bed, Database, Figure, Purpose, Scale};
+use crate::{Database, Figure, Purpose, Scale, ScratchDb};
 
 const EXECUTIONS: u32 = 1_000_000;
 const WAITING: u32 = 100_000;
@@ -44,17 +45,18 @@ const PAGES: [&str; 13] = [
     "/jobs?q=since:1h",
     "/jobs/{job}",
     "/dead-letters",
-    "/batches",
+    "/bulk-operations",
     "/enqueue",
     "/cluster",
-    "/batches/new?action=cancel&q=state:running",
+    "/bulk-operations/new?action=cancel&q=state:running",
 ];
 /// What shows its own things whole, and is slower with each of them: no bound, and the figure is printed.
-const WHOLE: [&str; 4] = ["/", "/dead-letters", "/cluster", "/batches/new?action=revive&q=state:dead"];
+const WHOLE: [&str; 4] =
+    ["/", "/dead-letters", "/cluster", "/bulk-operations/new?action=revive&q=state:dead"];
 
 /// A database, and a server on it.
 struct Side {
-    bed: Bed,
+    db: ScratchDb,
     node: Node,
     address: SocketAddr,
     stop: CancellationToken,
@@ -63,21 +65,21 @@ struct Side {
 
 impl Side {
     async fn new(database: Database, full: Option<Scale>) -> Result<Side> {
-        let bed = Bed::new(database, Purpose::Growth).await?;
+        let db = ScratchDb::new(database, Purpose::Growth).await?;
         if let Some(scale) = full {
-            fill(&bed, scale).await?;
+            fill(&db, scale).await?;
         }
-        let job = bed.store.enqueue(NewJob::new(Name::new("mail.send")?, Payload::empty())).await?;
-        bed.settle_down().await?;
+        let job = db.store.enqueue(NewJob::new(Name::new("mail.send")?, Payload::empty())).await?;
+        db.settle_down().await?;
         let options = NodeOptions { roles: vec![Role::Cleaner], ..NodeOptions::default() };
-        let node = Lineclear::builder().store(bed.url()).options(options).start().await?;
-        let locks = Some(ShownLocks::of(bed.url())?);
+        let node = Lineclear::builder().store(db.url()).options(options).start().await?;
+        let locks = Some(ShownLocks::of(db.url())?);
         let bind = SocketAddr::from(([127, 0, 0, 1], 0));
         let server =
             Server::bind(HttpOptions { bind, locks, ..HttpOptions::default() }, node.client(), None).await?;
         let (address, stop) = (server.address(), CancellationToken::new());
         tokio::spawn(server.run(stop.clone().cancelled_owned()));
-        Ok(Side { bed, node, address, stop, job: job.id.to_string() })
+        Ok(Side { db, node, address, stop, job: job.id.to_string() })
     }
 
     /// Milliseconds to the first byte; the rest is read, too.
@@ -107,22 +109,22 @@ impl Side {
 }
 
 /// A long history and a long line; the tables of figures as a cleaner leaves them.
-async fn fill(bed: &Bed, scale: Scale) -> Result<()> {
+async fn fill(db: &ScratchDb, scale: Scale) -> Result<()> {
     let (executions, waiting) = (scale.of(EXECUTIONS), scale.of(WAITING));
     let apart_us = WEEK_US / u64::from(executions);
-    History { first_id: 1, rows: executions, apart_us, manifests: MANIFESTS }.load(bed).await?;
-    load::next_id(bed, executions + waiting + 1).await?;
+    History { first_id: 1, rows: executions, apart_us, manifests: MANIFESTS }.load(db).await?;
+    load::next_id(db, executions + waiting + 1).await?;
     for (place, due_in) in [(0, -1), (1, 7 * 86_400_000_000)] {
         let first_id = executions + 1 + place * (waiting / 2);
         Waiting { first_id, rows: waiting / 2, route: "main", priority: 0, due_in, group: None }
-            .load(bed)
+            .load(db)
             .await?;
     }
     // As if it had been rolled up all the time.
-    let week_ago = crate::bed::now_micros() - i64::try_from(WEEK_US)?;
-    bed.sql(&format!("update {{t}}stat_mark set through = {{at({} / 60000000 * 60000000)}}", week_ago))
+    let week_ago = crate::scratch_db::now_micros() - i64::try_from(WEEK_US)?;
+    db.sql(&format!("update {{t}}stat_mark set through = {{at({} / 60000000 * 60000000)}}", week_ago))
         .await?;
-    bed.store.roll_up().await?;
+    db.store.roll_up().await?;
     Ok(())
 }
 
@@ -130,16 +132,16 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
     let (executions, waiting) = (grouped(scale.of(EXECUTIONS)), grouped(scale.of(WAITING)));
     progress(&format!("{}: loading {executions} executions and {waiting} waiting jobs", database.label()));
     let (empty, full) = (Side::new(database, None).await?, Side::new(database, Some(scale)).await?);
-    let watched = full.bed.watch_statements().await;
+    let watched = full.db.watch_statements().await;
     let mut figures = Vec::new();
     let sides = [&empty, &full];
     let measure = async |page: &str, what: &str, bound: Option<Bound>| -> Result<Figure> {
         let measured =
-            in_turns(2, scale.repetitions(ROUNDS), async |side| sides[side].first_byte(page).await).await?;
+            interleave(2, scale.repetitions(ROUNDS), async |side| sides[side].first_byte(page).await).await?;
         let (base, value) = (&measured[0], &measured[1]);
         let note = format!("slowest {:.1} ms; {}", quantile(value, 1.0), spread(base, value));
         let name = format!("page {page}: empty → {what}");
-        let figure = Figure::new(database, name, Unit::Millis, Some(middle(base)), middle(value));
+        let figure = Figure::new(database, name, Unit::Millis, Some(median(base)), median(value));
         Ok(figure.bound(bound).note(note))
     };
     for page in PAGES.into_iter().chain(RARE) {
@@ -148,7 +150,7 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
         let bound = is_bound.then_some(Bound::AtMost(BOUND));
         figures.push(measure(page, &format!("{executions} executions"), bound).await?);
     }
-    match full.bed.slowest_statement().await.filter(|_| watched) {
+    match full.db.slowest_statement().await.filter(|_| watched) {
         Some((ms, text)) => {
             let name = format!("slowest statement of these pages: {STATEMENT_MS} ms → it");
             let figure = Figure::new(database, name, Unit::Millis, Some(STATEMENT_MS), ms);
@@ -156,9 +158,9 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
         }
         None => progress("the statements cannot be watched here: the server has no pg_stat_statements"),
     }
-    load::dead(&full.bed, scale.of(EXECUTIONS) + scale.of(WAITING) + 1_000, DEAD).await?;
-    load::locks(&full.bed, LOCKS, LOCK_EVENTS).await?;
-    full.bed.settle_down().await?;
+    load::dead(&full.db, scale.of(EXECUTIONS) + scale.of(WAITING) + 1_000, DEAD).await?;
+    load::locks(&full.db, LOCKS, LOCK_EVENTS).await?;
+    full.db.settle_down().await?;
     let what = format!("{executions} executions, {DEAD} dead letters and {LOCKS} locks");
     for page in WHOLE {
         figures.push(measure(page, &what, None).await?);

@@ -1,31 +1,31 @@
-//! Plan cost: a pass costs what is due, however many manifests there are.
+//! Plan cost: a pass depends on the due manifests, not on all of them.
 
 use anyhow::{Result, ensure};
 use lineclear::store::{PlanRules, Planned};
 
 use crate::load::Manifests;
 use crate::measure::{compare, grouped, progress};
-use crate::{Bed, Database, Figure, Purpose, Scale};
+use crate::{Database, Figure, Purpose, Scale, ScratchDb};
 
 const SMALL: u32 = 10_000;
 const LARGE: u32 = 1_000_000;
 const DUE: u32 = 1_000;
-/// Overdue, but waiting for a person: they come first in time, and must not be in the way.
+/// Overdue but held: they come first in time and must not slow down the others.
 const HELD: u32 = 5_000;
 const BOUND: f64 = 3.0;
 const REPETITIONS: u32 = 11;
 
 struct Side {
-    bed: Bed,
+    db: ScratchDb,
     manifests: Manifests,
 }
 
 impl Side {
     async fn load(database: Database, manifests: u32) -> Result<Side> {
         progress(&format!("{}: loading {} manifests", database.label(), grouped(manifests)));
-        let bed = Bed::new(database, Purpose::Growth).await?;
-        let manifests = Manifests::load(&bed, manifests).await?;
-        Ok(Side { bed, manifests })
+        let db = ScratchDb::new(database, Purpose::Growth).await?;
+        let manifests = Manifests::load(&db, manifests).await?;
+        Ok(Side { db, manifests })
     }
 }
 
@@ -33,18 +33,18 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
     let due = scale.of(DUE);
     let small = Side::load(database, scale.of(SMALL).max(due)).await?;
     let large = Side::load(database, scale.of(LARGE)).await?;
-    large.manifests.add_held(&large.bed, scale.of(HELD)).await?;
+    large.manifests.add_held(&large.db, scale.of(HELD)).await?;
     for side in [&small, &large] {
-        side.bed.settle_down().await?;
+        side.db.settle_down().await?;
     }
-    progress(&format!("{}: planning {} due ones in turns", database.label(), grouped(due)));
+    progress(&format!("{}: planning {} due manifests alternately", database.label(), grouped(due)));
     let make_due =
-        async |side: &Side, round| side.manifests.make_due(&side.bed, side.manifests.all / due, round).await;
+        async |side: &Side, round| side.manifests.make_due(&side.db, side.manifests.all / due, round).await;
     let plan = async |side: &Side| {
         let rules = PlanRules { manifests_max: due.saturating_mul(2), ..PlanRules::default() };
-        let planned = side.bed.store.plan(rules).await?;
+        let planned = side.db.store.plan(rules).await?;
         let expected = u64::from(due);
-        let Planned::Led { due, queued, .. } = planned else { anyhow::bail!("somebody else plans") };
+        let Planned::Led { due, queued, .. } = planned else { anyhow::bail!("another node plans") };
         ensure!(due == expected && queued == expected, "{planned:?} where {expected} manifests were due");
         Ok(())
     };

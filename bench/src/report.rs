@@ -1,4 +1,4 @@
-//! What was measured, for people and for programs.
+//! The report, as text and JSON.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use lineclear_testkit::fresh_postgres;
 use serde::Serialize;
 
 use crate::measure::{grouped, millis};
-use crate::{Database, Experiment, Scale, bed};
+use crate::{Database, Experiment, Scale, scratch_db};
 
 /// How a figure compares with its bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -125,7 +125,7 @@ impl Figure {
     }
 }
 
-/// What it was measured on: figures of two machines, or of two settings, do not compare.
+/// The machine and its databases: figures of different machines or settings do not compare.
 #[derive(Clone, Debug, Serialize)]
 pub struct Machine {
     /// Cores that this process may use.
@@ -137,8 +137,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Looks at it. Speed is only measured on a server that syncs, except to see whether the benchmark works.
-    pub(crate) async fn look(
+    /// Describes it. Refuses to measure speed on a server that does not sync, except below scale 1.
+    pub(crate) async fn describe(
         databases: &[Database],
         experiments: &[Experiment],
         scale: Scale,
@@ -151,8 +151,8 @@ impl Machine {
                     let of_speed = experiments.iter().any(|experiment| experiment.is_of_speed());
                     ensure!(
                         syncs || !of_speed || !scale.counts(),
-                        "{text}: a server that does not sync is faster than any that does; start one with `make \
-                         bench`, or `lineclear-testkit run --durable`"
+                        "{text}: the server does not sync, so its speed means nothing; start one with `make bench` or \
+                         `lineclear-testkit run --durable`"
                     );
                     text
                 }
@@ -168,7 +168,7 @@ impl Machine {
 /// The server in words, and whether its commits are on the disk.
 async fn describe_postgres() -> Result<(String, bool)> {
     let database = fresh_postgres().await;
-    let client = bed::connect(database.url()).await?;
+    let client = scratch_db::connect(database.url()).await?;
     let (mut text, mut syncs) = ("PostgreSQL".to_owned(), true);
     for setting in ["server_version", "fsync", "synchronous_commit", "shared_buffers"] {
         let row = client.query_one("select current_setting($1)", &[&setting]).await?;

@@ -3,17 +3,13 @@
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use lineclear::Store;
-use lineclear::model::{Name, Payload};
-use lineclear::store::NewJob;
+use lineclear::{Store, StoreOptions};
+use lineclear_measure::{EnqueueLoad, interleave, rate};
 
-use super::floor::{Bare, CONNECTIONS};
-use super::{KIND, figure, rate, say};
-use crate::measure::{grouped, in_turns};
-use crate::{Bed, Database, Figure, Purpose, Scale};
-
-/// What the handler would get.
-pub(super) const INPUT: &str = r#"{"to":"somebody"}"#;
+use super::baseline::{BareConnection, CONNECTIONS};
+use super::{KIND, announce, figure};
+use crate::measure::grouped;
+use crate::{Database, Figure, Purpose, Scale, ScratchDb};
 
 const BULK_JOBS: u32 = 100_000;
 const BATCH: u32 = 1_000;
@@ -27,88 +23,63 @@ const ROUNDS: u32 = 5;
 
 pub(crate) async fn bulk(database: Database, scale: Scale) -> Result<Vec<Figure>> {
     let batch = scale.of(BATCH);
-    let load =
-        Load { callers: CONNECTIONS as u32, batch, calls: scale.of(BULK_JOBS / BATCH / CONNECTIONS as u32) };
+    let callers = CONNECTIONS as u32;
+    let jobs = scale.of(BULK_JOBS / BATCH / callers) * callers * batch;
+    let load = EnqueueLoad { jobs, callers, batch };
     let name =
-        format!("enqueue {} by {}: bare → {} callers", grouped(load.jobs()), grouped(batch), load.callers);
+        format!("enqueue {} by {}: bare → {} callers", grouped(load.jobs), grouped(batch), load.callers);
     compare(database, scale, load, name, BULK_LEAST).await
 }
 
+/// Concurrent callers that enqueue one job per call.
+pub(super) fn single_load(scale: Scale) -> EnqueueLoad {
+    let jobs = scale.of(SINGLE_JOBS / CALLERS) * CALLERS;
+    EnqueueLoad { jobs, callers: CALLERS, batch: 1 }
+}
+
 pub(crate) async fn single(database: Database, scale: Scale) -> Result<Vec<Figure>> {
-    let load = Load { callers: CALLERS, batch: 1, calls: scale.of(SINGLE_JOBS / CALLERS) };
-    let name = format!("enqueue {} one by one: bare → {CALLERS} callers", grouped(load.jobs()));
+    let load = single_load(scale);
+    let name = format!("enqueue {} one by one: bare → {CALLERS} callers", grouped(load.jobs));
     compare(database, scale, load, name, SINGLE_LEAST).await
-}
-
-/// What is enqueued, and how.
-#[derive(Clone, Copy)]
-pub(super) struct Load {
-    pub(super) callers: u32,
-    pub(super) batch: u32,
-    pub(super) calls: u32,
-}
-
-impl Load {
-    pub(super) fn jobs(self) -> u32 {
-        self.callers * self.batch * self.calls
-    }
 }
 
 async fn compare(
     database: Database,
     scale: Scale,
-    load: Load,
+    load: EnqueueLoad,
     name: String,
     least: f64,
 ) -> Result<Vec<Figure>> {
-    say(database, load.jobs(), "jobs are enqueued in turns");
-    let bed = Bed::new(database, Purpose::Speed).await?;
+    announce(database, load.jobs, "jobs are enqueued alternately");
+    let db = ScratchDb::new(database, Purpose::Speed).await?;
     let sides = if database == Database::Postgres { 2 } else { 1 };
-    let measured = in_turns(sides, scale.rounds(ROUNDS), async |side| {
-        bed.clear_jobs().await?;
-        bed.settle_down().await?;
-        let rate = if side == 0 { by_the_store(&bed, load).await? } else { bare(&bed, load).await? };
-        let queued = bed.number("select count(*) from {t}work_queue").await?;
-        ensure!(queued == i64::from(load.jobs()), "{queued} of {} jobs are queued", load.jobs());
+    let measured = interleave(sides, scale.rounds(ROUNDS), async |side| {
+        db.clear_jobs().await?;
+        db.settle_down().await?;
+        let rate = if side == 0 { by_store(&db, load).await? } else { bare(&db, load).await? };
+        let queued = db.number("select count(*) from {t}work_queue").await?;
+        ensure!(queued == i64::from(load.jobs), "{queued} of {} jobs are queued", load.jobs);
         Ok(rate)
     })
     .await?;
-    let floor = measured.get(1).map_or(&[][..], Vec::as_slice);
-    Ok(vec![figure(database, name, floor, &measured[0], least)])
+    let baseline = measured.get(1).map_or(&[][..], Vec::as_slice);
+    Ok(vec![figure(database, name, baseline, &measured[0], least)])
 }
 
-pub(super) async fn by_the_store(bed: &Bed, load: Load) -> Result<f64> {
-    // A store of its own, as a program has it; connected before the clock runs, as the floor is.
-    let store = Store::open(lineclear::StoreOptions::new(bed.url())?.migrate(false)).await?;
-    let job = NewJob::new(Name::new(KIND)?, Payload::parse(INPUT)?);
-    let start = Instant::now();
-    let mut callers = Vec::new();
-    for _ in 0..load.callers {
-        let (store, job) = (store.clone(), job.clone());
-        callers.push(tokio::spawn(async move {
-            for _ in 0..load.calls {
-                match load.batch {
-                    1 => drop(store.enqueue(job.clone()).await?),
-                    batch => drop(store.enqueue_many(vec![job.clone(); batch as usize]).await?),
-                }
-            }
-            anyhow::Ok(())
-        }));
-    }
-    for caller in callers {
-        caller.await??;
-    }
-    Ok(rate(load.jobs(), start))
+pub(super) async fn by_store(db: &ScratchDb, load: EnqueueLoad) -> Result<f64> {
+    // A store of its own, as a program has it; connected before the clock runs, like the baseline.
+    let store = Store::open(StoreOptions::new(db.url())?.migrate(false)).await?;
+    lineclear_measure::enqueue(&store, KIND, load).await
 }
 
-async fn bare(bed: &Bed, load: Load) -> Result<f64> {
-    let connections = Bare::several(&bed.store, bed.url()).await?;
-    let each = load.callers * load.calls / CONNECTIONS as u32;
+async fn bare(db: &ScratchDb, load: EnqueueLoad) -> Result<f64> {
+    let connections = BareConnection::connect_all(&db.store, db.url()).await?;
+    let calls = load.jobs / load.batch / CONNECTIONS as u32;
     let start = Instant::now();
     let mut all = Vec::new();
     for connection in connections {
         all.push(tokio::spawn(async move {
-            for _ in 0..each {
+            for _ in 0..calls {
                 connection.enqueue(load.batch as usize, "main").await?;
             }
             anyhow::Ok(())
@@ -117,5 +88,5 @@ async fn bare(bed: &Bed, load: Load) -> Result<f64> {
     for one in all {
         one.await??;
     }
-    Ok(rate(load.jobs(), start))
+    Ok(rate(load.jobs, start))
 }

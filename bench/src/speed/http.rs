@@ -8,50 +8,51 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use lineclear::{Lineclear, Node, NodeOptions, Role};
 use lineclear_http::{HttpOptions, Server};
+use lineclear_measure::{INPUT, interleave, median, rate};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
-use super::enqueue::{CALLERS, INPUT, Load, SINGLE_JOBS, by_the_store};
-use super::{KIND, rate, say};
-use crate::measure::{grouped, in_turns, middle, spread};
+use super::enqueue::{CALLERS, SINGLE_JOBS, by_store, single_load};
+use super::{KIND, announce};
+use crate::measure::{grouped, spread};
 use crate::report::{Bound, Unit};
-use crate::{Bed, Database, Figure, Purpose, Scale};
+use crate::{Database, Figure, Purpose, Scale, ScratchDb};
 
 const CONNECTIONS: u32 = 32;
 const LEAST: f64 = 0.5;
 const ROUNDS: u32 = 5;
 
 pub(super) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>> {
-    let by_library = Load { callers: CALLERS, batch: 1, calls: scale.of(SINGLE_JOBS / CALLERS) };
+    let by_library = single_load(scale);
     let calls = scale.of(SINGLE_JOBS / CONNECTIONS);
     let jobs = calls * CONNECTIONS;
-    say(database, jobs, "jobs are enqueued in turns over HTTP and by the library");
-    let bed = Bed::new(database, Purpose::Speed).await?;
-    let measured = in_turns(2, scale.rounds(ROUNDS), async |side| {
-        bed.clear_jobs().await?;
-        bed.settle_down().await?;
+    announce(database, jobs, "jobs are enqueued alternately over HTTP and by the library");
+    let db = ScratchDb::new(database, Purpose::Speed).await?;
+    let measured = interleave(2, scale.rounds(ROUNDS), async |side| {
+        db.clear_jobs().await?;
+        db.settle_down().await?;
         let (rate, asked) = match side {
-            0 => (over_http(&bed, calls).await?, jobs),
-            _ => (by_the_store(&bed, by_library).await?, by_library.jobs()),
+            0 => (over_http(&db, calls).await?, jobs),
+            _ => (by_store(&db, by_library).await?, by_library.jobs),
         };
-        let queued = bed.number("select count(*) from {t}work_queue").await?;
+        let queued = db.number("select count(*) from {t}work_queue").await?;
         ensure!(queued == i64::from(asked), "{queued} of {asked} jobs are queued");
         Ok(rate)
     })
     .await?;
     let (http, library) = (&measured[0], &measured[1]);
     let name = format!("enqueue {} one by one: {CALLERS} callers → {CONNECTIONS} by HTTP", grouped(jobs));
-    // SQLite has one writer; nobody asked how fast it is over HTTP.
+    // SQLite has one writer; there is no bound.
     let bound = (database == Database::Postgres).then_some(Bound::AtLeast(LEAST));
-    let figure = Figure::new(database, name, Unit::JobsPerSecond, Some(middle(library)), middle(http));
+    let figure = Figure::new(database, name, Unit::JobsPerSecond, Some(median(library)), median(http));
     Ok(vec![figure.bound(bound).note(spread(library, http))])
 }
 
-/// A server of its own, as `lineclear serve` has it, with a node that runs nothing.
-async fn serve(bed: &Bed) -> Result<(Node, SocketAddr, CancellationToken)> {
+/// A server like that of `lineclear serve`, with a node that runs no jobs.
+async fn serve(db: &ScratchDb) -> Result<(Node, SocketAddr, CancellationToken)> {
     let options = NodeOptions { roles: vec![Role::Planner], ..NodeOptions::default() };
-    let node = Lineclear::builder().store(bed.url()).options(options).start().await?;
+    let node = Lineclear::builder().store(db.url()).options(options).start().await?;
     let options = HttpOptions { bind: SocketAddr::from(([127, 0, 0, 1], 0)), ..HttpOptions::default() };
     let server = Server::bind(options, node.client(), None).await?;
     let (address, stop) = (server.address(), CancellationToken::new());
@@ -59,8 +60,8 @@ async fn serve(bed: &Bed) -> Result<(Node, SocketAddr, CancellationToken)> {
     Ok((node, address, stop))
 }
 
-async fn over_http(bed: &Bed, calls: u32) -> Result<f64> {
-    let (node, address, stop) = serve(bed).await?;
+async fn over_http(db: &ScratchDb, calls: u32) -> Result<f64> {
+    let (node, address, stop) = serve(db).await?;
     let mut connections = Vec::new();
     for _ in 0..CONNECTIONS {
         connections.push(Connection::open(address).await?);
@@ -83,7 +84,7 @@ async fn over_http(bed: &Bed, calls: u32) -> Result<f64> {
     Ok(rate)
 }
 
-/// A connection that is kept, with the request that it sends.
+/// A persistent connection, and the request that it sends.
 struct Connection {
     stream: BufReader<TcpStream>,
     request: Vec<u8>,
@@ -104,7 +105,7 @@ impl Connection {
         Ok(Connection { stream: BufReader::new(stream), request, line: String::new(), body: Vec::new() })
     }
 
-    /// Sends the request and reads the answer whole.
+    /// Sends the request and reads the whole response.
     async fn enqueue(&mut self) -> Result<()> {
         self.stream.get_mut().write_all(&self.request).await?;
         let mut length = 0;
@@ -114,7 +115,7 @@ impl Connection {
             self.stream.read_line(&mut self.line).await?;
             let line = self.line.trim_end();
             if std::mem::take(&mut first) {
-                ensure!(line.starts_with("HTTP/1.1 201"), "the server answered {line:?}");
+                ensure!(line.starts_with("HTTP/1.1 201"), "the server responded {line:?}");
             }
             if line.is_empty() {
                 break;

@@ -1,28 +1,33 @@
-//! Locks: taking and releasing a free one, by two bare writes on the same server, one after the other.
+//! Locks: acquiring and releasing a free lock, compared with two bare writes on the same server.
 
 use std::time::Instant;
 
 use anyhow::{Context, Result};
 use lineclear_lock::Locks;
+use lineclear_measure::{interleave, median, quantile};
 use lineclear_testkit::{fresh_postgres, redis_url};
 use redis::aio::MultiplexedConnection;
 use tokio_postgres::Client;
 
-use super::say;
-use crate::bed::connect;
-use crate::measure::{in_turns, middle, millis, quantile};
+use super::announce;
+use crate::measure::millis;
 use crate::report::Unit;
+use crate::scratch_db::connect;
 use crate::{Database, Figure, Scale};
 
 const ROUNDS: u32 = 500;
 
 pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>> {
-    // A lock in a file has no server to go to.
+    // A lock in a file needs no server.
     if database == Database::Sqlite {
         return Ok(Vec::new());
     }
     let rounds = scale.repetitions(ROUNDS);
-    say(database, rounds, "times each kind of lock is taken and released, in turns with bare writes");
+    announce(
+        database,
+        rounds,
+        "times each kind of lock is acquired and released, alternately with bare writes",
+    );
     let mut figures = on_postgres(rounds).await?;
     figures.push(on_redis(rounds).await?);
     Ok(figures)
@@ -39,10 +44,10 @@ async fn on_postgres(rounds: u32) -> Result<Vec<Figure>> {
     for kind in kinds {
         locks.push(Locks::open(&format!("{}?{kind}&schema=bench_{}", database.url(), locks.len())).await?);
     }
-    let measured = in_turns(kinds.len() + 1, rounds + 1, async |side| {
+    let measured = interleave(kinds.len() + 1, rounds + 1, async |side| {
         let begun = Instant::now();
         match side.checked_sub(1) {
-            Some(kind) => take_and_release(&locks[kind]).await?,
+            Some(kind) => acquire_and_release(&locks[kind]).await?,
             None => two_updates(&client, &bare).await?,
         }
         Ok(millis(begun.elapsed()))
@@ -64,12 +69,12 @@ async fn on_redis(rounds: u32) -> Result<Figure> {
     let url = redis_url();
     let connection = redis::Client::open(url.as_str())?.get_multiplexed_async_connection().await?;
     let locks = Locks::open(&format!("{url}?prefix=bench:")).await?;
-    let measured = in_turns(2, rounds + 1, async |side| {
+    let measured = interleave(2, rounds + 1, async |side| {
         let begun = Instant::now();
         if side == 0 {
             two_writes(connection.clone()).await?
         } else {
-            take_and_release(&locks).await?
+            acquire_and_release(&locks).await?
         }
         Ok(millis(begun.elapsed()))
     });
@@ -85,12 +90,12 @@ async fn two_writes(mut connection: MultiplexedConnection) -> Result<()> {
     Ok(())
 }
 
-async fn take_and_release(locks: &Locks) -> Result<()> {
-    locks.try_lock("cost").await?.context("another measures, too")?.release().await?;
+async fn acquire_and_release(locks: &Locks) -> Result<()> {
+    locks.try_lock("cost").await?.context("the lock is busy")?.release().await?;
     Ok(())
 }
 
-/// The first round makes connections and prepares statements.
+/// The first round connects and prepares statements.
 fn without_first(mut measured: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
     for side in &mut measured {
         side.remove(0);
@@ -99,8 +104,8 @@ fn without_first(mut measured: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
 }
 
 fn figure(server: &'static str, what: &str, bare: &[f64], locks: &[f64]) -> Figure {
-    let name = format!("two bare writes → take and release a lock, {what}");
-    let note = format!("99 of 100 below {:.2} → {:.2} ms", quantile(bare, 0.99), quantile(locks, 0.99));
-    let figure = Figure::new(Database::Postgres, name, Unit::Millis, Some(middle(bare)), middle(locks));
+    let name = format!("two bare writes → acquire and release a lock, {what}");
+    let note = format!("p99 {:.2} → {:.2} ms", quantile(bare, 0.99), quantile(locks, 0.99));
+    let figure = Figure::new(Database::Postgres, name, Unit::Millis, Some(median(bare)), median(locks));
     Figure { database: server, ..figure.note(note) }
 }

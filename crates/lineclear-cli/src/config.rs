@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use crate::failure::Failure;
 
-pub(crate) use settings::{SETTINGS, Setting, at_least_one, networks, roles, span};
+pub(crate) use settings::{SETTINGS, Setting, at_least_one, networks, parse_duration, roles};
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,11 +44,11 @@ pub(crate) struct Value {
 #[derive(Debug)]
 pub(crate) struct Config(BTreeMap<&'static str, Value>);
 
-/// What the command line says: settings by name.
+/// Settings of the command line, by name.
 pub(crate) type Flags = BTreeMap<&'static str, String>;
 
 impl Config {
-    /// Puts all sources together. `file` replaces `./lineclear.toml` and the user's file.
+    /// Merges all sources. `file` replaces `./lineclear.toml` and the user's file.
     pub(crate) fn read(flags: &Flags, file: Option<PathBuf>) -> Result<Config, Failure> {
         environment::check()?;
         let files = file::read_all(file)?;
@@ -63,15 +63,15 @@ impl Config {
         Ok(config)
     }
 
-    /// The text of a setting.
+    /// The value of a setting.
     pub(crate) fn text(&self, name: &str) -> &str {
         self.0.get(name).map_or("", |value| value.text.as_str())
     }
 
     /// Where the server listens.
     pub(crate) fn address(&self) -> Result<SocketAddr, Failure> {
-        let ip: IpAddr = self.text("bind").parse().map_err(|_| self.bad("bind", "no IP address"))?;
-        let port: u16 = self.text("port").parse().map_err(|_| self.bad("port", "no port"))?;
+        let ip: IpAddr = self.text("bind").parse().map_err(|_| self.bad("bind", "not an IP address"))?;
+        let port: u16 = self.text("port").parse().map_err(|_| self.bad("port", "not a port"))?;
         Ok(SocketAddr::new(ip, port))
     }
 
@@ -79,7 +79,7 @@ impl Config {
         self.0.iter().map(|(name, value)| (*name, value))
     }
 
-    /// A setting that cannot be, said with where it comes from.
+    /// The failure of an invalid setting, with its origin.
     pub(crate) fn bad(&self, name: &str, why: &str) -> Failure {
         let origin = self.0.get(name).map_or(Origin::Default, |value| value.origin.clone());
         Failure::usage(format!("{name} ({origin}): {why}"))

@@ -1,15 +1,22 @@
-//! The `lineclear` binary: reads the command line, runs one command, turns its end into an exit code.
+//! The `lineclear` binary: parses the command line, runs one command, and returns its exit code.
 #![forbid(unsafe_code)]
 
-mod api;
-mod cmd;
+mod api_client;
+mod api_command;
+mod args;
+mod commands;
 mod config;
+mod display;
 mod failure;
-mod help;
+mod help_layout;
 mod kinds;
+mod node_process;
+mod os_user;
 mod output;
 mod process;
-mod show;
+mod runtime;
+mod timeout;
+mod until_interrupted;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -19,10 +26,10 @@ use clap::{FromArgMatches, Parser, Subcommand};
 use failure::Failure;
 
 const FIRST_STEPS: &str = "Examples, the first steps in an empty folder:
-  lineclear serve --commands /bin/date    a server; goes on in this terminal
-  lineclear manifest apply --help         in another: a small file to begin with
-  lineclear manifest apply -f jobs.toml   what the file says becomes so
-  lineclear job list                      what has run
+  lineclear serve --commands /bin/date    start a server in this terminal
+  lineclear manifest apply --help         in another terminal: a small file to begin with
+  lineclear manifest apply -f jobs.toml   create the manifests in the file
+  lineclear job list                      list the jobs that ran
 
 More help: `lineclear COMMAND --help`, `lineclear help exit-codes`, `lineclear help environment`.";
 
@@ -36,68 +43,68 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Look at schedules before anything runs; needs no database.
+    /// Preview, explain and check schedules; needs no database.
     #[command(subcommand, alias = "schedules")]
-    Schedule(cmd::schedule::Command),
-    /// Watch a small cluster live, fail and recover. Leaves nothing behind.
-    Demo(cmd::demo::Demo),
+    Schedule(commands::schedule::Command),
+    /// Watch a small cluster run, fail and recover; leaves nothing behind.
+    Demo(commands::demo::Demo),
     #[command(hide = true)]
-    DemoNode(cmd::demo::DemoNode),
+    DemoNode(commands::demo::DemoNode),
     /// Run a node and the HTTP API.
-    Serve(Box<cmd::serve::Serve>),
+    Serve(Box<commands::serve::Serve>),
     /// Run a node without the HTTP API.
-    Work(cmd::serve::Work),
-    /// One screen: who leads, who is alive, what waits, runs and is late.
-    Status(cmd::status::Status),
-    /// Look at everything that may be wrong, and say what to do about it. Changes nothing.
-    Doctor(cmd::doctor::Doctor),
-    /// Ask a server of this machine whether it is well; for probes.
-    Health(cmd::health::Health),
-    /// Jobs: list, enqueue, follow, explain, retry, cancel.
+    Work(commands::work::Work),
+    /// Show the leader, the nodes, and what waits, runs and is late.
+    Status(commands::status::Status),
+    /// Check everything that may be wrong, and say what to do about it. Changes nothing.
+    Doctor(commands::doctor::Doctor),
+    /// Check the health of the server on this machine; for probes.
+    Health(commands::health::Health),
+    /// List, enqueue, watch, explain, retry and cancel jobs.
     #[command(subcommand, visible_alias = "j", alias = "jobs")]
-    Job(cmd::job::Command),
-    /// Standing orders: list, apply, run, pause, explain.
+    Job(commands::job::Command),
+    /// List, apply, run, pause and explain manifests.
     #[command(subcommand, visible_alias = "m", alias = "manifests")]
-    Manifest(cmd::manifest::Command),
-    /// Groups: the limit, priority and switch that manifests and jobs share.
+    Manifest(commands::manifest::Command),
+    /// List, limit, pause and run groups of manifests and jobs.
     #[command(subcommand, visible_alias = "g", alias = "groups")]
-    Group(cmd::group::Command),
-    /// Dead letters: jobs that need a person, who brings them back or lets them rest.
-    #[command(subcommand, alias = "dead-letters")]
-    Dead(cmd::dead::Command),
-    /// Nodes: who is there, and who takes work.
+    Group(commands::group::Command),
+    /// List, revive and acknowledge dead letters: jobs whose retries are used up.
+    #[command(subcommand, visible_alias = "dead", alias = "dead-letters")]
+    DeadLetter(commands::dead_letter::Command),
+    /// List, drain and resume nodes.
     #[command(subcommand, alias = "nodes")]
-    Node(cmd::node::Command),
-    /// Batches: the same done to many jobs, in the background.
-    #[command(subcommand, alias = "batches")]
-    Batch(cmd::batch::Command),
-    /// Shows what happens, a line each.
+    Node(commands::node::Command),
+    /// Cancel, retry, revive or acknowledge many jobs in the background.
+    #[command(subcommand, visible_alias = "bulk", alias = "bulk-operations")]
+    BulkOperation(commands::bulk_operation::Command),
+    /// Stream events, one per line.
     #[command(alias = "event")]
-    Events(cmd::events::Events),
-    /// Asks the API as it is.
-    Api(cmd::raw::Raw),
-    /// Measure what the engine makes of your database, beside a floor of the same minute.
-    Bench(cmd::bench::Bench),
-    /// The settings of a server, and where each comes from.
+    Events(commands::events::Events),
+    /// Send a request to the HTTP API and print the response.
+    Api(commands::api::ApiRequest),
+    /// Benchmark Lineclear on your database, each figure next to a baseline.
+    Bench(commands::bench::Bench),
+    /// Show the settings of a server, and where each comes from.
     #[command(subcommand)]
-    Config(cmd::config::Command),
-    /// The database's schema: bring it up to date, look how far it is, print what would run.
+    Config(commands::config::Command),
+    /// Migrate the database's schema, show its status, or print pending migrations.
     #[command(subcommand)]
-    Db(cmd::db::Command),
-    /// Tokens: who may use a server, and how far.
+    Db(commands::db::Command),
+    /// Create, list and revoke tokens of the HTTP API.
     #[command(subcommand, alias = "tokens")]
-    Token(cmd::token::Command),
-    /// Locks: run a command while nobody else does, on this machine or any other.
+    Token(commands::token::Command),
+    /// Run a command under a distributed lock; list, explain and break locks.
     #[command(subcommand, alias = "locks")]
-    Lock(cmd::lock::Command),
-    /// Print what a shell needs to complete commands and options.
-    Completions(cmd::completions::Completions),
+    Lock(commands::lock::Command),
+    /// Print a completion script for a shell.
+    Completions(commands::completions::Completions),
     /// Print the manual, or write a page for each command.
-    Man(cmd::man::Man),
-    /// Ends commands of one who was killed. Started by that one, and by nobody else.
+    Man(commands::man::Man),
+    /// Internal: kills orphaned child processes.
     #[command(hide = true)]
-    Guard { who: String },
-    /// Becomes a command. Started by who runs it, and by nobody else.
+    Guard { parent: String },
+    /// Internal: waits until it is guarded, then executes a command.
     #[command(hide = true)]
     Become {
         parent: u32,
@@ -120,9 +127,9 @@ impl Command {
             Command::Job(command) => command.run(),
             Command::Manifest(command) => command.run(),
             Command::Group(command) => command.run(),
-            Command::Dead(command) => command.run(),
+            Command::DeadLetter(command) => command.run(),
             Command::Node(command) => command.run(),
-            Command::Batch(command) => command.run(),
+            Command::BulkOperation(command) => command.run(),
             Command::Events(command) => command.run(),
             Command::Api(command) => command.run(),
             Command::Bench(command) => command.run(),
@@ -132,8 +139,8 @@ impl Command {
             Command::Lock(command) => command.run(),
             Command::Completions(command) => command.run(),
             Command::Man(command) => command.run(),
-            Command::Guard { who } => Ok(process::watch(&who)),
-            Command::Become { parent, command } => Err(process::become_it(parent, &command)),
+            Command::Guard { parent } => Ok(process::watch(&parent)),
+            Command::Become { parent, command } => Err(process::become_command(parent, &command)),
         }
     }
 }
@@ -141,14 +148,15 @@ impl Command {
 fn main() -> ExitCode {
     let words: Vec<String> =
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-    if let Some(topic) = cmd::topics::asked(&words) {
+    if let Some(topic) = commands::help::topic(&words) {
         return output::print(&topic).map_or_else(Failure::report, |()| ExitCode::SUCCESS);
     }
-    // clap itself ends with 2 on wrong usage, and prints what is wrong.
-    let given = Cli::from_arg_matches(&help::command().get_matches()).unwrap_or_else(|error| error.exit());
+    // On invalid usage clap prints the error and exits with 2.
+    let given =
+        Cli::from_arg_matches(&help_layout::command().get_matches()).unwrap_or_else(|error| error.exit());
     let ended = match given.command {
         Some(command) => command.run(),
-        None => cmd::status::bare(),
+        None => commands::status::print_summary(),
     };
     match ended {
         Ok(code) => code,

@@ -1,33 +1,33 @@
-//! Standard output, which may be a terminal, a file, or a pipe that closes early.
+//! Standard output and standard error. Standard output may be a terminal, a file, or a pipe that closes early.
 
 use std::io::{ErrorKind, Write};
 
 use crate::failure::Failure;
 
-/// Prints all of it. A reader that has seen enough (`| head -1`) is no failure.
+/// Prints all of it. A reader that closes the pipe early (`| head -1`) is no failure.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    print_on(text).map(|_| ())
+    try_print(text).map(|_| ())
 }
 
-/// Whether somebody reads what is printed.
+/// Whether the other end of standard output still reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
-    Somebody,
-    Nobody,
+pub(crate) enum Reader {
+    Open,
+    Closed,
 }
 
-/// The same, for who goes on printing only while somebody reads.
-pub(crate) fn print_on(text: &str) -> Result<Told, Failure> {
-    write_on(text.as_bytes())
+/// Like [`print`], for callers that stop when the reader has closed the pipe.
+pub(crate) fn try_print(text: &str) -> Result<Reader, Failure> {
+    try_write(text.as_bytes())
 }
 
-/// The same, for what may be cut in the middle of a character.
-pub(crate) fn write_on(bytes: &[u8]) -> Result<Told, Failure> {
+/// Like [`try_print`], for bytes that may end in the middle of a character.
+pub(crate) fn try_write(bytes: &[u8]) -> Result<Reader, Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Told::Nobody),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Reader::Closed),
         Err(error) => Err(Failure::failed(format!("cannot write to standard output: {error}"))),
-        Ok(()) => Ok(Told::Somebody),
+        Ok(()) => Ok(Reader::Open),
     }
 }
 
@@ -37,15 +37,23 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     print(&(text + "\n"))
 }
 
-/// What is shown may come from anybody: nothing in it may act on the terminal, or pretend to be another line.
-pub(crate) fn plain(text: &str) -> String {
+/// Prints to standard error: errors, notes and questions.
+pub(crate) fn print_stderr(text: &str) {
+    // The text may quote a file: control characters in it must not act on the terminal.
+    let text = text.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}");
+    // Standard error may be closed; the exit code still tells.
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// Replaces control characters, which could act on the terminal or forge another line.
+pub(crate) fn sanitize(text: &str) -> String {
     text.replace(char::is_control, "\u{fffd}")
 }
 
-/// Lines up columns with two spaces between them. The last column is left as it is.
-pub(crate) fn table(rows: &[Vec<String>]) -> String {
+/// Aligns columns with two spaces between them. The last column is not padded.
+pub(crate) fn aligned_rows(rows: &[Vec<String>]) -> String {
     let rows: Vec<Vec<String>> =
-        rows.iter().map(|row| row.iter().map(|cell| plain(cell)).collect()).collect();
+        rows.iter().map(|row| row.iter().map(|cell| sanitize(cell)).collect()).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width =
         |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
@@ -59,8 +67,8 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
     text
 }
 
-/// `3d 4h`, `3h 12m`, `5m 30s`: the two largest units are enough for a person.
-pub(crate) fn roughly(micros: i64) -> String {
+/// The two largest units: `3d 4h`, `3h 12m`, `5m 30s`.
+pub(crate) fn approx_duration(micros: i64) -> String {
     let seconds = micros.div_euclid(1_000_000);
     let units =
         [(seconds / 86_400, "d"), (seconds / 3600 % 24, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s")];

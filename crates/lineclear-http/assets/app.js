@@ -10,7 +10,7 @@ const by = (id) => document.getElementById(id);
 
 // ── Live regions ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Whether somebody works with a region in a way that a change would disturb. @param {Element} region */
+/** Whether the user works with a region, so that an update would disturb. @param {Element} region */
 function isBusy(region) {
   const selection = document.getSelection();
   const isSelecting = selection && !selection.isCollapsed && region.contains(selection.anchorNode);
@@ -64,7 +64,7 @@ function morph(from, to) {
   }
 }
 
-/** @type {Map<string, string>} what came while somebody was at work */
+/** @type {Map<string, string>} updates that arrived while the user was at work */
 const waiting = new Map();
 
 /** @param {string} id @param {string} html */
@@ -103,7 +103,7 @@ function trouble(why) {
   const place = by("trouble");
   if (!place) return;
   place.hidden = !why;
-  place.textContent = why ? `What you see is not the newest: ${why}` : "";
+  place.textContent = why ? `This page is not up to date: ${why}` : "";
 }
 
 /** @type {EventSource | undefined} */
@@ -167,7 +167,7 @@ window.addEventListener("pagehide", leave);
 window.addEventListener("pageshow", () => {
   if (!document.hidden) follow();
 });
-/** Shows what came meanwhile, once nobody is disturbed by it. */
+/** Applies delayed updates when they do not disturb. */
 setInterval(() => {
   for (const [id, html] of [...waiting]) {
     const region = by(id);
@@ -305,7 +305,7 @@ function help() {
   box.addEventListener("change", () => switchKeys(box.checked));
   const label = element("label", " Only Ctrl K: switch single keys off in this browser");
   label.prepend(box);
-  dialog("keys", element("h2", "Keys"), list, label);
+  dialog("keys", element("h2", "Keyboard shortcuts"), list, label);
 }
 by("help")?.addEventListener("click", help);
 

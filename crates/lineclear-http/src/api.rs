@@ -1,75 +1,105 @@
-//! `/api/v1`: what operators and programs do, one file for each kind of thing.
+//! `/api/v1`: one file or folder for each resource.
 //!
-//! Handlers are thin: read the request into a value, call one verb of the store, write the answer. Rules are the store's.
+//! A handler parses the request, calls the store once and writes the response. The rules are the store's.
 
-mod audit;
-pub(crate) mod batches;
-pub(crate) mod apply;
-mod checks;
+pub(crate) mod audit;
+pub(crate) mod bulk_operations;
 pub(crate) mod dead_letters;
 mod doctor;
 mod etag;
-mod explain;
-mod families;
 pub(crate) mod events;
+mod explain;
 mod groups;
-mod input;
 pub(crate) mod jobs;
+pub(crate) mod json_body;
+pub(crate) mod json_types;
 pub(crate) mod locks;
-pub(crate) mod lock_break;
-mod manifest_body;
-mod manifests;
+pub(crate) mod manifests;
 pub(crate) mod nodes;
-pub(crate) mod page;
+pub(crate) mod pagination;
+mod prefer_wait;
 pub(crate) mod session;
-pub(crate) mod shape;
 mod settings;
 pub(crate) mod stats;
 mod status;
-mod wait;
 mod tokens;
 
+use axum::Router;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::App;
 
-pub(crate) fn routes() -> OpenApiRouter<App> {
+/// The frame of the OpenAPI document.
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Lineclear", description = "A distributed job scheduler.", license(name = "MIT OR Apache-2.0")),
+    tags((name = "jobs"), (name = "manifests"), (name = "groups"), (name = "dead letters"), (name = "bulk operations"), (name = "locks"), (name = "nodes"), (name = "events"), (name = "tokens"),
+         (name = "session"), (name = "audit"), (name = "stats"), (name = "settings")),
+    modifiers(&SecuritySchemes)
+)]
+struct Document;
+
+struct SecuritySchemes;
+
+impl Modify for SecuritySchemes {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let token = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(
+            "A token (`lineclear token create`). Scopes: `read`, `operate` and `admin`, each of which includes the ones before it; and \
+             `worker`. Browsers may log in with a token and send a cookie instead. An open server on a loopback address requires none.",
+        ));
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme("token", SecurityScheme::Http(token.build()));
+    }
+}
+
+/// The routes of the API, and the document that describes them.
+pub(crate) fn router() -> (Router<App>, utoipa::openapi::OpenApi) {
+    OpenApiRouter::with_openapi(Document::openapi()).nest("/api/v1", routes()).split_for_parts()
+}
+
+pub(crate) fn document() -> utoipa::openapi::OpenApi {
+    router().1
+}
+
+fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(jobs::list, jobs::create::create))
-        .routes(routes!(jobs::create::create_many))
+        .routes(routes!(jobs::list, jobs::enqueue::create))
+        .routes(routes!(jobs::enqueue::create_many))
         .routes(routes!(jobs::detail::get))
-        .routes(routes!(jobs::change::cancel))
-        .routes(routes!(jobs::change::retry))
+        .routes(routes!(jobs::cancel::cancel))
+        .routes(routes!(jobs::retry::retry))
         .routes(routes!(jobs::payload::executions))
         .routes(routes!(jobs::payload::input))
-        .routes(routes!(jobs::payload::job_output))
+        .routes(routes!(jobs::payload::output))
         .routes(routes!(jobs::payload::reveal))
         .routes(routes!(jobs::logs::logs))
         .routes(routes!(explain::job))
         .routes(routes!(manifests::list))
         .routes(routes!(manifests::get, manifests::put, manifests::delete))
-        .routes(routes!(manifests::run))
-        .routes(routes!(manifests::pause))
-        .routes(routes!(manifests::resume))
-        .routes(routes!(manifests::next))
-        .routes(routes!(manifests::backfill))
+        .routes(routes!(manifests::run::run))
+        .routes(routes!(manifests::pause::pause))
+        .routes(routes!(manifests::pause::resume))
+        .routes(routes!(manifests::next::next))
+        .routes(routes!(manifests::backfill::backfill))
         .routes(routes!(explain::manifest))
         .routes(routes!(groups::list))
         .routes(routes!(groups::get, groups::put, groups::patch))
         .routes(routes!(groups::run))
         .routes(routes!(dead_letters::list))
-        .routes(routes!(families::list))
-        .routes(routes!(dead_letters::revive))
-        .routes(routes!(dead_letters::acknowledge))
-        .routes(routes!(dead_letters::revive_matching))
-        .routes(routes!(dead_letters::acknowledge_matching))
-        .routes(routes!(batches::list, batches::create))
-        .routes(routes!(batches::get))
-        .routes(routes!(batches::cancel))
+        .routes(routes!(dead_letters::families::list))
+        .routes(routes!(dead_letters::resolve::revive))
+        .routes(routes!(dead_letters::resolve::acknowledge))
+        .routes(routes!(dead_letters::matching::revive))
+        .routes(routes!(dead_letters::matching::acknowledge))
+        .routes(routes!(bulk_operations::list, bulk_operations::create))
+        .routes(routes!(bulk_operations::get))
+        .routes(routes!(bulk_operations::cancel))
         .routes(routes!(locks::list))
         .routes(routes!(locks::history))
-        .routes(routes!(lock_break::break_lock))
+        .routes(routes!(locks::break_lock::break_lock))
         .routes(routes!(nodes::list))
         .routes(routes!(nodes::drain))
         .routes(routes!(nodes::resume))
@@ -83,5 +113,5 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(status::status))
         .routes(routes!(doctor::doctor))
         .routes(routes!(settings::get, settings::patch))
-        .routes(routes!(apply::apply))
+        .routes(routes!(manifests::apply::apply))
 }

@@ -1,34 +1,33 @@
-//! An audit row for every change: written before the change, so that a server that dies in between leaves no change without
-//! one, and completed after it. New routes get theirs without doing anything for it.
+//! An audit row for every change: written before the change, so that a crash leaves no change without a row, and completed after it.
+//! The middleware covers new routes, too.
 
-mod ledger;
-mod made;
-mod note;
+mod details;
+mod writer;
 
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
+use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use lineclear::store::NewAudit;
 
-use crate::access::{Operation, Principal, Shown};
+use crate::auth::{Credential, Operation, Principal};
+use crate::middleware::request_id::RequestId;
 use crate::problem::Problem;
-use crate::request_id::RequestId;
-pub(crate) use ledger::{Ledger, Writers};
-pub(crate) use made::made;
-pub(crate) use note::{Note, differing, many};
+pub(crate) use details::{AuditDetails, changed_fields, created_details, summarize};
+pub(crate) use writer::{AuditTasks, AuditWriter};
 
-/// Jobs are made by the thousand, and each is its own record: their rows are written beside the act and not before it, and
-/// not at all for a server that does not know who asks.
-const HOT: [&str; 2] = ["create_job", "create_jobs"];
-/// Writes its own row, when it is known who it was.
-const BY_ITSELF: &str = "log_in";
+/// Operations whose rows are written concurrently with the change, not before it, and not at all on an open server: there are thousands
+/// of jobs, and each is a record of its own.
+const CONCURRENT: [&str; 2] = ["create_job", "create_jobs"];
+/// The operation that writes its own row, because the caller is known only afterwards.
+const LOG_IN: &str = "log_in";
 /// Longest target, in bytes.
 const TARGET_BYTES_MAX: usize = 512;
 
-/// The middleware, behind the guard.
-pub(crate) async fn audit(State(ledger): State<Ledger>, request: Request, next: Next) -> Response {
+/// The middleware, inside of `authorize`.
+pub(crate) async fn write_audit(State(writer): State<AuditWriter>, request: Request, next: Next) -> Response {
     if request.method().is_safe() {
         return next.run(request).await;
     }
@@ -36,60 +35,72 @@ pub(crate) async fn audit(State(ledger): State<Ledger>, request: Request, next: 
     let principal = parts.extensions.get::<Arc<Principal>>().cloned();
     let operation = parts.extensions.get::<Arc<Operation>>().cloned();
     let (Some(principal), Some(operation)) = (principal, operation) else {
-        // Nothing is there, or it is refused before anything is changed.
+        // A public or unknown route: the handler changes nothing, or writes its own row.
         return next.run(Request::from_parts(parts, body)).await;
     };
-    let is_hot = HOT.contains(&operation.action.as_str());
-    if operation.action == BY_ITSELF || (is_hot && principal.shown == Shown::Nothing) {
+    let is_concurrent = CONCURRENT.contains(&operation.action.as_str());
+    if operation.action == LOG_IN || (is_concurrent && principal.credential == Credential::None) {
         return next.run(Request::from_parts(parts, body)).await;
     }
     let entry = NewAudit {
-        who: principal.who(),
+        who: principal.audit_name(),
         token: principal.token,
         action: operation.action.clone(),
         target: target(&mut parts).await,
         request_id: RequestId::current().unwrap_or_default(),
     };
-    let note = Note::new();
-    parts.extensions.insert(note.clone());
+    let details = AuditDetails::new();
+    parts.extensions.insert(details.clone());
     let request = Request::from_parts(parts, body);
-    if is_hot {
-        beside(&ledger, entry, note, request, next).await
+    if is_concurrent {
+        write_concurrently(&writer, entry, details, request, next).await
     } else {
-        around(&ledger, entry, note, request, next).await
+        write_before(&writer, entry, details, request, next).await
     }
 }
 
-/// The row is there before the act.
-async fn around(ledger: &Ledger, entry: NewAudit, note: Note, request: Request, next: Next) -> Response {
-    let begun = match ledger.begin(entry).await {
-        Ok(begun) => begun,
-        // What cannot be written down is not done.
+/// The row is committed before the handler runs.
+async fn write_before(
+    writer: &AuditWriter,
+    entry: NewAudit,
+    details: AuditDetails,
+    request: Request,
+    next: Next,
+) -> Response {
+    let row = match writer.begin(entry).await {
+        Ok(row) => row,
+        // No change without a row.
         Err(error) => return Problem::from(error).into_response(),
     };
     lineclear::crash::point("audit.begun");
     let response = next.run(request).await;
     lineclear::crash::point("audit.acted");
-    begun.end(response.status().as_u16(), note.take()).await;
+    row.finish(response.status().as_u16(), details.to_json()).await;
     response
 }
 
-/// The row is there before the answer.
-async fn beside(ledger: &Ledger, entry: NewAudit, note: Note, request: Request, next: Next) -> Response {
-    let (begun, response) = tokio::join!(ledger.begin(entry), next.run(request));
-    match begun {
-        Ok(begun) => begun.end_later(response.status().as_u16(), note.take()),
+/// The row is committed before the response.
+async fn write_concurrently(
+    writer: &AuditWriter,
+    entry: NewAudit,
+    details: AuditDetails,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (row, response) = tokio::join!(writer.begin(entry), next.run(request));
+    match row {
+        Ok(row) => row.finish_in_background(response.status().as_u16(), details.to_json()),
         Err(error) => {
-            tracing::error!(%error, request.id = RequestId::current(), "jobs were made without an audit row")
+            tracing::error!(%error, request.id = RequestId::current(), "jobs were created without an audit row")
         }
     }
     response
 }
 
-/// What the path names.
-async fn target(parts: &mut axum::http::request::Parts) -> String {
-    let Ok(named) = RawPathParams::from_request_parts(parts, &()).await else { return String::new() };
-    let values: Vec<&str> = named.iter().map(|(_, value)| value).collect();
+/// The parameters of the path.
+async fn target(parts: &mut Parts) -> String {
+    let Ok(params) = RawPathParams::from_request_parts(parts, &()).await else { return String::new() };
+    let values: Vec<&str> = params.iter().map(|(_, value)| value).collect();
     let mut text = values.join("/").replace(char::is_control, "\u{fffd}");
     text.truncate(text.floor_char_boundary(TARGET_BYTES_MAX));
     text

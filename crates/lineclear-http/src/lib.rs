@@ -1,33 +1,30 @@
-//! The HTTP API and the dashboard of Lineclear, on a node that runs.
+//! The HTTP API and the dashboard of Lineclear.
 //!
-//! A request goes through `server.rs` (limits, who asks), `access.rs` (may they), `api/` (one file for each kind of thing) to
-//! one verb of the store, and comes back as JSON, or as a [problem](https://www.rfc-editor.org/rfc/rfc9457). Pages for people are in
-//! `pages/`.
+//! A request passes `listener/` (connection limits), `middleware/` and `auth/` (who is it, is it allowed), then a handler in `api/` or
+//! `pages/`, which makes one call to the store. The API answers with JSON or with a
+//! [problem](https://www.rfc-editor.org/rfc/rfc9457); pages answer with HTML. A resource has the same file name in `api/` and in `pages/`.
 #![forbid(unsafe_code)]
 
-mod access;
 mod api;
 mod audit;
-mod base;
-mod batches;
-mod body;
-mod docs;
+mod auth;
+mod bulk_operation_worker;
+mod event_hub;
 mod health;
+mod idempotency;
+mod in_process;
 mod listener;
-mod local;
-mod once;
+mod middleware;
 mod pages;
 mod problem;
-mod request_id;
+mod router;
 mod server;
 mod shown_locks;
-mod trace;
-mod tail;
 
-pub use access::{Access, Network, TrustedProxy};
 pub use api::locks::lock_json;
+pub use auth::{Access, Network, TrustedProxy};
+pub use in_process::{Local, Reply};
 pub use listener::Limits;
-pub use local::{Local, Reply};
 pub use pages::SAMPLE;
 pub use server::{HttpOptions, PORT, ServeError, Server};
 pub use shown_locks::ShownLocks;
@@ -38,51 +35,49 @@ use lineclear::{Client, Store};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio_util::sync::CancellationToken;
 
-/// What handlers share.
+/// The state that handlers share.
 #[derive(Clone)]
 pub(crate) struct App {
-    /// To change things with: the node hears of it at once.
+    /// For changes: the node learns of them at once.
     pub(crate) client: Client,
-    /// To look at things with, on connections of its own and for two seconds at most: readers must not starve the engine.
+    /// For reads, with connections of its own and a short timeout: readers must not starve the engine.
     pub(crate) reading: Store,
-    /// Who holds which lock.
+    /// The locks that the server shows.
     pub(crate) locks: Option<ShownLocks>,
     pub(crate) metrics: Option<PrometheusHandle>,
-    /// Tells those who watch what happens.
-    pub(crate) tail: tail::Tail,
-    /// The server ends: whoever waits is answered.
+    /// Publishes events to the streams.
+    pub(crate) events: event_hub::EventHub,
+    /// Cancelled when the server stops, so that waiting requests are answered.
     pub(crate) ended: CancellationToken,
-    /// Who may do what.
-    pub(crate) gate: Arc<access::Gate>,
-    /// Who did what.
-    pub(crate) ledger: audit::Ledger,
-    /// Pages that somebody looks at.
-    pub(crate) live: pages::Hub,
-    /// What stands before every path in links: nothing, or the path that a proxy has us under, such as `/lineclear`.
+    pub(crate) guard: Arc<auth::Guard>,
+    pub(crate) audit_writer: audit::AuditWriter,
+    /// The pages that browsers watch.
+    pub(crate) live: pages::LivePages,
+    /// The prefix of every link: empty, or the path behind a proxy, such as `/lineclear`.
     pub(crate) base: Arc<str>,
 }
 
-impl axum::extract::FromRef<App> for Arc<access::Gate> {
-    fn from_ref(app: &App) -> Arc<access::Gate> {
-        app.gate.clone()
+impl axum::extract::FromRef<App> for Arc<auth::Guard> {
+    fn from_ref(app: &App) -> Arc<auth::Guard> {
+        app.guard.clone()
     }
 }
 
 /// The OpenAPI document of the API, as JSON.
 pub fn openapi() -> String {
-    server::document().to_pretty_json().unwrap_or_default()
+    api::document().to_pretty_json().unwrap_or_default()
 }
 
-/// Every route of the server: its method, its path, and the scope that it needs; `None`: it is open to everybody.
+/// Every route of the server: its method, its path, and the scope that it requires; `None`: it is public.
 #[doc(hidden)]
 pub fn routes() -> Vec<(String, String, Option<String>)> {
-    let needs = access::Needs::of(&server::document());
-    let mut routes: Vec<_> = needs
+    let scopes = auth::RequiredScopes::of(&api::document());
+    let mut routes: Vec<_> = scopes
         .all()
         .map(|(method, path, operation)| {
-            let scope = match operation.need {
-                access::Need::Nothing => None,
-                access::Need::Scope(scope) => Some(scope.to_string()),
+            let scope = match operation.requirement {
+                auth::Requirement::Public => None,
+                auth::Requirement::Scope(scope) => Some(scope.to_string()),
             };
             (method.to_string(), path.to_owned(), scope)
         })

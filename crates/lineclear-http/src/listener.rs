@@ -1,8 +1,7 @@
-//! Connections: how many, how large and how slow they may be. Who is too slow or too many is let go before any handler
-//! hears of it.
+//! Accepts connections and limits their number, size and duration, before any handler runs.
 
-mod seats;
-mod watched;
+mod connection_limit;
+mod activity;
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -20,34 +19,34 @@ use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tower::ServiceExt;
 
-use crate::access::Network;
-use seats::{Seat, Seats};
-use watched::{Answering, Pulse, Watched};
+use crate::auth::Network;
+use activity::{Activity, InFlight, TrackedStream};
+use connection_limit::{ConnectionLimit, ConnectionPermit};
 
-/// How long a listener that cannot accept (too many open files) waits before it tries again.
+/// The pause after a failed accept (too many open files).
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
-/// How long requests may still be answered after the server was told to stop.
-const LAST_ANSWERS: Duration = Duration::from_secs(35);
+/// How long a stopping server waits for requests in flight.
+const DRAIN_WITHIN: Duration = Duration::from_secs(35);
 const FULL: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
-/// Bounds of a listener.
+/// Limits of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a request's head.
+    /// Longest head of a request, in bytes.
     pub head_bytes: usize,
-    /// Time for a request's head, from its first byte.
+    /// Time for the head of a request, from its first byte.
     pub head_within: Duration,
-    /// Time for the rest: to send the body, and to answer.
+    /// Time for the body and the response.
     pub request_within: Duration,
-    /// Time without a request, or without a byte of an answer being taken.
+    /// Time without a request, or without progress of a response.
     pub idle_within: Duration,
-    /// Connections at once.
+    /// Concurrent connections.
     pub connections: usize,
-    /// Connections of one address at once; not for this machine itself, nor for trusted proxies.
+    /// Concurrent connections of one address, except this machine and trusted proxies.
     pub connections_per_address: usize,
-    /// Requests of one address, and of one token or user, in a second, on a server that asks who they are; twice as many at
-    /// once. 0: any number.
+    /// Requests per second of one address, and of one token or user, on a server with authentication; bursts may have twice as many. 0: no
+    /// limit.
     pub rate: u32,
 }
 
@@ -65,7 +64,7 @@ impl Default for Limits {
     }
 }
 
-/// Answers until `stop` is over, and then finishes what it has begun.
+/// Answers requests until `stop` completes, and then finishes those in flight.
 pub(crate) async fn listen(
     listener: TcpListener,
     router: Router,
@@ -74,7 +73,7 @@ pub(crate) async fn listen(
     stop: impl Future<Output = ()> + Send,
 ) {
     let (graceful, limits) = (GracefulShutdown::new(), Arc::new(limits));
-    let seats = Seats::new(&limits, proxies);
+    let connections = ConnectionLimit::new(&limits, proxies);
     let mut stop = std::pin::pin!(stop);
     loop {
         let accepted = tokio::select! {
@@ -84,54 +83,55 @@ pub(crate) async fn listen(
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                tracing::debug!(%error, "a connection could not be accepted");
+                tracing::debug!(%error, "accept failed");
                 tokio::time::sleep(ACCEPT_AGAIN).await;
                 continue;
             }
         };
-        match seats.take(peer.ip()) {
-            Some(seat) => serve(stream, peer, seat, &router, &limits, &graceful),
-            // It may not wait for the answer, and nobody waits for it.
+        match connections.acquire(peer.ip()) {
+            Some(permit) => serve(stream, peer, permit, &router, &limits, &graceful),
+            // Best effort: the response must not delay the listener.
             None => drop(stream.try_write(FULL)),
         }
     }
     drop(listener);
-    if tokio::time::timeout(LAST_ANSWERS, graceful.shutdown()).await.is_err() {
-        tracing::warn!("connections that did not end in time were closed");
+    if tokio::time::timeout(DRAIN_WITHIN, graceful.shutdown()).await.is_err() {
+        tracing::warn!("connections that did not finish in time were closed");
     }
 }
 
 fn serve(
     stream: TcpStream,
     peer: SocketAddr,
-    seat: Seat,
+    permit: ConnectionPermit,
     router: &Router,
     limits: &Arc<Limits>,
     graceful: &GracefulShutdown,
 ) {
-    // A small answer must not wait for the next one.
+    // A small response must not wait for the next one.
     let _ = stream.set_nodelay(true);
-    let pulse = Arc::new(Pulse::new());
-    let (router, beats) = (router.clone(), pulse.clone());
+    let activity = Arc::new(Activity::new());
+    let (router, shared) = (router.clone(), activity.clone());
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-        let answering = Answering::new(&beats);
+        let in_flight = InFlight::new(&shared);
         let mut request: Request = request.map(Body::new);
         request.extensions_mut().insert(ConnectInfo(peer));
-        let answer = router.clone().oneshot(request);
-        async move { answer.await.map(|response| response.map(|body| answering.until_the_end_of(body))) }
+        let response = router.clone().oneshot(request);
+        async move { response.await.map(|response| response.map(|body| in_flight.track(body))) }
     });
     let mut builder = http1::Builder::new();
-    // Time is watched by us: hyper's own timer does not tell a slow head from a connection that waits.
+    // `Activity` has the timeouts: hyper's timer does not distinguish a slow head from an idle connection.
     builder.timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(limits.head_bytes);
-    let connection = builder.serve_connection(TokioIo::new(Watched::new(stream, pulse.clone())), service);
+    let connection =
+        builder.serve_connection(TokioIo::new(TrackedStream::new(stream, activity.clone())), service);
     let (connection, limits) = (graceful.watch(connection), limits.clone());
     tokio::spawn(async move {
         tokio::select! {
             ended = connection => if let Err(error) = ended {
-                tracing::debug!(%error, "a connection ended early");
+                tracing::debug!(%error, "a connection failed");
             },
-            () = pulse.stops(&limits) => tracing::debug!(%peer, "a connection was too slow"),
+            () = activity.until_too_slow(&limits) => tracing::debug!(%peer, "a connection was too slow"),
         }
-        drop(seat);
+        drop(permit);
     });
 }

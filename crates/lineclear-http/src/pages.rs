@@ -1,26 +1,26 @@
-//! The dashboard: pages that the server renders, and that work without any script.
+//! The dashboard: pages that the server renders, and that work without a script.
 //!
-//! `show` renders whatever page an address names. A page is a list of regions; `live.rs` renders the same page again while somebody
-//! looks at it, and sends the regions that changed. What a page offers to do is a page of its own (`GET`), which says what will
-//! happen and how the command line says it; its form (`POST`) calls what the API calls.
+//! `show` renders the page of a path. A page is a list of regions; `live.rs` renders it again while browsers watch it, and sends the
+//! regions that changed. An action has a page of its own (`GET`), which says what will happen and shows the CLI command; its form
+//! (`POST`) calls the handler of the API.
 
-mod action;
+pub(crate) mod api_docs;
 mod assets;
-mod batch_mode;
-mod batches;
+mod bulk_operations;
 mod cluster;
-mod dead;
-mod enqueue;
+mod components;
+mod confirm;
+mod dead_letters;
+mod error_page;
 mod export;
-mod frame;
-mod job;
 mod jobs;
+mod layout;
 mod live;
-mod login;
+mod locks;
+mod nodes;
 mod overview;
-mod part;
-mod people;
 mod samples;
+mod session;
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -32,23 +32,23 @@ use maud::Markup;
 use serde::de::DeserializeOwned;
 
 use crate::App;
-use crate::access::{Need, Who};
+use crate::auth::{Caller, Requirement};
 use crate::problem::Problem;
 
-pub(crate) use live::Hub;
-pub(crate) use people::{Said, for_people};
+pub(crate) use error_page::{ProblemSummary, error_page};
+pub(crate) use live::LivePages;
 pub use samples::SAMPLE;
 
-/// What pages may load and do: only what is ours.
+/// Pages load only our own files.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
                       form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
-const READ: Need = Need::Scope(Scope::Read);
-const OPERATE: Need = Need::Scope(Scope::Operate);
-const ADMIN: Need = Need::Scope(Scope::Admin);
+const READ: Requirement = Requirement::Scope(Scope::Read);
+const OPERATE: Requirement = Requirement::Scope(Scope::Operate);
+const ADMIN: Requirement = Requirement::Scope(Scope::Admin);
 
-/// Every route of the dashboard: method, path, what the audit calls it, and what it needs.
-pub(crate) const ROUTES: &[(&str, &str, &str, Need)] = &[
+/// Every route of the dashboard: method, path, the action in the audit, and the requirement.
+pub(crate) const ROUTES: &[(&str, &str, &str, Requirement)] = &[
     ("GET", "/", "page", READ),
     ("GET", "/jobs", "page", READ),
     ("GET", "/jobs/{id}", "page", READ),
@@ -62,14 +62,14 @@ pub(crate) const ROUTES: &[(&str, &str, &str, Need)] = &[
     ("GET", "/jobs.ndjson", "page", READ),
     ("GET", "/dead-letters.csv", "page", READ),
     ("GET", "/dead-letters.ndjson", "page", READ),
-    ("GET", "/batches.csv", "page", READ),
-    ("GET", "/batches.ndjson", "page", READ),
+    ("GET", "/bulk-operations.csv", "page", READ),
+    ("GET", "/bulk-operations.ndjson", "page", READ),
     ("GET", "/dead-letters", "page", READ),
-    ("GET", "/batches", "page", READ),
-    ("GET", "/batches/new", "page", OPERATE),
-    ("POST", "/batches/new", "create_batch", OPERATE),
-    ("GET", "/batches/{id}", "page", READ),
-    ("POST", "/batches/{id}/cancel", "cancel_bulk_operation", OPERATE),
+    ("GET", "/bulk-operations", "page", READ),
+    ("GET", "/bulk-operations/new", "page", OPERATE),
+    ("POST", "/bulk-operations/new", "create_bulk_operation", OPERATE),
+    ("GET", "/bulk-operations/{id}", "page", READ),
+    ("POST", "/bulk-operations/{id}/cancel", "cancel_bulk_operation", OPERATE),
     ("GET", "/samples", "page", ADMIN),
     ("POST", "/samples", "apply_manifests", ADMIN),
     ("GET", "/cluster", "page", READ),
@@ -84,13 +84,13 @@ pub(crate) const ROUTES: &[(&str, &str, &str, Need)] = &[
     ("GET", "/locks/{name}/break", "page", OPERATE),
     ("POST", "/locks/{name}/break", "break_lock", OPERATE),
     ("GET", "/live", "page", READ),
-    ("GET", "/login", "page", Need::Nothing),
-    ("POST", "/login", "log_in", Need::Nothing),
+    ("GET", "/login", "page", Requirement::Public),
+    ("POST", "/login", "log_in", Requirement::Public),
     ("POST", "/logout", "log_out", READ),
-    ("GET", "/assets/{name}", "page", Need::Nothing),
+    ("GET", "/assets/{name}", "page", Requirement::Public),
 ];
 
-/// Whether a path is for people: what is refused there is said in a page.
+/// Whether a path belongs to the dashboard, where problems become error pages.
 pub(crate) fn is_page(path: &str) -> bool {
     !path.starts_with("/api") && !matches!(path, "/livez" | "/readyz" | "/metrics")
 }
@@ -100,77 +100,77 @@ pub(crate) fn routes() -> Router<App> {
         .route("/", get(show))
         .route("/jobs", get(show))
         .route("/jobs/{id}", get(show))
-        .route("/jobs/{id}/cancel", get(show).post(job::change::cancel))
-        .route("/jobs/{id}/retry", get(show).post(job::change::retry))
-        .route("/enqueue", get(show).post(enqueue::enqueue))
+        .route("/jobs/{id}/cancel", get(show).post(jobs::cancel::cancel))
+        .route("/jobs/{id}/retry", get(show).post(jobs::retry::retry))
+        .route("/enqueue", get(show).post(jobs::enqueue::enqueue))
         .route("/jobs.csv", get(export::file))
         .route("/jobs.ndjson", get(export::file))
         .route("/dead-letters.csv", get(export::file))
         .route("/dead-letters.ndjson", get(export::file))
-        .route("/batches.csv", get(export::file))
-        .route("/batches.ndjson", get(export::file))
+        .route("/bulk-operations.csv", get(export::file))
+        .route("/bulk-operations.ndjson", get(export::file))
         .route("/dead-letters", get(show))
-        .route("/batches", get(show))
-        .route("/batches/new", get(show).post(batches::create))
-        .route("/batches/{id}", get(show))
-        .route("/batches/{id}/cancel", post(batches::cancel))
-        .route("/samples", get(show).post(samples::change))
+        .route("/bulk-operations", get(show))
+        .route("/bulk-operations/new", get(show).post(bulk_operations::create))
+        .route("/bulk-operations/{id}", get(show))
+        .route("/bulk-operations/{id}/cancel", post(bulk_operations::cancel))
+        .route("/samples", get(show).post(samples::apply))
         .route("/cluster", get(show))
         .route("/nodes.csv", get(export::file))
         .route("/nodes.ndjson", get(export::file))
         .route("/locks.csv", get(export::file))
         .route("/locks.ndjson", get(export::file))
-        .route("/nodes/{id}/drain", get(show).post(cluster::change::drain))
-        .route("/nodes/{id}/resume", get(show).post(cluster::change::resume))
-        .route("/locks/{name}/break", get(show).post(cluster::take_away::take))
+        .route("/nodes/{id}/drain", get(show).post(nodes::drain::drain))
+        .route("/nodes/{id}/resume", get(show).post(nodes::drain::resume))
+        .route("/locks/{name}/break", get(show).post(locks::break_lock::break_lock))
         .route("/live", get(live::stream))
-        .route("/login", get(login::page).post(login::log_in))
-        .route("/logout", post(login::log_out))
+        .route("/login", get(session::page).post(session::log_in))
+        .route("/logout", post(session::log_out))
         .route("/assets/{name}", get(assets::file))
 }
 
-/// What a page is made with.
+/// The context of a page.
 pub(crate) struct View<'a> {
     pub(crate) app: &'a App,
-    /// What whoever looks may do: a page offers nothing else.
+    /// The scopes of the caller: a page offers no action beyond them.
     pub(crate) scopes: &'a Scopes,
-    /// What stands in the address.
+    /// The path and query.
     pub(crate) uri: &'a Uri,
 }
 
 impl View<'_> {
-    /// A link to another page, or an address of a form.
+    /// A link to a page, with the base path.
     pub(crate) fn link(&self, path: &str) -> String {
         format!("{}{path}", self.app.base)
     }
 
-    pub(crate) fn may(&self, scope: Scope) -> bool {
+    pub(crate) fn can(&self, scope: Scope) -> bool {
         self.scopes.include(scope)
     }
 
-    /// The parameters after `?`; unknown ones are refused by the types that take them.
-    pub(crate) fn asked<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+    /// The query parameters. The types refuse unknown ones.
+    pub(crate) fn params<T: DeserializeOwned>(&self) -> Result<T, Problem> {
         axum::extract::Query::<T>::try_from_uri(self.uri)
-            .map(|axum::extract::Query(asked)| asked)
+            .map(|axum::extract::Query(params)| params)
             .map_err(|rejection| Problem::malformed("query", rejection.body_text()))
     }
 }
 
 /// A page.
 pub(crate) struct Page {
-    /// Without the name of the product.
+    /// The title, without the name of the product.
     pub(crate) title: String,
-    /// Which entry of the rail it belongs to.
+    /// The current entry of the navigation.
     pub(crate) tab: Tab,
     pub(crate) regions: Vec<Region>,
-    /// Whether it changes by itself while somebody looks.
+    /// Whether it updates by itself.
     pub(crate) live: bool,
 }
 
-/// A part of a page that is sent again when it changes.
+/// A part of a page that is sent when it changes.
 #[derive(Clone)]
 pub(crate) struct Region {
-    /// Unique in its page.
+    /// Unique in the page.
     pub(crate) id: &'static str,
     pub(crate) html: Markup,
 }
@@ -181,59 +181,59 @@ impl Region {
     }
 }
 
-/// Entries of the rail.
+/// Entries of the navigation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tab {
     Overview,
     Jobs,
     Enqueue,
-    Dead,
+    DeadLetters,
     Cluster,
     None,
 }
 
-/// Any page: what is at this address, for whoever has these scopes.
+/// Renders the page of a path.
 pub(crate) async fn render(view: &View<'_>) -> Result<Page, Problem> {
     let segments: Vec<&str> = view.uri.path().trim_matches('/').split('/').collect();
     match segments.as_slice() {
         [""] => overview::page(view).await,
         ["jobs"] => jobs::page(view).await,
-        ["jobs", id] => job::page(view, id).await,
-        ["jobs", id, "cancel"] => job::change::ask_cancel(view, id).await,
-        ["jobs", id, "retry"] => job::change::ask_retry(view, id).await,
-        ["enqueue"] => enqueue::page(view).await,
+        ["jobs", id] => jobs::detail::page(view, id).await,
+        ["jobs", id, "cancel"] => jobs::cancel::confirm(view, id).await,
+        ["jobs", id, "retry"] => jobs::retry::confirm(view, id).await,
+        ["enqueue"] => jobs::enqueue::page(view).await,
         ["samples"] => samples::page(view).await,
-        ["dead-letters"] => dead::page(view).await,
-        ["batches"] => batches::list(view).await,
-        ["batches", "new"] => batches::ask(view).await,
-        ["batches", id] => batches::one(view, id).await,
+        ["dead-letters"] => dead_letters::page(view).await,
+        ["bulk-operations"] => bulk_operations::list(view).await,
+        ["bulk-operations", "new"] => bulk_operations::confirm(view).await,
+        ["bulk-operations", id] => bulk_operations::page(view, id).await,
         ["cluster"] => cluster::page(view).await,
-        ["nodes", id, "drain"] => cluster::change::ask_drain(view, id).await,
-        ["nodes", id, "resume"] => cluster::change::ask_resume(view, id).await,
-        ["locks", name, "break"] => cluster::take_away::ask(view, name).await,
+        ["nodes", id, "drain"] => nodes::drain::confirm_drain(view, id).await,
+        ["nodes", id, "resume"] => nodes::drain::confirm_resume(view, id).await,
+        ["locks", name, "break"] => locks::break_lock::confirm(view, name).await,
         _ => Err(Problem::not_found("such page")),
     }
 }
 
-/// Whether a page can change by itself. What only asks something is not rendered again and again.
+/// Whether a page can update by itself. Confirmation pages do not.
 fn can_be_live(uri: &Uri) -> bool {
     let segments: Vec<&str> = uri.path().trim_matches('/').split('/').collect();
     match segments.as_slice() {
-        ["" | "jobs" | "dead-letters" | "batches" | "cluster"] => true,
-        ["jobs" | "batches", id] => *id != "new",
+        ["" | "jobs" | "dead-letters" | "bulk-operations" | "cluster"] => true,
+        ["jobs" | "bulk-operations", id] => *id != "new",
         _ => false,
     }
 }
 
-async fn show(State(app): State<App>, who: Who, request: Request) -> Result<Response, Problem> {
-    let view = View { app: &app, scopes: &who.0.scopes, uri: request.uri() };
+async fn show(State(app): State<App>, caller: Caller, request: Request) -> Result<Response, Problem> {
+    let view = View { app: &app, scopes: &caller.0.scopes, uri: request.uri() };
     let page = render(&view).await?;
-    let frame = frame::Frame::of(&app, Some(&who.0), request.headers(), request.uri());
-    Ok(answer(StatusCode::OK, frame.around(page)))
+    let layout = layout::Layout::of(&app, Some(&caller.0), request.headers(), request.uri());
+    Ok(html_response(StatusCode::OK, layout.wrap(page)))
 }
 
-/// A document for a browser.
-fn answer(status: StatusCode, html: Markup) -> Response {
+/// An HTML response.
+fn html_response(status: StatusCode, html: Markup) -> Response {
     let mut response = (status, Html(html.into_string())).into_response();
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     response

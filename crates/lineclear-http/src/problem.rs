@@ -1,4 +1,4 @@
-//! Refusals and failures, as RFC 9457 has them: a stable code for programs, a sentence for people.
+//! Problem details (RFC 9457): a stable code for programs, a sentence for people.
 
 use std::time::Duration;
 
@@ -6,43 +6,47 @@ use axum::Json;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use lineclear::StoreError;
+use lineclear::store::Location;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::pages::Said;
-use crate::request_id::RequestId;
+use crate::middleware::request_id::RequestId;
+use crate::pages::ProblemSummary;
 
-/// Seconds after which a client may try again what failed for a moment.
+/// Seconds after which a client may repeat a request that failed temporarily.
 const RETRY_AFTER: &str = "2";
 
-/// What went wrong, and what to do next.
+/// What is wrong, and what to do.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Problem {
     #[serde(skip)]
     status_code: StatusCode,
-    /// The status, once more, for those who only kept the body.
+    /// The status code.
     status: u16,
-    /// A stable word for programs.
-    code: String,
-    /// What kind of problem it is.
+    /// A stable code for programs.
+    code: Box<str>,
+    /// The kind of problem.
     title: &'static str,
-    /// What is wrong here, and what to do next.
+    /// What is wrong, and what to do.
     detail: String,
-    /// Fields that are wrong.
+    /// The wrong fields.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<FieldProblem>,
-    /// The id of the request, which the server's log and the audit know it by.
+    /// The id of the request, as in the server's log and in the audit.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<Box<str>>,
-    /// What goes with it.
+    /// A header of the response.
     #[serde(skip)]
     header: Option<Box<(HeaderName, HeaderValue)>>,
+    /// The item and field that the store refused.
+    #[serde(skip)]
+    location: Option<Box<Location>>,
 }
 
-/// A field that is wrong.
+/// A wrong field.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct FieldProblem {
-    /// Where it stands in the document, as a JSON pointer.
+    /// A JSON pointer to the field.
     pointer: String,
     /// What is wrong with it.
     detail: String,
@@ -53,57 +57,58 @@ impl Problem {
         Problem {
             status_code: status,
             status: status.as_u16(),
-            code: code.to_owned(),
+            code: code.into(),
             title: status.canonical_reason().unwrap_or("Problem"),
             detail: detail.into(),
             errors: Vec::new(),
             request_id: RequestId::current().map(String::into_boxed_str),
             header: None,
+            location: None,
         }
     }
 
-    /// With a header; the last one stays.
+    /// Adds a header; the last one wins.
     pub(crate) fn with(mut self, name: HeaderName, value: HeaderValue) -> Problem {
         self.header = Some(Box::new((name, value)));
         self
     }
 
-    /// Nobody knows who asks.
+    /// The caller is not authenticated.
     pub(crate) fn unauthorized(detail: &str) -> Problem {
         let challenge = HeaderValue::from_static("Bearer realm=\"lineclear\"");
         Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
             .with(header::WWW_AUTHENTICATE, challenge)
     }
 
-    /// Too many wrong tokens came from there.
+    /// The address presented too many wrong tokens.
     pub(crate) fn too_many_failures(wait: Duration) -> Problem {
-        let detail = "too many wrong tokens came from there; wait a while";
-        Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_failures", detail).after(wait)
+        let detail = "too many wrong tokens from this address; wait and try again";
+        Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_failures", detail).retry_after(wait)
     }
 
-    /// Too many requests came from there.
+    /// The caller exceeds its rate limit.
     pub(crate) fn too_often(wait: Duration) -> Problem {
-        let detail = "too many requests at once; ask more slowly";
-        Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_often", detail).after(wait)
+        let detail = "too many requests; slow down";
+        Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_often", detail).retry_after(wait)
     }
 
-    fn after(self, wait: Duration) -> Problem {
+    fn retry_after(self, wait: Duration) -> Problem {
         let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
         self.with(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)))
     }
 
-    /// The request cannot be read.
+    /// The request is malformed.
     pub(crate) fn malformed(code: &str, detail: impl Into<String>) -> Problem {
         Problem::new(StatusCode::BAD_REQUEST, code, detail)
     }
 
-    /// There is nothing of that name.
+    /// The resource does not exist.
     pub(crate) fn not_found(what: impl std::fmt::Display) -> Problem {
         Problem::new(StatusCode::NOT_FOUND, "not_found", format!("there is no {what}"))
     }
 
-    /// What the store refused, with the field that the rule is about, if the request has it.
-    pub(crate) fn placed(error: StoreError, pointer: impl FnOnce(&str) -> Option<String>) -> Problem {
+    /// A refusal of the store, with a pointer for the rule.
+    pub(crate) fn by_rule(error: StoreError, pointer: impl FnOnce(&str) -> Option<String>) -> Problem {
         let at = match &error {
             StoreError::Refused { rule, .. } => pointer(rule),
             _ => None,
@@ -115,45 +120,57 @@ impl Problem {
         }
     }
 
-    /// The same for a rule that is always about one field.
+    /// A refusal of the store, with a table of rules and pointers.
     pub(crate) fn of_field(error: StoreError, fields: &[(&str, &str)]) -> Problem {
-        Problem::placed(error, |rule| {
+        Problem::by_rule(error, |rule| {
             fields.iter().find(|(of, _)| *of == rule).map(|(_, pointer)| (*pointer).to_owned())
         })
     }
 
-    /// What is wrong stands in the parameters after `?`, and not in a document.
+    /// Turns a wrong field of a body into a wrong query parameter.
     pub(crate) fn in_query(self) -> Problem {
-        let code =
-            self.errors.first().map_or(self.code.as_str(), |field| field.pointer.trim_start_matches('/'));
+        let code = self.errors.first().map_or(&*self.code, |field| field.pointer.trim_start_matches('/'));
         Problem::malformed(code, self.detail.clone())
     }
 
-    /// If it is this refusal, this field is the reason.
+    /// Adds a pointer if the problem has this code.
     pub(crate) fn when(self, code: &str, pointer: &str) -> Problem {
-        if self.code == code && self.errors.is_empty() { self.at(pointer) } else { self }
+        if *self.code == *code && self.errors.is_empty() { self.at(pointer) } else { self }
     }
 
-    /// Whether it is this refusal, and says this.
-    pub(crate) fn is_about(&self, code: &str, part: &str) -> bool {
-        self.code == code && self.detail.contains(part)
+    /// Adds a pointer to the field that the store refused.
+    pub(crate) fn locate(mut self, pointer: impl FnOnce(&Location) -> Option<String>) -> Problem {
+        match self.location.take().and_then(|location| pointer(&location)) {
+            Some(pointer) => self.at(pointer),
+            None => self,
+        }
     }
 
     pub(crate) fn status(&self) -> StatusCode {
         self.status_code
     }
 
-    /// What it says to people: its title, what is wrong and what to do next, its code, and the id of the request.
-    pub(crate) fn said(&self) -> (&str, &str, &str, Option<&str>) {
-        (self.title, &self.detail, &self.code, self.request_id.as_deref())
+    /// What is wrong, and what to do.
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
     }
 
-    /// The first field that is wrong, as a JSON pointer.
+    /// The summary for an error page.
+    fn summary(&self) -> ProblemSummary {
+        ProblemSummary {
+            title: self.title,
+            detail: self.detail.clone(),
+            code: self.code.to_string(),
+            request_id: self.request_id.as_deref().map(str::to_owned),
+        }
+    }
+
+    /// The JSON pointer to the first wrong field.
     pub(crate) fn pointer(&self) -> Option<&str> {
         self.errors.first().map(|field| field.pointer.as_str())
     }
 
-    /// One field is wrong.
+    /// Adds a pointer to a wrong field.
     pub(crate) fn at(mut self, pointer: impl Into<String>) -> Problem {
         self.errors.push(FieldProblem { pointer: pointer.into(), detail: self.detail.clone() });
         self
@@ -164,10 +181,10 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = self.status_code;
         let own = self.header.clone();
-        // For browsers it becomes a page.
-        let said = Said::of(&self);
+        // The error page of browsers needs it.
+        let summary = self.summary();
         let mut response = (status, Json(self)).into_response();
-        response.extensions_mut().insert(said);
+        response.extensions_mut().insert(summary);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
@@ -184,36 +201,38 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Problem {
         let text = error.to_string();
         match error {
-            // A rule's reason is meant for whoever asked; what a driver says is not.
-            StoreError::Refused { rule, why } => Problem::new(refused(&rule), &rule, why),
+            // The reason of a rule is for the caller; the text of a driver is not.
+            StoreError::Refused { rule, why, at } => {
+                Problem { location: at, ..Problem::new(refused(&rule), &rule, why) }
+            }
             StoreError::Unavailable { maybe_applied, .. } => {
-                tracing::warn!(error = text, "a request met a database that does not answer");
+                tracing::warn!(error = text, "the database does not answer");
                 let detail = if maybe_applied {
-                    "the database did not answer; the change may have happened: look before you ask again"
+                    "the database did not answer; the change may have happened: check before you retry"
                 } else {
-                    "the database does not answer; nothing was changed: ask again later"
+                    "the database does not answer; nothing was changed: retry later"
                 };
                 Problem::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", detail)
             }
             StoreError::Contended { .. } => {
-                let detail = "others were in the way, and nothing was changed: ask again";
+                let detail = "a concurrent change was in the way, and nothing was changed: retry";
                 Problem::new(StatusCode::SERVICE_UNAVAILABLE, "contended", detail)
             }
             StoreError::CannotWrite { .. } => {
                 tracing::error!(error = text, "the database cannot write");
-                let detail = "the database cannot write: is its disk full, or is it a replica?";
+                let detail = "the database cannot write: its disk may be full, or it may be a replica";
                 Problem::new(StatusCode::SERVICE_UNAVAILABLE, "store_cannot_write", detail)
             }
             _ => {
-                tracing::error!(error = text, "a request met stored data that cannot be read");
-                let detail = "stored data is not what this version wrote; the server's log says more";
+                tracing::error!(error = text, "stored data cannot be read");
+                let detail = "stored data was not written by this version; see the server's log";
                 Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "stored_data", detail)
             }
         }
     }
 }
 
-/// What is in the way of a request differs from what is wrong with it.
+/// The status of a refusal: a conflict with the current state, or an invalid request.
 fn refused(rule: &str) -> StatusCode {
     match rule {
         "unreadable"

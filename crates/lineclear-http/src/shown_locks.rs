@@ -1,15 +1,15 @@
-//! The locks of a database, for a server that shows who holds them.
+//! The locks that a server shows.
 
 use std::fmt;
 use std::sync::Arc;
 
 use lineclear_lock::{LockError, Registry, RegistryOptions};
 
-/// Who holds which lock of a database, and where a lock can be taken away from its holder.
+/// The lease registry of a database, and the URL of its locks.
 #[derive(Clone)]
 pub struct ShownLocks {
     pub(crate) registry: Registry,
-    /// May have a password in it.
+    /// May contain a password.
     pub(crate) url: Arc<str>,
 }
 
@@ -20,12 +20,12 @@ impl fmt::Debug for ShownLocks {
 }
 
 impl ShownLocks {
-    /// Those of the database that a URL names. Nothing is asked of it yet.
+    /// The locks of the database at this URL. It does not connect yet.
     pub fn of(url: &str) -> Result<ShownLocks, LockError> {
         Ok(ShownLocks { registry: Registry::new(url, RegistryOptions::default())?, url: Arc::from(url) })
     }
 
-    /// The registry that they are recorded in.
+    /// The lease registry.
     pub fn registry(&self) -> &Registry {
         &self.registry
     }

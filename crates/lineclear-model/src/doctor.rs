@@ -179,8 +179,8 @@ impl Check {
     /// It took too long to look.
     pub fn not_checked(check: CheckName, why: &str) -> Check {
         let todo =
-            "the database is slow, or something is locked: see `latency` and `transactions`, and ask again";
-        Check::warning(check, format!("could not look in time: {why}"), todo)
+            "the database is slow, or something is locked: see `latency` and `transactions`, and try again";
+        Check::warning(check, format!("could not be checked in time: {why}"), todo)
     }
 
     /// With the SQL that mends it.

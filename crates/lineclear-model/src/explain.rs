@@ -115,7 +115,7 @@ impl Explanation {
         let mut closed = gates.iter().filter(|gate| gate.open == Some(false));
         let mut verdict = closed.next().map_or_else(free, |gate| gate.why.clone());
         if let Some(node) = closed.find(|gate| gate.name == GateName::Node) {
-            verdict = format!("{verdict}; besides, {}", node.why);
+            verdict = format!("{verdict}; also, {}", node.why);
         }
         Explanation { verdict, now, gates }
     }

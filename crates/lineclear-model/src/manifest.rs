@@ -157,16 +157,14 @@ impl Manifest {
         self.rules().check()?;
         self.retry.unwrap_or_default().policy(self.retries.unwrap_or_default()).check()?;
         if self.timeout.is_some_and(|timeout| timeout.is_zero() || timeout > duration::DURATION_MAX) {
-            return Err(BadField::new("timeout", "a job needs some time, and at most 3650d"));
+            return Err(BadField::new("timeout", "must be above zero and at most 3650d"));
         }
         check_priority(self.priority)?;
         tag::check_field(&self.tags)?;
         secret::check(&self.secret)?;
         if let Some(pointer) = secret::find_mask(self.input.as_str()) {
-            let message = format!(
-                "{pointer} is {}, which is shown in place of a secret; write the secret itself",
-                secret::MASK
-            );
+            let message =
+                format!("{pointer} is {}, which masks a secret; write the secret itself", secret::MASK);
             return Err(BadField::new("input", message));
         }
         if self.schedule.parents().contains(&self.key) {
@@ -174,7 +172,7 @@ impl Manifest {
         }
         match &self.owner {
             Some(owner) if owner.len() > OWNER_BYTES_MAX || owner.chars().any(char::is_control) => {
-                let message = format!("plain text of at most {OWNER_BYTES_MAX} bytes");
+                let message = format!("must be plain text of at most {OWNER_BYTES_MAX} bytes");
                 Err(BadField::new("owner", message))
             }
             _ => Ok(()),
@@ -211,7 +209,10 @@ impl Manifest {
 
 pub(crate) fn check_priority(priority: u8) -> Result<(), BadField> {
     if priority > PRIORITY_MAX {
-        return Err(BadField::new("priority", format!("{priority} is not between 0 and {PRIORITY_MAX}")));
+        return Err(BadField::new(
+            "priority",
+            format!("must be between 0 and {PRIORITY_MAX}, not {priority}"),
+        ));
     }
     Ok(())
 }

@@ -31,7 +31,7 @@ impl FromStr for Network {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Network, String> {
-        let bad = || format!("{text:?} is no network; write it as 10.0.0.0/8, or as one address");
+        let bad = || format!("{text:?} is not a network; write it like 10.0.0.0/8, or as one address");
         let (address, bits) = match text.split_once('/') {
             Some((address, bits)) => (address, Some(bits.parse::<u8>().map_err(|_| bad())?)),
             None => (text, None),

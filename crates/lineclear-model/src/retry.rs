@@ -35,22 +35,22 @@ impl RetryPolicy {
         if self.retries > RETRIES_MAX {
             return Err(BadField::new(
                 "retries",
-                format!("{} is too many; the most is {RETRIES_MAX}", self.retries),
+                format!("must be at most {RETRIES_MAX}, not {}", self.retries),
             ));
         }
         if !self.factor.is_finite() || self.factor < 1.0 {
-            let message = format!("{} would make waits shorter; use 1.0 or more", self.factor);
+            let message = format!("must be at least 1.0, not {}", self.factor);
             return Err(BadField::new("retry.factor", message));
         }
         if self.max < self.delay {
             let (max, delay) = (duration::format(self.max), duration::format(self.delay));
             return Err(BadField::new(
                 "retry.max",
-                format!("{max} is shorter than the first wait of {delay}"),
+                format!("must be at least the first delay of {delay}, not {max}"),
             ));
         }
         if self.max > duration::DURATION_MAX {
-            return Err(BadField::new("retry.max", "the longest wait is 3650d"));
+            return Err(BadField::new("retry.max", "must be at most 3650d"));
         }
         Ok(())
     }

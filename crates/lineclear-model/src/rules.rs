@@ -125,13 +125,13 @@ impl Misfire {
         let bad = |message: String| Err(BadField::new("misfire.max", message));
         match (self.policy, self.max) {
             (MisfirePolicy::CatchUp, Some(0)) => {
-                bad("0 catches up with nothing; use policy = \"skip\"".into())
+                bad("must be at least 1; use policy = \"skip\" to fire no missed tick".into())
             }
             (MisfirePolicy::CatchUp, Some(max)) if max > CATCH_UP_MAX => {
-                bad(format!("the most is {CATCH_UP_MAX}; run a backfill for more"))
+                bad(format!("must be at most {CATCH_UP_MAX}; use a backfill for more"))
             }
             (MisfirePolicy::Once | MisfirePolicy::Skip, Some(_)) => {
-                bad("it only means something with policy = \"catch_up\"".into())
+                bad("requires policy = \"catch_up\"".into())
             }
             _ => Ok(()),
         }
@@ -165,13 +165,13 @@ impl Rules {
         self.misfire.check()?;
         check_jitter(&self.schedule, self.jitter)?;
         if self.exclude.len() > EXCLUSIONS_MAX {
-            return Err(BadField::new("exclude", format!("the most is {EXCLUSIONS_MAX} entries")));
+            return Err(BadField::new("exclude", format!("must have at most {EXCLUSIONS_MAX} entries")));
         }
         if exclude::leave_nothing(&self.exclude) {
-            return Err(BadField::new("exclude", "all times are excluded, so it never fires"));
+            return Err(BadField::new("exclude", "must not exclude all times"));
         }
         if !self.exclude.is_empty() && !self.schedule.is_timed() {
-            return Err(BadField::new("exclude", "the schedule has no ticks to exclude; remove it"));
+            return Err(BadField::new("exclude", "requires a schedule with ticks; remove it"));
         }
         Ok(())
     }
@@ -191,17 +191,17 @@ fn check_jitter(schedule: &Schedule, jitter: Duration) -> Result<(), BadField> {
     }
     let bad = |message: String| Err(BadField::new("jitter", message));
     if !schedule.is_timed() {
-        return bad("the schedule has no ticks to spread; remove it".into());
+        return bad("requires a schedule with ticks; remove it".into());
     }
     let given = duration::format(jitter);
     if jitter > JITTER_MAX {
-        return bad(format!("{given} is too long; the most is 24h"));
+        return bad(format!("must be at most 24h, not {given}"));
     }
     match schedule.fields().every {
         Some(every) if jitter > every => {
             let every = duration::format(every);
             bad(format!(
-                "{given} is longer than the interval of {every}, so that ticks would overtake each other"
+                "must be at most the interval of {every}, not {given}: ticks would overtake each other"
             ))
         }
         _ => Ok(()),
@@ -256,7 +256,7 @@ mod tests {
             rules.check().unwrap_err().to_string()
         };
         assert!(bad(minute.clone(), 61, None).contains("overtake"));
-        assert!(bad(Schedule::on_demand(), 1, None).contains("no ticks"));
+        assert!(bad(Schedule::on_demand(), 1, None).contains("a schedule with ticks"));
         assert!(bad(Schedule::cron("@yearly", "UTC").unwrap(), 90_000, None).contains("24h"));
         assert!(bad(minute.clone(), 0, Some(3)).contains("catch_up"));
         for (exclude, all) in [

@@ -61,8 +61,8 @@ pub struct BadScopes(String);
 impl fmt::Display for BadScopes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.as_str() {
-            "" => f.write_str("no scope is given; it is read, operate, admin or worker"),
-            word => write!(f, "{word:?} is no scope; it is read, operate, admin or worker"),
+            "" => f.write_str("a scope must be read, operate, admin or worker"),
+            word => write!(f, "a scope must be read, operate, admin or worker, not {word:?}"),
         }
     }
 }

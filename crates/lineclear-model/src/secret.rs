@@ -114,13 +114,13 @@ impl Secrets {
 pub(crate) fn check(pointers: &[String]) -> Result<(), BadField> {
     let bad = |message: String| Err(BadField::new("secret", message));
     if pointers.len() > SECRET_FIELDS_MAX {
-        return bad(format!("at most {SECRET_FIELDS_MAX} fields can be marked"));
+        return bad(format!("must have at most {SECRET_FIELDS_MAX} fields"));
     }
     for pointer in pointers {
         if pointer.len() > POINTER_BYTES_MAX || (!pointer.is_empty() && !pointer.starts_with('/')) {
             let shown: String = pointer.chars().take(64).collect();
             return bad(format!(
-                "{shown:?} is no JSON pointer of at most {POINTER_BYTES_MAX} bytes; write \"/smtp/user\", and * for any one step"
+                "{shown:?} must be a JSON pointer of at most {POINTER_BYTES_MAX} bytes, such as \"/smtp/user\"; * stands for any one step"
             ));
         }
     }

@@ -18,10 +18,10 @@ pub fn text(tags: &[Name]) -> Option<String> {
 pub fn check(text: &str) -> Result<(), String> {
     let words: Vec<&str> = text.split(' ').collect();
     if words.len() > TAGS_MAX || text.len() > TAGS_BYTES_MAX {
-        return Err(format!("at most {TAGS_MAX} tags, and {TAGS_BYTES_MAX} bytes of them"));
+        return Err(format!("must have at most {TAGS_MAX} tags and {TAGS_BYTES_MAX} bytes"));
     }
     for word in words {
-        Name::new(word).map_err(|bad| format!("a tag is a name, and one space stands between two: {bad}"))?;
+        Name::new(word).map_err(|bad| format!("tags must be names, separated by one space: {bad}"))?;
     }
     Ok(())
 }

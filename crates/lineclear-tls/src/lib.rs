@@ -4,6 +4,7 @@
 //! and job inputs.
 #![forbid(unsafe_code)]
 
+mod connect_error;
 #[cfg(feature = "tls")]
 mod encrypted;
 
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
+pub use connect_error::{connect_error, with_causes};
 #[cfg(feature = "tls")]
 pub use encrypted::Connector;
 /// Opens connections, with or without TLS.

@@ -68,7 +68,7 @@ impl Client {
 
     /// Enqueues a job of `kind`, due now, on the route that this node knows for the kind, or on `main`.
     pub async fn enqueue(&self, kind: &str, input: &(impl Serialize + ?Sized)) -> StoreResult<Enqueued> {
-        let refused = |rule: &str, why: String| StoreError::Refused { rule: rule.to_owned(), why };
+        let refused = |rule: &str, why: String| StoreError::refused(rule, why);
         let kind = Name::new(kind).map_err(|e| refused("kind", format!("{kind:?}: {e}")))?;
         let route = self.shared.kinds.get(&kind).map(|known| known.options.route.clone());
         let input = Payload::of(input).map_err(|e| refused("input", e.to_string()))?;
@@ -80,7 +80,7 @@ impl Client {
     /// [`Builder::kind_checked`](crate::node::Builder::kind_checked).
     pub fn check_input(&self, kind: &Name, input: &Payload) -> StoreResult<()> {
         crate::builder::check_input(&self.shared.kinds, kind, input)
-            .map_err(|why| StoreError::Refused { rule: "input".to_owned(), why })
+            .map_err(|why| StoreError::refused("input", why))
     }
 
     /// Checks an input for one run of a manifest. An unknown manifest passes: running it reports that.
@@ -96,12 +96,15 @@ impl Client {
     }
 
     fn check_inputs(&self, jobs: &[NewJob]) -> StoreResult<()> {
-        jobs.iter().try_for_each(|job| self.check_input(&job.kind, &job.input))
+        let check = |(n, job): (usize, &NewJob)| {
+            self.check_input(&job.kind, &job.input).map_err(|error| error.of_job(n, "input"))
+        };
+        jobs.iter().enumerate().try_for_each(check)
     }
 
     /// Enqueues a job with all its options.
     pub async fn enqueue_job(&self, job: NewJob) -> StoreResult<Enqueued> {
-        self.check_input(&job.kind, &job.input)?;
+        self.check_inputs(std::slice::from_ref(&job))?;
         let kind = job.kind.clone();
         let enqueued = self.shared.store.enqueue(job).await?;
         self.shared.has_queued();

@@ -1,5 +1,7 @@
 //! Errors, split by what the caller does next. Expected outcomes (stale, busy, not found) are values, not errors.
 
+use lineclear_model::Name;
+
 /// Whatever a driver said.
 pub type Source = Box<dyn std::error::Error + Send + Sync>;
 
@@ -30,6 +32,8 @@ pub enum StoreError {
         rule: String,
         /// The reason, for a person.
         why: String,
+        /// The item and field of the call that the rule refuses, if it is about one.
+        at: Option<Box<Location>>,
     },
     /// Stop taking work and call a person; reading may still do: disk full, read-only, no permission.
     #[error("the database cannot write: {source}")]
@@ -46,10 +50,47 @@ pub enum StoreError {
     },
 }
 
+/// An item and a field of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Location {
+    /// The item.
+    pub item: Item,
+    /// The field, as the type of the item spells it, such as `schedule.after`; empty: the item as a whole.
+    pub field: &'static str,
+}
+
+/// An item of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// A job, by its index.
+    Job(usize),
+    /// A manifest, by its key.
+    Manifest(Name),
+}
+
 impl StoreError {
     /// A refusal by a rule of ours.
     pub(crate) fn refused(rule: &str, why: impl Into<String>) -> StoreError {
-        StoreError::Refused { rule: rule.to_owned(), why: why.into() }
+        StoreError::Refused { rule: rule.to_owned(), why: why.into(), at: None }
+    }
+
+    /// The refusal of a job in this call.
+    pub(crate) fn of_job(self, index: usize, field: &'static str) -> StoreError {
+        self.located(Location { item: Item::Job(index), field })
+    }
+
+    /// The refusal of a manifest in this call.
+    pub(crate) fn of_manifest(self, key: &Name, field: &'static str) -> StoreError {
+        self.located(Location { item: Item::Manifest(key.clone()), field })
+    }
+
+    fn located(self, location: Location) -> StoreError {
+        match self {
+            StoreError::Refused { rule, why, .. } => {
+                StoreError::Refused { rule, why, at: Some(Box::new(location)) }
+            }
+            other => other,
+        }
     }
 
     /// The same error for each of those that shared a statement; a driver's error cannot be copied, its text can.
@@ -60,7 +101,9 @@ impl StoreError {
                 StoreError::Unavailable { maybe_applied: *maybe_applied, source: text(source) }
             }
             StoreError::Contended { source } => StoreError::Contended { source: text(source) },
-            StoreError::Refused { rule, why } => StoreError::Refused { rule: rule.clone(), why: why.clone() },
+            StoreError::Refused { rule, why, at } => {
+                StoreError::Refused { rule: rule.clone(), why: why.clone(), at: at.clone() }
+            }
             StoreError::CannotWrite { source } => StoreError::CannotWrite { source: text(source) },
             StoreError::Corrupt { what } => StoreError::Corrupt { what: what.clone() },
         }

@@ -22,7 +22,7 @@ pub use crate::auth::tokens::{KnownToken, NewToken, TokenView, WhichToken};
 pub use crate::db::migrate::{Migration, MigrationStatus};
 pub use crate::db::options::StoreOptions;
 pub use crate::db::store_target::StoreTarget;
-pub use crate::error::{Source, StoreError, StoreResult};
+pub use crate::error::{Item, Location, Source, StoreError, StoreResult};
 pub use crate::ids::{AuditId, ClaimRef, DeadLetterId, JobId, ManifestId, NodeId, TokenId};
 pub use crate::journey::claim::reclaim::{Fate, Reclaimed};
 pub(crate) use crate::journey::claim::renew::Renewing;

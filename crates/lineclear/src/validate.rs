@@ -79,7 +79,8 @@ pub(crate) fn check_retry(options: &RetryOptions) -> StoreResult<()> {
 /// Checks jobs before they are enqueued.
 pub(crate) fn check_jobs(jobs: &[NewJob]) -> StoreResult<()> {
     check_batch(jobs.len())?;
-    jobs.iter().try_for_each(|job| job.check().map_err(|bad| bad.error))
+    let check = |(n, job): (usize, &NewJob)| job.check().map_err(|bad| bad.error.of_job(n, bad.field));
+    jobs.iter().enumerate().try_for_each(check)
 }
 
 /// An invalid job, and which of its fields is the reason.
@@ -92,7 +93,7 @@ pub struct BadJob {
 }
 
 impl NewJob {
-    /// Checks what the types cannot express. Enqueueing checks, too, but does not tell which of many jobs is invalid.
+    /// Checks what the types cannot express. Enqueueing checks, too, and its error has the job and the field.
     pub fn check(&self) -> Result<(), BadJob> {
         let in_field = |field| move |error| BadJob { field, error };
         check_priority(self.priority).map_err(in_field("priority"))?;

@@ -1,35 +1,35 @@
-//! The environment: a variable with our name in front that is no setting is an error, as a word in a file is.
+//! Environment variables: one that begins with `LINECLEAR_` and is no setting is an error, like an unknown key in a file.
 
 use super::settings::PREFIX;
 use super::{SETTINGS, Setting, nearest};
 use crate::failure::Failure;
 
-/// Not settings, and known all the same.
+/// Known variables that are no settings.
 const OTHERS: &[&str] = &[
-    // What `lineclear lock run` tells its command, which may be one of ours.
+    // Set by `lineclear lock run` for its command, which may be `lineclear`.
     "LINECLEAR_LOCK",
     "LINECLEAR_FENCE",
-    // What a job of the kind `command` is told, likewise.
+    // Set for jobs of the kind `command`, likewise.
     "LINECLEAR_JOB",
     "LINECLEAR_CLAIM",
     "LINECLEAR_ATTEMPT",
     "LINECLEAR_TICK",
-    // Where commands ask, as whom, and for how long.
+    // Of commands that call the API.
     "LINECLEAR_SERVER",
     "LINECLEAR_TOKEN",
     "LINECLEAR_REQUEST_TIMEOUT",
     // Of `lineclear lock` and `lineclear demo`.
     "LINECLEAR_REGISTRY",
     "LINECLEAR_DEMO_DB",
-    // Of our own tests, beside those that begin with `LINECLEAR_TEST_`.
+    // Of tests, besides those that begin with `LINECLEAR_TEST_`.
     "LINECLEAR_CRASH_POINT",
     "LINECLEAR_UNLED",
     "LINECLEAR_UPDATE",
 ];
-/// Servers that tests use.
+/// Prefix of variables of tests.
 const TESTS: &str = "LINECLEAR_TEST_";
 
-/// Refuses variables that nobody would read.
+/// Refuses unknown variables.
 pub(super) fn check() -> Result<(), Failure> {
     let all = std::env::vars_os()
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()));
@@ -40,32 +40,32 @@ fn check_one(name: &str, value: &str) -> Result<(), Failure> {
     let Some(word) = name.strip_prefix(PREFIX) else { return Ok(()) };
     let is_setting = SETTINGS.iter().any(|setting| setting.variable() == name);
     let is_known = is_setting || OTHERS.contains(&name) || name.starts_with(TESTS);
-    // An empty one says nothing, as that of a setting.
-    if is_known || value.is_empty() || is_of_kubernetes(name, value) {
+    // An empty variable counts as unset.
+    if is_known || value.is_empty() || is_from_kubernetes(name, value) {
         return Ok(());
     }
-    // The value is not shown: nobody knows what it is.
-    let failure = Failure::usage(format!("environment: there is no setting {name}"));
+    // The value is not printed: it may be secret.
+    let failure = Failure::usage(format!("environment: unknown setting {name}"));
     Err(match nearest(&word.to_lowercase()) {
         Some(setting) => failure.hint(format!("did you mean {}?", setting.variable())),
         None => failure.hint("`lineclear config show` lists all settings"),
     })
 }
 
-/// What the environment says about a setting.
+/// The variable of a setting.
 pub(super) fn read(setting: &Setting) -> Result<Option<String>, Failure> {
     let name = setting.variable();
     match std::env::var(&name) {
-        Ok(text) if text.is_empty() || is_of_kubernetes(&name, &text) => Ok(None),
+        Ok(text) if text.is_empty() || is_from_kubernetes(&name, &text) => Ok(None),
         Ok(text) => Ok(Some(text)),
         Err(std::env::VarError::NotPresent) => Ok(None),
         Err(std::env::VarError::NotUnicode(_)) => Err(Failure::usage(format!("{name} is not UTF-8"))),
     }
 }
 
-/// Kubernetes tells every container of services in its namespace; of one named `lineclear…`, in variables that look like ours:
+/// Kubernetes sets variables for every service of the namespace. For one named `lineclear…` they look like ours:
 /// `LINECLEAR_SERVICE_HOST`, `LINECLEAR_SERVICE_PORT_HTTP`, `LINECLEAR_PORT=tcp://10.0.0.1:7171`, `LINECLEAR_PORT_7171_TCP_ADDR`.
-fn is_of_kubernetes(name: &str, value: &str) -> bool {
+fn is_from_kubernetes(name: &str, value: &str) -> bool {
     let of_a_port = |(_, rest): (&str, &str)| rest.starts_with(|first: char| first.is_ascii_digit());
     let is_address = ["tcp://", "udp://", "sctp://"].iter().any(|scheme| value.starts_with(scheme));
     name.ends_with("_SERVICE_HOST")
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_say_in_our_name_is_let_be() {
+    fn variables_of_kubernetes_and_tests_are_ignored() {
         for (name, value) in [
             ("PATH", "/bin"),
             ("LINECLEAR_SLOTS", "x"),

@@ -1,8 +1,8 @@
-//! The commands that a server may run: nobody who may only write manifests decides that.
+//! The commands that a server may run. Its settings decide this, never a manifest.
 
 use serde::Deserialize;
 
-/// A list of commands.
+/// The allowed commands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Allowed(Vec<Entry>);
 
@@ -11,7 +11,7 @@ pub(crate) struct Allowed(Vec<Entry>);
 enum Entry {
     /// A program, with any arguments.
     Program(String),
-    /// A program with just these arguments.
+    /// A program with exactly these arguments.
     Exactly(Vec<String>),
 }
 
@@ -30,7 +30,7 @@ impl Allowed {
         let text = text.trim();
         let entries: Vec<Entry> = match text.starts_with('[') {
             true => serde_json::from_str(text)
-                .map_err(|error| format!("it is no list of programs and of lists of words: {error}"))?,
+                .map_err(|error| format!("must be a list of programs and command lines: {error}"))?,
             false => {
                 let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
                 words.map(|word| Entry::Program(word.to_owned())).collect()
@@ -38,11 +38,9 @@ impl Allowed {
         };
         for entry in &entries {
             let program = entry.program().map_or("", String::as_str);
-            // Otherwise it would depend on PATH, or on where the server was started.
+            // A relative path would depend on PATH or on the current folder.
             if !program.starts_with('/') {
-                return Err(format!(
-                    "{program:?} is no program with its whole path, such as /usr/bin/backup"
-                ));
+                return Err(format!("{program:?} is not an absolute path such as /usr/bin/backup"));
             }
         }
         Ok(Allowed(entries))
@@ -52,13 +50,13 @@ impl Allowed {
         self.0.is_empty()
     }
 
-    /// Programs that are not there.
+    /// Programs that do not exist.
     pub(crate) fn missing(&self) -> impl Iterator<Item = &String> {
         let programs = self.0.iter().filter_map(Entry::program);
         programs.filter(|program| !std::path::Path::new(program).is_file())
     }
 
-    /// Whether this may be run.
+    /// Whether this command line may be run.
     pub(crate) fn allows(&self, argv: &[String]) -> bool {
         self.0.iter().any(|entry| match entry {
             Entry::Program(program) => argv.first() == Some(program),

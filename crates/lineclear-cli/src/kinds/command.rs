@@ -1,4 +1,4 @@
-//! The kind `command`: runs a program. `{"argv": ["/usr/bin/backup", "--all"]}`, and no shell unless that is the program.
+//! The kind `command`: runs a program, such as `{"argv": ["/usr/bin/backup", "--all"]}`, without a shell.
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -13,21 +13,21 @@ use serde::{Deserialize, Serialize};
 
 use super::Allowed;
 use super::guards::Guards;
-use super::output::{Read, Stream};
+use super::output::{Captured, Stream};
 use crate::failure::Failure;
 use crate::process::Group;
 
 pub(super) const KIND: &str = "command";
 
-/// Between TERM and KILL.
+/// Time between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(4);
-/// How long to wait for what a command wrote, when something that has left its process group still holds the pipe.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long to wait for the end of the output if a process outside of the process group still holds the pipe.
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Linux's MAX_ARG_STRLEN, without the zero at its end.
-const WORD_BYTES_MAX: usize = 128 * 1024 - 1;
+/// Linux's MAX_ARG_STRLEN, without the final zero byte.
+const ARGUMENT_BYTES_MAX: usize = 128 * 1024 - 1;
 
-/// What commands may be run, and how.
+/// The allowed commands and their guards.
 pub(super) struct Commands {
     allowed: Allowed,
     guards: Guards,
@@ -39,8 +39,8 @@ impl Commands {
         Commands { allowed, guards: Guards::new(lease), lease }
     }
 
-    /// Between TERM and KILL: as long as the node waits for a handler that was told to stop, but not longer than the job is ours. A tenth
-    /// of the lease is left when trust ends.
+    /// Time between TERM and KILL: as long as the node waits for a handler that was told to stop, but not longer than the lease. When
+    /// trust ends, a tenth of the lease is left.
     fn grace(&self, trust: &Trust) -> Duration {
         let left = trust.left();
         if left.is_zero() { left } else { GRACE.min(left + self.lease / 20) }
@@ -50,27 +50,27 @@ impl Commands {
 /// The input of a job.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Order {
+pub(super) struct CommandInput {
     argv: Vec<String>,
 }
 
-/// Looks at an input before it is saved. What may be run is seen when it is, because servers may differ.
+/// Checks an input before it is saved. Whether the command is allowed is checked when it runs, because servers may differ.
 pub(super) fn check(input: &Payload) -> Result<(), String> {
-    let order: Order = input.read().map_err(|error| without_value(&error.to_string()))?;
-    check_argv(&order.argv)
+    let command: CommandInput = input.read().map_err(|error| without_value(&error.to_string()))?;
+    check_argv(&command.argv)
 }
 
-/// Whether it can be run at all.
+/// Checks whether a system can run it.
 pub(crate) fn check_argv(argv: &[String]) -> Result<(), String> {
     if !argv.first().is_some_and(|program| program.starts_with('/')) {
         return Err(
-            "argv: it begins with a program and its whole path, such as [\"/usr/bin/backup\", \"--all\"]"
+            "`argv` must begin with the absolute path of a program, such as [\"/usr/bin/backup\", \"--all\"]"
                 .to_owned(),
         );
     }
     match argv.iter().map(String::len).max() {
-        Some(longest) if longest > WORD_BYTES_MAX => Err(format!(
-            "argv: a word of {longest} bytes; the system gives a program none of more than {WORD_BYTES_MAX}. Put it into a file, and run that"
+        Some(longest) if longest > ARGUMENT_BYTES_MAX => Err(format!(
+            "`argv` has an argument of {longest} bytes; the system allows {ARGUMENT_BYTES_MAX}. Put it into a file"
         )),
         _ => Ok(()),
     }
@@ -84,28 +84,28 @@ pub(super) struct Report {
     stderr: String,
 }
 
-/// Runs it to its end.
+/// Runs a command to its end.
 pub(super) async fn run(
-    Input(order): Input<Order>,
+    Input(command): Input<CommandInput>,
     job: JobInfo,
     cancel: Cancel,
     trust: Trust,
     commands: State<Commands>,
 ) -> Result<Done<Report>, HandlerError> {
-    if !commands.allowed.allows(&order.argv) {
-        // Without its arguments, which may be secret.
-        let program = order.argv.first().cloned().unwrap_or_default();
+    if !commands.allowed.allows(&command.argv) {
+        // The arguments are not named: they may be secret.
+        let program = command.argv.first().cloned().unwrap_or_default();
         return Err(Permanent::new(format!(
-            "this server may not run {program:?} with these arguments: it is not among its `commands`; add it to lineclear.toml there, and \
-             start it again"
+            "{program:?} with these arguments is not among the `commands` of this server; add it to its lineclear.toml and restart it"
         ))
         .into());
     }
-    let mut running = Running::begin(order.argv, &job, &cancel, &trust, &commands).await?;
+    let mut running = Running::begin(command.argv, &job, &cancel, &trust, &commands).await?;
     let (stdout, stderr) = (running.group.child.stdout.take(), running.group.child.stderr.take());
-    let (mut out, mut err) = (Read::default(), Read::default());
+    let (mut out, mut err) = (Captured::default(), Captured::default());
     let status = {
-        let reading = async { tokio::join!(out.all(stdout, Stream::Out), err.all(stderr, Stream::Err)) };
+        let reading =
+            async { tokio::join!(out.read_all(stdout, Stream::Out), err.read_all(stderr, Stream::Err)) };
         tokio::pin!(reading);
         let mut read_all = false;
         let status = {
@@ -114,20 +114,20 @@ pub(super) async fn run(
             loop {
                 tokio::select! {
                     status = &mut ended => break status,
-                    // It may run on after it has closed its output.
+                    // The command may continue after closing its output.
                     _ = &mut reading, if !read_all => read_all = true,
                 }
             }
         };
         drop(running);
         if !read_all {
-            tokio::time::timeout(LAST_WORDS, reading).await.ok();
+            tokio::time::timeout(OUTPUT_TIMEOUT, reading).await.ok();
         }
         status.map_err(|failure| failure.message().to_owned())?
     };
     let Some(status) = status else {
-        // Whatever it said at the end, it was not done.
-        return Err("it was ended before it was done".into());
+        // Whatever its exit code, it did not finish.
+        return Err("the command was stopped before it finished".into());
     };
     match status.code() {
         Some(0) => Ok(Done(Report { code: 0, stdout: out.tail(), stderr: err.tail() })),
@@ -138,13 +138,13 @@ pub(super) async fn run(
 fn failed(status: ExitStatus, last_line: Option<String>) -> String {
     let how = match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),
-        (None, Some(signal)) => format!("ended by signal {signal}"),
-        (None, None) => "it ended".to_owned(),
+        (None, Some(signal)) => format!("killed by signal {signal}"),
+        (None, None) => "ended".to_owned(),
     };
     last_line.map_or_else(|| how.clone(), |line| format!("{how}: {line}"))
 }
 
-/// A command that runs. When this is dropped, nothing of it is left.
+/// A running command. Dropping it kills the whole process group.
 struct Running {
     group: Group,
     guards: Guards,
@@ -158,10 +158,10 @@ impl Running {
         trust: &Trust,
         commands: &Commands,
     ) -> Result<Running, HandlerError> {
-        let said = |failure: Failure| HandlerError::from(failure.message().to_owned());
+        let failed = |failure: Failure| HandlerError::from(failure.message().to_owned());
         let argv: Vec<OsString> = argv.into_iter().map(OsString::from).collect();
-        let group = Group::make(&argv, |command| {
-            // Ours hold the password of the database.
+        let group = Group::start(&argv, |command| {
+            // Variables of the server, which may hold the password of the database.
             for (name, _) in
                 std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"LINECLEAR_"))
             {
@@ -174,17 +174,17 @@ impl Running {
                 .stderr(Stdio::piped())
                 .kill_on_drop(true)
         });
-        let running = Running { group: group.await.map_err(said)?, guards: commands.guards.clone() };
-        running.guards.begins(running.group.id(), trust.clone()).await.map_err(said)?;
-        // All this may have taken its time.
+        let running = Running { group: group.await.map_err(failed)?, guards: commands.guards.clone() };
+        running.guards.begins(running.group.id(), trust.clone()).await.map_err(failed)?;
+        // Starting the process may have taken long.
         if cancel.is_requested() || trust.left().is_zero() {
-            return Err("told to stop before it began".into());
+            return Err("stopped before the command began".into());
         }
-        running.group.let_go();
+        running.group.release();
         Ok(running)
     }
 
-    /// Waits for its end, or ends it when it is told to: then `None`.
+    /// Waits for its end. `None` if it was stopped on request.
     async fn until_end(
         &mut self,
         cancel: &Cancel,
@@ -192,21 +192,21 @@ impl Running {
     ) -> Result<Option<ExitStatus>, Failure> {
         tokio::select! {
             biased;
-            status = self.group.ended() => status.map(Some),
-            () = cancel.requested() => self.group.end(grace()).await.map(|_| None),
+            status = self.group.wait() => status.map(Some),
+            () = cancel.requested() => self.group.terminate(grace()).await.map(|_| None),
         }
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // What it left in the background would go on beside the next one.
+        // Background processes would run beside the next attempt.
         self.group.signal(Signal::KILL);
         self.guards.ended(self.group.id());
     }
 }
 
-/// What a command finds in its environment.
+/// The environment of a command.
 fn variables(job: &JobInfo) -> impl Iterator<Item = (&'static str, String)> {
     [
         ("LINECLEAR_JOB", Some(job.id.to_string())),

@@ -1,7 +1,8 @@
-//! Who ends the commands of a server that was killed or is frozen: one guard for all of them, told of each before it begins.
+//! The guard of a server: a process that kills its commands if the server was killed or is frozen. It is told of each command before
+//! the command begins.
 //!
-//! A frozen server does not renew its leases, and its jobs go to others when these end. So its commands must be over by then: the
-//! guard is told until when each job is ours.
+//! A frozen server does not renew its leases, and other nodes take its jobs when these end. Its commands must have ended by then, so
+//! the guard is told the end of each lease.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -19,52 +20,54 @@ enum News {
     Ended(Pid),
 }
 
-/// Tells the guard. It has a thread of its own: handlers that block the others must not look like a frozen server.
+/// Handle to the guard. A thread of its own talks to it: handlers that block all others must not look like a frozen server.
 #[derive(Clone)]
 pub(super) struct Guards(mpsc::UnboundedSender<News>);
 
 impl Guards {
-    /// For a server with such leases. The guard itself is started with the first command.
+    /// The guard itself is started with the first command.
     pub(super) fn new(lease: Duration) -> Guards {
         let (sender, news) = mpsc::unbounded_channel();
-        // Without the thread nobody answers, and no command begins.
+        // Without the thread, `begins` fails and no command starts.
         drop(std::thread::Builder::new().name("lineclear-guard".to_owned()).spawn(move || {
             match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-                Ok(runtime) => runtime.block_on(Teller::new(lease).run(news)),
-                Err(error) => tracing::error!(%error, "commands cannot be guarded, and are not run"),
+                Ok(runtime) => runtime.block_on(GuardThread::new(lease).run(news)),
+                Err(error) => {
+                    tracing::error!(%error, "cannot start the guard of commands; commands are refused")
+                }
             }
         }));
         Guards(sender)
     }
 
-    /// Before a command begins.
+    /// To be called before a command begins.
     pub(super) async fn begins(&self, group: Pid, trust: Trust) -> Result<(), Failure> {
-        let gone = || Failure::failed("nobody guards commands; it was not run");
+        let gone = || Failure::failed("the guard of commands is not running; the command was not run");
         let (sender, told) = oneshot::channel();
         self.0.send(News::Begins(group, trust, sender)).map_err(|_| gone())?;
         told.await.map_err(|_| gone())?
     }
 
-    /// After it has ended.
+    /// To be called after it has ended.
     pub(super) fn ended(&self, group: Pid) {
-        // Who cannot hear it guards nothing.
+        // Without the thread there is nothing to guard.
         drop(self.0.send(News::Ended(group)));
     }
 }
 
-struct Teller {
+struct GuardThread {
     guard: Option<Guard>,
     groups: HashMap<Pid, Trust>,
-    /// From the end of trust to the end of the commands; the lease lasts longer.
+    /// Time from the end of trust to the end of the commands. The lease lasts longer.
     grace: Duration,
-    /// How often it is told.
+    /// How often the guard is told.
     every: Duration,
 }
 
-impl Teller {
-    fn new(lease: Duration) -> Teller {
+impl GuardThread {
+    fn new(lease: Duration) -> GuardThread {
         let every = (lease / 20).clamp(Duration::from_millis(50), Duration::from_secs(1));
-        Teller { guard: None, groups: HashMap::new(), grace: lease / 20, every }
+        GuardThread { guard: None, groups: HashMap::new(), grace: lease / 20, every }
     }
 
     async fn run(mut self, mut news: mpsc::UnboundedReceiver<News>) {
@@ -74,14 +77,14 @@ impl Teller {
                 told = news.recv() => match told {
                     Some(News::Begins(group, trust, answer)) => {
                         let guarded = self.begins(group, trust).await;
-                        // Who no longer waits for it has no command.
+                        // The caller may have given up, and starts no command.
                         drop(answer.send(guarded));
                     }
                     Some(News::Ended(group)) => self.forget(group).await,
                     None => break,
                 },
                 () = ended(&mut self.guard) => {
-                    tracing::warn!("the guard of commands was killed; another takes its place");
+                    tracing::warn!("the guard of commands was killed; starting another");
                     self.guard = None;
                     self.start_again().await;
                 }
@@ -121,7 +124,9 @@ impl Teller {
         match self.start().await {
             Ok(()) => self.tell().await,
             Err(_) => {
-                tracing::error!("if this server is killed, its commands go on: no guard can be started")
+                tracing::error!(
+                    "cannot start a guard of commands: if this server is killed, they keep running"
+                )
             }
         }
     }
@@ -130,7 +135,7 @@ impl Teller {
         let Some(guard) = &mut self.guard else { return };
         for (group, trust) in &self.groups {
             let left = trust.left();
-            // One that is not ours any more is ended by us at once, and by the guard if we cannot.
+            // A command without a lease is killed by this process at once, and by the guard if this process cannot.
             let left = if left.is_zero() { left } else { left + self.grace };
             guard.tell(*group, Moment::now().plus(left)).await;
         }
@@ -146,7 +151,7 @@ impl Teller {
 
 async fn ended(guard: &mut Option<Guard>) {
     match guard {
-        Some(guard) => guard.ended().await,
+        Some(guard) => guard.wait().await,
         None => std::future::pending().await,
     }
 }

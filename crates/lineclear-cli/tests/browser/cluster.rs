@@ -28,9 +28,9 @@ async fn a_leader_that_is_killed_is_followed_by_another_under_a_higher_epoch_and
     // The loss in its lane, the hand-over with both names, and the epoch of who has it now.
     browser.reads(&format!("planner: {before} → {after}"));
     browser.reads(&format!("epoch {higher}"));
-    browser.until("document.querySelector('#lanes').textContent.includes('✕')");
+    browser.until("document.querySelector('#timeline').textContent.includes('✕')");
     browser.until(&format!(
-        "[...document.querySelectorAll('#leases tbody tr')].some(row => row.innerText.includes('planner') \
+        "[...document.querySelectorAll('#locks tbody tr')].some(row => row.innerText.includes('planner') \
          && Number(row.querySelector('td.number').innerText) >= {higher})"
     ));
     assert_eq!(browser.eval("window.mark"), 1, "the page was not loaded again");

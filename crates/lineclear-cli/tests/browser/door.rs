@@ -35,8 +35,12 @@ async fn who_may_only_look_is_offered_nothing_and_a_form_of_their_own_making_is_
     browser.until(&format!("location.pathname === '/jobs/{job}'"));
     browser.reads("read only");
     let offers = "[...document.querySelectorAll('main form[method=post], main button:not([data-copy], form.filter button), a[href$=\"/cancel\"], \
-                  a[href*=\"/retry\"], a[href*=\"/enqueue\"], a[href*=\"/batches/new\"], a[href$=\"/drain\"], a[href$=\"/break\"], input[type=checkbox]')].map(one => one.outerHTML)";
-    server.ask("POST", "/batches", &json!({"action": "cancel", "q": "kind:nobody", "starts_in_ms": 600_000}));
+                  a[href*=\"/retry\"], a[href*=\"/enqueue\"], a[href*=\"/bulk-operations/new\"], a[href$=\"/drain\"], a[href$=\"/break\"], input[type=checkbox]')].map(one => one.outerHTML)";
+    server.ask(
+        "POST",
+        "/bulk-operations",
+        &json!({"action": "cancel", "q": "kind:nobody", "starts_in_ms": 600_000}),
+    );
     let dead = server.dead(1).remove(0);
     for path in [
         &format!("/jobs/{job}"),
@@ -45,8 +49,8 @@ async fn who_may_only_look_is_offered_nothing_and_a_form_of_their_own_making_is_
         "/",
         "/dead-letters",
         "/cluster",
-        "/batches",
-        "/batches/1",
+        "/bulk-operations",
+        "/bulk-operations/1",
     ] {
         browser.open(&server.at(path));
         assert_eq!(browser.eval(offers), json!([]), "{path}");

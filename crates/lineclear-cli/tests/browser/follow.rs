@@ -37,13 +37,13 @@ async fn parts_of_a_page_come_and_go_with_what_they_are_about() {
     browser.reads("First steps");
     browser.open(&server.at("/dead-letters"));
     browser.until(LIVE);
-    browser.reads("No dead letter awaits anybody");
+    browser.reads("No dead letters");
     browser.eval("window.mark = 1");
     server.dead(2);
     browser.reads("the printer is on fire");
     browser.until("document.querySelectorAll('article.family').length === 1 && document.title.startsWith('2 dead letters')");
     server.ask("POST", "/dead-letters/acknowledge", &json!({"kind": "command", "note": "a test"}));
-    browser.reads("No dead letter awaits anybody");
+    browser.reads("No dead letters");
     browser.until("document.querySelectorAll('article.family').length === 0");
     browser.until("document.title.startsWith('0 dead letters')");
     assert_eq!(browser.eval("window.mark"), 1, "the page was not loaded again");
@@ -89,7 +89,7 @@ async fn who_is_at_a_row_stays_there_when_rows_above_come_and_go() {
     browser.until(LIVE);
     browser.click("details.execution summary");
     browser.until("!document.querySelector('details.execution').open");
-    let first = "document.querySelector('#life').innerHTML";
+    let first = "document.querySelector('#timeline').innerHTML";
     let before = browser.eval(first);
     server.ask("POST", &format!("/jobs/{}/retry", top), &json!({}));
     browser.until(&format!("{first} !== {before}"));
@@ -106,7 +106,7 @@ async fn a_server_that_comes_back_is_followed_again_and_no_row_is_there_twice() 
     browser.eval(&format!("window.mark = document.querySelector('tr[data-key=\"{first}\"]')"));
     server
         .kill_and_start_again(async || {
-            browser.reads("What you see is not the newest");
+            browser.reads("This page is not up to date");
         })
         .await;
     server.enqueue(&json!({"kind": "afterwards", "in_ms": 600_000}));

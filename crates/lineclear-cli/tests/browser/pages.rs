@@ -27,7 +27,7 @@ async fn what_strangers_wrote_is_text_on_every_page() {
     server.is_in(&job, "dead");
     let q = "%22%27%3E%3Cimg+src%3Dx+onerror%3Dwindow.pwned%3D1%3E";
     let batch = json!({"action": "revive", "q": "state:dead", "reason": HOSTILE, "starts_in_ms": 600_000});
-    server.ask("POST", "/batches", &batch);
+    server.ask("POST", "/bulk-operations", &batch);
     let paths = [
         "/".to_owned(),
         "/jobs".to_owned(),
@@ -39,10 +39,10 @@ async fn what_strangers_wrote_is_text_on_every_page() {
         format!("/enqueue?kind={q}"),
         "/dead-letters".to_owned(),
         format!("/dead-letters?kind={q}"),
-        "/batches".to_owned(),
-        "/batches/1".to_owned(),
-        format!("/batches/new?action={q}"),
-        "/batches/new?action=revive&q=state:dead".to_owned(),
+        "/bulk-operations".to_owned(),
+        "/bulk-operations/1".to_owned(),
+        format!("/bulk-operations/new?action={q}"),
+        "/bulk-operations/new?action=revive&q=state:dead".to_owned(),
         "/cluster".to_owned(),
         "/samples".to_owned(),
         format!("/jobs/{job}/cancel"),
@@ -158,7 +158,7 @@ async fn no_page_of_the_demo_has_anything_to_complain_of_light_or_dark_wide_or_n
         demo.wait_for_lines("slow-report", 20, LONG * 8).await.unwrap();
     }
     let batch = json!({"action": "revive", "q": "state:dead", "reason": "mended", "starts_in_ms": 600_000});
-    ask(port, "POST", "/api/v1/batches", Some(&batch), None).unwrap();
+    ask(port, "POST", "/api/v1/bulk-operations", Some(&batch), None).unwrap();
     let pages = [
         ("overview", "/".to_owned()),
         ("jobs", "/jobs".to_owned()),
@@ -167,9 +167,9 @@ async fn no_page_of_the_demo_has_anything_to_complain_of_light_or_dark_wide_or_n
         ("job-dead", format!("/jobs/{dead}")),
         ("retry", format!("/jobs/{dead}/retry")),
         ("dead-letters", "/dead-letters".to_owned()),
-        ("batches", "/batches".to_owned()),
-        ("batch", "/batches/1".to_owned()),
-        ("batch-new", "/batches/new?action=revive&q=state:dead".to_owned()),
+        ("batches", "/bulk-operations".to_owned()),
+        ("batch", "/bulk-operations/1".to_owned()),
+        ("batch-new", "/bulk-operations/new?action=revive&q=state:dead".to_owned()),
         ("enqueue", format!("/enqueue?like={again}")),
         ("cluster", "/cluster".to_owned()),
         ("cancel", format!("/jobs/{again}/cancel")),
@@ -215,7 +215,7 @@ async fn no_other_page_has_anything_to_complain_of_either() {
     browser.size(1280, 800);
     browser.open(&server.at("/cluster"));
     browser.click("a[href='/locks/nightly/break']");
-    browser.reads("may go on working until then");
+    browser.reads("may continue to work until then");
     browser.fill("#name", "nightly");
     browser.fill("#reason", "it hangs");
     browser.click("form.ask button[type=submit]");

@@ -20,9 +20,9 @@ async fn all_that_match_are_revived_with_progress_and_undone_before_that() {
     browser.click("button[value=retry]");
     browser.reads("Try again 2 jobs?");
     browser.click("form.ask button[type=submit]");
-    browser.reads("Until then nothing is done");
+    browser.reads("Nothing has changed yet");
     browser.click("form.buttons button");
-    browser.reads("before anything was done");
+    browser.reads("before it changed anything");
     for id in &ids {
         server.is_in(id, "dead");
     }
@@ -31,19 +31,19 @@ async fn all_that_match_are_revived_with_progress_and_undone_before_that() {
     browser.click(".matching a[href*='action=revive']");
     browser.reads("Revive 3 jobs?");
     browser.click("form.ask button[type=submit]");
-    browser.reads("Until then nothing is done");
+    browser.reads("Nothing has changed yet");
     browser.click("form.buttons button");
-    browser.reads("before anything was done");
+    browser.reads("before it changed anything");
     for id in &ids {
         server.is_in(id, "dead");
     }
     browser.open(&server.at("/jobs?q=state:dead"));
     browser.click(".matching a[href*='action=revive']");
     browser.reads("Revive 3 jobs?");
-    browser.reads("lineclear batch start revive -q 'state:dead'");
+    browser.reads("lineclear bulk-operation start revive -q 'state:dead'");
     browser.fill("#reason", "the printer is mended");
     browser.click("form.ask button[type=submit]");
-    browser.until("location.pathname.startsWith('/batches/') && document.querySelector('progress')");
+    browser.until("location.pathname.startsWith('/bulk-operations/') && document.querySelector('progress')");
     browser.eval("window.mark = 1");
     browser.until("document.querySelector('progress').value === 3");
     browser.reads("done");
@@ -100,7 +100,7 @@ async fn a_dead_letter_is_found_and_revived_with_keys_alone() {
     tab_to(&browser, "form.ask button[type=submit]");
     browser.press(ENTER);
     browser.until(
-        "location.pathname.startsWith('/batches/') && document.querySelector('progress')?.value === 1",
+        "location.pathname.startsWith('/bulk-operations/') && document.querySelector('progress')?.value === 1",
     );
     let rests = server.ask("GET", "/dead-letters?status=acknowledged", &Value::Null);
     assert_eq!(
@@ -191,7 +191,7 @@ async fn without_a_script_jobs_are_listed_filtered_paged_tried_again_and_cancell
     );
     browser.click(&format!("a[href='/jobs/{}']", waits[59]));
     browser.click("a[href$='/cancel']");
-    browser.reads("This cannot be taken back");
+    browser.reads("This cannot be undone");
     browser.click("form.ask button");
     browser.until(&format!(
         "location.pathname === '/jobs/{}' && document.querySelector('.badge.cancelled')",
@@ -220,7 +220,7 @@ async fn a_search_that_cannot_be_read_says_what_is_wrong_with_it() {
     browser.until(SCRIPTED);
     browser.press("/");
     browser.press(&format!("stat:dead{ENTER}"));
-    browser.reads("This search cannot be read");
+    browser.reads("Invalid search");
     browser.reads("did you mean state");
     assert_eq!(browser.eval("document.querySelector('#q').value"), "stat:dead", "what was typed is not lost");
     browser.click("a.pill:nth-child(2)");

@@ -1,15 +1,15 @@
-//! Versions of what can be changed: `ETag`, and `If-Match` to change only what one has seen.
+//! Optimistic concurrency: `ETag` has the version of a resource, `If-Match` the version that a change expects.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use lineclear::store::ExpectedVersion;
 use utoipa::IntoParams;
 
-/// The header, for the document.
+/// The header, for the API document.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "only its shape is used")]
 pub(crate) struct IfMatch {
-    /// The `ETag` that you have seen, several of them, or `*` for any: it is changed only if it is still so, and refused (412) otherwise.
+    /// The expected `ETag`, several of them, or `*` for any version. The change is refused (412) if the resource has another.
     #[param(rename = "If-Match")]
     if_match: Option<String>,
 }
@@ -19,8 +19,8 @@ pub(super) fn etag(version: i64) -> HeaderValue {
     HeaderValue::from_str(&format!("\"{version}\"")).expect("digits")
 }
 
-/// What an `If-Match` says was seen, if there is one. What is no tag of ours is none that anything has.
-pub(super) fn seen(headers: &HeaderMap) -> Option<ExpectedVersion> {
+/// The version that `If-Match` expects. A tag that is not ours matches nothing.
+pub(super) fn expected_version(headers: &HeaderMap) -> Option<ExpectedVersion> {
     let mut given = headers.get_all(header::IF_MATCH).iter().peekable();
     given.peek()?;
     let texts: Vec<&str> = given.map(|value| value.to_str().unwrap_or_default().trim()).collect();
@@ -44,7 +44,7 @@ mod tests {
             for value in values {
                 headers.append(header::IF_MATCH, HeaderValue::from_static(value));
             }
-            seen(&headers)
+            expected_version(&headers)
         };
         assert_eq!(read(&[]), None);
         assert_eq!(read(&[" * "]), Some(ExpectedVersion::Any));

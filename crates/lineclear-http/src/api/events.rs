@@ -1,4 +1,4 @@
-//! Events: what happens, as it happens, over a stream that can be taken up again (server-sent events).
+//! Events: a resumable stream (server-sent events).
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -16,70 +16,72 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use utoipa::IntoParams;
 
-use super::shape::Asked;
 use crate::App;
-use crate::access::{Still, Who, lacks};
+use crate::api::json_types::QueryParams;
+use crate::auth::{Caller, Revalidation, insufficient_scope};
+use crate::event_hub::{
+    AUDIT, Deduplicator, EventMessage, HubMessage, REPLAY_WINDOW, Subscription, TYPES, messages,
+};
 use crate::problem::Problem;
-use crate::tail::{AUDIT, BACK_MAX, Heard, Seen, TYPES, Told, Watching, told};
 
-/// A sign of life when nothing is sent.
+/// A comment is sent after this time without an event.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// How long a client waits before it takes a stream up again.
+/// How long a client waits before it reconnects.
 const RETRY: Duration = Duration::from_secs(2);
-/// Events on their way to a client.
-const ON_THE_WAY: usize = 64;
-/// Events that a stream which is taken up again gets at most; beyond that, it is told of a gap.
+/// Events in the channel to a client.
+const CHANNEL: usize = 64;
+/// Events that a stream which is taken up again gets at most; beyond that, it is message of a gap.
 const REPLAY_MAX: usize = 10_000;
-/// How long a request may have been on its way, in microseconds.
-const SLACK: i64 = 10_000_000;
+/// Tolerance for a request that resumes just within the window, in microseconds.
+const CLOCK_SLACK: i64 = 10_000_000;
 const LAST: HeaderName = HeaderName::from_static("last-event-id");
 
-/// Which events, and from where on.
+/// A filter, and where to resume.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Which {
-    /// Only these, with commas between them: `job.failed`, or `lock.*` for all that begin so. `gap` comes in any case.
+pub(crate) struct EventParams {
+    /// A comma-separated list of types: `job.failed`, or `lock.*` for a prefix. `gap` is always sent.
     types: Option<String>,
-    /// The `id` of the last event that you have; the same as the header `Last-Event-ID`, which goes before.
+    /// The `id` of the last event that the client has. The header `Last-Event-ID` has precedence.
     after: Option<String>,
 }
 
-/// Streams what happens: ends of jobs' claims, dead letters, locks, nodes, and for admins the audit. Each event carries an `id` to go on
-/// from, and comes at least once. `gap`: something is missing; look at what you show anew. `job.queued` and `job.started` are of this
-/// server alone, and nobody promises them. The stream ends when the token that it was asked for with counts no more.
+/// Streams events: executions, dead letters, locks, nodes, and for admins the audit. Each event has an `id` to resume from, and is sent at
+/// least once. `gap`: events are missing; reload. `job.queued` and `job.started` come from this server's node only, without a guarantee.
+/// The stream ends when the token expires or is revoked.
 #[utoipa::path(
-    get, path = "/events", operation_id = "stream_events", tag = "events", params(Which),
+    get, path = "/events", operation_id = "stream_events", tag = "events", params(EventParams),
     security(("token" = ["read"])),
     responses((status = 200, content_type = "text/event-stream", body = String),
               (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn stream(
     state: State<App>,
-    asked: Asked<Which>,
-    who: Who,
-    still: Still,
+    params: QueryParams<EventParams>,
+    caller: Caller,
+    revalidation: Revalidation,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let types = Types::read(asked.0.types.as_deref())?;
-    let audited = who.0.scopes.include(Scope::Admin);
-    if !audited && types.name(AUDIT) {
-        return Err(lacks(&who.0, Scope::Admin));
+    let types = Types::read(params.0.types.as_deref())?;
+    let with_audit = caller.0.scopes.include(Scope::Admin);
+    if !with_audit && types.names(AUDIT) {
+        return Err(insufficient_scope(&caller.0, Scope::Admin));
     }
-    let last = headers.get(LAST).map(|last| last.to_str().unwrap_or("?").to_owned()).or(asked.0.after);
-    let after = last.map(|last| place(&last)).transpose()?;
-    // Watched before anything is read: what happens meanwhile is heard.
-    let watching = state.tail.watch()?;
+    let last = headers.get(LAST).map(|last| last.to_str().unwrap_or("?").to_owned()).or(params.0.after);
+    let after = last.map(|last| position(&last)).transpose()?;
+    // Subscribed before the first read, so that no event is missed in between.
+    let subscription = state.events.subscribe()?;
     let (horizon, now) = state.reading.event_horizon().await?;
-    let (client, events) = mpsc::channel(ON_THE_WAY);
-    let (place, sent) = (after.unwrap_or(horizon), Instant::now());
-    let stream = Stream { app: state.0, client, types, audited, place, sent };
-    tokio::spawn(stream.run(still, watching, after, (horizon, now)));
-    Ok(streamed(events))
+    let (client, events) = mpsc::channel(CHANNEL);
+    let (position, sent) = (after.unwrap_or(horizon), Instant::now());
+    let stream = Stream { app: state.0, client, types, with_audit, position, sent };
+    tokio::spawn(stream.run(revalidation, subscription, after, (horizon, now)));
+    Ok(sse_response(events))
 }
 
-/// Events as they come; no proxy on the way keeps or changes them.
-pub(crate) fn streamed(mut events: mpsc::Receiver<Result<Event, Infallible>>) -> Response {
+/// A stream that proxies neither buffer nor change.
+pub(crate) fn sse_response(mut events: mpsc::Receiver<Result<Event, Infallible>>) -> Response {
     let events = futures_util::stream::poll_fn(move |context| events.poll_recv(context));
     let mut response = Sse::new(events).into_response();
     let headers = response.headers_mut();
@@ -88,40 +90,43 @@ pub(crate) fn streamed(mut events: mpsc::Receiver<Result<Event, Infallible>>) ->
     response
 }
 
-/// An id that we gave out: microseconds since 1970.
-fn place(text: &str) -> Result<Micros, Problem> {
+/// The id of an event: microseconds since 1970.
+fn position(text: &str) -> Result<Micros, Problem> {
     let micros = text.parse().ok().filter(|micros: &i64| *micros >= 0).and_then(Micros::new);
-    micros.ok_or_else(|| Problem::malformed("after", "this is no id of an event; begin without one"))
+    micros.ok_or_else(|| Problem::malformed("after", "`after` is not the id of an event; start without it"))
 }
 
-/// Types that somebody wants.
+/// The types that a client wants.
 struct Types(Option<Vec<String>>);
 
 impl Types {
     fn read(asked: Option<&str>) -> Result<Types, Problem> {
         let Some(asked) = asked else { return Ok(Types(None)) };
-        let words: Vec<String> = asked.split(',').map(|word| word.trim().to_owned()).collect();
-        for word in &words {
-            if !TYPES.iter().any(|known| matches(word, known)) {
-                let detail = format!("{word:?} is no type of events; there are {}", TYPES.join(", "));
+        let words: Vec<String> = asked.split(',').map(|event_type| event_type.trim().to_owned()).collect();
+        for event_type in &words {
+            if !TYPES.iter().any(|known| type_matches(event_type, known)) {
+                let detail =
+                    format!("{event_type:?} is not an event type; the types are {}", TYPES.join(", "));
                 return Err(Problem::malformed("types", detail));
             }
         }
         Ok(Types(Some(words)))
     }
 
-    fn want(&self, word: &str) -> bool {
-        self.0.is_none() || self.name(word)
+    fn wants(&self, event_type: &str) -> bool {
+        self.0.is_none() || self.names(event_type)
     }
 
-    /// Whether it was asked for by its name.
-    fn name(&self, word: &str) -> bool {
-        self.0.iter().flatten().any(|wanted| matches(wanted, word))
+    /// Whether the client names the type.
+    fn names(&self, event_type: &str) -> bool {
+        self.0.iter().flatten().any(|wanted| type_matches(wanted, event_type))
     }
 }
 
-fn matches(wanted: &str, word: &str) -> bool {
-    wanted.strip_suffix('*').map_or(wanted == word, |part| part.ends_with('.') && word.starts_with(part))
+fn type_matches(wanted: &str, event_type: &str) -> bool {
+    wanted
+        .strip_suffix('*')
+        .map_or(wanted == event_type, |part| part.ends_with('.') && event_type.starts_with(part))
 }
 
 struct Stream {
@@ -129,21 +134,21 @@ struct Stream {
     client: mpsc::Sender<Result<Event, Infallible>>,
     types: Types,
     /// Whether the client may see the audit.
-    audited: bool,
-    /// Whoever has all that was sent goes on from here.
-    place: Micros,
-    /// When something was last sent.
+    with_audit: bool,
+    /// Where a client that has all sent events resumes.
+    position: Micros,
+    /// When an event or comment was last sent.
     sent: Instant,
 }
 
-/// The client is gone, or the server ends.
-struct Over;
+/// The client disconnected, or the server stops.
+struct Disconnected;
 
 impl Stream {
     async fn run(
         mut self,
-        still: Still,
-        mut watching: Watching,
+        revalidation: Revalidation,
+        mut subscription: Subscription,
         after: Option<Micros>,
         now: (Micros, Micros),
     ) {
@@ -152,64 +157,64 @@ impl Stream {
         tokio::select! {
             () = ended.cancelled() => {}
             () = node.stopping() => {}
-            () = still.over() => {}
-            _ = self.tell(&mut watching, after, now) => {}
+            () = revalidation.until_revoked() => {}
+            _ = self.send_events(&mut subscription, after, now) => {}
         }
     }
 
-    async fn tell(
+    async fn send_events(
         &mut self,
-        watching: &mut Watching,
+        subscription: &mut Subscription,
         after: Option<Micros>,
         now: (Micros, Micros),
-    ) -> Result<(), Over> {
+    ) -> Result<(), Disconnected> {
         let mut live = self.app.client.live_events();
-        self.send(Event::default().retry(RETRY).id(self.place.get().to_string())).await?;
+        self.send(Event::default().retry(RETRY).id(self.position.get().to_string())).await?;
         if let Some(after) = after {
             self.replay(after, now).await?;
         }
         loop {
-            let gone = self.client.clone();
-            // Counted from what was sent, not from what was heard: a proxy in between cuts what is silent.
-            let silent = self.sent + KEEP_ALIVE;
+            let client = self.client.clone();
+            // Since the last send, not the last receive: proxies close silent connections.
+            let keep_alive_at = self.sent + KEEP_ALIVE;
             tokio::select! {
-                heard = watching.events.recv() => match heard {
-                    Ok(Heard::Event(told)) => self.event(&told).await?,
-                    Ok(Heard::Gap(place)) => self.gap(place, "burst").await?,
-                    Err(RecvError::Lagged(_)) => self.gap(watching.reached(self.place), "slow").await?,
-                    Err(RecvError::Closed) => return Err(Over),
+                received = subscription.events.recv() => match received {
+                    Ok(HubMessage::Event(message)) => self.event(&message).await?,
+                    Ok(HubMessage::Gap(position)) => self.gap(position, "burst").await?,
+                    Err(RecvError::Lagged(_)) => self.gap(subscription.reached(self.position), "slow").await?,
+                    Err(RecvError::Closed) => return Err(Disconnected),
                 },
                 event = live.recv() => if let Ok(event) = event {
                     self.live(&event).await?;
                 },
-                () = gone.closed() => return Err(Over),
-                () = tokio::time::sleep_until(silent) => {
-                    // The place moves on although nothing was wanted of what happened. Read in this order: what was told
-                    // before it was reached has been heard.
-                    let reached = watching.reached(self.place);
-                    if watching.events.is_empty() {
-                        self.place = reached;
+                () = client.closed() => return Err(Disconnected),
+                () = tokio::time::sleep_until(keep_alive_at) => {
+                    // The position advances although no event was wanted. The order matters: all events before `reached` are
+                    // in the channel when it is read.
+                    let reached = subscription.reached(self.position);
+                    if subscription.events.is_empty() {
+                        self.position = reached;
                     }
-                    self.send(Event::default().comment("").id(self.place.get().to_string())).await?;
+                    self.send(Event::default().comment("").id(self.position.get().to_string())).await?;
                 }
             }
         }
     }
 
-    /// What happened since the client was here last.
-    async fn replay(&mut self, after: Micros, (horizon, now): (Micros, Micros)) -> Result<(), Over> {
-        let kept = self.app.client.retention();
-        let audit = self.audited.then_some(kept.audit);
-        let kept = [kept.completed, kept.failed].into_iter().chain(audit).min().unwrap_or_default();
+    /// Sends the events since the client disconnected.
+    async fn replay(&mut self, after: Micros, (horizon, now): (Micros, Micros)) -> Result<(), Disconnected> {
+        let retention = self.app.client.retention();
+        let audit = self.with_audit.then_some(retention.audit);
+        let kept = [retention.completed, retention.failed].into_iter().chain(audit).min().unwrap_or_default();
         let kept = i64::try_from(kept.as_micros()).unwrap_or(i64::MAX);
-        // Who asks for just an hour asked a moment ago.
-        if after > now || after < now.offset(-BACK_MAX - SLACK) {
+        // The tolerance is for a request that resumes just within the window.
+        if after > now || after < now.offset(-REPLAY_WINDOW - CLOCK_SLACK) {
             return self.gap(horizon, "behind").await;
         }
         if after < now.offset(-kept) {
             return self.gap(horizon, "cleaned").await;
         }
-        let (mut seen, mut since, mut count) = (Seen::default(), after, 0);
+        let (mut seen, mut since, mut count) = (Deduplicator::default(), after, 0);
         loop {
             let Ok(events) = self.app.reading.events(since).await else {
                 return self.gap(horizon, "unread").await;
@@ -220,8 +225,8 @@ impl Stream {
                 return self.gap(horizon, "behind").await;
             }
             for event in fresh {
-                for told in told(event, events.horizon) {
-                    self.event(&told).await?;
+                for message in messages(event, events.horizon) {
+                    self.event(&message).await?;
                 }
             }
             since = events.horizon;
@@ -231,38 +236,38 @@ impl Stream {
         }
     }
 
-    async fn event(&mut self, told: &Told) -> Result<(), Over> {
-        // Also if it is not sent: who goes on from here has missed nothing that they wanted.
-        self.place = self.place.max(told.place);
-        if self.types.want(&told.word) && (self.audited || told.word != AUDIT) {
-            let event = Event::default().event(&told.word).id(self.place.get().to_string());
-            self.send(event.data(&told.data)).await?;
+    async fn event(&mut self, message: &EventMessage) -> Result<(), Disconnected> {
+        // Also if it is not sent: the client does not want it.
+        self.position = self.position.max(message.position);
+        if self.types.wants(&message.event_type) && (self.with_audit || message.event_type != AUDIT) {
+            let event = Event::default().event(&message.event_type).id(self.position.get().to_string());
+            self.send(event.data(&message.data)).await?;
         }
         Ok(())
     }
 
-    /// Of this server's node, and nobody keeps it.
-    async fn live(&mut self, event: &JobEvent) -> Result<(), Over> {
-        let word = match event.event {
+    /// Sends an event of this server's node. It is not stored, so it has no id.
+    async fn live(&mut self, event: &JobEvent) -> Result<(), Disconnected> {
+        let event_type = match event.event {
             lineclear::Event::Queued => "job.queued",
             lineclear::Event::Started { .. } => "job.started",
             _ => return Ok(()),
         };
-        if self.types.want(word) {
+        if self.types.wants(event_type) {
             let data = json!({"job": event.job.to_string(), "kind": event.kind});
-            self.send(Event::default().event(word).data(data.to_string())).await?;
+            self.send(Event::default().event(event_type).data(data.to_string())).await?;
         }
         Ok(())
     }
 
-    async fn gap(&mut self, place: Micros, reason: &str) -> Result<(), Over> {
-        self.place = place;
-        let event = Event::default().event("gap").id(place.get().to_string());
+    async fn gap(&mut self, position: Micros, reason: &str) -> Result<(), Disconnected> {
+        self.position = position;
+        let event = Event::default().event("gap").id(position.get().to_string());
         self.send(event.data(json!({"reason": reason}).to_string())).await
     }
 
-    async fn send(&mut self, event: Event) -> Result<(), Over> {
+    async fn send(&mut self, event: Event) -> Result<(), Disconnected> {
         self.sent = Instant::now();
-        self.client.send(Ok(event)).await.map_err(|_| Over)
+        self.client.send(Ok(event)).await.map_err(|_| Disconnected)
     }
 }

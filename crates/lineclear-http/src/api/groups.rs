@@ -1,4 +1,4 @@
-//! Groups: the limit, priority and switch that manifests and jobs share.
+//! Groups: a limit, a priority and a pause switch that manifests and jobs share.
 
 use axum::Json;
 use axum::extract::State;
@@ -10,26 +10,26 @@ use lineclear_model::{GroupSpec, Name};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::etag::{IfMatch, etag, seen};
-use super::page::{Page, Paging, cursor, limit};
-use super::shape::{Asked, At, Id, name};
 use crate::App;
-use crate::audit::Note;
-use crate::body::Body;
-use crate::once::{KeyHeader, Keyed, Reply, make};
+use crate::api::etag::{IfMatch, etag, expected_version};
+use crate::api::json_body::JsonBody;
+use crate::api::json_types::{Id, PathParam, QueryParams, name};
+use crate::api::pagination::{Page, PageParams, cursor, limit};
+use crate::audit::AuditDetails;
+use crate::idempotency::{IdempotencyKeyHeader, KeyedBody, StoredReply, create_idempotently};
+use crate::middleware::trace::TraceParent;
 use crate::problem::Problem;
-use crate::trace::Trace;
 
 /// A group.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Group {
-    /// `*` is everybody's.
+    /// The name; `*` is the global group.
     name: String,
-    /// How many of its jobs may be in the hands of workers at once.
+    /// How many of its jobs workers may hold at once; null for no limit.
     limit: Option<u32>,
     priority: u8,
     enabled: bool,
-    /// Its jobs that are in the hands of workers now.
+    /// How many of its jobs workers hold now.
     active: u64,
 }
 
@@ -42,33 +42,36 @@ impl Group {
 
 /// Lists groups by name.
 #[utoipa::path(
-    get, path = "/groups", operation_id = "list_groups", tag = "groups", security(("token" = ["read"])), params(Paging),
+    get, path = "/groups", operation_id = "list_groups", tag = "groups", security(("token" = ["read"])), params(PageParams),
     responses((status = 200, body = Page<Group>), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn list(state: State<App>, asked: Asked<Paging>) -> Result<Json<Page<Group>>, Problem> {
-    let after = cursor(asked.0.cursor.as_deref(), |text| (!text.is_empty()).then(|| text.to_owned()))?;
-    let page = state.reading.groups(after.as_deref(), limit(asked.0.limit)?).await?;
+pub(crate) async fn list(
+    state: State<App>,
+    params: QueryParams<PageParams>,
+) -> Result<Json<Page<Group>>, Problem> {
+    let after = cursor(params.0.cursor.as_deref(), |text| (!text.is_empty()).then(|| text.to_owned()))?;
+    let page = state.reading.groups(after.as_deref(), limit(params.0.limit)?).await?;
     Ok(Json(Page::new(page.items.into_iter().map(Group::of).collect(), page.next)))
 }
 
-/// A group as it shall be.
+/// A group.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GroupBody {
-    /// None: no limit. 0: nothing is handed over, and ticks still become jobs that wait.
+    /// Null for no limit. With 0, no job is dispatched; ticks still become waiting jobs.
     limit: Option<u32>,
     #[serde(default)]
     #[schema(maximum = 31)]
     priority: u8,
-    #[serde(default = "yes")]
+    #[serde(default = "enabled_by_default")]
     enabled: bool,
 }
 
-fn yes() -> bool {
+fn enabled_by_default() -> bool {
     true
 }
 
-/// Writes a group: it is so from now on, whatever it was. With `If-Match`, only if it is still the one you have seen.
+/// Creates or replaces a group. With `If-Match`, only if it has not changed since.
 #[utoipa::path(
     put, path = "/groups/{name}", operation_id = "put_group", tag = "groups", security(("token" = ["admin"])), params(("name" = String, Path), IfMatch),
     request_body = GroupBody,
@@ -76,30 +79,30 @@ fn yes() -> bool {
 )]
 pub(crate) async fn put(
     state: State<App>,
-    note: Note,
-    at: At,
+    audit: AuditDetails,
+    path: PathParam,
     headers: HeaderMap,
-    body: Body<GroupBody>,
+    body: JsonBody<GroupBody>,
 ) -> Result<Response, Problem> {
-    if at.0 != GLOBAL_GROUP {
-        name(&at.0, "group")?;
+    if path.0 != GLOBAL_GROUP {
+        name(&path.0, "group")?;
     }
     let GroupBody { limit, priority, enabled } = body.0;
     let after = GroupSpec { limit, priority, enabled };
-    let before = state.reading.group(&at.0).await?.map(|group| spec_of(&group));
-    note.say(serde_json::json!({"before": before, "after": after}));
-    edit(&state, &at.0, after, seen(&headers)).await
+    let before = state.reading.group(&path.0).await?.map(|group| spec_of(&group));
+    audit.set(serde_json::json!({"before": before, "after": after}));
+    edit(&state, &path.0, after, expected_version(&headers)).await
 }
 
-/// Writes it; the answer has its new tag.
+/// Writes a group; the response has its new `ETag`.
 async fn edit(
     state: &App,
     name: &str,
     spec: GroupSpec,
-    seen: Option<ExpectedVersion>,
+    expected: Option<ExpectedVersion>,
 ) -> Result<Response, Problem> {
     let fields = [("priority", "/priority"), ("limit", "/limit")];
-    let written = state.client.store().edit_group(name, spec, seen).await;
+    let written = state.client.store().edit_group(name, spec, expected).await;
     let version = written.map_err(|error| Problem::of_field(error, &fields))?;
     Ok((StatusCode::NO_CONTENT, [(header::ETAG, etag(version))]).into_response())
 }
@@ -113,24 +116,24 @@ async fn find(state: &App, name: &str) -> Result<GroupView, Problem> {
     found.ok_or_else(|| Problem::not_found(format_args!("group {name:?}")))
 }
 
-/// One group.
+/// Returns a group.
 #[utoipa::path(
     get, path = "/groups/{name}", operation_id = "get_group", tag = "groups", params(("name" = String, Path)),
     security(("token" = ["read"])),
     responses((status = 200, body = Group, headers(("etag" = String))),
               (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn get(state: State<App>, at: At) -> Result<Response, Problem> {
-    let view = find(&state, &at.0).await?;
+pub(crate) async fn get(state: State<App>, path: PathParam) -> Result<Response, Problem> {
+    let view = find(&state, &path.0).await?;
     Ok(([(header::ETAG, etag(view.version))], Json(Group::of(view))).into_response())
 }
 
-/// What is to change of a group; what is left out stays.
+/// Changes to a group; absent fields stay.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GroupPatch {
-    /// `null`: no limit.
-    #[serde(default, deserialize_with = "said")]
+    /// `null` for no limit.
+    #[serde(default, deserialize_with = "present")]
     #[schema(value_type = Option<u32>)]
     limit: Option<Option<u32>>,
     #[schema(maximum = 31)]
@@ -138,13 +141,12 @@ pub(crate) struct GroupPatch {
     enabled: Option<bool>,
 }
 
-/// A field that is there, be it `null`.
-fn said<'de, D: serde::Deserializer<'de>>(field: D) -> Result<Option<Option<u32>>, D::Error> {
+/// A field that is present, possibly `null`.
+fn present<'de, D: serde::Deserializer<'de>>(field: D) -> Result<Option<Option<u32>>, D::Error> {
     Option::deserialize(field).map(Some)
 }
 
-/// Changes some of a group. What somebody else changes at the same moment is not undone: then it is refused (412), as with
-/// `If-Match`.
+/// Changes fields of a group. A concurrent change is never lost: the request is refused (412), as with `If-Match`.
 #[utoipa::path(
     patch, path = "/groups/{name}", operation_id = "patch_group", tag = "groups", params(("name" = String, Path), IfMatch),
     request_body = GroupPatch,
@@ -153,65 +155,65 @@ fn said<'de, D: serde::Deserializer<'de>>(field: D) -> Result<Option<Option<u32>
 )]
 pub(crate) async fn patch(
     state: State<App>,
-    note: Note,
-    at: At,
+    audit: AuditDetails,
+    path: PathParam,
     headers: HeaderMap,
-    body: Body<GroupPatch>,
+    body: JsonBody<GroupPatch>,
 ) -> Result<Response, Problem> {
-    let before = find(&state, &at.0).await?;
+    let before = find(&state, &path.0).await?;
     let GroupPatch { limit, priority, enabled } = body.0;
     let spec = GroupSpec {
         limit: limit.unwrap_or(before.limit),
         priority: priority.unwrap_or(before.priority),
         enabled: enabled.unwrap_or(before.enabled),
     };
-    note.say(serde_json::json!({"before": spec_of(&before), "after": spec}));
-    // What was read here is what is changed, whatever else may do.
-    let seen = match seen(&headers) {
+    audit.set(serde_json::json!({"before": spec_of(&before), "after": spec}));
+    // The change applies to the version that was read above.
+    let expected = match expected_version(&headers) {
         Some(ExpectedVersion::Versions(seen)) if !seen.contains(&before.version) => {
             ExpectedVersion::Versions(seen)
         }
         _ => ExpectedVersion::from(before.version),
     };
-    edit(&state, &at.0, spec, Some(seen)).await
+    edit(&state, &path.0, spec, Some(expected)).await
 }
 
-/// Jobs of a group that was run.
+/// The jobs of a group run.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct GroupRun {
     jobs: Vec<GroupJob>,
 }
 
-/// A job, and the manifest it is of.
+/// A job and its manifest.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct GroupJob {
     manifest: String,
     id: Id,
 }
 
-/// Nothing can be said.
+/// A body without fields.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Nothing {}
+pub(crate) struct EmptyBody {}
 
 /// Runs all enabled manifests of a group once.
 #[utoipa::path(
-    post, path = "/groups/{name}/run", operation_id = "run_group", tag = "groups", security(("token" = ["operate"])), params(("name" = String, Path), KeyHeader),
+    post, path = "/groups/{name}/run", operation_id = "run_group", tag = "groups", security(("token" = ["operate"])), params(("name" = String, Path), IdempotencyKeyHeader),
     responses((status = 201, body = GroupRun), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn run(
     state: State<App>,
-    note: Note,
-    at: At,
-    trace: Trace,
-    asked: Keyed<Option<Nothing>>,
+    audit: AuditDetails,
+    path: PathParam,
+    trace: TraceParent,
+    request: KeyedBody<Option<EmptyBody>>,
 ) -> Result<Response, Problem> {
-    let group = name(&at.0, "group")?;
+    let group = name(&path.0, "group")?;
     let creation = Creation::RunGroup(group, TriggerOptions { trace: trace.0, ..TriggerOptions::default() });
-    let reply = make(&state.client, asked.once, creation, &note, |created| {
+    let reply = create_idempotently(&state.client, request.key, creation, &audit, |created| {
         let Created::RunGroup(Some(jobs)) = created else { return None };
         let job = |(key, job): &(Name, JobId)| GroupJob { manifest: key.to_string(), id: Id::of(job) };
-        Reply::new(StatusCode::CREATED, None, &GroupRun { jobs: jobs.iter().map(job).collect() })
+        StoredReply::new(StatusCode::CREATED, None, &GroupRun { jobs: jobs.iter().map(job).collect() })
     });
     Ok(reply.await?.into_response())
 }

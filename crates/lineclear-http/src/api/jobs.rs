@@ -1,10 +1,11 @@
-//! Jobs: made, looked at, cancelled.
+//! Jobs: list and search.
 
-pub(crate) mod change;
-pub(crate) mod create;
+pub(crate) mod cancel;
 pub(super) mod detail;
+pub(crate) mod enqueue;
 pub(super) mod logs;
 pub(super) mod payload;
+pub(crate) mod retry;
 
 use axum::Json;
 use axum::extract::State;
@@ -14,8 +15,8 @@ use lineclear_model::query::Query;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::page::{cursor, limit};
-use super::shape::{Asked, Id, id, time};
+use super::json_types::{Id, QueryParams, id, time};
+use super::pagination::{cursor, limit};
 use crate::App;
 use crate::problem::Problem;
 
@@ -26,16 +27,16 @@ pub(crate) struct Job {
     state: String,
     kind: String,
     manifest_id: Option<Id>,
-    /// The key of its manifest.
+    /// The key of the manifest.
     manifest: Option<String>,
     group: Option<String>,
-    /// Words to find it by.
+    /// Tags, for searches.
     tags: Vec<String>,
-    /// The lane it waits in; unknown once it has completed or was cancelled.
+    /// The route; null once the job is completed or cancelled.
     route: Option<String>,
-    /// At most so many jobs with this key are active at a time.
+    /// The key of a concurrency limit.
     limit_key: Option<String>,
-    /// Where it stands while it waits: `later`, `ready`, `held` or `parked`.
+    /// The phase of a waiting job: `later`, `ready`, `held` or `parked`.
     phase: Option<String>,
     tick_at: Option<String>,
     origin: String,
@@ -77,50 +78,54 @@ impl Job {
     }
 }
 
-/// Which jobs.
+/// A search.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Which {
-    /// In the search language: `state:failed group:etl since:24h kind:import-* -node:web-2 error:"connect timeout"`. All if nothing is said.
+pub(crate) struct ListParams {
+    /// A query in the search language: `state:failed group:etl since:24h kind:import-* -node:web-2 error:"connect timeout"`. The default is
+    /// all jobs.
     q: Option<String>,
-    /// How many at most: 1 to 1,000, and 50 if nothing is said.
+    /// The page size, 1 to 1,000; the default is 50.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
-    /// The `next` of the page before.
+    /// The `next` of the previous page.
     cursor: Option<String>,
 }
 
-/// How far a search looked.
+/// How far the search got.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Searched {
-    /// Rows that were looked through for this page.
+    /// Rows that the server scanned for this page.
     rows: u64,
-    /// There is nothing older. If not, `next` looks on, also where this page has no items.
+    /// The search is complete. If not, follow `next`, even if this page has no items.
     complete: bool,
 }
 
 /// A page of jobs.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct JobsPage {
-    /// What was found, newest first.
+    /// The jobs, newest first.
     items: Vec<Job>,
-    /// Pass it as `cursor` to look on; none: this was the last. A page may be empty and not be the last: a search looks through a
-    /// bounded number of rows at a time.
+    /// Pass it as `cursor` to get the next page; null on the last one. A page may be empty and not be the last: a search scans a bounded
+    /// number of rows at a time.
     next: Option<String>,
     searched: Searched,
 }
 
 /// Lists jobs, newest first.
 #[utoipa::path(
-    get, path = "/jobs", operation_id = "list_jobs", tag = "jobs", params(Which),
+    get, path = "/jobs", operation_id = "list_jobs", tag = "jobs", params(ListParams),
     security(("token" = ["read"])),
     responses((status = 200, body = JobsPage), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn list(state: State<App>, asked: Asked<Which>) -> Result<Json<JobsPage>, Problem> {
-    let query = query(asked.0.q.as_deref().unwrap_or_default())?;
-    let before = cursor(asked.0.cursor.as_deref(), |text| id(text, "").ok().map(JobId))?;
-    let found = state.reading.search(&query, before, limit(asked.0.limit)?).await?;
+pub(crate) async fn list(
+    state: State<App>,
+    params: QueryParams<ListParams>,
+) -> Result<Json<JobsPage>, Problem> {
+    let query = query(params.0.q.as_deref().unwrap_or_default())?;
+    let before = cursor(params.0.cursor.as_deref(), |text| id(text, "").ok().map(JobId))?;
+    let found = state.reading.search(&query, before, limit(params.0.limit)?).await?;
     Ok(Json(JobsPage {
         searched: Searched { rows: found.looked, complete: found.next.is_none() },
         items: found.items.into_iter().map(Job::of).collect(),
@@ -128,7 +133,7 @@ pub(crate) async fn list(state: State<App>, asked: Asked<Which>) -> Result<Json<
     }))
 }
 
-/// A query, as people write it.
+/// Parses a query of the search language.
 pub(super) fn query(text: &str) -> Result<Query, Problem> {
     Query::parse(text).map_err(|bad| Problem::malformed("query_language", bad.to_string()))
 }

@@ -1,4 +1,6 @@
-//! Locks: who holds which, since when, and who did before.
+//! Locks: holders and history.
+
+pub(crate) mod break_lock;
 
 use std::time::SystemTime;
 
@@ -9,19 +11,19 @@ use lineclear_lock::{LeaseRecord, LockError, LockEvent, Registry};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::page::{Page, Paging, cursor, limit};
-use super::shape::{Asked, At, Id, id, time};
+use crate::api::json_types::{Id, PathParam, QueryParams, id, time};
+use crate::api::pagination::{Page, PageParams, cursor, limit};
 use crate::problem::Problem;
 use crate::{App, ShownLocks};
 
-/// Locks that are shown at most.
+/// Locks in a response.
 const LOCKS_MAX: u32 = 1_000;
 
-/// A lock in the registry.
+/// A lock of the registry.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Lock {
     name: String,
-    /// Where the lock itself is; `engine` for what the scheduler's own nodes do.
+    /// The store of the lock; `engine` for roles of the scheduler's own nodes.
     store: String,
     /// `held`, `idle`, `stale`, `orphan` or `drift`.
     state: &'static str,
@@ -31,15 +33,15 @@ pub(crate) struct Lock {
     incarnation: String,
     kind: Option<String>,
     epoch: String,
-    /// From when on no other node has had it.
+    /// Since when no other node has held it.
     since: Option<String>,
     acquired_at: Option<String>,
     renewed_at: Option<String>,
-    /// None while it is held.
+    /// Null while it is held.
     released_at: Option<String>,
-    /// How often this node has taken it since then.
+    /// How often this node has acquired it since then.
     holds: u64,
-    /// How often others found it busy since then.
+    /// How often others found it held since then.
     contended: u64,
 }
 
@@ -69,42 +71,41 @@ impl Lock {
     }
 }
 
-/// A lock of a registry, as the API shows it: for programs that read a registry themselves.
+/// The JSON of a lock, for programs that read a registry themselves.
 pub fn lock_json(lease: LeaseRecord) -> serde_json::Value {
     serde_json::json!(Lock::of(lease))
 }
 
-pub(crate) fn shown(state: &App) -> Result<&ShownLocks, Problem> {
-    state.locks.as_ref().ok_or_else(|| Problem::not_found("lease registry: this server has none"))
+pub(crate) fn shown_locks(state: &App) -> Result<&ShownLocks, Problem> {
+    state.locks.as_ref().ok_or_else(|| Problem::not_found("lease registry on this server"))
 }
 
 pub(crate) fn registry(state: &App) -> Result<&Registry, Problem> {
-    shown(state).map(ShownLocks::registry)
+    shown_locks(state).map(ShownLocks::registry)
 }
 
-pub(crate) fn failed(error: LockError) -> Problem {
+pub(crate) fn registry_failed(error: LockError) -> Problem {
     tracing::warn!(%error, "the lease registry cannot be read");
     Problem::new(
         StatusCode::SERVICE_UNAVAILABLE,
         "registry_unavailable",
-        "the lease registry does not answer; ask again",
+        "the lease registry does not answer; try again",
     )
 }
 
-/// Lists locks by name. The node that planned last is shown as the holder of `planner`: nodes say so with their heartbeats, and nothing waits
-/// for it.
+/// Lists locks by name. The holder of `planner` is the node that planned last; nothing waits for this lock.
 #[utoipa::path(
     get, path = "/locks", operation_id = "list_locks", tag = "locks", security(("token" = ["read"])),
     responses((status = 200, body = Page<Lock>), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn list(state: State<App>) -> Result<Json<Page<Lock>>, Problem> {
-    let leases = registry(&state)?.leases(LOCKS_MAX).await.map_err(failed)?;
+    let leases = registry(&state)?.leases(LOCKS_MAX).await.map_err(registry_failed)?;
     Ok(Json(Page::new(leases.into_iter().map(Lock::of).collect(), None)))
 }
 
-/// Something that happened to a lock.
+/// An event of a lock.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct LockHappening {
+pub(crate) struct LockHistoryEntry {
     id: Id,
     name: String,
     store: String,
@@ -113,16 +114,16 @@ pub(crate) struct LockHappening {
     at: Option<String>,
     holder: String,
     epoch: String,
-    /// Who had it before.
+    /// The previous holder.
     before: Option<String>,
-    /// Who took it away.
+    /// Who broke it.
     by_whom: Option<String>,
     why: Option<String>,
 }
 
-impl LockHappening {
-    fn of(event: LockEvent) -> LockHappening {
-        LockHappening {
+impl LockHistoryEntry {
+    fn of(event: LockEvent) -> LockHistoryEntry {
+        LockHistoryEntry {
             id: Id::of(event.id),
             what: event.what.as_str(),
             at: at(event.at),
@@ -137,25 +138,25 @@ impl LockHappening {
     }
 }
 
-/// What happened to a lock, newest first.
+/// Returns the history of a lock, newest first.
 #[utoipa::path(
-    get, path = "/locks/{name}/history", operation_id = "lock_history", tag = "locks", security(("token" = ["read"])), params(("name" = String, Path), Paging),
-    responses((status = 200, body = Page<LockHappening>),
+    get, path = "/locks/{name}/history", operation_id = "lock_history", tag = "locks", security(("token" = ["read"])), params(("name" = String, Path), PageParams),
+    responses((status = 200, body = Page<LockHistoryEntry>),
               (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn history(
     state: State<App>,
-    at: At,
-    asked: Asked<Paging>,
-) -> Result<Json<Page<LockHappening>>, Problem> {
-    let before = cursor(asked.0.cursor.as_deref(), |text| id(text, "").ok())?;
-    let most = limit(asked.0.limit)?;
+    path: PathParam,
+    params: QueryParams<PageParams>,
+) -> Result<Json<Page<LockHistoryEntry>>, Problem> {
+    let before = cursor(params.0.cursor.as_deref(), |text| id(text, "").ok())?;
+    let page_size = limit(params.0.limit)?;
     let registry = registry(&state)?;
-    let events = registry.history(Some(&at.0), before, most).await.map_err(failed)?;
-    // What happened to it may have been forgotten; who had it last is not.
-    if events.is_empty() && registry.lease(&at.0).await.map_err(failed)?.is_empty() {
-        return Err(Problem::not_found(format_args!("lock {}", at.0)));
+    let events = registry.history(Some(&path.0), before, page_size).await.map_err(registry_failed)?;
+    // A known lock may have no events left.
+    if events.is_empty() && registry.lease(&path.0).await.map_err(registry_failed)?.is_empty() {
+        return Err(Problem::not_found(format_args!("lock {}", path.0)));
     }
-    let next = events.last().filter(|_| events.len() == most as usize).map(|event| event.id.to_string());
-    Ok(Json(Page::new(events.into_iter().map(LockHappening::of).collect(), next)))
+    let next = events.last().filter(|_| events.len() == page_size as usize).map(|event| event.id.to_string());
+    Ok(Json(Page::new(events.into_iter().map(LockHistoryEntry::of).collect(), next)))
 }

@@ -1,4 +1,4 @@
-//! Nodes: who is there, and who has gone silent.
+//! Nodes: list, drain, resume.
 
 use axum::Json;
 use axum::extract::State;
@@ -9,13 +9,13 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::page::Page;
-use super::shape::{At, Id, id, time};
 use crate::App;
-use crate::access::Who;
+use crate::api::json_types::{Id, PathParam, id, time};
+use crate::api::pagination::Page;
+use crate::auth::Caller;
 use crate::problem::Problem;
 
-/// Nodes that are shown at most.
+/// Nodes in a response.
 pub(crate) const NODES_MAX: u32 = 1_000;
 
 /// A node.
@@ -31,26 +31,26 @@ pub(crate) struct Node {
     roles: Option<Box<RawValue>>,
     #[schema(value_type = Vec<String>)]
     routes: Option<Box<RawValue>>,
-    /// The kinds it runs; null: it is of a version that does not say.
+    /// The kinds that it runs; null if its version does not report them.
     #[schema(value_type = Option<Vec<String>>)]
     kinds: Option<Box<RawValue>>,
     slots: u32,
-    /// How its runners are: passes, failures, the last error, how long ago the last pass was.
+    /// The state of its loops: passes, failures, the last error, the time since the last pass.
     #[schema(value_type = Object)]
     runners: Option<Box<RawValue>>,
     started_at: String,
     seen_at: String,
-    /// Milliseconds that its clock is before the database's, as it measures with each heartbeat; null: it has not said so yet.
+    /// How far its clock is ahead of the database's, in milliseconds, measured with each heartbeat; null if not measured yet.
     clock_skew_ms: Option<i64>,
-    /// Milliseconds since it was last heard of, on the database's clock.
+    /// Milliseconds since its last heartbeat, on the database's clock.
     silent_ms: i64,
     /// `alive`, `draining`, `drained`, `silent` or `lost`.
     state: &'static str,
-    /// Jobs that it holds.
+    /// The number of jobs that it holds.
     holds: u64,
-    /// Since when it shall take nothing new.
+    /// Since when it drains.
     drain_at: Option<String>,
-    /// Who said so.
+    /// Who drained it.
     drain_by: Option<String>,
 }
 
@@ -82,7 +82,7 @@ impl Node {
     }
 }
 
-/// The clock stands in the same report, and is no runner.
+/// Removes the clock from the report: it is not a loop.
 fn without_clock(report: String) -> String {
     let Ok(mut runners) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(&report) else {
         return report;
@@ -101,27 +101,31 @@ pub(crate) async fn list(state: State<App>) -> Result<Json<Page<Node>>, Problem>
     Ok(Json(Page::new(nodes.into_iter().map(Node::of).collect(), None)))
 }
 
-/// Tells a node to take no new jobs and to plan no more; it finishes what it holds, and stays. It hears of it with its next heartbeat, or
-/// at once. A process that is started again is another node, which takes work.
+/// Drains a node: it takes no new jobs, plans nothing, and finishes the jobs that it holds. The process keeps running. It learns of this
+/// at its next heartbeat, or at once. A restarted process is a new node, which takes work.
 #[utoipa::path(
     post, path = "/nodes/{id}/drain", operation_id = "drain_node", tag = "nodes", security(("token" = ["operate"])),
     params(("id" = String, Path)),
     responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn drain(state: State<App>, who: Who, at: At) -> Result<StatusCode, Problem> {
-    let node = NodeId(id(&at.0, "node")?);
-    found(state.client.store().drain_node(node, &who.0.who()).await?, node)
+pub(crate) async fn drain(state: State<App>, caller: Caller, path: PathParam) -> Result<StatusCode, Problem> {
+    let node = NodeId(id(&path.0, "node")?);
+    found(state.client.store().drain_node(node, &caller.0.audit_name()).await?, node)
 }
 
-/// Tells a node that drains to take work again.
+/// Resumes a draining node: it takes work again.
 #[utoipa::path(
     post, path = "/nodes/{id}/resume", operation_id = "resume_node", tag = "nodes", security(("token" = ["operate"])),
     params(("id" = String, Path)),
     responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn resume(state: State<App>, who: Who, at: At) -> Result<StatusCode, Problem> {
-    let node = NodeId(id(&at.0, "node")?);
-    found(state.client.store().resume_node(node, &who.0.who()).await?, node)
+pub(crate) async fn resume(
+    state: State<App>,
+    caller: Caller,
+    path: PathParam,
+) -> Result<StatusCode, Problem> {
+    let node = NodeId(id(&path.0, "node")?);
+    found(state.client.store().resume_node(node, &caller.0.audit_name()).await?, node)
 }
 
 fn found(found: bool, node: NodeId) -> Result<StatusCode, Problem> {

@@ -1,4 +1,4 @@
-//! Browsers log in with a token, and have a cookie from then on.
+//! Sessions of browsers: log in with a token, then use a cookie.
 
 use axum::Json;
 use axum::extract::State;
@@ -9,17 +9,17 @@ use lineclear_model::Scope;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::shape::time;
 use crate::App;
-use crate::access::{COOKIE, ClientAddress, Principal, Shown, Who, cookie_of};
-use crate::body::Body;
+use crate::api::json_body::JsonBody;
+use crate::api::json_types::time;
+use crate::auth::{COOKIE, Caller, ClientAddress, Credential, Principal, session_cookie};
+use crate::middleware::request_id::RequestId;
 use crate::problem::Problem;
-use crate::request_id::RequestId;
 
-/// How long a browser keeps the cookie; the server decides whether it counts.
+/// How long a browser keeps the cookie; the server decides how long it is valid.
 const SECONDS: u64 = 12 * 60 * 60;
 
-/// What a browser logs in with.
+/// A log-in.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LogInBody {
@@ -27,13 +27,13 @@ pub(crate) struct LogInBody {
     token: String,
 }
 
-/// Who asks.
+/// The caller.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Session {
-    /// As the audit has it.
+    /// The name, as in the audit.
     who: String,
     scopes: Vec<&'static str>,
-    /// When a browser that just logged in is logged out.
+    /// When the new session expires.
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<String>,
 }
@@ -41,11 +41,11 @@ pub(crate) struct Session {
 impl Session {
     fn of(principal: &Principal, expires_at: Option<String>) -> Session {
         let scopes = principal.scopes.iter().map(Scope::as_str).collect();
-        Session { who: principal.who(), scopes, expires_at }
+        Session { who: principal.audit_name(), scopes, expires_at }
     }
 }
 
-/// Logs a browser in with a token. The answer sets a cookie, a new one each time, for twelve hours or as long as the token counts.
+/// Logs a browser in with a token. The response sets a new cookie, which is valid for twelve hours, or until the token expires.
 #[utoipa::path(
     post, path = "/session", operation_id = "log_in", tag = "session", request_body = LogInBody, security(()),
     responses((status = 201, body = Session), (status = "4XX", body = Problem, content_type = "application/problem+json"))
@@ -53,42 +53,42 @@ impl Session {
 pub(crate) async fn log_in(
     state: State<App>,
     from: ClientAddress,
-    body: Body<LogInBody>,
+    body: JsonBody<LogInBody>,
 ) -> Result<Response, Problem> {
     let (session, cookie) = begin(&state, from, &body.0.token).await?;
     Ok(with_cookie((StatusCode::CREATED, Json(session)).into_response(), &cookie))
 }
 
-/// A session of whoever has this token, and the cookie that stands for it.
+/// Creates a session, and returns its cookie.
 pub(crate) async fn begin(
     state: &App,
     from: ClientAddress,
     token: &str,
 ) -> Result<(Session, String), Problem> {
-    if state.gate.is_open() {
-        let detail = "this server asks nobody who they are: there is nothing to log in to";
+    if state.guard.is_open() {
+        let detail = "this server is open: there is nothing to log in to";
         return Err(Problem::new(StatusCode::CONFLICT, "open", detail));
     }
-    let token = state.gate.prove(token, from.0).await?;
-    let principal = Principal::of(&token, Shown::Session);
-    // Only now it is known who it is: what nobody in particular does is not written down.
+    let token = state.guard.verify(token, from.0).await?;
+    let principal = Principal::from_token(&token, Credential::Session);
+    // The caller is known only now, so the middleware could not write this row.
     let entry = NewAudit {
-        who: principal.who(),
+        who: principal.audit_name(),
         token: principal.token,
         action: "log_in".to_owned(),
         target: String::new(),
         request_id: RequestId::current().unwrap_or_default(),
     };
-    let begun = state.ledger.begin(entry).await?;
+    let row = state.audit_writer.begin(entry).await?;
     let session = state.client.store().begin_session(token.id).await;
     let status = if matches!(session, Ok(Some(_))) { StatusCode::CREATED } else { StatusCode::UNAUTHORIZED };
-    begun.end(status.as_u16(), None).await;
-    let (secret, ends) = session?.ok_or_else(|| Problem::unauthorized("this token counts no more"))?;
+    row.finish(status.as_u16(), None).await;
+    let (secret, ends) = session?.ok_or_else(|| Problem::unauthorized("the token is expired or revoked"))?;
     let cookie = format!("{COOKIE}={}; Max-Age={SECONDS}; {FLAGS}", secret.expose());
     Ok((Session::of(&principal, Some(time(ends))), cookie))
 }
 
-/// Pages of other sites do not send it, scripts do not see it, and it is sent over TLS alone (or to this machine itself).
+/// Not for other sites, not for scripts, and only over TLS or to this machine.
 const FLAGS: &str = "Path=/; Secure; HttpOnly; SameSite=Strict";
 
 pub(crate) fn with_cookie(mut response: Response, cookie: &str) -> Response {
@@ -98,13 +98,13 @@ pub(crate) fn with_cookie(mut response: Response, cookie: &str) -> Response {
     response
 }
 
-/// Who asks, and what they may do.
+/// Returns the caller and its scopes.
 #[utoipa::path(
     get, path = "/session", operation_id = "get_session", tag = "session", security(("token" = ["read"])),
     responses((status = 200, body = Session), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn get(who: Who) -> Json<Session> {
-    Json(Session::of(&who.0, None))
+pub(crate) async fn get(caller: Caller) -> Json<Session> {
+    Json(Session::of(&caller.0, None))
 }
 
 /// Logs a browser out.
@@ -112,18 +112,24 @@ pub(crate) async fn get(who: Who) -> Json<Session> {
     delete, path = "/session", operation_id = "log_out", tag = "session", security(("token" = ["read"])),
     responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn log_out(state: State<App>, who: Who, headers: HeaderMap) -> Result<Response, Problem> {
-    let gone = end(&state, &who, &headers).await?;
+pub(crate) async fn log_out(
+    state: State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let gone = end(&state, &caller, &headers).await?;
     Ok(with_cookie(StatusCode::NO_CONTENT.into_response(), &gone))
 }
 
-/// Ends the session of a browser, and returns what takes its cookie away.
-pub(crate) async fn end(state: &App, who: &Who, headers: &HeaderMap) -> Result<String, Problem> {
-    let shown = cookie_of(headers).filter(|_| who.0.shown == Shown::Session).and_then(SessionSecret::parse);
-    let Some(shown) = shown else {
-        let detail = "no browser asks here; a token is revoked with DELETE /api/v1/tokens/{id}";
+/// Ends the session of a browser, and returns the header that deletes its cookie.
+pub(crate) async fn end(state: &App, caller: &Caller, headers: &HeaderMap) -> Result<String, Problem> {
+    let secret = session_cookie(headers)
+        .filter(|_| caller.0.credential == Credential::Session)
+        .and_then(SessionSecret::parse);
+    let Some(secret) = secret else {
+        let detail = "the request has no session cookie; to revoke a token, use DELETE /api/v1/tokens/{id}";
         return Err(Problem::new(StatusCode::CONFLICT, "no_session", detail));
     };
-    state.client.store().end_session(&shown).await?;
+    state.client.store().end_session(&secret).await?;
     Ok(format!("{COOKIE}=; Max-Age=0; {FLAGS}"))
 }

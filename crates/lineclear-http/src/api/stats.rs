@@ -1,4 +1,4 @@
-//! Figures: what ended when and how long it took, and how things stand now.
+//! Statistics: executions over time, and current counts.
 
 use std::collections::BTreeMap;
 
@@ -9,30 +9,30 @@ use lineclear_model::Micros;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::shape::{Asked, moment, time, unprocessable};
 use crate::App;
+use crate::api::json_types::{QueryParams, moment, time, unprocessable};
 use crate::problem::Problem;
 
-/// Steps that one request returns at most.
+/// Steps in one response.
 const STEPS_MAX: i64 = 1_500;
 
-/// Which figures.
+/// A range of time.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Which {
-    /// From this moment; RFC 3339. An hour before `to`, if nothing is said.
+pub(crate) struct ListParams {
+    /// The first moment, inclusive; RFC 3339. The default is an hour before `to`.
     from: Option<String>,
-    /// Up to and without this moment; now, if nothing is said.
+    /// The last moment, exclusive; RFC 3339. The default is now.
     to: Option<String>,
-    /// `minute`, `hour` or `day` (of UTC); at most 1,500 of them.
+    /// `minute`, `hour` or `day` (UTC); the range may have up to 1,500 steps.
     #[serde(default)]
     step: Step,
     /// `none`, `kind`, `group`, `manifest` or `outcome`.
     by: Option<String>,
 }
 
-/// Steps of time.
+/// The length of a step.
 #[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Step {
@@ -52,46 +52,52 @@ impl Step {
     }
 }
 
-/// What ended in one step of time.
+/// The executions that ended in one step.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Point {
-    /// When the step begins.
+pub(crate) struct StatsPoint {
+    /// The start of the step.
     at: String,
-    /// The kind, group, manifest or outcome; none: by nothing, or it has none.
+    /// The kind, group, manifest or outcome; null with `by=none`, or if there is none.
     key: Option<String>,
-    /// Claims that ended.
+    /// The number of executions.
     claims: u64,
-    /// How they ended: how many of each outcome.
+    /// The number of executions by outcome.
     outcomes: BTreeMap<&'static str, u64>,
-    /// How long they ran, all together.
+    /// The sum of their run times.
     run_ms: u64,
     run_ms_max: u64,
-    /// How long they had waited since they were due, all together.
+    /// The sum of their waiting times since they were due.
     wait_ms: u64,
     wait_ms_max: u64,
 }
 
-/// Figures in the order of time; steps in which nothing ended are left out.
+/// Statistics in order of time, without empty steps.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct StatsAnswer {
-    items: Vec<Point>,
+pub(crate) struct StatsResponse {
+    items: Vec<StatsPoint>,
     from: String,
     to: String,
-    /// From here on, what ended was counted just now, and is not in the table of minutes yet.
+    /// From here on, executions were counted live; the table of minutes does not have them yet.
     live_from: Option<String>,
 }
 
-/// Figures of some time: how many claims ended, how, and how long they waited and ran.
+/// Returns executions over time: how many ended, with which outcome, and how long they waited and ran.
 #[utoipa::path(
-    get, path = "/stats", operation_id = "stats", tag = "stats", params(Which),
+    get, path = "/stats", operation_id = "stats", tag = "stats", params(ListParams),
     security(("token" = ["read"])),
-    responses((status = 200, body = StatsAnswer), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = StatsResponse), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn stats(state: State<App>, asked: Asked<Which>) -> Result<Json<StatsAnswer>, Problem> {
-    let Which { from, to, step, by } = asked.0;
+pub(crate) async fn stats(
+    state: State<App>,
+    params: QueryParams<ListParams>,
+) -> Result<Json<StatsResponse>, Problem> {
+    let ListParams { from, to, step, by } = params.0;
     let word = by.as_deref().unwrap_or("none");
     let by = StatsBy::ALL.iter().copied().find(|by| by.as_str() == word).ok_or_else(|| {
-        Problem::malformed("by", format!("{word:?} is none of none, kind, group, manifest and outcome"))
+        Problem::malformed(
+            "by",
+            format!("`by` must be one of none, kind, group, manifest, outcome; it is {word:?}"),
+        )
     })?;
     let to = match to {
         Some(text) => moment(&text, "/to")?,
@@ -101,26 +107,27 @@ pub(crate) async fn stats(state: State<App>, asked: Asked<Which>) -> Result<Json
         Some(text) => moment(&text, "/from")?,
         None => to.offset(-3_600_000_000),
     };
-    // Whole steps: half a minute has no row.
+    // Rounded down to a whole step.
     let length = step.seconds() * 1_000_000;
     let from = Micros::EPOCH.offset(from.get().div_euclid(length) * length);
     if from < Micros::EPOCH || from >= to || (to.get() - from.get()) / length > STEPS_MAX {
-        let detail =
-            format!("from lies after 1970 and before to, by {STEPS_MAX} steps at most; take longer steps");
+        let detail = format!(
+            "`from` must be after 1970-01-01 and before `to`, by at most {STEPS_MAX} steps; use a longer step"
+        );
         return Err(unprocessable("range", detail).at("/from"));
     }
     let stats = state.reading.stats(from, to, step.seconds(), by).await?;
     let items = points(stats.items);
-    Ok(Json(StatsAnswer { items, from: time(from), to: time(to), live_from: stats.live_from.map(time) }))
+    Ok(Json(StatsResponse { items, from: time(from), to: time(to), live_from: stats.live_from.map(time) }))
 }
 
-/// Rows of one step and key are one point.
-fn points(stats: Vec<Stat>) -> Vec<Point> {
-    let mut points: Vec<Point> = Vec::new();
+/// Merges the rows of one step and key.
+fn points(stats: Vec<Stat>) -> Vec<StatsPoint> {
+    let mut points: Vec<StatsPoint> = Vec::new();
     for stat in stats {
         let at = time(stat.at);
         if points.last().is_none_or(|last| last.at != at || last.key != stat.word) {
-            points.push(Point {
+            points.push(StatsPoint {
                 at,
                 key: stat.word,
                 claims: 0,
@@ -142,53 +149,53 @@ fn points(stats: Vec<Stat>) -> Vec<Point> {
     points
 }
 
-/// How things stand.
+/// Current counts.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct NowAnswer {
-    /// Jobs that wait, for whatever.
-    waiting: Figure,
-    /// Those of them that could be taken now, if there were room.
-    due: Figure,
-    /// Jobs that run.
-    running: Figure,
-    /// Dead letters that await a person.
-    dead_letters: Figure,
-    /// Nodes that were heard of in the last 30 seconds.
+pub(crate) struct StatsNowResponse {
+    /// Waiting jobs.
+    waiting: BoundedCount,
+    /// Waiting jobs that a worker could claim now.
+    due: BoundedCount,
+    /// Running jobs.
+    running: BoundedCount,
+    /// Awaiting dead letters.
+    dead_letters: BoundedCount,
+    /// Nodes with a heartbeat in the last 30 seconds.
     nodes: u64,
-    /// How long the first in line has been due. Of each route, the first two hundred of each line are looked at, of 50 routes.
+    /// How long the oldest waiting job has been due. The server looks at the first 200 jobs of each queue of 50 routes.
     oldest_waiting_ms: Option<i64>,
     at: String,
 }
 
-/// A count that stops at ten thousand.
+/// A count that stops at 10,000.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Figure {
+pub(crate) struct BoundedCount {
     count: u64,
-    /// There are at least so many, and perhaps more.
+    /// The count reached the bound; there may be more.
     at_least: bool,
 }
 
-impl Figure {
-    pub(super) fn of(count: u64) -> Figure {
-        Figure { count, at_least: count >= u64::from(COUNT_MAX) }
+impl BoundedCount {
+    pub(super) fn of(count: u64) -> BoundedCount {
+        BoundedCount { count, at_least: count >= u64::from(COUNT_MAX) }
     }
 }
 
-/// How much waits, runs and needs a person, right now. Costs the same with a million jobs as with ten thousand.
+/// Returns current counts of jobs, dead letters and nodes. The cost does not grow with the number of jobs.
 #[utoipa::path(
     get, path = "/stats/now", operation_id = "stats_now", tag = "stats",
     security(("token" = ["read"])),
-    responses((status = 200, body = NowAnswer),
+    responses((status = 200, body = StatsNowResponse),
               (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn now(state: State<App>) -> Result<Json<NowAnswer>, Problem> {
+pub(crate) async fn now(state: State<App>) -> Result<Json<StatsNowResponse>, Problem> {
     let StatNow { waiting, due, running, dead_letters, nodes, oldest_due_at, now } =
         state.reading.stat_now().await?;
-    Ok(Json(NowAnswer {
-        waiting: Figure::of(waiting),
-        due: Figure::of(due),
-        running: Figure::of(running),
-        dead_letters: Figure::of(dead_letters),
+    Ok(Json(StatsNowResponse {
+        waiting: BoundedCount::of(waiting),
+        due: BoundedCount::of(due),
+        running: BoundedCount::of(running),
+        dead_letters: BoundedCount::of(dead_letters),
         nodes,
         oldest_waiting_ms: oldest_due_at.map(|due| (now.get() - due.get()).max(0) / 1_000),
         at: time(now),

@@ -1,4 +1,4 @@
-//! Status: all that one screen needs, and whether it is well.
+//! Status: an overview, and whether the cluster is healthy.
 
 use axum::Json;
 use axum::extract::State;
@@ -6,80 +6,80 @@ use lineclear_model::doctor::{self, HealthFacts, Leader, NodeState};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::checks::CheckShape;
-use super::shape::{Id, time};
-use super::stats::Figure;
+use super::doctor::DoctorCheck;
+use super::stats::BoundedCount;
 use crate::App;
+use crate::api::json_types::{Id, time};
 use crate::problem::Problem;
 
-/// Nodes that are shown at most.
+/// Nodes in the response.
 const NODES_MAX: usize = 100;
-/// Late jobs that are explained.
+/// Late jobs that the checks explain.
 const EXPLAINED: u32 = 5;
 
-/// How things stand, and whether that is well.
+/// The status of the cluster.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct StatusAnswer {
-    /// A node is alive, and no check of nodes, jobs and manifests failed.
+pub(crate) struct StatusResponse {
+    /// At least one node is alive, and no check of nodes, jobs and manifests failed.
     healthy: bool,
-    /// Checks that somebody should look at.
-    problems: Vec<CheckShape>,
-    /// The node that planned last. Nothing waits for it: whoever wins a planning cycle leads.
-    leader: Option<LeaderShape>,
-    /// Nodes that were heard of in the last 30 seconds.
+    /// Checks with warnings or failures.
+    problems: Vec<DoctorCheck>,
+    /// The node that planned last. Leadership is not exclusive: the winner of a planning cycle leads.
+    leader: Option<StatusLeader>,
+    /// Nodes with a heartbeat in the last 30 seconds.
     alive: u64,
-    /// Nodes that stopped or went silent within the last day.
+    /// Nodes that stopped or went silent in the last day.
     silent: u64,
-    /// Jobs that the live nodes together run at once.
+    /// The slots of all live nodes.
     slots: u64,
-    /// Nodes, last seen first; a hundred at most.
+    /// Up to 100 nodes, last seen first.
     nodes: Vec<StatusNode>,
-    /// Jobs that wait, for whatever.
-    waiting: Figure,
-    /// Those of them that could be taken now, if there were room.
-    due: Figure,
-    /// Jobs that run.
-    running: Figure,
-    /// How long the first in line has been due.
+    /// Waiting jobs.
+    waiting: BoundedCount,
+    /// Waiting jobs that a worker could claim now.
+    due: BoundedCount,
+    /// Running jobs.
+    running: BoundedCount,
+    /// How long the oldest waiting job has been due.
     oldest_waiting_ms: Option<i64>,
-    /// Dead letters that await a person.
-    dead_letters: Figure,
-    /// Manifests that were due a minute ago, and were not planned.
-    late_manifests: Figure,
+    /// Awaiting dead letters.
+    dead_letters: BoundedCount,
+    /// Manifests that have been due for a minute and are not planned.
+    late_manifests: BoundedCount,
     at: String,
 }
 
-/// Who leads the planning.
+/// The node that plans.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct LeaderShape {
+pub(crate) struct StatusLeader {
     node: String,
     machine: String,
     pid: u32,
-    /// From when on no other node has led.
+    /// Since when no other node has led.
     since: String,
-    /// When it last said so.
+    /// Its last renewal.
     renewed_at: String,
-    /// It has not stopped, and has not missed three heartbeats.
+    /// Whether it is alive: it has not stopped, and has not missed three heartbeats.
     live: bool,
 }
 
-/// A node, in short.
+/// A summary of a node.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct StatusNode {
     id: Id,
     name: String,
     host: String,
     version: String,
-    /// `alive`, `draining` (told to take nothing new), `silent` (stopped, or not heard of for 30 seconds) or `lost` (silent, with jobs in its hands).
+    /// `alive`, `draining` (takes no new jobs), `silent` (stopped, or no heartbeat for 30 seconds) or `lost` (silent while it holds jobs).
     state: &'static str,
     roles: Vec<String>,
     slots: u32,
     seen_at: String,
 }
 
-impl LeaderShape {
-    fn of(leader: Leader, now: lineclear_model::Micros) -> LeaderShape {
-        LeaderShape {
+impl StatusLeader {
+    fn of(leader: Leader, now: lineclear_model::Micros) -> StatusLeader {
+        StatusLeader {
             live: leader.is_live(now),
             node: leader.node,
             machine: leader.machine,
@@ -113,37 +113,37 @@ impl StatusNode {
     }
 }
 
-/// Who leads, who is alive, what waits, runs and is late; and whether that is well, with what to do where it is not. Costs the same with
-/// a million jobs as with ten thousand.
+/// Returns the leader, the nodes, current counts, and the problems with what to do about them. The cost does not grow with the number of
+/// jobs.
 #[utoipa::path(
     get, path = "/status", operation_id = "status", tag = "stats",
     security(("token" = ["read"])),
-    responses((status = 200, body = StatusAnswer),
+    responses((status = 200, body = StatusResponse),
               (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn status(state: State<App>) -> Result<Json<StatusAnswer>, Problem> {
+pub(crate) async fn status(state: State<App>) -> Result<Json<StatusResponse>, Problem> {
     Ok(Json(answer(state.reading.health_facts(EXPLAINED).await?)))
 }
 
-fn answer(facts: HealthFacts) -> StatusAnswer {
+fn answer(facts: HealthFacts) -> StatusResponse {
     let mut checks = [doctor::nodes(&facts), doctor::work(&facts), vec![doctor::late(&facts)]].concat();
     let alive = facts.nodes.iter().filter(|node| node.live).count() as u64;
     let healthy = alive > 0 && doctor::is_healthy(&checks);
     checks.retain(doctor::Check::is_trouble);
     let (now, slots) = (facts.now, facts.slots());
-    StatusAnswer {
+    StatusResponse {
         healthy,
-        problems: checks.into_iter().map(CheckShape::of).collect(),
-        leader: facts.leader.map(|leader| LeaderShape::of(leader, now)),
+        problems: checks.into_iter().map(DoctorCheck::of).collect(),
+        leader: facts.leader.map(|leader| StatusLeader::of(leader, now)),
         alive,
         silent: facts.nodes.len() as u64 - alive,
         slots,
-        waiting: Figure::of(facts.waiting),
-        due: Figure::of(facts.due),
-        running: Figure::of(facts.running),
+        waiting: BoundedCount::of(facts.waiting),
+        due: BoundedCount::of(facts.due),
+        running: BoundedCount::of(facts.running),
         oldest_waiting_ms: facts.oldest_due_at.map(|due| (now.get() - due.get()).max(0) / 1_000),
-        dead_letters: Figure::of(facts.dead_letters),
-        late_manifests: Figure::of(facts.trouble.late),
+        dead_letters: BoundedCount::of(facts.dead_letters),
+        late_manifests: BoundedCount::of(facts.trouble.late),
         nodes: facts.nodes.into_iter().take(NODES_MAX).map(StatusNode::of).collect(),
         at: time(now),
     }

@@ -1,4 +1,4 @@
-//! Tokens: who may use this server.
+//! Tokens: list, create, revoke.
 
 use axum::Json;
 use axum::extract::State;
@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
-use super::page::{Page, Paging, cursor, limit};
-use super::shape::{Asked, At, Id, id, name_at, time, unprocessable};
 use crate::App;
-use crate::access::Who;
-use crate::audit::Note;
-use crate::body::Body;
+use crate::api::json_body::JsonBody;
+use crate::api::json_types::{Id, PathParam, QueryParams, id, name_at, time, unprocessable};
+use crate::api::pagination::{Page, PageParams, cursor, limit};
+use crate::audit::AuditDetails;
+use crate::auth::Caller;
 use crate::problem::Problem;
 
 /// A token, without its secret.
@@ -23,16 +23,16 @@ use crate::problem::Problem;
 pub(crate) struct Token {
     id: Id,
     name: String,
-    /// The part of it that is no secret.
+    /// The public part of the token.
     prefix: String,
-    /// What its owner may do.
+    /// Its scopes.
     scopes: Vec<&'static str>,
-    /// Whether it counts.
+    /// Whether it is valid: neither expired nor revoked.
     live: bool,
     created_at: String,
     created_by: String,
     expires_at: Option<String>,
-    /// To the minute.
+    /// The last use, to the minute.
     last_used_at: Option<String>,
     revoked_at: Option<String>,
 }
@@ -54,60 +54,63 @@ impl Token {
     }
 }
 
-/// Lists tokens, newest first, those that count no more among them.
+/// Lists tokens, newest first, including expired and revoked ones.
 #[utoipa::path(
-    get, path = "/tokens", operation_id = "list_tokens", tag = "tokens", params(Paging), security(("token" = ["admin"])),
+    get, path = "/tokens", operation_id = "list_tokens", tag = "tokens", params(PageParams), security(("token" = ["admin"])),
     responses((status = 200, body = Page<Token>), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn list(state: State<App>, asked: Asked<Paging>) -> Result<Json<Page<Token>>, Problem> {
-    let before = cursor(asked.0.cursor.as_deref(), |text| id(text, "").ok().map(TokenId))?;
-    let page = state.reading.tokens(before, limit(asked.0.limit)?).await?;
+pub(crate) async fn list(
+    state: State<App>,
+    params: QueryParams<PageParams>,
+) -> Result<Json<Page<Token>>, Problem> {
+    let before = cursor(params.0.cursor.as_deref(), |text| id(text, "").ok().map(TokenId))?;
+    let page = state.reading.tokens(before, limit(params.0.limit)?).await?;
     Ok(Json(Page::new(page.items.iter().map(Token::of).collect(), page.next.map(|id| id.to_string()))))
 }
 
-/// One token, without its secret.
+/// Returns a token, without its secret.
 #[utoipa::path(
     get, path = "/tokens/{id}", operation_id = "get_token", tag = "tokens", params(("id" = String, Path)), security(("token" = ["admin"])),
     responses((status = 200, body = Token), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn get(state: State<App>, at: At) -> Result<Json<Token>, Problem> {
-    let token = TokenId(id(&at.0, "token")?);
+pub(crate) async fn get(state: State<App>, path: PathParam) -> Result<Json<Token>, Problem> {
+    let token = TokenId(id(&path.0, "token")?);
     let found = state.reading.token_of(token).await?;
     Ok(Json(Token::of(&found.ok_or_else(|| Problem::not_found(format_args!("token {token}")))?)))
 }
 
-/// A token to be.
+/// A new token.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewTokenBody {
-    /// No other living token has this name.
+    /// The name, unique among valid tokens.
     name: String,
     /// `read`, `operate`, `admin` or `worker`: one or more.
     scopes: Vec<String>,
-    /// It ends by itself after so many milliseconds; otherwise when it is revoked.
+    /// Its lifetime in milliseconds; without it, the token is valid until it is revoked.
     #[schema(minimum = 1000)]
     expires_in_ms: Option<u64>,
 }
 
-/// A token that was just made.
+/// A created token.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct MadeToken {
+pub(crate) struct CreatedToken {
     #[serde(flatten)]
-    made: Token,
-    /// The token itself. It is not shown again.
+    details: Token,
+    /// The secret. No other response has it.
     token: String,
 }
 
-/// Makes a token. The answer is the only place where it is ever shown.
+/// Creates a token. Only this response has the secret.
 #[utoipa::path(
     post, path = "/tokens", operation_id = "create_token", tag = "tokens", request_body = NewTokenBody, security(("token" = ["admin"])),
-    responses((status = 201, body = MadeToken), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+    responses((status = 201, body = CreatedToken), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn create(
     state: State<App>,
-    who: Who,
-    note: Note,
-    body: Body<NewTokenBody>,
+    caller: Caller,
+    audit: AuditDetails,
+    body: JsonBody<NewTokenBody>,
 ) -> Result<Response, Problem> {
     let NewTokenBody { name, scopes, expires_in_ms } = body.0;
     let scopes = Scopes::parse(&scopes.join(","))
@@ -116,35 +119,40 @@ pub(crate) async fn create(
         name: name_at(&name, "/name")?,
         scopes,
         lives: expires_in_ms.map(std::time::Duration::from_millis),
-        created_by: who.0.who(),
+        created_by: caller.0.audit_name(),
     };
-    let mut said = json!({"name": name, "scopes": token.scopes.to_string(), "expires_in_ms": expires_in_ms});
-    note.say(said.clone());
+    let mut details =
+        json!({"name": name, "scopes": token.scopes.to_string(), "expires_in_ms": expires_in_ms});
+    audit.set(details.clone());
     let created = state.client.store().create_token(token).await;
     let (view, secret) = created.map_err(|error| {
         let fields = [("lives", "/expires_in_ms"), ("scopes", "/scopes"), ("token_name", "/name")];
         Problem::of_field(error, &fields)
     })?;
-    said["token"] = view.id.to_string().into();
-    note.say(said);
-    let made = MadeToken { made: Token::of(&view), token: secret.expose().to_owned() };
-    let mut response = (StatusCode::CREATED, Json(made)).into_response();
-    if let Ok(place) = HeaderValue::from_str(&format!("/api/v1/tokens/{}", view.id)) {
-        response.headers_mut().insert(header::LOCATION, place);
+    details["token"] = view.id.to_string().into();
+    audit.set(details);
+    let created = CreatedToken { details: Token::of(&view), token: secret.expose().to_owned() };
+    let mut response = (StatusCode::CREATED, Json(created)).into_response();
+    if let Ok(location) = HeaderValue::from_str(&format!("/api/v1/tokens/{}", view.id)) {
+        response.headers_mut().insert(header::LOCATION, location);
     }
     Ok(response)
 }
 
-/// Revokes a token: this server refuses it at once, others within seconds, and browsers that logged in with it are logged out.
+/// Revokes a token: this server refuses it at once, others within seconds, and its sessions end.
 #[utoipa::path(
     delete, path = "/tokens/{id}", operation_id = "revoke_token", tag = "tokens", params(("id" = String, Path)), security(("token" = ["admin"])),
     responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn revoke(state: State<App>, note: Note, at: At) -> Result<StatusCode, Problem> {
-    let token = TokenId(id(&at.0, "token")?);
+pub(crate) async fn revoke(
+    state: State<App>,
+    audit: AuditDetails,
+    path: PathParam,
+) -> Result<StatusCode, Problem> {
+    let token = TokenId(id(&path.0, "token")?);
     let revoked = state.client.store().revoke_token(WhichToken::Id(token)).await?;
-    let revoked = revoked.ok_or_else(|| Problem::not_found(format_args!("living token {token}")))?;
-    note.say(json!({"name": revoked.name}));
-    state.gate.forget(token);
+    let revoked = revoked.ok_or_else(|| Problem::not_found(format_args!("valid token {token}")))?;
+    audit.set(json!({"name": revoked.name}));
+    state.guard.forget_token(token);
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,4 +1,4 @@
-//! What pages load: our own style and script, under names that change with what is in them, so that browsers keep them for good.
+//! Style, script and icon. Their names contain a digest, so that browsers may cache them forever.
 
 use std::sync::LazyLock;
 
@@ -9,9 +9,9 @@ use sha2::{Digest, Sha256};
 
 use crate::problem::Problem;
 
-/// A file that is served.
+/// A file.
 pub(super) struct Asset {
-    /// With a part of its digest.
+    /// The name with a part of the digest.
     pub(super) name: String,
     content_type: &'static str,
     content: &'static str,
@@ -37,7 +37,7 @@ pub(super) static ICON: LazyLock<Asset> =
 pub(super) async fn file(Path(name): Path<String>) -> Response {
     let all = [&STYLE, &SCRIPT, &ICON];
     let Some(asset) = all.into_iter().find(|asset| asset.name == name) else {
-        return Problem::not_found("such file; load the page again").into_response();
+        return Problem::not_found("such file; reload the page").into_response();
     };
     let headers: [(HeaderName, &str); 2] = [
         (header::CONTENT_TYPE, asset.content_type),

@@ -1,4 +1,4 @@
-//! Every list as a file: CSV for spreadsheets, NDJSON for programs; the rows are the API's. Read page by page while it is sent.
+//! Lists as files: CSV for spreadsheets, NDJSON for programs, with the rows of the API. The server streams them page by page.
 
 use std::future::Future;
 
@@ -12,31 +12,31 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::{View, batches, cluster, dead, jobs};
+use super::{View, bulk_operations, cluster, dead_letters, jobs};
 use crate::App;
-use crate::access::Who;
-use crate::api::batches::BatchShape;
+use crate::api::bulk_operations::BulkOperation;
 use crate::api::dead_letters::DeadLetter;
 use crate::api::jobs::Job;
 use crate::api::locks::{self, Lock};
 use crate::api::nodes::{NODES_MAX, Node};
+use crate::auth::Caller;
 use crate::problem::Problem;
 
-/// Rows of one file at most.
+/// Rows of one file.
 pub(super) const ROWS_MAX: usize = 10_000_000;
-/// Rows that are read at once.
+/// Rows of one read.
 const PAGE: u32 = 1_000;
-/// Pages that wait for a slow client.
+/// Pages in the channel to a client.
 const AHEAD: usize = 2;
 
-/// A list that can be a file.
+/// A format.
 #[derive(Clone, Copy)]
 enum Format {
     Csv,
     Ndjson,
 }
 
-/// Columns of a list, in their order.
+/// The columns of a list.
 type Columns = &'static [&'static str];
 
 const JOBS: Columns = &[
@@ -59,7 +59,7 @@ const JOBS: Columns = &[
     "node",
     "last_error",
 ];
-const DEAD: Columns = &[
+const DEAD_LETTERS: Columns = &[
     "id",
     "job_id",
     "manifest",
@@ -75,7 +75,7 @@ const DEAD: Columns = &[
     "resolved_at",
     "resolved_by",
 ];
-const BATCHES: Columns = &[
+const BULK_OPERATIONS: Columns = &[
     "id",
     "action",
     "q",
@@ -128,21 +128,21 @@ const LOCKS: Columns = &[
     "contended",
 ];
 
-/// Links to a list as a file.
+/// Links to the files of a list.
 pub(super) fn links(view: &View<'_>, path: &str) -> maud::Markup {
     let query = view.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     let to = |format: &str| view.link(&format!("{path}.{format}{query}"));
     maud::html! { span.muted.files { a href=(to("csv")) download { "CSV" } " · " a href=(to("ndjson")) download { "NDJSON" } } }
 }
 
-/// Whatever list the path names.
-pub(super) async fn file(State(app): State<App>, who: Who, uri: Uri) -> Result<Response, Problem> {
+/// The list of the path as a file.
+pub(super) async fn file(State(app): State<App>, caller: Caller, uri: Uri) -> Result<Response, Problem> {
     let (path, format) = match uri.path().rsplit_once('.') {
         Some((path, "csv")) => (path.to_owned(), Format::Csv),
         Some((path, "ndjson")) => (path.to_owned(), Format::Ndjson),
         _ => return Err(Problem::not_found("such file")),
     };
-    let view = View { app: &app, scopes: &who.0.scopes, uri: &uri };
+    let view = View { app: &app, scopes: &caller.0.scopes, uri: &uri };
     let store = app.reading.clone();
     match path.as_str() {
         "/jobs" => {
@@ -156,8 +156,8 @@ pub(super) async fn file(State(app): State<App>, who: Who, uri: Uri) -> Result<R
             })
         }
         "/dead-letters" => {
-            let (filter, status) = dead::filter(&view)?;
-            send(format, "dead-letters", DEAD, move |from: Option<DeadLetterId>| {
+            let (filter, status) = dead_letters::filter(&view)?;
+            send(format, "dead-letters", DEAD_LETTERS, move |from: Option<DeadLetterId>| {
                 let (store, filter, status) = (store.clone(), filter.clone(), status.clone());
                 async move {
                     let page = store.dead_letters_matching(&filter, Some(&status), from, PAGE).await?;
@@ -165,13 +165,13 @@ pub(super) async fn file(State(app): State<App>, who: Who, uri: Uri) -> Result<R
                 }
             })
         }
-        "/batches" => {
-            batches::check(&view)?;
-            send(format, "batches", BATCHES, move |from: Option<BulkOperationId>| {
+        "/bulk-operations" => {
+            bulk_operations::check(&view)?;
+            send(format, "bulk-operations", BULK_OPERATIONS, move |from: Option<BulkOperationId>| {
                 let store = store.clone();
                 async move {
                     let page = store.bulk_operations(from, PAGE).await?;
-                    Ok((page.items.into_iter().map(BatchShape::of).collect(), page.next))
+                    Ok((page.items.into_iter().map(BulkOperation::of).collect(), page.next))
                 }
             })
         }
@@ -195,7 +195,7 @@ pub(super) async fn file(State(app): State<App>, who: Who, uri: Uri) -> Result<R
                         Some(last) => registry.leases_after(last, PAGE).await,
                         None => registry.leases(PAGE).await,
                     };
-                    let leases = leases.map_err(locks::failed)?;
+                    let leases = leases.map_err(locks::registry_failed)?;
                     let next = leases.last().filter(|_| leases.len() == PAGE as usize).cloned();
                     Ok((leases.into_iter().map(Lock::of).collect(), next))
                 }
@@ -205,7 +205,7 @@ pub(super) async fn file(State(app): State<App>, who: Who, uri: Uri) -> Result<R
     }
 }
 
-/// Reads pages and sends them, as fast as the client takes them.
+/// Reads pages and sends them, as fast as the client reads.
 fn send<T, C, R, F>(format: Format, name: &str, columns: Columns, read: R) -> Result<Response, Problem>
 where
     T: Serialize + Send + 'static,
@@ -224,11 +224,9 @@ where
             let (rows, next) = match read(from.take()).await {
                 Ok(page) => page,
                 Err(problem) => {
-                    // Half a file must not look like a whole one: the connection breaks.
-                    tracing::warn!(why = problem.said().1, "a list could not be sent to its end");
-                    let _ = client
-                        .send(Err(std::io::Error::other("the list could not be read to its end")))
-                        .await;
+                    // The connection breaks: a partial file must not look complete.
+                    tracing::warn!(why = problem.detail(), "an export failed");
+                    let _ = client.send(Err(std::io::Error::other("the list could not be read"))).await;
                     return;
                 }
             };
@@ -241,7 +239,7 @@ where
             }
             match next {
                 Some(_) if sent >= ROWS_MAX => {
-                    tracing::warn!(rows = ROWS_MAX, "a list is longer than a file may be");
+                    tracing::warn!(rows = ROWS_MAX, "an export is too long");
                     let _ = client.send(Err(std::io::Error::other("the list is too long for a file"))).await;
                     return;
                 }
@@ -279,7 +277,7 @@ fn write(text: &mut String, format: Format, columns: Columns, row: &impl Seriali
     }
 }
 
-/// RFC 4180. What a spreadsheet would take for a formula gets an apostrophe before it.
+/// RFC 4180. An apostrophe prevents that a spreadsheet runs a cell as a formula.
 fn cell(value: &Value) -> String {
     let text = match value {
         Value::Null => return String::new(),

@@ -1,4 +1,4 @@
-//! Live pages: each is rendered at most once a second, whoever many look at it, and only while somebody does.
+//! Live pages: the server renders a page at most once a second, once for all browsers, and only while one watches it.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -17,88 +17,88 @@ use tokio::time::Instant;
 
 use super::{View, can_be_live, render};
 use crate::App;
-use crate::access::{Still, Who};
-use crate::api::events::streamed;
-use crate::api::shape::Asked;
+use crate::api::events::sse_response;
+use crate::api::json_types::QueryParams;
+use crate::auth::{Caller, Revalidation};
 use crate::problem::Problem;
 
-/// Least time between two renderings of one page.
+/// The minimum time between two renderings of a page.
 const STEP: Duration = Duration::from_secs(1);
-/// A page that takes long to render is rendered more rarely: it may use this part of one reader's time.
+/// Slow pages are rendered less often: rendering may take one part in this many of the time.
 const SHARE: u32 = 10;
-/// Most pages that are rendered again and again.
-const TOPICS_MAX: usize = 256;
-/// Most browsers that look on at once. Who comes later asks for the page every few seconds instead.
+/// Pages that are watched at once.
+const PAGES_MAX: usize = 256;
+/// Concurrent streams. Further browsers poll the page instead.
 const STREAMS_MAX: usize = 512;
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const RETRY: Duration = Duration::from_secs(2);
 
-/// One page for one set of scopes: what people with other scopes are offered differs.
+/// A page for one set of scopes: its actions depend on them.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Topic {
+struct PageKey {
     address: String,
     scopes: String,
 }
 
-/// A page as it is now.
+/// A rendered page.
 #[derive(Clone, Default)]
-struct Shown {
+struct Rendered {
     title: String,
     regions: Vec<(&'static str, Arc<str>)>,
-    /// It could not be rendered: why.
+    /// Why it could not be rendered.
     trouble: Option<String>,
 }
 
-type Topics = HashMap<Topic, watch::Sender<Option<Arc<Shown>>>>;
+type Watched = HashMap<PageKey, watch::Sender<Option<Arc<Rendered>>>>;
 
-/// All pages that somebody looks at.
+/// The pages that browsers watch.
 #[derive(Clone, Default)]
-pub(crate) struct Hub(Arc<Mutex<Topics>>);
+pub(crate) struct LivePages(Arc<Mutex<Watched>>);
 
-impl Hub {
-    fn topics(&self) -> MutexGuard<'_, Topics> {
+impl LivePages {
+    fn watched(&self) -> MutexGuard<'_, Watched> {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// How many look on.
-    fn streams(topics: &Topics) -> usize {
-        topics.values().map(watch::Sender::receiver_count).sum()
+    /// The number of streams.
+    fn streams(watched: &Watched) -> usize {
+        watched.values().map(watch::Sender::receiver_count).sum()
     }
 
     fn watch(
         &self,
         app: &App,
-        topic: Topic,
+        key: PageKey,
         scopes: Scopes,
         uri: Uri,
-    ) -> Result<watch::Receiver<Option<Arc<Shown>>>, Problem> {
-        let mut topics = self.topics();
+    ) -> Result<watch::Receiver<Option<Arc<Rendered>>>, Problem> {
+        let mut watched = self.watched();
         let busy = |what: &str| {
-            let detail = format!("too many {what} are watched at once; the page asks again by itself");
+            let detail = format!("too many live {what}; the page reloads by itself");
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, "live_max", detail)
         };
-        if Hub::streams(&topics) >= STREAMS_MAX {
+        if LivePages::streams(&watched) >= STREAMS_MAX {
             return Err(busy("streams"));
         }
-        if let Some(shown) = topics.get(&topic) {
+        if let Some(shown) = watched.get(&key) {
             return Ok(shown.subscribe());
         }
-        if topics.len() >= TOPICS_MAX {
+        if watched.len() >= PAGES_MAX {
             return Err(busy("pages"));
         }
         let (sender, receiver) = watch::channel(None);
-        topics.insert(topic.clone(), sender);
-        tokio::spawn(self.clone().keep(app.clone(), topic, scopes, uri));
+        watched.insert(key.clone(), sender);
+        tokio::spawn(self.clone().render_loop(app.clone(), key, scopes, uri));
         Ok(receiver)
     }
 
-    /// Renders a page until nobody looks any more.
-    async fn keep(self, app: App, topic: Topic, scopes: Scopes, uri: Uri) {
+    /// Renders a page until no browser watches it.
+    async fn render_loop(self, app: App, key: PageKey, scopes: Scopes, uri: Uri) {
         loop {
             let begun = Instant::now();
             let view = View { app: &app, scopes: &scopes, uri: &uri };
             let shown = match render(&view).await {
-                Ok(page) => Shown {
+                Ok(page) => Rendered {
                     title: page.title,
                     regions: page
                         .regions
@@ -107,16 +107,18 @@ impl Hub {
                         .collect(),
                     trouble: None,
                 },
-                Err(problem) => Shown { trouble: Some(problem.said().1.to_owned()), ..Shown::default() },
+                Err(problem) => {
+                    Rendered { trouble: Some(problem.detail().to_owned()), ..Rendered::default() }
+                }
             };
             {
-                let mut topics = self.topics();
-                match topics.get(&topic) {
+                let mut watched = self.watched();
+                match watched.get(&key) {
                     Some(sender) if sender.receiver_count() > 0 => {
                         sender.send_replace(Some(Arc::new(shown)));
                     }
                     _ => {
-                        topics.remove(&topic);
+                        watched.remove(&key);
                         return;
                     }
                 }
@@ -124,7 +126,7 @@ impl Hub {
             let pause = STEP.max(begun.elapsed() * SHARE).saturating_sub(begun.elapsed());
             tokio::select! {
                 () = app.ended.cancelled() => {
-                    self.topics().remove(&topic);
+                    self.watched().remove(&key);
                     return;
                 }
                 () = tokio::time::sleep(pause) => {}
@@ -134,58 +136,58 @@ impl Hub {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Which {
-    /// The path of a page, with what stands after `?`.
+pub(super) struct LiveParams {
+    /// The path and query of a page.
     page: String,
 }
 
-/// The regions of a page, as they change. The first message has all of them: whoever lost the stream has missed nothing.
+/// Streams the regions of a page when they change. A new stream begins with all of them, so a reconnect misses nothing.
 pub(super) async fn stream(
     State(app): State<App>,
-    who: Who,
-    still: Still,
-    asked: Asked<Which>,
+    caller: Caller,
+    revalidation: Revalidation,
+    params: QueryParams<LiveParams>,
 ) -> Result<Response, Problem> {
-    let no_page = || Problem::malformed("page", "this is no address of a page that changes by itself");
-    let uri: Uri = asked.0.page.parse().map_err(|_| no_page())?;
+    let no_page = || Problem::malformed("page", "`page` must be the path of a live page");
+    let uri: Uri = params.0.page.parse().map_err(|_| no_page())?;
     if uri.scheme().is_some() || uri.authority().is_some() || !can_be_live(&uri) {
         return Err(no_page());
     }
-    let scopes = who.0.scopes.clone();
-    let topic = Topic { address: asked.0.page, scopes: scopes.to_string() };
-    let shown = app.live.watch(&app, topic, scopes, uri)?;
+    let scopes = caller.0.scopes.clone();
+    let key = PageKey { address: params.0.page, scopes: scopes.to_string() };
+    let shown = app.live.watch(&app, key, scopes, uri)?;
     let (client, events) = mpsc::channel(8);
     let ended = app.ended.clone();
     tokio::spawn(async move {
         let _ = client.send(Ok(Event::default().retry(RETRY).comment("live"))).await;
         tokio::select! {
             () = ended.cancelled() => {}
-            () = still.over() => {}
-            _ = tell(&client, shown) => {}
+            () = revalidation.until_revoked() => {}
+            _ = send_changes(&client, shown) => {}
         }
     });
-    Ok(streamed(events))
+    Ok(sse_response(events))
 }
 
-/// Nobody listens any more.
-struct Gone;
+/// The browser disconnected.
+struct Disconnected;
 
-async fn tell(
+async fn send_changes(
     client: &mpsc::Sender<Result<Event, Infallible>>,
-    mut shown: watch::Receiver<Option<Arc<Shown>>>,
-) -> Result<(), Gone> {
+    mut shown: watch::Receiver<Option<Arc<Rendered>>>,
+) -> Result<(), Disconnected> {
     let mut sent: HashMap<&'static str, Arc<str>> = HashMap::new();
     let (mut trouble, mut title) = (None, String::new());
-    let send = async |event: Event| client.send(Ok(event)).await.map_err(|_| Gone);
-    let mut spoken = Instant::now();
+    let send = async |event: Event| client.send(Ok(event)).await.map_err(|_| Disconnected);
+    let mut last_sent = Instant::now();
     loop {
-        // Only the newest: whoever is slow misses what was in between.
+        // Only the newest version: a slow browser skips the ones in between.
         let now = shown.borrow_and_update().clone();
         if let Some(now) = now {
             if now.trouble != trouble {
                 trouble.clone_from(&now.trouble);
                 send(Event::default().event("trouble").data(json!({"why": trouble}).to_string())).await?;
-                spoken = Instant::now();
+                last_sent = Instant::now();
             }
             if now.trouble.is_none() && now.title != title {
                 title.clone_from(&now.title);
@@ -198,16 +200,16 @@ async fn tell(
                 sent.insert(id, html.clone());
                 let data = json!({"id": id, "html": &**html}).to_string();
                 send(Event::default().event("region").data(data)).await?;
-                spoken = Instant::now();
+                last_sent = Instant::now();
             }
         }
         tokio::select! {
-            changed = shown.changed() => changed.map_err(|_| Gone)?,
-            () = client.closed() => return Err(Gone),
-            // A proxy in between cuts what is silent.
-            () = tokio::time::sleep_until(spoken + KEEP_ALIVE) => {
+            changed = shown.changed() => changed.map_err(|_| Disconnected)?,
+            () = client.closed() => return Err(Disconnected),
+            // Proxies close silent connections.
+            () = tokio::time::sleep_until(last_sent + KEEP_ALIVE) => {
                 send(Event::default().comment("")).await?;
-                spoken = Instant::now();
+                last_sent = Instant::now();
             }
         }
     }
@@ -225,8 +227,8 @@ mod tests {
         let app = App::for_test(&node);
         let all = Scopes::parse("admin").unwrap();
         let look = |address: &str| {
-            let topic = Topic { address: address.to_owned(), scopes: all.to_string() };
-            app.live.watch(&app, topic, all.clone(), address.parse().unwrap()).ok().unwrap()
+            let key = PageKey { address: address.to_owned(), scopes: all.to_string() };
+            app.live.watch(&app, key, all.clone(), address.parse().unwrap()).ok().unwrap()
         };
         let (mut one, mut two) = (look("/"), look("/"));
         for _ in 0..2 {
@@ -239,14 +241,14 @@ mod tests {
             assert!(!first.regions.is_empty());
         }
         let other = look("/jobs");
-        assert_eq!(app.live.topics().len(), 2);
+        assert_eq!(app.live.watched().len(), 2);
         drop((one, two, other));
         let gone = async {
-            while !app.live.topics().is_empty() {
+            while !app.live.watched().is_empty() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(30), gone).await.expect("it ends with the last who looks");
+        tokio::time::timeout(Duration::from_secs(30), gone).await.expect("it ends with the last browser");
         node.stop().await;
     }
 }

@@ -1,6 +1,6 @@
-//! The overview: is it healthy, what happens, what needs me.
+//! The overview: health, pipeline, statistics, and what needs attention.
 
-mod figures;
+mod stats;
 
 use std::time::Duration;
 
@@ -10,27 +10,27 @@ use lineclear_model::doctor::{self, Check, CheckName, Finding, HealthFacts};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::part::{self, between, count, moment, since};
+use super::components::{self, between, count, moment, since};
 use super::{Page, Region, Tab, View, samples};
 use crate::problem::Problem;
-use figures::Range;
+use stats::Range;
 
-/// Rows of what runs and of what comes.
+/// Rows of running jobs and upcoming ticks.
 const ROWS: u32 = 8;
 const HOUR: Duration = Duration::from_secs(3_600);
-/// Late jobs that are explained.
+/// Late jobs that the checks explain.
 const EXPLAINED: u32 = 3;
 const FAMILIES: u32 = 3;
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Which {
+struct OverviewParams {
     #[serde(default)]
     range: Range,
 }
 
 pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
-    let Which { range } = view.asked()?;
+    let OverviewParams { range } = view.params()?;
     let store = &view.app.reading;
     let (pipeline, condition, running, upcoming) = tokio::try_join!(
         store.pipeline(),
@@ -38,28 +38,28 @@ pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
         store.running(ROWS),
         store.upcoming(HOUR, ROWS),
     )?;
-    let figures = figures::read(store, pipeline.now, range).await?;
+    let stats = stats::read(store, pipeline.now, range).await?;
     let mut checks =
         [doctor::nodes(&condition), doctor::work(&condition), vec![doctor::late(&condition)]].concat();
-    // Dead letters are shown by what they died of.
+    // Dead letters have a list of their own, by error.
     checks.retain(|check| check.is_trouble() && check.check != CheckName::DeadLetters);
     let dead = pipeline.dead.count;
     let title = if dead > 0 { format!("✕ {} dead", count(dead)) } else { "Overview".to_owned() };
     let mut regions = vec![
         Region::new("health", health(&condition, &checks, &pipeline)),
-        Region::new("pipeline", strip(view, &pipeline, &condition)),
+        Region::new("pipeline", pipeline_strip(view, &pipeline, &condition)),
     ];
-    let is_new = !condition.trouble.has_ticks && pipeline.is_empty() && figures.is_empty();
+    let is_new = !condition.trouble.has_ticks && pipeline.is_empty() && stats.is_empty();
     let none = || html! {};
-    let (first, figures, attention, now) = if is_new {
-        (first(view, &condition), none(), none(), none())
+    let (first, stats, attention, now) = if is_new {
+        (first_steps(view, &condition), none(), none(), none())
     } else {
-        let now = html! { div.pair { (runs(view, &running)) (comes(view, &upcoming)) } (samples::hint(view).await?) };
-        (none(), figures.cards(view, range), attention(view, &checks, dead).await?, now)
+        let now = html! { div.pair { (running_now(view, &running)) (next_hour(view, &upcoming)) } (samples::hint(view).await?) };
+        (none(), stats.cards(view, range), attention(view, &checks, dead).await?, now)
     };
     regions.extend([
         Region::new("first", first),
-        Region::new("figures", figures),
+        Region::new("stats", stats),
         Region::new("attention", attention),
         Region::new("now", now),
     ]);
@@ -71,7 +71,7 @@ fn health(condition: &HealthFacts, troubles: &[Check], pipeline: &PipelineView) 
     let failed = alive == 0 || troubles.iter().any(|check| check.finding == Finding::Failure);
     let (class, glyph, word) = match (failed, troubles.is_empty() && pipeline.dead.count == 0) {
         (true, _) => ("dead", "✕", "Not healthy"),
-        (_, false) => ("retrying", "!", "Needs a look"),
+        (_, false) => ("retrying", "!", "Needs attention"),
         _ => ("completed", "✓", "Healthy"),
     };
     html! {
@@ -79,19 +79,19 @@ fn health(condition: &HealthFacts, troubles: &[Check], pipeline: &PipelineView) 
             span class={ "badge " (class) } { span.glyph aria-hidden="true" { (glyph) } " " (word) }
             span.sentence {
                 @match &condition.leader {
-                    Some(leader) if leader.is_live(condition.now) => { strong { (leader.node) } " plans; it took over " (moment(leader.since)) },
-                    Some(leader) => { "nobody plans: " strong { (leader.node) } " was last heard of " (moment(leader.renewed_at)) },
-                    None => "nobody has planned yet",
+                    Some(leader) if leader.is_live(condition.now) => { strong { (leader.node) } " plans since " (moment(leader.since)) },
+                    Some(leader) => { "no node plans: the last heartbeat of " strong { (leader.node) } " was " (moment(leader.renewed_at)) },
+                    None => "no node has planned yet",
                 }
                 " · " (alive) @if alive == 1 { " node" } @else { " nodes" }
-                @if let Some(oldest) = condition.oldest_due_at { " · oldest in line " (between(oldest, condition.now)) }
+                @if let Some(oldest) = condition.oldest_due_at { " · oldest waiting job " (between(oldest, condition.now)) }
             }
         }
     }
 }
 
-/// The stages of a job's way: a stall is the stage that swells.
-fn strip(view: &View<'_>, pipeline: &PipelineView, condition: &HealthFacts) -> Markup {
+/// The stages of the pipeline: a stall is a stage that grows.
+fn pipeline_strip(view: &View<'_>, pipeline: &PipelineView, condition: &HealthFacts) -> Markup {
     let stage = |name: &str, class: &str, stage: &StageView, q: &str| {
         html! {
             a.stage href=(view.link(&format!("/jobs?q={q}"))) {
@@ -104,7 +104,7 @@ fn strip(view: &View<'_>, pipeline: &PipelineView, condition: &HealthFacts) -> M
     let slots = condition.slots();
     html! {
         nav.strip aria-label="Pipeline" {
-            div.stage title="Manifests whose time has come, and that are not planned yet" {
+            div.stage title="Manifests that are due and not planned yet" {
                 span.name { "due" } span.much { (count(pipeline.due.count)) }
                 @if let Some(at) = pipeline.due.since { span.age { (since(at)) } }
             }
@@ -144,14 +144,14 @@ async fn attention(view: &View<'_>, troubles: &[Check], dead: u64) -> Result<Mar
         section.card.attention {
             h2 { "Needs attention" }
             @if families.is_empty() && troubles.is_empty() {
-                p.muted { "Nothing: no dead letter awaits a person, and no check found anything." }
+                p.muted { "Nothing. There are no dead letters, and all checks pass." }
             }
             ul.plain {
                 @for family in &families {
                     li {
                         span.badge.dead { span.glyph aria-hidden="true" { "✕" } " " (count(family.count)) " dead" }
-                        span.grow { strong { (family.kind) } " " (part::line(family.last_error.as_deref().unwrap_or(family.reason.as_str()))) }
-                        a.button href=(view.link(&format!("/dead-letters?kind={}&reason={}&fingerprint={}", part::escaped(&family.kind), family.reason, part::escaped(family.fingerprint.as_deref().unwrap_or_default())))) { "Open" }
+                        span.grow { strong { (family.kind) } " " (components::first_line(family.last_error.as_deref().unwrap_or(family.reason.as_str()))) }
+                        a.button href=(view.link(&format!("/dead-letters?kind={}&reason={}&fingerprint={}", components::escape_query(&family.kind), family.reason, components::escape_query(family.fingerprint.as_deref().unwrap_or_default())))) { "Open" }
                     }
                 }
                 @for check in troubles {
@@ -166,14 +166,14 @@ async fn attention(view: &View<'_>, troubles: &[Check], dead: u64) -> Result<Mar
     })
 }
 
-fn runs(view: &View<'_>, running: &[RunningView]) -> Markup {
+fn running_now(view: &View<'_>, running: &[RunningView]) -> Markup {
     html! {
         section.card {
             h2 { "Running now" }
-            @if running.is_empty() { p.muted { "Nothing runs at this moment. Jobs are here from when a worker takes them until they end." } @if view.may(Scope::Operate) { p { a.button href=(view.link("/enqueue")) { "Enqueue one" } } } }
+            @if running.is_empty() { p.muted { "No job is running." } @if view.can(Scope::Operate) { p { a.button href=(view.link("/enqueue")) { "Enqueue a job" } } } }
             @else {
                 table {
-                    thead { tr { th scope="col" { "Job" } th scope="col" { "Kind" } th scope="col" { "Node" } th scope="col" { "For" } } }
+                    thead { tr { th scope="col" { "Job" } th scope="col" { "Kind" } th scope="col" { "Node" } th scope="col" { "Duration" } } }
                     tbody {
                         @for job in running {
                             tr data-key=(job.id) {
@@ -183,7 +183,7 @@ fn runs(view: &View<'_>, running: &[RunningView]) -> Markup {
                                     @if let Some(progress) = &job.progress {
                                         " " progress value=(format!("{:.3}", progress.fraction)) max="1" title=(progress.text) {}
                                     }
-                                    @if job.cancelling { " " span.badge.cancelled { "ends" } }
+                                    @if job.cancelling { " " span.badge.cancelled { "cancelling" } }
                                 }
                                 td.whole { (job.node.as_deref().unwrap_or("–")) }
                                 td.number { (since(job.claimed_at)) }
@@ -196,18 +196,18 @@ fn runs(view: &View<'_>, running: &[RunningView]) -> Markup {
     }
 }
 
-fn comes(view: &View<'_>, upcoming: &[UpcomingView]) -> Markup {
+fn next_hour(view: &View<'_>, upcoming: &[UpcomingView]) -> Markup {
     html! {
         section.card {
             h2 { "Next 60 minutes" }
-            @if upcoming.is_empty() { p.muted { "No manifest has a tick within the next hour. A file of manifests says what runs, and when:" } (part::cli("lineclear manifest apply -f orders.toml")) }
+            @if upcoming.is_empty() { p.muted { "No manifest is due within the next hour. To add one:" } (components::cli_hint("lineclear manifest apply -f orders.toml")) }
             @else {
                 table {
                     thead { tr { th scope="col" { "Manifest" } th scope="col" { "Group" } th scope="col" { "Due" } } }
                     tbody {
                         @for manifest in upcoming {
                             tr data-key=(manifest.key) {
-                                td.grow { a href=(view.link(&format!("/jobs?q=manifest:{}", part::escaped(manifest.key.as_str())))) { (manifest.key) } }
+                                td.grow { a href=(view.link(&format!("/jobs?q=manifest:{}", components::escape_query(manifest.key.as_str())))) { (manifest.key) } }
                                 td { (manifest.group.as_deref().unwrap_or("–")) }
                                 td.number { (moment(manifest.next_due_at)) }
                             }
@@ -219,8 +219,8 @@ fn comes(view: &View<'_>, upcoming: &[UpcomingView]) -> Markup {
     }
 }
 
-/// Nothing was ever here: what to do first, from what is there and not from what a browser remembers.
-fn first(view: &View<'_>, condition: &HealthFacts) -> Markup {
+/// First steps on an empty database.
+fn first_steps(view: &View<'_>, condition: &HealthFacts) -> Markup {
     let alive: Vec<&str> =
         condition.nodes.iter().filter(|node| node.live).map(|node| node.name.as_str()).collect();
     html! {
@@ -228,20 +228,20 @@ fn first(view: &View<'_>, condition: &HealthFacts) -> Markup {
             h2 { "First steps" }
             ol {
                 li.done[!alive.is_empty()] {
-                    @if alive.is_empty() { "Start a node" (part::cli("lineclear serve")) }
+                    @if alive.is_empty() { "Start a node" (components::cli_hint("lineclear serve")) }
                     @else { "✓ A node is alive: " (alive.join(", ")) }
                 }
                 li {
-                    "Make a job: any kind, any JSON. One of a kind that no node runs waits until a node comes that does."
-                    (part::cli("lineclear job enqueue hello --input '{\"name\": \"you\"}'"))
-                    @if view.may(Scope::Operate) { a.button href=(view.link("/enqueue")) { "Enqueue one here" } }
+                    "Enqueue a job of any kind, with any JSON. It waits until a node runs its kind."
+                    (components::cli_hint("lineclear job enqueue hello --input '{\"name\": \"you\"}'"))
+                    @if view.can(Scope::Operate) { a.button href=(view.link("/enqueue")) { "Enqueue a job" } }
                 }
                 li {
-                    "Or a schedule: a file of manifests says what runs, and when."
-                    (part::cli("lineclear manifest apply -f orders.toml"))
-                    @if view.may(Scope::Admin) { a.button.primary href=(view.link("/samples")) { "Load sample manifests" } }
+                    "Or apply a file of manifests, which says what runs when."
+                    (components::cli_hint("lineclear manifest apply -f orders.toml"))
+                    @if view.can(Scope::Admin) { a.button.primary href=(view.link("/samples")) { "Load sample manifests" } }
                 }
-                li { "See it run: this page follows what happens." }
+                li { "Watch it run: this page updates by itself." }
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Sample manifests for a new database: loaded with one click, removed with one.
+//! Sample manifests for a new database.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,19 @@ use lineclear_model::{ManifestFile, Name, Scope};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::action::{Ask, Filled, done, page as ask_page};
+use super::confirm::{Confirmation, FormBody, page as confirm_page, redirect};
 use super::{Page, Tab, View};
 use crate::App;
-use crate::api::apply::{ApplyBody, apply};
-use crate::audit::Note;
-use crate::body::Body;
+use crate::api::json_body::JsonBody;
+use crate::api::manifests::apply::{self, ApplyBody};
+use crate::audit::AuditDetails;
 use crate::problem::Problem;
 
-/// The kind of the sample manifests: whoever has it can show what a database does.
+/// The kind of the sample manifests.
 pub const SAMPLE: &str = "sample";
-/// Whose they are: all that is this owner's is removed with them.
+/// Their owner; removing them prunes this owner.
 const OWNER: &str = "sample";
-/// Nodes that are looked at for the kind.
+/// Nodes that are read for the kind.
 const NODES: u32 = 200;
 
 const FILE: &str = r#"
@@ -62,35 +62,35 @@ input = { sleep_ms = 500 }
 schedule = { after = ["sample-extract"] }
 "#;
 
-/// `GET /samples`: to load them, or to remove them if they are there.
+/// `GET /samples`: loads the samples, or removes them if they are loaded.
 pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
-    let there = is_there(view.app).await?;
+    let loaded = is_loaded(view.app).await?;
     let keys: Vec<String> = file()?.manifest.iter().map(|manifest| manifest.key.to_string()).collect();
-    let (title, what, button) = if there {
+    let (title, what, button) = if loaded {
         (
             "Remove the sample manifests?",
-            "They are removed, and plan nothing any more. What their jobs did stays in the history.",
+            "The manifests are removed. The history of their jobs remains.",
             "Remove them",
         )
     } else {
         (
             "Load sample manifests?",
-            "A heartbeat, one that fails now and then, a slow one, and two of which one follows the other. They begin at once, and do nothing of use.",
+            "A heartbeat, a flaky manifest, a slow one, and a chain of two. They start at once and do no real work.",
             "Load them",
         )
     };
-    Ok(ask_page(
+    Ok(confirm_page(
         view,
-        Ask {
+        Confirmation {
             title: title.to_owned(),
             what: html! {
                 p { (what) } p { @for key in &keys { code { (key) } " " } }
-                @if !there { details { summary { "The same as a file, samples.toml" } pre.json { (FILE.trim()) } } }
+                @if !loaded { details { summary { "As a file, samples.toml" } pre.json { (FILE.trim()) } } }
             },
-            fields: html! { input type="hidden" name="remove" value=(there); },
+            fields: html! { input type="hidden" name="remove" value=(loaded); },
             button,
-            danger: there,
-            cli: if there {
+            danger: loaded,
+            cli: if loaded {
                 "lineclear manifest apply -f empty.toml --owner sample --prune".to_owned()
             } else {
                 "lineclear manifest apply -f samples.toml --owner sample".to_owned()
@@ -101,17 +101,17 @@ pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
     ))
 }
 
-/// That they are there, and how to be rid of them.
+/// A hint that the samples are loaded.
 pub(super) async fn hint(view: &View<'_>) -> Result<Markup, Problem> {
-    if !view.may(Scope::Admin) || !is_there(view.app).await? {
+    if !view.can(Scope::Admin) || !is_loaded(view.app).await? {
         return Ok(html! {});
     }
     Ok(
-        html! { p.muted.hint { "The sample manifests are loaded: they make work that does nothing. " a href=(view.link("/samples")) { "Remove them" } } },
+        html! { p.muted.hint { "The sample manifests are loaded. Their jobs do no real work. " a href=(view.link("/samples")) { "Remove them" } } },
     )
 }
 
-async fn is_there(app: &App) -> Result<bool, Problem> {
+async fn is_loaded(app: &App) -> Result<bool, Problem> {
     let first = Name::new("sample-heartbeat").map_err(|bad| Problem::malformed("name", bad.to_string()))?;
     Ok(app.reading.manifest(&first).await?.is_some())
 }
@@ -121,19 +121,19 @@ fn file() -> Result<ManifestFile, Problem> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Given {
+pub(super) struct SamplesForm {
     remove: bool,
 }
 
-pub(super) async fn change(
+pub(super) async fn apply(
     state: State<App>,
-    note: Note,
-    Filled(given): Filled<Given>,
+    audit: AuditDetails,
+    FormBody(form): FormBody<SamplesForm>,
 ) -> Result<Response, Problem> {
     let app = state.0.clone();
     let mut manifest = Vec::new();
-    if !given.remove {
-        some_node_runs_them(&app).await?;
+    if !form.remove {
+        check_node_runs_samples(&app).await?;
         for mut one in file()?.manifest {
             one.owner = Some(OWNER.to_owned());
             manifest.push(serde_json::value::to_raw_value(&one).expect("a manifest is JSON"));
@@ -143,14 +143,14 @@ pub(super) async fn change(
         group: BTreeMap::new(),
         manifest,
         owner: Some(OWNER.to_owned()),
-        prune: given.remove,
+        prune: form.remove,
         dry_run: false,
     };
-    let Json(_) = apply(state, note, Body(body)).await?;
-    Ok(done(&app, "/"))
+    let Json(_) = apply::apply(state, audit, JsonBody(body)).await?;
+    Ok(redirect(&app, "/"))
 }
 
-async fn some_node_runs_them(app: &App) -> Result<(), Problem> {
+async fn check_node_runs_samples(app: &App) -> Result<(), Problem> {
     let nodes = app.reading.nodes(NODES).await?;
     let mut kinds =
         nodes.iter().filter(|node| node.state() == "alive").filter_map(|node| node.kinds.as_deref());
@@ -159,8 +159,7 @@ async fn some_node_runs_them(app: &App) -> Result<(), Problem> {
     }) {
         return Ok(());
     }
-    let detail =
-        "no node that is alive runs the kind sample; `lineclear serve` does, unless it has no workers";
+    let detail = "no live node runs the kind `sample`; start `lineclear serve` with workers";
     Err(Problem::new(StatusCode::CONFLICT, "no_sample", detail))
 }
 

@@ -48,8 +48,8 @@ fn all(job: &str, batch: &str) -> Vec<String> {
             && !["/livez", "/readyz", "/metrics", "/live", "/login", "/locks/{name}/break"].contains(&path.as_str())
     });
     let filled = |path: String| match path.as_str() {
-        "/batches/new" => "/batches/new?action=revive&q=id:%3E0".to_owned(),
-        path if path.starts_with("/batches") => path.replace("{id}", batch),
+        "/bulk-operations/new" => "/bulk-operations/new?action=revive&q=id:%3E0".to_owned(),
+        path if path.starts_with("/bulk-operations") => path.replace("{id}", batch),
         // The first node of a database.
         path if path.starts_with("/nodes") => path.replace("{id}", "1"),
         path => path.replace("{id}", job),
@@ -80,9 +80,9 @@ async fn pages_are_there_with_nothing_in_the_database(served: &Served) {
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
         is_clean(path, &answer);
     }
-    assert!(page(served, "/jobs").await.body.contains("No job yet"));
+    assert!(page(served, "/jobs").await.body.contains("No jobs yet"));
     assert!(page(served, "/").await.body.contains("First steps"));
-    assert!(page(served, "/jobs?q=kind:none").await.body.contains("No job fits"));
+    assert!(page(served, "/jobs?q=kind:none").await.body.contains("No matching jobs"));
 }
 
 async fn what_strangers_wrote_is_text_on_every_page(served: &Served) {
@@ -91,7 +91,8 @@ async fn what_strangers_wrote_is_text_on_every_page(served: &Served) {
     enqueue(served, json!({"kind": "add", "input": {HOSTILE: HOSTILE}, "in_ms": 600_000})).await;
     let batch =
         json!({"action": "revive", "q": "id:>0", "reason": HOSTILE, "starts_in_ms": 600_000}).to_string();
-    let batch = served.post("/api/v1/batches", &batch).await.json()["id"].as_str().unwrap().to_owned();
+    let batch =
+        served.post("/api/v1/bulk-operations", &batch).await.json()["id"].as_str().unwrap().to_owned();
     for path in all(&made, &batch) {
         let answer = page(served, &path).await;
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
@@ -111,10 +112,7 @@ async fn what_strangers_wrote_is_text_on_every_page(served: &Served) {
 async fn a_search_that_cannot_be_read_is_explained(served: &Served) {
     let answer = page(served, "/jobs?q=stat:dead").await;
     assert_eq!(answer.status, 200);
-    assert!(
-        answer.body.contains("This search cannot be read") && answer.body.contains("state"),
-        "{answer:?}"
-    );
+    assert!(answer.body.contains("Invalid search") && answer.body.contains("state"), "{answer:?}");
     assert!(answer.body.contains("value=\"stat:dead\""), "what was typed is still there");
     let answer = page(served, "/jobs?nonsense=1").await;
     assert_eq!(answer.status, 400);
@@ -145,7 +143,10 @@ async fn what_a_page_offers_is_asked_before_it_is_done(served: &Served) {
     assert_eq!(served.get(&format!("/api/v1/jobs/{job}")).await.json()["state"], "cancelled");
     let again = submit(served, &format!("/jobs/{job}/cancel"), "").await;
     assert_eq!(again.status, 409);
-    assert!(again.body.contains("<!DOCTYPE html>") && again.body.contains("is over"), "{again:?}");
+    assert!(
+        again.body.contains("<!DOCTYPE html>") && again.body.contains("is already cancelled"),
+        "{again:?}"
+    );
 
     let dead = enqueue(served, json!({"kind": "broken", "input": "mended"})).await;
     served.until(&format!("/api/v1/jobs/{dead}"), |job| job["state"] == "completed").await;
@@ -168,28 +169,29 @@ async fn many_are_counted_before_and_undone_after(served: &Served) {
     let link = link.split('"').next().unwrap().replace("&amp;", "&");
     let asked = page(served, &link).await;
     assert!(
-        asked.body.contains("Revive 2 jobs?") && asked.body.contains("lineclear batch start revive -q"),
+        asked.body.contains("Revive 2 jobs?")
+            && asked.body.contains("lineclear bulk-operation start revive -q"),
         "{asked:?}"
     );
     let q = link.split("q=").nth(1).unwrap();
-    let made = submit(served, "/batches/new", &format!("action=revive&q={q}&reason=mended")).await;
+    let made = submit(served, "/bulk-operations/new", &format!("action=revive&q={q}&reason=mended")).await;
     assert_eq!(made.status, 303, "{made:?}");
     let batch = made.header("location").unwrap().to_owned();
     assert!(page(served, &batch).await.body.contains("Undo"));
     assert_eq!(submit(served, &format!("{batch}/cancel"), "").await.status, 303);
     let undone = page(served, &batch).await.body;
-    assert!(undone.contains("before anything was done") && !undone.contains("Undo"), "{undone}");
+    assert!(undone.contains("before it changed anything") && !undone.contains("Undo"), "{undone}");
     assert_eq!(served.get("/api/v1/dead-letters/families").await.json()["total"], 3);
 
     let one = enqueue(served, json!({"kind": "add", "in_ms": 600_000})).await;
     let two = enqueue(served, json!({"kind": "add", "in_ms": 600_000})).await;
-    let asked = page(served, &format!("/batches/new?action=cancel&id={one}&id={two}")).await;
+    let asked = page(served, &format!("/bulk-operations/new?action=cancel&id={one}&id={two}")).await;
     assert!(asked.body.contains("Cancel 2 jobs?"), "{asked:?}");
     for nothing in [
-        "/batches/new?action=cancel",
-        "/batches/new?action=burn&q=id:1",
-        "/batches/new",
-        "/batches/new?action=cancel&q=stat:x",
+        "/bulk-operations/new?action=cancel",
+        "/bulk-operations/new?action=burn&q=id:1",
+        "/bulk-operations/new",
+        "/bulk-operations/new?action=cancel&q=stat:x",
     ] {
         assert_eq!(page(served, nothing).await.status, 400, "{nothing}");
     }
@@ -216,8 +218,8 @@ async fn every_list_is_a_file_with_all_of_its_rows(served: &Served) {
     let dead = page(served, "/dead-letters.csv").await.body;
     assert!(dead.contains("\"'=1+1, \"\"quoted\"\""), "no formula: {dead}");
     assert_eq!(page(served, "/dead-letters.ndjson?status=revived").await.body, "");
-    assert!(page(served, "/batches.csv").await.body.starts_with("id,action,q,"));
-    for bad in ["/jobs.csv?q=stat:x", "/dead-letters.csv?status=x", "/batches.ndjson?x=1"] {
+    assert!(page(served, "/bulk-operations.csv").await.body.starts_with("id,action,q,"));
+    for bad in ["/jobs.csv?q=stat:x", "/dead-letters.csv?status=x", "/bulk-operations.ndjson?x=1"] {
         assert_eq!(page(served, bad).await.status, 400, "{bad}");
     }
 }
@@ -230,10 +232,10 @@ async fn a_job_by_hand_and_nothing_typed_is_lost(served: &Served) {
     assert_eq!((&job["input"], &job["state"]), (&json!([1, 2]), &json!("scheduled")));
     for (form, says) in [
         ("kind=Add&input=1", "name"),
-        ("kind=add&input=%7B", "this is no JSON"),
+        ("kind=add&input=%7B", "must be JSON"),
         ("kind=add&priority=99", "99"),
         ("kind=add&group=nobody", "nobody"),
-        ("kind=add&when=soon", "is no time"),
+        ("kind=add&when=soon", "is not a time"),
     ] {
         let refused = submit(served, "/enqueue", form).await;
         assert!((400..500).contains(&refused.status), "{form}: {refused:?}");

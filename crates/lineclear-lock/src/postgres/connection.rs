@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use lineclear_tls::connect_error;
 use tokio::sync::Mutex;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row, Statement};
@@ -144,7 +145,11 @@ pub(crate) async fn connect(target: &PostgresTarget, purpose: Purpose) -> Result
     if let Purpose::Locks(ttl) = purpose {
         config.tcp_user_timeout(ttl).keepalives(true).keepalives_idle(ttl / 2);
     }
-    let (client, connection) = config.connect(target.connector.clone()).await.map_err(classify)?;
+    let connected = config.connect(target.connector.clone()).await;
+    let (client, connection) = connected.map_err(|error| match error.as_db_error() {
+        Some(_) => classify(error),
+        None => LockError::unavailable(connect_error(&config, &error)),
+    })?;
     let ended = CancellationToken::new();
     let end = ended.clone();
     tokio::spawn(async move {

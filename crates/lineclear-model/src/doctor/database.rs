@@ -26,7 +26,8 @@ pub fn latency(pings: &[u64]) -> Check {
     let (p50, p95) = (at(50), at(95));
     let ms = |us: u64| format!("{}.{:02} ms", us / 1_000, us % 1_000 / 10);
     let says = format!("{} pings: p50 {}, p95 {}", sorted.len(), ms(p50), ms(p95));
-    let todo = "every job is several statements: bring nodes closer to the database, and look at its load and network";
+    let todo =
+        "every job is several statements: move nodes closer to the database, and check its load and network";
     match (p50, p95) {
         (_, 1_000_000..) => Check::failure(CheckName::Latency, says, todo),
         (20_000.., _) | (_, 200_000..) => Check::warning(CheckName::Latency, says, todo),
@@ -50,7 +51,7 @@ pub fn clock(name: CheckName, whose: &str, ahead: i64, off_by: i64, seen: Option
         seconds(ahead.saturating_abs()),
         off_by / 1_000 + 1
     );
-    let todo = "the database's clock decides what is due, but times that are said here are off by that: run chrony or another NTP client on both";
+    let todo = "the database's clock decides what is due, but times shown here are off by that: run chrony or another NTP client on both";
     match apart {
         SKEW_FAILURE_US.. => Check::failure(name, says, todo),
         SKEW_WARNING_US.. => Check::warning(name, says, todo),

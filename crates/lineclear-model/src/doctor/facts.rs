@@ -138,7 +138,7 @@ pub struct Overdue {
     pub job: i64,
     /// When it was due.
     pub due_at: Micros,
-    /// The first gate that is closed; `None`: nothing is in its way.
+    /// The first gate that is closed; `None`: nothing blocks it.
     pub gate: Option<GateName>,
     /// Why, as a sentence.
     pub why: String,

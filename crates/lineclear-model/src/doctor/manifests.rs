@@ -19,7 +19,7 @@ pub fn late(facts: &HealthFacts) -> Check {
             "{} {verb} due and not planned, the first {ago} ago",
             many(trouble.late, facts.count_max, "manifest")
         ),
-        "a live node with the role planner does so; is one alive, and what does its log say? lineclear api GET /nodes",
+        "a live node with the role planner plans them; is one alive, and what does its log say? lineclear api GET /nodes",
     )
 }
 
@@ -31,7 +31,7 @@ pub fn manifests(facts: &HealthFacts, health: &ManifestHealth) -> Vec<Check> {
     };
     let unsure = match health.unsure {
         0 => String::new(),
-        n => format!("; {} with exclusions could not be looked at in time", many(n, 0, "other")),
+        n => format!("; {} with exclusions could not be checked in time", many(n, 0, "other")),
     };
     let never = match health.never.as_slice() {
         [] => Check::ok(
@@ -48,7 +48,7 @@ pub fn manifests(facts: &HealthFacts, health: &ManifestHealth) -> Vec<Check> {
                     many(some.len() as u64, 0, "manifest"),
                     a_few(&named)
                 ),
-                "mend its schedule (lineclear schedule explain '…'), or pause or delete it: lineclear manifest delete KEY",
+                "fix its schedule (lineclear schedule explain '…'), or pause or delete it: lineclear manifest delete KEY",
             )
         }
     };
@@ -63,7 +63,7 @@ pub fn manifests(facts: &HealthFacts, health: &ManifestHealth) -> Vec<Check> {
                     many(some.len() as u64, 0, "manifest"),
                     a_few(&named)
                 ),
-                "write it anew: lineclear manifest apply -f FILE; or was it written by a newer version?",
+                "write it again: lineclear manifest apply -f FILE; or was it written by a newer version?",
             )
         }
     };

@@ -113,7 +113,7 @@ fn lost(facts: &HealthFacts) -> Check {
         })
         .collect();
     if !lost.is_empty() {
-        let says = format!("lost with jobs that nobody has taken back: {}", a_few(&lost));
+        let says = format!("lost, with jobs that no node has reclaimed: {}", a_few(&lost));
         let todo = "a live node takes them back by itself within seconds; if none is alive, start one: lineclear serve";
         return Check::failure(name, says, todo);
     }

@@ -184,24 +184,24 @@ pub fn drift(expected: &Schema, found: &Schema, dialect: &Dialect) -> Vec<Check>
 fn check(name: CheckName, drift: Drift, ok: String) -> Check {
     if drift.what.is_empty() && !drift.coming.is_empty() {
         let says = format!("being built right now: {}", a_few(&drift.coming));
-        return Check::warning(name, says, "wait until it is done, and ask again; until then nodes are slow");
+        return Check::warning(name, says, "wait until it is done, and try again; until then nodes are slow");
     }
     if drift.what.is_empty() {
         return Check::ok(name, ok);
     }
-    let says = format!("not as the migrations make it: {}", a_few(&drift.what));
+    let says = format!("differs from the migrations: {}", a_few(&drift.what));
     if drift.sql.is_empty() {
         return Check::failure(name, says, if drift.beyond { BACKUP } else { REBUILD });
     }
-    let backup = format!("{BACKUP}. The rest is mended by this:");
-    let rebuild = format!("{REBUILD}. The rest is mended by this:");
+    let backup = format!("{BACKUP}. This fixes the rest:");
+    let rebuild = format!("{REBUILD}. This fixes the rest:");
     let todo = match (name, drift.beyond) {
         (_, true) => backup.as_str(),
         _ if drift.fixed => rebuild.as_str(),
         (CheckName::Indexes, _) => {
             "nodes get slow, or do twice what a unique index forbids; run this, one statement after the other:"
         }
-        _ => "somebody changed it by hand; stop the nodes, make a backup and run this:",
+        _ => "it was changed by hand; stop the nodes, make a backup and run this:",
     };
     Check::failure(name, says, todo).with_sql(drift.sql.join("\n"))
 }
@@ -292,11 +292,13 @@ fn identity(is: &Column, column: &Column, alter: &dyn Fn(String) -> String, drif
     }
     let what = format!("column {}.{}", column.table, column.name);
     match (&is.given, &column.given) {
-        (None, _) => drift.gone(format!("{what} is given no numbers any more")),
-        (Some(_), None) => drift.found(format!("{what} is given numbers"), alter("DROP IDENTITY".to_owned())),
+        (None, _) => drift.gone(format!("{what} does not generate numbers any more")),
+        (Some(_), None) => {
+            drift.found(format!("{what} generates numbers"), alter("DROP IDENTITY".to_owned()))
+        }
         (Some(_), Some(given)) => {
             let given = given.trim_end_matches(" AS IDENTITY");
-            drift.found(format!("{what} is given numbers in another way"), alter(format!("SET {given}")));
+            drift.found(format!("{what} generates numbers in another way"), alter(format!("SET {given}")));
         }
     }
 }
@@ -322,7 +324,7 @@ fn rules(expected: &Schema, found: &Schema, dialect: &Dialect, missing: &BTreeSe
             None => drift.found(format!("rule {name} of {} is missing", rule.table), add),
             Some(_) => {
                 let sql = format!("ALTER TABLE {table} DROP CONSTRAINT {name};\n{add}");
-                drift.found(format!("rule {name} of {} says something else", rule.table), sql);
+                drift.found(format!("rule {name} of {} differs", rule.table), sql);
             }
         }
     }
@@ -346,10 +348,7 @@ fn others(expected: &Schema, found: &Schema, dialect: &Dialect, drift: &mut Drif
                     "function" => String::new(),
                     what => format!("DROP {} {};\n", what.to_uppercase(), dialect.table(&other.name)),
                 };
-                drift.found(
-                    format!("{} {} says something else", other.what, other.name),
-                    format!("{drop}{definition};"),
-                );
+                drift.found(format!("{} {} differs", other.what, other.name), format!("{drop}{definition};"));
             }
             continue;
         }
@@ -387,7 +386,7 @@ fn indexed(
                 );
             }
             Some(is) if is.definition != index.definition => {
-                drift.found(format!("index {name} of {} is of something else", index.table), again());
+                drift.found(format!("index {name} of {} differs", index.table), again());
             }
             Some(_) => {}
         }

@@ -16,15 +16,14 @@ fn leases(facts: &HealthFacts) -> Check {
         return Check::not_checked(name, why);
     }
     if trouble.leases_over == 0 {
-        return Check::ok(name, "no lease that ran out is left lying");
+        return Check::ok(name, "no expired lease is left");
     }
     let ago = trouble.lease_over_at.map(|at| length(facts.now.get() - at.get())).unwrap_or_default();
     let says = format!(
-        "{} whose lease ran out, the first {ago} ago, and that nobody has taken back",
+        "{} with an expired lease that no node has reclaimed, the first {ago} ago",
         many(trouble.leases_over, facts.count_max, "job")
     );
-    let todo =
-        "a live node with the role dispatcher or planner does so by itself; is one alive? lineclear serve";
+    let todo = "a live node with the role dispatcher or planner reclaims them; is one alive? lineclear serve";
     Check::failure(name, says, todo)
 }
 
@@ -55,7 +54,7 @@ fn overdue(facts: &HealthFacts) -> Check {
     let blocks = top.map(|gate| {
         let why = example(&|job| job.gate == top).map(|job| format!("job {}: {}", job.job, job.why));
         let why = why.unwrap_or_default();
-        format!("; the gate `{gate}` blocks {count} of the {all} that were looked at ({why})")
+        format!("; the gate `{gate}` blocks {count} of the {all} that were checked ({why})")
     });
     let says = format!("{waits}{}", blocks.unwrap_or_default());
     if stranded > 0 {
@@ -69,7 +68,7 @@ fn overdue(facts: &HealthFacts) -> Check {
         let job = example(&Overdue::is_stuck);
         let free = job.map_or(0, |job| job.free);
         let says = format!(
-            "{says}; nothing is in the way of {stuck} of the {all} that were looked at, {}, and nobody takes any of its line",
+            "{says}; nothing blocks {stuck} of the {all} that were checked, {}, and no node dispatches them",
             many(free, 0, "slot").replace(" slot", " free slot")
         );
         let look = look(job);
@@ -78,23 +77,23 @@ fn overdue(facts: &HealthFacts) -> Check {
     let look = look(example(&|job| job.gate == top));
     match top {
         Some(GateName::Enabled | GateName::GroupEnabled | GateName::GlobalEnabled) => {
-            Check::warning(name, says, format!("is it still to be switched off? {look}"))
+            Check::warning(name, says, format!("should it still be switched off? {look}"))
         }
         Some(GateName::GroupLimit | GateName::GlobalLimit | GateName::KeyLimit | GateName::Overlap) => {
             Check::warning(
                 name,
                 says,
-                format!("is the limit as it should be, and do its holders get on? {look}"),
+                format!("is the limit right, and do its holders make progress? {look}"),
             )
         }
         Some(_) => Check::warning(name, says, look),
         None => {
             let full = facts.overdue.iter().all(|job| job.gate.is_some() || job.free == 0);
             let why = match full {
-                true => "nothing is in its way but that all slots of the nodes that run it are taken",
-                false => "nothing is in its way, and its line gets on: more comes than is done",
+                true => "all slots of the nodes that run it are taken",
+                false => "nothing blocks it, and its queue moves: more jobs arrive than are done",
             };
-            Check::warning(name, format!("{says}; {why}"), "more nodes, or more --slots, take more at once")
+            Check::warning(name, format!("{says}; {why}"), "use more nodes, or more --slots")
         }
     }
 }
@@ -105,15 +104,15 @@ fn kinds(facts: &HealthFacts) -> Check {
         return Check::not_checked(CheckName::Kinds, why);
     }
     match trouble.unknown {
-        0 => Check::ok(CheckName::Kinds, "no job is set aside because nobody knows its kind"),
+        0 => Check::ok(CheckName::Kinds, "no job is parked because its kind is unknown"),
         jobs => Check::failure(
             CheckName::Kinds,
             format!(
-                "{} set aside because no node that took them knows their kind: {}",
+                "{} parked because no node that claimed them knows their kind: {}",
                 many(jobs, facts.count_max, "job"),
                 a_few(&trouble.unknown_kinds)
             ),
-            "start a node that runs it, and they come back by themselves; or cancel them: lineclear job list -q state:parked",
+            "start a node that runs it, and they are queued again; or cancel them: lineclear job list -q state:parked",
         ),
     }
 }
@@ -131,6 +130,6 @@ fn dead_letters(facts: &HealthFacts) -> Check {
             "{} {verb} for a person, the oldest for {oldest}",
             many(facts.dead_letters, facts.count_max, "dead letter")
         ),
-        "look what they died of, then revive or acknowledge them: lineclear dead families",
+        "see why they died, then revive or acknowledge them: lineclear dead families",
     )
 }

@@ -29,16 +29,16 @@ impl TryFrom<Fields> for Exclusion {
         match fields {
             Fields { weekdays: Some(days), dates: None, from: None, to: None, daily: None } => {
                 if Weekday::ALL.iter().all(|day| days.contains(day)) {
-                    return Err("exclude.weekdays: all seven days are excluded, so it never fires".into());
+                    return Err("exclude.weekdays: must not exclude all seven days".into());
                 }
                 if days.is_empty() {
-                    return Err("exclude.weekdays: the list is empty".into());
+                    return Err("exclude.weekdays: must not be empty".into());
                 }
                 Ok(Exclusion::Weekdays(days))
             }
             Fields { weekdays: None, dates: Some(dates), from: None, to: None, daily: None } => {
                 if dates.is_empty() || dates.len() > EXCLUSIONS_MAX {
-                    return Err(format!("exclude.dates: a list has 1 to {EXCLUSIONS_MAX} dates"));
+                    return Err(format!("exclude.dates: must have 1 to {EXCLUSIONS_MAX} dates"));
                 }
                 dates
                     .iter()

@@ -58,7 +58,7 @@ fn exclusions_survive_being_stored_and_bad_ones_are_refused() {
         (r#"{}"#, "each entry is one of"),
         (r#"{"from":"2026-12-24"}"#, "each entry is one of"),
         (r#"{"weekdays":["saturday"]}"#, "saturday"),
-        (r#"{"weekdays":["mon","tue","wed","thu","fri","sat","sun"]}"#, "never fires"),
+        (r#"{"weekdays":["mon","tue","wed","thu","fri","sat","sun"]}"#, "all seven days"),
         (r#"{"dates":["25.12.2026"]}"#, "not a date"),
         (r#"{"dates":["2026-02-30"]}"#, "not a date"),
         (r#"{"from":"2026-12-24","to":"2026-12-23"}"#, "swap"),

@@ -89,7 +89,7 @@ pub struct LimitFacts {
 pub struct Holder {
     /// The job.
     pub job: i64,
-    /// Who has it; `None`: handed over, and not yet claimed.
+    /// Who has it; `None`: dispatched, and not yet claimed.
     pub node: Option<String>,
 }
 

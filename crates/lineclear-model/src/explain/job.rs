@@ -45,23 +45,23 @@ fn passed(facts: &JobFacts, gates: Vec<Gate>) -> Explanation {
     let mut all = gates;
     for name in GateName::ALL {
         if all.iter().all(|gate| gate.name != *name) {
-            all.push(Gate::not_applicable(*name, "it has this gate behind it"));
+            all.push(Gate::not_applicable(*name, "already passed"));
         }
     }
-    Explanation::of(facts.now, all, || "nothing is in its way".to_owned())
+    Explanation::of(facts.now, all, || "nothing blocks it".to_owned())
 }
 
 fn dead(facts: &JobFacts) -> Vec<Gate> {
     let Some(dead) = &facts.dead else { return Vec::new() };
     let reason = match dead.reason {
         DeadReason::RetriesUsedUp => "all its tries failed",
-        DeadReason::Permanent => "its error says that another try cannot help",
+        DeadReason::Permanent => "its error is permanent",
         DeadReason::WorkerLost => "its workers kept vanishing",
     };
     let error = facts.last_error.as_deref().map(|error| format!(" ({error})")).unwrap_or_default();
     let rest = match dead.acknowledged {
-        true => format!("a person has let dead letter {} rest", dead.letter),
-        false => format!("dead letter {} waits for a person to revive or acknowledge it", dead.letter),
+        true => format!("dead letter {} was acknowledged", dead.letter),
+        false => format!("dead letter {} must be revived or acknowledged", dead.letter),
     };
     let why = format!("it is dead, because {reason}{error}; {rest}");
     vec![Gate::closed(GateName::DeadLetter, why).blocked_by("dead_letter", dead.letter)]
@@ -83,11 +83,11 @@ fn running(facts: &JobFacts) -> Vec<Gate> {
 
 fn cancel(facts: &JobFacts) -> Gate {
     match facts.cancel_requested_at {
-        None => Gate::open(GateName::Cancel, "nobody asked to cancel it"),
+        None => Gate::open(GateName::Cancel, "no cancellation was requested"),
         Some(at) => {
             let by = node_name(facts).unwrap_or_else(|| "its node".to_owned());
             let why =
-                format!("somebody asked to cancel it at {}; {by} tells its handler", when(at, facts.now));
+                format!("cancellation was requested at {}; {by} tells its handler", when(at, facts.now));
             Gate::closed(GateName::Cancel, why)
         }
     }
@@ -96,7 +96,7 @@ fn cancel(facts: &JobFacts) -> Gate {
 fn waiting(facts: &JobFacts) -> Explanation {
     let handed = facts.state == JobState::Ready;
     let route = facts.route.as_deref().unwrap_or("main");
-    let behind = |name| Gate::not_applicable(name, "it has its place: it is handed over");
+    let behind = |name| Gate::not_applicable(name, "already dispatched");
     let limits = match handed {
         true => vec![behind(GateName::GroupLimit), behind(GateName::GlobalLimit), behind(GateName::KeyLimit)],
         false => limits(facts),
@@ -106,8 +106,8 @@ fn waiting(facts: &JobFacts) -> Explanation {
         group_enabled(facts.group.as_ref()),
         global_enabled(facts.global.as_ref()),
         Gate::not_applicable(GateName::DeadLetter, "it is not dead"),
-        Gate::not_applicable(GateName::Dependency, "it was accepted: what it depended on has happened"),
-        Gate::not_applicable(GateName::Exclusion, "it was accepted: excluded times make no jobs"),
+        Gate::not_applicable(GateName::Dependency, "its dependencies were met when it was accepted"),
+        Gate::not_applicable(GateName::Exclusion, "excluded times make no jobs"),
         due(facts),
         retry(facts),
         if handed { behind(GateName::Overlap) } else { overlap(facts) },
@@ -115,7 +115,7 @@ fn waiting(facts: &JobFacts) -> Explanation {
         serving_node(facts, route),
         Gate::open(
             GateName::Taken,
-            if handed { "handed over, and not yet claimed" } else { "no worker has it" },
+            if handed { "dispatched, and not yet claimed" } else { "no worker has it" },
         ),
     ];
     if handed {
@@ -127,10 +127,7 @@ fn waiting(facts: &JobFacts) -> Explanation {
     gates.extend(limits);
     Explanation::of(facts.now, gates, || {
         let nodes = serving(&facts.nodes, &facts.kind, route);
-        format!(
-            "nothing is in its way: it is next when {} has a free slot and its rank has come",
-            names(&nodes)
-        )
+        format!("nothing blocks it: it is next when {} has a free slot and its rank has come", names(&nodes))
     })
 }
 
@@ -141,14 +138,14 @@ fn enabled(facts: &JobFacts) -> Gate {
     if facts.origin == Origin::Trigger {
         return Gate::not_applicable(
             name,
-            format!("somebody ran manifest {key}: its switch does not matter"),
+            format!("manifest {key} was run by hand: pausing it does not matter"),
         );
     }
     match (manifest.enabled, facts.state == JobState::Parked && !facts.unknown_kind) {
         (false, _) => Gate::closed(name, format!("manifest {key} is paused")).blocked_by("manifest", key),
         (true, true) => {
             let why =
-                format!("it was set aside when manifest {key} was paused; the cleaner brings it back soon");
+                format!("it was parked when manifest {key} was paused; the cleaner queues it again soon");
             Gate::closed(name, why).blocked_by("manifest", key)
         }
         (true, false) => Gate::open(name, format!("manifest {key} is switched on")),
@@ -201,7 +198,7 @@ fn overlap(facts: &JobFacts) -> Gate {
             let jobs: Vec<String> = key.holders.iter().map(|holder| holder.job.to_string()).collect();
             format!("waits until job {} of manifest {manifest} is over", jobs.join(", "))
         }
-        _ => format!("no other job of manifest {manifest} is in the hands of a worker"),
+        _ => format!("no other job of manifest {manifest} is running"),
     };
     gate
 }
@@ -217,7 +214,7 @@ fn serving_node(facts: &JobFacts, route: &str) -> Gate {
     let gate = node(&facts.nodes, &facts.kind, route);
     if facts.unknown_kind && gate.open == Some(true) {
         let why = format!(
-            "it was set aside by a node that does not know kind {}; {} does, and brings it back with its next heartbeat",
+            "it was parked by a node that does not know kind {}; {} does, and queues it again with its next heartbeat",
             facts.kind,
             names(&serving(&facts.nodes, &facts.kind, route))
         );

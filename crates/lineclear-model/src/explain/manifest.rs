@@ -8,7 +8,7 @@ use crate::{Excluded, Overlap, exclude, preview};
 /// Every gate of a manifest.
 pub fn explain_manifest(facts: &ManifestFacts) -> Explanation {
     let manifest = &facts.manifest;
-    let on_job = |name| Gate::not_applicable(name, "it is asked of jobs, not of manifests");
+    let on_job = |name| Gate::not_applicable(name, "not applicable to manifests");
     let gates = vec![
         enabled(facts),
         group_enabled(facts.group.as_ref()),
@@ -27,11 +27,11 @@ pub fn explain_manifest(facts: &ManifestFacts) -> Explanation {
         on_job(GateName::Taken),
     ];
     Explanation::of(facts.now, gates, || match manifest.schedule.is_timed() {
-        true => "nothing is in its way: the planner makes its next job in a moment".to_owned(),
+        true => "nothing blocks it: the planner makes its next job in a moment".to_owned(),
         false if manifest.schedule.parents().is_empty() => {
-            "nothing is in its way: it runs when somebody runs it".to_owned()
+            "nothing blocks it: it runs when it is triggered".to_owned()
         }
-        false => "nothing is in its way: it runs when a manifest that it waits for completes".to_owned(),
+        false => "nothing blocks it: it runs when a manifest that it waits for completes".to_owned(),
     })
 }
 

@@ -11,7 +11,7 @@ pub(super) fn group_enabled(group: Option<&LimitFacts>) -> Gate {
         None => Gate::not_applicable(name, "it is in no group"),
         Some(group) if group.enabled => Gate::open(name, format!("group {} is switched on", group.name)),
         Some(group) => {
-            let why = format!("group {} is switched off: none of its jobs is handed out", group.name);
+            let why = format!("group {} is switched off: none of its jobs is dispatched", group.name);
             Gate::closed(name, why).blocked_by("group", &group.name)
         }
     }
@@ -20,7 +20,7 @@ pub(super) fn group_enabled(group: Option<&LimitFacts>) -> Gate {
 pub(super) fn global_enabled(global: Option<&LimitFacts>) -> Gate {
     match global {
         Some(global) if !global.enabled => {
-            let why = "everything is switched off (group *): no job is handed out";
+            let why = "everything is switched off (group *): no job is dispatched";
             Gate::closed(GateName::GlobalEnabled, why).blocked_by("group", "*")
         }
         _ => Gate::open(GateName::GlobalEnabled, "everything is switched on (group *)"),

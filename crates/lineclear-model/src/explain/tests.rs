@@ -60,7 +60,7 @@ fn each_fact_closes_its_own_gate_of_a_job_and_no_other() {
     type Case = (GateName, fn(&mut JobFacts), &'static str);
     let cases: &[Case] = &[
         (GateName::Enabled, |f| f.manifest.as_mut().unwrap().enabled = false, "nightly is paused"),
-        (GateName::Enabled, |f| f.state = JobState::Parked, "cleaner brings it back"),
+        (GateName::Enabled, |f| f.state = JobState::Parked, "the cleaner queues it again"),
         (GateName::GroupEnabled, |f| f.group.as_mut().unwrap().enabled = false, "group etl is switched off"),
         (GateName::GlobalEnabled, |f| f.global.as_mut().unwrap().enabled = false, "group *"),
         (
@@ -108,7 +108,7 @@ fn each_fact_closes_its_own_gate_of_a_job_and_no_other() {
         (
             GateName::Node,
             |f| (f.state, f.unknown_kind) = (JobState::Parked, true),
-            "brings it back with its next heartbeat",
+            "queues it again with its next heartbeat",
         ),
         (
             GateName::Taken,
@@ -125,7 +125,7 @@ fn each_fact_closes_its_own_gate_of_a_job_and_no_other() {
                 f.dead =
                     Some(DeadFacts { letter: 9, reason: DeadReason::RetriesUsedUp, acknowledged: false });
             },
-            "dead letter 9 waits for a person",
+            "dead letter 9 must be revived or acknowledged",
         ),
     ];
     assert_eq!(closed(&explain_job(&job())), []);
@@ -145,7 +145,7 @@ fn a_verdict_always_says_that_no_node_runs_the_kind() {
     facts.nodes[0].kinds = Some(Vec::new());
     let verdict = explain_job(&facts).verdict;
     assert!(
-        verdict.starts_with("is due at 2026-01-01T00:01:00Z (in 1m); besides, no live node runs"),
+        verdict.starts_with("is due at 2026-01-01T00:01:00Z (in 1m); also, no live node runs"),
         "{verdict}"
     );
     assert!(verdict.ends_with("web-1 serves main and knows no kinds"), "{verdict}");
@@ -153,7 +153,7 @@ fn a_verdict_always_says_that_no_node_runs_the_kind() {
     facts.next_due_at = Some(at(60));
     facts.nodes.clear();
     let verdict = explain_manifest(&facts).verdict;
-    assert!(verdict.contains("; besides, no live node runs jobs"), "{verdict}");
+    assert!(verdict.contains("; also, no live node runs jobs"), "{verdict}");
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn a_running_job_that_shall_stop_says_so_first() {
     facts.cancel_requested_at = Some(at(-1));
     let explanation = explain_job(&facts);
     assert_eq!(closed(&explanation), [GateName::Cancel, GateName::Taken]);
-    assert!(explanation.verdict.contains("somebody asked to cancel it"), "{}", explanation.verdict);
+    assert!(explanation.verdict.contains("cancellation was requested"), "{}", explanation.verdict);
 }
 
 #[test]

@@ -110,7 +110,7 @@ impl ManifestFile {
             };
             manifest.check().map_err(|error| bad(error.field, error.message))?;
             if seen.insert(&manifest.key, at).is_some() {
-                return Err(bad("key", "two manifests have this key; keys are unique".into()));
+                return Err(bad("key", "must be unique; two manifests have this key".into()));
             }
         }
         match dependency_cycle::find(&self.manifest) {
@@ -119,7 +119,7 @@ impl ManifestFile {
                 Err(BadManifest {
                     manifest: round.first().map(Name::to_string),
                     field: Some("schedule.after".into()),
-                    message: format!("they wait for each other and never fire: {}", names.join(" → ")),
+                    message: format!("manifests wait for each other and never fire: {}", names.join(" → ")),
                     line: None,
                 })
             }
@@ -134,7 +134,7 @@ impl GroupSpec {
             Name::new(name).map_err(|error| BadField::new("name", error.to_string()))?;
         }
         if self.limit == Some(0) {
-            let message = "0 lets nothing run; to stop a group write enabled = false";
+            let message = "must be at least 1; to stop a group write enabled = false";
             return Err(BadField::new("limit", message));
         }
         check_priority(self.priority)
@@ -145,6 +145,6 @@ fn check_size(text: &str) -> Result<(), BadManifest> {
     if text.len() <= FILE_BYTES_MAX {
         return Ok(());
     }
-    let message = format!("the file has {} bytes, and may have {FILE_BYTES_MAX}", text.len());
+    let message = format!("the file must have at most {FILE_BYTES_MAX} bytes, not {}", text.len());
     Err(BadManifest { message, ..BadManifest::default() })
 }

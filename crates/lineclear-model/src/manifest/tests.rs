@@ -104,8 +104,8 @@ fn an_error_names_the_manifest_the_field_and_the_line() {
         (&format!("priority = 32\n{every}"), "priority", "between 0 and 31"),
         (&format!("priority = \"high\"\n{every}"), "priority", "invalid type"),
         (&format!("jitter = \"10m\"\n{every}"), "jitter", "overtake"),
-        (&format!("timeout = \"0s\"\n{every}"), "timeout", "needs some time"),
-        (&format!("retry = {{ factor = 0.5 }}\n{every}"), "retry.factor", "1.0 or more"),
+        (&format!("timeout = \"0s\"\n{every}"), "timeout", "must be above zero"),
+        (&format!("retry = {{ factor = 0.5 }}\n{every}"), "retry.factor", "at least 1.0"),
         (&format!("overlap = \"never\"\n{every}"), "overlap", "never"),
         (&format!("group = \"Etl\"\n{every}"), "group", "position 1"),
         (&format!("misfire = {{ policy = \"once\", max = 3 }}\n{every}"), "misfire.max", "catch_up"),
@@ -126,7 +126,7 @@ fn an_error_names_the_manifest_the_field_and_the_line() {
     let bad = ManifestFile::from_toml("[[manifest]\n").unwrap_err();
     assert_eq!(bad.line, Some(1));
     let bad = ManifestFile::from_toml("[group.etl]\nlimit = 0\n").unwrap_err();
-    assert!(bad.to_string().contains("group.etl.limit: 0 lets nothing run"), "{bad}");
+    assert!(bad.to_string().contains("group.etl.limit: must be at least 1"), "{bad}");
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn manifests_that_wait_for_each_other_are_refused() {
     assert!(ManifestFile::from_toml(&diamond).is_ok());
     let twice = after("a", r#""b""#) + &after("a", r#""c""#);
     let bad = ManifestFile::from_toml(&twice).unwrap_err();
-    assert!(bad.to_string().contains("line 6: manifest \"a\": key: two manifests"), "{bad}");
+    assert!(bad.to_string().contains("line 6: manifest \"a\": key: must be unique; two manifests"), "{bad}");
 }
 
 #[test]

@@ -43,7 +43,7 @@ pub(super) fn query(text: &str) -> Result<Query, BadQuery> {
         if again && !is_span(term.field) {
             let field = term.field;
             let detail = if term.not { "none" } else { "either" };
-            return bad(term.at, format!("{field}: stands twice; write {field}:a,b for {detail} of two"));
+            return bad(term.at, format!("{field}: occurs twice; write {field}:a,b for {detail} of two"));
         }
         seen.push((term.field, term.not));
         add(&mut query, term)?;
@@ -76,7 +76,7 @@ fn terms(text: &str) -> Result<Vec<Term>, BadQuery> {
         }
         let name: String = chars[name_at..at].iter().collect();
         if chars.get(at) == Some(&'"') {
-            let why = "a quote stands after a field and a colon, such as error:\"connect timeout\"";
+            let why = "a quote must follow a field and a colon, such as error:\"connect timeout\"";
             return bad(at + 1, why);
         }
         if name.is_empty() {
@@ -86,7 +86,7 @@ fn terms(text: &str) -> Result<Vec<Term>, BadQuery> {
             let shown: String = name.chars().take(40).collect();
             return bad(
                 start + 1,
-                format!("{shown:?} is no term; write field:value, such as error:\"{shown}\""),
+                format!("{shown:?} is not a term; write field:value, such as error:\"{shown}\""),
             );
         }
         let field = field(&name, name_at + 1)?;
@@ -104,11 +104,11 @@ fn field(name: &str, at: usize) -> Result<Field, BadQuery> {
     let near = Field::ALL.iter().map(|field| (edits(&shown.to_lowercase(), field.as_str()), *field)).min();
     match near {
         Some((edits, field)) if edits <= 2 => {
-            bad(at, format!("there is no field {shown:?}; did you mean {field}?"))
+            bad(at, format!("unknown field {shown:?}; did you mean {field}?"))
         }
         _ => {
             let all: Vec<&str> = Field::ALL.iter().map(|field| field.as_str()).collect();
-            bad(at, format!("there is no field {shown:?}; there are {}", all.join(", ")))
+            bad(at, format!("unknown field {shown:?}; the fields are {}", all.join(", ")))
         }
     }
 }
@@ -123,7 +123,7 @@ fn values(chars: &[char], at: &mut usize, field: Field) -> Result<Vec<Word>, Bad
             *at += 1;
             loop {
                 match chars.get(*at) {
-                    None => return bad(start + 1, "this quote does not end"),
+                    None => return bad(start + 1, "this quote is not closed"),
                     Some('"') => break,
                     Some('\\') if matches!(chars.get(*at + 1), Some('"' | '\\')) => {
                         text.push(chars[*at + 1]);
@@ -146,7 +146,7 @@ fn values(chars: &[char], at: &mut usize, field: Field) -> Result<Vec<Word>, Bad
             return bad(start + 1, format!("{field}: needs a value here"));
         }
         if text.contains('\0') {
-            return bad(start + 1, "no value has a NUL");
+            return bad(start + 1, "a value must not contain U+0000");
         }
         values.push(Word { text, at: start + 1, quoted });
         if values.len() > VALUES_MAX {
@@ -231,7 +231,7 @@ fn unknown<A>(word: &Word, field: Field, all: &[impl std::fmt::Display]) -> Resu
     let near = near.filter(|near| edits(&word.text, near) <= 2);
     let hint = near.map_or(known.join(", "), |near| format!("did you mean {near}?"));
     let shown: String = word.text.chars().take(40).collect();
-    bad(word.at, format!("{shown:?} is no {field}: {hint}"))
+    bad(word.at, format!("{shown:?} is not a {field}: {hint}"))
 }
 
 /// Unlike a state or an origin, not every job has a reason: `-reason:permanent` also finds those that have none.
@@ -248,7 +248,7 @@ fn names(names: &mut Names, term: Term, strict: bool) -> Result<(), BadQuery> {
     for word in &term.values {
         let plain = word.text.strip_suffix('*').unwrap_or(&word.text);
         if plain.contains('*') || (word.quoted && word.text.contains('*')) {
-            return bad(word.at, "* stands at the end of a name, for any ending");
+            return bad(word.at, "* may only end a name, for any ending");
         }
         if !strict && plain.contains(['?', '[']) {
             return bad(word.at, "no node has ? or [ in its name");
@@ -268,7 +268,7 @@ fn names(names: &mut Names, term: Term, strict: bool) -> Result<(), BadQuery> {
 
 fn number(word: &Word) -> Result<i64, BadQuery> {
     let read = word.text.parse().ok().filter(|number: &i64| *number >= 0);
-    read.map_or_else(|| bad(word.at, format!("{:?} is no number", word.text)), Ok)
+    read.map_or_else(|| bad(word.at, format!("{:?} is not a number", word.text)), Ok)
 }
 
 fn length(word: &Word) -> Result<std::time::Duration, BadQuery> {
@@ -285,7 +285,7 @@ fn ids(query: &mut Query, term: Term) -> Result<(), BadQuery> {
     match (term.not, query.ids.is_empty()) {
         (true, _) => query.not_ids.extend(ids),
         (false, true) => query.ids = ids,
-        (false, false) => return bad(term.at, "id: stands twice; write id:1,2 for either"),
+        (false, false) => return bad(term.at, "id: occurs twice; write id:1,2 for either"),
     }
     Ok(())
 }
@@ -295,11 +295,11 @@ fn span(term: &Term, read: impl Fn(&Word) -> Result<i64, BadQuery>) -> Result<Sp
     let [word] = term.values.as_slice() else {
         return bad(
             term.at,
-            format!("{}: takes one comparison; say another as a term of its own", term.field),
+            format!("{}: takes one comparison; write another one as a separate term", term.field),
         );
     };
     if term.not {
-        return bad(term.at, format!("{}: cannot be negated; turn the comparison round", term.field));
+        return bad(term.at, format!("{}: cannot be negated; invert the comparison", term.field));
     }
     let sign: String = word.text.chars().take_while(|c| matches!(c, '<' | '>' | '=')).collect();
     let rest =
@@ -314,7 +314,7 @@ fn span(term: &Term, read: impl Fn(&Word) -> Result<i64, BadQuery>) -> Result<Sp
         "<" => Span { max: value.saturating_sub(1), ..Span::ALL },
         "<=" => Span { max: value, ..Span::ALL },
         "" | "=" => Span { min: value, max: value },
-        _ => return bad(word.at, format!("{sign:?} is no comparison; there are >, >=, <, <= and =")),
+        _ => return bad(word.at, format!("{sign:?} is not a comparison; use >, >=, <, <= or =")),
     })
 }
 

@@ -62,6 +62,11 @@ impl Cron {
         self.hours == (1 << 24) - 1
     }
 
+    /// What is valid, but probably not meant.
+    pub(super) fn warnings(&self) -> &[String] {
+        &self.plain.warnings
+    }
+
     pub(super) fn describe(&self) -> String {
         words::describe(&self.plain.text, self.plain.both_days)
     }

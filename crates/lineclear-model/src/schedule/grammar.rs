@@ -55,6 +55,8 @@ pub(super) struct Plain {
     /// Whether a day must match both day fields. As in Vixie cron, that is so as soon as one of them starts
     /// with `*`, even as `*/2`.
     pub both_days: bool,
+    /// What is valid, but probably not meant: steps that are longer than their field.
+    pub warnings: Vec<String>,
 }
 
 /// A piece of the expression and where it stands, so that an error can point at it.
@@ -129,23 +131,26 @@ pub(super) fn check(expression: &str) -> Result<Plain, BadSchedule> {
         }
     };
     let mut plain = if fields.len() == 5 { vec!["0".to_owned()] } else { vec![] };
+    let mut warnings = Vec::new();
     for (field, token) in fields.iter().zip(&tokens) {
-        plain.push(field.check(*token)?);
+        plain.push(field.check(*token, &mut warnings)?);
     }
-    let both_days = plain[3].starts_with('*') || plain[5].starts_with('*');
-    Ok(Plain { text: plain.join(" "), both_days })
+    let is_day = |field: &Field| matches!(field.kind, Kind::DayOfMonth | Kind::Weekday);
+    let mut day_fields = fields.iter().zip(&tokens).filter(|(field, _)| is_day(field));
+    let both_days = day_fields.any(|(_, token)| token.text.starts_with(['*', '?']));
+    Ok(Plain { text: plain.join(" "), both_days, warnings })
 }
 
 const FIELDS_HINT: &str = "the fields are: [second] minute hour day-of-month month weekday";
 
 impl Field {
-    fn check(&self, token: Token) -> Result<String, BadSchedule> {
+    fn check(&self, token: Token, warnings: &mut Vec<String>) -> Result<String, BadSchedule> {
         if token.text == "?" && matches!(self.kind, Kind::DayOfMonth | Kind::Weekday) {
             return Ok("*".into());
         }
         let mut items = Vec::new();
         for item in token.split(',') {
-            items.push(self.item(item)?);
+            items.push(self.item(item, warnings)?);
         }
         if items.len() > 1 && items.iter().any(|item| item == "*") {
             return Err(token
@@ -161,7 +166,7 @@ impl Field {
         Ok(items.join(","))
     }
 
-    fn item(&self, token: Token) -> Result<String, BadSchedule> {
+    fn item(&self, token: Token, warnings: &mut Vec<String>) -> Result<String, BadSchedule> {
         let text = token.text;
         if text.is_empty() {
             return Err(token
@@ -171,7 +176,11 @@ impl Field {
         if let Some(slash) = text.find('/') {
             let (range, step) = token.cut(slash);
             let (_, step) = step.cut(1);
-            return Ok(format!("{}/{}", self.stepped(range, step)?, self.step(step)?));
+            let (range, step) = (self.stepped(range, step)?, self.step(step)?);
+            if step > self.max - self.min + 1 {
+                return Ok(self.first_of(&range, step, warnings));
+            }
+            return Ok(format!("{range}/{step}"));
         }
         if text == "*" {
             return Ok("*".into());
@@ -232,19 +241,24 @@ impl Field {
     }
 
     fn step(&self, token: Token) -> Result<u32, BadSchedule> {
-        let width = self.max - self.min + 1;
         let step: u32 = parse_digits(token.text).ok_or_else(|| {
             token.bad(format!("{}: a step is a number", self.name)).hint("for example `*/5`")
         })?;
         match step {
             0 => Err(token.bad(format!("{}: a step of 0 never moves on", self.name)).hint("use 1 or more")),
-            step if step > width => {
-                let bad =
-                    token.bad(format!("{}: a step of {step} is longer than the whole field", self.name));
-                Err(bad.hint(format!("use 1 to {width}, or `every = \"…\"` for a longer interval")))
-            }
             step => Ok(step),
         }
+    }
+
+    /// A step that is longer than the field leaves the first value of its range, as in every cron. It is probably a mistake.
+    fn first_of(&self, range: &str, step: u32, warnings: &mut Vec<String>) -> String {
+        let Field { name, min, max, kind } = self;
+        let first = range.split_once('-').and_then(|(first, _)| first.parse().ok()).unwrap_or(*min);
+        let first = if *kind == Kind::Weekday { first % 7 } else { first };
+        warnings.push(format!(
+            "{name}: a step of {step} is longer than the field ({min} to {max}), so that only {first} matches"
+        ));
+        first.to_string()
     }
 
     fn range(&self, token: Token) -> Result<String, BadSchedule> {

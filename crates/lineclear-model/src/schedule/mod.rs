@@ -189,6 +189,14 @@ impl Schedule {
         }
     }
 
+    /// What is valid, but probably not meant, such as a cron step that is longer than its field.
+    pub fn warnings(&self) -> &[String] {
+        match &self.form {
+            Form::Cron(local) => local.cron.warnings(),
+            _ => &[],
+        }
+    }
+
     /// What the clock did to one of its ticks, if anything.
     pub fn note(&self, tick: Micros) -> Option<TickNote> {
         match &self.form {

@@ -179,6 +179,7 @@ mod tests {
                 "At 09:00, on the 1st Monday of the month and the last Sunday of the month.",
             ),
             ("0 0 13 * fri", "At 00:00, on day 13, and on Friday."),
+            ("0 0 1 */15 *", "At 00:00, on day 1, in January."),
             ("0 0 */2 * 1", "At 00:00, on every 2nd day of the month, if that is also Monday."),
         ] {
             let schedule = Schedule::cron(expression, "UTC").unwrap();

@@ -9,16 +9,16 @@ alter table {schema}.manifest add column tags text;
 do $$
 declare
     stored record;
-    spec   json;
+    parsed json;
 begin
     for stored in select m.id, m.spec from {schema}.manifest m where m.spec like '%"retry"%' or m.spec like '%"tags"%' loop
         begin
-            spec := stored.spec::json;
+            parsed := stored.spec::json;
             update {schema}.manifest m
-            set    backoff = case when json_typeof(spec -> 'retry') = 'object' then spec ->> 'retry' end,
-                   tags = case when json_typeof(spec -> 'tags') = 'array'
+            set    backoff = case when json_typeof(parsed -> 'retry') = 'object' then parsed ->> 'retry' end,
+                   tags = case when json_typeof(parsed -> 'tags') = 'array'
                                then (select string_agg(t.tag, ' ' order by t.nth)
-                                     from json_array_elements_text(spec -> 'tags') with ordinality as t (tag, nth)) end
+                                     from json_array_elements_text(parsed -> 'tags') with ordinality as t (tag, nth)) end
             where  m.id = stored.id;
         exception when data_exception then
             null;

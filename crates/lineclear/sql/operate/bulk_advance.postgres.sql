@@ -1,6 +1,6 @@
 -- bulk_advance · record a finished portion of a bulk operation, in the transaction that did it
 -- $1 bulk operation, $2 position (null: that was all), $3 done, $4 skipped, $5 lease in ms, $6 the canary that was let go (null: none)
-update {schema}.batch
+update {schema}.bulk_operation
 set    position = coalesce($2::bigint, position), done = done + $3::bigint, skipped = skipped + $4::bigint,
        status = case when $2::bigint is null then 'done' else status end,
        finished_at = case when $2::bigint is null then now() end,

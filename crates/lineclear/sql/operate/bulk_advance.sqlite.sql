@@ -1,7 +1,7 @@
 -- bulk_advance · record a finished portion of a bulk operation, in the transaction that did it
 -- As in PostgreSQL.
 -- ?1 bulk operation, ?2 position (null: that was all), ?3 done, ?4 skipped, ?5 lease in ms, ?6 the canary that was let go (null: none)
-update batch
+update bulk_operation
 set    position = coalesce(?2, position), done = done + ?3, skipped = skipped + ?4,
        status = iif(?2 is null, 'done', status), finished_at = iif(?2 is null, now_us(), null),
        lease_ends_at = now_us() + ?5 * 1000,

@@ -2,5 +2,5 @@
 -- As in PostgreSQL.
 -- ?1 bulk operation, ?2 holder, ?3 position, ?4 longest wait for a canary in ms
 select coalesce(begun_at <= now_us() - ?4 * 1000, 0) as is_late
-from   batch
+from   bulk_operation
 where  id = ?1 and status = 'running' and leased_by = ?2 and position = ?3

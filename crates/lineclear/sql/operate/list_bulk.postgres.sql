@@ -1,4 +1,4 @@
 -- list_bulk · a page of bulk operations, newest first
 -- $1 before this id, $2 at most, $3 only this one (null: all)
 select {bulk_operation}
-from   {schema}.batch where id < $1::bigint and ($3::bigint is null or id = $3::bigint) order by id desc limit $2::bigint
+from   {schema}.bulk_operation where id < $1::bigint and ($3::bigint is null or id = $3::bigint) order by id desc limit $2::bigint

@@ -1,6 +1,8 @@
 //! Maps errors of the drivers to [`StoreError`]. The only module that knows SQLSTATEs and SQLite's codes.
 
+use lineclear_tls::{connect_error, with_causes};
 use rusqlite::ErrorCode;
+use tokio_postgres::Config;
 use tokio_postgres::error::SqlState;
 
 use crate::error::Source;
@@ -81,7 +83,7 @@ fn error(class: Class, maybe_applied: bool, rule: impl FnOnce() -> String, sourc
     match class {
         Class::Unavailable => StoreError::Unavailable { maybe_applied, source },
         Class::Contended => StoreError::Contended { source },
-        Class::Refused => StoreError::Refused { rule: rule(), why: source.to_string() },
+        Class::Refused => StoreError::Refused { rule: rule(), why: source.to_string(), at: None },
         Class::CannotWrite => StoreError::CannotWrite { source },
         Class::Corrupt => StoreError::Corrupt { what: source.to_string() },
     }
@@ -90,7 +92,7 @@ fn error(class: Class, maybe_applied: bool, rule: impl FnOnce() -> String, sourc
 /// An error of the PostgreSQL driver. Without an answer of the server, the change may have been applied.
 pub(crate) fn postgres(e: tokio_postgres::Error) -> StoreError {
     let Some(db) = e.as_db_error() else {
-        return StoreError::Unavailable { maybe_applied: true, source: Box::new(e) };
+        return StoreError::Unavailable { maybe_applied: true, source: with_causes(&e).into() };
     };
     let class = of_sqlstate(db.code().code());
     // The server shuts down, before or after the commit.
@@ -115,17 +117,25 @@ pub(crate) fn sqlx(e: ::sqlx::Error) -> StoreError {
     error(of_sqlstate(&code), false, || rule, text.into())
 }
 
-/// An error of the pool: no connection could be had.
-pub(crate) fn pool(e: deadpool_postgres::PoolError) -> StoreError {
+/// An error while connecting, before anything was sent. The text names the server and the cause.
+pub(crate) fn connect(config: &Config, e: tokio_postgres::Error) -> StoreError {
+    if e.as_db_error().is_none() {
+        return StoreError::Unavailable { maybe_applied: false, source: connect_error(config, &e).into() };
+    }
+    match postgres(e) {
+        StoreError::Unavailable { source, .. } => StoreError::Unavailable { maybe_applied: false, source },
+        other => other,
+    }
+}
+
+/// An error of the pool: no connection is available.
+pub(crate) fn pool(config: &Config, e: deadpool_postgres::PoolError) -> StoreError {
     match e {
-        deadpool_postgres::PoolError::Backend(e) => match postgres(e) {
-            // No statement was sent.
-            StoreError::Unavailable { source, .. } => {
-                StoreError::Unavailable { maybe_applied: false, source }
-            }
-            other => other,
-        },
-        other => StoreError::Unavailable { maybe_applied: false, source: Box::new(other) },
+        deadpool_postgres::PoolError::Backend(e) => connect(config, e),
+        other => {
+            let source = connect_error(config, &other).into();
+            StoreError::Unavailable { maybe_applied: false, source }
+        }
     }
 }
 

@@ -77,6 +77,7 @@ migrations! {
     23 "0023_batch_mode",
     24 "0024_stat_total",
     25 "0025_backoff_and_tags",
+    26 "0026_bulk_operation",
 }
 
 /// All migrations for the database that `options` names.

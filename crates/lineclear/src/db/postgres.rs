@@ -97,8 +97,11 @@ impl Postgres {
 
     /// Listens on a connection outside the pool: LISTEN belongs to its session.
     pub(crate) async fn listen(&self, channel: &str, wake: impl Fn(Hint)) -> StoreResult<()> {
-        let (client, mut connection) =
-            self.config.connect(self.connector.clone()).await.map_err(classify::postgres)?;
+        let (client, mut connection) = self
+            .config
+            .connect(self.connector.clone())
+            .await
+            .map_err(|e| classify::connect(&self.config, e))?;
         let command = format!("listen {channel}");
         let mut command = std::pin::pin!(client.batch_execute(&command));
         let mut listening = false;
@@ -173,7 +176,7 @@ impl Postgres {
 
     /// A connection for one verb. A transaction begins with the first statement.
     pub(crate) async fn session(&self, is_transaction: bool) -> StoreResult<PgSession> {
-        let client = self.pool.get().await.map_err(classify::pool)?;
+        let client = self.pool.get().await.map_err(|e| classify::pool(&self.config, e))?;
         Ok(PgSession::new(client, self.texts.clone(), self.pooler, is_transaction))
     }
 }

@@ -25,7 +25,7 @@ impl Store {
             return all.into_iter().next().ok_or_else(unanswered);
         }
         let group_ids = self.group_ids(std::slice::from_ref(&job)).await?;
-        let group_id = insert::group_id(&job, &group_ids)?;
+        let group_id = insert::group_id(&job, &group_ids).map_err(|error| error.of_job(0, "group"))?;
         let enqueued = self.batcher.enqueue(&self.db, job, group_id).await?;
         self.announce_work();
         Ok(enqueued)

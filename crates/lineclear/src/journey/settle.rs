@@ -234,7 +234,7 @@ impl Store {
         let together = Together { store: self, node };
         let mut results = isolate(&together, settlements).await;
         for (result, settlement) in results.iter_mut().zip(settlements) {
-            if let Err(StoreError::Refused { rule, why }) = result {
+            if let Err(StoreError::Refused { rule, why, .. }) = result {
                 let unrecordable = settlement.as_unrecordable(&format!("{rule}: {why}"));
                 let buried = together.attempt(std::slice::from_ref(&unrecordable)).await;
                 *result = buried.and_then(|answers| {

@@ -83,13 +83,13 @@ impl Store {
             if let Some(prefix) = prefix.as_ref().filter(|prefix| !key.as_str().starts_with(*prefix)) {
                 let why =
                     format!("{key} does not begin with the prefix {prefix}, so it would never be removed");
-                return Err(StoreError::refused("prune", why));
+                return Err(StoreError::refused("prune", why).of_manifest(key, ""));
             }
             match (&manifest.owner, &owner) {
                 (None, _) => manifest.owner.clone_from(&owner),
                 (Some(own), Some(declared)) if own != declared => {
                     let why = format!("{key} has the owner {own:?} in a declaration of {declared:?}");
-                    return Err(StoreError::refused("manifest_owner", why));
+                    return Err(StoreError::refused("manifest_owner", why).of_manifest(key, "owner"));
                 }
                 _ => {}
             }
@@ -168,10 +168,14 @@ pub(crate) fn by_key(manifests: impl IntoIterator<Item = Manifest>) -> StoreResu
     for mut manifest in manifests {
         // The default is stored, too, and compared with what is stored.
         manifest.overlap = Some(manifest.overlap());
-        manifest.check().map_err(|e| StoreError::refused("manifest", format!("{}: {e}", manifest.key)))?;
+        manifest.check().map_err(|bad| {
+            let error = StoreError::refused("manifest", format!("{}: {bad}", manifest.key));
+            error.of_manifest(&manifest.key, bad.field)
+        })?;
         let key = manifest.key.clone();
         if by_key.insert(key.clone(), manifest).is_some() {
-            return Err(StoreError::refused("manifest_twice", format!("{key} was given twice")));
+            let error = StoreError::refused("manifest_twice", format!("{key} was given twice"));
+            return Err(error.of_manifest(&key, ""));
         }
     }
     validate::check_batch(by_key.len())?;

@@ -174,7 +174,7 @@ fn check_merged(merged: &Manifest) -> StoreResult<()> {
             "{}: the declaration conflicts with a later edit: {bad}; edit the manifest again, or declare that field, too",
             merged.key
         );
-        StoreError::refused("manifest_edit", why)
+        StoreError::refused("manifest_edit", why).of_manifest(&merged.key, "")
     })
 }
 
@@ -193,7 +193,7 @@ fn check_owner(now: &Manifest, stored: &Manifest, declared: &DeclaredFields) -> 
         of(stored),
         of(new)
     );
-    Err(StoreError::refused("manifest_owner", why))
+    Err(StoreError::refused("manifest_owner", why).of_manifest(&now.key, "owner"))
 }
 
 impl Store {

@@ -33,7 +33,11 @@ pub(crate) async fn write(session: &mut Session, rows: &[ManifestRow]) -> StoreR
             rows.iter().find(|row| row.manifest.group.as_ref() == Some(unknown)).map(|row| &row.manifest.key);
         let key = of.map(|key| format!("{key}: ")).unwrap_or_default();
         let why = format!("{key}there is no group {unknown}; declare it before manifests use it");
-        return Err(StoreError::refused("group_unknown", why));
+        let error = StoreError::refused("group_unknown", why);
+        return Err(match of {
+            Some(key) => error.of_manifest(key, "group"),
+            None => error,
+        });
     }
     let (new, old): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.id.is_none());
     let mut written = Vec::new();
@@ -102,7 +106,7 @@ pub(crate) async fn write_parents(session: &mut Session, rows: &[ManifestRow]) -
         for parent in row.manifest.schedule.parents() {
             let id = ids.get(parent.as_str()).copied().ok_or_else(|| {
                 let why = format!("{} depends on {parent}, and there is no such manifest", row.manifest.key);
-                StoreError::refused("parent_unknown", why)
+                StoreError::refused("parent_unknown", why).of_manifest(&row.manifest.key, "schedule.after")
             })?;
             of_parent.push(Some(id));
             of_child.push(Some(child));
@@ -125,7 +129,11 @@ pub(crate) async fn write_parents(session: &mut Session, rows: &[ManifestRow]) -
     match find_cycle(&edges).into_iter().filter_map(|id| keys.remove(&id)).min() {
         Some(key) => {
             let why = format!("{key} depends on itself through its parents");
-            Err(StoreError::refused("manifest_cycle", why))
+            let error = StoreError::refused("manifest_cycle", why);
+            Err(match Name::new(&key) {
+                Ok(key) => error.of_manifest(&key, "schedule.after"),
+                Err(_) => error,
+            })
         }
         None => Ok(()),
     }

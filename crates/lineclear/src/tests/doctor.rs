@@ -241,7 +241,7 @@ async fn what_was_changed_on_postgres_and_kept_its_name_is_seen_and_mended() {
     )
     .await;
     let (tables, _) = behind.checks().await;
-    assert!(tables.says.contains("function enqueue says something else"), "{tables:#?}");
+    assert!(tables.says.contains("function enqueue differs"), "{tables:#?}");
     pg.sql(tables.sql.as_deref().expect("its SQL")).await;
     assert_eq!(behind.checks().await.0.finding, Finding::Ok);
     pg.sql("alter table lineclear.access_token alter column id drop identity").await;

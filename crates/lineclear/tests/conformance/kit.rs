@@ -13,6 +13,8 @@ use lineclear::store::{
 };
 use lineclear_testkit::{PostgresDatabase, Template};
 use tempfile::TempDir;
+use tokio::sync::OnceCell;
+use tokio_postgres::Client;
 
 /// Defines tests that run on SQLite and on PostgreSQL, and end with an audit.
 ///
@@ -76,6 +78,8 @@ pub(crate) struct TestDb {
     // First, so that its connections end before the database does.
     pub(crate) store: Store,
     url: String,
+    /// The test's own connection to PostgreSQL, kept between statements: a connection costs more than a statement.
+    connection: OnceCell<Client>,
     place: Place,
 }
 
@@ -138,7 +142,7 @@ impl TestDb {
 
     async fn open(url: String, place: Place) -> TestDb {
         let store = open(&url).await;
-        TestDb { store, url, place }
+        TestDb { store, url, connection: OnceCell::new(), place }
     }
 
     /// The same database, as another node sees it.
@@ -155,7 +159,8 @@ impl TestDb {
         match &self.place {
             Place::Sqlite(dir) => sqlite_rows(&dir.path().join("test.db"), &sql.replace("{t}", "")),
             Place::Postgres(database) => {
-                postgres_rows(database.url(), &sql.replace("{t}", "lineclear.")).await
+                let client = self.connection.get_or_init(|| connect(database.url())).await;
+                postgres_rows(client, &sql.replace("{t}", "lineclear.")).await
             }
         }
     }
@@ -283,7 +288,7 @@ impl TestDb {
         }
     }
 
-    /// What must be true of the tables after anything. One statement, because each opens a connection.
+    /// What must be true of the tables after anything.
     pub(crate) async fn audit(&self) {
         let violations = self
             .sql(
@@ -355,10 +360,14 @@ fn sqlite_rows(path: &std::path::Path, sql: &str) -> Vec<Vec<Option<String>>> {
     answer
 }
 
-async fn postgres_rows(url: &str, sql: &str) -> Vec<Vec<Option<String>>> {
+async fn connect(url: &str) -> Client {
     let (client, connection) =
         tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("a connection");
     tokio::spawn(connection);
+    client
+}
+
+async fn postgres_rows(client: &Client, sql: &str) -> Vec<Vec<Option<String>>> {
     let messages = client.simple_query(sql).await.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
     let mut answer = Vec::new();
     for message in messages {

@@ -1,6 +1,7 @@
 //! A place for a node, and waiting for a fact.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lineclear::model::{JobState, Name};
@@ -8,10 +9,15 @@ use lineclear::store::{JobId, StoreOptions};
 use lineclear::{Node, NodeOptions, Store};
 use lineclear_testkit::{PostgresDatabase, Template};
 use tempfile::TempDir;
+use tokio::sync::Mutex;
+use tokio_postgres::Client;
 
 /// A store of its own for one test.
 pub(crate) struct Place {
     pub(crate) url: String,
+    /// The test's own connection, past any pooler, kept between statements: a connection costs more than a statement, and
+    /// `until` sends many.
+    connection: Mutex<Option<Arc<Client>>>,
     database: Option<PostgresDatabase>,
     _folder: Option<TempDir>,
 }
@@ -22,32 +28,44 @@ impl Place {
         let file = folder.path().join("test.db");
         template().sqlite(&file, async |path: PathBuf| migrate(path.to_str().expect("a path")).await).await;
         let url = file.to_str().expect("a path").to_owned();
-        Place { url, database: None, _folder: Some(folder) }
+        Place { url, connection: Mutex::default(), database: None, _folder: Some(folder) }
     }
 
     pub(crate) async fn postgres() -> Place {
         let database = migrated().await;
-        Place { url: database.url().to_owned(), database: Some(database), _folder: None }
+        let url = database.url().to_owned();
+        Place { url, connection: Mutex::default(), database: Some(database), _folder: None }
     }
 
     /// PostgreSQL, reached through pgbouncer in transaction mode.
     pub(crate) async fn pgbouncer() -> Place {
         let database = migrated().await;
         let url = format!("{}?pooler=transaction", database.pgbouncer_url());
-        Place { url, database: Some(database), _folder: None }
+        Place { url, connection: Mutex::default(), database: Some(database), _folder: None }
     }
 
     /// A server that somebody else looks after.
     pub(crate) fn at(url: String) -> Place {
-        Place { url, database: None, _folder: None }
+        Place { url, connection: Mutex::default(), database: None, _folder: None }
     }
 
-    /// A connection of the test's own, past any pooler.
-    pub(crate) async fn client(&self) -> tokio_postgres::Client {
+    /// A new connection of the test's own, past any pooler.
+    pub(crate) async fn client(&self) -> Client {
         let url = self.database.as_ref().map_or(self.url.as_str(), |database| database.url());
         let (client, connection) =
             tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("a connection");
         tokio::spawn(connection);
+        client
+    }
+
+    /// The connection that is kept, or another one if that has ended.
+    async fn connection(&self) -> Arc<Client> {
+        let kept = self.connection.lock().await.clone();
+        if let Some(client) = kept.filter(|client| !client.is_closed()) {
+            return client;
+        }
+        let client = Arc::new(self.client().await);
+        *self.connection.lock().await = Some(client.clone());
         client
     }
 
@@ -61,7 +79,7 @@ impl Place {
             let row = self.file().query_row(&sql.replace("{t}", ""), [], |row| row.get(0));
             return row.unwrap_or_else(|e| panic!("{sql}: {e}"));
         }
-        let row = self.client().await.query_one(&sql.replace("{t}", "lineclear."), &[]).await;
+        let row = self.connection().await.query_one(&sql.replace("{t}", "lineclear."), &[]).await;
         row.unwrap_or_else(|e| panic!("{sql}: {e:?}")).get(0)
     }
 
@@ -71,7 +89,7 @@ impl Place {
             return self.file().execute_batch(&sql.replace("{t}", "")).expect("the statement runs");
         }
         let sql = sql.replace("{t}", "lineclear.");
-        self.client().await.batch_execute(&sql).await.expect("the statement runs");
+        self.connection().await.batch_execute(&sql).await.expect("the statement runs");
     }
 
     fn file(&self) -> rusqlite::Connection {

@@ -41,7 +41,6 @@ mod handlers;
 mod cluster;
 mod startup;
 mod documents;
-pub(crate) use on_each_store;
 
 #[derive(Default)]
 struct Calls(AtomicU32);

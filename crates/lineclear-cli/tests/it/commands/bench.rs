@@ -19,13 +19,13 @@ fn expect_figures(run: &Run) {
     let figures = report["figures"].as_array().unwrap();
     assert_eq!(figures.len(), 4, "{report}");
     for figure in figures {
-        let [floor, measured, ratio] =
-            ["floor", "measured", "ratio"].map(|name| figure[name].as_f64().unwrap());
-        assert!(floor > 0.0 && measured > 0.0, "{figure}");
-        assert!((ratio - measured / floor).abs() < 1e-9, "{figure}");
+        let [baseline, value, ratio] =
+            ["baseline_value", "value", "ratio"].map(|name| figure[name].as_f64().unwrap());
+        assert!(baseline > 0.0 && value > 0.0, "{figure}");
+        assert!((ratio - value / baseline).abs() < 1e-9, "{figure}");
     }
     assert_eq!(figures[3]["unit"], "ms");
-    assert!(figures[3]["p99"].as_f64().unwrap() >= figures[3]["measured"].as_f64().unwrap(), "{report}");
+    assert!(figures[3]["p99"].as_f64().unwrap() >= figures[3]["value"].as_f64().unwrap(), "{report}");
 }
 
 #[test]
@@ -50,16 +50,16 @@ fn people_see_a_table_and_that_a_build_for_developers_is_slow_and_programs_see_t
     let seen = on_a_terminal(&dir, &SMALL[..5], &[("LC_ALL", "C")]);
     assert_eq!(seen.code, Some(0), "{}", seen.out);
     assert_eq!(seen.out.lines().filter(|line| line.contains(" -> ")).count(), 4, "{}", seen.out);
-    for part in ["a build for developers", "gone afterwards", " turns measured (", "/s, "] {
+    for part in ["a debug build", "removed afterwards", " measurements (", "/s, "] {
         assert!(seen.out.contains(part), "{part}: {}", seen.out);
     }
     let piped = at(&dir, &SMALL[..5]);
     assert_eq!(piped.code, Some(0), "{}", piped.err);
     let rows: Vec<Vec<&str>> = piped.out.lines().map(|line| line.split('\t').collect()).collect();
-    assert_eq!(rows[0], ["FLOOR IS", "WHAT", "FLOOR", "MEASURED", "UNIT", "RATIO", "P99"]);
+    assert_eq!(rows[0], ["BASELINE", "NAME", "BASELINE VALUE", "VALUE", "UNIT", "RATIO", "P99"]);
     assert!(rows.len() == 5 && rows.iter().all(|row| row.len() == 7), "{}", piped.out);
     assert!(rows[1..].iter().all(|row| row[2].parse::<f64>().is_ok() && row[5].parse::<f64>().is_ok()));
-    assert!(!piped.err.contains("turns measured"), "{}", piped.err);
+    assert!(!piped.err.contains("measurements"), "{}", piped.err);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn where_nothing_can_be_measured_it_says_why() {
     let dir = tempfile::tempdir().unwrap();
     for (more, code, says) in [
         (["--db", "postgres://nobody@127.0.0.1:1/x"], 6, "cannot be reached"),
-        (["--db", "/no/such/folder/x.db"], 1, "cannot make a file in /no/such/folder"),
+        (["--db", "/no/such/folder/x.db"], 1, "cannot create a file in /no/such/folder"),
         (["--rounds", "0"], 2, "0 is not in 1..=100"),
     ] {
         let args: Vec<&str> = if more[0] == "--rounds" {
@@ -148,5 +148,9 @@ async fn on_postgres_it_measures_in_a_schema_of_its_own_and_drops_it_even_when_i
     client.batch_execute("insert into lineclear_bench.mine values (1)").await.unwrap();
     let own = format!("{}?schema=lineclear_bench", database.url());
     let refused = bench(&dir, &["--db", &own]);
-    assert!(refused.code == Some(2) && refused.err.contains("where bench works"), "{}", refused.err);
+    assert!(
+        refused.code == Some(2) && refused.err.contains("the scratch schema of bench"),
+        "{}",
+        refused.err
+    );
 }

@@ -1,4 +1,4 @@
-//! `lineclear batch` and `manifest backfill`: of a server, and straight on a database.
+//! `lineclear bulk-operation` and `manifest backfill`: of a server, and straight on a database.
 
 use serde_json::Value;
 
@@ -13,49 +13,45 @@ async fn a_batch_is_counted_started_followed_and_taken_back() {
             assert_eq!(run(&["job", "enqueue", "mail.send", "--in", "1h"]).code, Some(0));
         }
         let which = ["-q", "kind:mail.send"];
-        let start = |more: &[&str]| run(&[&["batch", "start", "cancel"], &which[..], more].concat());
+        let start = |more: &[&str]| run(&[&["bulk-operation", "start", "cancel"], &which[..], more].concat());
         let dry = start(&["--dry-run"]);
-        assert!(
-            dry.code == Some(0) && dry.out.starts_with("3 jobs would be meant"),
-            "{}{}",
-            dry.out,
-            dry.err
-        );
+        assert!(dry.code == Some(0) && dry.out.starts_with("would cancel 3 jobs"), "{}{}", dry.out, dry.err);
         let refused = start(&[]);
-        assert!(refused.code == Some(2) && refused.err.contains("3 jobs are meant"), "{}", refused.err);
-        assert_eq!(run(&["batch", "list"]).out.lines().count(), 1, "none was made");
+        assert!(refused.code == Some(2) && refused.err.contains("cancel 3 jobs"), "{}", refused.err);
+        assert_eq!(run(&["bulk-operation", "list"]).out.lines().count(), 1, "none was made");
 
         let later = start(&["--yes", "--starts-in", "1h"]);
         assert!(
-            later.out.starts_with("batch 1: cancel for 3 jobs; take it back"),
+            later.out.starts_with("bulk operation 1: cancel 3 jobs; cancel it with"),
             "{}{}",
             later.out,
             later.err
         );
-        assert_eq!(run(&["batch", "cancel", "1"]).out, "batch 1 cancelled\n");
-        assert_eq!(run(&["batch", "cancel", "1"]).code, Some(5), "it is over");
-        assert_eq!(run(&["batch", "watch", "1"]).code, Some(9));
+        assert_eq!(run(&["bulk-operation", "cancel", "1"]).out, "bulk operation 1 cancelled\n");
+        assert_eq!(run(&["bulk-operation", "cancel", "1"]).code, Some(5), "it is over");
+        assert_eq!(run(&["bulk-operation", "watch", "1"]).code, Some(9));
 
         let done = start(&["-y", "--starts-in", "0s", "--wait", "--reason", "enough mail"]);
         assert_eq!(
             (done.code, done.out.as_str()),
-            (Some(0), "batch 2 done: 3 jobs treated\n"),
+            (Some(0), "bulk operation 2 done: 3 jobs processed\n"),
             "{}",
             done.err
         );
-        let got = run(&["batch", "get", "2"]).out;
+        let got = run(&["bulk-operation", "get", "2"]).out;
         assert!(got.contains("status\tdone\n") && got.contains("reason\tenough mail\n"), "{got}");
-        let listed = run(&["batch", "list"]).out;
+        let listed = run(&["bulk-operation", "list"]).out;
         assert!(listed.starts_with("ID\tSTATUS\tACTION\tDONE\tSKIPPED\tTOTAL\t"), "{listed}");
         assert!(listed.contains("2\tdone\tcancel\t3\t0\t3\t"), "{listed}");
-        let json: Value = serde_json::from_str(&run(&["batch", "watch", "2", "--json"]).out).unwrap();
+        let json: Value =
+            serde_json::from_str(&run(&["bulk-operation", "watch", "2", "--json"]).out).unwrap();
         assert_eq!((&json["status"], &json["done"]), (&"done".into(), &3.into()));
 
         for what in ["get", "watch", "cancel"] {
-            assert_eq!(run(&["batch", what, "99"]).code, Some(3), "{what}");
+            assert_eq!(run(&["bulk-operation", what, "99"]).code, Some(3), "{what}");
         }
-        assert_eq!(run(&["batch", "start", "explode", "-q", "id:>0", "-y"]).code, Some(2));
-        assert_eq!(run(&["batch", "start", "cancel", "-q", "stat:dead", "-y"]).code, Some(2));
+        assert_eq!(run(&["bulk-operation", "start", "explode", "-q", "id:>0", "-y"]).code, Some(2));
+        assert_eq!(run(&["bulk-operation", "start", "cancel", "-q", "stat:dead", "-y"]).code, Some(2));
     })
     .await;
 }
@@ -68,12 +64,12 @@ async fn a_backfill_is_followed_to_its_end_and_told_in_a_sentence() {
         assert_eq!(run(&["api", "PUT", "/manifests/often", "--body", body]).code, Some(0));
         let fill = ["manifest", "backfill", "often", "--from", "2026-01-01T00:00:00Z", "--to"];
         let one = run(&[&fill[..], &["2026-01-01T00:01:00Z"]].concat());
-        assert!(one.code == Some(0) && one.out.starts_with("1 job was made: "), "{}{}", one.out, one.err);
+        assert!(one.code == Some(0) && one.out.starts_with("1 job enqueued: "), "{}{}", one.out, one.err);
         // More than one call looks at.
         let many = run(&[&fill[..], &["2026-01-02T00:00:00Z"]].concat());
-        assert!(many.out.starts_with("1439 jobs were made: "), "{}{}", many.out, many.err);
-        assert!(many.out.ends_with("; 1 tick had run before\n"), "{}", many.out);
-        assert!(many.err.contains("1000 of 1440 ticks looked at (69 %), "), "{}", many.err);
+        assert!(many.out.starts_with("1439 jobs enqueued: "), "{}{}", many.out, many.err);
+        assert!(many.out.ends_with("; 1 tick already had a job\n"), "{}", many.out);
+        assert!(many.err.contains("1000 of 1440 ticks processed (69 %), "), "{}", many.err);
         let again: Value =
             serde_json::from_str(&run(&[&fill[..], &["2026-01-02T00:00:00Z", "--json"]].concat()).out)
                 .unwrap();
@@ -95,7 +91,7 @@ async fn dead_letters_are_revived_by_a_canary_or_one_after_the_other() {
         die(dir, asked, &["/bin/a", "/bin/a", "/bin/a"]);
         let start = |more: &[&str]| {
             let common =
-                ["batch", "start", "revive", "-q", "state:dead", "--yes", "--starts-in", "0s", "--wait"];
+                ["bulk-operation", "start", "revive", "-q", "state:dead", "--yes", "--starts-in", "0s", "--wait"];
             run(&[&common[..], more].concat())
         };
         let canary = start(&["--canary"]);
@@ -103,23 +99,23 @@ async fn dead_letters_are_revived_by_a_canary_or_one_after_the_other() {
             (canary.code, canary.out.lines().last()),
             (
                 Some(9),
-                Some("batch 1 cancelled: 1 job treated; it stopped because its canary, job 3, died again")
+                Some("bulk operation 1 cancelled: 1 job processed; stopped because its canary, job 3, died again")
             ),
             "{}",
             canary.err
         );
-        let got = run(&["batch", "get", "1"]).out;
+        let got = run(&["bulk-operation", "get", "1"]).out;
         assert!(got.contains("mode\tcanary\n") && got.contains("canary job\t3\n"), "{got}");
         assert!(got.contains("stopped because\tits canary, job 3, died again\n"), "{got}");
 
         let spread = start(&["--over", "3h"]);
         assert_eq!(
             (spread.code, spread.out.lines().last()),
-            (Some(0), Some("batch 2 done: 3 jobs treated")),
+            (Some(0), Some("bulk operation 2 done: 3 jobs processed")),
             "{}",
             spread.err
         );
-        let got = run(&["batch", "get", "2"]).out;
+        let got = run(&["bulk-operation", "get", "2"]).out;
         assert!(got.contains("mode\tspread\n") && got.contains("over\t3h\n"), "{got}");
         let waiting: Value =
             serde_json::from_str(&run(&["job", "list", "-q", "state:waiting", "--json"]).out).unwrap();
@@ -127,7 +123,7 @@ async fn dead_letters_are_revived_by_a_canary_or_one_after_the_other() {
 
         assert_eq!(start(&["--over", "3h", "--canary"]).code, Some(2));
         assert_eq!(start(&["--over", "900d"]).code, Some(2));
-        assert_eq!(run(&["batch", "start", "cancel", "-q", "id:>0", "-y", "--canary"]).code, Some(2));
+        assert_eq!(run(&["bulk-operation", "start", "cancel", "-q", "id:>0", "-y", "--canary"]).code, Some(2));
     })
     .await;
 }

@@ -1,4 +1,4 @@
-//! `lineclear dead`: of a server, and straight on a database.
+//! `lineclear dead-letter`: of a server, and straight on a database.
 
 use std::process::{Command, Stdio};
 
@@ -11,8 +11,18 @@ use crate::commands::job::{at, each_way};
 pub(crate) fn die(dir: &TempDir, asked: &[&str], programs: &[&str]) {
     for program in programs {
         let input = format!(r#"{{"argv": ["{program}"]}}"#);
-        let made =
-            ["job", "enqueue", "command", "--input", &input, "--retries", "0", "--wait", "--within", "30s"];
+        let made = [
+            "job",
+            "enqueue",
+            "command",
+            "--input",
+            &input,
+            "--retries",
+            "0",
+            "--wait",
+            "--wait-timeout",
+            "30s",
+        ];
         let died = at(dir, &[&made, asked].concat());
         assert_eq!(died.code, Some(8), "{}", died.err);
     }
@@ -21,9 +31,9 @@ pub(crate) fn die(dir: &TempDir, asked: &[&str], programs: &[&str]) {
 #[tokio::test]
 async fn dead_letters_are_listed_counted_brought_back_and_let_rest() {
     each_way(&["--commands", "/bin/echo"], async |dir, asked| {
-        let run = |args: &[&str]| at(dir, &[&["dead"], args, asked].concat());
+        let run = |args: &[&str]| at(dir, &[&["dead-letter"], args, asked].concat());
         assert_eq!(run(&["list"]).out.lines().count(), 1, "only the head");
-        assert_eq!(run(&["revive", "--all", "--yes"]).out, "0 revived\n");
+        assert_eq!(run(&["revive", "--all", "--yes"]).out, "0 dead letters revived\n");
         die(dir, asked, &["/bin/a", "/bin/a", "/bin/a", "/bin/b/c"]);
 
         let listed = run(&["list"]).out;
@@ -52,7 +62,7 @@ async fn dead_letters_are_listed_counted_brought_back_and_let_rest() {
         }
         let written = run(&["export", "--file", "dead.ndjson"]);
         assert!(
-            written.out.is_empty() && written.err.contains("4 written to dead.ndjson"),
+            written.out.is_empty() && written.err.contains("4 dead letters written to dead.ndjson"),
             "{}",
             written.err
         );
@@ -78,7 +88,12 @@ async fn dead_letters_are_listed_counted_brought_back_and_let_rest() {
         assert!(rested.contains(r#""note":"known""#), "{rested}");
 
         let revived = run(&["revive", "--kind", "command", "-y"]);
-        assert_eq!((revived.code, revived.out.as_str()), (Some(0), "3 revived\n"), "{}", revived.err);
+        assert_eq!(
+            (revived.code, revived.out.as_str()),
+            (Some(0), "3 dead letters revived\n"),
+            "{}",
+            revived.err
+        );
         // They die again, as nobody has mended anything.
         crate::commands::job::until(|| run(&["list"]).out.lines().count() == 4);
         assert_eq!(run(&["acknowledge", "--all", "--yes", "--json"]).out, "{\"count\":3,\"more\":false}\n");
@@ -111,7 +126,7 @@ async fn a_person_is_asked_before_many_are_brought_back() {
         assert!(said.contains("2 dead letters match; go on? [y/N]") && said.contains("nothing was changed"));
         let (code, said) = type_in("y");
         assert_eq!(code, Some(0), "{said}");
-        assert!(said.contains("2 acknowledged"), "{said}");
+        assert!(said.contains("2 dead letters acknowledged"), "{said}");
     })
     .await;
 }

@@ -116,7 +116,7 @@ async fn a_stream_goes_on_where_it_was_when_the_server_comes_back() {
     watched.until("job 1");
     one.terminate().unwrap();
     assert!(one.wait_for_exit(LONG).await.unwrap().success());
-    assert!(watched.said.recv_timeout(LONG).unwrap().contains("broke off"));
+    assert!(watched.said.recv_timeout(LONG).unwrap().contains("disconnected"));
     // What happens while it is not there is told afterwards.
     assert_eq!(at(&dir, &[&enqueue[..], &["--db", "lineclear.db"]].concat()).code, Some(0));
     let two = lineclear_testkit::Program::at(env!("CARGO_BIN_EXE_lineclear"))
@@ -127,7 +127,7 @@ async fn a_stream_goes_on_where_it_was_when_the_server_comes_back() {
         .unwrap();
     two.wait_for_line("API  http://", LONG).await.unwrap();
     watched.until("job 2");
-    assert!(watched.said.recv_timeout(LONG).unwrap().contains("there again"));
+    assert!(watched.said.recv_timeout(LONG).unwrap().contains("reconnected"));
 }
 
 /// Somebody takes connections and answers nothing, where the server was.
@@ -141,7 +141,7 @@ async fn a_stream_goes_on_after_a_server_that_did_not_answer_in_time() {
     crate::commands::job::until(|| at(&dir, &mail).code == Some(0) && watched.lines.try_recv().is_ok());
     one.terminate().unwrap();
     assert!(one.wait_for_exit(LONG).await.unwrap().success());
-    assert!(watched.said.recv_timeout(LONG).unwrap().contains("broke off"));
+    assert!(watched.said.recv_timeout(LONG).unwrap().contains("disconnected"));
     let silent = std::net::TcpListener::bind(&address).unwrap();
     // Two have waited in vain: the first of them has been given up.
     let asked = [silent.accept().unwrap(), silent.accept().unwrap()];
@@ -154,7 +154,7 @@ async fn a_stream_goes_on_after_a_server_that_did_not_answer_in_time() {
         .start()
         .unwrap();
     two.wait_for_line("API  http://", LONG).await.unwrap();
-    assert!(watched.said.recv_timeout(LONG).unwrap().contains("there again"));
+    assert!(watched.said.recv_timeout(LONG).unwrap().contains("reconnected"));
 }
 
 #[tokio::test]

@@ -52,7 +52,7 @@ async fn groups_are_listed_set_paused_and_run() {
         let everybody = run(&["group", "set", "*", "--limit", "50", "--create"]);
         assert_eq!(everybody.out, "*: limit 50, priority 0\n", "{}", everybody.err);
         let none = run(&["group", "run", "reports"]);
-        assert!(none.code == Some(0) && none.out.contains("nothing was made"), "{}{}", none.out, none.err);
+        assert!(none.code == Some(0) && none.out.contains("no job was enqueued"), "{}{}", none.out, none.err);
 
         for what in [&["get", "none"][..], &["pause", "none"], &["resume", "none"], &["run", "none"]] {
             assert_eq!(run(&[&["group"], what].concat()).code, Some(3), "{what:?}");

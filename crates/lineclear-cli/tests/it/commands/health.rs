@@ -64,7 +64,7 @@ fn one_that_says_it_is_not_ready_is_not_well() {
 
 #[test]
 fn one_that_does_not_answer_is_given_up() {
-    let (code, said) = health(&["--port", &made_up(None), "--within", "200ms"]);
+    let (code, said) = health(&["--port", &made_up(None), "--timeout", "200ms"]);
     assert_eq!(code, Some(7), "{said}");
     assert!(said.contains("200ms"), "{said}");
 }
@@ -73,11 +73,11 @@ fn one_that_does_not_answer_is_given_up() {
 fn what_does_not_speak_http_is_nobody() {
     let (code, said) = health(&["--port", &made_up(Some("SSH-2.0-hello\r\n"))]);
     assert_eq!(code, Some(6), "{said}");
-    assert!(said.contains("does not speak HTTP"), "{said}");
+    assert!(said.contains("the response is not HTTP"), "{said}");
 }
 
 #[test]
 fn a_time_that_is_none_is_refused() {
-    let (code, said) = health(&["--within", "soon"]);
+    let (code, said) = health(&["--timeout", "soon"]);
     assert_eq!(code, Some(2), "{said}");
 }

@@ -58,7 +58,7 @@ fn the_whole_way(dir: &TempDir, asked: &[&str]) {
     assert!(!run(&["manifest", "list"]).out.contains("nightly"), "a dry run changes nothing");
     assert_eq!(run(&["manifest", "apply", "-f", "."]).code, Some(0));
     let again = run(&["manifest", "apply", "-f", "orders.toml"]);
-    assert_eq!(again.out, "all is as it should be (2 unchanged)\n");
+    assert_eq!(again.out, "no changes (2 unchanged)\n");
 
     let listed = run(&["manifest", "list"]);
     let row: Vec<&str> = listed.out.lines().nth(1).unwrap().split('\t').collect();
@@ -72,7 +72,7 @@ fn the_whole_way(dir: &TempDir, asked: &[&str]) {
 
     let made = run(&["manifest", "run", "nightly", "--json"]);
     let id = made.out.split(r#""id":""#).nth(1).unwrap().split('"').next().unwrap().to_owned();
-    let watched = run(&["job", "watch", &id, "--within", "30s"]);
+    let watched = run(&["job", "watch", &id, "--wait-timeout", "30s"]);
     assert_eq!((watched.code, watched.out.as_str()), (Some(0), "good night\n"), "{}", watched.err);
     assert!(watched.err.contains(&format!("job {id} completed")), "{}", watched.err);
     assert_eq!(run(&["job", "logs", &id]).out, "good night\n");
@@ -130,7 +130,7 @@ fn the_whole_way(dir: &TempDir, asked: &[&str]) {
     assert_eq!(run(&["job", "cancel", &id]).code, Some(0));
     let later = run(&["job", "enqueue", "mail.send", "--in", "1h"]);
     let id = later.out.split_whitespace().nth(1).unwrap().trim_end_matches(';').to_owned();
-    let late = run(&["job", "watch", &id, "--within", "1s"]);
+    let late = run(&["job", "watch", &id, "--wait-timeout", "1s"]);
     assert_eq!(late.code, Some(7), "{}", late.err);
     assert_eq!(run(&["job", "cancel", &id]).out, "cancelled\n");
     assert_eq!(run(&["job", "watch", &id]).code, Some(9));
@@ -290,5 +290,5 @@ async fn what_is_given_arrives_as_it_was_written() {
     }
     let refused = at(&dir, &["job", "enqueue", "big", "--input", "1, \"kind\": 2", "--server", &to]);
     assert_eq!(refused.code, Some(2), "{}", refused.err);
-    assert!(refused.err.contains("--input: it is no JSON"), "{}", refused.err);
+    assert!(refused.err.contains("--input: invalid JSON"), "{}", refused.err);
 }

@@ -54,6 +54,20 @@ fn stored(crontab: &str, zone: &str) -> BTreeMap<String, Manifest> {
 }
 
 #[test]
+fn steps_longer_than_their_field_are_imported_with_a_note() {
+    let made = import(b"0 0 1 */15 * backup\n", &["--json"]);
+    assert_eq!(made.code, Some(0), "{}", made.err);
+    assert!(
+        made.err.contains("notes:\n  line 1: month: a step of 15 is longer than the field"),
+        "{}",
+        made.err
+    );
+    let json: serde_json::Value = serde_json::from_str(&made.out).unwrap();
+    assert!(json["notes"][0]["why"].as_str().unwrap().starts_with("month: a step of 15"), "{json}");
+    assert_eq!(json["manifests"][0]["schedule"]["cron"], "0 0 1 */15 *", "{json}");
+}
+
+#[test]
 fn fifty_lines_fire_when_cronsim_says_over_a_year_of_changing_clocks() {
     let crontab = include_str!("../cron/fifty.crontab");
     let manifests = stored(crontab, "Australia/Sydney");
@@ -105,19 +119,19 @@ fn what_is_not_taken_is_said_by_line_and_everything_else_is() {
     let made = import(MESSY, &[]);
     assert_eq!(made.code, Some(1), "{}", made.err);
     for part in [
-        "4 manifests of the crontab, 8 lines left out; times in UTC (as --tz says)",
+        "4 manifests converted, 8 lines left out; default time zone UTC (from --tz)",
         "line 9: @reboot",
-        "line 10: a % that is not escaped",
+        "line 10: unescaped %",
         "line 11: minute: 61 is not between 0 and 59\n    | 61 * * * *\n    | ^^\n",
         "line 12: \"0 0 30 2 *\" never fires",
         "line 13: CRON_TZ: ",
         "Europe/Berlin",
-        "line 14: CRON_TZ on line 13 names no zone",
-        "line 17: it holds bytes that are no UTF-8",
-        "line 5: API_TOKEN: it looks like a secret",
+        "line 14: CRON_TZ on line 13 is not a time zone",
+        "line 17: contains bytes that are not UTF-8",
+        "line 5: API_TOKEN: looks like a secret",
         "line 4: MAILTO: nothing is mailed",
         "line 16: root is a user of this machine",
-        "line 19: it names a file from where it starts",
+        "line 19: uses a relative path",
         "commands = [\n",
         "\"/usr/bin/env\", \"SHELL=/bin/bash\", \"PATH=/opt/bin:/bin\", \"/bin/bash\", \"-c\"",
         "--dry-run",
@@ -139,12 +153,12 @@ fn a_first_word_that_may_be_a_user_of_another_machine_is_said_by_line() {
     let made = import(crontab, &[]);
     assert_eq!(made.code, Some(0), "it is taken, and nothing is guessed: {}", made.err);
     assert!(
-        made.err.contains("lines 1, 2: deploy-7 is no program of this machine, and a path follows"),
+        made.err.contains("lines 1, 2: deploy-7 is not a program of this machine and a path follows"),
         "{}",
         made.err
     );
     assert!(
-        made.err.contains("say --system") && made.err.matches("a path follows").count() == 1,
+        made.err.contains("add --system") && made.err.matches("a path follows").count() == 1,
         "{}",
         made.err
     );
@@ -183,14 +197,14 @@ const DEBIAN: &str = "SHELL=/bin/sh\nPATH=/usr/local/sbin:/usr/local/bin:/sbin:/
 fn a_crontab_of_the_system_has_users_and_they_are_said() {
     let made = import(DEBIAN.as_bytes(), &["--system"]);
     assert_eq!(made.code, Some(0), "{}", made.err);
-    assert!(made.err.contains("lines 4, 5, 6, 7: cron ran it as root;"), "{}", made.err);
-    assert!(made.err.contains("line 8: cron ran it as www-data;"), "{}", made.err);
+    assert!(made.err.contains("lines 4, 5, 6, 7: cron ran this as root;"), "{}", made.err);
+    assert!(made.err.contains("line 8: cron ran this as www-data;"), "{}", made.err);
     let file = ManifestFile::from_toml(&made.out).unwrap();
     let keys: Vec<&str> = file.manifest.iter().map(|manifest| manifest.key.as_str()).collect();
     assert_eq!(keys, ["cron.hourly", "cron.daily", "cron.weekly", "cron.monthly", "tidy"]);
     let mine = import(DEBIAN.as_bytes(), &["--system", "--user", "www-data"]);
     assert_eq!(mine.code, Some(1), "{}", mine.err);
-    assert!(mine.err.contains("lines 4, 5, 6, 7: it is root's, and not www-data's"), "{}", mine.err);
+    assert!(mine.err.contains("lines 4, 5, 6, 7: belongs to user root, not www-data"), "{}", mine.err);
     assert_eq!(ManifestFile::from_toml(&mine.out).unwrap().manifest.len(), 1);
 }
 
@@ -235,7 +249,7 @@ fn files_are_written_once_and_standard_input_is_read() {
     };
     let made = import(&["--out", "made/"]);
     assert!(made.code == Some(0) && made.out.is_empty(), "{}{}", made.out, made.err);
-    assert!(made.err.contains("times in Europe/Berlin (as TZ says)"), "{}", made.err);
+    assert!(made.err.contains("default time zone Europe/Berlin (from TZ)"), "{}", made.err);
     let written = std::fs::read_to_string(dir.path().join("made/crontab.toml")).unwrap();
     assert!(
         written.contains("tz = \"Europe/Berlin\"") && written.contains("overlap = \"allow\""),
@@ -279,7 +293,7 @@ fn no_environment_a_closed_pipe_and_a_place_that_cannot_be_written_are_borne() {
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(output.stdout, b"# Made of ");
+    assert_eq!(output.stdout, b"# Converte");
     let into_file =
         at(&dir, &["manifest", "import", "--crontab", "tab", "--tz", "UTC", "--out", "tab/x.toml"]);
     assert!(into_file.code == Some(2) && into_file.err.contains("tab/x.toml"), "{}", into_file.err);
@@ -292,7 +306,7 @@ async fn an_imported_line_runs_with_the_printed_settings_and_nothing_else_does()
     let crontab = "GREETING=good morning\n0 5 * * * echo \"$GREETING, 100\\%: $0\"\n";
     std::fs::write(dir.path().join("tab"), crontab).unwrap();
     let made = at(&dir, &["manifest", "import", "--crontab", "tab", "--tz", "UTC", "--out", "jobs.toml"]);
-    let settings = made.err.split("just these:\n\n").nth(1).unwrap().split("\n\nthen").next().unwrap();
+    let settings = made.err.split("extend that:\n\n").nth(1).unwrap().split("\n\nthen").next().unwrap();
     std::fs::write(dir.path().join("lineclear.toml"), settings).unwrap();
     let (_server, address) = serve(&dir, &[]).await;
     let server = format!("http://{address}");
@@ -300,7 +314,7 @@ async fn an_imported_line_runs_with_the_printed_settings_and_nothing_else_does()
     assert_eq!(applied.code, Some(0), "{}", applied.err);
     let run = at(&dir, &["manifest", "run", "echo", "--server", &server, "--json"]);
     let id = serde_json::from_str::<Value>(&run.out).unwrap()["id"].as_str().unwrap().to_owned();
-    let watched = at(&dir, &["job", "watch", &id, "--within", "30s", "--server", &server]);
+    let watched = at(&dir, &["job", "watch", &id, "--wait-timeout", "30s", "--server", &server]);
     assert_eq!(
         (watched.code, watched.out.as_str()),
         (Some(0), "good morning, 100%: /bin/sh\n"),
@@ -319,7 +333,7 @@ async fn an_imported_line_runs_with_the_printed_settings_and_nothing_else_does()
 fn a_line_that_no_system_would_run_is_left_out() {
     let made = import(format!("@daily a {}\n@daily b\n", "x".repeat(131_070)).as_bytes(), &[]);
     assert!(
-        made.code == Some(1) && made.err.contains("line 1: argv: a word of 131072 bytes"),
+        made.code == Some(1) && made.err.contains("line 1: `argv` has an argument of 131072 bytes"),
         "{}",
         made.err
     );
@@ -397,7 +411,7 @@ fn two_crontabs_do_not_take_each_others_manifests() {
 fn what_cannot_be_meant_is_refused_and_writes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let user = of(&dir, "*/5 * * * * /usr/bin/backup --all\n", &["--system"]);
-    assert!(user.code == Some(1) && user.err.contains("/usr/bin/backup is no user"), "{}", user.err);
+    assert!(user.code == Some(1) && user.err.contains("/usr/bin/backup is not a user"), "{}", user.err);
     let system = at(&dir, &["manifest", "import", "--crontab", "/etc/cron.d/x"]);
     assert!(system.code == Some(2) && system.err.contains("--system"), "{}", system.err);
     std::fs::write(dir.path().join("jobs.toml"), "kept").unwrap();
@@ -408,5 +422,5 @@ fn what_cannot_be_meant_is_refused_and_writes_nothing() {
     assert!(nowhere.code == Some(2) && nowhere.err.contains("no/where.toml"), "{}", nowhere.err);
     let secrets = of(&dir, "DB=postgres://a:hunter2@db/x\n@daily PGPASSWORD=x pg_dump\n", &[]);
     assert!(secrets.code == Some(1) && !(secrets.out + &secrets.err).contains("hunter2"));
-    assert!(secrets.err.contains("line 2: it holds something like a password"), "{}", secrets.err);
+    assert!(secrets.err.contains("line 2: contains what looks like a password"), "{}", secrets.err);
 }

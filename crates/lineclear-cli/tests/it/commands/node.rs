@@ -29,20 +29,20 @@ async fn a_node_is_drained_finishes_what_it_holds_and_takes_work_again() {
         until(|| run(&["job", "get", "1"]).out.contains("state\trunning"));
         let asked_for = run(&["node", "drain", name]);
         assert!(
-            asked_for.code == Some(0) && asked_for.out.contains("is told to take nothing new"),
+            asked_for.code == Some(0) && asked_for.out.contains("is draining"),
             "{}{}",
             asked_for.out,
             asked_for.err
         );
-        let drain = [&["node", "drain", id, "--wait", "--within", "60s"], asked].concat();
+        let drain = [&["node", "drain", id, "--wait", "--wait-timeout", "60s"], asked].concat();
         let mut waits =
             command_at(dir, &drain).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut says = BufReader::new(waits.stderr.take().unwrap()).lines().map(Result::unwrap);
-        assert!(says.any(|line| line.contains("drains; it holds 1 job")), "it says what it waits for");
+        assert!(says.any(|line| line.contains("is draining; it holds 1 job")), "it says what it waits for");
         std::fs::write(dir.path().join("go"), "").unwrap();
         let drained = waits.wait_with_output().unwrap();
         let out = String::from_utf8(drained.stdout).unwrap();
-        assert!(drained.status.success() && out.ends_with("holds nothing\n"), "{out}");
+        assert!(drained.status.success() && out.ends_with("is drained\n"), "{out}");
         let json: Value = serde_json::from_str(&run(&["node", "list", "--json"]).out).unwrap();
         let node = &json["items"][0];
         assert_eq!(node["state"], "drained", "{node}");
@@ -56,12 +56,12 @@ async fn a_node_is_drained_finishes_what_it_holds_and_takes_work_again() {
 
         let resumed = run(&["node", "resume", id]);
         assert!(
-            resumed.code == Some(0) && resumed.out.ends_with("takes work again\n"),
+            resumed.code == Some(0) && resumed.out.ends_with("takes jobs again\n"),
             "{}{}",
             resumed.out,
             resumed.err
         );
-        assert_eq!(run(&["job", "watch", "2", "--within", "60s"]).code, Some(0));
+        assert_eq!(run(&["job", "watch", "2", "--wait-timeout", "60s"]).code, Some(0));
         assert_eq!(run(&["node", "drain", "nobody"]).code, Some(3));
         assert_eq!(run(&["node", "resume", "999"]).code, Some(3));
         assert_eq!(run(&["api", "POST", "/nodes/999/drain"]).code, Some(3));

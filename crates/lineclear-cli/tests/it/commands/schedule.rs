@@ -194,12 +194,9 @@ fn check_lists_every_tick_and_every_collision() {
     );
     let dir = tempfile::tempdir().unwrap();
     let run = on_a_terminal(&dir, &window, &[]);
-    for part in [
-        "4 manifests, 5 ticks",
-        "2026-01-01T06:00:00Z  2  invoices, orders",
-        "old is switched off",
-        "elsewhere",
-    ] {
+    for part in
+        ["4 manifests, 5 ticks", "2026-01-01T06:00:00Z  2  invoices, orders", "old is disabled", "elsewhere"]
+    {
         assert!(run.out.contains(part), "{part}: {}", run.out);
     }
     let run = on_a_terminal(&dir, &[&window[..], &["--limit", "2"]].concat(), &[]);
@@ -209,7 +206,7 @@ fn check_lists_every_tick_and_every_collision() {
         "manifest\torders\t4",
         "tick\t2026-01-01T06:00:00Z\tinvoices\t2026-01-01T06:00:00Z",
         "collision\t2026-01-01T06:00:00Z\tinvoices,orders",
-        "note\told is switched off",
+        "note\told is disabled",
     ] {
         assert!(piped.lines().any(|there| there == line), "{line}: {piped}");
     }
@@ -251,6 +248,39 @@ fn check_names_the_line_the_manifest_and_the_field_of_a_bad_file() {
     assert!(run.err.contains("cannot read /no/such/file.toml"), "{}", run.err);
     let run = lineclear(&["schedule", "check", &file("empty.toml", ""), "--window", "0s"]);
     assert_eq!(run.code, Some(2), "{}", run.err);
+}
+
+#[test]
+fn steps_longer_than_their_field_are_taken_with_a_warning() {
+    for (expression, only, next) in [
+        ("0 0 1 */15 *", "month: a step of 15", "2027-01-01T00:00:00Z"),
+        ("0 0 * * */20", "weekday: a step of 20", "2026-06-07T00:00:00Z"),
+    ] {
+        let run = lineclear(&[
+            "schedule",
+            "next",
+            expression,
+            "--from",
+            "2026-06-01T00:00:00Z",
+            "-n",
+            "1",
+            "--json",
+        ]);
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        assert!(run.err.starts_with(&format!("warning: {only} is longer than the field")), "{}", run.err);
+        let ticks: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+        assert_eq!(ticks[0]["utc"], next, "{ticks}");
+        assert!(ticks[0]["warnings"][0].as_str().unwrap().starts_with(only), "{ticks}");
+        let run = lineclear(&["schedule", "explain", expression, "--json"]);
+        assert!(run.code == Some(0) && run.err.contains(only), "{}", run.err);
+        let explained: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+        assert!(explained["warnings"][0].as_str().unwrap().starts_with(only), "{explained}");
+    }
+    let fine = lineclear(&["schedule", "next", "0 0 1 */12 *", "--json"]);
+    assert!(fine.code == Some(0) && fine.err.is_empty() && !fine.out.contains("warnings"), "{}", fine.err);
+    let path = file("steps.toml", &MANIFESTS.replacen("0 */6 * * *", "0 */60 * * *", 1));
+    let checked = lineclear(&["schedule", "check", &path]);
+    assert!(checked.out.contains("note\torders: hour: a step of 60"), "{}{}", checked.out, checked.err);
 }
 
 #[test]

@@ -160,9 +160,9 @@ async fn a_door_that_cannot_be_is_refused_before_the_database_is_touched() {
         (&["--auth", "proxy", "--proxy-peers", "proxy.local"], "no network"),
         (
             &["--auth", "proxy", "--proxy-peers", "10.0.0.1", "--proxy-user-header", "a b"],
-            "no name of a header",
+            "not a valid header name",
         ),
-        (&["--auth", "password"], "neither none, token nor proxy"),
+        (&["--auth", "password"], "is not none, token or proxy"),
     ];
     for (arguments, part) in cases {
         let mut child = at(&dir, "serve").args(["--port", "0"]).args(arguments).start().unwrap();
@@ -207,12 +207,12 @@ fn a_setting_that_cannot_be_is_refused_with_its_origin() {
         ("slts = 3", "did you mean slots?"),
         ("slots = \"many\"", "slots (file"),
         ("poll = \"soon\"", "poll (file"),
-        ("roles = [\"driver\"]", "no role"),
+        ("roles = [\"driver\"]", "is not a role"),
         ("db = \"oracle://x\"", "oracle:// is not a store"),
-        ("slots = [[1]]", "must be a word"),
+        ("slots = [[1]]", "must be a string"),
         ("slots = ", "mine.toml"),
-        ("bind = \"everywhere\"", "no IP address"),
-        ("log_format = \"xml\"", "neither text nor json"),
+        ("bind = \"everywhere\"", "is not an IP address"),
+        ("log_format = \"xml\"", "is not text or json"),
     ];
     for (text, part) in cases {
         std::fs::write(&file, text).unwrap();
@@ -221,7 +221,7 @@ fn a_setting_that_cannot_be_is_refused_with_its_origin() {
         assert!(said.contains(part), "{text}: {said}");
     }
     let (code, _, said) = lineclear(&["config", "show", "--config", "/nowhere.toml"], &[]);
-    assert!(code == Some(2) && said.contains("there is no file"), "{said}");
+    assert!(code == Some(2) && said.contains("does not exist"), "{said}");
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn a_password_is_not_shown() {
     }
     let (code, _, said) =
         lineclear(&["config", "show"], &[("LINECLEAR_OTLP", "https://me:hush@traces.internal")]);
-    assert!(code == Some(2) && said.contains("no URL like") && !said.contains("hush"), "{said}");
+    assert!(code == Some(2) && said.contains("is not a URL such as") && !said.contains("hush"), "{said}");
 }
 
 #[test]
@@ -256,7 +256,8 @@ fn a_variable_that_is_no_setting_is_refused_and_the_nearest_is_named() {
         let (code, _, said) = lineclear(command, &[("LINECLEAR_SLOST", "hush")]);
         assert_eq!(code, Some(2), "{command:?}: {said}");
         assert!(
-            said.contains("no setting LINECLEAR_SLOST") && said.contains("did you mean LINECLEAR_SLOTS?"),
+            said.contains("unknown setting LINECLEAR_SLOST")
+                && said.contains("did you mean LINECLEAR_SLOTS?"),
             "{said}"
         );
         assert!(!said.contains("hush"), "nobody knows what it is: {said}");

@@ -39,7 +39,7 @@ async fn a_server_that_is_well_says_so_by_both_ways() {
         assert_eq!(well.code, Some(0), "{}{}", well.out, well.err);
         assert!(well.out.starts_with("status\thealthy\n"), "{}", well.out);
         assert!(well.out.contains("nodes\t1 alive, 0 silent; 3 slots\n"), "{}", well.out);
-        assert!(well.out.contains("leader\tnobody yet\n") && !well.out.contains("problem"), "{}", well.out);
+        assert!(well.out.contains("leader\tnone yet\n") && !well.out.contains("problem"), "{}", well.out);
         let json = at(&dir, &[&["status", "--json"], &way[..]].concat());
         let api = at(&dir, &[&["api", "GET", "/status"], &way[..]].concat());
         let read = |text: &str| -> serde_json::Value { serde_json::from_str(text).unwrap() };
@@ -62,7 +62,7 @@ async fn a_server_that_is_well_says_so_by_both_ways() {
         ],
     );
     let led =
-        until(&dir, &["status", "--server", &server], |run| !run.out.contains("leader\tnobody yet")).await;
+        until(&dir, &["status", "--server", &server], |run| !run.out.contains("leader\tnone yet")).await;
     assert!(led.out.contains("\nleader\t") && led.out.contains(", for "), "{}", led.out);
 }
 
@@ -84,7 +84,7 @@ async fn work_that_nobody_does_is_degraded_and_says_what_to_do() {
     let unknown = until(&dir, &ask, |run| run.out.contains("\tkinds\t")).await;
     assert_eq!(unknown.code, Some(10), "{}", unknown.out);
     assert!(
-        unknown.out.contains("problem\tfailure\twork\tkinds\t1 job set aside")
+        unknown.out.contains("problem\tfailure\twork\tkinds\t1 job parked")
             && unknown.out.contains("mail.send"),
         "{}",
         unknown.out
@@ -147,7 +147,7 @@ async fn a_bare_word_says_what_there_is_and_is_never_an_error() {
     let nobody = at(&dir, &[]);
     assert_eq!((nobody.code, nobody.err.as_str()), (Some(0), ""), "{}", nobody.out);
     assert!(
-        nobody.out.contains("no answer from http://127.0.0.1:9") && nobody.out.contains("lineclear serve"),
+        nobody.out.contains("cannot reach http://127.0.0.1:9") && nobody.out.contains("lineclear serve"),
         "{}",
         nobody.out
     );

@@ -37,7 +37,11 @@ fn is_made_listed_and_revoked(url: &str) {
     let fields = |name: &str, listed: &str| -> Vec<String> {
         line(name, listed).split('\t').map(str::to_owned).collect()
     };
-    assert!(listed.out.starts_with("NAME\tPREFIX\tSCOPES\tSTATE\tMADE\tBY\tUSED\tENDS\n"), "{}", listed.out);
+    assert!(
+        listed.out.starts_with("NAME\tPREFIX\tSCOPES\tSTATE\tCREATED\tBY\tLAST USED\tEXPIRES\n"),
+        "{}",
+        listed.out
+    );
     assert_eq!(fields("bot", &listed.out)[6..], ["", ""], "not used, and without end: {}", listed.out);
     let ci = fields("ci", &listed.out);
     assert!(ci[6].is_empty() && ci[7].ends_with('Z'), "not used, and it ends: {}", listed.out);
@@ -49,7 +53,7 @@ fn is_made_listed_and_revoked(url: &str) {
     let ci = fields("ci", &listed);
     assert!(ci[3] == "revoked" && ci[7].starts_with("20") && ci[7].ends_with('Z'), "{listed}");
     let again = lineclear(&["token", "revoke", "ci", "--db", url]);
-    assert!(again.code == Some(3) && again.err.contains("no living token"), "{}", again.err);
+    assert!(again.code == Some(3) && again.err.contains("no live token"), "{}", again.err);
     let listed = json(&lineclear(&["token", "list", "--json", "--db", url]).out);
     let states: Vec<_> =
         listed["items"].as_array().unwrap().iter().map(|t| (t["name"].clone(), t["live"].clone())).collect();

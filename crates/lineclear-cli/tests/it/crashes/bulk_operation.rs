@@ -24,8 +24,8 @@ async fn killed_in_the_middle(db: &[&str]) {
         assert!(ask(&first, "POST /api/v1/jobs/batch", &body).starts_with("HTTP/1.1 201"));
     }
     let batch = json!({"action": "cancel", "q": "kind:mail.send", "starts_in_ms": 0}).to_string();
-    let batch = json_of(&ask(&first, "POST /api/v1/batches", &batch));
-    let path = format!("GET /api/v1/batches/{}", batch["id"].as_str().unwrap());
+    let batch = json_of(&ask(&first, "POST /api/v1/bulk-operations", &batch));
+    let path = format!("GET /api/v1/bulk-operations/{}", batch["id"].as_str().unwrap());
     let deadline = Instant::now() + LONG;
     let before = loop {
         let now = json_of(&ask(&first, &path, ""));
@@ -48,7 +48,7 @@ async fn killed_in_the_middle(db: &[&str]) {
     };
     assert_eq!((&after["done"], &after["skipped"]), (&json!(JOBS), &json!(0)), "each once");
     let left = json!({"action": "cancel", "q": "state:waiting", "dry_run": true}).to_string();
-    assert_eq!(json_of(&ask(&second, "POST /api/v1/batches", &left))["count"], 0);
+    assert_eq!(json_of(&ask(&second, "POST /api/v1/bulk-operations", &left))["count"], 0);
     two.terminate().unwrap();
     assert!(two.wait_for_exit(LONG).await.unwrap().success());
 }

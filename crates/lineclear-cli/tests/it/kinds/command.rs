@@ -114,7 +114,7 @@ async fn a_command_that_is_not_allowed_is_not_run_and_says_what_to_do() {
     let id = enqueue(&address, "touch ran", "");
     wait_for(&address, &format!("jobs/{id}"), r#""state":"dead""#).await;
     let executions = ask(&address, &format!("GET /api/v1/jobs/{id}/executions"), "");
-    assert!(executions.contains("not among its `commands`"), "{executions}");
+    assert!(executions.contains("is not among the `commands`"), "{executions}");
     assert!(!dir.path().join("ran").exists());
 }
 
@@ -138,7 +138,7 @@ async fn a_command_that_fails_is_a_failure_with_its_code_and_last_words() {
     let id = enqueue(&address, "kill -9 $$", r#", "retries": 0"#);
     wait_for(&address, &format!("jobs/{id}"), r#""state":"dead""#).await;
     let executions = ask(&address, &format!("GET /api/v1/jobs/{id}/executions"), "");
-    assert!(executions.contains("ended by signal 9"), "{executions}");
+    assert!(executions.contains("killed by signal 9"), "{executions}");
 }
 
 #[tokio::test]
@@ -268,7 +268,7 @@ async fn any_bytes_may_be_written_and_what_is_no_order_is_refused() {
         )
     };
     let made = ask(&address, "POST /api/v1/jobs", &words(131_072));
-    assert!(made.starts_with("HTTP/1.1 422") && made.contains("a word of 131072 bytes"), "{made}");
+    assert!(made.starts_with("HTTP/1.1 422") && made.contains("an argument of 131072 bytes"), "{made}");
     let made = ask(&address, "POST /api/v1/jobs", &words(131_071));
     wait_for(&address, &format!("jobs/{}", id_in(&made)), r#""state":"completed""#).await;
 }

@@ -118,7 +118,7 @@ async fn a_url_is_called_with_a_signature_and_the_claim() {
     );
     let id = enqueue(&address, &input, "");
     let watched =
-        at(&dir, &["job", "watch", &id, "--within", "1m", "--server", &format!("http://{address}")]);
+        at(&dir, &["job", "watch", &id, "--wait-timeout", "1m", "--server", &format!("http://{address}")]);
     assert_eq!(watched.code, Some(0), "{}", watched.err);
     let call = calls.recv_timeout(LONG).unwrap();
     let (head, body) = call.split_once("\r\n\r\n").unwrap();
@@ -252,8 +252,15 @@ async fn what_may_not_be_called_is_refused_when_it_is_saved() {
     let keyed = ["api", "POST", "/manifests/call/run", "-H", "Idempotency-Key: 1", "--body", inside];
     let refused = at(&dir, &[&keyed[..], &["--server", &format!("http://{address}")]].concat());
     assert!(refused.code == Some(2) && refused.err.contains("only https"), "{}", refused.err);
-    let here =
-        ["dead", "revive", "1", "--input", r#"{"url": "http://169.254.169.254/"}"#, "--db", "lineclear.db"];
+    let here = [
+        "dead-letter",
+        "revive",
+        "1",
+        "--input",
+        r#"{"url": "http://169.254.169.254/"}"#,
+        "--db",
+        "lineclear.db",
+    ];
     let refused = at(&dir, &here);
     assert!(refused.code == Some(2) && refused.err.contains("only https"), "{}", refused.err);
     let jobs = ask(&address, "GET /api/v1/jobs", "");

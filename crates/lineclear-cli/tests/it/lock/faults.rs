@@ -131,7 +131,7 @@ async fn followed_after_a_kill(place: &Place, ttl: &str) -> Duration {
     let after = killed.elapsed();
     assert!(waiting.wait_for_exit(SOON).await.unwrap().success());
     println!("followed after {after:?}");
-    child.wait_for_line("`lock run` was killed; ending its command", SOON).await.unwrap();
+    child.wait_for_line("`lock run` was killed; killing its command", SOON).await.unwrap();
     after
 }
 
@@ -181,7 +181,7 @@ async fn a_frozen_lock_run_s_command_ends_before_the_next_begins(place: Place) {
     let status = frozen.wait_for_exit(SOON).await.unwrap();
     let said = frozen.stderr().join("\n");
     assert_eq!(status.code(), Some(70), "{said}");
-    assert!(said.contains("`lock run` stands still, and its time is over; ending its command"), "{said}");
+    assert!(said.contains("`lock run` is frozen and its lease has ended; killing its command"), "{said}");
     assert!(said.contains("was lost: "), "{said}");
 }
 

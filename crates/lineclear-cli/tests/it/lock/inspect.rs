@@ -64,7 +64,7 @@ async fn who_holds_it_is_seen_from_all_sides_and_can_be_broken(place: Place) {
     for part in [
         "holds lock \"report\" as holder number 2 since 2",
         "It is alive: ",
-        "If its holder dies, another can have it within ",
+        "If the holder dies, another can acquire it within ",
     ] {
         assert!(explained.contains(part), "{part}: {explained}");
     }
@@ -72,8 +72,8 @@ async fn who_holds_it_is_seen_from_all_sides_and_can_be_broken(place: Place) {
     assert!(said["says"].as_array().unwrap().len() >= 4, "{said}");
 
     let history = says(&place, &["history", "report"]);
-    assert!(history.contains("took it as holder number 1\n"), "{history}");
-    assert!(history.contains("took it as holder number 2, after "), "{history}");
+    assert!(history.contains("acquired it as holder number 1\n"), "{history}");
+    assert!(history.contains("acquired it as holder number 2, after "), "{history}");
     assert_eq!(json(&place, &["history", "report", "-n", "1"]).as_array().unwrap().len(), 1);
 
     is_broken(&place, &mut holder).await;
@@ -98,15 +98,15 @@ async fn is_broken(place: &Place, holder: &mut Child) {
     let output = command(&arguments).env("USER", "tester").env_remove("SUDO_USER").output().unwrap();
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{err}");
-    assert!(out.contains("was taken away from") && out.contains(&format!("/{}/", holder.id())), "{out}");
+    assert!(out.contains("is broken and free") && out.contains(&format!("/{}/", holder.id())), "{out}");
     assert_eq!(holder.wait_for_exit(SOON).await.unwrap().code(), Some(70), "{:?}", holder.stderr());
 
     let explained = says(place, &["explain", "report"]);
-    assert!(explained.contains("as holder number 2, until it was taken away at "), "{explained}");
+    assert!(explained.contains("as holder number 2, until it was broken at "), "{explained}");
     assert!(explained.contains("tester@") && explained.contains(": it hangs."), "{explained}");
     let run = lock(place, &["break", "report", "--note", "again", "--yes"]);
     assert_eq!(run.code, Some(5), "{}", run.err);
-    assert!(run.err.contains("nobody holds lock \"report\""), "{}", run.err);
+    assert!(run.err.contains("lock \"report\" is free"), "{}", run.err);
     assert_eq!(place.done(place.run(&[], &["true"])).await.0, Some(0), "it is free");
     assert_eq!(json(place, &["show", "report"])["held"], false);
 }
@@ -138,12 +138,12 @@ async fn redis_keeps_no_record_unless_a_database_does_it_for_it() {
     }
     assert!(says(&place, &["show", "report"]).contains(&format!("/{}/", holder.id())));
     let explained = says(&place, &["explain", "report"]);
-    assert!(explained.contains("Since when is not recorded."), "{explained}");
-    assert!(explained.contains("Whether it is alive cannot be told"), "{explained}");
+    assert!(explained.contains("The time of acquisition is not recorded."), "{explained}");
+    assert!(explained.contains("Whether it is alive is unknown"), "{explained}");
     let run = lock(&place, &["break", "report", "--note", "it hangs", "--yes", "--json"]);
     assert_eq!(run.code, Some(0), "{}", run.err);
     assert!(
-        run.err.contains("it could not be recorded") && run.out.contains("\"recorded\":false"),
+        run.err.contains("the break was not recorded") && run.out.contains("\"recorded\":false"),
         "{}",
         run.err
     );
@@ -157,7 +157,7 @@ async fn redis_keeps_no_record_unless_a_database_does_it_for_it() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let explained = says(&place, &[&["explain", "report"][..], &registry].concat());
-    assert!(explained.contains("It is alive: it was last heard of "), "{explained}");
+    assert!(explained.contains("It is alive: it last renewed the lock "), "{explained}");
     place.let_go();
     holder.wait_for_exit(SOON).await.unwrap();
     assert!(says(&place, &list).contains("idle"));
@@ -177,10 +177,10 @@ async fn a_holder_that_died_or_froze_is_explained_and_its_lock_can_be_taken_away
     file.busy_timeout(SOON).unwrap();
     file.execute("update lock_lease set renewed_at = renewed_at - 20000000", []).unwrap();
     let explained = says(&place, &["explain", "report"]);
-    assert!(explained.contains("It seems to be dead or frozen: it was last heard of 2"), "{explained}");
-    assert!(explained.contains("though it should be every 5s"), "{explained}");
-    assert!(explained.contains("Unless it is renewed, it ends in 9m "), "{explained}");
-    assert!(explained.contains("`lineclear lock break report --note WHY` takes it away now."), "{explained}");
+    assert!(explained.contains("It may be dead or frozen: it last renewed the lock 2"), "{explained}");
+    assert!(explained.contains("and should every 5s"), "{explained}");
+    assert!(explained.contains("Unless it is renewed, it expires in 9m "), "{explained}");
+    assert!(explained.contains("`lineclear lock break report --note REASON` frees it now."), "{explained}");
     assert!(says(&place, &["list"]).contains("stale"));
     says(&place, &["break", "report", "--note", "its machine is gone", "--yes"]);
     assert_eq!(place.done(place.run(&[], &["true"])).await.0, Some(0), "long before it would have ended");
@@ -201,10 +201,10 @@ async fn the_node_that_plans_is_shown_too() {
     assert!(list.contains("planner\theld\t"), "{list}");
     let explained = says(&place, &["explain", "planner"]);
     assert!(
-        explained.contains("holds \"planner\" since ") && explained.contains("It is alive: "),
+        explained.contains("has held \"planner\" since ") && explained.contains("It is alive: "),
         "{explained}"
     );
-    assert!(explained.contains("is taken up by another node"), "{explained}");
+    assert!(explained.contains("another node takes over its role"), "{explained}");
     let run = lock(&place, &["break", "planner", "--note", "why not", "--yes"]);
     assert_eq!(run.code, Some(5), "{}", run.err);
     assert!(run.err.contains("stop the node"), "{}", run.err);
@@ -213,7 +213,7 @@ async fn the_node_that_plans_is_shown_too() {
     assert_eq!(says(&place, &["list"]).lines().count(), 3);
     node.stop().await;
     let explained = says(&place, &["explain", "planner"]);
-    assert!(explained.contains("Nobody holds lock \"planner\"."), "{explained}");
+    assert!(explained.contains("Lock \"planner\" is free."), "{explained}");
 }
 
 #[tokio::test]
@@ -230,14 +230,14 @@ async fn a_short_command_leaves_no_old_events_behind() {
 #[test]
 fn what_is_not_there_is_not_found_and_looking_makes_no_file() {
     let place = Place::sqlite();
-    assert_eq!(says(&place, &["list"]), "LOCK\tSTATE\tNODE\tKIND\tNUMBER\tSINCE\tHEARD OF\n");
+    assert_eq!(says(&place, &["list"]), "LOCK\tSTATE\tNODE\tKIND\tNUMBER\tSINCE\tRENEWED\n");
     assert_eq!(says(&place, &["list", "--json"]), "{\"items\":[],\"next\":null}\n");
     let asked: [&[&str]; 4] =
         [&["show", "x"], &["explain", "x"], &["history", "x"], &["break", "x", "--note", "why", "--yes"]];
     for arguments in asked {
         let run = lock(&place, arguments);
         assert_eq!(run.code, Some(3), "{arguments:?}: {}", run.err);
-        assert_eq!(run.err, "error: nobody has ever held lock \"x\" in this store\n");
+        assert_eq!(run.err, "error: lock \"x\" was never held in this store\n");
     }
     assert!(!std::path::Path::new(&place.url).exists());
     assert_eq!(

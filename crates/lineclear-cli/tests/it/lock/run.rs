@@ -104,7 +104,10 @@ async fn a_store_that_is_down_runs_nothing() {
     let place = Place::sqlite();
     let marker = place.file("ran");
     for (url, says) in [
-        ("postgres://nobody:hunter2@127.0.0.1:1/x", "cannot be reached"),
+        (
+            "postgres://nobody:hunter2@127.0.0.1:1/x",
+            "127.0.0.1:1: error connecting to server: Connection refused",
+        ),
         ("mysql://nobody:hunter2@127.0.0.1:1/x", "cannot be reached"),
         ("redis://:hunter2@127.0.0.1:1/0", "cannot be reached"),
         ("/no/such/folder/x.db", "unable to open database file"),
@@ -138,15 +141,15 @@ fn what_cannot_be_is_refused_before_anything_is_asked() {
         (&["x", "--ttl", "10", "--", "true"], 2, "10 has no unit"),
         (&["x", "--ttl", "-1s", "--", "true"], 2, "'-1'"),
         (&["x", "--wait", "soon", "--", "true"], 2, "is not a length of time"),
-        (&["x", "--wait", "1s", "--on-busy", "skip", "--", "true"], 2, "--wait goes with --on-busy wait"),
-        (&["x", "--wait", "1s", "--on-busy", "fail", "--", "true"], 2, "--wait goes with --on-busy wait"),
+        (&["x", "--wait", "1s", "--on-busy", "skip", "--", "true"], 2, "--wait requires --on-busy wait"),
+        (&["x", "--wait", "1s", "--on-busy", "fail", "--", "true"], 2, "--wait requires --on-busy wait"),
         (&["x", "--on-busy", "run", "--", "true"], 2, "possible values: skip, wait, fail"),
         (&["x", "--ttl", "10s", "--grace", "3s", "--", "true"], 2, "at most a fifth of --ttl, 2s"),
-        (&["x", "--", "lineclear-no-such-command"], 127, "there is no command \"lineclear-no-such-command\""),
-        (&["x", "--", "/no/such/command"], 127, "there is no command \"/no/such/command\""),
-        (&["x", "--", ""], 127, "there is no command \"\""),
-        (&["x", "--", "/etc/passwd"], 126, "cannot be run"),
-        (&["x", "--", "/tmp"], 126, "cannot be run"),
+        (&["x", "--", "lineclear-no-such-command"], 127, "command \"lineclear-no-such-command\" not found"),
+        (&["x", "--", "/no/such/command"], 127, "command \"/no/such/command\" not found"),
+        (&["x", "--", ""], 127, "command \"\" not found"),
+        (&["x", "--", "/etc/passwd"], 126, "cannot run the command"),
+        (&["x", "--", "/tmp"], 126, "cannot run the command"),
     ];
     for (arguments, code, says) in cases {
         let run = crate::run::lineclear(&[&["lock", "run"], &store[..], *arguments].concat());
@@ -155,13 +158,13 @@ fn what_cannot_be_is_refused_before_anything_is_asked() {
         assert_eq!(run.out, "");
     }
     for (url, says) in [
-        (":memory:", "keeps nobody else out"),
-        ("sqlite::memory:", "keeps nobody else out"),
+        (":memory:", "does not exclude other processes"),
+        ("sqlite::memory:", "does not exclude other processes"),
         ("", "--store: the URL is empty"),
         ("oracle://x", "oracle:// is no store of locks"),
         ("postgres://h/x?schema=Bad", "schema=Bad"),
         ("mysql://h", "names no database"),
-        ("redis://h?replicas=many", "is no number"),
+        ("redis://h?replicas=many", "must be a number"),
     ] {
         let run = crate::run::lineclear(&["lock", "run", "x", "--store", url, "--", "true"]);
         assert_eq!(run.code, Some(2), "{url}: {}", run.err);

@@ -93,7 +93,7 @@ fn a_worker_whose_log_nobody_reads_any_more_goes_on() {
     assert_eq!(straight(&["job", "enqueue", "mail.send"]).code, Some(0));
     until(|| straight(&["job", "get", "1"]).out.contains("phase\tparked"));
     let input = r#"{"argv": ["/bin/true"]}"#;
-    let done = straight(&["job", "enqueue", "command", "--input", input, "--wait", "--within", "1m"]);
+    let done = straight(&["job", "enqueue", "command", "--input", input, "--wait", "--wait-timeout", "1m"]);
     assert_eq!(done.code, Some(0), "{}", done.err);
     assert_eq!(worker.terminate().code(), Some(0));
 }

@@ -82,7 +82,7 @@ async fn a_name_that_is_nearly_one_is_answered_with_it() {
             );
         }
         let missed = run(&["group", "set", "elt", "--limit", "1"]);
-        assert!(missed.err.contains("did you mean etl? --create makes it"), "{}", missed.err);
+        assert!(missed.err.contains("did you mean etl? --create creates it"), "{}", missed.err);
         let far = run(&["manifest", "get", "something-else"]);
         assert!(far.code == Some(3) && !far.err.contains("did you mean"), "{}", far.err);
     })

@@ -38,7 +38,7 @@ async fn a_frozen_server_is_not_waited_for_longer_than_said() {
         &["job", "list"],
         &["job", "watch", "1"],
         &["manifest", "apply", "-f", "none.toml"],
-        &["dead", "families"],
+        &["dead-letter", "families"],
         &["node", "drain", &node],
         &["events"],
         &["api", "GET", "/jobs"],
@@ -46,7 +46,11 @@ async fn a_frozen_server_is_not_waited_for_longer_than_said() {
     for words in each_bounded {
         let run = in_time(&dir, &[words, &asked, &["--request-timeout", "500ms"]].concat());
         assert_eq!(run.code, Some(7), "{words:?}: {}", run.err);
-        assert!(run.err.contains("did not answer within 500ms") && run.err.contains("hint: "), "{}", run.err);
+        assert!(
+            run.err.contains("did not respond within 500ms") && run.err.contains("hint: "),
+            "{}",
+            run.err
+        );
     }
     let by_environment = command(&["status", "--server", &server_url])
         .current_dir(dir.path())
@@ -56,12 +60,12 @@ async fn a_frozen_server_is_not_waited_for_longer_than_said() {
     assert_eq!(by_environment.status.code(), Some(7));
 
     let bounded_in_all: [(&[&str], &str); 3] = [
-        (&["job", "watch", "1"], "nothing was heard of job 1 in time"),
-        (&["job", "enqueue", "mail.send", "--wait"], "whether the job was made is not known"),
-        (&["node", "drain", &node, "--wait"], "whether it drains is not known"),
+        (&["job", "watch", "1"], "timed out before the state of job 1 was known"),
+        (&["job", "enqueue", "mail.send", "--wait"], "the job may or may not be enqueued"),
+        (&["node", "drain", &node, "--wait"], "the node may or may not drain"),
     ];
     for (words, why) in bounded_in_all {
-        let run = in_time(&dir, &[words, &["--within", "500ms"], &asked].concat());
+        let run = in_time(&dir, &[words, &["--wait-timeout", "500ms"], &asked].concat());
         assert_eq!(run.code, Some(7), "{words:?}: {}", run.err);
         assert!(run.err.contains(why), "{words:?}: {}", run.err);
     }
@@ -83,13 +87,13 @@ async fn a_server_that_freezes_while_a_job_is_watched_is_not_waited_for() {
         at(&dir, &[&["job", "get", "1"][..], &asked].concat()).out.contains("state\trunning")
     });
     let watch = lineclear_testkit::Program::at(env!("CARGO_BIN_EXE_lineclear"))
-        .args(["job", "watch", "1", "--within", "6s"])
+        .args(["job", "watch", "1", "--wait-timeout", "6s"])
         .args(asked)
         .current_dir(dir.path());
     let mut watch = watch.start().unwrap();
     watch.wait_for_line("job 1 running", SOON).await.unwrap();
     server.pause().await.unwrap();
-    watch.wait_for_line("job 1 is running, and goes on", SOON).await.unwrap();
+    watch.wait_for_line("job 1 is running and continues", SOON).await.unwrap();
     assert_eq!(watch.wait_for_exit(SOON).await.unwrap().code(), Some(7));
 }
 

@@ -168,7 +168,7 @@ fn every_command_has_an_example_in_its_help() {
         let example = help.split("Examples:").nth(1).is_some_and(|examples| examples.contains(&name));
         assert!(example, "{name} has no example of itself in its help:\n{help}");
     }
-    for family in ["job", "manifest", "group", "dead", "node", "batch", "lock"] {
+    for family in ["job", "manifest", "group", "dead-letter", "node", "bulk-operation", "lock"] {
         assert!(leaves.iter().any(|leaf| leaf.len() == 2 && leaf[0] == family), "{family}");
     }
 }
@@ -222,7 +222,7 @@ async fn somebody_to_ask(dir: &tempfile::TempDir) -> (lineclear_testkit::Child, 
     assert_eq!(at(dir, &dies).code, Some(8));
     assert_eq!(at(dir, &["lock", "run", "x", "--", "true"]).code, Some(0));
     let batch = [
-        "batch",
+        "bulk-operation",
         "start",
         "cancel",
         "-q",
@@ -307,14 +307,14 @@ async fn no_command_panics_in_odd_surroundings() {
         "group list",
         "group get",
         "group pause",
-        "dead list",
-        "dead families",
-        "dead export",
+        "dead-letter list",
+        "dead-letter families",
+        "dead-letter export",
         "node list",
         "node drain",
-        "batch list",
-        "batch get",
-        "batch watch",
+        "bulk-operation list",
+        "bulk-operation get",
+        "bulk-operation watch",
         "api",
         "config show",
         "schedule next",
@@ -334,7 +334,17 @@ fn a_wrong_word_is_answered_with_the_nearest_and_plurals_are_understood() {
     assert!(wrong.code == Some(2) && wrong.err.contains("'manifest'"), "{}", wrong.err);
     let wrong = lineclear(&["job", "lits"]);
     assert!(wrong.code == Some(2) && wrong.err.contains("'list'"), "{}", wrong.err);
-    for plural in ["jobs", "manifests", "groups", "nodes", "batches", "locks", "tokens", "schedules"] {
+    for plural in [
+        "jobs",
+        "manifests",
+        "groups",
+        "nodes",
+        "bulk-operations",
+        "dead-letters",
+        "locks",
+        "tokens",
+        "schedules",
+    ] {
         assert_eq!(lineclear(&[plural, "--help"]).code, Some(0), "{plural}");
     }
 }
@@ -354,7 +364,7 @@ fn bash_completes_commands_and_options() {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     };
     assert_eq!(complete("lineclear man"), "manifest man");
-    assert_eq!(complete("lineclear dead fam"), "families");
+    assert_eq!(complete("lineclear dead-letter fam"), "families");
     assert!(complete("lineclear job list --").contains("--query"));
     for shell in ["zsh", "fish", "powershell", "elvish"] {
         let script = lineclear(&["completions", shell]);

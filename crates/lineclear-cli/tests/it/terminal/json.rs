@@ -50,7 +50,7 @@ async fn json_is_printed_as_the_api_has_it() {
         ("manifest history m", "jobs?q=manifest%3Am&limit=100"),
         ("group list", "groups?limit=100"),
         ("group get etl", "groups/etl"),
-        ("batch list", "batches?limit=100"),
+        ("bulk-operation list", "bulk-operations?limit=100"),
         ("token list", "tokens?limit=100"),
     ] {
         let words: Vec<&str> = words.split(' ').chain(["--json", "--server", &url]).collect();
@@ -67,7 +67,7 @@ async fn json_is_printed_as_the_api_has_it() {
         );
     }
     let letters = body(&address, "dead-letters?status=awaiting");
-    let exported = at(&dir, &["dead", "export", "--server", &url]).out;
+    let exported = at(&dir, &["dead-letter", "export", "--server", &url]).out;
     assert!(
         letters.starts_with(&format!("{{\"items\":[{}]", exported.trim_end())),
         "{exported} of {letters}"
@@ -116,19 +116,19 @@ async fn a_job_whose_input_nobody_can_hold_is_shown_and_waited_for_to_its_end() 
         let run = |args: &[&str]| at(dir, &[args, asked].concat());
         let begun = Instant::now();
         let dies = ["job", "enqueue", "sample", "--retries", "0", "--input", ODD];
-        let waited = run(&[&dies[..], &["--wait", "--within", "1m"]].concat());
+        let waited = run(&[&dies[..], &["--wait", "--wait-timeout", "1m"]].concat());
         assert!(
             waited.code == Some(8) && waited.err.contains("job 1 dead: "),
             "{:?} {}",
             waited.code,
             waited.err
         );
-        assert_eq!(run(&["job", "watch", "1", "--within", "1m"]).code, Some(8));
-        let json = run(&["job", "watch", "1", "--json", "--within", "1m"]);
+        assert_eq!(run(&["job", "watch", "1", "--wait-timeout", "1m"]).code, Some(8));
+        let json = run(&["job", "watch", "1", "--json", "--wait-timeout", "1m"]);
         assert!(json.code == Some(8) && json.out.contains(ODD), "{}", json.out);
         assert_eq!(run(&["job", "enqueue", "mail.send", "--input", ODD]).code, Some(0));
         assert_eq!(run(&["job", "cancel", "2"]).code, Some(0));
-        assert_eq!(run(&["job", "watch", "2", "--within", "1m"]).code, Some(9));
+        assert_eq!(run(&["job", "watch", "2", "--wait-timeout", "1m"]).code, Some(9));
         let shown = run(&["job", "get", "2"]);
         assert!(
             shown.out.contains("state\tcancelled\n") && shown.out.contains(&format!("input\t{ODD}\n")),
@@ -148,9 +148,9 @@ fn an_answer_that_nobody_can_read_is_a_failure() {
     let moved = answer("302 Found", "Location: /login\r\n", "");
     let stateless = answer("200 OK", "Content-Type: application/json\r\n", "{}");
     for (said, why) in [
-        (&broken, "no JSON that can be read"),
-        (&page, "no JSON that can be read"),
-        (&moved, "answered 302"),
+        (&broken, "the response is not JSON"),
+        (&page, "the response is not JSON"),
+        (&moved, "responded with status 302"),
         (&stateless, "no state"),
     ] {
         let (port, _calls) = receiver(vec![said.clone(); 8]);

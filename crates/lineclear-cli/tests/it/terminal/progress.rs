@@ -24,12 +24,12 @@ async fn long_lists_and_exports_say_on_a_terminal_how_far_they_are() {
         assert_eq!(made.code, Some(0), "{}{}", made.out, made.err);
     }
     until(|| {
-        let families: Value = serde_json::from_str(&run(&["dead", "families", "--json"]).out).unwrap();
+        let families: Value = serde_json::from_str(&run(&["dead-letter", "families", "--json"]).out).unwrap();
         families["total"] == MANY
     });
     for (words, said) in [
         (&["job", "list", "--all", "--json"][..], "\r1000 listed, "),
-        (&["dead", "export", "--file", "dead.ndjson"], "\r1000 written, "),
+        (&["dead-letter", "export", "--file", "dead.ndjson"], "\r1000 written, "),
     ] {
         let seen = on_a_terminal(&dir, &[words, &server].concat(), &[]);
         assert!(

@@ -1,4 +1,4 @@
-//! One job, with all that is known of it.
+//! One job with its history.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -11,25 +11,25 @@ use utoipa::ToSchema;
 
 use super::Job;
 use crate::App;
-use crate::api::shape::{At, Id, id, time};
-use crate::api::wait::{Prefer, PreferHeader};
+use crate::api::json_types::{Id, PathParam, id, time};
+use crate::api::prefer_wait::{Prefer, PreferHeader};
 use crate::problem::Problem;
 
-/// A job with what became of it.
+/// A job with its history.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Detail {
+pub(crate) struct JobDetails {
     #[serde(flatten)]
     job: Job,
-    /// What its handler gets or got, with dots in place of secrets.
+    /// The input, with masked secrets.
     #[schema(value_type = Option<Object>)]
     input: Option<Box<RawValue>>,
-    /// Its ended claims, oldest first; of more than 1,000 the last ones. `/jobs/{id}/executions` has all of them.
+    /// The executions, oldest first; only the last 1,000. `/jobs/{id}/executions` has all.
     executions: Vec<Execution>,
-    /// The recorded steps of its handler.
+    /// The recorded steps.
     steps: Vec<Step>,
 }
 
-/// An ended claim.
+/// An execution: one claim that ended.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Execution {
     claim_no: u32,
@@ -55,8 +55,8 @@ pub(crate) struct Step {
     finished_at: String,
 }
 
-/// Stored text that was JSON when it was accepted, without its secrets; if somebody wrote something else, it is left out.
-fn shown(secrets: &Secrets, text: Option<String>) -> Option<Box<RawValue>> {
+/// Stored JSON with masked secrets; text that is not JSON is left out.
+fn masked(secrets: &Secrets, text: Option<String>) -> Option<Box<RawValue>> {
     text.and_then(|text| RawValue::from_string(secrets.mask(&text)?).ok())
 }
 
@@ -67,7 +67,7 @@ impl Execution {
             is_final: view.is_final,
             outcome: view.outcome.as_str().to_owned(),
             node_id: view.node.map(Id::of),
-            output: shown(secrets, view.output),
+            output: masked(secrets, view.output),
             error_type: view.error_type,
             error_message: view.error_message,
             fingerprint: view.fingerprint,
@@ -77,8 +77,8 @@ impl Execution {
     }
 }
 
-impl Detail {
-    pub(crate) fn of(detail: JobDetail) -> Detail {
+impl JobDetails {
+    pub(crate) fn of(detail: JobDetail) -> JobDetails {
         let step = |view: StepView| Step {
             name: view.name,
             claim_no: view.claim_no,
@@ -86,9 +86,9 @@ impl Detail {
             started_at: time(view.started_at),
             finished_at: time(view.finished_at),
         };
-        Detail {
+        JobDetails {
             job: Job::of(detail.job),
-            input: shown(&detail.secrets, detail.input),
+            input: masked(&detail.secrets, detail.input),
             executions: detail
                 .executions
                 .into_iter()
@@ -99,18 +99,18 @@ impl Detail {
     }
 }
 
-/// One job, with its input and what became of its claims.
+/// Returns a job with its input, executions and steps.
 #[utoipa::path(
     get, path = "/jobs/{id}", operation_id = "get_job", tag = "jobs", params(("id" = String, Path), PreferHeader),
     security(("token" = ["read"])),
-    responses((status = 200, body = Detail), (status = 202, body = Detail, description = "with `Prefer: wait`, it is not over"),
+    responses((status = 200, body = JobDetails), (status = 202, body = JobDetails, description = "with `Prefer: wait`: the job is not over yet"),
               (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn get(state: State<App>, at: At, prefer: Prefer) -> Result<Response, Problem> {
-    prefer.job(&state, JobId(id(&at.0, "job")?)).await
+pub(crate) async fn get(state: State<App>, path: PathParam, prefer: Prefer) -> Result<Response, Problem> {
+    prefer.job(&state, JobId(id(&path.0, "job")?)).await
 }
 
-/// The job of a path.
+/// The job with this id.
 pub(super) async fn find(state: &App, text: &str) -> Result<JobDetail, Problem> {
     let found = state.reading.job(JobId(id(text, "job")?)).await?;
     found.ok_or_else(|| Problem::not_found(format_args!("job {text}")))

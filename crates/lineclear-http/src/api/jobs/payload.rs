@@ -1,4 +1,4 @@
-//! What a job was given and what it returned: as files, and without dots for those who may see secrets.
+//! The executions, input and output of a job.
 
 use axum::Json;
 use axum::extract::State;
@@ -12,93 +12,93 @@ use utoipa::ToSchema;
 
 use super::detail::{Execution, find};
 use crate::App;
-use crate::api::page::{Page, Paging, cursor, limit};
-use crate::api::shape::{Asked, At, id};
+use crate::api::json_types::{PathParam, QueryParams, id};
+use crate::api::pagination::{Page, PageParams, cursor, limit};
 use crate::problem::Problem;
 
-/// The ended claims of a job, oldest first.
+/// Returns the executions of a job, oldest first.
 #[utoipa::path(
-    get, path = "/jobs/{id}/executions", operation_id = "job_executions", tag = "jobs", params(("id" = String, Path), Paging),
+    get, path = "/jobs/{id}/executions", operation_id = "job_executions", tag = "jobs", params(("id" = String, Path), PageParams),
     security(("token" = ["read"])),
     responses((status = 200, body = Page<Execution>), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn executions(
     state: State<App>,
-    at: At,
-    asked: Asked<Paging>,
+    path: PathParam,
+    params: QueryParams<PageParams>,
 ) -> Result<Json<Page<Execution>>, Problem> {
-    let after = cursor(asked.0.cursor.as_deref(), |text| text.parse().ok())?;
-    let secrets = find(&state, &at.0).await?.secrets;
-    let page = state.reading.executions(JobId(id(&at.0, "job")?), after, limit(asked.0.limit)?).await?;
+    let after = cursor(params.0.cursor.as_deref(), |text| text.parse().ok())?;
+    let secrets = find(&state, &path.0).await?.secrets;
+    let page = state.reading.executions(JobId(id(&path.0, "job")?), after, limit(params.0.limit)?).await?;
     let items = page.items.into_iter().map(|view| Execution::of(view, &secrets)).collect();
     Ok(Json(Page::new(items, page.next.map(|claim| claim.to_string()))))
 }
 
-/// What the last claim that ended the job returned.
-fn output(detail: &JobDetail) -> Option<&str> {
+/// The output of the final execution.
+fn final_output(detail: &JobDetail) -> Option<&str> {
     let last = detail.executions.iter().rev().find(|execution| execution.is_final)?;
     last.output.as_deref()
 }
 
-/// A file to keep, whatever is in it: no browser looks into it by itself.
+/// A download: browsers save it and do not render it.
 fn file(detail: &JobDetail, text: Option<&str>, what: &str) -> Result<Response, Problem> {
     let id = detail.job.id;
-    let none = || Problem::not_found(format_args!("{what} of job {id}"));
-    let shown = text.and_then(|text| detail.secrets.mask(text)).ok_or_else(none)?;
+    let missing = || Problem::not_found(format_args!("{what} of job {id}"));
+    let masked = text.and_then(|text| detail.secrets.mask(text)).ok_or_else(missing)?;
     let name = HeaderValue::from_str(&format!("attachment; filename=\"job-{id}-{what}.json\""))
-        .map_err(|_| none())?;
-    let kind = HeaderValue::from_static("application/octet-stream");
-    let safe = HeaderValue::from_static("nosniff");
+        .map_err(|_| missing())?;
+    let content_type = HeaderValue::from_static("application/octet-stream");
+    let nosniff = HeaderValue::from_static("nosniff");
     let headers = [
-        (header::CONTENT_TYPE, kind),
+        (header::CONTENT_TYPE, content_type),
         (header::CONTENT_DISPOSITION, name),
-        (header::X_CONTENT_TYPE_OPTIONS, safe),
+        (header::X_CONTENT_TYPE_OPTIONS, nosniff),
     ];
-    Ok((headers, shown).into_response())
+    Ok((headers, masked).into_response())
 }
 
-/// What a job was given, as a file, with dots in place of secrets.
+/// Returns the input of a job as a file, with masked secrets.
 #[utoipa::path(
     get, path = "/jobs/{id}/input", operation_id = "job_input", tag = "jobs", params(("id" = String, Path)),
     security(("token" = ["read"])),
     responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream"),
               (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn input(state: State<App>, at: At) -> Result<Response, Problem> {
-    let detail = find(&state, &at.0).await?;
+pub(crate) async fn input(state: State<App>, path: PathParam) -> Result<Response, Problem> {
+    let detail = find(&state, &path.0).await?;
     file(&detail, detail.input.as_deref(), "input")
 }
 
-/// What a job returned, as a file, with dots in place of secrets.
+/// Returns the output of a job as a file, with masked secrets.
 #[utoipa::path(
     get, path = "/jobs/{id}/output", operation_id = "job_output", tag = "jobs", params(("id" = String, Path)),
     security(("token" = ["read"])),
     responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream"),
               (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn job_output(state: State<App>, at: At) -> Result<Response, Problem> {
-    let detail = find(&state, &at.0).await?;
-    file(&detail, output(&detail), "output")
+pub(crate) async fn output(state: State<App>, path: PathParam) -> Result<Response, Problem> {
+    let detail = find(&state, &path.0).await?;
+    file(&detail, final_output(&detail), "output")
 }
 
-/// What a job was given and what it returned, secrets included.
+/// The input and output of a job, with secrets.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Revealed {
+pub(crate) struct RevealedPayload {
     #[schema(value_type = Option<Object>)]
     input: Option<Box<RawValue>>,
     #[schema(value_type = Option<Object>)]
     output: Option<Box<RawValue>>,
 }
 
-/// Shows the secrets of a job. A POST, because it leaves a trace: who looked, and when.
+/// Returns the input and output of a job with its secrets. A POST, because the audit records it.
 #[utoipa::path(
     post, path = "/jobs/{id}/reveal", operation_id = "reveal_job", tag = "jobs", params(("id" = String, Path)),
     security(("token" = ["admin"])),
-    responses((status = 200, body = Revealed), (status = "4XX", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = RevealedPayload), (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
-pub(crate) async fn reveal(state: State<App>, at: At) -> Result<Json<Revealed>, Problem> {
-    let detail = find(&state, &at.0).await?;
-    tracing::info!(job.id = %detail.job.id, "its secrets were shown to somebody who may see them");
+pub(crate) async fn reveal(state: State<App>, path: PathParam) -> Result<Json<RevealedPayload>, Problem> {
+    let detail = find(&state, &path.0).await?;
+    tracing::info!(job.id = %detail.job.id, "the secrets of a job were revealed");
     let raw = |text: Option<&str>| text.and_then(|text| RawValue::from_string(text.to_owned()).ok());
-    Ok(Json(Revealed { output: raw(output(&detail)), input: raw(detail.input.as_deref()) }))
+    Ok(Json(RevealedPayload { output: raw(final_output(&detail)), input: raw(detail.input.as_deref()) }))
 }

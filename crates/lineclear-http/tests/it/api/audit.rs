@@ -164,12 +164,12 @@ async fn the_audit_says_what_was_made_changed_and_meant(served: &Served) {
     assert_ne!(again["id"], json!(job), "a new one");
 
     let meant = json!({"action": "cancel", "q": "kind:nobody", "dry_run": true});
-    let (_, said, _) = ask("POST", "/batches", meant).await;
+    let (_, said, _) = ask("POST", "/bulk-operations", meant).await;
     assert_eq!(said, json!({"dry_run": true, "action": "cancel", "q": "kind:nobody", "count": 0}));
     let meant = json!({"action": "cancel", "q": "kind:nobody", "starts_in_ms": 600_000});
-    let (action, said, made) = ask("POST", "/batches", meant).await;
-    let expected = json!({"batch": made["id"], "action": "cancel", "q": made["q"], "total": 0});
-    assert_eq!((action.as_str(), said), ("create_batch", expected));
+    let (action, said, made) = ask("POST", "/bulk-operations", meant).await;
+    let expected = json!({"bulk_operation": made["id"], "action": "cancel", "q": made["q"], "total": 0});
+    assert_eq!((action.as_str(), said), ("create_bulk_operation", expected));
 
     for (before, after) in [(Value::Null, json!(86_400_000)), (json!(86_400_000), Value::Null)] {
         let (action, said, _) = ask("PATCH", "/settings", json!({"retention.completed_ms": after})).await;

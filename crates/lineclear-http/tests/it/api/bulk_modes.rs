@@ -19,7 +19,7 @@ async fn a_canary_that_completes_is_followed_by_the_rest(served: &Served) {
     let all = |page: &Value| page["items"].as_array().unwrap().len() == 5;
     served.until("/api/v1/jobs?q=state:completed", all).await;
     let batch = json!({"action": "retry", "q": "kind:add", "mode": "canary", "starts_in_ms": 0});
-    let made = served.post("/api/v1/batches", &batch.to_string()).await;
+    let made = served.post("/api/v1/bulk-operations", &batch.to_string()).await;
     assert_eq!((made.status, &made.json()["mode"]), (201, &json!("canary")), "{made:?}");
     assert_eq!(made.json()["canary_job_id"], Value::Null);
     let path = made.header("location").unwrap().to_owned();
@@ -36,7 +36,7 @@ async fn a_canary_that_completes_is_followed_by_the_rest(served: &Served) {
 async fn a_canary_that_dies_again_saves_the_rest_and_says_so(served: &Served) {
     dead(served, 5).await;
     let batch = json!({"action": "revive", "q": "state:dead", "mode": "canary", "starts_in_ms": 0});
-    let made = served.post("/api/v1/batches", &batch.to_string()).await;
+    let made = served.post("/api/v1/bulk-operations", &batch.to_string()).await;
     let path = made.header("location").unwrap().to_owned();
     let stopped = served.until(&path, |batch| batch["status"] == "cancelled").await;
     let canary = stopped["canary_job_id"].as_str().unwrap();
@@ -49,7 +49,7 @@ async fn a_canary_that_dies_again_saves_the_rest_and_says_so(served: &Served) {
 async fn jobs_that_are_spread_wait_for_their_turn(served: &Served) {
     dead(served, 4).await;
     let batch = json!({"action": "revive", "q": "state:dead", "mode": "spread", "over_ms": 14_400_000, "starts_in_ms": 0});
-    let made = served.post("/api/v1/batches", &batch.to_string()).await;
+    let made = served.post("/api/v1/bulk-operations", &batch.to_string()).await;
     assert_eq!((&made.json()["mode"], &made.json()["over_ms"]), (&json!("spread"), &json!(14_400_000)));
     let path = made.header("location").unwrap().to_owned();
     served.until(&path, |batch| batch["status"] == "done").await;
@@ -76,10 +76,10 @@ async fn what_is_refused_about_a_mode_says_where(served: &Served) {
         ("/over_ms", json!({"action": "revive", "q": "id:1", "mode": "spread", "over_ms": 0})),
         ("/over_ms", json!({"action": "revive", "q": "id:1", "over_ms": 1000})),
     ] {
-        let refused = served.post("/api/v1/batches", &body.to_string()).await;
+        let refused = served.post("/api/v1/bulk-operations", &body.to_string()).await;
         assert_eq!((refused.status, &refused.json()["errors"][0]["pointer"]), (422, &json!(field)), "{body}");
     }
-    assert_eq!(served.get("/api/v1/batches").await.json()["items"], json!([]));
+    assert_eq!(served.get("/api/v1/bulk-operations").await.json()["items"], json!([]));
 }
 
 on_each_store! {

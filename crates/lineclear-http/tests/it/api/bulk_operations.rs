@@ -13,13 +13,13 @@ async fn many(served: &Served, count: usize) {
 async fn a_batch_is_counted_made_worked_on_and_over(served: &Served) {
     many(served, 300).await;
     let count = json!({"action": "cancel", "q": "kind:add", "dry_run": true});
-    let counted = served.post("/api/v1/batches", &count.to_string()).await;
+    let counted = served.post("/api/v1/bulk-operations", &count.to_string()).await;
     assert_eq!(
         (counted.status, counted.json()),
         (200, json!({"count": 300, "exact": true, "q": "kind:add"}))
     );
     let batch = json!({"action": "cancel", "q": "kind:add", "reason": "a mistake", "starts_in_ms": 0});
-    let made = served.post("/api/v1/batches", &batch.to_string()).await;
+    let made = served.post("/api/v1/bulk-operations", &batch.to_string()).await;
     assert_eq!((made.status, &made.json()["total"]), (201, &json!(300)), "{made:?}");
     let path = made.header("location").unwrap().to_owned();
     let done = served.until(&path, |batch| batch["status"] == "done").await;
@@ -29,8 +29,8 @@ async fn a_batch_is_counted_made_worked_on_and_over(served: &Served) {
     );
     assert_eq!(done["created_by"], "local");
     let over = served.post(&format!("{path}/cancel"), "").await;
-    assert_eq!((over.status, over.code()), (409, "batch_over".to_owned()));
-    let listed = served.get("/api/v1/batches?limit=1").await.json();
+    assert_eq!((over.status, over.code()), (409, "bulk_operation_over".to_owned()));
+    let listed = served.get("/api/v1/bulk-operations?limit=1").await.json();
     assert_eq!(listed["items"][0]["id"], done["id"]);
     let left = served.get("/api/v1/jobs?q=-state:over").await.json();
     assert_eq!(left["items"], json!([]));
@@ -39,15 +39,15 @@ async fn a_batch_is_counted_made_worked_on_and_over(served: &Served) {
 async fn a_batch_that_is_cancelled_in_time_has_done_nothing(served: &Served) {
     many(served, 10).await;
     let batch = json!({"action": "cancel", "q": "id:>0"});
-    let made = served.post("/api/v1/batches", &batch.to_string()).await.json();
+    let made = served.post("/api/v1/bulk-operations", &batch.to_string()).await.json();
     assert_eq!(made["status"], "waiting");
-    let path = format!("/api/v1/batches/{}", made["id"].as_str().unwrap());
+    let path = format!("/api/v1/bulk-operations/{}", made["id"].as_str().unwrap());
     let stopped = served.post(&format!("{path}/cancel"), "").await.json();
     assert_eq!((&stopped["status"], &stopped["done"]), (&json!("cancelled"), &json!(0)));
     let waiting = served.get("/api/v1/jobs?q=state:scheduled").await.json();
     assert_eq!(waiting["items"].as_array().unwrap().len(), 10);
-    assert_eq!(served.get("/api/v1/batches/999").await.status, 404);
-    assert_eq!(served.post("/api/v1/batches/999/cancel", "").await.status, 404);
+    assert_eq!(served.get("/api/v1/bulk-operations/999").await.status, 404);
+    assert_eq!(served.post("/api/v1/bulk-operations/999/cancel", "").await.status, 404);
 }
 
 on_each_store! {

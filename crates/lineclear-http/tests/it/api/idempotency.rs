@@ -57,7 +57,7 @@ async fn a_retry_and_a_batch_under_a_key_are_done_once(served: &Served) {
     let path = format!("/api/v1/jobs/{}", done["id"].as_str().unwrap());
     served.until(&path, |job| job["state"] == "completed").await;
     let batch = r#"{"action": "retry", "q": "kind:add state:completed", "starts_in_ms": 86400000}"#;
-    for (path, body) in [(format!("{path}/retry"), ""), ("/api/v1/batches".to_owned(), batch)] {
+    for (path, body) in [(format!("{path}/retry"), ""), ("/api/v1/bulk-operations".to_owned(), batch)] {
         let first = post(served, &path, &path, body).await;
         assert_eq!((first.status, first.header("idempotent-replayed")), (201, None), "{path}: {first:?}");
         assert!(first.header("location").is_some(), "{path}: {first:?}");
@@ -75,7 +75,7 @@ async fn a_retry_and_a_batch_under_a_key_are_done_once(served: &Served) {
         assert!(reused.status == 422 || reused.status == 400, "{path}: {reused:?}");
     }
     assert_eq!(jobs(served).await, 3, "it, and two that it was run again as");
-    let batches = served.get("/api/v1/batches").await.json();
+    let batches = served.get("/api/v1/bulk-operations").await.json();
     assert_eq!(batches["items"].as_array().unwrap().len(), 2, "{batches}");
 }
 

@@ -41,6 +41,28 @@ async fn many_jobs_are_made_all_or_none(served: &Served) {
     assert_eq!((made.status, made.json()["jobs"].as_array().unwrap().len()), (201, 250));
 }
 
+/// The rule is the same for both keys, and the text names no job: the error itself has the place.
+async fn a_refused_job_of_a_batch_is_pointed_at(served: &Served) {
+    let (good, long) = (json!({"kind": "add", "in_ms": 60_000}), "k".repeat(256));
+    let with = |field: &str, value: Value| {
+        let mut job = good.clone();
+        job[field] = value;
+        json!({"jobs": [good, job]}).to_string()
+    };
+    for (field, value) in [
+        ("priority", json!(99)),
+        ("unique_key", json!(long)),
+        ("limit_key", json!(long)),
+        ("timeout_ms", json!(0)),
+        ("group", json!("none")),
+    ] {
+        let refused = served.post("/api/v1/jobs/batch", &with(field, value)).await;
+        let pointer = &refused.json()["errors"][0]["pointer"];
+        assert_eq!((refused.status, pointer), (422, &json!(format!("/jobs/1/{field}"))), "{refused:?}");
+    }
+    assert_eq!(served.get("/api/v1/jobs").await.json()["items"], json!([]), "nothing was made");
+}
+
 async fn lists_go_on_where_the_page_before_ended(served: &Served) {
     let job = json!({"kind": "add", "input": [1, 2], "in_ms": 60_000});
     served.post("/api/v1/jobs/batch", &json!({"jobs": vec![job; 25]}).to_string()).await;
@@ -106,6 +128,7 @@ on_each_store! {
     a_job_that_is_made_runs_and_can_be_looked_at
     an_input_comes_back_as_it_was_written
     many_jobs_are_made_all_or_none
+    a_refused_job_of_a_batch_is_pointed_at
     lists_go_on_where_the_page_before_ended
     a_unique_key_makes_one_job
     a_job_is_cancelled_while_it_waits_and_while_it_runs

@@ -121,7 +121,7 @@ async fn what_is_wrong_is_named_where_it_stands(served: &Served) {
         ),
         (r#"{"kind": "add", "schedule": {"every": "1m"}, "color": 1}"#, "/color", "unknown field"),
         (r#"{"schedule": {"every": "1m"}}"#, "", "missing field `kind`"),
-        (r#"{"kind": "add", "schedule": {"every": "1m"}, "key": "other"}"#, "/key", "another manifest"),
+        (r#"{"kind": "add", "schedule": {"every": "1m"}, "key": "other"}"#, "/key", "the key in the path"),
         (r#"{"kind": "add", "schedule": {"every": "1m"}, "group": "none"}"#, "/group", "no group none"),
         (r#"{"kind": "add", "schedule": {"after": ["nobody"]}}"#, "/schedule/after", "no such manifest"),
     ];

@@ -42,9 +42,9 @@ async fn jobs_are_found_by_a_query_and_a_mistake_has_a_place(served: &Served) {
     let refused = served.get("/api/v1/jobs?q=kind:add%20stat:dead").await;
     assert_eq!((refused.status, refused.code()), (400, "query_language".to_owned()));
     let detail = refused.json()["detail"].as_str().unwrap().to_owned();
-    assert_eq!(detail, "at character 10: there is no field \"stat\"; did you mean state?");
+    assert_eq!(detail, "at character 10: unknown field \"stat\"; did you mean state?");
     let refused = served.get("/api/v1/jobs?q=state:dead%20reason:permanant").await.json();
-    assert_eq!(refused["detail"], "at character 19: \"permanant\" is no reason: did you mean permanent?");
+    assert_eq!(refused["detail"], "at character 19: \"permanant\" is not a reason: did you mean permanent?");
 }
 
 async fn a_job_is_tried_again_as_its_state_allows(served: &Served) {

@@ -14,7 +14,7 @@ async fn page(served: &Served, path: &str) -> Answer {
 }
 
 async fn submit(served: &Served, form: &str) -> Answer {
-    served.send("POST", "/batches/new", &[HTML, SAME, FORM], form.as_bytes()).await
+    served.send("POST", "/bulk-operations/new", &[HTML, SAME, FORM], form.as_bytes()).await
 }
 
 async fn a_family_of_dead_letters_offers_a_canary_and_its_page_says_how_that_ended(served: &Served) {
@@ -32,13 +32,18 @@ async fn a_family_of_dead_letters_offers_a_canary_and_its_page_says_how_that_end
     let made = submit(served, &format!("action=revive&q={q}&mode=canary&over=10m")).await;
     assert_eq!(made.status, 303, "{made:?}");
     let path = made.header("location").unwrap().to_owned();
-    assert!(page(served, &path).await.body.contains("One goes first; the rest follows if it completes."));
+    assert!(
+        page(served, &path)
+            .await
+            .body
+            .contains("One job runs first; the others follow when it has completed.")
+    );
     let ended = served.until(&format!("/api/v1{path}"), |batch| batch["status"] == "cancelled").await;
     let job = ended["canary_job_id"].as_str().unwrap();
     let said = page(served, &path).await.body;
     assert!(said.contains(&format!("href=\"/jobs/{job}\"")), "{said}");
     assert!(
-        said.contains(&format!("It stopped: its canary, job {job}, died again. Nothing else was touched.")),
+        said.contains(&format!("It stopped: its canary, job {job}, died again. No other job was changed.")),
         "{said}"
     );
 }
@@ -55,23 +60,23 @@ async fn a_bulk_operation_is_spread_over_what_was_typed(served: &Served) {
 
 async fn only_what_runs_again_has_the_choice_and_nonsense_is_refused(served: &Served) {
     for action in ["retry", "revive"] {
-        let asked = page(served, &format!("/batches/new?action={action}&q=id:1")).await.body;
+        let asked = page(served, &format!("/bulk-operations/new?action={action}&q=id:1")).await.body;
         assert!(asked.contains("value=\"all\" checked") && asked.contains("name=\"over\""), "{asked}");
     }
     for action in ["cancel", "acknowledge"] {
-        let asked = page(served, &format!("/batches/new?action={action}&q=id:1")).await.body;
+        let asked = page(served, &format!("/bulk-operations/new?action={action}&q=id:1")).await.body;
         assert!(!asked.contains("name=\"mode\""), "{asked}");
         assert_eq!(
-            page(served, &format!("/batches/new?action={action}&q=id:1&mode=canary")).await.status,
+            page(served, &format!("/bulk-operations/new?action={action}&q=id:1&mode=canary")).await.status,
             400
         );
     }
-    assert_eq!(page(served, "/batches/new?action=revive&q=id:1&mode=slowly").await.status, 400);
+    assert_eq!(page(served, "/bulk-operations/new?action=revive&q=id:1&mode=slowly").await.status, 400);
     for form in ["mode=spread&over=soon", "mode=spread", "mode=slowly", "mode=spread&over=900d"] {
         let refused = submit(served, &format!("action=revive&q=id:1&{form}")).await;
         assert!((400..500).contains(&refused.status), "{form}: {refused:?}");
     }
-    assert_eq!(served.get("/api/v1/batches").await.json()["items"], json!([]));
+    assert_eq!(served.get("/api/v1/bulk-operations").await.json()["items"], json!([]));
 }
 
 on_each_store! {

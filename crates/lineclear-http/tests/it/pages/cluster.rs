@@ -132,7 +132,8 @@ async fn a_lock_is_taken_away_by_a_form_and_its_holder_hears_of_it(served: &Serv
     is_clean(&asked);
     assert!(asked.contains("lineclear lock break 'nightly/it'\\''s&lt;b&gt;'"), "{asked}");
     assert!(
-        asked.contains(&format!("name=\"epoch\" value=\"{epoch}\"")) && asked.contains("may go on working"),
+        asked.contains(&format!("name=\"epoch\" value=\"{epoch}\""))
+            && asked.contains("may continue to work"),
         "{asked}"
     );
 
@@ -141,13 +142,13 @@ async fn a_lock_is_taken_away_by_a_form_and_its_holder_hears_of_it(served: &Serv
     let typo = submit(served, path, &form("nightly", &epoch)).await;
     assert_eq!(typo.status, 422, "{typo:?}");
     assert!(
-        typo.body.contains("type the lock") && typo.body.contains("machine b7 hangs"),
+        typo.body.contains("type the name of the lock") && typo.body.contains("machine b7 hangs"),
         "nothing typed is lost: {typo:?}"
     );
     let silent = submit(served, path, &format!("name={name}&epoch={epoch}&reason=")).await;
-    assert!(silent.status == 422 && silent.body.contains("say why"), "{silent:?}");
+    assert!(silent.status == 422 && silent.body.contains("is required"), "{silent:?}");
     let another = submit(served, path, &form(name, "999999")).await;
-    assert!(another.status == 409 && another.body.contains("look again"), "{another:?}");
+    assert!(another.status == 409 && another.body.contains("reload and try again"), "{another:?}");
     assert!(held.lease().lost_reason().is_none(), "nothing was changed until now");
 
     let done = submit(served, path, &form(name, &epoch)).await;

@@ -30,7 +30,7 @@ fn query(link: &str) -> String {
 /// All that is done to what an address means, at once.
 async fn done(served: &Served, action: &str, q: &str) -> (Value, Value, Value) {
     let body = json!({"action": action, "q": q, "starts_in_ms": 0}).to_string();
-    let made = served.post("/api/v1/batches", &body).await;
+    let made = served.post("/api/v1/bulk-operations", &body).await;
     let place = made.header("location").unwrap_or_else(|| panic!("{q}: {made:?}")).to_owned();
     let batch = served.until(&place, |batch| batch["status"] == "done").await;
     (batch["total"].clone(), batch["done"].clone(), batch["skipped"].clone())
@@ -42,13 +42,13 @@ async fn dead_letters_that_rest_are_not_among_those_that_a_person_is_asked_about
     let rest = letters.iter().map(|letter| letter.id).collect();
     assert_eq!(served.store().acknowledge(rest, "ann", None).await.unwrap().len(), 4);
     for (action, asks) in [("revive", "Revive 2 jobs?"), ("acknowledge", "Acknowledge 2 jobs?")] {
-        let asked = page(served, &format!("/batches/new?action={action}&q=state:dead")).await.body;
-        assert!(asked.contains(asks) && asked.contains("Only those that await a person"), "{asked}");
+        let asked = page(served, &format!("/bulk-operations/new?action={action}&q=state:dead")).await.body;
+        assert!(asked.contains(asks) && asked.contains("Only awaiting dead letters"), "{asked}");
         let dry = json!({"action": action, "q": "state:dead", "dry_run": true}).to_string();
-        assert_eq!(served.post("/api/v1/batches", &dry).await.json()["count"], 2);
+        assert_eq!(served.post("/api/v1/bulk-operations", &dry).await.json()["count"], 2);
     }
-    let asked = page(served, "/batches/new?action=retry&q=state:dead").await.body;
-    assert!(asked.contains("Try again 6 jobs?") && asked.contains("those that rest"), "{asked}");
+    let asked = page(served, "/bulk-operations/new?action=retry&q=state:dead").await.body;
+    assert!(asked.contains("Retry 6 jobs?") && asked.contains("acknowledged and finished jobs"), "{asked}");
     assert_eq!(done(served, "revive", "state:dead").await, (json!(2), json!(2), json!(0)));
     assert_eq!(
         served.get("/api/v1/dead-letters?status=acknowledged").await.json()["items"]

@@ -53,7 +53,7 @@ async fn a_job_shows_the_newest_lines_of_its_log_in_their_order(served: &Served)
     let older = claim(&shown, 1);
     assert!(older.contains("line 1.121.") && !older.contains("line 1.120."), "{older}");
     assert!(older.find("line 1.121.") < older.find("line 1.600."), "{older}");
-    assert!(shown.contains("The newest 500 lines; all of them: <code>lineclear job logs"), "{shown}");
+    assert!(shown.contains("The newest 500 lines. All lines: <code>lineclear job logs"), "{shown}");
     served.sql("delete from {t}execution_log where claim_no = 1").await;
     assert!(!page(served, &format!("/jobs/{job}")).await.body.contains("The newest"), "that is all");
 }

@@ -39,7 +39,7 @@ async fn what_ended_is_in_the_charts_and_in_their_table(served: &Served) {
     assert!(section(&shown, "Throughput").contains("4 ended"), "{shown:?}");
     assert!(section(&shown, "Failures").contains("<strong>25.0 %</strong>"), "{shown:?}");
     assert!(section(&shown, "Latency").contains("<strong>p95 "), "{shown:?}");
-    let table = shown.body.split("The figures as a table").nth(1).unwrap();
+    let table = shown.body.split("Show as a table").nth(1).unwrap();
     let table = table.split("</table>").next().unwrap();
     // They may have ended in two minutes.
     let ended = table.split("<tr>").skip(2).map(|row| {
@@ -70,7 +70,7 @@ async fn only_pages_that_change_by_themselves_are_watched(served: &Served) {
     let job = enqueue(served, json!({"kind": "add", "in_ms": 600_000})).await;
     for asks in [
         "/samples".to_owned(),
-        "/batches/new?action=cancel%26q=id:%3E0".to_owned(),
+        "/bulk-operations/new?action=cancel%26q=id:%3E0".to_owned(),
         "/enqueue".to_owned(),
         format!("/jobs/{job}/cancel"),
         "/nodes/1/drain".to_owned(),

@@ -27,7 +27,7 @@ async fn a_dead_letter_is_revived_with_another_input(served: &Served) {
     let broken = submit(served, &path, "input=%7Bnope&note=mended+by+hand").await;
     assert_eq!(broken.status, 400, "{broken:?}");
     assert!(
-        broken.body.contains("this is no JSON")
+        broken.body.contains("must be JSON")
             && broken.body.contains("{nope</textarea>")
             && broken.body.contains("mended by hand"),
         "nothing that was typed is lost: {broken:?}"

@@ -13,6 +13,7 @@ use crate::postgres::connection::{Connection, Purpose};
 use crate::postgres::schema::create;
 use crate::postgres::{PostgresTarget, classify};
 
+/// Migration 0012 of the scheduler is a symbolic link to this file. Applied migrations have its checksum: its text must not change.
 const TABLES: &str = include_str!("../../../sql/postgres/registry_schema.sql");
 const SQL: [&str; 9] = sql_files!(set_wise "postgres");
 

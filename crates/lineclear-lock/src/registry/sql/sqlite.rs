@@ -14,6 +14,7 @@ use crate::backend::LockFuture;
 use crate::error::LockError;
 use crate::sqlite::{File, classify, connect_plain, now};
 
+/// Migration 0012 of the scheduler is a symbolic link to this file. Applied migrations have its checksum: its text must not change.
 const TABLES: &str = include_str!("../../../sql/sqlite/registry_schema.sql");
 const SQL: [&str; 12] = sql_files!("sqlite");
 

@@ -25,10 +25,10 @@ pub fn postgres_version(version: &str, number: i64, standby: bool) -> Check {
     match major {
         0..OLDEST => {
             let says = format!("PostgreSQL {version} is too old");
-            Check::failure(name, says, format!("use {OLDEST} or later; {TESTED} is the one that is tested"))
+            Check::failure(name, says, format!("use {OLDEST} or later; {TESTED} is the tested version"))
         }
         TESTED => Check::ok(name, format!("PostgreSQL {version}")),
-        _ => Check::ok(name, format!("PostgreSQL {version}; {TESTED} is the one that is tested")),
+        _ => Check::ok(name, format!("PostgreSQL {version}; {TESTED} is the tested version")),
     }
 }
 
@@ -58,17 +58,17 @@ pub fn pooler(facts: Pooler) -> Check {
         ),
         (false, true) => Check::failure(
             name,
-            "there is a transaction pooler, and the URL does not say so: prepared statements, LISTEN and settings of a session get lost or meet others",
+            "there is a transaction pooler, and the URL does not say so: prepared statements, LISTEN and session settings are lost or mixed up",
             "add pooler=transaction to the URL of the database, for every node",
         ),
         (false, false) if !facts.settings_arrive => Check::warning(
             name,
-            "what we set for our sessions does not arrive (plan_cache_mode): something between us and the database drops it",
+            "session settings do not arrive (plan_cache_mode): something between this machine and the database drops them",
             "is it a pooler? add pooler=transaction to the URL; or set plan_cache_mode = force_custom_plan for the role",
         ),
         (false, false) => Check::ok(
             name,
-            "no pooler: statements are prepared, nodes wake each other (LISTEN), and sessions have our settings",
+            "no pooler: statements are prepared, nodes wake each other (LISTEN), and session settings apply",
         ),
     }
 }
@@ -104,7 +104,7 @@ pub fn transactions(oldest: Option<&Session>, hidden: i64) -> Check {
         session.who,
         session.state
     );
-    let todo = "it keeps dead rows from being cleaned away, and may hold locks; end it if nobody needs it:";
+    let todo = "it keeps dead rows from being vacuumed, and may hold locks; end it if it is not needed:";
     let sql = match session.pid {
         Some(pid) => format!("SELECT pg_terminate_backend({pid});"),
         None => format!("ROLLBACK PREPARED '{}';", session.who.replace('\'', "''")),
@@ -167,7 +167,7 @@ pub fn dead_rows(tables: &[Table], autovacuum: bool) -> Check {
             .collect();
         let sql: Vec<String> =
             bloated.iter().map(|table| format!("VACUUM (ANALYZE) {};", table.name)).collect();
-        let todo = "autovacuum does not keep up, or an old transaction holds it back (see `transactions`); clean up now:";
+        let todo = "autovacuum does not keep up, or an old transaction holds it back (see `transactions`); vacuum now:";
         return Check::warning(name, format!("more dead rows than live ones: {}", a_few(&said)), todo)
             .with_sql(sql.join("\n"));
     }

@@ -39,10 +39,10 @@ pub struct FileFacts {
 /// Whether readers and writers keep out of each other's way.
 pub fn journal(facts: &FileFacts) -> Check {
     match facts.wal {
-        true => Check::ok(CheckName::Journal, "the file writes ahead (WAL)"),
+        true => Check::ok(CheckName::Journal, "the file uses a write-ahead log (WAL)"),
         false => Check::warning(
             CheckName::Journal,
-            "the file does not write ahead (WAL): readers and writers wait for each other",
+            "the file does not use a write-ahead log (WAL): readers and writers wait for each other",
             "a node sets it when it opens the file; if it stays so, the file system cannot share memory: move the file to a local disk:",
         )
         .with_sql("PRAGMA journal_mode = WAL;"),
@@ -54,8 +54,7 @@ pub fn file_system(facts: &FileFacts) -> Check {
     let name = CheckName::FileSystem;
     let number = facts.file_system.unwrap_or(0);
     if let Some((_, word)) = NETWORK.iter().find(|(known, _)| *known == number) {
-        let says =
-            format!("{} is on {word}, a file system of another machine: SQLite loses data there", facts.path);
+        let says = format!("{} is on {word}, a network file system: SQLite loses data there", facts.path);
         return Check::failure(
             name,
             says,
@@ -68,21 +67,14 @@ pub fn file_system(facts: &FileFacts) -> Check {
         return Check::warning(name, says, "make room, or keep history for a shorter time");
     }
     if !facts.writable {
-        let says = format!(
-            "{} cannot be written by the user who asks; a server of this user could not work",
-            facts.path
-        );
-        let todo = format!(
-            "is it another user's who runs the server? otherwise: ls -l {}; chown or chmod it",
-            facts.path
-        );
+        let says =
+            format!("{} cannot be written by this user; a server of this user could not work", facts.path);
+        let todo =
+            format!("does another user run the server? otherwise: ls -l {}; chown or chmod it", facts.path);
         return Check::warning(name, says, todo);
     }
     if number == FUSE {
-        let says = format!(
-            "{} is on a file system of a program (FUSE), which may be on another machine",
-            facts.path
-        );
+        let says = format!("{} is on a FUSE file system, which may be remote", facts.path);
         return Check::warning(name, says, "if it is (sshfs, s3fs): move it to a local disk");
     }
     let room = facts.room.map(|room| format!(", with {} MB left", room / 1_000_000)).unwrap_or_default();
@@ -95,9 +87,9 @@ pub fn integrity(path: &str, said: Option<&str>) -> Check {
     match said {
         None => Check::skipped(
             name,
-            format!("{path} is too large to be checked in passing; sqlite3 {path} 'PRAGMA quick_check'"),
+            format!("{path} is too large to be checked here; sqlite3 {path} 'PRAGMA quick_check'"),
         ),
-        Some("ok") => Check::ok(name, "the file is whole (quick_check)"),
+        Some("ok") => Check::ok(name, "the file is intact (quick_check)"),
         Some(other) => Check::failure(
             name,
             format!("the file is damaged: {other}"),

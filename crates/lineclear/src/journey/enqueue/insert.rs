@@ -187,18 +187,19 @@ pub(crate) async fn enqueue(
     let mut replacements: BTreeMap<JobId, &NewJob> = BTreeMap::new();
     // Where each job's answer comes from: a row, or the job that has its key.
     let mut sources: Vec<(Option<usize>, JobId, EnqueueResult)> = Vec::with_capacity(jobs.len());
-    for job in jobs {
+    for (n, job) in jobs.iter().enumerate() {
+        let row = |id| row(job, id, group_ids).map_err(|error| error.of_job(n, "group"));
         let owner = job.unique_key.as_ref().and_then(|unique| Some((unique, owners.get(&unique.key)?)));
         let Some((unique, owner)) = owner else {
             sources.push((Some(rows.len()), JobId(0), EnqueueResult::Inserted));
-            rows.push(row(job, None, group_ids)?);
+            rows.push(row(None)?);
             continue;
         };
         match row_of_key.get(unique.key.as_str()) {
             None if owner.ours => {
                 row_of_key.insert(&unique.key, rows.len());
                 sources.push((None, owner.id, EnqueueResult::Inserted));
-                rows.push(row(job, Some(owner.id.0), group_ids)?);
+                rows.push(row(Some(owner.id.0))?);
                 continue;
             }
             // The same key twice in one batch.

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use lineclear::model::{Backoff, Manifest};
-use lineclear::store::{Store, StoreError, StoreOptions};
+use lineclear::store::{BulkAction, BulkMode, BulkOperationId, Store, StoreError, StoreOptions};
 use lineclear_testkit::fresh_postgres;
 
 use crate::kit::{TestDb, daily, name};
+use crate::operate::bulk_operations::add;
 
 async fn open(url: &str) -> Result<Store, StoreError> {
     Store::open(StoreOptions::new(url)?.connections(2)).await
@@ -36,6 +37,19 @@ async fn many_at_once(url: &str) {
     }
 }
 
+/// Takes back migration 26.
+async fn before_bulk_operations(db: &TestDb) {
+    db.sql("drop table {t}bulk_operation").await;
+    let database = if db.url().starts_with("postgres") { "postgres" } else { "sqlite" };
+    for name in ["0017_batch", "0023_batch_mode"] {
+        let file = format!("{}/migrations/{database}/{name}.sql", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(file).unwrap();
+        for statement in text.split_inclusive(";\n") {
+            db.sql(&statement.replace("{schema}.", "{t}")).await;
+        }
+    }
+}
+
 /// A manifest with a part of each kind that has a column beside its spec.
 fn with_parts() -> Manifest {
     let (delay, max) = (Duration::from_secs(7), Duration::from_secs(90));
@@ -57,9 +71,9 @@ conformance! {
         db.declare(daily("b")).await;
         db.declare(Manifest { key: name("c"), ..with_parts() }).await;
         db.sql(r#"update {t}manifest set spec = '{not json "retry" "tags"' where key = 'c'"#).await;
-        // As the version before left it.
         db.sql("alter table {t}manifest drop column backoff").await;
         db.sql("alter table {t}manifest drop column tags").await;
+        before_bulk_operations(db).await;
         db.sql("delete from {t}migration where number >= 25").await;
         let store = db.another_store().await;
         let tags: Vec<Option<String>> =
@@ -67,6 +81,26 @@ conformance! {
         assert_eq!(tags, [Some("night big-2".to_owned()), None, None]);
         assert_eq!(db.count("manifest where backoff is not null").await, 1);
         assert_parts(db, &store).await;
+    }
+
+    async fn bulk_operations_keep_their_numbers_under_the_new_name(db) {
+        before_bulk_operations(db).await;
+        db.sql("delete from {t}migration where number >= 26").await;
+        let time = if db.url().starts_with("postgres") { "now()" } else { "1" };
+        for q in ["first", "second", "third"] {
+            db.sql(&format!(
+                "insert into {{t}}batch (action, q, created_by, created_at, starts_at, total, total_is_exact, position, newest, over_ms) \
+                 values ('cancel', '{q}', 'ann', {time}, {time}, 1, {}, 5, 4, 77)",
+                if time == "1" { "1" } else { "true" }
+            ))
+            .await;
+        }
+        db.sql("delete from {t}batch where q = 'third'").await;
+        let store = db.another_store().await;
+        let second = store.bulk_operation(BulkOperationId(2)).await.unwrap().unwrap();
+        assert_eq!((second.q.as_str(), second.created_by.as_str(), second.mode), ("second", "ann", BulkMode::All));
+        let added = add(db, BulkAction::Cancel, "state:queued").await;
+        assert_eq!(added.id, BulkOperationId(4), "no number is given twice");
     }
 
     async fn a_declaration_completes_what_a_node_of_an_older_version_wrote(db) {
@@ -79,7 +113,7 @@ conformance! {
     pgbouncer async fn a_newer_schema_is_refused(db) {
         db.sql("insert into {t}migration (number, name, checksum) values (9999, '9999_future', 'x')").await;
         match open(db.url()).await {
-            Err(StoreError::Refused { rule, why }) => {
+            Err(StoreError::Refused { rule, why, .. }) => {
                 assert_eq!(rule, "schema_newer");
                 assert!(why.contains("9999_future"), "{why}");
             }

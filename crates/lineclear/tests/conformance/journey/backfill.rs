@@ -169,7 +169,7 @@ conformance! {
         let refused = async |key: &str, from: i64, to: i64| {
             let at = |micros| Micros::new(micros).unwrap();
             match db.store.backfill(name(key), at(from), at(to), BackfillOptions::default()).await {
-                Err(StoreError::Refused { rule, why }) => format!("{rule}: {why}"),
+                Err(StoreError::Refused { rule, why, .. }) => format!("{rule}: {why}"),
                 other => format!("{other:?}"),
             }
         };

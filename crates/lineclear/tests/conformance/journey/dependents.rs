@@ -63,7 +63,7 @@ async fn output(db: &TestDb, claim: &Claim, parent: &str) -> Option<String> {
 
 fn refused<T: std::fmt::Debug>(result: StoreResult<T>) -> String {
     match result {
-        Err(StoreError::Refused { rule, why }) => format!("{rule}: {why}"),
+        Err(StoreError::Refused { rule, why, .. }) => format!("{rule}: {why}"),
         other => panic!("{other:?} is no refusal"),
     }
 }

@@ -117,7 +117,7 @@ conformance! {
         let strict = || NewJob { unique_key: Some(UniqueKey::new("k").on_conflict(OnConflict::Refuse)), ..job() };
         let first = db.store.enqueue(strict()).await.unwrap();
         assert_eq!(first.result, EnqueueResult::Inserted);
-        let Err(StoreError::Refused { rule, why }) = db.store.enqueue(strict()).await else { panic!("refused") };
+        let Err(StoreError::Refused { rule, why, .. }) = db.store.enqueue(strict()).await else { panic!("refused") };
         assert_eq!(rule, "unique_key_taken");
         assert!(why.contains(&format!("job {}", first.id)), "{why}");
         assert_eq!(rule_of_batch(db, vec![job(), strict()]).await, "unique_key_taken");

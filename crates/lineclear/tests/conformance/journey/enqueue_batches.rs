@@ -57,7 +57,7 @@ conformance! {
         for (n, answer) in callers.join_all().await {
             match answer {
                 Ok(_) => assert_ne!(n % 25, 7, "{n} is good"),
-                Err(StoreError::Refused { why, rule }) => {
+                Err(StoreError::Refused { why, rule, .. }) => {
                     assert_eq!(n % 25, 7, "{n} is bad");
                     assert!(format!("{rule} {why}").contains("no_bad_ones"), "{rule}: {why}");
                 }

@@ -26,7 +26,7 @@ async fn declare(db: &TestDb, declaration: Declaration) -> Vec<String> {
 
 fn refused<T: std::fmt::Debug>(result: StoreResult<T>) -> (String, String) {
     match result {
-        Err(StoreError::Refused { rule, why }) => (rule, why),
+        Err(StoreError::Refused { rule, why, .. }) => (rule, why),
         other => panic!("{other:?} is no refusal"),
     }
 }

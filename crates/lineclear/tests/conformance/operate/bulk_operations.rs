@@ -168,7 +168,7 @@ conformance! {
         assert_eq!(work(db, "one").await, 0, "its time has not come");
         assert_eq!(db.store.cancel_bulk_operation(batch.id).await.unwrap().unwrap().done, 0);
         assert_eq!(db.store.cancel_bulk_operation(batch.id).await.unwrap(), None);
-        db.age("batch", "starts_at", 120).await;
+        db.age("bulk_operation", "starts_at", 120).await;
         assert_eq!(work(db, "one").await, 0);
 
         let batch = add(db, BulkAction::Revive, "state:dead").await;
@@ -187,12 +187,12 @@ conformance! {
         let other = db.another_store().await;
         db.store.work_on_bulk_operation("one").await.unwrap().unwrap();
         assert_eq!(other.work_on_bulk_operation("two").await.unwrap(), None, "one is at it");
-        db.age("batch", "lease_ends_at", 60).await;
+        db.age("bulk_operation", "lease_ends_at", 60).await;
         let taken = other.work_on_bulk_operation("two").await.unwrap().unwrap();
         assert_eq!(taken.done, u64::from(PORTION) * 2);
         assert_eq!(db.store.work_on_bulk_operation("one").await.unwrap(), None, "two is at it");
         let (mut at_once, mut rounds) = (Vec::new(), 0);
-        db.age("batch", "lease_ends_at", 60).await;
+        db.age("bulk_operation", "lease_ends_at", 60).await;
         for holder in ["one", "two", "three"] {
             let store = db.another_store().await;
             at_once.push(tokio::spawn(async move { store.work_on_bulk_operation(holder).await.unwrap() }));

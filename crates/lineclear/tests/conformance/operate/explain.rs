@@ -63,7 +63,7 @@ conformance! {
         let id = db.enqueue(job()).await;
         let claim = db.take_one(node).await;
         db.store.cancel(id).await.unwrap();
-        job_is(db, id, &[GateName::Cancel, GateName::Taken], "somebody asked to cancel it").await;
+        job_is(db, id, &[GateName::Cancel, GateName::Taken], "cancellation was requested").await;
         db.settle(node, &claim, failed("told to stop")).await;
         job_is(db, id, &[], "cancelled while it ran on web-1").await;
     }
@@ -82,7 +82,7 @@ conformance! {
         job_is(db, dead, &[GateName::DeadLetter], "(bad row)").await;
         let letter = db.store.dead_letters(None, None, 1).await.unwrap().items[0].id;
         db.store.revive(vec![letter], Revival::default()).await.unwrap();
-        job_is(db, dead, &[], "nothing is in its way").await;
+        job_is(db, dead, &[], "nothing blocks it").await;
         assert_eq!(db.store.explain_job(JobId(999)).await.unwrap(), None);
     }
 
@@ -137,7 +137,7 @@ conformance! {
         let waits = db.store.jobs(&Default::default(), None, 1).await.unwrap().items[0].id;
         job_is(db, waits, &[GateName::Enabled], "manifest m is paused").await;
         let triggered = db.store.trigger(name("m"), Default::default()).await.unwrap().unwrap();
-        job_is(db, triggered, &[], "nothing is in its way").await;
+        job_is(db, triggered, &[], "nothing blocks it").await;
         let view = db.store.job(triggered).await.unwrap().unwrap().job;
         assert_eq!((view.manifest_key.as_deref(), view.route.as_deref(), view.phase.as_deref()), (Some("m"), Some("main"), Some("ready")));
         db.store.cancel(waits).await.unwrap();

@@ -130,7 +130,7 @@ conformance! {
         let claim = db.take(node, 1).await.remove(0);
         let found = trouble(db).await;
         assert_eq!((found[0].0, found[0].1), (CheckName::Overdue, Finding::Warning), "{found:?}");
-        assert!(found[0].2.ends_with("its line gets on: more comes than is done"), "{found:?}");
+        assert!(found[0].2.ends_with("its queue moves: more jobs arrive than are done"), "{found:?}");
         db.age("background_job", "claimed_at", 100).await;
         assert_eq!(trouble(db).await[0].1, Finding::Failure, "that was long ago");
         db.settle(node, &claim, crate::kit::completed()).await;

@@ -73,7 +73,7 @@ async fn a_node_that_died_with_a_job_in_its_hands_is_named() {
     let report = doctor(&dir, &[]);
     report.says("alive", "failure", "no node is alive", "lineclear serve");
     report.says("lost", "failure", "1 job in its hands", "lineclear serve");
-    report.says("leases", "failure", "1 job whose lease ran out", "lineclear serve");
+    report.says("leases", "failure", "1 job with an expired lease", "lineclear serve");
 }
 
 #[tokio::test]

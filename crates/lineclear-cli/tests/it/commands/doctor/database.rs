@@ -61,7 +61,7 @@ fn a_file_that_this_user_may_not_open_is_not_taken_for_a_broken_one() {
     let dir = migrated();
     std::fs::create_dir(dir.path().join("folder.db")).unwrap();
     let report = doctor(&dir, &["--db", "folder.db"]);
-    report.says("reachable", "failure", "", "may this user read and write it");
+    report.says("reachable", "failure", "", "this user needs to read and write the file");
     assert!(!report.text("reachable", "todo").contains("backup"), "{:#?}", report.checks);
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::process::CommandExt;
@@ -82,7 +82,10 @@ fn a_file_that_this_user_may_not_open_is_not_taken_for_a_broken_one() {
     }
     let said = String::from_utf8(asked.output().unwrap().stdout).unwrap();
     mode(dir.path(), 0o755);
-    assert!(said.contains("may this user read and write it") && !said.contains("backup"), "{said}");
+    assert!(
+        said.contains("this user needs to read and write the file") && !said.contains("backup"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -45,7 +45,7 @@ fn a_port_that_somebody_else_has_is_a_failure() {
         }
     });
     std::fs::write(dir.path().join("lineclear.toml"), format!("port = {port}\n")).unwrap();
-    doctor(&dir, &[]).says("port", "failure", "something else listens", "--port");
+    doctor(&dir, &[]).says("port", "failure", "another program listens", "--port");
 }
 
 /// A server whose database is an hour ahead.
@@ -136,7 +136,12 @@ fn before_the_first_start_there_is_only_a_word_of_warning() {
     let dir = tempfile::tempdir().unwrap();
     super::with_free_port(&dir);
     let report = doctor(&dir, &[]);
-    report.says("reachable", "warning", "there is no file lineclear.db", "lineclear serve");
+    report.says("reachable", "warning", "file lineclear.db does not exist", "lineclear serve");
     assert!(!dir.path().join("lineclear.db").exists(), "looking makes no file");
-    doctor(&dir, &["--db", "other.db"]).says("reachable", "failure", "there is no file other.db", "right");
+    doctor(&dir, &["--db", "other.db"]).says(
+        "reachable",
+        "failure",
+        "file other.db does not exist",
+        "check the name",
+    );
 }

@@ -69,8 +69,8 @@ async fn what_is_missing_or_invalid_in_postgres_is_mended_by_the_sql_that_is_pri
         well.checks
     );
     let faults = "drop index jobs.work_queue_open; alter table jobs.work_queue drop constraint work_queue_phase;
-         alter table jobs.node drop column kinds; alter table jobs.batch alter column q drop not null;
-         alter table jobs.batch alter column done drop default; alter table jobs.node alter column slots type bigint;
+         alter table jobs.node drop column kinds; alter table jobs.bulk_operation alter column q drop not null;
+         alter table jobs.bulk_operation alter column done drop default; alter table jobs.node alter column slots type bigint;
          drop view jobs.nagare_leases; drop function jobs.enqueue;
          drop index jobs.manifest_owner; create index manifest_owner on jobs.manifest (owner, id);
          update pg_index set indisvalid = false where indexrelid = 'jobs.execution_final'::regclass";
@@ -80,7 +80,7 @@ async fn what_is_missing_or_invalid_in_postgres_is_mended_by_the_sql_that_is_pri
     for (check, words) in [
         ("indexes", "work_queue_open of work_queue is missing"),
         ("indexes", "execution_final of execution is invalid"),
-        ("indexes", "manifest_owner of manifest is of something else"),
+        ("indexes", "manifest_owner of manifest differs"),
         ("tables", "rule work_queue_phase of work_queue is missing"),
         ("tables", "and"),
     ] {

@@ -1,0 +1,145 @@
+//! `lineclear serve`: a node with the HTTP API and the dashboard.
+
+mod listener_args;
+
+use std::time::Duration;
+
+use clap::Args;
+use lineclear::Node;
+use lineclear_http::{HttpOptions, ServeError, Server, ShownLocks};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::kinds;
+use crate::node_process::{self, NodeArgs};
+use crate::output::print_stderr;
+use crate::runtime::block_on_all_cores;
+use listener_args::ListenerArgs;
+
+const EXAMPLES: &str = "Examples:
+  lineclear serve
+  lineclear serve --db postgres://scheduler@db.internal/app --port 8080
+  lineclear serve --roles planner,cleaner --manifests manifests.toml
+  LINECLEAR_DB=postgres://scheduler@db.internal/app lineclear serve
+  lineclear serve --bind 0.0.0.0 --auth token
+  lineclear serve --bind 10.0.0.7 --auth proxy --proxy-peers 10.0.0.5 --proxy-scope operate
+
+A second terminal with the same --db and another --port is a second node.
+Settings: flag > LINECLEAR_* > ./lineclear.toml > the user's own file > default (`lineclear config show --origin`).";
+
+/// Bounds of histograms, in seconds: from a statement to a long job.
+const BUCKETS: [f64; 14] =
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 300.0, 3600.0];
+const UPKEEP_EVERY: Duration = Duration::from_secs(5);
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Serve {
+    #[command(flatten)]
+    node: NodeArgs,
+    /// Address to listen on [default: 127.0.0.1]
+    #[arg(long, value_name = "IP")]
+    bind: Option<String>,
+    /// Port to listen on; 0 picks a free one [default: 7171]
+    #[arg(long, value_name = "PORT")]
+    port: Option<String>,
+    #[command(flatten)]
+    listener: ListenerArgs,
+    /// Roles of the node: planner, dispatcher, workers, cleaner [default: all]
+    #[arg(long, value_name = "ROLES")]
+    roles: Option<String>,
+    /// Manifest files to declare at the start
+    #[arg(long, value_name = "FILES")]
+    manifests: Option<String>,
+}
+
+/// Checks the settings as a server would.
+pub(crate) fn check(config: &Config) -> Result<(), Failure> {
+    node_process::options(config)?;
+    listener_args::limits(config)?;
+    kinds::check(config)
+}
+
+/// Checks whether a server may listen on the configured address.
+pub(crate) fn check_listener(config: &Config) -> Result<(), Failure> {
+    let (bind, access) = (config.address()?, listener_args::access(config)?);
+    let http = HttpOptions { bind, access, ..HttpOptions::default() };
+    http.check().map_err(|error| Failure::usage(error.to_string()))
+}
+
+impl Serve {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let mut flags = self.node.flags();
+        let more =
+            [("bind", self.bind), ("port", self.port), ("roles", self.roles), ("manifests", self.manifests)];
+        flags.extend(more.into_iter().filter_map(|(name, value)| value.map(|value| (name, value))));
+        flags.extend(self.listener.flags());
+        let config = Config::read(&flags, self.node.config)?;
+        let (bind, access, limits) =
+            (config.address()?, listener_args::access(&config)?, listener_args::limits(&config)?);
+        let base_path = config.text("base_path").to_owned();
+        let http = HttpOptions { bind, access, limits, base_path, ..HttpOptions::default() };
+        // Before anything is done to the database.
+        http.check().map_err(|error| Failure::usage(error.to_string()))?;
+        block_on_all_cores(async {
+            let http = HttpOptions { locks: Some(locks(&config)?), ..http };
+            let metrics = metrics();
+            node_process::run(&config, async |node| {
+                let stop = CancellationToken::new();
+                let serving = serve(http, node, metrics, &stop).await?;
+                // The server stops last, so that probes learn that the node is stopping.
+                Ok(async move || {
+                    stop.cancel();
+                    drop(serving.await);
+                })
+            })
+            .await
+        })
+    }
+}
+
+/// The registry of locks, which nodes and `lineclear lock` write into the same database.
+fn locks(config: &Config) -> Result<ShownLocks, Failure> {
+    let bad = |error: lineclear_lock::LockError| config.bad("db", &error.to_string());
+    ShownLocks::of(config.text("db")).map_err(bad)
+}
+
+/// The recorder behind `/metrics`.
+fn metrics() -> Option<PrometheusHandle> {
+    let builder = PrometheusBuilder::new().set_buckets(&BUCKETS).ok()?;
+    let handle = builder.install_recorder().ok()?;
+    let upkeep = handle.clone();
+    tokio::spawn(async move {
+        // Samples accumulate until `/metrics` is read, which may never happen.
+        let mut tick = tokio::time::interval(UPKEEP_EVERY);
+        loop {
+            tick.tick().await;
+            upkeep.run_upkeep();
+        }
+    });
+    Some(handle)
+}
+
+async fn serve(
+    options: HttpOptions,
+    node: &Node,
+    metrics: Option<PrometheusHandle>,
+    stop: &CancellationToken,
+) -> Result<tokio::task::JoinHandle<std::io::Result<()>>, Failure> {
+    let (access, base_path) = (options.access.clone(), options.base_path.clone());
+    let server = Server::bind(options, node.client(), metrics).await.map_err(|error| match &error {
+        ServeError::Access(_) => Failure::usage(error.to_string()),
+        ServeError::Bind { .. } => Failure::failed(error.to_string())
+            .hint("another server may be running there; choose another --port, or --port 0 for a free one"),
+        _ => Failure::failed(error.to_string()),
+    })?;
+    print_stderr(&format!(
+        "dashboard  http://{0}{1}/\nAPI  http://{0}{1}/api/v1\n",
+        server.address(),
+        base_path
+    ));
+    listener_args::warn_if_no_token(&access, node.store()).await;
+    Ok(tokio::spawn(server.run(stop.clone().cancelled_owned())))
+}

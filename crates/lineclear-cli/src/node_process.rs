@@ -1,0 +1,139 @@
+//! The process of a node: what `serve` and `work` have in common.
+
+mod log;
+#[cfg(feature = "otlp")]
+mod otlp;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use lineclear::node::{Builder, Signals, StartError};
+use lineclear::{Client, Lineclear, Node, NodeOptions};
+
+use crate::config::{Config, Flags, parse_duration, roles};
+use crate::failure::Failure;
+use crate::kinds;
+use crate::output::print_stderr;
+
+/// Settings of every node.
+#[derive(Args)]
+pub(crate) struct NodeArgs {
+    /// postgres://user@host/database?schema=lineclear, or a SQLite file [default: lineclear.db]
+    #[arg(long, value_name = "URL")]
+    db: Option<String>,
+    /// Maximum number of jobs to run at once [default: cores × 4]
+    #[arg(long, value_name = "N")]
+    slots: Option<String>,
+    /// Hand a job to another node after this time without renewal [default: 30s]
+    #[arg(long, value_name = "TIME")]
+    lease: Option<String>,
+    /// Interval at which the node reports that it is alive [default: 10s]
+    #[arg(long, value_name = "TIME")]
+    heartbeat: Option<String>,
+    /// Poll interval when no notification arrives [default: 1s]
+    #[arg(long, value_name = "TIME")]
+    poll: Option<String>,
+    /// Time for running handlers to finish on shutdown [default: 30s]
+    #[arg(long, value_name = "TIME")]
+    shutdown_grace: Option<String>,
+    /// Programs that jobs of the kind command may run, by their absolute path [default: none]
+    #[arg(long, value_name = "PROGRAMS")]
+    commands: Option<String>,
+    /// error, warn, info, debug, trace or off [default: info]
+    #[arg(long, value_name = "LEVEL")]
+    log: Option<String>,
+    /// text or json [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<String>,
+    /// Send traces to this OTLP collector, such as http://127.0.0.1:4318
+    #[arg(long, value_name = "URL")]
+    otlp: Option<String>,
+    /// Read this file instead of ./lineclear.toml and the user's own
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+impl NodeArgs {
+    pub(crate) fn flags(&self) -> Flags {
+        let all = [
+            ("db", &self.db),
+            ("slots", &self.slots),
+            ("lease", &self.lease),
+            ("heartbeat", &self.heartbeat),
+            ("poll", &self.poll),
+            ("shutdown_grace", &self.shutdown_grace),
+            ("commands", &self.commands),
+            ("log", &self.log),
+            ("log_format", &self.log_format),
+            ("otlp", &self.otlp),
+        ];
+        all.into_iter().filter_map(|(name, value)| value.clone().map(|value| (name, value))).collect()
+    }
+}
+
+/// The options of the node, checked.
+pub(crate) fn options(config: &Config) -> Result<NodeOptions, Failure> {
+    let time = |name: &str| parse_duration(config.text(name)).map_err(|why| config.bad(name, &why));
+    let lease = time("lease")?;
+    let options = NodeOptions {
+        roles: roles(config.text("roles")).map_err(|why| config.bad("roles", &why))?,
+        slots: config.text("slots").parse().map_err(|_| config.bad("slots", "not a number"))?,
+        lease,
+        renewal: lease / 3,
+        heartbeat: time("heartbeat")?,
+        poll: time("poll")?,
+        shutdown_grace: time("shutdown_grace")?,
+        ..NodeOptions::default()
+    };
+    options.check().map_err(|bad| config.bad(bad.option, &bad.why))?;
+    Ok(options)
+}
+
+/// Starts a node, calls `started`, runs the node until a signal stops it, then calls what `started` returned.
+pub(crate) async fn run<S, F>(config: &Config, started: S) -> Result<(), Failure>
+where
+    S: AsyncFnOnce(&Node) -> Result<F, Failure>,
+    F: AsyncFnOnce(),
+{
+    let options = options(config)?;
+    let _traces = log::start(config)?;
+    // Listening begins here: a signal during the start lets the node start and stop in order.
+    let signals =
+        Signals::new().map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))?;
+    let grace = options.shutdown_grace;
+    let mut builder = Lineclear::builder().store(config.text("db")).options(options);
+    builder = kinds::add(builder, config)?;
+    for file in config.text("manifests").split(',').filter(|file| !file.trim().is_empty()) {
+        builder = builder.manifests_from(file.trim());
+    }
+    let node = start(builder).await?;
+    print_stderr(&format!("node {} of {}\n", node.id(), node.store().options()));
+    let stopped = started(&node).await?;
+    let reporting = tokio::spawn(report_shutdown(node.client(), grace));
+    node.run_until(signals).await;
+    reporting.abort();
+    stopped().await;
+    Ok(())
+}
+
+async fn start(builder: Builder) -> Result<Node, Failure> {
+    builder.start().await.map_err(|error| match error {
+        StartError::Store(error) => Failure::from(error),
+        other => Failure::usage(other.to_string()),
+    })
+}
+
+/// Prints every second what a shutdown waits for.
+async fn report_shutdown(client: Client, grace: Duration) {
+    client.stopping().await;
+    let mut left = grace.as_secs();
+    while client.running() > 0 {
+        let jobs = client.running();
+        print_stderr(&format!(
+            "stopping: {jobs} still running, up to {left} s; send the signal again to stop at once\n"
+        ));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        left = left.saturating_sub(1);
+    }
+}

@@ -1,0 +1,146 @@
+//! Writes audit rows. Rows of concurrent requests share a statement: those that arrive while one runs go into the next.
+
+use std::sync::Arc;
+
+use lineclear::store::{AuditEnd, AuditId, NewAudit, StoreResult};
+use lineclear::{Store, StoreError};
+use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::task::JoinSet;
+
+/// Rows that one statement takes.
+const SHARED_MAX: usize = 500;
+/// Rows that wait for a statement; further requests wait for room.
+const WAITING_MAX: usize = 4_096;
+/// Concurrent statements that begin rows: while one commits, the next is built.
+const WRITERS: usize = 2;
+/// The status of a request whose client disconnected.
+const CLIENT_GONE: u16 = 499;
+
+type Begin = (NewAudit, oneshot::Sender<StoreResult<AuditId>>);
+type End = (AuditEnd, Option<oneshot::Sender<()>>);
+
+/// Writes audit rows. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct AuditWriter {
+    begin: mpsc::Sender<Begin>,
+    end: mpsc::Sender<End>,
+}
+
+/// The tasks of the writers. They end when all writers are dropped and all rows are written.
+#[derive(Debug)]
+pub(crate) struct AuditTasks(JoinSet<()>);
+
+impl AuditTasks {
+    /// Waits until all rows are written.
+    pub(crate) async fn finish(mut self) {
+        while self.0.join_next().await.is_some() {}
+    }
+}
+
+impl AuditWriter {
+    pub(crate) fn new(store: Store) -> (AuditWriter, AuditTasks) {
+        let (begin, beginning) = mpsc::channel(WAITING_MAX);
+        let (end, ending) = mpsc::channel(WAITING_MAX);
+        let beginning = Arc::new(Mutex::new(beginning));
+        let mut writers = JoinSet::new();
+        for _ in 0..WRITERS {
+            writers.spawn(write_beginnings(store.clone(), beginning.clone()));
+        }
+        writers.spawn(write_ends(store, ending));
+        (AuditWriter { begin, end }, AuditTasks(writers))
+    }
+
+    /// Writes a row without its outcome, and returns when it is committed.
+    pub(crate) async fn begin(&self, entry: NewAudit) -> StoreResult<OpenEntry> {
+        let lost = || StoreError::Unavailable {
+            maybe_applied: false,
+            source: "the audit writer has stopped".into(),
+        };
+        let (reply, answer) = oneshot::channel();
+        self.begin.send((entry, reply)).await.map_err(|_| lost())?;
+        let id = answer.await.map_err(|_| lost())??;
+        Ok(OpenEntry { id, writer: self.clone(), is_finished: false })
+    }
+}
+
+/// An audit row without its outcome.
+pub(crate) struct OpenEntry {
+    id: AuditId,
+    writer: AuditWriter,
+    is_finished: bool,
+}
+
+impl OpenEntry {
+    /// Writes the outcome, and waits until it is committed.
+    pub(crate) async fn finish(mut self, status: u16, details: Option<String>) {
+        self.is_finished = true;
+        let (reply, answer) = oneshot::channel();
+        let end = AuditEnd { id: self.id, status, details };
+        if self.writer.end.send((end, Some(reply))).await.is_ok() {
+            // A failure is in the log.
+            let _ = answer.await;
+        }
+    }
+
+    /// Writes the outcome in the background.
+    pub(crate) fn finish_in_background(mut self, status: u16, details: Option<String>) {
+        self.send_outcome(status, details);
+    }
+
+    fn send_outcome(&mut self, status: u16, details: Option<String>) {
+        self.is_finished = true;
+        let end = AuditEnd { id: self.id, status, details };
+        if self.writer.end.try_send((end, None)).is_err() {
+            tracing::warn!(audit.id = %self.id, status, "the outcome of an audit row was not written");
+        }
+    }
+}
+
+impl Drop for OpenEntry {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            self.send_outcome(CLIENT_GONE, None);
+        }
+    }
+}
+
+async fn write_beginnings(store: Store, waiting: Arc<Mutex<mpsc::Receiver<Begin>>>) {
+    loop {
+        let mut batch = Vec::new();
+        if waiting.lock().await.recv_many(&mut batch, SHARED_MAX).await == 0 {
+            return;
+        }
+        let (entries, replies): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
+        match store.audit_begin(entries).await {
+            Ok(ids) => {
+                for (id, reply) in ids.into_iter().zip(replies) {
+                    let _ = reply.send(Ok(id));
+                }
+            }
+            Err(error) => {
+                for reply in replies {
+                    let why =
+                        StoreError::Unavailable { maybe_applied: false, source: error.to_string().into() };
+                    let _ = reply.send(Err(why));
+                }
+            }
+        }
+    }
+}
+
+async fn write_ends(store: Store, mut waiting: mpsc::Receiver<End>) {
+    loop {
+        let mut batch = Vec::new();
+        if waiting.recv_many(&mut batch, SHARED_MAX).await == 0 {
+            return;
+        }
+        let (ends, replies): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
+        let count = ends.len();
+        if let Err(error) = store.audit_end(ends).await {
+            tracing::warn!(%error, count, "the outcomes of audit rows were not written");
+        }
+        for reply in replies.into_iter().flatten() {
+            let _ = reply.send(());
+        }
+    }
+}

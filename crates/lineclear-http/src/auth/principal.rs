@@ -1,0 +1,88 @@
+//! The caller of a request.
+
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use lineclear::store::{KnownToken, TokenId};
+use lineclear_model::{Scope, Scopes};
+
+use crate::problem::Problem;
+
+/// What a caller authenticated with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Credential {
+    /// Nothing: the server is open to this machine.
+    None,
+    /// A token.
+    Token,
+    /// The cookie of a browser that logged in with a token.
+    Session,
+    /// The headers of a trusted proxy.
+    Proxy,
+}
+
+/// The user of a program that calls the API in process. Requests over the network cannot have it.
+#[derive(Clone, Debug)]
+pub(crate) struct LocalUser(pub(crate) String);
+
+/// An authenticated caller and its scopes.
+#[derive(Clone, Debug)]
+pub(crate) struct Principal {
+    pub(crate) credential: Credential,
+    /// The name of the token or the user.
+    pub(crate) name: String,
+    pub(crate) token: Option<TokenId>,
+    pub(crate) scopes: Scopes,
+}
+
+impl Principal {
+    /// The caller of an open server, with its name if the program in process gave one.
+    pub(super) fn local(user: Option<&LocalUser>) -> Principal {
+        let scopes = Scope::ALL.into_iter().collect();
+        let name = user.map_or_else(String::new, |user| user.0.clone());
+        Principal { credential: Credential::None, name, token: None, scopes }
+    }
+
+    pub(crate) fn from_token(token: &KnownToken, credential: Credential) -> Principal {
+        Principal {
+            credential,
+            name: token.name.clone(),
+            token: Some(token.id),
+            scopes: token.scopes.clone(),
+        }
+    }
+
+    pub(super) fn from_proxy(user: &str, scopes: Scopes) -> Principal {
+        Principal { credential: Credential::Proxy, name: user.to_owned(), token: None, scopes }
+    }
+
+    /// The name in the audit: `token:ci`, `session:ci`, `proxy:ada`, `local`, `cli:ada`.
+    pub(crate) fn audit_name(&self) -> String {
+        match self.credential {
+            Credential::None if self.name.is_empty() => "local".to_owned(),
+            Credential::None => self.name.clone(),
+            Credential::Token => format!("token:{}", self.name),
+            Credential::Session => format!("session:{}", self.name),
+            Credential::Proxy => format!("proxy:{}", self.name),
+        }
+    }
+
+    /// Whose idempotency keys a request uses. A token has an id of its own even if it has the name of an earlier one.
+    pub(super) fn idempotency_owner(&self) -> String {
+        self.token.map_or_else(|| self.audit_name(), |id| format!("{}#{id}", self.audit_name()))
+    }
+}
+
+/// Extracts the authenticated caller.
+pub(crate) struct Caller(pub(crate) Arc<Principal>);
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Caller, Problem> {
+        let missing = || Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "authentication required");
+        parts.extensions.get::<Arc<Principal>>().cloned().map(Caller).ok_or_else(missing)
+    }
+}

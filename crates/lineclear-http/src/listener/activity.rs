@@ -1,0 +1,193 @@
+//! Tracks the activity of a connection, to close slow ones.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use axum::body::{Body, Bytes, HttpBody};
+use hyper::body::{Frame, SizeHint};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+use super::Limits;
+
+/// The times of the last events of a connection, in milliseconds since its start; 0 is never.
+pub(super) struct Activity {
+    began: Instant,
+    /// The last byte, in either direction.
+    last: AtomicU64,
+    /// The first byte of an incomplete head.
+    head: AtomicU64,
+    /// When the peer stopped reading.
+    blocked: AtomicU64,
+    /// Requests in flight.
+    in_flight: AtomicUsize,
+}
+
+impl Activity {
+    pub(super) fn new() -> Activity {
+        let zero = || AtomicU64::new(0);
+        Activity {
+            began: Instant::now(),
+            last: zero(),
+            head: zero(),
+            blocked: zero(),
+            in_flight: AtomicUsize::new(0),
+        }
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX).max(1)
+    }
+
+    fn record_read(&self) {
+        let now = self.now();
+        self.last.store(now, Ordering::Relaxed);
+        if self.in_flight.load(Ordering::Relaxed) == 0 {
+            // Only the first byte of a head.
+            let _ = self.head.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
+    fn record_written(&self) {
+        self.last.store(self.now(), Ordering::Relaxed);
+        self.blocked.store(0, Ordering::Relaxed);
+    }
+
+    fn record_blocked(&self) {
+        let _ = self.blocked.compare_exchange(0, self.now(), Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    fn is_too_slow(&self, limits: &Limits) -> bool {
+        let now = self.now();
+        let is_past = |since: u64, limit: Duration| u128::from(now.saturating_sub(since)) > limit.as_millis();
+        let [head, blocked, last] =
+            [&self.head, &self.blocked, &self.last].map(|at| at.load(Ordering::Relaxed));
+        (head > 0 && is_past(head, limits.head_within))
+            || (blocked > 0 && is_past(blocked, limits.idle_within))
+            || (self.in_flight.load(Ordering::Relaxed) == 0 && is_past(last, limits.idle_within))
+    }
+
+    /// Returns when the connection is too slow.
+    pub(super) async fn until_too_slow(&self, limits: &Limits) {
+        let check_every = limits.head_within.min(limits.idle_within) / 4;
+        while !self.is_too_slow(limits) {
+            tokio::time::sleep(check_every.max(Duration::from_millis(1))).await;
+        }
+    }
+}
+
+/// A request in flight, until the last byte of its response is sent.
+pub(super) struct InFlight(Arc<Activity>);
+
+impl InFlight {
+    pub(super) fn new(activity: &Arc<Activity>) -> InFlight {
+        activity.in_flight.fetch_add(1, Ordering::Relaxed);
+        // The head is complete.
+        activity.head.store(0, Ordering::Relaxed);
+        InFlight(activity.clone())
+    }
+
+    pub(super) fn track(self, body: Body) -> TrackedBody {
+        TrackedBody { body, _in_flight: self }
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.0.last.store(self.0.now(), Ordering::Relaxed);
+    }
+}
+
+/// The body of a response.
+pub(super) struct TrackedBody {
+    body: Body,
+    _in_flight: InFlight,
+}
+
+impl HttpBody for TrackedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A TCP stream that records its activity.
+pub(super) struct TrackedStream {
+    stream: TcpStream,
+    activity: Arc<Activity>,
+}
+
+impl TrackedStream {
+    pub(super) fn new(stream: TcpStream, activity: Arc<Activity>) -> TrackedStream {
+        TrackedStream { stream, activity }
+    }
+
+    fn record_write(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        match &written {
+            Poll::Ready(_) => self.activity.record_written(),
+            Poll::Pending => self.activity.record_blocked(),
+        }
+        written
+    }
+}
+
+impl AsyncRead for TrackedStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let read = ready!(Pin::new(&mut self.stream).poll_read(cx, buf));
+        if buf.filled().len() > before {
+            self.activity.record_read();
+        }
+        Poll::Ready(read)
+    }
+}
+
+impl AsyncWrite for TrackedStream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.record_write(written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.record_write(written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,14 @@
+//! Middleware that is not about authentication: host and origin checks, ids, traces, timeouts, headers.
+
+pub(crate) mod base_path;
+mod host;
+mod abort;
+mod origin;
+pub(crate) mod request_id;
+mod response_headers;
+pub(crate) mod trace;
+
+pub(crate) use abort::{defect, panicked, request_timeout};
+pub(crate) use host::check_host;
+pub(crate) use origin::check_same_origin;
+pub(crate) use response_headers::security_headers;
