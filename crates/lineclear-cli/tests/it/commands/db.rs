@@ -87,7 +87,7 @@ fn what_cannot_be_done_says_why_with_its_exit_code() {
         ),
         (vec!["db", "status", "--db", "mysql://x"], 2, "mysql:// is not a store"),
         (vec!["db", "migrate", "--db", "/no/such/folder/x.db"], 1, "unable to open"),
-        (vec!["db", "migrate", "--db", "postgres://h/x?schema=Bad"], 2, "schema=Bad"),
+        (vec!["db", "migrate", "--db", "postgres://h/x?schema=Bad"], 2, "`schema` must"),
     ] {
         let run = lineclear(&args);
         assert_eq!(run.code, Some(code), "{args:?}: {}", run.err);

@@ -174,8 +174,8 @@ conformance! {
             }
         };
         assert!(refused("m", 0, 1).await.contains("has no ticks of its own"));
-        assert!(refused("m", 1, 0).await.contains("begins before it ends"));
-        assert!(refused("m", -1, 1).await.contains("not before 1970"));
+        assert!(refused("m", 1, 0).await.contains("`from` must not be after `to`"));
+        assert!(refused("m", -1, 1).await.contains("nor before 1970"));
         assert_eq!(refused("nobody", 0, 1).await, "Ok(None)");
     }
 

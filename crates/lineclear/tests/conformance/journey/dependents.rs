@@ -336,7 +336,7 @@ conformance! {
         }
         db.enqueue(crate::kit::job()).await;
         let adhoc = db.take_one(node).await;
-        assert!(activate(&adhoc, "c").await.contains("of no manifest"));
+        assert!(activate(&adhoc, "c").await.contains("has no manifest"));
         assert_eq!(db.count("work_queue").await, 0);
     }
 
