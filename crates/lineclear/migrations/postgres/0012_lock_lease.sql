@@ -1,1 +1,1 @@
-../../../lineclear-lock/sql/postgres/registry_schema.sql
+../../../lineclear-lock/migrations/postgres/0012_lock_lease.sql

@@ -1,1 +1,1 @@
-../../../lineclear-lock/sql/sqlite/registry_schema.sql
+../../../lineclear-lock/migrations/sqlite/0012_lock_lease.sql

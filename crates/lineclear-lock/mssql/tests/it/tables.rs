@@ -8,7 +8,7 @@ use rusqlite::types::Value;
 
 use crate::packets::Statement;
 
-const SCHEMA: &str = include_str!("../../../sql/sqlite/registry_schema.sql");
+const SCHEMA: &str = include_str!("../../../migrations/sqlite/0012_lock_lease.sql");
 /// The statement of SQLite for each of ours, and the kinds of our parameters, which have the same names there: `b` are names, as bytes; `t` is
 /// text; `n` are numbers.
 const STATEMENTS: [(&str, &str, &[&str]); 11] = [

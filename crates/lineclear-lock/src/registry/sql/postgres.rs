@@ -14,7 +14,7 @@ use crate::postgres::schema::create;
 use crate::postgres::{PostgresTarget, classify};
 
 /// Migration 0012 of the scheduler is a symbolic link to this file. Applied migrations have its checksum: its text must not change.
-const TABLES: &str = include_str!("../../../sql/postgres/registry_schema.sql");
+const TABLES: &str = include_str!("../../../migrations/postgres/0012_lock_lease.sql");
 const SQL: [&str; 9] = sql_files!(set_wise "postgres");
 
 /// The tables in a schema of a database.

@@ -15,7 +15,7 @@ use crate::error::LockError;
 use crate::sqlite::{File, classify, connect_plain, now};
 
 /// Migration 0012 of the scheduler is a symbolic link to this file. Applied migrations have its checksum: its text must not change.
-const TABLES: &str = include_str!("../../../sql/sqlite/registry_schema.sql");
+const TABLES: &str = include_str!("../../../migrations/sqlite/0012_lock_lease.sql");
 const SQL: [&str; 12] = sql_files!("sqlite");
 
 /// The tables in a file.
