@@ -15,7 +15,7 @@ async fn a_leader_that_is_killed_is_followed_by_another_under_a_higher_epoch_and
     let program = Program::at(env!("CARGO_BIN_EXE_lineclear"));
     let demo = program.args(["demo", "--port", "0"]).start().unwrap();
     let (port, browser) = (port_of(&demo).await, Browser::start().await);
-    let first = epoch(&demo.wait_for_line("plans now (epoch", LONG).await.unwrap());
+    let first = epoch(&demo.wait_for_line("leads (epoch", LONG).await.unwrap());
     browser.open(&format!("http://127.0.0.1:{port}/cluster"));
     browser.until("document.querySelector('#live .word').textContent === 'live'");
     browser.eval("window.mark = 1");

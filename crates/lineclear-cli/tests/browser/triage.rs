@@ -18,7 +18,7 @@ async fn all_that_match_are_revived_with_progress_and_undone_before_that() {
     browser.click("tbody tr:nth-child(1) input[type=checkbox]");
     browser.click("tbody tr:nth-child(3) input[type=checkbox]");
     browser.click("button[value=retry]");
-    browser.reads("Try again 2 jobs?");
+    browser.reads("Retry 2 jobs?");
     browser.click("form.ask button[type=submit]");
     browser.reads("Nothing has changed yet");
     browser.click("form.buttons button");

@@ -6,6 +6,8 @@ use crate::Files;
 
 /// Statements: the twins stand side by side, `<name>.postgres.sql` and `<name>.sqlite.sql`.
 const STATEMENTS: &str = "crates/lineclear/sql/";
+/// Parts of statements, which stand in the middle of others: they have no header, and some are for one database only.
+const SNIPPETS: &str = "crates/lineclear/sql/snippets/";
 /// Migrations: a folder for each database.
 const MIGRATIONS: &str = "crates/lineclear/migrations/";
 
@@ -14,7 +16,7 @@ pub(crate) fn without_twin(files: &Files) -> Vec<String> {
     let statements = |database: &str| -> BTreeSet<String> {
         let ending = format!(".{database}.sql");
         let stem = |path: &String| Some(path.strip_prefix(STATEMENTS)?.strip_suffix(&ending)?.to_owned());
-        files.keys().filter_map(stem).collect()
+        files.keys().filter(|path| !path.starts_with(SNIPPETS)).filter_map(stem).collect()
     };
     let migrations = |database: &str| -> BTreeSet<String> {
         let folder = format!("{MIGRATIONS}{database}/");
@@ -32,7 +34,10 @@ pub(crate) fn without_twin(files: &Files) -> Vec<String> {
 
 /// SQL files that do not begin with `-- name · what it does`.
 pub(crate) fn without_header(files: &Files) -> Vec<String> {
-    let sql = files.iter().filter_map(|(path, text)| Some((path, path.strip_suffix(".sql")?, text)));
+    let sql = files
+        .iter()
+        .filter(|(path, _)| !path.starts_with(SNIPPETS))
+        .filter_map(|(path, text)| Some((path, path.strip_suffix(".sql")?, text)));
     sql.filter_map(|(path, stem, text)| {
         let file = stem.rsplit('/').next().unwrap_or(stem);
         // A twin's name ends with its database.

@@ -157,7 +157,7 @@ async fn a_door_that_cannot_be_is_refused_before_the_database_is_touched() {
         (&["--bind", "0.0.0.0"], "auth = token"),
         (&["--bind", "::"], "auth = proxy"),
         (&["--auth", "proxy"], "needs an address"),
-        (&["--auth", "proxy", "--proxy-peers", "proxy.local"], "no network"),
+        (&["--auth", "proxy", "--proxy-peers", "proxy.local"], "is not a network"),
         (
             &["--auth", "proxy", "--proxy-peers", "10.0.0.1", "--proxy-user-header", "a b"],
             "not a valid header name",

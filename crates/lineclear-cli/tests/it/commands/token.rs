@@ -132,7 +132,7 @@ fn a_token_that_cannot_be_is_refused() {
     let cases = [
         (["Ci", "--scope", "read", "--expires", "1d"], "cannot stand"),
         (["ci", "--scope", "root", "--expires", "1d"], "read, operate, admin or worker"),
-        (["ci", "--scope", "", "--expires", "1d"], "no scope is given"),
+        (["ci", "--scope", "", "--expires", "1d"], "read, operate, admin or worker"),
         (["ci", "--scope", "read", "--expires", "soon"], "--expires"),
     ];
     for (arguments, part) in cases {

@@ -132,7 +132,7 @@ fn what_cannot_be_is_refused_before_anything_is_asked() {
     // Nobody listens there: whoever asked would end with 69.
     let store = ["--store", "postgres://nobody@127.0.0.1:1/x"];
     let cases: &[(&[&str], i32, &str)] = &[
-        (&["", "--", "true"], 2, "NAME: a lock needs a name"),
+        (&["", "--", "true"], 2, "NAME: must not be empty"),
         (&[&long, "--", "true"], 2, "NAME: "),
         (&["x"], 2, "<COMMAND>..."),
         (&["x", "--"], 2, "<COMMAND>..."),

@@ -24,7 +24,7 @@ fn refused(arguments: &[&str], environment: &[(&str, &str)]) -> (Option<i32>, St
 fn a_database_that_cannot_be_is_refused_before_anything_starts() {
     for (db, part) in [
         ("mysql://db/app", "is not a store"),
-        ("postgres://u:p%zz@127.0.0.1:1/a?nonsense=1", "cannot be parsed"),
+        ("postgres://u:p%zz@127.0.0.1:1/a?nonsense=1", "unknown option `nonsense`"),
         ("postgres://127.0.0.1:1/a?sslmode=prefer", "verify-full"),
     ] {
         let (code, said) = refused(&["--db", db], &[]);

@@ -117,7 +117,7 @@ async fn what_is_wrong_is_named_where_it_stands(served: &Served) {
         (
             r#"{"kind": "add", "schedule": {"every": "1m"}, "jitter": "2h"}"#,
             "/jitter",
-            "longer than the interval",
+            "must be at most the interval",
         ),
         (r#"{"kind": "add", "schedule": {"every": "1m"}, "color": 1}"#, "/color", "unknown field"),
         (r#"{"schedule": {"every": "1m"}}"#, "", "missing field `kind`"),

@@ -119,7 +119,7 @@ conformance! {
         db.age("background_job", "was_due_at", 100).await;
         let found = trouble(db).await;
         assert_eq!((found[0].0, found[0].1), (CheckName::Overdue, Finding::Failure), "{found:?}");
-        assert!(found[0].2.contains("nobody takes any of its line"), "{found:?}");
+        assert!(found[0].2.contains("no node dispatches them"), "{found:?}");
     }
 
     async fn a_busy_line_with_a_slot_free_gets_on(db) {

@@ -241,7 +241,7 @@ conformance! {
             assert_eq!(db.store.job(again).await.unwrap().unwrap().job.tags, tags, "cancelled");
         }
         let refused = db.store.enqueue(NewJob { tags: Some("a, b".to_owned()), ..job() }).await.unwrap_err();
-        assert!(refused.to_string().contains("a tag is a name"), "{refused}");
+        assert!(refused.to_string().contains("tags must be names"), "{refused}");
     }
 
     async fn how_long_a_claim_ran_can_be_looked_for(db) {

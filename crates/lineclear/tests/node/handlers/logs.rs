@@ -74,7 +74,7 @@ async fn each_execution_has_a_span_and_each_planning_cycle_its_lines() {
     until("a tick was planned", async || said("DEBUG", "planning cycle completed")).await;
     assert!(said("DEBUG", "planning cycle started"));
     assert!(said("DEBUG", "message=settled"));
-    assert!(said("DEBUG", "message=taken"));
+    assert!(said("DEBUG", "message=dispatched"));
     node.stop().await;
 }
 

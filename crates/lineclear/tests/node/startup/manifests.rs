@@ -90,7 +90,7 @@ async fn a_bad_file_is_refused_with_its_name_the_manifest_and_the_field() {
     std::fs::remove_file(&path).unwrap();
     assert!(refused(memory().manifests_from(&path)).await.contains("jobs.toml"));
     let twice = memory().manifests_from_text(FILE).group("etl", GroupSpec::default());
-    assert!(refused(twice).await.contains("option group: etl was given twice"));
+    assert!(refused(twice).await.contains("option group: etl is given twice"));
     assert!(refused(memory().prune(Prune::All)).await.contains("needs an owner"));
     let twice = memory().manifests_from_text(FILE).manifest(on_demand("nightly"));
     assert!(refused(twice).await.contains("nightly was given twice"));
