@@ -20,7 +20,7 @@ async fn a_leader_that_is_killed_is_followed_by_another_under_a_higher_epoch_and
     browser.until("document.querySelector('#live .word').textContent === 'live'");
     browser.eval("window.mark = 1");
     let killed = demo.wait_for_line("was killed on purpose", LONG * 2).await.unwrap();
-    let next = demo.wait_for_line("took over the planning", LONG).await.unwrap();
+    let next = demo.wait_for_line("became the leader", LONG).await.unwrap();
     let node =
         |line: &str| line.split_whitespace().find(|word| word.starts_with("node-")).unwrap().to_owned();
     let (before, after, higher) = (node(&killed), node(&next), epoch(&next));
