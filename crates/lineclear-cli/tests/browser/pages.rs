@@ -154,7 +154,7 @@ async fn no_page_of_the_demo_has_anything_to_complain_of_light_or_dark_wide_or_n
     let again = job_of_demo(port, "state:completed+claims:%3E1");
     if album().is_some() {
         // More to see: charts with some minutes, a leader that was killed.
-        demo.wait_for_line("took over the planning", LONG * 4).await.unwrap();
+        demo.wait_for_line("became the leader", LONG * 4).await.unwrap();
         demo.wait_for_lines("slow-report", 20, LONG * 8).await.unwrap();
     }
     let batch = json!({"action": "revive", "q": "state:dead", "reason": "mended", "starts_in_ms": 600_000});

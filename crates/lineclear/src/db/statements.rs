@@ -98,7 +98,6 @@ statements! {
     }
     "dispatch" {
         PollWork "poll_work",
-        CountReady "count_ready",
         Promote "promote",
         DispatchOpen "dispatch_open",
         DispatchGate "dispatch_gate",

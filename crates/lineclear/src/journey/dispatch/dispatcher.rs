@@ -139,13 +139,9 @@ impl Dispatcher {
             if free == 0 || shared.isolation.is_wanted() {
                 return Ok(false);
             }
-            let ready = count_ready(&shared, &route, free).await?;
             let asked_at = Instant::now();
             let claims = self.lease_jobs(route, free).await?;
-            if let Some(ready) = ready {
-                let skipped = ready.saturating_sub(claims.len() as u64);
-                tracing::debug!(node.id = %shared.id, jobs = claims.len(), skipped, "dispatched; other nodes leased the skipped ones");
-            }
+            tracing::debug!(node.id = %shared.id, jobs = claims.len(), "dispatched");
             start(&shared, claims, asked_at, &self.settle);
         }
         if shared.store.was_unanswered() {
@@ -226,12 +222,4 @@ impl Dispatcher {
         }
         Ok(())
     }
-}
-
-/// How many jobs are ready for this dispatcher if it is alone. One more statement, so only if debug lines are logged.
-async fn count_ready(shared: &Shared, route: &Name, free: u32) -> StoreResult<Option<u64>> {
-    if !tracing::enabled!(tracing::Level::DEBUG) || !shared.options.has(Role::Dispatcher) {
-        return Ok(None);
-    }
-    shared.store.count_ready(route, free).await.map(Some)
 }

@@ -46,10 +46,4 @@ impl Store {
         });
         self.db.read(poll).await
     }
-
-    /// How many jobs of a route are ready in the lane without limits, counted up to `most`.
-    pub(crate) async fn count_ready(&self, route: &Name, most: u32) -> StoreResult<u64> {
-        let count = Query::first(Statement::CountReady, values![route, most], |row| row.get("jobs"));
-        Ok(self.db.read(count).await?.unwrap_or_default())
-    }
 }
