@@ -17,7 +17,7 @@ pub fn backend(url: &str, options: &LockOptions) -> Result<Arc<dyn Backend>, Loc
     match url.split_once("://") {
         #[cfg(feature = "sqlite")]
         None | Some(("sqlite", _)) => match sqlite_path(url) {
-            "" => refused("it names no store; use a path or :memory:".to_owned()),
+            "" => refused("it must not be empty; use a path, a URL or :memory:".to_owned()),
             path => Ok(Arc::new(crate::sqlite::Sqlite::new(path))),
         },
         #[cfg(feature = "postgres")]

@@ -160,10 +160,10 @@ fn what_cannot_be_is_refused_before_anything_is_asked() {
     for (url, says) in [
         (":memory:", "does not exclude other processes"),
         ("sqlite::memory:", "does not exclude other processes"),
-        ("", "--store: the URL is empty"),
-        ("oracle://x", "oracle:// is no store of locks"),
-        ("postgres://h/x?schema=Bad", "schema=Bad"),
-        ("mysql://h", "names no database"),
+        ("", "--store: it must not be empty"),
+        ("oracle://x", "oracle:// is not a store of locks"),
+        ("postgres://h/x?schema=Bad", "`schema` must be"),
+        ("mysql://h", "must name a database"),
         ("redis://h?replicas=many", "must be a number"),
     ] {
         let run = crate::run::lineclear(&["lock", "run", "x", "--store", url, "--", "true"]);
