@@ -57,7 +57,7 @@ impl ProgressBuffer {
     }
 
     pub(crate) fn drain_log(&self) -> Vec<LogLine> {
-        self.log.take()
+        self.log.drain()
     }
 
     pub(crate) fn log_written(&self) {

@@ -49,7 +49,7 @@ impl Log {
     }
 
     /// What is to be written down. [`Log::written`] or [`Log::again`] says what became of it.
-    pub(crate) fn take(&self) -> Vec<LogLine> {
+    pub(crate) fn drain(&self) -> Vec<LogLine> {
         let mut kept = self.kept();
         let mut lines = std::mem::take(&mut kept.waiting);
         if kept.told < kept.dropped {
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     fn messages(log: &Log) -> Vec<(u32, String)> {
-        log.take().into_iter().map(|line| (line.line_no, line.message)).collect()
+        log.drain().into_iter().map(|line| (line.line_no, line.message)).collect()
     }
 
     #[test]
@@ -128,7 +128,7 @@ mod tests {
     fn what_could_not_be_written_comes_again_in_its_order() {
         let log = Log::default();
         log.push("INFO", "app", "one".to_owned());
-        let taken = log.take();
+        let taken = log.drain();
         log.push("INFO", "app", "two".to_owned());
         log.again(taken);
         assert!(log.has_news());

@@ -194,7 +194,7 @@ impl Heart {
 impl Loop for Heart {
     const NAME: &'static str = "heartbeat";
 
-    async fn pass(&mut self, _hurried: bool) -> StoreResult<Duration> {
+    async fn run_once(&mut self, _hurried: bool) -> StoreResult<Duration> {
         let shared = &*self.shared;
         let mut pause = shared.options.heartbeat;
         let quiet = shared.drain.is_quiet();

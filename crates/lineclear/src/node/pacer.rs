@@ -17,7 +17,7 @@ pub(crate) trait Loop: Send + 'static {
     const NAME: &'static str;
 
     /// One pass; returns how long there is nothing to do. `hurried`: it was woken, or the last pass left work undone.
-    fn pass(&mut self, hurried: bool) -> impl Future<Output = StoreResult<Duration>> + Send;
+    fn run_once(&mut self, hurried: bool) -> impl Future<Output = StoreResult<Duration>> + Send;
 
     /// Ends when the loop is to run again before its pause is over.
     fn woken(&mut self) -> impl Future<Output = ()> + Send {
@@ -39,7 +39,10 @@ pub(crate) async fn run<L: Loop>(shared: Arc<Shared>, mut looped: L, mut pause: 
             () = tokio::time::sleep(pause) => at_once && !first,
         };
         first = false;
-        let pass = looped.pass(hurried).instrument(tracing::debug_span!("pass", node.id = %shared.id)).await;
+        let pass = looped
+            .run_once(hurried)
+            .instrument(tracing::debug_span!("pass", name = L::NAME, node.id = %shared.id))
+            .await;
         pause = match shared.statuses.note(L::NAME, pass) {
             Ok(pause) => pause,
             Err(error) => {

@@ -45,11 +45,14 @@ impl Renewal {
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(pause.min(trust_left(&shared))) {
                 if shared.running.count() > 0 {
                     // A database that says nothing must not keep us from telling handlers in time.
-                    let pass = async {
-                        tokio::time::timeout(trust_left(&shared), pass(&shared, &store, &mut renewed_at))
-                            .await
+                    let attempt = async {
+                        tokio::time::timeout(
+                            trust_left(&shared),
+                            renew_or_probe(&shared, &store, &mut renewed_at),
+                        )
+                        .await
                     };
-                    drop(runtime.block_on(pass));
+                    drop(runtime.block_on(attempt));
                 }
                 shared.running.stop_untrusted(Instant::now());
             }
@@ -58,7 +61,7 @@ impl Renewal {
     }
 }
 
-async fn pass(shared: &Shared, store: &Store, renewed_at: &mut Instant) {
+async fn renew_or_probe(shared: &Shared, store: &Store, renewed_at: &mut Instant) {
     // With a visibility timeout nothing is renewed.
     let renews = shared.options.visibility_timeout.is_none();
     let due = renews && renewed_at.elapsed() >= shared.options.renewal;

@@ -17,7 +17,7 @@ pub(crate) struct Cleaner {
 impl Loop for Cleaner {
     const NAME: &'static str = "cleaner";
 
-    async fn pass(&mut self, _hurried: bool) -> StoreResult<Duration> {
+    async fn run_once(&mut self, _hurried: bool) -> StoreResult<Duration> {
         let shared = &*self.shared;
         if let Err(error) = shared.store.roll_up().await {
             tracing::warn!(%error, node.id = %shared.id, "stats could not be rolled up");

@@ -47,7 +47,7 @@ impl Loop for Dispatcher {
     const NAME: &'static str = "dispatcher";
 
     /// Dispatches, unless the node drains: then it leases nothing new, and what it holds goes on.
-    async fn pass(&mut self, hurried: bool) -> StoreResult<Duration> {
+    async fn run_once(&mut self, hurried: bool) -> StoreResult<Duration> {
         let shared = self.shared.clone();
         let pass = shared.drain.begin_dispatch().await;
         if !pass.drains {

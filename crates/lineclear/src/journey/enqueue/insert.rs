@@ -181,7 +181,7 @@ pub(crate) async fn enqueue(
     group_ids: &HashMap<Name, i64>,
     theirs: bool,
 ) -> StoreResult<Vec<Enqueued>> {
-    let owners = unique_key::take(session, jobs, theirs).await?;
+    let owners = unique_key::acquire(session, jobs, theirs).await?;
     let mut rows: Vec<QueueRow> = Vec::with_capacity(jobs.len());
     let mut row_of_key: HashMap<&str, usize> = HashMap::new();
     let mut replacements: BTreeMap<JobId, &NewJob> = BTreeMap::new();

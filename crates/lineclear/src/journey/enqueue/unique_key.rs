@@ -96,7 +96,7 @@ fn body_hash(job: &NewJob) -> i64 {
 
 /// Takes the unique keys of a batch, and tells for each whose it is. `look_first`: without a lock on the keys of others,
 /// for transactions that may last.
-pub(crate) async fn take(
+pub(crate) async fn acquire(
     session: &mut impl Executor,
     jobs: &[NewJob],
     look_first: bool,

@@ -34,7 +34,7 @@ impl Planner {
 impl Loop for Planner {
     const NAME: &'static str = "planner";
 
-    async fn pass(&mut self, _hurried: bool) -> StoreResult<Duration> {
+    async fn run_once(&mut self, _hurried: bool) -> StoreResult<Duration> {
         let shared = &*self.shared;
         let pass = shared.drain.begin_plan().await;
         if pass.drains {
