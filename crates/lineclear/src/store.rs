@@ -1,8 +1,7 @@
-//! The store: everything the engine may ask of a database. Verbs, not rows; each is one atomic transition, in the order
-//! of the journey. PostgreSQL and SQLite pass the same tests.
+//! The store: everything that the engine asks of a database. Its methods are transitions, not rows; each is atomic, and
+//! stands in the folder of its arrow in `journey/`, or beside it. PostgreSQL and SQLite pass the same tests.
 //!
-//! What may be asked is in `stages`, in the order of a job's journey; what each does to the tables is in `verbs`.
-//! Reading for pages and programs is apart, in [`views`]: a page can never change a job.
+//! Lists and details for pages and programs are in [`read`](crate::read): nothing there changes a job.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;

@@ -64,7 +64,7 @@ impl RedisOptions {
 pub const AUTO_REFRESH_LOCK: &str = "scheduler:auto-refresh:lock";
 
 /// Times for a scheduled job of some minutes: the lock lasts 10 minutes, is renewed every 3, and work that takes more than 5 is
-/// [overdue](crate::Right::overdue). With [`AUTO_REFRESH_LOCK`] as name these are the values of schedulers that keep a UUID under that
+/// [overdue](crate::Lease::overdue). With [`AUTO_REFRESH_LOCK`] as name these are the values of schedulers that keep a UUID under that
 /// key, and old and new ones may overlap.
 pub fn auto_refresh() -> LockOptions {
     let minutes = |minutes: u64| Duration::from_secs(minutes * 60);

@@ -136,7 +136,7 @@ pub(crate) fn check_name(name: &str) -> StoreResult<()> {
 }
 
 impl Store {
-    /// Writes groups by name; [`GLOBAL_GROUP`](crate::store::GLOBAL_GROUP) applies to all jobs.
+    /// Writes groups by name; [`GLOBAL_GROUP`] applies to all jobs.
     pub async fn upsert_groups(
         &self,
         groups: BTreeMap<String, GroupSpec>,
