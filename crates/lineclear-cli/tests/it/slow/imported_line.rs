@@ -15,7 +15,7 @@ async fn an_imported_line_runs_when_its_minute_comes() {
     std::fs::write(dir.path().join("tab"), crontab).unwrap();
     let made =
         at(&dir, &["manifest", "import", "--crontab", "tab", "--tz", "Europe/Berlin", "--out", "jobs.toml"]);
-    let settings = made.err.split("just these:\n\n").nth(1).unwrap().split("\n\nthen").next().unwrap();
+    let settings = made.err.split("extend that:\n\n").nth(1).unwrap().split("\n\nthen").next().unwrap();
     std::fs::write(dir.path().join("lineclear.toml"), settings).unwrap();
     let (_server, address) = serve(&dir, &[]).await;
     let server = format!("http://{address}");
