@@ -1,4 +1,4 @@
--- audit_begin · what is about to be done, many at once; the outcome follows
+-- audit_begin · record actions before they are carried out, many at once; the outcome follows
 -- $1.. who, token, action, target, request id
 with drawn as materialized (
     select nextval('{schema}.audit_id_seq') as id, i.*

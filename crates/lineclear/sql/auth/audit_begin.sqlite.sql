@@ -1,4 +1,4 @@
--- audit_begin · what is about to be done, many at once; the outcome follows
+-- audit_begin · record actions before they are carried out, many at once; the outcome follows
 -- Ids of one statement follow each other: there is one writer.
 -- ?1 rows of who, token, action, target, request id
 insert into audit (at, who, token_id, action, target, request_id)

@@ -1,5 +1,5 @@
--- audit_list · a page of what was done, newest first
--- A filter looks through a window of rows at a time; seen_down_to says where the next window begins.
+-- audit_list · a page of the audit log, newest first
+-- A filter reads a window of rows at a time; seen_down_to is where the next window begins.
 -- ?1 before this id, ?2 at most, ?3 window, ?4 who or null, ?5 action or null, ?6 not before, or null
 with seen as materialized (
     select * from audit where id < ?1 order by id desc limit ?3

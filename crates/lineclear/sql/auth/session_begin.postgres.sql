@@ -1,5 +1,5 @@
--- session_begin · a browser logged in with a token that still counts; it stays no longer than that does
--- No row: the token counts no more. The row lock makes a revocation that comes now wait, and then find the session.
+-- session_begin · start a browser session for a valid token; it ends no later than the token
+-- No row: the token is not valid any more. The row lock makes a revocation that comes now wait, and then find the session.
 -- $1 hash, $2 token, $3 lives so many ms
 insert into {schema}.browser_session (hash, token_id, expires_at)
 select $1::text, t.id, least(now() + $3::bigint * interval '1 millisecond', t.expires_at)

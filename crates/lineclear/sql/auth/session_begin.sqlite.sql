@@ -1,5 +1,5 @@
--- session_begin · a browser logged in with a token that still counts; it stays no longer than that does
--- No row: the token counts no more.
+-- session_begin · start a browser session for a valid token; it ends no later than the token
+-- No row: the token is not valid any more.
 -- ?1 hash, ?2 token, ?3 lives so many ms
 insert into browser_session (hash, token_id, created_at, expires_at)
 select ?1, t.id, now_us(), min(now_us() + ?3 * 1000, coalesce(t.expires_at, now_us() + ?3 * 1000))

@@ -1,4 +1,4 @@
--- session_find · whose browser it is, if both it and its token still count
+-- session_find · the token of a browser session, if both are still valid
 -- $1 hash
 select t.id, t.name, t.hash, t.scopes, s.expires_at <= now() or t.revoked_at is not null or coalesce(t.expires_at <= now(), false) as over,
        (extract(epoch from s.expires_at - now()) * 1000)::bigint as left_ms,

@@ -1,4 +1,4 @@
--- token_create · a token, unless a living one has its name
+-- token_create · create a token, unless one that is not revoked has its name
 -- No row: the name is taken.
 -- $1 name, $2 prefix, $3 hash, $4 scopes, $5 by whom, $6 lives so many ms, or null
 insert into {schema}.access_token as t (name, prefix, hash, scopes, created_by, expires_at)

@@ -1,4 +1,4 @@
--- token_find · the token with a prefix, and whether it still counts
+-- token_find · the token with a prefix, and whether it is still valid
 -- Index: access_token_prefix.
 -- ?1 prefix
 select id, name, hash, scopes, revoked_at is not null or coalesce(expires_at <= now_us(), 0) as over,

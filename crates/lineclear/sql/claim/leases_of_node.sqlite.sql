@@ -1,4 +1,4 @@
--- leases_of_node · what does the database think that this node runs?
--- Reads all that is handed out: asked only after an answer was lost.
+-- leases_of_node · the claims that this node holds according to the database
+-- Reads every dispatched job: used only after an answer was lost.
 -- ?1 node
 select id, claim_no, manifest_id from background_job where leased_by = ?1 order by id

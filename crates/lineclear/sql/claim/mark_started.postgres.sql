@@ -1,5 +1,5 @@
--- mark_started · claims whose workers vanished before begin only now
--- Until then they count as not started: a job that waits to run alone is not charged for its node's end.
+-- mark_started · mark isolated jobs, whose workers vanished before, as started
+-- Until then they count as not started: a job that waits to run alone is not charged for the crash of its node.
 -- Zero rows: the claim is lost.
 -- $1.. job, claim number
 update {schema}.background_job as b

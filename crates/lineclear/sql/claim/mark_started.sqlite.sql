@@ -1,4 +1,4 @@
--- mark_started · claims whose workers vanished before begin only now
+-- mark_started · mark isolated jobs, whose workers vanished before, as started
 -- ?1 rows of job, claim number
 update background_job
 set    started_at = now_us()

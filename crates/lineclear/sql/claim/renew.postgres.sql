@@ -1,9 +1,9 @@
--- renew · push the end of leases ahead, all of a node's in one statement
+-- renew · extend all leases of a node in one statement
 --
--- The fence is the number, not the time: a lease that ran out and that nobody took is renewed all the same. A row that
--- somebody has locked (being reclaimed, settled or cancelled right now) is skipped and not lost yet; waiting for it
+-- The fence is the claim number, not the time: a lease that ran out but was not reclaimed is renewed as well. A row that
+-- another transaction has locked (to reclaim, settle or cancel it) is skipped and not lost yet; waiting for it
 -- could deadlock with a settle of the same rows.
--- Per row: renewed, skipped, or lost (another claim has it, or it is over); and whether somebody asked to cancel it.
+-- Per row: renewed, skipped, or lost (another claim has it, or it is over); and whether a cancel was requested.
 -- deadline_at is set with the first renewal: shorter jobs never need one.
 -- $1 node, $2 lease in ms, $3.. job, claim number, ms from its start to its deadline or null
 with input as materialized (

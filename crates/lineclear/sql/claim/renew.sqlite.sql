@@ -1,5 +1,5 @@
--- renew · push the end of leases ahead, all of a node's in one statement
--- Nothing can be locked by another here, so a row is renewed or lost.
+-- renew · extend all leases of a node in one statement
+-- SQLite has no row locks, so a row is renewed or lost.
 -- ?1 node, ?2 lease in ms, ?3 rows of job, claim number, ms from its start to its deadline or null
 update background_job
 set    due_at = now_us() + ?2 * 1000, deadline_at = coalesce(deadline_at, started_at + i.deadline_ms * 1000)

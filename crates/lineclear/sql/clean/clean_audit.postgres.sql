@@ -1,4 +1,4 @@
--- clean_audit · what was done long ago
+-- clean_audit · old audit entries
 -- Index: audit_at.
 -- $1 keep so many ms, $2 at most
 with gone as (

@@ -1,6 +1,6 @@
--- clean_lock · tenures of planners that went away, and old events of locks
--- A planner is gone when it was not heard of for a minute, and for three of its heartbeats. Of the planning, which may change hands
--- often, the last thousand events are kept. What a registry of locks has in these tables is otherwise its own to sweep.
+-- clean_lock · tenures of planners that are gone, and old events of locks
+-- A planner is gone when it has sent no heartbeat for a minute, and for three heartbeat periods. Of the planning, whose leader
+-- may change often, the last thousand events are kept. Other rows of a lock registry in these tables are left to that registry.
 -- Indexes: lock_event_at, lock_event_name.
 -- $1 keep so many ms, $2 at most
 with gone as (

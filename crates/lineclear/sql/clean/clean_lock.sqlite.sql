@@ -1,4 +1,4 @@
--- clean_lock · tenures of planners that went away, and old events of locks
+-- clean_lock · tenures of planners that are gone, and old events of locks
 -- As in PostgreSQL; rows of lock_lease are marked, with their number below zero. Indexes: lock_event_at, lock_event_name.
 -- ?1 keep so many ms, ?2 at most
 delete from temp.picked;

@@ -1,4 +1,4 @@
--- clean_session · browsers whose time is over
+-- clean_session · expired browser sessions
 -- Index: browser_session_expires.
 -- ?1 at most
 delete from browser_session

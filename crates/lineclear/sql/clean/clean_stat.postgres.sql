@@ -1,4 +1,4 @@
--- clean_stat · old minutes of figures
+-- clean_stat · old rows of statistics by the minute
 -- Index: stat_minute_once.
 -- $1 keep so many ms, $2 at most
 with gone as (

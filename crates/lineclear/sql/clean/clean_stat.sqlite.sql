@@ -1,4 +1,4 @@
--- clean_stat · old minutes of figures
+-- clean_stat · old rows of statistics by the minute
 -- By its primary key.
 -- ?1 keep so many ms, ?2 at most
 delete from stat_minute

@@ -1,4 +1,4 @@
--- clean_stat_total · old minutes of the figures of everything
+-- clean_stat_total · old rows of the statistics of all jobs
 -- Index: stat_total_once.
 -- $1 keep so many ms, $2 at most
 with gone as (

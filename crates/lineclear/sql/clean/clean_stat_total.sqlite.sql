@@ -1,4 +1,4 @@
--- clean_stat_total · old minutes of the figures of everything
+-- clean_stat_total · old rows of the statistics of all jobs
 -- By its primary key.
 -- ?1 keep so many ms, ?2 at most
 delete from stat_total

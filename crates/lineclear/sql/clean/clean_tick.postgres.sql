@@ -1,5 +1,5 @@
--- clean_tick · ledger rows old enough that nobody will backfill them
--- The planner never asks again: planned_through does not go back. Index: tick_old.
+-- clean_tick · ledger rows that are too old to be backfilled
+-- The planner never needs them again: planned_through does not go back. Index: tick_old.
 -- $1 keep so many ms, $2 at most
 with gone as (
     delete from {schema}.tick t

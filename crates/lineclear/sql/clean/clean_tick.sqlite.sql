@@ -1,4 +1,4 @@
--- clean_tick · ledger rows old enough that nobody will backfill them
+-- clean_tick · ledger rows that are too old to be backfilled
 -- Index: tick_old.
 -- ?1 keep so many ms, ?2 at most
 delete from tick

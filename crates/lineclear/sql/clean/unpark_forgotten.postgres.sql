@@ -1,5 +1,5 @@
 -- unpark_forgotten · jobs that are parked although their manifest runs
--- For the cleaner: whatever left them so, they must not wait for ever. Index: work_queue_parked.
+-- For the cleaner: whatever the cause, they must not wait for ever. Index: work_queue_parked.
 -- $1 at most
 update {schema}.work_queue
 set    phase = {phase(due_at)}

@@ -1,2 +1,2 @@
--- now · what time is it here?
+-- now · the database's clock
 select now() as now

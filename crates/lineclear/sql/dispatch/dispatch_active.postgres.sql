@@ -1,3 +1,3 @@
 -- dispatch_active · how many jobs are handed out?
--- Counted, not kept: a counter would have to be touched by every settle, and could drift.
+-- Counted when needed: every settle would have to update a counter, and the counter could drift.
 select count(*) as active from {schema}.background_job

@@ -1,10 +1,10 @@
 -- dispatch_gated · work_queue → background_job, the lane with limits
 --
--- The caller has locked the groups and keys in statements of their own: counting under the snapshot in which a lock
--- was waited for would miss what its last holder committed, and a limit of one would let two through.
+-- The caller has locked the groups and keys in earlier statements: counting under the snapshot that waited for the lock
+-- would miss what its last holder committed, and a limit of one would let two through.
 -- Active is every row of background_job. A job whose key is full is marked held, out of the way; wake_keys brings it
--- back. A job whose key is not locked by us is left alone.
--- `held` says how many were marked: others wait behind them.
+-- back. A job whose key the caller has not locked is left alone.
+-- `held` is the number of jobs that were marked: others wait behind them.
 -- Indexes: work_queue_gated, background_job_group, background_job_limit_key. Always one row at least: with a null id if
 -- nothing was taken.
 -- $1 route, $2 at most, $3 node or null, $4 lease in ms or null, $5 locked groups, $6 locked keys, $7 look at so many
@@ -35,7 +35,7 @@ next as materialized (
             for    update skip locked) loose
 ),
 fits as materialized (
-    -- Groups first: a job that its group holds up must not take its key's place from another.
+    -- Groups first: a job that its group holds back must not take its key's slot from another.
     select n.* from (
         select next.*, row_number() over (partition by group_id order by rank, id) as group_turn from next
     ) n left join room on room.id = n.group_id

@@ -14,7 +14,7 @@ select id, rank, group_id, limit_key from work_queue
 where  route = ?1 and phase = 'ready' and gated and group_id is null
 order  by group_id, rank, id limit ?7;
 delete from temp.picked;
--- marked: its key is full, so it is to be held.
+-- marked: its key is full, so dispatch holds it.
 insert into temp.picked (id, marked)
 with fits as materialized (
     select n.* from (

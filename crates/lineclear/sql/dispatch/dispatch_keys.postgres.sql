@@ -1,6 +1,6 @@
--- dispatch_keys · lock the limit keys of the jobs that could go next; make those that nobody made yet
+-- dispatch_keys · lock the limit keys of the jobs that could go next; insert the missing ones
 --
--- Enqueue never touches limit_key: a caller's open transaction would hold everybody up. Inserts and locks go in key
+-- Enqueue never touches limit_key: a caller's open transaction would block all dispatchers. Inserts and locks go in key
 -- order. A key that another dispatcher holds is skipped, and its jobs with it.
 -- $1 route, $2 locked groups, $3 at most per group
 with wanted as materialized (

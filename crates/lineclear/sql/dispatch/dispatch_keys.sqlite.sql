@@ -1,4 +1,4 @@
--- dispatch_keys · the limit keys of the jobs that could go next; made if nobody made them yet
+-- dispatch_keys · the limit keys of the jobs that could go next; missing ones are inserted
 -- ?1 route, ?2 groups, ?3 at most per group
 delete from temp.word;
 insert or ignore into temp.word (word)

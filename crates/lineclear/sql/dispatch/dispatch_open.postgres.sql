@@ -1,8 +1,8 @@
 -- dispatch_open · work_queue → background_job, the lane without limits
 --
 -- One statement: at any moment the job is in exactly one of the two tables. With a node, it goes straight into a lease of that node.
--- Locks only the rows that it moves. Rows of a group that became gated after they were queued are not moved: they are
--- refiled into the gated lane.
+-- Locks only the rows that it moves. Rows of a group that became gated after they were queued are not dispatched: they are
+-- moved into the gated lane.
 -- gated_rank is the best rank in the gated lane of a job whose group has room. A bounded dispatch takes only what ranks before
 -- it, so that both lanes together keep the order.
 -- `handed`: jobs of the route are dispatched and not leased.

@@ -1,5 +1,5 @@
--- park · waiting jobs of paused manifests step aside
--- What a person triggered goes on. Waits for who moves a row right now; nobody who does waits for us.
+-- park · park the waiting jobs of paused manifests
+-- Triggered jobs go on. Waits for transactions that move one of the rows; none of those waits for this one.
 -- Index: work_queue_manifest.
 -- $1 manifest ids
 update {schema}.work_queue

@@ -1,8 +1,8 @@
--- poll_work · is there anything to do? What an idle node asks once a second, and all that it asks
+-- poll_work · is there anything to do? The only statement that an idle node sends, once a second
 --
--- A read, so it writes no log and takes no lock. Per route: whether jobs wait in either lane, and how many were handed
--- over to whoever claims (counted up to $2); for all: whether jobs have come due, and whether a lease is over.
--- Each question asks for the first of an index: `exists` may read a table from its beginning instead.
+-- A read: it writes no WAL and takes no row lock. Per route: whether jobs wait in either lane, and how many jobs can be
+-- claimed (counted up to $2); for all routes: whether jobs have come due, and whether a lease is over.
+-- Each part reads the first entry of an index: `exists` may read a table from its beginning instead.
 -- Indexes: work_queue_open, work_queue_gated, work_queue_later, background_job_ready, background_job_lease,
 -- background_job_deadline.
 -- $1 routes, $2 count up to

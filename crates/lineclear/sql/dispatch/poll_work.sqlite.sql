@@ -1,4 +1,4 @@
--- poll_work · is there anything to do? What an idle node asks once a second, and all that it asks
+-- poll_work · is there anything to do? The only statement that an idle node sends, once a second
 -- As in PostgreSQL.
 -- ?1 routes, ?2 count up to
 select r.value as route,

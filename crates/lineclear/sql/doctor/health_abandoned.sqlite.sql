@@ -1,4 +1,4 @@
--- health_abandoned · whose leases ran out and were not taken back
+-- health_abandoned · nodes whose leases ran out and were not reclaimed
 -- Index: background_job_lease.
 -- ?1 rows that are looked at, ?2 µs after which a lease is left lying
 select leased_by as node, count(*) as jobs

@@ -1,7 +1,7 @@
--- health_moves · what got on lately: routes of jobs that were claimed and still run, and kinds of claims that ended
--- What is over has no route any more. Of each, the last $2 are looked at.
+-- health_moves · recent progress: routes of jobs that were claimed and still run, and kinds of claims that ended
+-- Finished jobs have no route any more. Reads the last $2 of each.
 -- Indexes: background_job_lease, execution_completed, execution_ended, execution_tried.
--- $1 µs that are lately, $2 rows of each that are looked at
+-- $1 how far back in µs, $2 rows to read of each
 select 'route' as what, route as word
 from   (select route, claimed_at from {schema}.background_job where leased_by is not null order by due_at desc limit $2::bigint) b
 where  claimed_at > now() - $1::bigint * interval '1 microsecond'

@@ -1,8 +1,8 @@
--- health_trouble · what is not as it should be: leases left lying, jobs set aside, letters and manifests that wait
+-- health_trouble · counts of problems: leases not reclaimed, jobs set aside, dead letters and manifests that wait
 --
--- Nothing is counted further than $1, and each first is the first of an index.
+-- Counts no further than $1, and reads each oldest one from an index.
 -- Indexes: background_job_lease, work_queue_unknown, dead_letter_status, manifest_due.
--- $1 count so far, $2 µs after which something is late
+-- $1 count up to, $2 µs after which something is late
 select (select count(*) from (select 1 from {schema}.background_job
                               where leased_by is not null and due_at < now() - $2::bigint * interval '1 microsecond'
                               order by due_at limit $1::bigint) b) as leases_over,

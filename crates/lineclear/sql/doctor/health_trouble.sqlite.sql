@@ -1,6 +1,6 @@
--- health_trouble · what is not as it should be: leases left lying, jobs set aside, letters and manifests that wait
+-- health_trouble · counts of problems: leases not reclaimed, jobs set aside, dead letters and manifests that wait
 -- As in PostgreSQL. Indexes: background_job_lease, work_queue_unknown, dead_letter_status, manifest_due.
--- ?1 count so far, ?2 µs after which something is late
+-- ?1 count up to, ?2 µs after which something is late
 select (select count(*) from (select 1 from background_job where leased_by is not null and due_at < now_us() - ?2
                               order by due_at limit ?1)) as leases_over,
        (select min(due_at) from background_job where leased_by is not null) as lease_over_at,

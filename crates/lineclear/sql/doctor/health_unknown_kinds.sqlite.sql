@@ -1,4 +1,4 @@
--- health_unknown_kinds · kinds that jobs were set aside for, because who took them does not know them
+-- health_unknown_kinds · kinds of jobs that were parked because the node that claimed them does not know the kind
 -- As in PostgreSQL. Index: work_queue_unknown.
 -- ?1 kinds at most
 with recursive k (kind) as (

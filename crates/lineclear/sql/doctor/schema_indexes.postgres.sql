@@ -1,6 +1,6 @@
--- schema_indexes · indexes of our tables that are no rule's
--- One whose building failed half-way is there, costs every write, and is used by nobody; one that is being built looks the same.
--- The name of our schema is left open in what they say, and written in two parts here so that it is not filled in.
+-- schema_indexes · indexes of our tables that do not belong to a constraint
+-- An index whose build failed slows every write, and no query uses it; one that is being built looks the same.
+-- In the definitions, a placeholder replaces the name of our schema. It is written in two parts here so that it is not filled in.
 -- $1 schema
 select t.relname::text as table_name, i.relname::text as name,
        replace(pg_get_indexdef(i.oid), ' ON ' || quote_ident(n.nspname) || '.', ' ON {' || 'schema}.') as definition,

@@ -1,5 +1,5 @@
--- schema_indexes · indexes of our tables that are no rule's
--- ?1 schema, which is not asked for here
+-- schema_indexes · indexes of our tables that do not belong to a constraint
+-- ?1 schema, unused here
 select tbl_name as table_name, name, sql as definition, 1 as valid, 0 as building
 from   sqlite_master
 where  type = 'index' and sql is not null and ?1 is not null

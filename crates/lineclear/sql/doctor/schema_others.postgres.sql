@@ -1,5 +1,5 @@
--- schema_others · what is neither table nor index: sequences, views, functions
--- The name of our schema is left open in what they say, and written in two parts here so that it is not filled in.
+-- schema_others · sequences, views and functions
+-- In the definitions, a placeholder replaces the name of our schema. It is written in two parts here so that it is not filled in.
 -- $1 schema
 select 'sequence' as what, c.relname::text as name, 'CREATE SEQUENCE {' || 'schema}.' || quote_ident(c.relname) || ' AS bigint' as definition
 from   pg_class c

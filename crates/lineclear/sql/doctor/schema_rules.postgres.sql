@@ -1,5 +1,5 @@
--- schema_rules · keys of our tables, and what is checked
--- That a column is never null is the column's.
+-- schema_rules · keys and check constraints of our tables
+-- `not null` belongs to the columns.
 -- $1 schema
 select c.relname::text as table_name, k.conname::text as name, pg_get_constraintdef(k.oid) as definition
 from   pg_constraint k

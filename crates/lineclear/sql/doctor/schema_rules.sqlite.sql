@@ -1,6 +1,6 @@
 -- schema_rules · keys of our tables
--- In SQLite they are part of what makes the table, and cannot be changed alone.
--- ?1 schema, which is not asked for here
+-- In SQLite they are part of the table's definition, and cannot be changed separately.
+-- ?1 schema, unused here
 select m.name as table_name, 'primary key' as name,
        'primary key (' || (select group_concat(k.name, ', ') from (select name from pragma_table_info(m.name) where pk > 0 order by pk) k)
        || ')' as definition

@@ -1,2 +1,2 @@
--- server · what the database is, and what it lets us set
+-- server · the database's version, and the settings that we may change
 select sqlite_version() as version, 0 as number, 0 as standby, '' as plan_cache_mode, 1 as autovacuum

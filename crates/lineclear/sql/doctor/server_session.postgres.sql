@@ -1,2 +1,2 @@
--- server_session · which process of the server serves us? Behind a transaction pooler it is not always the same
+-- server_session · the server process of this session; behind a transaction pooler it changes
 select pg_backend_pid()::bigint as session

@@ -1,2 +1,2 @@
--- server_session · which process of the server serves us? Here it is our own
+-- server_session · the server process of this session; SQLite runs in our own
 select 0 as session

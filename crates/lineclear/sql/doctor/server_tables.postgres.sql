@@ -1,5 +1,5 @@
--- server_tables · what the server has counted about our tables: rows that live, that are dead, and when it last cleaned up
--- Its own statistics: no table is read.
+-- server_tables · the server's statistics of our tables: live rows, dead rows, and the last vacuum
+-- Reads no table.
 -- $1 schema
 select quote_ident(s.schemaname) || '.' || quote_ident(s.relname) as name, s.n_live_tup as live, s.n_dead_tup as dead,
        {micros(clock_timestamp() - greatest(s.last_vacuum, s.last_autovacuum))} as vacuumed_us,

@@ -1,5 +1,5 @@
 -- server_transactions · the transaction that is open the longest, and how many sessions this role cannot look into
--- In memory: nothing is read from a table. Zero rows: none is open but ours.
+-- Reads no table. Zero rows: no other transaction is open.
 with open as (
     select pid::bigint as pid, coalesce(usename::text, '?') || ' (' || coalesce(nullif(application_name, ''), 'no name') || ')' as who,
            coalesce(state, '?') as state, xact_start,

@@ -1,8 +1,8 @@
 -- enqueue_keys · take unique keys for jobs that are about to be enqueued, and draw their ids
 --
 -- A key that ran out is taken over. The loser of a race waits here until the winner commits, and then gets no row:
--- enqueue_owners tells whose the key is, in a statement of its own, because this one's snapshot is older than the
--- winner's commit. The caller sends each key once: a key twice in one statement is an error (21000).
+-- enqueue_owners then reads which job has the key, in a separate statement, because this one's snapshot is older than
+-- the winner's commit. The caller sends each key once: a key twice in one statement is an error (21000).
 -- Index: job_key_once. Zero rows: every key is taken.
 -- $1 keys, $2 kept for so many milliseconds after now at least (null: while the job lives), $3 hashes of kind and input
 insert into {schema}.job_key as taken (key, job_id, until, body_hash)

@@ -2,7 +2,7 @@
 --
 -- Skips rows that another transaction has locked: a cancel locks the job before its key, and this transaction holds the key, so
 -- waiting would deadlock. A skipped row is returned as not replaced, and the caller reads it again.
--- Index: work_queue_pkey. Zero rows: they are past that: claimed, or over.
+-- Index: work_queue_pkey. Zero rows: they were claimed, or are over.
 -- $1 ids, $2 kinds (another kind is not replaced), $3 inputs, $4 priorities, $5 due (null: now), $6 hashes of the body
 with input as (
     select i.id, i.kind, i.input, i.priority, coalesce(i.due_at, now()) as due_at, i.body_hash

@@ -1,3 +1,3 @@
--- idempotency_lock · is nobody else busy with a request under this key?
--- The write lock that the transaction holds: who comes second has waited.
+-- idempotency_lock · is this key free, or is another request with it under way?
+-- Always free: the transaction holds the write lock, so a second request has waited for the first.
 select 1 as free

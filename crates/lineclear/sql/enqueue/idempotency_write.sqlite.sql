@@ -1,5 +1,5 @@
--- idempotency_write · a request under a key was answered; in the transaction that did what it asked for
--- A key whose time is over is taken over. Zero rows: somebody wrote it without our lock.
+-- idempotency_write · store the response to a request under its key, in the transaction that carried it out
+-- An expired key is overwritten. Zero rows: another transaction wrote it without our lock.
 -- ?1 principal, ?2 key, ?3 method and path, ?4 hash of the body, ?5 response, ?6 kept for so many ms
 insert into idempotency_key as k (principal, key, request, body_hash, response, until)
 values (?1, ?2, ?3, ?4, ?5, now_us() + ?6 * 1000)

@@ -1,5 +1,5 @@
 -- activate_claim · a claim that still holds, locked, and its manifest
--- Whoever settles or takes back the job waits for us, or skips it; a renewal does not.
+-- A settle or reclaim of the job waits for this lock, or skips the job; a renewal does not wait.
 -- Zero rows: the claim is stale.
 -- $1 job, $2 claim number
 select b.manifest_id, m.key

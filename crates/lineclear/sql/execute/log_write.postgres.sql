@@ -1,6 +1,6 @@
 -- log_write · log lines of running jobs, many at once; fenced by (job, claim number)
 --
--- Without a lock: a line that slips in while the job is being taken away is harmless, it bears the number of its claim.
+-- Takes no lock: a line that arrives while the job is being taken away is harmless, because it carries its claim number.
 -- The last line of a full log says how many were dropped, and is written again when that has changed.
 -- $1.. job, claim number, line number, time, level, target, message
 insert into {schema}.execution_log (job_id, claim_no, line_no, logged_at, level, target, message)

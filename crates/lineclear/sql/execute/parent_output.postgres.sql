@@ -1,4 +1,4 @@
--- parent_output · what a parent left for a job of its dependent
+-- parent_output · the output of a parent, for a job of its dependent
 -- Of the job that the turn is for, where turns are told apart; otherwise its newest. Zero rows: it is not a parent.
 -- Indexes: manifest_key, turn_parent's key, execution_final.
 -- $1 job, $2 its manifest, $3 key of the parent

@@ -1,4 +1,4 @@
--- parent_output · what a parent left for a job of its dependent
+-- parent_output · the output of a parent, for a job of its dependent
 -- Of the job that the turn is for, where turns are told apart; otherwise its newest. Zero rows: it is not a parent.
 -- ?1 job, ?2 its manifest, ?3 key of the parent
 select case when exists (select 1 from turn_parent t where t.job_id = ?1)

@@ -1,7 +1,7 @@
--- progress · how far running jobs are, all of a node's in one statement; fenced by (id, claim_no)
+-- progress · write the progress of all running jobs of a node in one statement; fenced by (id, claim_no)
 --
--- Rows that somebody has locked at this moment are skipped, because waiting for them could deadlock with a settle;
--- the caller says it again. Returned: what was written.
+-- Rows that another transaction has locked are skipped, because waiting for them could deadlock with a settle; the
+-- caller writes them next time. Returned: the rows that were written.
 -- $1.. job, claim number, progress
 with input as materialized (
     select * from unnest($1::bigint[], $2::bigint[], $3::text[]) as i (id, claim_no, progress)

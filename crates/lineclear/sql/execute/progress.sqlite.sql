@@ -1,5 +1,5 @@
--- progress · how far running jobs are, all of a node's in one statement; fenced by (id, claim_no)
--- As in PostgreSQL; nothing can be locked by another here. Returned: what was written.
+-- progress · write the progress of all running jobs of a node in one statement; fenced by (id, claim_no)
+-- As in PostgreSQL, but SQLite has no row locks. Returned: the rows that were written.
 -- ?1 rows of job, claim number, progress
 update background_job
 set    progress = i.progress

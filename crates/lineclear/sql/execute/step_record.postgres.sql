@@ -1,6 +1,6 @@
--- step_record · what a step of a running job came to; fenced by (job, claim number)
+-- step_record · record the result of a step of a running job; fenced by (job, claim number)
 --
--- The job's row is share-locked: whoever takes the job away waits for us, or we find it gone.
+-- The job's row is share-locked: a transaction that takes the job away waits for this one, or this one finds the row gone.
 -- Zero rows: the claim was lost, and nothing was recorded.
 -- $1 job, $2 claim number, $3 name, $4 turn, $5 output or null, $6 error or null, $7 how long it took in µs
 with fence as materialized (

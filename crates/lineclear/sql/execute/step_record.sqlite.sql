@@ -1,4 +1,4 @@
--- step_record · what a step of a running job came to; fenced by (job, claim number)
+-- step_record · record the result of a step of a running job; fenced by (job, claim number)
 -- As in PostgreSQL. Zero rows: the claim was lost, and nothing was recorded.
 -- ?1 job, ?2 claim number, ?3 name, ?4 turn, ?5 output or null, ?6 error or null, ?7 how long it took in µs
 insert into job_step (job_id, name, claim_no, turn, output, error, started_at, finished_at)

@@ -1,5 +1,6 @@
--- group_write · a group as it shall be
--- A gate once put up stays: see the table. Jobs that wait get the rank of another priority later, a batch at a time. A new limit binds every dispatch that begins after this commits.
+-- group_write · insert or update a group
+-- A gate, once added, stays: see the table. When the priority changes, waiting jobs get their new rank later, a batch at a time.
+-- A new limit binds every dispatch that begins after this commits.
 -- $1.. name, limit, priority, enabled, declared
 insert into {schema}.manifest_group as g (name, max_active, priority, enabled, gated, declared)
 select name, max_active, priority, enabled, max_active is not null or not enabled, declared

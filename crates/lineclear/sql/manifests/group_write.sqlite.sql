@@ -1,4 +1,4 @@
--- group_write · a group as it shall be
+-- group_write · insert or update a group
 -- ?1 rows of name, limit, priority, enabled, declared
 insert into manifest_group (name, max_active, priority, enabled, gated, declared)
 select value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 1 is not null or not value ->> 3, value ->> 4

@@ -1,5 +1,5 @@
--- manifest_cycle · what these manifests wait for, and what that waits for, and so on: who waits for whom, to find circles.
--- Each manifest above is looked at once, however many ways lead to it: pairs of all below and above would be their square.
+-- manifest_cycle · the ancestors of these manifests, as pairs of child and parent, to find cycles
+-- Visits each ancestor once, however many paths lead to it: all pairs of descendant and ancestor would be their square.
 -- $1 manifest ids
 with recursive above (id) as (
     select unnest($1::bigint[])

@@ -1,4 +1,4 @@
--- manifest_cycle · what these manifests wait for, and what that waits for, and so on: who waits for whom, to find circles.
+-- manifest_cycle · the ancestors of these manifests, as pairs of child and parent, to find cycles
 -- ?1 manifest ids
 with recursive above (id) as (
     select value from json_each(?1)

@@ -1,4 +1,4 @@
--- manifest_parents · whom these manifests wait for; what is not named is forgotten
+-- manifest_parents · set the parents of these manifests; parents that are not named are removed
 -- $1 children, $2.. parent, child
 with input as materialized (
     select * from unnest($2::bigint[], $3::bigint[]) as i (parent_id, child_id)

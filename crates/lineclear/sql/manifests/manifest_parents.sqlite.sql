@@ -1,4 +1,4 @@
--- manifest_parents · whom these manifests wait for; what is not named is forgotten
+-- manifest_parents · set the parents of these manifests; parents that are not named are removed
 -- ?1 children, ?2 rows of parent, child
 delete from manifest_parent
 where  child_id in (select value from json_each(?1))

@@ -1,5 +1,5 @@
--- manifest_update · manifests as they shall be from now on
--- What was removed is there again. A hold is decided anew, for on_dead may have changed. Index: dead_letter_manifest.
+-- manifest_update · update manifests
+-- Restores removed ones. The hold is decided again, because on_dead may have changed. Index: dead_letter_manifest.
 -- ?1 rows of id and columns
 update manifest_state
 set    paused = not i.v ->> 11

@@ -1,5 +1,5 @@
--- prune_dependents · manifests that stay, and wait for one that goes
--- Zero rows: nobody does.
+-- prune_dependents · manifests that stay and depend on one that goes
+-- Zero rows: there are none.
 -- $1 manifests that go, $2 at most
 select c.key as child, m.key as parent
 from   {schema}.manifest_parent p

@@ -1,5 +1,5 @@
 -- prune_find · manifests of an owner that a declaration no longer has
--- What a person made (nothing was ever declared of it) stays. Index: manifest_owner.
+-- Manifests that a person made (of which nothing was ever declared) stay. Index: manifest_owner.
 -- $1 owner, $2 how their keys begin, $3 keys that are declared, $4 at most
 select m.key
 from   {schema}.manifest m

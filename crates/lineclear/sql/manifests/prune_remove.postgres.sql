@@ -1,5 +1,5 @@
--- prune_remove · manifests go; their rows stay for what names them
--- Their state is not paused: a job that runs must not be parked for ever when it fails.
+-- prune_remove · mark manifests as removed; their rows stay, because other rows refer to them
+-- Their state is not paused: a running job that fails must not be parked for ever.
 -- $1 manifest ids, locked
 with unlinked as (
     delete from {schema}.manifest_parent where child_id = any ($1::bigint[])

@@ -1,9 +1,9 @@
--- node_beat · a node says that it is alive, and whether it has led the planning since it last said so
--- The first time, it gets its id. It leads as long as no other node has won a later cycle: its tenure is a row of lock_lease, a change
--- of hands an event. Nothing else writes about it, and a node that did not lead writes no more than its own row.
+-- node_beat · a node reports that it is alive, and whether it has led the planning since its last heartbeat
+-- The first heartbeat assigns its id. A node leads until another node wins a later cycle: its tenure is a row of lock_lease, a
+-- change of leader an event. Nothing else writes these, and a node that did not lead writes only its own row.
 -- $1 name, $2 host, $3 pid, $4 incarnation, $5 version, $6 roles, $7 routes, $8 slots, $9 runners, $10 cycles won, $11 the first of
 -- them so many µs ago, $12 the last of them, $13 ms to the next beat, or null, $14 kinds, which never change, $15 whether it
--- takes nothing, because it was told to drain
+-- takes no work because it drains
 with before as materialized (
     select incarnation, machine || '/' || pid || '/' || incarnation as holder
     from   {schema}.lock_lease

@@ -1,8 +1,8 @@
--- node_beat · a node says that it is alive, and whether it has led the planning since it last said so
+-- node_beat · a node reports that it is alive, and whether it has led the planning since its last heartbeat
 -- As in PostgreSQL.
 -- ?1 name, ?2 host, ?3 pid, ?4 incarnation, ?5 version, ?6 roles, ?7 routes, ?8 slots, ?9 runners, ?10 cycles won, ?11 the first of
 -- them so many µs ago, ?12 the last of them, ?13 ms to the next beat, or null, ?14 kinds, which never change, ?15 whether it
--- takes nothing, because it was told to drain
+-- takes no work because it drains
 insert into lock_event (lock_name, store, what, at, holder, epoch, before)
 select 'planner', 'engine', 'taken', max(now_us() - ?11, coalesce(l.acquired_at, 0)), ?2 || '/' || ?3 || '/' || ?4, coalesce(l.epoch, 0) + 1,
        l.machine || '/' || l.pid || '/' || l.incarnation

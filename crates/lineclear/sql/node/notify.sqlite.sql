@@ -1,4 +1,4 @@
 -- notify · tell other nodes that there may be work, or that standing orders have changed
--- SQLite has nothing of the kind; other processes find it when they look.
+-- A no-op: SQLite has no notifications; other processes find the work when they poll.
 -- ?1 channel, ?2 what
 select ?1 as channel, ?2 as what

@@ -1,4 +1,4 @@
--- acknowledge · a person has seen this dead letter, and lets it rest
+-- acknowledge · a person closes a dead letter without reviving it
 -- The job is over, so its unique key is free. A missing row: not awaiting (any more).
 -- $1 dead letters, $2 by whom, $3 note
 with chosen as materialized (

@@ -1,4 +1,4 @@
--- acknowledge · a person has seen this dead letter, and lets it rest
+-- acknowledge · a person closes a dead letter without reviving it
 -- ?1 dead letters, ?2 by whom, ?3 note
 delete from temp.picked;
 insert into temp.picked (id, marked)

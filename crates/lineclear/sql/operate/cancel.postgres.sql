@@ -1,6 +1,6 @@
 -- cancel · a job that waits ends here; one that runs is asked to stop
 --
--- A job on its way from one table to the other is missed by this snapshot: zero rows then mean "look again", and the
+-- This snapshot misses a job that moves from one table to the other: zero rows then mean "try again", and the
 -- caller does, with a new statement.
 -- The last execution of a waiting job takes the next claim number.
 -- Rows are locked in the order of their ids.

@@ -1,5 +1,5 @@
 -- explain_job · what decides whether a job runs, or how it ended
--- Zero rows: never accepted, cleaned away, or (look again) on its way between two tables.
+-- Zero rows: never accepted, cleaned away, or moving between two tables (try again).
 -- $1 job
 with job as (
     select manifest_id, origin, kind, route, group_id, limit_key, failures, due_at, null::timestamptz as finished_at, last_error,

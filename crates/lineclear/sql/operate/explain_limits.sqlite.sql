@@ -1,5 +1,5 @@
 -- explain_limits · a group, the group of all and a key: their limits, and a few of the jobs that fill them
--- Counted up to ?4: who counts for an answer must not count millions. What has no limit is not counted.
+-- Counted up to ?4: an answer must not need a count of millions. Groups and keys without a limit are not counted.
 -- Indexes: background_job_group, background_job_limit_key.
 -- ?1 group or null, ?2 key or null, ?3 jobs of each at most, ?4 count up to
 with gate as (

@@ -1,5 +1,5 @@
 -- find_dead_letters · the next dead letters that await a person and match a filter
--- Not beyond the newest of the first batch: what dies again while it is being revived is not revived once more.
+-- Not beyond the newest of the first batch: a job that dies again during the revival is not revived once more.
 -- Index: dead_letter_status. Zero rows: no more.
 -- ?1 after this id, ?2 up to this id (null: the newest of now), ?3 kind, ?4 manifest, ?5 group, ?6 fingerprint, ?7 reason,
 -- ?8 died before, ?9 at most

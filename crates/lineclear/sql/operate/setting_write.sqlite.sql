@@ -1,4 +1,4 @@
--- setting_write · settings as an operator wants them
+-- setting_write · store settings that an operator changed
 -- ?1 version, ?2 by whom, ?3 rows of key and value, or null
 insert into setting (key, value, version, updated_at, updated_by)
 select i.value ->> 0, i.value ->> 1, ?1, now_us(), ?2 from json_each(?3) i

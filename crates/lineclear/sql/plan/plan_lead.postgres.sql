@@ -2,7 +2,7 @@
 --
 -- Bound to the transaction, so it cannot leak through a pool, and a planner that dies or freezes lets go of it (the
 -- server ends a transaction that idles). It only saves work: row locks and the tick ledger are the safety. It is a
--- statement of its own because what is read under the lock needs a snapshot taken after it.
+-- separate statement because the reads under the lock need a snapshot taken after it.
 -- False: another node plans.
 -- $1 key
 select set_config('idle_in_transaction_session_timeout', '10s', true) is not null

@@ -1,5 +1,5 @@
--- plan_next · when is the next manifest due, is a lease over, and what time is it here?
--- A read: what an idle planner asks, instead of taking the lead for nothing.
+-- plan_next · when is the next manifest due, is a lease over, and what time is it in the database?
+-- A read: an idle planner sends this instead of taking the lead for nothing.
 -- Indexes: manifest_due, background_job_lease, background_job_deadline.
 select (select next_due_at from {schema}.manifest where enabled and not held and next_due_at is not null
         order by next_due_at, id limit 1) as next_due_at,

@@ -1,4 +1,4 @@
--- tick_backfill · ticks that did not run are claimed after all; only who gets a row back may queue a job for it
+-- tick_backfill · ticks that did not run are claimed after all; only the planner that gets a row back may queue a job for it
 -- A skip becomes the job. If the row stood for a range of skips, the caller writes the rest of it again.
 -- ?1 rows of manifest, tick
 insert into tick (manifest_id, tick_at, job_id)

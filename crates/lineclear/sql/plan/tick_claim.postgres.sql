@@ -1,4 +1,4 @@
--- tick_claim · write ticks into the ledger; only who gets a row back may queue a job for it
+-- tick_claim · write ticks into the ledger; only the planner that gets a row back may queue a job for it
 --
 -- This, not the lock, makes a tick once: two planners that both think a tick is theirs meet in the primary key.
 -- Index: tick_once. A missing row: the tick was decided before.

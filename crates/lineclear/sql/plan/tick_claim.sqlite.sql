@@ -1,4 +1,4 @@
--- tick_claim · write ticks into the ledger; only who gets a row back may queue a job for it
+-- tick_claim · write ticks into the ledger; only the planner that gets a row back may queue a job for it
 -- ?1 rows of manifest, tick, last tick of a skipped range, why skipped
 insert into tick (manifest_id, tick_at, until_tick_at, job_id, skip_reason)
 select value ->> 0, value ->> 1, value ->> 2,

@@ -1,4 +1,4 @@
--- tick_range · what the ledger says of a stretch of ticks, and of the last row before it, which may reach into it
+-- tick_range · the ledger rows of a range of ticks, and the last row before it, which may reach into it
 -- Index: tick_once.
 -- ?1 manifest, ?2 first tick, ?3 last tick
 select * from (select tick_at, until_tick_at, job_id, skip_reason from tick

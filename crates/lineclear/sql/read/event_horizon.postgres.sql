@@ -1,10 +1,10 @@
--- event_horizon · up to when everything that will ever have happened can be seen
+-- event_horizon · the time up to which no further event can appear
 --
--- Rows carry the time at which their transaction began, and are seen when it ends: one that is still under way may bring
--- what happened earlier than what was seen already. So: not beyond the beginning of the oldest transaction of a node, less a
--- second, because a server writes down a moment later that a transaction began. Two minutes are the most: no verb lives so
--- long. They are also what is left where we may not see what others do, because nodes have several roles.
--- A statement of its own: what is read with it must be read after it.
+-- Rows carry the time at which their transaction began, and become visible when it ends: an open transaction may add rows
+-- that are older than visible ones. So the horizon is the beginning of the oldest transaction of a node, less a second,
+-- because the server records that beginning a moment later. It is at most two minutes ago: no transaction of ours takes so
+-- long. Two minutes also apply where this role may not see other sessions, because nodes connect with several roles.
+-- A separate statement: the rows must be read after the horizon.
 select greatest(now() - interval '2 minutes',
                 case when bool_or(application_name = 'lineclear' and (state is null or state = 'disabled'))
                      then now() - interval '2 minutes'

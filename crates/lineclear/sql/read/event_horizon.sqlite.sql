@@ -1,3 +1,3 @@
--- event_horizon · up to when everything that will ever have happened can be seen
--- There is one writer, and its time is taken when it begins to write: five seconds are more than it takes.
+-- event_horizon · the time up to which no further event can appear
+-- There is one writer, and its rows carry the time at which it began to write; no transaction takes five seconds.
 select now_us() - 5000000 as horizon, now_us() as now

@@ -1,5 +1,5 @@
 -- get_job · one job, wherever it is
--- Zero rows: never accepted, cleaned away, or (look again) on its way between two tables.
+-- Zero rows: never accepted, cleaned away, or moving between two tables (try again).
 -- ?1 job
 select j.*, m.key as manifest_key, m.spec, g.name as group_name, n.name as node_name, now_us() as now from (
     select id, {shown_job}, due_at, limit_key, phase,

@@ -1,4 +1,4 @@
--- get_manifest · one manifest, with how it fared
+-- get_manifest · one manifest, with its state
 -- Index: manifest_key.
 -- Zero rows: there is none, or it was removed.
 -- ?1 key

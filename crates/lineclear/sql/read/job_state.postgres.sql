@@ -1,5 +1,5 @@
 -- job_state · where is this job?
--- Zero rows: it is on its way between two tables, or was never accepted, or was cleaned away.
+-- Zero rows: never accepted, cleaned away, or moving between two tables (try again).
 -- $1 job
 select {waiting_state} as state
 from   {schema}.work_queue where id = $1::bigint

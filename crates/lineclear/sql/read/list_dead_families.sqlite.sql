@@ -1,5 +1,5 @@
 -- list_dead_families · dead letters that await a person and match, put together by kind, reason and family of errors, the largest first
--- Looks at the newest ?7 and no further. Always one row at least: `looked` says how many were looked at, `total` how many match.
+-- Reads only the newest ?7. Always one row at least: `looked` is how many were read, `total` how many match.
 -- Index: dead_letter_status, or dead_letter_awaiting.
 -- ?1 kind, ?2 manifest, ?3 group, ?4 fingerprint, ?5 reason, ?6 died before, ?7 window, ?8 at most
 with looked as materialized (

@@ -1,6 +1,6 @@
 -- list_dead_letters · a page of dead letters, newest first, of those that match
--- Reads at most $10 rows and filters those: something rare cannot make it read all of them. `seen_down_to` is where the next page goes on
--- (null: this was all). Always one row at least.
+-- Reads at most $10 rows and filters those: a rare match cannot make it read all of them. `seen_down_to` is where the next page
+-- begins (null: this was the last). Always one row at least.
 -- Index: dead_letter_status, or the primary key.
 -- $1 before this id, $2 status (null: any), $3 at most, $4 kind, $5 manifest, $6 group, $7 fingerprint, $8 reason, $9 died before,
 -- $10 window

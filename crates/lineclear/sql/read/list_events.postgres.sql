@@ -1,7 +1,7 @@
 -- list_events · what happened since a moment, oldest first
 --
--- A try that did not end its job is looked up among the dead letters. The planner's changes of hands are dated back to when
--- it won its first cycle, and locks are registered by others: their events are read two minutes further back.
+-- A try that did not end its job is looked up among the dead letters. A change of the planning leader is dated back to the
+-- first cycle that it won, and other processes register locks: these events are read two minutes further back.
 -- Each source by itself, so that each uses its index and none hides the others: execution_completed, execution_ended,
 -- execution_tried, lock_event_at, node_seen, audit_at.
 -- $1 since, $2 at most of each source

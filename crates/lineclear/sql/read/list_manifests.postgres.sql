@@ -1,4 +1,4 @@
--- list_manifests · a page of manifests by key, with how they fared
+-- list_manifests · a page of manifests by key, with their states
 -- Index: manifest_key.
 -- $1 after this key, $2 at most
 select {manifest}, s.last_success_at, s.last_success_job_id

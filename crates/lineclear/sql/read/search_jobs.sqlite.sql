@@ -1,9 +1,9 @@
 -- search_jobs · a page of jobs that a query finds, newest first: waiting, running, dead and over
 --
--- Reads at most ?3 rows of each table that can have what is looked for, and filters those: something rare in a long history
--- cannot make it read all of that. `seen_down_to` is where the next page goes on (null: this was all), `looked` how many rows were
--- read. Always one row at least. One statement, so that a moving job is not listed twice.
--- A name that ends in * is a beginning; an empty list asks nothing; null asks nothing.
+-- Reads at most ?3 rows of each table that can hold a match, and filters those: a rare match in a long history
+-- cannot make it read all of that. `seen_down_to` is where the next page begins (null: this was the last), `looked` how many rows
+-- were read. Always one row at least. One statement, so that a moving job is not listed twice.
+-- A name that ends in * is a prefix; an empty list and null do not filter.
 -- ?1 before this id, ?2 at most, ?3 window, ?4 not before this id, look into: ?5 work_queue, ?6 background_job, ?7 dead_letter,
 -- ?8 execution; ?9 states, ?10 origins; lists of which one must fit and of which none may: ?11 ?12 kinds, ?13 ?14 groups,
 -- ?15 ?16 manifests, ?17 ?18 routes, ?19 ?20 nodes, ?21 ?22 parts of the error, ?23 ?24 ids; ?25 claims from, ?26 to;
@@ -21,7 +21,7 @@ handed as materialized (
            {dispatched_state}
     from   background_job where ?6 and id < ?1 and id >= ?4 order by id desc limit ?3
 ),
--- In two parts, each with an index of its own: finding the few that await a person does not read the many that are resolved.
+-- In two parts, each with its index: finding the few that await a person does not read the many that are resolved.
 dead as materialized (
     select * from (select job_id, {shown_job},
                           dead_at, limit_key, null, dead_at, null, last_error, null, null, fingerprint, reason, 'dead'
@@ -48,7 +48,7 @@ bottom as materialized (
 seen as (
     select * from waiting union all select * from handed union all select * from dead union all select * from ended
 ),
--- Ids first: names are looked up for those that need it only.
+-- Ids first: names are looked up only where they are needed.
 found as materialized (
     select id from (
         select seen.*, (select g.name from manifest_group g where g.id = group_id) as group_name,

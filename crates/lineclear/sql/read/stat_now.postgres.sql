@@ -1,9 +1,9 @@
 -- stat_now · how much waits, runs and needs a person, right now
 --
--- Nothing is counted further than $1: with a million waiting jobs this costs no more than with ten thousand. Dispatched
+-- Counts no further than $1: with a million waiting jobs this costs no more than with ten thousand. Dispatched
 -- jobs that are not claimed count as waiting. The longest wait is that of the first jobs of each route (of 50).
 -- Indexes: work_queue_open, work_queue_gated, background_job_ready, background_job_lease, dead_letter_status, node_seen.
--- $1 count so far
+-- $1 count up to
 with recursive {routes_in_line},
 first as (
     select f.due_at

@@ -1,6 +1,6 @@
 -- stat_now · how much waits, runs and needs a person, right now
 -- As in PostgreSQL. Indexes: work_queue_open, work_queue_gated, background_job_ready, background_job_lease, dead_letter_status, node_seen.
--- ?1 count so far
+-- ?1 count up to
 with recursive {routes_in_line},
 first (due_at) as (
     select w.due_at

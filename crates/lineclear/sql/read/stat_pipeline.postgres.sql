@@ -1,10 +1,11 @@
--- stat_pipeline · how much stands at each stage of a job's way, and since when the first of it
+-- stat_pipeline · how many jobs are at each stage, and since when the oldest
 --
--- Nothing is counted further than $1: with a million waiting jobs this costs no more than with ten thousand. Of what is due later, the
--- soonest are looked at.
+-- Counts no further than $1: with a million waiting jobs this costs no more than with ten thousand. Of the jobs that are due
+-- later, it reads the soonest.
 -- Indexes: manifest_due, work_queue_open, work_queue_gated, work_queue_later, work_queue_held, work_queue_parked,
--- background_job_ready, background_job_lease, dead_letter_status, execution_pkey (from its new end: its old one may be full of rows that were cleaned away).
--- $1 count so far
+-- background_job_ready, background_job_lease, dead_letter_status, execution_pkey (from its newest entry: the old end may be
+-- full of rows that were cleaned away).
+-- $1 count up to
 with later as materialized (
     select claim_no from {schema}.work_queue where phase = 'later' order by due_at limit $1::bigint
 ),

@@ -1,7 +1,7 @@
--- stat_pipeline · how much stands at each stage of a job's way, and since when the first of it
+-- stat_pipeline · how many jobs are at each stage, and since when the oldest
 -- As in PostgreSQL. Indexes: manifest_due, work_queue_open, work_queue_gated, work_queue_later, work_queue_held, work_queue_parked,
 -- background_job_ready, background_job_lease, dead_letter_status.
--- ?1 count so far
+-- ?1 count up to
 with later as materialized (
     select claim_no from work_queue where phase = 'later' and due_at > 0 order by due_at limit ?1
 ),

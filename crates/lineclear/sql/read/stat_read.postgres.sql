@@ -1,6 +1,6 @@
--- stat_read · figures of some time, by step and by one word; what is not rolled up yet is counted
+-- stat_read · statistics of a period, by step and one dimension; executions that are not rolled up yet are counted
 --
--- A manifest or group that is gone has its number instead of its name.
+-- A manifest or group that was deleted appears with its id instead of its name.
 -- Indexes: stat_minute_once, execution_completed, execution_ended, execution_tried.
 -- $1 from, $2 up to, $3 step in seconds, $4 by: none, kind, group, manifest or outcome, $5 at most
 with mark as materialized (

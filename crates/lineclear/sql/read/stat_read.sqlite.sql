@@ -1,4 +1,4 @@
--- stat_read · figures of some time, by step and by one word; what is not rolled up yet is counted
+-- stat_read · statistics of a period, by step and one dimension; executions that are not rolled up yet are counted
 -- As in PostgreSQL. Indexes: execution_completed, execution_ended, execution_tried.
 -- ?1 from, ?2 up to, ?3 step in seconds, ?4 by: none, kind, group, manifest or outcome, ?5 at most
 select at, case ?4 when 'group'    then coalesce((select g.name from manifest_group g where g.id = word), word)

@@ -1,7 +1,7 @@
 -- stat_roll · what ended in some minutes → stat_minute
 --
--- Doing it again changes nothing: history only grows, and what was cleaned meanwhile does not lower a figure. Two nodes that do it at
--- once write the same, in the same order.
+-- Idempotent: history only grows, and rows that were cleaned meanwhile do not lower a count. Two nodes that do it at
+-- once write the same rows in the same order.
 -- Indexes: execution_completed, execution_ended, execution_tried.
 -- $1 from, $2 up to: whole minutes
 with ended as materialized (

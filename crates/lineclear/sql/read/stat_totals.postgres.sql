@@ -1,4 +1,4 @@
--- stat_totals · figures of everything over some time, by step and by how long claims ran; what is not rolled up yet is counted
+-- stat_totals · statistics of all jobs over a period, by step and duration; executions that are not rolled up yet are counted
 --
 -- Indexes: stat_total_once, execution_completed, execution_ended, execution_tried.
 -- $1 from, $2 up to, $3 step in seconds, $4 steps of how long claims ran, in ms; $5 seconds of the rows that are read: they fit into the step

@@ -1,4 +1,4 @@
--- dependents_arm · which parents arrived, and in which round
+-- dependents_arm · record which parents arrived, and in which round
 -- $1.. manifest, arrived, round, last turn
 update {schema}.manifest_state as s
 set    arrived = i.arrived, round = i.round, last_turn_at = i.last_turn_at

@@ -1,4 +1,4 @@
--- dependents_ready · which jobs of its parents a turn is for
+-- dependents_ready · record which jobs of its parents a turn is for
 -- $1.. job, parent, job of the parent (null: the newest that completed)
 insert into {schema}.turn_parent (job_id, parent_id, parent_job_id)
 select i.job_id, i.parent_id, coalesce(i.parent_job_id, s.last_success_job_id)

@@ -1,4 +1,4 @@
--- dependents_ready · which jobs of its parents a turn is for
+-- dependents_ready · record which jobs of its parents a turn is for
 -- ?1 rows of job, parent, job of the parent (null: the newest that completed)
 insert into turn_parent (job_id, parent_id, parent_job_id)
 select i.value ->> 0, i.value ->> 1, coalesce(i.value ->> 2, s.last_success_job_id)

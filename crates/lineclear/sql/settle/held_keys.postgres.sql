@@ -1,6 +1,6 @@
--- held_keys · limit keys that jobs are held by, a page at a time
+-- held_keys · limit keys that hold jobs back, a page at a time
 --
--- For the cleaner: if a node died between settling a keyed job and waking the next, somebody must.
+-- For the cleaner: if a node dies between settling a keyed job and waking the next, the cleaner wakes it.
 -- Jumps from key to key in the index instead of reading every held row. Index: work_queue_held. Zero rows: done.
 -- $1 after this key, $2 at most
 with recursive held (key, n) as (

@@ -1,4 +1,4 @@
--- held_keys · limit keys that jobs are held by, a page at a time
+-- held_keys · limit keys that hold jobs back, a page at a time
 -- As in PostgreSQL. Index: work_queue_held.
 -- ?1 after this key, ?2 at most
 with recursive held (key, n) as (

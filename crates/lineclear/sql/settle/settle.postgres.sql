@@ -3,8 +3,8 @@
 -- The number decides, not the time: a result is taken after its lease ended, until another claim has the job.
 -- A row that does not match changes nothing and is not returned: stale, or settled before (settle_seen tells).
 -- A job of a kind that its node does not know is parked until a node comes that does.
--- A job that was asked to stop gets no further try, whatever its handler answered.
--- Each input column rides along in the DELETE, because joining two batches again invites a nested loop.
+-- A job whose cancel was requested gets no further try, whatever its handler returned.
+-- The DELETE returns each input column, because joining two batches again invites a nested loop.
 -- $1.. job, claim number, verdict, outcome, output, error type, error message, fingerprint, delay in ms, reason
 with input as materialized (
     select * from unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],

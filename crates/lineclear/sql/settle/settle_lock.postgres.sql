@@ -1,4 +1,4 @@
--- settle_lock · lock what a batch with completed manifest jobs is going to write, in the one order
+-- settle_lock · lock the rows that a batch with completed manifest jobs writes, always in the same order
 --
 -- Job rows by id come first (settle_rows); then the state rows of the batch's manifests and of all their children,
 -- together, by id. In two steps, two batches that complete each other's parents would deadlock.

@@ -1,5 +1,5 @@
--- settle_seen · was this claim settled before, and by whom?
--- Asked for rows that settle did not return: the answer to an earlier settle may have been lost on the way.
+-- settle_seen · was this claim settled before, and by which node?
+-- Read for rows that settle did not return: the answer to an earlier settle may have been lost.
 -- Index: execution_once.
 -- $1.. job, claim number
 select e.job_id, e.claim_no, e.node, e.outcome

@@ -1,4 +1,4 @@
--- settle_seen · was this claim settled before, and by whom?
+-- settle_seen · was this claim settled before, and by which node?
 -- Index: execution_once.
 -- ?1 rows of job, claim number
 select e.job_id, e.claim_no, e.node, e.outcome

@@ -1,6 +1,6 @@
--- wake_keys · held → ready, as many as there are places under their key
+-- wake_keys · held → ready, as many as their key has free slots
 -- A key without a row has the limit that dispatch would give it: one.
--- A hint: dispatch counts again, under the key's lock, and holds what is too much.
+-- A hint: dispatch counts again, under the key's lock, and holds the jobs above the limit.
 -- Indexes: work_queue_held, background_job_limit_key.
 -- $1 keys
 update {schema}.work_queue

@@ -1,5 +1,5 @@
--- wake_keys · held → ready, as many as there are places under their key
--- At most 1,000 a key: SQLite takes no LIMIT from another table, and reading every held job of a key would not do.
+-- wake_keys · held → ready, as many as their key has free slots
+-- At most 1,000 per key: SQLite takes no LIMIT from another table, and reading every held job of a key would take too long.
 -- Indexes: work_queue_held, background_job_limit_key.
 -- ?1 keys
 update work_queue

@@ -1,4 +1,4 @@
 -- wake_lock · wait for dispatchers that are counting these limit keys
--- In key order. Whoever marks a job held does so under this lock, so after it nothing held can be missed.
+-- In key order. A dispatcher marks jobs held only under this lock, so a read after it sees every held job.
 -- $1 keys
 select key from {schema}.limit_key where key = any ($1::text[]) order by key for no key update
