@@ -62,7 +62,7 @@ thread_local! {
 pub(crate) fn span_with(log: &Arc<Log>, make: impl FnOnce() -> Span) -> Span {
     FOR_NEXT_SPAN.with(|next| *next.borrow_mut() = Some(log.clone()));
     let span = make();
-    // Nobody took it if no layer of ours is there, or a filter left the span out.
+    // It is still there if the subscriber has no layer of ours, or a filter left the span out.
     FOR_NEXT_SPAN.with(|next| next.borrow_mut().take());
     span
 }

@@ -60,7 +60,7 @@ pub(crate) struct Shared {
     pub(crate) states: Arc<States>,
     pub(crate) running: ActiveJobs,
     pub(crate) hooks: hooks::Hooks,
-    /// Log lines are written by one at a time: a job is not settled while its last lines are on their way.
+    /// One task at a time writes log lines: a job is not settled while its last lines are being written.
     pub(crate) log_turn: tokio::sync::Mutex<()>,
     pub(crate) isolation: Isolation,
     /// Whether operators told it to take nothing new.
@@ -68,11 +68,11 @@ pub(crate) struct Shared {
     pub(crate) statuses: Statuses,
     /// Planning cycles that it has won.
     pub(crate) leadership: Leadership,
-    /// Until then this node calls nobody dead.
+    /// Until then this node reclaims no lease.
     pub(crate) quiet_until: Mutex<Instant>,
-    /// What operators changed.
+    /// The settings that operators changed.
     pub(crate) settings: settings::Obeyed,
-    /// Who waits for the end of a job.
+    /// Callers that wait for the end of a job.
     pub(crate) waiters: waiters::Waiters,
     /// There may be work to take.
     pub(crate) nudge: Notify,
@@ -81,13 +81,13 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// After an outage everybody's leases look expired. Who comes back first must not call the others dead.
+    /// After an outage the leases of all nodes look expired. The node that reconnects first must not reclaim those of the others.
     pub(crate) fn keep_quiet(&self) {
         let until = Instant::now() + self.options.lease / 3;
         *self.quiet_until.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = until;
     }
 
-    /// What it does within now: as it was started, and as operators changed it since.
+    /// The settings in effect: the node's options, and the operators' changes since.
     pub(crate) fn tunable(&self) -> crate::store::Tunable {
         self.settings.over(self.options.tunable())
     }
@@ -201,7 +201,7 @@ impl std::fmt::Debug for Node {
 impl Drop for Node {
     fn drop(&mut self) {
         self.shared.stopping.cancel();
-        // Nobody renews from now on: handlers must not outlive their leases.
+        // Leases are not renewed from now on: handlers must not outlive them.
         self.shared.running.stop_all(active_jobs::Why::Shutdown);
     }
 }

@@ -1,5 +1,5 @@
-//! Calls to other servers, at URLs that come from data: whoever may write a job must not reach through us what they cannot reach
-//! themselves. With the cargo feature `outbound`.
+//! Calls to other servers, at URLs that come from data: a client that may enqueue jobs must not reach through us what it cannot
+//! reach itself. With the cargo feature `outbound`.
 //!
 //! [`http::run`] is the handler of the kind `http`.
 

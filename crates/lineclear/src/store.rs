@@ -128,7 +128,7 @@ impl Store {
         self.db.run(verb).await
     }
 
-    /// A statement as it is sent to PostgreSQL, for whoever measures what the engine adds to it.
+    /// The text of a statement as sent to PostgreSQL, for benchmarks that measure the engine's overhead.
     #[doc(hidden)]
     pub fn statement_text(&self, name: &str) -> Option<&str> {
         let statement = statements::Statement::ALL.iter().find(|statement| statement.name() == name)?;

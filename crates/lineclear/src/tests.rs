@@ -53,8 +53,8 @@ impl Pg {
         (answer, Open(session))
     }
 
-    /// Waits until somebody waits for a lock of somebody else.
-    async fn until_somebody_waits(&self) {
+    /// Waits until a session of this database waits for a lock.
+    async fn until_a_session_waits(&self) {
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
         loop {
             let waiting = "select count(*) from pg_stat_activity where datname = current_database() \
@@ -62,7 +62,7 @@ impl Pg {
             if self.number(waiting).await > 0 {
                 return;
             }
-            assert!(std::time::Instant::now() < deadline, "nobody came to wait");
+            assert!(std::time::Instant::now() < deadline, "no session waits for a lock");
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
     }

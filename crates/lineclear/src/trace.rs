@@ -1,8 +1,8 @@
-//! Trace context, in the form of W3C's `traceparent`: from whoever makes a job to the handler that runs it.
+//! Trace context, as a W3C `traceparent`: from the caller that enqueues a job to the handler that runs it.
 //!
-//! With the feature `otel`, and a layer of `tracing-opentelemetry` in the program's subscriber, both ends are done
-//! here. Without, a job carries what it was given in [`NewJob::trace`](crate::store::NewJob::trace), and its handler's
-//! span names it.
+//! With the feature `otel`, and a layer of `tracing-opentelemetry` in the program's subscriber, this module does both
+//! ends. Without it, a job carries the value of [`NewJob::trace`](crate::store::NewJob::trace), and its handler's span
+//! records it.
 
 use crate::store::NewJob;
 
@@ -14,12 +14,12 @@ pub(crate) use otel::go_on;
 #[cfg(feature = "otel")]
 pub use otel::{callers, context};
 
-/// Jobs that were given no trace are part of their caller's.
+/// Gives jobs without a trace that of the caller.
 pub(crate) fn carry(jobs: &mut [NewJob]) {
     jobs.iter_mut().for_each(|job| job.trace = or_callers(job.trace.take()));
 }
 
-/// The trace of whoever calls, unless one was given.
+/// The given trace, or else that of the caller.
 pub(crate) fn or_callers(given: Option<String>) -> Option<String> {
     given.or_else(callers)
 }

@@ -13,7 +13,7 @@ const WORKERS: usize = 4;
 /// How long to wait when there is nothing to do.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Hands jobs over to whoever claims.
+/// Dispatches jobs, for workers to claim.
 pub(crate) async fn dispatch(url: &str) -> Result<(), HandlerError> {
     let store = open(url).await?;
     loop {

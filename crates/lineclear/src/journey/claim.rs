@@ -58,13 +58,13 @@ pub struct Claim {
     pub failures: u32,
     /// Workers that vanished before.
     pub crashes: u32,
-    /// Trace context of whoever enqueued it.
+    /// Trace context of the caller that enqueued it.
     pub trace: Option<String>,
     /// When it was due, on the database's clock.
     pub due_at: Micros,
-    /// When it was claimed, on the same.
+    /// When it was claimed, on the database's clock.
     pub claimed_at: Micros,
-    /// When the lease ends, on the same.
+    /// When the lease ends, on the database's clock.
     pub lease_ends_at: Micros,
 }
 
@@ -161,13 +161,13 @@ impl Store {
         Ok(count)
     }
 
-    /// Claims from their rows. One that cannot be read (somebody else wrote to our tables) is buried, with the reason,
-    /// and does not hold up the rest.
+    /// Decodes claims from their rows. A row that cannot be read (another program wrote to our tables) is buried with the
+    /// reason, and does not hold up the rest.
     pub(crate) async fn read_claims(&self, rows: &[db::Row], node: NodeId) -> StoreResult<Vec<Claim>> {
         let (claims, unreadable) = read(rows)?;
         if !unreadable.is_empty() {
             tracing::error!(jobs = ?unreadable, "jobs that cannot be read were buried");
-            // What can be read must run, whatever becomes of these: their leases end by themselves.
+            // The readable claims must run even if this settle fails: the leases of the others run out.
             if let Err(error) = self.settle(node, unreadable).await {
                 tracing::warn!(%error, "jobs that cannot be read could not be buried");
             }

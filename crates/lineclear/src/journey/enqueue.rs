@@ -18,7 +18,7 @@ impl Store {
     pub async fn enqueue(&self, mut job: NewJob) -> StoreResult<Enqueued> {
         trace::carry(std::slice::from_mut(&mut job));
         validate::check_jobs(std::slice::from_ref(&job))?;
-        // Outside of a runtime (SQLite needs none) there is nobody who could send for others.
+        // Outside of a runtime (SQLite needs none) no task can send the shared statement.
         if job.unique_key.is_some() || tokio::runtime::Handle::try_current().is_err() {
             let all = self.enqueue_many(vec![job]).await?;
             let unanswered = || StoreError::Corrupt { what: "enqueue did not answer".to_owned() };

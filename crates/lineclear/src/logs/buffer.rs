@@ -12,14 +12,14 @@ pub(crate) struct Log(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
-    /// Not written down yet.
+    /// Not written to the database yet.
     waiting: Vec<LogLine>,
     lines: u32,
     bytes: usize,
     dropped: u64,
-    /// How many dropped ones the log speaks of already.
+    /// How many dropped lines the log mentions already.
     told: u64,
-    /// Some were taken, and nobody knows yet whether they are written down.
+    /// Some lines were taken, and it is not known yet whether they are written.
     is_on_its_way: bool,
 }
 

@@ -24,7 +24,7 @@ pub enum CallError {
     /// The client could not be made.
     #[error("calls cannot be made: {0}")]
     Client(#[source] reqwest::Error),
-    /// Nobody answered.
+    /// The server did not answer.
     #[error("no answer: {0}")]
     NoAnswer(#[source] reqwest::Error),
 }

@@ -127,7 +127,7 @@ pub async fn run(
     let secrets: Vec<String> = request.headers.values().filter(|value| value.len() >= 4).cloned().collect();
     let now = jiff::Timestamp::now().as_second();
     let mut call = request.call(outbound.reach(), format!("job-{}", job.id), now).map_err(Permanent::new)?;
-    // Whoever is called can fence by the claim: a lower one is late.
+    // The server can fence by the claim number: a lower one is stale.
     let about = [
         ("lineclear-job", Some(job.id.to_string())),
         ("lineclear-claim", Some(job.claim_no.to_string())),

@@ -131,9 +131,9 @@ impl Resolve for Names {
         let reach = self.0.clone();
         Box::pin(async move {
             let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
-            // One that may not be reached makes the name suspect as a whole.
+            // One forbidden address makes the whole name suspect.
             if found.iter().any(|address| !reach.allows(address.ip())) {
-                // Which one is not told: whoever wrote the job could ask our own names.
+                // The message leaves the address out: the author of the job could look up our internal names.
                 let why = "its name leads to an address that is not public, and not among those that may be reached";
                 return Err(Unreachable::because(why).into());
             }

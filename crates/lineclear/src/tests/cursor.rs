@@ -73,7 +73,7 @@ async fn rows_that_left_the_line_are_not_walked_past_again() {
     for _ in 0..10 {
         pg.store.enqueue_many(vec![job(); 500]).await.unwrap();
     }
-    // Somebody's old snapshot keeps them all in the index.
+    // An old snapshot keeps them all in the index.
     let mut old = pg.client().await;
     let snapshot =
         old.build_transaction().isolation_level(tokio_postgres::IsolationLevel::RepeatableRead).start();

@@ -196,7 +196,7 @@ async fn what_cannot_be_looked_at_does_not_hide_the_rest() {
 }
 
 #[tokio::test]
-async fn a_burst_that_nobody_has_analyzed_does_not_make_it_read_whole_lines() {
+async fn the_doctor_does_not_read_whole_lanes_after_a_burst_without_analyze() {
     let pg = Pg::open().await;
     pg.sql("alter table lineclear.work_queue set (autovacuum_enabled = false)").await;
     pg.sql(
@@ -262,7 +262,7 @@ async fn an_index_that_is_being_built_is_no_failure() {
         .clone();
     let build = index.replace("{schema}", "lineclear").replacen(" INDEX ", " INDEX CONCURRENTLY ", 1);
     pg.sql("drop index lineclear.work_queue_open").await;
-    // It waits for whoever may still see the table as it was.
+    // The build waits for transactions that may still see the old table.
     let mut old = Session::Postgres(pg.db().session(true).await.expect("a connection"));
     old.batch("lock table lineclear.work_queue in row exclusive mode").await.expect("locked");
     let other = pg.store.clone();

@@ -288,7 +288,7 @@ fn cases() -> Vec<Case> {
             .into(),
             &["dead_letter_"],
         ),
-        // By the index of those that await somebody or by status: both are short.
+        // By the index of awaiting dead letters or by status: both are short.
         (
             Statement::ListDeadFamilies,
             [vec![Value::Text(None); 5], vec![Value::Time(None), int(1000), int(50)]].concat().into(),

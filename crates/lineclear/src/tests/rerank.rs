@@ -1,4 +1,4 @@
-//! A group's priority changes, and whoever changed it stops on the way: its waiting jobs get their new rank all the same.
+//! A node changes a group's priority and dies: the group's waiting jobs still get their new rank.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ async fn sqlite() -> (Store, tempfile::TempDir, String) {
     (store, dir, url)
 }
 
-/// The change is committed, and that is the last thing this node did.
+/// Commits the change, as a node that dies before it reranks the jobs.
 async fn prioritise_and_die(store: &Store, priority: u8) {
     let spec = GroupSpec { priority, ..GroupSpec::default() };
     let groups = BTreeMap::from([("etl".to_owned(), spec)]);
@@ -25,7 +25,7 @@ async fn prioritise_and_die(store: &Store, priority: u8) {
         .expect("written");
 }
 
-/// Three jobs of nobody, and then three of the group.
+/// Enqueues three jobs without a group, and then three of the group.
 async fn six(store: &Store) -> Vec<JobId> {
     prioritise_and_die(store, 0).await;
     let of_group = NewJob { group: Some(name("etl")), ..job() };
@@ -107,9 +107,9 @@ async fn a_priority_that_changes_while_another_is_half_done_begins_anew_on_sqlit
     another_change_begins_anew(&sqlite().await.0).await;
 }
 
-/// The change is made; it must not be reported as failed because a row is in somebody's hands.
+/// The change is committed; a locked job must not make it fail.
 #[tokio::test]
-async fn who_changes_a_priority_does_not_wait_for_a_job_that_somebody_holds() {
+async fn changing_a_priority_does_not_wait_for_locked_jobs() {
     let pg = Pg::open().await;
     let ids = six(&pg.store).await;
     let holder = pg.client().await;
@@ -121,7 +121,7 @@ async fn who_changes_a_priority_does_not_wait_for_a_job_that_somebody_holds() {
     holder.batch_execute("rollback").await.expect("let go");
     let deadline = std::time::Instant::now() + Duration::from_secs(20);
     while marked(&pg.store).await {
-        assert!(std::time::Instant::now() < deadline, "it does not go on behind the answer");
+        assert!(std::time::Instant::now() < deadline, "reranking continues after the answer");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(first_three(&pg.store).await, ids[3..]);

@@ -15,16 +15,16 @@ pub fn callers() -> Option<String> {
     of.is_valid().then(|| format!("00-{}-{}-{sampled:02x}", of.trace_id(), of.span_id()))
 }
 
-/// What runs in the span of a job goes on with the job's trace.
+/// Makes the span of a job continue the job's trace.
 pub(crate) fn go_on(span: &tracing::Span, trace: Option<&str>, kind: &str) {
     if let Some(context) = trace.and_then(context) {
-        // Refused only if no layer of OpenTelemetry is there, and then nobody misses it.
+        // Fails only if the subscriber has no OpenTelemetry layer, and then the parent is not needed.
         let _ = span.set_parent(context);
     }
     span.context().span().update_name(format!("job {kind}"));
 }
 
-/// The context that a `traceparent` names; `None` if it is none.
+/// The context of a `traceparent`; `None` if it is invalid.
 pub fn context(traceparent: &str) -> Option<Context> {
     if !is_traceparent(traceparent) {
         return None;

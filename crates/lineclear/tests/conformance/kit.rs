@@ -284,11 +284,11 @@ impl TestDb {
                 assert_eq!(unplannable, Vec::new(), "every manifest can be planned");
                 (queued, skipped)
             }
-            Planned::Followed => panic!("nobody else plans"),
+            Planned::Followed => panic!("no other node plans"),
         }
     }
 
-    /// What must be true of the tables after anything.
+    /// Checks the invariants of the tables.
     pub(crate) async fn audit(&self) {
         let violations = self
             .sql(

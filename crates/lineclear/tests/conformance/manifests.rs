@@ -105,8 +105,8 @@ conformance! {
         let refused = async |manifests: Vec<Manifest>| rule(db.store.upsert_manifests(manifests, ChangeSource::Declaration).await);
         let fine = || daily("fine");
         assert_eq!(refused(vec![fine(), Manifest { priority: 40, ..daily("m") }]).await, "manifest");
-        assert_eq!(refused(vec![fine(), Manifest { group: Some(name("nobody")), ..daily("m") }]).await, "group_unknown");
-        assert_eq!(refused(vec![fine(), after("m", &["nobody"])]).await, "parent_unknown");
+        assert_eq!(refused(vec![fine(), Manifest { group: Some(name("missing")), ..daily("m") }]).await, "group_unknown");
+        assert_eq!(refused(vec![fine(), after("m", &["missing"])]).await, "parent_unknown");
         assert_eq!(refused(vec![fine(), fine()]).await, "manifest_twice");
         assert_eq!(refused(vec![fine(), after("a", &["b"]), after("b", &["a"])]).await, "manifest_cycle");
         assert_eq!(db.count("manifest").await, 0);
@@ -137,7 +137,7 @@ conformance! {
         db.let_a_tick_come().await;
         db.plan().await;
         let node = db.node("a").await;
-        assert_eq!(db.store.pause(vec![name("m"), name("nobody")]).await.unwrap(), [name("m")]);
+        assert_eq!(db.store.pause(vec![name("m"), name("missing")]).await.unwrap(), [name("m")]);
         assert_eq!(db.take(node, 10).await.len(), 0);
         assert_eq!(db.count("work_queue where phase = 'parked'").await, 1);
         db.let_a_tick_come().await;
@@ -254,7 +254,7 @@ conformance! {
         assert_eq!(claims.len(), 4);
         assert!(claims.iter().all(|claim| claim.input.as_str() == "7" && claim.origin.as_str() == "trigger"));
         assert!(jobs.iter().chain(&again).all(|(_, job)| claims.iter().any(|claim| claim.job == *job)));
-        assert_eq!(db.store.trigger_group(name("nobody"), options()).await.unwrap(), None);
+        assert_eq!(db.store.trigger_group(name("missing"), options()).await.unwrap(), None);
     }
 
     async fn a_manifest_is_triggered_for_later(db) {

@@ -162,8 +162,8 @@ on_each_store! {
     }
 }
 
-/// The database is silent for three leases. One kind is told to stop; the other goes on, and its result counts, because
-/// nobody else could take the job either.
+/// The database is silent for three leases. The handler of one kind is told to stop; that of the other goes on, and its result
+/// counts, because no other node could reclaim the job either.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kind_chooses_to_go_on_when_trust_in_its_lease_ends() {
     #[derive(Default)]

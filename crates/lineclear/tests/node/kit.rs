@@ -44,12 +44,12 @@ impl Place {
         Place { url, connection: Mutex::default(), database: Some(database), _folder: None }
     }
 
-    /// A server that somebody else looks after.
+    /// A server that the caller starts and stops.
     pub(crate) fn at(url: String) -> Place {
         Place { url, connection: Mutex::default(), database: None, _folder: None }
     }
 
-    /// A new connection of the test's own, past any pooler.
+    /// A new connection for the test itself, past any pooler.
     pub(crate) async fn client(&self) -> Client {
         let url = self.database.as_ref().map_or(self.url.as_str(), |database| database.url());
         let (client, connection) =
@@ -83,7 +83,7 @@ impl Place {
         row.unwrap_or_else(|e| panic!("{sql}: {e:?}")).get(0)
     }
 
-    /// Runs SQL behind everybody's back; `{t}` as above.
+    /// Runs SQL past the store; `{t}` as above.
     pub(crate) async fn sql(&self, sql: &str) {
         if self.is_sqlite() {
             return self.file().execute_batch(&sql.replace("{t}", "")).expect("the statement runs");
@@ -98,7 +98,7 @@ impl Place {
         file
     }
 
-    /// Every lease ends now, and nobody is told.
+    /// Ends every lease now, without a word to the nodes.
     pub(crate) async fn let_leases_end(&self) {
         let hour = if self.is_sqlite() { "3600000000" } else { "interval '1 hour'" };
         self.sql(&format!("update {{t}}background_job set due_at = due_at - 2 * {hour}")).await;

@@ -260,7 +260,7 @@ on_each_store! {
         let (one, two) = (builder().start().await.unwrap(), builder().start().await.unwrap());
         let job = one.enqueue("blocks", &()).await.unwrap().id;
         until("it is completed", async || place.state(&one, job).await == Some(JobState::Completed)).await;
-        assert_eq!(runs.count(), 1, "nobody took it for dead");
+        assert_eq!(runs.count(), 1, "the other node did not reclaim it");
         one.stop().await;
         two.stop().await;
     }
@@ -282,7 +282,7 @@ on_each_store! {
 
     async fn a_node_that_knows_no_kind_takes_no_jobs(place) {
         let node = Lineclear::builder().store(&place.url).options(quick()).start().await.unwrap();
-        let job = node.enqueue("somebody-elses", &()).await.unwrap().id;
+        let job = node.enqueue("unknown", &()).await.unwrap().id;
         tokio::time::sleep(Duration::from_millis(300)).await;
         assert_eq!(place.state(&node, job).await, Some(JobState::Queued));
         node.stop().await;
@@ -352,7 +352,7 @@ async fn a_handler_is_told_before_its_lease_ends_although_the_database_is_silent
     node.stop().await;
 }
 
-/// Nobody looks by themselves here: only a wake-up from another node can make it run.
+/// The nodes poll once an hour: only a wake-up from another node can make the job run.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_enqueued_on_one_node_wakes_the_workers_of_another() {
     async fn noop() {}

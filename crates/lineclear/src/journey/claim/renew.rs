@@ -9,23 +9,23 @@ use crate::journey::enqueue::insert::millis;
 use crate::store::{ClaimRef, JobId, Store, StoreResult};
 use crate::validate;
 
-/// What became of a lease.
+/// The result of renewing a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Renewal {
     /// Which claim.
     pub claim: ClaimRef,
     /// Whether it is still ours.
     pub status: RenewalStatus,
-    /// Somebody asked to cancel the job.
+    /// A cancel of the job was requested.
     pub cancel_requested: bool,
 }
 
 /// Whether a lease is still ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RenewalStatus {
-    /// Ours, for another length.
+    /// Ours, for another lease length.
     Renewed,
-    /// Somebody had the row locked; ask again.
+    /// Another transaction had the row locked; try again.
     Skipped,
     /// Another claim has the job, or it is over.
     Lost,

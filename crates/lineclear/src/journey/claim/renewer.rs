@@ -8,7 +8,7 @@ use crate::journey::execute::active_jobs::Why;
 use crate::node::Shared;
 use crate::store::{Lease, RenewalStatus, Store, StoreResult};
 
-/// How often a node looks whether somebody wants one of its jobs to stop.
+/// How often a node checks whether a cancel of one of its jobs was requested.
 const PROBE: Duration = Duration::from_secs(1);
 
 /// A lease of this node.
@@ -87,7 +87,7 @@ async fn renew(shared: &Shared, store: &Store) -> StoreResult<()> {
         }
     }
     if locked > 0 {
-        tracing::debug!(node.id = %shared.id, locked, "leases to be renewed next time: somebody has their rows locked");
+        tracing::debug!(node.id = %shared.id, locked, "leases skipped until the next renewal: other transactions hold locks on their rows");
     }
     Ok(())
 }

@@ -1,9 +1,9 @@
-//! Where the line of a route begins, for one who takes from it again and again.
+//! A dispatcher's position in the index of a route's waiting jobs.
 //!
-//! In PostgreSQL, jobs that left the line lie in front of it until a vacuum comes by, and whoever begins at the front walks
-//! past all of them: after a million jobs three times as slow as at first. So who has just taken a full batch goes on
-//! where it ended. What came into the line before that place (a higher priority, what another took and gave back) is found
-//! when the front is looked at again.
+//! In PostgreSQL, entries of dispatched jobs stay at the front of the index until a vacuum, and a scan from the front reads
+//! all of them: after a million jobs it takes three times as long. So a dispatcher that has just taken a full batch continues
+//! where that batch ended. A scan from the front, now and then, finds jobs that were inserted before that position (a higher
+//! priority, or a job that another node released).
 
 use std::time::{Duration, Instant};
 

@@ -22,15 +22,15 @@ const SCAN_MAX: u32 = 1_000;
 #[derive(Default)]
 pub(crate) struct OpenPass {
     rows: Vec<Row>,
-    /// The global gate is on, and nothing was taken.
+    /// There is a global limit, and nothing was taken.
     closed: bool,
     /// Jobs in the gated lane seem to have room.
     gated_waits: bool,
-    /// Jobs of the route were dispatched to whoever claims.
+    /// Jobs of the route are dispatched and not claimed yet.
     handed: bool,
-    /// Rows that lay in the wrong lane and were put right: scan again.
+    /// Rows that were in the wrong lane and were moved: scan again.
     refiled: u64,
-    /// The rank of the last that was taken.
+    /// The rank of the last job that was taken.
     reached: Option<i64>,
 }
 
@@ -50,7 +50,7 @@ pub enum Limits {
 pub(crate) struct Request {
     pub(crate) route: Name,
     pub(crate) most: u32,
-    /// `None`: hand over to whoever claims.
+    /// `None`: dispatch without a lease; any worker may claim the jobs.
     pub(crate) lease: Option<Lease>,
     pub(crate) limits: Limits,
     /// The rank to begin at, in the lane without limits.

@@ -24,12 +24,12 @@ pub struct RouteWork {
     pub route: Name,
     /// Jobs wait to be dispatched; a limit may hold them back.
     pub waits: bool,
-    /// Jobs were dispatched to whoever claims, counted up to the number that was asked for.
+    /// Jobs that are dispatched and not claimed yet, counted up to the given number.
     pub handed: u32,
 }
 
 impl Store {
-    /// Whether there is anything to do on some routes; what was handed over is counted up to `count_to`. Changes nothing.
+    /// Whether there is anything to do on some routes; counts unclaimed jobs up to `count_to`. Changes nothing.
     pub async fn poll_work(&self, routes: Vec<Name>, count_to: u32) -> StoreResult<PendingWork> {
         let routes: Vec<String> = routes.iter().map(ToString::to_string).collect();
         let poll = Query::new(Statement::PollWork, values![routes, count_to], |rows| {

@@ -1,7 +1,7 @@
 //! Jobs that many callers enqueue at once, one each, share a statement and a commit.
 //!
-//! Nobody waits for a timer: the first job goes at once, and whatever comes while statements are under way goes
-//! together with the next. A caller that goes away leaves its job to be enqueued; the others do not notice.
+//! No job waits for a timer: the first is sent at once, and jobs that arrive while statements are under way share the
+//! next one. If a caller is cancelled, its job is enqueued anyway; the other callers are not affected.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -53,8 +53,8 @@ impl Batcher {
         self.line.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Enqueues a job that was checked, together with whoever else is there. Not for unique keys: they may have to wait
-    /// for somebody's transaction, and others must not wait with them.
+    /// Enqueues a validated job, in one statement with other waiting jobs. Not for unique keys: they may have to wait
+    /// for another transaction, and the other jobs must not wait with them.
     pub(crate) async fn enqueue(
         self: &Arc<Self>,
         db: &Db,
@@ -82,7 +82,7 @@ impl Batcher {
     }
 }
 
-/// The right to send statements, until nobody waits any more.
+/// The right to send statements, until no job waits any more.
 struct UnderWay {
     batcher: Arc<Batcher>,
     over: bool,
@@ -98,7 +98,7 @@ impl UnderWay {
     fn next(&mut self) -> Option<Vec<Waiting>> {
         let mut line = self.batcher.line();
         if line.waiting.is_empty() {
-            // Under the same lock: whoever comes now starts anew.
+            // Under the same lock: the next job starts a new sender.
             line.under_way -= 1;
             self.over = true;
             return None;
@@ -115,7 +115,7 @@ impl UnderWay {
 }
 
 impl Drop for UnderWay {
-    /// The runtime ended under us: nobody may wait for ever.
+    /// The runtime ended before the task did: the waiting callers get an error instead of waiting for ever.
     fn drop(&mut self) {
         if !self.over {
             let mut line = self.batcher.line();

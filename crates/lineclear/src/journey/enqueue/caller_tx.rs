@@ -18,18 +18,18 @@ use crate::store::{Enqueued, NewJob, Store, StoreError, StoreResult};
 use crate::trace;
 use crate::validate;
 
-/// How often a race for a unique key may be lost before the caller hears of it.
+/// How often a race for a unique key may be lost before the caller gets an error.
 const TRIES_MAX: u32 = 4;
 
-/// A transaction of somebody else's.
+/// A transaction of the caller.
 trait CallerTx: Executor {
     /// Runs SQL without an answer.
     fn execute(&mut self, sql: &str) -> impl Future<Output = StoreResult<()>> + Send;
 }
 
 impl Store {
-    /// Enqueues many jobs inside a transaction of the caller's own, all or none: they exist if and only if that commits.
-    /// PostgreSQL, by `tokio-postgres`; nodes find the jobs within a second.
+    /// Enqueues jobs inside the caller's transaction, all or none: they exist if and only if it commits.
+    /// For PostgreSQL, with `tokio-postgres`; nodes find the jobs within a second.
     pub async fn enqueue_in<C: tokio_postgres::GenericClient + Sync>(
         &self,
         transaction: &C,
@@ -40,7 +40,7 @@ impl Store {
         in_savepoint(&mut postgres::InTransaction { db, transaction }, &jobs, &group_ids).await
     }
 
-    /// The same, by `sqlx`: pass `&mut *transaction`.
+    /// Like [`enqueue_in`](Self::enqueue_in), with `sqlx`: pass `&mut *transaction`.
     #[cfg(feature = "sqlx")]
     pub async fn enqueue_in_sqlx(
         &self,
@@ -52,8 +52,8 @@ impl Store {
         in_savepoint(&mut sqlx::InSqlx { db, connection }, &jobs, &group_ids).await
     }
 
-    /// The same on SQLite, by `rusqlite`, over a connection to the store's file. A transaction should be begun as
-    /// `immediate`: one that read before it writes fails if somebody else wrote in between.
+    /// Like [`enqueue_in`](Self::enqueue_in), for SQLite with `rusqlite`, over a connection to the store's file. Begin the
+    /// transaction as `immediate`: one that reads before it writes fails if another connection wrote in between.
     ///
     /// Leaves a function `now_us` and temporary tables named `lineclear_…` on the connection.
     pub fn enqueue_in_sqlite(

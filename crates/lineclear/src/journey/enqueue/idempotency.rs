@@ -186,9 +186,9 @@ impl CreateOnce {
 }
 
 impl Store {
-    /// Makes something once, whoever asks how often under this key: the same request again gets what `record` made of the
-    /// first answer. Another request under the key is refused (`idempotency_key_reused`), and so is one while the first is
-    /// under way (`idempotency_in_flight`). Where `record` says `None`, the key is free again.
+    /// Creates something once per key: a repeated request gets what `record` returned for the first answer. A different
+    /// request under the key is refused (`idempotency_key_reused`), and so is one while the first is under way
+    /// (`idempotency_in_flight`). If `record` returns `None`, the key is free again.
     pub async fn create_idempotent(
         &self,
         once: IdempotencyKey,

@@ -91,12 +91,12 @@ impl NewJob {
     }
 }
 
-/// The route of whoever names none.
+/// The default route.
 pub fn main_route() -> Name {
     Name::new("main").expect("main is a name")
 }
 
-/// A row of `work_queue` as it is written, whoever makes it.
+/// A row of `work_queue` to insert, from a caller, the planner, a parent or a trigger.
 pub(crate) struct QueueRow {
     pub(crate) id: Option<i64>,
     pub(crate) manifest_id: Option<i64>,
@@ -173,8 +173,8 @@ impl Verb for Enqueue {
     }
 }
 
-/// Enqueues jobs, in a transaction of ours or of the caller's (`theirs`). An error leaves half of it behind: whoever calls
-/// rolls back.
+/// Enqueues jobs, in our transaction or the caller's (`theirs`). After an error, some rows may be written: the caller rolls
+/// back.
 pub(crate) async fn enqueue(
     session: &mut impl Executor,
     jobs: &[NewJob],

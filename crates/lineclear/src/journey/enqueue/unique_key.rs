@@ -1,4 +1,4 @@
-//! Unique keys: at most one living job has a key, and whoever comes second has chosen what happens then.
+//! Unique keys: at most one job that is not over has a key, and a second job says what happens on a conflict.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;

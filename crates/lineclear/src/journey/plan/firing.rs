@@ -132,7 +132,7 @@ pub(crate) async fn fire(
         }
     }
     let queued = queue(session, &rows).await?;
-    // Somebody else's fresh row came between our look and our write.
+    // Another transaction inserted a fresh row between our read and our write.
     let late: Vec<(i64, Micros)> =
         places.iter().zip(&queued).filter(|(_, id)| id.is_none()).map(|(place, _)| *place).collect();
     fired.queued = u64::try_from(queued.len() - late.len()).expect("a count fits");

@@ -1,4 +1,4 @@
-//! trigger: a manifest runs now because somebody said so, whatever its schedule, overlap rule or hold.
+//! trigger: run a manifest now, whatever its schedule, overlap rule or hold.
 
 use lineclear_model::job::Origin;
 use lineclear_model::{Micros, Name, Payload};

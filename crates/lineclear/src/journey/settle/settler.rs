@@ -13,10 +13,10 @@ use crate::store::{FencedWrite, Settlement};
 
 /// Settlements that one statement takes.
 pub(crate) const SETTLE_MAX: usize = 500;
-/// Settling outlives the stop, for so long: what finished must be recorded.
+/// How long settling continues after a stop: results of finished jobs must be recorded.
 const SETTLE_AFTER_STOP: Duration = Duration::from_secs(30);
 
-/// Writes what has finished, until nobody can finish any more.
+/// Writes the results of finished jobs, until no job runs any more.
 pub(crate) async fn settle(shared: Arc<Shared>, mut settlements: mpsc::Receiver<Settlement>) {
     let mut batch = Vec::with_capacity(SETTLE_MAX);
     while settlements.recv_many(&mut batch, SETTLE_MAX).await > 0 {

@@ -41,7 +41,7 @@ async fn who_waited_for_the_global_gate_counts_what_was_committed_meanwhile() {
     let second = tokio::spawn(async move {
         store.dispatch_into_lease(Dispatch::new(main_route(), 10), lease(2)).await.unwrap()
     });
-    pg.until_somebody_waits().await;
+    pg.until_a_session_waits().await;
     open.commit().await;
     assert_eq!(second.await.unwrap().len(), 0, "a snapshot from before the lock would have let it through");
 }
@@ -70,7 +70,7 @@ async fn a_settle_that_meets_a_dispatcher_holding_the_next_job_back_wakes_it() {
     assert_eq!(pass.rows.len(), 0);
     let store = pg.store.clone();
     let settled = tokio::spawn(async move { store.settle(NodeId(1), vec![complete(&first)]).await.unwrap() });
-    pg.until_somebody_waits().await;
+    pg.until_a_session_waits().await;
     open.commit().await;
     assert_eq!(settled.await.unwrap(), [FencedWrite::Recorded]);
     assert_eq!(pg.take(1, 10).await.len(), 1, "no wake-up was lost");

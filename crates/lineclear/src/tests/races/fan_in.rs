@@ -23,7 +23,7 @@ async fn two_parents_that_settle_at_once_wake_the_child_once() {
     let (_, open) = pg.begin(&settle_verb(&a)).await;
     let (store, other) = (pg.store.clone(), complete(&b));
     let second = tokio::spawn(async move { store.settle(NodeId(1), vec![other]).await.unwrap() });
-    pg.until_somebody_waits().await;
+    pg.until_a_session_waits().await;
     open.commit().await;
     assert_eq!(second.await.unwrap(), [FencedWrite::Recorded]);
     let woken = pg.take(1, 10).await;
@@ -81,7 +81,7 @@ async fn a_deadlock_would_be_counted() {
         tokio::spawn(
             async move { one.batch_execute("select from pair where id = 2 for update; commit").await },
         );
-    pg.until_somebody_waits().await;
+    pg.until_a_session_waits().await;
     let other = two.batch_execute("select from pair where id = 1 for update; commit").await;
     drop(two);
     assert!(other.is_err() || waits.await.unwrap().is_err(), "one of them loses");

@@ -66,7 +66,7 @@ async fn a_cancel_finds_a_job_that_is_being_dispatched() {
     let (_, open) = pg.begin(&DispatchOpen(wants(10))).await;
     let store = pg.store.clone();
     let cancelled = tokio::spawn(async move { store.cancel(id).await.unwrap() });
-    pg.until_somebody_waits().await;
+    pg.until_a_session_waits().await;
     open.commit().await;
     assert_eq!(cancelled.await.unwrap(), Cancelled::Asked(NodeId(1)));
 }
@@ -83,7 +83,7 @@ async fn a_job_of_an_unknown_kind_that_is_brought_back_sees_the_pause_that_just_
     let (_, open) = pg.begin(&SetEnabled { keys: vec![name("m")], enabled: false }).await;
     let store = pg.store.clone();
     let unparked = tokio::spawn(async move { store.unpark_kinds(vec![name("work")], 10).await.unwrap() });
-    pg.until_somebody_waits().await;
+    pg.until_a_session_waits().await;
     open.commit().await;
     unparked.await.unwrap();
     assert_eq!(pg.take(1, 1).await.len(), 0, "its manifest is paused");

@@ -69,7 +69,7 @@ async fn the_ledger_alone_makes_a_tick_once_even_if_the_first_job_has_gone_alrea
     assert_eq!(first.queued, 1);
     let store = pg.store.clone();
     let second = tokio::spawn(async move { store.run(take()).await.unwrap() });
-    pg.until_somebody_waits().await;
+    pg.until_a_session_waits().await;
     open.commit().await;
     assert_eq!(second.await.unwrap(), Fired { skipped: 0, ..Fired::default() });
 
@@ -84,7 +84,7 @@ async fn two_ticks_for_one_waiting_place_make_one_job_and_one_recorded_skip() {
     let (_, open) = pg.begin(&take(1)).await;
     let store = pg.store.clone();
     let second = tokio::spawn(async move { store.run(take(2)).await.unwrap() });
-    pg.until_somebody_waits().await;
+    pg.until_a_session_waits().await;
     open.commit().await;
     assert_eq!(second.await.unwrap(), Fired { skipped: 1, ..Fired::default() });
     let skipped = "select count(*) from lineclear.tick where skip_reason = 'overlap' and job_id is null";

@@ -28,7 +28,7 @@ async fn a_settle_that_waited_for_a_reclaim_is_stale() {
     assert_eq!(lost.len(), 1);
     let (store, late) = (pg.store.clone(), complete(&claim));
     let settled = tokio::spawn(async move { store.settle(NodeId(1), vec![late]).await.unwrap() });
-    pg.until_somebody_waits().await;
+    pg.until_a_session_waits().await;
     open.commit().await;
     assert_eq!(settled.await.unwrap(), [FencedWrite::Stale]);
     assert_eq!(pg.store.job(claim.job).await.unwrap().unwrap().job.state.as_str(), "queued");
@@ -41,7 +41,7 @@ async fn a_settle_that_waited_for_a_reclaim_that_died_is_recorded() {
     let (_, open) = pg.begin(&Reclaim { most: 10, crash_budget: 3, except: Vec::new() }.query(&[])).await;
     let (store, late) = (pg.store.clone(), complete(&claim));
     let settled = tokio::spawn(async move { store.settle(NodeId(1), vec![late]).await.unwrap() });
-    pg.until_somebody_waits().await;
+    pg.until_a_session_waits().await;
     open.roll_back().await;
     assert_eq!(settled.await.unwrap(), [FencedWrite::Recorded]);
 }
@@ -76,7 +76,7 @@ async fn a_retry_that_meets_a_pause_is_parked_and_one_that_meets_a_resume_is_not
         let settlement = Settlement::new(&claim, Outcome::Failed(Failure::new("x", "y")), retry);
         let store = pg.store.clone();
         let settled = tokio::spawn(async move { store.settle(NodeId(1), vec![settlement]).await.unwrap() });
-        pg.until_somebody_waits().await;
+        pg.until_a_session_waits().await;
         open.commit().await;
         settled.await.unwrap();
         let state = pg.store.job(claim.job).await.unwrap().unwrap().job.state;

@@ -13,7 +13,7 @@ async fn the_loser_of_a_race_for_a_unique_key_gets_the_winners_job() {
     let (first, open) = pg.begin(&verb()).await;
     let store = pg.store.clone();
     let second = tokio::spawn(async move { store.enqueue(keyed()).await.unwrap() });
-    pg.until_somebody_waits().await;
+    pg.until_a_session_waits().await;
     open.commit().await;
     assert_eq!(second.await.unwrap(), Enqueued { id: first[0].id, result: EnqueueResult::Existing });
 
@@ -21,7 +21,7 @@ async fn the_loser_of_a_race_for_a_unique_key_gets_the_winners_job() {
     let (_, open) = pg.begin(&verb()).await;
     let store = pg.store.clone();
     let second = tokio::spawn(async move { store.enqueue(keyed()).await.unwrap() });
-    pg.until_somebody_waits().await;
+    pg.until_a_session_waits().await;
     open.roll_back().await;
     assert!(!second.await.unwrap().existing(), "the winner died");
 }
@@ -92,7 +92,7 @@ async fn a_manifest_stays_held_for_a_dead_letter_that_comes_as_another_is_resolv
     let (_, open) = pg.begin(&Settle { node: NodeId(1), settlements: vec![bury(&claims[1])] }).await;
     let store = pg.store.clone();
     let resolved = tokio::spawn(async move { store.acknowledge(vec![letter], "ann", None).await.unwrap() });
-    pg.until_somebody_waits().await;
+    pg.until_a_session_waits().await;
     open.commit().await;
     assert_eq!(resolved.await.unwrap().len(), 1);
     assert!(pg.store.manifests(None, 1).await.unwrap().items[0].held);

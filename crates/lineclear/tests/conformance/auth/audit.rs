@@ -114,6 +114,6 @@ conformance! {
         db.store.revoke_token(WhichToken::Id(token.id)).await.unwrap().unwrap();
         assert!(found(two.expose()).await.is_none());
         assert_eq!(db.count("browser_session").await, 0);
-        assert!(db.store.begin_session(token.id).await.unwrap().is_none(), "nobody logs in with a revoked token");
+        assert!(db.store.begin_session(token.id).await.unwrap().is_none(), "a revoked token starts no session");
     }
 }

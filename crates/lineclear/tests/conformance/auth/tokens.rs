@@ -51,7 +51,7 @@ conformance! {
         assert!(proved(db, secret.expose()).await.is_none());
         assert!(proved(db, other.expose()).await.is_some());
         assert_eq!(db.store.revoke_token(WhichToken::Id(view.id)).await.unwrap(), None, "once");
-        assert_eq!(db.store.revoke_token(WhichToken::Name("nobody".to_owned())).await.unwrap(), None);
+        assert_eq!(db.store.revoke_token(WhichToken::Name("missing".to_owned())).await.unwrap(), None);
     }
 
     async fn a_token_ends_by_itself(db) {

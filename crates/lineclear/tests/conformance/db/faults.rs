@@ -46,7 +46,7 @@ async fn a_silent_server_does_not_hold_the_caller() {
     proxy.silence();
     let begun = Instant::now();
     let one_statement = store.enqueue(job()).await.unwrap_err();
-    assert!(maybe_applied(one_statement), "it was sent, and nobody knows");
+    assert!(maybe_applied(one_statement), "it was sent, and may be applied");
     assert!(begun.elapsed() < SHORT * 20, "{:?}", begun.elapsed());
     proxy.heal();
     store.enqueue(job()).await.unwrap();

@@ -1,4 +1,4 @@
-//! The tables of the lease registry are made by us, or by lineclear-lock: whoever comes first. They must be the same.
+//! The engine or lineclear-lock creates the tables of the lease registry, whichever starts first. Both create the same.
 
 use lineclear::store::{Store, StoreOptions};
 use lineclear_lock::registry::Hold;
@@ -66,7 +66,7 @@ fn in_sqlite(path: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_tables_are_the_same_in_postgres_whoever_makes_them() {
+async fn engine_and_registry_make_the_same_tables_in_postgres() {
     let (ours, theirs) = (fresh_postgres().await, fresh_postgres().await);
     by_engine(ours.url()).await;
     by_registry(theirs.url()).await;
@@ -80,7 +80,7 @@ async fn the_tables_are_the_same_in_postgres_whoever_makes_them() {
 }
 
 #[tokio::test]
-async fn the_tables_are_the_same_in_sqlite_whoever_makes_them() {
+async fn engine_and_registry_make_the_same_tables_in_sqlite() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (ours, theirs) = (path("ours.db"), path("theirs.db"));

@@ -168,7 +168,7 @@ async fn a_database_in_memory_works_like_the_others() {
 
 #[tokio::test]
 async fn a_database_that_cannot_be_reached_or_written_says_so() {
-    let unreachable = open("postgres://nobody@127.0.0.1:1/x").await.err().unwrap();
+    let unreachable = open("postgres://user@127.0.0.1:1/x").await.err().unwrap();
     assert!(matches!(unreachable, StoreError::Unavailable { maybe_applied: false, .. }), "{unreachable}");
     let no_folder = open("/no/such/folder/x.db").await.err().unwrap();
     assert!(matches!(no_folder, StoreError::CannotWrite { .. }), "{no_folder}");

@@ -176,7 +176,7 @@ conformance! {
         assert!(refused("m", 0, 1).await.contains("has no ticks of its own"));
         assert!(refused("m", 1, 0).await.contains("`from` must not be after `to`"));
         assert!(refused("m", -1, 1).await.contains("nor before 1970"));
-        assert_eq!(refused("nobody", 0, 1).await, "Ok(None)");
+        assert_eq!(refused("missing", 0, 1).await, "Ok(None)");
     }
 
     pgbouncer async fn two_backfills_at_once_share_the_ticks(db) {

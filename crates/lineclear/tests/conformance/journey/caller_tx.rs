@@ -77,7 +77,7 @@ async fn bad_arguments_are_refused_with_the_reason() {
         ("'work', '{broken'", "is not JSON"),
         ("'work', to_json(repeat('x', 300000))::text", "at most 262144 bytes"),
         ("'work', priority => 32", "not between 0 and 31"),
-        ("'work', group_name => 'nobody'", "there is no group nobody"),
+        ("'work', group_name => 'missing'", "there is no group missing"),
         ("'work', unique_key => ''", "1 to 255 bytes"),
         ("'work', due_at => '1969-01-01'", "before 1970"),
     ] {
@@ -106,7 +106,7 @@ fn keyed(key: &str, on_conflict: OnConflict) -> NewJob {
 fn bad() -> Vec<(NewJob, &'static str)> {
     vec![
         (NewJob { priority: 32, ..job() }, "priority"),
-        (NewJob { group: Some(name("nobody")), ..job() }, "group_unknown"),
+        (NewJob { group: Some(name("missing")), ..job() }, "group_unknown"),
         (keyed("", OnConflict::Existing), "key"),
         (keyed("taken", OnConflict::Refuse), "unique_key_taken"),
     ]

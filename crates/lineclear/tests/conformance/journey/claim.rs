@@ -19,7 +19,7 @@ conformance! {
         assert_eq!(db.store.renew(lease(node), Vec::new()).await.unwrap(), []);
     }
 
-    async fn a_lease_that_ran_out_and_that_nobody_took_is_renewed(db) {
+    async fn an_expired_lease_that_was_not_reclaimed_is_renewed(db) {
         db.enqueue(job()).await;
         let node = db.node("a").await;
         let claim = db.take_one(node).await;
@@ -56,7 +56,7 @@ conformance! {
         assert_eq!(db.state(id).await, Some(JobState::Completed));
     }
 
-    async fn a_result_is_taken_after_the_lease_until_somebody_claims(db) {
+    async fn a_result_after_the_lease_is_recorded_until_another_claim(db) {
         let id = db.enqueue(job()).await;
         let node = db.node("a").await;
         let claim = db.take_one(node).await;
@@ -120,7 +120,7 @@ conformance! {
         assert_eq!(db.store.reclaim(3, 3).await.unwrap().len(), 0);
     }
 
-    async fn a_job_that_was_dispatched_but_not_claimed_is_nobodys_crash(db) {
+    async fn a_dispatched_job_that_was_not_claimed_does_not_count_as_a_crash(db) {
         let id = db.enqueue(job()).await;
         db.store.dispatch(Dispatch::new(main_route(), 10)).await.unwrap();
         db.let_leases_end().await;

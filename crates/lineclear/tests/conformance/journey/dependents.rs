@@ -75,7 +75,7 @@ conformance! {
         let node = db.node("a").await;
         let claim = start(db, "a").await;
         db.settle(node, &claim, failed("no")).await;
-        assert_eq!(woken(db).await, Vec::<String>::new(), "a failure wakes nobody");
+        assert_eq!(woken(db).await, Vec::<String>::new(), "a failure wakes no dependent");
         db.let_later_come().await;
         let claim = db.take_one(node).await;
         db.settle(node, &claim, completed()).await;
@@ -299,7 +299,7 @@ conformance! {
         assert_eq!(output(db, &children[0], "p").await, None, "its parent runs still");
         db.settle(node, &parent, Outcome::Completed { output: Some(payload("7")) }).await;
         assert_eq!(output(db, &children[0], "p").await.as_deref(), Some("7"));
-        assert_eq!(db.take(node, 10).await.len(), 0, "and its completion wakes nobody");
+        assert_eq!(db.take(node, 10).await.len(), 0, "and its completion wakes no dependent");
     }
 
     pgbouncer async fn a_claim_that_is_lost_activates_nothing(db) {
@@ -311,7 +311,7 @@ conformance! {
         assert!(matches!(
             db.store.activate(lost.reference(), name("c"), payload("0")).await.unwrap(),
             Activated::Queued(_)
-        ), "nobody took it yet: the number decides, not the time");
+        ), "it was not reclaimed yet: the claim number decides, not the time");
         db.store.reclaim(10, 3).await.unwrap();
         let stale = async |claim: ClaimRef| db.store.activate(claim, name("c"), payload("1")).await.unwrap() == Activated::Stale;
         assert!(stale(lost.reference()).await, "it waits again");
@@ -330,7 +330,7 @@ conformance! {
         let node = db.node("a").await;
         let parent = start(db, "p").await;
         let activate = async |claim: &Claim, key: &str| refused(db.store.activate(claim.reference(), name(key), payload("1")).await);
-        for (key, says) in [("c", "does not depend on p"), ("awake", "not dormant"), ("nobody", "no such manifest"), ("p", "does not depend")] {
+        for (key, says) in [("c", "does not depend on p"), ("awake", "not dormant"), ("missing", "no such manifest"), ("p", "does not depend")] {
             let said = activate(&parent, key).await;
             assert!(said.contains(says) && said.contains(key), "{said}");
         }

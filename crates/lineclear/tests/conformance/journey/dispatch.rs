@@ -105,7 +105,7 @@ conformance! {
 
     pgbouncer async fn a_row_that_cannot_be_read_is_buried_and_does_not_hold_up_the_rest(db) {
         let ids = db.store.enqueue_many(vec![job(); 3]).await.unwrap();
-        // As somebody else's SQL could write it.
+        // As another program could write it.
         db.sql(&format!("update {{t}}work_queue set input = '{{broken' where id = {}", ids[1].id)).await;
         let node = db.node("a").await;
         let taken: Vec<_> = db.take(node, 10).await.iter().map(|claim| claim.job).collect();

@@ -231,7 +231,7 @@ conformance! {
     async fn bad_jobs_are_refused_and_nothing_is_written(db) {
         let refused = |bad: NewJob| async { rule(db.store.enqueue_many(vec![job(), bad]).await) };
         assert_eq!(refused(NewJob { priority: 32, ..job() }).await, "priority");
-        assert_eq!(refused(NewJob { group: Some(name("nobody")), ..job() }).await, "group_unknown");
+        assert_eq!(refused(NewJob { group: Some(name("missing")), ..job() }).await, "group_unknown");
         assert_eq!(refused(NewJob { unique_key: unique(""), ..job() }).await, "key");
         assert_eq!(refused(NewJob { unique_key: unique("a\0b"), ..job() }).await, "key");
         assert_eq!(refused(NewJob { limit_key: Some("k".repeat(256)), ..job() }).await, "key");

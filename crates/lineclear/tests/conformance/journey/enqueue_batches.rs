@@ -67,10 +67,10 @@ conformance! {
         assert_eq!(db.count("work_queue").await, 96);
     }
 
-    async fn what_the_door_refuses_is_refused_without_the_others(db) {
+    async fn an_invalid_job_is_refused_without_the_others(db) {
         let good = db.store.enqueue(job());
         let bad = db.store.enqueue(NewJob { priority: 32, ..job() });
-        let stray = db.store.enqueue(NewJob { group: Some(name("nobody")), ..job() });
+        let stray = db.store.enqueue(NewJob { group: Some(name("missing")), ..job() });
         let (good, bad, stray) = tokio::join!(good, bad, stray);
         good.unwrap();
         assert!(matches!(bad, Err(StoreError::Refused { rule, .. }) if rule == "priority"));
@@ -111,9 +111,9 @@ conformance! {
     }
 }
 
-/// The one that sends for all may be a task of a runtime that ends.
+/// The task that sends the shared statement may belong to a runtime that ends.
 #[test]
-fn nobody_waits_for_ever_for_a_runtime_that_ended() {
+fn no_caller_waits_for_ever_for_a_runtime_that_ended() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let lasting = runtime();
     let db = lasting.block_on(TestDb::sqlite());

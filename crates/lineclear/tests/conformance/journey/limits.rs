@@ -174,12 +174,12 @@ conformance! {
         let node = db.node("a").await;
         let running = db.take_one(node).await;
         db.settle(node, &running, completed()).await;
-        // Woken, and then cancelled before anybody took it.
+        // Woken, and then cancelled before it was claimed.
         db.store.cancel(ids[1].id).await.unwrap();
         assert_eq!(db.take_one(node).await.job, ids[2].id);
     }
 
-    async fn the_cleaner_wakes_whom_a_dead_node_forgot(db) {
+    async fn the_cleaner_wakes_jobs_that_a_dead_node_did_not_wake(db) {
         let ids = db.store.enqueue_many(vec![keyed("k"); 2]).await.unwrap();
         let node = db.node("a").await;
         db.take_one(node).await;

@@ -242,7 +242,7 @@ conformance! {
         assert_eq!(claims.len(), 6, "five triggers make five jobs");
         let claim = claims.iter().find(|claim| claim.job == triggered).unwrap();
         assert_eq!((claim.input.clone(), claim.origin.as_str(), claim.manifest), (input, "trigger", Some(id)));
-        assert_eq!(db.store.trigger(name("nobody"), TriggerOptions::default()).await.unwrap(), None);
+        assert_eq!(db.store.trigger(name("missing"), TriggerOptions::default()).await.unwrap(), None);
         let later = TriggerOptions { due_at: Micros::new(4_102_444_800_000_000), ..TriggerOptions::default() };
         let later = db.store.trigger(name("m"), later).await.unwrap().unwrap();
         assert_eq!(db.state(later).await, Some(JobState::Scheduled));
@@ -260,7 +260,7 @@ conformance! {
         assert_eq!(db.count("work_queue").await, 2, "the retry beside the next tick");
     }
 
-    async fn cancel_ends_a_waiting_retry_and_what_nobody_took(db) {
+    async fn cancel_ends_a_waiting_retry_and_an_unclaimed_job(db) {
         db.declare(with(Overlap::Cancel)).await;
         let node = db.node("a").await;
         db.let_a_tick_come().await;

@@ -88,8 +88,8 @@ conformance! {
         let (a, b) = (db.node("a").await, db.node("b").await);
         let claim = db.take_one(a).await;
         assert_eq!(db.settle(a, &claim, completed()).await, FencedWrite::Recorded);
-        assert_eq!(db.settle(a, &claim, completed()).await, FencedWrite::Recorded, "our own, the answer was lost");
-        assert_eq!(db.settle(b, &claim, completed()).await, FencedWrite::Stale, "somebody else's");
+        assert_eq!(db.settle(a, &claim, completed()).await, FencedWrite::Recorded, "by the same node: the answer was lost");
+        assert_eq!(db.settle(b, &claim, completed()).await, FencedWrite::Stale, "by another node");
         assert_eq!(db.count("execution").await, 1);
     }
 

@@ -41,13 +41,13 @@ fn after(key: &str, parents: &[&str]) -> Manifest {
 }
 
 conformance! {
-    async fn what_is_no_longer_declared_goes_and_nobody_elses(db) {
+    async fn pruning_removes_only_what_its_owner_no_longer_declares(db) {
         declare(db, set("a", vec![daily("a1"), daily("a2"), daily("a3")])).await;
         declare(db, set("b", vec![daily("b1")])).await;
-        db.declare(daily("nobodys")).await;
+        db.declare(daily("unowned")).await;
         db.store.upsert_manifests([Manifest { owner: Some("a".to_owned()), ..daily("a4") }], ChangeSource::Edit).await.unwrap();
         assert_eq!(declare(db, set("a", vec![daily("a2")])).await, ["a1", "a3"]);
-        assert_eq!(keys(db).await, ["a2", "a4", "b1", "nobodys"], "what a person made stays too");
+        assert_eq!(keys(db).await, ["a2", "a4", "b1", "unowned"], "what a person made stays too");
         assert_eq!(declare(db, set("a", vec![daily("a2")])).await, Vec::<String>::new());
     }
 
@@ -65,7 +65,7 @@ conformance! {
         assert!(db.store.remove_manifest(name("m"), Some(version.into()), "ann").await.unwrap());
         assert_eq!(keys(db).await, ["child", "other"]);
         assert!(!db.store.remove_manifest(name("m"), None, "ann").await.unwrap(), "it is gone");
-        assert!(!db.store.remove_manifest(name("nobody"), Some(ExpectedVersion::Any), "ann").await.unwrap());
+        assert!(!db.store.remove_manifest(name("missing"), Some(ExpectedVersion::Any), "ann").await.unwrap());
 
         let detail = db.store.job(planned).await.unwrap().unwrap();
         assert_eq!(detail.job.state, JobState::Cancelled);
@@ -136,7 +136,7 @@ conformance! {
         assert_eq!(db.store.resume(vec![name("m")]).await.unwrap(), Vec::<lineclear::model::Name>::new());
     }
 
-    async fn a_dispatched_job_of_a_removed_manifest_that_nobody_claimed_ends_too(db) {
+    async fn an_unclaimed_job_of_a_removed_manifest_ends_too(db) {
         declare(db, set("a", vec![daily("m")])).await;
         db.let_a_tick_come().await;
         db.plan().await;
@@ -190,7 +190,7 @@ conformance! {
         assert_eq!(declare(db, set("a", vec![daily("q")])).await, ["c", "p"], "together they may go");
     }
 
-    async fn nobody_takes_over_what_another_declared_unless_a_person_hands_it_over(db) {
+    async fn an_owner_does_not_take_over_a_manifest_unless_a_person_reassigns_it(db) {
         declare(db, set("a", vec![daily("m")])).await;
         let (rule, why) = refused(db.store.declare(set("b", vec![daily("m"), daily("n")])).await);
         assert_eq!(rule, "manifest_owner");
@@ -203,8 +203,8 @@ conformance! {
         declare(db, set("b", vec![daily("m"), daily("n")])).await;
         assert_eq!(refused(db.store.declare(set("a", vec![daily("m")])).await).0, "manifest_owner");
         assert_eq!(declare(db, set("a", vec![])).await, Vec::<String>::new());
-        db.declare(daily("nobodys")).await;
-        declare(db, set("b", vec![daily("m"), daily("n"), daily("nobodys")])).await;
+        db.declare(daily("unowned")).await;
+        declare(db, set("b", vec![daily("m"), daily("n"), daily("unowned")])).await;
         let strange = Manifest { owner: Some("c".to_owned()), ..daily("x") };
         assert_eq!(refused(db.store.declare(set("b", vec![strange])).await).0, "manifest_owner");
     }
@@ -231,9 +231,9 @@ conformance! {
     }
 
     async fn prune_and_release_need_an_owner(db) {
-        let nobody = |prune, release| Declaration { prune, release, manifests: vec![daily("m")], ..Declaration::default() };
-        assert_eq!(refused(db.store.declare(nobody(Prune::All, None)).await).0, "owner");
-        assert_eq!(refused(db.store.declare(nobody(Prune::Nothing, Some(1))).await).0, "owner");
+        let unowned = |prune, release| Declaration { prune, release, manifests: vec![daily("m")], ..Declaration::default() };
+        assert_eq!(refused(db.store.declare(unowned(Prune::All, None)).await).0, "owner");
+        assert_eq!(refused(db.store.declare(unowned(Prune::Nothing, Some(1))).await).0, "owner");
         let huge = Declaration { release: Some(u64::MAX), ..set("a", vec![]) };
         assert_eq!(refused(db.store.declare(huge).await).0, "release");
         assert_eq!(db.count("manifest").await, 0);
@@ -262,13 +262,13 @@ conformance! {
         assert_eq!(groups.iter().map(|group| group.limit).collect::<Vec<_>>(), [Some(100), Some(4)]);
         let mut broken = file;
         broken.group.insert("new".to_owned(), GroupSpec::default());
-        broken.manifest[1].schedule = Schedule::after(vec![name("nobody")], Need::All).unwrap();
+        broken.manifest[1].schedule = Schedule::after(vec![name("missing")], Need::All).unwrap();
         assert_eq!(refused(db.store.declare(Declaration { owner: Some("a".to_owned()), ..broken.into() }).await).0, "parent_unknown");
         assert_eq!(db.store.groups(None, 10).await.unwrap().items.len(), 2, "the group was not made either");
     }
 
-    async fn an_input_stays_as_it_was_written_whoever_writes_it(db) {
-        // Not in the order of the alphabet, not as most would write it, and too large for most.
+    async fn a_stored_input_keeps_its_exact_text(db) {
+        // Keys not in alphabetical order, an unusual number format, and numbers too large for most types.
         let odd = |digit: char| format!("{{\"z\":1.10,\"n\":1234567890123456789012{digit},\"a\":[1e400]}}");
         let of = |input: &str, retries| {
             Manifest { input: Payload::parse(input).unwrap(), retries: Some(retries), ..daily("m") }

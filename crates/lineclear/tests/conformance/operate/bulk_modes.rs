@@ -12,11 +12,11 @@ use lineclear::store::{
 use crate::kit::{TestDb, completed, failed, job};
 use crate::operate::bulk_operations::{add, add_in, dead, work};
 
-/// A batch whose canary has gone, and is waited for.
+/// A bulk operation that waits for its canary.
 async fn with_canary(db: &TestDb, action: BulkAction, q: &str) -> BulkOperation {
     let batch = add_in(db, action, q, BulkMode::Canary).await.unwrap();
     assert_eq!((batch.mode, batch.canary), (BulkMode::Canary, None));
-    assert_eq!(work(db, "one").await, 1, "one job goes, and nobody stands and waits");
+    assert_eq!(work(db, "one").await, 1, "one job is released, and the server does not wait for it");
     let batch = now(db, &batch).await;
     assert_eq!((batch.status, batch.done, batch.waits_for_canary), (BulkStatus::Running, 1, true));
     batch

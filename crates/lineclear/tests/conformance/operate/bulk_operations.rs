@@ -112,13 +112,13 @@ conformance! {
         assert_eq!(worked(db, BulkAction::Revive, "kind:work").await, (0, 0, 0));
         assert_eq!(worked(db, BulkAction::Acknowledge, "state:dead").await, (0, 0, 0));
         assert_eq!(db.count("dead_letter where status = 'acknowledged'").await, 50);
-        // A retry can do something with those that rest, and counts them: they run again as new jobs.
+        // A retry counts acknowledged ones, too: they run again as new jobs.
         assert_eq!(worked(db, BulkAction::Retry, "state:dead").await, (50, 50, 0));
         assert_eq!((db.count("work_queue").await, listed("state:dead").await), (52, 50));
     }
 
-    // More of them than a search looks through at a time.
-    async fn many_dead_letters_that_rest_do_not_hide_the_few_that_await_somebody(db) {
+    // More of them than one search reads.
+    async fn many_acknowledged_dead_letters_do_not_hide_the_few_that_await_a_person(db) {
         dead(db, 1).await;
         for _ in 0..3 {
             db.store.enqueue_many(vec![job(); 4_000]).await.unwrap();

@@ -152,8 +152,8 @@ conformance! {
         let all = DeadLetterFilter::default;
         for nothing in [
             DeadLetterFilter { kind: Some(name("four")), ..all() },
-            DeadLetterFilter { manifest: Some(name("nobody")), ..all() },
-            DeadLetterFilter { group: Some(name("nobody")), ..all() },
+            DeadLetterFilter { manifest: Some(name("missing")), ..all() },
+            DeadLetterFilter { group: Some(name("missing")), ..all() },
             DeadLetterFilter { reason: Some(DeadReason::WorkerLost), ..all() },
             DeadLetterFilter { before: Some(Micros::EPOCH), ..all() },
             DeadLetterFilter { fingerprint: Some("none".to_owned()), ..all() },

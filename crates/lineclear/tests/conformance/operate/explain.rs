@@ -177,7 +177,7 @@ conformance! {
             assert!(explanation.verdict.contains("is excluded by exclude["), "{}", explanation.verdict);
             assert!(explanation.verdict.contains("T12:00:00Z (in"), "{}", explanation.verdict);
         }
-        assert_eq!(db.store.explain_manifest(name("nobody")).await.unwrap(), None);
+        assert_eq!(db.store.explain_manifest(name("missing")).await.unwrap(), None);
     }
 
     async fn a_live_job_closes_the_overlap_gate(db) {

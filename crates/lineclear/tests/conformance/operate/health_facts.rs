@@ -28,7 +28,7 @@ conformance! {
         assert_eq!(trouble(db).await, []);
     }
 
-    async fn a_lease_that_nobody_takes_back_is_its_nodes_loss(db) {
+    async fn a_lease_that_is_not_reclaimed_is_reported_with_its_node(db) {
         let node = db.node("web-1").await;
         db.node("web-2").await;
         db.enqueue(job()).await;
@@ -45,7 +45,7 @@ conformance! {
         assert_eq!(found[1].1, Finding::Failure);
     }
 
-    async fn nobody_alive_with_work_to_do_is_a_failure(db) {
+    async fn waiting_work_without_a_live_node_is_a_failure(db) {
         assert_eq!(trouble(db).await[0].1, Finding::Warning, "nothing is to be done");
         db.node("web-1").await;
         db.age("node", "seen_at", 100).await;
@@ -76,7 +76,7 @@ conformance! {
         assert_eq!(found.iter().map(|found| found.0).collect::<Vec<_>>(), [CheckName::Overdue], "{found:?}");
     }
 
-    async fn a_kind_that_nobody_knows_is_named_until_a_node_knows_it(db) {
+    async fn an_unknown_kind_is_named_until_a_node_knows_it(db) {
         let node = db.node("web-1").await;
         db.enqueue(NewJob { kind: name("mail"), ..job() }).await;
         let claim = db.take_one(node).await;
@@ -89,7 +89,7 @@ conformance! {
         assert_eq!(trouble(db).await, [], "it brings it back");
     }
 
-    async fn manifests_that_nobody_plans_are_late(db) {
+    async fn manifests_without_a_planner_are_late(db) {
         db.node("web-1").await;
         db.declare(daily("nightly")).await;
         assert_eq!(names(db).await, [CheckName::Leader], "its node does not plan");
@@ -126,7 +126,7 @@ conformance! {
         let node = db.node("web-1").await;
         db.store.enqueue_many(vec![job(), job(), job()]).await.unwrap();
         db.age("work_queue", "due_at", 100).await;
-        assert_eq!(trouble(db).await[0].1, Finding::Failure, "nobody has taken any");
+        assert_eq!(trouble(db).await[0].1, Finding::Failure, "none was claimed");
         let claim = db.take(node, 1).await.remove(0);
         let found = trouble(db).await;
         assert_eq!((found[0].0, found[0].1), (CheckName::Overdue, Finding::Warning), "{found:?}");

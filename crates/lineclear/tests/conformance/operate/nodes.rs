@@ -99,7 +99,7 @@ conformance! {
 
     async fn the_planner_is_shown_since_when_it_leads_until_another_wins_a_later_cycle(db) {
         beat(db, "a", None).await;
-        assert_eq!(registry(db).leases(10).await.unwrap(), [], "nobody has led yet");
+        assert_eq!(registry(db).leases(10).await.unwrap(), [], "no node has led yet");
         beat(db, "a", Some((3, 100, 50))).await;
         let lease = planner(db).await;
         assert_eq!((lease.name.as_str(), lease.store.as_str(), lease.kind.as_deref()), ("planner", "engine", Some("planner")));

@@ -1,4 +1,4 @@
-//! A job runs again because somebody said so, in the way that its state allows.
+//! A caller retries a job, in the way that the job's state allows.
 
 use lineclear::model::{Failure, JobState, Manifest, Micros, Outcome};
 use lineclear::store::{Declaration, Dispatch, JobId, NewJob, Prune, Retried, RetryOptions};
@@ -74,7 +74,7 @@ conformance! {
         assert_eq!(shown(db, job).await, r#"{"pin":"•••","host":"•••"}"#, "all that it ever marked");
         db.plan().await;
         db.sql("update {t}manifest set spec = 'x'").await;
-        assert_eq!(shown(db, job).await, r#""•••""#, "where nobody knows, nothing is shown");
+        assert_eq!(shown(db, job).await, r#""•••""#, "without a readable manifest, the whole input is masked");
     }
 
     async fn what_is_dead_or_over_gets_another_input_and_what_waits_keeps_its_own(db) {

@@ -64,7 +64,7 @@ conformance! {
         assert_eq!(told.iter().map(|row| row.about.clone()).collect::<Vec<_>>(), [about(ids[0], "put_group", Some(204))], "the other is not over");
         let again = rows(&db.store.events(events.horizon).await.unwrap());
         assert_eq!(again, told, "what lies behind the horizon comes again");
-        // It never ends: whoever did it died with it.
+        // It never ends: its server died meanwhile.
         db.age("audit", "at", 20).await;
         let late = rows(&db.store.events(EVER).await.unwrap());
         assert_eq!(late[1].about, about(ids[1], "run_group", None));

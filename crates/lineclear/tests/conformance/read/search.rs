@@ -136,7 +136,7 @@ fn term(dice: &mut Dice, all: &[JobView]) -> String {
             dice.one(&["failed", "waiting", "over", "dead,running", "completed", "held", "queued"])
         ),
         1 => {
-            format!("{sign}kind:{}", dice.one(&["import", "import*", "export,mail.send", "i*,e*", "nobody"]))
+            format!("{sign}kind:{}", dice.one(&["import", "import*", "export,mail.send", "i*,e*", "missing"]))
         }
         2 => format!("{sign}group:{}", dice.one(&["etl", "etl*", "etl-2", "x*"])),
         3 => format!("{sign}manifest:{}", dice.one(&["extract-*", "load", "extract-a,load", "zzz"])),

@@ -207,7 +207,7 @@ mod at_a_crash_point {
         assert_eq!(count(&store, JobState::Queued).await, 1, "it changed nothing when it woke");
     }
 
-    /// It holds the rows of its jobs' manifests, which whoever settles other jobs of theirs needs.
+    /// It holds locks on the manifests of its jobs, which a settle of their other jobs needs.
     async fn a_worker_frozen_while_it_settles_holds_up_others_for_seconds(place: &Place) {
         let store = store(place).await;
         let on_demand = Schedule::on_demand();

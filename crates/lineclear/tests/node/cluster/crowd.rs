@@ -59,7 +59,7 @@ async fn one_job_per_tick(place: &Place, planners: usize, led: bool) {
     }
 }
 
-/// A word of what somebody did with a job: each job once, and everybody had a share.
+/// Checks that the children printed `did` once for each job, and each child for at least one job.
 async fn each_once(children: Vec<Child>, did: &str) -> Vec<Child> {
     until_within(PATIENCE, did, async || lines(&children, did).len() >= JOBS).await;
     let all = lines(&children, did);

@@ -23,7 +23,7 @@ async fn the_whole_journey_passes_through_pgbouncer() {
     assert_eq!(outcomes(&store, letter.job).await, [failed, failed]);
 
     // Revived, and completed at its third claim.
-    let by = lineclear::store::Revival { by: "somebody".to_owned(), ..Default::default() };
+    let by = lineclear::store::Revival { by: "ann".to_owned(), ..Default::default() };
     assert_eq!(store.revive(vec![letter.id], by).await.unwrap().len(), 1);
     until("it is completed", async || state(&store, letter.job).await == Some(JobState::Completed)).await;
     assert_eq!(outcomes(&store, letter.job).await, [failed, failed, ExecutionOutcome::Completed]);

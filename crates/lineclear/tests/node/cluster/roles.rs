@@ -35,11 +35,11 @@ on_each_store! {
         dispatcher.stop().await;
         let left = workers.enqueue("noop", &()).await.unwrap().id;
         tokio::time::sleep(Duration::from_millis(300)).await;
-        assert_eq!(place.state(&workers, left).await, Some(JobState::Queued), "nobody dispatches");
+        assert_eq!(place.state(&workers, left).await, Some(JobState::Queued), "no node dispatches");
         workers.stop().await;
     }
 
-    async fn a_dispatcher_keeps_workers_busy_without_waiting_for_its_next_look(place) {
+    async fn a_dispatcher_keeps_workers_busy_without_waiting_for_its_next_poll(place) {
         let workers = Lineclear::builder().store(&place.url).options(with(&[Role::Workers])).kind("noop", noop).start().await.unwrap();
         let jobs = vec![NewJob::new(name("noop"), Payload::of(&()).unwrap()); 30];
         let last = workers.store().enqueue_many(jobs).await.unwrap().last().unwrap().id;
@@ -52,13 +52,13 @@ on_each_store! {
         workers.stop().await;
     }
 
-    async fn a_job_of_a_kind_that_nobody_knows_is_parked_and_runs_when_somebody_does(place) {
+    async fn a_job_of_an_unknown_kind_is_parked_and_runs_when_a_node_knows_it(place) {
         let old = Lineclear::builder().store(&place.url).options(quick()).kind("old", noop).start().await.unwrap();
         let job = old.enqueue("new", &()).await.unwrap().id;
         until("it is parked", async || place.state(&old, job).await == Some(JobState::Parked)).await;
         let new = Lineclear::builder().store(&place.url).options(NodeOptions { heartbeat: Duration::from_millis(100), ..quick() })
             .kind("new", noop).start().await.unwrap();
-        // The old node may take it again before the new one does; the new one brings it back each time.
+        // The old node may claim it again before the new one does; the new one unparks it each time.
         until("it is completed", async || place.state(&new, job).await == Some(JobState::Completed)).await;
         old.stop().await;
         new.stop().await;
@@ -90,8 +90,8 @@ on_each_store! {
         async fn visit(Input(alone): Input<bool>, here: lineclear::State<Here>) {
             {
                 let mut seen = here.0.0.lock().unwrap();
-                assert!(!alone || seen.0 == 0, "somebody is here");
-                assert!(!seen.1, "somebody runs alone");
+                assert!(!alone || seen.0 == 0, "no other job runs");
+                assert!(!seen.1, "no job runs alone");
                 seen.0 += 1;
                 seen.1 |= alone;
             }
@@ -172,7 +172,7 @@ async fn jobs_whose_dispatch_was_not_answered_are_given_back_uncharged() {
     node.stop().await;
 }
 
-/// A dispatch of which nobody heard may still come through: until that is over, its node does not say that it is drained.
+/// A dispatch without an answer may still commit: until its outcome is known, its node does not report that it is drained.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_is_not_drained_while_a_dispatch_that_was_not_answered_may_come_through() {
     let place = Place::postgres().await;

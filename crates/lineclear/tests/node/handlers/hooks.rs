@@ -57,7 +57,7 @@ on_each_store! {
         node.stop().await;
         let failed = |error: &str, retried| Event::Failed { error: error.to_owned(), retried };
         let started = |claim_no| Event::Started { claim_no };
-        // A worker may be quicker than whoever enqueues, so Queued may be heard of a little later.
+        // A worker may be faster than the caller that enqueues, so Queued may arrive a little later.
         let of = |job| {
             let mut events = heard.of(job);
             events.sort_by_key(|event| *event != Event::Queued);

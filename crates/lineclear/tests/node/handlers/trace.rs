@@ -1,4 +1,4 @@
-//! A trace goes on from whoever makes a job to its handler, and from there to the jobs that the handler makes.
+//! A trace continues from the caller that enqueues a job to its handler, and from there to the jobs that the handler enqueues.
 
 use lineclear::model::{JobState, Payload};
 use lineclear::store::NewJob;

@@ -41,7 +41,7 @@ async fn operate(store: &Store, turn: u32) {
         .await
         .unwrap();
     let letters = store.dead_letters(None, None, 100).await.unwrap().items;
-    let by = Revival { by: "somebody".to_owned(), ..Default::default() };
+    let by = Revival { by: "ann".to_owned(), ..Default::default() };
     store.revive(letters.iter().map(|letter| letter.id).collect(), by).await.unwrap();
 }
 

@@ -12,15 +12,15 @@ use crate::documents::readme::example;
 use crate::kit::{Place, name, until, until_within};
 
 const OUTAGE: Duration = Duration::from_secs(60);
-/// Less than the third of a lease for which a node is careful after an outage.
+/// Less than the third of a lease for which a node reclaims nothing after an outage.
 const LATER: Duration = Duration::from_secs(5);
 
-/// Two nodes with the lease that a node has by default. Some of their jobs finish while the database is away; others do
-/// not, and end with the trust in their lease, half a minute after the last renewal. One
-/// node finds the way back later than the other, which must not take it for dead.
+/// Two nodes with the default lease. Some of their jobs finish during the outage; the others are told to stop when their
+/// node no longer trusts their lease, half a minute after the last renewal. One node reconnects later than the other, which
+/// must not reclaim its jobs.
 #[tokio::test]
-async fn a_minute_without_postgres_loses_nothing_and_is_nobodys_crash() {
-    // What was committed must survive the stop; by default test servers do not care.
+async fn a_minute_without_postgres_loses_nothing_and_counts_as_no_crash() {
+    // Commits must survive the stop; test servers do not ensure that by default.
     let mut server = PrivatePostgres::start(&["synchronous_commit=on"]).await.unwrap();
     let place = Place::at(server.url());
     let store = store(&place).await;
@@ -48,7 +48,7 @@ async fn a_minute_without_postgres_loses_nothing_and_is_nobodys_crash() {
     until_within(LONG, "all are completed", async || place.number(done).await == 208).await;
     println!("all were completed {:?} after both had PostgreSQL back", stopped.elapsed() - OUTAGE - LATER);
     let charged = "select count(*) from {t}execution where outcome not in ('completed', 'released')";
-    assert_eq!(place.number(charged).await, 0, "nobody's crash, and nobody's failure");
+    assert_eq!(place.number(charged).await, 0, "no crash and no failure");
     let released = "select count(*) from {t}execution where outcome = 'released'";
     assert_eq!(place.number(released).await, 4, "those that were told to stop were given back");
     let live = "select (select count(*) from {t}work_queue) + (select count(*) from {t}background_job) \
@@ -75,6 +75,6 @@ async fn a_minute_and_a_half_of_blocked_threads_costs_no_lease() {
     until_within(LONG * 2, "both end", async || lines(&nodes, "claim 1 ended").len() == 2).await;
     let done = "select count(*) from {t}execution where final and outcome = 'completed' and claim_no = 1";
     until("both are completed", async || place.number(done).await == 2).await;
-    assert_eq!(place.number("select count(*) from {t}execution").await, 2, "nobody else had them");
+    assert_eq!(place.number("select count(*) from {t}execution").await, 2, "each was claimed once");
     end(nodes).await;
 }

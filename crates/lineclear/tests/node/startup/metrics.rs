@@ -86,12 +86,12 @@ impl Recorder for Sums {
     }
 }
 
-/// There is one recorder for all tests of a process: kinds of their own keep them apart.
+/// All tests of a process share one recorder: each uses different kinds.
 fn recorder() -> Sums {
     static SUMS: OnceLock<Sums> = OnceLock::new();
     let install = || {
         let sums = Sums::default();
-        metrics::set_global_recorder(sums.clone()).expect("nobody else installs one");
+        metrics::set_global_recorder(sums.clone()).expect("no other recorder is installed");
         sums
     };
     SUMS.get_or_init(install).clone()
@@ -197,7 +197,7 @@ async fn kinds_that_callers_make_up_are_counted_together_beyond_a_bound() {
     );
     assert_eq!(counted("kind=made-up.0"), [2.0]);
     assert_eq!(counted("kind=made-up.499"), [0.0; 0]);
-    assert_eq!(counted("kind=zz.ours"), [1.0], "what this node runs has its own name, whoever came first");
+    assert_eq!(counted("kind=zz.ours"), [1.0], "a kind that this node runs keeps its name");
 }
 
 #[test]
