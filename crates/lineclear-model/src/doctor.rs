@@ -1,6 +1,6 @@
-//! Is it well? One check for each thing that may be wrong, with one sentence, and with what to do about it.
+//! Health checks: one for each thing that may be wrong, with a sentence that describes it and another that says what to do.
 //!
-//! Pure: whoever asks has gathered the facts.
+//! Pure: the caller gathers the facts.
 
 pub mod database;
 mod facts;
@@ -21,31 +21,31 @@ use crate::job::words;
 words! {
     /// What a check belongs to, in the order in which it is shown.
     Group {
-        /// Of the machine that asks.
+        /// The machine that runs the checks.
         Configuration = "configuration",
-        /// The server or the file, and the way to it.
+        /// The server or the file, and the connection to it.
         Database = "database",
         /// Our tables.
         Schema = "schema",
-        /// Who is alive.
+        /// Nodes, and the leader of the planning.
         Nodes = "nodes",
         /// Jobs.
         Work = "work",
-        /// Standing orders.
+        /// Manifests.
         Manifests = "manifests",
     }
 }
 
 words! {
-    /// How a check came out.
+    /// The result of a check.
     Finding {
-        /// Well.
+        /// Nothing is wrong.
         Ok = "ok",
-        /// Somebody should look at it.
+        /// An operator should look at it.
         Warning = "warning",
         /// Something does not work.
         Failure = "failure",
-        /// It could not be looked at, because of another finding; or it does not apply here.
+        /// It could not run, because of another finding; or it does not apply here.
         Skipped = "skipped",
     }
 }
@@ -55,7 +55,7 @@ words! {
     CheckName {
         /// The settings can be read.
         Settings = "settings",
-        /// Nobody else can reach a server that asks nobody who they are.
+        /// A server without authentication listens on this machine only.
         Listen = "listen",
         /// The port of this machine's server.
         Port = "port",
@@ -87,21 +87,21 @@ words! {
         Tables = "tables",
         /// Indexes, as the migrations make them.
         Indexes = "indexes",
-        /// Somebody is there.
+        /// At least one node is alive.
         Alive = "alive",
-        /// Somebody plans.
+        /// A node plans.
         Leader = "leader",
-        /// Nodes that have gone with jobs in their hands.
+        /// No node has disappeared while it held jobs.
         Lost = "lost",
-        /// All nodes are of one version.
+        /// All nodes have the same version.
         Versions = "versions",
-        /// What nodes do by themselves does not fail.
+        /// The background loops of the nodes do not fail.
         Runners = "runners",
-        /// Leases that ran out are taken back.
+        /// Expired leases are reclaimed.
         Leases = "leases",
-        /// Jobs whose time has come are taken.
+        /// Due jobs are claimed.
         Overdue = "overdue",
-        /// Somebody runs every kind that waits.
+        /// A node knows every kind of the parked jobs.
         Kinds = "kinds",
         /// Dead letters that wait for a person.
         DeadLetters = "dead_letters",
@@ -134,20 +134,20 @@ impl CheckName {
     }
 }
 
-/// One check, and how it came out.
+/// A check and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
     /// What it belongs to.
     pub group: Group,
     /// Which one.
     pub check: CheckName,
-    /// How it came out.
+    /// Its result.
     pub finding: Finding,
-    /// In one sentence.
+    /// What was found, in one sentence.
     pub says: String,
-    /// What to do, where something is to be done.
+    /// What to do about it, if anything.
     pub todo: Option<String>,
-    /// The SQL that does it.
+    /// The SQL that fixes it.
     pub sql: Option<String>,
 }
 
@@ -156,12 +156,12 @@ impl Check {
         Check { group: check.group(), check, finding, says: says.into(), todo: None, sql: None }
     }
 
-    /// It is well.
+    /// Nothing is wrong.
     pub fn ok(check: CheckName, says: impl Into<String>) -> Check {
         Check::new(check, Finding::Ok, says)
     }
 
-    /// Somebody should look at it.
+    /// An operator should look at it.
     pub fn warning(check: CheckName, says: impl Into<String>, todo: impl Into<String>) -> Check {
         Check { todo: Some(todo.into()), ..Check::new(check, Finding::Warning, says) }
     }
@@ -171,24 +171,24 @@ impl Check {
         Check { todo: Some(todo.into()), ..Check::new(check, Finding::Failure, says) }
     }
 
-    /// It was not looked at.
+    /// The check did not run.
     pub fn skipped(check: CheckName, why: impl Into<String>) -> Check {
         Check::new(check, Finding::Skipped, why)
     }
 
-    /// It took too long to look.
+    /// The check took too long.
     pub fn not_checked(check: CheckName, why: &str) -> Check {
         let todo =
             "the database is slow, or something is locked: see `latency` and `transactions`, and try again";
         Check::warning(check, format!("could not be checked in time: {why}"), todo)
     }
 
-    /// With the SQL that mends it.
+    /// Adds the SQL that fixes it.
     pub fn with_sql(self, sql: impl Into<String>) -> Check {
         Check { sql: Some(sql.into()), ..self }
     }
 
-    /// Whether something is to be done about it.
+    /// Whether it is a warning or a failure.
     pub fn is_trouble(&self) -> bool {
         matches!(self.finding, Finding::Warning | Finding::Failure)
     }

@@ -1,6 +1,6 @@
 //! Why is this not running? Every gate between a job and its worker, open or closed, with the reason.
 //!
-//! Pure: whoever asks has gathered the facts. The first closed gate is the verdict.
+//! Pure: the caller gathers the facts. The first closed gate is the verdict.
 
 mod facts;
 mod job;
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Micros, duration, job::words};
 
 words! {
-    /// What stands between a job and its worker, in the order in which it is asked.
+    /// The gates between a job and its worker, in the order in which they are checked.
     GateName {
         /// Its manifest is switched on.
         Enabled = "enabled",
@@ -30,21 +30,21 @@ words! {
         DeadLetter = "dead_letter",
         /// The manifests that it waits for have completed.
         Dependency = "dependency",
-        /// Its tick does not lie in an excluded time.
+        /// Its tick is not in an excluded time.
         Exclusion = "exclusion",
         /// Its time has come.
         Due = "due",
-        /// The pause after a failure is over.
+        /// The wait after a failure is over.
         Retry = "retry",
-        /// Another job of the manifest does not keep it back.
+        /// No other job of the manifest holds it back.
         Overlap = "overlap",
-        /// Nobody asked to cancel it.
+        /// No cancel was requested.
         Cancel = "cancel",
-        /// There is a place in its group.
+        /// Its group is below its limit.
         GroupLimit = "group_limit",
-        /// There is a place under the global limit.
+        /// The global limit is not reached.
         GlobalLimit = "global_limit",
-        /// There is a place for its limit key.
+        /// Its limit key is below its limit.
         KeyLimit = "key_limit",
         /// A live node runs its kind, on its route.
         Node = "node",

@@ -40,11 +40,11 @@ words! {
         Scheduled = "scheduled",
         /// Waits to be dispatched.
         Queued = "queued",
-        /// Waits for a place under a limit.
+        /// Waits for a limit.
         Held = "held",
-        /// Paused, or nobody alive can run it.
+        /// Paused, or no live node knows its kind.
         Parked = "parked",
-        /// Handed to the workers, not yet taken.
+        /// Dispatched, not yet claimed.
         Ready = "ready",
         /// A worker has it.
         Running = "running",
@@ -52,7 +52,7 @@ words! {
         Retrying = "retrying",
         /// Ended well.
         Completed = "completed",
-        /// Ended because somebody asked.
+        /// Ended by a person or by a rule.
         Cancelled = "cancelled",
         /// Out of tries; waits for a person.
         Dead = "dead",
@@ -86,7 +86,7 @@ words! {
         Failed = "failed",
         /// The handler ran longer than it may.
         TimedOut = "timed_out",
-        /// Stopped because somebody asked.
+        /// Stopped by a cancel.
         Cancelled = "cancelled",
         /// The worker vanished.
         Lost = "lost",

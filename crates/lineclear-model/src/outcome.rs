@@ -35,10 +35,10 @@ pub struct Failure {
 
 impl Failure {
     /// A failure that may be tried again. Overlong text is cut, NUL, which databases refuse, is replaced, and passwords in URLs
-    /// become dots: errors are kept for months, and anybody may read them.
+    /// become dots: errors are kept for months, and every user may read them.
     pub fn new(error_type: impl Into<String>, message: impl Into<String>) -> Failure {
         let message: String = message.into();
-        // Before it is cut: half a URL has no @ by which its password is known.
+        // Before it is cut: without its @, the password of a URL is not recognized.
         let message = match without_passwords(&message) {
             Cow::Owned(shown) => shown,
             Cow::Borrowed(_) => message,
@@ -77,14 +77,14 @@ fn storable(mut text: String, bytes_max: usize) -> String {
 pub enum Outcome {
     /// It did its work.
     Completed {
-        /// What it wants to be remembered.
+        /// The value to store.
         output: Option<Payload>,
     },
     /// It failed.
     Failed(Failure),
     /// It ran longer than it may.
     TimedOut,
-    /// It stopped because somebody asked.
+    /// It stopped because of a cancel.
     Cancelled,
     /// It failed, and knows when to try again.
     RetryIn {
@@ -119,16 +119,16 @@ pub enum Verdict {
         /// Why.
         reason: DeadReason,
     },
-    /// It has ended because somebody asked.
+    /// It is cancelled.
     Cancel,
     /// It runs again later, and no failure is counted.
     Snooze {
         /// After this wait.
         after: Duration,
     },
-    /// It goes back to the queue as if it had not been taken.
+    /// It goes back to the queue as if it had not been claimed.
     Release,
-    /// It waits until a node comes that knows its kind.
+    /// It waits until a node that knows its kind starts.
     Park,
 }
 

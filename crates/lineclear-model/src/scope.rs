@@ -1,18 +1,18 @@
-//! What somebody may do: scopes, of which the wider ones include the narrower.
+//! Scopes: what a token allows. The wider scopes include the narrower.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// One thing that somebody may do.
+/// What a token allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
-    /// Look at everything.
+    /// Read everything.
     Read,
-    /// And make, run, pause, cancel and revive what is there.
+    /// Read, and enqueue, trigger, pause, cancel and revive.
     Operate,
-    /// And change standing orders, limits and settings, and say who may do what.
+    /// Operate, and change manifests, limits and settings, and manage tokens.
     Admin,
-    /// Take jobs, run them and settle them. Beside the others: it includes none of them, and none includes it.
+    /// Claim jobs, run them and settle them. It includes none of the others, and none of them includes it.
     Worker,
 }
 
@@ -35,7 +35,7 @@ impl Scope {
         Scope::ALL.into_iter().find(|scope| scope.as_str() == word)
     }
 
-    /// Whether one who has this scope may do what needs the other.
+    /// Whether this scope allows what needs the other.
     pub fn includes(self, needed: Scope) -> bool {
         match (self, needed) {
             (Scope::Worker, _) | (_, Scope::Worker) => self == needed,

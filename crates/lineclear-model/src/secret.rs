@@ -1,5 +1,5 @@
-//! Secrets in payloads: fields that a manifest marks, and fields whose names say what they are. Whoever shows a payload to people
-//! shows dots in their place.
+//! Secrets in payloads: fields that a manifest marks, and fields with telling names. Wherever people see a payload, dots replace
+//! them.
 
 mod mask;
 mod url;
@@ -54,8 +54,8 @@ const WORDS: &[&str] = &[
     "tokens",
 ];
 
-/// Words that also make a field a secret at the end of a part, where nobody has set words apart: `dbpassword`, `authtoken`. No other
-/// word ends so.
+/// Words that also make a field a secret at the end of a longer word: `dbpassword`, `authtoken`. No ordinary word ends with one
+/// of them.
 const ENDINGS: &[&str] = &[
     "apikey",
     "apikeys",
@@ -171,7 +171,7 @@ pub fn without_value(message: &str) -> String {
     message.to_owned()
 }
 
-/// Where dots stand in a payload, as a JSON pointer: somebody sends back what was masked.
+/// Finds a mask in a payload, as a JSON pointer: a client may send back what it was shown.
 pub fn find_mask(text: &str) -> Option<String> {
     // Most payloads have no such thing, and need not be read.
     if !text.contains('•') && !text.contains("\\u2022") {

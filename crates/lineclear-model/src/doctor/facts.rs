@@ -1,26 +1,26 @@
-//! What must be known about nodes, jobs and manifests.
+//! The facts about nodes, jobs and manifests that the checks need.
 
 use crate::Micros;
 use crate::explain::GateName;
 
-/// How things stand.
+/// The facts of one run of the checks.
 #[derive(Clone, Debug)]
 pub struct HealthFacts {
     /// The database's clock.
     pub now: Micros,
-    /// Counts stop here: so many means at least so many.
+    /// Counts stop here: this number means this many or more.
     pub count_max: u64,
-    /// Jobs that wait, for whatever.
+    /// Jobs that wait, for any reason.
     pub waiting: u64,
-    /// Those of them that could be taken now, if there were room.
+    /// Waiting jobs that could be claimed now if there were room.
     pub due: u64,
     /// Jobs that run.
     pub running: u64,
     /// Dead letters that wait for a person.
     pub dead_letters: u64,
-    /// Since when the first in line is due.
+    /// Since when the oldest waiting job is due.
     pub oldest_due_at: Option<Micros>,
-    /// What is not as it should be.
+    /// Counts of problems.
     pub trouble: Trouble,
     /// Nodes, last seen first.
     pub nodes: Vec<NodeState>,
@@ -28,27 +28,27 @@ pub struct HealthFacts {
     pub leader: Option<Leader>,
     /// A few jobs whose time came long ago, and what each waits for.
     pub overdue: Vec<Overdue>,
-    /// What could not be looked at in time.
+    /// Facts that could not be read in time.
     pub not_checked: NotChecked,
 }
 
-/// Parts that could not be looked at in time, and why: what is said about them otherwise is as if nothing were wrong.
+/// Facts that could not be read in time, and why. Their fields have the values of a healthy cluster.
 #[derive(Clone, Debug, Default)]
 pub struct NotChecked {
-    /// What is not as it should be.
+    /// Counts of problems.
     pub trouble: Option<String>,
     /// Jobs whose time came long ago.
     pub overdue: Option<String>,
 }
 
-/// What is not as it should be.
+/// Counts of problems.
 #[derive(Clone, Debug, Default)]
 pub struct Trouble {
-    /// Leases that ran out a while ago, and were not taken back.
+    /// Leases that ran out a while ago and were not reclaimed.
     pub leases_over: u64,
-    /// Since when the first of them is over.
+    /// When the first of them ran out.
     pub lease_over_at: Option<Micros>,
-    /// Jobs that were set aside because nobody knows their kind.
+    /// Jobs that are parked because no node knows their kind.
     pub unknown: u64,
     /// A few of those kinds.
     pub unknown_kinds: Vec<String>,
@@ -77,27 +77,27 @@ pub struct NodeState {
     pub roles: Vec<String>,
     /// Jobs it runs at once.
     pub slots: u32,
-    /// It was heard of within the time after which a node is lost.
+    /// Its last heartbeat is recent enough: the node is not lost.
     pub live: bool,
     /// It was told to take nothing new.
     pub drains: bool,
-    /// When it was last heard of.
+    /// When it sent its last heartbeat.
     pub seen_at: Micros,
-    /// Its runners whose last pass failed, and why.
+    /// Its loops whose last pass failed, and why.
     pub failing: Vec<(String, String)>,
-    /// Jobs whose lease of this node ran out, and that nobody took back; counted up to a bound.
+    /// Jobs whose lease of this node ran out and was not reclaimed; counted up to a bound.
     pub abandoned: u64,
 }
 
 impl NodeState {
-    /// Whether it is there and plays this role, and was not told to take nothing new.
+    /// Whether it is alive, has this role and does not drain.
     pub fn takes_part(&self, role: &str) -> bool {
         self.live && !self.drains && self.roles.iter().any(|name| name == role)
     }
 }
 
 impl HealthFacts {
-    /// Jobs that nodes would run at once now.
+    /// Slots of all live nodes that take work.
     pub fn slots(&self) -> u64 {
         let takes = self.nodes.iter().filter(|node| node.takes_part("workers"));
         takes.map(|node| u64::from(node.slots)).sum()
@@ -111,20 +111,20 @@ pub struct Leader {
     pub node: String,
     /// The machine it runs on.
     pub machine: String,
-    /// Its process there.
+    /// Its process id there.
     pub pid: u32,
-    /// From when on no other node has led.
+    /// Since when no other node has led.
     pub since: Micros,
-    /// When it last said so.
+    /// The last heartbeat with which it led.
     pub renewed_at: Micros,
-    /// How often it says so.
+    /// How often it sends a heartbeat.
     pub renew_ms: i64,
-    /// When it stopped in order.
+    /// When it resigned.
     pub released_at: Option<Micros>,
 }
 
 impl Leader {
-    /// Whether it can be believed to lead: it has not resigned, and has not missed three heartbeats.
+    /// Whether it leads: it has not resigned, and has not missed three heartbeats.
     pub fn is_live(&self, now: Micros) -> bool {
         let patience = self.renew_ms.saturating_mul(3_000).max(30_000_000);
         self.released_at.is_none() && self.renewed_at.offset(patience) > now
@@ -142,20 +142,20 @@ pub struct Overdue {
     pub gate: Option<GateName>,
     /// Why, as a sentence.
     pub why: String,
-    /// Slots that are free at nodes that would run it.
+    /// Free slots of nodes that would run it.
     pub free: u64,
-    /// Jobs of its line were taken, or of its kind ended, within the last minute.
+    /// Within the last minute, jobs of its route were claimed, or jobs of its kind ended.
     pub moves: bool,
 }
 
 impl Overdue {
-    /// Nothing is in its way, there is room for it, and nobody gets on with its line.
+    /// No gate blocks it, a slot is free, and no other job of its route or kind moves.
     pub(super) fn is_stuck(&self) -> bool {
         self.gate.is_none() && self.free > 0 && !self.moves
     }
 }
 
-/// What manifests say.
+/// Facts about manifests.
 #[derive(Clone, Debug, Default)]
 pub struct ManifestHealth {
     /// How many were looked at.

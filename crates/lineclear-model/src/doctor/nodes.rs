@@ -84,20 +84,20 @@ fn leader(facts: &HealthFacts) -> Check {
             let how = if leader.released_at.is_some() { "stopped" } else { "went silent" };
             let ago = length(facts.now.get() - end.get());
             let says =
-                format!("nobody leads the planning now: {} led last, and {how} {ago} ago", leader.node);
+                format!("no node leads the planning now: {} led last, and {how} {ago} ago", leader.node);
             match facts.trouble.late > 0 {
                 true => Check::failure(name, says, "see the check `late`: manifests wait for a planner"),
-                // Whoever wins the next planning cycle leads.
-                false if plans => Check::ok(name, format!("{says}; whoever plans next will lead")),
-                false => Check::ok(name, format!("{says}; nothing is to be planned")),
+                // The node that wins the next planning cycle leads.
+                false if plans => Check::ok(name, format!("{says}; the next node that plans will lead")),
+                false => Check::ok(name, format!("{says}; there is nothing to plan")),
             }
         }
         None if facts.trouble.late > 0 => Check::failure(
             name,
-            "nobody leads the planning, and manifests are late",
+            "no node leads the planning, and manifests are late",
             "is a node with the role planner alive? start one: lineclear serve",
         ),
-        None => Check::ok(name, "nobody has led yet: there was nothing to plan"),
+        None => Check::ok(name, "no node has led yet: there was nothing to plan"),
     }
 }
 

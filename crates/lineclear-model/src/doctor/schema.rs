@@ -1,4 +1,4 @@
-//! Our tables as they are, against what the migrations make. What others have added beside it is theirs.
+//! Compares our tables with those that the migrations make. Tables and columns that users have added are ignored.
 
 use std::collections::BTreeSet;
 
@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use super::{Check, CheckName, a_few, many};
 
-/// All that the migrations make, in a form that can be compared.
+/// Everything that the migrations make, in a form that can be compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schema {
     /// Columns of tables, in their order.
     pub columns: Vec<Column>,
-    /// Rules that have a name: keys, and what is checked.
+    /// Named constraints: keys and checks.
     pub rules: Vec<Rule>,
-    /// Indexes that are no rule's.
+    /// Indexes that do not belong to a constraint.
     pub indexes: Vec<Index>,
-    /// Whatever else: views, functions, sequences.
+    /// Views, functions and sequences.
     pub others: Vec<Other>,
 }
 
@@ -28,15 +28,15 @@ pub struct Column {
     pub name: String,
     /// Its type, as the database writes it.
     pub kind: String,
-    /// It is never null.
+    /// It is not nullable.
     pub required: bool,
-    /// What it is if nothing is said.
+    /// Its default.
     pub default: Option<String>,
-    /// Numbers that the database gives: `generated always as identity`.
+    /// How the database generates its values: `generated always as identity`.
     pub given: Option<String>,
 }
 
-/// A rule of a table.
+/// A constraint of a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rule {
     /// Its table.
@@ -54,11 +54,11 @@ pub struct Index {
     pub table: String,
     /// Its name.
     pub name: String,
-    /// As the database writes it, with `{schema}` for the name of ours.
+    /// As the database writes it, with `{schema}` for the name of our schema.
     pub definition: String,
-    /// It can be used: building it did not fail half-way.
+    /// It can be used: its build did not fail.
     pub valid: bool,
-    /// Somebody builds it right now.
+    /// It is being built right now.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub building: bool,
 }
@@ -70,14 +70,14 @@ pub struct Other {
     pub what: String,
     /// Its name.
     pub name: String,
-    /// What makes it, with `{schema}` for the name of ours.
+    /// The SQL that makes it, with `{schema}` for the name of our schema.
     pub definition: String,
 }
 
 /// How SQL is written.
 #[derive(Clone, Debug)]
 pub enum Dialect {
-    /// PostgreSQL, with the quoted name of our schema, and its version: each writes views in a way of its own.
+    /// PostgreSQL, with the quoted name of our schema, and its version: each version writes views differently.
     Postgres {
         /// Quoted.
         schema: String,
@@ -103,7 +103,7 @@ impl Dialect {
         }
     }
 
-    /// So that nodes can go on while it is built.
+    /// Builds it concurrently, so that nodes can work meanwhile.
     fn index(&self, definition: &str) -> String {
         let filled = self.filled(definition);
         match self {
@@ -120,23 +120,23 @@ impl Dialect {
     }
 }
 
-/// An empty table, or numbers that begin anew, would be worse than none: ids would be given twice, and jobs take each other's place.
+/// An empty table, or a sequence that starts again, would be worse than none: ids would be used twice, and jobs mixed up.
 const BACKUP: &str =
-    "stop the nodes, and restore a backup: what stood there is gone, and no SQL brings it back";
+    "stop the nodes, and restore a backup: the data is gone, and no SQL brings it back";
 
-/// Of what is part of the table itself in SQLite.
-const REBUILD: &str = "stop the nodes, and restore a backup from before somebody made the table anew: SQLite cannot change this in a table \
-                       that is there";
+/// For differences in the definition of a SQLite table.
+const REBUILD: &str = "stop the nodes, and restore a backup from before the table was rebuilt: SQLite cannot change this in \
+                       an existing table";
 
-/// The version of PostgreSQL that wrote down how views are written.
+/// The version of PostgreSQL whose way of writing views we expect.
 const VIEWS_OF: i64 = 15;
 
-/// What is wrong, and the SQL that mends it.
+/// The differences, and the SQL that fixes them.
 #[derive(Default)]
 struct Drift {
-    /// It is there, and is part of a table that SQL cannot change.
+    /// Part of a table's definition differs, and SQLite cannot change it.
     fixed: bool,
-    /// What is on its way, and so no trouble.
+    /// Indexes that are being built, which is no problem.
     coming: Vec<String>,
     what: Vec<String>,
     sql: Vec<String>,
@@ -150,13 +150,13 @@ impl Drift {
         self.sql.push(sql);
     }
 
-    /// Found, and SQLite has no way to change it.
+    /// A difference that SQLite cannot change.
     fn fixed(&mut self, what: String) {
         self.what.push(what);
         self.fixed = true;
     }
 
-    /// Found, and not to be mended.
+    /// A difference that SQL cannot fix.
     fn gone(&mut self, what: String) {
         self.what.push(what);
         self.beyond = true;
@@ -243,7 +243,7 @@ fn columns(
         let Some(is) = is else {
             let what = format!("column {}.{name} is missing", column.table);
             match column.required {
-                // A number that begins anew lets claims through that it should keep out.
+                // A claim number that starts again would let stale claims through.
                 true => drift.gone(what),
                 false => drift.found(what, format!("ALTER TABLE {table} ADD COLUMN {};", declared(column))),
             }
@@ -285,7 +285,7 @@ fn columns(
     }
 }
 
-/// Numbers that the database gives. Where it does not any more, nobody knows which were given.
+/// Compares how the database generates a column's values. If it does not any more, the last value is unknown.
 fn identity(is: &Column, column: &Column, alter: &dyn Fn(String) -> String, drift: &mut Drift) {
     if is.given == column.given {
         return;

@@ -76,7 +76,7 @@ fn what_is_well_is_said_of_every_check_once() {
 }
 
 #[test]
-fn nobody_alive_is_a_failure_only_where_something_is_to_be_done() {
+fn no_live_node_is_a_failure_only_if_there_is_work() {
     let mut facts = well();
     facts.nodes = vec![node("a", 900)];
     let (finding, says) = found(&facts, CheckName::Alive);
@@ -136,7 +136,7 @@ fn a_leader_is_missed_only_where_manifests_are_late() {
     for node in &mut facts.nodes {
         node.roles = vec!["workers".to_owned()];
     }
-    assert_eq!(found(&facts, CheckName::Leader).0, Finding::Failure, "ticks, and nobody who plans");
+    assert_eq!(found(&facts, CheckName::Leader).0, Finding::Failure, "manifests have ticks, and no node plans");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn the_gate_that_blocks_most_of_the_overdue_jobs_is_named() {
     assert_eq!(finding, Finding::Failure);
     assert!(says.contains("`node` blocks 2 of the 3") && says.contains("job 2: because"), "{says}");
     assert!(says.contains("waited for 1m39s"), "{says}");
-    // Nobody to run it is worse than anything that somebody chose.
+    // A job that no node can run is worse than jobs that a limit holds.
     facts.overdue = vec![
         job(1, Some(GateName::KeyLimit)),
         job(2, Some(GateName::Node)),
@@ -189,9 +189,9 @@ fn the_gate_that_blocks_most_of_the_overdue_jobs_is_named() {
         "{says}"
     );
     facts.overdue.truncate(1);
-    assert_eq!(found(&facts, CheckName::Overdue).0, Finding::Warning, "a limit is somebody's will");
+    assert_eq!(found(&facts, CheckName::Overdue).0, Finding::Warning, "an operator chose the limit");
     facts.overdue = vec![job(1, None)];
-    assert_eq!(found(&facts, CheckName::Overdue).0, Finding::Failure, "slots are free, and nobody takes it");
+    assert_eq!(found(&facts, CheckName::Overdue).0, Finding::Failure, "slots are free, and no node claims it");
     facts.overdue[0].free = 0;
     assert_eq!(found(&facts, CheckName::Overdue).0, Finding::Warning, "all slots are taken");
 }

@@ -1,4 +1,4 @@
-//! Jobs that should have been taken.
+//! Checks of jobs: leases, overdue jobs, unknown kinds, dead letters.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ fn leases(facts: &HealthFacts) -> Check {
     Check::failure(name, says, todo)
 }
 
-/// What most of those wait for that wait for long.
+/// Names the gate that blocks most of the overdue jobs.
 fn overdue(facts: &HealthFacts) -> Check {
     let name = CheckName::Overdue;
     if let Some(why) = &facts.not_checked.overdue {
@@ -43,7 +43,7 @@ fn overdue(facts: &HealthFacts) -> Check {
     for job in &facts.overdue {
         *gates.entry(job.gate).or_default() += 1;
     }
-    // One that nobody can run, or that nobody takes, is worse than many that somebody has switched off.
+    // One job that no node can run, or that no node claims, is worse than many that an operator has paused.
     let stranded = gates.get(&Some(GateName::Node)).copied().unwrap_or(0);
     let stuck = facts.overdue.iter().filter(|job| job.is_stuck()).count();
     let (top, count) = gates.into_iter().max_by_key(|(_, count)| *count).unwrap_or((None, 0));

@@ -23,11 +23,11 @@ pub struct JobFacts {
     pub failures: u32,
     /// What went wrong last.
     pub last_error: Option<String>,
-    /// When somebody asked to cancel it.
+    /// When a cancel was requested.
     pub cancel_requested_at: Option<Micros>,
     /// It was parked because the node that took it did not know its kind.
     pub unknown_kind: bool,
-    /// Who has it, or had it last: its id, and its name if it is still known.
+    /// The node that has it, or had it last: its id, and its name if it is still known.
     pub node: Option<(i64, Option<String>)>,
     /// Since when.
     pub claimed_at: Option<Micros>,

@@ -123,7 +123,7 @@ impl ScheduleFields {
         }
     }
 
-    /// Refuses a field that would have no effect: whoever wrote it expects one.
+    /// Refuses a field that would have no effect: its author expects one.
     fn check_company(&self) -> Result<(), BadSchedule> {
         let timed = self.on_demand.is_none() && self.after.is_none();
         let lonely = [

@@ -1,10 +1,10 @@
-//! Passwords in URLs: `postgres://ann:hunter2@db/` in a text that is otherwise for everybody, such as an error.
+//! Passwords in URLs: `postgres://ann:hunter2@db/` in a text that all users may see, such as an error.
 
 use std::borrow::Cow;
 
 use super::{MASK, is_secret_name};
 
-/// A text with dots in place of the passwords of its URLs, before the `@` and in parameters whose names say that they are secrets.
+/// Replaces the passwords of the URLs in a text by dots: before the `@`, and in parameters with telling names.
 pub fn without_passwords(text: &str) -> Cow<'_, str> {
     let mut places = Vec::new();
     for (sign, _) in text.match_indices("://") {

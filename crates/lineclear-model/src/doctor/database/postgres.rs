@@ -1,21 +1,21 @@
-//! What is peculiar to PostgreSQL.
+//! Checks of PostgreSQL.
 
 use super::super::{Check, CheckName, a_few, length};
 
-/// The oldest that has what our statements use.
+/// The oldest version that our statements run on.
 const OLDEST: u32 = 12;
-/// The one that every test runs on.
+/// The version that the tests run on.
 const TESTED: u32 = 15;
-/// A transaction that idles for longer holds back what others clean up, and may hold locks.
+/// A transaction that idles for longer keeps dead rows from being vacuumed, and may hold locks.
 const IDLE_US: i64 = 10_000_000;
 const OPEN_WARNING_US: i64 = 5 * 60_000_000;
 const OPEN_FAILURE_US: i64 = 60 * 60_000_000;
-/// Fewer dead rows than this are no trouble.
+/// Fewer dead rows than this do no harm.
 const DEAD_ROWS: i64 = 10_000;
-/// Autovacuum has had its chance.
+/// Autovacuum should have run within this time.
 const UNVACUUMED_US: i64 = 10 * 60_000_000;
 
-/// Whether we can use it. `number` is as in `server_version_num`.
+/// Whether we support this version. `number` is as in `server_version_num`.
 pub fn postgres_version(version: &str, number: i64, standby: bool) -> Check {
     let (name, major) = (CheckName::Version, u32::try_from(number / 10_000).unwrap_or(0));
     if standby {
@@ -32,18 +32,18 @@ pub fn postgres_version(version: &str, number: i64, standby: bool) -> Check {
     }
 }
 
-/// What is between us and the database.
+/// Whether there is a pooler between us and the database.
 #[derive(Clone, Copy, Debug)]
 pub struct Pooler {
     /// The URL says `pooler=transaction`.
     pub said: bool,
-    /// One connection of ours was served by several sessions of the server, or several by one.
+    /// One of our connections used several sessions of the server, or several connections used one.
     pub seen: bool,
-    /// What we set for a session is set.
+    /// Our session settings take effect.
     pub settings_arrive: bool,
 }
 
-/// Whether the URL says what is there.
+/// Whether the URL says the truth about the pooler.
 pub fn pooler(facts: Pooler) -> Check {
     let name = CheckName::Pooler;
     match (facts.said, facts.seen) {
@@ -73,22 +73,22 @@ pub fn pooler(facts: Pooler) -> Check {
     }
 }
 
-/// Somebody's session with a transaction that is open.
+/// A session with an open transaction.
 #[derive(Clone, Debug)]
 pub struct Session {
-    /// Its process; `None`: it is prepared for two-phase commit, and belongs to nobody.
+    /// Its server process; `None`: a transaction that is prepared for two-phase commit, which has no process.
     pub pid: Option<i64>,
-    /// Whose, and of which program; of one that is prepared, its name.
+    /// Its role and program; for a prepared transaction, its name.
     pub who: String,
-    /// What it does.
+    /// Its state, as the server reports it.
     pub state: String,
-    /// For so long its transaction is open.
+    /// How long its transaction has been open.
     pub open_us: i64,
-    /// For so long it does nothing.
+    /// How long it has been idle.
     pub idle_us: Option<i64>,
 }
 
-/// The transaction that is open the longest, and how many sessions of others could not be looked at.
+/// The oldest open transaction; `hidden` is the number of sessions that this role may not see.
 pub fn transactions(oldest: Option<&Session>, hidden: i64) -> Check {
     let name = CheckName::Transactions;
     let unseen = match hidden {
@@ -117,22 +117,22 @@ pub fn transactions(oldest: Option<&Session>, hidden: i64) -> Check {
     }
 }
 
-/// What the server counts about one of our tables.
+/// The server's statistics of one of our tables.
 #[derive(Clone, Debug)]
 pub struct Table {
     /// Its quoted name.
     pub name: String,
-    /// Rows, about.
+    /// Live rows, estimated.
     pub live: i64,
-    /// Rows that are dead and not cleaned away, about.
+    /// Dead rows that are not vacuumed yet, estimated.
     pub dead: i64,
-    /// When it was last vacuumed, so long ago.
+    /// How long ago it was vacuumed; `None`: never.
     pub vacuumed_us: Option<i64>,
-    /// Somebody has switched autovacuum off for it.
+    /// Autovacuum is switched off for it.
     pub neglected: bool,
 }
 
-/// Whether what we delete is cleaned away.
+/// Whether dead rows are vacuumed.
 pub fn dead_rows(tables: &[Table], autovacuum: bool) -> Check {
     let name = CheckName::DeadRows;
     if !autovacuum {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn dead_rows_count_where_nobody_cleans_up() {
+    fn dead_rows_are_a_warning_unless_the_table_was_just_vacuumed() {
         let table =
             Table { name: "x".to_owned(), live: 10, dead: 20_000, vacuumed_us: None, neglected: false };
         let of = |table: &Table| dead_rows(std::slice::from_ref(table), true);

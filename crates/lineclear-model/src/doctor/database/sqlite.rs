@@ -1,11 +1,11 @@
-//! What is peculiar to SQLite.
+//! Checks of SQLite.
 
 use super::super::{Check, CheckName};
 
-/// Less room than this on the disk is soon none.
+/// Free disk space below which a check warns.
 const ROOM_BYTES: u64 = 256 * 1024 * 1024;
 
-/// File systems of other machines, by the numbers that Linux has for them. Locks and shared memory do not reach across.
+/// Network file systems, by their magic numbers in Linux. Locks and shared memory do not work across machines.
 const NETWORK: &[(u64, &str)] = &[
     (0x6969, "NFS"),
     (0x517b, "SMB"),
@@ -18,25 +18,25 @@ const NETWORK: &[(u64, &str)] = &[
     (0x0116_1970, "GFS2"),
     (0x7461_636f, "OCFS2"),
 ];
-/// It may be anything, such as sshfs.
+/// Any file system in user space, such as sshfs.
 const FUSE: u64 = 0x6573_5546;
 
-/// What the system says about the file.
+/// Facts about the database file.
 #[derive(Clone, Debug)]
 pub struct FileFacts {
-    /// Where it is.
+    /// Its path.
     pub path: String,
-    /// It writes ahead: the numbers of its versions say so.
+    /// It uses a write-ahead log, according to the version numbers in its header.
     pub wal: bool,
-    /// The number of its file system.
+    /// The magic number of its file system.
     pub file_system: Option<u64>,
-    /// Whoever asks may write to it.
+    /// This process may write to it.
     pub writable: bool,
-    /// Bytes that are left there.
+    /// Free bytes on its file system.
     pub room: Option<u64>,
 }
 
-/// Whether readers and writers keep out of each other's way.
+/// Whether the file uses a write-ahead log, so that readers and writers do not block each other.
 pub fn journal(facts: &FileFacts) -> Check {
     match facts.wal {
         true => Check::ok(CheckName::Journal, "the file uses a write-ahead log (WAL)"),
