@@ -87,7 +87,7 @@ impl Side {
         load::history(&self.db, self.ids(history), history).await
     }
 
-    /// A group that is full, with a long line before everybody else's.
+    /// Fills a group up to its limit, with a long backlog that ranks before all other jobs.
     async fn fill_group(&self, database: Database, scale: Scale) -> Result<()> {
         let gated = scale.of(GATED);
         progress(&format!("{}: loading {} jobs of a full group", database.label(), grouped(gated)));

@@ -32,9 +32,9 @@ const LOCK_EVENTS: u32 = 5_000;
 const STATEMENT_MS: f64 = 200.0;
 const ROUNDS: u32 = 21;
 
-/// Searches for what is not there look through ten thousand rows of each table, and say so: that is their price, whatever the history.
-const RARE: [&str; 2] = ["/jobs?q=kind:nobody-knows", "/jobs?q=error:%22no%20such%20text%22"];
-/// What is looked at. `{job}` is a job that both have.
+/// Searches without a match read ten thousand rows of each table, and the page says so: they cost as much with any history.
+const RARE: [&str; 2] = ["/jobs?q=kind:no-such-kind", "/jobs?q=error:%22no%20such%20text%22"];
+/// The pages to measure. `{job}` is a job that both databases have.
 const PAGES: [&str; 13] = [
     "/",
     "/?range=24h",

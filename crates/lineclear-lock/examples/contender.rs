@@ -9,7 +9,7 @@ use lineclear_lock::{LockError, LockOptions, Locks, Moment};
 fn say(contender: &str, lock: &str, observation: Observation) {
     let event =
         Event { contender: contender.to_owned(), lock: lock.to_owned(), observation, at: Moment::now() };
-    // Nobody reads any more when the test has ended.
+    // The pipe is closed when the test has ended.
     drop(writeln!(std::io::stdout(), "{event}"));
 }
 

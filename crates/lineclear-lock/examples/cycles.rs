@@ -49,7 +49,7 @@ async fn main() -> Result<(), Error> {
     Ok(())
 }
 
-/// Works on a cycle, unless that was done. Between the look and the mark nobody else may do the same: that is what the lock is for.
+/// Works on a cycle, unless that was done. The lock keeps other processes out between the check and the mark.
 async fn work(version: &str, number: u64, lease: &Lease, marks: &mut Connection) -> Result<(), Error> {
     let (cycle, epoch) = (i64::try_from(number)?, lease.epoch().get());
     if marks.query_row("select exists (select 1 from cycle where number = ?1)", [cycle], |row| row.get(0))? {

@@ -192,20 +192,20 @@ impl Child {
         self.signal(Signal::TERM)
     }
 
-    /// Ends it without a warning (SIGKILL), and reaps it. One that has ended is no error.
+    /// Kills it (SIGKILL) and reaps it. It is no error if it has ended before.
     pub fn kill(&mut self) -> Result<ExitStatus> {
         self.process.kill()?;
         Ok(self.process.wait()?)
     }
 
     fn signal(&mut self, signal: Signal) -> Result<()> {
-        // Its id is nobody else's while it is not reaped.
+        // Until it is reaped, no other process gets its id.
         ensure!(self.process.try_wait()?.is_none(), "it has ended:\n{}", self.transcript());
         let pid = i32::try_from(self.id()).ok().and_then(Pid::from_raw).context("a process id")?;
         Ok(kill_process(pid, signal)?)
     }
 
-    /// All its output, as it came.
+    /// All its output, in order.
     fn transcript(&self) -> String {
         let output = self.output.borrow();
         output.lines.iter().fold(String::new(), |text, (_, line)| text + "  | " + line + "\n")

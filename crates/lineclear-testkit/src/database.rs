@@ -91,12 +91,12 @@ impl Drop for PostgresDatabase {
     fn drop(&mut self) {
         let (url, name) = (self.maintenance_url.clone(), self.name.clone());
         let (done, wait) = mpsc::channel();
-        // A thread and a runtime of its own: the test's runtime may be the one that is dropping us.
+        // A separate thread and runtime: the test's runtime may be the one that is dropping us.
         thread::spawn(move || {
             let dropped = tokio::runtime::Builder::new_current_thread().enable_all().build().map(|runtime| {
                 runtime.block_on(run(&url, &format!("drop database if exists {name} with (force)")))
             });
-            // Nobody listens any more if it took too long.
+            // The receiver is gone if this took too long.
             drop(done.send(dropped));
         });
         // Waiting keeps the disk small: a test's process may end right after this, and the thread with it.

@@ -110,7 +110,7 @@ async fn listen(
     open: watch::Sender<usize>,
 ) {
     while let Ok((client, _)) = listener.accept().await {
-        // Taken and closed, not refused: a closed listener's port could be given to somebody else.
+        // Accepted and closed, not refused: another process could get the port of a closed listener.
         if weather.borrow().mode == Mode::Cut {
             continue;
         }

@@ -28,11 +28,11 @@ use process::{Process, Record};
 
 /// A server that tests may use.
 pub struct Server {
-    /// The environment variable that tells tests of it.
+    /// The environment variable that passes its URL to tests.
     pub variable: &'static str,
     /// Where it listens.
     pub url: String,
-    /// `None` if somebody else started it.
+    /// `None` if it was running before.
     process: Option<Process>,
 }
 

@@ -105,7 +105,7 @@ async fn tee(from: Option<impl AsyncRead + Unpin>, mut to: impl Write, runner: R
     let mut line = Vec::new();
     while from.read_until(b'\n', &mut line).await.is_ok_and(|length| length > 0) {
         counts.read(runner, &String::from_utf8_lossy(&line));
-        // Nobody may be reading; the count goes on.
+        // Go on counting even if the output is closed.
         to.write_all(&line).ok();
         to.flush().ok();
         line.clear();

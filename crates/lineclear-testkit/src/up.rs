@@ -33,7 +33,7 @@ pub(crate) async fn up(dir: &Path) -> Result<ExitCode> {
 
 async fn start(dir: &Path) -> Result<()> {
     fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
-    // Whoever interrupts the start drops what has started, and so stops it.
+    // An interrupt drops the servers that have started, which stops them.
     let servers = tokio::select! {
         servers = Servers::start(Lifetime::UntilStopped, Durability::ThrowAway) => servers?,
         _ = tokio::signal::ctrl_c() => bail!("interrupted"),
@@ -56,7 +56,7 @@ async fn start(dir: &Path) -> Result<()> {
 pub(crate) fn down(dir: &Path) -> Result<ExitCode> {
     if let Some((files, records)) = read_state(dir) {
         records.iter().for_each(Record::stop);
-        // The state is a text file that anybody may edit: nothing but our own folder is removed.
+        // The state is a text file that users may edit: only our own folder is removed.
         let name = files.file_name().unwrap_or_default().to_string_lossy();
         if name.starts_with(LEFT_PREFIX) && files.exists() {
             fs::remove_dir_all(&files).with_context(|| format!("removing {}", files.display()))?;
@@ -65,7 +65,7 @@ pub(crate) fn down(dir: &Path) -> Result<ExitCode> {
     for file in [ENVIRONMENT, STATE] {
         drop(fs::remove_file(dir.join(file)));
     }
-    // Only if nothing of anybody else is in it.
+    // Fails if it holds other files, which stay.
     drop(fs::remove_dir(dir));
     Ok(ExitCode::SUCCESS)
 }

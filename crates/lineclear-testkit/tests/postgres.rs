@@ -19,7 +19,7 @@ async fn databases_named(client: &Client, name: &str) -> i64 {
 }
 
 #[tokio::test]
-async fn a_fresh_database_is_empty_and_belongs_to_nobody_else() {
+async fn a_fresh_database_is_empty_and_belongs_to_one_test() {
     let (one, other) = (fresh_postgres().await, fresh_postgres().await);
     assert_ne!(one.name(), other.name());
 

@@ -105,7 +105,7 @@ async fn servers_stay_up_until_they_are_taken_down() {
 
 #[tokio::test]
 async fn a_server_that_is_named_is_used_and_none_is_started() {
-    let given = "postgres://somebody@127.0.0.1:1/there";
+    let given = "postgres://user@127.0.0.1:1/there";
     let script = "echo $LINECLEAR_TEST_POSTGRES_URL $LINECLEAR_TEST_PGBOUNCER_URL $LINECLEAR_TEST_MYSQL_URL $LINECLEAR_TEST_REDIS_URL";
     let program = kit(&["run", "--", "sh", "-c", script]).env("LINECLEAR_TEST_POSTGRES_URL", given);
     let program = program

@@ -75,7 +75,7 @@ fn who_waits_too_long_while_others_are_served_starves() {
     // Never served at all, and asking again and again.
     let lines = ["lock asked 0 10 a x", "lock asked 0 50 a x", "lock held 1 20 b x", "lock ended 1 120 b x"];
     assert!(matches!(found(&lines)[..], [Violation::Starved { .. }]));
-    // Nobody was served: the store was away.
+    // No contender was served: the store was away.
     assert_eq!(found(&["lock asked 0 10 a x", "lock held 2 200 a x"]), []);
 }
 

@@ -42,7 +42,7 @@ pub(crate) async fn holder_with(place: &Place, ttl: Duration, record: Option<Dur
     child
 }
 
-/// Somebody waits for the lock from now on.
+/// Spawns a task that waits for the lock.
 fn wait(locks: &Locks) -> tokio::task::JoinHandle<(LockGuard, Moment)> {
     let locks = locks.clone();
     tokio::spawn(async move {

@@ -67,7 +67,7 @@ impl Place {
 }
 
 impl Place {
-    /// Runs SQL behind everybody's back; `{t}` stands before a table's name, and `{2h}` is two hours.
+    /// Runs SQL past the locks; `{t}` stands before a table's name, and `{2h}` is two hours.
     pub(crate) async fn sql(&self, sql: &str) {
         let url = self.url.as_deref().unwrap();
         if let Some(path) = url.strip_prefix("sqlite:") {

@@ -155,7 +155,7 @@ pub(crate) async fn who_finds_it_busy_writes_nothing_but_is_counted_on_the_holde
     assert_eq!(events(&one).await, [LockEventKind::Taken]);
     held.release().await.unwrap();
     one.flush().await;
-    // A lock that nobody has a row for: nothing is made for who found it busy.
+    // A lock without a row: the process that found it busy adds none.
     place.sql("delete from {t}lock_lease").await;
     let unseen = place.locks().await.try_lock("report").await.unwrap().unwrap();
     assert!(other.try_lock("report").await.unwrap().is_none());
@@ -207,9 +207,9 @@ pub(crate) async fn a_row_is_checked_against_the_store_of_the_lock(place: &Place
     let seen = plain.inspect("report").await.unwrap().unwrap();
     assert!(plain.break_lock("report", &seen, "a test", None).await.unwrap());
     until("its session has ended", async || state().await != LeaseState::Stale).await;
-    assert_eq!(state().await, LeaseState::Orphan, "not released, and nobody has it");
+    assert_eq!(state().await, LeaseState::Orphan, "not released, and not held");
     let next = plain.acquire("report", SOON).await.unwrap().unwrap();
-    assert_eq!(state().await, LeaseState::Drift, "one that does not record has it");
+    assert_eq!(state().await, LeaseState::Drift, "a holder without a registry has it");
     drop(held);
     one.flush().await;
     assert_eq!(state().await, LeaseState::Drift);
@@ -225,7 +225,7 @@ pub(crate) async fn who_went_away_is_swept_by_the_database_s_clock_and_who_has_t
     one.try_lock("idle").await.unwrap().unwrap().release().await.unwrap();
     one.try_lock("young").await.unwrap().unwrap().release().await.unwrap();
     one.flush().await;
-    // One that has gone, and one that has been heard of: nobody has their locks.
+    // A holder that is gone, and one with a recent heartbeat; neither holds its lock.
     for (name, ago) in [("gone", "{2h}"), ("here", "{2h} + {2h} + {2h}")] {
         place
             .sql(&format!(
@@ -275,7 +275,7 @@ pub(crate) async fn a_lock_is_taken_away_with_a_raised_epoch_and_it_is_written_d
     assert!(operator.break_lock("report", &seen, "ada", Some("it hangs")).await.unwrap());
     tokio::time::timeout(SOON, held.lost().cancelled()).await.expect("the holder hears of it");
     let next = operator.acquire("report", SOON).await.unwrap().unwrap();
-    assert!(next.epoch().get() > held.epoch().get() + 1, "the epoch was raised before anybody took it");
+    assert!(next.epoch().get() > held.epoch().get() + 1, "the break raised the epoch");
     assert!(!operator.break_lock("report", &seen, "ada", None).await.unwrap(), "it is another's now");
     assert_eq!(next.confirm().await.unwrap(), Ok(()));
     let history = registry(&operator).history(Some("report"), None, 10).await.unwrap();

@@ -197,7 +197,7 @@ pub(crate) async fn a_lock_outlives_the_runtime_that_took_it_and_is_released_aft
     assert!(other.try_lock("report").await.unwrap().is_some());
 }
 
-/// Somebody who asks for a lock without our keeper.
+/// A request for a lock that is not renewed.
 fn bare(name: &str) -> LockRequest {
     let (name, holder) = (LockName::new(name).unwrap(), Arc::new(Holder::this()));
     LockRequest { name, token: uuid::Uuid::new_v4(), ttl: TTL, kind: None, holder }
@@ -307,7 +307,7 @@ pub(crate) async fn many_in_one_process_take_turns(place: &Place) {
                 };
                 while let Some(held) = locks.acquire("report", until.remaining()).await.unwrap() {
                     say(Observation::Held(held.epoch()));
-                    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "nobody else is inside");
+                    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "no other holder is inside");
                     tokio::time::sleep(Duration::from_millis(1)).await;
                     inside.fetch_sub(1, Ordering::SeqCst);
                     say(Observation::Ended(held.epoch()));

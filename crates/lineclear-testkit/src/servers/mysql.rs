@@ -66,11 +66,11 @@ async fn run(place: &Place, port: u16, settings: &[String]) -> Result<Process> {
 async fn greeted(port: u16) -> Result<()> {
     let mut greeting = [0; 5];
     TcpStream::connect(("127.0.0.1", port)).await?.read_exact(&mut greeting).await?;
-    ensure!(greeting[4] == 10, "it does not let anybody in yet");
+    ensure!(greeting[4] == 10, "it does not accept clients yet");
     Ok(())
 }
 
-/// A server of one test alone, that can be stopped and started again with its data. It ends when this is dropped.
+/// A server for one test, which can be stopped and started again with its data. It ends when this is dropped.
 pub struct PrivateMysql {
     port: u16,
     settings: Vec<String>,

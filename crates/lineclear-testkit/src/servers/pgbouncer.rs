@@ -24,7 +24,7 @@ pub async fn start(place: &Place, postgres_url: &str) -> Result<Server> {
     on_free_port(async |port| {
         let config = place.dir().join("pgbouncer.ini");
         fs::write(&config, settings(&upstream, port))?;
-        // It is read by another account, and the folder may hold a password of somebody's server.
+        // Another account reads it, and it may hold the password of a user's server.
         fs::set_permissions(&config, fs::Permissions::from_mode(0o600))?;
         place.give(&config)?;
         let mut command = place.command(&program, "KILL");
@@ -39,7 +39,7 @@ pub async fn start(place: &Place, postgres_url: &str) -> Result<Server> {
     .await
 }
 
-/// Where pgbouncer connects to, and as whom, whoever the client says it is.
+/// The server and the role with which pgbouncer connects, whatever role the client names.
 fn upstream(postgres_url: &str) -> Result<String> {
     let config: Config = postgres_url.parse().context("parsing the PostgreSQL URL")?;
     let host = match config.get_hosts() {

@@ -27,7 +27,7 @@ const ROOM_IN_MEMORY: u64 = 4 << 30;
 pub enum Lifetime {
     /// As long as the thread that starts them.
     Ours,
-    /// Until somebody stops them.
+    /// Until `down` stops them.
     UntilStopped,
 }
 
@@ -72,7 +72,7 @@ impl Place {
         let setpriv = find_in_path("setpriv").is_some();
         if root && !setpriv {
             bail!(
-                "servers refuse to run as root, and setpriv (util-linux) is not there to become someone else"
+                "servers refuse to run as root, and setpriv (util-linux), which changes the user, is not in PATH"
             );
         }
         let lock = if lifetime == Lifetime::Ours { Some(lock(&dir)?) } else { None };
@@ -153,7 +153,7 @@ fn account() -> Result<(u32, u32)> {
         let mut ids = line.split(':').skip(2);
         Some((ids.next()?.parse().ok()?, ids.next()?.parse().ok()?))
     };
-    find("postgres").or_else(|| find("nobody")).context("servers refuse root, and no other account is there")
+    find("postgres").or_else(|| find("nobody")).context("servers refuse to run as root, and there is no account postgres or nobody")
 }
 
 /// Takes the lock before it gets its name, so that no sweep finds it free.

@@ -6,7 +6,7 @@ use crate::kit::{SOON, connect, quick};
 use crate::server::Server;
 
 #[tokio::test]
-async fn while_a_fenced_transaction_is_open_nobody_takes_the_lock_and_a_stale_one_is_told() {
+async fn an_open_fenced_transaction_blocks_the_lock_and_a_stale_fence_is_refused() {
     let server = Server::start().await;
     let locks = Locks::open_with(&server.url(), quick()).await.unwrap();
     let held = locks.try_lock("report").await.unwrap().unwrap();
@@ -16,7 +16,7 @@ async fn while_a_fenced_transaction_is_open_nobody_takes_the_lock_and_a_stale_on
     assert!(mssql::fence(&mut client, &stale).await.unwrap());
     held.release().await.unwrap();
     assert!(locks.try_lock("report").await.unwrap().is_none(), "the open transaction is in the way");
-    assert_eq!(server.state().locks.len(), 0, "what was taken was given back");
+    assert_eq!(server.state().locks.len(), 0, "the lock that it took was released");
     client.commit_transaction().await.unwrap();
     let next = locks.acquire("report", SOON).await.unwrap().unwrap();
     assert!(!mssql::fence(&mut client, &stale).await.unwrap(), "its epoch is over");

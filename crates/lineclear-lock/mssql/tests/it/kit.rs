@@ -39,12 +39,12 @@ impl Place {
         Place { url: Some(format!("{server}/{name}?{options}")), server: None }
     }
 
-    /// A backend of its own, as another process would have.
+    /// A separate backend, as another process would have.
     pub(crate) fn backend(&self) -> Arc<dyn Backend> {
         backend(self.url.as_deref().unwrap(), &quick()).unwrap()
     }
 
-    /// Runs SQL behind everybody's back; `{t}` stands before a table's name, and `{2h}` is two hours.
+    /// Runs SQL past the locks; `{t}` stands before a table's name, and `{2h}` is two hours.
     pub(crate) async fn sql(&self, sql: &str) {
         let sql = sql.replace("{t}", "").replace("{2h}", "7200000000");
         match &self.server {

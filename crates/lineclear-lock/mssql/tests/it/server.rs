@@ -40,11 +40,11 @@ pub(crate) struct State {
     pub(crate) script: VecDeque<(&'static str, Say)>,
     pub(crate) table: bool,
     pub(crate) read_only: bool,
-    /// Locks are granted to everybody.
+    /// Every request for a lock is granted.
     pub(crate) pretends: bool,
-    /// What is said to who logs in.
+    /// The answer to a login.
     pub(crate) login: Option<Say>,
-    /// Where who logs in is sent.
+    /// The port that a login is redirected to.
     pub(crate) route: Option<u16>,
     connections: HashMap<u64, CancellationToken>,
     pub(crate) tables: Tables,

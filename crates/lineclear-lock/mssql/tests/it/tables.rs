@@ -73,12 +73,12 @@ impl Default for Tables {
 }
 
 impl Tables {
-    /// Something behind everybody's back.
+    /// Runs SQL past the locks.
     pub(crate) fn run(&self, sql: &str) {
         self.0.execute_batch(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
 
-    /// None: it is no statement of the registry.
+    /// `None`: it is no statement of the registry.
     pub(crate) fn answer(&self, said: &Statement) -> Option<Result<QueryResponse, u32>> {
         let nothing = || Some(Ok(QueryResponse::new(Vec::new(), Vec::new())));
         match said.name() {

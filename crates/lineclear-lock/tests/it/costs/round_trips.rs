@@ -1,4 +1,4 @@
-//! How often a lock goes to its server and back.
+//! How many round trips a lock takes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::kit::Place;
 
-/// A proxy that counts how often somebody speaks after having listened.
+/// A proxy that counts round trips: how often the client sends after it has received.
 struct Counter {
     url: String,
     trips: Arc<AtomicU32>,

@@ -28,7 +28,7 @@ async fn a_frozen_holder_is_followed_and_its_late_write_is_refused_by_the_epoch(
 }
 
 #[tokio::test]
-async fn while_redis_is_down_nobody_runs_and_a_held_lock_is_lost_in_time() {
+async fn while_redis_is_down_no_lock_is_granted_and_a_held_lock_is_lost_in_time() {
     let mut server = PrivateRedis::start(&[]).await.unwrap();
     let locks = Locks::open_with(&server.url(), quick()).await.unwrap();
     let ran = AtomicU32::new(0);
@@ -53,7 +53,7 @@ async fn while_redis_is_down_nobody_runs_and_a_held_lock_is_lost_in_time() {
     assert!(stopped.plus(TTL + TTL / 4).remaining() > Duration::ZERO, "before it could be another's");
     drop(held);
     server.start_again().await.unwrap();
-    assert_eq!(cycle().await.unwrap(), Exclusive::Done(()), "the next cycle, without anybody's help");
+    assert_eq!(cycle().await.unwrap(), Exclusive::Done(()), "the next cycle, without help");
 }
 
 #[tokio::test]
@@ -125,12 +125,12 @@ async fn a_network_that_falls_silent_cancels_the_work_before_another_can_begin()
     assert_eq!(next.confirm().await.unwrap(), Ok(()));
 }
 
-/// Nobody asks again within the time of the test: only a word of the release can be what wakes.
+/// Waiters do not ask again within the time of the test: only the message of a release can wake them.
 fn sluggish() -> LockOptions {
     LockOptions { retry_interval: Duration::from_secs(60), ..LockOptions::with_ttl(Duration::from_secs(30)) }
 }
 
-/// How many listen for releases of this Redis.
+/// How many clients of this Redis listen for releases.
 async fn listeners(url: &str) -> u32 {
     let client = redis::Client::open(url).unwrap();
     let mut connection = client.get_multiplexed_async_connection().await.unwrap();
@@ -138,7 +138,7 @@ async fn listeners(url: &str) -> u32 {
 }
 
 #[tokio::test]
-async fn who_waits_hears_of_a_release_at_once_and_nobody_listens_for_a_lock_that_is_free() {
+async fn a_release_wakes_a_waiter_at_once_and_a_free_lock_has_no_listeners() {
     let server = PrivateRedis::start(&[]).await.unwrap();
     let one = Locks::open_with(&server.url(), sluggish()).await.unwrap();
     let other = Locks::open_with(&server.url(), sluggish()).await.unwrap();

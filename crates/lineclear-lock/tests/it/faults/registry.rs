@@ -50,9 +50,9 @@ async fn a_killed_holder_in_a_sqlite_file_is_an_orphan_then_gone() {
     a_killed_holder_is_an_orphan_then_gone_and_its_history_stays(&Place::sqlite()).await;
 }
 
-/// The row of the seeds would have been swept, and nobody could have seen who is in the way.
+/// A registry that sweeps silent rows would delete this one, and operators could not see which process holds the lock.
 #[tokio::test]
-async fn a_frozen_holder_of_a_session_lock_is_shown_as_stale_until_somebody_ends_it() {
+async fn a_frozen_holder_of_a_session_lock_is_shown_as_stale_until_its_session_ends() {
     let place = Place::postgres("lock=session").await;
     let mut child = holder_with(&place, TTL, Some(BEAT)).await;
     let other = place.with_registry(often()).await;
@@ -99,7 +99,7 @@ async fn a_session_that_began_later_is_another_s() {
     drop(held);
 }
 
-/// The fence of a holder whose lock was taken away is refused before anybody else has taken it.
+/// The fence of a holder whose lock was broken is refused, even before another holder has the lock.
 #[tokio::test]
 async fn a_lock_that_was_taken_away_fences_nothing_any_more() {
     let place = Place::postgres("lock=lease").await;
@@ -132,7 +132,7 @@ async fn recorded_through(proxy: &Proxy, locks: &Place, table: &Place) -> Locks 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_registry_that_is_silent_or_away_costs_nobody_a_lock_and_catches_up() {
+async fn a_registry_that_is_silent_or_away_costs_no_lock_and_catches_up() {
     for silent in [true, false] {
         let (place, table, proxy) = apart().await;
         let locks = recorded_through(&proxy, &place, &table).await;
@@ -182,7 +182,7 @@ async fn tables_that_are_dropped_are_made_again_and_no_lock_is_lost() {
 }
 
 #[tokio::test]
-async fn a_registry_that_may_not_be_written_costs_nobody_a_lock() {
+async fn a_registry_that_may_not_be_written_costs_no_lock() {
     let place = Place::postgres("lock=lease").await;
     let url = place.url.clone().unwrap();
     let readonly = format!("{url}&options=-c%20default_transaction_read_only%3Don");

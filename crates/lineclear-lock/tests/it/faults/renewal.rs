@@ -1,4 +1,4 @@
-//! Renewal when the store misbehaves: whoever cannot be sure that it holds the lock hears of it in time.
+//! Renewal when the store misbehaves: a holder is told in time when it may have lost the lock.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -150,7 +150,7 @@ async fn an_alarm_is_answered_in_time_or_the_lock_is_lost() {
     assert_eq!(held.lost_reason(), None, "it was answered");
     held.release().await.unwrap();
 
-    // The loss is signalled from the beginning, and nobody answers it.
+    // The loss is signalled from the beginning, and the store does not answer.
     store.feel(Mood::Failing);
     let rung = Moment::now();
     let held = locks.try_lock("report").await.unwrap().unwrap();
@@ -218,7 +218,7 @@ async fn a_lock_that_is_lost_is_not_trusted_again_when_a_late_answer_says_that_i
     };
     let (confirmed, ()) = tokio::join!(confirm, late);
     assert_eq!(confirmed.unwrap(), Err(LostReason::TrustExpired));
-    assert_eq!(held.trusted_for(), Duration::ZERO, "nobody renews it any more");
+    assert_eq!(held.trusted_for(), Duration::ZERO, "it is not renewed any more");
 }
 
 #[tokio::test]

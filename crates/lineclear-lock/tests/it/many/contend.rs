@@ -1,4 +1,4 @@
-//! Fifty contenders from eight processes on one name: never two holders, epochs that grow, nobody starves.
+//! Fifty contenders from eight processes on one name: never two holders, epochs that grow, no contender starves.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub(crate) async fn fifty_contenders_of_eight_processes(place: &Place) {
     let grants = events.iter().filter(|event| matches!(event.observation, Observation::Held(_))).count();
     println!("{grants} grants in {SECONDS} s");
     assert!(grants > 100, "only {grants} grants");
-    // Everybody asks all the time, so that whoever starved for most of it would be found.
+    // All contenders ask all the time, so the check finds one that starved for most of it.
     assert_eq!(check(events, Duration::from_secs(9)), []);
 }
 

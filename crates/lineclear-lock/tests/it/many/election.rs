@@ -27,9 +27,9 @@ fn run(election: Election, leaders: &Arc<AtomicU32>) -> Candidate {
         let lead = |term: lineclear_lock::Term| {
             let leaders = leaders.clone();
             async move {
-                assert_eq!(leaders.fetch_add(1, Ordering::SeqCst), 0, "nobody else leads");
+                assert_eq!(leaders.fetch_add(1, Ordering::SeqCst), 0, "no other candidate leads");
                 term.ending().cancelled().await;
-                // It needs a moment to come to an end.
+                // Its work needs a moment to end.
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 leaders.fetch_sub(1, Ordering::SeqCst);
             }
@@ -55,7 +55,7 @@ async fn leader(candidates: &[Candidate]) -> usize {
         }
     })
     .await
-    .expect("somebody leads")
+    .expect("a candidate leads")
 }
 
 async fn one_leads_hands_over_and_is_followed(place: &Place) {
@@ -115,7 +115,7 @@ async fn a_leader_whose_work_panics_stands_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn nobody_stands_again_while_the_old_work_still_runs() {
+async fn no_candidate_stands_again_while_its_old_work_still_runs() {
     let place = Place::in_process();
     let options = LockOptions { stop_timeout: Duration::from_millis(50), ..quick() };
     let locks = Locks::new(place.backend(), options).await.unwrap();
@@ -157,7 +157,7 @@ async fn nobody_stands_again_while_the_old_work_still_runs() {
     running.await.unwrap();
 }
 
-/// The lead goes around among three, always to the one that was named, and nobody else begins to work.
+/// Each of three leaders resigns in favour of a named candidate, which leads next, and no other candidate begins to work.
 async fn the_lead_goes_to_the_successor_that_was_named(place: &Place) {
     const NAMES: [&str; 3] = ["ada", "ben", "eva"];
     let (leaders, terms) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
@@ -182,9 +182,9 @@ async fn the_lead_goes_to_the_successor_that_was_named(place: &Place) {
             .expect("the one that was named")
             .unwrap();
         now = next;
-        // Whoever is told of it a moment later has not led meanwhile.
+        // Late notifications must not report another leader.
         tokio::time::sleep(Duration::from_millis(20)).await;
-        assert_eq!(terms.load(Ordering::SeqCst) as usize, round + 1, "nobody else led in between");
+        assert_eq!(terms.load(Ordering::SeqCst) as usize, round + 1, "no other candidate led in between");
     }
     for candidate in candidates {
         candidate.stop.cancel();
@@ -224,7 +224,7 @@ async fn a_successor_that_is_not_there_is_not_waited_for_for_long() {
     }
     let first = leader(&candidates).await;
     let begun = std::time::Instant::now();
-    candidates[first].election.resign_to("nobody");
+    candidates[first].election.resign_to("missing");
     let mut changes = candidates[first].election.leading();
     tokio::time::timeout(SOON, changes.wait_for(Option::is_none)).await.unwrap().unwrap();
     leader(&candidates).await;

@@ -62,7 +62,7 @@ async fn holder_connection(url: &str, lock: &str) -> u64 {
     let ask = "select is_used_lock(concat('lineclear.', \
         left(sha2(concat('lineclear-lock/1', char(0), lower(database()), char(0), ?), 256), 48)))";
     let id: Option<Option<u64>> = connect(url).await.exec_first(ask, (lock,)).await.unwrap();
-    id.flatten().expect("somebody holds it")
+    id.flatten().expect("a connection holds it")
 }
 
 #[tokio::test]
@@ -170,7 +170,7 @@ async fn a_holder_behind_a_silent_network_gives_up_before_the_server_frees_its_l
     assert!(cut_off.try_lock("report").await.unwrap_err().is_unavailable(), "silence is not busy");
     let (next, taken_at) = waiting.await.unwrap();
     assert!(next.unwrap().epoch() > held.epoch());
-    assert!(taken_at > lost_at, "nobody had it while the first still trusted it");
+    assert!(taken_at > lost_at, "the successor had it only after the first knew of its loss");
 }
 
 #[tokio::test]
@@ -184,7 +184,7 @@ async fn a_stale_holder_s_transaction_cannot_commit() {
     let mut transaction = connection.start_transaction(TxOpts::default()).await.unwrap();
     assert!(mysql::fence(&mut transaction, &stale).await.unwrap());
 
-    // While it is open nobody can take the lock, not even one that was given back.
+    // While the transaction is open, the lock cannot be taken, even after its release.
     held.release().await.unwrap();
     assert!(locks.try_lock("report").await.unwrap().is_none(), "the open transaction is in the way");
     transaction.commit().await.unwrap();
@@ -238,7 +238,7 @@ async fn a_server_that_can_only_be_read_is_refused() {
     assert!(error.to_string().starts_with("refused by read_only: "), "{error}");
 }
 
-/// Lets everybody in by the server's own rules, and then says what all of them say on the connection of the first.
+/// A proxy that logs each client in on its own connection, and then sends the statements of all clients over the first one.
 async fn share_one_connection(listener: TcpListener, server: String) {
     let shared: Arc<Mutex<Option<TcpStream>>> = Arc::default();
     while let Ok((mut client, _)) = listener.accept().await {
@@ -246,7 +246,7 @@ async fn share_one_connection(listener: TcpListener, server: String) {
         tokio::spawn(async move {
             let mut own = TcpStream::connect(server).await.unwrap();
             let mut packet = vec![0; 64 * 1024];
-            // A greeting, and then question and answer, until the answer is yes: a zero after the packet's header.
+            // The handshake ends with an OK packet: a zero after the packet's header.
             loop {
                 let length = own.read(&mut packet).await.unwrap();
                 client.write_all(&packet[..length]).await.unwrap();
@@ -259,7 +259,7 @@ async fn share_one_connection(listener: TcpListener, server: String) {
             shared.lock().await.get_or_insert(own);
             loop {
                 let length = client.read(&mut packet).await.unwrap_or(0);
-                // The end, or a goodbye, which is not the others'.
+                // The end, or a COM_QUIT, which must not close the connection of the others.
                 if length == 0 || packet[4] == 1 {
                     return;
                 }

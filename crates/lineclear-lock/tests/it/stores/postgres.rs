@@ -41,7 +41,7 @@ async fn leases_find_a_pooler_by_themselves_and_do_without_a_beacon() {
     let held = pooled.try_lock("report").await.unwrap().unwrap();
     assert!(
         direct.acquire("report", TTL * 2).await.unwrap().is_none(),
-        "it is held, and nobody suspects its holder"
+        "it is held, and its holder is not taken for dead"
     );
     held.release().await.unwrap();
     assert!(direct.try_lock("report").await.unwrap().is_some());
@@ -188,7 +188,7 @@ async fn an_engine_whose_session_locks_are_stubs_is_refused() {
     let database = lineclear_testkit::fresh_postgres().await;
     let place = Place::at(database.url().to_owned(), ());
     let name = database.name();
-    // As some lock_stores that speak PostgreSQL's language have it: everybody is told yes.
+    // As in some databases that speak PostgreSQL's protocol: every request is granted.
     let stubs = "create schema stubs; \
         create function stubs.pg_try_advisory_lock(bigint) returns boolean language sql as 'select true'; \
         create function stubs.pg_advisory_unlock(bigint) returns boolean language sql as 'select true'";
@@ -216,12 +216,12 @@ async fn a_server_that_can_only_be_read_is_refused() {
     let locks = Locks::open_with(database.url(), quick()).await.unwrap();
     let refused = locks.try_lock("report").await.unwrap_err().to_string();
     assert!(refused.starts_with("refused by postgres: "), "{refused}");
-    // Who was connected before is not concerned.
+    // Connections from before are not affected.
     assert!(opened.try_lock("report").await.unwrap().is_some());
 }
 
 #[tokio::test]
-async fn timeouts_that_somebody_has_set_cost_no_lock() {
+async fn timeouts_of_the_database_cost_no_lock() {
     let database = lineclear_testkit::fresh_postgres().await;
     let place = Place::at(database.url().to_owned(), ());
     let client = connect(&place).await;

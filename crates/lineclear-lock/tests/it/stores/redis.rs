@@ -198,7 +198,7 @@ async fn a_lock_that_replicas_do_not_know_of_is_not_granted() {
     assert!(!there, "what was not granted is not left behind");
 }
 
-/// Both versions of a program ask at every cycle; whoever is busy with one keeps the other out.
+/// Both versions of a program ask for the lock at every cycle; the one that holds it keeps the other out.
 #[tokio::test]
 async fn two_versions_that_overlap_for_ten_cycles_run_each_once() {
     let place = Place::redis();
@@ -252,7 +252,7 @@ async fn versions_whose_timers_differ_need_a_mark_for_each_cycle() {
 }
 
 #[tokio::test]
-async fn a_lock_that_somebody_deletes_is_lost_at_the_next_renewal() {
+async fn a_deleted_lock_is_lost_at_the_next_renewal() {
     let place = Place::redis();
     let held = place.locks().await.try_lock("report").await.unwrap().unwrap();
     let url = place.url.clone().unwrap();

@@ -22,7 +22,7 @@ async fn a_stale_holder_s_transaction_cannot_commit() {
     assert!(sqlite::fence(&transaction, &stale).unwrap());
     transaction.execute("insert into effect values (?1)", [stale.epoch.get()]).unwrap();
 
-    // While it is open nobody can take the lock, not even one that is over.
+    // While the transaction is open, the lock cannot be taken, even after it was dropped.
     drop(held);
     let waiting = tokio::spawn({
         let locks = place.locks().await;
@@ -55,10 +55,10 @@ async fn epochs_are_kept_when_every_process_has_ended() {
 }
 
 #[tokio::test]
-async fn a_file_that_somebody_writes_for_long_is_not_busy_and_what_was_asked_meanwhile_is_undone() {
+async fn a_long_write_to_the_file_is_not_reported_as_busy_and_a_late_grant_is_undone() {
     let place = Place::sqlite();
     let path = place.url.clone().unwrap().trim_start_matches("sqlite:").to_owned();
-    // So long that no lock ends by itself within the test.
+    // So long that no lock expires within the test.
     let options = LockOptions {
         request_timeout: Duration::from_millis(300),
         release_timeout: SOON,
@@ -69,9 +69,9 @@ async fn a_file_that_somebody_writes_for_long_is_not_busy_and_what_was_asked_mea
     let writer = rusqlite::Connection::open(&path).unwrap();
     writer.execute_batch("begin immediate").unwrap();
     let error = one.try_lock("report").await.unwrap_err();
-    assert!(error.is_unavailable(), "nobody holds it, and nobody knows that: {error}");
+    assert!(error.is_unavailable(), "it is not held, but the store could not tell: {error}");
     writer.execute_batch("rollback").unwrap();
-    // The question is answered now that nobody waits for it, and then taken back.
+    // The store grants the lock now, after the caller gave up; the grant is released.
     one.flush().await;
     assert!(other.try_lock("report").await.unwrap().is_some());
 }
