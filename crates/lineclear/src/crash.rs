@@ -6,7 +6,7 @@
 //!
 //! With it, a process that was started with `LINECLEAR_CRASH_POINT=<name>` writes `crash point <name>` to
 //! standard error and stops itself (SIGSTOP) the first time it reaches that point; `<name>#3` means the third
-//! time. It happens once: resumed, the process goes on as if nothing had been.
+//! time. It happens once: resumed, the process goes on as if nothing had happened.
 
 /// All points, so that tests can visit each of them. A new point is added here and where it is reached.
 pub const POINTS: &[&str] = &[
@@ -29,8 +29,8 @@ pub fn point(name: &str) {
     armed::reached(name);
 }
 
-/// Whether a planner takes its lock first. Only a test says no, with `LINECLEAR_UNLED` and the feature `crash-points`: to
-/// show that the lock saves work, and that nothing else hangs on it.
+/// Whether a planner takes its lock first. Only a test turns this off, with `LINECLEAR_UNLED` and the feature
+/// `crash-points`, to show that the lock only saves work.
 #[inline]
 pub(crate) fn planner_leads() -> bool {
     #[cfg(feature = "crash-points")]
@@ -68,7 +68,7 @@ mod armed {
         }
     }
 
-    /// The name of a point, and which time it is meant.
+    /// The name of a point, and at which visit to stop.
     fn parse(text: &str) -> (String, u32) {
         match text.rsplit_once('#').map(|(name, turn)| (name, turn.parse())) {
             Some((name, Ok(turn))) => (name.to_owned(), turn),

@@ -2,30 +2,30 @@
 
 use lineclear_model::Name;
 
-/// Whatever a driver said.
+/// The error of a driver.
 pub type Source = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why a verb of the store did not happen.
+/// Why an operation of the store failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
     /// Try again later.
     #[error("the database cannot be reached: {source}")]
     Unavailable {
-        /// The answer was lost on the way, so the change may have happened.
+        /// The answer was lost, so the change may have happened.
         maybe_applied: bool,
-        /// What the driver said.
+        /// The driver's error.
         #[source]
         source: Source,
     },
     /// Try again now: lost a race that the database resolved.
     #[error("another transaction was in the way: {source}")]
     Contended {
-        /// What the driver said.
+        /// The driver's error.
         #[source]
         source: Source,
     },
-    /// Do not try again: a rule said no, and nothing was changed.
+    /// Do not try again: a rule refused it, and nothing was changed.
     #[error("refused by {rule}: {why}")]
     Refused {
         /// The rule: a constraint's name, or a word of ours.
@@ -35,14 +35,14 @@ pub enum StoreError {
         /// The item and field of the call that the rule refuses, if it is about one.
         at: Option<Box<Location>>,
     },
-    /// Stop taking work and call a person; reading may still do: disk full, read-only, no permission.
+    /// Stop taking work and call a person; reading may still work: disk full, read-only, no permission.
     #[error("the database cannot write: {source}")]
     CannotWrite {
-        /// What the driver said.
+        /// The driver's error.
         #[source]
         source: Source,
     },
-    /// Stop and call a person: what is stored is not what was written, or not by this version.
+    /// Stop and call a person: the stored data is damaged, or from another version.
     #[error("stored data or schema is not what this version wrote: {what}")]
     Corrupt {
         /// What was found.
@@ -93,7 +93,7 @@ impl StoreError {
         }
     }
 
-    /// The same error for each of those that shared a statement; a driver's error cannot be copied, its text can.
+    /// A copy for each caller that shared a statement; a driver's error cannot be cloned, so its text is copied.
     pub(crate) fn again(&self) -> StoreError {
         let text = |source: &Source| source.to_string().into();
         match self {
@@ -110,7 +110,7 @@ impl StoreError {
     }
 }
 
-/// The answer of a verb.
+/// The result of an operation of the store.
 pub type StoreResult<T> = Result<T, StoreError>;
 
 /// A statement that always returns a row returned none.

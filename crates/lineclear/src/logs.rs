@@ -29,7 +29,7 @@ pub(crate) use buffer::Log;
 
 use crate::store::LOG_LINE_BYTES_MAX;
 
-/// Keeps what handlers log.
+/// A layer that keeps the logs of handlers.
 #[derive(Clone, Debug)]
 pub struct JobLogs {
     most: LevelFilter,
@@ -106,7 +106,7 @@ struct Text {
 impl Text {
     fn line(self) -> String {
         let line = self.message + &self.fields;
-        // Before it is cut: half a URL has no @ by which its password is known.
+        // Before it is cut: without its @, the password of a URL is not recognized.
         let mut line = without_passwords(&line).into_owned();
         line.truncate(line.floor_char_boundary(LOG_LINE_BYTES_MAX));
         line.trim_start().to_owned()

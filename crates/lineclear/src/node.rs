@@ -141,18 +141,18 @@ impl Node {
         self.shared.hooks.dropped()
     }
 
-    /// Stops in two stages: takes no new work and lets handlers finish for the time of grace, with their leases renewed;
-    /// then asks those that are left to stop, and gives their jobs back. What finished is settled in any case.
+    /// Stops in two stages: takes no new work and lets handlers finish for the grace period, with their leases renewed;
+    /// then asks the remaining ones to stop, and releases their jobs. Finished jobs are settled in any case.
     pub async fn stop(self) {
         self.stop_sooner(std::future::pending()).await;
     }
 
-    /// The same, but the time of grace is over when `hurry` is.
+    /// Like [`Node::stop`], but the grace period ends when `hurry` does.
     pub async fn stop_sooner(mut self, hurry: impl Future<Output = ()>) {
         self.shared.stopping.cancel();
         let Some(mut runners) = self.runners.take() else { return };
         let running = &self.shared.running;
-        // First the loops: a job that is just being taken must be among those that are waited for.
+        // First the loops: a job that is just being leased must be among those that are waited for.
         let finished = async {
             runners.end_loops().await;
             running.until_empty().await;
@@ -171,16 +171,16 @@ impl Node {
         self.shared.hooks.end().await;
     }
 
-    /// Runs until the process is told to end (Ctrl-C, or TERM on Unix), then stops. Told a second time, it waits for
-    /// handlers no longer: they are asked to stop, and their jobs are given back.
+    /// Runs until the process gets a signal to end (Ctrl-C, or TERM on Unix), then stops. With a second signal, it no longer
+    /// waits for handlers: it asks them to stop, and releases their jobs.
     pub async fn run_until_stopped(self) -> std::io::Result<()> {
         let signals = signal::Signals::new()?;
         self.run_until(signals).await;
         Ok(())
     }
 
-    /// The same, with signals that were listened for since before the node started: one that comes while it starts is
-    /// heard, too.
+    /// Like [`Node::run_until_stopped`], with signals that were created before the node started: one that arrives during the
+    /// start counts, too.
     pub async fn run_until(self, mut signals: Signals) {
         signals.next().await;
         tracing::info!(node.id = %self.id(), running = self.shared.running.count(), "stopping");

@@ -1,6 +1,6 @@
-//! A node for the tests of your program: in memory, with a clock that you set, and without anything that runs by itself.
+//! A node for the tests of your program: in memory, with a clock that you set, and without background loops.
 //!
-//! It is given the same [`Builder`] as the real node, and goes the same way with each job; only when is up to you. See
+//! It takes the same [`Builder`] as the real node, and treats each job as the real node does; only you decide when. See
 //! `docs/testing.md` for a guide.
 
 mod expect;
@@ -19,27 +19,27 @@ use crate::journey::settle::settler::settle_batch;
 use crate::node::{Builder, Client, Shared, StartError};
 use crate::store::{Claim, Dispatch, Enqueued, JobId, PlanRules, Planned, Store, StoreOptions, StoreResult};
 
-/// When tests begin, unless they say otherwise.
+/// The time at which tests start by default.
 const BEGIN: &str = "2026-01-01T00:00:00Z";
 /// Rows that one pass moves.
 const PASS_MAX: u32 = 500;
-/// Jobs that one drain runs before it thinks that there is no end.
+/// Jobs that one drain runs before it panics.
 const DRAIN_MAX: usize = 10_000;
 
-/// A node in memory that does something only when it is told to.
+/// A node in memory that works only when its methods are called.
 pub struct TestNode {
     shared: Arc<Shared>,
     clock: Clock,
 }
 
-/// A job that was run, and what came of it.
+/// A job that was run, and its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ran {
     /// The job.
     pub job: JobId,
     /// Its kind.
     pub kind: Name,
-    /// What its handler came to; [`TestNode::assert_dead`] and others tell what that meant for the job.
+    /// The outcome of its handler; [`TestNode::assert_dead`] and others check the state of the job.
     pub outcome: Outcome,
 }
 
@@ -50,17 +50,17 @@ impl std::fmt::Debug for TestNode {
 }
 
 impl TestNode {
-    /// Starts it with the kinds, states, manifests and options of `builder`, on a store in memory of its own, at the
-    /// beginning of 2026.
+    /// Starts it with the kinds, states, manifests and options of `builder`, on a new store in memory, at the beginning of
+    /// 2026.
     pub async fn start(builder: Builder) -> Result<TestNode, StartError> {
         TestNode::start_at(BEGIN, builder).await
     }
 
-    /// The same at another moment: `2026-03-29T00:30:00Z`, or `2026-03-29T01:30:00[Europe/Berlin]`.
+    /// Like [`TestNode::start`], at another time: `2026-03-29T00:30:00Z`, or `2026-03-29T01:30:00[Europe/Berlin]`.
     ///
     /// # Panics
     ///
-    /// If that is not a moment.
+    /// If `moment` is not a valid time.
     pub async fn start_at(moment: &str, mut builder: Builder) -> Result<TestNode, StartError> {
         let clock = Clock::new(crate::db::clock::parse(moment));
         let kinds = builder.checked_kinds()?;
@@ -68,7 +68,7 @@ impl TestNode {
         Ok(TestNode { shared: builder.share(kinds, store).await?, clock })
     }
 
-    /// The time of everything here: due times, schedules, retries, leases.
+    /// The clock for everything: due times, schedules, retries, leases.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
@@ -78,7 +78,7 @@ impl TestNode {
         &self.shared.store
     }
 
-    /// What the program under test enqueues with.
+    /// The client for the program under test.
     pub fn client(&self) -> Client {
         Client { shared: self.shared.clone() }
     }
@@ -88,8 +88,7 @@ impl TestNode {
         self.client().enqueue(kind, input).await
     }
 
-    /// Turns ticks that have come into jobs, as the planner does. [`TestNode::drain`] and [`TestNode::run_one`] do so
-    /// by themselves.
+    /// Turns due ticks into jobs, as the planner does. [`TestNode::drain`] and [`TestNode::run_one`] call it.
     pub async fn plan(&self) {
         let rules = PlanRules::default();
         loop {
@@ -102,7 +101,7 @@ impl TestNode {
         }
     }
 
-    /// Runs the job that is first in line, if one is due: from claim to settlement, as a node does.
+    /// Runs the first due job, if there is one: from claim to settlement, as a node does.
     pub async fn run_one(&self) -> Option<Ran> {
         self.plan().await;
         while sure(self.store().promote(PASS_MAX).await) >= u64::from(PASS_MAX) {}
@@ -129,12 +128,12 @@ impl TestNode {
         Ran { job, kind, outcome }
     }
 
-    /// Runs everything that is due, one after the other, and what becomes due by it, until nothing is left. The clock
-    /// stands still meanwhile: a retry in five minutes waits for them to pass.
+    /// Runs all due jobs, one after the other, and the jobs that they enqueue, until none is due. The clock stands still
+    /// meanwhile: a retry in five minutes does not run.
     ///
     /// # Panics
     ///
-    /// After 10,000 jobs: there is one that enqueues itself.
+    /// After 10,000 jobs: one of them probably enqueues itself.
     pub async fn drain(&self) -> Vec<Ran> {
         let mut ran = Vec::new();
         while let Some(one) = self.run_one().await {
@@ -149,7 +148,7 @@ impl TestNode {
     }
 }
 
-/// A store in memory fails only if something is wrong with the test.
+/// A store in memory fails only if the test is wrong.
 fn sure<T>(answer: StoreResult<T>) -> T {
     answer.unwrap_or_else(|error| panic!("the store in memory failed: {error}"))
 }

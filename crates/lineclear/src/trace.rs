@@ -30,7 +30,7 @@ pub fn callers() -> Option<String> {
     None
 }
 
-/// What runs in the span of a job goes on with the job's trace.
+/// Makes the span of a job continue the job's trace.
 #[cfg(not(feature = "otel"))]
 pub(crate) fn go_on(_: &tracing::Span, _: Option<&str>, _: &str) {}
 

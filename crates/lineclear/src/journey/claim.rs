@@ -18,12 +18,12 @@ use crate::journey::enqueue::insert::millis;
 use crate::journey::settle::Settlement;
 use crate::store::{BATCH, BATCH_MAX, ClaimRef, JobId, ManifestId, NodeId, Store, StoreResult};
 
-/// A lease of `node`, for so long.
+/// A lease to acquire: the node and the length.
 #[derive(Clone, Copy, Debug)]
 pub struct Lease {
-    /// Who holds it.
+    /// The node that holds it.
     pub node: NodeId,
-    /// How long, if it is not renewed.
+    /// How long it lasts unless it is renewed.
     pub length: Duration,
 }
 
@@ -69,7 +69,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// What later writes name.
+    /// The job and claim number, which later writes name.
     pub fn reference(&self) -> ClaimRef {
         ClaimRef { job: self.job, no: self.no }
     }
@@ -104,7 +104,7 @@ impl Claim {
     }
 }
 
-/// Claims from their rows, and for those that cannot be read what they are settled as.
+/// Decodes claims from their rows; those that cannot be decoded become settlements that bury them.
 pub(crate) fn read(rows: &[Row]) -> StoreResult<(Vec<Claim>, Vec<Settlement>)> {
     let mut claims = Vec::with_capacity(rows.len());
     let mut unreadable = Vec::new();
@@ -127,7 +127,7 @@ pub(crate) fn claim_query(route: &Name, most: u32, lease: Lease) -> Query<Vec<Ro
     Query::rows(Statement::Claim, values![route, most, lease.node.0, millis(lease.length)])
 }
 
-/// What a node holds according to the database, each as a settlement that gives it back.
+/// The claims that a node holds according to the database, each as a settlement that releases it.
 fn leases_of(node: NodeId) -> Query<Vec<Settlement>> {
     Query::each(Statement::LeasesOfNode, values![node.0], |row| {
         Ok(Settlement {
@@ -146,12 +146,12 @@ impl Store {
         self.read_claims(&rows, lease.node).await
     }
 
-    /// Marks a claim as started whose job's earlier workers vanished: from now on a crash is charged. False: it is lost.
+    /// Marks a claim as started; its job's earlier workers vanished. From now on a crash is charged. False: the claim is lost.
     pub async fn mark_started(&self, claim: ClaimRef) -> StoreResult<bool> {
         self.run(Query::exists(Statement::MarkStarted, claim_columns(&[claim]))).await
     }
 
-    /// Gives back what `node` holds without knowing it, because the answer to a dispatch was lost; returns how many.
+    /// Releases claims that `node` holds without knowing it, because the answer to a dispatch was lost; returns how many.
     pub(crate) async fn give_back_unknown(&self, node: NodeId, known: &[ClaimRef]) -> StoreResult<usize> {
         let mut unknown = self.db.read(leases_of(node)).await?;
         unknown.retain(|settlement| !known.contains(&settlement.claim));

@@ -9,7 +9,7 @@ use crate::db::{Query, Value, values};
 use crate::journey::enqueue::insert::millis;
 use crate::store::{BATCH, Store, StoreResult};
 
-/// How long the database keeps what has ended.
+/// How long the database keeps history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
     /// Jobs that completed.
@@ -79,8 +79,8 @@ impl Cleaned {
     }
 }
 
-/// The statements of a cleaning, in the order of [`Cleaned`]'s fields; statistics are in two tables. Each is a transaction of
-/// its own, so that no lock is held across them.
+/// The statements of a cleaning, in the order of [`Cleaned`]'s fields; statistics are in two tables. Each is a separate
+/// transaction, so that no lock is held across them.
 fn statements(keep: &Retention, most: u32) -> [(Statement, Vec<Value>); 11] {
     let age = |duration| values![millis(duration), most];
     [

@@ -78,7 +78,7 @@ impl Store {
         self.read_claims(&rows, lease.node).await
     }
 
-    /// Whether part of a dispatch was not answered since this was last asked.
+    /// Whether part of a dispatch was not answered since the last call of this function.
     pub(crate) fn was_unanswered(&self) -> bool {
         self.unanswered.swap(false, Ordering::Relaxed)
     }
@@ -187,8 +187,8 @@ impl Store {
         Ok(())
     }
 
-    /// A later part of a dispatch failed. What the earlier parts leased must run: dropped, it would wait for its lease to
-    /// end. The failed part may have been applied, so the node asks for leases that it does not know of.
+    /// A later part of a dispatch failed. The jobs that the earlier parts leased must run: dropped, they would wait for their
+    /// lease to end. The failed part may have been applied, so the node asks for leases that it does not know of.
     fn keep_what_is_dispatched(&self, error: &StoreError, what: &str) {
         tracing::warn!(%error, "{what}");
         self.unanswered.store(true, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Stage 2, new jobs: one or many, of a manifest or without one.
+//! enqueue: a caller → work_queue, one job or many.
 
 pub(crate) mod batcher;
 pub(crate) mod caller_tx;
@@ -44,7 +44,7 @@ impl Store {
         Ok(enqueued)
     }
 
-    /// Ids of the groups that jobs name, from memory where they are known.
+    /// Ids of the groups that jobs name, cached.
     pub(crate) async fn group_ids(&self, jobs: &[NewJob]) -> StoreResult<HashMap<Name, i64>> {
         let mut named: Vec<Name> = jobs.iter().filter_map(|job| job.group.clone()).collect();
         named.sort_unstable();

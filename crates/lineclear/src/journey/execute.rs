@@ -1,4 +1,4 @@
-//! execute: a claim → an outcome. The handler runs in a task of its own, which contains its panics.
+//! execute: a claim → an outcome. The handler runs in a separate task, which contains its panics.
 
 pub(crate) mod activate;
 pub(crate) mod active_jobs;
@@ -97,7 +97,7 @@ fn span(claim: &Claim) -> tracing::Span {
     )
 }
 
-/// The retry policy of the job and its manifest, with the kind's for what they leave open.
+/// The retry policy of the job and its manifest, and of the kind where those are silent.
 fn policy(kind: &Kind, claim: &Claim) -> RetryPolicy {
     let of_kind = kind.options.retry;
     let retries = claim.retries.unwrap_or(of_kind.retries);

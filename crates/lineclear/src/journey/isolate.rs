@@ -5,12 +5,12 @@
 
 use crate::store::{StoreError, StoreResult};
 
-/// What is done to a batch, and to parts of it if the whole is refused.
+/// An operation on a batch, and on parts of it if the whole is refused.
 pub(crate) trait Attempt {
     type Item;
     type Answer;
 
-    /// Does it to all items or to none; the answers are in the order of the items.
+    /// Applies it to all items or to none; the answers are in the order of the items.
     fn attempt(&self, items: &[Self::Item]) -> impl Future<Output = StoreResult<Vec<Self::Answer>>> + Send;
 }
 
@@ -37,7 +37,7 @@ pub(crate) async fn isolate<A: Attempt>(attempt: &A, items: &[A::Item]) -> Vec<S
 }
 
 impl StoreError {
-    /// The database answered, and what it said may concern a single row: a rule refused it, or it cannot be read.
+    /// The database answered with an error that may concern a single row: a rule refused it, or it cannot be read.
     pub(crate) fn may_be_one_rows_fault(&self) -> bool {
         matches!(self, StoreError::Refused { .. } | StoreError::Corrupt { .. })
     }

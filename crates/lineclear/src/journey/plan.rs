@@ -19,7 +19,7 @@ use crate::store::{Store, StoreResult};
 /// Ticks of one manifest that one pass may queue; the rest comes in the next pass.
 const TICKS_PER_MANIFEST_MAX: usize = 100;
 
-/// Groups that get such a share in one pass.
+/// Groups that get a share in one pass.
 const SHARE_GROUPS_MAX: i64 = 100;
 
 /// How long a manifest that cannot be planned is left alone.
@@ -30,9 +30,9 @@ const UNPLANNABLE_PAUSE_MICROS: i64 = 3_600_000_000;
 pub struct PlanRules {
     /// Manifests per pass.
     pub manifests_max: u32,
-    /// Manifests of each group beyond these, when more are due than a pass takes: no group waits for another's backlog.
+    /// Manifests of each group beyond these, when more are due than a pass takes: no group waits for the backlog of another.
     pub group_share: u32,
-    /// Take the leader lock first. Off only to show that nothing but work is saved by it.
+    /// Take the leader lock first. Off only in tests which show that the lock only saves work.
     pub lead: bool,
 }
 
@@ -101,7 +101,7 @@ impl Verb for Plan {
 }
 
 impl Plan {
-    /// The oldest that are due; and if that is more than a pass takes, a share for every group beside them.
+    /// The oldest due manifests; and if more are due than a pass takes, a share for every group.
     async fn due(&self, session: &mut Session) -> StoreResult<Vec<Row>> {
         let most = i64::from(self.rules.manifests_max);
         let mut due = session.rows(Statement::PlanDue, vec![Value::Int(Some(most))]).await?;
@@ -120,7 +120,7 @@ impl Plan {
     }
 }
 
-/// What a pass is going to write.
+/// The rows that a pass writes.
 #[derive(Default)]
 struct Pass {
     firings: Vec<Firing>,
@@ -184,7 +184,7 @@ pub struct NextPlan {
 }
 
 impl Store {
-    /// One planning pass: ticks that have come become jobs, or recorded skips.
+    /// Runs one planning pass: due ticks become jobs, or recorded skips.
     pub async fn plan(&self, rules: PlanRules) -> StoreResult<Planned> {
         let advisory_key = self.options.advisory_key("plan");
         self.run(Plan { rules, advisory_key }).await

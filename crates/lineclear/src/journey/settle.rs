@@ -22,20 +22,20 @@ use crate::validate;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settlement {
     pub(crate) claim: ClaimRef,
-    /// Decides which locks are taken, so it comes from the claim and from nowhere else.
+    /// Decides which locks are taken, so it comes only from the claim.
     pub(crate) manifest: Option<ManifestId>,
     pub(crate) outcome: Outcome,
     pub(crate) verdict: Verdict,
 }
 
 impl Settlement {
-    /// Of a claim that ended with `outcome`, for which the rules say `verdict`.
+    /// The settlement of a claim that ended with `outcome`, for which the rules say `verdict`.
     pub fn new(claim: &Claim, outcome: Outcome, verdict: Verdict) -> Settlement {
         Settlement { claim: claim.reference(), manifest: claim.manifest, outcome, verdict }
     }
 }
 
-/// What is written instead of an outcome that no rule lets through.
+/// The error type that replaces an outcome which the database refuses.
 const UNRECORDABLE: &str = "unrecordable";
 
 impl Settlement {
@@ -47,7 +47,7 @@ impl Settlement {
         Settlement { outcome, verdict, ..self.clone() }
     }
 
-    /// What one of the databases would refuse, or keep as something else, is refused on both.
+    /// Refuses values that one of the databases would refuse or change.
     fn check(&self) -> StoreResult<()> {
         let failure = self.outcome.failure();
         let texts = failure.map(|failure| [&failure.error_type, &failure.message]);
@@ -58,16 +58,16 @@ impl Settlement {
     }
 }
 
-/// What became of a settlement.
+/// The result of a fenced write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FencedWrite {
-    /// Written; also if an earlier try of ours had written it and the answer was lost.
+    /// Written, now or by an earlier try whose answer was lost.
     Recorded,
     /// Another claim has the job, or it is over: nothing was changed.
     Stale,
 }
 
-/// What settling answers: per settlement, and which limit keys have a place free now.
+/// The result of each settlement, and the limit keys that have a free slot now.
 pub(crate) struct SettleAnswer {
     pub(crate) settled: Vec<FencedWrite>,
     pub(crate) freed_keys: Vec<String>,
@@ -80,7 +80,7 @@ pub(crate) struct Settle {
 }
 
 impl Settle {
-    /// A claim that was given twice is settled as it was given first.
+    /// Of two settlements of one claim, the first counts.
     fn first_of_each(&self) -> Vec<&Settlement> {
         let mut seen = HashSet::new();
         self.settlements.iter().filter(|settlement| seen.insert(settlement.claim)).collect()
@@ -153,7 +153,7 @@ impl Settle {
             self.settlements.iter().map(|s| s.claim).filter(|c| !ours.contains(c)).collect();
         if !missing.is_empty() {
             for row in session.rows(Statement::SettleSeen, claim_columns(&missing)).await? {
-                // A claim that was given up for lost is in history too, but not because we settled it.
+                // A reclaimed claim is in history, too, but this node did not settle it.
                 let by_us = row.get::<Option<i64>>("node")? == Some(self.node.0)
                     && row.get::<String>("outcome")? != "lost";
                 if by_us {

@@ -1,4 +1,4 @@
-//! The log of one running handler, until it is written down; bounded.
+//! The log of one running handler, until it is written to the database; bounded.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -6,7 +6,7 @@ use lineclear_model::Micros;
 
 use crate::store::{LOG_BYTES_MAX, LOG_LINES_MAX, LogLine};
 
-/// What one handler has logged.
+/// The log of one handler.
 #[derive(Default)]
 pub(crate) struct Log(Mutex<Kept>);
 
@@ -42,13 +42,13 @@ impl Log {
         kept.waiting.push(line);
     }
 
-    /// Whether something is not written down yet.
+    /// Whether some lines are not written yet.
     pub(crate) fn has_news(&self) -> bool {
         let kept = self.kept();
         !kept.waiting.is_empty() || kept.told < kept.dropped || kept.is_on_its_way
     }
 
-    /// What is to be written down. [`Log::written`] or [`Log::again`] says what became of it.
+    /// Takes the lines to write. The caller then calls [`Log::written`] or [`Log::again`].
     pub(crate) fn drain(&self) -> Vec<LogLine> {
         let mut kept = self.kept();
         let mut lines = std::mem::take(&mut kept.waiting);
@@ -70,7 +70,7 @@ impl Log {
         kept.is_on_its_way = false;
         let last = kept.lines;
         if lines.iter().any(|line| line.line_no > last) {
-            // The note about dropped lines is made anew.
+            // The note about dropped lines is written again.
             kept.told = 0;
         }
         lines.retain(|line| line.line_no <= last);

@@ -52,8 +52,8 @@ pub struct Heartbeat {
     pub drains: bool,
 }
 
-/// Planning cycles that a node has won since it last said so. Who won the last of all leads: it is shown as the holder of `planner` in
-/// the registry of locks, since the first of the cycles that no other node came between.
+/// Planning cycles that a node has won since its last heartbeat. The node that won the last cycle leads: the registry of locks
+/// shows it as the holder of `planner`, since the first cycle that no other node has interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Led {
     /// How many: at least one.
@@ -135,14 +135,14 @@ impl Verb for NodeResign {
 }
 
 impl Store {
-    /// A node says that it is alive.
+    /// Reports that a node is alive.
     pub async fn heartbeat(&self, node: NodeInfo) -> StoreResult<Heartbeat> {
         validate::check_limit(node.slots)?;
         self.run(NodeBeat { node, led: None, next: None, takes_nothing: false }).await
     }
 
-    /// The same, of a node that has led the planning since it last said so, or that led and was not followed by another; and when it
-    /// will be heard of again.
+    /// Like [`Store::heartbeat`], for a node that has led the planning since its last heartbeat, or that led and was not followed
+    /// by another. `next` is the time until its next heartbeat.
     pub async fn heartbeat_leading(
         &self,
         node: NodeInfo,
@@ -152,7 +152,7 @@ impl Store {
         self.heartbeat_draining(node, led, next, false).await
     }
 
-    /// The same, of a node that may have been told to drain: whether it takes nothing any more.
+    /// Like [`Store::heartbeat_leading`], for a node that may drain; `takes_nothing` says that it takes no work any more.
     #[doc(hidden)]
     pub async fn heartbeat_draining(
         &self,
@@ -165,7 +165,7 @@ impl Store {
         self.run(NodeBeat { node, led, next: Some(next), takes_nothing }).await
     }
 
-    /// A node that led the planning stops.
+    /// Records that a node which led the planning stops.
     pub async fn resign(&self, node: &NodeInfo) -> StoreResult<()> {
         self.run(NodeResign(node.incarnation.clone())).await
     }

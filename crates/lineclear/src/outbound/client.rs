@@ -11,11 +11,11 @@ use crate::outbound::reach::{Names, Reach};
 use crate::outbound::sign;
 use crate::outbound::sign::Secret;
 
-/// How long a server may take to take the call.
+/// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(5);
-/// Bytes of an answer that are read; the rest is cut off.
+/// Bytes of an answer that are read; the rest is dropped.
 pub const BODY_BYTES_MAX: usize = 16 * 1024;
-/// A server that wants to be called later is believed up to here.
+/// The longest `retry-after` of a server that we follow.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
 
 /// Why there is no answer. URLs are left out: they may have secrets in them.
@@ -29,14 +29,14 @@ pub enum CallError {
     NoAnswer(#[source] reqwest::Error),
 }
 
-/// What a server said.
+/// The answer of a server.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// The status.
     pub status: u16,
     /// When it wants to be called again.
     pub retry_after: Option<Duration>,
-    /// The beginning of what it said.
+    /// The beginning of its body.
     pub body: String,
 }
 
@@ -54,13 +54,13 @@ impl std::fmt::Debug for Outbound {
     }
 }
 
-/// A call to be.
+/// A call to make.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) method: Method,
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
-    /// The same whenever the call is made again, so that a receiver can tell.
+    /// The same for every attempt, so that a receiver recognizes a repeated call.
     pub(crate) id: String,
     /// When it is made, in seconds.
     pub(crate) timestamp: i64,
@@ -69,14 +69,14 @@ pub(crate) struct Call {
 }
 
 impl Outbound {
-    /// Within this reach. Calls are signed with the secrets of their host, if it has any: who can check a signature can also make
-    /// it, so hosts must not share them.
+    /// Makes calls within `reach`, signed with the secrets of their host, if it has any. A host that can check a signature can
+    /// also make one, so hosts must not share secrets.
     pub fn new(reach: Reach, secrets: BTreeMap<String, Vec<Secret>>) -> Result<Outbound, CallError> {
         let reach = Arc::new(reach);
         let client = reqwest::Client::builder()
             .user_agent(concat!("lineclear/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT)
-            // Where a server sends us, and where the environment does, was not looked at.
+            // Redirects, and proxies of the environment, would lead to URLs that were not checked.
             .redirect(redirect::Policy::none())
             .no_proxy()
             .dns_resolver(Names(reach.clone()))
@@ -115,7 +115,7 @@ impl Outbound {
             .map_err(|error| CallError::NoAnswer(error.without_url()))?;
         let retry_after = retry_after(response.headers());
         let mut body = Vec::new();
-        // Who answers and then stops in the middle has answered.
+        // An answer that breaks off in its body is still an answer.
         while body.len() < BODY_BYTES_MAX
             && let Ok(Some(piece)) = response.chunk().await
         {
@@ -127,7 +127,7 @@ impl Outbound {
     }
 }
 
-/// Seconds, or a moment: then by the clock of who says it, if it shows that one.
+/// Seconds, or a date: that is compared with the server's `date` header, if there is one.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name| headers.get(name)?.to_str().ok().map(str::trim);
     let moment = |text| jiff::fmt::rfc2822::parse(text).ok().map(|moment| moment.timestamp());
@@ -139,7 +139,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
             u64::try_from(moment(said)?.as_second().checked_sub(now.as_second())?).ok()?
         }
     };
-    // Zero would be a hammer; the job's own pause is better.
+    // Zero would hammer the server; the job's own backoff is better.
     (seconds > 0).then(|| Duration::from_secs(seconds).min(RETRY_AFTER_MAX))
 }
 

@@ -41,7 +41,7 @@ const KEPT: usize = 8 * 1024;
 #[serde(deny_unknown_fields)]
 pub struct Request {
     url: String,
-    /// POST unless it says otherwise.
+    /// Default: POST.
     #[serde(default)]
     method: Option<String>,
     #[serde(default)]
@@ -49,7 +49,7 @@ pub struct Request {
     /// Sent as it is written.
     #[serde(default)]
     body: Option<Box<RawValue>>,
-    /// Statuses that mean that it is done; 200 to 299 unless it says otherwise.
+    /// Statuses that count as success. Default: 200 to 299.
     #[serde(default)]
     success: Option<Vec<u16>>,
     #[serde(default)]
@@ -63,9 +63,9 @@ pub struct Answered {
     body: String,
 }
 
-/// Looks at an input before it is saved: what is wrong with it, if anything.
+/// Checks an input before it is saved; the error says what is wrong with it.
 pub fn check(reach: &Reach, input: &Payload) -> Result<(), String> {
-    // What does not fit may be a secret.
+    // The message leaves the invalid value out: it may be a secret.
     let request: Request = input.read().map_err(|error| without_value(&error.to_string()))?;
     request.call(reach, "0".to_owned(), 0).map(drop)
 }
@@ -116,7 +116,7 @@ fn headers(given: BTreeMap<String, String>) -> Result<HeaderMap, String> {
     Ok(headers)
 }
 
-/// Calls the URL of a job. A status that is not a success, and no answer, are failures that are tried again.
+/// Calls the URL of a job. Any other status than a success, and a missing answer, are failures that are retried.
 pub async fn run(
     Input(request): Input<Request>,
     job: JobInfo,
@@ -155,7 +155,7 @@ pub async fn run(
     }
 }
 
-/// What a server says may have what it was told in it, and characters that no payload can have.
+/// Removes secrets that the server echoes, and characters that payloads cannot hold.
 fn shown(body: String, secrets: &[String]) -> String {
     let hidden = secrets.iter().fold(body, |body, secret| body.replace(secret.as_str(), "•••"));
     hidden.replace(|c: char| c.is_control() && !"\n\t".contains(c), "\u{fffd}")

@@ -1,5 +1,5 @@
-//! What may be reached: public servers by https, unless the settings say more. A URL is looked at when it is saved; its addresses
-//! when we connect, and we connect to those that were looked at. A name that leads elsewhere a moment later leads nowhere.
+//! Which servers may be called: public ones by https, unless the settings allow more. A URL is checked when it is saved, and the
+//! addresses of its name when we connect; we connect only to addresses that were checked, whatever the name resolves to later.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -22,10 +22,10 @@ impl Unreachable {
     }
 }
 
-/// What may be reached. As it comes: port 443 of public addresses, by https.
+/// Which servers may be called. Default: port 443 of public addresses, by https.
 #[derive(Clone, Debug, Default)]
 pub struct Reach {
-    /// Also in the clear, and port 80.
+    /// Also http, and port 80.
     pub plain: bool,
     /// Other ports.
     pub ports: Vec<u16>,
@@ -34,7 +34,7 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// Looks at a URL. Whether its name leads to addresses that may be reached is seen when we connect.
+    /// Checks a URL. The addresses of its name are checked when we connect.
     pub fn check(&self, text: &str) -> Result<Url, Unreachable> {
         if text.len() > URL_BYTES_MAX {
             return Err(Unreachable::because(format!("a URL has at most {URL_BYTES_MAX} bytes")));
@@ -53,7 +53,7 @@ impl Reach {
         if !(port == 443 || (port == 80 && self.plain) || self.ports.contains(&port)) {
             return Err(Unreachable::because(format!("port {port} is not called here")));
         }
-        // What the URL standard takes for an address is written as one here: decimal, octal and hexadecimal ways, too.
+        // The parser has normalized addresses, also decimal, octal and hexadecimal ones.
         let host = url.host_str().filter(|host| !host.is_empty());
         let host = host.ok_or_else(|| Unreachable::because("it names no server"))?;
         let literal: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
@@ -76,7 +76,7 @@ fn not_allowed(address: IpAddr) -> Unreachable {
     Unreachable::because(format!("{address} is no public address, and not among those that may be reached"))
 }
 
-/// The IPv4 address that an IPv6 address leads to: mapped, by NAT64, or by 6to4.
+/// The IPv4 address in an IPv6 address: mapped, NAT64 or 6to4.
 fn inner(address: IpAddr) -> Option<IpAddr> {
     let IpAddr::V6(address) = address else { return None };
     let [a, b, c, d, e, f, g, h] = address.segments();
@@ -89,7 +89,7 @@ fn inner(address: IpAddr) -> Option<IpAddr> {
     }
 }
 
-/// Whether an address is one of the internet's, by the registries of special addresses.
+/// Whether an address is public, according to the registries of special addresses.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -117,13 +117,13 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let [a, b, ..] = address.segments();
-    // All that is handed out lies in 2000::/3; the mapped forms are looked at by what they lead to.
+    // All assigned addresses are in 2000::/3; mapped forms are judged by their IPv4 address.
     let handed_out = (0x2000..=0x3fff).contains(&a) || inner(IpAddr::V6(address)).is_some();
     let special = matches!((a, b), (0x2001, ..0x200 | 0xdb8) | (0x3fff, _));
     handed_out && !special
 }
 
-/// Names lead to addresses that may be reached, or nowhere.
+/// Resolves names to addresses that may be reached; fails for others.
 pub(crate) struct Names(pub(crate) Arc<Reach>);
 
 impl Resolve for Names {

@@ -1,4 +1,4 @@
-//! Signatures by which a receiver knows that a call is ours, as Standard Webhooks has them.
+//! Signatures of calls, according to Standard Webhooks: a receiver verifies that a call is ours.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ const PREFIX: &str = "whsec_";
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Vec<u8>);
 
-/// What was given is no secret. It is not repeated here.
+/// The text is not a valid secret. The error does not repeat it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a secret is written as whsec_ and 24 to 64 random bytes in base64 (`openssl rand -base64 32`)")]
 pub struct BadSecret;
@@ -35,7 +35,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The value of `webhook-signature`: one signature for each secret, so that these can be changed one after the other.
+/// The value of `webhook-signature`: one signature for each secret, so that secrets can be rotated.
 pub(crate) fn signature(secrets: &[Secret], id: &str, timestamp: i64, body: &[u8]) -> Option<String> {
     let one = |secret: &Secret| {
         let mut mac = Hmac::<Sha256>::new_from_slice(&secret.0).ok()?;

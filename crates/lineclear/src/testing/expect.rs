@@ -1,4 +1,4 @@
-//! What a test expects, and what it is told if that is not so: what there is instead.
+//! Assertions for tests. If one fails, its message lists the jobs that there are.
 
 use std::fmt::Write as _;
 
@@ -20,7 +20,7 @@ const WAITING: [JobState; 6] = [
 ];
 
 impl TestNode {
-    /// All jobs, oldest first, in some states or, if none is named, in any.
+    /// All jobs in these states, or in any state if none is given; oldest first.
     pub async fn jobs(&self, states: &[JobState]) -> Vec<JobDetail> {
         let filter = JobFilter { states: states.to_vec(), ..JobFilter::default() };
         let (mut found, mut before) = (Vec::new(), None);
@@ -38,7 +38,7 @@ impl TestNode {
         found
     }
 
-    /// A job of `kind` waits whose input `fits`; returns the first one.
+    /// Asserts that a job of `kind` waits whose input `fits`; returns the first one.
     ///
     /// # Panics
     ///
@@ -55,7 +55,7 @@ impl TestNode {
         }
     }
 
-    /// No job waits, now or for later.
+    /// Asserts that no job waits, due now or later.
     ///
     /// # Panics
     ///
@@ -65,29 +65,29 @@ impl TestNode {
         assert!(waiting.is_empty(), "jobs wait: {}", list(&waiting));
     }
 
-    /// The job is completed.
+    /// Asserts that the job is completed.
     ///
     /// # Panics
     ///
-    /// If it is not, with what became of it.
+    /// If it is not, with its state and executions.
     pub async fn assert_completed(&self, job: JobId) {
         self.assert_state(job, JobState::Completed).await;
     }
 
-    /// The job has used up its retries, or failed for good: it is a dead letter.
+    /// Asserts that the job is a dead letter: it has used up its retries, or failed permanently.
     ///
     /// # Panics
     ///
-    /// If it is not, with what became of it.
+    /// If it is not, with its state and executions.
     pub async fn assert_dead(&self, job: JobId) {
         self.assert_state(job, JobState::Dead).await;
     }
 
-    /// The job is in a state.
+    /// Asserts that the job is in a state.
     ///
     /// # Panics
     ///
-    /// If it is not, with what became of it.
+    /// If it is not, with its state and executions.
     pub async fn assert_state(&self, job: JobId, state: JobState) {
         match sure(self.store().job(job).await) {
             Some(detail) if detail.job.state == state => {}
@@ -97,7 +97,7 @@ impl TestNode {
     }
 }
 
-/// Jobs for people, a line for each, and one for each of its executions.
+/// Lists jobs, one per line, each followed by its executions.
 fn list(jobs: &[JobDetail]) -> String {
     if jobs.is_empty() {
         return "nothing".to_owned();

@@ -41,8 +41,8 @@ impl Isolation {
         RunPermit::Beside { _guard: self.lock.clone().try_read_owned().ok() }
     }
 
-    /// For a job that runs alone: when the others have ended, or `patience` is over. Those were running before it came,
-    /// and are not on their own last chance.
+    /// For a job that runs alone: waits until the others have ended, or `patience` is over. Those were running before, and
+    /// are not on their last chance.
     pub(crate) async fn alone(&self, patience: Duration) -> RunPermit {
         let guard = tokio::time::timeout(patience, self.lock.clone().write_owned()).await;
         RunPermit::Alone { _guard: guard.ok() }

@@ -1,4 +1,4 @@
-//! reclaim: a lease ran out, its worker is gone; the job goes on without it.
+//! reclaim: the lease of a vanished worker ran out; the job goes back to the queue.
 
 use std::collections::HashMap;
 
@@ -11,16 +11,16 @@ use crate::store::{BATCH, ClaimRef, JobId, NodeId, Store, StoreError, StoreResul
 /// A claim whose worker vanished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reclaimed {
-    /// The claim that was taken back.
+    /// The claim that was reclaimed.
     pub claim: ClaimRef,
     /// The node that held it.
     pub node: NodeId,
-    /// What became of the job.
+    /// What happened to the job.
     pub fate: Fate,
     pub(crate) limit_key: Option<String>,
 }
 
-/// What became of a job whose worker vanished.
+/// What happened to a job whose worker vanished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It waits again, before all fresh work.
@@ -31,12 +31,12 @@ pub enum Fate {
     Cancelled,
 }
 
-/// Which expired leases to take back.
+/// Which expired leases to reclaim.
 #[derive(Clone)]
 pub(crate) struct Reclaim {
     pub(crate) most: u32,
     pub(crate) crash_budget: u32,
-    /// Jobs that the caller runs itself: a node that slept must not call itself dead.
+    /// Jobs that the caller runs itself: a node that slept must not reclaim its own jobs.
     pub(crate) except: Vec<JobId>,
 }
 
@@ -64,7 +64,7 @@ fn reclaimed(row: &Row) -> StoreResult<Reclaimed> {
 }
 
 impl Store {
-    /// Takes back up to `most` jobs whose lease ran out; after `crash_budget` vanished workers a job is buried.
+    /// Reclaims up to `most` jobs whose lease ran out; after `crash_budget` vanished workers a job is buried.
     pub async fn reclaim(&self, most: u32, crash_budget: u32) -> StoreResult<Vec<Reclaimed>> {
         self.reclaim_except(most, crash_budget, Vec::new()).await
     }
@@ -85,7 +85,7 @@ impl Store {
         Ok(reclaimed)
     }
 
-    /// After a refusal: takes back every claim but those that a rule refuses, which are left alone for an hour.
+    /// After a refusal: reclaims every claim except those that a rule refuses, which are left alone for an hour.
     async fn reclaim_isolated(&self, reclaim: Reclaim, cause: StoreError) -> StoreResult<Vec<Reclaimed>> {
         let candidates =
             Query::each(Statement::ReclaimCandidates, values![reclaim.most], |row| row.get("id").map(JobId));
@@ -105,7 +105,7 @@ impl Store {
                 Err(error) => return Err(error),
             }
         }
-        // No candidate was to blame: the cause is not a row's.
+        // No candidate was refused: the error is not about a row.
         if isolated == 0 && reclaimed.is_empty() { Err(cause) } else { Ok(reclaimed) }
     }
 }
@@ -128,7 +128,7 @@ impl Attempt for Together<'_> {
     }
 }
 
-/// Takes back jobs of vanished workers, unless this node has just come back from an outage itself; returns how many.
+/// Reclaims jobs of vanished workers, unless this node has just recovered from an outage itself; returns how many.
 pub(crate) async fn reclaim_lost(shared: &Shared, most: u32) -> StoreResult<usize> {
     if !shared.may_reclaim() {
         return Ok(0);

@@ -1,4 +1,4 @@
-//! renew: the end of a lease is pushed ahead.
+//! renew: extends a lease.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub enum RenewalStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Renewing {
     pub(crate) claim: ClaimRef,
-    /// The time after its start at which the job is taken from its worker, even if that renews.
+    /// How long after its start the job is reclaimed even from a worker that renews.
     pub(crate) deadline: Option<Duration>,
 }
 

@@ -1,4 +1,4 @@
-//! Renewal, on a thread and a connection of its own: a handler that blocks the runtime keeps its lease.
+//! Renewal, on a separate thread and connection: a handler that blocks the runtime keeps its lease.
 
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -16,14 +16,14 @@ pub(crate) fn lease(shared: &Shared) -> Lease {
     Lease { node: shared.id, length: shared.options.lease_length() }
 }
 
-/// Our trust in a lease begins when we ask for it, because a slow answer must not lengthen it, and ends a little before
-/// the lease, so that the handler hears of it in time.
+/// A node trusts a lease from the request on, because a slow answer must not extend it, until a little before its end, so
+/// that the handler is told in time.
 pub(crate) fn trusted_until(shared: &Shared, asked_at: Instant) -> Instant {
     let length = shared.options.lease_length();
     asked_at + length - length / 10
 }
 
-/// How long until a job of ours can no longer be trusted.
+/// How long the node still trusts the leases of all its jobs.
 fn trust_left(shared: &Shared) -> Duration {
     let earliest = shared.running.earliest_trust();
     earliest.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()))
@@ -44,7 +44,7 @@ impl Renewal {
             let mut renewed_at = Instant::now();
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(pause.min(trust_left(&shared))) {
                 if shared.running.count() > 0 {
-                    // A database that says nothing must not keep us from telling handlers in time.
+                    // Handlers must be told in time even if the database does not answer.
                     let attempt = async {
                         tokio::time::timeout(
                             trust_left(&shared),
@@ -69,7 +69,7 @@ async fn renew_or_probe(shared: &Shared, store: &Store, renewed_at: &mut Instant
     match shared.statuses.note("renewal", done) {
         Ok(()) if due => *renewed_at = Instant::now(),
         Ok(()) => {}
-        // Trust runs out by itself, and with it the handlers; until then the next pass may succeed.
+        // Handlers are stopped when trust in their lease ends; until then the next pass may succeed.
         Err(error) => tracing::warn!(%error, node.id = %shared.id, "leases could not be renewed"),
     }
 }

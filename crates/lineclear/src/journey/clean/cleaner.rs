@@ -1,4 +1,4 @@
-//! The cleaner of a node: history that is older than its retention goes.
+//! The cleaner of a node: removes history that is older than its retention.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +34,7 @@ impl Loop for Cleaner {
     }
 }
 
-/// Goes on where a node died, or got no answer, after a group's priority changed.
+/// Finishes reranking a group whose priority changed, if the node that changed it died or got no answer.
 async fn rerank(shared: &Shared) {
     while !shared.stopping.is_cancelled() {
         match shared.store.rerank().await {

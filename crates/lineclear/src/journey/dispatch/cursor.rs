@@ -9,21 +9,21 @@ use std::time::{Duration, Instant};
 
 /// The lowest rank there is.
 pub(crate) const FRONT: i64 = i64::MIN;
-/// Of so many parts of the time, one at most goes into looking at the front.
+/// At most one part in this many of a dispatcher's time goes into scans from the front.
 const PARTS: u32 = 20;
-/// A job that goes before others is passed by for no longer than this.
+/// The longest time without a scan from the front.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// What a dispatcher remembers of a route.
+/// A dispatcher's position in one route.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor {
     rank: i64,
-    /// Until then it may begin there.
+    /// Until then a scan may begin there.
     until: Instant,
 }
 
 impl Cursor {
-    /// One who knows nothing begins at the front.
+    /// A new cursor, at the front.
     pub(crate) fn unknown() -> Cursor {
         Cursor { rank: FRONT, until: Instant::now() }
     }
@@ -38,11 +38,11 @@ impl Cursor {
         self.rank
     }
 
-    /// A pass took all that it wanted, up to this rank.
+    /// A pass got as many jobs as it wanted, up to this rank.
     pub(crate) fn reached(&mut self, rank: i64, from: i64, pass: Duration) {
         self.rank = rank;
         if from == FRONT {
-            // The longer the way from the front is, the less often it is gone.
+            // The longer a scan from the front takes, the rarer it is.
             self.until = Instant::now() + (pass * PARTS).min(LONGEST);
         }
     }

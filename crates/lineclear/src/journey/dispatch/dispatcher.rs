@@ -1,7 +1,7 @@
 //! The dispatcher of a node: work_queue → leases of this node, as many jobs as there are free slots.
 //!
-//! A node with both roles dispatches jobs straight into its leases. A dispatcher without workers hands them over, a
-//! bounded number ahead, and workers without a dispatcher claim what was handed over.
+//! A node with both roles dispatches jobs straight into its leases. A dispatcher without workers dispatches a bounded
+//! number of jobs ahead, and workers without a dispatcher claim them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use crate::node::pacer::Loop;
 use crate::options::Role;
 use crate::store::{Claim, Dispatch, Settlement, StoreError, StoreResult};
 
-/// Jobs that one pass promotes, and expired leases that one pass takes back.
+/// Jobs that one pass promotes, and expired leases that one pass reclaims.
 const PASS_MAX: u32 = 500;
 /// A node that is too busy to poll looks for vanished workers this often.
 const RECLAIM: Duration = Duration::from_millis(1500);
-/// A dispatcher with a backlog runs again this soon: no notification tells it that what it handed over was claimed.
+/// A dispatcher with a backlog runs again this soon: no notification tells it that its jobs were claimed.
 const HANDED_OVER: Duration = Duration::from_millis(200);
 
 pub(crate) struct Dispatcher {
@@ -46,7 +46,7 @@ pub(crate) struct Dispatcher {
 impl Loop for Dispatcher {
     const NAME: &'static str = "dispatcher";
 
-    /// Dispatches, unless the node drains: then it leases nothing new, and what it holds goes on.
+    /// Dispatches, unless the node drains: then it leases nothing new, and its running jobs go on.
     async fn run_once(&mut self, hurried: bool) -> StoreResult<Duration> {
         let shared = self.shared.clone();
         let pass = shared.drain.begin_dispatch().await;
@@ -116,7 +116,7 @@ impl Dispatcher {
         let (found, more) = self.promote_and_reclaim(promote, reclaim).await?;
         if found {
             routes = all;
-            // The new ones may come first.
+            // Promoted jobs may rank first.
             self.cursors.clear();
         }
         let more = if hands_over {
@@ -160,7 +160,7 @@ impl Dispatcher {
         store.dispatch_into_lease_from(cursor, dispatch, lease).await
     }
 
-    /// Hands jobs over to the nodes that claim them, a bounded number ahead; says whether there may be more.
+    /// Dispatches a bounded number of jobs ahead, for workers to claim; returns whether there may be more.
     async fn hand_over(&mut self, routes: Vec<(Name, u32)>) -> StoreResult<bool> {
         let shared = &self.shared;
         let mut more = false;
@@ -177,7 +177,7 @@ impl Dispatcher {
         Ok(more)
     }
 
-    /// Promotes jobs that are due, and takes back those of vanished workers. Says whether there were any, and whether
+    /// Promotes jobs that are due, and reclaims those of vanished workers. Returns whether there were any, and whether
     /// there may be more.
     async fn promote_and_reclaim(&mut self, promote: bool, reclaim: bool) -> StoreResult<(bool, bool)> {
         let now = Instant::now();
@@ -201,11 +201,11 @@ impl Dispatcher {
         self.shared.drain.may_hold_unknown_leases(true);
     }
 
-    /// Gives back, uncharged, what the database says this node leases and the node never heard of. Only this loop leases
-    /// jobs, and it is here: whatever does not run is unknown.
+    /// Releases, uncharged, jobs that this node leases according to the database but does not know of. Only this loop
+    /// leases jobs, and it does not do so now: a leased job that does not run is unknown.
     async fn give_back_unknown(&mut self) -> StoreResult<()> {
         let Some(until) = self.unknown_until else { return Ok(()) };
-        // With a long lease this goes on for long: not with every pass.
+        // With a long lease this takes long: not with every pass.
         if Instant::now() < self.give_back_at {
             return Ok(());
         }

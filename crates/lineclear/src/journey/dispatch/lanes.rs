@@ -1,7 +1,7 @@
-//! dispatch: work_queue → background_job, straight into a lease if there is a node to take it.
+//! dispatch: work_queue → background_job, straight into a lease if a node dispatches for itself.
 //!
-//! Two lanes: jobs without limits go in one statement and without any lock but on their own rows; jobs of gated groups
-//! and with limit keys go in a transaction that locks, counts, and then takes, so that limits are exact.
+//! Two lanes: one statement moves jobs without limits, and locks only their rows; a transaction moves jobs of gated groups
+//! and with limit keys: it locks, counts, and then takes, so that limits are exact.
 
 use lineclear_model::Name;
 
@@ -15,10 +15,10 @@ use crate::store::StoreResult;
 /// Gated groups that one pass fills: with all of them locked, other dispatchers would find nothing to do.
 const GROUPS_PER_PASS: usize = 2;
 
-/// Jobs of a group that one pass looks at, at most.
+/// Jobs of a group that one pass reads at most.
 const SCAN_MAX: u32 = 1_000;
 
-/// What a pass over the lane without limits found.
+/// The result of a pass over the lane without limits.
 #[derive(Default)]
 pub(crate) struct OpenPass {
     rows: Vec<Row>,
@@ -37,11 +37,11 @@ pub(crate) struct OpenPass {
 /// How exact the limits of groups, and the global one, are. Limits of keys are always exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Limits {
-    /// Never exceeded: dispatchers that meet at a limit wait for, or leave it to, each other.
+    /// Never exceeded: dispatchers that meet at a limit wait for each other, or skip it.
     #[default]
     Exact,
-    /// Counted without locks: dispatchers never wait, and may together exceed a limit by what they take at one moment.
-    /// On SQLite, where one writes at a time, they are exact all the same.
+    /// Counted without locks: dispatchers never wait, and may together exceed a limit by the jobs that they take at one
+    /// moment. On SQLite, which has one writer, they are exact, too.
     Soft,
 }
 
@@ -110,7 +110,7 @@ impl OpenPass {
         u32::try_from(self.rows.len()).expect("a batch fits")
     }
 
-    /// There may be more behind the gates, or behind rows that were just put right.
+    /// There may be more behind the gates, or behind rows that were just moved.
     pub(crate) fn may_have_more(&self) -> bool {
         self.closed || self.gated_waits || self.refiled > 0
     }
@@ -119,7 +119,7 @@ impl OpenPass {
         self.reached
     }
 
-    /// The same pass went on elsewhere.
+    /// Adds the result of a later part of the same pass.
     pub(crate) fn and(mut self, then: OpenPass) -> OpenPass {
         self.rows.extend(then.rows);
         OpenPass { rows: self.rows, refiled: self.refiled + then.refiled, ..then }
@@ -134,11 +134,11 @@ impl OpenPass {
     }
 }
 
-/// Verb: the lane with limits, then what is left of the other, under all locks that it takes.
+/// Verb: the lane with limits, then the rest of the other, under all locks that it takes.
 #[derive(Clone)]
 pub(crate) struct DispatchGated {
     pub(crate) request: Request,
-    /// Jobs of a group to look at: more than are wanted, if those in front were held by their keys.
+    /// Jobs of a group to read: more than are wanted, if the first ones were held by their keys.
     pub(crate) scan: u32,
 }
 
@@ -147,20 +147,20 @@ impl DispatchGated {
         DispatchGated { scan: request.most, request }
     }
 
-    /// Another pass, for `most` jobs, that sees further.
+    /// Another pass, for `most` jobs, that reads further.
     pub(crate) fn further(&self, most: u32) -> DispatchGated {
         let scan = self.scan.saturating_mul(2).clamp(most, SCAN_MAX.max(most));
         DispatchGated { request: Request { most, ..self.request.clone() }, scan }
     }
 }
 
-/// What a pass over the lane with limits found.
+/// The result of a pass over the lane with limits.
 #[derive(Default)]
 pub(crate) struct GatedPass {
     pub(crate) rows: Vec<Row>,
     /// There may be more for free slots: in other groups, or behind jobs that their keys held.
     pub(crate) more: bool,
-    /// The lane without limits gave all that was wanted of it, up to this rank.
+    /// The lane without limits had as many jobs as were wanted, up to this rank.
     pub(crate) reached: Option<i64>,
 }
 
@@ -170,7 +170,7 @@ impl Verb for DispatchGated {
     async fn run(&self, session: &mut Session) -> StoreResult<GatedPass> {
         let request = &self.request;
         let mut most = i64::from(request.most);
-        // Lock order: global gate, group, key, job rows. What counts is read in statements after the lock's own.
+        // Lock order: global gate, group, key, job rows. Counts are read in statements after those that lock.
         let (gate, groups) = match request.limits {
             Limits::Exact => (Statement::DispatchGate, Statement::DispatchGroups),
             Limits::Soft => (Statement::DispatchGateSoft, Statement::DispatchGroupsSoft),

@@ -1,11 +1,11 @@
-//! Stage 4, limits: how many jobs may run under one key, and who is let in when one of them ends.
+//! The limit of a key: how many jobs with it may be active at once.
 
 use crate::journey::settle::wake;
 use crate::store::{Store, StoreResult};
 use crate::validate;
 
 impl Store {
-    /// At most `max` jobs with this limit key are active at once from now on.
+    /// Sets how many jobs with this limit key may be active at once.
     pub async fn set_limit(&self, key: &str, max: u32) -> StoreResult<()> {
         validate::check_key(key)?;
         validate::check_limit(max)?;

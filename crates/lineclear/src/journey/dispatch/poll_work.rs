@@ -1,4 +1,4 @@
-//! The question of an idle node: is there anything to do?
+//! The poll of an idle node: is there anything to do?
 
 use lineclear_model::Name;
 
@@ -9,15 +9,15 @@ use crate::store::{Store, StoreResult};
 /// What there is to do, as an idle node sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PendingWork {
-    /// Jobs have come due and are to be promoted.
+    /// Jobs have come due and can be promoted.
     pub due: bool,
     /// A lease ran out, or a job is long past its time.
     pub lease_over: bool,
-    /// What waits on each route.
+    /// The work of each route.
     pub routes: Vec<RouteWork>,
 }
 
-/// What waits on a route.
+/// The work of a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteWork {
     /// The route.

@@ -4,7 +4,7 @@ use crate::db::statements::Statement;
 use crate::db::{Session, Value, Verb};
 use crate::store::{BATCH, Store, StoreResult};
 
-/// Verb: brings due jobs into the line; returns how many.
+/// Verb: makes due jobs ready; returns how many.
 pub(crate) struct Promote {
     pub(crate) most: u32,
 }
@@ -23,7 +23,7 @@ impl Verb for Promote {
 }
 
 impl Store {
-    /// Brings up to `most` jobs whose time has come into the line; returns how many.
+    /// Makes up to `most` due jobs ready; returns how many.
     pub async fn promote(&self, most: u32) -> StoreResult<u64> {
         self.run(Promote { most: most.min(BATCH) }).await
     }

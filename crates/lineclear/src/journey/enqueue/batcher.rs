@@ -38,7 +38,7 @@ struct Line {
     under_way: usize,
 }
 
-/// Where single jobs meet.
+/// Collects single jobs for shared statements.
 pub(crate) struct Batcher {
     places: Arc<Semaphore>,
     line: Mutex<Line>,
@@ -74,7 +74,7 @@ impl Batcher {
             starts
         };
         if starts {
-            // In a task of its own: it does not end with this caller.
+            // In a separate task: it does not end with this caller.
             let under_way = UnderWay { batcher: self.clone(), over: false };
             tokio::spawn(under_way.go_on(db.clone()));
         }
@@ -125,11 +125,11 @@ impl Drop for UnderWay {
     }
 }
 
-/// Enqueues a batch in one statement, and tells each caller what became of its job.
+/// Enqueues a batch in one statement, and sends each caller its result.
 async fn enqueue_together(db: &Db, batch: Vec<Waiting>) {
     let results = isolate(&Together { db }, &batch).await;
     for (waiting, result) in batch.into_iter().zip(results) {
-        // A caller that has gone away does not hear it.
+        // A cancelled caller does not receive it.
         let _ = waiting.reply.send(result);
     }
 }

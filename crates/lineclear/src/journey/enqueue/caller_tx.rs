@@ -1,7 +1,7 @@
-//! Jobs inside a transaction of the caller's own: they exist if and only if that commits.
+//! Enqueues jobs inside the caller's transaction: they exist if and only if it commits.
 //!
-//! What can be refused is refused before anything is sent, and what goes wrong later is rolled back to a savepoint: the
-//! caller's transaction stays as good as it was.
+//! Invalid jobs are refused before anything is sent, and later errors roll back to a savepoint: the caller's transaction
+//! stays usable.
 
 mod postgres;
 mod sqlite;
@@ -84,7 +84,7 @@ async fn in_savepoint(
     group_ids: &HashMap<Name, i64>,
 ) -> StoreResult<Vec<Enqueued>> {
     if jobs.iter().all(|job| job.unique_key.is_none()) {
-        // One statement, and all that it could refuse was checked.
+        // One statement, and everything that it could refuse was checked.
         return insert::enqueue(theirs, jobs, group_ids, true).await;
     }
     let mut tries = 1;
@@ -108,7 +108,7 @@ async fn in_savepoint(
     }
 }
 
-/// Says what to do, where the server only says that a savepoint needs a transaction.
+/// Explains the server's error that a savepoint needs a transaction.
 fn no_transaction(error: StoreError) -> StoreError {
     match error {
         StoreError::Refused { rule, .. } if rule == "25P01" => StoreError::refused(

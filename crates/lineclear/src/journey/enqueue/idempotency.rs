@@ -1,7 +1,7 @@
-//! once: what a client asks for under a key of its own happens once, however often it asks.
+//! Idempotency: a request with a key that the client chose is carried out once, however often it is repeated.
 //!
-//! The key, the answer and what was made are one transaction: a server that is killed leaves all of it or nothing, and in
-//! both cases the client does right to ask again.
+//! The key, the answer and the jobs are written in one transaction: a server that is killed leaves all of it or nothing, and
+//! in both cases the client may repeat the request.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,22 +20,22 @@ use crate::operate::retry::{Retried, Retry, RetryOptions};
 use crate::store::{JobId, Store, StoreError, StoreResult};
 use crate::{trace, validate};
 
-/// A request that is to be answered once.
+/// A request that is carried out once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyKey {
-    /// Whose key it is.
+    /// The owner of the key.
     pub principal: String,
     /// The key that the client chose: 1 to 255 bytes.
     pub key: String,
-    /// What was asked, such as method and path.
+    /// The request, such as method and path.
     pub request: String,
-    /// A hash of what was asked with it.
+    /// A hash of its body.
     pub body_hash: String,
     /// How long the answer is kept.
     pub keep: Duration,
 }
 
-/// Something to be made.
+/// What a request creates.
 #[derive(Clone, Debug)]
 pub enum Creation {
     /// Jobs, all or none.
@@ -50,18 +50,18 @@ pub enum Creation {
         key: Name,
         /// From this moment.
         from: Micros,
-        /// Up to and without this moment.
+        /// Up to this moment, exclusive.
         to: Micros,
         /// How.
         options: BackfillOptions,
     },
     /// A job runs again.
     Retry(JobId, RetryOptions),
-    /// The same is done to many jobs.
+    /// A bulk operation.
     BulkOperation(Box<CountedBulkOperation>),
 }
 
-/// What was made.
+/// What a request created.
 #[derive(Clone, Debug)]
 pub enum Created {
     /// In the order of the jobs.
@@ -72,25 +72,25 @@ pub enum Created {
     RunGroup(Option<Vec<(Name, JobId)>>),
     /// `None`: there is no such manifest.
     Backfill(Option<Backfilled>),
-    /// The job, and what became of it, which may be nothing.
+    /// The job, and how it was retried, if it was.
     Retry(JobId, Retried),
-    /// The batch.
+    /// The bulk operation.
     BulkOperation(BulkOperation),
 }
 
-/// What became of a request that is answered once.
+/// The result of a request that is carried out once.
 #[derive(Clone, Debug)]
 pub enum Idempotent {
-    /// It was done now.
+    /// It was carried out now.
     Created(Created),
-    /// It had been done before; this was recorded then.
+    /// It was carried out before, with this answer.
     Replayed(String),
 }
 
-/// Makes the answer to be recorded. `None`: nothing was made, and the next request under the key is a new one.
+/// Makes the answer to record. `None`: nothing was created, and the next request with the key is a new one.
 pub(crate) type Record = Arc<dyn Fn(&Created) -> Option<String> + Send + Sync>;
 
-/// Verb: makes something once. In flight elsewhere and the same key for something else are refusals.
+/// Verb: carries out a request once. Refuses it while the first one is in flight, and if the key was used for another.
 #[derive(Clone)]
 pub(crate) struct CreateOnce {
     pub(crate) once: IdempotencyKey,
@@ -127,7 +127,7 @@ fn text(text: &str) -> Value {
 }
 
 impl CreateOnce {
-    /// What the key was answered before, if it was for the same.
+    /// The recorded answer, if the key was used for the same request.
     async fn before(&self, session: &mut Session) -> StoreResult<Option<String>> {
         let IdempotencyKey { principal, key, request, body_hash, .. } = &self.once;
         let rows = session.rows(Statement::IdempotencyRead, vec![text(principal), text(key)]).await?;

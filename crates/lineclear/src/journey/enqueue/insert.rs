@@ -12,10 +12,10 @@ use crate::journey::enqueue::unique_key;
 pub use crate::journey::enqueue::unique_key::{OnConflict, UniqueKey};
 use crate::store::{JobId, StoreError, StoreResult};
 
-/// Things that one call may be given: jobs, settlements, manifests.
+/// Most items of one call: jobs, settlements, manifests.
 pub const BATCH_MAX: usize = 10_000;
 
-/// A job to be.
+/// A job to enqueue.
 #[derive(Clone, Debug)]
 pub struct NewJob {
     /// The kind of work.
@@ -30,9 +30,10 @@ pub struct NewJob {
     pub priority: u8,
     /// Not before; `None` is now.
     pub due_at: Option<Micros>,
-    /// At most one job with this key lives at a time; a second one gets the first one's id, or what the key says.
+    /// At most one job with this key is alive at a time; for a second one, the key says what happens: by default, the caller
+    /// gets the id of the first.
     pub unique_key: Option<UniqueKey>,
-    /// At most so many jobs with this key are active at a time: one, or what was set for the key.
+    /// Limits how many jobs with this key are active at a time: one, unless a limit was set for the key.
     pub limit_key: Option<String>,
     /// Tries after the first; `None` leaves it to the kind.
     pub retries: Option<u32>,
@@ -44,7 +45,7 @@ pub struct NewJob {
     pub tags: Option<String>,
 }
 
-/// What became of a job that was enqueued.
+/// The result of enqueueing a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enqueued {
     /// The job that does the work.
@@ -53,7 +54,7 @@ pub struct Enqueued {
     pub result: EnqueueResult,
 }
 
-/// How a job that was enqueued found its place.
+/// Whether a job was inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EnqueueResult {
     /// It is a new job.
@@ -117,7 +118,7 @@ pub(crate) struct QueueRow {
     pub(crate) tags: Option<String>,
 }
 
-/// Writes rows; returns the id of each, or `None` where a fresh row found its manifest's place taken.
+/// Writes rows; returns the id of each, or `None` for a fresh row whose manifest has one already.
 pub(crate) async fn queue(session: &mut impl Executor, rows: &[QueueRow]) -> StoreResult<Vec<Option<JobId>>> {
     let mut ids = vec![None; rows.len()];
     if rows.is_empty() {
@@ -262,8 +263,8 @@ fn row(job: &NewJob, id: Option<i64>, group_ids: &HashMap<Name, i64>) -> StoreRe
     })
 }
 
-/// Longest time that statements reckon with, in milliseconds: a thousand years. "For ever" is longer, and added to a
-/// date it would be out of either database's range.
+/// The longest duration in statements, in milliseconds: a thousand years. A longer one, added to a date, would exceed the
+/// range of the databases.
 const MILLIS_MAX: i64 = 1_000 * 365 * 86_400_000;
 
 /// Milliseconds, rounded up so that a short time is not none at all.

@@ -26,7 +26,7 @@ pub enum OnConflict {
     /// Nothing is queued; the answer is the job that has the key.
     #[default]
     Existing,
-    /// The same if that job is of the same kind with the same input; otherwise it is refused (`unique_key_conflict`).
+    /// Like `Existing` if that job has the same kind and input; otherwise the new one is refused (`unique_key_conflict`).
     Same,
     /// It is refused (`unique_key_taken`), and the reason names the job that has the key.
     Refuse,
@@ -57,7 +57,7 @@ impl UniqueKey {
     }
 }
 
-/// Who has a key.
+/// The job that has a key.
 pub(crate) struct Owner {
     pub(crate) id: JobId,
     /// Taken by this call.
@@ -89,13 +89,13 @@ pub(crate) fn taken(unique: &UniqueKey, id: JobId) -> StoreError {
     StoreError::refused("unique_key_taken", format!("the key {:?} is taken by job {id}", unique.key))
 }
 
-/// Of kind and input; a kind has no line break.
+/// A hash of kind and input; a kind has no line break.
 fn body_hash(job: &NewJob) -> i64 {
     fnv1a(&format!("{}\n{}", job.kind, job.input.as_str())).cast_signed()
 }
 
-/// Takes the unique keys of a batch, and tells for each whose it is. `look_first`: without a lock on the keys of others,
-/// for transactions that may last.
+/// Takes the unique keys of a batch, and returns the owner of each. `look_first`: without a lock on keys of other jobs, for
+/// transactions that may be long.
 pub(crate) async fn acquire(
     session: &mut impl Executor,
     jobs: &[NewJob],
@@ -136,7 +136,7 @@ pub(crate) async fn acquire(
     }
     let others = read(session, wanted.keys()).await?;
     if others.len() < wanted.len() {
-        // Freed between the two statements: the next try will get it.
+        // Freed between the two statements: the next try gets it.
         return Err(StoreError::Contended { source: "a unique key was freed at this moment".into() });
     }
     for row in &others {

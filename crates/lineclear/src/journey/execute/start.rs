@@ -13,7 +13,7 @@ use crate::journey::execute::{deadline, execute};
 use crate::node::Shared;
 use crate::store::{Claim, ClaimRef, Settlement};
 
-/// Starts claims, each in a task of its own; those that run alone come after the others.
+/// Starts claims, each in its own task; those that run alone come after the others.
 pub(crate) fn start(
     shared: &Arc<Shared>,
     claims: Vec<Claim>,
@@ -51,7 +51,7 @@ enum Placement {
     GiveBack,
 }
 
-/// Runs a claim and hands its outcome over. However it ends, the claim does not stay among the active ones.
+/// Runs a claim and passes its outcome on. However it ends, the claim does not stay among the active ones.
 async fn run(
     shared: Arc<Shared>,
     claim: Claim,

@@ -1,4 +1,4 @@
-//! backfill: ticks of the past that did not run become jobs after all, each once, as the ledger says.
+//! backfill: past ticks that did not run become jobs, each once, according to the ledger.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -14,7 +14,7 @@ use crate::manifests::stored::manifest_of;
 use crate::store::{JobId, Store, StoreError, StoreResult};
 use crate::validate;
 
-/// Ticks that one call looks at.
+/// Most ticks of one call.
 pub const BACKFILL_MAX: u32 = 1_000;
 
 /// How to backfill.
@@ -24,7 +24,7 @@ pub struct BackfillOptions {
     pub input: Option<Payload>,
     /// Not before; `None` is now.
     pub due_at: Option<Micros>,
-    /// Ticks that this call looks at; at most [`BACKFILL_MAX`].
+    /// Most ticks of this call; at most [`BACKFILL_MAX`].
     pub most: u32,
 }
 
@@ -34,17 +34,17 @@ impl Default for BackfillOptions {
     }
 }
 
-/// What a call did.
+/// The result of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Backfilled {
     /// The new jobs, in the order of their ticks.
     pub jobs: Vec<JobId>,
     /// Ticks that had run before, or were backfilled before.
     pub known: u64,
-    /// The range has more ticks than one call looks at: go on from here.
+    /// The range has more ticks than one call takes: continue from here.
     pub next: Option<Micros>,
-    /// Ticks of the range from here on are still the planner's: they lie in the future, or in a pause or hold that is
-    /// not over.
+    /// From here on, ticks of the range are left to the planner: they are in the future, or in a pause or hold that is not
+    /// over.
     pub undecided_from: Option<Micros>,
 }
 
@@ -97,7 +97,7 @@ impl Verb for Backfill {
                 fired.iter().map(|(tick, job)| self.job(&template, *tick, *job)).collect();
             queue(session, &jobs).await?;
             if !manifest.enabled {
-                // Like all its waiting jobs, they wait for it to be resumed.
+                // Like all waiting jobs of a paused manifest, they are parked until it is resumed.
                 move_jobs(session, vec![template.id], false).await?;
             }
         }
@@ -147,7 +147,7 @@ async fn claim(
     Ok(fired)
 }
 
-/// What is left of skipped ranges is recorded as skipped still.
+/// Records the rest of skipped ranges as skipped again.
 async fn split_ranges(
     session: &mut Session,
     manifest_id: i64,
@@ -182,8 +182,8 @@ async fn split_ranges(
     write_skipped(session, &rest).await
 }
 
-/// The pieces of `from..=until` between ticks that were fired out of it. The range may be of an older schedule, so its
-/// own ends count as ticks.
+/// The parts of `from..=until` between the ticks that were fired. The range may be from an older schedule, so its ends count
+/// as ticks.
 fn left_over(schedule: &Schedule, from: Micros, until: Micros, fired: &[Micros]) -> Vec<(Micros, Micros)> {
     let mut pieces = Vec::new();
     let mut at = Some(from);
@@ -199,8 +199,8 @@ fn left_over(schedule: &Schedule, from: Micros, until: Micros, fired: &[Micros])
 }
 
 impl Store {
-    /// Ticks of a manifest in `from..to` that did not run, because they were missed, skipped or before its time, become
-    /// jobs, each once: doing it again adds nothing. Excluded times stay excluded. `None`: there is no such manifest.
+    /// Queues a job for each tick of a manifest in `from..to` that did not run, because it was missed, skipped or before its
+    /// time. Repeating the call adds nothing. Excluded times stay excluded. `None`: there is no such manifest.
     pub async fn backfill(
         &self,
         key: Name,

@@ -1,5 +1,5 @@
-//! A manifest's firing: the planner, a completed parent or a person says that it should run now. Its overlap rule decides
-//! whether that makes a job, and the ledger records what became of it.
+//! A manifest's firing: the planner, a completed parent or a person wants it to run now. Its overlap rule decides whether
+//! that makes a job, and the ledger records the decision.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use crate::db::{Column, Row, Session, Value};
 use crate::journey::enqueue::insert::{QueueRow, queue};
 use crate::store::{JobId, StoreError, StoreResult};
 
-/// What a job gets from its manifest.
+/// The fields that a job gets from its manifest.
 #[derive(Clone, Debug)]
 pub(crate) struct JobTemplate {
     pub(crate) id: i64,
@@ -71,11 +71,11 @@ pub(crate) struct Firing {
     pub(crate) origin: Origin,
     pub(crate) tick_at: Micros,
     pub(crate) due_at: Micros,
-    /// A reason not to run that was known before.
+    /// A reason to skip it that the caller knows.
     pub(crate) skip: Option<SkipReason>,
 }
 
-/// A skipped range that was known before.
+/// A range of ticks that the caller skips.
 pub(crate) struct SkippedRange {
     pub(crate) manifest_id: i64,
     pub(crate) from: Micros,
@@ -83,7 +83,7 @@ pub(crate) struct SkippedRange {
     pub(crate) reason: SkipReason,
 }
 
-/// What became of the firings.
+/// The result of the firings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fired {
     pub(crate) queued: u64,
@@ -92,7 +92,7 @@ pub(crate) struct Fired {
     pub(crate) jobs: HashMap<(i64, Micros), JobId>,
 }
 
-/// What a manifest has on the way already.
+/// The live jobs of a manifest.
 #[derive(Clone, Copy, Default)]
 struct Live {
     /// A job of any kind: waiting, running, or waiting for a retry.
@@ -101,7 +101,7 @@ struct Live {
     waits: bool,
 }
 
-/// Lets each firing make a job, or records why not. The caller has locked the manifests.
+/// Queues a job for each firing, or records why not. The caller has locked the manifests.
 pub(crate) async fn fire(
     session: &mut Session,
     mut firings: Vec<Firing>,
@@ -122,7 +122,7 @@ pub(crate) async fn fire(
                 places.push((firing.template.id, firing.tick_at));
             }
             Some(None) => {}
-            // A tick that is in the ledger already was planned before. A firing that no schedule gave is always new.
+            // A tick that is in the ledger was planned before. A firing without a schedule is always new.
             None if firing.origin == Origin::Tick => {}
             None => {
                 let what =
@@ -208,7 +208,7 @@ pub(crate) async fn write_skipped(session: &mut Session, ranges: &[SkippedRange]
 
 type Ledger = HashMap<(i64, Micros), Option<JobId>>;
 
-/// Writes firings and ranges into the ledger; what was there before is absent from the answer.
+/// Writes firings and ranges into the ledger; those that it had before are absent from the answer.
 async fn write_ledger(
     session: &mut Session,
     firings: &[Firing],

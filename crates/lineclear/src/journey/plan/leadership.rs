@@ -1,11 +1,11 @@
-//! Who leads the planning, and since when: cycles that this node has won are told with its heartbeat, never one by one.
+//! Which node leads the planning, and since when: a node reports the cycles that it has won with its heartbeat, never one by one.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::store::Led;
 
-/// The cycles that were won and not told yet.
+/// The cycles that were won and not reported yet.
 #[derive(Default)]
 pub(crate) struct Leadership(Mutex<State>);
 
@@ -29,7 +29,7 @@ impl WonCycles {
         Led { cycles: self.cycles, first_ago, last_ago }
     }
 
-    /// Together with those that came after it.
+    /// Adds later cycles.
     fn and(self, later: WonCycles) -> WonCycles {
         WonCycles { cycles: self.cycles.saturating_add(later.cycles), first: self.first, last: later.last }
     }
@@ -40,7 +40,7 @@ impl Leadership {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A cycle was won.
+    /// Notes that a cycle was won.
     pub(crate) fn won(&self) {
         let now = Instant::now();
         let won = WonCycles { cycles: 1, first: now, last: now };
@@ -49,18 +49,18 @@ impl Leadership {
         state.ever = true;
     }
 
-    /// What is to be told with the next heartbeat.
+    /// The cycles to report with the next heartbeat.
     pub(crate) fn take_untold(&self) -> Option<WonCycles> {
         self.state().untold.take()
     }
 
-    /// It could not be told.
+    /// The heartbeat failed: report them with the next one.
     pub(crate) fn put_back(&self, won: WonCycles) {
         let mut state = self.state();
         state.untold = Some(state.untold.map_or(won, |later| won.and(later)));
     }
 
-    /// It was said that this node leads no more.
+    /// The node has resigned.
     pub(crate) fn over(&self) {
         self.state().ever = false;
     }

@@ -1,4 +1,4 @@
-//! The planner of a node: ticks → jobs. It asks first when the next manifest is due: an idle planner takes no lock.
+//! The planner of a node: ticks → jobs. It first reads when the next manifest is due: an idle planner takes no lock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use crate::store::{NextPlan, PlanRules, Planned, StoreError, StoreResult};
 
 /// After a pass that found something due and planned nothing: another node plans it.
 const AFTER_NOTHING: Duration = Duration::from_millis(100);
-/// Expired leases that one pass takes back.
+/// Expired leases that one pass reclaims.
 const RECLAIM_MAX: u32 = 500;
 
 pub(crate) struct Planner {
     shared: Arc<Shared>,
     /// Changes when manifests do.
     manifests: watch::Receiver<()>,
-    /// The node has no dispatcher and no workers, which would take back the jobs of vanished workers.
+    /// The node has no dispatcher and no workers, which would reclaim the jobs of vanished workers.
     reclaims: bool,
 }
 

@@ -31,7 +31,7 @@ impl Verb for Trigger {
     type Answer = Option<JobId>;
 
     async fn run(&self, session: &mut Session) -> StoreResult<Option<JobId>> {
-        // Locked, so that the planner, which looks for live jobs under the same lock, cannot miss this one.
+        // Locked: the planner reads live jobs under the same lock, so it cannot miss this one.
         let mut rows =
             session.rows(Statement::ManifestRead, vec![Value::Texts(vec![self.key.to_string()])]).await?;
         rows.retain(|row| row.get("removed").is_ok_and(|removed: bool| !removed));

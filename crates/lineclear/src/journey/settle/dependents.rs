@@ -1,4 +1,4 @@
-//! arm: a completed parent counts for the manifests that wait for it, in the transaction that records its completion.
+//! Dependents: a completed parent counts for the manifests that depend on it, in the transaction that records its completion.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -14,7 +14,7 @@ use crate::journey::plan::firing;
 use crate::journey::plan::firing::{Firing, JobTemplate};
 use crate::store::{JobId, StoreError, StoreResult};
 
-/// Lets children of `arrivals` (parent → its completed jobs) take their firing. Their state rows are locked.
+/// Fires the children of `arrivals` (parent → its completed jobs). The caller has locked their state rows.
 pub(crate) async fn children(session: &mut Session, arrivals: &HashMap<i64, Vec<JobId>>) -> StoreResult<()> {
     let parents = arrivals.keys().copied().collect();
     let rows = session.rows(Statement::DependentsLock, vec![Value::Ints(parents)]).await?;
@@ -38,7 +38,7 @@ pub(crate) async fn children(session: &mut Session, arrivals: &HashMap<i64, Vec<
             let tick_at = last_turn_at.map_or(child.now, |last| child.now.max(last.offset(1)));
             last_turn_at = Some(tick_at);
             if child.template.overlap == Overlap::Allow {
-                // Every firing counts, so each has the outputs of its own; others see the newest.
+                // Every firing counts, so each gets the outputs of its own parents' jobs; other rules use the newest.
                 let of_turn = completions.next().unwrap_or_default();
                 wanted.extend(
                     of_turn.into_iter().map(|(parent, job)| ((child.template.id, tick_at), parent, job)),
@@ -64,7 +64,7 @@ pub(crate) async fn children(session: &mut Session, arrivals: &HashMap<i64, Vec<
     parent_output::remember(session, wanted.into_iter().filter_map(of_job).collect()).await
 }
 
-/// The parents that one firing is for, each with its job, or `None` for the newest of it that completed.
+/// The parents that one firing is for, each with its job, or `None` for its newest completed one.
 type Completions = Vec<(i64, Option<JobId>)>;
 
 struct Child {

@@ -1,4 +1,4 @@
-//! settle: outcome → history, whatever has finished together.
+//! The settler of a node: outcome → history, in batches.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -72,7 +72,7 @@ pub(crate) async fn settle_batch(shared: &Shared, mut batch: Vec<Settlement>) {
     }
 }
 
-/// Of what is recorded; a result that came too late is another node's to tell.
+/// Reports recorded results to waiters, metrics and hooks; another node reports those that came too late.
 fn tell(shared: &Shared, batch: &[Settlement], answers: &[FencedWrite]) {
     let stale = answers.iter().filter(|answer| **answer == FencedWrite::Stale).count();
     if stale > 0 {

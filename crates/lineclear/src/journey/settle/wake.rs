@@ -1,10 +1,10 @@
-//! Limit keys: set a limit, and wake jobs that one held back when there is a place again.
+//! Limit keys: set a limit, and wake held jobs when a slot is free again.
 
 use crate::db::statements::Statement;
 use crate::db::{Session, Value, Verb};
 use crate::store::{Store, StoreResult};
 
-/// Verb: let held jobs of these keys try again.
+/// Verb: makes held jobs of these keys ready again.
 pub(crate) struct WakeKeys(pub(crate) Vec<String>);
 
 impl Verb for WakeKeys {
@@ -36,7 +36,7 @@ impl Verb for SetLimit {
     }
 }
 
-/// Verb: keys that jobs are held by, a page at a time.
+/// Verb: keys that hold jobs back, a page at a time.
 pub(crate) struct HeldKeys {
     pub(crate) after: String,
     pub(crate) most: u32,
@@ -56,7 +56,7 @@ impl Verb for HeldKeys {
 }
 
 impl Store {
-    /// Lets jobs that these keys held back try again.
+    /// Makes held jobs of these keys ready again.
     pub(crate) async fn wake(&self, mut keys: Vec<String>) -> StoreResult<()> {
         keys.sort_unstable();
         keys.dedup();
@@ -66,14 +66,14 @@ impl Store {
         Ok(())
     }
 
-    /// The same after something that is done and must not be reported as failed; the cleaner wakes whom we could not.
+    /// Like `wake`, after a committed change that must not be reported as failed; if this fails, the cleaner wakes the jobs.
     pub(crate) async fn wake_or_warn(&self, keys: Vec<String>) {
         if let Err(error) = self.wake(keys).await {
             tracing::warn!(%error, "jobs held by a limit key could not be woken");
         }
     }
 
-    /// Wakes jobs whose waker died between settling and waking.
+    /// Wakes jobs that a node did not wake because it died after settling.
     pub(crate) async fn wake_forgotten(&self) -> StoreResult<()> {
         const PAGE: u32 = 500;
         let mut after = String::new();

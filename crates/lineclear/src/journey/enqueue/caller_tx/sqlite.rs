@@ -15,7 +15,7 @@ use crate::journey::enqueue::caller_tx::{CallerTx, in_savepoint};
 use crate::journey::enqueue::insert::group_ids;
 use crate::store::{Enqueued, NewJob, StoreError, StoreOptions, StoreResult};
 
-/// What the statements of enqueueing need, under names that no program has by accident.
+/// The temporary tables of the enqueue statements, under names that no program uses by accident.
 const SCRATCH: &str = "
     create temp table if not exists lineclear_incoming
         (turn, id integer primary key, manifest_id, tick_at, origin, fresh, kind, route, input, group_id, priority, due_at,
@@ -71,7 +71,7 @@ fn check_file(options: &StoreOptions, connection: &Connection) -> StoreResult<()
 
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(SCRATCH)?;
-    // Made once: to make it anew fails while statements of the caller are running.
+    // Created once: creating it again fails while statements of the caller are running.
     if connection.prepare_cached("select now_us()").is_err() {
         connection.create_scalar_function("now_us", 0, FunctionFlags::SQLITE_UTF8, |_| {
             let host = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();

@@ -23,7 +23,7 @@ pub(crate) struct InSqlx<'a> {
 
 impl Executor for InSqlx<'_> {
     async fn rows(&mut self, statement: Statement, params: Params) -> StoreResult<Vec<Row>> {
-        // Not kept: nothing is left behind on their connection.
+        // Not persistent: nothing stays on the caller's connection.
         let mut query = sqlx::query(AssertSqlSafe(self.db.text(statement).to_owned())).persistent(false);
         for value in params.values {
             query = bind_value(query, value);
@@ -45,7 +45,7 @@ impl CallerTx for InSqlx<'_> {
 
 type Asked<'q> = Query<'q, SqlxPostgres, PgArguments>;
 
-/// Times go as text, which the statement casts: sqlx knows no type of ours for them.
+/// Times are sent as text, which the statement casts: sqlx has no encoding for our type.
 fn text(at: Option<Micros>) -> Option<String> {
     at.map(|at| at.timestamp().to_string())
 }
