@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::job::words;
 
 words! {
-    /// What a check belongs to, in the order in which it is shown.
+    /// The groups of checks, in the order in which they are shown.
     Group {
         /// The machine that runs the checks.
         Configuration = "configuration",
@@ -59,7 +59,7 @@ words! {
         Listen = "listen",
         /// The port of this machine's server.
         Port = "port",
-        /// This machine's clock and the database's, where a server is asked.
+        /// This machine's clock against the database's, if a server answers for the database.
         ClockHere = "clock_here",
         /// The database answers.
         Reachable = "reachable",
@@ -67,19 +67,19 @@ words! {
         Version = "version",
         /// How long it takes to answer.
         Latency = "latency",
-        /// The clock of the machine that asks the database, and the database's.
+        /// The clock of the machine that connects to the database, against the database's.
         Clock = "clock",
-        /// PostgreSQL: what is between us and it.
+        /// PostgreSQL: whether there is a pooler, and the URL says so.
         Pooler = "pooler",
         /// PostgreSQL: transactions that stay open.
         Transactions = "transactions",
-        /// PostgreSQL: rows that are dead and not cleaned away.
+        /// PostgreSQL: dead rows that are not vacuumed.
         DeadRows = "dead_rows",
-        /// SQLite: how it writes.
+        /// SQLite: whether the file uses a write-ahead log.
         Journal = "journal",
         /// SQLite: where the file is.
         FileSystem = "file_system",
-        /// SQLite: whether the file is whole.
+        /// SQLite: whether the file is undamaged.
         Integrity = "integrity",
         /// Migrations that are not applied, or that we do not know.
         Migrations = "migrations",
@@ -115,7 +115,7 @@ words! {
 }
 
 impl CheckName {
-    /// What it belongs to.
+    /// Its group.
     pub const fn group(self) -> Group {
         use CheckName::{
             Alive, Clock, ClockHere, DeadLetters, DeadRows, FileSystem, Indexes, Integrity, Journal, Kinds,
@@ -137,7 +137,7 @@ impl CheckName {
 /// A check and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    /// What it belongs to.
+    /// Its group.
     pub group: Group,
     /// Which one.
     pub check: CheckName,
@@ -199,7 +199,7 @@ pub fn is_healthy(checks: &[Check]) -> bool {
     checks.iter().all(|check| check.finding != Finding::Failure)
 }
 
-/// So many of something: `1 job`, `2 jobs`, `10000 or more jobs`.
+/// A count with its noun: `1 job`, `2 jobs`, `10000 or more jobs`.
 pub(crate) fn many(count: u64, most: u64, one: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     let more = if most > 0 && count >= most { " or more" } else { "" };

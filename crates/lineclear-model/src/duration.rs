@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-/// Longest length, ten years. Everything above is a slip, and below it no sum of two moments can overflow.
+/// Longest length, ten years. Everything above is a mistake, and below it no sum of two moments can overflow.
 pub const DURATION_MAX: Duration = Duration::from_secs(3650 * 86_400);
 
 /// The units from long to short, with their length in milliseconds.

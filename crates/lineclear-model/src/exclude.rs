@@ -63,7 +63,7 @@ pub enum Exclusion {
     },
 }
 
-/// A stretch of time in which all moments are excluded, or none is: `from..until`.
+/// A period in which all moments are excluded, or none is: `from..until`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub excluded: bool,

@@ -62,11 +62,11 @@ pub struct Gate {
     pub open: Option<bool>,
     /// Why, as a sentence.
     pub why: String,
-    /// What stands in the way, a few of them at most.
+    /// What blocks it, a few of them at most.
     pub blockers: Vec<Blocker>,
 }
 
-/// Something that stands in the way.
+/// Something that blocks a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocker {
     /// `job`, `manifest`, `group`, `dead_letter`, `limit_key` or `node`.
@@ -77,12 +77,12 @@ pub struct Blocker {
     pub node: Option<String>,
 }
 
-/// All gates, and what follows from them.
+/// All gates, and the verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     /// In one sentence.
     pub verdict: String,
-    /// When it was so, on the database's clock.
+    /// When the facts were read, on the database's clock.
     pub now: Micros,
     /// Each gate once, in the order of [`GateName::ALL`].
     pub gates: Vec<Gate>,
@@ -108,8 +108,8 @@ impl Gate {
 }
 
 impl Explanation {
-    /// Puts gates into their order, and takes the first closed one for the verdict, or else `free`. That no node runs it is said
-    /// even where something else comes first: that passes by itself, and a node that is missing does not.
+    /// Sorts the gates, and makes the first closed one the verdict, or else `free`. The verdict also mentions that no node runs
+    /// it, even if another gate comes first: other gates open in time, but a missing node must be started.
     fn of(now: Micros, mut gates: Vec<Gate>, free: impl FnOnce() -> String) -> Explanation {
         gates.sort_by_key(|gate| gate.name);
         let mut closed = gates.iter().filter(|gate| gate.open == Some(false));
@@ -120,7 +120,7 @@ impl Explanation {
         Explanation { verdict, now, gates }
     }
 
-    /// Nothing applies any more.
+    /// The job is over: no gate applies any more.
     fn over(now: Micros, verdict: String) -> Explanation {
         let gates = GateName::ALL.iter().map(|name| Gate::not_applicable(*name, "it is over")).collect();
         Explanation { verdict, now, gates }

@@ -1,4 +1,4 @@
-//! Words and rules of Lineclear. Pure: no I/O, no clock, no async; the caller says what time it is.
+//! Words and rules of Lineclear. Pure: no I/O, no clock, no async; the caller passes the time.
 #![forbid(unsafe_code)]
 
 // The words.
@@ -21,24 +21,24 @@ pub mod rules;
 
 pub mod plan;
 
-// What: the payload of a job, and what becomes of it when its run has ended.
+// What: the payload of a job, and the rules that decide what happens when its run ends.
 pub mod payload;
 
 pub mod retry;
 
 pub mod outcome;
 
-// All of it together, as people write it.
+// Manifests, which combine all of these.
 pub mod manifest;
 
-// What people ask.
+// Answers to questions of operators.
 pub mod explain;
 
 pub mod doctor;
 
 pub mod query;
 
-// What they must not see.
+// Secrets, which they must not see.
 pub mod secret;
 
 pub use exclude::Exclusion;

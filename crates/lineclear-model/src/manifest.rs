@@ -1,4 +1,4 @@
-//! Manifests: standing orders, and the file they are written in.
+//! Manifests, and the file they are written in.
 
 mod dependency_cycle;
 mod file;
@@ -27,7 +27,7 @@ pub const OWNER_BYTES_MAX: usize = 255;
 pub struct Manifest {
     /// Its name, unique in a database.
     pub key: Name,
-    /// Who answers for it.
+    /// Who is responsible for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
     /// Which code runs.
@@ -38,7 +38,7 @@ pub struct Manifest {
     /// The group whose limit, priority and switch it shares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<Name>,
-    /// What the code is given.
+    /// The input of its jobs.
     #[serde(default)]
     pub input: Payload,
     /// When it is due.
@@ -58,16 +58,16 @@ pub struct Manifest {
     /// How far its ticks are spread.
     #[serde(default, with = "duration", skip_serializing_if = "Duration::is_zero")]
     pub jitter: Duration,
-    /// How many times a failed job is tried again; if not said, as many as its kind says.
+    /// How many times a failed job is tried again; `None`: as often as its kind says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
-    /// How long to wait before each retry; if not said, as its kind says.
+    /// How long to wait before each retry; `None`: as its kind says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Backoff>,
-    /// How long a job may run; if not said, as long as its kind says.
+    /// How long a job may run; `None`: as long as its kind says.
     #[serde(default, with = "duration::option", skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
-    /// What a dead letter of it means for it.
+    /// Whether a dead letter of it holds it.
     #[serde(default = "hold", skip_serializing_if = "is_hold")]
     pub on_dead: OnDead,
     /// 0 to 31; higher goes first. The group's priority is added.
@@ -109,7 +109,7 @@ fn yes() -> bool {
     true
 }
 
-/// What is wrong with which field of a manifest.
+/// A field of a manifest that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {message}")]
 pub struct BadField {
@@ -152,7 +152,7 @@ impl Manifest {
         }
     }
 
-    /// Checks what the types alone cannot say.
+    /// Checks what the types cannot express.
     pub fn check(&self) -> Result<(), BadField> {
         self.rules().check()?;
         self.retry.unwrap_or_default().policy(self.retries.unwrap_or_default()).check()?;
@@ -179,19 +179,19 @@ impl Manifest {
         }
     }
 
-    /// What the planner needs of it.
+    /// The rules for the planner.
     pub fn rules(&self) -> Rules {
         self.spec().rules()
     }
 
-    /// The overlap rule that holds. One that waits for others lets one turn wait if nothing is said: a parent that
-    /// completes while it runs must not be forgotten. A tick that comes too early is skipped; the next one will come.
+    /// The overlap rule in effect. By default, a dependent queues one firing: a parent that completes while it runs must count.
+    /// Other manifests skip a tick that comes while a job is not over: the next tick will come.
     pub fn overlap(&self) -> Overlap {
         let default = if self.schedule.parents().is_empty() { Overlap::Skip } else { Overlap::QueueOne };
         self.overlap.unwrap_or(default)
     }
 
-    /// What a database keeps in one column as text: everything that has no column of its own.
+    /// The fields that a database keeps as text in one column, because they have no column.
     pub fn spec(&self) -> Spec {
         Spec {
             schedule: self.schedule.clone(),
@@ -244,12 +244,12 @@ pub struct Spec {
     /// Fields that are shown as dots.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secret: Vec<String>,
-    /// Fields that were marked once and are not now: what its jobs were given then is still shown as dots.
+    /// Fields that were marked before and are not now: the inputs of earlier jobs still show dots.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub was_secret: Vec<String>,
 }
 
-/// The marks of a spec, read for themselves: also from one that says other things that we cannot read.
+/// Only the marks of a spec, which can be read even if other fields cannot.
 #[derive(Deserialize)]
 struct Marks {
     #[serde(default)]
@@ -259,7 +259,7 @@ struct Marks {
 }
 
 impl Spec {
-    /// All fields that a stored spec marks, or marked once. If that cannot be read, it is the whole payload.
+    /// All fields that a stored spec marks, or marked before; the whole payload if that cannot be read.
     pub fn secret_fields(text: &str) -> Vec<String> {
         match serde_json::from_str(text) {
             Ok(Marks { mut secret, was_secret }) => {
@@ -270,7 +270,7 @@ impl Spec {
         }
     }
 
-    /// The same, remembering marks of the spec that it replaces.
+    /// Adds the marks of the spec that it replaces.
     pub fn with_past_secrets(mut self, fields: &[String]) -> Spec {
         let is_gone = |mark: &&String| !self.secret.contains(mark);
         self.was_secret = fields.iter().filter(is_gone).cloned().collect();
@@ -282,7 +282,7 @@ impl Spec {
         self
     }
 
-    /// Its text: the same for equal specs, so that a change can be seen by comparing.
+    /// Its text: equal specs have equal texts, so that a comparison shows a change.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("a spec has only text, numbers and lists")
     }
@@ -292,7 +292,7 @@ impl Spec {
         serde_json::from_str(text)
     }
 
-    /// What the planner needs of it.
+    /// The rules for the planner.
     pub fn rules(&self) -> Rules {
         Rules {
             schedule: self.schedule.clone(),

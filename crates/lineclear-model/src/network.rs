@@ -1,4 +1,4 @@
-//! Addresses of machines: one, or all that begin alike.
+//! Networks: one address, or all with a common prefix.
 
 use std::net::IpAddr;
 use std::str::FromStr;

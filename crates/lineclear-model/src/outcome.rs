@@ -1,4 +1,4 @@
-//! How a handler's run ended, and what becomes of the job.
+//! How a handler's run ended, and what happens to the job.
 
 mod fingerprint;
 
@@ -27,7 +27,7 @@ pub const CRASH_BUDGET: u32 = 3;
 pub struct Failure {
     /// What kind of error, for people and for grouping.
     pub error_type: String,
-    /// What it said.
+    /// Its message.
     pub message: String,
     /// Whether another try cannot help.
     pub permanent: bool,
@@ -100,11 +100,11 @@ pub enum Outcome {
     },
     /// It wants a person to look at the job.
     DeadLetter(Failure),
-    /// It was given back before it started.
+    /// It was released before it started.
     Released,
 }
 
-/// What becomes of the job.
+/// What happens to the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It has ended well.
@@ -156,7 +156,7 @@ impl Outcome {
     }
 }
 
-/// What becomes of a job whose run ended so, after `failures_before` earlier failures.
+/// Decides what happens to a job whose run ended like this, after `failures_before` earlier failures.
 pub fn judge(outcome: &Outcome, failures_before: u32, policy: &RetryPolicy) -> Verdict {
     let failures = failures_before.saturating_add(1);
     let retry = |after: Duration| match failures > policy.retries {
@@ -178,7 +178,7 @@ pub fn judge(outcome: &Outcome, failures_before: u32, policy: &RetryPolicy) -> V
     }
 }
 
-/// What becomes of a job whose worker vanished, after `crashes_before` earlier ones. It is tried again at
+/// Decides what happens to a job whose worker vanished, after `crashes_before` earlier ones. It is tried again at
 /// once, because a crash usually says more about the worker than about the job; but a job that takes down
 /// every worker is buried.
 pub fn judge_lost(crashes_before: u32, crash_budget: u32) -> Verdict {

@@ -38,7 +38,7 @@ impl BadPayload {
 pub struct Payload(String);
 
 impl std::fmt::Debug for Payload {
-    /// Masks what is a secret by its name: logs show payloads in this form.
+    /// Masks fields with secret names: logs show payloads in this form.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let shown = crate::secret::Secrets::by_name().mask(&self.0).unwrap_or_default();
         f.debug_tuple("Payload").field(&shown).finish()
@@ -77,7 +77,7 @@ impl Payload {
         &self.0
     }
 
-    /// Reads it as a value of your own.
+    /// Deserializes it.
     pub fn read<T: serde::de::DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(&self.0)
     }

@@ -1,4 +1,4 @@
-//! Which ticks fire now. The planner's one question, answered without a database and without a clock.
+//! Decides which ticks fire now, without a database and without a clock.
 
 mod preview;
 
@@ -10,8 +10,7 @@ use crate::{
     rules::{Excluded, SkipReason},
 };
 
-/// Most skips in one decision. Long times that are excluded on and off would make more; the next pass goes
-/// on.
+/// Most skips in one decision. If exclusions begin and end more often than that, the next pass continues.
 pub const SKIPS_MAX: usize = 1000;
 
 /// A tick that fires.
@@ -19,7 +18,7 @@ pub const SKIPS_MAX: usize = 1000;
 pub struct Tick {
     /// The tick itself, which with its manifest is its identity.
     pub tick_at: Micros,
-    /// When its job may be taken: the tick, or the end of the excluded time it was deferred to, plus jitter.
+    /// When its job is due: the tick, or the end of the excluded time it was deferred to, plus jitter.
     pub due_at: Micros,
 }
 
@@ -34,14 +33,14 @@ pub struct Skip {
     pub reason: SkipReason,
 }
 
-/// What a planner has to write down.
+/// The decision that a planner writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// Ticks that fire, oldest first.
     pub fire: Vec<Tick>,
     /// Ticks that do not, oldest first.
     pub skips: Vec<Skip>,
-    /// Every tick up to and including this moment has been decided. Never before what it was.
+    /// Every tick up to and including this moment has been decided. Never earlier than before.
     pub planned_through: Micros,
     /// When to ask again: the next tick; with deferred exclusions the end of the excluded time. In the past
     /// if more was due than could be decided at once. `None` if nothing will ever be due again.
@@ -146,7 +145,7 @@ impl Planner<'_> {
 
     /// The ticks in `(after, through]` that fire, and whether there are more than `most`.
     fn firing(&self, after: Micros, through: Micros, now: Micros, most: usize) -> (Vec<Micros>, bool) {
-        // What is at or before `old` is missed, what comes after it is at most late.
+        // Ticks at or before `old` are missed, later ones are at most late.
         let mut old = now.offset(-crate::duration::micros(self.rules.misfire.threshold) - 1).min(through);
         if self.rules.excluded == Excluded::Defer
             && let Some(run) = self.excluded_run(old)
@@ -180,7 +179,7 @@ impl Planner<'_> {
         self.search(after, through, &mut { usize::MAX }).ok().flatten()
     }
 
-    /// The same, over so many excluded pieces at most; `Err` says how far it came.
+    /// Like `first_candidate`, over a limited number of excluded pieces; `Err` says how far it came.
     fn search(
         &self,
         mut after: Micros,

@@ -17,7 +17,7 @@ pub const QUERY_BYTES_MAX: usize = 1_024;
 pub const VALUES_MAX: usize = 100;
 
 words! {
-    /// What a term is about.
+    /// The field of a term.
     Field {
         /// Where the job is: a state, or `failed`, `waiting`, `over`.
         State = "state",
@@ -31,11 +31,11 @@ words! {
         Tag = "tag",
         /// The lane it waits in.
         Route = "route",
-        /// Who runs or ran it, by name.
+        /// The name of the node that runs or ran it.
         Node = "node",
         /// What made it.
         Origin = "origin",
-        /// A part of what went wrong last.
+        /// A part of its last error.
         Error = "error",
         /// The family of errors that it died of.
         Fingerprint = "fingerprint",
@@ -47,9 +47,9 @@ words! {
         Claims = "claims",
         /// How long its last claim ran, or has run.
         Duration = "duration",
-        /// Accepted since a moment, or since so long.
+        /// Accepted since a moment, or within a length of time.
         Since = "since",
-        /// Accepted before a moment, or before so long.
+        /// Accepted before a moment, or longer ago than a length of time.
         Until = "until",
     }
 }
@@ -57,7 +57,7 @@ words! {
 /// Which values of a name, or which parts of a text, are wanted, and which are not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
-    /// One of these; empty: any. One that ends in `*` is a beginning.
+    /// One of these; empty: any. One that ends in `*` is a prefix.
     pub any_of: Vec<String>,
     /// And none of these.
     pub none_of: Vec<String>,
@@ -91,7 +91,7 @@ impl Span {
 pub enum Moment {
     /// Exactly.
     At(Micros),
-    /// So long before now.
+    /// A length of time before now.
     Ago(std::time::Duration),
 }
 
@@ -105,7 +105,7 @@ impl Moment {
     }
 }
 
-/// What to look for. Everything that is said must hold.
+/// A search for jobs. All conditions must hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
     /// In one of these states; `None`: in any. May be empty: then nothing is found.
@@ -124,14 +124,14 @@ pub struct Query {
     pub route: Names,
     /// The name of the node that runs or ran it.
     pub node: Names,
-    /// Parts of what went wrong last.
+    /// Parts of its last error.
     pub error: Names,
     /// The family of errors that it died of, or ended with.
     pub fingerprint: Names,
-    /// Why it became a dead letter, in the words of [`crate::DeadReason`]. What is no dead letter has none of them.
+    /// Why it became a dead letter, in the words of [`crate::DeadReason`]. Other jobs have no reason.
     pub reason: Names,
-    /// Of dead letters only those that await a person. The language has no word for it: an action that resolves dead letters sets it, so
-    /// that what is counted is what is done.
+    /// Of dead letters only those that await a person. The language has no word for it: an action that resolves dead letters sets
+    /// it, so that the count matches the jobs that it changes.
     pub only_awaiting: bool,
     /// One of these jobs; empty: any.
     pub ids: Vec<i64>,
@@ -139,7 +139,7 @@ pub struct Query {
     pub not_ids: Vec<i64>,
     /// Ids in this span.
     pub id_span: Span,
-    /// So many claims.
+    /// The number of its claims.
     pub claims: Span,
     /// Microseconds that its last claim ran; `None`: whether it ran or not.
     pub duration: Option<Span>,
@@ -188,7 +188,8 @@ impl Query {
         can_be && self.states.as_ref().is_none_or(|states| states.contains(&state))
     }
 
-    /// The same with every `24h` made a moment: a search that goes on later, or elsewhere, means the same jobs.
+    /// Replaces every length of time, such as `24h`, by a moment: a search that continues later, or elsewhere, finds the same
+    /// jobs.
     pub fn fixed_at(mut self, now: Micros) -> Query {
         let fix = |moment: Moment| Moment::At(moment.at(now));
         (self.since, self.until) = (self.since.map(fix), self.until.map(fix));

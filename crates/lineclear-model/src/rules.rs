@@ -1,4 +1,4 @@
-//! What a planner needs to know of a manifest.
+//! The rules of a manifest that the planner follows.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ words! {
 }
 
 words! {
-    /// What becomes of a tick in an excluded time.
+    /// What happens to a tick in an excluded time.
     Excluded {
         /// It is skipped, and recorded as such.
         Skip = "skip",
@@ -50,7 +50,7 @@ words! {
 words! {
     /// What a dead letter that awaits a person means for its manifest.
     OnDead {
-        /// The manifest waits too: no further tick before a person has looked.
+        /// The manifest is held: no further tick fires before a person resolves the dead letter.
         Hold = "hold",
         /// The manifest goes on.
         GoOn = "go_on",
@@ -60,13 +60,13 @@ words! {
 words! {
     /// Why a tick did not become a job.
     SkipReason {
-        /// Nothing was running when it was due, and the misfire policy lets it go.
+        /// No planner was running when it was due, and the misfire policy drops it.
         Missed = "missed",
-        /// It lies in an excluded time.
+        /// It is in an excluded time.
         Excluded = "excluded",
         /// The manifest's last job was not over.
         Overlap = "overlap",
-        /// The manifest waits for a person to look at its dead letter.
+        /// The manifest waits for a person to resolve its dead letter.
         DeadLetter = "dead_letter",
         /// The manifest is switched off.
         Disabled = "disabled",
@@ -108,7 +108,7 @@ impl Default for Misfire {
 }
 
 impl Misfire {
-    /// How many `catch_up` fires if it does not say.
+    /// How many `catch_up` fires by default.
     pub const CATCH_UP_DEFAULT: u32 = 100;
 
     /// How many missed ticks fire.
@@ -138,7 +138,7 @@ impl Misfire {
     }
 }
 
-/// What decides which ticks of a manifest fire.
+/// The rules that decide which ticks of a manifest fire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// When it is due.
@@ -176,8 +176,8 @@ impl Rules {
         Ok(())
     }
 
-    /// When the job of a tick may be taken: the tick plus its share of the jitter, from zero up to, but not
-    /// including, the whole. The same for ever, on every node, so that a preview is true.
+    /// When the job of a tick is due: the tick plus its share of the jitter, from zero up to, but not
+    /// including, the whole. The result never changes and is equal on every node, so that a preview is true.
     pub fn due_at(&self, key: &Name, tick_at: Micros) -> Micros {
         let width = u64::try_from(self.jitter.as_micros()).unwrap_or(u64::MAX);
         let share = (u128::from(spread(key, tick_at)) * u128::from(width)) >> 64;

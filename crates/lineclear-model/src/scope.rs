@@ -70,13 +70,13 @@ impl fmt::Display for BadScopes {
 impl std::error::Error for BadScopes {}
 
 impl Scopes {
-    /// Reads words with commas between them: one at least.
+    /// Reads words with commas between them: at least one.
     pub fn parse(text: &str) -> Result<Scopes, BadScopes> {
         let words = text.split(',').map(str::trim);
         words.map(|word| Scope::from_word(word).ok_or_else(|| BadScopes(word.to_owned()))).collect()
     }
 
-    /// Whether one who has these scopes may do what needs this one.
+    /// Whether these scopes allow what needs this one.
     pub fn include(&self, needed: Scope) -> bool {
         self.0.iter().any(|scope| scope.includes(needed))
     }

@@ -14,7 +14,7 @@ pub const MASK: &str = "•••";
 /// Most fields that a manifest marks.
 pub const SECRET_FIELDS_MAX: usize = 100;
 
-/// Most fields that were marked once and are remembered; if there are more, it is everything.
+/// Most fields that were marked before and are remembered; if there are more, the whole payload is a secret.
 pub(crate) const PAST_SECRET_FIELDS_MAX: usize = 1_000;
 
 /// Longest pointer to one, in bytes.
@@ -74,24 +74,24 @@ const ENDINGS: &[&str] = &[
 /// Which fields of a payload are secrets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Secrets {
-    /// Beside those that are known by their names: the steps to each field, `*` for any.
+    /// Fields beside those with secret names: the steps to each, `*` for any.
     marked: Vec<Vec<String>>,
 }
 
 impl Secrets {
-    /// Those that are known by their names.
+    /// Fields with secret names.
     pub fn by_name() -> Secrets {
         Secrets::default()
     }
 
-    /// These too: JSON pointers, in which `*` stands for any one step.
+    /// Fields with secret names, and these: JSON pointers, in which `*` stands for any one step.
     pub fn marked(pointers: &[String]) -> Secrets {
         let step = |step: &str| step.replace("~1", "/").replace("~0", "~");
         let steps = |pointer: &String| pointer.split('/').skip(1).map(step).collect();
         Secrets { marked: pointers.iter().map(steps).collect() }
     }
 
-    /// All of it: where it is not known which fields are marked.
+    /// The whole payload: if the marked fields are unknown.
     pub fn all() -> Secrets {
         Secrets::marked(&[String::new()])
     }
@@ -153,7 +153,7 @@ fn parts(name: &str) -> Vec<String> {
     parts
 }
 
-/// What a parser says about a value, without the value: `invalid type: string "hunter2", expected u32` is kept for months.
+/// A parser's message without the value: `invalid type: string "hunter2", expected u32` would be kept for months.
 pub fn without_value(message: &str) -> String {
     for start in ["invalid type: ", "invalid value: ", "unknown variant "] {
         let Some(rest) = message.strip_prefix(start) else { continue };
@@ -173,14 +173,14 @@ pub fn without_value(message: &str) -> String {
 
 /// Finds a mask in a payload, as a JSON pointer: a client may send back what it was shown.
 pub fn find_mask(text: &str) -> Option<String> {
-    // Most payloads have no such thing, and need not be read.
+    // Most payloads have no mask, and need not be parsed.
     if !text.contains('•') && !text.contains("\\u2022") {
         return None;
     }
     mask::find(text, is_masked)
 }
 
-/// Whether dots of ours stand in a text: in place of all of it, or of a password in a URL.
+/// Whether a text is a mask, or a URL with a masked password.
 fn is_masked(text: &str) -> bool {
     text == MASK || (text.contains(MASK) && url::has_dots(text))
 }

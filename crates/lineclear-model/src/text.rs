@@ -34,7 +34,7 @@ impl<'de> Visitor<'de> for DateTextVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<DateText, A::Error> {
-        // The toml crate hands its dates over as a map with a field of its own.
+        // The toml crate passes its dates as a map with a private field.
         let date = toml::value::Datetime::deserialize(MapAccessDeserializer::new(map))?;
         Ok(DateText(date.to_string()))
     }

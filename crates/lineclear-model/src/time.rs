@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Microseconds since the Unix epoch, UTC.
 ///
 /// PostgreSQL keeps microseconds and rounds, SQLite has integers, `jiff` keeps nanoseconds: without one type
-/// that truncates at the door, the same moment would differ by store.
+/// that truncates first, the same moment would differ by store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(from = "Timestamp", into = "Timestamp")]
 pub struct Micros(i64);

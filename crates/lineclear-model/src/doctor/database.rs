@@ -1,4 +1,4 @@
-//! The database and the way to it.
+//! Checks of the database and the connection to it.
 
 use super::{Check, CheckName};
 
@@ -8,14 +8,14 @@ mod sqlite;
 pub use postgres::{Pooler, Session, Table, dead_rows, pooler, postgres_version, transactions};
 pub use sqlite::{FileFacts, file_system, integrity, journal};
 
-/// Clocks that are further apart than this are worth a word.
+/// Clocks that are further apart than this are a warning.
 const SKEW_WARNING_US: i64 = 500_000;
-/// Times that nodes and people give would be wrong by half a minute.
+/// Clocks that are further apart than this are a failure: times that nodes and people give would be wrong by half a minute.
 const SKEW_FAILURE_US: i64 = 30_000_000;
 /// A heartbeat may be written a little ahead of where it is read.
 const FUTURE_US: i64 = 1_000_000;
 
-/// How long the database takes to answer, from so many pings in microseconds.
+/// How long the database takes to answer; `pings` are in microseconds.
 pub fn latency(pings: &[u64]) -> Check {
     let mut sorted = pings.to_vec();
     sorted.sort_unstable();
@@ -35,8 +35,8 @@ pub fn latency(pings: &[u64]) -> Check {
     }
 }
 
-/// The clock of a machine against the database's, in microseconds that the database is ahead; the measurement may be off by so many.
-/// `seen` is the newest heartbeat, if it lies ahead of the database's clock, and whose it is.
+/// Compares the clock of a machine with the database's. `ahead` is how far the database is ahead in microseconds, `off_by` how
+/// far that may be off. `seen` is the newest heartbeat, if it is ahead of the database's clock, and its node.
 pub fn clock(name: CheckName, whose: &str, ahead: i64, off_by: i64, seen: Option<(&str, i64)>) -> Check {
     if let Some((node, future)) = seen.filter(|(_, future)| *future > FUTURE_US) {
         let says =

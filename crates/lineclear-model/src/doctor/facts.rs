@@ -158,13 +158,13 @@ impl Overdue {
 /// Facts about manifests.
 #[derive(Clone, Debug, Default)]
 pub struct ManifestHealth {
-    /// How many were looked at.
+    /// How many were read.
     pub looked_at: u64,
-    /// There are more, which were not looked at.
+    /// There are more, which were not read.
     pub more: bool,
     /// Switched on, and their schedule has no next tick: their keys, and the schedule.
     pub never: Vec<(String, String)>,
-    /// Switched on, and with exclusions: whether any tick is left was not looked at, because it took too long.
+    /// Switched on, and with exclusions: whether any tick is left is unknown, because the search took too long.
     pub unsure: u64,
     /// They cannot be read: their keys, and why.
     pub unreadable: Vec<(String, String)>,

@@ -1,8 +1,8 @@
-//! Standing orders that make no jobs.
+//! Checks of manifests: those that make no jobs.
 
 use super::{Check, CheckName, HealthFacts, ManifestHealth, a_few, length, many};
 
-/// Whether those that are due are planned.
+/// Whether due manifests are planned.
 pub fn late(facts: &HealthFacts) -> Check {
     let (name, trouble) = (CheckName::Late, &facts.trouble);
     if let Some(why) = &facts.not_checked.trouble {

@@ -1,4 +1,4 @@
-//! Who is alive.
+//! Checks of nodes.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ fn alive(facts: &HealthFacts) -> Check {
             format!("{} was heard of last, {ago} ago", node.name)
         });
         let says = format!("no node is alive, so nothing runs; {last}");
-        // Where nothing is to be done, nothing is missing yet.
+        // Without work, no node is needed yet.
         let idle = facts.waiting == 0 && facts.running == 0 && !facts.trouble.has_ticks;
         return if idle { Check::warning(name, says, start) } else { Check::failure(name, says, start) };
     }

@@ -332,7 +332,7 @@ fn rules(expected: &Schema, found: &Schema, dialect: &Dialect, missing: &BTreeSe
 
 fn others(expected: &Schema, found: &Schema, dialect: &Dialect, drift: &mut Drift) {
     for other in expected.others.iter().filter(|other| other.what != "table") {
-        // Whether the name of our schema is written depends on where the session looks for names.
+        // Whether the definition names our schema depends on the session's search_path.
         let text = |other: &Other| other.definition.replace("{schema}.", "");
         let mut there =
             found.others.iter().filter(|is| is.what == other.what && is.name == other.name).peekable();
@@ -393,7 +393,7 @@ fn indexed(
     }
 }
 
-/// How far the migrations are.
+/// Whether all migrations are applied.
 pub fn migrations(applied: u32, pending: &[String]) -> Check {
     match pending {
         [] => Check::ok(CheckName::Migrations, format!("all {applied} migrations are applied")),

@@ -1,4 +1,4 @@
-//! What follows from which facts.
+//! The result of each check for given facts.
 
 use super::*;
 use crate::Micros;
@@ -36,7 +36,7 @@ fn leader(renewed: i64) -> Leader {
     }
 }
 
-/// All is well, at second 1000.
+/// The facts of a healthy cluster, at second 1000.
 fn well() -> HealthFacts {
     HealthFacts {
         now: at(1000),
@@ -58,7 +58,7 @@ fn judged(facts: &HealthFacts) -> Vec<Check> {
     [nodes(facts), work(facts), manifests(facts, &ManifestHealth::default())].concat()
 }
 
-/// How one check came out, and what it says.
+/// The result of one check, and its sentence.
 fn found(facts: &HealthFacts, name: CheckName) -> (Finding, String) {
     let check = judged(facts).into_iter().find(|check| check.check == name).unwrap();
     assert_eq!(check.todo.is_some(), check.is_trouble(), "{check:?}");

@@ -1,8 +1,8 @@
-//! What must be known to explain.
+//! The facts that an explanation needs.
 
 use crate::{DeadReason, ExecutionOutcome, JobState, Manifest, Micros, Origin};
 
-/// About a job.
+/// Facts about a job.
 #[derive(Clone, Debug)]
 pub struct JobFacts {
     /// The database's clock.
@@ -25,7 +25,7 @@ pub struct JobFacts {
     pub last_error: Option<String>,
     /// When a cancel was requested.
     pub cancel_requested_at: Option<Micros>,
-    /// It was parked because the node that took it did not know its kind.
+    /// It was parked because the node that claimed it did not know its kind.
     pub unknown_kind: bool,
     /// The node that has it, or had it last: its id, and its name if it is still known.
     pub node: Option<(i64, Option<String>)>,
@@ -56,7 +56,7 @@ pub struct DeadFacts {
     pub letter: i64,
     /// Why it died.
     pub reason: DeadReason,
-    /// A person has let it rest.
+    /// A person has acknowledged it.
     pub acknowledged: bool,
 }
 
@@ -69,7 +69,7 @@ pub struct JobManifest {
     pub enabled: bool,
 }
 
-/// A group or a key, and who fills it.
+/// A group or a key, and the jobs that fill it.
 #[derive(Clone, Debug)]
 pub struct LimitFacts {
     /// The group, or the key.
@@ -78,18 +78,18 @@ pub struct LimitFacts {
     pub enabled: bool,
     /// Its limit.
     pub limit: Option<u32>,
-    /// Jobs in the hands of workers.
+    /// Its active jobs.
     pub active: u32,
     /// A few of them.
     pub holders: Vec<Holder>,
 }
 
-/// A job that takes a place.
+/// An active job.
 #[derive(Clone, Debug)]
 pub struct Holder {
     /// The job.
     pub job: i64,
-    /// Who has it; `None`: dispatched, and not yet claimed.
+    /// The node that has it; `None`: dispatched, and not yet claimed.
     pub node: Option<String>,
 }
 
@@ -98,7 +98,7 @@ pub struct Holder {
 pub struct NodeFacts {
     /// Its name.
     pub name: String,
-    /// It was heard of within the time after which a node is lost.
+    /// Its last heartbeat is recent enough: the node is not lost.
     pub live: bool,
     /// It was told to take nothing new.
     pub drains: bool,
@@ -108,34 +108,34 @@ pub struct NodeFacts {
     pub routes: Vec<String>,
     /// The kinds it runs; `None`: it does not say.
     pub kinds: Option<Vec<String>>,
-    /// Jobs that it could take right now.
+    /// Its free slots.
     pub free: u64,
 }
 
 impl NodeFacts {
-    /// Whether it lives, runs jobs, and serves this kind on this route.
+    /// Whether it is alive, runs jobs, and serves this kind on this route.
     pub fn serves(&self, kind: &str, route: &str) -> bool {
         let knows = self.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|own| own == kind));
         self.live && self.works && self.routes.iter().any(|own| own == route) && knows
     }
 }
 
-/// About a manifest.
+/// Facts about a manifest.
 #[derive(Clone, Debug)]
 pub struct ManifestFacts {
     /// The database's clock.
     pub now: Micros,
-    /// What it says.
+    /// The manifest.
     pub manifest: Manifest,
     /// It waits for a person.
     pub held: bool,
-    /// When the planner looks at it next.
+    /// When the planner plans it next.
     pub next_due_at: Option<Micros>,
     /// Jobs of it that are not over, a few of them.
     pub live: Vec<LiveJob>,
     /// Dead letters of it that await a person, a few of them.
     pub dead_letters: Vec<i64>,
-    /// Those that it waits for.
+    /// Its parents.
     pub parents: Vec<ParentFacts>,
     /// Its group.
     pub group: Option<LimitFacts>,
@@ -154,11 +154,11 @@ pub struct LiveJob {
     pub fresh: bool,
     /// Where it is.
     pub state: JobState,
-    /// Who has it.
+    /// The node that has it.
     pub node: Option<String>,
 }
 
-/// A manifest that another waits for.
+/// A parent of a manifest.
 #[derive(Clone, Debug)]
 pub struct ParentFacts {
     /// Its key.

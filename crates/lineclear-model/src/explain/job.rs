@@ -40,7 +40,7 @@ fn node_name(facts: &JobFacts) -> Option<String> {
     facts.node.as_ref().map(|(id, name)| name.clone().unwrap_or_else(|| format!("node {id}")))
 }
 
-/// A job that has all gates behind it, but for one.
+/// A job that has passed all gates but one.
 fn passed(facts: &JobFacts, gates: Vec<Gate>) -> Explanation {
     let mut all = gates;
     for name in GateName::ALL {
@@ -119,7 +119,7 @@ fn waiting(facts: &JobFacts) -> Explanation {
         ),
     ];
     if handed {
-        // What is handed over is claimed, whatever was switched off since.
+        // A dispatched job is claimed, whatever was switched off since.
         for gate in gates.iter_mut().filter(|gate| gate.name <= GateName::GlobalEnabled) {
             gate.open = None;
         }

@@ -27,7 +27,7 @@ pub(super) fn global_enabled(global: Option<&LimitFacts>) -> Gate {
     }
 }
 
-/// A limit, and whether there is a place.
+/// A limit, and whether it is reached.
 pub(super) fn limit(name: GateName, facts: Option<&LimitFacts>, none: &str, what: &str) -> Gate {
     let Some((facts, limit)) = facts.and_then(|facts| Some((facts, facts.limit?))) else {
         return Gate::not_applicable(name, none);
@@ -55,7 +55,7 @@ pub(super) fn serving<'a>(nodes: &'a [NodeFacts], kind: &str, route: &str) -> Ve
     knowing(nodes, kind, route).into_iter().filter(|node| !node.drains).collect()
 }
 
-/// The same, and those that were told to take nothing new.
+/// Like `serving`, and those that drain.
 fn knowing<'a>(nodes: &'a [NodeFacts], kind: &str, route: &str) -> Vec<&'a NodeFacts> {
     nodes.iter().filter(|node| node.serves(kind, route)).collect()
 }

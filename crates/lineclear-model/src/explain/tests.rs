@@ -22,7 +22,7 @@ fn node() -> NodeFacts {
     NodeFacts { name: "web-1".into(), live: true, drains: false, works: true, routes, kinds, free: 4 }
 }
 
-/// A job that nothing keeps back.
+/// A job with all gates open.
 fn job() -> JobFacts {
     JobFacts {
         now: at(0),
@@ -205,7 +205,7 @@ fn name(text: &str) -> Name {
     Name::new(text).unwrap()
 }
 
-/// A manifest that is due now, and that nothing keeps back.
+/// A manifest that is due now, with all gates open.
 fn manifest() -> ManifestFacts {
     let every = Schedule::every(Duration::from_secs(3_600)).unwrap();
     ManifestFacts {

@@ -1,17 +1,17 @@
-//! Manifests that wait for each other would wait for ever.
+//! Cycles of dependents, which would wait for each other for ever.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Manifest;
 use crate::Name;
 
-/// A round of manifests of which each waits for the next, and the last for the first.
+/// A cycle of manifests: each depends on the next, and the last on the first.
 pub(super) fn find(manifests: &[Manifest]) -> Option<Vec<Name>> {
     let parents: BTreeMap<&Name, &[Name]> =
         manifests.iter().map(|m| (&m.key, m.schedule.parents())).collect();
     let mut cleared = BTreeSet::new();
     for manifest in manifests {
-        // A stack of our own: a chain of a hundred thousand manifests must not end the program's.
+        // An explicit stack: a chain of a hundred thousand manifests must not overflow the thread's.
         let mut path: Vec<(&Name, std::slice::Iter<Name>)> = Vec::new();
         let mut next = Some(&manifest.key);
         while let Some(key) = next.take() {

@@ -20,11 +20,11 @@ pub struct ManifestFile {
     pub manifest: Vec<Manifest>,
 }
 
-/// What the manifests of a group share.
+/// The settings that the manifests of a group share.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct GroupSpec {
-    /// How many of its jobs may be in the hands of workers at once; no limit if not given.
+    /// How many of its jobs may be active at once; `None`: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
     /// 0 to 31, added to each manifest's own.
@@ -42,7 +42,7 @@ impl Default for GroupSpec {
 /// What is wrong with a manifest file, and where.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BadManifest {
-    /// The key of the manifest, if the trouble is in one and it has a key.
+    /// The key of the manifest, if the error is in one and it has a key.
     pub manifest: Option<String>,
     /// The field, such as `schedule` or `retry.factor`.
     pub field: Option<String>,
@@ -91,7 +91,7 @@ impl ManifestFile {
         Ok(file)
     }
 
-    /// Checks what the types alone cannot say.
+    /// Checks what the types cannot express.
     pub fn check(&self) -> Result<(), BadManifest> {
         for (name, group) in &self.group {
             group.check(name).map_err(|BadField { field, message }| BadManifest {

@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::{BadManifest, Manifest};
 
-/// What a TOML error is about.
+/// The place of a TOML error.
 pub(super) fn of_toml_error(text: &str, error: &toml::de::Error) -> BadManifest {
     let message = one_line(error.message());
     let Some(at) = error.span().map(|span| span.start) else {
@@ -52,7 +52,7 @@ pub(super) fn add_line(text: &str, mut bad: BadManifest) -> BadManifest {
     bad
 }
 
-/// What a JSON error is about. The parser says where; which manifest and field it was is found by trying.
+/// The place of a JSON error. The parser gives the line; the manifest and field are found by trying.
 pub(super) fn of_json_error(text: &str, error: &serde_json::Error) -> BadManifest {
     let message = without_place(error);
     let line = Some(error.line()).filter(|&line| line > 0);
@@ -60,7 +60,7 @@ pub(super) fn of_json_error(text: &str, error: &serde_json::Error) -> BadManifes
     BadManifest { manifest, field, line, message }
 }
 
-/// The manifest and the field of a JSON file without which the trouble would be gone.
+/// The manifest and the field of a JSON file without which the error would be gone.
 fn culprit(text: &str) -> Option<(Option<String>, Option<String>)> {
     #[derive(serde::Deserialize)]
     struct Entries<'a> {

@@ -1,4 +1,4 @@
-//! Manifests as people write them, and what is refused.
+//! Manifests as people write them, and those that are refused.
 
 use super::*;
 

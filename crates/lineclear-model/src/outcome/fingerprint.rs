@@ -1,8 +1,7 @@
-//! Which errors are the same error.
+//! Fingerprints: errors that differ only in numbers and names are one family.
 
-/// The family of an error, as 16 hex digits: the error's type and its message without what differs from one
-/// time to the next (numbers, UUIDs, hex runs, quoted parts), so that "timeout after 31 ms" and "timeout
-/// after 32 ms" are one.
+/// The family of an error, as 16 hex digits: a hash of the error's type and its message without the parts that vary
+/// (numbers, UUIDs, hex runs, quoted parts), so that "timeout after 31 ms" and "timeout after 32 ms" are one.
 pub fn fingerprint(error_type: &str, message: &str) -> String {
     let text = error_type.bytes().chain([0]).chain(family(message).into_bytes());
     // FNV-1a, 64 bits: stored and compared over versions, so it must not depend on a library's hasher.
@@ -11,7 +10,7 @@ pub fn fingerprint(error_type: &str, message: &str) -> String {
     format!("{hash:016x}")
 }
 
-/// The message with `#` for whatever differs from one time to the next.
+/// The message with `#` for the parts that vary.
 fn family(message: &str) -> String {
     let mut family = String::new();
     let mut rest = message;

@@ -1,4 +1,4 @@
-//! The canonical form of JSON text: without white space, and without what databases disagree about.
+//! The canonical form of JSON text: without white space, and without values that databases treat differently.
 
 use std::collections::HashSet;
 

@@ -1,5 +1,5 @@
-//! A walk over JSON text, and not over a tree: numbers, escapes and the order of keys stay as written. A parser of our own, because every
-//! other one has already decided what a number is and which of two equal keys wins.
+//! A walk over JSON text, and not over a tree: numbers, escapes and the order of keys stay as written. We have our own parser,
+//! because others convert numbers and drop one of two equal keys.
 
 use super::BadPayload;
 

@@ -1,11 +1,11 @@
-//! What comes, as far as it can be found with a bounded effort: a schedule may exclude every one of its ticks, and the calendar is long.
+//! The next ticks, as far as a bounded search finds them: a schedule may exclude every one of its ticks.
 
 use super::{Planner, Tick};
 use crate::{Exclusion, Micros, Name, Rules};
 
-/// Excluded pieces of time that are stepped over: of days, 27 years.
+/// Excluded pieces of time that a search steps over; if each is a day, 27 years.
 const STEPS_MAX: usize = 10_000;
-/// So many dates to compare with take about as long as a step does without any.
+/// Comparing with this many dates takes about as long as one step without dates.
 const DATES_OF_A_STEP: usize = 5_000;
 
 /// The next ticks that fire.
@@ -13,7 +13,7 @@ const DATES_OF_A_STEP: usize = 5_000;
 pub struct Preview {
     /// Oldest first.
     pub ticks: Vec<Tick>,
-    /// The search was given up here: after the last of the ticks, all up to this one are excluded.
+    /// The search ended here: after the last of the ticks, all up to this one are excluded.
     pub excluded_through: Option<Micros>,
 }
 

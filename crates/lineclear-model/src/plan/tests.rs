@@ -1,4 +1,4 @@
-//! What the planner decides, tick by tick and by its laws.
+//! The planner's decisions, tick by tick and by their invariants.
 
 use std::{collections::BTreeMap, time::Duration};
 

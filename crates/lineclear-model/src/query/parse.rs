@@ -1,4 +1,4 @@
-//! From text to what to look for. Every mistake has a place.
+//! Parses a query. Every error has a position.
 
 use super::{Field, Moment, Names, QUERY_BYTES_MAX, Query, Span, VALUES_MAX};
 use crate::{DeadReason, JobState, Name, Origin, duration, schedule::edits, text::parse_moment};
@@ -51,7 +51,7 @@ pub(super) fn query(text: &str) -> Result<Query, BadQuery> {
     Ok(query)
 }
 
-/// Spans that are said twice are both meant: `id:>3 id:<9`.
+/// Fields that may occur twice, as both ends of a span: `id:>3 id:<9`.
 fn is_span(field: Field) -> bool {
     matches!(field, Field::Id | Field::Claims | Field::Duration)
 }
@@ -253,7 +253,7 @@ fn names(names: &mut Names, term: Term, strict: bool) -> Result<(), BadQuery> {
         if !strict && plain.contains(['?', '[']) {
             return bad(word.at, "no node has ? or [ in its name");
         }
-        // A name that cannot be is a slip, not an empty answer.
+        // An impossible name is an error, not an empty answer.
         if strict
             && !plain.is_empty()
             && let Err(error) = Name::new(plain)

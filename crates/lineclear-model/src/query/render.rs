@@ -1,4 +1,4 @@
-//! From what to look for back to text: the same text for equal queries.
+//! Writes a query as text: equal queries have equal texts.
 
 use std::fmt;
 
@@ -52,7 +52,7 @@ impl fmt::Display for Query {
     }
 }
 
-/// A set that nothing is left of has no word: it is what is in both of two that exclude each other.
+/// An empty set has no word: it is written as two that exclude each other.
 fn words<T: Copy + fmt::Display + AllWords>(field: Field, values: &[T]) -> Vec<String> {
     let list = |values: &[T]| values.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
     match values {

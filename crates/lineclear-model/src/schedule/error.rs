@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A schedule that cannot be: which field is wrong, what is wrong with it, and what to write instead.
+/// An invalid schedule: the field that is wrong, what is wrong with it, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadSchedule {
     /// The field as manifests spell it: `cron`, `every`, `tz`, …

@@ -1,4 +1,4 @@
-//! Schedules: made, refused, and walked through.
+//! Schedules: valid and invalid ones, and their ticks.
 
 use super::*;
 

@@ -17,7 +17,7 @@ pub fn zone_names() -> Vec<String> {
 
 /// The zone of a name, which may be written in any case.
 pub fn find_zone(name: &str) -> Result<TimeZone, BadSchedule> {
-    // A name has no business being longer; the check keeps the comparison with every known name cheap.
+    // No name is longer; the check keeps the comparison with every known name cheap.
     if name.len() <= 64
         && let Ok(zone) = DATABASE.get(name)
     {

@@ -1,4 +1,4 @@
-//! What is shown as dots, and what is not.
+//! Which values are masked.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -170,7 +170,7 @@ fn json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The same, over a tree.
+/// The expected result, computed over a tree.
 fn naive(value: Value) -> Value {
     match value {
         Value::Array(items) => items.into_iter().map(naive).collect(),

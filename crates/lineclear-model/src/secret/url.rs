@@ -15,7 +15,7 @@ pub fn without_passwords(text: &str) -> Cow<'_, str> {
     if places.is_empty() {
         return Cow::Borrowed(text);
     }
-    // One URL may stand in another, and be found with it and alone.
+    // A URL inside another one is found twice.
     places.sort_unstable();
     let (mut out, mut copied) = (String::with_capacity(text.len()), 0);
     for (from, to) in places {
@@ -29,18 +29,18 @@ pub fn without_passwords(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether a URL stands in a text whose password is dots already.
+/// Whether a text has a URL with a masked password.
 pub(super) fn has_dots(text: &str) -> bool {
     text.contains("://") && (text.contains(&format!(":{MASK}@")) || text.contains(&format!("={MASK}")))
 }
 
-/// Where it ends: at white space, quotes and brackets, and at what else is said.
+/// Where it ends: at white space, quotes and brackets, and where `also` says so.
 fn end_of(text: &str, also: fn(char) -> bool) -> usize {
     let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>') || also(c);
     text.find(ends).unwrap_or(text.len())
 }
 
-/// The places of secrets in what stands after `://`, in their order, each not dots already.
+/// The places of unmasked secrets after `://`, in their order.
 fn secrets(url: &str) -> Vec<(usize, usize)> {
     let password = password(url);
     let after = password.map_or(0, |(_, to)| to);
@@ -64,7 +64,7 @@ fn password(url: &str) -> Option<(usize, usize)> {
     let colon = authority.find(':')?;
     let at = match authority.rfind('@') {
         Some(at) => at,
-        // A password with a slash in it belongs into no URL, and is what an error is about then. A port is none, nor is an IPv6.
+        // A password with a slash makes a URL invalid, and an error may quote it. A port is no password, nor is an IPv6 address.
         None if authority.starts_with('[') || is_port(&authority[colon + 1..]) => return None,
         None => url.rfind('@')?,
     };

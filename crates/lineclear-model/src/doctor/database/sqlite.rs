@@ -81,7 +81,7 @@ pub fn file_system(facts: &FileFacts) -> Check {
     Check::ok(name, format!("{} is on a local disk{room}", facts.path))
 }
 
-/// What SQLite's quick check said; `None`: the file is too large for it.
+/// `said` is the answer of SQLite's quick check; `None`: the file is too large for it.
 pub fn integrity(path: &str, said: Option<&str>) -> Check {
     let name = CheckName::Integrity;
     match said {

@@ -1,4 +1,4 @@
-//! What is a cron expression, and where one goes wrong.
+//! Valid cron expressions, and the positions of errors.
 
 use super::*;
 
