@@ -57,7 +57,7 @@ impl Side {
         Waiting { first_id, rows, route, priority, due_in, group }.load(&self.db).await
     }
 
-    /// What was taken is over, and as much comes in behind.
+    /// Finishes the jobs that were taken, and adds as many at the end of the queue.
     async fn refill(&self, taken: u32, round: u32) -> Result<()> {
         if round.is_multiple_of(ROUNDS_PER_VACUUM) {
             self.db.vacuum().await?;
@@ -120,7 +120,7 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
     Ok(figures)
 }
 
-/// The two ways to take jobs: straight into a lease, or handed over and then claimed.
+/// The two ways to take jobs: straight into a lease, or dispatched and then claimed.
 async fn both(
     database: Database,
     scale: Scale,

@@ -73,12 +73,12 @@ impl Experiment {
     }
 }
 
-/// How large everything is. At 1 the bounds count; less is to find out whether the benchmark still works.
+/// How large everything is. At 1 the bounds count; smaller scales only show whether the benchmark still works.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale(pub f64);
 
 impl Scale {
-    /// A number of rows, made smaller; never none.
+    /// A scaled number of rows, at least one.
     fn of(self, rows: u32) -> u32 {
         // Rounding is what a scale is for.
         ((f64::from(rows) * self.0).round() as u32).max(1)
@@ -89,12 +89,12 @@ impl Scale {
         self.0 >= 1.0
     }
 
-    /// How often to measure. Where no bound counts, a few times tell whether it works.
+    /// How often to measure. Without bounds, a few times show whether it works.
     fn repetitions(self, full: u32) -> u32 {
         if self.counts() { full } else { full.min(5) }
     }
 
-    /// The same for what starts nodes, which takes longer than what they do.
+    /// Like `repetitions`, for experiments that start nodes, which takes longer than their work.
     fn rounds(self, full: u32) -> u32 {
         if self.counts() { full } else { full.min(2) }
     }

@@ -25,8 +25,8 @@ fn series(rows: u32) -> String {
 pub(crate) struct Manifests {
     /// How many.
     pub(crate) all: u32,
-    /// The first minute of the day that one of them may have. No tick comes by itself for two hours: it would
-    /// be planned with those that are measured.
+    /// The first minute of the day that one of them may have. No other tick comes for two hours: it would be planned with
+    /// those that are measured.
     first_minute: i64,
 }
 
@@ -48,8 +48,8 @@ impl Manifests {
         self.insert(db, held, "held", "true", &self.last_tick("n")).await
     }
 
-    /// One of `every` manifests becomes due, spread over the whole table; others in each `round`. What the last
-    /// round's pass wrote goes.
+    /// Makes one of `every` manifests due, spread over the whole table, and others in each `round`. Deletes the rows that the
+    /// pass of the last round wrote.
     pub(crate) async fn make_due(&self, db: &ScratchDb, every: u32, round: u32) -> Result<()> {
         db.sql("delete from {t}tick").await?;
         db.sql("delete from {t}work_queue").await?;
@@ -112,7 +112,7 @@ pub(crate) struct Waiting<'a> {
     pub(crate) rows: u32,
     pub(crate) route: &'a str,
     pub(crate) priority: i64,
-    /// Due so long after now, the last of them; each one a millisecond before the next.
+    /// When the last of them is due, from now; each is due a millisecond before the next.
     pub(crate) due_in: i64,
     /// The gated group they are in, by name.
     pub(crate) group: Option<&'a str>,
@@ -176,9 +176,9 @@ pub(crate) async fn history(db: &ScratchDb, first_id: u32, rows: u32) -> Result<
 pub(crate) struct History {
     pub(crate) first_id: u32,
     pub(crate) rows: u32,
-    /// So far apart.
+    /// The time between two.
     pub(crate) apart_us: u64,
-    /// Of so many manifests in turn; 0: of none.
+    /// The number of manifests, which take turns; 0: none.
     pub(crate) manifests: u32,
 }
 
@@ -207,7 +207,7 @@ impl History {
     }
 }
 
-/// Locks that are held, and as many hand-overs of them as are remembered of busy ones.
+/// Held locks, and as many events of them as the registry keeps of busy ones.
 pub(crate) async fn locks(db: &ScratchDb, leases: u32, events: u32) -> Result<()> {
     let now = now_micros();
     db.sql(&format!(

@@ -24,8 +24,8 @@ struct Args {
     json: bool,
 }
 
-// One thread: a verb that is handed from thread to thread is measured with the handing over. Speed is measured on all
-// cores, on a runtime of its own.
+// One thread: moving a verb between threads would be part of the measurement. Speed is measured on all cores, on a
+// separate runtime.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<ExitCode> {
     let args = Args::parse();

@@ -1,4 +1,4 @@
-//! Pages of the dashboard on an empty database and on a full one: what an operator waits for must not grow with the history.
+//! Pages of the dashboard on an empty database and on a full one: the time to load a page must not grow with the history.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -21,9 +21,9 @@ use crate::{Database, Figure, Purpose, Scale, ScratchDb};
 const EXECUTIONS: u32 = 1_000_000;
 const WAITING: u32 = 100_000;
 const DEAD: u32 = 1_000;
-/// The full database by the empty one.
+/// The most that the full database may cost, as a multiple of the empty one.
 const BOUND: f64 = 3.0;
-/// Manifests that the history is of, over a week: each minute has figures of many.
+/// Manifests of the history, over a week: each minute has statistics of many.
 const MANIFESTS: u32 = 500;
 const WEEK_US: u64 = 7 * 86_400 * 1_000_000;
 const LOCKS: u32 = 200;
@@ -50,7 +50,7 @@ const PAGES: [&str; 13] = [
     "/cluster",
     "/bulk-operations/new?action=cancel&q=state:running",
 ];
-/// What shows its own things whole, and is slower with each of them: no bound, and the figure is printed.
+/// Pages that show all of their rows, and are slower with each: printed without a bound.
 const WHOLE: [&str; 4] =
     ["/", "/dead-letters", "/cluster", "/bulk-operations/new?action=revive&q=state:dead"];
 
@@ -108,7 +108,7 @@ impl Side {
     }
 }
 
-/// A long history and a long line; the tables of figures as a cleaner leaves them.
+/// A long history and a long queue; the tables of statistics as a cleaner leaves them.
 async fn fill(db: &ScratchDb, scale: Scale) -> Result<()> {
     let (executions, waiting) = (scale.of(EXECUTIONS), scale.of(WAITING));
     let apart_us = WEEK_US / u64::from(executions);
@@ -145,7 +145,7 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
         Ok(figure.bound(bound).note(note))
     };
     for page in PAGES.into_iter().chain(RARE) {
-        // A file has no server beside it: what counts the line up to ten thousand is a larger part of so short a time.
+        // SQLite answers so fast that counting the queue up to ten thousand is a large part of the time.
         let is_bound = database == Database::Postgres && !RARE.contains(&page);
         let bound = is_bound.then_some(Bound::AtMost(BOUND));
         figures.push(measure(page, &format!("{executions} executions"), bound).await?);

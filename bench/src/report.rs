@@ -18,11 +18,11 @@ pub enum Verdict {
     Ok,
     /// Beyond it.
     Over,
-    /// There is no bound: good to know.
+    /// There is no bound.
     Info,
 }
 
-/// What a ratio may be.
+/// The bound of a ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
@@ -51,7 +51,7 @@ impl fmt::Display for Bound {
     }
 }
 
-/// What a figure is counted in.
+/// The unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Unit {
     /// Milliseconds.
@@ -79,24 +79,24 @@ pub struct Figure {
     pub database: &'static str,
     /// What was measured.
     pub name: String,
-    /// In what.
+    /// Its unit.
     pub unit: Unit,
-    /// Median of what it is compared with: the small store, the bare statements. `None`: there is nothing to compare.
+    /// Median of the baseline: the small store, or the bare statements. `None`: there is no baseline.
     pub base: Option<f64>,
-    /// Median of what is measured: the large store, the engine.
+    /// Median of the measured side: the large store, or the engine.
     pub value: f64,
-    /// Value by base.
+    /// Value divided by base.
     pub ratio: Option<f64>,
-    /// What the ratio may be.
+    /// The bound of the ratio.
     pub bound: Option<Bound>,
-    /// Whether it is.
+    /// Whether it is within the bound.
     pub verdict: Verdict,
-    /// What else was seen: spread, extremes.
+    /// Further observations: spread, extremes.
     pub note: String,
 }
 
 impl Figure {
-    /// A large store by a small one, in time.
+    /// The time of a large store divided by that of a small one.
     pub(crate) fn growth(
         database: Database,
         name: String,

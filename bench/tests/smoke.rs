@@ -1,4 +1,4 @@
-//! The benchmark still runs on both databases, and says what it should. At this size its ratios mean nothing.
+//! The benchmark still runs on both databases, and prints its figures. At this size its ratios mean nothing.
 
 use lineclear_bench::{Database, Experiment, Scale, run};
 

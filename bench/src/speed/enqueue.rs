@@ -67,7 +67,7 @@ async fn compare(
 }
 
 pub(super) async fn by_store(db: &ScratchDb, load: EnqueueLoad) -> Result<f64> {
-    // A store of its own, as a program has it; connected before the clock runs, like the baseline.
+    // A separate store, as a program has it; connected before the clock runs, like the baseline.
     let store = Store::open(StoreOptions::new(db.url())?.migrate(false)).await?;
     lineclear_measure::enqueue(&store, KIND, load).await
 }

@@ -1,4 +1,4 @@
-//! Enqueue over HTTP: 32 connections that send one job at a time, by sixteen callers of the library.
+//! Enqueue over HTTP: 32 connections that send one job at a time, compared with sixteen callers of the library.
 //!
 //! Server and clients share the process and its cores, so that the ratio is the worst that one machine shows.
 

@@ -1,4 +1,4 @@
-//! Child processes that are killed, paused and frozen on cue. Linux only: it looks into `/proc`.
+//! Child processes that tests kill, pause and freeze. Linux only: it reads `/proc`.
 
 use std::{
     ffi::OsStr,
@@ -25,7 +25,7 @@ const POLL: Duration = Duration::from_millis(2);
 /// The kernel stops a process at once; a loaded machine may take a moment to show it.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
 
-/// A program that is about to be started.
+/// A program to start.
 pub struct Program(Command);
 
 impl Program {
@@ -52,7 +52,7 @@ impl Program {
         self
     }
 
-    /// It shall freeze itself when it reaches this crash point; `name#3` means the third time.
+    /// Makes it freeze itself when it reaches this crash point; `name#3` means the third time.
     /// Wait for it with [`Child::wait_until_stopped`], then kill or resume it.
     pub fn stop_at(self, point: &str) -> Self {
         self.env(CRASH_POINT, point)
@@ -82,7 +82,7 @@ struct Output {
     open: u8,
 }
 
-/// Threads read, not tasks: output is taken also while the test's runtime is busy or blocked.
+/// Threads read, not tasks: output is read even while the test's runtime is busy or blocked.
 fn read(from: Option<impl Read + Send + 'static>, stream: Stream, to: watch::Sender<Output>) {
     thread::spawn(move || {
         for line in
@@ -152,7 +152,7 @@ impl Child {
         let deadline = Instant::now() + within;
         loop {
             if let Some(status) = self.process.try_wait()? {
-                // Children of the child may hold the streams open for longer: no reason to fail.
+                // Children of the child may hold the streams open for longer, which is no failure.
                 timeout(deadline - Instant::now(), self.output.wait_for(|output| output.open == 0))
                     .await
                     .ok();
@@ -176,7 +176,7 @@ impl Child {
         Ok(())
     }
 
-    /// Stops it in its tracks (SIGSTOP), and waits until it stands still.
+    /// Stops it (SIGSTOP), and waits until it is stopped.
     pub async fn pause(&mut self) -> Result<()> {
         self.signal(Signal::STOP)?;
         self.wait_until_stopped(STOP_WITHIN).await

@@ -1,6 +1,6 @@
-//! Adds up what test runners say at their ends.
+//! Adds up the summaries of test runners.
 
-/// How many tests passed, failed and were left out.
+/// How many tests passed, failed and were skipped.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) passed: u32,
@@ -8,8 +8,8 @@ pub(crate) struct Counts {
     pub(crate) skipped: u32,
 }
 
-/// Whose closing lines are read. A failed test's own output is shown by nextest and has a closing line of the
-/// other kind, which must not be counted twice.
+/// The runner whose summaries are read. Nextest shows the output of a failed test, which has a summary of the other kind
+/// that must not be counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Runner {
     Cargo,
@@ -17,7 +17,7 @@ pub(crate) enum Runner {
 }
 
 impl Counts {
-    /// Adds a line of a runner's output, if it is a closing line.
+    /// Adds a line of a runner's output, if it is a summary.
     pub(crate) fn read(&mut self, runner: Runner, line: &str) {
         let counts = match runner {
             Runner::Cargo => line.strip_prefix("test result: "),

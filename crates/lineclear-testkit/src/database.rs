@@ -22,11 +22,11 @@ use anyhow::{Context, Result};
 /// Dropping takes some ten milliseconds. A server that is gone must not hold up the end of a test for long.
 const DROP_WITHIN: Duration = Duration::from_secs(10);
 
-/// A database that only its owner knows. It is dropped, with all connections to it, when this is dropped.
+/// A database for one test. It is dropped, with all connections to it, when this is dropped.
 pub struct PostgresDatabase {
     name: String,
     url: String,
-    /// The database in which others are made and dropped.
+    /// The database from which others are created and dropped.
     maintenance_url: String,
 }
 
@@ -35,11 +35,11 @@ pub struct PostgresDatabase {
 /// # Panics
 /// If there is no test server: `make test` and `make up` start one.
 pub async fn fresh_postgres() -> PostgresDatabase {
-    // Nothing can be connected to `template0`: PostgreSQL does not copy a database that is in use.
+    // No session can connect to `template0`: PostgreSQL does not copy a database that is in use.
     PostgresDatabase::copy("template0").await.unwrap_or_else(|error| panic!("{error:#}"))
 }
 
-/// Where the MySQL or MariaDB of tests is. The kit has no client for it: tests make their databases themselves.
+/// The URL of the MySQL or MariaDB for tests. The kit has no client for it: tests create their databases themselves.
 ///
 /// # Panics
 /// If there is none: `make test` and `make up` start one.
@@ -47,7 +47,7 @@ pub fn mysql_url() -> String {
     variable(mysql::VARIABLE)
 }
 
-/// Where the Redis of tests is. The kit has no client for it: tests keep to keys of their own.
+/// The URL of the Redis for tests. The kit has no client for it: each test uses its own keys.
 ///
 /// # Panics
 /// If there is none: `make test` and `make up` start one.
@@ -73,12 +73,12 @@ impl PostgresDatabase {
         &self.name
     }
 
-    /// Where the database is.
+    /// The database's URL.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Where the database is when reached through pgbouncer in transaction mode.
+    /// The database's URL through pgbouncer in transaction mode.
     ///
     /// # Panics
     /// If there is no pgbouncer for tests.
@@ -108,7 +108,7 @@ async fn run(url: &str, sql: &str) -> Result<()> {
     Ok(pg::connect(url).await?.batch_execute(sql).await?)
 }
 
-/// Unique among all processes that use the server, also in other containers, where pids begin anew.
+/// Unique among all processes that use the server, also in other containers, where process ids start again.
 fn unique_name() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let nanos = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos() as u64;
@@ -123,7 +123,7 @@ pub(crate) fn variable(name: &str) -> String {
     })
 }
 
-/// Like [`variable`], for what tests can do without.
+/// Like [`variable`], for optional ones.
 pub(crate) fn optional_variable(name: &str) -> Option<String> {
     if let Some(value) = env::var(name).ok().filter(|value| !value.is_empty()) {
         return Some(value);

@@ -1,5 +1,5 @@
 //! For Lineclear's own tests: private servers, a fresh database per test, child processes that stop and die
-//! on cue, and a network that fails on cue.
+//! on command, and a network that fails on command.
 //!
 //! It knows nothing of the engine: tests see processes, sockets and tables, as a user does.
 //!
@@ -10,9 +10,9 @@
 //! | a network that is slow, cut or silent | [`Proxy`] |
 //! | a process to kill, pause or freeze at a crash point | [`Program`], [`Child`] |
 //! | a PostgreSQL to stop and start again | [`PrivatePostgres`] |
-//! | where the MySQL of tests is; one to stop and start again | [`mysql_url`], [`PrivateMysql`] |
-//! | where the Redis of tests is; one to stop and start again | [`redis_url`], [`PrivateRedis`] |
-//! | servers of one's own | [`servers::Servers`], or the binary `lineclear-testkit` |
+//! | the MySQL for tests; one to stop and start again | [`mysql_url`], [`PrivateMysql`] |
+//! | the Redis for tests; one to stop and start again | [`redis_url`], [`PrivateRedis`] |
+//! | private servers | [`servers::Servers`], or the binary `lineclear-testkit` |
 #![forbid(unsafe_code)]
 
 pub mod child;

@@ -22,7 +22,7 @@ const USAGE: &str = "usage:
   lineclear-testkit up [DIR]                   starts servers and leaves them running; DIR: .run by default
   lineclear-testkit down [DIR]                 stops them and removes their data";
 
-// One thread, the main one: servers are told by the kernel when the thread that started them ends.
+// One thread, the main one: the kernel signals servers when the thread that started them ends.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();

@@ -1,4 +1,4 @@
-//! What `/proc` says of a process. Linux only.
+//! Facts about a process from `/proc`. Linux only.
 
 use std::fs;
 
@@ -6,11 +6,11 @@ use std::fs;
 pub(crate) struct Seen {
     /// `R` running, `S` sleeping, `T` stopped, `Z` ended but not reaped, and others.
     pub(crate) state: char,
-    /// Clock ticks since boot. Together with the pid it names one process: pids are used again.
+    /// Clock ticks since boot. Together with the process id it identifies one process: ids are reused.
     pub(crate) started: u64,
 }
 
-/// Looks at a process.
+/// Reads the facts about a process.
 pub(crate) fn look(pid: u32) -> Option<Seen> {
     parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }

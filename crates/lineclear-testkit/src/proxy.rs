@@ -1,4 +1,4 @@
-//! A network that fails on cue: a TCP proxy that can delay, cut and fall silent.
+//! A network that fails on command: a TCP proxy that can delay, cut and fall silent.
 
 use std::{io, net::SocketAddr, time::Duration};
 
@@ -72,7 +72,7 @@ impl Proxy {
         *self.open.borrow()
     }
 
-    /// From now on, holds whatever passes for this long, in each direction.
+    /// From now on, delays all bytes for this long, in each direction.
     pub fn delay(&self, delay: Duration) {
         self.weather.send_modify(|weather| weather.delay = delay);
     }
@@ -84,13 +84,13 @@ impl Proxy {
         self.open.subscribe().wait_for(|open| *open == 0).await.ok();
     }
 
-    /// Leaves connections open and takes new ones, but carries nothing that comes after this call, in any
+    /// Leaves connections open and accepts new ones, but carries no bytes that arrive after this call, in any
     /// direction.
     pub fn silence(&self) {
         self.weather.send_modify(|weather| weather.mode = Mode::Silent);
     }
 
-    /// Ends delay, cut and silence. What was held back by silence arrives now.
+    /// Ends delay, cut and silence. Bytes that silence held back arrive now.
     pub fn heal(&self) {
         self.weather.send_replace(FAIR);
     }

@@ -27,7 +27,7 @@ pub(crate) async fn run(durability: Durability, program: &str, arguments: &[&str
     Ok(code(status))
 }
 
-/// What may end us early. Listened for before the first server starts, so that no signal leaves one behind.
+/// Signals that end the run. They are handled before the first server starts, so that no signal leaves one behind.
 pub(crate) struct Signals {
     interrupted: Signal,
     terminated: Signal,
@@ -50,7 +50,7 @@ impl Signals {
         }
     }
 
-    /// Waits until a command has ended. Interrupted, it sees to it that it does.
+    /// Waits until a command has ended. Interrupted, it ends the command.
     pub(crate) async fn wait_for(&mut self, child: &mut Child) -> Result<ExitStatus> {
         tokio::select! {
             status = child.wait() => return Ok(status?),
@@ -74,7 +74,7 @@ fn ask_to_end(child: &Child) {
     }
 }
 
-/// As a shell says it: the command's own code, or 128 and the signal that ended it.
+/// As in a shell: the command's own code, or 128 plus the signal that ended it.
 fn code(status: ExitStatus) -> ExitCode {
     let number = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
     ExitCode::from(u8::try_from(number).unwrap_or(1))

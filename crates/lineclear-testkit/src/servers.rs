@@ -3,10 +3,9 @@
 //! Each server is one file with a `start` function and the name of the environment variable that holds its
 //! URL. Where that variable is set already, the server it names is used and none is started.
 //!
-//! What is promised: a server ends with the [`Servers`] value that started it, also when the process of that
-//! value is killed with SIGKILL, because the kernel then signals the server (`setpriv --pdeathsig`). In that
-//! last case its files stay behind, and the next start removes them. Without `setpriv`, servers survive a
-//! SIGKILL of their starter.
+//! A server ends with the [`Servers`] value that started it, also when the process of that value is killed with SIGKILL,
+//! because the kernel then signals the server (`setpriv --pdeathsig`). In that last case its files stay behind, and the
+//! next start removes them. Without `setpriv`, servers survive a SIGKILL of the process that started them.
 
 pub mod mysql;
 pub mod pgbouncer;
@@ -46,7 +45,7 @@ impl Server {
 
 /// All servers. They stop when this is dropped.
 pub struct Servers {
-    /// In the order in which they may be stopped: what stands in front of another comes first.
+    /// In the order in which they are stopped: a proxy comes before its server.
     servers: Vec<Server>,
     /// Where tests keep their own files; `None` if the environment names a folder.
     scratch: Option<PathBuf>,
@@ -55,8 +54,8 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// Starts what the environment does not name; whether that syncs is its own affair. Call it on a thread that lives as long as the servers
-    /// shall: the kernel's signal comes when that thread ends.
+    /// Starts the servers that the environment does not name. Call it on a thread that lives as long as the servers should: the
+    /// kernel's signal comes when that thread ends.
     pub async fn start(lifetime: Lifetime, durability: Durability) -> Result<Self> {
         let place = match durability {
             Durability::ThrowAway => Place::in_memory(lifetime)?,
@@ -96,7 +95,7 @@ impl Servers {
         self.scratch.as_deref()
     }
 
-    /// Lets go of the servers: they run on. Returns what is needed to stop them later.
+    /// Detaches the servers: they keep running. Returns the records that stop them later.
     pub fn leave(self) -> Vec<Record> {
         self.place.keep();
         self.servers.into_iter().filter_map(|server| server.process).map(Process::leave).collect()

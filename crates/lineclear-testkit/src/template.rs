@@ -75,7 +75,7 @@ impl Template {
         if found.is_some() {
             return Ok(());
         }
-        // It gets its name once it is complete, so that the rest of an interrupted build is never copied.
+        // It gets its name once it is complete, so that an interrupted build is never copied.
         let (template, unfinished) = (&self.name, format!("{}_unfinished", self.name));
         client.batch_execute(&format!("drop database if exists {unfinished} with (force)")).await?;
         client.batch_execute(&format!("create database {unfinished} template template0")).await?;

@@ -17,7 +17,7 @@ use crate::{
     run::Signals,
 };
 
-/// All features, so that crash points are there to be stopped at.
+/// All features, so that crash points exist.
 const EVERYTHING: [&str; 2] = ["--workspace", "--all-features"];
 
 /// Which tests to run: those in modules called `slow` take a minute each, on purpose.
@@ -60,7 +60,7 @@ pub(crate) async fn test(which: Which) -> Result<ExitCode> {
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What the last number counts.
+/// What the total counts.
 fn left_out(which: Which) -> &'static str {
     match which {
         Which::Quick => "skipped (`make test-slow` runs these)",
@@ -69,7 +69,7 @@ fn left_out(which: Which) -> &'static str {
     }
 }
 
-/// Nextest is quicker and ends tests that hang, but it leaves out the examples in the documentation.
+/// Nextest is faster and ends tests that hang, but it does not run the examples in the documentation.
 async fn commands(which: Which) -> Vec<(Runner, Vec<&'static str>)> {
     let nextest = Command::new("cargo").args(["nextest", "--version"]).output().await;
     let nextest = nextest.is_ok_and(|output| output.status.success());

@@ -1,4 +1,4 @@
-//! `up` and `down`: servers that run on, to develop against.
+//! `up` and `down`: servers that keep running, for development.
 
 use std::{
     fmt::Write,

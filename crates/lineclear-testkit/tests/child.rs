@@ -1,4 +1,4 @@
-//! Child processes that end on cue. Shells stand in for the real program.
+//! Child processes that end on command. Shells stand in for the real program.
 
 use std::{path::Path, time::Duration};
 

@@ -1,4 +1,4 @@
-//! The binary's promises: servers are there as long as they are asked for, and not longer.
+//! The binary's promises: servers run as long as they are needed, and not longer.
 
 use std::{fs, net::TcpStream, path::PathBuf, time::Duration};
 
@@ -12,7 +12,7 @@ const SHOW_AND_WAIT: &str =
 
 fn kit(arguments: &[&str]) -> Program {
     let kit = Program::at(env!("CARGO_BIN_EXE_lineclear-testkit")).args(arguments);
-    // Empty is as good as unset: these tests want servers of their own.
+    // Empty means unset: these tests start their own servers.
     let kit = kit.env("LINECLEAR_TEST_POSTGRES_URL", "").env("LINECLEAR_TEST_PGBOUNCER_URL", "");
     kit.env("LINECLEAR_TEST_MYSQL_URL", "").env("LINECLEAR_TEST_REDIS_URL", "")
 }

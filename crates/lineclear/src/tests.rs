@@ -1,5 +1,4 @@
-//! What can only be tested from inside: that every statement prepares, which indexes plans use, and races driven
-//! statement by statement.
+//! Tests that need internals: every statement prepares, plans use their indexes, and races run statement by statement.
 
 mod doctor;
 mod cursor;
@@ -19,7 +18,7 @@ use crate::journey::claim::{Claim, Lease};
 
 use crate::store::*;
 
-/// A store on a PostgreSQL database of its own.
+/// A store on a new PostgreSQL database.
 struct Pg {
     // First, so that its connections end before the database does.
     store: Store,
@@ -82,7 +81,7 @@ impl Pg {
         self.client().await.query_one(sql, &[]).await.unwrap_or_else(|e| panic!("{sql}: {e:?}")).get(0)
     }
 
-    /// Deadlocks so far. Connections report what they counted when they end, so they are ended first.
+    /// Deadlocks so far. Connections report their counts when they end, so they are ended first.
     async fn deadlocks(&self) -> i64 {
         self.sql(
             "select pg_terminate_backend(pid, 5000) from pg_stat_activity \

@@ -1,4 +1,4 @@
-//! MariaDB, as Debian has it, tuned to be thrown away. A MySQL is used where the environment names one.
+//! MariaDB from Debian, tuned for throw-away data. If the environment names a MySQL, that is used.
 
 use std::{fs, path::PathBuf, process::Command};
 
@@ -18,7 +18,7 @@ pub const VARIABLE: &str = "LINECLEAR_TEST_MYSQL_URL";
 const DATA: &str = "mysql";
 const LOG: &str = "mysql.log";
 const INIT: &str = "mysql.sql";
-/// Debian's own account may only come through a socket.
+/// Debian's own account may connect only through a socket.
 const ACCOUNT: &str = "create user if not exists root@'127.0.0.1';
 grant all privileges on *.* to root@'127.0.0.1' with grant option;
 ";
@@ -50,7 +50,7 @@ fn url(port: u16) -> String {
 
 /// Starts the server, and waits until it greets.
 async fn run(place: &Place, port: u16, settings: &[String]) -> Result<Process> {
-    // What it has is thrown away, or recovered: no stop need be gentle.
+    // Its data is thrown away, or recovered: a stop need not be clean.
     let mut command = place.command(&program("mariadbd")?, "KILL");
     configure(&mut command, place);
     command.args(SETTINGS).args(settings).arg(format!("--port={port}"));
@@ -62,7 +62,7 @@ async fn run(place: &Place, port: u16, settings: &[String]) -> Result<Process> {
     Ok(process)
 }
 
-/// The server speaks first: length, number, and the version of the protocol.
+/// Reads the greeting of the server: length, number, and the version of the protocol.
 async fn greeted(port: u16) -> Result<()> {
     let mut greeting = [0; 5];
     TcpStream::connect(("127.0.0.1", port)).await?.read_exact(&mut greeting).await?;
@@ -102,7 +102,7 @@ impl PrivateMysql {
         self.process = None;
     }
 
-    /// Starts it with the data that it has.
+    /// Starts it with its data.
     pub async fn start_again(&mut self) -> Result<()> {
         self.process = Some(run(&self.place, self.port, &self.settings).await?);
         Ok(())
@@ -111,7 +111,7 @@ impl PrivateMysql {
 
 fn configure(command: &mut Command, place: &Place) {
     command.arg("--no-defaults").arg(format!("--datadir={}", place.dir().join(DATA).display())).arg(REDO_LOG);
-    // A server that starts removes the temporary tables that it finds: in a folder that all share, those of its neighbours.
+    // A server removes temporary tables when it starts: in a shared folder, also those of other servers.
     command.arg(format!("--tmpdir={}", place.dir().display()));
 }
 

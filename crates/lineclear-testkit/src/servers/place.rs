@@ -1,4 +1,4 @@
-//! Where a server's files are, and who it runs as.
+//! The folder of a server's files, and the account that it runs as.
 
 use std::{
     cell::Cell,
@@ -31,11 +31,11 @@ pub enum Lifetime {
     UntilStopped,
 }
 
-/// A folder for servers' files, and the account that owns it. The folder goes when this is dropped.
+/// A folder for servers' files, and the account that owns it. The folder is removed when this is dropped.
 pub struct Place {
     dir: PathBuf,
     lifetime: Lifetime,
-    /// User and group to become; `None` unless we are root.
+    /// User and group of the servers; `None` unless we are root.
     account: Option<(u32, u32)>,
     setpriv: bool,
     keep: Cell<bool>,
@@ -94,7 +94,7 @@ impl Place {
         &self.dir
     }
 
-    /// Makes a folder in it, of our own account.
+    /// Makes a folder in it, owned by our own account.
     pub fn subfolder(&self, name: &str) -> Result<PathBuf> {
         let folder = self.dir.join(name);
         fs::create_dir(&folder).with_context(|| format!("making {}", folder.display()))?;
@@ -121,7 +121,7 @@ impl Place {
         } else {
             command = Command::new(program);
         }
-        // The account may not be allowed to be where we are.
+        // The account may have no access to our working directory.
         command.current_dir(&self.dir);
         command
     }
@@ -130,7 +130,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         if !self.keep.get() {
-            // What cannot be removed now is removed by the next run.
+            // The next run removes files that cannot be removed now.
             drop(fs::remove_dir_all(&self.dir));
         }
     }

@@ -1,4 +1,4 @@
-//! PostgreSQL, tuned to be thrown away: nothing is synced to disk, unless that is what is measured.
+//! PostgreSQL, tuned for throw-away data: nothing is synced to disk, except for benchmarks.
 
 use std::{
     fs,
@@ -32,12 +32,12 @@ pub enum Durability {
     Synced,
 }
 
-/// Many tests run at once, each with pools of its own.
+/// Many tests run at once, each with its own pools.
 const SETTINGS: &[&str] = &[
     "listen_addresses=127.0.0.1",
     "unix_socket_directories=",
     "max_connections=300",
-    // Checkpoints come with every dropped database anyway.
+    // Every dropped database causes a checkpoint anyway.
     "checkpoint_timeout=1h",
     "logging_collector=off",
     "log_min_duration_statement=-1",
@@ -56,8 +56,8 @@ const THROW_AWAY: &[&str] = &[
     "max_wal_senders=0",
 ];
 
-/// What PostgreSQL does unless told otherwise, said aloud; with more memory and room for WAL, so that no checkpoint
-/// falls into a measurement by chance.
+/// PostgreSQL's defaults, written out; with more memory and room for WAL, so that no checkpoint happens during a
+/// measurement.
 const SYNCED: &[&str] = &[
     "shared_buffers=1GB",
     "fsync=on",
@@ -65,7 +65,7 @@ const SYNCED: &[&str] = &[
     "full_page_writes=on",
     "max_wal_size=8GB",
     "wal_level=replica",
-    // So that a benchmark can say which statement was the slowest.
+    // For benchmarks, which report the slowest statement.
     "shared_preload_libraries=pg_stat_statements",
 ];
 
@@ -100,7 +100,7 @@ async fn run(place: &Place, command: Command, url: &str, stop: Signal) -> Result
     Ok(process)
 }
 
-/// A server of one test alone, that can be stopped and started again with its data. It ends when this is dropped.
+/// A server for one test, which can be stopped and started again with its data. It ends when this is dropped.
 pub struct PrivatePostgres {
     port: u16,
     settings: Vec<String>,
@@ -128,7 +128,7 @@ impl PrivatePostgres {
         Ok(server)
     }
 
-    /// Starts a server that takes connections by TLS, too, as `localhost`; gives the file of the authority that says so.
+    /// Starts a server that also accepts TLS, as `localhost`; returns the file of the certificate authority.
     pub async fn start_with_tls() -> Result<(Self, PathBuf)> {
         let place = Place::in_memory(Lifetime::Ours)?;
         let (key, certificate, authority) = certify(&place)?;
@@ -145,12 +145,12 @@ impl PrivatePostgres {
         url(self.port)
     }
 
-    /// Stops it at once (SIGQUIT): its connections break, nothing is tidied up, and the next start recovers.
+    /// Stops it at once (SIGQUIT): its connections break, and the next start recovers.
     pub fn stop(&mut self) {
         self.process = None;
     }
 
-    /// Starts it with the data that it has.
+    /// Starts it with its data.
     pub async fn start_again(&mut self) -> Result<()> {
         let mut command = self.place.command(&self.programs.join("postgres"), "QUIT");
         command.arg("-D").arg(self.place.dir().join(DATA)).arg("-p").arg(self.port.to_string());
@@ -159,7 +159,7 @@ impl PrivatePostgres {
         Ok(())
     }
 
-    /// What it has logged since it was started last.
+    /// Its log since the last start.
     pub fn log(&self) -> Result<String> {
         Ok(fs::read_to_string(self.place.dir().join(LOG))?)
     }
@@ -200,7 +200,7 @@ fn certify(place: &Place) -> Result<(PathBuf, PathBuf, PathBuf)> {
     Ok((file("server.key"), file("server.crt"), file("authority.crt")))
 }
 
-/// The folder that holds `postgres` and `initdb`: Debian's newest version, or what `PATH` leads to.
+/// The folder that holds `postgres` and `initdb`: Debian's newest version, or the one in `PATH`.
 fn programs() -> Result<PathBuf> {
     let versions = fs::read_dir(DEBIAN).into_iter().flatten().flatten();
     let newest = versions

@@ -1,4 +1,4 @@
-//! A server's process: started, waited for, stopped.
+//! A server's process: starts it, waits until it is ready, and stops it.
 
 use std::{
     fs::{self, File},
@@ -24,7 +24,7 @@ const POLL: Duration = Duration::from_millis(10);
 const PORT_TRIES: usize = 3;
 const LOG_LINES_SHOWN: usize = 40;
 
-/// A process that is ours. It is stopped when this is dropped.
+/// A process that we started. It is stopped when this is dropped.
 pub struct Process {
     name: &'static str,
     child: Option<Child>,
@@ -32,7 +32,7 @@ pub struct Process {
     log: PathBuf,
 }
 
-/// What is needed to find a process again that was left running.
+/// Identifies a process that was left running.
 pub struct Record {
     /// Which server it is.
     pub name: String,
@@ -49,7 +49,7 @@ impl Process {
     pub fn spawn(name: &'static str, mut command: Command, log: &Path, stop: Signal) -> Result<Self> {
         let out = File::create(log).with_context(|| format!("making {}", log.display()))?;
         let child = command
-            // A group of its own: Ctrl-C is for the tests first, servers stop after them.
+            // A separate process group: Ctrl-C ends the tests first, and servers stop after them.
             .process_group(0)
             .stdin(Stdio::null())
             .stdout(out.try_clone()?)
@@ -79,7 +79,7 @@ impl Process {
         }
     }
 
-    /// Lets go of the process: it runs on.
+    /// Detaches the process: it keeps running.
     pub(super) fn leave(mut self) -> Record {
         let pid = self.child.take().map_or(0, |child| child.id());
         let started = procfs::look(pid).map_or(0, |seen| seen.started);
@@ -101,7 +101,7 @@ impl Drop for Process {
 }
 
 impl Record {
-    /// Whether that very process still runs.
+    /// Whether this process still runs.
     pub fn is_alive(&self) -> bool {
         procfs::look(self.pid).is_some_and(|seen| seen.started == self.started && seen.state != 'Z')
     }
@@ -120,7 +120,7 @@ impl Record {
     }
 }
 
-/// Sends a signal. A process that has gone in the meantime is no error.
+/// Sends a signal. It is no error if the process has ended meanwhile.
 fn signal(pid: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         kill_process(pid, signal).ok();
@@ -152,8 +152,8 @@ fn free_port() -> Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
-/// A free port for a server that will be away for a while and must find it free again: below those that the kernel gives
-/// to connections (from 32768 on Linux), which would soon take it.
+/// A free port for a server that stops for a while and must find it free again: below the range from which the kernel
+/// assigns ports to connections (from 32768 on Linux).
 pub fn lasting_port() -> Result<u16> {
     let first = 10_000 + u16::try_from(std::process::id() % 20_000)?;
     let free = (first..first + 2_000).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());

@@ -1,4 +1,4 @@
-//! Redis, which keeps nothing on the disk unless that is what is tested.
+//! Redis, which keeps nothing on the disk unless a test needs that.
 
 use std::path::PathBuf;
 
@@ -38,7 +38,7 @@ fn url(port: u16) -> String {
 async fn run(place: &Place, port: u16, settings: &[String]) -> Result<Process> {
     let mut command = place.command(&program()?, "KILL");
     command.args(SETTINGS).arg("--port").arg(port.to_string()).args(settings);
-    // Killed: what it must keep is on the disk already.
+    // Killed: the data that it must keep is on the disk already.
     let mut process = Process::spawn("Redis", command, &place.dir().join(LOG), Signal::KILL)?;
     process.ready(async || answers(port).await).await?;
     Ok(process)
@@ -53,7 +53,7 @@ async fn answers(port: u16) -> Result<()> {
     Ok(())
 }
 
-/// A server of one test alone, that can be killed and started again. It ends when this is dropped.
+/// A server for one test, which can be killed and started again. It ends when this is dropped.
 pub struct PrivateRedis {
     port: u16,
     settings: Vec<String>,
@@ -84,12 +84,12 @@ impl PrivateRedis {
         self.port
     }
 
-    /// Kills it: its connections break, and what is not on the disk is gone.
+    /// Kills it: its connections break, and data that is not on the disk is gone.
     pub fn stop(&mut self) {
         self.process = None;
     }
 
-    /// Starts it with what it has on the disk.
+    /// Starts it with its data on the disk.
     pub async fn start_again(&mut self) -> Result<()> {
         self.process = Some(run(&self.place, self.port, &self.settings).await?);
         Ok(())

@@ -7,7 +7,7 @@ mod sql;
 
 use std::{collections::BTreeMap, fs, path::PathBuf, process::Command};
 
-/// The files of the repository by their path from its root, new ones that are not committed yet too. One that is no text is empty.
+/// The files of the repository by their path from its root, including uncommitted new ones. A binary file is empty.
 type Files = BTreeMap<String, String>;
 
 fn files() -> Files {
@@ -51,7 +51,7 @@ fn nothing_unfinished_is_left_and_every_file_says_what_it_is() {
     expect_none([rust::unfinished(&files), rust::without_introduction(&files)].concat());
 }
 
-/// Never fails: a long file is a question, not a fault.
+/// Never fails: it only prints the long files.
 #[test]
 fn long_files_are_named() {
     let mut sizes: Vec<(usize, String)> = files()

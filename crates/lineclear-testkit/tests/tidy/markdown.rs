@@ -41,7 +41,7 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Targets of `[text](target)` and `[text]: target`. What stands in backquotes is code and no link.
+/// Targets of `[text](target)` and `[text]: target`. Text in backquotes is code and no link.
 fn links(line: &str) -> Vec<String> {
     let text: String = line.split('`').step_by(2).collect();
     let inline = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());

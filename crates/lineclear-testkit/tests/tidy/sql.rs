@@ -6,12 +6,12 @@ use crate::Files;
 
 /// Statements: the twins stand side by side, `<name>.postgres.sql` and `<name>.sqlite.sql`.
 const STATEMENTS: &str = "crates/lineclear/sql/";
-/// Parts of statements, which stand in the middle of others: they have no header, and some are for one database only.
+/// Parts of statements: they have no header of this form, and some are for one database only.
 const SNIPPETS: &str = "crates/lineclear/sql/snippets/";
 /// Migrations: a folder for each database.
 const MIGRATIONS: &str = "crates/lineclear/migrations/";
 
-/// Files that one database has and the other has not.
+/// Files that only one of the databases has.
 pub(crate) fn without_twin(files: &Files) -> Vec<String> {
     let statements = |database: &str| -> BTreeSet<String> {
         let ending = format!(".{database}.sql");

@@ -1,4 +1,4 @@
-//! One who takes from a line again and again, and does not begin at its front each time.
+//! A dispatcher that dispatches again and again, and does not scan from the front each time.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ async fn take(pg: &Pg, head: &mut Cursor, most: u32) -> Vec<JobId> {
     taken.iter().map(|claim| claim.job).collect()
 }
 
-/// It is sure to be used: as if the way from the front had taken a second.
+/// A cursor that is used: as if the scan from the front had taken a second.
 async fn far_from_the_front(pg: &Pg, most: u32) -> Cursor {
     let mut head = Cursor::unknown();
     assert_eq!(take(pg, &mut head, most).await.len(), most as usize);

@@ -1,5 +1,5 @@
-//! doctor: whatever is taken out of the schema is named, and the SQL that is printed brings it back, on both databases; and a clock that is off is
-//! seen.
+//! doctor: it names everything that is removed from the schema, and the SQL that it prints restores it, on both databases; and it
+//! notices a wrong clock.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,7 +16,7 @@ async fn check(store: &Store, name: CheckName) -> Check {
     store.doctor().await.into_iter().find(|check| check.check == name).expect("it is among them")
 }
 
-/// What the migrations make, with the name of the schema left open.
+/// The schema that the migrations make, with a placeholder for its name.
 async fn made(pg: &Pg) -> Schema {
     let mut schema = pg.store.schema_found().await.expect("it can be read");
     schema.columns.retain(|column| column.table != "migration");
@@ -39,7 +39,7 @@ async fn the_kept_schema_is_what_the_migrations_make() {
     );
 }
 
-/// Statements, one by one: none of those that mend a table or an index has a semicolon inside.
+/// Splits SQL into statements: none of those that fix a table or an index has a semicolon inside.
 fn statements(sql: &str) -> Vec<String> {
     sql.split(";\n").map(str::to_owned).collect()
 }
@@ -91,7 +91,7 @@ impl Behind<'_> {
         }
     }
 
-    /// What no SQL brings back has none: an empty one would let ids be given twice.
+    /// Checks that no SQL is printed for a missing table or sequence: a new one would use ids twice.
     async fn has_gone(&self, named: &str) {
         let (tables, _) = self.checks().await;
         assert!(tables.finding == Finding::Failure && tables.says.contains(named), "{tables:#?}");
@@ -100,7 +100,7 @@ impl Behind<'_> {
         assert!(!tables.sql.as_deref().unwrap_or_default().contains("CREATE SEQUENCE"), "{tables:#?}");
     }
 
-    /// Takes something out, sees it named, and brings it back with the SQL that is printed.
+    /// Drops something, checks that the doctor names it, and restores it with the SQL that the doctor prints.
     async fn without(&self, drop: &str, named: &str, name: CheckName) {
         self.run(drop).await;
         let (tables, indexes) = self.checks().await;

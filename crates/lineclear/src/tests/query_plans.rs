@@ -5,7 +5,7 @@ use lineclear_model::Micros;
 use crate::db::{Column, Params, Value};
 use crate::tests::*;
 
-/// A statement, what it is given, and what its plan must mention.
+/// A statement, its parameters, and what its plan must mention.
 type Case = (Statement, Params, &'static [&'static str]);
 
 fn int(v: i64) -> Value {
@@ -74,7 +74,7 @@ fn search(text: &str) -> Vec<Value> {
     crate::read::search::params(&query(text), 90_000, 50, 1000)
 }
 
-/// What a person would revive.
+/// Dead letters that await a person.
 fn awaiting(text: &str) -> Vec<Value> {
     let query = crate::store::BulkAction::Revive.of(query(text));
     crate::read::search::params(&query, 4_000_000, 50, 1000)
@@ -295,7 +295,7 @@ fn cases() -> Vec<Case> {
             &[],
         ),
         (Statement::SearchJobs, search("").into(), &["execution_final"]),
-        // Those that rest, 99 of 100, are not looked through.
+        // The acknowledged ones, 99 of 100, are not read.
         (Statement::SearchJobs, awaiting("reason:permanent").into(), &["dead_letter_awaiting"]),
         (
             Statement::SearchJobs,
@@ -457,7 +457,7 @@ async fn hot_statements_use_their_indexes_on_sqlite() {
     }
 }
 
-/// What the statements call big tables; SQLite's plans know only these names.
+/// The aliases of big tables in the statements; SQLite's plans know only these names.
 const ALIASES: &[&str] = &["b", "w", "x", "e", "m", "d", "t"];
 
 /// Indexes of UNIQUE and PRIMARY KEY constraints have no name of ours in SQLite.

@@ -73,7 +73,7 @@ enum Place {
     Postgres(PostgresDatabase),
 }
 
-/// A store of its own for one test, and a way behind its back.
+/// A store for one test, and a connection past it.
 pub(crate) struct TestDb {
     // First, so that its connections end before the database does.
     pub(crate) store: Store,
@@ -96,8 +96,8 @@ pub(crate) fn job() -> NewJob {
     NewJob::new(name("work"), payload(r#"{"n":1}"#))
 }
 
-/// A manifest of kind `work` that is due every day, at midnight UTC. A day, because a tick must not come by itself
-/// while a test looks: with a minute, one test in a hundred would see one.
+/// A manifest of kind `work` that is due every day, at midnight UTC. A day, because no tick may come during a test: with a
+/// minute, one test in a hundred would see one.
 pub(crate) fn daily(key: &str) -> Manifest {
     Manifest::new(name(key), name("work"), Schedule::every(Duration::from_secs(86_400)).expect("a schedule"))
 }

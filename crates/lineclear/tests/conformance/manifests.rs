@@ -112,7 +112,7 @@ conformance! {
         assert_eq!(db.count("manifest").await, 0);
     }
 
-    /// Pairs of all that wait, directly or not, would be fifty million.
+    /// All pairs of ancestor and descendant would be fifty million.
     async fn a_chain_of_ten_thousand_manifests_is_written_and_a_circle_of_them_is_not(db) {
         let chain = |first: Manifest| {
             let links = (1..10_000).map(|n| after(&format!("m{n}"), &[&format!("m{}", n - 1)]));

@@ -1,4 +1,4 @@
-//! What operators do to jobs, and what they are told.
+//! The actions of operators on jobs, and the answers.
 
 mod bulk_modes;
 pub(crate) mod bulk_operations;

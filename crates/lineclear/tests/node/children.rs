@@ -1,4 +1,4 @@
-//! Nodes that are processes of their own, and what the store says of their work.
+//! Nodes as separate processes, and what the store records of their work.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ pub(crate) async fn end(mut children: Vec<Child>) -> Vec<Child> {
     ended(children).await
 }
 
-/// Waits until all have ended by themselves, well.
+/// Waits until all have ended successfully without a signal.
 pub(crate) async fn ended(mut children: Vec<Child>) -> Vec<Child> {
     for child in &mut children {
         assert!(child.wait_for_exit(LONG).await.unwrap().success());

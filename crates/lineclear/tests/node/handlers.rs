@@ -1,4 +1,4 @@
-//! What handlers get while they run: steps and progress, and what becomes of them when trust in their lease ends.
+//! Running handlers: steps and progress, and the end of trust in their lease.
 
 mod hooks;
 #[cfg(feature = "logs")]
@@ -124,7 +124,7 @@ on_each_store! {
         let node = builder().options(options).kind("slow", slow).start().await.unwrap();
         let job = node.enqueue("slow", &()).await.unwrap().id;
         is(place, &node, job, JobState::Running).await;
-        // Another node finds the lease ended; this one believes in it for an hour.
+        // Another node finds the lease expired; this one trusts it for an hour.
         place.let_leases_end().await;
         let other = builder().options(NodeOptions { lease: Duration::from_secs(1), renewal: Duration::from_millis(300), ..quick() })
             .kind("slow", slow).start().await.unwrap();

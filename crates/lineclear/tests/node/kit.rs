@@ -1,4 +1,4 @@
-//! A place for a node, and waiting for a fact.
+//! A database for a node, and waiting for a condition.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tokio::sync::Mutex;
 use tokio_postgres::Client;
 
-/// A store of its own for one test.
+/// A store for one test.
 pub(crate) struct Place {
     pub(crate) url: String,
     /// The test's own connection, past any pooler, kept between statements: a connection costs more than a statement, and
@@ -122,7 +122,7 @@ async fn migrate(url: &str) {
     drop(Store::open(StoreOptions::new(url).expect("a URL")).await.expect("the store opens"));
 }
 
-/// Options for a test: what takes seconds by default takes a fraction of one.
+/// Options for a test: intervals of a fraction of a second instead of seconds.
 pub(crate) fn quick() -> NodeOptions {
     NodeOptions {
         poll: Duration::from_millis(50),
@@ -135,12 +135,12 @@ pub(crate) fn name(text: &str) -> Name {
     Name::new(text).expect("a name")
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub(crate) async fn until(what: &str, is_so: impl AsyncFnMut() -> bool) {
     until_within(Duration::from_secs(30), what, is_so).await;
 }
 
-/// Waits until something is so that takes its time.
+/// Waits until a condition holds, for a longer time.
 pub(crate) async fn until_within(time: Duration, what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let deadline = Instant::now() + time;
     while !is_so().await {

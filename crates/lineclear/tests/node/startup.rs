@@ -1,4 +1,4 @@
-//! What a program gives to a node when it starts.
+//! The options and declarations with which a program starts a node.
 
 mod manifests;
 mod metrics;

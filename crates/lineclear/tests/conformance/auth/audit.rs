@@ -1,4 +1,4 @@
-//! The audit: what is about to be done, what became of it, page by page, and gone when it is old.
+//! The audit: actions and their outcomes are recorded, read page by page, and cleaned when they are old.
 
 use lineclear::model::Scopes;
 use lineclear::store::{

@@ -1,4 +1,4 @@
-//! Tokens: made once, found by their prefix, and gone when they are revoked or old.
+//! Tokens: created once, found by their prefix, and invalid when they are revoked or expired.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ fn token(label: &str) -> NewToken {
     NewToken { name: name(label), scopes, lives: None, created_by: "a test".to_owned() }
 }
 
-/// The token that this text shows, if it counts.
+/// The token of this secret, if it is valid.
 async fn proved(db: &TestDb, text: &str) -> Option<KnownToken> {
     let shown = Presented::parse(text)?;
     let found = db.store.token(&shown).await.unwrap()?;

@@ -1,4 +1,4 @@
-//! A network that fails: what the caller is told, and that nothing is left half-done.
+//! A network that fails: the caller gets the right error, and nothing is left half-done.
 
 use std::time::{Duration, Instant};
 

@@ -223,7 +223,7 @@ async fn rust_programs_enqueue_in_a_transaction_of_rusqlite() {
     }
     transaction.commit().unwrap();
     assert_eq!(db.count("job_key where key = 'typed'").await, 1);
-    // Without a transaction it is one of its own.
+    // Without a transaction, it makes its own.
     db.store.enqueue_in_sqlite(&connection, vec![keyed("alone", OnConflict::Existing)]).unwrap();
     assert_eq!(db.count("job_key where key = 'alone'").await, 1);
     let columns: String =

@@ -1,4 +1,4 @@
-//! Leases: renew, lose, give up for lost.
+//! Leases: renew, lose, reclaim.
 
 use lineclear::model::{Failure, JobState, Outcome, Verdict};
 use lineclear::store::{

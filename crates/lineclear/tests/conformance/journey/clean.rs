@@ -1,4 +1,4 @@
-//! clean: what is long over goes, and nothing else.
+//! clean: removes history that is old enough, and nothing else.
 
 use lineclear::model::{Failure, Outcome};
 use lineclear::store::{NewJob, Retention, UniqueKey};

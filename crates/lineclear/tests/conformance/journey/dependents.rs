@@ -27,7 +27,7 @@ async fn start(db: &TestDb, key: &str) -> Claim {
     db.take_one(db.node("a").await).await
 }
 
-/// Takes what is ready, and tells of which manifests it is.
+/// Claims all ready jobs, and returns the keys of their manifests.
 async fn woken(db: &TestDb) -> Vec<String> {
     let node = db.node("a").await;
     let views = db.store.manifests(None, 100).await.unwrap().items;

@@ -1,4 +1,4 @@
-//! once: a request under a key is done once, and its answer can be had again until its time is over.
+//! Idempotency: a request with a key is carried out once, and its answer can be read again until the key expires.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What nodes do for each other's work: poll, take back what vanished workers held, park kinds that they do not know.
+//! What nodes do for each other: poll, reclaim the jobs of vanished workers, park kinds that they do not know.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ conformance! {
              select id, origin, {}, kind, 'elsewhere', priority, due_at, 'ready', rank, gated, created_at
              from {{t}}background_job {twice}", db.falsehood())).await;
         db.let_leases_end().await;
-        // PostgreSQL reports a refusal before it lets go of the rows: a row may be found locked, and taken back by the next call.
+        // PostgreSQL reports a refusal before it releases row locks: a row may still be locked, and the next call reclaims it.
         let mut back = Vec::new();
         for _ in 0..3 {
             back.extend(db.store.reclaim(10, 3).await.unwrap().iter().map(|lost| lost.claim.job));

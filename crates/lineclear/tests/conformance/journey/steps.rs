@@ -1,4 +1,4 @@
-//! What handlers leave behind while they run: steps, progress and log lines, fenced by the claim's number.
+//! What handlers write while they run: steps, progress and log lines, fenced by the claim number.
 
 use std::time::Duration;
 

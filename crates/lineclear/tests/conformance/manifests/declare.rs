@@ -1,4 +1,4 @@
-//! Declarations: a whole set of one owner, what is no longer in it, and releases that come too late.
+//! Declarations: all manifests of one owner, those that are no longer declared, and releases that come too late.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use lineclear::store::{
 
 use crate::kit::{TestDb, completed, daily, failed, name};
 
-/// What `owner` declares, with prune.
+/// A declaration of `owner`, with prune.
 fn set(owner: &str, manifests: Vec<Manifest>) -> Declaration {
     Declaration { manifests, owner: Some(owner.to_owned()), prune: Prune::All, ..Declaration::default() }
 }
@@ -296,7 +296,7 @@ conformance! {
         assert_eq!(db.store.job(job).await.unwrap().unwrap().input, Some(odd('5')));
     }
 
-    /// As versions wrote it that sorted the keys of all that was declared.
+    /// Earlier versions sorted the keys of declared fields.
     async fn what_was_stored_with_sorted_keys_is_no_other_declaration(db) {
         let schedule: Schedule = serde_json::from_str(r#"{"cron": "0 3 * * *", "tz": "Europe/Berlin", "end": "2050-01-01T00:00:00Z"}"#).unwrap();
         let said = Manifest { schedule, owner: Some("a".to_owned()), input: Payload::parse(r#"{"b":1,"a":2}"#).unwrap(), ..daily("m") };

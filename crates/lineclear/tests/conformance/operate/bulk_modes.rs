@@ -1,4 +1,4 @@
-//! Many jobs that do not all go at once: one after the other over a while, or one first and the rest if it completes.
+//! Bulk operations that do not release all jobs at once: spread over a period, or a canary first and the rest if it completes.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ async fn now(db: &TestDb, batch: &BulkOperation) -> BulkOperation {
     db.store.bulk_operation(batch.id).await.unwrap().unwrap()
 }
 
-/// The time for the next look comes.
+/// Makes the next check of the canary due.
 async fn look_again(db: &TestDb) {
     db.age("bulk_operation", "look_at", 60).await;
 }

@@ -1,4 +1,4 @@
-//! The same done to many jobs, portion by portion, each job once.
+//! Bulk operations: one action on many jobs, portion by portion, each job once.
 
 use std::time::Duration;
 
@@ -37,12 +37,12 @@ pub(crate) async fn work(db: &TestDb, holder: &str) -> u32 {
     portions
 }
 
-/// So many jobs that died.
+/// Makes this many dead letters.
 pub(crate) async fn dead(db: &TestDb, count: usize) {
     dead_because(db, count, DeadReason::Permanent).await;
 }
 
-/// Of the same error, whatever the reason.
+/// Makes dead letters with one error, for this reason.
 async fn dead_because(db: &TestDb, count: usize, reason: DeadReason) {
     let node = db.node("a").await;
     db.store.enqueue_many(vec![job(); count]).await.unwrap();
@@ -54,7 +54,7 @@ async fn dead_because(db: &TestDb, count: usize, reason: DeadReason) {
     db.store.settle(node, claims.iter().map(settle).collect()).await.unwrap();
 }
 
-/// What became of it when nothing was left to do: how many it meant, did, and could not do.
+/// Runs a bulk operation to its end; returns its total, done and skipped jobs.
 async fn worked(db: &TestDb, action: BulkAction, q: &str) -> (u64, u64, u64) {
     let batch = add(db, action, q).await;
     work(db, "one").await;

@@ -1,4 +1,4 @@
-//! Why does this not run? For each gate a situation in which it is the one that is closed.
+//! Why does this not run? For each gate, a situation in which it is closed.
 
 use lineclear::model::explain::{Explanation, GateName};
 use lineclear::model::schedule::Need;

@@ -1,4 +1,4 @@
-//! condition: each trouble that can be planted is seen, and named by the check that looks for it.
+//! Health facts: each problem that a test causes is found, and reported by its check.
 
 use lineclear::model::doctor::{self, Check, CheckName, Finding};
 use lineclear::model::{Failure, Outcome, Verdict};
@@ -11,7 +11,7 @@ async fn checks(db: &TestDb) -> Vec<Check> {
     [doctor::nodes(&facts), doctor::work(&facts), vec![doctor::late(&facts)]].concat()
 }
 
-/// The checks that say that something is to be done, with their sentences.
+/// The checks that are warnings or failures, with their sentences.
 async fn trouble(db: &TestDb) -> Vec<(CheckName, Finding, String)> {
     let found = checks(db).await.into_iter().filter(Check::is_trouble);
     found.map(|check| (check.check, check.finding, check.says)).collect()
@@ -70,7 +70,7 @@ conformance! {
         let found = trouble(db).await;
         assert_eq!((found[0].0, found[0].1), (CheckName::Overdue, Finding::Warning), "{found:?}");
         assert!(found[0].2.contains("`group_limit` blocks 3 of the 3"), "{found:?}");
-        // Behind the gate and elsewhere: handed over and not claimed, or not promoted.
+        // In other places than the queue: dispatched and not claimed, or not promoted.
         db.sql("update {t}work_queue set phase = 'later'").await;
         let found = trouble(db).await;
         assert_eq!(found.iter().map(|found| found.0).collect::<Vec<_>>(), [CheckName::Overdue], "{found:?}");

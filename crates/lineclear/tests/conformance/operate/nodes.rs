@@ -1,4 +1,4 @@
-//! Nodes: who is alive, and who leads the planning.
+//! Nodes: which are alive, and which one leads the planning.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn named(label: &str) -> NodeInfo {
     }
 }
 
-/// A node says that it is alive, and that it has won these cycles: how many, and how many seconds ago the first and the last was.
+/// Sends a heartbeat of a node that has won these cycles: how many, and how many seconds ago the first and the last was.
 async fn beat(db: &TestDb, label: &str, won: Option<(u32, u64, u64)>) {
     let led = won.map(|(cycles, first, last)| Led {
         cycles,
@@ -64,7 +64,7 @@ conformance! {
         let seen = db.store.nodes(10).await.unwrap().remove(0);
         assert_eq!((seen.state(), seen.drain_at, seen.drain_by), ("alive", None, None));
         assert!(!db.store.drain_node(lineclear::store::NodeId(999), "ann").await.unwrap(), "there is none");
-        // What it said under an earlier drain does not count for the next one.
+        // What it reported during an earlier drain does not count for the next one.
         let quiet = async || db.store.heartbeat_draining(named("a"), None, Duration::from_secs(10), true).await.unwrap();
         let state = async || db.store.nodes(10).await.unwrap().remove(0).state();
         db.store.drain_node(id, "ann").await.unwrap();

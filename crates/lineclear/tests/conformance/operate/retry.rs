@@ -11,7 +11,7 @@ async fn retry(db: &TestDb, job: JobId) -> Retried {
     db.store.retry(job, options).await.unwrap()
 }
 
-/// What people see of a job's input.
+/// A job's input as people see it.
 async fn shown(db: &TestDb, job: JobId) -> String {
     let detail = db.store.job(job).await.unwrap().unwrap();
     detail.secrets.mask(&detail.input.unwrap()).unwrap()
@@ -41,7 +41,7 @@ conformance! {
         assert!(db.store.manifest(&name("m")).await.unwrap().is_none());
         let Retried::Again(again) = retry(db, job).await else { panic!("it is over") };
         assert_eq!((shown(db, job).await, shown(db, again).await), (DOTS.to_owned(), DOTS.to_owned()));
-        // It runs like any other, whatever became of its manifest.
+        // It runs like any other job, whatever happened to its manifest.
         let claim = db.take_one(node).await;
         assert_eq!((claim.job, claim.input.as_str()), (again, marked().input.as_str()));
         db.settle(node, &claim, Outcome::DeadLetter(Failure::new("x", "broken"))).await;

@@ -1,4 +1,4 @@
-//! events: what happened, in order, and nothing is missed by those who go on from the horizon.
+//! events: listed in order; a reader that continues from the horizon misses none.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use lineclear::store::{About, AuditEnd, Events, NewAudit, Store};
 
 use crate::kit::{TestDb, completed, failed, job};
 
-/// Since ever.
+/// The beginning of time.
 const EVER: Micros = Micros::EPOCH;
 
 fn words(events: &Events) -> Vec<(i64, String)> {

@@ -1,4 +1,4 @@
-//! The search language, against all that is there and a filter in memory.
+//! The search language, compared with a filter over all jobs in memory.
 
 use lineclear::model::query::{Moment, Names, Query, Span};
 use lineclear::model::{GroupSpec, JobState, Manifest, Micros, RetryPolicy, judge};
@@ -92,7 +92,7 @@ fn tags_fit(names: &Names, tags: &[String]) -> bool {
     (names.any_of.is_empty() || names.any_of.iter().any(one)) && !names.none_of.iter().any(one)
 }
 
-/// The same in memory. How long a claim ran is not in a view.
+/// The filter in memory. How long a claim ran is not in a view.
 fn fits(query: &Query, view: &JobView) -> bool {
     let error = view.last_error.as_deref().unwrap_or_default();
     let has = |part: &String| error.contains(part.as_str());

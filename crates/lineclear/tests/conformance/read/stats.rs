@@ -1,4 +1,4 @@
-//! stats: figures are what a count of history would say, however often and by however many they are rolled up.
+//! stats: they equal a count of history, however often and by however many nodes they are rolled up.
 
 use lineclear::model::{Failure, Micros, Outcome};
 use lineclear::store::{Dispatch, NewJob, Retention, Stats, StatsBy, main_route};
@@ -19,7 +19,7 @@ async fn total(db: &TestDb) -> u64 {
     figures(db, StatsBy::None).await.items.iter().map(|stat| stat.claims).sum()
 }
 
-/// So many jobs completed, one failed and one died.
+/// Makes a history: `count` jobs completed, one failed and one died.
 async fn history(db: &TestDb, count: usize) {
     let node = db.node("a").await;
     db.store.enqueue_many(vec![job(); count + 2]).await.unwrap();

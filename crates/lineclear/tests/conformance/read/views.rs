@@ -1,4 +1,4 @@
-//! Looking: lists and details, page by page.
+//! Lists and details, page by page.
 
 use lineclear::model::{Failure, JobState, Micros, Outcome};
 use lineclear::read::JobFilter;

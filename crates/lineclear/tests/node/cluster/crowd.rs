@@ -1,4 +1,4 @@
-//! Many processes that reach for the same thing: one of them gets it.
+//! Many processes compete for the same tick or job: one of them gets it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

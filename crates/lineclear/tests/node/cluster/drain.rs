@@ -1,4 +1,4 @@
-//! Nodes that were told to drain, as processes: they take nothing new, finish what they hold, and stay.
+//! Nodes that drain, as processes: they take nothing new, finish their jobs, and keep running.
 
 use std::time::Duration;
 

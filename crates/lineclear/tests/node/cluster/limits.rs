@@ -16,7 +16,7 @@ const JOBS: u64 = 2_000;
 const OF_GROUP: usize = 3;
 const OF_ALL: usize = 5;
 
-/// Looks as often as it can; returns how often, and the most that it saw: of the group, and of all.
+/// Counts active jobs as often as it can; returns how often, and the largest counts: of the group, and of all.
 async fn observe(client: Client, over: Arc<AtomicBool>) -> (u64, i64, i64) {
     let look = "select count(*) filter (where group_id is not null), count(*) from lineclear.background_job";
     let look = client.prepare(look).await.unwrap();
@@ -86,7 +86,7 @@ async fn four_nodes_never_exceed_a_limit_and_reach_it() {
     assert!(looks > 500, "the observer looked only {looks} times");
     assert_eq!((of_group, of_all), (3, 5), "what the observer saw, of the group and of all");
 
-    // A handler runs while its job counts, so what handlers say can only be less.
+    // A handler runs while its job is active, so the handlers' count can only be lower.
     let nodes = end(nodes).await;
     let ends: BTreeMap<i64, i64> = lines(&nodes, " ended at ").into_iter().collect();
     let spans: Vec<(i64, i64, i64)> =

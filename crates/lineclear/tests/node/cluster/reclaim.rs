@@ -20,7 +20,7 @@ async fn a_killed_workers_job_runs_elsewhere_soon_although_100000_wait() {
         store.enqueue_many(vec![urgent; 5_000]).await.unwrap();
     }
     let second = start(&place, "workers").await;
-    // It is at work, and it may call others dead: not at once after its start.
+    // It runs jobs, and may reclaim leases: not at once after its start.
     second.wait_for_lines("claim 1 ended", 100, LONG).await.unwrap();
     tokio::time::sleep(LEASE / 2).await;
 

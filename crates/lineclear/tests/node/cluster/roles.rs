@@ -1,4 +1,4 @@
-//! Nodes that do different things, or the same thing differently.
+//! Nodes with different roles, kinds and options.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -43,7 +43,7 @@ on_each_store! {
         let workers = Lineclear::builder().store(&place.url).options(with(&[Role::Workers])).kind("noop", noop).start().await.unwrap();
         let jobs = vec![NewJob::new(name("noop"), Payload::of(&()).unwrap()); 30];
         let last = workers.store().enqueue_many(jobs).await.unwrap().last().unwrap().id;
-        // Six hand-overs: with a minute between them the test would not live to see it.
+        // Six dispatches: with a minute between them, the test would time out.
         let dispatcher = Lineclear::builder().store(&place.url)
             .options(NodeOptions { dispatch_ahead: 5, poll: Duration::from_secs(60), ..with(&[Role::Dispatcher]) })
             .start().await.unwrap();
@@ -145,7 +145,7 @@ on_each_store! {
     }
 }
 
-/// A lease that the database has given to this node, and of which it never heard: the answer was lost.
+/// The database has given a lease to this node, and the answer was lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn jobs_whose_dispatch_was_not_answered_are_given_back_uncharged() {
     let place = Place::postgres().await;
@@ -195,7 +195,7 @@ async fn a_node_is_not_drained_while_a_dispatch_that_was_not_answered_may_come_t
     until("it has said a few times that it lives", async || view().await.seen_at > healed.offset(500_000))
         .await;
     assert_eq!(view().await.state(), "draining", "its last dispatch may have begun");
-    // There it comes.
+    // Now the late lease appears.
     let job = store.enqueue(NewJob::new(name("noop"), Payload::of(&()).unwrap())).await.unwrap().id;
     let lease = Lease { node: node.id(), length: Duration::from_secs(600) };
     assert_eq!(store.dispatch_into_lease(Dispatch::new(name("main"), 1), lease).await.unwrap().len(), 1);

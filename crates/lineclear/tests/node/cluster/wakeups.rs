@@ -30,7 +30,7 @@ async fn completes(node: &Node, job: JobId, way: &str) {
     assert_eq!(state, Some(JobState::Completed), "{way} does not wake an idle worker");
 }
 
-/// Every way that needs no transaction of the caller's own.
+/// Every way of enqueueing outside of a caller's transaction.
 async fn every_way_wakes(node: &Node, store: &Store) {
     let one = store.enqueue(job()).await.unwrap().id;
     completes(node, one, "Store::enqueue").await;

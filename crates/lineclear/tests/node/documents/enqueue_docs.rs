@@ -15,7 +15,7 @@ fn the_page_shows_the_code_as_it_is() {
     assert!(GUIDE.contains(&format!("```rust\n{code}```")), "docs/enqueue.md shows other code");
 }
 
-/// A node that runs nothing, so that what was enqueued can be looked at.
+/// A node that runs no jobs, so that the enqueued ones stay.
 async fn node(place: &Place) -> Node {
     let options = lineclear::NodeOptions { roles: vec![Role::Cleaner], ..quick() };
     let node = Lineclear::builder().store(&place.url).options(options).start().await.unwrap();

@@ -13,7 +13,7 @@ use crate::kit::name;
 
 async fn nothing() {}
 
-/// What a future that panics says.
+/// The panic message of a future.
 async fn panic_of(future: impl Future<Output = ()> + Send + 'static) -> String {
     let panic = tokio::spawn(future).await.unwrap_err().into_panic();
     panic.downcast_ref::<String>().cloned().expect("a message")

@@ -1,4 +1,4 @@
-//! Hooks hear of what happens to jobs, and never stand in their way.
+//! Hooks are called for the events of jobs, and never delay them.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -98,7 +98,7 @@ async fn a_hook_that_hangs_costs_events_and_never_a_job() {
         node.store().jobs(&completed, None, 1000).await.unwrap().items.len() as u64 == jobs / 2
     })
     .await;
-    // Three events for each job; one is being heard, the queue is full, and the rest is gone.
+    // Three events for each job; one is being handled, the queue is full, and the rest was dropped.
     until("the rest was dropped", async || node.dropped_events() == jobs / 2 * 3 - jobs - 1).await;
     drop(go);
     let stopped = tokio::time::timeout(Duration::from_secs(20), node.stop()).await;

@@ -1,4 +1,4 @@
-//! What handlers log is kept with their execution.
+//! The logs of handlers are kept with their execution.
 
 use std::sync::{Mutex, Once};
 use std::time::Duration;
@@ -21,7 +21,7 @@ fn keep_logs() {
     ONCE.call_once(|| tracing_subscriber::registry().with(JobLogs::new()).with(Own).init());
 }
 
-/// What Lineclear itself says: messages of its events, and its spans with their fields.
+/// Lineclear's own log: messages of its events, and its spans with their fields.
 static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 fn said(start: &str, what: &str) -> bool {

@@ -29,7 +29,7 @@ fn manifest(n: u32) -> Manifest {
     }
 }
 
-/// What people and programs do meanwhile: declare, pause, resume, trigger, and revive what was buried.
+/// The actions of operators meanwhile: declare, pause, resume, trigger, and revive dead letters.
 async fn operate(store: &Store, turn: u32) {
     let some = || (0..1_000).filter(|n| n % 20 == turn % 20);
     let keys: Vec<_> = some().map(|n| manifest(n).key).collect();
@@ -49,7 +49,7 @@ async fn operate(store: &Store, turn: u32) {
 async fn a_minute_of_plans_and_settles_on_the_same_manifests_has_no_deadlock() {
     let place = Place::postgres().await;
     let store = store(&place).await;
-    // Parents must be there before they are named; and declared first, they have no say in who has which id.
+    // Parents must exist before they are named; declared first without them, manifests get their ids in the order of n.
     let first = |n| Manifest { schedule: Schedule::on_demand(), ..manifest(n) };
     store.upsert_manifests((0..1_000).map(first), ChangeSource::Declaration).await.unwrap();
     store.upsert_manifests((0..1_000).map(manifest), ChangeSource::Declaration).await.unwrap();
@@ -67,7 +67,7 @@ async fn a_minute_of_plans_and_settles_on_the_same_manifests_has_no_deadlock() {
         nodes.iter().flat_map(|node| node.stderr()).filter(|line| line.contains("deadlock")).collect();
     assert_eq!(warned, [""; 0]);
 
-    // Connections tell what they counted when they end.
+    // Connections report their counts when they end.
     drop(store);
     let end_all = "select count(pg_terminate_backend(pid, 5000)) from pg_stat_activity \
                    where datname = current_database() and pid <> pg_backend_pid()";
@@ -75,7 +75,7 @@ async fn a_minute_of_plans_and_settles_on_the_same_manifests_has_no_deadlock() {
     let deadlocks = "select deadlocks from pg_stat_database where datname = current_database()";
     assert_eq!(place.number(deadlocks).await, 0);
 
-    // There was something to meet over.
+    // Enough of each origin ran to compete.
     let of = |origin: &str| format!("select count(*) from {{t}}execution where origin = '{origin}'");
     let (ticks, dependents) = (place.number(&of("tick")).await, place.number(&of("dependent")).await);
     println!("{ticks} jobs of ticks and {dependents} of dependents were settled");

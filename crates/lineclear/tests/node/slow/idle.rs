@@ -1,4 +1,4 @@
-//! What a node costs that has nothing to do.
+//! The cost of an idle node.
 
 use std::time::{Duration, Instant};
 
@@ -16,11 +16,11 @@ const STATEMENTS_PER_SECOND: f64 = 2.0;
 /// The first one comes after the test.
 const NO_HEARTBEAT: &str = "heartbeat=3600000";
 
-/// A server that writes down every statement, and that writes nothing by itself.
+/// A server that logs every statement, and writes no WAL in the background.
 async fn quiet_server() -> (PrivatePostgres, Place) {
     let server = PrivatePostgres::start(&["log_statement=all", "autovacuum=off"]).await.unwrap();
     let place = Place::at(server.url());
-    // Not due, but there: an empty database would be too easy.
+    // Manifests that are not due: an empty database would be too easy.
     let daily = |n: u32| {
         let hours = Schedule::every(Duration::from_secs(24 * 3600)).unwrap();
         Manifest::new(name(&format!("m{n}")), name("sleep"), hours)
@@ -77,7 +77,7 @@ async fn an_idle_node_writes_nothing_but_its_heartbeat() {
     );
     end(nodes).await;
 
-    // The measure can see what a heartbeat writes.
+    // The measurement does notice what a heartbeat writes.
     let nodes = up([node(&place, &[&often[..], &["heartbeat=500"]].concat())]).await;
     assert!(grown(&place, Duration::from_secs(3)).await > 0);
     end(nodes).await;

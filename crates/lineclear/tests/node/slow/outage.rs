@@ -1,4 +1,4 @@
-//! PostgreSQL goes away and comes back; a node stands still and goes on.
+//! PostgreSQL stops and starts again; a node is blocked and continues.
 
 use std::time::{Duration, Instant};
 
@@ -59,7 +59,7 @@ async fn a_minute_without_postgres_loses_nothing_and_counts_as_no_crash() {
     assert_eq!(finished, 204, "what finished during the outage was not done again");
 }
 
-/// Every thread of the runtime is blocked, three times as long as a lease lasts by default. Another node stands by.
+/// Every thread of the runtime is blocked, three times as long as a default lease. Another node could reclaim the jobs.
 #[tokio::test]
 async fn a_minute_and_a_half_of_blocked_threads_costs_no_lease() {
     let place = Place::postgres().await;

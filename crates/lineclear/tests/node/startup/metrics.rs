@@ -1,4 +1,4 @@
-//! Figures: what is counted, and that the document lists it as it is.
+//! Metrics: their values, and their list in the documentation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -124,7 +124,7 @@ async fn what_happens_to_jobs_is_counted() {
     let slow = node.enqueue("metered.slow", &()).await.unwrap().id;
     until("it runs", async || place.state(&node, slow).await == Some(JobState::Running)).await;
     assert!(sums.get("lineclear_slots_busy") >= 1.0);
-    // Another node finds the lease ended; this one believes in it for an hour.
+    // Another node finds the lease expired; this one trusts it for an hour.
     place.let_leases_end().await;
     let lease = Duration::from_secs(1);
     let other = builder(NodeOptions { lease, renewal: lease / 4, ..quick() }).start().await.unwrap();
@@ -175,7 +175,7 @@ async fn kinds_that_callers_make_up_are_counted_together_beyond_a_bound() {
     let node = builder.start().await.unwrap();
     let made_up = (0..500).map(|n| NewJob::new(name(&format!("made-up.{n}")), Payload::empty())).collect();
     node.client().enqueue_jobs(made_up).await.unwrap();
-    // Again, one by one: what has a name keeps it, and what has none gets none.
+    // Again, one by one: a kind with a label keeps it, and one without gets none.
     for n in [0, 499] {
         node.enqueue(&format!("made-up.{n}"), &()).await.unwrap();
     }

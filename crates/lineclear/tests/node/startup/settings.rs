@@ -26,7 +26,7 @@ on_each_store! {
         assert_eq!(one.client().retention().completed, minute, "this one at once");
         until("the other one, too", async || two.client().retention().completed == minute).await;
 
-        // And cleaning obeys: the job is older than that now, and younger than what the nodes were started with.
+        // Cleaning follows it: the job is older than the new retention, and younger than that of the nodes' options.
         assert!(exists(&one, job).await);
         let hour = if place.url.starts_with("postgres") { "interval '1 hour'" } else { "3600000000" };
         place.sql(&format!("update {{t}}execution set finished_at = finished_at - {hour}")).await;
