@@ -121,8 +121,7 @@ impl Dialect {
 }
 
 /// An empty table, or a sequence that starts again, would be worse than none: ids would be used twice, and jobs mixed up.
-const BACKUP: &str =
-    "stop the nodes, and restore a backup: the data is gone, and no SQL brings it back";
+const BACKUP: &str = "stop the nodes, and restore a backup: the data is gone, and no SQL brings it back";
 
 /// For differences in the definition of a SQLite table.
 const REBUILD: &str = "stop the nodes, and restore a backup from before the table was rebuilt: SQLite cannot change this in \

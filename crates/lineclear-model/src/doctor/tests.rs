@@ -136,7 +136,11 @@ fn a_leader_is_missed_only_where_manifests_are_late() {
     for node in &mut facts.nodes {
         node.roles = vec!["workers".to_owned()];
     }
-    assert_eq!(found(&facts, CheckName::Leader).0, Finding::Failure, "manifests have ticks, and no node plans");
+    assert_eq!(
+        found(&facts, CheckName::Leader).0,
+        Finding::Failure,
+        "manifests have ticks, and no node plans"
+    );
 }
 
 #[test]
@@ -191,7 +195,11 @@ fn the_gate_that_blocks_most_of_the_overdue_jobs_is_named() {
     facts.overdue.truncate(1);
     assert_eq!(found(&facts, CheckName::Overdue).0, Finding::Warning, "an operator chose the limit");
     facts.overdue = vec![job(1, None)];
-    assert_eq!(found(&facts, CheckName::Overdue).0, Finding::Failure, "slots are free, and no node claims it");
+    assert_eq!(
+        found(&facts, CheckName::Overdue).0,
+        Finding::Failure,
+        "slots are free, and no node claims it"
+    );
     facts.overdue[0].free = 0;
     assert_eq!(found(&facts, CheckName::Overdue).0, Finding::Warning, "all slots are taken");
 }

@@ -153,7 +153,9 @@ fn account() -> Result<(u32, u32)> {
         let mut ids = line.split(':').skip(2);
         Some((ids.next()?.parse().ok()?, ids.next()?.parse().ok()?))
     };
-    find("postgres").or_else(|| find("nobody")).context("servers refuse to run as root, and there is no account postgres or nobody")
+    find("postgres")
+        .or_else(|| find("nobody"))
+        .context("servers refuse to run as root, and there is no account postgres or nobody")
 }
 
 /// Takes the lock before it gets its name, so that no sweep finds it free.
