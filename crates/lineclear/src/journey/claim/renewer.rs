@@ -87,7 +87,7 @@ async fn renew(shared: &Shared, store: &Store) -> StoreResult<()> {
         }
     }
     if locked > 0 {
-        tracing::debug!(node.id = %shared.id, locked, "leases skipped until the next renewal: other transactions hold locks on their rows");
+        tracing::debug!(node.id = %shared.id, locked, "leases skipped until the next renewal: their rows are locked");
     }
     Ok(())
 }
