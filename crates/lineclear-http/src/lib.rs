@@ -9,6 +9,7 @@ mod api;
 mod audit;
 mod auth;
 mod bulk_operation_worker;
+mod database_locks;
 mod event_hub;
 mod health;
 mod idempotency;
@@ -19,15 +20,14 @@ mod pages;
 mod problem;
 mod router;
 mod server;
-mod shown_locks;
 
 pub use api::locks::lock_json;
 pub use auth::{Access, Network, TrustedProxy};
-pub use in_process::{Local, Reply};
-pub use listener::Limits;
+pub use database_locks::DatabaseLocks;
+pub use in_process::{InProcessApi, Reply};
+pub use listener::ListenerLimits;
 pub use pages::SAMPLE;
 pub use server::{HttpOptions, PORT, ServeError, Server};
-pub use shown_locks::ShownLocks;
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub(crate) struct App {
     /// For reads, with connections of its own and a short timeout: readers must not starve the engine.
     pub(crate) reading: Store,
     /// The locks that the server shows.
-    pub(crate) locks: Option<ShownLocks>,
+    pub(crate) locks: Option<DatabaseLocks>,
     pub(crate) metrics: Option<PrometheusHandle>,
     /// Publishes events to the streams.
     pub(crate) events: event_hub::EventHub,

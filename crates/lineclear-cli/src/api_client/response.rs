@@ -74,7 +74,7 @@ impl ResponseStream {
                 };
                 chunk.map(|chunk| chunk.map(|bytes| bytes.to_vec())).map_err(cut_off)
             }
-            ResponseStream::InProcess(reply) => Ok(reply.piece().await),
+            ResponseStream::InProcess(reply) => Ok(reply.next_chunk().await),
         }
     }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use lineclear::{Client, Lineclear, Store, StoreError, StoreOptions};
-use lineclear_http::{Local, ShownLocks};
+use lineclear_http::{InProcessApi, DatabaseLocks};
 use lineclear_model::doctor::{Check, CheckName};
 
 use super::{ApiClient, ServerArgs};
@@ -98,11 +98,11 @@ async fn open_in_process(db: &str, config: &Config) -> Result<ApiClient, Failure
         let message = format!("the database lacks {pending} migrations");
         return Err(Failure::coded(5, message).hint("run: lineclear db migrate --db …"));
     }
-    let locks = ShownLocks::of(db).ok();
+    let locks = DatabaseLocks::new(db).ok();
     // Inputs are checked as a server with these settings would check them.
     let builder = crate::kinds::add_checks(Lineclear::builder(), config)?;
     let client = builder.client_of(store).map_err(|error| Failure::failed(error.to_string()))?;
-    Ok(ApiClient::InProcess(Local::new(client, locks).by(&audit_name())))
+    Ok(ApiClient::InProcess(InProcessApi::new(client, locks).with_user(&audit_name())))
 }
 
 async fn open_for_doctor(db: &str, is_named: bool) -> Result<ApiClient, Check> {
@@ -128,5 +128,5 @@ async fn open_for_doctor(db: &str, is_named: bool) -> Result<ApiClient, Check> {
         _ => cannot(error.to_string()),
     })?;
     let client = Client::of_store(store).map_err(|error| cannot(error.to_string()))?;
-    Ok(ApiClient::InProcess(Local::new(client, None)))
+    Ok(ApiClient::InProcess(InProcessApi::new(client, None)))
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use lineclear::model::{Name, Scopes};
 use lineclear::store::{NewToken, StoreOptions};
 use lineclear::{Cancel, Done, HandlerError, Input, Lineclear, Node, NodeOptions, Permanent, Store};
-use lineclear_http::{HttpOptions, Server, ShownLocks};
+use lineclear_http::{HttpOptions, Server, DatabaseLocks};
 use lineclear_testkit::{PostgresDatabase, Template};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -101,7 +101,7 @@ impl Served {
             .kind("endless", endless)
             .kind("broken", broken);
         let node = node.start().await.unwrap();
-        let locks = Some(ShownLocks::of(store).unwrap());
+        let locks = Some(DatabaseLocks::new(store).unwrap());
         let bind = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut http = HttpOptions { bind, locks, ..HttpOptions::default() };
         change(&mut http);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use lineclear_http::{Access, Limits};
+use lineclear_http::{Access, ListenerLimits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -11,7 +11,7 @@ use crate::kit::Served;
 const SHORT: Duration = Duration::from_millis(400);
 const LONG: Duration = Duration::from_secs(20);
 
-async fn served(change: impl FnOnce(&mut Limits)) -> Served {
+async fn served(change: impl FnOnce(&mut ListenerLimits)) -> Served {
     Served::sqlite_with(|http| change(&mut http.limits)).await
 }
 
@@ -26,7 +26,7 @@ async fn rest(stream: &mut TcpStream) -> (String, Duration) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_head_that_drips_is_cut_off() {
-    let served = served(|limits| limits.head_within = SHORT).await;
+    let served = served(|limits| limits.head_timeout = SHORT).await;
     let mut stream = TcpStream::connect(served.address).await.unwrap();
     let began = Instant::now();
     // A byte at a time: it never stands still.
@@ -46,7 +46,7 @@ async fn a_head_that_drips_is_cut_off() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_drips_is_answered_before_it_ends() {
-    let served = served(|limits| limits.request_within = SHORT).await;
+    let served = served(|limits| limits.request_timeout = SHORT).await;
     let mut stream = TcpStream::connect(served.address).await.unwrap();
     let head = format!(
         "POST /api/v1/jobs HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{{",
@@ -63,7 +63,7 @@ async fn a_body_that_drips_is_answered_before_it_ends() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_that_asks_nothing_is_closed_and_one_that_asks_is_kept() {
-    let served = served(|limits| limits.idle_within = Duration::from_millis(1500)).await;
+    let served = served(|limits| limits.idle_timeout = Duration::from_millis(1500)).await;
     let mut idle = TcpStream::connect(served.address).await.unwrap();
     let mut busy = TcpStream::connect(served.address).await.unwrap();
     let began = Instant::now();
@@ -87,7 +87,7 @@ async fn a_connection_that_asks_nothing_is_closed_and_one_that_asks_is_kept() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_does_not_take_its_answers_is_let_go() {
-    let served = served(|limits| limits.idle_within = SHORT).await;
+    let served = served(|limits| limits.idle_timeout = SHORT).await;
     let mut stream = TcpStream::connect(served.address).await.unwrap();
     let request = "GET /api/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(200);
     let writing = async {
