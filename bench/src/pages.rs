@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use lineclear::model::{Name, Payload};
 use lineclear::store::NewJob;
 use lineclear::{Lineclear, Node, NodeOptions, Role};
-use lineclear_http::{HttpOptions, Server, DatabaseLocks};
+use lineclear_http::{DatabaseLocks, HttpOptions, Server};
 use lineclear_measure::{interleave, median, quantile};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

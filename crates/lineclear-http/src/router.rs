@@ -35,7 +35,12 @@ pub(crate) fn routes() -> Router<App> {
 }
 
 /// Wraps routes in layers. The last layer is the outermost: a request passes them from bottom to top.
-pub(crate) fn with_layers(routes: Router<App>, app: App, open_at: Option<IpAddr>, limits: &ListenerLimits) -> Router {
+pub(crate) fn with_layers(
+    routes: Router<App>,
+    app: App,
+    open_at: Option<IpAddr>,
+    limits: &ListenerLimits,
+) -> Router {
     routes
         .fallback(|| async { Problem::not_found("such path; GET /api/openapi.json lists them") })
         .method_not_allowed_fallback(|| async {
@@ -105,7 +110,8 @@ mod tests {
         let forgotten = routes()
             .route("/debug", get(|| async { "everything" }))
             .route("/api/v1/nodes", axum::routing::delete(|| async { "gone" }));
-        let router = with_layers(forgotten, app, Some(IpAddr::from([127, 0, 0, 1])), &ListenerLimits::default());
+        let router =
+            with_layers(forgotten, app, Some(IpAddr::from([127, 0, 0, 1])), &ListenerLimits::default());
         let ask = async |method: &str, path: &str| {
             let request = Request::builder().method(method).uri(path).header("host", "localhost");
             router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap().status()

@@ -144,31 +144,31 @@ pub struct Check {
     /// How it came out.
     pub finding: Finding,
     /// In one sentence.
-    pub says: String,
+    pub message: String,
     /// What to do, where something is to be done.
-    pub todo: Option<String>,
+    pub remedy: Option<String>,
     /// The SQL that does it.
     pub sql: Option<String>,
 }
 
 impl Check {
-    fn new(check: CheckName, finding: Finding, says: impl Into<String>) -> Check {
-        Check { group: check.group(), check, finding, says: says.into(), todo: None, sql: None }
+    fn new(check: CheckName, finding: Finding, message: impl Into<String>) -> Check {
+        Check { group: check.group(), check, finding, message: message.into(), remedy: None, sql: None }
     }
 
     /// It is well.
-    pub fn ok(check: CheckName, says: impl Into<String>) -> Check {
-        Check::new(check, Finding::Ok, says)
+    pub fn ok(check: CheckName, message: impl Into<String>) -> Check {
+        Check::new(check, Finding::Ok, message)
     }
 
     /// Somebody should look at it.
-    pub fn warning(check: CheckName, says: impl Into<String>, todo: impl Into<String>) -> Check {
-        Check { todo: Some(todo.into()), ..Check::new(check, Finding::Warning, says) }
+    pub fn warning(check: CheckName, message: impl Into<String>, remedy: impl Into<String>) -> Check {
+        Check { remedy: Some(remedy.into()), ..Check::new(check, Finding::Warning, message) }
     }
 
     /// It does not work.
-    pub fn failure(check: CheckName, says: impl Into<String>, todo: impl Into<String>) -> Check {
-        Check { todo: Some(todo.into()), ..Check::new(check, Finding::Failure, says) }
+    pub fn failure(check: CheckName, message: impl Into<String>, remedy: impl Into<String>) -> Check {
+        Check { remedy: Some(remedy.into()), ..Check::new(check, Finding::Failure, message) }
     }
 
     /// It was not looked at.
@@ -178,9 +178,9 @@ impl Check {
 
     /// It took too long to look.
     pub fn not_checked(check: CheckName, why: &str) -> Check {
-        let todo =
+        let remedy =
             "the database is slow, or something is locked: see `latency` and `transactions`, and try again";
-        Check::warning(check, format!("could not be checked in time: {why}"), todo)
+        Check::warning(check, format!("could not be checked in time: {why}"), remedy)
     }
 
     /// With the SQL that mends it.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use lineclear::{Client, Lineclear, Store, StoreError, StoreOptions};
-use lineclear_http::{InProcessApi, DatabaseLocks};
+use lineclear_http::{DatabaseLocks, InProcessApi};
 use lineclear_model::doctor::{Check, CheckName};
 
 use super::{ApiClient, ServerArgs};
@@ -107,9 +107,9 @@ async fn open_in_process(db: &str, config: &Config) -> Result<ApiClient, Failure
 
 async fn open_for_doctor(db: &str, is_named: bool) -> Result<ApiClient, Check> {
     let cannot = |why: String| {
-        let todo =
+        let remedy =
             "check that it is the right database (lineclear config show --origin), or restore a backup";
-        Check::failure(CheckName::Reachable, why, todo)
+        Check::failure(CheckName::Reachable, why, remedy)
     };
     let options = StoreOptions::new(db).map_err(|error| cannot(error.to_string()))?;
     if let Some(file) = options.file().filter(|file| !file.exists()) {
@@ -119,11 +119,11 @@ async fn open_for_doctor(db: &str, is_named: bool) -> Result<ApiClient, Check> {
     let opened = Store::open(options.read_only()).await;
     let store = opened.map_err(|error| match (&error, file) {
         (StoreError::CannotWrite { .. }, Some(file)) => {
-            let todo = format!(
+            let remedy = format!(
                 "this user needs to read and write the file, {file}-wal, {file}-shm and their folder (ls -l {file}*); or run it as \
                  the server's user: sudo -u USER lineclear doctor"
             );
-            Check::failure(CheckName::Reachable, error.to_string(), todo)
+            Check::failure(CheckName::Reachable, error.to_string(), remedy)
         }
         _ => cannot(error.to_string()),
     })?;

@@ -14,7 +14,7 @@ use clap::Args;
 use lineclear::node::Signals;
 use lineclear::store::{ChangeSource, EnqueueResult};
 use lineclear::{Lineclear, Node, NodeOptions, Role};
-use lineclear_http::{HttpOptions, Server, DatabaseLocks};
+use lineclear_http::{DatabaseLocks, HttpOptions, Server};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::parse_duration;

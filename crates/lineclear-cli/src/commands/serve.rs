@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use lineclear::Node;
-use lineclear_http::{HttpOptions, ServeError, Server, DatabaseLocks};
+use lineclear_http::{DatabaseLocks, HttpOptions, ServeError, Server};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use tokio_util::sync::CancellationToken;
 

@@ -79,7 +79,8 @@ mod tests {
 
     #[test]
     fn one_address_does_not_take_all_places_and_a_place_that_is_left_is_free() {
-        let limits = ListenerLimits { connections: 8, connections_per_address: 2, ..ListenerLimits::default() };
+        let limits =
+            ListenerLimits { connections: 8, connections_per_address: 2, ..ListenerLimits::default() };
         let connections = ConnectionLimit::new(&limits, vec!["10.0.0.0/8".parse().unwrap()]);
         let take = |address: &str| connections.acquire(address.parse().unwrap());
         let (one, two) = (take("192.0.2.1"), take("192.0.2.1"));

@@ -158,7 +158,7 @@ async fn attention(view: &View<'_>, troubles: &[Check], dead: u64) -> Result<Mar
                     li {
                         @if check.finding == Finding::Failure { span.badge.dead { "✕ " (check.check.as_str()) } }
                         @else { span.badge.retrying { "! " (check.check.as_str()) } }
-                        span.grow { (check.says) @if let Some(todo) = &check.todo { span.muted { " " (todo) } } }
+                        span.grow { (check.message) @if let Some(remedy) = &check.remedy { span.muted { " " (remedy) } } }
                     }
                 }
             }

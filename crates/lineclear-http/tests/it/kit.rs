@@ -8,7 +8,7 @@ use std::time::Duration;
 use lineclear::model::{Name, Scopes};
 use lineclear::store::{NewToken, StoreOptions};
 use lineclear::{Cancel, Done, HandlerError, Input, Lineclear, Node, NodeOptions, Permanent, Store};
-use lineclear_http::{HttpOptions, Server, DatabaseLocks};
+use lineclear_http::{DatabaseLocks, HttpOptions, Server};
 use lineclear_testkit::{PostgresDatabase, Template};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

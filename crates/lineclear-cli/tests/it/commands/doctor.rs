@@ -28,7 +28,7 @@ impl Report {
         self.checks[check][part].as_str().unwrap_or_default().to_owned()
     }
 
-    /// Names of those that are not well.
+    /// The names of checks with a warning or a failure.
     fn trouble(&self) -> Vec<&str> {
         let troubled = self
             .checks
@@ -37,14 +37,14 @@ impl Report {
         troubled.map(|(name, _)| name.as_str()).collect()
     }
 
-    /// It came out like this, with this in its sentence, and this in what to do; and the exit code is as it must be.
+    /// The check has this finding, and its message and its remedy contain these words; the exit code matches the findings.
     #[track_caller]
-    fn says(&self, check: &str, finding: &str, words: &str, todo: &str) {
+    fn expect_check(&self, check: &str, finding: &str, message: &str, remedy: &str) {
         let all = &self.checks;
         assert_eq!(self.finding(check), finding, "{all:#?}");
-        assert!(self.text(check, "says").contains(words), "{words:?} in {:#?}", all[check]);
-        let to_do = self.text(check, "todo") + &self.text(check, "sql");
-        assert!(to_do.contains(todo) && !to_do.is_empty(), "{todo:?} in {:#?}", all[check]);
+        assert!(self.text(check, "message").contains(message), "{message:?} in {:#?}", all[check]);
+        let fix = self.text(check, "remedy") + &self.text(check, "sql");
+        assert!(fix.contains(remedy) && !fix.is_empty(), "{remedy:?} in {:#?}", all[check]);
         let failed = all.values().any(|check| check["finding"] == "failure");
         assert_eq!(self.code, Some(if failed { 10 } else { 0 }), "{all:#?}");
     }

@@ -69,7 +69,7 @@ async fn who_holds_it_is_seen_from_all_sides_and_can_be_broken(place: Place) {
         assert!(explained.contains(part), "{part}: {explained}");
     }
     let said = json(&place, &["explain", "report"]);
-    assert!(said["says"].as_array().unwrap().len() >= 4, "{said}");
+    assert!(said["sentences"].as_array().unwrap().len() >= 4, "{said}");
 
     let history = says(&place, &["history", "report"]);
     assert!(history.contains("acquired it as holder number 1\n"), "{history}");

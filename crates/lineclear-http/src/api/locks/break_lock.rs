@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
-use super::{registry_failed, database_locks};
+use super::{database_locks, registry_failed};
 use crate::api::json_body::JsonBody;
 use crate::api::json_types::{PathParam, unprocessable};
 use crate::audit::AuditDetails;

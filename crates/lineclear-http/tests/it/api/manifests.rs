@@ -149,7 +149,7 @@ async fn a_manifest_that_excludes_all_its_ticks_is_found_out(served: &Served) {
     let never = report["checks"].as_array().unwrap().iter().find(|check| check["check"] == "never").unwrap();
     assert_eq!(never["finding"], "warning");
     assert!(
-        never["says"].as_str().unwrap().contains("sundays (0 3 * * 0, and all is excluded up to 22"),
+        never["message"].as_str().unwrap().contains("sundays (0 3 * * 0, and all is excluded up to 22"),
         "{never}"
     );
 }

@@ -28,7 +28,7 @@ async fn one_answer_has_all_that_a_screen_needs(served: &Served) {
         "{dead}"
     );
     assert_eq!(dead["healthy"], true, "a warning is no failure: {dead}");
-    assert!(problem["todo"].as_str().unwrap().contains("lineclear dead families"), "{dead}");
+    assert!(problem["remedy"].as_str().unwrap().contains("lineclear dead families"), "{dead}");
 }
 
 on_each_store! {

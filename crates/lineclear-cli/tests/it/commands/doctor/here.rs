@@ -13,21 +13,21 @@ fn settings_that_cannot_be_are_named() {
     let dir = migrated();
     std::fs::write(dir.path().join("lineclear.toml"), "slost = 3\n").unwrap();
     let report = doctor(&dir, &[]);
-    report.says("settings", "failure", "slost", "did you mean slots");
+    report.expect_check("settings", "failure", "slost", "did you mean slots");
     assert_eq!(report.checks.len(), 1, "nobody knows which database it would be");
     let named = doctor(&dir, &["--db", "lineclear.db"]);
-    named.says("settings", "failure", "slost", "did you mean slots");
+    named.expect_check("settings", "failure", "slost", "did you mean slots");
     assert_eq!(named.finding("indexes"), "ok", "the database is named: {:#?}", named.checks);
     std::fs::write(dir.path().join("lineclear.toml"), "lease = \"1s\"\nheartbeat = \"1d\"\nslots = 0\n")
         .unwrap();
-    doctor(&dir, &[]).says("settings", "failure", "slots", "lineclear config show");
+    doctor(&dir, &[]).expect_check("settings", "failure", "slots", "lineclear config show");
 }
 
 #[test]
 fn a_server_that_would_be_open_to_others_is_a_failure() {
     let dir = migrated();
     std::fs::write(dir.path().join("lineclear.toml"), "bind = \"0.0.0.0\"\nport = 9\n").unwrap();
-    doctor(&dir, &[]).says("listen", "failure", "can be reached from other machines", "auth = token");
+    doctor(&dir, &[]).expect_check("listen", "failure", "can be reached from other machines", "auth = token");
     std::fs::write(dir.path().join("lineclear.toml"), "bind = \"0.0.0.0\"\nport = 0\nauth = \"token\"\n")
         .unwrap();
     assert_eq!(doctor(&dir, &[]).finding("listen"), "ok");
@@ -45,7 +45,7 @@ fn a_port_that_somebody_else_has_is_a_failure() {
         }
     });
     std::fs::write(dir.path().join("lineclear.toml"), format!("port = {port}\n")).unwrap();
-    doctor(&dir, &[]).says("port", "failure", "another program listens", "--port");
+    doctor(&dir, &[]).expect_check("port", "failure", "another program listens", "--port");
 }
 
 /// A server whose database is an hour ahead.
@@ -77,8 +77,8 @@ fn an_hour_ahead() -> String {
 fn a_clock_that_is_off_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let report = doctor(&dir, &["--server", &an_hour_ahead()]);
-    report.says("clock_here", "failure", "the clock of this machine is 3", "NTP");
-    assert!(report.text("clock_here", "says").contains("behind the database's"), "{:#?}", report.checks);
+    report.expect_check("clock_here", "failure", "the clock of this machine is 3", "NTP");
+    assert!(report.text("clock_here", "message").contains("behind the database's"), "{:#?}", report.checks);
 }
 
 #[tokio::test]
@@ -136,9 +136,9 @@ fn before_the_first_start_there_is_only_a_word_of_warning() {
     let dir = tempfile::tempdir().unwrap();
     super::with_free_port(&dir);
     let report = doctor(&dir, &[]);
-    report.says("reachable", "warning", "file lineclear.db does not exist", "lineclear serve");
+    report.expect_check("reachable", "warning", "file lineclear.db does not exist", "lineclear serve");
     assert!(!dir.path().join("lineclear.db").exists(), "looking makes no file");
-    doctor(&dir, &["--db", "other.db"]).says(
+    doctor(&dir, &["--db", "other.db"]).expect_check(
         "reachable",
         "failure",
         "file other.db does not exist",
