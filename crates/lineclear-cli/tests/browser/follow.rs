@@ -78,13 +78,13 @@ async fn who_is_at_a_row_stays_there_when_rows_above_come_and_go() {
     let at = "document.activeElement?.closest('tr')?.querySelector('a')?.innerText ?? null";
     browser.press("jj");
     assert_eq!(browser.eval(at), middle.as_str());
-    // It goes from the list, and comes back as another letter when it has died again.
+    // It leaves the list, and returns as another dead letter when it has died again.
     let first = browser.eval("document.querySelector('tbody tr').dataset.key");
     server.ask("POST", &format!("/jobs/{top}/retry"), &json!({}));
     browser.until(&format!("!document.querySelector('tr[data-key={first}]') && {ROWS} === 3"));
     assert_eq!(row(1), top);
-    assert_eq!(browser.eval(at), middle.as_str(), "the focus is where it was");
-    // What somebody closed stays closed, although it is written again.
+    assert_eq!(browser.eval(at), middle.as_str(), "the focus stays");
+    // An execution that the user closed stays closed when the page updates.
     browser.open(&server.at(&format!("/jobs/{}", top)));
     browser.until(LIVE);
     browser.click("details.execution summary");

@@ -1,4 +1,4 @@
-//! What holds on every page.
+//! Properties of every page.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::kit::{Browser, LONG, Server, ask, port_of};
 
 const HOSTILE: &str = "\"'><img src=x onerror=window.pwned=1><script>window.pwned=1</script>{{7*7}}\u{202e}";
-/// Elements that nobody of ours makes.
+/// Elements that the server never makes.
 const MADE: &str =
     "document.querySelectorAll('img[src=x], [onerror], script:not([src]), iframe, [style]').length";
 
@@ -65,11 +65,11 @@ async fn what_strangers_wrote_is_text_on_every_page() {
             browser.complaints().into_iter().filter(|line| !line.contains("status of 4")).collect();
         assert_eq!(complaints, [""; 0], "{path}");
     }
-    assert!(seen >= 8, "it is shown on {seen} pages only: the test looks past it");
+    assert!(seen >= 8, "the text is shown on {seen} pages only: the test misses pages");
 }
 
 #[tokio::test]
-async fn back_forward_and_a_link_sent_to_somebody_show_the_same() {
+async fn back_forward_and_a_shared_link_show_the_same_page() {
     let server = Server::start(&[]).await;
     let browser = Browser::start().await;
     for _ in 0..55 {
@@ -182,7 +182,7 @@ async fn no_page_of_the_demo_has_anything_to_complain_of_light_or_dark_wide_or_n
     look_well(&browser, port, &pages);
 }
 
-/// What the demo has not: a lock that somebody else holds, a node that drains, and a server that asks who you are.
+/// Pages that the demo does not have: a lock that another process holds, a node that drains, and a server that requires a login.
 #[tokio::test]
 async fn no_other_page_has_anything_to_complain_of_either() {
     let server = Server::start(&[]).await;

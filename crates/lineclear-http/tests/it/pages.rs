@@ -36,7 +36,7 @@ pub(crate) async fn enqueue(served: &Served, body: serde_json::Value) -> String 
     made.json()["id"].as_str().unwrap().to_owned()
 }
 
-/// Every page that can be looked at, with what stands for names in paths.
+/// The paths of all pages, with values for their parameters.
 fn all(job: &str, batch: &str) -> Vec<String> {
     let pages = lineclear_http::routes().into_iter().filter(|(method, path, _)| {
         method == "GET"
@@ -44,7 +44,7 @@ fn all(job: &str, batch: &str) -> Vec<String> {
             && !path.starts_with("/assets")
             && !path.ends_with(".csv")
             && !path.ends_with(".ndjson")
-            // One that nobody holds cannot be taken away; `pages_cluster.rs` has one that somebody holds.
+            // Only a held lock can be broken; `pages/cluster.rs` tests that page.
             && !["/livez", "/readyz", "/metrics", "/live", "/login", "/locks/{name}/break"].contains(&path.as_str())
     });
     let filled = |path: String| match path.as_str() {
@@ -230,17 +230,17 @@ async fn a_job_by_hand_and_nothing_typed_is_lost(served: &Served) {
     let id = made.header("location").unwrap().rsplit('/').next().unwrap().to_owned();
     let job = served.get(&format!("/api/v1/jobs/{id}")).await.json();
     assert_eq!((&job["input"], &job["state"]), (&json!([1, 2]), &json!("scheduled")));
-    for (form, says) in [
+    for (form, expected) in [
         ("kind=Add&input=1", "name"),
         ("kind=add&input=%7B", "must be JSON"),
         ("kind=add&priority=99", "99"),
-        ("kind=add&group=nobody", "nobody"),
+        ("kind=add&group=unknown-group", "unknown-group"),
         ("kind=add&when=soon", "is not a time"),
     ] {
         let refused = submit(served, "/enqueue", form).await;
         assert!((400..500).contains(&refused.status), "{form}: {refused:?}");
         assert!(
-            refused.body.contains("role=\"alert\"") && refused.body.contains(says),
+            refused.body.contains("role=\"alert\"") && refused.body.contains(expected),
             "{form}: {}",
             refused.body
         );
@@ -317,7 +317,7 @@ async fn a_browser_is_sent_to_log_in_and_comes_back(served: &Served) {
     let form = page(served, "/login?back=/jobs").await;
     assert!(form.status == 200 && form.body.contains("name=\"token\""), "{form:?}");
     is_clean("/login", &form);
-    let wrong = submit(served, "/login", "token=lc_nobody_x&back=/jobs").await;
+    let wrong = submit(served, "/login", "token=lc_unknown_x&back=/jobs").await;
     assert!(wrong.status == 401 && wrong.body.contains("role=\"alert\""), "{wrong:?}");
     let right = submit(served, "/login", &format!("token={token}&back=/jobs")).await;
     assert_eq!((right.status, right.header("location")), (303, Some("/jobs")), "{right:?}");
@@ -327,7 +327,7 @@ async fn a_browser_is_sent_to_log_in_and_comes_back(served: &Served) {
     let out = served.send("POST", "/logout", &[HTML, SAME, FORM, ("Cookie", &session)], b"").await;
     assert_eq!((out.status, out.header("location")), (303, Some("/login")), "{out:?}");
     assert_eq!(served.send("GET", "/jobs", &[HTML, ("Cookie", &session)], b"").await.status, 303);
-    assert_eq!(served.get("/jobs").await.status, 401, "a program is told, and not sent about");
+    assert_eq!(served.get("/jobs").await.status, 401, "a program gets 401 instead of a redirect");
 }
 
 async fn who_may_only_look_is_offered_nothing_and_does_nothing(served: &Served) {

@@ -63,10 +63,10 @@ fn people_see_a_table_and_that_a_build_for_developers_is_slow_and_programs_see_t
 }
 
 #[test]
-fn where_nothing_can_be_measured_it_says_why() {
+fn a_benchmark_that_cannot_run_says_why() {
     let dir = tempfile::tempdir().unwrap();
-    for (more, code, says) in [
-        (["--db", "postgres://nobody@127.0.0.1:1/x"], 6, "cannot be reached"),
+    for (more, code, message) in [
+        (["--db", "postgres://app@127.0.0.1:1/x"], 6, "cannot be reached"),
         (["--db", "/no/such/folder/x.db"], 1, "cannot create a file in /no/such/folder"),
         (["--rounds", "0"], 2, "0 is not in 1..=100"),
     ] {
@@ -78,7 +78,7 @@ fn where_nothing_can_be_measured_it_says_why() {
         let output = command(&args).current_dir(dir.path()).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(code), "{said}");
-        assert!(said.contains(says), "{said}");
+        assert!(said.contains(message), "{said}");
     }
 }
 
@@ -118,7 +118,7 @@ async fn on_postgres_it_measures_in_a_schema_of_its_own_and_drops_it_even_when_i
     assert_eq!(long.wait_for_exit(LONG).await.unwrap().code(), Some(130));
     assert_eq!(schemas(&client).await, before);
 
-    // One that was killed leaves its schema; a minute later the next one clears it away.
+    // A killed benchmark leaves its schema; the next one removes it after a minute.
     let mut killed = Program::at(env!("CARGO_BIN_EXE_lineclear"))
         .args(["bench", "--rounds", "100", "--jobs", "1000"])
         .args(at)
@@ -134,7 +134,7 @@ async fn on_postgres_it_measures_in_a_schema_of_its_own_and_drops_it_even_when_i
     expect_figures(&bench(&dir, &at));
     assert_eq!(schemas(&client).await, before);
 
-    // A schema of that name that is somebody else's stays.
+    // A schema of that name that no benchmark created stays.
     client
         .batch_execute("create schema lineclear_bench; create table lineclear_bench.mine (a int)")
         .await

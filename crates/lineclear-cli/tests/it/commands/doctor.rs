@@ -62,7 +62,7 @@ fn doctor(dir: &TempDir, args: &[&str]) -> Report {
     Report { code: run.code, checks: named }
 }
 
-/// Looks again until it is so.
+/// Repeats `doctor` until the report meets the condition.
 async fn until(dir: &TempDir, args: &[&str], is: impl Fn(&Report) -> bool) -> Report {
     for _ in 0..300 {
         let report = doctor(dir, args);
@@ -72,17 +72,17 @@ async fn until(dir: &TempDir, args: &[&str], is: impl Fn(&Report) -> bool) -> Re
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let report = doctor(dir, args);
-    panic!("in vain: {:#?}", report.checks)
+    panic!("timed out: {:#?}", report.checks)
 }
 
-/// Changes the file behind everybody's back.
+/// Changes the file directly.
 fn sql(dir: &TempDir, sql: &str) {
     let file = rusqlite::Connection::open(dir.path().join("lineclear.db")).unwrap();
     file.busy_timeout(Duration::from_secs(10)).unwrap();
     file.execute_batch(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
 }
 
-/// A connection to a PostgreSQL, behind everybody's back.
+/// A direct connection to PostgreSQL.
 async fn client(url: &str) -> tokio_postgres::Client {
     let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
@@ -103,7 +103,7 @@ fn migrated() -> TempDir {
     dir
 }
 
-/// Every check in the page is one that there is, in their order.
+/// The page lists all checks in their order.
 #[test]
 fn the_page_lists_every_check_and_no_other() {
     let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/doctor.md");

@@ -49,8 +49,8 @@ async fn groups_are_listed_set_paused_and_run() {
         assert!(missing.code == Some(3) && missing.err.contains("--create"), "{}", missing.err);
         assert_eq!(run(&["group", "set", "reports", "--limit", "1", "--create"]).code, Some(0));
         assert!(run(&["group", "get", "reports", "--json"]).out.contains(r#""limit":1"#));
-        let everybody = run(&["group", "set", "*", "--limit", "50", "--create"]);
-        assert_eq!(everybody.out, "*: limit 50, priority 0\n", "{}", everybody.err);
+        let global = run(&["group", "set", "*", "--limit", "50", "--create"]);
+        assert_eq!(global.out, "*: limit 50, priority 0\n", "{}", global.err);
         let none = run(&["group", "run", "reports"]);
         assert!(none.code == Some(0) && none.out.contains("no job was enqueued"), "{}{}", none.out, none.err);
 
@@ -60,7 +60,7 @@ async fn groups_are_listed_set_paused_and_run() {
         for wrong in [&["etl"][..], &["etl", "--limit", "-1"], &["etl", "--priority", "32"]] {
             assert_eq!(run(&[&["group", "set"], wrong].concat()).code, Some(2), "{wrong:?}");
         }
-        assert_eq!(run(&["group", "set", "Ab", "--limit", "1", "--create"]).code, Some(3), "no name");
+        assert_eq!(run(&["group", "set", "Ab", "--limit", "1", "--create"]).code, Some(3), "an invalid name");
     })
     .await;
 }

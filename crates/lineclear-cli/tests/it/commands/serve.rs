@@ -126,14 +126,14 @@ async fn an_address_that_others_reach_is_refused() {
 }
 
 #[tokio::test]
-async fn a_server_that_asks_for_tokens_may_be_reached_by_others_and_says_how_to_make_the_first() {
+async fn a_server_with_tokens_may_listen_anywhere_and_prints_how_to_create_the_first() {
     let dir = tempfile::tempdir().unwrap();
     let (mut child, address) = serve(&dir, &["--bind", "0.0.0.0", "--auth", "token"]).await;
     child.wait_for_line("lineclear token create NAME --scope admin", LONG).await.unwrap();
     let address = address.replace("0.0.0.0", "127.0.0.1");
     assert!(ask(&address, "GET /livez", "").starts_with("HTTP/1.1 200"));
-    let nobody = ask(&address, "GET /api/v1/jobs", "");
-    assert!(nobody.starts_with("HTTP/1.1 401") && nobody.contains("www-authenticate"), "{nobody}");
+    let refused = ask(&address, "GET /api/v1/jobs", "");
+    assert!(refused.starts_with("HTTP/1.1 401") && refused.contains("www-authenticate"), "{refused}");
     let made =
         command(&["token", "create", "first", "--scope", "admin"]).current_dir(dir.path()).output().unwrap();
     let token = String::from_utf8(made.stdout).unwrap();
@@ -244,7 +244,7 @@ fn a_password_is_not_shown() {
 }
 
 #[test]
-fn a_variable_that_is_no_setting_is_refused_and_the_nearest_is_named() {
+fn an_unknown_variable_is_refused_and_the_nearest_setting_is_named() {
     for command in [
         &["config", "show"][..],
         &["serve", "--port", "0"],
@@ -260,7 +260,7 @@ fn a_variable_that_is_no_setting_is_refused_and_the_nearest_is_named() {
                 && said.contains("did you mean LINECLEAR_SLOTS?"),
             "{said}"
         );
-        assert!(!said.contains("hush"), "nobody knows what it is: {said}");
+        assert!(!said.contains("hush"), "the value may be a secret: {said}");
     }
     let (code, _, said) = lineclear(&["config", "show"], &[("LINECLEAR_ENTIRELY_DIFFERENT", "x")]);
     assert!(code == Some(2) && said.contains("config show"), "{said}");

@@ -273,7 +273,7 @@ async fn any_bytes_may_be_written_and_what_is_no_order_is_refused() {
     wait_for(&address, &format!("jobs/{}", id_in(&made)), r#""state":"completed""#).await;
 }
 
-/// Without it nobody would end the commands of a server that is killed.
+/// Only the guard ends the commands of a server that is killed.
 #[tokio::test]
 async fn a_guard_that_is_killed_is_replaced() {
     let dir = tempfile::tempdir().unwrap();
@@ -303,7 +303,7 @@ async fn a_guard_that_is_killed_is_replaced() {
     assert_eq!(first.len(), 1);
     assert!(std::process::Command::new("kill").args(["-9", &first[0]]).status().unwrap().success());
     wait_until("another takes its place", LONG, || guard().first().is_some_and(|id| *id != first[0])).await;
-    // It is told of the command a moment after it has started.
+    // The server tells the new guard of the command shortly after the guard has started.
     tokio::time::sleep(Duration::from_secs(2)).await;
     child.kill().unwrap();
     wait_until("all of it ends", LONG, || !pids.iter().any(|pid| runs(*pid))).await;

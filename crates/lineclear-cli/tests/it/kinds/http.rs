@@ -17,7 +17,7 @@ use crate::run::command;
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const LONG: Duration = Duration::from_secs(60);
 
-/// Somebody who is called: gives these answers, one for each call, and tells what came.
+/// A receiver of calls: sends these responses, one for each call, and passes on each request.
 pub(crate) fn receiver(answers: Vec<String>) -> (u16, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -33,7 +33,7 @@ pub(crate) fn receiver(answers: Vec<String>) -> (u16, Receiver<String>) {
                     _ => break,
                 }
             }
-            // Who called may have gone away.
+            // The caller may have disconnected.
             stream.write_all(answer.as_bytes()).ok();
             sender.send(call).ok();
         }

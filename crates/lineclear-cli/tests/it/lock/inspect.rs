@@ -15,7 +15,7 @@ fn lock(place: &Place, arguments: &[&str]) -> Run {
     lineclear(&[&["lock"], arguments, &["--store", &place.url]].concat())
 }
 
-/// The same, which must succeed, and what it prints.
+/// Runs `lineclear lock`, which must succeed, and returns its output.
 fn says(place: &Place, arguments: &[&str]) -> String {
     let run = lock(place, arguments);
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{arguments:?}");
@@ -27,7 +27,7 @@ fn json(place: &Place, arguments: &[&str]) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// Waits until it is recorded that somebody holds the lock: that is done beside.
+/// Waits until the registry has recorded the holder of the lock: the record is written in the background.
 async fn recorded(place: &Place) {
     let recorded = async {
         while json(place, &["list"])["items"].as_array().unwrap().iter().all(|lease| lease["state"] != "held")
@@ -38,7 +38,7 @@ async fn recorded(place: &Place) {
     tokio::time::timeout(SOON, recorded).await.unwrap();
 }
 
-async fn who_holds_it_is_seen_from_all_sides_and_can_be_broken(place: Place) {
+async fn every_command_shows_the_holder_and_its_lock_can_be_broken(place: Place) {
     assert_eq!(place.done(place.run(&[], &["true"])).await.0, Some(0));
     let mut holder = place.holder(&["--ttl", "12s"]).await;
     recorded(&place).await;
@@ -112,18 +112,18 @@ async fn is_broken(place: &Place, holder: &mut Child) {
 }
 
 #[tokio::test]
-async fn who_holds_it_is_seen_from_all_sides_and_can_be_broken_in_a_sqlite_file() {
-    who_holds_it_is_seen_from_all_sides_and_can_be_broken(Place::sqlite()).await;
+async fn every_command_shows_the_holder_and_its_lock_can_be_broken_in_a_sqlite_file() {
+    every_command_shows_the_holder_and_its_lock_can_be_broken(Place::sqlite()).await;
 }
 
 #[tokio::test]
-async fn who_holds_it_is_seen_from_all_sides_and_can_be_broken_in_postgres() {
-    who_holds_it_is_seen_from_all_sides_and_can_be_broken(Place::postgres().await).await;
+async fn every_command_shows_the_holder_and_its_lock_can_be_broken_in_postgres() {
+    every_command_shows_the_holder_and_its_lock_can_be_broken(Place::postgres().await).await;
 }
 
 #[tokio::test]
-async fn who_holds_it_is_seen_from_all_sides_and_can_be_broken_in_mysql() {
-    who_holds_it_is_seen_from_all_sides_and_can_be_broken(Place::mysql().await).await;
+async fn every_command_shows_the_holder_and_its_lock_can_be_broken_in_mysql() {
+    every_command_shows_the_holder_and_its_lock_can_be_broken(Place::mysql().await).await;
 }
 
 #[tokio::test]

@@ -103,12 +103,12 @@ async fn of_eight_at_once_exactly_one_runs_in_mysql() {
 async fn a_store_that_is_down_runs_nothing() {
     let place = Place::sqlite();
     let marker = place.file("ran");
-    for (url, says) in [
+    for (url, message) in [
         (
-            "postgres://nobody:hunter2@127.0.0.1:1/x",
+            "postgres://app:hunter2@127.0.0.1:1/x",
             "127.0.0.1:1: error connecting to server: Connection refused",
         ),
-        ("mysql://nobody:hunter2@127.0.0.1:1/x", "cannot be reached"),
+        ("mysql://app:hunter2@127.0.0.1:1/x", "cannot be reached"),
         ("redis://:hunter2@127.0.0.1:1/0", "cannot be reached"),
         ("/no/such/folder/x.db", "unable to open database file"),
     ] {
@@ -119,7 +119,7 @@ async fn a_store_that_is_down_runs_nothing() {
             options.extend(["--wait", "200ms"].into_iter().filter(|_| on_busy == "wait"));
             let (code, _, err) = down.done(down.run(&options, &touch)).await;
             assert_eq!(code, Some(69), "{url}: {err}");
-            assert!(err.starts_with("error: ") && err.contains(says), "{err}");
+            assert!(err.starts_with("error: ") && err.contains(message), "{err}");
             assert!(err.contains("the command was not run") && !err.contains("hunter2"), "{err}");
         }
     }
@@ -127,10 +127,10 @@ async fn a_store_that_is_down_runs_nothing() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_before_anything_is_asked() {
+fn invalid_arguments_are_refused_before_the_store_is_contacted() {
     let long = "x".repeat(256);
-    // Nobody listens there: whoever asked would end with 69.
-    let store = ["--store", "postgres://nobody@127.0.0.1:1/x"];
+    // No server listens there: a command that connected would exit with 69.
+    let store = ["--store", "postgres://app@127.0.0.1:1/x"];
     let cases: &[(&[&str], i32, &str)] = &[
         (&["", "--", "true"], 2, "NAME: must not be empty"),
         (&[&long, "--", "true"], 2, "NAME: "),
@@ -151,13 +151,13 @@ fn what_cannot_be_is_refused_before_anything_is_asked() {
         (&["x", "--", "/etc/passwd"], 126, "cannot run the command"),
         (&["x", "--", "/tmp"], 126, "cannot run the command"),
     ];
-    for (arguments, code, says) in cases {
+    for (arguments, code, message) in cases {
         let run = crate::run::lineclear(&[&["lock", "run"], &store[..], *arguments].concat());
         assert_eq!(run.code, Some(*code), "{arguments:?}: {}", run.err);
-        assert!(run.err.starts_with("error: ") && run.err.contains(says), "{arguments:?}: {}", run.err);
+        assert!(run.err.starts_with("error: ") && run.err.contains(message), "{arguments:?}: {}", run.err);
         assert_eq!(run.out, "");
     }
-    for (url, says) in [
+    for (url, message) in [
         (":memory:", "does not exclude other processes"),
         ("sqlite::memory:", "does not exclude other processes"),
         ("", "--store: it must not be empty"),
@@ -168,7 +168,7 @@ fn what_cannot_be_is_refused_before_anything_is_asked() {
     ] {
         let run = crate::run::lineclear(&["lock", "run", "x", "--store", url, "--", "true"]);
         assert_eq!(run.code, Some(2), "{url}: {}", run.err);
-        assert!(run.err.contains(says), "{url}: {}", run.err);
+        assert!(run.err.contains(message), "{url}: {}", run.err);
     }
 }
 

@@ -141,7 +141,7 @@ async fn survive(asked: &Asked, turns: &[Turn], database: Option<&str>) {
     );
     let again = claims.iter().filter(|claim| claim.outcome == "lost").count();
     println!("{} ticks, {} claims, {again} lost with their server", asked.ticks(), claims.len());
-    assert!(again > 0, "nobody was interrupted");
+    assert!(again > 0, "no job was interrupted");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Surroundings that are not as usual: the program says what is wrong, and ends with a code that means it.
+//! Unusual environments: the program says what is wrong, and exits with the matching code.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output, Stdio};
@@ -92,7 +92,7 @@ async fn without_a_home_in_a_plain_locale_it_starts_all_the_same() {
 }
 
 #[test]
-fn who_closes_the_pipe_early_hears_nothing_more_and_no_panic() {
+fn a_pipe_that_closes_early_causes_no_panic() {
     let line =
         format!("{} schedule next '* * * * *' -n 1000 --json | head -c 10", env!("CARGO_BIN_EXE_lineclear"));
     let output =
@@ -113,7 +113,7 @@ fn a_new_database_file_is_for_its_owner_alone() {
         assert!(output.status.success(), "{}", said(&output));
         assert_eq!(mode(file), 0o600, "{file}");
     }
-    // What is there keeps the mode that somebody chose for it.
+    // An existing file keeps its mode.
     std::fs::set_permissions(dir.path().join("a.db"), std::fs::Permissions::from_mode(0o660)).unwrap();
     command(&["db", "migrate", "--db", "a.db"]).current_dir(dir.path()).output().unwrap();
     assert_eq!(mode("a.db"), 0o660);

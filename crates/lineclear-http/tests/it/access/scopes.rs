@@ -145,7 +145,7 @@ async fn a_wrong_token_is_refused_like_any_other_and_ten_are_enough(served: &Ser
     let wait: u64 = answer.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=60).contains(&wait), "{wait}");
     let (limited, _) = status(served, "GET", "/api/v1/jobs", Some(&good)).await;
-    assert_eq!(limited, 429, "a token that was not used lately is not tried either");
+    assert_eq!(limited, 429, "a valid token that was not used recently is refused, too");
 }
 
 async fn a_client_that_is_known_goes_on_beside_one_that_fails(served: &Served) {
@@ -161,7 +161,7 @@ async fn a_client_that_is_known_goes_on_beside_one_that_fails(served: &Served) {
 async fn a_revoked_token_is_refused_within_five_seconds(served: &Served) {
     let token = served.token("read").await;
     assert_eq!(status(served, "GET", "/api/v1/jobs", Some(&token)).await.0, 200);
-    // By somebody else: this server does not hear of it.
+    // Directly in the database, so that the server is not notified.
     served.store().revoke_token(WhichToken::Name("read".to_owned())).await.unwrap().unwrap();
     let revoked = std::time::Instant::now();
     while status(served, "GET", "/api/v1/jobs", Some(&token)).await.0 == 200 {
@@ -216,21 +216,25 @@ async fn tokens_are_made_listed_and_revoked_over_http(served: &Served) {
         listed.body.contains("\"ci\"") && !listed.body.contains(token.rsplit('_').next().unwrap()),
         "{listed:?}"
     );
-    let looked = with("GET", &place, &admin, "").await;
+    let shown = with("GET", &place, &admin, "").await;
     assert_eq!(
-        (looked.status, &looked.json()["name"]),
+        (shown.status, &shown.json()["name"]),
         (200, &"ci".into()),
-        "where it is said to be: {looked:?}"
+        "the `Location` leads to it: {shown:?}"
     );
-    assert!(!looked.body.contains(token.rsplit('_').next().unwrap()), "{looked:?}");
+    assert!(!shown.body.contains(token.rsplit('_').next().unwrap()), "{shown:?}");
     assert_eq!(with("GET", "/api/v1/tokens/999999", &admin, "").await.status, 404);
     assert_eq!(with("DELETE", &place, &admin, "").await.status, 204);
-    assert_eq!(with("GET", &place, &admin, "").await.json()["live"], false, "and what became of it");
-    assert_eq!(with("GET", "/api/v1/jobs", &token, "").await.status, 401, "at once, where it was revoked");
+    assert_eq!(with("GET", &place, &admin, "").await.json()["live"], false, "it is revoked");
+    assert_eq!(
+        with("GET", "/api/v1/jobs", &token, "").await.status,
+        401,
+        "the server that revoked it refuses it at once"
+    );
     assert_eq!(with("DELETE", &place, &admin, "").await.status, 404);
 }
 
-async fn only_a_trusted_proxy_says_who_asks(served: &Served) {
+async fn a_trusted_proxy_names_the_user(served: &Served) {
     // The server of this test trusts 127.0.0.1.
     let ask = async |headers: &[(&str, &str)], path: &str| served.send("GET", path, headers, b"").await;
     let ada = ("X-Forwarded-User", "ada");
@@ -246,7 +250,7 @@ async fn only_a_trusted_proxy_says_who_asks(served: &Served) {
         "two users"
     );
     let token = served.token("operate").await;
-    assert_eq!(status(served, "GET", "/api/v1/jobs", Some(&token)).await.0, 200, "programs have tokens");
+    assert_eq!(status(served, "GET", "/api/v1/jobs", Some(&token)).await.0, 200, "tokens still work");
 }
 
 async fn one_clients_idempotency_keys_are_not_anothers(served: &Served) {
@@ -263,8 +267,8 @@ async fn one_clients_idempotency_keys_are_not_anothers(served: &Served) {
         made.json()["id"].as_str().unwrap().to_owned()
     };
     let first = make(&one).await;
-    assert_eq!(make(&one).await, first, "the same again");
-    assert_ne!(make(&other).await, first, "somebody else");
+    assert_eq!(make(&one).await, first, "the same client");
+    assert_ne!(make(&other).await, first, "another client");
 }
 
 fn trusting(peer: &str) -> Access {
@@ -276,7 +280,7 @@ fn trusting(peer: &str) -> Access {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_proxy_that_is_trusted_is_believed() {
     let served = Served::sqlite_with(|http| http.access = trusting("127.0.0.0/8")).await;
-    only_a_trusted_proxy_says_who_asks(&served).await;
+    a_trusted_proxy_names_the_user(&served).await;
     served.end().await;
 }
 
@@ -294,7 +298,7 @@ async fn what_others_forward_is_not_believed() {
         let answer = served.send("GET", "/api/v1/jobs", &claims, b"").await;
         assert_eq!(answer.status, 401, "{answer:?}");
         let local = served.send("GET", "/api/v1/jobs", &[("Host", "localhost")], b"").await;
-        assert_eq!(local.status, 401, "to be on this machine is not to be somebody");
+        assert_eq!(local.status, 401, "a connection from this machine gives no rights");
         served.end().await;
     }
 }

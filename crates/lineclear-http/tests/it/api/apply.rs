@@ -77,7 +77,7 @@ async fn what_is_wrong_is_named_where_it_stands_and_nothing_is_written(served: &
         (with(manifest("good", "0 2 * * *")), "/manifest/1"),
         (with(orphan), "/manifest/1/group"),
         (
-            with(json!({"key": "bad", "kind": "add", "schedule": {"after": ["nobody"]}})),
+            with(json!({"key": "bad", "kind": "add", "schedule": {"after": ["missing"]}})),
             "/manifest/1/schedule/after",
         ),
         (json!({"prune": true, "manifest": [good]}), "/owner"),

@@ -113,11 +113,11 @@ async fn the_audit_can_be_read_by_admins_and_shows_before_and_after(served: &Ser
     assert_eq!(
         all[0]["details"],
         json!({"version_before": null, "became": "created", "fields": null}),
-        "of a manifest only that it was written"
+        "the details of a manifest do not contain its input"
     );
     assert!(!Value::from(all.clone()).to_string().contains("hush-canary"));
     assert_eq!(read("?action=put_group&limit=1").await.len(), 1);
-    assert_eq!(read("?who=token:nobody").await.len(), 0);
+    assert_eq!(read("?who=token:unknown").await.len(), 0);
     assert_eq!(read(&format!("?since={}", all[0]["at"].as_str().unwrap())).await.len(), 1);
     for bad in ["?since=yesterday", "?who=%00", "?color=red", "?cursor=x", "?limit=0"] {
         assert_eq!(served.with(&admin, "GET", &format!("/api/v1/audit{bad}"), "").await.status, 400, "{bad}");
@@ -163,10 +163,10 @@ async fn the_audit_says_what_was_made_changed_and_meant(served: &Served) {
     assert_eq!((action.as_str(), said), ("retry_job", json!({"became": "again", "job": again["id"]})));
     assert_ne!(again["id"], json!(job), "a new one");
 
-    let meant = json!({"action": "cancel", "q": "kind:nobody", "dry_run": true});
+    let meant = json!({"action": "cancel", "q": "kind:unregistered", "dry_run": true});
     let (_, said, _) = ask("POST", "/bulk-operations", meant).await;
-    assert_eq!(said, json!({"dry_run": true, "action": "cancel", "q": "kind:nobody", "count": 0}));
-    let meant = json!({"action": "cancel", "q": "kind:nobody", "starts_in_ms": 600_000});
+    assert_eq!(said, json!({"dry_run": true, "action": "cancel", "q": "kind:unregistered", "count": 0}));
+    let meant = json!({"action": "cancel", "q": "kind:unregistered", "starts_in_ms": 600_000});
     let (action, said, made) = ask("POST", "/bulk-operations", meant).await;
     let expected = json!({"bulk_operation": made["id"], "action": "cancel", "q": made["q"], "total": 0});
     assert_eq!((action.as_str(), said), ("create_bulk_operation", expected));
@@ -214,11 +214,11 @@ async fn the_audit_says_what_was_made_changed_and_meant(served: &Served) {
         }
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
-    let which = json!({"kind": "nobody", "note": "never mind"});
+    let which = json!({"kind": "unregistered", "note": "never mind"});
     let (action, said, _) = ask("POST", "/dead-letters/revive", which).await;
     assert_eq!(
         (action.as_str(), said),
-        ("revive_dead_letters", json!({"which": {"kind": "nobody"}, "count": 0}))
+        ("revive_dead_letters", json!({"which": {"kind": "unregistered"}, "count": 0}))
     );
     let (action, said, _) = ask("POST", "/dead-letters/acknowledge", json!({"kind": "broken"})).await;
     assert_eq!(
@@ -227,7 +227,7 @@ async fn the_audit_says_what_was_made_changed_and_meant(served: &Served) {
     );
 
     let all = Value::from(rows(served).await).to_string();
-    assert!(!all.contains(canary), "no input is in it");
+    assert!(!all.contains(canary), "the audit contains no input");
     assert!(!all.contains(secret.rsplit('_').next().unwrap()), "nor a token");
 }
 

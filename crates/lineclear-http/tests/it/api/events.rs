@@ -1,4 +1,4 @@
-//! Events: a stream that tells what happens, and that can be taken up again.
+//! Events: a stream that clients can resume.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -266,17 +266,17 @@ async fn a_bounded_number_watches(served: &Served) {
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    panic!("places are not free again");
+    panic!("no stream ended");
 }
 
 async fn a_stream_ends_within_five_seconds_of_its_token(served: &Served) {
     let (read, ended) = (served.token("read").await, Duration::from_secs(5));
     let mut other = Stream::of(served, "", &served.token("operate").await).await;
     let mut stream = Stream::of(served, "", &read).await;
-    // By somebody else: this server does not hear of it.
+    // Directly in the database, so that the server is not notified.
     served.store().revoke_token(WhichToken::Name("read".to_owned())).await.unwrap().unwrap();
     let took = stream.end().await;
-    assert!(took < ended, "revoked, and it went on for {took:?}");
+    assert!(took < ended, "revoked, and it continued for {took:?}");
 
     let (lives, scopes) = (Some(Duration::from_millis(1500)), Scopes::parse("read").unwrap());
     let token =
@@ -401,31 +401,31 @@ async fn a_client_that_wants_little_of_what_happens_sees_life_and_moves_on() {
     assert!(begun.elapsed() < Duration::from_secs(25), "{:?}", begun.elapsed());
     let place = alive.lines().find_map(|line| line.strip_prefix("id: ")).unwrap_or_else(|| panic!("{alive}"));
     let behind = jiff::Timestamp::now().as_microsecond() - place.parse::<i64>().unwrap();
-    assert!(behind < 10_000_000, "an id to go on from that is {behind} µs old");
+    assert!(behind < 10_000_000, "the id to resume from is {behind} µs old");
     served.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_looks_for_events_while_nobody_watches() {
+async fn the_server_does_not_query_events_while_no_stream_is_open() {
     let served = Served::postgres().await;
     let (client, connection) =
         lineclear::tokio_postgres::connect(&served.url, lineclear::tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
-    let looked = async || -> Option<String> {
+    let last_query = async || -> Option<String> {
         let sql = "select max(query_start)::text from pg_stat_activity where datname = current_database() and query like '-- list_events%'";
         client.query_one(sql, &[]).await.unwrap().get(0)
     };
     served.until("/api/v1/nodes", |page| !page["items"].as_array().unwrap().is_empty()).await;
-    assert_eq!(looked().await, None);
+    assert_eq!(last_query().await, None);
     let mut stream = Stream::open(&served, "", None).await;
     stream.block().await.unwrap();
     let job = make(&served, &json!({"kind": "add", "input": [1, 2]})).await;
     stream.until("job.completed", &job).await;
-    assert!(looked().await.is_some(), "the measure sees it");
+    assert!(last_query().await.is_some(), "the test can see the query");
     drop(stream);
     tokio::time::sleep(Duration::from_secs(3)).await;
-    let last = looked().await;
+    let last = last_query().await;
     tokio::time::sleep(Duration::from_secs(3)).await;
-    assert_eq!(looked().await, last);
+    assert_eq!(last_query().await, last);
     served.end().await;
 }

@@ -32,8 +32,8 @@ async fn a_manifest_is_written_by_key_read_run_and_paused(served: &Served) {
     assert_eq!(served.get(&format!("{PATH}/next")).await.json()["ticks"], json!([]));
     assert_eq!(served.post(&format!("{PATH}/resume"), "").await.status, 204);
     for verb in ["run", "pause", "resume"] {
-        let nobody = served.post(&format!("/api/v1/manifests/nobody/{verb}"), "").await;
-        assert_eq!((nobody.status, nobody.code()), (404, "not_found".to_owned()), "{verb}");
+        let missing = served.post(&format!("/api/v1/manifests/missing/{verb}"), "").await;
+        assert_eq!((missing.status, missing.code()), (404, "not_found".to_owned()), "{verb}");
     }
 }
 
@@ -76,8 +76,8 @@ async fn a_manifest_is_removed_and_its_history_stays(served: &Served) {
         let headers: Vec<_> = tag.map(|tag| ("If-Match", tag)).into_iter().collect();
         served.send("DELETE", path, &headers, b"").await
     };
-    let nobody = remove(PATH, None).await;
-    assert_eq!((nobody.status, nobody.code()), (404, "not_found".to_owned()));
+    let missing = remove(PATH, None).await;
+    assert_eq!((missing.status, missing.code()), (404, "not_found".to_owned()));
     let tag = served.put(PATH, NIGHTLY).await.header("etag").unwrap().to_owned();
     let run = served.post(&format!("{PATH}/run"), "").await;
     let job = run.header("location").unwrap().to_owned();
@@ -123,7 +123,7 @@ async fn what_is_wrong_is_named_where_it_stands(served: &Served) {
         (r#"{"schedule": {"every": "1m"}}"#, "", "missing field `kind`"),
         (r#"{"kind": "add", "schedule": {"every": "1m"}, "key": "other"}"#, "/key", "the key in the path"),
         (r#"{"kind": "add", "schedule": {"every": "1m"}, "group": "none"}"#, "/group", "no group none"),
-        (r#"{"kind": "add", "schedule": {"after": ["nobody"]}}"#, "/schedule/after", "no such manifest"),
+        (r#"{"kind": "add", "schedule": {"after": ["missing"]}}"#, "/schedule/after", "no such manifest"),
     ];
     for (body, pointer, part) in cases {
         let refused = served.put(PATH, body).await;

@@ -1,4 +1,4 @@
-//! The OpenAPI document: what it says is what is served.
+//! The OpenAPI document matches the server.
 
 use std::collections::BTreeSet;
 
@@ -84,10 +84,10 @@ fn what_can_be_seen_before_it_is_changed_says_how() {
 async fn every_path_of_the_document_is_served(served: &Served) {
     for (path, operations) in document()["paths"].as_object().unwrap() {
         if path == "/api/v1/events" {
-            // Its answer has no end; events.rs asks for it.
+            // Its response does not end; events.rs tests it.
             continue;
         }
-        let path = path.replace("{id}", "1").replace("{key}", "nobody").replace("{name}", "nobody");
+        let path = path.replace("{id}", "1").replace("{key}", "missing").replace("{name}", "missing");
         for method in operations.as_object().unwrap().keys() {
             let method = method.to_uppercase();
             let answer = served.send(&method, &path, &[("Content-Type", "application/json")], b"").await;
@@ -100,10 +100,10 @@ async fn every_path_of_the_document_is_served(served: &Served) {
     }
 }
 
-async fn a_body_that_the_document_wants_is_wanted_and_no_other(served: &Served) {
+async fn a_body_is_required_where_the_document_requires_it_and_nowhere_else(served: &Served) {
     let mut wanted = 0;
     for (path, operations) in document()["paths"].as_object().unwrap() {
-        let path = path.replace("{id}", "1").replace("{key}", "nobody").replace("{name}", "nobody");
+        let path = path.replace("{id}", "1").replace("{key}", "missing").replace("{name}", "missing");
         for (method, operation) in operations.as_object().unwrap() {
             if method == "get" {
                 continue;
@@ -149,5 +149,5 @@ async fn the_page_shows_every_operation_and_loads_nothing_but_its_style(served: 
 on_each_store! {
     the_page_shows_every_operation_and_loads_nothing_but_its_style
     every_path_of_the_document_is_served
-    a_body_that_the_document_wants_is_wanted_and_no_other
+    a_body_is_required_where_the_document_requires_it_and_nowhere_else
 }

@@ -200,15 +200,15 @@ async fn what_needs_no_token_is_counted_route_by_route() {
         };
         assert_eq!((limited.status, limited.code()), (429, "too_often".to_owned()), "{path}: {limited:?}");
         assert!(answers >= 9, "{path}: nearly two seconds' worth at once, {answers}");
-        assert_eq!(served.get(other).await.status, 200, "{other} goes on beside {path}");
+        assert_eq!(served.get(other).await.status, 200, "the limit of {path} does not affect {other}");
     }
     for _ in 0..100 {
-        assert_eq!(served.get("/livez").await.status, 200, "as often as anybody likes");
+        assert_eq!(served.get("/livez").await.status, 200, "it has no rate limit");
     }
     assert_eq!(
         served.with(&token, "GET", "/api/v1/nodes", "").await.status,
         200,
-        "nor do they count as requests"
+        "these requests do not use up the rate of the token"
     );
     served.end().await;
 }
@@ -228,7 +228,11 @@ async fn a_probe_at_an_ordinary_pace_is_never_told_to_wait() {
     };
     let probe = async {
         for _ in 0..12 {
-            assert_eq!(served.get("/readyz").await.status, 200, "beside others of the same machine");
+            assert_eq!(
+                served.get("/readyz").await.status,
+                200,
+                "other requests of the same machine do not block it"
+            );
             tokio::time::sleep(Duration::from_millis(250)).await;
         }
     };

@@ -47,7 +47,7 @@ async fn hosts_that_contradict_each_other_are_refused(served: &Served) {
     let ours = format!("GET http://{host}/livez HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     assert_eq!(served.raw(ours.as_bytes()).await.status, 200);
     let none = "GET /api/v1/jobs HTTP/1.1\r\nConnection: close\r\n\r\n";
-    assert_eq!(served.raw(none.as_bytes()).await.status, 421, "who names nobody means nobody");
+    assert_eq!(served.raw(none.as_bytes()).await.status, 421, "a request without a host");
 }
 
 async fn old_and_odd_but_right_requests_are_answered(served: &Served) {
@@ -61,7 +61,7 @@ async fn old_and_odd_but_right_requests_are_answered(served: &Served) {
     let answer = served.raw(expects.as_bytes()).await;
     assert!(answer.head.starts_with("HTTP/1.1 100") || answer.status == 201, "{answer:?}");
     assert_eq!(jobs(served).await, 1);
-    // We have nothing but JSON, and say so in the answer.
+    // The server has only JSON, and the response says so.
     let answer =
         served.send("GET", "/api/v1/jobs", &[("Accept", "text/xml"), ("Range", "bytes=0-1")], b"").await;
     assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));

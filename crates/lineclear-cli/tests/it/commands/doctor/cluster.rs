@@ -77,7 +77,7 @@ async fn a_node_that_died_with_a_job_in_its_hands_is_named() {
 }
 
 #[tokio::test]
-async fn a_kind_that_nobody_runs_and_the_gate_in_the_way_are_named() {
+async fn a_kind_without_a_node_and_the_blocking_gate_are_named() {
     let dir = migrated();
     let (_server, _) = serve(&dir, &["--commands", "/bin/true"]).await;
     at(&dir, &["job", "enqueue", "mail.send", "--db", "lineclear.db"]);

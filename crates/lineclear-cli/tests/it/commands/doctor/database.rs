@@ -57,7 +57,7 @@ fn what_was_written_ahead_and_left_lying_stays_as_it_is() {
 }
 
 #[test]
-fn a_file_that_this_user_may_not_open_is_not_taken_for_a_broken_one() {
+fn a_file_without_permission_is_not_reported_as_damaged() {
     let dir = migrated();
     std::fs::create_dir(dir.path().join("folder.db")).unwrap();
     let report = doctor(&dir, &["--db", "folder.db"]);
@@ -68,7 +68,7 @@ fn a_file_that_this_user_may_not_open_is_not_taken_for_a_broken_one() {
     let mode = |path: &std::path::Path, mode| {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     };
-    // Root may write everywhere, so it asks as somebody else, who must be able to reach the program.
+    // Root may write everywhere, so the program runs as another user, who must be able to execute it.
     let program = dir.path().join("program");
     std::fs::hard_link(env!("CARGO_BIN_EXE_lineclear"), &program)
         .or_else(|_| std::fs::copy(env!("CARGO_BIN_EXE_lineclear"), &program).map(drop))
@@ -105,7 +105,7 @@ fn a_damaged_file_is_a_failure() {
 }
 
 #[tokio::test]
-async fn a_transaction_that_idles_is_named_with_what_ends_it() {
+async fn an_idle_transaction_is_named_with_the_sql_that_ends_it() {
     let database = fresh_postgres().await;
     let dir = tempfile::tempdir().unwrap();
     super::with_free_port(&dir);
@@ -122,7 +122,7 @@ async fn a_transaction_that_idles_is_named_with_what_ends_it() {
 }
 
 #[tokio::test]
-async fn dead_rows_that_nobody_cleans_away_are_named() {
+async fn dead_rows_that_are_not_vacuumed_are_named() {
     let database = fresh_postgres().await;
     let dir = tempfile::tempdir().unwrap();
     super::with_free_port(&dir);
@@ -134,7 +134,7 @@ async fn dead_rows_that_nobody_cleans_away_are_named() {
         .await
         .unwrap();
     doctor(&dir, &url).expect_check("dead_rows", "warning", "job_payload", "RESET (autovacuum_enabled)");
-    // It needs a minute or more for its rounds; these rows are looked at sooner.
+    // Autovacuum runs about once a minute; the check sees these rows sooner.
     let rows = "alter table lineclear.job_payload reset (autovacuum_enabled);
                 insert into lineclear.job_payload select n, '{}' from generate_series(1, 20000) n; delete from lineclear.job_payload";
     neglected.batch_execute(rows).await.unwrap();

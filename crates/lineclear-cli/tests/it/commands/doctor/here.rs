@@ -1,4 +1,4 @@
-//! Settings, port and clock of this machine; and how it is shown.
+//! Settings, port and clock of this machine; and the output of `doctor`.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -9,12 +9,12 @@ use crate::commands::serve::serve;
 use crate::run::on_a_terminal;
 
 #[test]
-fn settings_that_cannot_be_are_named() {
+fn invalid_settings_are_named() {
     let dir = migrated();
     std::fs::write(dir.path().join("lineclear.toml"), "slost = 3\n").unwrap();
     let report = doctor(&dir, &[]);
     report.expect_check("settings", "failure", "slost", "did you mean slots");
-    assert_eq!(report.checks.len(), 1, "nobody knows which database it would be");
+    assert_eq!(report.checks.len(), 1, "the database is unknown");
     let named = doctor(&dir, &["--db", "lineclear.db"]);
     named.expect_check("settings", "failure", "slost", "did you mean slots");
     assert_eq!(named.finding("indexes"), "ok", "the database is named: {:#?}", named.checks);
@@ -24,7 +24,7 @@ fn settings_that_cannot_be_are_named() {
 }
 
 #[test]
-fn a_server_that_would_be_open_to_others_is_a_failure() {
+fn an_open_server_on_a_public_address_is_a_failure() {
     let dir = migrated();
     std::fs::write(dir.path().join("lineclear.toml"), "bind = \"0.0.0.0\"\nport = 9\n").unwrap();
     doctor(&dir, &[]).expect_check("listen", "failure", "can be reached from other machines", "auth = token");
@@ -34,7 +34,7 @@ fn a_server_that_would_be_open_to_others_is_a_failure() {
 }
 
 #[test]
-fn a_port_that_somebody_else_has_is_a_failure() {
+fn a_port_that_another_program_uses_is_a_failure() {
     let dir = migrated();
     assert_eq!(doctor(&dir, &[]).finding("port"), "ok", "it is free");
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -95,13 +95,13 @@ async fn a_server_tells_what_it_sees_to_admins_only() {
     let report = doctor(&dir, &["--server", &server, "--token", &token("admin")]);
     assert_eq!((report.code, report.trouble()), (Some(0), vec![]), "{:#?}", report.checks);
     assert_eq!(report.finding("clock_here"), "ok");
-    assert_eq!(report.finding("port"), "none", "a server elsewhere has its own");
-    let nobody = at(&dir, &["doctor", "--server", "http://127.0.0.1:9"]);
-    assert_eq!(nobody.code, Some(6), "{}", nobody.err);
+    assert_eq!(report.finding("port"), "none", "the port is not checked for a remote server");
+    let unreachable = at(&dir, &["doctor", "--server", "http://127.0.0.1:9"]);
+    assert_eq!(unreachable.code, Some(6), "{}", unreachable.err);
 }
 
 #[test]
-fn a_person_sees_groups_signs_and_what_to_do_and_a_pipe_sees_tabs() {
+fn a_terminal_gets_groups_signs_and_remedies_and_a_pipe_gets_tabs() {
     let dir = migrated();
     super::sql(&dir, "drop index work_queue_later");
     let nice = on_a_terminal(&dir, &["doctor"], &[]).out;
