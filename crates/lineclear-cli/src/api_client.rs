@@ -114,7 +114,7 @@ impl ApiClient {
         }
     }
 
-    /// Waits until the audit log of what was done is written.
+    /// Waits until the audit log is written.
     pub(crate) async fn finish(self) {
         if let ApiClient::InProcess(api) = self {
             api.finish().await;

@@ -1,6 +1,6 @@
 //! The HTTP API and the dashboard of Lineclear.
 //!
-//! A request passes `listener/` (connection limits), `middleware/` and `auth/` (who is it, is it allowed), then a handler in `api/` or
+//! A request passes `listener/` (connection limits), `middleware/` and `auth/` (authentication and scopes), then a handler in `api/` or
 //! `pages/`, which makes one call to the store. The API answers with JSON or with a
 //! [problem](https://www.rfc-editor.org/rfc/rfc9457); pages answer with HTML. A resource has the same file name in `api/` and in `pages/`.
 #![forbid(unsafe_code)]
@@ -40,7 +40,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct App {
     /// For changes: the node learns of them at once.
     pub(crate) client: Client,
-    /// For reads, with connections of its own and a short timeout: readers must not starve the engine.
+    /// For reads, with separate connections and a short timeout: reads must not starve the engine.
     pub(crate) reading: Store,
     /// The locks that the server shows.
     pub(crate) locks: Option<DatabaseLocks>,

@@ -39,7 +39,7 @@ pub struct HttpOptions {
     pub locks: Option<DatabaseLocks>,
     /// Limits on the number, size and duration of requests.
     pub limits: ListenerLimits,
-    /// The path under which a proxy publishes the server, such as `/lineclear`; empty if it has a host of its own. The server answers
+    /// The path under which a proxy publishes the server, such as `/lineclear`; empty if it has its own host. The server answers
     /// paths with and without it, and its links contain it.
     pub base_path: String,
 }

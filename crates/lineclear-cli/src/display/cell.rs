@@ -68,7 +68,7 @@ impl Cell {
         }
     }
 
-    /// The colour of a state: green is well, red needs a person, cyan is active, yellow is suspended.
+    /// The colour of a state: green is good, red needs attention, cyan is active, yellow is suspended.
     pub(super) fn color(&self) -> Option<&'static str> {
         let Cell::State(word) = self else { return None };
         match word.as_str() {

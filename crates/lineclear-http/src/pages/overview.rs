@@ -41,7 +41,7 @@ pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
     let stats = stats::read(store, pipeline.now, range).await?;
     let mut checks =
         [doctor::nodes(&condition), doctor::work(&condition), vec![doctor::late(&condition)]].concat();
-    // Dead letters have a list of their own, by error.
+    // Dead letters have a separate list, by error.
     checks.retain(|check| check.is_trouble() && check.check != CheckName::DeadLetters);
     let dead = pipeline.dead.count;
     let title = if dead > 0 { format!("✕ {} dead", count(dead)) } else { "Overview".to_owned() };

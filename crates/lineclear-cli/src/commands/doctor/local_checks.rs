@@ -26,7 +26,7 @@ pub(super) fn checks(target: &ApiTarget) -> (Vec<Check>, Option<Config>) {
         return (vec![refused(&failure)], Some(config));
     }
     let mut checks = vec![settings(&config)];
-    // A server elsewhere has settings of its own.
+    // A remote server has its own settings.
     if !target.is_server() {
         checks.extend(listener(&config));
     }

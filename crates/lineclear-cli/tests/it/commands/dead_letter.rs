@@ -123,7 +123,9 @@ async fn an_action_on_many_dead_letters_asks_for_confirmation() {
         };
         let (code, said) = type_in("n");
         assert_eq!(code, Some(1), "{said}");
-        assert!(said.contains("2 dead letters match; go on? [y/N]") && said.contains("nothing was changed"));
+        assert!(
+            said.contains("2 dead letters match; continue? [y/N]") && said.contains("nothing was changed")
+        );
         let (code, said) = type_in("y");
         assert_eq!(code, Some(0), "{said}");
         assert!(said.contains("2 dead letters acknowledged"), "{said}");

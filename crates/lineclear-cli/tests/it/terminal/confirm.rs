@@ -36,7 +36,7 @@ async fn who_removes_manifests_is_asked_on_a_terminal_and_a_script_is_not() {
         std::fs::write(dir.path().join("orders.toml"), ONE.replace("nightly", "weekly")).unwrap();
         let (code, said) = typed(dir, &format!("{} {words}", apply.join(" ")), "n");
         assert_eq!(code, Some(1), "{said}");
-        assert!(said.contains("- manifest nightly") && said.contains("go on? [y/N]"), "{said}");
+        assert!(said.contains("- manifest nightly") && said.contains("continue? [y/N]"), "{said}");
         assert_eq!(run(&["manifest", "get", "nightly"]).code, Some(0), "nothing was changed");
         assert_eq!(run(&["manifest", "get", "weekly"]).code, Some(3), "nothing at all");
         let (code, said) = typed(dir, &format!("{} {words}", apply.join(" ")), "y");
@@ -47,7 +47,7 @@ async fn who_removes_manifests_is_asked_on_a_terminal_and_a_script_is_not() {
         let (code, said) = typed(dir, &delete, "");
         assert!(code == Some(1) && said.contains("nothing was changed"), "{said}");
         let (code, said) = typed(dir, &format!("{delete} --yes"), "");
-        assert!(code == Some(0) && !said.contains("go on?"), "{said}");
+        assert!(code == Some(0) && !said.contains("continue?"), "{said}");
 
         // A script says what it means.
         assert_eq!(run(&apply).code, Some(0));

@@ -1,6 +1,6 @@
 //! The schema of a manifest, for the API document only; the model parses manifests.
 //!
-//! Not derived from the model, because that would not be simpler: nearly every field of a manifest has a type with a text form of its own
+//! Not derived from the model, because that would not be simpler: nearly every field of a manifest has a type with its own text form
 //! (names, durations, times, payloads, and schedules and exclusions that are checked while they are parsed), so the model would need an
 //! override on each of them, and `utoipa` as a dependency. The tests below compare both, field by field and word by word.
 #![expect(dead_code, reason = "only its shape is used")]

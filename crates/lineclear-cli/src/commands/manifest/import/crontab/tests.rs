@@ -1,4 +1,4 @@
-//! What is read from a crontab, and what is not.
+//! Parsing crontabs.
 
 use super::*;
 
