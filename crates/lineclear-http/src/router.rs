@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_route_that_does_not_say_what_it_needs_is_refused() {
+    async fn a_route_without_a_declared_scope_is_refused() {
         let node = Lineclear::builder().store(":memory:").start().await.unwrap();
         let app = App::for_test(&node);
         let forgotten = routes()

@@ -114,7 +114,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn people_see_signs_and_times_from_now_and_programs_do_not() {
+    fn a_terminal_gets_signs_and_relative_times_and_a_pipe_does_not() {
         let time = Cell::Time("2026-01-01T11:55:00Z".parse().ok());
         let later = Cell::Time("2026-01-01T15:12:00Z".parse().ok());
         let state = Cell::State("dead".to_owned());

@@ -91,7 +91,7 @@ fn another_site() -> u16 {
 }
 
 #[tokio::test]
-async fn a_page_of_another_site_sends_forms_and_requests_in_vain() {
+async fn forms_and_requests_of_another_site_are_refused() {
     let server = Server::start(&[]).await;
     let browser = Browser::start().await;
     let job = server.enqueue(&json!({"kind": "later", "in_ms": 600_000}));

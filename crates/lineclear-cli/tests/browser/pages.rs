@@ -18,7 +18,7 @@ const LEADS_AWAY: &str =
     "[...document.links].filter(link => link.origin !== location.origin).map(link => link.href)";
 
 #[tokio::test]
-async fn what_strangers_wrote_is_text_on_every_page() {
+async fn untrusted_text_is_escaped_on_every_page() {
     let server = Server::start(&[]).await;
     let browser = Browser::start().await;
     let argv = json!(["/bin/sh", "-c", "echo \"$0\"; echo \"$0\" >&2; exit 3", HOSTILE]);
@@ -146,7 +146,7 @@ fn job_of_demo(port: u16, q: &str) -> String {
 }
 
 #[tokio::test]
-async fn no_page_of_the_demo_has_anything_to_complain_of_light_or_dark_wide_or_narrow() {
+async fn no_page_of_the_demo_has_a_violation_light_or_dark_wide_or_narrow() {
     let program = Program::at(env!("CARGO_BIN_EXE_lineclear"));
     let demo = program.args(["demo", "--port", "0", "--rate", "2"]).start().unwrap();
     let (port, browser) = (port_of(&demo).await, Browser::start().await);
@@ -184,7 +184,7 @@ async fn no_page_of_the_demo_has_anything_to_complain_of_light_or_dark_wide_or_n
 
 /// Pages that the demo does not have: a lock that another process holds, a node that drains, and a server that requires a login.
 #[tokio::test]
-async fn no_other_page_has_anything_to_complain_of_either() {
+async fn no_other_page_has_a_violation() {
     let server = Server::start(&[]).await;
     let browser = Browser::start().await;
     let holder = Program::at(env!("CARGO_BIN_EXE_lineclear"))

@@ -9,7 +9,7 @@ const ENTER: &str = "\u{e007}";
 const SCRIPTED: &str = "document.documentElement.classList.contains('scripted')";
 
 #[tokio::test]
-async fn all_that_match_are_revived_with_progress_and_undone_before_that() {
+async fn all_matches_are_revived_with_progress_and_undone_before_the_start() {
     let server = Server::start(&[]).await;
     let browser = Browser::start().await;
     let ids = server.dead(3);
@@ -111,7 +111,7 @@ async fn a_dead_letter_is_found_and_revived_with_keys_alone() {
 }
 
 #[tokio::test]
-async fn the_palette_leads_anywhere_and_single_keys_can_be_switched_off() {
+async fn the_palette_opens_any_page_and_single_keys_can_be_switched_off() {
     let server = Server::start(&[]).await;
     let browser = Browser::start().await;
     let dead = server.dead(1).remove(0);
@@ -173,7 +173,7 @@ fn tab_to(browser: &Browser, css: &str) {
 }
 
 #[tokio::test]
-async fn without_a_script_jobs_are_listed_filtered_paged_tried_again_and_cancelled() {
+async fn without_javascript_jobs_are_listed_filtered_paged_retried_and_cancelled() {
     let server = Server::start(&[]).await;
     let browser = Browser::wish(Wish { no_script: true }).await;
     let dead = server.dead(1).remove(0);
@@ -212,7 +212,7 @@ async fn without_a_script_jobs_are_listed_filtered_paged_tried_again_and_cancell
 }
 
 #[tokio::test]
-async fn a_search_that_cannot_be_read_says_what_is_wrong_with_it() {
+async fn an_invalid_search_says_what_is_wrong() {
     let server = Server::start(&[]).await;
     let browser = Browser::start().await;
     server.enqueue(&serde_json::json!({"kind": "later", "in_ms": 600_000}));

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_address_does_not_take_all_places_and_a_place_that_is_left_is_free() {
+    fn one_address_does_not_use_all_connections_and_a_closed_one_is_free_again() {
         let limits =
             ListenerLimits { connections: 8, connections_per_address: 2, ..ListenerLimits::default() };
         let connections = ConnectionLimit::new(&limits, vec!["10.0.0.0/8".parse().unwrap()]);

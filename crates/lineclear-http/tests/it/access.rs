@@ -9,7 +9,7 @@ use lineclear_http::{HttpOptions, ServeError, Server};
 
 use crate::kit::Served;
 
-async fn only_names_of_this_machine_are_answered(served: &Served) {
+async fn only_host_names_of_this_machine_are_answered(served: &Served) {
     let port = served.address.port();
     for host in [format!("localhost:{port}"), format!("127.0.0.1:{port}"), format!("[::1]:{port}")] {
         assert_eq!(served.send("GET", "/livez", &[("Host", &host)], b"").await.status, 200, "{host}");
@@ -47,12 +47,12 @@ async fn a_page_of_another_site_changes_nothing(served: &Served) {
 }
 
 on_each_store! {
-    only_names_of_this_machine_are_answered
+    only_host_names_of_this_machine_are_answered
     a_page_of_another_site_changes_nothing
 }
 
 #[tokio::test]
-async fn a_server_without_auth_refuses_to_be_reached_by_others() {
+async fn a_server_without_authentication_refuses_public_addresses() {
     let node = Lineclear::builder().store(":memory:").start().await.unwrap();
     for bind in ["0.0.0.0:0", "[::]:0"] {
         let options = HttpOptions { bind: bind.parse().unwrap(), ..HttpOptions::default() };

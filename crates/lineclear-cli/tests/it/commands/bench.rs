@@ -29,7 +29,7 @@ fn expect_figures(run: &Run) {
 }
 
 #[test]
-fn on_sqlite_it_measures_in_a_file_of_its_own_and_leaves_nothing() {
+fn bench_on_sqlite_uses_a_separate_file_and_removes_it() {
     let dir = tempfile::tempdir().unwrap();
     let job = ["api", "POST", "/jobs", "--body", r#"{"kind": "bench"}"#, "--db", "lineclear.db"];
     for args in [&["db", "migrate"][..], &job] {
@@ -45,7 +45,7 @@ fn on_sqlite_it_measures_in_a_file_of_its_own_and_leaves_nothing() {
 }
 
 #[test]
-fn people_see_a_table_and_that_a_build_for_developers_is_slow_and_programs_see_tabs() {
+fn a_terminal_gets_a_table_and_a_debug_build_warning_and_a_pipe_gets_tabs() {
     let dir = tempfile::tempdir().unwrap();
     let seen = on_a_terminal(&dir, &SMALL[..5], &[("LC_ALL", "C")]);
     assert_eq!(seen.code, Some(0), "{}", seen.out);
@@ -90,7 +90,7 @@ async fn schemas(client: &tokio_postgres::Client) -> (Vec<String>, i64) {
 }
 
 #[tokio::test]
-async fn on_postgres_it_measures_in_a_schema_of_its_own_and_drops_it_even_when_interrupted() {
+async fn bench_on_postgres_uses_a_separate_schema_and_drops_it_even_when_interrupted() {
     let dir = tempfile::tempdir().unwrap();
     let database = fresh_postgres().await;
     let at = ["--db", database.url()];

@@ -6,7 +6,7 @@ use crate::commands::dead_letter::die;
 use crate::commands::job::{at, each_way, until};
 
 #[tokio::test]
-async fn a_batch_is_counted_started_followed_and_taken_back() {
+async fn a_bulk_operation_is_counted_started_watched_and_undone() {
     each_way(&[], async |dir, asked| {
         let run = |args: &[&str]| at(dir, &[args, asked].concat());
         for _ in 0..3 {
@@ -57,7 +57,7 @@ async fn a_batch_is_counted_started_followed_and_taken_back() {
 }
 
 #[tokio::test]
-async fn a_backfill_is_followed_to_its_end_and_told_in_a_sentence() {
+async fn a_backfill_reports_progress_and_a_summary() {
     each_way(&["--roles", "planner"], async |dir, asked| {
         let run = |args: &[&str]| at(dir, &[args, asked].concat());
         let body = r#"{"kind": "report", "schedule": {"every": "1m"}}"#;

@@ -35,7 +35,7 @@ fn goes_up_to_date(url: &str) {
 }
 
 #[test]
-fn a_sqlite_file_goes_up_to_date_and_looking_does_not_make_it() {
+fn a_sqlite_file_is_migrated_and_reading_does_not_create_it() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("new.db");
     let url = file.to_str().unwrap();
@@ -45,7 +45,7 @@ fn a_sqlite_file_goes_up_to_date_and_looking_does_not_make_it() {
 }
 
 #[tokio::test]
-async fn a_postgres_database_goes_up_to_date() {
+async fn a_postgres_database_is_migrated() {
     let database = fresh_postgres().await;
     goes_up_to_date(&format!("{}?schema=jobs", database.url()));
 }

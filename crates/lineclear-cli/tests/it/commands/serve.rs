@@ -77,7 +77,7 @@ async fn a_server_answers_and_a_second_one_on_the_same_file_is_a_second_node() {
 }
 
 #[tokio::test]
-async fn a_stop_waits_for_what_runs_and_counts_down() {
+async fn a_stop_waits_for_running_jobs_and_counts_down() {
     let dir = tempfile::tempdir().unwrap();
     let (mut child, address) = serve(&dir, &["--commands", "/bin/sleep", "--shutdown-grace", "20s"]).await;
     let body = r#"{"kind": "command", "input": {"argv": ["/bin/sleep", "3"]}}"#;
@@ -94,7 +94,7 @@ async fn a_stop_waits_for_what_runs_and_counts_down() {
 }
 
 #[tokio::test]
-async fn figures_can_be_added_up_over_nodes() {
+async fn metrics_can_be_summed_over_nodes() {
     let dir = tempfile::tempdir().unwrap();
     let (_child, address) = serve(&dir, &["--commands", "/bin/true"]).await;
     let body = r#"{"kind": "command", "input": {"argv": ["/bin/true"]}}"#;
@@ -117,7 +117,7 @@ async fn a_port_that_is_taken_is_an_error_that_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn an_address_that_others_reach_is_refused() {
+async fn a_public_address_without_authentication_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let mut child = at(&dir, "serve").args(["--bind", "0.0.0.0"]).start().unwrap();
     assert_eq!(child.wait_for_exit(LONG).await.unwrap().code(), Some(2));
@@ -151,7 +151,7 @@ async fn a_server_with_tokens_may_listen_anywhere_and_prints_how_to_create_the_f
 }
 
 #[tokio::test]
-async fn a_door_that_cannot_be_is_refused_before_the_database_is_touched() {
+async fn invalid_listener_settings_are_refused_before_the_database_is_touched() {
     let dir = tempfile::tempdir().unwrap();
     let cases: [(&[&str], &str); 6] = [
         (&["--bind", "0.0.0.0"], "auth = token"),
@@ -184,7 +184,7 @@ async fn workers_alone_have_no_server() {
 }
 
 #[test]
-fn a_setting_comes_from_the_nearest_place_and_says_which() {
+fn a_setting_comes_from_the_first_source_and_names_it() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("mine.toml");
     std::fs::write(&file, "slots = 3\nroles = [\"planner\", \"cleaner\"]\npoll = \"2s\"\n").unwrap();
@@ -199,7 +199,7 @@ fn a_setting_comes_from_the_nearest_place_and_says_which() {
 }
 
 #[test]
-fn a_setting_that_cannot_be_is_refused_with_its_origin() {
+fn an_invalid_setting_is_refused_with_its_origin() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("mine.toml");
     let path = file.to_str().unwrap().to_owned();

@@ -89,7 +89,7 @@ fn traces(dir: &tempfile::TempDir) -> Vec<Option<String>> {
 }
 
 #[tokio::test]
-async fn spans_reach_the_collector_and_jobs_go_on_with_the_trace() {
+async fn spans_reach_the_collector_and_jobs_continue_the_trace() {
     let dir = tempfile::tempdir().unwrap();
     let (url, spans) = collector();
     let (mut server, address) = serve(&dir, &["--otlp", &url]).await;
@@ -111,7 +111,7 @@ async fn spans_reach_the_collector_and_jobs_go_on_with_the_trace() {
 
 /// It is kept with the job, and may be secret.
 #[tokio::test]
-async fn what_commands_write_does_not_reach_the_collector() {
+async fn output_of_commands_does_not_reach_the_collector() {
     let dir = tempfile::tempdir().unwrap();
     let (url, spans) = collector();
     let (mut server, address) = serve(&dir, &["--otlp", &url, "--commands", "/bin/echo"]).await;
@@ -130,7 +130,7 @@ async fn what_commands_write_does_not_reach_the_collector() {
 }
 
 #[tokio::test]
-async fn without_a_collector_a_job_carries_the_callers_trace_and_a_broken_one_is_ignored() {
+async fn without_a_collector_a_job_keeps_the_trace_of_its_caller() {
     let dir = tempfile::tempdir().unwrap();
     let (_server, address) = serve(&dir, &[]).await;
     let good = format!("00-{TRACE}-b7ad6b7169203331-01");
@@ -152,7 +152,7 @@ async fn a_collector_that_is_away_costs_nothing() {
 }
 
 #[test]
-fn what_is_no_collector_is_refused() {
+fn an_invalid_collector_url_is_refused() {
     let output = command(&["serve", "--otlp", "collector:4318"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8(output.stderr).unwrap();

@@ -84,7 +84,7 @@ async fn a_token_is_made_listed_and_revoked_on_postgres() {
 }
 
 #[test]
-fn what_the_command_does_is_written_down() {
+fn token_commands_leave_audit_rows() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("new.db");
     let url = file.to_str().unwrap();
@@ -125,7 +125,7 @@ fn the_database_is_the_one_that_serve_would_take() {
 }
 
 #[test]
-fn a_token_that_cannot_be_is_refused() {
+fn an_invalid_new_token_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("new.db");
     let url = file.to_str().unwrap();

@@ -54,12 +54,12 @@ async fn killed_in_the_middle(db: &[&str]) {
 }
 
 #[tokio::test]
-async fn a_batch_outlives_its_server_on_sqlite() {
+async fn a_bulk_operation_survives_its_server_on_sqlite() {
     killed_in_the_middle(&[]).await;
 }
 
 #[tokio::test]
-async fn a_batch_outlives_its_server_on_postgres() {
+async fn a_bulk_operation_survives_its_server_on_postgres() {
     let database = fresh_postgres().await;
     killed_in_the_middle(&["--db", database.url()]).await;
 }

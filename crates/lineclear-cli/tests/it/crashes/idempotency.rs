@@ -92,21 +92,21 @@ async fn killed_before_the_answer(db: &str) {
 }
 
 #[tokio::test]
-async fn a_server_killed_before_the_commit_of_a_keyed_request_makes_nothing_on_postgres() {
+async fn a_server_killed_before_the_commit_of_a_keyed_request_has_created_no_job_on_postgres() {
     killed_before_the_commit(fresh_postgres().await.url(), true).await;
 }
 
 #[tokio::test]
-async fn a_server_killed_before_the_commit_of_a_keyed_request_makes_nothing_on_sqlite() {
+async fn a_server_killed_before_the_commit_of_a_keyed_request_has_created_no_job_on_sqlite() {
     killed_before_the_commit("lineclear.db", false).await;
 }
 
 #[tokio::test]
-async fn a_server_killed_before_the_answer_to_a_keyed_request_has_made_it_once_on_postgres() {
+async fn a_server_killed_before_the_response_to_a_keyed_request_has_created_one_job_on_postgres() {
     killed_before_the_answer(fresh_postgres().await.url()).await;
 }
 
 #[tokio::test]
-async fn a_server_killed_before_the_answer_to_a_keyed_request_has_made_it_once_on_sqlite() {
+async fn a_server_killed_before_the_response_to_a_keyed_request_has_created_one_job_on_sqlite() {
     killed_before_the_answer("lineclear.db").await;
 }

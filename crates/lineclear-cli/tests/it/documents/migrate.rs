@@ -18,7 +18,7 @@ fn part(head: &str) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn a_crontab_moves_in_as_the_page_says() {
+async fn a_crontab_is_migrated_as_the_page_says() {
     let blocks = part("From cron");
     let of = |language: &str| -> Vec<&String> {
         blocks.iter().filter(|block| block.0 == language).map(|block| &block.1).collect()
@@ -97,7 +97,7 @@ insert into hangfire.hash (key, field, value) values ('recurring-job:nightly', '
 "#;
 
 #[tokio::test]
-async fn jobs_that_wait_in_tables_of_hangfire_are_moved_once_and_its_schema_goes() {
+async fn waiting_jobs_of_hangfire_are_moved_once_and_its_schema_is_dropped() {
     let database = fresh_postgres().await;
     let client = postgres(database.url()).await;
     client.batch_execute(HANGFIRE).await.unwrap();

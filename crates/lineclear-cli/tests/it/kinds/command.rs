@@ -71,7 +71,7 @@ async fn begun(dir: &TempDir) -> [u32; 2] {
 }
 
 #[tokio::test]
-async fn what_a_command_writes_is_the_jobs_and_not_the_servers() {
+async fn output_of_a_command_goes_to_the_log_of_its_job() {
     let dir = tempfile::tempdir().unwrap();
     let (child, address) = shell(&dir, &[]).await;
     let script = "echo to stdout; echo to stderr >&2; env | grep LINECLEAR_";
@@ -89,7 +89,7 @@ async fn what_a_command_writes_is_the_jobs_and_not_the_servers() {
 }
 
 #[tokio::test]
-async fn the_settings_of_the_server_are_not_told_to_commands() {
+async fn commands_do_not_inherit_the_settings_of_the_server() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("lineclear.toml"), r#"commands = [["/bin/sh", "-c", "env"]]"#).unwrap();
     let program = lineclear_testkit::Program::at(env!("CARGO_BIN_EXE_lineclear"))
@@ -128,7 +128,7 @@ async fn without_allowed_commands_there_is_no_such_kind() {
 }
 
 #[tokio::test]
-async fn a_command_that_fails_is_a_failure_with_its_code_and_last_words() {
+async fn a_failing_command_fails_its_job_with_the_exit_code_and_last_line() {
     let dir = tempfile::tempdir().unwrap();
     let (_child, address) = shell(&dir, &[]).await;
     let id = enqueue(&address, "echo first; echo no space left >&2; exit 7", r#", "retries": 0"#);
@@ -142,7 +142,7 @@ async fn a_command_that_fails_is_a_failure_with_its_code_and_last_words() {
 }
 
 #[tokio::test]
-async fn what_a_command_writes_without_end_is_bounded() {
+async fn output_of_a_command_is_bounded() {
     let dir = tempfile::tempdir().unwrap();
     let (_child, address) = shell(&dir, &[]).await;
     let id = enqueue(&address, "yes 0123456789 | head -c 20000000; echo; echo the end", "");
@@ -152,7 +152,7 @@ async fn what_a_command_writes_without_end_is_bounded() {
 }
 
 #[tokio::test]
-async fn what_a_command_leaves_in_the_background_ends_with_it() {
+async fn background_processes_end_with_their_command() {
     let dir = tempfile::tempdir().unwrap();
     let (_child, address) = shell(&dir, &[]).await;
     let id = enqueue(&address, "sleep 60 & echo $! > child; echo left", "");
@@ -225,7 +225,7 @@ async fn a_command_ends_before_the_lease_of_a_server_without_a_database_that_sta
 
 /// Many programs end well when they are asked to end; that does not make their work done.
 #[tokio::test]
-async fn a_command_that_was_ended_is_not_done_whatever_it_says() {
+async fn a_command_that_was_ended_counts_as_not_done_whatever_its_exit_code() {
     let dir = tempfile::tempdir().unwrap();
     let polite = "trap 'exit 0' TERM; echo $$ > child; echo $$ > pid; sleep 60 & wait";
     let (mut child, address) = shell(&dir, &["--shutdown-grace", "1s"]).await;
@@ -246,7 +246,7 @@ async fn a_command_that_was_ended_is_not_done_whatever_it_says() {
 }
 
 #[tokio::test]
-async fn any_bytes_may_be_written_and_what_is_no_order_is_refused() {
+async fn a_command_may_print_any_bytes_and_an_invalid_input_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let (_child, address) = shell(&dir, &[]).await;
     let id = enqueue(&address, r"printf 'a\000b\007\377'; head -c 100000 /dev/zero", "");

@@ -144,7 +144,7 @@ async fn a_url_is_called_with_a_signature_and_the_claim() {
 }
 
 #[tokio::test]
-async fn a_server_that_wants_to_be_called_later_is_called_later() {
+async fn retry_after_is_honoured() {
     let dir = tempfile::tempdir().unwrap();
     let (port, calls) = receiver(vec![
         answer("503 Service Unavailable", "Retry-After: 2\r\n", "overloaded"),
@@ -165,7 +165,7 @@ async fn a_server_that_wants_to_be_called_later_is_called_later() {
 }
 
 #[tokio::test]
-async fn which_statuses_are_a_success_can_be_said_and_a_redirect_is_none() {
+async fn successful_statuses_are_configurable_and_redirects_are_failures() {
     let dir = tempfile::tempdir().unwrap();
     let (port, _calls) = receiver(vec![
         answer("302 Found", "Location: http://169.254.169.254/latest/meta-data/\r\n", ""),
@@ -182,7 +182,7 @@ async fn which_statuses_are_a_success_can_be_said_and_a_redirect_is_none() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_answer_in_time_or_says_too_much_does_no_harm() {
+async fn a_slow_or_talkative_receiver_is_cut_off() {
     let dir = tempfile::tempdir().unwrap();
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let (_child, address) = caller(&dir, silent.local_addr().unwrap().port()).await;
@@ -206,7 +206,7 @@ async fn a_server_that_does_not_answer_in_time_or_says_too_much_does_no_harm() {
 }
 
 #[tokio::test]
-async fn what_may_not_be_called_is_refused_when_it_is_saved() {
+async fn a_forbidden_url_is_refused_when_it_is_saved() {
     let dir = tempfile::tempdir().unwrap();
     let (_child, address) = serve(&dir, &[]).await;
     for (input, why) in [
@@ -276,7 +276,7 @@ async fn what_may_not_be_called_is_refused_when_it_is_saved() {
 
 /// Servers like to say what they were told.
 #[tokio::test]
-async fn what_was_sent_as_a_header_is_not_shown_when_it_comes_back() {
+async fn secret_headers_are_masked_in_responses() {
     let dir = tempfile::tempdir().unwrap();
     let (port, _calls) = receiver(vec![
         answer("401 Unauthorized", "", "bad token: Bearer s3cr3t"),
@@ -333,7 +333,7 @@ fn secrets_of_calls_are_not_shown() {
 }
 
 #[test]
-fn straight_on_a_database_the_settings_say_what_may_be_called_and_commands_are_looked_at() {
+fn with_db_the_settings_limit_urls_and_commands_are_checked() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(at(&dir, &["db", "migrate"]).code, Some(0));
     let enqueue = |kind: &str, input: &str| {

@@ -7,7 +7,7 @@ use crate::lock::place::{Place, SOON, gone, lives};
 use crate::run::command;
 
 #[tokio::test]
-async fn the_command_s_exit_code_is_ours() {
+async fn lock_run_exits_with_the_code_of_its_command() {
     let place = Place::sqlite();
     for (script, code) in
         [("exit 0", 0), ("exit 3", 3), ("exit 255", 255), ("kill -TERM $$", 143), ("kill -KILL $$", 137)]
@@ -42,7 +42,7 @@ fn signal(name: &str, pid: u32) {
 }
 
 #[tokio::test]
-async fn signals_are_passed_on_and_the_command_is_waited_for() {
+async fn signals_are_forwarded_and_the_command_is_awaited() {
     let place = Place::sqlite();
     for name in ["TERM", "INT", "HUP", "QUIT", "USR1", "USR2"] {
         // Its own way to end, and its own code; the signal is for the shell's own child as well.
@@ -106,7 +106,7 @@ async fn a_signal_while_waiting_ends_it_and_leaves_no_lock_behind() {
 }
 
 #[tokio::test]
-async fn what_nohup_ignores_is_ignored() {
+async fn a_hangup_that_nohup_ignores_is_ignored() {
     let place = Place::sqlite();
     let script = place.until_told("echo held");
     let binary = env!("CARGO_BIN_EXE_lineclear");
@@ -121,7 +121,7 @@ async fn what_nohup_ignores_is_ignored() {
 }
 
 #[tokio::test]
-async fn what_a_command_leaves_in_the_background_goes_on_without_the_lock() {
+async fn background_processes_continue_without_the_lock() {
     let place = Place::sqlite();
     let script = "sleep 60 >/dev/null 2>&1 & echo $!";
     let (code, out, err) = place.done(place.shell(&[], script)).await;

@@ -42,7 +42,7 @@ async fn is_ended(mut child: Child, ids: [String; 2]) {
 }
 
 #[tokio::test]
-async fn a_lock_that_is_taken_away_in_a_sqlite_file_ends_the_command() {
+async fn a_broken_lock_in_a_sqlite_file_ends_the_command() {
     let place = Place::sqlite();
     let (child, ids) = stubborn(&place, &["--ttl", "2s"]).await;
     let file = rusqlite::Connection::open(&place.url).unwrap();
@@ -52,7 +52,7 @@ async fn a_lock_that_is_taken_away_in_a_sqlite_file_ends_the_command() {
 }
 
 #[tokio::test]
-async fn a_lock_that_is_taken_away_in_postgres_ends_the_command() {
+async fn a_broken_lock_in_postgres_ends_the_command() {
     let place = Place::postgres().await;
     let (child, ids) = stubborn(&place, &["--ttl", "2s"]).await;
     let (client, connection) = tokio_postgres::connect(&place.url, tokio_postgres::NoTls).await.unwrap();
@@ -136,7 +136,7 @@ async fn followed_after_a_kill(place: &Place, ttl: &str) -> Duration {
 }
 
 #[tokio::test]
-async fn a_killed_lock_run_takes_its_command_with_it_and_is_followed_at_once_in_postgres() {
+async fn a_killed_lock_run_ends_its_command_and_frees_its_lock_at_once_in_postgres() {
     let place = Place::postgres().await;
     // Its lock would last far longer: only its death can free it.
     let after = followed_after_a_kill(&place, "10m").await;
@@ -144,7 +144,7 @@ async fn a_killed_lock_run_takes_its_command_with_it_and_is_followed_at_once_in_
 }
 
 #[tokio::test]
-async fn a_killed_lock_run_takes_its_command_with_it_and_is_followed_at_once_with_a_session_lock() {
+async fn a_killed_lock_run_ends_its_command_and_frees_its_lock_at_once_with_a_session_lock() {
     let database = lineclear_testkit::fresh_postgres().await;
     let place = Place::at(format!("{}?lock=session", database.url()), database);
     let after = followed_after_a_kill(&place, "10m").await;
@@ -152,17 +152,17 @@ async fn a_killed_lock_run_takes_its_command_with_it_and_is_followed_at_once_wit
 }
 
 #[tokio::test]
-async fn a_killed_lock_run_takes_its_command_with_it_and_is_followed_in_mysql() {
+async fn a_killed_lock_run_ends_its_command_and_frees_its_lock_in_mysql() {
     followed_after_a_kill(&Place::mysql().await, "10m").await;
 }
 
 #[tokio::test]
-async fn a_killed_lock_run_is_followed_when_its_lock_ends_in_a_sqlite_file() {
+async fn the_lock_of_a_killed_lock_run_is_free_after_its_ttl_in_a_sqlite_file() {
     followed_after_a_kill(&Place::sqlite(), "2s").await;
 }
 
 #[tokio::test]
-async fn a_killed_lock_run_is_followed_when_its_lock_ends_in_redis() {
+async fn the_lock_of_a_killed_lock_run_is_free_after_its_ttl_in_redis() {
     followed_after_a_kill(&Place::redis(), "2s").await;
 }
 
@@ -222,7 +222,7 @@ fn guard_of(child: &Child) -> String {
 }
 
 #[tokio::test]
-async fn a_command_whose_guard_is_killed_goes_on_and_that_is_said() {
+async fn a_command_whose_guard_is_killed_continues_with_a_warning() {
     let place = Place::sqlite();
     let mut child = place.holder(&[]).await;
     let guard = guard_of(&child);
@@ -237,7 +237,7 @@ async fn a_command_whose_guard_is_killed_goes_on_and_that_is_said() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_of_a_lock_run_that_has_ended() {
+async fn a_finished_lock_run_leaves_nothing_behind() {
     let place = Place::sqlite();
     let mut child = place.holder(&[]).await;
     let guard = guard_of(&child);

@@ -127,7 +127,7 @@ async fn every_command_shows_the_holder_and_its_lock_can_be_broken_in_mysql() {
 }
 
 #[tokio::test]
-async fn redis_keeps_no_record_unless_a_database_does_it_for_it() {
+async fn redis_locks_are_recorded_only_with_a_registry() {
     let place = Place::redis();
     let mut holder = place.holder(&["--ttl", "6s"]).await;
     for (arguments, why) in [(&["list"][..], "cannot be listed"), (&["history", "report"], "have no history")]
@@ -164,7 +164,7 @@ async fn redis_keeps_no_record_unless_a_database_does_it_for_it() {
 }
 
 #[tokio::test]
-async fn a_holder_that_died_or_froze_is_explained_and_its_lock_can_be_taken_away() {
+async fn a_dead_or_frozen_holder_is_explained_and_its_lock_can_be_broken() {
     let place = Place::sqlite();
     let script = place.until_told("echo held $$");
     let mut holder = place.shell(&[], &script).start().unwrap();
@@ -228,7 +228,7 @@ async fn a_short_command_leaves_no_old_events_behind() {
 }
 
 #[test]
-fn what_is_not_there_is_not_found_and_looking_makes_no_file() {
+fn a_missing_lock_is_not_found_and_reading_creates_no_file() {
     let place = Place::sqlite();
     assert_eq!(says(&place, &["list"]), "LOCK\tSTATE\tNODE\tKIND\tNUMBER\tSINCE\tRENEWED\n");
     assert_eq!(says(&place, &["list", "--json"]), "{\"items\":[],\"next\":null}\n");
@@ -250,7 +250,7 @@ fn what_is_not_there_is_not_found_and_looking_makes_no_file() {
 }
 
 #[test]
-fn a_store_that_cannot_be_looked_at_says_why() {
+fn a_store_that_cannot_be_read_says_why() {
     for url in [
         "postgres://me:hunter2@127.0.0.1:1/x",
         "mysql://me:hunter2@127.0.0.1:1/x",
@@ -273,7 +273,7 @@ fn a_store_that_cannot_be_looked_at_says_why() {
 
 /// In a terminal of its own (`script`), as a person would break it.
 #[tokio::test]
-async fn a_person_must_type_the_name_of_a_lock_to_break_it() {
+async fn breaking_a_lock_requires_typing_its_name() {
     let place = Place::sqlite();
     let mut holder = place.holder(&["--ttl", "6s"]).await;
     for (typed, code) in [("yes\n", 1), ("\n", 1), ("report\n", 0)] {

@@ -2,7 +2,7 @@
 
 use crate::lock::place::{Place, SOON};
 
-async fn one_runs_and_the_others_are_busy_in_their_own_way(place: Place) {
+async fn one_command_runs_and_the_others_follow_on_busy(place: Place) {
     let mut holder = place.holder(&[]).await;
     let marker = place.file("ran");
     let touch = ["touch", marker.to_str().unwrap()];
@@ -35,27 +35,27 @@ async fn one_runs_and_the_others_are_busy_in_their_own_way(place: Place) {
 }
 
 #[tokio::test]
-async fn one_runs_and_the_others_are_busy_in_their_own_way_in_a_sqlite_file() {
-    one_runs_and_the_others_are_busy_in_their_own_way(Place::sqlite()).await;
+async fn one_command_runs_and_the_others_follow_on_busy_in_a_sqlite_file() {
+    one_command_runs_and_the_others_follow_on_busy(Place::sqlite()).await;
 }
 
 #[tokio::test]
-async fn one_runs_and_the_others_are_busy_in_their_own_way_in_postgres() {
-    one_runs_and_the_others_are_busy_in_their_own_way(Place::postgres().await).await;
+async fn one_command_runs_and_the_others_follow_on_busy_in_postgres() {
+    one_command_runs_and_the_others_follow_on_busy(Place::postgres().await).await;
 }
 
 #[tokio::test]
-async fn one_runs_and_the_others_are_busy_in_their_own_way_in_redis() {
-    one_runs_and_the_others_are_busy_in_their_own_way(Place::redis()).await;
+async fn one_command_runs_and_the_others_follow_on_busy_in_redis() {
+    one_command_runs_and_the_others_follow_on_busy(Place::redis()).await;
 }
 
 #[tokio::test]
-async fn one_runs_and_the_others_are_busy_in_their_own_way_in_mysql() {
-    one_runs_and_the_others_are_busy_in_their_own_way(Place::mysql().await).await;
+async fn one_command_runs_and_the_others_follow_on_busy_in_mysql() {
+    one_command_runs_and_the_others_follow_on_busy(Place::mysql().await).await;
 }
 
 /// Eight at once; the one that runs goes on until all others have ended.
-async fn of_eight_at_once_exactly_one_runs(place: Place) {
+async fn one_of_eight_concurrent_commands_runs(place: Place) {
     let command = place.until_told("echo ran");
     let start = |_| place.shell(&["--on-busy", "skip"], &command).start().unwrap();
     let mut all: Vec<_> = (0..8).map(start).collect();
@@ -80,23 +80,23 @@ async fn of_eight_at_once_exactly_one_runs(place: Place) {
 }
 
 #[tokio::test]
-async fn of_eight_at_once_exactly_one_runs_in_a_sqlite_file() {
-    of_eight_at_once_exactly_one_runs(Place::sqlite()).await;
+async fn one_of_eight_concurrent_commands_runs_in_a_sqlite_file() {
+    one_of_eight_concurrent_commands_runs(Place::sqlite()).await;
 }
 
 #[tokio::test]
-async fn of_eight_at_once_exactly_one_runs_in_postgres() {
-    of_eight_at_once_exactly_one_runs(Place::postgres().await).await;
+async fn one_of_eight_concurrent_commands_runs_in_postgres() {
+    one_of_eight_concurrent_commands_runs(Place::postgres().await).await;
 }
 
 #[tokio::test]
-async fn of_eight_at_once_exactly_one_runs_in_redis() {
-    of_eight_at_once_exactly_one_runs(Place::redis()).await;
+async fn one_of_eight_concurrent_commands_runs_in_redis() {
+    one_of_eight_concurrent_commands_runs(Place::redis()).await;
 }
 
 #[tokio::test]
-async fn of_eight_at_once_exactly_one_runs_in_mysql() {
-    of_eight_at_once_exactly_one_runs(Place::mysql().await).await;
+async fn one_of_eight_concurrent_commands_runs_in_mysql() {
+    one_of_eight_concurrent_commands_runs(Place::mysql().await).await;
 }
 
 #[tokio::test]
@@ -196,7 +196,7 @@ async fn locks_and_the_schema_share_a_postgres_database() {
 }
 
 #[test]
-fn unless_told_otherwise_the_store_is_a_file_in_this_folder() {
+fn the_default_store_is_a_file_in_the_current_folder() {
     let folder = tempfile::tempdir().unwrap();
     let run = |variable: Option<&str>| {
         let mut command =

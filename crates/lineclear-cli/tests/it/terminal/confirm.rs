@@ -26,7 +26,7 @@ schedule = { cron = "30 2 * * *" }
 "#;
 
 #[tokio::test]
-async fn who_removes_manifests_is_asked_on_a_terminal_and_a_script_is_not() {
+async fn removing_manifests_asks_on_a_terminal_only() {
     each_way(&[], async |dir, asked| {
         let run = |args: &[&str]| at(dir, &[args, asked].concat());
         let words = asked.join(" ");
@@ -64,7 +64,7 @@ async fn who_removes_manifests_is_asked_on_a_terminal_and_a_script_is_not() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_nearly_one_is_answered_with_it() {
+async fn a_misspelt_name_gets_a_suggestion() {
     each_way(&[], async |dir, asked| {
         let run = |args: &[&str]| at(dir, &[args, asked].concat());
         std::fs::write(dir.path().join("orders.toml"), format!("[group.etl]\nlimit = 2\n{ONE}")).unwrap();

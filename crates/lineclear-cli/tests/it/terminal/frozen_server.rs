@@ -19,7 +19,7 @@ fn in_time(dir: &TempDir, arguments: &[&str]) -> Run {
 }
 
 #[tokio::test]
-async fn a_frozen_server_is_not_waited_for_longer_than_said() {
+async fn a_frozen_server_is_a_timeout() {
     let dir = tempfile::tempdir().unwrap();
     let (mut server, address) = serve(&dir, &["--commands", "/bin/sleep"]).await;
     let server_url = format!("http://{address}");
@@ -74,7 +74,7 @@ async fn a_frozen_server_is_not_waited_for_longer_than_said() {
 }
 
 #[tokio::test]
-async fn a_server_that_freezes_while_a_job_is_watched_is_not_waited_for() {
+async fn watching_a_job_on_a_frozen_server_times_out() {
     let dir = tempfile::tempdir().unwrap();
     let (mut server, address) = serve(&dir, &["--commands", "/bin/sleep"]).await;
     let asked = ["--server", &format!("http://{address}")];

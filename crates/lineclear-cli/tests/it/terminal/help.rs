@@ -79,7 +79,7 @@ fn help_leads_with_examples() {
 }
 
 #[test]
-fn topics_say_what_is_the_same_for_all_commands() {
+fn help_topics_describe_what_all_commands_share() {
     let codes = lineclear(&["help", "exit-codes"]);
     assert_eq!(codes.code, Some(0), "{}", codes.err);
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");
@@ -137,7 +137,7 @@ fn there_is_colour_on_a_terminal_and_none_with_no_color() {
 }
 
 #[tokio::test]
-async fn kinds_and_nodes_that_are_nearly_right_are_named() {
+async fn misspelt_kinds_and_nodes_get_a_suggestion() {
     let dir = tempfile::tempdir().unwrap();
     let (_server, address) = serve(&dir, &["--commands", "/bin/true"]).await;
     let asked = ["--server", &format!("http://{address}")];
@@ -329,7 +329,7 @@ async fn no_command_panics_without_a_usable_output() {
 }
 
 #[test]
-fn a_wrong_word_is_answered_with_the_nearest_and_plurals_are_understood() {
+fn a_misspelt_word_gets_a_suggestion_and_plurals_are_understood() {
     let wrong = lineclear(&["manifets", "list"]);
     assert!(wrong.code == Some(2) && wrong.err.contains("'manifest'"), "{}", wrong.err);
     let wrong = lineclear(&["job", "lits"]);

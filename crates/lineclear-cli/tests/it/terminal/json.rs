@@ -80,7 +80,7 @@ fn of_it() -> String {
 }
 
 #[tokio::test]
-async fn an_input_alone_is_printed_as_it_is_whatever_it_is() {
+async fn an_input_alone_is_printed_unchanged() {
     each_way(&[], async |dir, asked| {
         let run = |args: &[&str]| at(dir, &[args, asked].concat());
         for (id, input) in (1..).zip([ODD, "\"a text\"", "1.10", "[]", "1e400"]) {
@@ -93,7 +93,7 @@ async fn an_input_alone_is_printed_as_it_is_whatever_it_is() {
 }
 
 #[tokio::test]
-async fn the_pages_of_a_list_are_put_together_as_they_are() {
+async fn the_pages_of_a_list_are_joined_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     let (_server, address) = serve(&dir, &[]).await;
     for count in [1_000, 1] {

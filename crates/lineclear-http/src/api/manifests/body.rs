@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_document_knows_the_fields_of_a_manifest_that_the_model_knows() {
+    fn the_document_lists_all_fields_of_a_manifest() {
         let with = |field: &str, value: Value| {
             let mut manifest = json!({"key": "a", "kind": "b", "schedule": {"on_demand": true}});
             manifest[field] = value;
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn the_document_knows_the_words_that_the_model_knows() {
+    fn the_document_lists_all_values_of_enums() {
         let words = |name: &str| schema(name)["enum"].clone();
         let all = |words: Vec<&str>| json!(words);
         assert_eq!(words("OverlapWord"), all(Overlap::ALL.iter().map(|word| word.as_str()).collect()));

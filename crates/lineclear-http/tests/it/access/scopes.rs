@@ -97,7 +97,7 @@ fn few_routes_are_open() {
 }
 
 #[test]
-fn every_operation_of_the_document_says_what_it_needs() {
+fn every_operation_of_the_document_declares_its_scope() {
     let document: serde_json::Value = serde_json::from_str(&lineclear_http::openapi()).unwrap();
     let known = routes();
     let mut count = 0;
@@ -116,7 +116,7 @@ fn every_operation_of_the_document_says_what_it_needs() {
     assert_eq!(document["components"]["securitySchemes"]["token"]["scheme"], "bearer");
 }
 
-async fn a_wrong_token_is_refused_like_any_other_and_ten_are_enough(served: &Served) {
+async fn wrong_tokens_are_refused_alike_and_ten_lock_the_address_out(served: &Served) {
     let good = served.token("read").await;
     let (head, secret) = good.rsplit_once('_').unwrap();
     let other = format!("{head}_{}", "0".repeat(secret.len()));
@@ -148,7 +148,7 @@ async fn a_wrong_token_is_refused_like_any_other_and_ten_are_enough(served: &Ser
     assert_eq!(limited, 429, "a valid token that was not used recently is refused, too");
 }
 
-async fn a_client_that_is_known_goes_on_beside_one_that_fails(served: &Served) {
+async fn a_known_client_is_not_locked_out_by_a_failing_one(served: &Served) {
     let good = served.token("read").await;
     assert_eq!(status(served, "GET", "/api/v1/jobs", Some(&good)).await.0, 200);
     for _ in 0..12 {
@@ -171,7 +171,7 @@ async fn a_revoked_token_is_refused_within_five_seconds(served: &Served) {
     assert_eq!(status(served, "GET", "/api/v1/jobs", Some(&token)).await.0, 401);
 }
 
-async fn a_token_that_ends_by_itself_is_refused_when_it_does(served: &Served) {
+async fn an_expired_token_is_refused(served: &Served) {
     let lives = Some(Duration::from_millis(1500));
     let scopes = Scopes::parse("read").unwrap();
     let name = lineclear::model::Name::new("short").unwrap();
@@ -253,7 +253,7 @@ async fn a_trusted_proxy_names_the_user(served: &Served) {
     assert_eq!(status(served, "GET", "/api/v1/jobs", Some(&token)).await.0, 200, "tokens still work");
 }
 
-async fn one_clients_idempotency_keys_are_not_anothers(served: &Served) {
+async fn idempotency_keys_are_scoped_to_the_client(served: &Served) {
     let (one, other) = (served.token("operate").await, served.token("admin").await);
     let make = async |token: &str| {
         let bearer = format!("Bearer {token}");
@@ -278,14 +278,14 @@ fn trusting(peer: &str) -> Access {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_proxy_that_is_trusted_is_believed() {
+async fn a_trusted_proxy_is_believed() {
     let served = Served::sqlite_with(|http| http.access = trusting("127.0.0.0/8")).await;
     a_trusted_proxy_names_the_user(&served).await;
     served.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_others_forward_is_not_believed() {
+async fn forwarded_headers_of_other_peers_are_ignored() {
     for access in [trusting("192.0.2.0/24"), Access::Tokens] {
         let served = Served::sqlite_with(|http| http.access = access).await;
         let claims = [
@@ -304,7 +304,7 @@ async fn what_others_forward_is_not_believed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_knows_its_clients_answers_to_any_name() {
+async fn a_server_with_authentication_answers_to_any_host_name() {
     let served = Served::sqlite_with(|http| http.access = Access::Tokens).await;
     let answer = served.send("GET", "/livez", &[("Host", "jobs.example.org")], b"").await;
     assert_eq!(answer.status, 200);
@@ -326,10 +326,10 @@ async fn a_token_in_a_url_is_no_token() {
 
 with_tokens_on_each_store! {
     every_route_needs_the_scope_that_the_document_says
-    a_wrong_token_is_refused_like_any_other_and_ten_are_enough
-    a_client_that_is_known_goes_on_beside_one_that_fails
+    wrong_tokens_are_refused_alike_and_ten_lock_the_address_out
+    a_known_client_is_not_locked_out_by_a_failing_one
     a_revoked_token_is_refused_within_five_seconds
-    a_token_that_ends_by_itself_is_refused_when_it_does
+    an_expired_token_is_refused
     tokens_are_made_listed_and_revoked_over_http
-    one_clients_idempotency_keys_are_not_anothers
+    idempotency_keys_are_scoped_to_the_client
 }

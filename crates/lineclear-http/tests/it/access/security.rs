@@ -69,7 +69,7 @@ async fn looking_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_list_that_takes_too_long_is_given_up() {
+async fn a_list_that_takes_too_long_times_out() {
     let served = Served::postgres().await;
     let client = database(served.url()).await;
     client.batch_execute("begin; lock table lineclear.audit in access exclusive mode").await.unwrap();
@@ -83,7 +83,7 @@ async fn a_list_that_takes_too_long_is_given_up() {
 
 /// Counting is looking: the engine's own connections would wait for longer.
 #[tokio::test(flavor = "multi_thread")]
-async fn counting_for_a_batch_is_given_up_when_it_takes_too_long() {
+async fn counting_for_a_bulk_operation_times_out() {
     let served = Served::postgres().await;
     let client = database(served.url()).await;
     client.batch_execute("begin; lock table lineclear.execution in access exclusive mode").await.unwrap();
@@ -98,7 +98,7 @@ async fn counting_for_a_batch_is_given_up_when_it_takes_too_long() {
 }
 
 #[test]
-fn every_list_has_an_end() {
+fn every_list_is_paginated() {
     let sql = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lineclear/sql");
     let mut seen = 0;
     for folder in std::fs::read_dir(&sql).unwrap() {
@@ -129,7 +129,7 @@ fn escaped(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
-async fn sql_in_a_parameter_is_text_and_no_more(served: &Served) {
+async fn sql_in_a_parameter_is_plain_text(served: &Served) {
     served.post("/api/v1/jobs", r#"{"kind": "other", "in_ms": 600000}"#).await;
     served.put("/api/v1/groups/etl", r#"{"limit": 1}"#).await;
     let document: Value = serde_json::from_str(&lineclear_http::openapi()).unwrap();
@@ -164,7 +164,7 @@ async fn sql_in_a_parameter_is_text_and_no_more(served: &Served) {
     );
 }
 
-async fn what_is_there_and_what_is_not_are_refused_alike(served: &Served) {
+async fn existing_and_missing_objects_are_refused_alike(served: &Served) {
     let operate = served.token("operate").await;
     let read = served.token("read").await;
     let made = served.with(&operate, "POST", "/api/v1/jobs", r#"{"kind": "other", "in_ms": 600000}"#).await;
@@ -184,7 +184,7 @@ async fn what_is_there_and_what_is_not_are_refused_alike(served: &Served) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_problem_says_nothing_of_the_inside() {
+async fn a_problem_reveals_no_internals() {
     let served = Served::postgres().await;
     let client = database(served.url()).await;
     client.batch_execute("alter table lineclear.manifest_group rename to gone").await.unwrap();
@@ -257,9 +257,9 @@ async fn a_server_may_have_a_role_that_cannot_change_the_schema() {
 }
 
 on_each_store! {
-    sql_in_a_parameter_is_text_and_no_more
+    sql_in_a_parameter_is_plain_text
 }
 
 with_tokens_on_each_store! {
-    what_is_there_and_what_is_not_are_refused_alike
+    existing_and_missing_objects_are_refused_alike
 }

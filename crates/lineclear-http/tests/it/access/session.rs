@@ -100,7 +100,7 @@ async fn a_page_of_another_site_does_nothing_with_a_users_cookie(served: &Served
     assert_eq!(make(&[("Origin", &format!("http://{}", served.address))]).await, 201);
 }
 
-async fn wrong_logins_are_answered_alike_and_ten_are_enough(served: &Served) {
+async fn wrong_logins_are_refused_alike_and_ten_lock_the_address_out(served: &Served) {
     let good = served.token("read").await;
     let (head, secret) = good.rsplit_once('_').unwrap();
     let other = format!("{head}_{}", "0".repeat(secret.len()));
@@ -133,7 +133,7 @@ with_tokens_on_each_store! {
     a_browser_logs_in_with_a_token_and_out_again
     a_revoked_token_ends_its_sessions_at_once
     a_page_of_another_site_does_nothing_with_a_users_cookie
-    wrong_logins_are_answered_alike_and_ten_are_enough
+    wrong_logins_are_refused_alike_and_ten_lock_the_address_out
     a_login_leaves_an_audit_row
 }
 

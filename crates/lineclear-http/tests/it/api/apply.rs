@@ -17,7 +17,7 @@ async fn keys(served: &Served) -> Vec<String> {
     page["items"].as_array().unwrap().iter().map(|item| item["key"].as_str().unwrap().to_owned()).collect()
 }
 
-async fn a_plan_says_what_is_then_done(served: &Served) {
+async fn a_dry_run_predicts_the_changes(served: &Served) {
     let mut first = json!({"owner": "team", "prune": true, "dry_run": true, "group": {"etl": {"limit": 4}},
                            "manifest": [manifest("a", "0 1 * * *"), manifest("b", "0 2 * * *")]});
     let plan = apply(served, &first).await;
@@ -62,7 +62,7 @@ async fn a_plan_says_what_is_then_done(served: &Served) {
     assert_eq!(served.get("/api/v1/groups/etl").await.json()["limit"], 5);
 }
 
-async fn what_is_wrong_is_named_where_it_stands_and_nothing_is_written(served: &Served) {
+async fn errors_point_at_their_position_and_nothing_is_written(served: &Served) {
     let good = manifest("good", "0 1 * * *");
     let with = |bad: Value| json!({"group": {"etl": {}}, "manifest": [good, bad]});
     let mut other = manifest("bad", "0 1 * * *");
@@ -125,6 +125,6 @@ pub(crate) fn odd(digit: char) -> String {
 
 on_each_store! {
     inputs_are_kept_as_they_were_written
-    a_plan_says_what_is_then_done
-    what_is_wrong_is_named_where_it_stands_and_nothing_is_written
+    a_dry_run_predicts_the_changes
+    errors_point_at_their_position_and_nothing_is_written
 }

@@ -66,14 +66,14 @@ async fn every_route_that_changes_something_leaves_a_row(served: &Served) {
     assert_eq!(rows(served).await.len(), before, "looking is not written down");
 }
 
-async fn what_is_refused_for_want_of_a_scope_leaves_no_row(served: &Served) {
+async fn a_request_without_the_scope_leaves_no_row(served: &Served) {
     let read = served.token("read").await;
     assert_eq!(served.with(&read, "PUT", "/api/v1/groups/etl", r#"{"limit": 1}"#).await.status, 403);
     assert_eq!(served.post("/api/v1/jobs", r#"{"kind": "add"}"#).await.status, 401);
     assert!(rows(served).await.is_empty());
 }
 
-async fn jobs_that_are_made_at_once_have_a_row_each(served: &Served) {
+async fn jobs_that_are_enqueued_together_have_one_audit_row_each(served: &Served) {
     let token = served.token("operate").await;
     let make = async || {
         served.with(&token, "POST", "/api/v1/jobs", r#"{"kind": "add", "in_ms": 600000}"#).await.status
@@ -129,7 +129,7 @@ async fn the_audit_can_be_read_by_admins_and_shows_before_and_after(served: &Ser
 }
 
 /// What is written down beside who, what and to what.
-async fn the_audit_says_what_was_made_changed_and_meant(served: &Served) {
+async fn the_audit_contains_the_request_and_its_effect(served: &Served) {
     let admin = served.token("admin").await;
     let ask = async |method: &str, path: &str, body: Value| {
         let answer = served.with(&admin, method, &format!("/api/v1{path}"), &body.to_string()).await;
@@ -231,7 +231,7 @@ async fn the_audit_says_what_was_made_changed_and_meant(served: &Served) {
     assert!(!all.contains(secret.rsplit('_').next().unwrap()), "nor a token");
 }
 
-async fn an_open_server_writes_down_what_was_done_and_not_each_job(served: &Served) {
+async fn an_open_server_audits_changes_but_not_each_job(served: &Served) {
     served.post("/api/v1/jobs", r#"{"kind": "add", "in_ms": 600000}"#).await;
     served.put("/api/v1/groups/etl", r#"{"limit": 1}"#).await;
     let rows = rows(served).await;
@@ -239,7 +239,7 @@ async fn an_open_server_writes_down_what_was_done_and_not_each_job(served: &Serv
     assert_eq!((&rows[0]["who"], &rows[0]["token"]), (&json!("local"), &Value::Null));
 }
 
-async fn every_answer_has_the_id_of_its_request(served: &Served) {
+async fn every_response_has_a_request_id(served: &Served) {
     let ask = async |id: &str| served.send("GET", "/api/v1/jobs/0", &[("X-Request-Id", id)], b"").await;
     let echoed = ask("mine-1.2_3").await;
     assert_eq!(
@@ -258,14 +258,14 @@ async fn every_answer_has_the_id_of_its_request(served: &Served) {
 }
 
 on_each_store! {
-    an_open_server_writes_down_what_was_done_and_not_each_job
-    every_answer_has_the_id_of_its_request
+    an_open_server_audits_changes_but_not_each_job
+    every_response_has_a_request_id
 }
 
 with_tokens_on_each_store! {
     every_route_that_changes_something_leaves_a_row
-    what_is_refused_for_want_of_a_scope_leaves_no_row
-    jobs_that_are_made_at_once_have_a_row_each
+    a_request_without_the_scope_leaves_no_row
+    jobs_that_are_enqueued_together_have_one_audit_row_each
     the_audit_can_be_read_by_admins_and_shows_before_and_after
-    the_audit_says_what_was_made_changed_and_meant
+    the_audit_contains_the_request_and_its_effect
 }

@@ -102,7 +102,7 @@ const BROKEN: [&str; 5] = [
     "update {t}manifest set declared = '\"hunter2\"' where key = 'bad'",
 ];
 
-async fn a_manifest_that_cannot_be_read_can_be_paused_and_is_mended_by_writing_it(served: &Served) {
+async fn an_unreadable_manifest_can_be_paused_and_is_repaired_by_writing_it(served: &Served) {
     let order = r#"{"kind": "add", "schedule": {"cron": "0 2 1 1 *"}, "input": {"pin": "hunter2"}, "secret": ["/pin"]}"#;
     let path = "/api/v1/manifests/bad";
     let file = r#"{"manifest": [{"key": "bad", "kind": "add", "schedule": {"every": "1h"}}]}"#;
@@ -147,7 +147,7 @@ async fn a_manifest_that_cannot_be_read_can_be_paused_and_is_mended_by_writing_i
 }
 
 /// In a rolling upgrade old servers go on beside new ones.
-async fn a_server_stays_ready_when_a_newer_one_has_moved_the_schema_on(served: &Served) {
+async fn a_server_stays_ready_after_a_newer_one_has_migrated_the_schema(served: &Served) {
     served.sql("insert into {t}migration (number, name, checksum) values (9999, 'later', 'x')").await;
     assert_eq!(served.get("/readyz").await.status, 200);
     served.sql("delete from {t}migration where number = 9999 or number = (select max(number) from {t}migration where number < 9999)").await;
@@ -156,6 +156,6 @@ async fn a_server_stays_ready_when_a_newer_one_has_moved_the_schema_on(served: &
 
 on_each_store! {
     corrupt_data_does_not_affect_other_objects
-    a_manifest_that_cannot_be_read_can_be_paused_and_is_mended_by_writing_it
-    a_server_stays_ready_when_a_newer_one_has_moved_the_schema_on
+    an_unreadable_manifest_can_be_paused_and_is_repaired_by_writing_it
+    a_server_stays_ready_after_a_newer_one_has_migrated_the_schema
 }

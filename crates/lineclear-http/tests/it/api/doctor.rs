@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::kit::Served;
 
-async fn a_server_that_is_well_says_so_of_every_check(served: &Served) {
+async fn every_check_of_a_healthy_server_is_ok(served: &Served) {
     let report = served.until("/api/v1/doctor", |report| report["healthy"] == json!(true)).await;
     let checks = report["checks"].as_array().unwrap();
     for check in checks {
@@ -21,5 +21,5 @@ async fn a_server_that_is_well_says_so_of_every_check(served: &Served) {
 }
 
 on_each_store! {
-    a_server_that_is_well_says_so_of_every_check
+    every_check_of_a_healthy_server_is_ok
 }

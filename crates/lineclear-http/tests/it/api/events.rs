@@ -148,7 +148,7 @@ async fn make(served: &Served, body: &Value) -> String {
     served.post("/api/v1/jobs", &body.to_string()).await.json()["id"].as_str().unwrap().to_owned()
 }
 
-async fn what_happens_is_told_in_ids_and_words(served: &Served) {
+async fn events_contain_ids_and_names(served: &Served) {
     let mut stream = Stream::open(served, "", None).await;
     for part in ["200 OK", "text/event-stream", "no-cache, no-transform", "x-accel-buffering: no"] {
         assert!(stream.head.contains(part), "{}", stream.head);
@@ -174,7 +174,7 @@ async fn what_happens_is_told_in_ids_and_words(served: &Served) {
     stream.until("job.cancelled", &waits).await;
 }
 
-async fn a_stream_that_is_cut_again_and_again_misses_nothing(served: &Served) {
+async fn a_stream_that_is_cut_repeatedly_misses_nothing(served: &Served) {
     let mut stream = Stream::open(served, "?types=job.completed", None).await;
     stream.block().await.unwrap();
     let mut made = BTreeSet::new();
@@ -212,7 +212,7 @@ async fn a_stream_that_is_cut_again_and_again_misses_nothing(served: &Served) {
     assert_eq!(told, made);
 }
 
-async fn who_comes_from_too_far_back_is_told_of_a_gap(served: &Served) {
+async fn a_client_that_resumes_too_late_gets_a_gap(served: &Served) {
     let tomorrow = (jiff::Timestamp::now().as_microsecond() + 86_400_000_000).to_string();
     for after in ["0", "1700000000000000", tomorrow.as_str()] {
         let mut stream = Stream::open(served, &format!("?after={after}"), None).await;
@@ -225,7 +225,7 @@ async fn who_comes_from_too_far_back_is_told_of_a_gap(served: &Served) {
     }
 }
 
-async fn only_what_is_asked_for_is_told(served: &Served) {
+async fn a_stream_sends_only_the_requested_types(served: &Served) {
     let mut stream = Stream::open(served, "?types=dead.*,job.cancelled", None).await;
     stream.block().await.unwrap();
     make(served, &json!({"kind": "add", "input": [1, 2]})).await;
@@ -310,7 +310,7 @@ async fn a_stream_ends_within_five_seconds_of_its_session(served: &Served) {
     }
 }
 
-async fn changes_are_told_to_admins_alone(served: &Served) {
+async fn audit_events_are_sent_to_admins_only(served: &Served) {
     let (admin, operate) = (served.token("admin").await, served.token("operate").await);
     let mut all = Stream::of(served, "", &admin).await;
     let mut audit = Stream::of(served, "?types=audit.*", &admin).await;
@@ -360,14 +360,14 @@ async fn changes_are_told_to_admins_alone(served: &Served) {
 with_tokens_on_each_store! {
     a_stream_ends_within_five_seconds_of_its_token
     a_stream_ends_within_five_seconds_of_its_session
-    changes_are_told_to_admins_alone
+    audit_events_are_sent_to_admins_only
 }
 
 on_each_store! {
-    what_happens_is_told_in_ids_and_words
-    a_stream_that_is_cut_again_and_again_misses_nothing
-    who_comes_from_too_far_back_is_told_of_a_gap
-    only_what_is_asked_for_is_told
+    events_contain_ids_and_names
+    a_stream_that_is_cut_repeatedly_misses_nothing
+    a_client_that_resumes_too_late_gets_a_gap
+    a_stream_sends_only_the_requested_types
     a_bounded_number_watches
 }
 
@@ -383,7 +383,7 @@ async fn streams_end_at_once_when_the_server_stops() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_wants_little_of_what_happens_sees_life_and_moves_on() {
+async fn a_filtered_stream_sends_keep_alives_with_current_ids() {
     let served = Served::sqlite().await;
     let mut stream = Stream::open(&served, "?types=lock.broken", None).await;
     stream.block().await.unwrap();

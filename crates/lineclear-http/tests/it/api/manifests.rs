@@ -51,7 +51,7 @@ async fn a_manifest_that_changed_meanwhile_is_not_overwritten(served: &Served) {
     assert_eq!(served.get(PATH).await.json()["manifest"]["schedule"]["cron"], "15 4 * * *");
 }
 
-async fn the_answer_to_a_write_has_the_tag_for_the_next_one(served: &Served) {
+async fn the_response_to_a_write_has_the_new_etag(served: &Served) {
     let write = async |tag: &str, body: &str| {
         let headers = [("Content-Type", "application/json"), ("If-Match", tag)];
         served.send("PUT", PATH, &headers, body.as_bytes()).await
@@ -111,7 +111,7 @@ async fn a_manifest_may_have_the_name_of_a_verb(served: &Served) {
     }
 }
 
-async fn what_is_wrong_is_named_where_it_stands(served: &Served) {
+async fn errors_point_at_their_position(served: &Served) {
     let cases = [
         (r#"{"kind": "add", "schedule": {"cron": "61 * * * *"}}"#, "/schedule", "not between 0 and 59"),
         (
@@ -136,7 +136,7 @@ async fn what_is_wrong_is_named_where_it_stands(served: &Served) {
 }
 
 /// The search has an end, though the calendar has hardly one.
-async fn a_manifest_that_excludes_all_its_ticks_is_found_out(served: &Served) {
+async fn a_manifest_that_excludes_all_its_ticks_is_detected(served: &Served) {
     let sundays = r#"{"kind": "add", "input": [1, 2], "schedule": {"cron": "0 3 * * 0"}, "exclude": [{"weekdays": ["sun"]}]}"#;
     let put = served.put("/api/v1/manifests/sundays", sundays).await;
     assert_eq!(put.status, 201, "{put:?}");
@@ -172,11 +172,11 @@ async fn an_input_is_kept_as_it_was_written(served: &Served) {
 
 on_each_store! {
     an_input_is_kept_as_it_was_written
-    a_manifest_that_excludes_all_its_ticks_is_found_out
-    the_answer_to_a_write_has_the_tag_for_the_next_one
+    a_manifest_that_excludes_all_its_ticks_is_detected
+    the_response_to_a_write_has_the_new_etag
     a_manifest_is_removed_and_its_history_stays
     a_manifest_may_have_the_name_of_a_verb
     a_manifest_is_written_by_key_read_run_and_paused
     a_manifest_that_changed_meanwhile_is_not_overwritten
-    what_is_wrong_is_named_where_it_stands
+    errors_point_at_their_position
 }

@@ -12,7 +12,7 @@ fn document() -> Value {
 
 /// `LINECLEAR_UPDATE=1` writes it anew.
 #[test]
-fn the_document_is_the_one_that_is_kept() {
+fn the_document_equals_the_kept_file() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
     let now = lineclear_http::openapi() + "\n";
     if std::env::var_os("LINECLEAR_UPDATE").is_some() {
@@ -26,7 +26,7 @@ fn the_document_is_the_one_that_is_kept() {
 }
 
 #[test]
-fn every_operation_has_a_name_of_its_own_and_words_for_people() {
+fn every_operation_has_a_unique_id_and_a_description() {
     let document = document();
     let mut names = BTreeSet::new();
     for (path, operations) in document["paths"].as_object().unwrap() {
@@ -45,7 +45,7 @@ fn every_operation_has_a_name_of_its_own_and_words_for_people() {
 
 /// Beside a name that people choose there is no word of ours; ids are digits, and no word of ours is.
 #[test]
-fn no_name_is_hidden_by_a_path_of_ours() {
+fn no_key_collides_with_a_route() {
     let document = document();
     let paths: Vec<Vec<&str>> =
         document["paths"].as_object().unwrap().keys().map(|path| path.split('/').collect()).collect();
@@ -62,7 +62,7 @@ fn no_name_is_hidden_by_a_path_of_ours() {
 }
 
 #[test]
-fn what_can_be_seen_before_it_is_changed_says_how() {
+fn the_document_pairs_each_etag_with_if_match() {
     let document = document();
     for (path, operations) in document["paths"].as_object().unwrap() {
         let has_tag = operations["get"]["responses"]["200"]["headers"].get("etag").is_some();

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::kit::Served;
 
-async fn one_answer_has_all_that_a_screen_needs(served: &Served) {
+async fn the_status_response_has_all_parts_of_the_screen(served: &Served) {
     served.until("/api/v1/status", |status| status["healthy"] == json!(true)).await;
     served.post("/api/v1/jobs", r#"{"kind": "add", "in_ms": 60000}"#).await;
     let status = served.get("/api/v1/status").await.json();
@@ -32,5 +32,5 @@ async fn one_answer_has_all_that_a_screen_needs(served: &Served) {
 }
 
 on_each_store! {
-    one_answer_has_all_that_a_screen_needs
+    the_status_response_has_all_parts_of_the_screen
 }

@@ -35,7 +35,7 @@ const STATES: [&str; 8] =
     ["scheduled", "queued", "running", "retrying", "completed", "dead", "cancelled", "paused"];
 
 #[test]
-fn texts_can_be_read_on_whatever_they_stand_on() {
+fn texts_have_enough_contrast() {
     for theme in 0..2 {
         let of = |name: &str| token(name)[theme];
         let (surface, tint) = (of("surface"), [0.12, 0.16][theme]);
@@ -67,7 +67,7 @@ fn texts_can_be_read_on_whatever_they_stand_on() {
 }
 
 #[test]
-fn badges_are_tinted_over_the_surface_and_not_over_whatever_is_below() {
+fn badges_are_tinted_over_the_surface() {
     assert!(STYLE.contains("color-mix(in srgb, var(--state) var(--tint), var(--surface))"));
     assert!(STYLE.contains(":root { --tint: 12%; }") && STYLE.contains("--tint: 16%;"));
 }

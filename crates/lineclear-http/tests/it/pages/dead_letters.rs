@@ -36,7 +36,7 @@ async fn done(served: &Served, action: &str, q: &str) -> (Value, Value, Value) {
     (batch["total"].clone(), batch["done"].clone(), batch["skipped"].clone())
 }
 
-async fn dead_letters_that_rest_are_not_among_those_that_a_person_is_asked_about(served: &Served) {
+async fn acknowledged_dead_letters_are_not_counted(served: &Served) {
     dead(served, 6).await;
     let letters = served.store().dead_letters(Some("awaiting"), None, 4).await.unwrap().items;
     let rest = letters.iter().map(|letter| letter.id).collect();
@@ -59,7 +59,7 @@ async fn dead_letters_that_rest_are_not_among_those_that_a_person_is_asked_about
     );
 }
 
-async fn families_that_differ_in_their_reason_alone_are_treated_apart(served: &Served) {
+async fn families_that_differ_only_in_their_reason_are_separate(served: &Served) {
     dead(served, 6).await;
     let oldest = "(select min(id) from {t}dead_letter)";
     served
@@ -101,7 +101,7 @@ async fn families_that_differ_in_their_reason_alone_are_treated_apart(served: &S
     assert_eq!(page(served, "/dead-letters?reason=broken").await.status, 400);
 }
 
-async fn a_filter_of_the_page_holds_for_what_its_cards_lead_to(served: &Served) {
+async fn links_of_cards_keep_the_filter_of_the_page(served: &Served) {
     served.put("/api/v1/groups/etl", "{}").await;
     for (key, group) in [("one", json!("etl")), ("two", json!("etl")), ("three", Value::Null)] {
         let order = json!({"kind": "broken", "input": "no", "schedule": {"on_demand": true}, "group": group});
@@ -134,7 +134,7 @@ async fn a_filter_of_the_page_holds_for_what_its_cards_lead_to(served: &Served) 
 }
 
 on_each_store! {
-    dead_letters_that_rest_are_not_among_those_that_a_person_is_asked_about
-    families_that_differ_in_their_reason_alone_are_treated_apart
-    a_filter_of_the_page_holds_for_what_its_cards_lead_to
+    acknowledged_dead_letters_are_not_counted
+    families_that_differ_only_in_their_reason_are_separate
+    links_of_cards_keep_the_filter_of_the_page
 }

@@ -12,7 +12,7 @@ fn section<'a>(page: &'a Answer, heading: &str) -> &'a str {
     page.body[from..].split("</section>").next().unwrap()
 }
 
-async fn what_runs_and_what_comes_is_shown(served: &Served) {
+async fn running_and_upcoming_jobs_are_shown(served: &Served) {
     let runs = enqueue(served, json!({"kind": "endless"})).await;
     served.until(&format!("/api/v1/jobs/{runs}"), |job| job["state"] == "running").await;
     for (key, every) in [("soon", "10m"), ("far-off", "9000h")] {
@@ -28,7 +28,7 @@ async fn what_runs_and_what_comes_is_shown(served: &Served) {
     served.post(&format!("/api/v1/jobs/{runs}/cancel"), "").await;
 }
 
-async fn what_ended_is_in_the_charts_and_in_their_table(served: &Served) {
+async fn ended_jobs_are_in_the_charts_and_in_their_table(served: &Served) {
     for _ in 0..3 {
         let job = enqueue(served, json!({"kind": "add", "input": [1, 1]})).await;
         served.until(&format!("/api/v1/jobs/{job}"), |job| job["state"] == "completed").await;
@@ -55,7 +55,7 @@ async fn what_ended_is_in_the_charts_and_in_their_table(served: &Served) {
 }
 
 /// First steps are for who has nothing; who has done something and rests for a while has charts.
-async fn first_steps_do_not_come_back(served: &Served) {
+async fn first_steps_disappear_after_the_first_job(served: &Served) {
     assert!(page(served, "/").await.body.contains("First steps"));
     let job = enqueue(served, json!({"kind": "add", "input": [1, 1]})).await;
     served.until(&format!("/api/v1/jobs/{job}"), |job| job["state"] == "completed").await;
@@ -84,8 +84,8 @@ async fn only_pages_that_change_by_themselves_are_watched(served: &Served) {
 }
 
 on_each_store! {
-    what_runs_and_what_comes_is_shown
-    what_ended_is_in_the_charts_and_in_their_table
-    first_steps_do_not_come_back
+    running_and_upcoming_jobs_are_shown
+    ended_jobs_are_in_the_charts_and_in_their_table
+    first_steps_disappear_after_the_first_job
     only_pages_that_change_by_themselves_are_watched
 }

@@ -62,7 +62,7 @@ async fn a_body_that_drips_is_answered_before_it_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_that_asks_nothing_is_closed_and_one_that_asks_is_kept() {
+async fn an_idle_connection_is_closed_and_an_active_one_is_kept() {
     let served = served(|limits| limits.idle_timeout = Duration::from_millis(1500)).await;
     let mut idle = TcpStream::connect(served.address).await.unwrap();
     let mut busy = TcpStream::connect(served.address).await.unwrap();
@@ -86,7 +86,7 @@ async fn a_connection_that_asks_nothing_is_closed_and_one_that_asks_is_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_does_not_take_its_answers_is_let_go() {
+async fn a_client_that_does_not_read_its_responses_is_disconnected() {
     let served = served(|limits| limits.idle_timeout = SHORT).await;
     let mut stream = TcpStream::connect(served.address).await.unwrap();
     let request = "GET /api/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(200);
@@ -112,7 +112,7 @@ async fn a_head_of_64_kib_is_refused_and_one_of_8_is_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn too_many_connections_are_turned_away_and_there_is_room_again() {
+async fn too_many_connections_are_refused_until_one_closes() {
     let served = served(|limits| limits.connections = 8).await;
     let mut held = Vec::new();
     for _ in 0..8 {
@@ -140,7 +140,7 @@ async fn too_many_connections_are_turned_away_and_there_is_room_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_connections_of_this_machine_are_no_matter() {
+async fn connections_of_this_machine_are_not_limited() {
     let served = served(|_| ()).await;
     let mut held = Vec::new();
     for _ in 0..256 {
@@ -151,7 +151,7 @@ async fn many_connections_of_this_machine_are_no_matter() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_that_asks_too_often_is_told_to_wait() {
+async fn a_token_that_exceeds_its_rate_is_limited() {
     let served = Served::sqlite_with(|http| {
         http.access = Access::Tokens;
         http.limits.rate = 5;
@@ -175,7 +175,7 @@ async fn a_token_that_asks_too_often_is_told_to_wait() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_needs_no_token_is_counted_route_by_route() {
+async fn public_routes_are_limited_separately() {
     let served = Served::sqlite_with(|http| {
         http.access = Access::Tokens;
         http.limits.rate = 5;
@@ -214,7 +214,7 @@ async fn what_needs_no_token_is_counted_route_by_route() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_probe_at_an_ordinary_pace_is_never_told_to_wait() {
+async fn a_probe_at_an_ordinary_pace_is_never_limited() {
     let served = Served::sqlite_with(|http| {
         http.access = Access::Tokens;
         http.limits.rate = 5;

@@ -8,7 +8,7 @@ use super::{at, client, doctor, migrated, sql, until};
 use crate::commands::serve::serve;
 
 #[tokio::test]
-async fn where_all_is_well_every_check_says_so_by_every_way() {
+async fn every_check_is_ok_through_the_server_and_the_database() {
     let database = fresh_postgres().await;
     let dir = tempfile::tempdir().unwrap();
     super::with_free_port(&dir);
@@ -44,7 +44,7 @@ async fn where_all_is_well_every_check_says_so_by_every_way() {
 }
 
 #[tokio::test]
-async fn a_node_that_died_with_a_job_in_its_hands_is_named() {
+async fn a_node_that_died_with_a_job_is_named() {
     let dir = migrated();
     let (mut server, _) = serve(&dir, &["--commands", "/bin/sleep"]).await;
     at(
@@ -108,7 +108,7 @@ async fn a_kind_without_a_node_and_the_blocking_gate_are_named() {
 }
 
 #[tokio::test]
-async fn versions_clocks_and_runners_that_are_not_well_are_named() {
+async fn problems_of_versions_clocks_and_runners_are_named() {
     let dir = migrated();
     let (_server, _) = serve(&dir, &[]).await;
     assert_eq!(doctor(&dir, &[]).trouble(), Vec::<&str>::new());
@@ -153,7 +153,7 @@ async fn manifests_that_make_no_jobs_are_named() {
 }
 
 #[tokio::test]
-async fn dead_letters_wait_for_a_person() {
+async fn dead_letters_await_a_decision() {
     let database = fresh_postgres().await;
     let dir = tempfile::tempdir().unwrap();
     super::with_free_port(&dir);

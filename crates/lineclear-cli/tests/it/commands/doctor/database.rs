@@ -20,7 +20,7 @@ fn a_database_that_does_not_answer_is_a_failure_and_its_password_is_not_shown() 
 }
 
 #[test]
-fn a_file_that_does_not_write_ahead_is_told_and_left_as_it_is() {
+fn a_file_without_wal_is_reported_and_not_changed() {
     let dir = migrated();
     assert_eq!(doctor(&dir, &[]).finding("journal"), "ok");
     sql(&dir, "pragma journal_mode = delete");
@@ -37,7 +37,7 @@ fn a_file_that_does_not_write_ahead_is_told_and_left_as_it_is() {
 }
 
 #[test]
-fn what_was_written_ahead_and_left_lying_stays_as_it_is() {
+fn a_leftover_wal_file_is_not_changed() {
     let dir = migrated();
     let (file, ahead) = (dir.path().join("lineclear.db"), dir.path().join("lineclear.db-wal"));
     let held = rusqlite::Connection::open(&file).unwrap();

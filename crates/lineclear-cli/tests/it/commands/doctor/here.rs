@@ -82,7 +82,7 @@ fn a_clock_that_is_off_is_named() {
 }
 
 #[tokio::test]
-async fn a_server_tells_what_it_sees_to_admins_only() {
+async fn doctor_over_http_requires_the_scope_admin() {
     let dir = tempfile::tempdir().unwrap();
     let (_server, address) = serve(&dir, &["--auth", "token"]).await;
     let server = format!("http://{address}");
@@ -132,7 +132,7 @@ fn a_terminal_gets_groups_signs_and_remedies_and_a_pipe_gets_tabs() {
 }
 
 #[test]
-fn before_the_first_start_there_is_only_a_word_of_warning() {
+fn before_the_first_start_doctor_only_warns() {
     let dir = tempfile::tempdir().unwrap();
     super::with_free_port(&dir);
     let report = doctor(&dir, &[]);

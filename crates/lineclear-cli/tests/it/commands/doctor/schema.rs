@@ -5,7 +5,7 @@ use lineclear_testkit::fresh_postgres;
 use super::{at, client, doctor, migrated, sql};
 
 #[tokio::test]
-async fn a_schema_that_is_behind_is_told_and_nothing_is_applied() {
+async fn an_outdated_schema_is_reported_and_not_migrated() {
     let database = fresh_postgres().await;
     let dir = tempfile::tempdir().unwrap();
     super::with_free_port(&dir);
@@ -36,7 +36,7 @@ async fn a_schema_that_is_behind_is_told_and_nothing_is_applied() {
 }
 
 #[test]
-fn what_is_missing_in_a_file_is_mended_by_the_sql_that_is_printed() {
+fn the_printed_sql_repairs_a_sqlite_schema() {
     let dir = migrated();
     sql(&dir, "drop index work_queue_open; alter table node drop column kinds");
     let report = doctor(&dir, &[]);
@@ -59,7 +59,7 @@ fn what_is_missing_in_a_file_is_mended_by_the_sql_that_is_printed() {
 }
 
 #[tokio::test]
-async fn what_is_missing_or_invalid_in_postgres_is_mended_by_the_sql_that_is_printed() {
+async fn the_printed_sql_repairs_a_postgres_schema() {
     let database = fresh_postgres().await;
     let dir = tempfile::tempdir().unwrap();
     super::with_free_port(&dir);

@@ -154,7 +154,7 @@ mod tests {
     const AWAY: [Away; 1] = [Away { pid: 7, since: 20.0, until: 21.0 }];
 
     #[test]
-    fn a_tick_that_was_run_once_or_again_after_its_server_was_killed_is_as_promised() {
+    fn the_judge_accepts_a_tick_that_ran_once_or_again_after_a_kill() {
         let once = ["begin a 1970-01-01T00:00:00Z 1 7 10.0", "end a 1970-01-01T00:00:00Z 1 7 10.2"];
         assert_eq!(judged(&once, &[(1, "completed")], &[]), "");
         let interrupted = [
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_not_as_promised_is_found() {
+    fn the_judge_finds_every_violation() {
         let [begin, end] = ["begin a 1970-01-01T00:00:00Z 1 7 10.0", "end a 1970-01-01T00:00:00Z 1 7 10.2"];
         let [begin_2, end_2] =
             ["begin a 1970-01-01T00:00:00Z 2 8 25.0", "end a 1970-01-01T00:00:00Z 2 8 25.2"];
