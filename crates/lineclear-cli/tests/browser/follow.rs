@@ -1,4 +1,4 @@
-//! Pages that follow what happens, and whom they do not disturb.
+//! Pages that update themselves without disturbing the user.
 
 use serde_json::json;
 
@@ -48,7 +48,7 @@ async fn parts_of_a_page_appear_and_disappear_with_their_content() {
     browser.until("document.title.startsWith('0 dead letters')");
     assert_eq!(browser.eval("window.mark"), 1, "the page was not loaded again");
 
-    // A job that waits says why, and no more once it runs.
+    // A waiting job shows the reason, until it runs.
     let gate = server.file("gate");
     let job = server.enqueue(&json!({"kind": "command", "in_ms": 3_000, "retries": 0,
         "input": {"argv": ["/bin/sh", "-c", format!("while [ ! -e {gate} ]; do sleep 0.1; done")]}}));

@@ -13,7 +13,7 @@ const HOSTILE: &str = "\"'><img src=x onerror=window.pwned=1><script>window.pwne
 const MADE: &str =
     "document.querySelectorAll('img[src=x], [onerror], script:not([src]), iframe, [style]').length";
 
-/// Links to anywhere else.
+/// Links to other sites.
 const LEADS_AWAY: &str =
     "[...document.links].filter(link => link.origin !== location.origin).map(link => link.href)";
 
@@ -211,7 +211,7 @@ async fn no_other_page_has_a_violation() {
     ];
     look_well(&browser, server.port, &pages);
 
-    // It is taken away by who types its name, and the command under it is ended.
+    // Typing its name breaks the lock, and its command ends.
     browser.size(1280, 800);
     browser.open(&server.at("/cluster"));
     browser.click("a[href='/locks/nightly/break']");
@@ -234,7 +234,7 @@ async fn no_other_page_has_a_violation() {
     look_well(&browser, closed.port, &[("login", "/login".to_owned())]);
 }
 
-/// Light and dark, wide and narrow: nothing is wider than the screen, and the browser complains of nothing.
+/// Light and dark, wide and narrow: nothing is wider than the screen, and the browser logs no violation.
 fn look_well(browser: &Browser, port: u16, pages: &[(&str, String)]) {
     let sizes = [("light", 1280, 800), ("dark", 1280, 800), ("light", 360, 740), ("dark", 360, 740)];
     for (scheme, width, height) in sizes {

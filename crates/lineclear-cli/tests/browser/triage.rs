@@ -1,11 +1,11 @@
-//! What people come for at night: find what died, and do something about it.
+//! Triage: find dead letters and act on them.
 
 use serde_json::Value;
 
 use crate::kit::{Browser, Server, Wish};
 
 const ENTER: &str = "\u{e007}";
-/// The script has run, and listens to keys.
+/// The script has run, and handles keys.
 const SCRIPTED: &str = "document.documentElement.classList.contains('scripted')";
 
 #[tokio::test]
@@ -14,7 +14,7 @@ async fn all_matches_are_revived_with_progress_and_undone_before_the_start() {
     let browser = Browser::start().await;
     let ids = server.dead(3);
     browser.open(&server.at("/jobs?q=state:dead"));
-    // First those that are selected, and not done after all.
+    // First the selected ones, and undo.
     browser.click("tbody tr:nth-child(1) input[type=checkbox]");
     browser.click("tbody tr:nth-child(3) input[type=checkbox]");
     browser.click("button[value=retry]");
@@ -26,7 +26,7 @@ async fn all_matches_are_revived_with_progress_and_undone_before_the_start() {
     for id in &ids {
         server.is_in(id, "dead");
     }
-    // Then all of them: undone first, and done then.
+    // Then all of them: first undone, then done.
     browser.open(&server.at("/jobs?q=state:dead"));
     browser.click(".matching a[href*='action=revive']");
     browser.reads("Revive 3 jobs?");
@@ -86,7 +86,7 @@ async fn a_dead_letter_is_found_and_revived_with_keys_alone() {
         (&job.into(), &"mended".into()),
         "{revived}"
     );
-    // The other one: selected with x, and let rest.
+    // The other one: selected with x, and acknowledged.
     browser.until(SCRIPTED);
     browser.press("gd");
     browser.until("location.pathname === '/dead-letters' && document.querySelector('tbody tr')");

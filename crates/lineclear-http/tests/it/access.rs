@@ -1,4 +1,4 @@
-//! Who gets in: this machine, by its own names, and no page of another site.
+//! Access to an open server: this machine, by its own names, and no page of another site.
 
 pub(crate) mod scopes;
 mod security;

@@ -1,4 +1,4 @@
-//! The dashboard over real sockets: pages, forms, who may do what, and what must never be in a page.
+//! The dashboard over real sockets: pages, forms, permissions, and content that must never be in a page.
 
 mod bulk_modes;
 mod cluster;
@@ -57,7 +57,7 @@ fn all(job: &str, batch: &str) -> Vec<String> {
     pages.map(|(_, path, _)| filled(path)).collect()
 }
 
-/// What a page may not have: code or style in it, and anything of ours that a stranger wrote.
+/// A page must not contain inline code or style, nor markup from untrusted text.
 fn is_clean(path: &str, answer: &Answer) {
     let policy = answer.header("content-security-policy").unwrap_or_else(|| panic!("{path}: {answer:?}"));
     assert!(policy.contains("script-src 'self'") && !policy.contains("unsafe"), "{path}: {policy}");
@@ -264,7 +264,7 @@ async fn a_page_of_another_site_changes_nothing(served: &Served) {
     assert_eq!(served.get(&format!("/api/v1/jobs/{job}")).await.json()["state"], "scheduled");
 }
 
-/// What a stream says until it has said `part`.
+/// Reads a stream until it contains `part`.
 async fn live(served: &Served, page: &str, part: &str) -> String {
     let mut stream = TcpStream::connect(served.address).await.unwrap();
     let head = format!("GET /live?page={page} HTTP/1.1\r\nHost: {}\r\n\r\n", served.address);

@@ -1,4 +1,4 @@
-//! `lineclear bench`: it measures on the database that is named, and leaves it as it was.
+//! `lineclear bench`: measures on the given database, and leaves it unchanged.
 
 use std::time::Duration;
 
@@ -82,7 +82,7 @@ fn a_benchmark_that_cannot_run_says_why() {
     }
 }
 
-/// The schemas of the database, and how many rows wait in ours.
+/// The schemas of the database, and the number of waiting rows.
 async fn schemas(client: &tokio_postgres::Client) -> (Vec<String>, i64) {
     let rows = client.query("select nspname::text from pg_namespace order by 1", &[]).await.unwrap();
     let waits = client.query_one("select count(*) from lineclear.work_queue", &[]).await.unwrap().get(0);

@@ -1,4 +1,4 @@
-//! `lineclear bulk-operation` and `manifest backfill`: of a server, and straight on a database.
+//! `lineclear bulk-operation` and `manifest backfill`: through a server, and directly on a database.
 
 use serde_json::Value;
 
@@ -65,7 +65,7 @@ async fn a_backfill_reports_progress_and_a_summary() {
         let fill = ["manifest", "backfill", "often", "--from", "2026-01-01T00:00:00Z", "--to"];
         let one = run(&[&fill[..], &["2026-01-01T00:01:00Z"]].concat());
         assert!(one.code == Some(0) && one.out.starts_with("1 job enqueued: "), "{}{}", one.out, one.err);
-        // More than one call looks at.
+        // More than one call processes.
         let many = run(&[&fill[..], &["2026-01-02T00:00:00Z"]].concat());
         assert!(many.out.starts_with("1439 jobs enqueued: "), "{}{}", many.out, many.err);
         assert!(many.out.ends_with("; 1 tick already had a job\n"), "{}", many.out);

@@ -1,4 +1,4 @@
-//! `lineclear demo`, to the end of its story.
+//! `lineclear demo`, until all of its events have occurred.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ async fn the_demo_ends_in_time_and_leaves_nothing_behind() {
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "no file is left");
 }
 
-/// They must not outlive it, however it ends.
+/// The nodes must not outlive the demo, however it ends.
 #[tokio::test]
 async fn the_nodes_of_a_killed_demo_end() {
     let mut demo = demo(&[]);

@@ -1,4 +1,4 @@
-//! `lineclear doctor`: each fault is planted, named, said what to do about, and has its exit code.
+//! `lineclear doctor`: each test causes a fault, and expects its message, its remedy and the exit code.
 
 mod cluster;
 mod database;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::run::at;
 
-/// What it found.
+/// The report.
 struct Report {
     code: Option<i32>,
     checks: BTreeMap<String, Value>,

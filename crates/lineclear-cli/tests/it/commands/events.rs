@@ -1,4 +1,4 @@
-//! `lineclear events`: a stream that ends when it should, and goes on when it can.
+//! `lineclear events`: a stream that resumes after a disconnect.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
@@ -14,7 +14,7 @@ use crate::run::command;
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// A command that goes on, and its lines.
+/// A running command, and its lines.
 pub(crate) struct Watched {
     pub(crate) child: Child,
     lines: Receiver<String>,
@@ -52,7 +52,7 @@ impl Watched {
         Watched { child, lines: lines(out), said: lines(err) }
     }
 
-    /// The next line with this in it.
+    /// The next line that contains this.
     pub(crate) fn until(&self, part: &str) -> String {
         let deadline = Instant::now() + LONG;
         while Instant::now() < deadline {

@@ -1,4 +1,4 @@
-//! `lineclear group`: of a server, and straight on a database.
+//! `lineclear group`: through a server, and directly on a database.
 
 use crate::commands::job::{at, each_way};
 

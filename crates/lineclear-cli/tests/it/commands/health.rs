@@ -8,7 +8,7 @@ use lineclear_testkit::Program;
 
 use crate::run::command;
 
-/// Exit code, and all that was printed.
+/// The exit code, and the whole output.
 fn health(arguments: &[&str]) -> (Option<i32>, String) {
     let output = command(&[&["health"], arguments].concat()).output().unwrap();
     let text = [output.stdout, output.stderr].concat();

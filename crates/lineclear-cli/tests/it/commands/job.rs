@@ -1,4 +1,4 @@
-//! `lineclear job`, `manifest` and `api`: of a server, and straight on a database.
+//! `lineclear job`, `manifest` and `api`: through a server, and directly on a database.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::commands::events::Watched;
 use crate::commands::serve::{ask, serve};
 pub(crate) use crate::run::at;
 
-/// The same commands of a server, and straight on its database, be that a file or PostgreSQL. `asked` are the words that lead there.
+/// Runs a test through a server, and directly on its database, a file or PostgreSQL. `asked` are the arguments that select it.
 pub(crate) async fn each_way(arguments: &[&str], commands: impl AsyncFn(&TempDir, &[&str])) {
     let dir = tempfile::tempdir().unwrap();
     let (_server, address) = serve(&dir, arguments).await;
@@ -23,7 +23,7 @@ pub(crate) async fn each_way(arguments: &[&str], commands: impl AsyncFn(&TempDir
     commands(&dir, &["--db", database.url()]).await;
 }
 
-/// Waits until it is so.
+/// Waits for a condition.
 pub(crate) fn until(is: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !is() {
@@ -44,7 +44,7 @@ input = { argv = ["/bin/echo", "good", "night"] }
 schedule = { cron = "30 2 * * *", tz = "Europe/Berlin" }
 "#;
 
-/// The same commands by both ways: `asked` are the words that lead there.
+/// Runs all commands; `asked` are the arguments that select the server or the database.
 fn the_whole_way(dir: &TempDir, asked: &[&str]) {
     let run = |args: &[&str]| at(dir, &[args, asked].concat());
     std::fs::write(dir.path().join("orders.toml"), ORDERS).unwrap();
@@ -175,7 +175,7 @@ async fn a_log_is_printed_to_its_end_however_long_it_is() {
     let run = |args: &[&str]| at(&dir, &[args, &asked].concat());
     let input = r#"{"argv": ["/usr/bin/seq", "2500"]}"#;
     let waited = run(&["job", "enqueue", "command", "--input", input, "--wait"]);
-    // Of each claim 1,000 lines are kept, and that there were more: one line more than a page has.
+    // 1,000 lines of each claim are kept, and a line that says that there were more: one line more than a page.
     assert_eq!((waited.code, waited.out.lines().count()), (Some(0), 1001), "{}", waited.err);
     assert_eq!(run(&["job", "logs", "1"]).out.lines().count(), 1001);
     let json: serde_json::Value = serde_json::from_str(&run(&["job", "logs", "1", "--json"]).out).unwrap();

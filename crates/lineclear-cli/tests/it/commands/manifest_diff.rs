@@ -1,4 +1,4 @@
-//! `lineclear manifest diff`: what files would change.
+//! `lineclear manifest diff`: the changes that files would make.
 
 use serde_json::Value;
 use tempfile::TempDir;

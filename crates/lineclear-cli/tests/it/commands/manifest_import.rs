@@ -22,7 +22,7 @@ fn moment(text: &str) -> Micros {
     parse_moment(text).unwrap()
 }
 
-/// When a stored manifest is due in 2025, one moment in a line.
+/// The ticks of a stored manifest in 2025, one per line.
 fn fires(manifest: &Manifest) -> Vec<String> {
     let (from, to) = (moment("2025-01-01T00:00:00Z"), moment("2026-01-01T00:00:00Z"));
     manifest.schedule.ticks_between(from, to, usize::MAX).iter().map(ToString::to_string).collect()
@@ -32,7 +32,7 @@ fn sha256(lines: &[String]) -> String {
     Sha256::digest(lines.join("\n")).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Manifests of a crontab that was imported, applied and read from the database again, by the last word of what they run.
+/// Manifests of a crontab that was imported, applied and read from the database again, by the last word of their command.
 fn stored(crontab: &str, zone: &str) -> BTreeMap<String, Manifest> {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("tab"), crontab).unwrap();
@@ -105,7 +105,7 @@ fn a_line_that_cannot_fire_as_with_cron_is_named() {
         "{}",
         made.err
     );
-    // And it is so: it is a line for every hour, as the one below.
+    // It fires every hour, like the line below.
     let manifests = stored(std::str::from_utf8(text).unwrap(), "UTC");
     assert_eq!(fires(&manifests["a"]), fires(&manifests["b"]));
 }
@@ -185,7 +185,7 @@ fn the_plan_is_available_as_json() {
     assert!(lines("notes").contains(&4), "{plan}");
 }
 
-/// The crontab that Debian comes with.
+/// The crontab that Debian ships.
 const DEBIAN: &str = "SHELL=/bin/sh\nPATH=/usr/local/sbin:/usr/local/bin:/sbin:/bin:/usr/sbin:/usr/bin\n
 17 *\t* * *\troot\tcd / && run-parts --report /etc/cron.hourly
 25 6\t* * *\troot\ttest -x /usr/sbin/anacron || { cd / && run-parts --report /etc/cron.daily; }
@@ -299,7 +299,7 @@ fn an_empty_environment_a_closed_pipe_and_a_read_only_folder_do_no_harm() {
     assert!(into_file.code == Some(2) && into_file.err.contains("tab/x.toml"), "{}", into_file.err);
 }
 
-/// The whole move: what is printed is what a server needs, and a command finds what the crontab said.
+/// The whole migration: the printed settings are what a server needs, and a command gets the variables of the crontab.
 #[tokio::test]
 async fn an_imported_line_runs_with_the_printed_settings_and_nothing_else_does() {
     let dir = tempfile::tempdir().unwrap();

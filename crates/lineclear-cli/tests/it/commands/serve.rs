@@ -11,7 +11,7 @@ use crate::run::command;
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// A server in a folder of its own, and its address.
+/// A server in its own folder, and its address.
 pub(crate) async fn serve(dir: &TempDir, arguments: &[&str]) -> (Child, String) {
     let child = at(dir, "serve").args(["--port", "0"]).args(arguments).start().unwrap();
     let line = child.wait_for_line("API  http://", LONG).await.unwrap();
@@ -19,7 +19,7 @@ pub(crate) async fn serve(dir: &TempDir, arguments: &[&str]) -> (Child, String) 
     (child, address)
 }
 
-/// Runs a command to its end: its exit code, and what it printed to either side.
+/// Runs a command to its end: its exit code, standard output and standard error.
 fn lineclear(arguments: &[&str], environment: &[(&str, &str)]) -> (Option<i32>, String, String) {
     let output = command(arguments).envs(environment.iter().copied()).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -143,7 +143,7 @@ async fn a_server_with_tokens_may_listen_anywhere_and_prints_how_to_create_the_f
     assert!(child.wait_for_exit(LONG).await.unwrap().success());
     let said = child.stderr().join("\n");
     assert!(!said.contains(token.trim().rsplit('_').next().unwrap()), "no secret in the log");
-    // With a token there is nothing to warn of.
+    // With a token there is no warning.
     let (mut child, _) = serve(&dir, &["--auth", "token"]).await;
     child.terminate().unwrap();
     assert!(child.wait_for_exit(LONG).await.unwrap().success());

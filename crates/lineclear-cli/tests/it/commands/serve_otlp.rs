@@ -1,4 +1,4 @@
-//! `lineclear serve --otlp`: spans reach a collector, and a job goes on with the trace of the request that made it.
+//! `lineclear serve --otlp`: spans reach a collector, and a job continues the trace of the request that enqueued it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use crate::run::command;
 
 const LONG: Duration = Duration::from_secs(60);
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
-/// Later, so that it stays where it waits while the test looks at it.
+/// Due later, so that it waits during the test.
 const LATER: &str = r#"{"kind": "mail.send", "in_ms": 3600000}"#;
 
 /// A collector: the path and the body of each request.
@@ -25,7 +25,7 @@ fn collector() -> (String, Receiver<(String, Vec<u8>)>) {
             std::thread::spawn(move || {
                 let mut stream = stream.as_ref().unwrap();
                 while let Some(got) = take(stream) {
-                    // The server may end once it has the answer: the test must have what was sent by then.
+                    // The server may end once it has the response: the test must have the request by then.
                     send.send(got).unwrap();
                     stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
                 }

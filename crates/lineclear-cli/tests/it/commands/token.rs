@@ -10,7 +10,7 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
 }
 
-/// From none to one that is revoked.
+/// Creates, lists and revokes a token.
 fn is_made_listed_and_revoked(url: &str) {
     let made = lineclear(&["token", "create", "ci", "--scope", "operate", "--expires", "90d", "--db", url]);
     assert_eq!(made.code, Some(0), "{}", made.err);

@@ -1,4 +1,4 @@
-//! The files for production: what they name is there, and the unit gives the service no more than it needs.
+//! The files for production: what they name exists, and the unit gives the service only the rights that it needs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

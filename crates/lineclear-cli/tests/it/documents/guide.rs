@@ -111,7 +111,7 @@ async fn the_first_steps_lead_from_nothing_to_a_running_schedule_in_four_command
     let mut reader = Reader::new();
     let blocks = blocks(page);
     let shell: Vec<usize> = (0..blocks.len()).filter(|at| blocks[*at].0 == "sh").collect();
-    // Serve, write, apply, look; what comes after them is for the curious.
+    // Serve, write, apply, list; the other commands are optional.
     assert_eq!(shell.len(), 6);
     for at in shell {
         let block = &blocks[at].1;

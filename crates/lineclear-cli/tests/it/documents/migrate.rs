@@ -1,4 +1,4 @@
-//! `docs/migrate.md`, gone through: a real crontab, and tables in the shape of those that others left behind.
+//! Runs `docs/migrate.md`: with a real crontab, and with tables in the layout of other schedulers.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ async fn a_crontab_is_migrated_as_the_page_says() {
     let mut reader = Reader::new();
     std::fs::write(reader.dir.path().join("my.cron"), crontab).unwrap();
     reader.sees(import, shown);
-    // As it is printed, it is what the server needs.
+    // The printed settings are what the server needs.
     let settings =
         shown[shown.find("commands = [").unwrap()..].split("\n]").next().unwrap().to_owned() + "\n]\n";
     std::fs::write(reader.dir.path().join("lineclear.toml"), settings).unwrap();
@@ -55,7 +55,7 @@ async fn postgres(url: &str) -> Client {
     client
 }
 
-/// Jobs that wait, by kind: what they are given, and whether they wait for their time.
+/// Waiting jobs by kind: their input and state.
 fn jobs(url: &str) -> Vec<(String, Value, String)> {
     let listed = lineclear(&["job", "list", "--all", "--json", "--db", url]);
     let listed: Value = serde_json::from_str(&listed.out).unwrap_or_else(|_| panic!("{}", listed.err));
@@ -196,7 +196,7 @@ async fn a_database_of_trax_is_shared_and_its_queue_is_moved_once() {
         assert_eq!(moved, [(7.into(), "queued".to_owned()), (8.into(), "scheduled".to_owned())]);
     }
 
-    // Their planner's locks are held for good; ours plans.
+    // A session holds the locks of Trax's planners; Lineclear plans anyway.
     client.batch_execute(locks).await.unwrap();
     let mut reader = Reader::new();
     let file = "[[manifest]]\nkey = \"clock\"\nkind = \"command\"\ninput = { argv = [\"/bin/date\"] }\nschedule = { every = \"1s\" }\n";

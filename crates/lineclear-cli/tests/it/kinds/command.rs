@@ -29,7 +29,7 @@ fn id_in(answer: &str) -> String {
     id.split('"').next().unwrap().to_owned()
 }
 
-/// Asks until the answer has this in it.
+/// Repeats a request until the response contains this.
 pub(crate) async fn wait_for(address: &str, path: &str, text: &str) -> String {
     let until = Instant::now() + LONG;
     loop {
@@ -50,14 +50,14 @@ async fn wait_until(what: &str, within: Duration, mut holds: impl FnMut() -> boo
     }
 }
 
-/// A script that says its process id in a file, and goes on for a minute; with a child that ignores TERM.
+/// A script that writes its process id into a file and runs for a minute, with a child that ignores TERM.
 const LASTS: &str = "(trap '' TERM; sleep 60) & echo $! > child; trap '' TERM; echo $$ > pid.new; mv pid.new pid; sleep 60; sleep 60";
 
 fn pid_in(path: &Path) -> Option<u32> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// Whether a process runs; one that has ended and was not looked for does not.
+/// Whether a process runs; a zombie does not.
 fn runs(pid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     !status.is_empty() && !status.contains("State:\tZ")
@@ -189,7 +189,7 @@ async fn a_command_ends_with_a_server_that_is_killed() {
     wait_until("all of it ends", LONG, || !pids.iter().any(|pid| runs(*pid))).await;
 }
 
-/// Its leases end while it stands still, and its jobs are another's: so must be its commands.
+/// Its leases end while it is frozen, and its jobs go to another server: its commands must end, too.
 #[tokio::test]
 async fn a_command_ends_before_the_lease_of_a_server_that_stands_still() {
     let lease = Duration::from_secs(6);
@@ -223,7 +223,7 @@ async fn a_command_ends_before_the_lease_of_a_server_without_a_database_that_sta
     child.resume().unwrap();
 }
 
-/// Many programs end well when they are asked to end; that does not make their work done.
+/// Many programs exit with 0 on TERM; that does not mean that their work is done.
 #[tokio::test]
 async fn a_command_that_was_ended_counts_as_not_done_whatever_its_exit_code() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Jobs of the kind `http`: a server that calls others, and what it does not call.
+//! Jobs of the kind `http`: calls, and forbidden URLs.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -74,10 +74,10 @@ fn enqueue(address: &str, input: &str, more: &str) -> String {
     answer.split(r#""id":""#).nth(1).unwrap().split('"').next().unwrap().to_owned()
 }
 
-/// Not in the order of the alphabet, not as most would write it, and too large for most.
+/// Keys not in alphabetical order, unusual notation, and numbers too large for most parsers.
 const ODD: &str = r#"{"z":1.10,"n":12345678901234567890123,"a":[1e400]}"#;
 
-/// What Standard Webhooks has a receiver compare with: HMAC-SHA256 of the id, the timestamp and the body, by its definition.
+/// The signature of Standard Webhooks: HMAC-SHA256 of the id, the timestamp and the body.
 fn signature(id: &str, timestamp: &str, body: &str) -> String {
     let mut key = base64(SECRET.strip_prefix("whsec_").unwrap());
     key.resize(64, 0);
@@ -155,7 +155,7 @@ async fn retry_after_is_honoured() {
     calls.recv_timeout(LONG).unwrap();
     let first = Instant::now();
     let second = calls.recv_timeout(LONG).unwrap();
-    // The second call says that it is one, under the same id.
+    // The second call has the same id and a higher attempt.
     assert!(first.elapsed() > Duration::from_millis(1_500), "{:?}", first.elapsed());
     assert_eq!(header(&second, "lineclear-attempt"), Some("2"), "{second}");
     assert_eq!(header(&second, "webhook-id"), Some(format!("job-{id}").as_str()));
@@ -230,13 +230,13 @@ async fn a_forbidden_url_is_refused_when_it_is_saved() {
             &format!(r#"{{"kind": "http", "schedule": {{"every": "1h"}}, "input": {input}}}"#),
         );
         assert!(put.starts_with("HTTP/1.1 422") && put.contains(why), "{input}: {put}");
-        // Without a server it is looked at all the same.
+        // Without a server the URL is checked, too.
         let here = at(&dir, &["job", "enqueue", "http", "--input", input, "--db", "lineclear.db"]);
         assert!(here.code == Some(2) && here.err.contains(why), "{input}: {}", here.err);
     }
     let jobs = ask(&address, "GET /api/v1/jobs", "");
     assert!(jobs.contains(r#""items":[]"#), "{jobs}");
-    // Nor is it let in as another input of what is there.
+    // It is also refused as a new input of an existing job or manifest.
     let manifest = r#"{"kind": "http", "schedule": {"on_demand": true}, "input": {"url": "https://localhost/"}, "retries": 0}"#;
     assert!(ask(&address, "PUT /api/v1/manifests/call", manifest).starts_with("HTTP/1.1 201"));
     assert!(ask(&address, "POST /api/v1/manifests/call/run", "").starts_with("HTTP/1.1 201"));
@@ -274,7 +274,7 @@ async fn a_forbidden_url_is_refused_when_it_is_saved() {
     assert!(mended.starts_with("HTTP/1.1 204"), "{mended}");
 }
 
-/// Servers like to say what they were told.
+/// Some servers repeat request headers in their responses.
 #[tokio::test]
 async fn secret_headers_are_masked_in_responses() {
     let dir = tempfile::tempdir().unwrap();
@@ -302,7 +302,7 @@ async fn secret_headers_are_masked_in_responses() {
     assert!(refused.starts_with("HTTP/1.1 422") && !refused.contains("s3cr3t"), "{refused}");
 }
 
-/// A name is no address: it is looked at when we connect.
+/// A name is resolved and checked when the server connects.
 #[tokio::test]
 async fn a_name_that_leads_inside_is_not_called() {
     let dir = tempfile::tempdir().unwrap();

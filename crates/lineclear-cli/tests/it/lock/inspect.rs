@@ -172,7 +172,7 @@ async fn a_dead_or_frozen_holder_is_explained_and_its_lock_can_be_broken() {
     recorded(&place).await;
     holder.kill().unwrap();
     gone(&command).await;
-    // A while passes.
+    // Time passes.
     let file = rusqlite::Connection::open(&place.url).unwrap();
     file.busy_timeout(SOON).unwrap();
     file.execute("update lock_lease set renewed_at = renewed_at - 20000000", []).unwrap();
@@ -186,7 +186,7 @@ async fn a_dead_or_frozen_holder_is_explained_and_its_lock_can_be_broken() {
     assert_eq!(place.done(place.run(&[], &["true"])).await.0, Some(0), "long before it would have ended");
 }
 
-// Two threads: the commands block one, and the node must go on with its heartbeats.
+// Two threads: the commands block one, and the node must keep sending heartbeats.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_node_that_plans_is_shown_too() {
     async fn tick() {}
@@ -271,7 +271,7 @@ fn a_store_that_cannot_be_read_says_why() {
     }
 }
 
-/// In a terminal of its own (`script`), as a person would break it.
+/// Breaks a lock in its own terminal (`script`), as a user would.
 #[tokio::test]
 async fn breaking_a_lock_requires_typing_its_name() {
     let place = Place::sqlite();

@@ -1,4 +1,4 @@
-//! `lineclear lock run` on every store: one runs, and the others do what they were told to.
+//! `lineclear lock run` on every store: one command runs, and the others follow `--on-busy`.
 
 use crate::lock::place::{Place, SOON};
 
@@ -54,7 +54,7 @@ async fn one_command_runs_and_the_others_follow_on_busy_in_mysql() {
     one_command_runs_and_the_others_follow_on_busy(Place::mysql().await).await;
 }
 
-/// Eight at once; the one that runs goes on until all others have ended.
+/// Eight at once; the command that runs continues until all others have ended.
 async fn one_of_eight_concurrent_commands_runs(place: Place) {
     let command = place.until_told("echo ran");
     let start = |_| place.shell(&["--on-busy", "skip"], &command).start().unwrap();
@@ -172,7 +172,7 @@ fn invalid_arguments_are_refused_before_the_store_is_contacted() {
     }
 }
 
-/// The schema of the scheduler and the locks live in one database, whichever came first.
+/// The schema of the scheduler and the locks share one database, in any order of creation.
 async fn locks_and_the_schema_share_a_database(place: Place) {
     for _ in 0..2 {
         assert_eq!(place.next_fence().await % 2, 1, "before and after the migration");

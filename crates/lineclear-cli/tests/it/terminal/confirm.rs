@@ -1,4 +1,4 @@
-//! Being asked before something goes: on a terminal, and what a script does without one.
+//! Confirmations on a terminal, and scripts without one.
 
 use std::process::{Command, Stdio};
 
@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use crate::commands::job::{at, each_way};
 
-/// Runs it on a terminal, and types an answer.
+/// Runs a command on a terminal, and types a response.
 fn typed(dir: &TempDir, line: &str, answer: &str) -> (Option<i32>, String) {
     let line = format!("{} {line}", env!("CARGO_BIN_EXE_lineclear"));
     let output = Command::new("bash")
@@ -49,7 +49,7 @@ async fn removing_manifests_asks_on_a_terminal_only() {
         let (code, said) = typed(dir, &format!("{delete} --yes"), "");
         assert!(code == Some(0) && !said.contains("continue?"), "{said}");
 
-        // A script says what it means.
+        // A script is not asked.
         assert_eq!(run(&apply).code, Some(0));
         std::fs::write(dir.path().join("orders.toml"), "").unwrap();
         let pruned = run(&apply);

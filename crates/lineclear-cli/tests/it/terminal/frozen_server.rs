@@ -1,4 +1,4 @@
-//! A server that takes what it is asked and answers nothing: commands end, with 7.
+//! A server that accepts requests and does not respond: commands exit with 7.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use crate::commands::job::at;
 use crate::commands::serve::serve;
 use crate::run::{Run, command, lineclear};
 
-/// Far less than a person waits, and far more than any bound of these tests.
+/// Far shorter than the default timeout, and far longer than any timeout of these tests.
 const SOON: Duration = Duration::from_secs(25);
 
 fn in_time(dir: &TempDir, arguments: &[&str]) -> Run {

@@ -10,7 +10,7 @@ use crate::run::{Run, at, command, lineclear, on_a_terminal, ran};
 /// Commands that run until they are stopped, or start other processes.
 const ENDLESS: [&str; 5] = ["serve", "work", "demo", "bench", "events"];
 
-/// The commands below these words, by their help.
+/// The subcommands of these words, from their help.
 fn below(words: &[String]) -> Vec<Vec<String>> {
     let help = help(words);
     let mut names = Vec::new();
@@ -39,7 +39,7 @@ fn help(words: &[String]) -> String {
     out
 }
 
-/// Words that fill in what the usage of a command wants: `Usage: lineclear job get [OPTIONS] <ID>`.
+/// Values for the arguments in the usage of a command: `Usage: lineclear job get [OPTIONS] <ID>`.
 fn filled(words: &[String]) -> Vec<String> {
     let help = help(words);
     let usage =
@@ -53,7 +53,7 @@ fn filled(words: &[String]) -> Vec<String> {
     words.iter().cloned().chain(wanted.map(fill)).collect()
 }
 
-/// Every command, families and the program itself among them.
+/// Every command, including families and the program itself.
 fn all() -> BTreeSet<Vec<String>> {
     below(&[]).iter().flat_map(|leaf| (0..=leaf.len()).map(|words| leaf[..words].to_vec())).collect()
 }
@@ -105,7 +105,7 @@ fn help_topics_describe_what_all_commands_share() {
     for name in ["LINECLEAR_SERVER", "LINECLEAR_TOKEN", "LINECLEAR_REQUEST_TIMEOUT", "NO_COLOR", "COLUMNS"] {
         assert!(variables.contains(name), "{name}");
     }
-    // The user's own file is where it says.
+    // The user's file is where the help says.
     let file = variables.lines().find(|line| line.contains("XDG_CONFIG_HOME")).unwrap();
     let file = file.split_whitespace().find(|word| word.ends_with(".toml")).unwrap();
     let home = tempfile::tempdir().unwrap();
@@ -173,7 +173,7 @@ fn every_command_has_an_example_in_its_help() {
     }
 }
 
-/// What leads somewhere: words that are names of what is there.
+/// Values of arguments that name existing objects.
 const THERE: [(&str, &str); 6] = [
     ("<ID>", "1"),
     ("<NODE>", "1"),
@@ -391,7 +391,7 @@ fn each_command_has_a_page_of_the_manual() {
         for part in [".TH", ".SH NAME", ".SH SYNOPSIS", "Examples:"] {
             assert!(text.contains(part), "{} has no {part}", file.display());
         }
-        // Every line that is a request is one that pages for `man` know.
+        // Every request line is one that the macros of `man` know.
         for line in text.lines().filter(|line| line.starts_with('.')) {
             let request: String = line[1..].chars().take_while(|c| c.is_ascii_alphanumeric()).collect();
             let known = [

@@ -1,4 +1,4 @@
-//! Who may do what: every route that the server has, with every scope that there is.
+//! Permissions: every route with every scope.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use tokio::net::TcpStream;
 
 use crate::kit::Served;
 
-/// Every path and method that is served, with the scope that it needs; `None`: it is open.
+/// Every path and method, with the required scope; `None`: it is public.
 fn routes() -> Vec<(String, String, Option<String>)> {
     lineclear_http::routes()
 }
 
-/// A path with something in place of its names.
+/// A path with values for its parameters.
 pub(crate) fn filled(path: &str) -> String {
     let parts = path.split('/').map(|part| match part.split_once('{') {
         Some((before, rest)) => format!("{before}999999{}", rest.split_once('}').unwrap().1),
@@ -24,7 +24,7 @@ pub(crate) fn filled(path: &str) -> String {
     parts.collect::<Vec<_>>().join("/")
 }
 
-/// The status alone: some answers never end.
+/// The status alone: some responses never end.
 async fn status(served: &Served, method: &str, path: &str, token: Option<&str>) -> (u16, String) {
     let mut stream = TcpStream::connect(served.address).await.unwrap();
     let token = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Rules of `docs/security.md` that no other file shows.
+//! Rules of `docs/security.md` that no other file tests.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,7 +26,7 @@ async fn texts(client: &Client, sql: &str) -> Vec<String> {
     messages.into_iter().filter_map(row).collect()
 }
 
-/// What every table holds, but for those that live by themselves, and for when a token was last used.
+/// The contents of all tables, except those that nodes update by themselves and the last use of tokens.
 async fn contents(client: &Client) -> BTreeMap<String, String> {
     let alive = ["node", "lock_lease", "lock_event", "access_token"];
     let mut all = BTreeMap::new();
@@ -54,7 +54,7 @@ async fn looking_changes_nothing() {
     );
     let mut looked = 0;
     for (_, path, _) in lineclear_http::routes().into_iter().filter(|(method, ..)| method == "GET") {
-        // A stream that never ends is for another test.
+        // Another test covers the endless stream.
         if !path.contains("/events") {
             for method in ["GET", "HEAD"] {
                 let answer = served.send(method, &filled(&path), &[], b"").await;
@@ -81,7 +81,7 @@ async fn a_list_that_takes_too_long_times_out() {
     served.end().await;
 }
 
-/// Counting is looking: the engine's own connections would wait for longer.
+/// Counting uses the connections for reads: those of the engine would wait longer.
 #[tokio::test(flavor = "multi_thread")]
 async fn counting_for_a_bulk_operation_times_out() {
     let served = Served::postgres().await;
@@ -115,7 +115,7 @@ fn every_list_is_paginated() {
     assert!(seen > 16, "{seen}");
 }
 
-/// What people who try send where a name is expected.
+/// Attacks in place of a name.
 const INJECTIONS: [&str; 6] = [
     "' or 1=1 --",
     "1; drop table lineclear.audit",
@@ -147,7 +147,7 @@ async fn sql_in_a_parameter_is_plain_text(served: &Served) {
                 let answer = served.get(&target).await;
                 assert!(answer.status < 500, "{target}: {answer:?}");
                 let found = answer.json()["items"].as_array().map_or(0, Vec::len);
-                // A cursor of a list by name may be any text, and the list goes on behind it.
+                // A cursor of a list by name may be any text, and the list continues after it.
                 assert!(
                     answer.status != 200 || found == 0 || name == "cursor",
                     "{target} finds something: {answer:?}"
@@ -212,7 +212,7 @@ async fn a_server_may_have_a_role_that_cannot_change_the_schema() {
     let owner = database_of_its_own.url().to_owned();
     lineclear::Store::open(lineclear::StoreOptions::new(&owner).unwrap()).await.unwrap();
     let client = database(&owner).await;
-    // Roles are of the whole server: these are of this test alone.
+    // Roles belong to the whole server: these are unique to this test.
     let mark = uuid::Uuid::new_v4().simple().to_string();
     let (app, view) = (format!("app_{mark}"), format!("view_{mark}"));
     let grants =

@@ -118,7 +118,7 @@ async fn inputs_are_kept_as_they_were_written(served: &Served) {
     assert_eq!(served.get(&format!("{}/input", run.header("location").unwrap())).await.body, odd('4'));
 }
 
-/// Not in the order of the alphabet, not as most would write it, and too large for most.
+/// Keys not in alphabetical order, unusual notation, and numbers too large for most parsers.
 pub(crate) fn odd(digit: char) -> String {
     format!(r#"{{"z":1.10,"n":1234567890123456789012{digit},"a":[1e400]}}"#)
 }

@@ -1,4 +1,4 @@
-//! Who did what: every change leaves a row, and the row is there before the change.
+//! The audit: every change leaves a row, written before the change.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::access::scopes::filled;
 use crate::kit::Served;
 
-/// Writes its own row, of those who really log in.
+/// Writes its own row, for successful logins only.
 const LOG_IN: &str = "/api/v1/session";
 
 async fn rows(served: &Served) -> Vec<Value> {
@@ -20,7 +20,7 @@ async fn rows(served: &Served) -> Vec<Value> {
     rows.into_iter().map(row).collect()
 }
 
-/// The outcome of what was made by the thousand is written a little later.
+/// The outcome of enqueued jobs is written a little later.
 async fn ended(served: &Served) -> Vec<Value> {
     for _ in 0..200 {
         let rows = rows(served).await;
@@ -42,7 +42,7 @@ async fn every_route_that_changes_something_leaves_a_row(served: &Served) {
         }
         let token = if need.as_deref() == Some("worker") { &worker } else { &admin };
         let before = rows(served).await.len();
-        // The body is no good: what is tried is written down, too.
+        // The body is invalid: failed attempts leave a row, too.
         let answer = served.with(token, &method, &filled(&path), "false").await;
         let rows = ended(served).await;
         assert_eq!(rows.len(), before + 1, "{method} {path} left no row of its own: {answer:?}");
@@ -128,7 +128,7 @@ async fn the_audit_can_be_read_by_admins_and_shows_before_and_after(served: &Ser
     }
 }
 
-/// What is written down beside who, what and to what.
+/// The details of audit rows.
 async fn the_audit_contains_the_request_and_its_effect(served: &Served) {
     let admin = served.token("admin").await;
     let ask = async |method: &str, path: &str, body: Value| {

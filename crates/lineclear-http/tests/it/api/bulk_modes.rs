@@ -1,10 +1,10 @@
-//! Many jobs that do not all go at once, over HTTP.
+//! Modes of bulk operations over HTTP.
 
 use serde_json::{Value, json};
 
 use crate::kit::Served;
 
-/// So many jobs that died, and will die again.
+/// Makes this number of dead jobs that die again when revived.
 pub(crate) async fn dead(served: &Served, count: usize) {
     let job = json!({"kind": "broken", "input": "the disk is full"});
     let made = served.post("/api/v1/jobs/batch", &json!({"jobs": vec![job; count]}).to_string()).await;
@@ -53,7 +53,7 @@ async fn spread_jobs_become_due_one_after_another(served: &Served) {
     assert_eq!((&made.json()["mode"], &made.json()["over_ms"]), (&json!("spread"), &json!(14_400_000)));
     let path = made.header("location").unwrap().to_owned();
     served.until(&path, |batch| batch["status"] == "done").await;
-    // The first one is due at once, and taken; the others are an hour apart.
+    // The first job is due at once and runs; the others are an hour apart.
     let waiting = served
         .until("/api/v1/jobs?q=state:waiting", |jobs| jobs["items"].as_array().unwrap().len() == 3)
         .await;

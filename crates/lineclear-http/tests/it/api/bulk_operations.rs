@@ -1,4 +1,4 @@
-//! The same done to many jobs, over HTTP.
+//! Bulk operations over HTTP.
 
 use serde_json::json;
 

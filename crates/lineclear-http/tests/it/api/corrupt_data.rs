@@ -1,9 +1,9 @@
-//! Stored data gone bad, written behind our back: what can still be shown is shown, and nothing panics.
+//! Corrupt data in the database: readable objects are still shown, and nothing panics.
 
 use crate::kit::Served;
 
 impl Served {
-    /// Runs SQL behind the server's back; `{t}` stands before each table.
+    /// Runs SQL directly in the database; `{t}` is the prefix of tables.
     pub(crate) async fn sql(&self, text: &str) {
         if self.url.starts_with("postgres") {
             let (client, connection) =
@@ -18,7 +18,7 @@ impl Served {
     }
 }
 
-/// Each of these pages, and the job and the manifest that are well, are still to be had.
+/// All lists, and the intact job and manifest, are still available.
 async fn is_well_otherwise(served: &Served, well: &str, what: &str) {
     for path in [
         "/api/v1/jobs",
@@ -146,7 +146,7 @@ async fn an_unreadable_manifest_can_be_paused_and_is_repaired_by_writing_it(serv
     assert_eq!(served.get(path).await.status, 404);
 }
 
-/// In a rolling upgrade old servers go on beside new ones.
+/// In a rolling upgrade old servers run beside new ones.
 async fn a_server_stays_ready_after_a_newer_one_has_migrated_the_schema(served: &Served) {
     served.sql("insert into {t}migration (number, name, checksum) values (9999, 'later', 'x')").await;
     assert_eq!(served.get("/readyz").await.status, 200);

@@ -51,7 +51,7 @@ impl Stream {
         stream
     }
 
-    /// With more headers, each with its line break.
+    /// With further headers, each with its line break.
     async fn with(served: &Served, query: &str, headers: &str) -> Stream {
         let mut stream = TcpStream::connect(served.address).await.unwrap();
         let head = format!("GET /api/v1/events{query} HTTP/1.1\r\nHost: {}\r\n{headers}\r\n", served.address);
@@ -77,7 +77,7 @@ impl Stream {
         read > 0
     }
 
-    /// The next block of the stream; none: it is over.
+    /// The next block of the stream; `None` at its end.
     async fn block(&mut self) -> Option<String> {
         loop {
             if let Some(at) = self.text.find("\n\n") {
@@ -124,14 +124,14 @@ impl Stream {
         }
     }
 
-    /// Reads on until it is over; how long that took.
+    /// Reads until the stream ends; returns how long that took.
     async fn end(&mut self) -> Duration {
         let begun = Instant::now();
         while self.block().await.is_some() {}
         begun.elapsed()
     }
 
-    /// Reads on until an event of this type about this job.
+    /// Reads until an event of this type about this job.
     async fn until(&mut self, word: &str, job: &str) -> Event {
         let deadline = Instant::now() + LONG;
         loop {
@@ -192,7 +192,7 @@ async fn a_stream_that_is_cut_repeatedly_misses_nothing(served: &Served) {
             let jobs = answer.json()["jobs"].as_array().unwrap().clone();
             made.extend(jobs.iter().map(|job| job["id"].as_str().unwrap().to_owned()));
         }
-        // Somewhere in the middle of it, the connection is cut.
+        // The connection is cut in the middle.
         for _ in 0..(round * 7 + 1) {
             let event = stream.next().await.unwrap();
             assert_eq!(event.word, "job.completed");
@@ -218,7 +218,7 @@ async fn a_client_that_resumes_too_late_gets_a_gap(served: &Served) {
         let mut stream = Stream::open(served, &format!("?after={after}"), None).await;
         let first = stream.next().await.unwrap();
         assert_eq!((first.word.as_str(), &first.json()["reason"]), ("gap", &json!("behind")), "{after}");
-        // And then it goes on.
+        // Then the stream continues.
         let job = make(served, &json!({"kind": "add", "input": [1, 2]})).await;
         stream.until("job.completed", &job).await;
         assert!(stream.last.unwrap().as_str() > "1700000000000000");
@@ -334,7 +334,7 @@ async fn audit_events_are_sent_to_admins_only(served: &Served) {
     }
     let job = served.with(&operate, "POST", "/api/v1/jobs", r#"{"kind": "add", "input": [1, 2]}"#).await;
     let job = job.json()["id"].as_str().unwrap().to_owned();
-    // It is told after the change, and so the change would have been told.
+    // This event is later than the change, so an event of the change would have come before.
     let seen = async |stream: &mut Stream| {
         let deadline = Instant::now() + LONG;
         let mut words = BTreeSet::new();
@@ -348,7 +348,7 @@ async fn audit_events_are_sent_to_admins_only(served: &Served) {
         words
     };
     assert!(!seen(&mut others).await.contains("audit.written"));
-    // Nor to who asks for what was before.
+    // A client that resumes does not get it either.
     let again = format!("Authorization: Bearer {operate}\r\nLast-Event-ID: {}\r\n", begun.unwrap());
     assert!(!seen(&mut Stream::with(served, "", &again).await).await.contains("audit.written"));
     for types in ["audit.written", "audit.*", "job.failed,audit.*"] {

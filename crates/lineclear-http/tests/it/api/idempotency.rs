@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: the same request again makes nothing new.
+//! `Idempotency-Key`: a repeated request creates nothing.
 
 use serde_json::json;
 

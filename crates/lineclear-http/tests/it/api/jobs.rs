@@ -1,4 +1,4 @@
-//! Jobs over HTTP: made, run, looked at, cancelled.
+//! Jobs over HTTP: enqueue, run, show, cancel.
 
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ async fn many_jobs_are_enqueued_all_or_none(served: &Served) {
     assert_eq!((made.status, made.json()["jobs"].as_array().unwrap().len()), (201, 250));
 }
 
-/// The rule is the same for both keys, and the text names no job: the error itself has the place.
+/// The rule is the same for both keys, and the text names no job: the error has the position.
 async fn a_refused_job_of_a_batch_is_pointed_at(served: &Served) {
     let (good, long) = (json!({"kind": "add", "in_ms": 60_000}), "k".repeat(256));
     let with = |field: &str, value: Value| {

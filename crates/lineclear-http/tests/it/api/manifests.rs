@@ -99,7 +99,7 @@ async fn a_manifest_is_removed_and_its_history_stays(served: &Served) {
     assert_eq!(served.put(PATH, NIGHTLY).await.status, 201, "it can be made anew");
 }
 
-/// A key is whatever people like: no path of ours may stand in its way.
+/// A key may be any name: no route may collide with it.
 async fn a_manifest_may_have_the_name_of_a_verb(served: &Served) {
     for key in ["apply", "run", "batch", "now"] {
         let path = format!("/api/v1/manifests/{key}");
@@ -135,7 +135,7 @@ async fn errors_point_at_their_position(served: &Served) {
     assert_eq!(served.get(PATH).await.status, 404, "nothing was written");
 }
 
-/// The search has an end, though the calendar has hardly one.
+/// The search for a tick ends after a bounded time.
 async fn a_manifest_that_excludes_all_its_ticks_is_detected(served: &Served) {
     let sundays = r#"{"kind": "add", "input": [1, 2], "schedule": {"cron": "0 3 * * 0"}, "exclude": [{"weekdays": ["sun"]}]}"#;
     let put = served.put("/api/v1/manifests/sundays", sundays).await;

@@ -10,7 +10,7 @@ fn document() -> Value {
     serde_json::from_str(&lineclear_http::openapi()).unwrap()
 }
 
-/// `LINECLEAR_UPDATE=1` writes it anew.
+/// `LINECLEAR_UPDATE=1` rewrites it.
 #[test]
 fn the_document_equals_the_kept_file() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
@@ -43,7 +43,7 @@ fn every_operation_has_a_unique_id_and_a_description() {
     assert!(names.len() > 10);
 }
 
-/// Beside a name that people choose there is no word of ours; ids are digits, and no word of ours is.
+/// No fixed word stands where a path has a name that users choose; ids are digits, and no fixed word begins with a digit.
 #[test]
 fn no_key_collides_with_a_route() {
     let document = document();
@@ -125,7 +125,7 @@ async fn a_body_is_required_where_the_document_requires_it_and_nowhere_else(serv
     assert!(wanted > 10, "{wanted}");
 }
 
-/// The page is for people: nothing in it runs, and nothing comes from elsewhere.
+/// The page runs no scripts, and loads nothing from other sites.
 async fn the_page_shows_every_operation_and_loads_nothing_but_its_style(served: &Served) {
     let page = served.send("GET", "/api/docs", &[], b"").await;
     assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));

@@ -1,4 +1,4 @@
-//! Figures over HTTP.
+//! Statistics over HTTP.
 
 use serde_json::json;
 

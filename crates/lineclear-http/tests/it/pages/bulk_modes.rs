@@ -1,4 +1,4 @@
-//! Bulk operations in the dashboard whose jobs do not all go at once.
+//! Modes of bulk operations in the dashboard.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The page of the cluster: nodes, locks, and how they went from one to another.
+//! The cluster page: nodes, locks, and the history of locks.
 
 use std::time::Duration;
 
@@ -122,7 +122,7 @@ async fn a_form_drains_and_resumes_a_node(served: &Served) {
 
 async fn a_form_breaks_a_lock_and_its_holder_notices(served: &Served) {
     let holder = locks(served).await;
-    // A name that would be two parts of a path, two words of a shell, and markup.
+    // A name with a slash, a quote and markup.
     let held = take(&holder, "nightly/it's<b>").await;
     let epoch = held.lease().epoch();
     let path = "/locks/nightly%2Fit%27s%3Cb%3E/break";

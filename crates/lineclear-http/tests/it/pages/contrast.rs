@@ -1,4 +1,4 @@
-//! Colours of the dashboard: texts have 4.5:1 against what they stand on, fills and borders of controls 3:1 (WCAG 2.2, 1.4.3 and 1.4.11).
+//! Colours of the dashboard: texts have 4.5:1 against their background, fills and borders of controls 3:1 (WCAG 2.2, 1.4.3 and 1.4.11).
 
 const STYLE: &str = include_str!("../../../assets/app.css");
 
@@ -15,7 +15,7 @@ fn token(name: &str) -> [Colour; 2] {
     [colours.next().unwrap(), colours.next().unwrap()]
 }
 
-/// As `color-mix(in srgb, …)` has it.
+/// As in `color-mix(in srgb, …)`.
 fn mixed(colour: Colour, part: f64, under: Colour) -> Colour {
     std::array::from_fn(|at| colour[at] * part + under[at] * (1.0 - part))
 }

@@ -1,4 +1,4 @@
-//! The dead letters of the dashboard: what a card counts is what is asked about, and what is done.
+//! The dead-letter page: an action applies to exactly the jobs that its card counts.
 
 use serde_json::{Value, json};
 
@@ -14,20 +14,20 @@ fn cards(page: &Answer) -> Vec<&str> {
     page.body.split("<article").skip(1).map(|card| card.split("</article>").next().unwrap()).collect()
 }
 
-/// Where the link of a card goes whose address or text has this in it.
+/// The target of the link of a card whose address or text contains this.
 fn link(card: &str, part: &str) -> String {
     let found = card.split("href=\"").skip(1).map(|rest| rest.split("</a>").next().unwrap());
     let found = found.filter(|link| link.contains(part)).last().unwrap_or_else(|| panic!("{part}: {card}"));
     found.split('"').next().unwrap().replace("&amp;", "&")
 }
 
-/// The search of an address, as the API takes it.
+/// The search of an address, in the form of the API.
 fn query(link: &str) -> String {
     let q = link.split("q=").nth(1).unwrap();
     q.replace("%20", " ").replace("%3A", ":").replace("%2A", "*")
 }
 
-/// All that is done to what an address means, at once.
+/// Runs the bulk operation of an address at once.
 async fn done(served: &Served, action: &str, q: &str) -> (Value, Value, Value) {
     let body = json!({"action": action, "q": q, "starts_in_ms": 0}).to_string();
     let made = served.post("/api/v1/bulk-operations", &body).await;

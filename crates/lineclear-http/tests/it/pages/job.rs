@@ -1,4 +1,4 @@
-//! The page of a job that has a long history: the newest of it is what people look for.
+//! The page of a job with a long history shows the newest part.
 
 use serde_json::json;
 

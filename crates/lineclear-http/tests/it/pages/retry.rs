@@ -1,4 +1,4 @@
-//! Trying again with another input, by a form and over the API.
+//! Retry with another input, by a form and over the API.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Bad requests, each with the answer that it must get: `tests/corpus/*.toml`.
+//! Bad requests and their expected responses: `tests/corpus/*.toml`.
 
 use serde::Deserialize;
 

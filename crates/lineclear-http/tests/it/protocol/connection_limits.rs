@@ -15,11 +15,11 @@ async fn served(change: impl FnOnce(&mut ListenerLimits)) -> Served {
     Served::sqlite_with(|http| change(&mut http.limits)).await
 }
 
-/// What comes until the server closes, and how long that takes.
+/// Reads until the server closes the connection; returns the text and the time.
 async fn rest(stream: &mut TcpStream) -> (String, Duration) {
     let began = Instant::now();
     let mut bytes = Vec::new();
-    // A reset is an end, too.
+    // A reset also ends it.
     let _ = tokio::time::timeout(LONG, stream.read_to_end(&mut bytes)).await.expect("the server closes");
     (String::from_utf8_lossy(&bytes).into_owned(), began.elapsed())
 }
@@ -29,7 +29,7 @@ async fn a_head_that_drips_is_cut_off() {
     let served = served(|limits| limits.head_timeout = SHORT).await;
     let mut stream = TcpStream::connect(served.address).await.unwrap();
     let began = Instant::now();
-    // A byte at a time: it never stands still.
+    // One byte at a time: it is never idle.
     let dripping = async {
         for byte in b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Slow: ".iter().cycle() {
             if stream.write_all(&[*byte]).await.is_err() || began.elapsed() > LONG {
@@ -91,7 +91,7 @@ async fn a_client_that_does_not_read_its_responses_is_disconnected() {
     let mut stream = TcpStream::connect(served.address).await.unwrap();
     let request = "GET /api/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(200);
     let writing = async {
-        // It asks for megabytes, and reads none of them.
+        // It requests megabytes, and reads none of them.
         while stream.write_all(request.as_bytes()).await.is_ok() {}
     };
     tokio::time::timeout(LONG, writing).await.expect("the server closes");
@@ -117,7 +117,7 @@ async fn too_many_connections_are_refused_until_one_closes() {
     let mut held = Vec::new();
     for _ in 0..8 {
         let mut stream = TcpStream::connect(served.address).await.unwrap();
-        // Answered: so it has its place.
+        // It got a response, so the connection was accepted.
         stream.write_all(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
         assert!(stream.read(&mut [0; 2048]).await.unwrap() > 0);
         held.push(stream);

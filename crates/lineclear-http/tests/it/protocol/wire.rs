@@ -1,4 +1,4 @@
-//! Requests that no client should send, byte by byte: two ends must never disagree about where one ends.
+//! Invalid requests, byte by byte: proxy and server must agree where a request ends.
 
 use crate::kit::Served;
 

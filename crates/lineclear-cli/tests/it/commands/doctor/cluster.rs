@@ -135,7 +135,7 @@ async fn manifests_that_make_no_jobs_are_named() {
     put("broken", r#"{"every": "1d"}"#);
     put("once", r#"{"once": "2020-01-01T00:00:00Z"}"#);
     put("february", r#"{"cron": "0 0 29 2 *"}"#);
-    // No year has such a day: it is refused when it is saved, and so was not saved by us.
+    // No year has such a day: the server refuses it, so the test writes it into the database.
     sql(&dir, "update manifest set spec = replace(spec, '29 2', '30 2') where key = 'february'");
     sql(&dir, "update manifest set spec = '{\"schedule\": 7}' where key = 'broken'");
     let report = doctor(&dir, &[]);

@@ -1,4 +1,4 @@
-//! The database and the way to it.
+//! The database and its connection.
 
 use lineclear_testkit::fresh_postgres;
 

@@ -1,4 +1,4 @@
-//! The schema: pending, unknown, changed by hand; and the SQL that is printed mends it.
+//! The schema: pending, unknown, changed by hand; the printed SQL repairs it.
 
 use lineclear_testkit::fresh_postgres;
 
@@ -51,7 +51,7 @@ fn the_printed_sql_repairs_a_sqlite_schema() {
     sql(&dir, &doctor(&dir, &[]).text("indexes", "sql"));
     let mended = doctor(&dir, &[]);
     assert_eq!((mended.finding("tables"), mended.finding("indexes")), ("ok", "ok"), "{:#?}", mended.checks);
-    // An empty one in its place would be worse than none.
+    // An empty table in its place would be worse than none.
     sql(&dir, "drop table job_id");
     let report = doctor(&dir, &[]);
     report.expect_check("tables", "failure", "table job_id is missing", "");
@@ -92,7 +92,7 @@ async fn the_printed_sql_repairs_a_postgres_schema() {
         report.expect_check(check, "failure", words, "jobs");
     }
     for check in ["tables", "indexes"] {
-        // As psql does: one statement after the other. Only the function has semicolons of its own.
+        // As psql does: one statement after the other. Only the function contains semicolons.
         let all = report.text(check, "sql");
         let mut parts = all.split(";\n").map(str::to_owned).peekable();
         while let Some(mut statement) = parts.next() {

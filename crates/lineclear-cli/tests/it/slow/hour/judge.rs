@@ -1,16 +1,16 @@
-//! Whether each tick was run once: by what its commands wrote, and by what the history says.
+//! Checks that each tick ran once, by the output of its commands and by the history.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
-/// A tick, and whose: a manifest's key and a second.
+/// A tick: a manifest's key and a second.
 type Tick = (String, i64);
 
 /// How long it may take from the end of a command to the record of it. A server that dies in between cannot know
 /// whether the work was done, and it is done again: handlers run at least once.
 const RECORDED_WITHIN: f64 = 5.0;
 
-/// What a command wrote.
+/// A line that a command wrote.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Mark {
     pub(super) what: What,
@@ -53,7 +53,7 @@ impl FromStr for Mark {
     }
 }
 
-/// What the history says of a claim that ended.
+/// A claim that ended, from the history.
 #[derive(Clone, Debug)]
 pub(super) struct Claim {
     pub(super) key: String,
@@ -63,7 +63,7 @@ pub(super) struct Claim {
     pub(super) is_final: bool,
 }
 
-/// When a server was killed, or stood still until when. Its commands may go on for a moment.
+/// When a server was killed, or from when to when it was frozen. Its commands may continue for a moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Away {
     pub(super) pid: u32,
@@ -71,7 +71,7 @@ pub(super) struct Away {
     pub(super) until: f64,
 }
 
-/// Everything that is not as promised, in words.
+/// All violations, in words.
 pub(super) fn judge(
     due: impl Iterator<Item = Tick>,
     marks: &[Mark],
@@ -99,7 +99,7 @@ pub(super) fn judge(
     faults
 }
 
-/// What is wrong with one tick.
+/// The violations of one tick.
 fn of_one(marks: &[&Mark], claims: &[&Claim], away: &[Away]) -> impl Iterator<Item = &'static str> {
     let completed: Vec<_> =
         claims.iter().filter(|claim| claim.outcome == "completed" && claim.is_final).collect();
@@ -191,7 +191,7 @@ mod tests {
             let found = judged(marks, claims, &AWAY);
             assert!(found.contains(fault), "{fault} in {marks:?} {claims:?}: {found}");
         }
-        // It ended long before its server was killed: that was no reason to run it again.
+        // It ended long before its server was killed, so it must not run again.
         let found = judged(&[begin, end, begin_2, end_2], &[(1, "lost"), (2, "completed")], &AWAY);
         assert!(found.contains("neither killed nor frozen"), "{found}");
         let found = judged(&[begin, begin_2, end_2], &[(1, "lost"), (2, "completed")], &[]);
