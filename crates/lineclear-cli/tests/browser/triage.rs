@@ -222,7 +222,7 @@ async fn an_invalid_search_says_what_is_wrong() {
     browser.press(&format!("stat:dead{ENTER}"));
     browser.reads("Invalid search");
     browser.reads("did you mean state");
-    assert_eq!(browser.eval("document.querySelector('#q').value"), "stat:dead", "what was typed is not lost");
+    assert_eq!(browser.eval("document.querySelector('#q').value"), "stat:dead", "the form keeps its values");
     browser.click("a.pill:nth-child(2)");
     browser.until("document.querySelectorAll('tbody tr').length === 1");
     assert_eq!(browser.complaints(), [""; 0]);

@@ -42,7 +42,7 @@ pub(crate) fn at(dir: &TempDir, args: &[&str]) -> Run {
 /// Runs any command to its end.
 pub(crate) fn ran(command: &mut Command) -> Run {
     let Output { status, stdout, stderr } = command.output().expect("it starts");
-    let text = |bytes| String::from_utf8(bytes).expect("what is printed is text");
+    let text = |bytes| String::from_utf8(bytes).expect("the output is UTF-8");
     Run { code: status.code(), out: text(stdout), err: text(stderr) }
 }
 

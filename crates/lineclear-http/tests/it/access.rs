@@ -40,7 +40,7 @@ async fn a_page_of_another_site_changes_nothing(served: &Served) {
         assert_eq!(answer.status, status, "{name}: {value}");
     }
     let made = served.get("/api/v1/jobs").await.json()["items"].as_array().unwrap().len();
-    assert_eq!(made, 2, "only by those who may");
+    assert_eq!(made, 2, "only the accepted requests created jobs");
     let read = served.send("GET", "/api/v1/jobs", &[("Sec-Fetch-Site", "cross-site")], b"").await;
     assert_eq!(read.status, 200, "without CORS headers the page cannot read it");
     assert_eq!(read.header("access-control-allow-origin"), None);

@@ -113,7 +113,7 @@ async fn an_invalid_search_is_explained(served: &Served) {
     let answer = page(served, "/jobs?q=stat:dead").await;
     assert_eq!(answer.status, 200);
     assert!(answer.body.contains("Invalid search") && answer.body.contains("state"), "{answer:?}");
-    assert!(answer.body.contains("value=\"stat:dead\""), "what was typed is still there");
+    assert!(answer.body.contains("value=\"stat:dead\""), "the form keeps its values");
     let answer = page(served, "/jobs?nonsense=1").await;
     assert_eq!(answer.status, 400);
     assert!(answer.body.contains("<h1>Bad Request</h1>"), "{answer:?}");

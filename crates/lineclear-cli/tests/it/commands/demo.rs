@@ -20,7 +20,7 @@ async fn prints_all_events(mut demo: Child) {
     assert!(demo.wait_for_exit(LONG).await.unwrap().success());
     assert!(demo.stdout().last().is_some_and(|line| line.contains("summary")), "{:?}", demo.stdout());
     let again = demo.stdout().iter().any(|line| line.contains("started_again"));
-    assert!(again, "what failed, or was lost with the leader, ran again");
+    assert!(again, "a failed or lost job ran again");
 }
 
 #[tokio::test]

@@ -34,7 +34,7 @@ async fn groups_are_listed_set_paused_and_run() {
         let set = run(&["group", "set", "etl", "--limit", "4", "--priority", "10"]);
         assert_eq!((set.code, set.out.as_str()), (Some(0), "etl: limit 4, priority 10\n"), "{}", set.err);
         let open = run(&["group", "set", "etl", "--limit", "none"]);
-        assert_eq!(open.out, "etl: limit none, priority 10\n", "what is not said stays");
+        assert_eq!(open.out, "etl: limit none, priority 10\n", "other fields stay");
         assert_eq!(run(&["group", "pause", "etl"]).out, "etl paused\n");
         let paused = run(&["group", "get", "etl"]).out;
         assert!(paused.contains("state\tpaused\n") && paused.contains("priority\t10\n"), "{paused}");

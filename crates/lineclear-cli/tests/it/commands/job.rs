@@ -82,7 +82,7 @@ fn the_whole_way(dir: &TempDir, asked: &[&str]) {
     assert_eq!(
         (searched("state:completed"), searched("state:dead since:1h")),
         (2, 1),
-        "the head, and what fits"
+        "the header, and the matching jobs"
     );
     assert!(run(&["job", "list", "-q", "state:completed"]).out.contains("nightly"));
     assert!(run(&["job", "explain", &id]).out.contains("completed"));

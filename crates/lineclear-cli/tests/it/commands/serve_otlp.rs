@@ -100,7 +100,7 @@ async fn spans_reach_the_collector_and_jobs_continue_the_trace() {
     assert!(!trace.contains("b7ad6b7169203331"), "but the request's own span lies between: {trace}");
     server.terminate().unwrap();
     assert!(server.wait_for_exit(LONG).await.unwrap().success());
-    let (path, body) = spans.recv_timeout(LONG).expect("what was left is sent at the end");
+    let (path, body) = spans.recv_timeout(LONG).expect("the remaining spans are sent at the end");
     assert_eq!(path, "/v1/traces");
     let id: Vec<u8> =
         (0..TRACE.len()).step_by(2).map(|n| u8::from_str_radix(&TRACE[n..n + 2], 16).unwrap()).collect();

@@ -120,10 +120,7 @@ async fn the_first_steps_lead_from_nothing_to_a_running_schedule_in_four_command
             continue;
         }
         let want = blocks.get(at + 1).filter(|next| next.0 == "text").map_or("", |next| &next.1);
-        assert!(
-            !want.is_empty() || block.starts_with("cat > "),
-            "the page does not say what is seen of\n{block}"
-        );
+        assert!(!want.is_empty() || block.starts_with("cat > "), "the page shows no output of\n{block}");
         reader.sees(block, want);
     }
 }

@@ -23,8 +23,8 @@ async fn a_crontab_is_migrated_as_the_page_says() {
     let of = |language: &str| -> Vec<&String> {
         blocks.iter().filter(|block| block.0 == language).map(|block| &block.1).collect()
     };
-    let [crontab, shown] = of("text")[..] else { panic!("a crontab, and what is said about it") };
-    let [import, move_in] = of("sh")[..] else { panic!("to import, and to move in") };
+    let [crontab, shown] = of("text")[..] else { panic!("a crontab, and the output of the import") };
+    let [import, move_in] = of("sh")[..] else { panic!("import and apply") };
     let mut reader = Reader::new();
     std::fs::write(reader.dir.path().join("my.cron"), crontab).unwrap();
     reader.sees(import, shown);
@@ -138,14 +138,14 @@ async fn waiting_jobs_of_hangfire_are_moved_once_and_its_schema_is_dropped() {
     assert_eq!(
         left.iter().map(|row| row.get::<_, i64>(0)).collect::<Vec<_>>(),
         [3, 4, 6],
-        "what is not known, runs, or is over"
+        "unknown, running and finished jobs"
     );
     let rows = client.query(states.trim_end().trim_end_matches(';'), &[]).await.unwrap();
     let rows: Vec<(String, i64)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
     assert_eq!(
         rows,
         [("Enqueued".to_owned(), 1), ("Processing".to_owned(), 1)],
-        "and what is over is not shown"
+        "finished jobs are not shown"
     );
     client.batch_execute(drop).await.unwrap();
     assert_eq!(jobs(database.url()).len(), 4);

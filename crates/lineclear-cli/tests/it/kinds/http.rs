@@ -363,5 +363,5 @@ fn with_db_the_settings_limit_urls_and_commands_are_checked() {
     }
     assert_eq!(enqueue("command", r#"{"argv": ["/bin/date"]}"#).code, Some(0));
     let none = at(&dir, &["manifest", "list", "--db", "lineclear.db"]).out;
-    assert_eq!(none.lines().count(), 1, "what is refused leaves nothing: {none}");
+    assert_eq!(none.lines().count(), 1, "a refused request creates nothing: {none}");
 }

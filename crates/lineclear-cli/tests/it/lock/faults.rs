@@ -37,7 +37,7 @@ async fn is_ended(mut child: Child, ids: [String; 2]) {
     assert!(said.contains("error: lock \"report\" was lost: "), "{said}");
     assert!(child.stdout().contains(&"asked".to_owned()), "{:?}", child.stdout());
     for id in ids {
-        assert!(!lives(&id), "it goes on");
+        assert!(!lives(&id), "it does not end");
     }
 }
 

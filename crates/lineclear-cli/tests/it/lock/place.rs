@@ -127,5 +127,5 @@ pub(crate) async fn gone(pid: &str) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(SOON, gone).await.unwrap_or_else(|_| panic!("process {pid} goes on"));
+    tokio::time::timeout(SOON, gone).await.unwrap_or_else(|_| panic!("process {pid} does not end"));
 }

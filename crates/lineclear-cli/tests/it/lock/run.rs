@@ -10,7 +10,7 @@ async fn one_command_runs_and_the_others_follow_on_busy(place: Place) {
     let (code, _, err) = place.done(place.run(&[], &touch)).await;
     assert_eq!(code, Some(75), "{err}");
     assert!(err.starts_with("error: lock \"report\" is busy"), "{err}");
-    assert!(err.contains(&format!("/{}/", holder.id())), "it says who holds it: {err}");
+    assert!(err.contains(&format!("/{}/", holder.id())), "it names the holder: {err}");
     let (code, _, err) = place.done(place.run(&["--on-busy", "fail"], &touch)).await;
     assert_eq!(code, Some(75), "{err}");
     let (code, out, err) = place.done(place.run(&["--on-busy", "skip"], &touch)).await;

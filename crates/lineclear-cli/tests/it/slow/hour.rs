@@ -124,7 +124,7 @@ async fn survive(asked: &Asked, turns: &[Turn], database: Option<&str>) {
         }
         away.push(Away { pid, since, until: uptime() });
         // A job that loses its workers twice would wait to run alone, one after another.
-        until("what it left is done", &history, async || history.interrupted().await == 0).await;
+        until("its interrupted jobs are done", &history, async || history.interrupted().await == 0).await;
     }
     until("all jobs end", &history, async || history.ended().await == asked.ticks()).await;
     let (marks, claims) = (marks(dir.path()), history.claims().await);

@@ -228,7 +228,7 @@ async fn the_audit_contains_the_request_and_its_effect(served: &Served) {
 
     let all = Value::from(rows(served).await).to_string();
     assert!(!all.contains(canary), "the audit contains no input");
-    assert!(!all.contains(secret.rsplit('_').next().unwrap()), "nor a token");
+    assert!(!all.contains(secret.rsplit('_').next().unwrap()), "the audit contains no token");
 }
 
 async fn an_open_server_audits_changes_but_not_each_job(served: &Served) {

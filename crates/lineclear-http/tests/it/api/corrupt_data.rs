@@ -142,7 +142,7 @@ async fn an_unreadable_manifest_can_be_paused_and_is_repaired_by_writing_it(serv
         assert!(served.put(path, order).await.status < 300);
     }
     served.sql(BROKEN[0]).await;
-    assert_eq!(served.send("DELETE", path, &[], b"").await.status, 204, "or taken away");
+    assert_eq!(served.send("DELETE", path, &[], b"").await.status, 204, "it can be removed, too");
     assert_eq!(served.get(path).await.status, 404);
 }
 
@@ -151,7 +151,7 @@ async fn a_server_stays_ready_after_a_newer_one_has_migrated_the_schema(served: 
     served.sql("insert into {t}migration (number, name, checksum) values (9999, 'later', 'x')").await;
     assert_eq!(served.get("/readyz").await.status, 200);
     served.sql("delete from {t}migration where number = 9999 or number = (select max(number) from {t}migration where number < 9999)").await;
-    assert_eq!(served.get("/readyz").await.status, 503, "but one without what we need is not ours");
+    assert_eq!(served.get("/readyz").await.status, 503, "with an older schema the server is not ready");
 }
 
 on_each_store! {

@@ -135,7 +135,7 @@ impl Stream {
     async fn until(&mut self, word: &str, job: &str) -> Event {
         let deadline = Instant::now() + LONG;
         loop {
-            let event = self.next().await.expect("the stream goes on");
+            let event = self.next().await.expect("the stream continues");
             if event.word == word && event.json()["job"] == job {
                 return event;
             }
@@ -300,13 +300,13 @@ async fn a_stream_ends_within_five_seconds_of_its_session(served: &Served) {
     stream.block().await.expect("it begins");
     assert_eq!(as_browser(served, &cookie, "DELETE", "/api/v1/session", "").await.status, 204);
     let took = stream.end().await;
-    assert!(took < Duration::from_secs(5), "logged out, and it went on for {took:?}");
+    assert!(took < Duration::from_secs(5), "logged out, and it continued for {took:?}");
     let mut more = Stream::of(served, "", &token).await;
     let gone = served.with(&served.token("admin").await, "DELETE", "/api/v1/tokens/1", "").await;
     assert_eq!(gone.status, 204, "{gone:?}");
     for stream in [&mut other, &mut more] {
         let took = stream.end().await;
-        assert!(took < Duration::from_secs(5), "revoked here, and it went on for {took:?}");
+        assert!(took < Duration::from_secs(5), "revoked here, and it continued for {took:?}");
     }
 }
 
@@ -395,7 +395,7 @@ async fn a_filtered_stream_sends_keep_alives_with_current_ids() {
     };
     let begun = Instant::now();
     let alive = tokio::select! {
-        alive = stream.block() => alive.expect("it goes on"),
+        alive = stream.block() => alive.expect("the stream continues"),
         () = make => unreachable!(),
     };
     assert!(begun.elapsed() < Duration::from_secs(25), "{:?}", begun.elapsed());

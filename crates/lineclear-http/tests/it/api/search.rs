@@ -100,12 +100,12 @@ async fn secrets_are_shown_as_dots_and_dots_are_not_taken_for_secrets(served: &S
     let revealed = served.post(&format!("{path}/reveal"), "").await;
     assert_eq!((revealed.status, &revealed.json()["input"]), (200, &input));
     let audit = served.get("/api/v1/audit").await.json();
-    let looked = audit["items"]
+    let is_audited = audit["items"]
         .as_array()
         .unwrap()
         .iter()
         .any(|row| row["action"] == "reveal_job" && row["who"] == "local");
-    assert!(looked, "who looked is written down: {audit}");
+    assert!(is_audited, "the audit names the reader: {audit}");
 
     let mut manifest = json!({"kind": "add", "schedule": {"on_demand": true}, "secret": ["/smtp/user"],
                           "input": {"smtp": {"user": "bob", "host": "h"}, "token": "t"}});

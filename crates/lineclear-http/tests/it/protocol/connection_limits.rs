@@ -169,8 +169,8 @@ async fn a_token_that_exceeds_its_rate_is_limited() {
     let answer = limited.expect("five a second are not a hundred at once");
     assert_eq!((answer.status, answer.code()), (429, "too_often".to_owned()));
     assert_eq!(answer.header("retry-after"), Some("1"));
-    assert_eq!(served.get("/livez").await.status, 200, "probes go on");
-    assert_eq!(served.get("/readyz").await.status, 200, "probes go on");
+    assert_eq!(served.get("/livez").await.status, 200, "probes are not limited");
+    assert_eq!(served.get("/readyz").await.status, 200, "probes are not limited");
     served.end().await;
 }
 

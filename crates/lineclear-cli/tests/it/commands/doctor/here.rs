@@ -128,7 +128,7 @@ fn a_terminal_gets_groups_signs_and_remedies_and_a_pipe_gets_tabs() {
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    assert_eq!(String::from_utf8_lossy(&cut.stderr), "", "who closes the pipe early hears no panic");
+    assert_eq!(String::from_utf8_lossy(&cut.stderr), "", "a pipe that closes early causes no panic");
 }
 
 #[test]

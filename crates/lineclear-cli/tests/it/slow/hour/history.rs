@@ -9,7 +9,7 @@ pub(super) enum History {
     Sqlite(PathBuf),
 }
 
-/// Jobs that a process holds, by the name of its node.
+/// Jobs that a process holds, by its process id.
 const HELD: &str = "select count(*) from {schema}background_job where leased_by in (select id from {schema}node where pid = {pid})";
 
 /// Jobs that lost a worker and are not done yet.

@@ -126,7 +126,7 @@ fn of_one(marks: &[&Mark], claims: &[&Claim], away: &[Away]) -> impl Iterator<It
         (last != Some(done_by), "claimed again after it was completed"),
         (marks.iter().any(|mark| mark.what == What::Twice), "run twice at the same time"),
         (!numbers.windows(2).all(|pair| pair[0] < pair[1]), "run again without a higher claim number"),
-        (!in_order, "an earlier claim went on beside a later one"),
+        (!in_order, "an earlier claim ran beside a later one"),
         (!in_vain().all(|mark| is_lost(mark.claim)), "run in vain, and not recorded as lost"),
         (!in_vain().all(|mark| was_away(mark)), "run again, though its server was neither killed nor frozen"),
     ]
