@@ -10,16 +10,16 @@ ALL := --workspace --all-features
 help: ## lists these commands
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand -t 20
 
-check: ## format, lints, documentation, and facts about files (dead links, SQL twins)
+check: ## format, lints, documentation, and properties of files (dead links, SQL twins)
 	cargo fmt --all --check
 	cargo clippy $(ALL) --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc $(ALL) --no-deps --lib
 	cargo test $(ALL) --quiet --test tidy -- --show-output
 
-demo: ## a small cluster that lives, fails and recovers before your eyes
+demo: ## a small cluster that fails and recovers while you watch
 	cargo run -- demo $(ARGS)
 
-test: install kit ## tests, with private servers; installs what is missing
+test: install kit ## tests, with private servers; installs missing programs
 	$(KIT) test
 
 test-slow: install kit ## the few tests that take a minute each, on purpose
@@ -28,14 +28,14 @@ test-slow: install kit ## the few tests that take a minute each, on purpose
 test-all: install kit ## both, beside each other
 	$(KIT) test --all
 
-# A workspace of its own: the made-up server needs OpenSSL to be built, and nothing else here does.
-test-mssql: ## tests of locks of SQL Server, against a made-up server; installs what is missing
+# A separate workspace: the simulated server needs OpenSSL to be built, and nothing else here does.
+test-mssql: ## tests of locks of SQL Server, against a simulated server; installs missing programs
 	@scripts/install openssl
 	cd crates/lineclear-lock/mssql && cargo fmt --check
 	cd crates/lineclear-lock/mssql && CARGO_TARGET_DIR=$(abspath $(TARGET))/mssql cargo clippy --quiet --all-targets -- -D warnings
 	cd crates/lineclear-lock/mssql && CARGO_TARGET_DIR=$(abspath $(TARGET))/mssql cargo test --quiet $(if $(LINECLEAR_TEST_MSSQL_URL),--features real-server)
 
-# The tests that look at every page, and keep a picture of each.
+# The tests that visit every page and take a picture of each.
 KEPT := overview-light overview-dark job-light dead-letters-light cluster-light
 screenshots: install ## pictures of every page of the demo, light and dark, wide and narrow; the best go into docs/images
 	@mkdir -p $(TARGET)/screenshots docs/images
@@ -43,18 +43,18 @@ screenshots: install ## pictures of every page of the demo, light and dark, wide
 	@for name in $(KEPT); do cp "$(TARGET)/screenshots/$$name-1280.png" "docs/images/$$name.png"; done
 	@echo "all of them are in $(TARGET)/screenshots"
 
-# Not among the tests: it takes ten minutes, and needs PyPI.
-fuzz-api: ## what schemathesis makes of the OpenAPI document, sent to a server for up to ten minutes
+# Not part of the tests: it takes ten minutes, and needs PyPI.
+fuzz-api: ## requests that schemathesis generates from the OpenAPI document, sent to a server for up to ten minutes
 	@scripts/install python
 	cargo build --quiet
 	scripts/fuzz-api $(TARGET)/debug/lineclear $(TARGET)/schemathesis $(SECONDS_MAX)
 
-# Not among the tests: it needs PyPI. The tests compare with what is kept.
-cronsim: ## whether the kept moments of fifty crontab lines are still what cronsim computes
+# Not part of the tests: it needs PyPI. The tests compare with the kept file.
+cronsim: ## checks that the kept moments of fifty crontab lines are what cronsim computes
 	@scripts/install python
 	scripts/cronsim-oracle $(TARGET)/cronsim crates/lineclear-cli/tests/it/cron/fifty.crontab Australia/Sydney crates/lineclear-cli/tests/it/cron/fifty.json
 
-bench: install kit ## measures speed, and what must not grow with the database, e.g. `make bench ARGS='--only plan'`
+bench: install kit ## measures speed, and costs that must not grow with the database, e.g. `make bench ARGS='--only plan'`
 	cargo build --release -p lineclear-bench
 	$(KIT) run --durable -- $(TARGET)/release/lineclear-bench $(ARGS)
 
@@ -67,7 +67,7 @@ up: install kit ## starts private servers to develop against; plain `cargo test`
 down: kit ## stops those servers and removes their data
 	@$(KIT) down
 
-clean-run: down ## the same, and removes all that is in .run
+clean-run: down ## like `down`, and removes all files in .run
 	rm -rf .run
 
 install: ## installs missing programs from Debian's packages

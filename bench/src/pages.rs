@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use lineclear::model::{Name, Payload};
 use lineclear::store::NewJob;
 use lineclear::{Lineclear, Node, NodeOptions, Role};
-use lineclear_http::{HttpOptions, Server, ShownLocks};
+use lineclear_http::{DatabaseLocks, HttpOptions, Server};
 use lineclear_measure::{interleave, median, quantile};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -73,7 +73,7 @@ impl Side {
         db.settle_down().await?;
         let options = NodeOptions { roles: vec![Role::Cleaner], ..NodeOptions::default() };
         let node = Lineclear::builder().store(db.url()).options(options).start().await?;
-        let locks = Some(ShownLocks::of(db.url())?);
+        let locks = Some(DatabaseLocks::new(db.url())?);
         let bind = SocketAddr::from(([127, 0, 0, 1], 0));
         let server =
             Server::bind(HttpOptions { bind, locks, ..HttpOptions::default() }, node.client(), None).await?;

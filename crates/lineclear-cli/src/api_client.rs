@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::failure::Failure;
-use lineclear_http::Local;
+use lineclear_http::InProcessApi;
 
 pub(crate) use json::Json;
 pub(crate) use response::{Response, ResponseStream};
@@ -30,7 +30,7 @@ pub(crate) enum ApiClient {
         timeout: Duration,
     },
     /// The routes of the API in this process, on a database.
-    InProcess(Local),
+    InProcess(InProcessApi),
 }
 
 impl ApiClient {
@@ -87,8 +87,8 @@ impl ApiClient {
             format!("/api/v1/{}", path.trim_start_matches('/'))
         };
         match self {
-            ApiClient::InProcess(local) => {
-                let reply = local.ask(method, &path, &all, body.unwrap_or_default()).await;
+            ApiClient::InProcess(api) => {
+                let reply = api.send(method, &path, &all, body.unwrap_or_default()).await;
                 reply
                     .map(ResponseStream::InProcess)
                     .map_err(|error| Failure::usage(format!("{method} {path}: {error}")))
@@ -114,10 +114,10 @@ impl ApiClient {
         }
     }
 
-    /// Waits until the audit log of what was done is written.
+    /// Waits until the audit log is written.
     pub(crate) async fn finish(self) {
-        if let ApiClient::InProcess(local) = self {
-            local.finish().await;
+        if let ApiClient::InProcess(api) = self {
+            api.finish().await;
         }
     }
 }

@@ -25,7 +25,7 @@ impl Failure {
         Failure { code: 2, ..Failure::failed(message) }
     }
 
-    /// A failure with an exit code of its own.
+    /// A failure with a specific exit code.
     pub(crate) fn coded(code: u8, message: impl Into<String>) -> Failure {
         Failure { code, ..Failure::failed(message) }
     }

@@ -19,7 +19,7 @@ pub(crate) use details::{AuditDetails, changed_fields, created_details, summariz
 pub(crate) use writer::{AuditTasks, AuditWriter};
 
 /// Operations whose rows are written concurrently with the change, not before it, and not at all on an open server: there are thousands
-/// of jobs, and each is a record of its own.
+/// of jobs, and each job is its own record.
 const CONCURRENT: [&str; 2] = ["create_job", "create_jobs"];
 /// The operation that writes its own row, because the caller is known only afterwards.
 const LOG_IN: &str = "log_in";

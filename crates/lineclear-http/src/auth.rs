@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_proxy_needs_a_place_and_headers_that_can_be() {
+    fn a_proxy_needs_peers_and_valid_headers() {
         let anywhere: SocketAddr = "0.0.0.0:80".parse().unwrap();
         let there = TrustedProxy::new(vec!["10.0.0.1".parse().unwrap()]);
         let check = |proxy: TrustedProxy| Access::TrustedProxy(proxy).check(anywhere);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_server_is_for_this_machine_alone() {
+    fn an_open_server_listens_on_loopback_addresses_only() {
         let open = Access::OpenOnLoopback;
         for bind in ["127.0.0.1:0", "[::1]:7171"] {
             assert_eq!(open.check(bind.parse().unwrap()), Ok(()));

@@ -6,15 +6,15 @@ use axum::http::{Request, header};
 use lineclear::Client;
 use tower::ServiceExt;
 
-use crate::ShownLocks;
+use crate::DatabaseLocks;
 use crate::audit::AuditTasks;
 use crate::auth::LocalUser;
-use crate::listener::Limits;
+use crate::listener::ListenerLimits;
 use crate::server::{self, HttpOptions};
 
 /// The API in process.
 #[derive(Debug)]
-pub struct Local {
+pub struct InProcessApi {
     router: Router,
     audit_tasks: AuditTasks,
     user: Option<LocalUser>,
@@ -30,24 +30,24 @@ pub struct Reply {
     body: Body,
 }
 
-impl Local {
+impl InProcessApi {
     /// The API over the store of a client, with these locks.
-    pub fn new(client: Client, locks: Option<ShownLocks>) -> Local {
+    pub fn new(client: Client, locks: Option<DatabaseLocks>) -> InProcessApi {
         let reading = client.store().clone();
         // There is one caller, so there is no rate limit.
-        let limits = Limits { rate: 0, ..Limits::default() };
+        let limits = ListenerLimits { rate: 0, ..ListenerLimits::default() };
         let options = HttpOptions { locks, limits, ..HttpOptions::default() };
         let assembled = server::assemble(options, client, reading, None);
-        Local { router: assembled.router, audit_tasks: assembled.audit_tasks, user: None }
+        InProcessApi { router: assembled.router, audit_tasks: assembled.audit_tasks, user: None }
     }
 
     /// Sets the name of the caller in the audit, such as `cli:ada`; the default is `local`.
-    pub fn by(self, who: &str) -> Local {
-        Local { user: Some(LocalUser(who.to_owned())), ..self }
+    pub fn with_user(self, who: &str) -> InProcessApi {
+        InProcessApi { user: Some(LocalUser(who.to_owned())), ..self }
     }
 
     /// Sends a request.
-    pub async fn ask(
+    pub async fn send(
         &self,
         method: &str,
         path: &str,
@@ -78,7 +78,7 @@ impl Local {
 
 impl Reply {
     /// The next chunk of the body; `None` at its end.
-    pub async fn piece(&mut self) -> Option<Vec<u8>> {
+    pub async fn next_chunk(&mut self) -> Option<Vec<u8>> {
         loop {
             let frame =
                 std::future::poll_fn(|context| std::pin::Pin::new(&mut self.body).poll_frame(context)).await;

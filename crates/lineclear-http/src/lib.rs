@@ -1,6 +1,6 @@
 //! The HTTP API and the dashboard of Lineclear.
 //!
-//! A request passes `listener/` (connection limits), `middleware/` and `auth/` (who is it, is it allowed), then a handler in `api/` or
+//! A request passes `listener/` (connection limits), `middleware/` and `auth/` (authentication and scopes), then a handler in `api/` or
 //! `pages/`, which makes one call to the store. The API answers with JSON or with a
 //! [problem](https://www.rfc-editor.org/rfc/rfc9457); pages answer with HTML. A resource has the same file name in `api/` and in `pages/`.
 #![forbid(unsafe_code)]
@@ -9,6 +9,7 @@ mod api;
 mod audit;
 mod auth;
 mod bulk_operation_worker;
+mod database_locks;
 mod event_hub;
 mod health;
 mod idempotency;
@@ -19,15 +20,14 @@ mod pages;
 mod problem;
 mod router;
 mod server;
-mod shown_locks;
 
 pub use api::locks::lock_json;
 pub use auth::{Access, Network, TrustedProxy};
-pub use in_process::{Local, Reply};
-pub use listener::Limits;
+pub use database_locks::DatabaseLocks;
+pub use in_process::{InProcessApi, Reply};
+pub use listener::ListenerLimits;
 pub use pages::SAMPLE;
 pub use server::{HttpOptions, PORT, ServeError, Server};
-pub use shown_locks::ShownLocks;
 
 use std::sync::Arc;
 
@@ -40,10 +40,10 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct App {
     /// For changes: the node learns of them at once.
     pub(crate) client: Client,
-    /// For reads, with connections of its own and a short timeout: readers must not starve the engine.
+    /// For reads, with separate connections and a short timeout: reads must not starve the engine.
     pub(crate) reading: Store,
     /// The locks that the server shows.
-    pub(crate) locks: Option<ShownLocks>,
+    pub(crate) locks: Option<DatabaseLocks>,
     pub(crate) metrics: Option<PrometheusHandle>,
     /// Publishes events to the streams.
     pub(crate) events: event_hub::EventHub,

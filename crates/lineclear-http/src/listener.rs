@@ -32,15 +32,15 @@ const FULL: &[u8] =
 
 /// Limits of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ListenerLimits {
     /// Longest head of a request, in bytes.
     pub head_bytes: usize,
     /// Time for the head of a request, from its first byte.
-    pub head_within: Duration,
+    pub head_timeout: Duration,
     /// Time for the body and the response.
-    pub request_within: Duration,
+    pub request_timeout: Duration,
     /// Time without a request, or without progress of a response.
-    pub idle_within: Duration,
+    pub idle_timeout: Duration,
     /// Concurrent connections.
     pub connections: usize,
     /// Concurrent connections of one address, except this machine and trusted proxies.
@@ -50,13 +50,13 @@ pub struct Limits {
     pub rate: u32,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for ListenerLimits {
+    fn default() -> ListenerLimits {
+        ListenerLimits {
             head_bytes: 16 * 1024,
-            head_within: Duration::from_secs(10),
-            request_within: Duration::from_secs(30),
-            idle_within: Duration::from_secs(60),
+            head_timeout: Duration::from_secs(10),
+            request_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(60),
             connections: 1_024,
             connections_per_address: 64,
             rate: 5_000,
@@ -68,7 +68,7 @@ impl Default for Limits {
 pub(crate) async fn listen(
     listener: TcpListener,
     router: Router,
-    limits: Limits,
+    limits: ListenerLimits,
     proxies: Vec<Network>,
     stop: impl Future<Output = ()> + Send,
 ) {
@@ -105,7 +105,7 @@ fn serve(
     peer: SocketAddr,
     permit: ConnectionPermit,
     router: &Router,
-    limits: &Arc<Limits>,
+    limits: &Arc<ListenerLimits>,
     graceful: &GracefulShutdown,
 ) {
     // A small response must not wait for the next one.

@@ -1,7 +1,7 @@
 //! The dashboard: pages that the server renders, and that work without a script.
 //!
 //! `show` renders the page of a path. A page is a list of regions; `live.rs` renders it again while browsers watch it, and sends the
-//! regions that changed. An action has a page of its own (`GET`), which says what will happen and shows the CLI command; its form
+//! regions that changed. Each action has a page (`GET`) that says what will happen and shows the CLI command; its form
 //! (`POST`) calls the handler of the API.
 
 pub(crate) mod api_docs;

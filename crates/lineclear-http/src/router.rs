@@ -11,7 +11,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use crate::audit::write_audit;
 use crate::auth::authorize;
 use crate::idempotency::reject_unsupported_key;
-use crate::listener::Limits;
+use crate::listener::ListenerLimits;
 use crate::middleware::{
     check_host, check_same_origin, panicked, request_id, request_timeout, security_headers, trace,
 };
@@ -35,7 +35,12 @@ pub(crate) fn routes() -> Router<App> {
 }
 
 /// Wraps routes in layers. The last layer is the outermost: a request passes them from bottom to top.
-pub(crate) fn with_layers(routes: Router<App>, app: App, open_at: Option<IpAddr>, limits: &Limits) -> Router {
+pub(crate) fn with_layers(
+    routes: Router<App>,
+    app: App,
+    open_at: Option<IpAddr>,
+    limits: &ListenerLimits,
+) -> Router {
     routes
         .fallback(|| async { Problem::not_found("such path; GET /api/openapi.json lists them") })
         .method_not_allowed_fallback(|| async {
@@ -49,7 +54,7 @@ pub(crate) fn with_layers(routes: Router<App>, app: App, open_at: Option<IpAddr>
         .layer(from_fn(check_same_origin))
         .layer(from_fn_with_state(open_at, check_host))
         .layer(from_fn(trace::span))
-        .layer(from_fn_with_state(limits.request_within, request_timeout))
+        .layer(from_fn_with_state(limits.request_timeout, request_timeout))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(app.clone(), error_page))
         .layer(from_fn(security_headers))
@@ -99,13 +104,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_route_that_does_not_say_what_it_needs_is_refused() {
+    async fn a_route_without_a_declared_scope_is_refused() {
         let node = Lineclear::builder().store(":memory:").start().await.unwrap();
         let app = App::for_test(&node);
         let forgotten = routes()
             .route("/debug", get(|| async { "everything" }))
             .route("/api/v1/nodes", axum::routing::delete(|| async { "gone" }));
-        let router = with_layers(forgotten, app, Some(IpAddr::from([127, 0, 0, 1])), &Limits::default());
+        let router =
+            with_layers(forgotten, app, Some(IpAddr::from([127, 0, 0, 1])), &ListenerLimits::default());
         let ask = async |method: &str, path: &str| {
             let request = Request::builder().method(method).uri(path).header("host", "localhost");
             router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap().status()

@@ -14,10 +14,10 @@ use tokio_util::sync::CancellationToken;
 use crate::audit::{AuditTasks, AuditWriter};
 use crate::auth::{Access, Guard, Network, RequiredScopes};
 use crate::event_hub::EventHub;
-use crate::listener::{Limits, listen};
+use crate::listener::{ListenerLimits, listen};
 use crate::middleware::base_path;
 use crate::pages::LivePages;
-use crate::{App, ShownLocks, api, router};
+use crate::{App, DatabaseLocks, api, router};
 
 /// The default port.
 pub const PORT: u16 = 7171;
@@ -36,10 +36,10 @@ pub struct HttpOptions {
     /// How the server authenticates its callers.
     pub access: Access,
     /// The locks that the server shows, if any.
-    pub locks: Option<ShownLocks>,
+    pub locks: Option<DatabaseLocks>,
     /// Limits on the number, size and duration of requests.
-    pub limits: Limits,
-    /// The path under which a proxy publishes the server, such as `/lineclear`; empty if it has a host of its own. The server answers
+    pub limits: ListenerLimits,
+    /// The path under which a proxy publishes the server, such as `/lineclear`; empty if it has its own host. The server answers
     /// paths with and without it, and its links contain it.
     pub base_path: String,
 }
@@ -50,7 +50,7 @@ impl Default for HttpOptions {
             bind: SocketAddr::from(([127, 0, 0, 1], PORT)),
             access: Access::default(),
             locks: None,
-            limits: Limits::default(),
+            limits: ListenerLimits::default(),
             base_path: String::new(),
         }
     }
@@ -95,7 +95,7 @@ pub struct Server {
     address: SocketAddr,
     router: Router,
     ended: CancellationToken,
-    limits: Limits,
+    limits: ListenerLimits,
     proxies: Vec<Network>,
     audit_tasks: AuditTasks,
 }

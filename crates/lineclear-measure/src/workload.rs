@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn many_jobs_may_take_long_and_a_node_that_stands_still_may_not() {
+    async fn a_benchmark_waits_for_many_jobs_but_not_for_a_stuck_node() {
         const LIMIT: Duration = Duration::from_secs(1);
         let counter = RunCounter::new(6);
         let work = async {

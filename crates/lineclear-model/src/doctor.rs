@@ -144,31 +144,31 @@ pub struct Check {
     /// Its result.
     pub finding: Finding,
     /// What was found, in one sentence.
-    pub says: String,
+    pub message: String,
     /// What to do about it, if anything.
-    pub todo: Option<String>,
+    pub remedy: Option<String>,
     /// The SQL that fixes it.
     pub sql: Option<String>,
 }
 
 impl Check {
-    fn new(check: CheckName, finding: Finding, says: impl Into<String>) -> Check {
-        Check { group: check.group(), check, finding, says: says.into(), todo: None, sql: None }
+    fn new(check: CheckName, finding: Finding, message: impl Into<String>) -> Check {
+        Check { group: check.group(), check, finding, message: message.into(), remedy: None, sql: None }
     }
 
     /// Nothing is wrong.
-    pub fn ok(check: CheckName, says: impl Into<String>) -> Check {
-        Check::new(check, Finding::Ok, says)
+    pub fn ok(check: CheckName, message: impl Into<String>) -> Check {
+        Check::new(check, Finding::Ok, message)
     }
 
     /// An operator should look at it.
-    pub fn warning(check: CheckName, says: impl Into<String>, todo: impl Into<String>) -> Check {
-        Check { todo: Some(todo.into()), ..Check::new(check, Finding::Warning, says) }
+    pub fn warning(check: CheckName, message: impl Into<String>, remedy: impl Into<String>) -> Check {
+        Check { remedy: Some(remedy.into()), ..Check::new(check, Finding::Warning, message) }
     }
 
     /// It does not work.
-    pub fn failure(check: CheckName, says: impl Into<String>, todo: impl Into<String>) -> Check {
-        Check { todo: Some(todo.into()), ..Check::new(check, Finding::Failure, says) }
+    pub fn failure(check: CheckName, message: impl Into<String>, remedy: impl Into<String>) -> Check {
+        Check { remedy: Some(remedy.into()), ..Check::new(check, Finding::Failure, message) }
     }
 
     /// The check did not run.
@@ -178,9 +178,9 @@ impl Check {
 
     /// The check took too long.
     pub fn not_checked(check: CheckName, why: &str) -> Check {
-        let todo =
+        let remedy =
             "the database is slow, or something is locked: see `latency` and `transactions`, and try again";
-        Check::warning(check, format!("could not be checked in time: {why}"), todo)
+        Check::warning(check, format!("could not be checked in time: {why}"), remedy)
     }
 
     /// Adds the SQL that fixes it.

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_for_us_is_read_around_and_stays_as_it_is() {
+    fn numbers_that_are_too_large_stay_unchanged() {
         let text = r#"{"z":[1.10,{"n":1e400}],"id":"7","a":12345678901234567890123,"é":true}"#;
         let job = json(&format!(" {text}\n"));
         assert_eq!(job.text(), text);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_is_put_in_the_place_of_the_one_before() {
+    fn a_field_replaces_the_previous_one() {
         let page = json(r#"{"next":"4","items":[1.10],"of \"all\"":1e400}"#);
         let all = Json::list([json("1.10"), json("2e2")].iter());
         assert_eq!(page.with("items", &all).text(), r#"{"next":"4","items":[1.10,2e2],"of \"all\"":1e400}"#);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_deep_does_no_harm() {
+    fn deeply_nested_json_does_no_harm() {
         for depth in [100, 100_000] {
             let deep = format!("{{\"id\":\"7\",\"input\":{}1e400{}}}", "[".repeat(depth), "]".repeat(depth));
             let job = json(&deep);

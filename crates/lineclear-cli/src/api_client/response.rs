@@ -40,7 +40,7 @@ impl ResponseStream {
         }
     }
 
-    /// Whether it is a stream of events, which has no end of its own.
+    /// Whether it is a stream of events, which does not end by itself.
     pub(crate) fn is_event_stream(&self) -> bool {
         let content_type = match self {
             ResponseStream::Server { response, .. } => {
@@ -74,7 +74,7 @@ impl ResponseStream {
                 };
                 chunk.map(|chunk| chunk.map(|bytes| bytes.to_vec())).map_err(cut_off)
             }
-            ResponseStream::InProcess(reply) => Ok(reply.piece().await),
+            ResponseStream::InProcess(reply) => Ok(reply.next_chunk().await),
         }
     }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use lineclear::{Client, Lineclear, Store, StoreError, StoreOptions};
-use lineclear_http::{Local, ShownLocks};
+use lineclear_http::{DatabaseLocks, InProcessApi};
 use lineclear_model::doctor::{Check, CheckName};
 
 use super::{ApiClient, ServerArgs};
@@ -98,18 +98,18 @@ async fn open_in_process(db: &str, config: &Config) -> Result<ApiClient, Failure
         let message = format!("the database lacks {pending} migrations");
         return Err(Failure::coded(5, message).hint("run: lineclear db migrate --db …"));
     }
-    let locks = ShownLocks::of(db).ok();
+    let locks = DatabaseLocks::new(db).ok();
     // Inputs are checked as a server with these settings would check them.
     let builder = crate::kinds::add_checks(Lineclear::builder(), config)?;
     let client = builder.client_of(store).map_err(|error| Failure::failed(error.to_string()))?;
-    Ok(ApiClient::InProcess(Local::new(client, locks).by(&audit_name())))
+    Ok(ApiClient::InProcess(InProcessApi::new(client, locks).with_user(&audit_name())))
 }
 
 async fn open_for_doctor(db: &str, is_named: bool) -> Result<ApiClient, Check> {
     let cannot = |why: String| {
-        let todo =
+        let remedy =
             "check that it is the right database (lineclear config show --origin), or restore a backup";
-        Check::failure(CheckName::Reachable, why, todo)
+        Check::failure(CheckName::Reachable, why, remedy)
     };
     let options = StoreOptions::new(db).map_err(|error| cannot(error.to_string()))?;
     if let Some(file) = options.file().filter(|file| !file.exists()) {
@@ -119,14 +119,14 @@ async fn open_for_doctor(db: &str, is_named: bool) -> Result<ApiClient, Check> {
     let opened = Store::open(options.read_only()).await;
     let store = opened.map_err(|error| match (&error, file) {
         (StoreError::CannotWrite { .. }, Some(file)) => {
-            let todo = format!(
+            let remedy = format!(
                 "this user needs to read and write the file, {file}-wal, {file}-shm and their folder (ls -l {file}*); or run it as \
                  the server's user: sudo -u USER lineclear doctor"
             );
-            Check::failure(CheckName::Reachable, error.to_string(), todo)
+            Check::failure(CheckName::Reachable, error.to_string(), remedy)
         }
         _ => cannot(error.to_string()),
     })?;
     let client = Client::of_store(store).map_err(|error| cannot(error.to_string()))?;
-    Ok(ApiClient::InProcess(Local::new(client, None)))
+    Ok(ApiClient::InProcess(InProcessApi::new(client, None)))
 }

@@ -19,8 +19,10 @@ impl Confirm {
     /// Asks before a change to many things. Without a terminal nothing is changed unless `--yes` is given.
     pub(crate) fn for_many(self, what: &str) -> Result<(), Failure> {
         if !self.yes && !std::io::stdin().is_terminal() {
-            return Err(Failure::usage(format!("{what}; standard input is no terminal to confirm this on"))
-                .hint("add --yes to go on without being asked"));
+            return Err(Failure::usage(format!(
+                "{what}; standard input is not a terminal, so this cannot be confirmed"
+            ))
+            .hint("add --yes to skip the confirmation"));
         }
         self.prompt(what)
     }
@@ -42,7 +44,7 @@ impl Confirm {
         if self.yes {
             return Ok(());
         }
-        print_stderr(&format!("{what}; go on? [y/N] "));
+        print_stderr(&format!("{what}; continue? [y/N] "));
         let mut typed = String::new();
         let read = std::io::stdin().lock().read_line(&mut typed);
         read.map_err(|error| Failure::failed(format!("cannot read the answer: {error}")))?;

@@ -24,7 +24,7 @@ const EXAMPLES: &str = "Examples:
   lineclear bench --db postgres://scheduler@db.internal/app
   lineclear bench --jobs 100000 --rounds 5 --json
 
-It works in a schema of its own (lineclear_bench), or in a new file beside the SQLite file, and removes it at the end: your jobs are
+It works in a separate schema (lineclear_bench), or in a new file beside the SQLite file, and removes it at the end: your jobs are
 neither touched nor run. It does load the database for a while.";
 
 #[derive(Args)]

@@ -14,7 +14,7 @@ use clap::Args;
 use lineclear::node::Signals;
 use lineclear::store::{ChangeSource, EnqueueResult};
 use lineclear::{Lineclear, Node, NodeOptions, Role};
-use lineclear_http::{HttpOptions, Server, ShownLocks};
+use lineclear_http::{DatabaseLocks, HttpOptions, Server};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::parse_duration;
@@ -80,7 +80,7 @@ impl Demo {
         let file = folder.path().join("demo.db").display().to_string();
         let db = self.db.clone().unwrap_or(file);
         let node = start_observer(&db).await?;
-        let locks = ShownLocks::of(&db).map_err(|error| Failure::failed(error.to_string()))?;
+        let locks = DatabaseLocks::new(&db).map_err(|error| Failure::failed(error.to_string()))?;
         let registry = locks.registry().clone();
         let (address, serving, ended) = serve(&node, self.port, locks).await?;
         let mut log = EventLog::new(self.json_log);
@@ -155,7 +155,7 @@ type Serving = tokio::task::JoinHandle<std::io::Result<()>>;
 async fn serve(
     node: &Node,
     port: u16,
-    locks: ShownLocks,
+    locks: DatabaseLocks,
 ) -> Result<(SocketAddr, Serving, CancellationToken), Failure> {
     let bind = SocketAddr::from(([127, 0, 0, 1], port));
     let options = HttpOptions { bind, locks: Some(locks), ..HttpOptions::default() };

@@ -102,17 +102,17 @@ fn render(checks: &[Json], style: &OutputStyle) -> String {
 
 /// The check of a database file that does not exist.
 pub(crate) fn missing_file(file: &std::path::Path, is_named: bool) -> Check {
-    let says = format!("file {} does not exist", file.display());
+    let message = format!("file {} does not exist", file.display());
     match is_named {
         true => Check::failure(
             CheckName::Reachable,
-            says,
+            message,
             "check the name; `lineclear serve` or `lineclear db migrate` creates the file",
         ),
         // Before the first start.
         false => Check::warning(
             CheckName::Reachable,
-            says,
+            message,
             "`lineclear serve` creates it; nothing was started here yet",
         ),
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use lineclear::Node;
-use lineclear_http::{HttpOptions, ServeError, Server, ShownLocks};
+use lineclear_http::{DatabaseLocks, HttpOptions, ServeError, Server};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use tokio_util::sync::CancellationToken;
 
@@ -101,9 +101,9 @@ impl Serve {
 }
 
 /// The registry of locks, which nodes and `lineclear lock` write into the same database.
-fn locks(config: &Config) -> Result<ShownLocks, Failure> {
+fn locks(config: &Config) -> Result<DatabaseLocks, Failure> {
     let bad = |error: lineclear_lock::LockError| config.bad("db", &error.to_string());
-    ShownLocks::of(config.text("db")).map_err(bad)
+    DatabaseLocks::new(config.text("db")).map_err(bad)
 }
 
 /// The recorder behind `/metrics`.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lineclear::{NodeOptions, Role};
-use lineclear_http::{Limits, Network};
+use lineclear_http::{ListenerLimits, Network};
 use lineclear_model::secret::without_passwords;
 
 /// Prefix of environment variables.
@@ -91,19 +91,19 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         name: "connections",
         help: "maximum number of connections",
-        default: || Limits::default().connections.to_string(),
+        default: || ListenerLimits::default().connections.to_string(),
         check: |text| at_least_one(text).map(drop),
     },
     Setting {
         name: "connections_per_address",
         help: "maximum number of connections from one address, except this machine and trusted proxies",
-        default: || Limits::default().connections_per_address.to_string(),
+        default: || ListenerLimits::default().connections_per_address.to_string(),
         check: |text| at_least_one(text).map(drop),
     },
     Setting {
         name: "rate",
         help: "maximum requests per second of one address, token or user; 0 is unlimited; not applied if auth is none",
-        default: || Limits::default().rate.to_string(),
+        default: || ListenerLimits::default().rate.to_string(),
         check: |text| number::<u32>(text).map(drop),
     },
     Setting {

@@ -68,7 +68,7 @@ impl Cell {
         }
     }
 
-    /// The colour of a state: green is well, red needs a person, cyan is active, yellow is suspended.
+    /// The colour of a state: green is good, red needs attention, cyan is active, yellow is suspended.
     pub(super) fn color(&self) -> Option<&'static str> {
         let Cell::State(word) = self else { return None };
         match word.as_str() {
@@ -114,7 +114,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn people_see_signs_and_times_from_now_and_programs_do_not() {
+    fn a_terminal_gets_signs_and_relative_times_and_a_pipe_does_not() {
         let time = Cell::Time("2026-01-01T11:55:00Z".parse().ok());
         let later = Cell::Time("2026-01-01T15:12:00Z".parse().ok());
         let state = Cell::State("dead".to_owned());

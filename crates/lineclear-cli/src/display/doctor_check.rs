@@ -23,12 +23,12 @@ pub(crate) fn sign(finding: &str, style: &OutputStyle) -> String {
 /// A check for people: lines that fit the terminal.
 pub(crate) fn render(check: &Value, style: &OutputStyle) -> String {
     let text = |name: &str| check.get(name).and_then(Value::as_str).unwrap_or_default();
-    let says = wrap(&sanitize(text("says")), style.width.saturating_sub(MARGIN), "");
-    let mut shown = format!("  {} {:14} {says}\n", sign(text("finding"), style), sanitize(text("check")));
-    if let Some(todo) = check.get("todo").and_then(Value::as_str) {
+    let message = wrap(&sanitize(text("message")), style.width.saturating_sub(MARGIN), "");
+    let mut shown = format!("  {} {:14} {message}\n", sign(text("finding"), style), sanitize(text("check")));
+    if let Some(remedy) = check.get("remedy").and_then(Value::as_str) {
         let arrow = if style.unicode { "→ " } else { "> " };
-        let todo = wrap(&sanitize(todo), style.width.saturating_sub(MARGIN + 2), "  ");
-        shown.push_str(&format!("{:MARGIN$}{arrow}{todo}\n", ""));
+        let remedy = wrap(&sanitize(remedy), style.width.saturating_sub(MARGIN + 2), "  ");
+        shown.push_str(&format!("{:MARGIN$}{arrow}{remedy}\n", ""));
     }
     // To be copied: neither wrapped nor aligned.
     for line in check.get("sql").and_then(Value::as_str).into_iter().flat_map(str::lines) {
@@ -43,7 +43,8 @@ pub(crate) fn render_tsv(check: &Value) -> String {
     let text = |name: &str| sanitize(check.get(name).and_then(Value::as_str).unwrap_or_default());
     let sql = check.get("sql").and_then(Value::as_str).unwrap_or_default();
     let sql = sql.replace('\\', "\\\\").replace('\n', "\\n");
-    let cells = [text("finding"), text("group"), text("check"), text("says"), text("todo"), sanitize(&sql)];
+    let cells =
+        [text("finding"), text("group"), text("check"), text("message"), text("remedy"), sanitize(&sql)];
     cells.join("\t") + "\n"
 }
 
@@ -74,7 +75,7 @@ mod tests {
     #[test]
     fn a_check_fits_the_terminal_and_says_what_to_do() {
         let failed = serde_json::json!({"group": "nodes", "check": "alive", "finding": "failure",
-            "says": "no node is alive, so nothing runs; a was heard of last, 3h ago", "todo": "start one: lineclear serve",
+            "message": "no node is alive, so nothing runs; a was heard of last, 3h ago", "remedy": "start one: lineclear serve",
             "sql": "create index x\non y (z);"});
         let shown = render(&failed, &style(true));
         assert!(shown.lines().all(|line| line.chars().count() <= 41), "{shown}");

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 /// How to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OutputStyle {
-    /// For a person: columns are aligned, times are relative to now.
+    /// For terminals: columns are aligned, times are relative to now.
     pub(crate) is_terminal: bool,
     pub(crate) color: bool,
     /// The terminal shows more than ASCII.

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_get_all_of_it_with_tabs() {
+    fn a_pipe_gets_all_columns_with_tabs() {
         let heads = ["ID", "KIND"].map(str::to_owned);
         let text = render_tsv(&heads, &[vec![Cell::Number(7), Cell::Text("x".repeat(90))]], &style(false));
         assert_eq!(text, format!("ID\tKIND\n7\t{}\n", "x".repeat(90)));

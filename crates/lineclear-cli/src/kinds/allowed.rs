@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_depends_on_where_the_server_was_started_is_refused() {
+    fn relative_programs_and_invalid_lists_are_refused() {
         for bad in ["backup", "./backup", "[[]]", r#"["x"]"#, r#"[["sh", "-c"]]"#, "[1]", "[\"/bin/a\""] {
             assert!(Allowed::parse(bad).is_err(), "{bad}");
         }

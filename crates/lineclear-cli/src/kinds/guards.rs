@@ -20,7 +20,7 @@ enum News {
     Ended(Pid),
 }
 
-/// Handle to the guard. A thread of its own talks to it: handlers that block all others must not look like a frozen server.
+/// Handle to the guard. A separate thread talks to it, so that handlers that block all other threads do not look like a frozen server.
 #[derive(Clone)]
 pub(super) struct Guards(mpsc::UnboundedSender<News>);
 

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_end_is_kept_and_marked() {
+    async fn the_end_of_long_output_is_kept_and_marked() {
         let mut read = Captured::default();
         read.read_all(Some(&b"one\n\ntwo \n \n"[..]), Stream::Out).await;
         assert_eq!((read.tail().as_str(), read.last_line().as_deref()), ("one\n\ntwo", Some("two")));

@@ -1,4 +1,4 @@
-//! A command in a process group of its own, so that its children end with it.
+//! A command in its own process group, so that its children end with it.
 
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;

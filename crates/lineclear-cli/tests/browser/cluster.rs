@@ -11,7 +11,7 @@ fn epoch(line: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn a_leader_that_is_killed_is_followed_by_another_under_a_higher_epoch_and_the_page_shows_it() {
+async fn a_killed_leader_is_replaced_with_a_higher_epoch_and_the_page_shows_it() {
     let program = Program::at(env!("CARGO_BIN_EXE_lineclear"));
     let demo = program.args(["demo", "--port", "0"]).start().unwrap();
     let (port, browser) = (port_of(&demo).await, Browser::start().await);
@@ -25,7 +25,7 @@ async fn a_leader_that_is_killed_is_followed_by_another_under_a_higher_epoch_and
         |line: &str| line.split_whitespace().find(|word| word.starts_with("node-")).unwrap().to_owned();
     let (before, after, higher) = (node(&killed), node(&next), epoch(&next));
     assert!(higher > first && before != after, "{killed}\n{next}");
-    // The loss in its lane, the hand-over with both names, and the epoch of who has it now.
+    // The loss in its lane, the hand-over with both names, and the epoch of the current holder.
     browser.reads(&format!("planner: {before} → {after}"));
     browser.reads(&format!("epoch {higher}"));
     browser.until("document.querySelector('#timeline').textContent.includes('✕')");

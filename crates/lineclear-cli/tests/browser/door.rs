@@ -1,4 +1,4 @@
-//! Who may do what, as a browser meets it.
+//! Permissions in a browser.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use crate::kit::{Browser, Server};
 
-/// What the server answered to the page that is shown.
+/// The status of the response to the current page.
 const STATUS: &str = "performance.getEntriesByType('navigation')[0].responseStatus";
 
-/// Sends a form that nobody was offered.
+/// Sends a form that the page does not offer.
 fn submit(browser: &Browser, to: &str) {
     browser.eval(&format!(
         "void (() => {{ const form = document.createElement('form'); form.method = 'post'; form.action = {to:?}; \
@@ -19,7 +19,7 @@ fn submit(browser: &Browser, to: &str) {
 }
 
 #[tokio::test]
-async fn who_may_only_look_is_offered_nothing_and_a_form_of_their_own_making_is_refused() {
+async fn a_reader_is_offered_no_actions_and_a_forged_form_is_refused() {
     let mut server = Server::start(&["--auth", "token"]).await;
     server.token = Some(server.make_token("owner", "operate"));
     let reader = server.make_token("reader", "read");
@@ -28,7 +28,7 @@ async fn who_may_only_look_is_offered_nothing_and_a_form_of_their_own_making_is_
 
     browser.open(&server.at(&format!("/jobs/{job}")));
     assert!(browser.path().starts_with("/login"), "{}", browser.path());
-    browser.fill("#token", "lc_nobody\u{e007}");
+    browser.fill("#token", "lc_unknown\u{e007}");
     browser.until("document.querySelector('[role=alert]')");
     browser.complaints();
     browser.fill("#token", &format!("{reader}\u{e007}"));
@@ -39,7 +39,7 @@ async fn who_may_only_look_is_offered_nothing_and_a_form_of_their_own_making_is_
     server.ask(
         "POST",
         "/bulk-operations",
-        &json!({"action": "cancel", "q": "kind:nobody", "starts_in_ms": 600_000}),
+        &json!({"action": "cancel", "q": "kind:unregistered", "starts_in_ms": 600_000}),
     );
     let dead = server.dead(1).remove(0);
     for path in [
@@ -60,7 +60,7 @@ async fn who_may_only_look_is_offered_nothing_and_a_form_of_their_own_making_is_
     browser.until(&format!("location.pathname === '/jobs/{job}/cancel' && {STATUS} === 403"));
     assert_eq!(server.ask("GET", &format!("/jobs/{job}"), &Value::Null)["state"], "scheduled");
 
-    // The same form of somebody who may does it.
+    // With the scope `operate`, the same form works.
     browser.open(&server.at("/"));
     browser.click("form[action='/logout'] button");
     browser.until("location.pathname === '/login'");
@@ -71,12 +71,12 @@ async fn who_may_only_look_is_offered_nothing_and_a_form_of_their_own_making_is_
         .until(&format!("location.pathname === '/jobs/{job}' && document.querySelector('.badge.cancelled')"));
 }
 
-/// A site of somebody else, on this machine. It has one page, which asks for nothing.
+/// Another site on this machine, with one page that loads nothing else.
 fn another_site() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
-        // A browser opens connections ahead, and says nothing on them.
+        // A browser opens connections in advance without a request.
         for mut stream in listener.incoming().map_while(Result::ok) {
             std::thread::spawn(move || {
                 let _ = stream.read(&mut [0; 4096]);
@@ -91,7 +91,7 @@ fn another_site() -> u16 {
 }
 
 #[tokio::test]
-async fn a_page_of_another_site_sends_forms_and_requests_in_vain() {
+async fn forms_and_requests_of_another_site_are_refused() {
     let server = Server::start(&[]).await;
     let browser = Browser::start().await;
     let job = server.enqueue(&json!({"kind": "later", "in_ms": 600_000}));
@@ -109,7 +109,7 @@ async fn a_page_of_another_site_sends_forms_and_requests_in_vain() {
     assert_eq!(server.ask("GET", &format!("/jobs/{job}"), &Value::Null)["state"], "scheduled");
     let jobs = server.ask("GET", "/jobs", &Value::Null);
     assert_eq!(jobs["items"].as_array().map(Vec::len), Some(1), "{jobs}");
-    // From a page of the server itself, the same form is taken.
+    // From the server's own page, the same form is accepted.
     browser.open(&server.at("/"));
     submit(&browser, &target);
     browser.until(&format!("location.pathname === '/jobs/{job}'"));

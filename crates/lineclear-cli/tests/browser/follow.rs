@@ -1,4 +1,4 @@
-//! Pages that follow what happens, and whom they do not disturb.
+//! Pages that update themselves without disturbing the user.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ const LIVE: &str = "document.querySelector('#live .word').textContent === 'live'
 const ROWS: &str = "document.querySelectorAll('tbody tr[data-key]').length";
 
 #[tokio::test]
-async fn the_overview_follows_what_happens_without_being_loaded_again() {
+async fn the_overview_updates_without_a_reload() {
     let server = Server::start(&[]).await;
     let browser = Browser::start().await;
     server.enqueue(&json!({"kind": "later", "in_ms": 600_000}));
@@ -29,7 +29,7 @@ async fn the_overview_follows_what_happens_without_being_loaded_again() {
 }
 
 #[tokio::test]
-async fn parts_of_a_page_come_and_go_with_what_they_are_about() {
+async fn parts_of_a_page_appear_and_disappear_with_their_content() {
     let server = Server::start(&[]).await;
     let browser = Browser::start().await;
     browser.open(&server.at("/"));
@@ -48,7 +48,7 @@ async fn parts_of_a_page_come_and_go_with_what_they_are_about() {
     browser.until("document.title.startsWith('0 dead letters')");
     assert_eq!(browser.eval("window.mark"), 1, "the page was not loaded again");
 
-    // A job that waits says why, and no more once it runs.
+    // A waiting job shows the reason, until it runs.
     let gate = server.file("gate");
     let job = server.enqueue(&json!({"kind": "command", "in_ms": 3_000, "retries": 0,
         "input": {"argv": ["/bin/sh", "-c", format!("while [ ! -e {gate} ]; do sleep 0.1; done")]}}));
@@ -63,7 +63,7 @@ async fn parts_of_a_page_come_and_go_with_what_they_are_about() {
 }
 
 #[tokio::test]
-async fn who_is_at_a_row_stays_there_when_rows_above_come_and_go() {
+async fn the_focus_stays_on_its_row_when_rows_above_change() {
     let server = Server::start(&[]).await;
     let browser = Browser::start().await;
     server.dead(3);
@@ -78,13 +78,13 @@ async fn who_is_at_a_row_stays_there_when_rows_above_come_and_go() {
     let at = "document.activeElement?.closest('tr')?.querySelector('a')?.innerText ?? null";
     browser.press("jj");
     assert_eq!(browser.eval(at), middle.as_str());
-    // It goes from the list, and comes back as another letter when it has died again.
+    // It leaves the list, and returns as another dead letter when it has died again.
     let first = browser.eval("document.querySelector('tbody tr').dataset.key");
     server.ask("POST", &format!("/jobs/{top}/retry"), &json!({}));
     browser.until(&format!("!document.querySelector('tr[data-key={first}]') && {ROWS} === 3"));
     assert_eq!(row(1), top);
-    assert_eq!(browser.eval(at), middle.as_str(), "the focus is where it was");
-    // What somebody closed stays closed, although it is written again.
+    assert_eq!(browser.eval(at), middle.as_str(), "the focus stays");
+    // An execution that the user closed stays closed when the page updates.
     browser.open(&server.at(&format!("/jobs/{}", top)));
     browser.until(LIVE);
     browser.click("details.execution summary");
@@ -97,7 +97,7 @@ async fn who_is_at_a_row_stays_there_when_rows_above_come_and_go() {
 }
 
 #[tokio::test]
-async fn a_server_that_comes_back_is_followed_again_and_no_row_is_there_twice() {
+async fn a_page_reconnects_to_a_restarted_server_without_duplicate_rows() {
     let mut server = Server::start(&[]).await;
     let browser = Browser::start().await;
     let first = server.enqueue(&json!({"kind": "before", "in_ms": 600_000}));
@@ -136,7 +136,7 @@ async fn a_hidden_tab_closes_its_stream_and_opens_it_again_when_it_is_shown() {
 }
 
 #[tokio::test]
-async fn rows_stand_still_while_some_are_selected_or_text_is_marked_and_go_on_afterwards() {
+async fn rows_do_not_change_while_rows_or_text_are_selected() {
     let server = Server::start(&[]).await;
     let browser = Browser::start().await;
     server.enqueue(&json!({"kind": "first", "in_ms": 600_000}));

@@ -1,4 +1,4 @@
-//! A server, and a browser that is driven as a person drives it.
+//! A server, and a browser that is used as a person uses it.
 
 mod browser;
 mod driver;
@@ -14,24 +14,24 @@ pub(crate) use driver::ask;
 
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 
-/// `lineclear serve` in a folder of its own.
+/// `lineclear serve` in its own folder.
 pub(crate) struct Server {
     pub(crate) child: Child,
     pub(crate) port: u16,
-    /// With which the API is asked, if the server wants one.
+    /// The token for API requests, if the server requires one.
     pub(crate) token: Option<String>,
     dir: TempDir,
 }
 
 impl Server {
-    /// One that may run a shell: its jobs fail, wait and write as a test needs it.
+    /// A server that may run a shell: its jobs fail, wait and write as a test needs it.
     pub(crate) async fn start(arguments: &[&str]) -> Server {
         let dir = tempfile::tempdir().unwrap();
         let (child, port) = serve(&dir, 0, arguments).await;
         Server { child, port, token: None, dir }
     }
 
-    /// Ends without a warning, and comes back: the same file, the same port.
+    /// Kills the server and starts it again with the same file and port.
     pub(crate) async fn kill_and_start_again(&mut self, while_gone: impl AsyncFnOnce()) {
         self.child.kill().unwrap();
         while_gone().await;
@@ -48,7 +48,7 @@ impl Server {
         self.dir.path().join(name).to_str().unwrap().to_owned()
     }
 
-    /// Asks the API.
+    /// Sends a request to the API.
     pub(crate) fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
         let (status, answer) =
             ask(self.port, method, &format!("/api/v1{path}"), Some(body), self.token.as_deref()).unwrap();
@@ -56,17 +56,17 @@ impl Server {
         answer
     }
 
-    /// A job; its id.
+    /// Enqueues a job; returns its id.
     pub(crate) fn enqueue(&self, job: &Value) -> String {
         self.ask("POST", "/jobs", job)["id"].as_str().unwrap().to_owned()
     }
 
-    /// A job that runs a script of the shell, once.
+    /// Enqueues a job that runs a shell script once.
     pub(crate) fn shell(&self, script: &str) -> String {
         self.enqueue(&json!({"kind": "command", "input": {"argv": ["/bin/sh", "-c", script]}, "retries": 0}))
     }
 
-    /// So many dead letters of one family.
+    /// Makes this number of dead letters of one family.
     pub(crate) fn dead(&self, count: usize) -> Vec<String> {
         let ids: Vec<_> = (0..count).map(|_| self.shell("echo the printer is on fire >&2; exit 3")).collect();
         for id in &ids {
@@ -88,7 +88,7 @@ impl Server {
         }
     }
 
-    /// Makes a token.
+    /// Creates a token.
     pub(crate) fn make_token(&self, name: &str, scope: &str) -> String {
         let made = std::process::Command::new(env!("CARGO_BIN_EXE_lineclear"))
             .args(["token", "create", name, "--scope", scope])
@@ -111,7 +111,7 @@ async fn serve(dir: &TempDir, port: u16, arguments: &[&str]) -> (Child, u16) {
     (child, port)
 }
 
-/// The port that it says it listens on.
+/// The port that the server prints.
 pub(crate) async fn port_of(child: &Child) -> u16 {
     let line = child.wait_for_line("API  http://", LONG).await.unwrap();
     let address = line.split("http://").nth(1).unwrap().split('/').next().unwrap();

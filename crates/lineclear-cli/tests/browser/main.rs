@@ -1,6 +1,6 @@
 //! The dashboard of the real binary, in a real Chromium: what only a browser can show.
 //!
-//! What a server answers is tested in `lineclear-http`. Here are few tests, each of which goes a long way, because each has a browser of its own.
+//! `lineclear-http` tests the responses of a server. There are few tests here, and each covers a lot, because each starts its own browser.
 
 mod cluster;
 mod door;

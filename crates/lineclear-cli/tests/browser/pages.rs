@@ -1,4 +1,4 @@
-//! What holds on every page.
+//! Properties of every page.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 use crate::kit::{Browser, LONG, Server, ask, port_of};
 
 const HOSTILE: &str = "\"'><img src=x onerror=window.pwned=1><script>window.pwned=1</script>{{7*7}}\u{202e}";
-/// Elements that nobody of ours makes.
+/// Elements that the server never makes.
 const MADE: &str =
     "document.querySelectorAll('img[src=x], [onerror], script:not([src]), iframe, [style]').length";
 
-/// Links to anywhere else.
+/// Links to other sites.
 const LEADS_AWAY: &str =
     "[...document.links].filter(link => link.origin !== location.origin).map(link => link.href)";
 
 #[tokio::test]
-async fn what_strangers_wrote_is_text_on_every_page() {
+async fn untrusted_text_is_escaped_on_every_page() {
     let server = Server::start(&[]).await;
     let browser = Browser::start().await;
     let argv = json!(["/bin/sh", "-c", "echo \"$0\"; echo \"$0\" >&2; exit 3", HOSTILE]);
@@ -65,11 +65,11 @@ async fn what_strangers_wrote_is_text_on_every_page() {
             browser.complaints().into_iter().filter(|line| !line.contains("status of 4")).collect();
         assert_eq!(complaints, [""; 0], "{path}");
     }
-    assert!(seen >= 8, "it is shown on {seen} pages only: the test looks past it");
+    assert!(seen >= 8, "the text is shown on {seen} pages only: the test misses pages");
 }
 
 #[tokio::test]
-async fn back_forward_and_a_link_sent_to_somebody_show_the_same() {
+async fn back_forward_and_a_shared_link_show_the_same_page() {
     let server = Server::start(&[]).await;
     let browser = Browser::start().await;
     for _ in 0..55 {
@@ -146,7 +146,7 @@ fn job_of_demo(port: u16, q: &str) -> String {
 }
 
 #[tokio::test]
-async fn no_page_of_the_demo_has_anything_to_complain_of_light_or_dark_wide_or_narrow() {
+async fn no_page_of_the_demo_has_a_violation_light_or_dark_wide_or_narrow() {
     let program = Program::at(env!("CARGO_BIN_EXE_lineclear"));
     let demo = program.args(["demo", "--port", "0", "--rate", "2"]).start().unwrap();
     let (port, browser) = (port_of(&demo).await, Browser::start().await);
@@ -182,9 +182,9 @@ async fn no_page_of_the_demo_has_anything_to_complain_of_light_or_dark_wide_or_n
     look_well(&browser, port, &pages);
 }
 
-/// What the demo has not: a lock that somebody else holds, a node that drains, and a server that asks who you are.
+/// Pages that the demo does not have: a lock that another process holds, a node that drains, and a server that requires a login.
 #[tokio::test]
-async fn no_other_page_has_anything_to_complain_of_either() {
+async fn no_other_page_has_a_violation() {
     let server = Server::start(&[]).await;
     let browser = Browser::start().await;
     let holder = Program::at(env!("CARGO_BIN_EXE_lineclear"))
@@ -211,7 +211,7 @@ async fn no_other_page_has_anything_to_complain_of_either() {
     ];
     look_well(&browser, server.port, &pages);
 
-    // It is taken away by who types its name, and the command under it is ended.
+    // Typing its name breaks the lock, and its command ends.
     browser.size(1280, 800);
     browser.open(&server.at("/cluster"));
     browser.click("a[href='/locks/nightly/break']");
@@ -234,7 +234,7 @@ async fn no_other_page_has_anything_to_complain_of_either() {
     look_well(&browser, closed.port, &[("login", "/login".to_owned())]);
 }
 
-/// Light and dark, wide and narrow: nothing is wider than the screen, and the browser complains of nothing.
+/// Light and dark, wide and narrow: nothing is wider than the screen, and the browser logs no violation.
 fn look_well(browser: &Browser, port: u16, pages: &[(&str, String)]) {
     let sizes = [("light", 1280, 800), ("dark", 1280, 800), ("light", 360, 740), ("dark", 360, 740)];
     for (scheme, width, height) in sizes {

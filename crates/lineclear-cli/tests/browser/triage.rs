@@ -1,20 +1,20 @@
-//! What people come for at night: find what died, and do something about it.
+//! Triage: find dead letters and act on them.
 
 use serde_json::Value;
 
 use crate::kit::{Browser, Server, Wish};
 
 const ENTER: &str = "\u{e007}";
-/// The script has run, and listens to keys.
+/// The script has run, and handles keys.
 const SCRIPTED: &str = "document.documentElement.classList.contains('scripted')";
 
 #[tokio::test]
-async fn all_that_match_are_revived_with_progress_and_undone_before_that() {
+async fn all_matches_are_revived_with_progress_and_undone_before_the_start() {
     let server = Server::start(&[]).await;
     let browser = Browser::start().await;
     let ids = server.dead(3);
     browser.open(&server.at("/jobs?q=state:dead"));
-    // First those that are selected, and not done after all.
+    // First the selected ones, and undo.
     browser.click("tbody tr:nth-child(1) input[type=checkbox]");
     browser.click("tbody tr:nth-child(3) input[type=checkbox]");
     browser.click("button[value=retry]");
@@ -26,7 +26,7 @@ async fn all_that_match_are_revived_with_progress_and_undone_before_that() {
     for id in &ids {
         server.is_in(id, "dead");
     }
-    // Then all of them: undone first, and done then.
+    // Then all of them: first undone, then done.
     browser.open(&server.at("/jobs?q=state:dead"));
     browser.click(".matching a[href*='action=revive']");
     browser.reads("Revive 3 jobs?");
@@ -86,7 +86,7 @@ async fn a_dead_letter_is_found_and_revived_with_keys_alone() {
         (&job.into(), &"mended".into()),
         "{revived}"
     );
-    // The other one: selected with x, and let rest.
+    // The other one: selected with x, and acknowledged.
     browser.until(SCRIPTED);
     browser.press("gd");
     browser.until("location.pathname === '/dead-letters' && document.querySelector('tbody tr')");
@@ -111,7 +111,7 @@ async fn a_dead_letter_is_found_and_revived_with_keys_alone() {
 }
 
 #[tokio::test]
-async fn the_palette_leads_anywhere_and_single_keys_can_be_switched_off() {
+async fn the_palette_opens_any_page_and_single_keys_can_be_switched_off() {
     let server = Server::start(&[]).await;
     let browser = Browser::start().await;
     let dead = server.dead(1).remove(0);
@@ -173,7 +173,7 @@ fn tab_to(browser: &Browser, css: &str) {
 }
 
 #[tokio::test]
-async fn without_a_script_jobs_are_listed_filtered_paged_tried_again_and_cancelled() {
+async fn without_javascript_jobs_are_listed_filtered_paged_retried_and_cancelled() {
     let server = Server::start(&[]).await;
     let browser = Browser::wish(Wish { no_script: true }).await;
     let dead = server.dead(1).remove(0);
@@ -212,7 +212,7 @@ async fn without_a_script_jobs_are_listed_filtered_paged_tried_again_and_cancell
 }
 
 #[tokio::test]
-async fn a_search_that_cannot_be_read_says_what_is_wrong_with_it() {
+async fn an_invalid_search_says_what_is_wrong() {
     let server = Server::start(&[]).await;
     let browser = Browser::start().await;
     server.enqueue(&serde_json::json!({"kind": "later", "in_ms": 600_000}));
@@ -222,7 +222,7 @@ async fn a_search_that_cannot_be_read_says_what_is_wrong_with_it() {
     browser.press(&format!("stat:dead{ENTER}"));
     browser.reads("Invalid search");
     browser.reads("did you mean state");
-    assert_eq!(browser.eval("document.querySelector('#q').value"), "stat:dead", "what was typed is not lost");
+    assert_eq!(browser.eval("document.querySelector('#q').value"), "stat:dead", "the form keeps its values");
     browser.click("a.pill:nth-child(2)");
     browser.until("document.querySelectorAll('tbody tr').length === 1");
     assert_eq!(browser.complaints(), [""; 0]);

@@ -1,4 +1,4 @@
-//! A command is a file.
+//! One file for each command.
 
 mod bench;
 mod bulk_operation;

@@ -1,4 +1,4 @@
-//! Servers that are killed in the middle of something.
+//! Servers that are killed in the middle of a change.
 
 mod bulk_operation;
 mod idempotency;

@@ -1,4 +1,4 @@
-//! What the documents and files of the repository say is so.
+//! The documents and files of the repository are correct.
 
 mod commands;
 mod deploy;

@@ -1,4 +1,4 @@
-//! Kinds of jobs that a server brings with it.
+//! The built-in kinds of a server.
 
 pub(crate) mod command;
 pub(crate) mod http;

@@ -1,4 +1,4 @@
-//! The real binary, run as people run it: what it prints and what it ends with.
+//! The real binary, run as users run it: its output and its exit code.
 //!
 //! One test program for all commands, because each further one would link the whole binary's dependencies
 //! again.

@@ -7,14 +7,14 @@ use std::{
 
 use tempfile::TempDir;
 
-/// What a run printed and ended with.
+/// The output and the exit code of a run.
 pub(crate) struct Run {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-/// The binary, with nothing from outside that could change its answer.
+/// The binary, without environment variables that could change its output.
 pub(crate) fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lineclear"));
     command.args(args).env_remove("TZ").stdin(Stdio::null());
@@ -42,11 +42,11 @@ pub(crate) fn at(dir: &TempDir, args: &[&str]) -> Run {
 /// Runs any command to its end.
 pub(crate) fn ran(command: &mut Command) -> Run {
     let Output { status, stdout, stderr } = command.output().expect("it starts");
-    let text = |bytes| String::from_utf8(bytes).expect("what is printed is text");
+    let text = |bytes| String::from_utf8(bytes).expect("the output is UTF-8");
     Run { code: status.code(), out: text(stdout), err: text(stderr) }
 }
 
-/// What a terminal of 80 columns shows, without colour unless `environment` says otherwise; with `NO_COLOR` empty there is colour.
+/// Runs the binary on a terminal of 80 columns, without colour unless `environment` says otherwise; with `NO_COLOR` empty there is colour.
 pub(crate) fn on_a_terminal(dir: &TempDir, args: &[&str], environment: &[(&str, &str)]) -> Run {
     let words: Vec<String> = args.iter().map(|word| format!("'{word}'")).collect();
     let line = format!("{} {}", env!("CARGO_BIN_EXE_lineclear"), words.join(" "));

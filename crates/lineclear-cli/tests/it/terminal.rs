@@ -1,4 +1,4 @@
-//! What is printed, to people, scripts and readers that are gone.
+//! Output on terminals, for scripts, and for readers that are gone.
 
 mod closed_output;
 mod confirm;

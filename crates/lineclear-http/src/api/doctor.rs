@@ -19,22 +19,22 @@ pub(crate) struct DoctorCheck {
     /// `ok`, `warning`, `failure` or `skipped`.
     finding: &'static str,
     /// The result in one sentence.
-    says: String,
+    message: String,
     /// What to do, if anything.
-    todo: Option<String>,
+    remedy: Option<String>,
     /// The SQL for it.
     sql: Option<String>,
 }
 
 impl DoctorCheck {
     pub(super) fn of(check: Check) -> DoctorCheck {
-        let Check { group, check, finding, says, todo, sql } = check;
+        let Check { group, check, finding, message, remedy, sql } = check;
         DoctorCheck {
             group: group.as_str(),
             check: check.as_str(),
             finding: finding.as_str(),
-            says,
-            todo,
+            message,
+            remedy,
             sql,
         }
     }

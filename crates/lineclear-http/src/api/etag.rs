@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_seen_is_read_as_rfc_9110_has_it() {
+    fn if_match_is_parsed_as_in_rfc_9110() {
         let read = |values: &[&'static str]| {
             let mut headers = HeaderMap::new();
             for value in values {

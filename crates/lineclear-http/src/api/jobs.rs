@@ -127,7 +127,7 @@ pub(crate) async fn list(
     let before = cursor(params.0.cursor.as_deref(), |text| id(text, "").ok().map(JobId))?;
     let found = state.reading.search(&query, before, limit(params.0.limit)?).await?;
     Ok(Json(JobsPage {
-        searched: Searched { rows: found.looked, complete: found.next.is_none() },
+        searched: Searched { rows: found.rows_scanned, complete: found.next.is_none() },
         items: found.items.into_iter().map(Job::of).collect(),
         next: found.next.map(|id| id.to_string()),
     }))

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use crate::api::json_types::{Id, PathParam, QueryParams, id, time};
 use crate::api::pagination::{Page, PageParams, cursor, limit};
 use crate::problem::Problem;
-use crate::{App, ShownLocks};
+use crate::{App, DatabaseLocks};
 
 /// Locks in a response.
 const LOCKS_MAX: u32 = 1_000;
@@ -76,12 +76,12 @@ pub fn lock_json(lease: LeaseRecord) -> serde_json::Value {
     serde_json::json!(Lock::of(lease))
 }
 
-pub(crate) fn shown_locks(state: &App) -> Result<&ShownLocks, Problem> {
+pub(crate) fn database_locks(state: &App) -> Result<&DatabaseLocks, Problem> {
     state.locks.as_ref().ok_or_else(|| Problem::not_found("lease registry on this server"))
 }
 
 pub(crate) fn registry(state: &App) -> Result<&Registry, Problem> {
-    shown_locks(state).map(ShownLocks::registry)
+    database_locks(state).map(DatabaseLocks::registry)
 }
 
 pub(crate) fn registry_failed(error: LockError) -> Problem {

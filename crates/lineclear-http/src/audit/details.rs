@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_named_and_not_shown() {
+    fn changed_fields_are_named_without_their_values() {
         let (before, after) = (json!({"a": 1, "b": "hush", "c": 1}), json!({"a": 1, "b": "canary", "d": 1}));
         assert_eq!(changed_fields(&before, &after), ["b", "c", "d"]);
     }

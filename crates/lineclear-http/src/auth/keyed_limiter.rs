@@ -15,12 +15,12 @@ use governor::state::StateStore;
 use governor::state::keyed::ShrinkableKeyedStateStore;
 use governor::{Quota, RateLimiter};
 
-/// Keys that have a bucket of their own.
+/// Keys that have their own bucket.
 pub(super) const KEYS_MAX: usize = 10_000;
 /// How often a full table is searched for buckets that are as good as new.
 const CLEAN_EVERY: Duration = Duration::from_millis(100);
 
-/// What is asked of a bucket.
+/// A request to a bucket.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Cell<K> {
     /// Take one.
@@ -32,7 +32,7 @@ enum Cell<K> {
 struct Table<K> {
     /// The time at which each bucket is full again.
     buckets: HashMap<K, Nanos>,
-    /// The bucket of all keys that have none of their own.
+    /// The bucket that all other keys share.
     shared: Option<Nanos>,
 }
 

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ten_failures_are_answered_and_more_are_not() {
+    fn ten_failures_are_allowed_and_more_are_refused() {
         let clock = FakeRelativeClock::default();
         let lockout = Lockout::with_clock(clock.clone());
         let (one, same, other) = ("2001:db8::1", "2001:db8::2", "2001:db8:0:1::1");

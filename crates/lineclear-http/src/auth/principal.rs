@@ -69,7 +69,7 @@ impl Principal {
         }
     }
 
-    /// Whose idempotency keys a request uses. A token has an id of its own even if it has the name of an earlier one.
+    /// Whose idempotency keys a request uses. A token has its own id even if it has the name of an earlier one.
     pub(super) fn idempotency_owner(&self) -> String {
         self.token.map_or_else(|| self.audit_name(), |id| format!("{}#{id}", self.audit_name()))
     }

@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_too_often_waits_and_others_do_not() {
+    fn one_caller_is_limited_and_others_are_not() {
         let (limit, clock) = at_rate(10);
         let allowed = || (0..100).filter(|_| limit.check("a").is_none()).count();
         assert_eq!(allowed(), 20, "two seconds' worth at once");

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_operation_that_does_not_say_what_it_needs_is_not_known() {
+    fn an_operation_without_a_scope_is_unknown() {
         assert_eq!(requirement_of(&json!({"security": [{}]})), Some(Requirement::Public));
         assert_eq!(
             requirement_of(&json!({"security": [{"token": ["admin"]}]})),

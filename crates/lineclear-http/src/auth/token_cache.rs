@@ -92,7 +92,7 @@ impl TokenCache {
         Ok(session)
     }
 
-    /// In a task of its own: the request does not wait for it.
+    /// In a separate task: the request does not wait for it.
     fn record_use(&self, token: TokenId) {
         let store = self.writing.clone();
         tokio::spawn(async move {

@@ -12,7 +12,7 @@ use hyper::body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::Limits;
+use super::ListenerLimits;
 
 /// The times of the last events of a connection, in milliseconds since its start; 0 is never.
 pub(super) struct Activity {
@@ -61,19 +61,19 @@ impl Activity {
         let _ = self.blocked.compare_exchange(0, self.now(), Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    fn is_too_slow(&self, limits: &Limits) -> bool {
+    fn is_too_slow(&self, limits: &ListenerLimits) -> bool {
         let now = self.now();
         let is_past = |since: u64, limit: Duration| u128::from(now.saturating_sub(since)) > limit.as_millis();
         let [head, blocked, last] =
             [&self.head, &self.blocked, &self.last].map(|at| at.load(Ordering::Relaxed));
-        (head > 0 && is_past(head, limits.head_within))
-            || (blocked > 0 && is_past(blocked, limits.idle_within))
-            || (self.in_flight.load(Ordering::Relaxed) == 0 && is_past(last, limits.idle_within))
+        (head > 0 && is_past(head, limits.head_timeout))
+            || (blocked > 0 && is_past(blocked, limits.idle_timeout))
+            || (self.in_flight.load(Ordering::Relaxed) == 0 && is_past(last, limits.idle_timeout))
     }
 
     /// Returns when the connection is too slow.
-    pub(super) async fn until_too_slow(&self, limits: &Limits) {
-        let check_every = limits.head_within.min(limits.idle_within) / 4;
+    pub(super) async fn until_too_slow(&self, limits: &ListenerLimits) {
+        let check_every = limits.head_timeout.min(limits.idle_timeout) / 4;
         while !self.is_too_slow(limits) {
             tokio::time::sleep(check_every.max(Duration::from_millis(1))).await;
         }

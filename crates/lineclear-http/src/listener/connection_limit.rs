@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::Limits;
+use super::ListenerLimits;
 use crate::auth::{Network, address_key};
 
 /// The limit of connections.
@@ -30,7 +30,7 @@ pub(super) struct ConnectionPermit {
 }
 
 impl ConnectionLimit {
-    pub(super) fn new(limits: &Limits, proxies: Vec<Network>) -> ConnectionLimit {
+    pub(super) fn new(limits: &ListenerLimits, proxies: Vec<Network>) -> ConnectionLimit {
         let (max, max_per_address) = (limits.connections, limits.connections_per_address);
         ConnectionLimit(Arc::new(Inner { max, max_per_address, proxies, counts: Mutex::default() }))
     }
@@ -78,8 +78,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_address_does_not_take_all_places_and_a_place_that_is_left_is_free() {
-        let limits = Limits { connections: 8, connections_per_address: 2, ..Limits::default() };
+    fn one_address_does_not_use_all_connections_and_a_closed_one_is_free_again() {
+        let limits =
+            ListenerLimits { connections: 8, connections_per_address: 2, ..ListenerLimits::default() };
         let connections = ConnectionLimit::new(&limits, vec!["10.0.0.0/8".parse().unwrap()]);
         let take = |address: &str| connections.acquire(address.parse().unwrap());
         let (one, two) = (take("192.0.2.1"), take("192.0.2.1"));

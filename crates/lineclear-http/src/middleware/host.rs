@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::problem::Problem;
 
-/// A page of another site can reach a loopback address under a host name of its own (DNS rebinding), but it cannot choose the `Host`
+/// A page of another site can reach a loopback address under its own host name (DNS rebinding), but it cannot choose the `Host`
 /// header that the browser sends. `open_at` is the address of an open server, which answers to this machine's names only.
 pub(crate) async fn check_host(
     State(open_at): State<Option<IpAddr>>,

@@ -1,4 +1,4 @@
-//! Response headers for browsers: strict by default. Pages set a content security policy of their own.
+//! Response headers for browsers: strict by default. Pages set their own content security policy.
 
 use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue, header};

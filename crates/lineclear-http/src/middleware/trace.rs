@@ -6,14 +6,14 @@ use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::Response;
 
-/// Extracts the trace for the jobs of a request, unless the request has a span of its own.
+/// Extracts the trace for the jobs of a request, unless the request has its own span.
 pub(crate) struct TraceParent(pub(crate) Option<String>);
 
 impl<S: Send + Sync> FromRequestParts<S> for TraceParent {
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<TraceParent, Self::Rejection> {
-        // With a span of its own, the store uses that as the parent of the job.
+        // If the request has its own span, the store uses that as the job's parent.
         let ours = cfg!(feature = "otel") && lineclear::trace::callers().is_some();
         Ok(TraceParent(if ours { None } else { traceparent(&parts.headers) }))
     }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::locks::{self, HolderNames};
 use super::{Page, Region, Tab, View, nodes};
-use crate::ShownLocks;
+use crate::DatabaseLocks;
 use crate::api::nodes::NODES_MAX;
 use crate::problem::Problem;
 
@@ -21,7 +21,7 @@ pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
     let ClusterParams { range } = view.params()?;
     let (nodes, registry) = tokio::join!(
         view.app.reading.nodes(NODES_MAX),
-        locks::read_registry(view.app.locks.as_ref().map(ShownLocks::registry))
+        locks::read_registry(view.app.locks.as_ref().map(DatabaseLocks::registry))
     );
     let nodes = nodes?;
     let this = view.app.client.incarnation();

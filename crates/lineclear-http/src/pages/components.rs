@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_text() {
+    fn untrusted_text_is_escaped() {
         let shown = cli_hint("<script>alert(1)</script>\" onload=\"x").into_string();
         assert!(!shown.contains("<script") && !shown.contains("\" onload"), "{shown}");
     }

@@ -1,4 +1,4 @@
-//! Confirmation pages: an action has a page of its own, which says what will happen and shows the CLI command. So every action works
+//! Confirmation pages: each action has a page that says what will happen and shows the CLI command. So every action works
 //! without a script, has an address, and can be read before it is done.
 
 use axum::Form;

@@ -158,7 +158,7 @@ fn query(params: &ListParams, family: &FamilyView) -> String {
     q
 }
 
-/// The filter of a family. A family without a fingerprint has a reason of its own: its workers were lost.
+/// The filter of a family. A family without a fingerprint has the reason that its workers were lost.
 fn only(params: &ListParams, family: &FamilyView) -> ListParams {
     ListParams {
         kind: Some(family.kind.clone()),

@@ -57,7 +57,7 @@ pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
         nav.pager aria-label="Pages" {
             @if !is_first { a.button href=(view.link(&format!("/jobs?q={}", escape_query(&q)))) { "Newest" } }
             @if let Some(next) = &next { a.button rel="next" href=(next) { "Older" } }
-            span.muted { (number(found.looked)) " rows scanned" @if next.is_none() { ", end of the list" } }
+            span.muted { (number(found.rows_scanned)) " rows scanned" @if next.is_none() { ", end of the list" } }
         }
     };
     let title = if q.is_empty() { "Jobs".to_owned() } else { format!("{q} · Jobs") };

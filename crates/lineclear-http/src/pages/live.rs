@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn all_who_look_at_a_page_share_one_rendering_and_nobody_renders_for_nobody() {
+    async fn viewers_of_a_page_share_one_rendering_which_ends_with_the_last_viewer() {
         let node = Lineclear::builder().store(":memory:").start().await.unwrap();
         let app = App::for_test(&node);
         let all = Scopes::parse("admin").unwrap();

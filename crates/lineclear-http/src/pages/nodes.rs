@@ -63,7 +63,7 @@ pub(super) fn this_node(nodes: &[NodeView], this: &str) -> Markup {
                     div.fact { dt { "Roles" } dd { (words(&node.roles)) } }
                 }
             },
-            None => p.muted { "This server has no node of its own." },
+            None => p.muted { "This server runs no node." },
         }
     }
 }

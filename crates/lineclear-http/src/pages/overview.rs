@@ -41,7 +41,7 @@ pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
     let stats = stats::read(store, pipeline.now, range).await?;
     let mut checks =
         [doctor::nodes(&condition), doctor::work(&condition), vec![doctor::late(&condition)]].concat();
-    // Dead letters have a list of their own, by error.
+    // Dead letters have a separate list, by error.
     checks.retain(|check| check.is_trouble() && check.check != CheckName::DeadLetters);
     let dead = pipeline.dead.count;
     let title = if dead > 0 { format!("✕ {} dead", count(dead)) } else { "Overview".to_owned() };
@@ -158,7 +158,7 @@ async fn attention(view: &View<'_>, troubles: &[Check], dead: u64) -> Result<Mar
                     li {
                         @if check.finding == Finding::Failure { span.badge.dead { "✕ " (check.check.as_str()) } }
                         @else { span.badge.retrying { "! " (check.check.as_str()) } }
-                        span.grow { (check.says) @if let Some(todo) = &check.todo { span.muted { " " (todo) } } }
+                        span.grow { (check.message) @if let Some(remedy) = &check.remedy { span.muted { " " (remedy) } } }
                     }
                 }
             }

@@ -108,7 +108,7 @@ mod tests {
     use super::local_path;
 
     #[test]
-    fn nobody_is_sent_to_another_site() {
+    fn a_login_redirects_only_within_this_site() {
         assert_eq!(local_path(Some("/jobs?q=state:dead")), "/jobs?q=state:dead");
         for other in ["//evil.example", "/\\evil.example", "https://evil.example", "jobs", "", "/a\r\nb"] {
             assert_eq!(local_path(Some(other)), "/", "{other:?}");

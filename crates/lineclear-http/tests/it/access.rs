@@ -1,4 +1,4 @@
-//! Who gets in: this machine, by its own names, and no page of another site.
+//! Access to an open server: this machine, by its own names, and no page of another site.
 
 pub(crate) mod scopes;
 mod security;
@@ -9,7 +9,7 @@ use lineclear_http::{HttpOptions, ServeError, Server};
 
 use crate::kit::Served;
 
-async fn only_names_of_this_machine_are_answered(served: &Served) {
+async fn only_host_names_of_this_machine_are_answered(served: &Served) {
     let port = served.address.port();
     for host in [format!("localhost:{port}"), format!("127.0.0.1:{port}"), format!("[::1]:{port}")] {
         assert_eq!(served.send("GET", "/livez", &[("Host", &host)], b"").await.status, 200, "{host}");
@@ -40,19 +40,19 @@ async fn a_page_of_another_site_changes_nothing(served: &Served) {
         assert_eq!(answer.status, status, "{name}: {value}");
     }
     let made = served.get("/api/v1/jobs").await.json()["items"].as_array().unwrap().len();
-    assert_eq!(made, 2, "only by those who may");
+    assert_eq!(made, 2, "only the accepted requests created jobs");
     let read = served.send("GET", "/api/v1/jobs", &[("Sec-Fetch-Site", "cross-site")], b"").await;
     assert_eq!(read.status, 200, "without CORS headers the page cannot read it");
     assert_eq!(read.header("access-control-allow-origin"), None);
 }
 
 on_each_store! {
-    only_names_of_this_machine_are_answered
+    only_host_names_of_this_machine_are_answered
     a_page_of_another_site_changes_nothing
 }
 
 #[tokio::test]
-async fn a_server_without_auth_refuses_to_be_reached_by_others() {
+async fn a_server_without_authentication_refuses_public_addresses() {
     let node = Lineclear::builder().store(":memory:").start().await.unwrap();
     for bind in ["0.0.0.0:0", "[::]:0"] {
         let options = HttpOptions { bind: bind.parse().unwrap(), ..HttpOptions::default() };

@@ -1,4 +1,4 @@
-//! A server on a free port, and a client that can also say what no client should.
+//! A server on a free port, and a client that can also send invalid requests.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use lineclear::model::{Name, Scopes};
 use lineclear::store::{NewToken, StoreOptions};
 use lineclear::{Cancel, Done, HandlerError, Input, Lineclear, Node, NodeOptions, Permanent, Store};
-use lineclear_http::{HttpOptions, Server, ShownLocks};
+use lineclear_http::{DatabaseLocks, HttpOptions, Server};
 use lineclear_testkit::{PostgresDatabase, Template};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 pub(crate) struct Served {
     pub(crate) node: Option<Node>,
     pub(crate) address: SocketAddr,
-    /// Where its store is.
+    /// The URL of its store.
     pub(crate) url: String,
     stop: Arc<Notify>,
     place: Place,
@@ -32,7 +32,7 @@ enum Place {
     Postgres(PostgresDatabase),
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -73,7 +73,7 @@ impl Served {
         Served::sqlite_with(|_| ()).await
     }
 
-    /// A server that is not as it comes.
+    /// A server with other options.
     pub(crate) async fn sqlite_with(change: impl FnOnce(&mut HttpOptions)) -> Served {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("lineclear.db");
@@ -101,7 +101,7 @@ impl Served {
             .kind("endless", endless)
             .kind("broken", broken);
         let node = node.start().await.unwrap();
-        let locks = Some(ShownLocks::of(store).unwrap());
+        let locks = Some(DatabaseLocks::new(store).unwrap());
         let bind = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut http = HttpOptions { bind, locks, ..HttpOptions::default() };
         change(&mut http);
@@ -112,7 +112,7 @@ impl Served {
         Served { node: Some(node), address, url: store.to_owned(), stop, place }
     }
 
-    /// A server on a database that the test looks after.
+    /// A server on a database of the test.
     pub(crate) async fn at(url: &str) -> Served {
         Served::on(url, Place::Elsewhere, |_| ()).await
     }
@@ -136,7 +136,7 @@ impl Served {
         self.store().create_token(token).await.unwrap().1.expose().to_owned()
     }
 
-    /// Asks with a token.
+    /// Sends a request with a token.
     pub(crate) async fn with(&self, token: &str, method: &str, path: &str, body: &str) -> Answer {
         let bearer = format!("Bearer {token}");
         let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
@@ -146,7 +146,7 @@ impl Served {
     /// Sends bytes as they are, and reads until the server closes.
     pub(crate) async fn raw(&self, request: &[u8]) -> Answer {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
-        // A server that has seen enough may close before it has read all.
+        // A server that refuses a request may close before it has read all.
         let _ = stream.write_all(request).await;
         let mut bytes = Vec::new();
         let read = tokio::time::timeout(Duration::from_secs(40), stream.read_to_end(&mut bytes));
@@ -195,7 +195,7 @@ impl Served {
         self.send("PUT", path, &[("Content-Type", "application/json")], body.as_bytes()).await
     }
 
-    /// Asks until the answer is as it should be.
+    /// Repeats a request until the response meets the condition.
     pub(crate) async fn until(&self, path: &str, is: impl Fn(&Value) -> bool) -> Value {
         for _ in 0..600 {
             let answer = self.get(path).await;
@@ -241,7 +241,7 @@ fn unchunked(mut text: &str) -> String {
     body
 }
 
-/// The same test on both stores.
+/// Runs a test on both stores.
 #[macro_export]
 macro_rules! on_each_store {
     ($($name:ident)+) => { $(
@@ -263,7 +263,7 @@ macro_rules! on_each_store {
     )+ };
 }
 
-/// The same test on both stores, of a server that asks for tokens.
+/// Runs a test on both stores, with a server that requires tokens.
 #[macro_export]
 macro_rules! with_tokens_on_each_store {
     ($($name:ident)+) => { $(

@@ -1,4 +1,4 @@
-//! The API over real sockets, on a node that runs.
+//! The API over real sockets, on a running node.
 
 // First: the others use its macro.
 #[macro_use]

@@ -1,4 +1,4 @@
-//! The dashboard over real sockets: pages, forms, who may do what, and what must never be in a page.
+//! The dashboard over real sockets: pages, forms, permissions, and content that must never be in a page.
 
 mod bulk_modes;
 mod cluster;
@@ -36,7 +36,7 @@ pub(crate) async fn enqueue(served: &Served, body: serde_json::Value) -> String 
     made.json()["id"].as_str().unwrap().to_owned()
 }
 
-/// Every page that can be looked at, with what stands for names in paths.
+/// The paths of all pages, with values for their parameters.
 fn all(job: &str, batch: &str) -> Vec<String> {
     let pages = lineclear_http::routes().into_iter().filter(|(method, path, _)| {
         method == "GET"
@@ -44,7 +44,7 @@ fn all(job: &str, batch: &str) -> Vec<String> {
             && !path.starts_with("/assets")
             && !path.ends_with(".csv")
             && !path.ends_with(".ndjson")
-            // One that nobody holds cannot be taken away; `pages_cluster.rs` has one that somebody holds.
+            // Only a held lock can be broken; `pages/cluster.rs` tests that page.
             && !["/livez", "/readyz", "/metrics", "/live", "/login", "/locks/{name}/break"].contains(&path.as_str())
     });
     let filled = |path: String| match path.as_str() {
@@ -57,7 +57,7 @@ fn all(job: &str, batch: &str) -> Vec<String> {
     pages.map(|(_, path, _)| filled(path)).collect()
 }
 
-/// What a page may not have: code or style in it, and anything of ours that a stranger wrote.
+/// A page must not contain inline code or style, nor markup from untrusted text.
 fn is_clean(path: &str, answer: &Answer) {
     let policy = answer.header("content-security-policy").unwrap_or_else(|| panic!("{path}: {answer:?}"));
     assert!(policy.contains("script-src 'self'") && !policy.contains("unsafe"), "{path}: {policy}");
@@ -74,7 +74,7 @@ fn is_clean(path: &str, answer: &Answer) {
     }
 }
 
-async fn pages_are_there_with_nothing_in_the_database(served: &Served) {
+async fn pages_work_on_an_empty_database(served: &Served) {
     for path in ["/", "/jobs", "/enqueue", "/?range=7d", "/jobs?q=state:dead"] {
         let answer = page(served, path).await;
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
@@ -85,7 +85,7 @@ async fn pages_are_there_with_nothing_in_the_database(served: &Served) {
     assert!(page(served, "/jobs?q=kind:none").await.body.contains("No matching jobs"));
 }
 
-async fn what_strangers_wrote_is_text_on_every_page(served: &Served) {
+async fn untrusted_text_is_escaped_on_every_page(served: &Served) {
     let made = enqueue(served, json!({"kind": "broken", "input": HOSTILE, "limit_key": HOSTILE})).await;
     served.until(&format!("/api/v1/jobs/{made}"), |job| job["state"] == "dead").await;
     enqueue(served, json!({"kind": "add", "input": {HOSTILE: HOSTILE}, "in_ms": 600_000})).await;
@@ -109,17 +109,17 @@ async fn what_strangers_wrote_is_text_on_every_page(served: &Served) {
     }
 }
 
-async fn a_search_that_cannot_be_read_is_explained(served: &Served) {
+async fn an_invalid_search_is_explained(served: &Served) {
     let answer = page(served, "/jobs?q=stat:dead").await;
     assert_eq!(answer.status, 200);
     assert!(answer.body.contains("Invalid search") && answer.body.contains("state"), "{answer:?}");
-    assert!(answer.body.contains("value=\"stat:dead\""), "what was typed is still there");
+    assert!(answer.body.contains("value=\"stat:dead\""), "the form keeps its values");
     let answer = page(served, "/jobs?nonsense=1").await;
     assert_eq!(answer.status, 400);
     assert!(answer.body.contains("<h1>Bad Request</h1>"), "{answer:?}");
 }
 
-async fn a_list_goes_on_where_the_page_before_ended(served: &Served) {
+async fn a_list_continues_where_the_last_page_ended(served: &Served) {
     for _ in 0..60 {
         enqueue(served, json!({"kind": "add", "in_ms": 600_000})).await;
     }
@@ -131,7 +131,7 @@ async fn a_list_goes_on_where_the_page_before_ended(served: &Served) {
     assert!(!second.contains("rel=\"next\""), "that was all");
 }
 
-async fn what_a_page_offers_is_asked_before_it_is_done(served: &Served) {
+async fn every_action_of_a_page_asks_for_confirmation(served: &Served) {
     let job = enqueue(served, json!({"kind": "add", "in_ms": 600_000})).await;
     let asked = page(served, &format!("/jobs/{job}/cancel")).await;
     assert!(
@@ -157,7 +157,7 @@ async fn what_a_page_offers_is_asked_before_it_is_done(served: &Served) {
     assert_eq!(page(served, &new).await.status, 200);
 }
 
-async fn many_are_counted_before_and_undone_after(served: &Served) {
+async fn a_bulk_action_is_counted_first_and_can_be_undone(served: &Served) {
     for message in ["one cause", "one cause", "another"] {
         enqueue(served, json!({"kind": "broken", "input": message})).await;
     }
@@ -224,23 +224,23 @@ async fn every_list_is_a_file_with_all_of_its_rows(served: &Served) {
     }
 }
 
-async fn a_job_by_hand_and_nothing_typed_is_lost(served: &Served) {
+async fn the_enqueue_form_enqueues_and_keeps_its_values_on_errors(served: &Served) {
     let made = submit(served, "/enqueue", "kind=add&input=%5B1%2C2%5D&priority=3&when=10m").await;
     assert_eq!(made.status, 303, "{made:?}");
     let id = made.header("location").unwrap().rsplit('/').next().unwrap().to_owned();
     let job = served.get(&format!("/api/v1/jobs/{id}")).await.json();
     assert_eq!((&job["input"], &job["state"]), (&json!([1, 2]), &json!("scheduled")));
-    for (form, says) in [
+    for (form, expected) in [
         ("kind=Add&input=1", "name"),
         ("kind=add&input=%7B", "must be JSON"),
         ("kind=add&priority=99", "99"),
-        ("kind=add&group=nobody", "nobody"),
+        ("kind=add&group=unknown-group", "unknown-group"),
         ("kind=add&when=soon", "is not a time"),
     ] {
         let refused = submit(served, "/enqueue", form).await;
         assert!((400..500).contains(&refused.status), "{form}: {refused:?}");
         assert!(
-            refused.body.contains("role=\"alert\"") && refused.body.contains(says),
+            refused.body.contains("role=\"alert\"") && refused.body.contains(expected),
             "{form}: {}",
             refused.body
         );
@@ -264,7 +264,7 @@ async fn a_page_of_another_site_changes_nothing(served: &Served) {
     assert_eq!(served.get(&format!("/api/v1/jobs/{job}")).await.json()["state"], "scheduled");
 }
 
-/// What a stream says until it has said `part`.
+/// Reads a stream until it contains `part`.
 async fn live(served: &Served, page: &str, part: &str) -> String {
     let mut stream = TcpStream::connect(served.address).await.unwrap();
     let head = format!("GET /live?page={page} HTTP/1.1\r\nHost: {}\r\n\r\n", served.address);
@@ -281,7 +281,7 @@ async fn live(served: &Served, page: &str, part: &str) -> String {
     text
 }
 
-async fn a_page_that_is_looked_at_follows_what_happens(served: &Served) {
+async fn an_open_page_updates_itself(served: &Served) {
     let (said, job) = tokio::join!(live(served, "/jobs", "in-the-list"), async {
         tokio::time::sleep(Duration::from_millis(1_500)).await;
         enqueue(served, json!({"kind": "in-the-list", "in_ms": 600_000})).await
@@ -294,19 +294,19 @@ async fn a_page_that_is_looked_at_follows_what_happens(served: &Served) {
 }
 
 on_each_store! {
-    pages_are_there_with_nothing_in_the_database
-    what_strangers_wrote_is_text_on_every_page
-    a_search_that_cannot_be_read_is_explained
-    a_list_goes_on_where_the_page_before_ended
-    what_a_page_offers_is_asked_before_it_is_done
-    many_are_counted_before_and_undone_after
+    pages_work_on_an_empty_database
+    untrusted_text_is_escaped_on_every_page
+    an_invalid_search_is_explained
+    a_list_continues_where_the_last_page_ended
+    every_action_of_a_page_asks_for_confirmation
+    a_bulk_action_is_counted_first_and_can_be_undone
     every_list_is_a_file_with_all_of_its_rows
-    a_job_by_hand_and_nothing_typed_is_lost
+    the_enqueue_form_enqueues_and_keeps_its_values_on_errors
     a_page_of_another_site_changes_nothing
-    a_page_that_is_looked_at_follows_what_happens
+    an_open_page_updates_itself
 }
 
-async fn a_browser_is_sent_to_log_in_and_comes_back(served: &Served) {
+async fn a_browser_is_redirected_to_the_login_and_back(served: &Served) {
     let token = served.token("read").await;
     let sent = page(served, "/jobs?q=state:dead").await;
     assert_eq!(
@@ -317,7 +317,7 @@ async fn a_browser_is_sent_to_log_in_and_comes_back(served: &Served) {
     let form = page(served, "/login?back=/jobs").await;
     assert!(form.status == 200 && form.body.contains("name=\"token\""), "{form:?}");
     is_clean("/login", &form);
-    let wrong = submit(served, "/login", "token=lc_nobody_x&back=/jobs").await;
+    let wrong = submit(served, "/login", "token=lc_unknown_x&back=/jobs").await;
     assert!(wrong.status == 401 && wrong.body.contains("role=\"alert\""), "{wrong:?}");
     let right = submit(served, "/login", &format!("token={token}&back=/jobs")).await;
     assert_eq!((right.status, right.header("location")), (303, Some("/jobs")), "{right:?}");
@@ -327,10 +327,10 @@ async fn a_browser_is_sent_to_log_in_and_comes_back(served: &Served) {
     let out = served.send("POST", "/logout", &[HTML, SAME, FORM, ("Cookie", &session)], b"").await;
     assert_eq!((out.status, out.header("location")), (303, Some("/login")), "{out:?}");
     assert_eq!(served.send("GET", "/jobs", &[HTML, ("Cookie", &session)], b"").await.status, 303);
-    assert_eq!(served.get("/jobs").await.status, 401, "a program is told, and not sent about");
+    assert_eq!(served.get("/jobs").await.status, 401, "a program gets 401 instead of a redirect");
 }
 
-async fn who_may_only_look_is_offered_nothing_and_does_nothing(served: &Served) {
+async fn a_client_with_the_scope_read_is_offered_no_actions(served: &Served) {
     let (read, operate) = (served.token("read").await, served.token("operate").await);
     let made = served.with(&operate, "POST", "/api/v1/jobs", r#"{"kind": "add", "in_ms": 600000}"#).await;
     let job = made.json()["id"].as_str().unwrap().to_owned();
@@ -354,8 +354,8 @@ async fn who_may_only_look_is_offered_nothing_and_does_nothing(served: &Served) 
 }
 
 with_tokens_on_each_store! {
-    a_browser_is_sent_to_log_in_and_comes_back
-    who_may_only_look_is_offered_nothing_and_does_nothing
+    a_browser_is_redirected_to_the_login_and_back
+    a_client_with_the_scope_read_is_offered_no_actions
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -25,13 +25,13 @@ pub fn latency(pings: &[u64]) -> Check {
     };
     let (p50, p95) = (at(50), at(95));
     let ms = |us: u64| format!("{}.{:02} ms", us / 1_000, us % 1_000 / 10);
-    let says = format!("{} pings: p50 {}, p95 {}", sorted.len(), ms(p50), ms(p95));
-    let todo =
+    let message = format!("{} pings: p50 {}, p95 {}", sorted.len(), ms(p50), ms(p95));
+    let remedy =
         "every job is several statements: move nodes closer to the database, and check its load and network";
     match (p50, p95) {
-        (_, 1_000_000..) => Check::failure(CheckName::Latency, says, todo),
-        (20_000.., _) | (_, 200_000..) => Check::warning(CheckName::Latency, says, todo),
-        _ => Check::ok(CheckName::Latency, says),
+        (_, 1_000_000..) => Check::failure(CheckName::Latency, message, remedy),
+        (20_000.., _) | (_, 200_000..) => Check::warning(CheckName::Latency, message, remedy),
+        _ => Check::ok(CheckName::Latency, message),
     }
 }
 
@@ -39,22 +39,22 @@ pub fn latency(pings: &[u64]) -> Check {
 /// far that may be off. `seen` is the newest heartbeat, if it is ahead of the database's clock, and its node.
 pub fn clock(name: CheckName, whose: &str, ahead: i64, off_by: i64, seen: Option<(&str, i64)>) -> Check {
     if let Some((node, future)) = seen.filter(|(_, future)| *future > FUTURE_US) {
-        let says =
+        let message =
             format!("the database's clock has gone back: {node} was last seen {} from now", seconds(future));
-        let todo = "leases and due times wait until the clock is where it was; set it (chronyc makestep), and stop the nodes until then";
-        return Check::failure(name, says, todo);
+        let remedy = "leases and due times wait until the clock is where it was; set it (chronyc makestep), and stop the nodes until then";
+        return Check::failure(name, message, remedy);
     }
     let apart = ahead.saturating_abs().saturating_sub(off_by).max(0);
     let side = if ahead > 0 { "behind" } else { "ahead of" };
-    let says = format!(
+    let message = format!(
         "the clock of {whose} is {} {side} the database's (±{} ms)",
         seconds(ahead.saturating_abs()),
         off_by / 1_000 + 1
     );
-    let todo = "the database's clock decides what is due, but times shown here are off by that: run chrony or another NTP client on both";
+    let remedy = "the database's clock decides what is due, but times shown here are off by that: run chrony or another NTP client on both";
     match apart {
-        SKEW_FAILURE_US.. => Check::failure(name, says, todo),
-        SKEW_WARNING_US.. => Check::warning(name, says, todo),
+        SKEW_FAILURE_US.. => Check::failure(name, message, remedy),
+        SKEW_WARNING_US.. => Check::warning(name, message, remedy),
         _ => Check::ok(
             name,
             format!(
@@ -78,7 +78,10 @@ mod tests {
     fn the_middle_and_the_slow_end_of_pings_are_told() {
         let pings: Vec<u64> = (1..=20).map(|n| n * 100).collect();
         let check = latency(&pings);
-        assert_eq!((check.finding, check.says.as_str()), (Finding::Ok, "20 pings: p50 1.00 ms, p95 1.90 ms"));
+        assert_eq!(
+            (check.finding, check.message.as_str()),
+            (Finding::Ok, "20 pings: p50 1.00 ms, p95 1.90 ms")
+        );
         assert_eq!(latency(&[25_000; 20]).finding, Finding::Warning);
         assert_eq!(latency(&[&[100; 18][..], &[300_000; 2]].concat()).finding, Finding::Warning);
         assert_eq!(latency(&[2_000_000; 20]).finding, Finding::Failure);
@@ -91,12 +94,12 @@ mod tests {
         let behind = clock(CheckName::Clock, "this machine", 2_000_000, 1_000, None);
         assert_eq!(behind.finding, Finding::Warning);
         assert!(
-            behind.says.contains("this machine is 2.000 s behind the database's (±2 ms)"),
+            behind.message.contains("this machine is 2.000 s behind the database's (±2 ms)"),
             "{}",
-            behind.says
+            behind.message
         );
         assert!(
-            clock(CheckName::Clock, "x", -2_000_000, 0, None).says.contains("ahead of"),
+            clock(CheckName::Clock, "x", -2_000_000, 0, None).message.contains("ahead of"),
             "the other way round"
         );
         assert_eq!(
@@ -108,6 +111,6 @@ mod tests {
         assert_eq!(clock(CheckName::Clock, "x", i64::MIN, 0, None).finding, Finding::Failure);
         let back = clock(CheckName::Clock, "x", 0, 0, Some(("web-1", 60_000_000)));
         assert_eq!(back.finding, Finding::Failure);
-        assert!(back.says.contains("web-1 was last seen 60.000 s from now"), "{}", back.says);
+        assert!(back.message.contains("web-1 was last seen 60.000 s from now"), "{}", back.message);
     }
 }

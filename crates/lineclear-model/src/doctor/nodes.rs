@@ -27,26 +27,30 @@ fn alive(facts: &HealthFacts) -> Check {
             let ago = length(facts.now.get() - node.seen_at.get());
             format!("{} was heard of last, {ago} ago", node.name)
         });
-        let says = format!("no node is alive, so nothing runs; {last}");
+        let message = format!("no node is alive, so nothing runs; {last}");
         // Without work, no node is needed yet.
         let idle = facts.waiting == 0 && facts.running == 0 && !facts.trouble.has_ticks;
-        return if idle { Check::warning(name, says, start) } else { Check::failure(name, says, start) };
+        return if idle {
+            Check::warning(name, message, start)
+        } else {
+            Check::failure(name, message, start)
+        };
     }
     let verb = if alive == 1 { "is" } else { "are" };
     let (works, takes) = (|node: &&NodeState| plays(node, "workers"), |node: &&NodeState| !node.drains);
     if live(facts).filter(works).count() > 0 && !live(facts).filter(works).any(|node| takes(&node)) {
-        let says = format!("{} {verb} alive, and all that run jobs drain", many(alive, 0, "node"));
-        return Check::failure(name, says, "let one take work again: lineclear node resume NODE");
+        let message = format!("{} {verb} alive, and all that run jobs drain", many(alive, 0, "node"));
+        return Check::failure(name, message, "let one take work again: lineclear node resume NODE");
     }
     if !live(facts).any(|node| plays(node, "workers")) {
-        let says = format!("{} {verb} alive, and none of them runs jobs", many(alive, 0, "node"));
-        return Check::failure(name, says, "start one with the role workers: lineclear work");
+        let message = format!("{} {verb} alive, and none of them runs jobs", many(alive, 0, "node"));
+        return Check::failure(name, message, "start one with the role workers: lineclear work");
     }
     if live(facts).any(|node| plays(node, "dispatcher"))
         && !live(facts).any(|node| node.takes_part("dispatcher"))
     {
-        let says = format!("{} {verb} alive, and all that hand out jobs drain", many(alive, 0, "node"));
-        return Check::failure(name, says, "let one take work again: lineclear node resume NODE");
+        let message = format!("{} {verb} alive, and all that hand out jobs drain", many(alive, 0, "node"));
+        return Check::failure(name, message, "let one take work again: lineclear node resume NODE");
     }
     let slots = facts.slots();
     Check::ok(name, format!("{} {verb} alive, with {}", many(alive, 0, "node"), many(slots, 0, "slot")))
@@ -60,36 +64,36 @@ fn leader(facts: &HealthFacts) -> Check {
     let drains = live(facts).any(|node| plays(node, "planner") && node.drains);
     let plans = live(facts).any(|node| plays(node, "planner") && !node.drains);
     if facts.trouble.has_ticks && !plans && drains {
-        let says = "all nodes that plan drain, so manifests make no jobs";
-        return Check::failure(name, says, "let one take work again: lineclear node resume NODE");
+        let message = "all nodes that plan drain, so manifests make no jobs";
+        return Check::failure(name, message, "let one take work again: lineclear node resume NODE");
     }
     if facts.trouble.has_ticks && !plans {
-        let says = "no live node plans, so manifests make no jobs";
-        return Check::failure(name, says, "start one with the role planner: lineclear serve");
+        let message = "no live node plans, so manifests make no jobs";
+        return Check::failure(name, message, "start one with the role planner: lineclear serve");
     }
     match &facts.leader {
         Some(leader) if leader.is_live(facts.now) => {
             let (ago, led) =
                 (facts.now.get() - leader.renewed_at.get(), facts.now.get() - leader.since.get());
-            let says = format!(
+            let message = format!(
                 "{} has led the planning for {}, and said so {} ago",
                 leader.node,
                 length(led),
                 length(ago)
             );
-            Check::ok(name, says)
+            Check::ok(name, message)
         }
         Some(leader) => {
             let end = leader.released_at.unwrap_or(leader.renewed_at);
             let how = if leader.released_at.is_some() { "stopped" } else { "went silent" };
             let ago = length(facts.now.get() - end.get());
-            let says =
+            let message =
                 format!("no node leads the planning now: {} led last, and {how} {ago} ago", leader.node);
             match facts.trouble.late > 0 {
-                true => Check::failure(name, says, "see the check `late`: manifests wait for a planner"),
+                true => Check::failure(name, message, "see the check `late`: manifests wait for a planner"),
                 // The node that wins the next planning cycle leads.
-                false if plans => Check::ok(name, format!("{says}; the next node that plans will lead")),
-                false => Check::ok(name, format!("{says}; there is nothing to plan")),
+                false if plans => Check::ok(name, format!("{message}; the next node that plans will lead")),
+                false => Check::ok(name, format!("{message}; there is nothing to plan")),
             }
         }
         None if facts.trouble.late > 0 => Check::failure(
@@ -113,9 +117,9 @@ fn lost(facts: &HealthFacts) -> Check {
         })
         .collect();
     if !lost.is_empty() {
-        let says = format!("lost, with jobs that no node has reclaimed: {}", a_few(&lost));
-        let todo = "a live node takes them back by itself within seconds; if none is alive, start one: lineclear serve";
-        return Check::failure(name, says, todo);
+        let message = format!("lost, with jobs that no node has reclaimed: {}", a_few(&lost));
+        let remedy = "a live node takes them back by itself within seconds; if none is alive, start one: lineclear serve";
+        return Check::failure(name, message, remedy);
     }
     let silent: Vec<String> =
         facts.nodes.iter().filter(|node| !node.live).map(|node| node.name.clone()).collect();

@@ -182,19 +182,23 @@ pub fn drift(expected: &Schema, found: &Schema, dialect: &Dialect) -> Vec<Check>
 
 fn check(name: CheckName, drift: Drift, ok: String) -> Check {
     if drift.what.is_empty() && !drift.coming.is_empty() {
-        let says = format!("being built right now: {}", a_few(&drift.coming));
-        return Check::warning(name, says, "wait until it is done, and try again; until then nodes are slow");
+        let message = format!("being built right now: {}", a_few(&drift.coming));
+        return Check::warning(
+            name,
+            message,
+            "wait until it is done, and try again; until then nodes are slow",
+        );
     }
     if drift.what.is_empty() {
         return Check::ok(name, ok);
     }
-    let says = format!("differs from the migrations: {}", a_few(&drift.what));
+    let message = format!("differs from the migrations: {}", a_few(&drift.what));
     if drift.sql.is_empty() {
-        return Check::failure(name, says, if drift.beyond { BACKUP } else { REBUILD });
+        return Check::failure(name, message, if drift.beyond { BACKUP } else { REBUILD });
     }
     let backup = format!("{BACKUP}. This fixes the rest:");
     let rebuild = format!("{REBUILD}. This fixes the rest:");
-    let todo = match (name, drift.beyond) {
+    let remedy = match (name, drift.beyond) {
         (_, true) => backup.as_str(),
         _ if drift.fixed => rebuild.as_str(),
         (CheckName::Indexes, _) => {
@@ -202,7 +206,7 @@ fn check(name: CheckName, drift: Drift, ok: String) -> Check {
         }
         _ => "it was changed by hand; stop the nodes, make a backup and run this:",
     };
-    Check::failure(name, says, todo).with_sql(drift.sql.join("\n"))
+    Check::failure(name, message, remedy).with_sql(drift.sql.join("\n"))
 }
 
 fn missing_tables<'a>(expected: &'a Schema, found: &Schema, drift: &mut Drift) -> BTreeSet<&'a str> {

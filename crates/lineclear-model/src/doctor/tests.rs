@@ -61,8 +61,8 @@ fn judged(facts: &HealthFacts) -> Vec<Check> {
 /// The result of one check, and its sentence.
 fn found(facts: &HealthFacts, name: CheckName) -> (Finding, String) {
     let check = judged(facts).into_iter().find(|check| check.check == name).unwrap();
-    assert_eq!(check.todo.is_some(), check.is_trouble(), "{check:?}");
-    (check.finding, check.says)
+    assert_eq!(check.remedy.is_some(), check.is_trouble(), "{check:?}");
+    (check.finding, check.message)
 }
 
 #[test]
@@ -79,9 +79,9 @@ fn what_is_well_is_said_of_every_check_once() {
 fn no_live_node_is_a_failure_only_if_there_is_work() {
     let mut facts = well();
     facts.nodes = vec![node("a", 900)];
-    let (finding, says) = found(&facts, CheckName::Alive);
+    let (finding, message) = found(&facts, CheckName::Alive);
     assert_eq!(finding, Finding::Failure);
-    assert!(says.contains("a was heard of last, 1m40s ago"), "{says}");
+    assert!(message.contains("a was heard of last, 1m40s ago"), "{message}");
     facts.trouble.has_ticks = false;
     assert_eq!(found(&facts, CheckName::Alive).0, Finding::Warning);
     facts.waiting = 1;
@@ -89,8 +89,11 @@ fn no_live_node_is_a_failure_only_if_there_is_work() {
     facts.nodes.clear();
     assert!(found(&facts, CheckName::Alive).1.contains("none was ever started"));
     facts.nodes = vec![NodeState { roles: vec!["planner".to_owned()], ..node("a", 999) }];
-    let (finding, says) = found(&facts, CheckName::Alive);
-    assert_eq!((finding, says.as_str()), (Finding::Failure, "1 node is alive, and none of them runs jobs"));
+    let (finding, message) = found(&facts, CheckName::Alive);
+    assert_eq!(
+        (finding, message.as_str()),
+        (Finding::Failure, "1 node is alive, and none of them runs jobs")
+    );
 }
 
 #[test]
@@ -99,34 +102,34 @@ fn nodes_that_all_drain_are_told_from_nodes_that_are_not_there() {
     facts.nodes =
         vec![NodeState { drains: true, ..node("a", 999) }, NodeState { drains: true, ..node("b", 999) }];
     facts.trouble.has_ticks = true;
-    let (finding, says) = found(&facts, CheckName::Alive);
+    let (finding, message) = found(&facts, CheckName::Alive);
     assert_eq!(
-        (finding, says.as_str()),
+        (finding, message.as_str()),
         (Finding::Failure, "2 nodes are alive, and all that run jobs drain")
     );
-    let (finding, says) = found(&facts, CheckName::Leader);
+    let (finding, message) = found(&facts, CheckName::Leader);
     assert_eq!(
-        (finding, says.as_str()),
+        (finding, message.as_str()),
         (Finding::Failure, "all nodes that plan drain, so manifests make no jobs")
     );
     facts.nodes[1].drains = false;
-    let (finding, says) = found(&facts, CheckName::Alive);
-    assert_eq!((finding, says.as_str()), (Finding::Ok, "2 nodes are alive, with 4 slots"));
+    let (finding, message) = found(&facts, CheckName::Alive);
+    assert_eq!((finding, message.as_str()), (Finding::Ok, "2 nodes are alive, with 4 slots"));
 }
 
 #[test]
 fn a_leader_is_missed_only_where_manifests_are_late() {
     let mut facts = well();
     facts.leader = Some(leader(900));
-    let (finding, says) = found(&facts, CheckName::Leader);
-    assert_eq!(finding, Finding::Ok, "{says}");
-    assert!(says.contains("went silent 1m40s ago"), "{says}");
+    let (finding, message) = found(&facts, CheckName::Leader);
+    assert_eq!(finding, Finding::Ok, "{message}");
+    assert!(message.contains("went silent 1m40s ago"), "{message}");
     facts.trouble.late = 1;
     facts.trouble.late_since = Some(at(880));
     assert_eq!(found(&facts, CheckName::Leader).0, Finding::Failure);
-    let (finding, says) = found(&facts, CheckName::Late);
+    let (finding, message) = found(&facts, CheckName::Late);
     assert_eq!(
-        (finding, says.as_str()),
+        (finding, message.as_str()),
         (Finding::Failure, "1 manifest was due and not planned, the first 2m ago")
     );
     facts.leader = None;
@@ -149,9 +152,9 @@ fn a_node_is_lost_if_it_went_with_jobs_in_hand() {
     facts.nodes.push(node("c", 100));
     assert_eq!(found(&facts, CheckName::Lost).0, Finding::Ok);
     facts.nodes[2].abandoned = 2;
-    let (finding, says) = found(&facts, CheckName::Lost);
+    let (finding, message) = found(&facts, CheckName::Lost);
     assert_eq!(finding, Finding::Failure);
-    assert!(says.contains("c (silent for 15m, 2 jobs in its hands)"), "{says}");
+    assert!(message.contains("c (silent for 15m, 2 jobs in its hands)"), "{message}");
     facts.nodes[1].version = "2".to_owned();
     assert_eq!(found(&facts, CheckName::Versions).0, Finding::Warning);
     facts.nodes[2].version = "3".to_owned();
@@ -176,21 +179,21 @@ fn the_gate_that_blocks_most_of_the_overdue_jobs_is_named() {
     let mut facts = well();
     facts.overdue =
         vec![job(1, Some(GateName::KeyLimit)), job(2, Some(GateName::Node)), job(3, Some(GateName::Node))];
-    let (finding, says) = found(&facts, CheckName::Overdue);
+    let (finding, message) = found(&facts, CheckName::Overdue);
     assert_eq!(finding, Finding::Failure);
-    assert!(says.contains("`node` blocks 2 of the 3") && says.contains("job 2: because"), "{says}");
-    assert!(says.contains("waited for 1m39s"), "{says}");
+    assert!(message.contains("`node` blocks 2 of the 3") && message.contains("job 2: because"), "{message}");
+    assert!(message.contains("waited for 1m39s"), "{message}");
     // A job that no node can run is worse than jobs that a limit holds.
     facts.overdue = vec![
         job(1, Some(GateName::KeyLimit)),
         job(2, Some(GateName::Node)),
         job(3, Some(GateName::KeyLimit)),
     ];
-    let (finding, says) = found(&facts, CheckName::Overdue);
+    let (finding, message) = found(&facts, CheckName::Overdue);
     assert_eq!(finding, Finding::Failure);
     assert!(
-        says.contains("`key_limit` blocks 2 of the 3") && says.ends_with("and the gate `node` 1"),
-        "{says}"
+        message.contains("`key_limit` blocks 2 of the 3") && message.ends_with("and the gate `node` 1"),
+        "{message}"
     );
     facts.overdue.truncate(1);
     assert_eq!(found(&facts, CheckName::Overdue).0, Finding::Warning, "an operator chose the limit");
@@ -216,17 +219,17 @@ fn a_line_that_gets_on_is_no_failure_and_one_that_does_not_is_not_hidden_by_othe
     };
     let mut facts = well();
     facts.overdue = vec![job(1, None)];
-    let (finding, says) = found(&facts, CheckName::Overdue);
+    let (finding, message) = found(&facts, CheckName::Overdue);
     assert_eq!(finding, Finding::Warning, "one slot is free between two jobs of a busy line");
-    assert!(says.ends_with("its queue moves: more jobs arrive than are done"), "{says}");
+    assert!(message.ends_with("its queue moves: more jobs arrive than are done"), "{message}");
     facts.overdue = vec![job(1, Some(GateName::KeyLimit)), job(2, Some(GateName::KeyLimit)), job(3, None)];
     assert_eq!(found(&facts, CheckName::Overdue).0, Finding::Warning);
     facts.overdue[2].moves = false;
-    let (finding, says) = found(&facts, CheckName::Overdue);
+    let (finding, message) = found(&facts, CheckName::Overdue);
     assert_eq!(finding, Finding::Failure);
     assert!(
-        says.contains("nothing blocks 1 of the 3 that were checked, 1 free slot, and no node dispatches"),
-        "{says}"
+        message.contains("nothing blocks 1 of the 3 that were checked, 1 free slot, and no node dispatches"),
+        "{message}"
     );
 }
 
@@ -236,7 +239,7 @@ fn what_could_not_be_looked_at_in_time_is_said_of_each_check_that_needs_it() {
     facts.not_checked = NotChecked { trouble: Some("slow".to_owned()), overdue: None };
     let unseen = |facts: &HealthFacts| -> Vec<CheckName> {
         let checks =
-            judged(facts).into_iter().filter(|check| check.says == "could not be checked in time: slow");
+            judged(facts).into_iter().filter(|check| check.message == "could not be checked in time: slow");
         checks.map(|check| check.check).collect()
     };
     assert_eq!(unseen(&facts), [CheckName::Leader, CheckName::Leases, CheckName::Kinds, CheckName::Late]);
@@ -250,9 +253,9 @@ fn what_is_left_lying_is_counted_up_to_the_bound() {
     let mut facts = well();
     facts.trouble.leases_over = 10_000;
     facts.trouble.lease_over_at = Some(at(940));
-    let (finding, says) = found(&facts, CheckName::Leases);
+    let (finding, message) = found(&facts, CheckName::Leases);
     assert_eq!(finding, Finding::Failure);
-    assert!(says.starts_with("10000 or more jobs with an expired lease"), "{says}");
+    assert!(message.starts_with("10000 or more jobs with an expired lease"), "{message}");
     facts.trouble.unknown = 1;
     facts.trouble.unknown_kinds = vec!["mail".to_owned()];
     assert_eq!(found(&facts, CheckName::Kinds).0, Finding::Failure);
@@ -280,10 +283,10 @@ fn manifests_that_make_no_jobs_are_named() {
     let checks = manifests(&well(), &orders_of(7, 1));
     assert_eq!(checks[1].finding, Finding::Warning);
     assert!(
-        checks[1].says.contains("m4 (why) and 2 more; 3 others with exclusions could not"),
+        checks[1].message.contains("m4 (why) and 2 more; 3 others with exclusions could not"),
         "{}",
-        checks[1].says
+        checks[1].message
     );
     assert_eq!(checks[2].finding, Finding::Failure);
-    assert!(checks[2].says.contains("newest 9"), "{}", checks[2].says);
+    assert!(checks[2].message.contains("newest 9"), "{}", checks[2].message);
 }

@@ -19,12 +19,13 @@ fn leases(facts: &HealthFacts) -> Check {
         return Check::ok(name, "no expired lease is left");
     }
     let ago = trouble.lease_over_at.map(|at| length(facts.now.get() - at.get())).unwrap_or_default();
-    let says = format!(
+    let message = format!(
         "{} with an expired lease that no node has reclaimed, the first {ago} ago",
         many(trouble.leases_over, facts.count_max, "job")
     );
-    let todo = "a live node with the role dispatcher or planner reclaims them; is one alive? lineclear serve";
-    Check::failure(name, says, todo)
+    let remedy =
+        "a live node with the role dispatcher or planner reclaims them; is one alive? lineclear serve";
+    Check::failure(name, message, remedy)
 }
 
 /// Names the gate that blocks most of the overdue jobs.
@@ -56,44 +57,52 @@ fn overdue(facts: &HealthFacts) -> Check {
         let why = why.unwrap_or_default();
         format!("; the gate `{gate}` blocks {count} of the {all} that were checked ({why})")
     });
-    let says = format!("{waits}{}", blocks.unwrap_or_default());
+    let message = format!("{waits}{}", blocks.unwrap_or_default());
     if stranded > 0 {
         let node = GateName::Node;
         let also =
             if top == Some(node) { String::new() } else { format!(", and the gate `{node}` {stranded}") };
         let look = look(example(&|job| job.gate == Some(node)));
-        return Check::failure(name, format!("{says}{also}"), format!("start a node that runs them; {look}"));
+        return Check::failure(
+            name,
+            format!("{message}{also}"),
+            format!("start a node that runs them; {look}"),
+        );
     }
     if stuck > 0 {
         let job = example(&Overdue::is_stuck);
         let free = job.map_or(0, |job| job.free);
-        let says = format!(
-            "{says}; nothing blocks {stuck} of the {all} that were checked, {}, and no node dispatches them",
+        let message = format!(
+            "{message}; nothing blocks {stuck} of the {all} that were checked, {}, and no node dispatches them",
             many(free, 0, "slot").replace(" slot", " free slot")
         );
         let look = look(job);
-        return Check::failure(name, says, format!("see the check `runners`, and the log of a node; {look}"));
+        return Check::failure(
+            name,
+            message,
+            format!("see the check `runners`, and the log of a node; {look}"),
+        );
     }
     let look = look(example(&|job| job.gate == top));
     match top {
         Some(GateName::Enabled | GateName::GroupEnabled | GateName::GlobalEnabled) => {
-            Check::warning(name, says, format!("should it still be switched off? {look}"))
+            Check::warning(name, message, format!("should it still be switched off? {look}"))
         }
         Some(GateName::GroupLimit | GateName::GlobalLimit | GateName::KeyLimit | GateName::Overlap) => {
             Check::warning(
                 name,
-                says,
+                message,
                 format!("is the limit right, and do its holders make progress? {look}"),
             )
         }
-        Some(_) => Check::warning(name, says, look),
+        Some(_) => Check::warning(name, message, look),
         None => {
             let full = facts.overdue.iter().all(|job| job.gate.is_some() || job.free == 0);
             let why = match full {
                 true => "all slots of the nodes that run it are taken",
                 false => "nothing blocks it, and its queue moves: more jobs arrive than are done",
             };
-            Check::warning(name, format!("{says}; {why}"), "use more nodes, or more --slots")
+            Check::warning(name, format!("{message}; {why}"), "use more nodes, or more --slots")
         }
     }
 }

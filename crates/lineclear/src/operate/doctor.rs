@@ -85,8 +85,8 @@ impl Store {
 
 /// A check that failed to run.
 fn failed(name: CheckName, error: &StoreError) -> Check {
-    let todo = "fix the failures above first; if there are none, see the log of the database";
-    Check::failure(name, format!("could not be checked: {error}"), todo)
+    let remedy = "fix the failures above first; if there are none, see the log of the database";
+    Check::failure(name, format!("could not be checked: {error}"), remedy)
 }
 
 fn or_failure(name: CheckName, check: StoreResult<Check>) -> Check {
@@ -99,20 +99,20 @@ fn is_forbidden(error: &StoreError) -> bool {
 }
 
 fn unreachable(error: &StoreError) -> Check {
-    let says = error.to_string();
-    let todo = match says.contains("startup parameter") {
+    let message = error.to_string();
+    let remedy = match message.contains("startup parameter") {
         // The error of versions before 12, which do not know the parameter.
-        false if says.contains("\"plan_cache_mode\"") => {
+        false if message.contains("\"plan_cache_mode\"") => {
             "that is PostgreSQL before 12, which is too old: upgrade it"
         }
         // The error of pgbouncer, which does not accept the parameter.
         true => "a pooler answers there: add pooler=transaction to the URL of the database",
-        false if says.contains("TLS") => {
+        false if message.contains("TLS") => {
             "sslrootcert=FILE in the URL names the authority; sslmode=disable goes in the clear"
         }
         false => "does it run, and are host, port, user and password right? lineclear config show --origin",
     };
-    Check::failure(CheckName::Reachable, says, todo)
+    Check::failure(CheckName::Reachable, message, remedy)
 }
 
 #[cfg(test)]
@@ -122,12 +122,12 @@ mod tests {
     #[test]
     fn a_pooler_that_refuses_what_we_ask_of_postgresql_is_told_from_a_server_that_is_down() {
         let error = |text: &str| StoreError::Unavailable { maybe_applied: false, source: text.into() };
-        let todo = |text: &str| unreachable(&error(text)).todo.unwrap_or_default();
-        assert!(todo("unsupported startup parameter: options (08P01)").contains("pooler=transaction"));
-        assert!(todo("connection refused").contains("host, port"));
-        assert!(todo("TLS: unknown issuer").contains("sslrootcert"));
+        let remedy = |text: &str| unreachable(&error(text)).remedy.unwrap_or_default();
+        assert!(remedy("unsupported startup parameter: options (08P01)").contains("pooler=transaction"));
+        assert!(remedy("connection refused").contains("host, port"));
+        assert!(remedy("TLS: unknown issuer").contains("sslrootcert"));
         assert!(
-            todo("unrecognized configuration parameter \"plan_cache_mode\" (42704)").contains("before 12")
+            remedy("unrecognized configuration parameter \"plan_cache_mode\" (42704)").contains("before 12")
         );
     }
 }

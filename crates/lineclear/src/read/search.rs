@@ -26,7 +26,7 @@ pub struct Found {
     /// bounded number of rows.
     pub next: Option<JobId>,
     /// Rows that were scanned for this page.
-    pub looked: u64,
+    pub rows_scanned: u64,
 }
 
 /// How many jobs match a query.
@@ -87,14 +87,14 @@ impl Store {
         } else {
             vec![most.saturating_mul(4).min(WINDOW), WINDOW]
         };
-        let mut found = Found { items: Vec::new(), next: before, looked: 0 };
+        let mut found = Found { items: Vec::new(), next: before, rows_scanned: 0 };
         for window in windows {
             let left = most - u32::try_from(found.items.len()).unwrap_or(most);
-            let looked = u32::try_from(found.looked).unwrap_or(u32::MAX);
+            let scanned = u32::try_from(found.rows_scanned).unwrap_or(u32::MAX);
             let next =
-                self.search_window(&query, found.next, left, window.saturating_sub(looked).max(1)).await?;
+                self.search_window(&query, found.next, left, window.saturating_sub(scanned).max(1)).await?;
             found.items.extend(next.items);
-            (found.next, found.looked) = (next.next, found.looked + next.looked);
+            (found.next, found.rows_scanned) = (next.next, found.rows_scanned + next.rows_scanned);
             if found.items.len() >= most as usize || found.next.is_none() {
                 break;
             }
@@ -114,7 +114,7 @@ impl Store {
         let rows = self.read_rows(Statement::SearchJobs, params(query, before, most, window)).await?;
         let first = rows.first().ok_or_else(|| no_answer("search_jobs"))?;
         let seen_down_to: Option<i64> = first.get("seen_down_to")?;
-        let looked = first.get("looked")?;
+        let rows_scanned = first.get("looked")?;
         let mut items = Vec::new();
         for row in &rows {
             if row.get::<Option<i64>>("id")?.is_some() {
@@ -122,7 +122,7 @@ impl Store {
             }
         }
         let next = next_of(&items, most, |job| job.id).or(seen_down_to.map(JobId));
-        Ok(Found { items, next, looked })
+        Ok(Found { items, next, rows_scanned })
     }
 
     /// The query with times relative to now replaced by absolute ones, on the database's clock.

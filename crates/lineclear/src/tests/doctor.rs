@@ -94,8 +94,11 @@ impl Behind<'_> {
     /// Checks that no SQL is printed for a missing table or sequence: a new one would use ids twice.
     async fn has_gone(&self, named: &str) {
         let (tables, _) = self.checks().await;
-        assert!(tables.finding == Finding::Failure && tables.says.contains(named), "{tables:#?}");
-        assert!(tables.todo.as_deref().is_some_and(|todo| todo.contains("restore a backup")), "{tables:#?}");
+        assert!(tables.finding == Finding::Failure && tables.message.contains(named), "{tables:#?}");
+        assert!(
+            tables.remedy.as_deref().is_some_and(|remedy| remedy.contains("restore a backup")),
+            "{tables:#?}"
+        );
         assert!(!tables.sql.as_deref().unwrap_or_default().contains("CREATE TABLE"), "{tables:#?}");
         assert!(!tables.sql.as_deref().unwrap_or_default().contains("CREATE SEQUENCE"), "{tables:#?}");
     }
@@ -105,7 +108,7 @@ impl Behind<'_> {
         self.run(drop).await;
         let (tables, indexes) = self.checks().await;
         let check = if name == CheckName::Tables { &tables } else { &indexes };
-        assert!(check.finding == Finding::Failure && check.says.contains(named), "{drop}: {check:#?}");
+        assert!(check.finding == Finding::Failure && check.message.contains(named), "{drop}: {check:#?}");
         self.mend(&tables).await;
         self.mend(&indexes).await;
         let (tables, indexes) = self.checks().await;
@@ -145,7 +148,7 @@ async fn whatever_is_dropped_on_postgres_is_named_and_comes_back_with_the_sql() 
     pg.sql("update pg_index set indisvalid = false where indexrelid = 'lineclear.work_queue_open'::regclass")
         .await;
     let (_, indexes) = behind.checks().await;
-    assert!(indexes.says.contains("work_queue_open of work_queue is invalid"), "{indexes:#?}");
+    assert!(indexes.message.contains("work_queue_open of work_queue is invalid"), "{indexes:#?}");
     behind.mend(&indexes).await;
     assert_eq!(behind.checks().await.1.finding, Finding::Ok);
 }
@@ -175,7 +178,7 @@ async fn a_clock_that_is_off_is_seen() {
     let store = Store::open(StoreOptions::in_memory(clock.clone())).await.expect("the store opens");
     let skewed = check(&store, CheckName::Clock).await;
     assert!(
-        skewed.finding == Finding::Failure && skewed.says.contains("ahead of the database's"),
+        skewed.finding == Finding::Failure && skewed.message.contains("ahead of the database's"),
         "{skewed:#?}"
     );
     clock.advance(Duration::from_secs(3598));
@@ -241,7 +244,7 @@ async fn what_was_changed_on_postgres_and_kept_its_name_is_seen_and_mended() {
     )
     .await;
     let (tables, _) = behind.checks().await;
-    assert!(tables.says.contains("function enqueue differs"), "{tables:#?}");
+    assert!(tables.message.contains("function enqueue differs"), "{tables:#?}");
     pg.sql(tables.sql.as_deref().expect("its SQL")).await;
     assert_eq!(behind.checks().await.0.finding, Finding::Ok);
     pg.sql("alter table lineclear.access_token alter column id drop identity").await;
@@ -273,7 +276,7 @@ async fn an_index_that_is_being_built_is_no_failure() {
     });
     let mut seen = behind.checks().await.1;
     for _ in 0..200 {
-        if seen.says.contains("being built right now: index work_queue_open") {
+        if seen.message.contains("being built right now: index work_queue_open") {
             break;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -329,9 +332,9 @@ async fn what_was_changed_on_sqlite_and_kept_its_name_is_seen() {
             .map(|index| format!("; {}", index.definition));
         behind.run(&format!("drop table {table}; {changed}{}", indexes.collect::<String>())).await;
         let (tables, _) = behind.checks().await;
-        assert!(tables.finding == Finding::Failure && tables.says.contains(named), "{named}: {tables:#?}");
+        assert!(tables.finding == Finding::Failure && tables.message.contains(named), "{named}: {tables:#?}");
         assert!(
-            tables.todo.as_deref().is_some_and(|todo| todo.contains("SQLite cannot change this")),
+            tables.remedy.as_deref().is_some_and(|remedy| remedy.contains("SQLite cannot change this")),
             "{tables:#?}"
         );
     }
@@ -350,7 +353,7 @@ async fn a_part_that_is_locked_does_not_hide_the_others() {
     );
     let late = lineclear_model::doctor::late(&facts);
     assert!(
-        late.finding == Finding::Warning && late.says.starts_with("could not be checked in time"),
+        late.finding == Finding::Warning && late.message.starts_with("could not be checked in time"),
         "{late:#?}"
     );
 }
@@ -388,5 +391,8 @@ async fn a_role_without_rights_is_told_from_a_database_that_does_not_answer() {
     assert_eq!(found(CheckName::Reachable).finding, Finding::Ok, "{checks:#?}");
     let migrations = found(CheckName::Migrations);
     assert_eq!(migrations.finding, Finding::Failure, "{migrations:#?}");
-    assert!(migrations.todo.as_deref().is_some_and(|todo| todo.contains("grant it")), "{migrations:#?}");
+    assert!(
+        migrations.remedy.as_deref().is_some_and(|remedy| remedy.contains("grant it")),
+        "{migrations:#?}"
+    );
 }

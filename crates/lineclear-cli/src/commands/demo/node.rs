@@ -1,4 +1,4 @@
-//! A node of the demo, in a process of its own. It prints its events as JSON lines, and ends when its standard input closes.
+//! A node of the demo, in its own process. It prints its events as JSON lines, and ends when its standard input closes.
 
 use std::time::Duration;
 

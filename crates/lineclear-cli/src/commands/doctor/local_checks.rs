@@ -26,7 +26,7 @@ pub(super) fn checks(target: &ApiTarget) -> (Vec<Check>, Option<Config>) {
         return (vec![refused(&failure)], Some(config));
     }
     let mut checks = vec![settings(&config)];
-    // A server elsewhere has settings of its own.
+    // A remote server has its own settings.
     if !target.is_server() {
         checks.extend(listener(&config));
     }
@@ -34,10 +34,10 @@ pub(super) fn checks(target: &ApiTarget) -> (Vec<Check>, Option<Config>) {
 }
 
 fn refused(failure: &Failure) -> Check {
-    let todo = failure
+    let remedy = failure
         .hint_text()
         .unwrap_or("correct the setting; lineclear config show --origin says where each one comes from");
-    Check::failure(CheckName::Settings, failure.message(), todo)
+    Check::failure(CheckName::Settings, failure.message(), remedy)
 }
 
 fn settings(config: &Config) -> Check {
@@ -70,15 +70,15 @@ fn listener(config: &Config) -> Vec<Check> {
             Check::ok(CheckName::Listen, format!("{address} is reachable from this machine only"))
         }
         Ok(()) => {
-            let says = format!(
+            let message = format!(
                 "{address} is reachable from other machines and requires authentication (auth = {})",
                 config.text("auth")
             );
-            Check::ok(CheckName::Listen, says)
+            Check::ok(CheckName::Listen, message)
         }
         Err(failure) => {
-            let todo = "set auth = token and create one (lineclear token create), or bind = 127.0.0.1; `serve` refuses to start with these settings";
-            Check::failure(CheckName::Listen, failure.message(), todo)
+            let remedy = "set auth = token and create one (lineclear token create), or bind = 127.0.0.1; `serve` refuses to start with these settings";
+            Check::failure(CheckName::Listen, failure.message(), remedy)
         }
     };
     vec![listen, port(address)]
@@ -94,10 +94,10 @@ fn port(address: SocketAddr) -> Check {
         return match probe(at, "/livez", PROBE_TIMEOUT) {
             Ok((true, status)) if status == "ok" => Check::ok(name, format!("a server responds on {at}")),
             _ => {
-                let says = format!("another program listens on {at}, or a server that does not respond");
+                let message = format!("another program listens on {at}, or a server that does not respond");
                 Check::failure(
                     name,
-                    says,
+                    message,
                     format!("find it with ss -ltnp 'sport = :{}', or choose another --port", at.port()),
                 )
             }
@@ -106,8 +106,8 @@ fn port(address: SocketAddr) -> Check {
     match TcpListener::bind(address) {
         Ok(_) => Check::ok(name, format!("{} is free: no server runs here", address.port())),
         Err(error) => {
-            let todo = "choose another --port or --bind; ports below 1024 need CAP_NET_BIND_SERVICE";
-            Check::failure(name, format!("cannot listen on {address}: {error}"), todo)
+            let remedy = "choose another --port or --bind; ports below 1024 need CAP_NET_BIND_SERVICE";
+            Check::failure(name, format!("cannot listen on {address}: {error}"), remedy)
         }
     }
 }

@@ -50,7 +50,7 @@ impl Watch {
     }
 }
 
-/// What is known of the job when the time runs out.
+/// The last known state of the job when the time runs out.
 #[derive(Default)]
 pub(super) struct LastSeen {
     /// Empty while it is unknown.

@@ -64,7 +64,7 @@ impl Break {
         }
         if !self.yes && !std::io::stdin().is_terminal() {
             return Err(Failure::usage(
-                "standard input is no terminal to confirm this on; add --yes to break the lock without being asked",
+                "standard input is not a terminal, so this cannot be confirmed; add --yes to break the lock without confirmation",
             ));
         }
         let locks = self.target.open_for(name.as_str()).await?;

@@ -27,10 +27,10 @@ pub(crate) struct Explain {
 impl Explain {
     pub(super) async fn run(self) -> Result<ExitCode, Failure> {
         let known = self.args.read().await?;
-        let says = sentences(&known, SystemTime::now());
+        let sentences = sentences(&known, SystemTime::now());
         match self.args.json {
-            true => print_json(&LockReport::from(&known).saying(says))?,
-            false => print(&says.iter().map(|line| sanitize(line) + "\n").collect::<String>())?,
+            true => print_json(&LockReport::from(&known).with_sentences(sentences))?,
+            false => print(&sentences.iter().map(|line| sanitize(line) + "\n").collect::<String>())?,
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -38,19 +38,19 @@ impl Explain {
 
 /// The holder and since when, whether it is alive, what happens next, and the latest events.
 fn sentences(known: &Explanation, now: SystemTime) -> Vec<String> {
-    let mut says = vec![holder(known, now)];
-    says.extend(known.lease.as_ref().and_then(discrepancy));
-    says.extend(alive(known));
-    says.push(next(known));
+    let mut lines = vec![holder(known, now)];
+    lines.extend(known.lease.as_ref().and_then(discrepancy));
+    lines.extend(alive(known));
+    lines.push(next(known));
     if let Some(lease) = known.lease.as_ref().filter(|lease| lease.contended > 0) {
-        says.push(format!("Others found it busy {} meanwhile.", times(lease.contended)));
+        lines.push(format!("Others found it busy {} meanwhile.", times(lease.contended)));
     }
     if !known.history.is_empty() {
-        says.push("Latest events:".to_owned());
+        lines.push("Latest events:".to_owned());
         let events = known.history.iter().take(3);
-        says.extend(events.map(|event| format!("  {}  {}.", moment(event.at), describe(event))));
+        lines.extend(events.map(|event| format!("  {}  {}.", moment(event.at), describe(event))));
     }
-    says
+    lines
 }
 
 /// The holder, and since when.

@@ -103,7 +103,7 @@ pub(super) struct LockReport {
     lease: Option<LeaseReport>,
     next: NextReport,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    says: Vec<String>,
+    sentences: Vec<String>,
     history: Vec<EventReport>,
 }
 
@@ -143,7 +143,7 @@ impl From<&Explanation> for LockReport {
                 Next::EndsIn(wait) => NextReport::EndsIn { in_ms: millis(wait) },
                 Next::Never => NextReport::Never,
             },
-            says: Vec::new(),
+            sentences: Vec::new(),
             history: known.history.iter().map(EventReport::from).collect(),
         }
     }
@@ -151,8 +151,8 @@ impl From<&Explanation> for LockReport {
 
 impl LockReport {
     /// Adds the explanation.
-    pub(super) fn saying(self, says: Vec<String>) -> LockReport {
-        LockReport { says, ..self }
+    pub(super) fn with_sentences(self, sentences: Vec<String>) -> LockReport {
+        LockReport { sentences, ..self }
     }
 }
 

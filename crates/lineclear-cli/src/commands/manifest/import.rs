@@ -128,7 +128,7 @@ impl Import {
                 }
             }
             if report::contains_secret(&entry.command) {
-                crontab.notes.push(remark("contains what looks like a password, which everyone who may read manifests can see; put it into a file that only the server's user can read".to_owned()));
+                crontab.notes.push(remark("contains what looks like a password; clients with the scope read can see it in the manifest: put it into a file that only the server's user can read".to_owned()));
             }
             if report::has_relative_path(&entry.command) {
                 crontab.notes.push(remark(

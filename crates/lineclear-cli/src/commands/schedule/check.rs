@@ -168,7 +168,7 @@ fn collisions(fires: &[Fire]) -> Vec<Collision> {
     collisions
 }
 
-/// What is valid, but may be a mistake.
+/// Valid settings that may be a mistake.
 fn notes(file: &ManifestFile, manifests: &[Summary]) -> Vec<String> {
     let keys: BTreeSet<&str> = file.manifest.iter().map(|manifest| manifest.key.as_str()).collect();
     let mut notes = Vec::new();

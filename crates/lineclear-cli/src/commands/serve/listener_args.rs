@@ -2,7 +2,7 @@
 
 use clap::Args;
 use lineclear::Store;
-use lineclear_http::{Access, Limits, TrustedProxy};
+use lineclear_http::{Access, ListenerLimits, TrustedProxy};
 use lineclear_model::Scopes;
 
 use crate::config::{Config, Flags, at_least_one, networks};
@@ -79,13 +79,13 @@ pub(super) fn access(config: &Config) -> Result<Access, Failure> {
     }
 }
 
-pub(super) fn limits(config: &Config) -> Result<Limits, Failure> {
+pub(super) fn limits(config: &Config) -> Result<ListenerLimits, Failure> {
     let count = |name: &str| at_least_one(config.text(name)).map_err(|why| config.bad(name, &why));
-    Ok(Limits {
+    Ok(ListenerLimits {
         connections: count("connections")?,
         connections_per_address: count("connections_per_address")?,
         rate: config.text("rate").parse().map_err(|_| config.bad("rate", "not a number"))?,
-        ..Limits::default()
+        ..ListenerLimits::default()
     })
 }
 

@@ -9,20 +9,20 @@ use serde_json::{Value, json};
 use super::LONG;
 use super::driver::ask;
 
-/// What a browser is to be like.
+/// The options of a browser.
 #[derive(Default)]
 pub(crate) struct Wish {
     pub(crate) no_script: bool,
 }
 
-/// It ends, with its driver, when this is dropped.
+/// The browser and its driver end when this is dropped.
 pub(crate) struct Browser {
     port: u16,
     session: String,
     _driver: Child,
 }
 
-/// What stands for an element in answers of a driver.
+/// The key of an element in responses of the driver.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
 impl Browser {
@@ -41,7 +41,7 @@ impl Browser {
             "--disable-dev-shm-usage",
             "--disable-gpu",
             "--hide-scrollbars",
-            // It looks for nothing by itself.
+            // No background requests.
             "--no-first-run",
             "--disable-background-networking",
             "--disable-component-update",
@@ -49,7 +49,7 @@ impl Browser {
             "--disable-quic",
             "--window-size=1280,800",
         ];
-        // The sandbox refuses to be root's.
+        // The sandbox does not work for root.
         if rustix::process::geteuid().is_root() {
             flags.push("--no-sandbox");
         }
@@ -93,12 +93,12 @@ impl Browser {
         self.tell("refresh", json!({}));
     }
 
-    /// What a script in the page returns.
+    /// Runs a script in the page, and returns its value.
     pub(crate) fn eval(&self, script: &str) -> Value {
         self.tell("execute/sync", json!({"script": format!("return ({script})"), "args": []}))
     }
 
-    /// Waits until this holds in the page, whichever page that is by then.
+    /// Waits until this holds in the current page.
     #[track_caller]
     pub(crate) fn until(&self, script: &str) -> Value {
         let until = Instant::now() + LONG;
@@ -113,7 +113,7 @@ impl Browser {
         }
     }
 
-    /// Where it is, and what stands there: for a test that fails.
+    /// The address and the text of the page, for a failing test.
     fn said(&self) -> String {
         let body = json!({"script": "return location.href + '\\n' + document.body.innerText", "args": []});
         self.try_to("POST", "execute/sync", &body)
@@ -122,14 +122,14 @@ impl Browser {
             .unwrap_or_default()
     }
 
-    /// Waits until the page has this text, as people see it; a heading may be in capitals.
+    /// Waits until the page shows this text; a heading may be in capitals.
     #[track_caller]
     pub(crate) fn reads(&self, text: &str) {
         let text = json!(text.to_lowercase());
         self.until(&format!("document.body.innerText.toLowerCase().includes({text})"));
     }
 
-    /// The path of the page, with what stands after `?`.
+    /// The path of the page, with its query.
     pub(crate) fn path(&self) -> String {
         self.eval("location.pathname + location.search").as_str().unwrap().to_owned()
     }
@@ -139,7 +139,7 @@ impl Browser {
         Ok(found[ELEMENT].as_str().unwrap_or_default().to_owned())
     }
 
-    /// Clicks with the mouse on the first element that fits, once it is there and can be clicked.
+    /// Clicks the first matching element, once it can be clicked.
     #[track_caller]
     pub(crate) fn click(&self, css: &str) {
         let until = Instant::now() + LONG;
@@ -155,7 +155,7 @@ impl Browser {
         }
     }
 
-    /// Types into a field, after what is there.
+    /// Types into a field, after its current text.
     #[track_caller]
     pub(crate) fn fill(&self, css: &str, text: &str) {
         let id = self.element(css).unwrap_or_else(|why| panic!("{css}: {why}"));
@@ -179,12 +179,12 @@ impl Browser {
         self.tell("actions", json!({"actions": [{"type": "key", "id": "keys", "actions": strokes}]}));
     }
 
-    /// Asks the browser itself, below what a page can do.
+    /// Sends a command of the DevTools protocol.
     pub(crate) fn cdp(&self, command: &str, parameters: Value) -> Value {
         self.tell("goog/cdp/execute", json!({"cmd": command, "params": parameters}))
     }
 
-    /// Before anything of each page runs.
+    /// Runs a script before every page.
     pub(crate) fn first_of_all(&self, script: &str) {
         self.cdp("Page.addScriptToEvaluateOnNewDocument", json!({"source": script}));
     }
@@ -194,7 +194,7 @@ impl Browser {
         self.cdp("Emulation.setDeviceMetricsOverride", size);
     }
 
-    /// What the system prefers: `light` or `dark`.
+    /// Sets the preferred colour scheme: `light` or `dark`.
     pub(crate) fn prefer(&self, scheme: &str) {
         self.cdp(
             "Emulation.setEmulatedMedia",
@@ -202,7 +202,7 @@ impl Browser {
         );
     }
 
-    /// What the browser complained of since it was last asked: violations of the policy, errors, failed requests.
+    /// New entries of the browser log: violations of the policy, errors, failed requests.
     pub(crate) fn complaints(&self) -> Vec<String> {
         let lines = self.tell("se/log", json!({"type": "browser"}));
         let lines = lines
@@ -213,7 +213,7 @@ impl Browser {
         lines.map(|line| line["message"].as_str().unwrap_or_default().to_owned()).collect()
     }
 
-    /// Puts the window away: its page is hidden.
+    /// Minimizes the window, so that its page is hidden.
     pub(crate) fn hide(&self) {
         self.tell("window/minimize", json!({}));
     }
@@ -222,7 +222,7 @@ impl Browser {
         self.tell("window/rect", json!({"width": 1280, "height": 800}));
     }
 
-    /// A picture of what is shown.
+    /// Takes a picture of the page.
     pub(crate) fn picture(&self, file: &Path) {
         let image = self.try_to("GET", "screenshot", &Value::Null).unwrap();
         std::fs::write(file, base64(image.as_str().unwrap())).unwrap();

@@ -1,4 +1,4 @@
-//! HTTP, as little as a driver of a browser needs: it is JSON there and back.
+//! A minimal HTTP client for the driver: JSON requests and responses.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// The longest answer: a browser that starts on a busy machine.
+/// The longest response time: a browser that starts on a busy machine.
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// Asks a server of this machine; its status, and what it answered.
+/// Sends a request to a local server; returns the status and the body.
 pub(crate) fn ask(
     port: u16,
     method: &str,
@@ -28,7 +28,7 @@ pub(crate) fn ask(
     stream.write_all(format!("{head}{body}").as_bytes())?;
     let mut answer = Vec::new();
     let mut bytes = [0; 65536];
-    // The driver does not always hang up: as much as it said, and not more.
+    // The driver does not always close the connection: read exactly the announced length.
     while !is_whole(&answer) {
         match stream.read(&mut bytes)? {
             0 => break,

@@ -1,4 +1,4 @@
-//! `lineclear bench`: it measures on the database that is named, and leaves it as it was.
+//! `lineclear bench`: measures on the given database, and leaves it unchanged.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn expect_figures(run: &Run) {
 }
 
 #[test]
-fn on_sqlite_it_measures_in_a_file_of_its_own_and_leaves_nothing() {
+fn bench_on_sqlite_uses_a_separate_file_and_removes_it() {
     let dir = tempfile::tempdir().unwrap();
     let job = ["api", "POST", "/jobs", "--body", r#"{"kind": "bench"}"#, "--db", "lineclear.db"];
     for args in [&["db", "migrate"][..], &job] {
@@ -45,7 +45,7 @@ fn on_sqlite_it_measures_in_a_file_of_its_own_and_leaves_nothing() {
 }
 
 #[test]
-fn people_see_a_table_and_that_a_build_for_developers_is_slow_and_programs_see_tabs() {
+fn a_terminal_gets_a_table_and_a_debug_build_warning_and_a_pipe_gets_tabs() {
     let dir = tempfile::tempdir().unwrap();
     let seen = on_a_terminal(&dir, &SMALL[..5], &[("LC_ALL", "C")]);
     assert_eq!(seen.code, Some(0), "{}", seen.out);
@@ -63,10 +63,10 @@ fn people_see_a_table_and_that_a_build_for_developers_is_slow_and_programs_see_t
 }
 
 #[test]
-fn where_nothing_can_be_measured_it_says_why() {
+fn a_benchmark_that_cannot_run_says_why() {
     let dir = tempfile::tempdir().unwrap();
-    for (more, code, says) in [
-        (["--db", "postgres://nobody@127.0.0.1:1/x"], 6, "cannot be reached"),
+    for (more, code, message) in [
+        (["--db", "postgres://app@127.0.0.1:1/x"], 6, "cannot be reached"),
         (["--db", "/no/such/folder/x.db"], 1, "cannot create a file in /no/such/folder"),
         (["--rounds", "0"], 2, "0 is not in 1..=100"),
     ] {
@@ -78,11 +78,11 @@ fn where_nothing_can_be_measured_it_says_why() {
         let output = command(&args).current_dir(dir.path()).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(code), "{said}");
-        assert!(said.contains(says), "{said}");
+        assert!(said.contains(message), "{said}");
     }
 }
 
-/// The schemas of the database, and how many rows wait in ours.
+/// The schemas of the database, and the number of waiting rows.
 async fn schemas(client: &tokio_postgres::Client) -> (Vec<String>, i64) {
     let rows = client.query("select nspname::text from pg_namespace order by 1", &[]).await.unwrap();
     let waits = client.query_one("select count(*) from lineclear.work_queue", &[]).await.unwrap().get(0);
@@ -90,7 +90,7 @@ async fn schemas(client: &tokio_postgres::Client) -> (Vec<String>, i64) {
 }
 
 #[tokio::test]
-async fn on_postgres_it_measures_in_a_schema_of_its_own_and_drops_it_even_when_interrupted() {
+async fn bench_on_postgres_uses_a_separate_schema_and_drops_it_even_when_interrupted() {
     let dir = tempfile::tempdir().unwrap();
     let database = fresh_postgres().await;
     let at = ["--db", database.url()];
@@ -118,7 +118,7 @@ async fn on_postgres_it_measures_in_a_schema_of_its_own_and_drops_it_even_when_i
     assert_eq!(long.wait_for_exit(LONG).await.unwrap().code(), Some(130));
     assert_eq!(schemas(&client).await, before);
 
-    // One that was killed leaves its schema; a minute later the next one clears it away.
+    // A killed benchmark leaves its schema; the next one removes it after a minute.
     let mut killed = Program::at(env!("CARGO_BIN_EXE_lineclear"))
         .args(["bench", "--rounds", "100", "--jobs", "1000"])
         .args(at)
@@ -134,7 +134,7 @@ async fn on_postgres_it_measures_in_a_schema_of_its_own_and_drops_it_even_when_i
     expect_figures(&bench(&dir, &at));
     assert_eq!(schemas(&client).await, before);
 
-    // A schema of that name that is somebody else's stays.
+    // A schema of that name that no benchmark created stays.
     client
         .batch_execute("create schema lineclear_bench; create table lineclear_bench.mine (a int)")
         .await

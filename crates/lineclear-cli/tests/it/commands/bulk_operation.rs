@@ -1,4 +1,4 @@
-//! `lineclear bulk-operation` and `manifest backfill`: of a server, and straight on a database.
+//! `lineclear bulk-operation` and `manifest backfill`: through a server, and directly on a database.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::commands::dead_letter::die;
 use crate::commands::job::{at, each_way, until};
 
 #[tokio::test]
-async fn a_batch_is_counted_started_followed_and_taken_back() {
+async fn a_bulk_operation_is_counted_started_watched_and_undone() {
     each_way(&[], async |dir, asked| {
         let run = |args: &[&str]| at(dir, &[args, asked].concat());
         for _ in 0..3 {
@@ -57,7 +57,7 @@ async fn a_batch_is_counted_started_followed_and_taken_back() {
 }
 
 #[tokio::test]
-async fn a_backfill_is_followed_to_its_end_and_told_in_a_sentence() {
+async fn a_backfill_reports_progress_and_a_summary() {
     each_way(&["--roles", "planner"], async |dir, asked| {
         let run = |args: &[&str]| at(dir, &[args, asked].concat());
         let body = r#"{"kind": "report", "schedule": {"every": "1m"}}"#;
@@ -65,7 +65,7 @@ async fn a_backfill_is_followed_to_its_end_and_told_in_a_sentence() {
         let fill = ["manifest", "backfill", "often", "--from", "2026-01-01T00:00:00Z", "--to"];
         let one = run(&[&fill[..], &["2026-01-01T00:01:00Z"]].concat());
         assert!(one.code == Some(0) && one.out.starts_with("1 job enqueued: "), "{}{}", one.out, one.err);
-        // More than one call looks at.
+        // More than one call processes.
         let many = run(&[&fill[..], &["2026-01-02T00:00:00Z"]].concat());
         assert!(many.out.starts_with("1439 jobs enqueued: "), "{}{}", many.out, many.err);
         assert!(many.out.ends_with("; 1 tick already had a job\n"), "{}", many.out);

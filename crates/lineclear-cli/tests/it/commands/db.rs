@@ -35,7 +35,7 @@ fn goes_up_to_date(url: &str) {
 }
 
 #[test]
-fn a_sqlite_file_goes_up_to_date_and_looking_does_not_make_it() {
+fn a_sqlite_file_is_migrated_and_reading_does_not_create_it() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("new.db");
     let url = file.to_str().unwrap();
@@ -45,7 +45,7 @@ fn a_sqlite_file_goes_up_to_date_and_looking_does_not_make_it() {
 }
 
 #[tokio::test]
-async fn a_postgres_database_goes_up_to_date() {
+async fn a_postgres_database_is_migrated() {
     let database = fresh_postgres().await;
     goes_up_to_date(&format!("{}?schema=jobs", database.url()));
 }
@@ -72,16 +72,16 @@ async fn a_migration_killed_half_way_leaves_nothing_behind() {
 
 #[test]
 fn all_migrations_are_printed_without_a_server() {
-    let plan = lineclear(&["db", "plan", "--all", "--db", "postgres://nobody@127.0.0.1:1/x?schema=jobs"]);
+    let plan = lineclear(&["db", "plan", "--all", "--db", "postgres://app@127.0.0.1:1/x?schema=jobs"]);
     assert_eq!(plan.code, Some(0), "{}", plan.err);
     assert!(plan.out.contains("create table \"jobs\".work_queue"), "{}", plan.out);
 }
 
 #[test]
-fn what_cannot_be_done_says_why_with_its_exit_code() {
-    for (args, code, says) in [
+fn failures_have_a_message_and_an_exit_code() {
+    for (args, code, message) in [
         (
-            vec!["db", "status", "--db", "postgres://nobody@127.0.0.1:1/x"],
+            vec!["db", "status", "--db", "postgres://app@127.0.0.1:1/x"],
             6,
             "127.0.0.1:1: error connecting to server: Connection refused",
         ),
@@ -91,7 +91,7 @@ fn what_cannot_be_done_says_why_with_its_exit_code() {
     ] {
         let run = lineclear(&args);
         assert_eq!(run.code, Some(code), "{args:?}: {}", run.err);
-        assert!(run.err.starts_with("error: ") && run.err.contains(says), "{args:?}: {}", run.err);
+        assert!(run.err.starts_with("error: ") && run.err.contains(message), "{args:?}: {}", run.err);
     }
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("text.db");

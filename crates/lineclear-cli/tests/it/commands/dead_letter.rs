@@ -1,4 +1,4 @@
-//! `lineclear dead-letter`: of a server, and straight on a database.
+//! `lineclear dead-letter`: through a server, and directly on a database.
 
 use std::process::{Command, Stdio};
 
@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::commands::job::{at, each_way};
 
-/// Jobs that die: programs that nobody allows.
+/// Enqueues jobs that die, because the server does not allow their programs.
 pub(crate) fn die(dir: &TempDir, asked: &[&str], programs: &[&str]) {
     for program in programs {
         let input = format!(r#"{{"argv": ["{program}"]}}"#);
@@ -29,10 +29,10 @@ pub(crate) fn die(dir: &TempDir, asked: &[&str], programs: &[&str]) {
 }
 
 #[tokio::test]
-async fn dead_letters_are_listed_counted_brought_back_and_let_rest() {
+async fn dead_letters_are_listed_counted_revived_and_acknowledged() {
     each_way(&["--commands", "/bin/echo"], async |dir, asked| {
         let run = |args: &[&str]| at(dir, &[&["dead-letter"], args, asked].concat());
-        assert_eq!(run(&["list"]).out.lines().count(), 1, "only the head");
+        assert_eq!(run(&["list"]).out.lines().count(), 1, "only the header");
         assert_eq!(run(&["revive", "--all", "--yes"]).out, "0 dead letters revived\n");
         die(dir, asked, &["/bin/a", "/bin/a", "/bin/a", "/bin/b/c"]);
 
@@ -81,7 +81,7 @@ async fn dead_letters_are_listed_counted_brought_back_and_let_rest() {
 
         let one = run(&["acknowledge", "4", "--note", "known"]);
         assert_eq!((one.code, one.out.as_str()), (Some(0), "dead letter 4 acknowledged\n"), "{}", one.err);
-        assert_eq!(run(&["acknowledge", "4"]).code, Some(5), "it awaits nobody any more");
+        assert_eq!(run(&["acknowledge", "4"]).code, Some(5), "it is already acknowledged");
         assert_eq!(run(&["revive", "999"]).code, Some(3));
         assert_eq!(run(&["revive", "x"]).code, Some(3));
         let rested = run(&["list", "--status", "acknowledged", "--json"]).out;
@@ -94,7 +94,7 @@ async fn dead_letters_are_listed_counted_brought_back_and_let_rest() {
             "{}",
             revived.err
         );
-        // They die again, as nobody has mended anything.
+        // They die again, because their programs are still not allowed.
         crate::commands::job::until(|| run(&["list"]).out.lines().count() == 4);
         assert_eq!(run(&["acknowledge", "--all", "--yes", "--json"]).out, "{\"count\":3,\"more\":false}\n");
         assert_eq!(run(&["list", "--status", "any", "--all"]).out.lines().count(), 8);
@@ -106,7 +106,7 @@ async fn dead_letters_are_listed_counted_brought_back_and_let_rest() {
 }
 
 #[tokio::test]
-async fn a_person_is_asked_before_many_are_brought_back() {
+async fn an_action_on_many_dead_letters_asks_for_confirmation() {
     each_way(&["--commands", "/bin/echo"], async |dir, asked| {
         die(dir, asked, &["/bin/a", "/bin/b"]);
         let type_in = |answer: &str| {
@@ -123,7 +123,9 @@ async fn a_person_is_asked_before_many_are_brought_back() {
         };
         let (code, said) = type_in("n");
         assert_eq!(code, Some(1), "{said}");
-        assert!(said.contains("2 dead letters match; go on? [y/N]") && said.contains("nothing was changed"));
+        assert!(
+            said.contains("2 dead letters match; continue? [y/N]") && said.contains("nothing was changed")
+        );
         let (code, said) = type_in("y");
         assert_eq!(code, Some(0), "{said}");
         assert!(said.contains("2 dead letters acknowledged"), "{said}");

@@ -1,4 +1,4 @@
-//! `lineclear demo`, to the end of its story.
+//! `lineclear demo`, until all of its events have occurred.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ fn demo(arguments: &[&str]) -> Child {
     program.args(["demo", "--port", "0", "--json-log"]).args(arguments).start().unwrap()
 }
 
-async fn shows_all_that_it_should(mut demo: Child) {
+async fn prints_all_events(mut demo: Child) {
     for event in ["leader", "completed", "failed", "dead_letter", "leader_killed", "leader_changed"] {
         let line = demo.wait_for_line(&format!(r#""event":"{event}""#), LONG).await.unwrap();
         println!("{line}");
@@ -20,22 +20,22 @@ async fn shows_all_that_it_should(mut demo: Child) {
     assert!(demo.wait_for_exit(LONG).await.unwrap().success());
     assert!(demo.stdout().last().is_some_and(|line| line.contains("summary")), "{:?}", demo.stdout());
     let again = demo.stdout().iter().any(|line| line.contains("started_again"));
-    assert!(again, "what failed, or was lost with the leader, ran again");
+    assert!(again, "a failed or lost job ran again");
 }
 
 #[tokio::test]
-async fn a_job_succeeds_one_is_tried_again_one_dies_and_a_killed_leader_is_replaced() {
-    shows_all_that_it_should(demo(&["--for", "60s"])).await;
+async fn one_job_succeeds_one_is_retried_one_dies_and_a_killed_leader_is_replaced() {
+    prints_all_events(demo(&["--for", "60s"])).await;
 }
 
 #[tokio::test]
 async fn the_same_on_postgres() {
     let database = fresh_postgres().await;
-    shows_all_that_it_should(demo(&["--db", database.url(), "--chaos", "--rate", "5"])).await;
+    prints_all_events(demo(&["--db", database.url(), "--chaos", "--rate", "5"])).await;
 }
 
 #[tokio::test]
-async fn it_ends_when_its_time_is_over_and_leaves_nothing_behind() {
+async fn the_demo_ends_in_time_and_leaves_nothing_behind() {
     let dir = tempfile::tempdir().unwrap();
     let program =
         Program::at(env!("CARGO_BIN_EXE_lineclear")).current_dir(dir.path()).env("TMPDIR", dir.path());
@@ -44,9 +44,9 @@ async fn it_ends_when_its_time_is_over_and_leaves_nothing_behind() {
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "no file is left");
 }
 
-/// They must not outlive it, however it ends.
+/// The nodes must not outlive the demo, however it ends.
 #[tokio::test]
-async fn its_nodes_end_with_it_when_it_is_killed() {
+async fn the_nodes_of_a_killed_demo_end() {
     let mut demo = demo(&[]);
     demo.wait_for_line(r#""event":"completed""#, LONG).await.unwrap();
     let nodes = children_of(demo.id());

@@ -1,4 +1,4 @@
-//! `lineclear doctor`: each fault is planted, named, said what to do about, and has its exit code.
+//! `lineclear doctor`: each test causes a fault, and expects its message, its remedy and the exit code.
 
 mod cluster;
 mod database;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::run::at;
 
-/// What it found.
+/// The report.
 struct Report {
     code: Option<i32>,
     checks: BTreeMap<String, Value>,
@@ -28,7 +28,7 @@ impl Report {
         self.checks[check][part].as_str().unwrap_or_default().to_owned()
     }
 
-    /// Names of those that are not well.
+    /// The names of checks with a warning or a failure.
     fn trouble(&self) -> Vec<&str> {
         let troubled = self
             .checks
@@ -37,14 +37,14 @@ impl Report {
         troubled.map(|(name, _)| name.as_str()).collect()
     }
 
-    /// It came out like this, with this in its sentence, and this in what to do; and the exit code is as it must be.
+    /// The check has this finding, and its message and its remedy contain these words; the exit code matches the findings.
     #[track_caller]
-    fn says(&self, check: &str, finding: &str, words: &str, todo: &str) {
+    fn expect_check(&self, check: &str, finding: &str, message: &str, remedy: &str) {
         let all = &self.checks;
         assert_eq!(self.finding(check), finding, "{all:#?}");
-        assert!(self.text(check, "says").contains(words), "{words:?} in {:#?}", all[check]);
-        let to_do = self.text(check, "todo") + &self.text(check, "sql");
-        assert!(to_do.contains(todo) && !to_do.is_empty(), "{todo:?} in {:#?}", all[check]);
+        assert!(self.text(check, "message").contains(message), "{message:?} in {:#?}", all[check]);
+        let fix = self.text(check, "remedy") + &self.text(check, "sql");
+        assert!(fix.contains(remedy) && !fix.is_empty(), "{remedy:?} in {:#?}", all[check]);
         let failed = all.values().any(|check| check["finding"] == "failure");
         assert_eq!(self.code, Some(if failed { 10 } else { 0 }), "{all:#?}");
     }
@@ -62,7 +62,7 @@ fn doctor(dir: &TempDir, args: &[&str]) -> Report {
     Report { code: run.code, checks: named }
 }
 
-/// Looks again until it is so.
+/// Repeats `doctor` until the report meets the condition.
 async fn until(dir: &TempDir, args: &[&str], is: impl Fn(&Report) -> bool) -> Report {
     for _ in 0..300 {
         let report = doctor(dir, args);
@@ -72,17 +72,17 @@ async fn until(dir: &TempDir, args: &[&str], is: impl Fn(&Report) -> bool) -> Re
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let report = doctor(dir, args);
-    panic!("in vain: {:#?}", report.checks)
+    panic!("timed out: {:#?}", report.checks)
 }
 
-/// Changes the file behind everybody's back.
+/// Changes the file directly.
 fn sql(dir: &TempDir, sql: &str) {
     let file = rusqlite::Connection::open(dir.path().join("lineclear.db")).unwrap();
     file.busy_timeout(Duration::from_secs(10)).unwrap();
     file.execute_batch(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
 }
 
-/// A connection to a PostgreSQL, behind everybody's back.
+/// A direct connection to PostgreSQL.
 async fn client(url: &str) -> tokio_postgres::Client {
     let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
@@ -103,7 +103,7 @@ fn migrated() -> TempDir {
     dir
 }
 
-/// Every check in the page is one that there is, in their order.
+/// The page lists all checks in their order.
 #[test]
 fn the_page_lists_every_check_and_no_other() {
     let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/doctor.md");

@@ -1,4 +1,4 @@
-//! `lineclear events`: a stream that ends when it should, and goes on when it can.
+//! `lineclear events`: a stream that resumes after a disconnect.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
@@ -14,7 +14,7 @@ use crate::run::command;
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// A command that goes on, and its lines.
+/// A running command, and its lines.
 pub(crate) struct Watched {
     pub(crate) child: Child,
     lines: Receiver<String>,
@@ -52,7 +52,7 @@ impl Watched {
         Watched { child, lines: lines(out), said: lines(err) }
     }
 
-    /// The next line with this in it.
+    /// The next line that contains this.
     pub(crate) fn until(&self, part: &str) -> String {
         let deadline = Instant::now() + LONG;
         while Instant::now() < deadline {
@@ -73,7 +73,7 @@ impl Watched {
 }
 
 #[tokio::test]
-async fn events_are_lines_until_somebody_interrupts() {
+async fn events_are_printed_line_by_line_until_an_interrupt() {
     each_way(&["--commands", "/bin/true"], async |dir, asked| {
         let run = |args: &[&str]| at(dir, &[args, asked].concat());
         let input = r#"{"argv": ["/bin/true"]}"#;
@@ -96,7 +96,7 @@ async fn events_are_lines_until_somebody_interrupts() {
         let path = format!("/events?types=job.completed&after={id}");
         let mut raw = Watched::start(dir, &[&["api", "GET", &path], asked].concat());
         raw.until("event: job.completed");
-        assert_eq!(raw.interrupt(), Some(130), "it goes on until then");
+        assert_eq!(raw.interrupt(), Some(130), "it runs until the interrupt");
         assert_eq!(run(&["events", "--types", "job.nothing"]).code, Some(2));
         assert_eq!(run(&["events", "--after", "x"]).code, Some(2));
     })
@@ -104,7 +104,7 @@ async fn events_are_lines_until_somebody_interrupts() {
 }
 
 #[tokio::test]
-async fn a_stream_goes_on_where_it_was_when_the_server_comes_back() {
+async fn a_stream_resumes_when_the_server_comes_back() {
     let dir = tempfile::tempdir().unwrap();
     let (mut one, address) = serve(&dir, &["--commands", "/bin/true"]).await;
     let (port, server) = (address.rsplit(':').next().unwrap().to_owned(), format!("http://{address}"));
@@ -117,7 +117,7 @@ async fn a_stream_goes_on_where_it_was_when_the_server_comes_back() {
     one.terminate().unwrap();
     assert!(one.wait_for_exit(LONG).await.unwrap().success());
     assert!(watched.said.recv_timeout(LONG).unwrap().contains("disconnected"));
-    // What happens while it is not there is told afterwards.
+    // Events of the time without a server come afterwards.
     assert_eq!(at(&dir, &[&enqueue[..], &["--db", "lineclear.db"]].concat()).code, Some(0));
     let two = lineclear_testkit::Program::at(env!("CARGO_BIN_EXE_lineclear"))
         .args(["serve", "--commands", "/bin/true", "--port", &port])
@@ -130,9 +130,9 @@ async fn a_stream_goes_on_where_it_was_when_the_server_comes_back() {
     assert!(watched.said.recv_timeout(LONG).unwrap().contains("reconnected"));
 }
 
-/// Somebody takes connections and answers nothing, where the server was.
+/// Another process accepts connections on the address of the server and does not respond.
 #[tokio::test]
-async fn a_stream_goes_on_after_a_server_that_did_not_answer_in_time() {
+async fn a_stream_resumes_after_a_server_that_did_not_respond_in_time() {
     let dir = tempfile::tempdir().unwrap();
     let (mut one, address) = serve(&dir, &[]).await;
     let server = format!("http://{address}");
@@ -143,7 +143,7 @@ async fn a_stream_goes_on_after_a_server_that_did_not_answer_in_time() {
     assert!(one.wait_for_exit(LONG).await.unwrap().success());
     assert!(watched.said.recv_timeout(LONG).unwrap().contains("disconnected"));
     let silent = std::net::TcpListener::bind(&address).unwrap();
-    // Two have waited in vain: the first of them has been given up.
+    // Two attempts were accepted and not answered: the first of them timed out.
     let asked = [silent.accept().unwrap(), silent.accept().unwrap()];
     drop((silent, asked));
     let port = address.rsplit(':').next().unwrap();
@@ -158,7 +158,7 @@ async fn a_stream_goes_on_after_a_server_that_did_not_answer_in_time() {
 }
 
 #[tokio::test]
-async fn a_stream_ends_when_nobody_reads_it_any_more() {
+async fn a_stream_ends_when_its_reader_is_gone() {
     let dir = tempfile::tempdir().unwrap();
     let (_server, address) = serve(&dir, &[]).await;
     let mut child = command(&["events", "--server", &format!("http://{address}")])
@@ -173,14 +173,14 @@ async fn a_stream_ends_when_nobody_reads_it_any_more() {
         if let Some(status) = child.try_wait().unwrap() {
             break status;
         }
-        assert!(Instant::now() < deadline, "it goes on for nobody");
+        assert!(Instant::now() < deadline, "it does not end");
         std::thread::sleep(Duration::from_millis(50));
     };
     assert!(status.success(), "{status}");
 }
 
 #[test]
-fn nobody_to_listen_to_is_a_failure_at_once() {
+fn an_unreachable_server_is_a_failure_at_once() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(at(&dir, &["events", "--server", "http://127.0.0.1:9"]).code, Some(6));
 }

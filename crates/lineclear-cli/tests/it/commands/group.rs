@@ -1,4 +1,4 @@
-//! `lineclear group`: of a server, and straight on a database.
+//! `lineclear group`: through a server, and directly on a database.
 
 use crate::commands::job::{at, each_way};
 
@@ -34,7 +34,7 @@ async fn groups_are_listed_set_paused_and_run() {
         let set = run(&["group", "set", "etl", "--limit", "4", "--priority", "10"]);
         assert_eq!((set.code, set.out.as_str()), (Some(0), "etl: limit 4, priority 10\n"), "{}", set.err);
         let open = run(&["group", "set", "etl", "--limit", "none"]);
-        assert_eq!(open.out, "etl: limit none, priority 10\n", "what is not said stays");
+        assert_eq!(open.out, "etl: limit none, priority 10\n", "other fields stay");
         assert_eq!(run(&["group", "pause", "etl"]).out, "etl paused\n");
         let paused = run(&["group", "get", "etl"]).out;
         assert!(paused.contains("state\tpaused\n") && paused.contains("priority\t10\n"), "{paused}");
@@ -49,8 +49,8 @@ async fn groups_are_listed_set_paused_and_run() {
         assert!(missing.code == Some(3) && missing.err.contains("--create"), "{}", missing.err);
         assert_eq!(run(&["group", "set", "reports", "--limit", "1", "--create"]).code, Some(0));
         assert!(run(&["group", "get", "reports", "--json"]).out.contains(r#""limit":1"#));
-        let everybody = run(&["group", "set", "*", "--limit", "50", "--create"]);
-        assert_eq!(everybody.out, "*: limit 50, priority 0\n", "{}", everybody.err);
+        let global = run(&["group", "set", "*", "--limit", "50", "--create"]);
+        assert_eq!(global.out, "*: limit 50, priority 0\n", "{}", global.err);
         let none = run(&["group", "run", "reports"]);
         assert!(none.code == Some(0) && none.out.contains("no job was enqueued"), "{}{}", none.out, none.err);
 
@@ -60,7 +60,7 @@ async fn groups_are_listed_set_paused_and_run() {
         for wrong in [&["etl"][..], &["etl", "--limit", "-1"], &["etl", "--priority", "32"]] {
             assert_eq!(run(&[&["group", "set"], wrong].concat()).code, Some(2), "{wrong:?}");
         }
-        assert_eq!(run(&["group", "set", "Ab", "--limit", "1", "--create"]).code, Some(3), "no name");
+        assert_eq!(run(&["group", "set", "Ab", "--limit", "1", "--create"]).code, Some(3), "an invalid name");
     })
     .await;
 }

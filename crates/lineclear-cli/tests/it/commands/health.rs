@@ -1,4 +1,4 @@
-//! `lineclear health`: each end has its exit code, because nobody reads what a probe prints.
+//! `lineclear health`: each result has its own exit code, because probes do not read the output.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -8,7 +8,7 @@ use lineclear_testkit::Program;
 
 use crate::run::command;
 
-/// Exit code, and all that was printed.
+/// The exit code, and the whole output.
 fn health(arguments: &[&str]) -> (Option<i32>, String) {
     let output = command(&[&["health"], arguments].concat()).output().unwrap();
     let text = [output.stdout, output.stderr].concat();
@@ -16,7 +16,7 @@ fn health(arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[tokio::test]
-async fn a_server_is_well_until_it_is_gone() {
+async fn a_server_is_healthy_until_it_stops() {
     let dir = tempfile::tempdir().unwrap();
     let mut server = Program::at(env!("CARGO_BIN_EXE_lineclear"))
         .args(["serve", "--port", "0"])
@@ -28,7 +28,7 @@ async fn a_server_is_well_until_it_is_gone() {
     assert_eq!(health(&["--port", port]), (Some(0), "ok\n".to_owned()));
     assert_eq!(health(&["--port", port, "--live"]), (Some(0), "ok\n".to_owned()));
     let (code, said) = health(&["--port", port, "--bind", "0.0.0.0", "--json"]);
-    assert_eq!(code, Some(0), "who listens everywhere is asked here: {said}");
+    assert_eq!(code, Some(0), "a server on all addresses is reached at a loopback address: {said}");
     assert!(said.contains(r#""healthy":true"#), "{said}");
     server.terminate().unwrap();
     server.wait_for_exit(Duration::from_secs(60)).await.unwrap();
@@ -57,27 +57,27 @@ fn made_up(answer: Option<&'static str>) -> String {
 }
 
 #[test]
-fn one_that_says_it_is_not_ready_is_not_well() {
+fn a_server_that_is_not_ready_is_unhealthy() {
     let port = made_up(Some("HTTP/1.1 503 Service Unavailable\r\ncontent-length: 10\r\n\r\nnot ready\n"));
     assert_eq!(health(&["--port", &port]), (Some(10), "not ready\n".to_owned()));
 }
 
 #[test]
-fn one_that_does_not_answer_is_given_up() {
+fn a_server_that_does_not_respond_is_a_timeout() {
     let (code, said) = health(&["--port", &made_up(None), "--timeout", "200ms"]);
     assert_eq!(code, Some(7), "{said}");
     assert!(said.contains("200ms"), "{said}");
 }
 
 #[test]
-fn what_does_not_speak_http_is_nobody() {
+fn a_port_without_http_is_unreachable() {
     let (code, said) = health(&["--port", &made_up(Some("SSH-2.0-hello\r\n"))]);
     assert_eq!(code, Some(6), "{said}");
     assert!(said.contains("the response is not HTTP"), "{said}");
 }
 
 #[test]
-fn a_time_that_is_none_is_refused() {
+fn an_invalid_timeout_is_refused() {
     let (code, said) = health(&["--timeout", "soon"]);
     assert_eq!(code, Some(2), "{said}");
 }

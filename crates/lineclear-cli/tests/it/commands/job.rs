@@ -1,4 +1,4 @@
-//! `lineclear job`, `manifest` and `api`: of a server, and straight on a database.
+//! `lineclear job`, `manifest` and `api`: through a server, and directly on a database.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::commands::events::Watched;
 use crate::commands::serve::{ask, serve};
 pub(crate) use crate::run::at;
 
-/// The same commands of a server, and straight on its database, be that a file or PostgreSQL. `asked` are the words that lead there.
+/// Runs a test through a server, and directly on its database, a file or PostgreSQL. `asked` are the arguments that select it.
 pub(crate) async fn each_way(arguments: &[&str], commands: impl AsyncFn(&TempDir, &[&str])) {
     let dir = tempfile::tempdir().unwrap();
     let (_server, address) = serve(&dir, arguments).await;
@@ -23,7 +23,7 @@ pub(crate) async fn each_way(arguments: &[&str], commands: impl AsyncFn(&TempDir
     commands(&dir, &["--db", database.url()]).await;
 }
 
-/// Waits until it is so.
+/// Waits for a condition.
 pub(crate) fn until(is: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !is() {
@@ -44,7 +44,7 @@ input = { argv = ["/bin/echo", "good", "night"] }
 schedule = { cron = "30 2 * * *", tz = "Europe/Berlin" }
 "#;
 
-/// The same commands by both ways: `asked` are the words that lead there.
+/// Runs all commands; `asked` are the arguments that select the server or the database.
 fn the_whole_way(dir: &TempDir, asked: &[&str]) {
     let run = |args: &[&str]| at(dir, &[args, asked].concat());
     std::fs::write(dir.path().join("orders.toml"), ORDERS).unwrap();
@@ -82,7 +82,7 @@ fn the_whole_way(dir: &TempDir, asked: &[&str]) {
     assert_eq!(
         (searched("state:completed"), searched("state:dead since:1h")),
         (2, 1),
-        "the head, and what fits"
+        "the header, and the matching jobs"
     );
     assert!(run(&["job", "list", "-q", "state:completed"]).out.contains("nightly"));
     assert!(run(&["job", "explain", &id]).out.contains("completed"));
@@ -175,7 +175,7 @@ async fn a_log_is_printed_to_its_end_however_long_it_is() {
     let run = |args: &[&str]| at(&dir, &[args, &asked].concat());
     let input = r#"{"argv": ["/usr/bin/seq", "2500"]}"#;
     let waited = run(&["job", "enqueue", "command", "--input", input, "--wait"]);
-    // Of each claim 1,000 lines are kept, and that there were more: one line more than a page has.
+    // 1,000 lines of each claim are kept, and a line that says that there were more: one line more than a page.
     assert_eq!((waited.code, waited.out.lines().count()), (Some(0), 1001), "{}", waited.err);
     assert_eq!(run(&["job", "logs", "1"]).out.lines().count(), 1001);
     let json: serde_json::Value = serde_json::from_str(&run(&["job", "logs", "1", "--json"]).out).unwrap();
@@ -186,10 +186,10 @@ async fn a_log_is_printed_to_its_end_however_long_it_is() {
         "{}",
         lines[1000]
     );
-    assert_eq!(json["next"], serde_json::Value::Null, "that was all");
+    assert_eq!(json["next"], serde_json::Value::Null, "the last page");
 }
 
-/// It reads from a pipe that nobody writes to until the test has seen its first line.
+/// The command reads from a pipe that the test writes to after it has seen the first line.
 #[tokio::test]
 async fn a_log_line_is_seen_before_the_job_ends() {
     each_way(&["--commands", "/bin/sh"], async |dir, asked| {
@@ -201,8 +201,8 @@ async fn a_log_line_is_seen_before_the_job_ends() {
         assert_eq!(run(&["job", "enqueue", "command", "--input", &input]).code, Some(0));
         let mut watch = Watched::start(dir, &[&["job", "watch", "1"], asked].concat());
         watch.until("begun");
-        assert!(run(&["job", "get", "1"]).out.contains("state\trunning"), "it waits for us");
-        assert!(watch.child.try_wait().unwrap().is_none(), "and so does who watches it");
+        assert!(run(&["job", "get", "1"]).out.contains("state\trunning"), "it waits for the test");
+        assert!(watch.child.try_wait().unwrap().is_none(), "`job watch` waits, too");
         std::fs::write(&go, "over\n").unwrap();
         watch.until("over");
         assert_eq!(watch.child.wait().unwrap().code(), Some(0));
@@ -211,14 +211,14 @@ async fn a_log_line_is_seen_before_the_job_ends() {
 }
 
 #[tokio::test]
-async fn commands_go_straight_to_a_file() {
+async fn commands_work_directly_on_a_file() {
     let dir = tempfile::tempdir().unwrap();
     let (_server, _) = serve(&dir, &["--commands", "/bin/echo"]).await;
     the_whole_way(&dir, &["--db", "lineclear.db"]);
 }
 
 #[tokio::test]
-async fn commands_go_straight_to_postgres() {
+async fn commands_work_directly_on_postgres() {
     let database = fresh_postgres().await;
     let dir = tempfile::tempdir().unwrap();
     let (_server, _) = serve(&dir, &["--commands", "/bin/echo", "--db", database.url()]).await;
@@ -226,7 +226,7 @@ async fn commands_go_straight_to_postgres() {
 }
 
 #[tokio::test]
-async fn who_asks_straight_is_in_the_audit_and_no_node() {
+async fn a_direct_command_is_in_the_audit_and_registers_no_node() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(at(&dir, &["db", "migrate"]).code, Some(0));
     assert_eq!(at(&dir, &["job", "enqueue", "mail.send", "--db", "lineclear.db"]).code, Some(0));
@@ -238,13 +238,17 @@ async fn who_asks_straight_is_in_the_audit_and_no_node() {
 }
 
 #[test]
-fn nobody_there_is_said_with_what_to_do() {
+fn an_unreachable_server_is_reported_with_a_hint() {
     let dir = tempfile::tempdir().unwrap();
-    let nobody = at(&dir, &["job", "list", "--server", "http://127.0.0.1:9"]);
-    assert!(nobody.code == Some(6) && nobody.err.contains("lineclear serve"), "{}", nobody.err);
+    let unreachable = at(&dir, &["job", "list", "--server", "http://127.0.0.1:9"]);
+    assert!(
+        unreachable.code == Some(6) && unreachable.err.contains("lineclear serve"),
+        "{}",
+        unreachable.err
+    );
     let no_file = at(&dir, &["job", "list", "--db", "none.db"]);
     assert!(no_file.code == Some(6) && no_file.err.contains("none.db"), "{}", no_file.err);
-    assert!(!dir.path().join("none.db").exists(), "to look makes no file");
+    assert!(!dir.path().join("none.db").exists(), "a read creates no file");
     assert_eq!(at(&dir, &["job", "list", "--server", "nowhere"]).code, Some(2));
     rusqlite::Connection::open(dir.path().join("empty.db"))
         .unwrap()
@@ -255,12 +259,12 @@ fn nobody_there_is_said_with_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_server_with_tokens_wants_one() {
+async fn a_server_with_tokens_requires_one() {
     let dir = tempfile::tempdir().unwrap();
     let (_server, address) = serve(&dir, &["--auth", "token"]).await;
     let server = format!("http://{address}");
-    let nobody = at(&dir, &["job", "list", "--server", &server]);
-    assert!(nobody.code == Some(4) && nobody.err.contains("LINECLEAR_TOKEN"), "{}", nobody.err);
+    let refused = at(&dir, &["job", "list", "--server", &server]);
+    assert!(refused.code == Some(4) && refused.err.contains("LINECLEAR_TOKEN"), "{}", refused.err);
     let made = at(&dir, &["token", "create", "reader", "--scope", "read", "--json"]);
     let token =
         made.out.split('"').find(|word| word.len() > 40).unwrap_or_else(|| panic!("{}", made.out)).to_owned();
@@ -270,11 +274,11 @@ async fn a_server_with_tokens_wants_one() {
 }
 
 #[tokio::test]
-async fn what_is_given_arrives_as_it_was_written() {
+async fn an_input_arrives_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     let (_server, address) = serve(&dir, &[]).await;
     let to = format!("http://{address}");
-    // Too large for most parsers, not in the order of the alphabet, and not what they would write.
+    // Numbers too large for most parsers, keys not in alphabetical order, and unusual notation.
     let input = r#"{"n":12345678901234567890123,"z":1.0,"a":1e2}"#;
     let body = format!(r#"{{"kind":"big","input":{input}}}"#);
     let both = [

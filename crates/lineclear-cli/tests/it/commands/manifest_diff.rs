@@ -1,4 +1,4 @@
-//! `lineclear manifest diff`: what files would change.
+//! `lineclear manifest diff`: the changes that files would make.
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -87,7 +87,7 @@ fn files_and_database_are_compared_field_by_field_and_nothing_changes() {
 }
 
 #[test]
-fn what_is_there_is_shown_as_it_was_written() {
+fn a_diff_shows_stored_numbers_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     let file = "[[manifest]]\nkey = \"odd\"\nkind = \"load\"\nschedule = { on_demand = true }\ninput = { n = 1, m = 2 }\n";
     std::fs::write(dir.path().join("a.toml"), file).unwrap();

@@ -22,7 +22,7 @@ fn moment(text: &str) -> Micros {
     parse_moment(text).unwrap()
 }
 
-/// When a stored manifest is due in 2025, one moment in a line.
+/// The ticks of a stored manifest in 2025, one per line.
 fn fires(manifest: &Manifest) -> Vec<String> {
     let (from, to) = (moment("2025-01-01T00:00:00Z"), moment("2026-01-01T00:00:00Z"));
     manifest.schedule.ticks_between(from, to, usize::MAX).iter().map(ToString::to_string).collect()
@@ -32,7 +32,7 @@ fn sha256(lines: &[String]) -> String {
     Sha256::digest(lines.join("\n")).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Manifests of a crontab that was imported, applied and read from the database again, by the last word of what they run.
+/// Manifests of a crontab that was imported, applied and read from the database again, by the last word of their command.
 fn stored(crontab: &str, zone: &str) -> BTreeMap<String, Manifest> {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("tab"), crontab).unwrap();
@@ -105,7 +105,7 @@ fn a_line_that_cannot_fire_as_with_cron_is_named() {
         "{}",
         made.err
     );
-    // And it is so: it is a line for every hour, as the one below.
+    // It fires every hour, like the line below.
     let manifests = stored(std::str::from_utf8(text).unwrap(), "UTC");
     assert_eq!(fires(&manifests["a"]), fires(&manifests["b"]));
 }
@@ -115,7 +115,7 @@ const MESSY: &[u8] = b"# nightly things\r\nSHELL=/bin/bash\nPATH=/opt/bin:/bin\n
 0 0 30 2 * never\nCRON_TZ=Europe/Belin\n@daily lost\nCRON_TZ=\n@daily root thing\n0 0 * * * a \xff b\n@daily \x1b[31mred\n@daily bin/here";
 
 #[test]
-fn what_is_not_taken_is_said_by_line_and_everything_else_is() {
+fn skipped_lines_are_noted_and_the_others_are_converted() {
     let made = import(MESSY, &[]);
     assert_eq!(made.code, Some(1), "{}", made.err);
     for part in [
@@ -147,7 +147,7 @@ fn what_is_not_taken_is_said_by_line_and_everything_else_is() {
 }
 
 #[test]
-fn a_first_word_that_may_be_a_user_of_another_machine_is_said_by_line() {
+fn a_first_word_that_may_be_a_user_of_another_machine_is_noted() {
     let crontab = b"0 0 * * * deploy-7 /usr/bin/foo\n@daily deploy-7 /usr/bin/bar\n0 1 * * * deploy-7 now\n\
         0 2 * * * cd /srv && ./x\n0 3 * * * find /tmp -delete\n0 4 * * * X=1 /bin/true\n0 5 * * * /bin/ls /\n";
     let made = import(crontab, &[]);
@@ -172,7 +172,7 @@ fn a_first_word_that_may_be_a_user_of_another_machine_is_said_by_line() {
 }
 
 #[test]
-fn the_plan_is_there_for_programs() {
+fn the_plan_is_available_as_json() {
     let made = import(MESSY, &["--json"]);
     let plan: Value = serde_json::from_str(&made.out).unwrap();
     assert_eq!(plan["zone"], "UTC");
@@ -185,7 +185,7 @@ fn the_plan_is_there_for_programs() {
     assert!(lines("notes").contains(&4), "{plan}");
 }
 
-/// The crontab that Debian comes with.
+/// The crontab that Debian ships.
 const DEBIAN: &str = "SHELL=/bin/sh\nPATH=/usr/local/sbin:/usr/local/bin:/sbin:/bin:/usr/sbin:/usr/bin\n
 17 *\t* * *\troot\tcd / && run-parts --report /etc/cron.hourly
 25 6\t* * *\troot\ttest -x /usr/sbin/anacron || { cd / && run-parts --report /etc/cron.daily; }
@@ -194,7 +194,7 @@ const DEBIAN: &str = "SHELL=/bin/sh\nPATH=/usr/local/sbin:/usr/local/bin:/sbin:/
 0 4 * * * www-data /usr/bin/php /srv/tidy.php\n#\n";
 
 #[test]
-fn a_crontab_of_the_system_has_users_and_they_are_said() {
+fn users_of_a_system_crontab_are_noted() {
     let made = import(DEBIAN.as_bytes(), &["--system"]);
     assert_eq!(made.code, Some(0), "{}", made.err);
     assert!(made.err.contains("lines 4, 5, 6, 7: cron ran this as root;"), "{}", made.err);
@@ -279,7 +279,7 @@ fn files_are_written_once_and_standard_input_is_read() {
 }
 
 #[test]
-fn no_environment_a_closed_pipe_and_a_place_that_cannot_be_written_are_borne() {
+fn an_empty_environment_a_closed_pipe_and_a_read_only_folder_do_no_harm() {
     let dir = tempfile::tempdir().unwrap();
     let lines: String = (0..5_000).map(|n| format!("@daily job{n}\n")).collect();
     std::fs::write(dir.path().join("tab"), lines).unwrap();
@@ -299,7 +299,7 @@ fn no_environment_a_closed_pipe_and_a_place_that_cannot_be_written_are_borne() {
     assert!(into_file.code == Some(2) && into_file.err.contains("tab/x.toml"), "{}", into_file.err);
 }
 
-/// The whole move: what is printed is what a server needs, and a command finds what the crontab said.
+/// The whole migration: the printed settings are what a server needs, and a command gets the variables of the crontab.
 #[tokio::test]
 async fn an_imported_line_runs_with_the_printed_settings_and_nothing_else_does() {
     let dir = tempfile::tempdir().unwrap();
@@ -343,7 +343,7 @@ fn a_line_that_no_system_would_run_is_left_out() {
 }
 
 #[test]
-fn a_crontab_is_not_written_over_by_what_is_made_of_it() {
+fn an_import_does_not_overwrite_its_crontab() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.toml");
     std::fs::write(&path, "@daily date\n").unwrap();
@@ -373,7 +373,7 @@ fn of(dir: &tempfile::TempDir, text: &str, args: &[&str]) -> Run {
 }
 
 #[test]
-fn whatever_stands_in_a_command_the_printed_list_allows_just_that() {
+fn the_printed_list_allows_exactly_the_imported_commands() {
     let dir = tempfile::tempdir().unwrap();
     let odd = "cut -d\"\t\" '\u{7f}' \u{1}é \\n";
     let made = of(&dir, &format!("@daily {odd}\n"), &[]);
@@ -386,7 +386,7 @@ fn whatever_stands_in_a_command_the_printed_list_allows_just_that() {
 }
 
 #[test]
-fn two_crontabs_do_not_take_each_others_manifests() {
+fn two_crontabs_do_not_overwrite_each_others_manifests() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(at(&dir, &["db", "migrate"]).code, Some(0));
     let apply = |file: &str, owner: &str| {
@@ -408,7 +408,7 @@ fn two_crontabs_do_not_take_each_others_manifests() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused_and_writes_nothing() {
+fn an_implausible_import_is_refused_and_writes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let user = of(&dir, "*/5 * * * * /usr/bin/backup --all\n", &["--system"]);
     assert!(user.code == Some(1) && user.err.contains("/usr/bin/backup is not a user"), "{}", user.err);

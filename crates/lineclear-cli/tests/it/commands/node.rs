@@ -1,4 +1,4 @@
-//! `lineclear node`: of a server, and straight on a database.
+//! `lineclear node`: through a server, and directly on a database.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -8,11 +8,11 @@ use serde_json::Value;
 use crate::commands::job::{at, each_way, until};
 use crate::run::command_at;
 
-/// Lasts until the test makes a file.
+/// A command that runs until the test creates a file.
 const LASTS: &str = r#"{"argv": ["/bin/sh", "-c", "until [ -e go ]; do sleep 0.1; done"]}"#;
 
 #[tokio::test]
-async fn a_node_is_drained_finishes_what_it_holds_and_takes_work_again() {
+async fn a_drained_node_finishes_its_jobs_and_takes_work_again_when_resumed() {
     each_way(&["--commands", "/bin/sh"], async |dir, asked| {
         let run = |args: &[&str]| at(dir, &[args, asked].concat());
         let enqueue = || {
@@ -37,8 +37,11 @@ async fn a_node_is_drained_finishes_what_it_holds_and_takes_work_again() {
         let drain = [&["node", "drain", id, "--wait", "--wait-timeout", "60s"], asked].concat();
         let mut waits =
             command_at(dir, &drain).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut says = BufReader::new(waits.stderr.take().unwrap()).lines().map(Result::unwrap);
-        assert!(says.any(|line| line.contains("is draining; it holds 1 job")), "it says what it waits for");
+        let mut printed = BufReader::new(waits.stderr.take().unwrap()).lines().map(Result::unwrap);
+        assert!(
+            printed.any(|line| line.contains("is draining; it holds 1 job")),
+            "it prints what it waits for"
+        );
         std::fs::write(dir.path().join("go"), "").unwrap();
         let drained = waits.wait_with_output().unwrap();
         let out = String::from_utf8(drained.stdout).unwrap();
@@ -48,11 +51,11 @@ async fn a_node_is_drained_finishes_what_it_holds_and_takes_work_again() {
         assert_eq!(node["state"], "drained", "{node}");
         let by = node["drain_by"].as_str().unwrap();
         assert!(by == "local" || (asked[0] == "--db" && by.starts_with("cli:")), "{node}");
-        assert!(run(&["job", "get", "1"]).out.contains("state\tcompleted"), "what it held ended well");
+        assert!(run(&["job", "get", "1"]).out.contains("state\tcompleted"), "the job that it held completed");
         enqueue();
         let waits = run(&["job", "explain", "2"]).out;
         assert!(waits.contains("drains") && waits.contains("node resume"), "{waits}");
-        assert!(run(&["job", "get", "2"]).out.contains("state\tqueued"), "nobody takes it");
+        assert!(run(&["job", "get", "2"]).out.contains("state\tqueued"), "no node takes it");
 
         let resumed = run(&["node", "resume", id]);
         assert!(
@@ -62,7 +65,7 @@ async fn a_node_is_drained_finishes_what_it_holds_and_takes_work_again() {
             resumed.err
         );
         assert_eq!(run(&["job", "watch", "2", "--wait-timeout", "60s"]).code, Some(0));
-        assert_eq!(run(&["node", "drain", "nobody"]).code, Some(3));
+        assert_eq!(run(&["node", "drain", "missing"]).code, Some(3));
         assert_eq!(run(&["node", "resume", "999"]).code, Some(3));
         assert_eq!(run(&["api", "POST", "/nodes/999/drain"]).code, Some(3));
     })

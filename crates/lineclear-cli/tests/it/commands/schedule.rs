@@ -75,7 +75,7 @@ fn five_ticks_from_now_are_the_default_and_intervals_work_too() {
 }
 
 #[test]
-fn people_see_a_table_with_marks_where_the_clock_is_moved() {
+fn a_terminal_gets_a_table_with_marks_at_clock_changes() {
     let berlin = ["schedule", "next", "30 2 * * *", "--tz", "Europe/Berlin", "-n", "2", "--from"];
     let dir = tempfile::tempdir().unwrap();
     let wide = [("COLUMNS", "200")];
@@ -284,7 +284,7 @@ fn steps_longer_than_their_field_are_taken_with_a_warning() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_failure() {
+fn a_reader_that_closes_early_is_not_a_failure() {
     let mut child = command(&["schedule", "next", "* * * * * *", "-n", "1000"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -11,7 +11,7 @@ use crate::run::command;
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// A server in a folder of its own, and its address.
+/// A server in its own folder, and its address.
 pub(crate) async fn serve(dir: &TempDir, arguments: &[&str]) -> (Child, String) {
     let child = at(dir, "serve").args(["--port", "0"]).args(arguments).start().unwrap();
     let line = child.wait_for_line("API  http://", LONG).await.unwrap();
@@ -19,7 +19,7 @@ pub(crate) async fn serve(dir: &TempDir, arguments: &[&str]) -> (Child, String) 
     (child, address)
 }
 
-/// Runs a command to its end: its exit code, and what it printed to either side.
+/// Runs a command to its end: its exit code, standard output and standard error.
 fn lineclear(arguments: &[&str], environment: &[(&str, &str)]) -> (Option<i32>, String, String) {
     let output = command(arguments).envs(environment.iter().copied()).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -77,7 +77,7 @@ async fn a_server_answers_and_a_second_one_on_the_same_file_is_a_second_node() {
 }
 
 #[tokio::test]
-async fn a_stop_waits_for_what_runs_and_counts_down() {
+async fn a_stop_waits_for_running_jobs_and_counts_down() {
     let dir = tempfile::tempdir().unwrap();
     let (mut child, address) = serve(&dir, &["--commands", "/bin/sleep", "--shutdown-grace", "20s"]).await;
     let body = r#"{"kind": "command", "input": {"argv": ["/bin/sleep", "3"]}}"#;
@@ -94,7 +94,7 @@ async fn a_stop_waits_for_what_runs_and_counts_down() {
 }
 
 #[tokio::test]
-async fn figures_can_be_added_up_over_nodes() {
+async fn metrics_can_be_summed_over_nodes() {
     let dir = tempfile::tempdir().unwrap();
     let (_child, address) = serve(&dir, &["--commands", "/bin/true"]).await;
     let body = r#"{"kind": "command", "input": {"argv": ["/bin/true"]}}"#;
@@ -117,7 +117,7 @@ async fn a_port_that_is_taken_is_an_error_that_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn an_address_that_others_reach_is_refused() {
+async fn a_public_address_without_authentication_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let mut child = at(&dir, "serve").args(["--bind", "0.0.0.0"]).start().unwrap();
     assert_eq!(child.wait_for_exit(LONG).await.unwrap().code(), Some(2));
@@ -126,14 +126,14 @@ async fn an_address_that_others_reach_is_refused() {
 }
 
 #[tokio::test]
-async fn a_server_that_asks_for_tokens_may_be_reached_by_others_and_says_how_to_make_the_first() {
+async fn a_server_with_tokens_may_listen_anywhere_and_prints_how_to_create_the_first() {
     let dir = tempfile::tempdir().unwrap();
     let (mut child, address) = serve(&dir, &["--bind", "0.0.0.0", "--auth", "token"]).await;
     child.wait_for_line("lineclear token create NAME --scope admin", LONG).await.unwrap();
     let address = address.replace("0.0.0.0", "127.0.0.1");
     assert!(ask(&address, "GET /livez", "").starts_with("HTTP/1.1 200"));
-    let nobody = ask(&address, "GET /api/v1/jobs", "");
-    assert!(nobody.starts_with("HTTP/1.1 401") && nobody.contains("www-authenticate"), "{nobody}");
+    let refused = ask(&address, "GET /api/v1/jobs", "");
+    assert!(refused.starts_with("HTTP/1.1 401") && refused.contains("www-authenticate"), "{refused}");
     let made =
         command(&["token", "create", "first", "--scope", "admin"]).current_dir(dir.path()).output().unwrap();
     let token = String::from_utf8(made.stdout).unwrap();
@@ -143,7 +143,7 @@ async fn a_server_that_asks_for_tokens_may_be_reached_by_others_and_says_how_to_
     assert!(child.wait_for_exit(LONG).await.unwrap().success());
     let said = child.stderr().join("\n");
     assert!(!said.contains(token.trim().rsplit('_').next().unwrap()), "no secret in the log");
-    // With a token there is nothing to warn of.
+    // With a token there is no warning.
     let (mut child, _) = serve(&dir, &["--auth", "token"]).await;
     child.terminate().unwrap();
     assert!(child.wait_for_exit(LONG).await.unwrap().success());
@@ -151,7 +151,7 @@ async fn a_server_that_asks_for_tokens_may_be_reached_by_others_and_says_how_to_
 }
 
 #[tokio::test]
-async fn a_door_that_cannot_be_is_refused_before_the_database_is_touched() {
+async fn invalid_listener_settings_are_refused_before_the_database_is_touched() {
     let dir = tempfile::tempdir().unwrap();
     let cases: [(&[&str], &str); 6] = [
         (&["--bind", "0.0.0.0"], "auth = token"),
@@ -184,7 +184,7 @@ async fn workers_alone_have_no_server() {
 }
 
 #[test]
-fn a_setting_comes_from_the_nearest_place_and_says_which() {
+fn a_setting_comes_from_the_first_source_and_names_it() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("mine.toml");
     std::fs::write(&file, "slots = 3\nroles = [\"planner\", \"cleaner\"]\npoll = \"2s\"\n").unwrap();
@@ -199,7 +199,7 @@ fn a_setting_comes_from_the_nearest_place_and_says_which() {
 }
 
 #[test]
-fn a_setting_that_cannot_be_is_refused_with_its_origin() {
+fn an_invalid_setting_is_refused_with_its_origin() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("mine.toml");
     let path = file.to_str().unwrap().to_owned();
@@ -244,7 +244,7 @@ fn a_password_is_not_shown() {
 }
 
 #[test]
-fn a_variable_that_is_no_setting_is_refused_and_the_nearest_is_named() {
+fn an_unknown_variable_is_refused_and_the_nearest_setting_is_named() {
     for command in [
         &["config", "show"][..],
         &["serve", "--port", "0"],
@@ -260,7 +260,7 @@ fn a_variable_that_is_no_setting_is_refused_and_the_nearest_is_named() {
                 && said.contains("did you mean LINECLEAR_SLOTS?"),
             "{said}"
         );
-        assert!(!said.contains("hush"), "nobody knows what it is: {said}");
+        assert!(!said.contains("hush"), "the value may be a secret: {said}");
     }
     let (code, _, said) = lineclear(&["config", "show"], &[("LINECLEAR_ENTIRELY_DIFFERENT", "x")]);
     assert!(code == Some(2) && said.contains("config show"), "{said}");

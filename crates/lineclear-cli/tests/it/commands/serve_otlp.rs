@@ -1,4 +1,4 @@
-//! `lineclear serve --otlp`: spans reach a collector, and a job goes on with the trace of the request that made it.
+//! `lineclear serve --otlp`: spans reach a collector, and a job continues the trace of the request that enqueued it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use crate::run::command;
 
 const LONG: Duration = Duration::from_secs(60);
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
-/// Later, so that it stays where it waits while the test looks at it.
+/// Due later, so that it waits during the test.
 const LATER: &str = r#"{"kind": "mail.send", "in_ms": 3600000}"#;
 
 /// A collector: the path and the body of each request.
@@ -25,7 +25,7 @@ fn collector() -> (String, Receiver<(String, Vec<u8>)>) {
             std::thread::spawn(move || {
                 let mut stream = stream.as_ref().unwrap();
                 while let Some(got) = take(stream) {
-                    // The server may end once it has the answer: the test must have what was sent by then.
+                    // The server may end once it has the response: the test must have the request by then.
                     send.send(got).unwrap();
                     stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
                 }
@@ -89,7 +89,7 @@ fn traces(dir: &tempfile::TempDir) -> Vec<Option<String>> {
 }
 
 #[tokio::test]
-async fn spans_reach_the_collector_and_jobs_go_on_with_the_trace() {
+async fn spans_reach_the_collector_and_jobs_continue_the_trace() {
     let dir = tempfile::tempdir().unwrap();
     let (url, spans) = collector();
     let (mut server, address) = serve(&dir, &["--otlp", &url]).await;
@@ -100,7 +100,7 @@ async fn spans_reach_the_collector_and_jobs_go_on_with_the_trace() {
     assert!(!trace.contains("b7ad6b7169203331"), "but the request's own span lies between: {trace}");
     server.terminate().unwrap();
     assert!(server.wait_for_exit(LONG).await.unwrap().success());
-    let (path, body) = spans.recv_timeout(LONG).expect("what was left is sent at the end");
+    let (path, body) = spans.recv_timeout(LONG).expect("the remaining spans are sent at the end");
     assert_eq!(path, "/v1/traces");
     let id: Vec<u8> =
         (0..TRACE.len()).step_by(2).map(|n| u8::from_str_radix(&TRACE[n..n + 2], 16).unwrap()).collect();
@@ -111,7 +111,7 @@ async fn spans_reach_the_collector_and_jobs_go_on_with_the_trace() {
 
 /// It is kept with the job, and may be secret.
 #[tokio::test]
-async fn what_commands_write_does_not_reach_the_collector() {
+async fn output_of_commands_does_not_reach_the_collector() {
     let dir = tempfile::tempdir().unwrap();
     let (url, spans) = collector();
     let (mut server, address) = serve(&dir, &["--otlp", &url, "--commands", "/bin/echo"]).await;
@@ -130,7 +130,7 @@ async fn what_commands_write_does_not_reach_the_collector() {
 }
 
 #[tokio::test]
-async fn without_a_collector_a_job_carries_the_callers_trace_and_a_broken_one_is_ignored() {
+async fn without_a_collector_a_job_keeps_the_trace_of_its_caller() {
     let dir = tempfile::tempdir().unwrap();
     let (_server, address) = serve(&dir, &[]).await;
     let good = format!("00-{TRACE}-b7ad6b7169203331-01");
@@ -152,7 +152,7 @@ async fn a_collector_that_is_away_costs_nothing() {
 }
 
 #[test]
-fn what_is_no_collector_is_refused() {
+fn an_invalid_collector_url_is_refused() {
     let output = command(&["serve", "--otlp", "collector:4318"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8(output.stderr).unwrap();

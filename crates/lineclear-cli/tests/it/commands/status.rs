@@ -9,14 +9,14 @@ use tempfile::TempDir;
 use crate::commands::serve::serve;
 use crate::run::{Run, at, on_a_terminal};
 
-/// Changes the file behind everybody's back.
+/// Changes the file directly.
 fn sql(dir: &TempDir, sql: &str) {
     let file = rusqlite::Connection::open(dir.path().join("lineclear.db")).unwrap();
     file.busy_timeout(Duration::from_secs(10)).unwrap();
     file.execute_batch(sql).unwrap();
 }
 
-/// Asks until it says so.
+/// Repeats the command until its output meets the condition.
 async fn until(dir: &TempDir, args: &[&str], is: impl Fn(&Run) -> bool) -> Run {
     for _ in 0..200 {
         let run = at(dir, args);
@@ -26,11 +26,11 @@ async fn until(dir: &TempDir, args: &[&str], is: impl Fn(&Run) -> bool) -> Run {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let run = at(dir, args);
-    panic!("in vain: {:?}\n{}{}", run.code, run.out, run.err)
+    panic!("timed out: {:?}\n{}{}", run.code, run.out, run.err)
 }
 
 #[tokio::test]
-async fn a_server_that_is_well_says_so_by_both_ways() {
+async fn a_healthy_server_is_reported_through_the_server_and_the_database() {
     let dir = tempfile::tempdir().unwrap();
     let (_server, address) = serve(&dir, &["--slots", "3"]).await;
     let server = format!("http://{address}");
@@ -45,10 +45,10 @@ async fn a_server_that_is_well_says_so_by_both_ways() {
         let read = |text: &str| -> serde_json::Value { serde_json::from_str(text).unwrap() };
         let names =
             |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-        assert_eq!(names(&read(&json.out)), names(&read(&api.out)), "the API's own answer");
+        assert_eq!(names(&read(&json.out)), names(&read(&api.out)), "the response of the API");
         assert_eq!(read(&json.out)["healthy"], true);
     }
-    // A node that plans leads, and says so with its next heartbeat.
+    // A node that plans leads, and reports it with its next heartbeat.
     at(
         &dir,
         &[
@@ -67,18 +67,18 @@ async fn a_server_that_is_well_says_so_by_both_ways() {
 }
 
 #[tokio::test]
-async fn work_that_nobody_does_is_degraded_and_says_what_to_do() {
+async fn waiting_work_without_a_node_is_degraded_with_a_remedy() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(at(&dir, &["db", "migrate"]).code, Some(0));
     let ask = ["status", "--db", "lineclear.db"];
-    let nobody = at(&dir, &ask);
-    assert_eq!(nobody.code, Some(10), "{}", nobody.out);
+    let without_node = at(&dir, &ask);
+    assert_eq!(without_node.code, Some(10), "{}", without_node.out);
     assert!(
-        nobody.out.contains("status\tdegraded\n") && nobody.out.contains("none was ever started"),
+        without_node.out.contains("status\tdegraded\n") && without_node.out.contains("none was ever started"),
         "{}",
-        nobody.out
+        without_node.out
     );
-    assert!(nobody.out.contains("lineclear serve"), "{}", nobody.out);
+    assert!(without_node.out.contains("lineclear serve"), "{}", without_node.out);
     at(&dir, &["job", "enqueue", "mail.send", "--db", "lineclear.db"]);
     let (mut server, _) = serve(&dir, &[]).await;
     let unknown = until(&dir, &ask, |run| run.out.contains("\tkinds\t")).await;
@@ -89,7 +89,7 @@ async fn work_that_nobody_does_is_degraded_and_says_what_to_do() {
         "{}",
         unknown.out
     );
-    // It dies with a job in its hands.
+    // The server dies while it holds a job.
     server.kill().unwrap();
     server.wait_for_exit(Duration::from_secs(60)).await.unwrap();
     sql(
@@ -110,7 +110,7 @@ async fn work_that_nobody_does_is_degraded_and_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn it_looks_at_postgres_too() {
+async fn status_works_on_postgres() {
     let database = fresh_postgres().await;
     let dir = tempfile::tempdir().unwrap();
     let (_server, _) = serve(&dir, &["--db", database.url()]).await;
@@ -119,7 +119,7 @@ async fn it_looks_at_postgres_too() {
 }
 
 #[test]
-fn a_person_sees_one_screen_that_fits_in_any_locale() {
+fn a_terminal_gets_one_screen_that_fits_in_any_locale() {
     let dir = tempfile::tempdir().unwrap();
     at(&dir, &["db", "migrate"]);
     let status = ["status", "--db", "lineclear.db"];
@@ -136,26 +136,27 @@ fn a_person_sees_one_screen_that_fits_in_any_locale() {
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    assert_eq!(String::from_utf8_lossy(&cut.stderr), "", "who closes the pipe early hears no panic");
+    assert_eq!(String::from_utf8_lossy(&cut.stderr), "", "a pipe that closes early causes no panic");
 }
 
 #[tokio::test]
-async fn a_bare_word_says_what_there_is_and_is_never_an_error() {
+async fn lineclear_alone_prints_the_state_and_never_fails() {
     let dir = tempfile::tempdir().unwrap();
-    // Nobody listens on this port.
+    // No server listens on this port.
     std::fs::write(dir.path().join("lineclear.toml"), "port = 9\n").unwrap();
-    let nobody = at(&dir, &[]);
-    assert_eq!((nobody.code, nobody.err.as_str()), (Some(0), ""), "{}", nobody.out);
+    let unreachable = at(&dir, &[]);
+    assert_eq!((unreachable.code, unreachable.err.as_str()), (Some(0), ""), "{}", unreachable.out);
     assert!(
-        nobody.out.contains("cannot reach http://127.0.0.1:9") && nobody.out.contains("lineclear serve"),
+        unreachable.out.contains("cannot reach http://127.0.0.1:9")
+            && unreachable.out.contains("lineclear serve"),
         "{}",
-        nobody.out
+        unreachable.out
     );
     assert_eq!(
-        nobody.out.lines().filter(|line| line.starts_with("  lineclear ")).count(),
+        unreachable.out.lines().filter(|line| line.starts_with("  lineclear ")).count(),
         3,
         "{}",
-        nobody.out
+        unreachable.out
     );
     std::fs::write(dir.path().join("lineclear.toml"), "prot = 9\n").unwrap();
     let bad = at(&dir, &[]);
@@ -166,5 +167,5 @@ async fn a_bare_word_says_what_there_is_and_is_never_an_error() {
     std::fs::write(dir.path().join("lineclear.toml"), format!("port = {port}\n")).unwrap();
     let well = at(&dir, &[]);
     assert!(well.code == Some(0) && well.out.contains("healthy: 1 alive"), "{}{}", well.out, well.err);
-    assert_eq!(at(&dir, &["nonsense"]).code, Some(2), "what is no command stays an error");
+    assert_eq!(at(&dir, &["nonsense"]).code, Some(2), "an unknown command is an error");
 }

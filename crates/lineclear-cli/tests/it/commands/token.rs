@@ -10,7 +10,7 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
 }
 
-/// From none to one that is revoked.
+/// Creates, lists and revokes a token.
 fn is_made_listed_and_revoked(url: &str) {
     let made = lineclear(&["token", "create", "ci", "--scope", "operate", "--expires", "90d", "--db", url]);
     assert_eq!(made.code, Some(0), "{}", made.err);
@@ -42,10 +42,10 @@ fn is_made_listed_and_revoked(url: &str) {
         "{}",
         listed.out
     );
-    assert_eq!(fields("bot", &listed.out)[6..], ["", ""], "not used, and without end: {}", listed.out);
+    assert_eq!(fields("bot", &listed.out)[6..], ["", ""], "not used, and without an expiry: {}", listed.out);
     let ci = fields("ci", &listed.out);
-    assert!(ci[6].is_empty() && ci[7].ends_with('Z'), "not used, and it ends: {}", listed.out);
-    assert!(!listed.out.contains("unknown"), "somebody has a name: {}", listed.out);
+    assert!(ci[6].is_empty() && ci[7].ends_with('Z'), "not used, and with an expiry: {}", listed.out);
+    assert!(!listed.out.contains("unknown"), "the creator has a name: {}", listed.out);
     assert!(!listed.out.contains(token.rsplit('_').next().unwrap()), "{}", listed.out);
     let revoked = lineclear(&["token", "revoke", "ci", "--db", url]);
     assert_eq!(revoked.code, Some(0), "{}", revoked.err);
@@ -84,7 +84,7 @@ async fn a_token_is_made_listed_and_revoked_on_postgres() {
 }
 
 #[test]
-fn what_the_command_does_is_written_down() {
+fn token_commands_leave_audit_rows() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("new.db");
     let url = file.to_str().unwrap();
@@ -125,7 +125,7 @@ fn the_database_is_the_one_that_serve_would_take() {
 }
 
 #[test]
-fn a_token_that_cannot_be_is_refused() {
+fn an_invalid_new_token_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("new.db");
     let url = file.to_str().unwrap();
@@ -141,11 +141,11 @@ fn a_token_that_cannot_be_is_refused() {
         assert_eq!(run.code, Some(2), "{arguments:?}: {}", run.err);
         assert!(run.err.contains(part), "{arguments:?}: {}", run.err);
     }
-    assert!(!file.exists(), "nothing was made");
+    assert!(!file.exists(), "no file was created");
 }
 
 #[test]
-fn somebody_without_a_name_in_the_environment_has_one() {
+fn the_creator_is_named_without_a_user_in_the_environment() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("new.db");
     let mut command =
@@ -155,34 +155,34 @@ fn somebody_without_a_name_in_the_environment_has_one() {
     }
     let made = command.output().unwrap();
     let by = json(std::str::from_utf8(&made.stdout).unwrap())["created_by"].as_str().unwrap().to_owned();
-    assert!(by.starts_with("cli:") && by != "cli:unknown" && by != "cli:somebody", "{by}");
+    assert!(by.starts_with("cli:") && by != "cli:unknown" && by != "cli:", "{by}");
 }
 
 #[tokio::test]
-async fn a_server_that_is_named_is_asked_and_answers_as_the_api_does() {
+async fn with_server_the_command_uses_the_api_of_that_server() {
     let dir = tempfile::tempdir().unwrap();
     let made = at(&dir, &["token", "create", "boss", "--scope", "admin"]);
     let (_server, address) = serve(&dir, &["--auth", "token"]).await;
     let (server, boss) = (format!("http://{address}"), made.out.trim().to_owned());
     let asked = ["--server", server.as_str(), "--token", boss.as_str()];
     let run = |args: &[&str]| at(&dir, &[args, &asked].concat());
-    assert_eq!(at(&dir, &["token", "list", "--server", &server]).code, Some(4), "nobody may");
+    assert_eq!(at(&dir, &["token", "list", "--server", &server]).code, Some(4), "a token is required");
     let made = run(&["token", "create", "ci", "--scope", "read,worker", "--json"]);
     assert_eq!(made.code, Some(0), "{}", made.err);
     let reader = json(&made.out);
     assert_eq!(reader["created_by"], "token:boss", "{reader}");
     let reader = reader["token"].as_str().unwrap();
-    let looked = at(&dir, &["job", "list", "--server", &server, "--token", reader]);
-    assert_eq!(looked.code, Some(0), "{}", looked.err);
+    let listed_jobs = at(&dir, &["job", "list", "--server", &server, "--token", reader]);
+    assert_eq!(listed_jobs.code, Some(0), "{}", listed_jobs.err);
     let listed = run(&["token", "list", "--json"]).out;
-    assert_eq!(json(&listed), json(&run(&["api", "GET", "/tokens"]).out), "as the API has it");
+    assert_eq!(json(&listed), json(&run(&["api", "GET", "/tokens"]).out), "the response of the API");
     assert_eq!(json(&listed)["items"].as_array().unwrap().len(), 2);
     let near = run(&["token", "revoke", "cj"]);
     assert!(near.code == Some(3) && near.err.contains("did you mean ci?"), "{}", near.err);
     assert_eq!(run(&["token", "revoke", "ci"]).code, Some(0));
     assert_eq!(at(&dir, &["job", "list", "--server", &server, "--token", reader]).code, Some(4));
 
-    // The variable is as good as the flag, and --db is stronger than the variable.
+    // The variable replaces the flag, and --db overrides the variable.
     let mut by_variable = command(&["token", "list", "--json"]);
     let by_variable = crate::run::ran(
         by_variable.env("LINECLEAR_SERVER", &server).env("LINECLEAR_TOKEN", &boss).current_dir(dir.path()),
@@ -195,6 +195,6 @@ async fn a_server_that_is_named_is_asked_and_answers_as_the_api_does() {
     assert_eq!(
         at(&dir, &["job", "list", "--db", "lineclear.db", "--server", &server]).code,
         Some(2),
-        "either, or"
+        "the two flags exclude each other"
     );
 }

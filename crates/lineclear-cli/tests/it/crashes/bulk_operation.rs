@@ -1,4 +1,4 @@
-//! A server that works on a batch is killed; another one finishes it, and each job is treated once.
+//! A server that works on a bulk operation is killed; another server finishes it, and treats each job once.
 
 use std::time::{Duration, Instant};
 
@@ -32,10 +32,10 @@ async fn killed_in_the_middle(db: &[&str]) {
         if now["done"].as_u64().unwrap() > 0 {
             break now;
         }
-        assert!(Instant::now() < deadline, "it never began: {now}");
+        assert!(Instant::now() < deadline, "it never started: {now}");
     };
     one.kill().unwrap();
-    assert_eq!(before["status"], "running", "killed too late to show anything: {before}");
+    assert_eq!(before["status"], "running", "killed too late: {before}");
 
     let (mut two, second) = serve(&dir, db).await;
     let after = loop {
@@ -43,7 +43,7 @@ async fn killed_in_the_middle(db: &[&str]) {
         if now["status"] == "done" {
             break now;
         }
-        assert!(Instant::now() < deadline, "nobody went on: {now}");
+        assert!(Instant::now() < deadline, "no other server continued it: {now}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     };
     assert_eq!((&after["done"], &after["skipped"]), (&json!(JOBS), &json!(0)), "each once");
@@ -54,12 +54,12 @@ async fn killed_in_the_middle(db: &[&str]) {
 }
 
 #[tokio::test]
-async fn a_batch_outlives_its_server_on_sqlite() {
+async fn a_bulk_operation_survives_its_server_on_sqlite() {
     killed_in_the_middle(&[]).await;
 }
 
 #[tokio::test]
-async fn a_batch_outlives_its_server_on_postgres() {
+async fn a_bulk_operation_survives_its_server_on_postgres() {
     let database = fresh_postgres().await;
     killed_in_the_middle(&["--db", database.url()]).await;
 }

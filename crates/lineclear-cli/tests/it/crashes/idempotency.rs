@@ -24,7 +24,7 @@ async fn serve(dir: &TempDir, db: &str, point: Option<&str>) -> (Child, String) 
     (child, address)
 }
 
-/// Sends the request whose answer may never come.
+/// Sends the request, whose response may never come.
 fn send(address: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
     let body = r#"{"kind": "pay", "input": {"invoice": 7}}"#;
@@ -57,10 +57,10 @@ async fn killed_before_the_commit(db: &str, shares: bool) {
     let unanswered = send(&at_first);
     first.wait_until_stopped(LONG).await.unwrap();
     if shares {
-        // A file has one writer: there, whoever comes second waits for the first.
+        // A SQLite file has one writer: there, the second request would wait for the first.
         let busy = answer(send(&at_second));
         assert!(busy.starts_with("HTTP/1.1 409") && busy.contains("idempotency_in_flight"), "{busy}");
-        assert_eq!(jobs(&at_second), 0, "nothing is seen of it");
+        assert_eq!(jobs(&at_second), 0, "the job is not visible");
     }
     first.kill().unwrap();
     drop(unanswered);
@@ -74,7 +74,7 @@ async fn killed_before_the_commit(db: &str, shares: bool) {
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
     assert!(made.starts_with("HTTP/1.1 201") && !made.contains("idempotent-replayed"), "{made}");
-    assert_eq!(jobs(&at_second), 1, "not lost, and not doubled");
+    assert_eq!(jobs(&at_second), 1, "the job exists once");
 }
 
 async fn killed_before_the_answer(db: &str) {
@@ -85,28 +85,28 @@ async fn killed_before_the_answer(db: &str) {
     first.kill().unwrap();
     drop(unanswered);
     let (_second, at_second) = serve(&dir, db, None).await;
-    assert_eq!(jobs(&at_second), 1, "it was made");
+    assert_eq!(jobs(&at_second), 1, "the job exists");
     let again = answer(send(&at_second));
     assert!(again.starts_with("HTTP/1.1 201") && again.contains("idempotent-replayed: true"), "{again}");
-    assert_eq!(jobs(&at_second), 1, "and is not made again");
+    assert_eq!(jobs(&at_second), 1, "no second job exists");
 }
 
 #[tokio::test]
-async fn a_server_killed_before_the_commit_of_a_keyed_request_makes_nothing_on_postgres() {
+async fn a_server_killed_before_the_commit_of_a_keyed_request_has_created_no_job_on_postgres() {
     killed_before_the_commit(fresh_postgres().await.url(), true).await;
 }
 
 #[tokio::test]
-async fn a_server_killed_before_the_commit_of_a_keyed_request_makes_nothing_on_sqlite() {
+async fn a_server_killed_before_the_commit_of_a_keyed_request_has_created_no_job_on_sqlite() {
     killed_before_the_commit("lineclear.db", false).await;
 }
 
 #[tokio::test]
-async fn a_server_killed_before_the_answer_to_a_keyed_request_has_made_it_once_on_postgres() {
+async fn a_server_killed_before_the_response_to_a_keyed_request_has_created_one_job_on_postgres() {
     killed_before_the_answer(fresh_postgres().await.url()).await;
 }
 
 #[tokio::test]
-async fn a_server_killed_before_the_answer_to_a_keyed_request_has_made_it_once_on_sqlite() {
+async fn a_server_killed_before_the_response_to_a_keyed_request_has_created_one_job_on_sqlite() {
     killed_before_the_answer("lineclear.db").await;
 }

@@ -1,4 +1,4 @@
-//! What a server leaves behind when it is told secrets, or dies in the middle of a change.
+//! Secrets in the log, and the audit of a server that dies in the middle of a change.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -68,18 +68,18 @@ async fn no_secret_is_in_the_log_of_a_server() {
         answers.iter().map(|answer| answer.split(' ').nth(1).unwrap_or("none")).collect();
     assert_eq!(statuses, ["201", "422", "400", "201", "401", "401", "201", "401", "400"], "{answers:?}");
     let cookie = answers[6].split("__Host-lineclear=").nth(1).unwrap().split(';').next().unwrap().to_owned();
-    // The database goes away: what its driver says is logged.
+    // The messages of the database driver are logged, too.
     child.terminate().unwrap();
     assert!(child.wait_for_exit(LONG).await.unwrap().success());
     let said = [child.stderr(), child.stdout()].concat().join("\n");
-    assert!(said.lines().count() > 20, "a server that traces says a lot: {said}");
+    assert!(said.lines().count() > 20, "the trace log has many lines: {said}");
     for secret in ["canary", token.rsplit('_').next().unwrap(), &cookie] {
         let found: Vec<&str> = said.lines().filter(|line| line.contains(secret)).collect();
         assert!(found.is_empty(), "{secret}: {found:?}");
     }
 }
 
-/// Freezes a server at a place in the middle of a change, kills it, and looks at what is there: the row, and the group.
+/// Freezes a server at a crash point in the middle of a change, kills it, and returns the audit rows and whether the group exists.
 async fn killed_at(point: &str) -> (Vec<(String, Option<i64>)>, bool) {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("mine.db");
@@ -88,7 +88,7 @@ async fn killed_at(point: &str) -> (Vec<(String, Option<i64>)>, bool) {
     let asking = std::thread::spawn(move || send(&address, "PUT /api/v1/groups/etl", "", r#"{"limit": 3}"#));
     child.wait_until_stopped(LONG).await.unwrap();
     child.kill().unwrap();
-    assert_eq!(asking.join().unwrap(), "", "nobody was told that it is done");
+    assert_eq!(asking.join().unwrap(), "", "the client got no response");
     let database = rusqlite::Connection::open(&file).unwrap();
     let mut rows = database.prepare("select action, status from audit").unwrap();
     let rows =

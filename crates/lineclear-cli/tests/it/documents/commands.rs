@@ -1,4 +1,4 @@
-//! Every command in the README and the documents is run as it is written.
+//! Runs every command in the README and the documents as it is written.
 
 use std::ffi::OsStr;
 use std::io::BufRead;
@@ -38,7 +38,7 @@ fn commands(text: &str) -> Vec<String> {
     found
 }
 
-/// A server that a page tells its reader to start: it goes on while the rest of the page is run.
+/// A server that a page tells its reader to start: it runs while the test runs the rest of the page.
 struct Served(std::process::Child, String);
 
 impl Served {
@@ -70,19 +70,19 @@ impl Drop for Served {
     }
 }
 
-/// What really runs for a line of a document; `None` for one that no test can run.
+/// The command to run for a line of a document; `None` if no test can run it.
 fn as_run(command: &str) -> Option<String> {
     if command.starts_with("curl ") {
-        // Without -f it would be content with a refusal.
+        // Without -f, curl ignores an error status.
         return Some(command.replacen("curl ", "curl -fsS ", 1));
     }
     let ours = ["cargo run -q -- ", "cargo run -- ", "lineclear "];
     if let Some(arguments) = ours.iter().find_map(|start| command.strip_prefix(start)) {
-        // It would go on until somebody stops it, on a port that may be taken.
+        // It would run until it is stopped, on a port that may be taken.
         let arguments = arguments.replace("demo", "demo --for 3s --port 0");
         return Some(format!("{} {arguments}", env!("CARGO_BIN_EXE_lineclear")));
     }
-    // What runs us cannot be run by us: make says what it would do, and fails if there is no such command.
+    // These would run the tests themselves: make prints what it would do, and fails if the target does not exist.
     if let Some(target) = command.strip_prefix("make ") {
         return Some(format!("make --dry-run {target}"));
     }
@@ -95,7 +95,7 @@ async fn every_command_in_the_documents_runs() {
     let database = fresh_postgres().await;
     let dir = tempfile::tempdir().unwrap();
     let mut ran = 0;
-    // Guides that begin in an empty folder are gone through in one: `guide.rs` and `migrate.rs`.
+    // `guide.rs` and `migrate.rs` run the guides that begin in an empty folder.
     let begins_empty =
         |page: &PathBuf| page.ends_with("docs/quickstart.md") || page.ends_with("docs/migrate.md");
     for page in pages().into_iter().filter(|page| !begins_empty(page)) {

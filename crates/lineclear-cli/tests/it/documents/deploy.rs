@@ -1,4 +1,4 @@
-//! The files for production: what they name is there, and the unit gives the service no more than it needs.
+//! The files for production: what they name exists, and the unit gives the service only the rights that it needs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -29,7 +29,7 @@ fn systemd_understands_every_line_of_the_unit() {
 }
 
 #[test]
-fn the_unit_leaves_little_to_an_attacker() {
+fn the_unit_is_sandboxed() {
     let dir = tempfile::tempdir().unwrap();
     // 2.0 of 10; a plain service has 9.6.
     let output = Command::new("systemd-analyze")
@@ -62,7 +62,7 @@ fn the_files_name_commands_and_settings_that_exist() {
 }
 
 #[test]
-fn the_container_is_built_with_the_version_of_rust_that_we_ask_for() {
+fn the_container_is_built_with_the_required_version_of_rust() {
     let toml = read("Cargo.toml");
     let version = toml.split("rust-version = \"").nth(1).unwrap().split('"').next().unwrap();
     assert!(read("Containerfile").contains(&format!("rust:{version}-slim")), "{version}");

@@ -1,4 +1,4 @@
-//! The guides, gone through as a reader would: in an empty folder, on a terminal, block by block.
+//! Runs the guides as a reader would: in an empty folder, on a terminal, block by block.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// What stands between fences, with its language.
+/// The fenced blocks, with their languages.
 pub(crate) fn blocks(page: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for part in page.split("\n```").collect::<Vec<_>>()[1..].chunks(2) {
@@ -20,7 +20,7 @@ pub(crate) fn blocks(page: &str) -> Vec<(String, String)> {
     found
 }
 
-/// A reader: a folder, and a port that nobody else has.
+/// A reader: a folder, and a free port.
 pub(crate) struct Reader {
     pub(crate) dir: TempDir,
     port: String,
@@ -33,7 +33,7 @@ impl Reader {
         Reader { dir: tempfile::tempdir().unwrap(), port, server: None }
     }
 
-    /// `lineclear serve …`, which goes on.
+    /// `lineclear serve …`, which keeps running.
     pub(crate) async fn serve(&mut self, arguments: &[&str]) {
         let server = Program::at(env!("CARGO_BIN_EXE_lineclear"))
             .args(["serve"])
@@ -46,7 +46,7 @@ impl Reader {
         self.server = Some(server);
     }
 
-    /// Types a block on a terminal; what is seen, and how it ended.
+    /// Types a block on a terminal; returns whether it succeeded, and the output.
     pub(crate) fn types(&self, block: &str) -> (bool, String) {
         std::fs::write(self.dir.path().join(".typed"), format!("set -e\n{block}")).unwrap();
         let folder = Path::new(env!("CARGO_BIN_EXE_lineclear")).parent().unwrap().display().to_string();
@@ -65,7 +65,7 @@ impl Reader {
         (output.status.success(), String::from_utf8_lossy(&output.stdout).replace('\r', ""))
     }
 
-    /// The same, until it shows this; `…` stands for anything.
+    /// Types a block repeatedly until the output matches; `…` stands for any text.
     pub(crate) fn sees(&self, block: &str, want: &str) {
         let begun = Instant::now();
         loop {
@@ -111,7 +111,7 @@ async fn the_first_steps_lead_from_nothing_to_a_running_schedule_in_four_command
     let mut reader = Reader::new();
     let blocks = blocks(page);
     let shell: Vec<usize> = (0..blocks.len()).filter(|at| blocks[*at].0 == "sh").collect();
-    // Serve, write, apply, look; what comes after them is for the curious.
+    // Serve, write, apply, list; the other commands are optional.
     assert_eq!(shell.len(), 6);
     for at in shell {
         let block = &blocks[at].1;
@@ -120,10 +120,7 @@ async fn the_first_steps_lead_from_nothing_to_a_running_schedule_in_four_command
             continue;
         }
         let want = blocks.get(at + 1).filter(|next| next.0 == "text").map_or("", |next| &next.1);
-        assert!(
-            !want.is_empty() || block.starts_with("cat > "),
-            "the page does not say what is seen of\n{block}"
-        );
+        assert!(!want.is_empty() || block.starts_with("cat > "), "the page shows no output of\n{block}");
         reader.sees(block, want);
     }
 }

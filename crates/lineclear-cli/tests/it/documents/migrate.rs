@@ -1,4 +1,4 @@
-//! `docs/migrate.md`, gone through: a real crontab, and tables in the shape of those that others left behind.
+//! Runs `docs/migrate.md`: with a real crontab, and with tables in the layout of other schedulers.
 
 use std::time::Duration;
 
@@ -18,17 +18,17 @@ fn part(head: &str) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn a_crontab_moves_in_as_the_page_says() {
+async fn a_crontab_is_migrated_as_the_page_says() {
     let blocks = part("From cron");
     let of = |language: &str| -> Vec<&String> {
         blocks.iter().filter(|block| block.0 == language).map(|block| &block.1).collect()
     };
-    let [crontab, shown] = of("text")[..] else { panic!("a crontab, and what is said about it") };
-    let [import, move_in] = of("sh")[..] else { panic!("to import, and to move in") };
+    let [crontab, shown] = of("text")[..] else { panic!("a crontab, and the output of the import") };
+    let [import, move_in] = of("sh")[..] else { panic!("import and apply") };
     let mut reader = Reader::new();
     std::fs::write(reader.dir.path().join("my.cron"), crontab).unwrap();
     reader.sees(import, shown);
-    // As it is printed, it is what the server needs.
+    // The printed settings are what the server needs.
     let settings =
         shown[shown.find("commands = [").unwrap()..].split("\n]").next().unwrap().to_owned() + "\n]\n";
     std::fs::write(reader.dir.path().join("lineclear.toml"), settings).unwrap();
@@ -55,7 +55,7 @@ async fn postgres(url: &str) -> Client {
     client
 }
 
-/// Jobs that wait, by kind: what they are given, and whether they wait for their time.
+/// Waiting jobs by kind: their input and state.
 fn jobs(url: &str) -> Vec<(String, Value, String)> {
     let listed = lineclear(&["job", "list", "--all", "--json", "--db", url]);
     let listed: Value = serde_json::from_str(&listed.out).unwrap_or_else(|_| panic!("{}", listed.err));
@@ -97,7 +97,7 @@ insert into hangfire.hash (key, field, value) values ('recurring-job:nightly', '
 "#;
 
 #[tokio::test]
-async fn jobs_that_wait_in_tables_of_hangfire_are_moved_once_and_its_schema_goes() {
+async fn waiting_jobs_of_hangfire_are_moved_once_and_its_schema_is_dropped() {
     let database = fresh_postgres().await;
     let client = postgres(database.url()).await;
     client.batch_execute(HANGFIRE).await.unwrap();
@@ -138,14 +138,14 @@ async fn jobs_that_wait_in_tables_of_hangfire_are_moved_once_and_its_schema_goes
     assert_eq!(
         left.iter().map(|row| row.get::<_, i64>(0)).collect::<Vec<_>>(),
         [3, 4, 6],
-        "what is not known, runs, or is over"
+        "unknown, running and finished jobs"
     );
     let rows = client.query(states.trim_end().trim_end_matches(';'), &[]).await.unwrap();
     let rows: Vec<(String, i64)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
     assert_eq!(
         rows,
         [("Enqueued".to_owned(), 1), ("Processing".to_owned(), 1)],
-        "and what is over is not shown"
+        "finished jobs are not shown"
     );
     client.batch_execute(drop).await.unwrap();
     assert_eq!(jobs(database.url()).len(), 4);
@@ -196,7 +196,7 @@ async fn a_database_of_trax_is_shared_and_its_queue_is_moved_once() {
         assert_eq!(moved, [(7.into(), "queued".to_owned()), (8.into(), "scheduled".to_owned())]);
     }
 
-    // Their planner's locks are held for good; ours plans.
+    // A session holds the locks of Trax's planners; Lineclear plans anyway.
     client.batch_execute(locks).await.unwrap();
     let mut reader = Reader::new();
     let file = "[[manifest]]\nkey = \"clock\"\nkind = \"command\"\ninput = { argv = [\"/bin/date\"] }\nschedule = { every = \"1s\" }\n";

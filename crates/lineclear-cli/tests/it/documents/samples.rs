@@ -1,4 +1,4 @@
-//! The dashboard's sample manifests, on a server as it comes.
+//! The dashboard's sample manifests, on a server with default settings.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::commands::serve::{ask, serve};
 
-/// As the form of a browser.
+/// Sends a form as a browser does.
 fn submit(address: &str, path: &str, form: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     let head = format!(
@@ -26,10 +26,10 @@ async fn sample_manifests_are_loaded_run_and_are_removed_again() {
     let (_server, address) = serve(&dir, &[]).await;
     let get = |path: &str| ask(&address, &format!("GET {path}"), "");
     assert!(get("/").contains("Load sample manifests"), "an empty database offers them");
-    // The node says which kinds it runs with its first heartbeat.
+    // The node reports its kinds with its first heartbeat.
     let end = Instant::now() + Duration::from_secs(60);
     while !get("/api/v1/nodes").contains("\"sample\"") {
-        assert!(Instant::now() < end, "no node says that it runs them");
+        assert!(Instant::now() < end, "no node reports these kinds");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let loaded = submit(&address, "/samples", "remove=false");

@@ -29,7 +29,7 @@ fn id_in(answer: &str) -> String {
     id.split('"').next().unwrap().to_owned()
 }
 
-/// Asks until the answer has this in it.
+/// Repeats a request until the response contains this.
 pub(crate) async fn wait_for(address: &str, path: &str, text: &str) -> String {
     let until = Instant::now() + LONG;
     loop {
@@ -50,14 +50,14 @@ async fn wait_until(what: &str, within: Duration, mut holds: impl FnMut() -> boo
     }
 }
 
-/// A script that says its process id in a file, and goes on for a minute; with a child that ignores TERM.
+/// A script that writes its process id into a file and runs for a minute, with a child that ignores TERM.
 const LASTS: &str = "(trap '' TERM; sleep 60) & echo $! > child; trap '' TERM; echo $$ > pid.new; mv pid.new pid; sleep 60; sleep 60";
 
 fn pid_in(path: &Path) -> Option<u32> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// Whether a process runs; one that has ended and was not looked for does not.
+/// Whether a process runs; a zombie does not.
 fn runs(pid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     !status.is_empty() && !status.contains("State:\tZ")
@@ -71,7 +71,7 @@ async fn begun(dir: &TempDir) -> [u32; 2] {
 }
 
 #[tokio::test]
-async fn what_a_command_writes_is_the_jobs_and_not_the_servers() {
+async fn output_of_a_command_goes_to_the_log_of_its_job() {
     let dir = tempfile::tempdir().unwrap();
     let (child, address) = shell(&dir, &[]).await;
     let script = "echo to stdout; echo to stderr >&2; env | grep LINECLEAR_";
@@ -89,7 +89,7 @@ async fn what_a_command_writes_is_the_jobs_and_not_the_servers() {
 }
 
 #[tokio::test]
-async fn the_settings_of_the_server_are_not_told_to_commands() {
+async fn commands_do_not_inherit_the_settings_of_the_server() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("lineclear.toml"), r#"commands = [["/bin/sh", "-c", "env"]]"#).unwrap();
     let program = lineclear_testkit::Program::at(env!("CARGO_BIN_EXE_lineclear"))
@@ -128,7 +128,7 @@ async fn without_allowed_commands_there_is_no_such_kind() {
 }
 
 #[tokio::test]
-async fn a_command_that_fails_is_a_failure_with_its_code_and_last_words() {
+async fn a_failing_command_fails_its_job_with_the_exit_code_and_last_line() {
     let dir = tempfile::tempdir().unwrap();
     let (_child, address) = shell(&dir, &[]).await;
     let id = enqueue(&address, "echo first; echo no space left >&2; exit 7", r#", "retries": 0"#);
@@ -142,7 +142,7 @@ async fn a_command_that_fails_is_a_failure_with_its_code_and_last_words() {
 }
 
 #[tokio::test]
-async fn what_a_command_writes_without_end_is_bounded() {
+async fn output_of_a_command_is_bounded() {
     let dir = tempfile::tempdir().unwrap();
     let (_child, address) = shell(&dir, &[]).await;
     let id = enqueue(&address, "yes 0123456789 | head -c 20000000; echo; echo the end", "");
@@ -152,7 +152,7 @@ async fn what_a_command_writes_without_end_is_bounded() {
 }
 
 #[tokio::test]
-async fn what_a_command_leaves_in_the_background_ends_with_it() {
+async fn background_processes_end_with_their_command() {
     let dir = tempfile::tempdir().unwrap();
     let (_child, address) = shell(&dir, &[]).await;
     let id = enqueue(&address, "sleep 60 & echo $! > child; echo left", "");
@@ -189,7 +189,7 @@ async fn a_command_ends_with_a_server_that_is_killed() {
     wait_until("all of it ends", LONG, || !pids.iter().any(|pid| runs(*pid))).await;
 }
 
-/// Its leases end while it stands still, and its jobs are another's: so must be its commands.
+/// Its leases end while it is frozen, and its jobs go to another server: its commands must end, too.
 #[tokio::test]
 async fn a_command_ends_before_the_lease_of_a_server_that_stands_still() {
     let lease = Duration::from_secs(6);
@@ -223,9 +223,9 @@ async fn a_command_ends_before_the_lease_of_a_server_without_a_database_that_sta
     child.resume().unwrap();
 }
 
-/// Many programs end well when they are asked to end; that does not make their work done.
+/// Many programs exit with 0 on TERM; that does not mean that their work is done.
 #[tokio::test]
-async fn a_command_that_was_ended_is_not_done_whatever_it_says() {
+async fn a_command_that_was_ended_counts_as_not_done_whatever_its_exit_code() {
     let dir = tempfile::tempdir().unwrap();
     let polite = "trap 'exit 0' TERM; echo $$ > child; echo $$ > pid; sleep 60 & wait";
     let (mut child, address) = shell(&dir, &["--shutdown-grace", "1s"]).await;
@@ -246,7 +246,7 @@ async fn a_command_that_was_ended_is_not_done_whatever_it_says() {
 }
 
 #[tokio::test]
-async fn any_bytes_may_be_written_and_what_is_no_order_is_refused() {
+async fn a_command_may_print_any_bytes_and_an_invalid_input_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let (_child, address) = shell(&dir, &[]).await;
     let id = enqueue(&address, r"printf 'a\000b\007\377'; head -c 100000 /dev/zero", "");
@@ -273,7 +273,7 @@ async fn any_bytes_may_be_written_and_what_is_no_order_is_refused() {
     wait_for(&address, &format!("jobs/{}", id_in(&made)), r#""state":"completed""#).await;
 }
 
-/// Without it nobody would end the commands of a server that is killed.
+/// Only the guard ends the commands of a server that is killed.
 #[tokio::test]
 async fn a_guard_that_is_killed_is_replaced() {
     let dir = tempfile::tempdir().unwrap();
@@ -303,7 +303,7 @@ async fn a_guard_that_is_killed_is_replaced() {
     assert_eq!(first.len(), 1);
     assert!(std::process::Command::new("kill").args(["-9", &first[0]]).status().unwrap().success());
     wait_until("another takes its place", LONG, || guard().first().is_some_and(|id| *id != first[0])).await;
-    // It is told of the command a moment after it has started.
+    // The server tells the new guard of the command shortly after the guard has started.
     tokio::time::sleep(Duration::from_secs(2)).await;
     child.kill().unwrap();
     wait_until("all of it ends", LONG, || !pids.iter().any(|pid| runs(*pid))).await;

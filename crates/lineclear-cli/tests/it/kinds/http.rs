@@ -1,4 +1,4 @@
-//! Jobs of the kind `http`: a server that calls others, and what it does not call.
+//! Jobs of the kind `http`: calls, and forbidden URLs.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -17,7 +17,7 @@ use crate::run::command;
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const LONG: Duration = Duration::from_secs(60);
 
-/// Somebody who is called: gives these answers, one for each call, and tells what came.
+/// A receiver of calls: sends these responses, one for each call, and passes on each request.
 pub(crate) fn receiver(answers: Vec<String>) -> (u16, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -33,7 +33,7 @@ pub(crate) fn receiver(answers: Vec<String>) -> (u16, Receiver<String>) {
                     _ => break,
                 }
             }
-            // Who called may have gone away.
+            // The caller may have disconnected.
             stream.write_all(answer.as_bytes()).ok();
             sender.send(call).ok();
         }
@@ -74,10 +74,10 @@ fn enqueue(address: &str, input: &str, more: &str) -> String {
     answer.split(r#""id":""#).nth(1).unwrap().split('"').next().unwrap().to_owned()
 }
 
-/// Not in the order of the alphabet, not as most would write it, and too large for most.
+/// Keys not in alphabetical order, unusual notation, and numbers too large for most parsers.
 const ODD: &str = r#"{"z":1.10,"n":12345678901234567890123,"a":[1e400]}"#;
 
-/// What Standard Webhooks has a receiver compare with: HMAC-SHA256 of the id, the timestamp and the body, by its definition.
+/// The signature of Standard Webhooks: HMAC-SHA256 of the id, the timestamp and the body.
 fn signature(id: &str, timestamp: &str, body: &str) -> String {
     let mut key = base64(SECRET.strip_prefix("whsec_").unwrap());
     key.resize(64, 0);
@@ -144,7 +144,7 @@ async fn a_url_is_called_with_a_signature_and_the_claim() {
 }
 
 #[tokio::test]
-async fn a_server_that_wants_to_be_called_later_is_called_later() {
+async fn retry_after_is_honoured() {
     let dir = tempfile::tempdir().unwrap();
     let (port, calls) = receiver(vec![
         answer("503 Service Unavailable", "Retry-After: 2\r\n", "overloaded"),
@@ -155,7 +155,7 @@ async fn a_server_that_wants_to_be_called_later_is_called_later() {
     calls.recv_timeout(LONG).unwrap();
     let first = Instant::now();
     let second = calls.recv_timeout(LONG).unwrap();
-    // The second call says that it is one, under the same id.
+    // The second call has the same id and a higher attempt.
     assert!(first.elapsed() > Duration::from_millis(1_500), "{:?}", first.elapsed());
     assert_eq!(header(&second, "lineclear-attempt"), Some("2"), "{second}");
     assert_eq!(header(&second, "webhook-id"), Some(format!("job-{id}").as_str()));
@@ -165,7 +165,7 @@ async fn a_server_that_wants_to_be_called_later_is_called_later() {
 }
 
 #[tokio::test]
-async fn which_statuses_are_a_success_can_be_said_and_a_redirect_is_none() {
+async fn successful_statuses_are_configurable_and_redirects_are_failures() {
     let dir = tempfile::tempdir().unwrap();
     let (port, _calls) = receiver(vec![
         answer("302 Found", "Location: http://169.254.169.254/latest/meta-data/\r\n", ""),
@@ -182,7 +182,7 @@ async fn which_statuses_are_a_success_can_be_said_and_a_redirect_is_none() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_answer_in_time_or_says_too_much_does_no_harm() {
+async fn a_slow_or_talkative_receiver_is_cut_off() {
     let dir = tempfile::tempdir().unwrap();
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let (_child, address) = caller(&dir, silent.local_addr().unwrap().port()).await;
@@ -206,7 +206,7 @@ async fn a_server_that_does_not_answer_in_time_or_says_too_much_does_no_harm() {
 }
 
 #[tokio::test]
-async fn what_may_not_be_called_is_refused_when_it_is_saved() {
+async fn a_forbidden_url_is_refused_when_it_is_saved() {
     let dir = tempfile::tempdir().unwrap();
     let (_child, address) = serve(&dir, &[]).await;
     for (input, why) in [
@@ -230,13 +230,13 @@ async fn what_may_not_be_called_is_refused_when_it_is_saved() {
             &format!(r#"{{"kind": "http", "schedule": {{"every": "1h"}}, "input": {input}}}"#),
         );
         assert!(put.starts_with("HTTP/1.1 422") && put.contains(why), "{input}: {put}");
-        // Without a server it is looked at all the same.
+        // Without a server the URL is checked, too.
         let here = at(&dir, &["job", "enqueue", "http", "--input", input, "--db", "lineclear.db"]);
         assert!(here.code == Some(2) && here.err.contains(why), "{input}: {}", here.err);
     }
     let jobs = ask(&address, "GET /api/v1/jobs", "");
     assert!(jobs.contains(r#""items":[]"#), "{jobs}");
-    // Nor is it let in as another input of what is there.
+    // It is also refused as a new input of an existing job or manifest.
     let manifest = r#"{"kind": "http", "schedule": {"on_demand": true}, "input": {"url": "https://localhost/"}, "retries": 0}"#;
     assert!(ask(&address, "PUT /api/v1/manifests/call", manifest).starts_with("HTTP/1.1 201"));
     assert!(ask(&address, "POST /api/v1/manifests/call/run", "").starts_with("HTTP/1.1 201"));
@@ -274,9 +274,9 @@ async fn what_may_not_be_called_is_refused_when_it_is_saved() {
     assert!(mended.starts_with("HTTP/1.1 204"), "{mended}");
 }
 
-/// Servers like to say what they were told.
+/// Some servers repeat request headers in their responses.
 #[tokio::test]
-async fn what_was_sent_as_a_header_is_not_shown_when_it_comes_back() {
+async fn secret_headers_are_masked_in_responses() {
     let dir = tempfile::tempdir().unwrap();
     let (port, _calls) = receiver(vec![
         answer("401 Unauthorized", "", "bad token: Bearer s3cr3t"),
@@ -302,7 +302,7 @@ async fn what_was_sent_as_a_header_is_not_shown_when_it_comes_back() {
     assert!(refused.starts_with("HTTP/1.1 422") && !refused.contains("s3cr3t"), "{refused}");
 }
 
-/// A name is no address: it is looked at when we connect.
+/// A name is resolved and checked when the server connects.
 #[tokio::test]
 async fn a_name_that_leads_inside_is_not_called() {
     let dir = tempfile::tempdir().unwrap();
@@ -333,7 +333,7 @@ fn secrets_of_calls_are_not_shown() {
 }
 
 #[test]
-fn straight_on_a_database_the_settings_say_what_may_be_called_and_commands_are_looked_at() {
+fn with_db_the_settings_limit_urls_and_commands_are_checked() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(at(&dir, &["db", "migrate"]).code, Some(0));
     let enqueue = |kind: &str, input: &str| {
@@ -363,5 +363,5 @@ fn straight_on_a_database_the_settings_say_what_may_be_called_and_commands_are_l
     }
     assert_eq!(enqueue("command", r#"{"argv": ["/bin/date"]}"#).code, Some(0));
     let none = at(&dir, &["manifest", "list", "--db", "lineclear.db"]).out;
-    assert_eq!(none.lines().count(), 1, "what is refused leaves nothing: {none}");
+    assert_eq!(none.lines().count(), 1, "a refused request creates nothing: {none}");
 }

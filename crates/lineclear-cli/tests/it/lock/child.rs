@@ -7,7 +7,7 @@ use crate::lock::place::{Place, SOON, gone, lives};
 use crate::run::command;
 
 #[tokio::test]
-async fn the_command_s_exit_code_is_ours() {
+async fn lock_run_exits_with_the_code_of_its_command() {
     let place = Place::sqlite();
     for (script, code) in
         [("exit 0", 0), ("exit 3", 3), ("exit 255", 255), ("kill -TERM $$", 143), ("kill -KILL $$", 137)]
@@ -42,10 +42,10 @@ fn signal(name: &str, pid: u32) {
 }
 
 #[tokio::test]
-async fn signals_are_passed_on_and_the_command_is_waited_for() {
+async fn signals_are_forwarded_and_the_command_is_awaited() {
     let place = Place::sqlite();
     for name in ["TERM", "INT", "HUP", "QUIT", "USR1", "USR2"] {
-        // Its own way to end, and its own code; the signal is for the shell's own child as well.
+        // The command handles the signal and exits with its own code; the child of the shell gets the signal, too.
         let script =
             format!("trap 'echo got {name}; exit 5' {name}; echo held; while :; do sleep 0.05; done");
         let mut child = place.shell(&[], &script).start().unwrap();
@@ -73,7 +73,7 @@ async fn a_command_that_does_not_end_when_asked_to_keeps_the_lock() {
     assert_eq!(child.wait_for_exit(SOON).await.unwrap().code(), Some(4));
 }
 
-/// Whether a process does something of its own with TERM.
+/// Whether a process handles TERM.
 fn catches_term(pid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or_default();
@@ -106,7 +106,7 @@ async fn a_signal_while_waiting_ends_it_and_leaves_no_lock_behind() {
 }
 
 #[tokio::test]
-async fn what_nohup_ignores_is_ignored() {
+async fn a_hangup_that_nohup_ignores_is_ignored() {
     let place = Place::sqlite();
     let script = place.until_told("echo held");
     let binary = env!("CARGO_BIN_EXE_lineclear");
@@ -121,7 +121,7 @@ async fn what_nohup_ignores_is_ignored() {
 }
 
 #[tokio::test]
-async fn what_a_command_leaves_in_the_background_goes_on_without_the_lock() {
+async fn background_processes_continue_without_the_lock() {
     let place = Place::sqlite();
     let script = "sleep 60 >/dev/null 2>&1 & echo $!";
     let (code, out, err) = place.done(place.shell(&[], script)).await;
@@ -131,7 +131,7 @@ async fn what_a_command_leaves_in_the_background_goes_on_without_the_lock() {
     gone(&out[0]).await;
 }
 
-/// In a terminal of its own (`script`), as a person would start it: what is typed, and all that is seen.
+/// Runs a command in its own terminal (`script`), types into it, and returns the whole output.
 fn in_a_terminal(inside: &str, typed: &[u8]) -> String {
     let mut child = Command::new("script")
         .args(["-qec", inside, "/dev/null"])
@@ -159,7 +159,7 @@ fn a_command_reads_from_the_terminal_and_gives_it_back() {
 fn ctrl_c_reaches_the_command_and_ctrl_z_does_not_suspend_it() {
     let place = Place::sqlite();
     let ours = format!("{} lock run report --ttl 2s --store {}", env!("CARGO_BIN_EXE_lineclear"), place.url);
-    // What the terminal would send when they are typed.
+    // The signals that the terminal sends for these keys.
     let script = "trap 'echo interrupted; exit 5' INT; kill -TSTP $$; echo on; kill -INT 0; sleep 30";
     let seen =
         in_a_terminal(&format!("{ours} -- sh -c '{}'; echo code $?", script.replace('\'', "'\\''")), b"");

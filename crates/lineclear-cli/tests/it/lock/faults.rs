@@ -1,4 +1,4 @@
-//! `lineclear lock run` when it is killed or frozen, or its lock taken away: the command ends, and another can begin.
+//! `lineclear lock run` when it is killed or frozen, or its lock is broken: the command ends, and another can start.
 
 use std::time::{Duration, Instant};
 
@@ -9,11 +9,11 @@ use crate::lock::place::{Place, SOON, gone, lives};
 /// Less than a second for the lock, as its own tests show, and as much for three processes to start on a busy machine.
 const AT_ONCE: Duration = Duration::from_secs(2);
 
-/// Says its process id and its child's, and does not end when it is asked to.
+/// Prints its process id and that of its child, and ignores TERM.
 const STUBBORN: &str = "trap 'echo asked' TERM; sh -c 'trap \"\" TERM; echo child $$; sleep 60; sleep 60' & \
                         echo held $$; while :; do sleep 0.05; done";
 
-/// A command that does not want to end: its process id, and the one of its child.
+/// A command that ignores TERM: its process id, and that of its child.
 async fn stubborn(place: &Place, options: &[&str]) -> (Child, [String; 2]) {
     let child = place.shell(options, STUBBORN).start().unwrap();
     let id = |line: String| line.rsplit(' ').next().unwrap().to_owned();
@@ -25,7 +25,7 @@ async fn stubborn(place: &Place, options: &[&str]) -> (Child, [String; 2]) {
     (child, ids)
 }
 
-/// The lock is gone: the command is asked to end, and then it is ended, with all that it has started.
+/// The lock is lost: the command gets TERM and then KILL, with all processes that it started.
 async fn is_ended(mut child: Child, ids: [String; 2]) {
     let status = child.wait_for_exit(SOON).await.unwrap();
     let said = child.stderr().join("\n");
@@ -37,12 +37,12 @@ async fn is_ended(mut child: Child, ids: [String; 2]) {
     assert!(said.contains("error: lock \"report\" was lost: "), "{said}");
     assert!(child.stdout().contains(&"asked".to_owned()), "{:?}", child.stdout());
     for id in ids {
-        assert!(!lives(&id), "it goes on");
+        assert!(!lives(&id), "it does not end");
     }
 }
 
 #[tokio::test]
-async fn a_lock_that_is_taken_away_in_a_sqlite_file_ends_the_command() {
+async fn a_broken_lock_in_a_sqlite_file_ends_the_command() {
     let place = Place::sqlite();
     let (child, ids) = stubborn(&place, &["--ttl", "2s"]).await;
     let file = rusqlite::Connection::open(&place.url).unwrap();
@@ -52,7 +52,7 @@ async fn a_lock_that_is_taken_away_in_a_sqlite_file_ends_the_command() {
 }
 
 #[tokio::test]
-async fn a_lock_that_is_taken_away_in_postgres_ends_the_command() {
+async fn a_broken_lock_in_postgres_ends_the_command() {
     let place = Place::postgres().await;
     let (child, ids) = stubborn(&place, &["--ttl", "2s"]).await;
     let (client, connection) = tokio_postgres::connect(&place.url, tokio_postgres::NoTls).await.unwrap();
@@ -115,11 +115,11 @@ async fn the_time_of_grace_can_be_set() {
     assert!(child.stdout().contains(&"cleaned up".to_owned()));
 }
 
-/// Kills `lock run`, and waits until its command is gone. Says how long after that the next holder began.
+/// Kills `lock run`, waits until its command is gone, and returns how long after that the next holder started.
 async fn followed_after_a_kill(place: &Place, ttl: &str) -> Duration {
     let (mut child, ids) = stubborn(place, &["--ttl", ttl]).await;
     let mut waiting = place.shell(&["--wait", "30s"], "echo began").start().unwrap();
-    // When one who came later has had its answer, that one waits.
+    // When a later contender has had its response, this one waits.
     assert_eq!(place.done(place.run(&[], &["true"])).await.0, Some(75));
     child.kill().unwrap();
     let killed = Instant::now();
@@ -136,7 +136,7 @@ async fn followed_after_a_kill(place: &Place, ttl: &str) -> Duration {
 }
 
 #[tokio::test]
-async fn a_killed_lock_run_takes_its_command_with_it_and_is_followed_at_once_in_postgres() {
+async fn a_killed_lock_run_ends_its_command_and_frees_its_lock_at_once_in_postgres() {
     let place = Place::postgres().await;
     // Its lock would last far longer: only its death can free it.
     let after = followed_after_a_kill(&place, "10m").await;
@@ -144,7 +144,7 @@ async fn a_killed_lock_run_takes_its_command_with_it_and_is_followed_at_once_in_
 }
 
 #[tokio::test]
-async fn a_killed_lock_run_takes_its_command_with_it_and_is_followed_at_once_with_a_session_lock() {
+async fn a_killed_lock_run_ends_its_command_and_frees_its_lock_at_once_with_a_session_lock() {
     let database = lineclear_testkit::fresh_postgres().await;
     let place = Place::at(format!("{}?lock=session", database.url()), database);
     let after = followed_after_a_kill(&place, "10m").await;
@@ -152,25 +152,25 @@ async fn a_killed_lock_run_takes_its_command_with_it_and_is_followed_at_once_wit
 }
 
 #[tokio::test]
-async fn a_killed_lock_run_takes_its_command_with_it_and_is_followed_in_mysql() {
+async fn a_killed_lock_run_ends_its_command_and_frees_its_lock_in_mysql() {
     followed_after_a_kill(&Place::mysql().await, "10m").await;
 }
 
 #[tokio::test]
-async fn a_killed_lock_run_is_followed_when_its_lock_ends_in_a_sqlite_file() {
+async fn the_lock_of_a_killed_lock_run_is_free_after_its_ttl_in_a_sqlite_file() {
     followed_after_a_kill(&Place::sqlite(), "2s").await;
 }
 
 #[tokio::test]
-async fn a_killed_lock_run_is_followed_when_its_lock_ends_in_redis() {
+async fn the_lock_of_a_killed_lock_run_is_free_after_its_ttl_in_redis() {
     followed_after_a_kill(&Place::redis(), "2s").await;
 }
 
-/// Frozen for longer than its lock lasts: its command has ended before the next one begins, and upon waking it hears of the loss.
+/// Frozen for longer than its lock lasts: its command has ended before the next one begins, and when it resumes it learns of the loss.
 async fn a_frozen_lock_run_s_command_ends_before_the_next_begins(place: Place) {
     let (mut frozen, ids) = stubborn(&place, &["--ttl", "2s"]).await;
     frozen.pause().await.unwrap();
-    // Who has ended and is not yet reaped, because its parent is frozen, is a Z.
+    // A process that has ended but is not reaped, because its parent is frozen, has the state Z.
     let state = "sed -n 's/^State:.\\([^Z]\\).*/it goes on: \\1/p'";
     let script =
         format!("for id in {} {}; do {state} /proc/$id/status 2>&-; done; echo began", ids[0], ids[1]);
@@ -222,11 +222,11 @@ fn guard_of(child: &Child) -> String {
 }
 
 #[tokio::test]
-async fn a_command_whose_guard_is_killed_goes_on_and_that_is_said() {
+async fn a_command_whose_guard_is_killed_continues_with_a_warning() {
     let place = Place::sqlite();
     let mut child = place.holder(&[]).await;
     let guard = guard_of(&child);
-    // What ends others does not end it.
+    // The guard ignores signals that end other processes.
     for (signal, ends) in [("-TERM", false), ("-INT", false), ("-HUP", false), ("-KILL", true)] {
         assert!(std::process::Command::new("kill").args([signal, &guard]).status().unwrap().success());
         assert!(ends || lives(&guard), "{signal}");
@@ -237,7 +237,7 @@ async fn a_command_whose_guard_is_killed_goes_on_and_that_is_said() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_of_a_lock_run_that_has_ended() {
+async fn a_finished_lock_run_leaves_nothing_behind() {
     let place = Place::sqlite();
     let mut child = place.holder(&[]).await;
     let guard = guard_of(&child);

@@ -15,7 +15,7 @@ fn lock(place: &Place, arguments: &[&str]) -> Run {
     lineclear(&[&["lock"], arguments, &["--store", &place.url]].concat())
 }
 
-/// The same, which must succeed, and what it prints.
+/// Runs `lineclear lock`, which must succeed, and returns its output.
 fn says(place: &Place, arguments: &[&str]) -> String {
     let run = lock(place, arguments);
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{arguments:?}");
@@ -27,7 +27,7 @@ fn json(place: &Place, arguments: &[&str]) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// Waits until it is recorded that somebody holds the lock: that is done beside.
+/// Waits until the registry has recorded the holder of the lock: the record is written in the background.
 async fn recorded(place: &Place) {
     let recorded = async {
         while json(place, &["list"])["items"].as_array().unwrap().iter().all(|lease| lease["state"] != "held")
@@ -38,7 +38,7 @@ async fn recorded(place: &Place) {
     tokio::time::timeout(SOON, recorded).await.unwrap();
 }
 
-async fn who_holds_it_is_seen_from_all_sides_and_can_be_broken(place: Place) {
+async fn every_command_shows_the_holder_and_its_lock_can_be_broken(place: Place) {
     assert_eq!(place.done(place.run(&[], &["true"])).await.0, Some(0));
     let mut holder = place.holder(&["--ttl", "12s"]).await;
     recorded(&place).await;
@@ -69,7 +69,7 @@ async fn who_holds_it_is_seen_from_all_sides_and_can_be_broken(place: Place) {
         assert!(explained.contains(part), "{part}: {explained}");
     }
     let said = json(&place, &["explain", "report"]);
-    assert!(said["says"].as_array().unwrap().len() >= 4, "{said}");
+    assert!(said["sentences"].as_array().unwrap().len() >= 4, "{said}");
 
     let history = says(&place, &["history", "report"]);
     assert!(history.contains("acquired it as holder number 1\n"), "{history}");
@@ -112,22 +112,22 @@ async fn is_broken(place: &Place, holder: &mut Child) {
 }
 
 #[tokio::test]
-async fn who_holds_it_is_seen_from_all_sides_and_can_be_broken_in_a_sqlite_file() {
-    who_holds_it_is_seen_from_all_sides_and_can_be_broken(Place::sqlite()).await;
+async fn every_command_shows_the_holder_and_its_lock_can_be_broken_in_a_sqlite_file() {
+    every_command_shows_the_holder_and_its_lock_can_be_broken(Place::sqlite()).await;
 }
 
 #[tokio::test]
-async fn who_holds_it_is_seen_from_all_sides_and_can_be_broken_in_postgres() {
-    who_holds_it_is_seen_from_all_sides_and_can_be_broken(Place::postgres().await).await;
+async fn every_command_shows_the_holder_and_its_lock_can_be_broken_in_postgres() {
+    every_command_shows_the_holder_and_its_lock_can_be_broken(Place::postgres().await).await;
 }
 
 #[tokio::test]
-async fn who_holds_it_is_seen_from_all_sides_and_can_be_broken_in_mysql() {
-    who_holds_it_is_seen_from_all_sides_and_can_be_broken(Place::mysql().await).await;
+async fn every_command_shows_the_holder_and_its_lock_can_be_broken_in_mysql() {
+    every_command_shows_the_holder_and_its_lock_can_be_broken(Place::mysql().await).await;
 }
 
 #[tokio::test]
-async fn redis_keeps_no_record_unless_a_database_does_it_for_it() {
+async fn redis_locks_are_recorded_only_with_a_registry() {
     let place = Place::redis();
     let mut holder = place.holder(&["--ttl", "6s"]).await;
     for (arguments, why) in [(&["list"][..], "cannot be listed"), (&["history", "report"], "have no history")]
@@ -164,7 +164,7 @@ async fn redis_keeps_no_record_unless_a_database_does_it_for_it() {
 }
 
 #[tokio::test]
-async fn a_holder_that_died_or_froze_is_explained_and_its_lock_can_be_taken_away() {
+async fn a_dead_or_frozen_holder_is_explained_and_its_lock_can_be_broken() {
     let place = Place::sqlite();
     let script = place.until_told("echo held $$");
     let mut holder = place.shell(&[], &script).start().unwrap();
@@ -172,7 +172,7 @@ async fn a_holder_that_died_or_froze_is_explained_and_its_lock_can_be_taken_away
     recorded(&place).await;
     holder.kill().unwrap();
     gone(&command).await;
-    // A while passes.
+    // Time passes.
     let file = rusqlite::Connection::open(&place.url).unwrap();
     file.busy_timeout(SOON).unwrap();
     file.execute("update lock_lease set renewed_at = renewed_at - 20000000", []).unwrap();
@@ -186,7 +186,7 @@ async fn a_holder_that_died_or_froze_is_explained_and_its_lock_can_be_taken_away
     assert_eq!(place.done(place.run(&[], &["true"])).await.0, Some(0), "long before it would have ended");
 }
 
-// Two threads: the commands block one, and the node must go on with its heartbeats.
+// Two threads: the commands block one, and the node must keep sending heartbeats.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_node_that_plans_is_shown_too() {
     async fn tick() {}
@@ -228,7 +228,7 @@ async fn a_short_command_leaves_no_old_events_behind() {
 }
 
 #[test]
-fn what_is_not_there_is_not_found_and_looking_makes_no_file() {
+fn a_missing_lock_is_not_found_and_reading_creates_no_file() {
     let place = Place::sqlite();
     assert_eq!(says(&place, &["list"]), "LOCK\tSTATE\tNODE\tKIND\tNUMBER\tSINCE\tRENEWED\n");
     assert_eq!(says(&place, &["list", "--json"]), "{\"items\":[],\"next\":null}\n");
@@ -250,7 +250,7 @@ fn what_is_not_there_is_not_found_and_looking_makes_no_file() {
 }
 
 #[test]
-fn a_store_that_cannot_be_looked_at_says_why() {
+fn a_store_that_cannot_be_read_says_why() {
     for url in [
         "postgres://me:hunter2@127.0.0.1:1/x",
         "mysql://me:hunter2@127.0.0.1:1/x",
@@ -271,9 +271,9 @@ fn a_store_that_cannot_be_looked_at_says_why() {
     }
 }
 
-/// In a terminal of its own (`script`), as a person would break it.
+/// Breaks a lock in its own terminal (`script`), as a user would.
 #[tokio::test]
-async fn a_person_must_type_the_name_of_a_lock_to_break_it() {
+async fn breaking_a_lock_requires_typing_its_name() {
     let place = Place::sqlite();
     let mut holder = place.holder(&["--ttl", "6s"]).await;
     for (typed, code) in [("yes\n", 1), ("\n", 1), ("report\n", 0)] {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use lineclear_testkit::{Child, Program, fresh_postgres, mysql_url, redis_url};
 use mysql_async::prelude::Queryable;
 
-/// How long a test waits for what must happen soon.
+/// How long a test waits for an event that must happen soon.
 pub(crate) const SOON: Duration = Duration::from_secs(30);
 
 /// A store of one test, and a folder for its files.
@@ -57,7 +57,7 @@ impl Place {
         Program::at(env!("CARGO_BIN_EXE_lineclear")).args(arguments)
     }
 
-    /// The same, of a shell command.
+    /// `lock run report` with a shell command.
     pub(crate) fn shell(&self, options: &[&str], command: &str) -> Program {
         self.run(options, &["sh", "-c", command])
     }
@@ -69,7 +69,7 @@ impl Place {
         child
     }
 
-    /// A shell command that says something, and ends with 4 when it is told to.
+    /// A shell command that prints something, and exits with 4 on request.
     pub(crate) fn until_told(&self, say: &str) -> String {
         format!("{say}; while ! test -e '{}'; do sleep 0.05; done; exit 4", self.file("go").display())
     }
@@ -102,7 +102,7 @@ struct Database {
 impl Drop for Database {
     fn drop(&mut self) {
         let (server, name) = (self.server.clone(), self.name.clone());
-        // The test's runtime may be the one that is dropping us.
+        // This may be dropped on the test's runtime.
         let dropping = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
@@ -127,5 +127,5 @@ pub(crate) async fn gone(pid: &str) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(SOON, gone).await.unwrap_or_else(|_| panic!("process {pid} goes on"));
+    tokio::time::timeout(SOON, gone).await.unwrap_or_else(|_| panic!("process {pid} does not end"));
 }

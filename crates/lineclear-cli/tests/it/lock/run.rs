@@ -1,8 +1,8 @@
-//! `lineclear lock run` on every store: one runs, and the others do what they were told to.
+//! `lineclear lock run` on every store: one command runs, and the others follow `--on-busy`.
 
 use crate::lock::place::{Place, SOON};
 
-async fn one_runs_and_the_others_are_busy_in_their_own_way(place: Place) {
+async fn one_command_runs_and_the_others_follow_on_busy(place: Place) {
     let mut holder = place.holder(&[]).await;
     let marker = place.file("ran");
     let touch = ["touch", marker.to_str().unwrap()];
@@ -10,7 +10,7 @@ async fn one_runs_and_the_others_are_busy_in_their_own_way(place: Place) {
     let (code, _, err) = place.done(place.run(&[], &touch)).await;
     assert_eq!(code, Some(75), "{err}");
     assert!(err.starts_with("error: lock \"report\" is busy"), "{err}");
-    assert!(err.contains(&format!("/{}/", holder.id())), "it says who holds it: {err}");
+    assert!(err.contains(&format!("/{}/", holder.id())), "it names the holder: {err}");
     let (code, _, err) = place.done(place.run(&["--on-busy", "fail"], &touch)).await;
     assert_eq!(code, Some(75), "{err}");
     let (code, out, err) = place.done(place.run(&["--on-busy", "skip"], &touch)).await;
@@ -35,27 +35,27 @@ async fn one_runs_and_the_others_are_busy_in_their_own_way(place: Place) {
 }
 
 #[tokio::test]
-async fn one_runs_and_the_others_are_busy_in_their_own_way_in_a_sqlite_file() {
-    one_runs_and_the_others_are_busy_in_their_own_way(Place::sqlite()).await;
+async fn one_command_runs_and_the_others_follow_on_busy_in_a_sqlite_file() {
+    one_command_runs_and_the_others_follow_on_busy(Place::sqlite()).await;
 }
 
 #[tokio::test]
-async fn one_runs_and_the_others_are_busy_in_their_own_way_in_postgres() {
-    one_runs_and_the_others_are_busy_in_their_own_way(Place::postgres().await).await;
+async fn one_command_runs_and_the_others_follow_on_busy_in_postgres() {
+    one_command_runs_and_the_others_follow_on_busy(Place::postgres().await).await;
 }
 
 #[tokio::test]
-async fn one_runs_and_the_others_are_busy_in_their_own_way_in_redis() {
-    one_runs_and_the_others_are_busy_in_their_own_way(Place::redis()).await;
+async fn one_command_runs_and_the_others_follow_on_busy_in_redis() {
+    one_command_runs_and_the_others_follow_on_busy(Place::redis()).await;
 }
 
 #[tokio::test]
-async fn one_runs_and_the_others_are_busy_in_their_own_way_in_mysql() {
-    one_runs_and_the_others_are_busy_in_their_own_way(Place::mysql().await).await;
+async fn one_command_runs_and_the_others_follow_on_busy_in_mysql() {
+    one_command_runs_and_the_others_follow_on_busy(Place::mysql().await).await;
 }
 
-/// Eight at once; the one that runs goes on until all others have ended.
-async fn of_eight_at_once_exactly_one_runs(place: Place) {
+/// Eight at once; the command that runs continues until all others have ended.
+async fn one_of_eight_concurrent_commands_runs(place: Place) {
     let command = place.until_told("echo ran");
     let start = |_| place.shell(&["--on-busy", "skip"], &command).start().unwrap();
     let mut all: Vec<_> = (0..8).map(start).collect();
@@ -80,35 +80,35 @@ async fn of_eight_at_once_exactly_one_runs(place: Place) {
 }
 
 #[tokio::test]
-async fn of_eight_at_once_exactly_one_runs_in_a_sqlite_file() {
-    of_eight_at_once_exactly_one_runs(Place::sqlite()).await;
+async fn one_of_eight_concurrent_commands_runs_in_a_sqlite_file() {
+    one_of_eight_concurrent_commands_runs(Place::sqlite()).await;
 }
 
 #[tokio::test]
-async fn of_eight_at_once_exactly_one_runs_in_postgres() {
-    of_eight_at_once_exactly_one_runs(Place::postgres().await).await;
+async fn one_of_eight_concurrent_commands_runs_in_postgres() {
+    one_of_eight_concurrent_commands_runs(Place::postgres().await).await;
 }
 
 #[tokio::test]
-async fn of_eight_at_once_exactly_one_runs_in_redis() {
-    of_eight_at_once_exactly_one_runs(Place::redis()).await;
+async fn one_of_eight_concurrent_commands_runs_in_redis() {
+    one_of_eight_concurrent_commands_runs(Place::redis()).await;
 }
 
 #[tokio::test]
-async fn of_eight_at_once_exactly_one_runs_in_mysql() {
-    of_eight_at_once_exactly_one_runs(Place::mysql().await).await;
+async fn one_of_eight_concurrent_commands_runs_in_mysql() {
+    one_of_eight_concurrent_commands_runs(Place::mysql().await).await;
 }
 
 #[tokio::test]
 async fn a_store_that_is_down_runs_nothing() {
     let place = Place::sqlite();
     let marker = place.file("ran");
-    for (url, says) in [
+    for (url, message) in [
         (
-            "postgres://nobody:hunter2@127.0.0.1:1/x",
+            "postgres://app:hunter2@127.0.0.1:1/x",
             "127.0.0.1:1: error connecting to server: Connection refused",
         ),
-        ("mysql://nobody:hunter2@127.0.0.1:1/x", "cannot be reached"),
+        ("mysql://app:hunter2@127.0.0.1:1/x", "cannot be reached"),
         ("redis://:hunter2@127.0.0.1:1/0", "cannot be reached"),
         ("/no/such/folder/x.db", "unable to open database file"),
     ] {
@@ -119,7 +119,7 @@ async fn a_store_that_is_down_runs_nothing() {
             options.extend(["--wait", "200ms"].into_iter().filter(|_| on_busy == "wait"));
             let (code, _, err) = down.done(down.run(&options, &touch)).await;
             assert_eq!(code, Some(69), "{url}: {err}");
-            assert!(err.starts_with("error: ") && err.contains(says), "{err}");
+            assert!(err.starts_with("error: ") && err.contains(message), "{err}");
             assert!(err.contains("the command was not run") && !err.contains("hunter2"), "{err}");
         }
     }
@@ -127,10 +127,10 @@ async fn a_store_that_is_down_runs_nothing() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_before_anything_is_asked() {
+fn invalid_arguments_are_refused_before_the_store_is_contacted() {
     let long = "x".repeat(256);
-    // Nobody listens there: whoever asked would end with 69.
-    let store = ["--store", "postgres://nobody@127.0.0.1:1/x"];
+    // No server listens there: a command that connected would exit with 69.
+    let store = ["--store", "postgres://app@127.0.0.1:1/x"];
     let cases: &[(&[&str], i32, &str)] = &[
         (&["", "--", "true"], 2, "NAME: must not be empty"),
         (&[&long, "--", "true"], 2, "NAME: "),
@@ -151,13 +151,13 @@ fn what_cannot_be_is_refused_before_anything_is_asked() {
         (&["x", "--", "/etc/passwd"], 126, "cannot run the command"),
         (&["x", "--", "/tmp"], 126, "cannot run the command"),
     ];
-    for (arguments, code, says) in cases {
+    for (arguments, code, message) in cases {
         let run = crate::run::lineclear(&[&["lock", "run"], &store[..], *arguments].concat());
         assert_eq!(run.code, Some(*code), "{arguments:?}: {}", run.err);
-        assert!(run.err.starts_with("error: ") && run.err.contains(says), "{arguments:?}: {}", run.err);
+        assert!(run.err.starts_with("error: ") && run.err.contains(message), "{arguments:?}: {}", run.err);
         assert_eq!(run.out, "");
     }
-    for (url, says) in [
+    for (url, message) in [
         (":memory:", "does not exclude other processes"),
         ("sqlite::memory:", "does not exclude other processes"),
         ("", "--store: it must not be empty"),
@@ -168,11 +168,11 @@ fn what_cannot_be_is_refused_before_anything_is_asked() {
     ] {
         let run = crate::run::lineclear(&["lock", "run", "x", "--store", url, "--", "true"]);
         assert_eq!(run.code, Some(2), "{url}: {}", run.err);
-        assert!(run.err.contains(says), "{url}: {}", run.err);
+        assert!(run.err.contains(message), "{url}: {}", run.err);
     }
 }
 
-/// The schema of the scheduler and the locks live in one database, whichever came first.
+/// The schema of the scheduler and the locks share one database, in any order of creation.
 async fn locks_and_the_schema_share_a_database(place: Place) {
     for _ in 0..2 {
         assert_eq!(place.next_fence().await % 2, 1, "before and after the migration");
@@ -196,7 +196,7 @@ async fn locks_and_the_schema_share_a_postgres_database() {
 }
 
 #[test]
-fn unless_told_otherwise_the_store_is_a_file_in_this_folder() {
+fn the_default_store_is_a_file_in_the_current_folder() {
     let folder = tempfile::tempdir().unwrap();
     let run = |variable: Option<&str>| {
         let mut command =

@@ -1,8 +1,8 @@
-//! An hour of ticks, 3,600: forty orders that fire every second for a minute and a half, on two servers that are killed and
+//! An hour of ticks, 3,600: forty manifests that fire every second for a minute and a half, on two servers that are killed and
 //! frozen while they run them.
 //!
-//! Each command writes when it begins and when it ends, and holds a lock of its tick while it runs. What they wrote
-//! and what the history says are held against each other by [`judge`].
+//! Each command writes when it begins and when it ends, and holds a lock of its tick while it runs. [`judge`] compares
+//! their output with the history.
 
 mod history;
 mod judge;
@@ -29,11 +29,11 @@ mark begin "$1"
 mark end "$1"
 "#;
 
-/// What is asked of the servers: as many orders, for as many seconds.
+/// The load: the number of manifests and of seconds.
 struct Asked {
     orders: usize,
     seconds: u32,
-    /// Every tenth order takes as long as this.
+    /// The duration of every tenth command.
     longest: &'static str,
 }
 
@@ -60,27 +60,27 @@ impl Asked {
     }
 }
 
-/// What happens to a server, until others have its jobs.
+/// The fault of a server, which lasts until other servers have its jobs.
 enum Turn {
-    /// And another is started in its place.
+    /// Killed; another server is started in its place.
     Killed,
-    /// And goes on.
+    /// Frozen, and then resumed.
     Frozen,
 }
 
-/// Seconds since the machine was started: commands read the same clock, and have no other without a process more.
+/// Seconds since the machine was started: commands read the same clock, the only one that needs no further process.
 fn uptime() -> f64 {
     let text = std::fs::read_to_string("/proc/uptime").unwrap();
     text.split(' ').next().unwrap().parse().unwrap()
 }
 
-/// The commands' own words, in the order in which they were written.
+/// The output of the commands, in the order in which it was written.
 fn marks(dir: &Path) -> Vec<Mark> {
     let text = std::fs::read_to_string(dir.join("marks")).unwrap_or_default();
     text.lines().map(|line| line.parse().unwrap()).collect()
 }
 
-/// Waits until it holds, as long as jobs end: a busy machine is late, and no worse than that.
+/// Waits for a condition as long as jobs end: a busy machine may only be late.
 async fn until(what: &str, history: &History, holds: impl AsyncFn() -> bool) {
     let (mut ended, mut since) = (0, Instant::now());
     while !holds().await {
@@ -93,7 +93,7 @@ async fn until(what: &str, history: &History, holds: impl AsyncFn() -> bool) {
     }
 }
 
-/// Lets two servers do what is asked of them, and something happen to one of them in turns.
+/// Runs the load on two servers, and kills or freezes one of them in turn.
 async fn survive(asked: &Asked, turns: &[Turn], database: Option<&str>) {
     let dir = tempfile::tempdir().unwrap();
     let at = database.map_or_else(Vec::new, |url| vec!["--db", url]);
@@ -109,7 +109,7 @@ async fn survive(asked: &Asked, turns: &[Turn], database: Option<&str>) {
     let history = History::of(database, &dir.path().join("lineclear.db"));
     let mut away = Vec::new();
     for (turn, what) in turns.iter().enumerate() {
-        // As long as a command takes: all sorts of them are under way then.
+        // As long as a command takes, so that commands of all kinds are running.
         tokio::time::sleep(Duration::from_secs(8)).await;
         let server = &mut servers[turn % 2].0;
         let (pid, since) = (server.id(), uptime());
@@ -124,7 +124,7 @@ async fn survive(asked: &Asked, turns: &[Turn], database: Option<&str>) {
         }
         away.push(Away { pid, since, until: uptime() });
         // A job that loses its workers twice would wait to run alone, one after another.
-        until("what it left is done", &history, async || history.interrupted().await == 0).await;
+        until("its interrupted jobs are done", &history, async || history.interrupted().await == 0).await;
     }
     until("all jobs end", &history, async || history.ended().await == asked.ticks()).await;
     let (marks, claims) = (marks(dir.path()), history.claims().await);
@@ -141,7 +141,7 @@ async fn survive(asked: &Asked, turns: &[Turn], database: Option<&str>) {
     );
     let again = claims.iter().filter(|claim| claim.outcome == "lost").count();
     println!("{} ticks, {} claims, {again} lost with their server", asked.ticks(), claims.len());
-    assert!(again > 0, "nobody was interrupted");
+    assert!(again > 0, "no job was interrupted");
 }
 
 #[tokio::test]
@@ -152,7 +152,7 @@ async fn an_hour_of_ticks_is_run_once_by_two_servers_one_of_which_is_killed() {
     survive(&asked, &[Killed, Frozen, Killed], Some(database.url())).await;
 }
 
-/// None is frozen: one that stands still in the middle of a write holds up the other until it is ended.
+/// None is frozen: a server that is frozen in the middle of a write blocks the other until it is ended.
 #[tokio::test]
 async fn ticks_are_run_once_by_two_servers_on_one_file_one_of_which_is_killed() {
     let asked = Asked { orders: 20, seconds: 20, longest: "7" };

@@ -1,4 +1,4 @@
-//! A line of a crontab has no finer time than a minute.
+//! An imported crontab line runs at its minute.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::commands::serve::serve;
 use crate::run::at;
 
-/// Nothing triggers it: its minute comes, and the server plans and runs it.
+/// It is not triggered: the server plans and runs it at its minute.
 #[tokio::test]
 async fn an_imported_line_runs_when_its_minute_comes() {
     let dir = tempfile::tempdir().unwrap();

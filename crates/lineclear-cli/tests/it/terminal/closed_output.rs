@@ -1,4 +1,4 @@
-//! The reader of what is printed is gone: who only prints for it ends, or goes on with its work, and nobody panics.
+//! The reader of the output is gone: a command that only prints ends, a node keeps working, and no process panics.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -25,7 +25,7 @@ impl Drop for Started {
 }
 
 impl Started {
-    /// Both of its streams are pipes.
+    /// With pipes for both streams.
     fn with_pipes(dir: &TempDir, arguments: &[&str]) -> Started {
         Started::with(dir, arguments, Stdio::piped(), Stdio::piped())
     }
@@ -40,7 +40,7 @@ impl Started {
         Started(command.spawn().unwrap())
     }
 
-    /// Reads standard error up to the line that has this, and goes away, from standard output, too.
+    /// Reads standard error up to the line that contains this, then closes both streams.
     fn read_until(&mut self, part: &str) -> String {
         drop(self.0.stdout.take());
         let lines = BufReader::new(self.0.stderr.take().unwrap()).lines();
@@ -53,7 +53,7 @@ impl Started {
             if let Some(status) = self.0.try_wait().unwrap() {
                 return status;
             }
-            assert!(Instant::now() < deadline, "it goes on");
+            assert!(Instant::now() < deadline, "it does not end");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -65,9 +65,9 @@ impl Started {
     }
 }
 
-/// It has lines to write: of a kind that nobody knows, of a job that fails, of each request.
+/// It has lines to write: about an unknown kind, a failing job, and each request.
 #[tokio::test]
-async fn a_server_whose_log_nobody_reads_any_more_goes_on() {
+async fn a_server_whose_log_reader_is_gone_keeps_running() {
     let dir = tempfile::tempdir().unwrap();
     let words = ["serve", "--port", "0", "--commands", "/bin/true", "--log", "debug"];
     let mut server = Started::with_pipes(&dir, &words);
@@ -85,7 +85,7 @@ async fn a_server_whose_log_nobody_reads_any_more_goes_on() {
 }
 
 #[test]
-fn a_worker_whose_log_nobody_reads_any_more_goes_on() {
+fn a_worker_whose_log_reader_is_gone_keeps_running() {
     let dir = tempfile::tempdir().unwrap();
     let mut worker = Started::with_pipes(&dir, &["work", "--commands", "/bin/true", "--log", "debug"]);
     worker.read_until("node 1 of");
@@ -98,9 +98,9 @@ fn a_worker_whose_log_nobody_reads_any_more_goes_on() {
     assert_eq!(worker.terminate().code(), Some(0));
 }
 
-/// With standard error in a file, a panic of any thread is seen there; with both gone, the code says it of the first one.
+/// With standard error in a file, a panic of any thread appears there; with both streams gone, the exit code shows a panic of the main thread.
 #[test]
-fn a_demo_and_a_bench_that_nobody_reads_come_to_their_end() {
+fn demo_and_bench_without_a_reader_finish() {
     let dir = tempfile::tempdir().unwrap();
     for words in [&["demo", "--port", "0", "--for", "3s"][..], &["bench", "--jobs", "64", "--rounds", "1"]] {
         let said = dir.path().join("said");

@@ -1,4 +1,4 @@
-//! Being asked before something goes: on a terminal, and what a script does without one.
+//! Confirmations on a terminal, and scripts without one.
 
 use std::process::{Command, Stdio};
 
@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use crate::commands::job::{at, each_way};
 
-/// Runs it on a terminal, and types an answer.
+/// Runs a command on a terminal, and types a response.
 fn typed(dir: &TempDir, line: &str, answer: &str) -> (Option<i32>, String) {
     let line = format!("{} {line}", env!("CARGO_BIN_EXE_lineclear"));
     let output = Command::new("bash")
@@ -26,7 +26,7 @@ schedule = { cron = "30 2 * * *" }
 "#;
 
 #[tokio::test]
-async fn who_removes_manifests_is_asked_on_a_terminal_and_a_script_is_not() {
+async fn removing_manifests_asks_on_a_terminal_only() {
     each_way(&[], async |dir, asked| {
         let run = |args: &[&str]| at(dir, &[args, asked].concat());
         let words = asked.join(" ");
@@ -36,7 +36,7 @@ async fn who_removes_manifests_is_asked_on_a_terminal_and_a_script_is_not() {
         std::fs::write(dir.path().join("orders.toml"), ONE.replace("nightly", "weekly")).unwrap();
         let (code, said) = typed(dir, &format!("{} {words}", apply.join(" ")), "n");
         assert_eq!(code, Some(1), "{said}");
-        assert!(said.contains("- manifest nightly") && said.contains("go on? [y/N]"), "{said}");
+        assert!(said.contains("- manifest nightly") && said.contains("continue? [y/N]"), "{said}");
         assert_eq!(run(&["manifest", "get", "nightly"]).code, Some(0), "nothing was changed");
         assert_eq!(run(&["manifest", "get", "weekly"]).code, Some(3), "nothing at all");
         let (code, said) = typed(dir, &format!("{} {words}", apply.join(" ")), "y");
@@ -47,9 +47,9 @@ async fn who_removes_manifests_is_asked_on_a_terminal_and_a_script_is_not() {
         let (code, said) = typed(dir, &delete, "");
         assert!(code == Some(1) && said.contains("nothing was changed"), "{said}");
         let (code, said) = typed(dir, &format!("{delete} --yes"), "");
-        assert!(code == Some(0) && !said.contains("go on?"), "{said}");
+        assert!(code == Some(0) && !said.contains("continue?"), "{said}");
 
-        // A script says what it means.
+        // A script is not asked.
         assert_eq!(run(&apply).code, Some(0));
         std::fs::write(dir.path().join("orders.toml"), "").unwrap();
         let pruned = run(&apply);
@@ -64,7 +64,7 @@ async fn who_removes_manifests_is_asked_on_a_terminal_and_a_script_is_not() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_nearly_one_is_answered_with_it() {
+async fn a_misspelt_name_gets_a_suggestion() {
     each_way(&[], async |dir, asked| {
         let run = |args: &[&str]| at(dir, &[args, asked].concat());
         std::fs::write(dir.path().join("orders.toml"), format!("[group.etl]\nlimit = 2\n{ONE}")).unwrap();

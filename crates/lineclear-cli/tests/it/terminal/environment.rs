@@ -1,4 +1,4 @@
-//! Surroundings that are not as usual: the program says what is wrong, and ends with a code that means it.
+//! Unusual environments: the program says what is wrong, and exits with the matching code.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output, Stdio};
@@ -21,7 +21,7 @@ fn refused(arguments: &[&str], environment: &[(&str, &str)]) -> (Option<i32>, St
 }
 
 #[test]
-fn a_database_that_cannot_be_is_refused_before_anything_starts() {
+fn an_invalid_database_url_is_refused_before_anything_starts() {
     for (db, part) in [
         ("mysql://db/app", "is not a store"),
         ("postgres://u:p%zz@127.0.0.1:1/a?nonsense=1", "unknown option `nonsense`"),
@@ -34,7 +34,7 @@ fn a_database_that_cannot_be_is_refused_before_anything_starts() {
 }
 
 #[test]
-fn a_database_that_does_not_answer_has_a_code_of_its_own_and_its_password_is_not_shown() {
+fn an_unreachable_database_has_its_own_exit_code_and_its_password_is_not_shown() {
     // Characters that a URL must have escaped.
     let db = "postgres://me:hunter2%40%3A%2F%25@127.0.0.1:9/app";
     let (code, said) = refused(&["--db", db], &[]);
@@ -70,7 +70,7 @@ fn a_file_of_settings_that_cannot_be_read_is_named() {
 }
 
 #[test]
-fn numbers_of_slots_that_cannot_be_are_refused() {
+fn invalid_numbers_of_slots_are_refused() {
     for slots in ["0", "1000000000", "many"] {
         let (code, said) = refused(&["--slots", slots], &[]);
         assert_eq!(code, Some(2), "{slots:?}: {said}");
@@ -79,7 +79,7 @@ fn numbers_of_slots_that_cannot_be_are_refused() {
 }
 
 #[tokio::test]
-async fn without_a_home_in_a_plain_locale_it_starts_all_the_same() {
+async fn lineclear_works_without_a_home_in_a_plain_locale() {
     let dir = tempfile::tempdir().unwrap();
     let mut server = Program::at("/usr/bin/env")
         .args(["-i", "LC_ALL=C", env!("CARGO_BIN_EXE_lineclear"), "serve", "--port", "0"])
@@ -92,7 +92,7 @@ async fn without_a_home_in_a_plain_locale_it_starts_all_the_same() {
 }
 
 #[test]
-fn who_closes_the_pipe_early_hears_nothing_more_and_no_panic() {
+fn a_pipe_that_closes_early_causes_no_panic() {
     let line =
         format!("{} schedule next '* * * * *' -n 1000 --json | head -c 10", env!("CARGO_BIN_EXE_lineclear"));
     let output =
@@ -113,7 +113,7 @@ fn a_new_database_file_is_for_its_owner_alone() {
         assert!(output.status.success(), "{}", said(&output));
         assert_eq!(mode(file), 0o600, "{file}");
     }
-    // What is there keeps the mode that somebody chose for it.
+    // An existing file keeps its mode.
     std::fs::set_permissions(dir.path().join("a.db"), std::fs::Permissions::from_mode(0o660)).unwrap();
     command(&["db", "migrate", "--db", "a.db"]).current_dir(dir.path()).output().unwrap();
     assert_eq!(mode("a.db"), 0o660);

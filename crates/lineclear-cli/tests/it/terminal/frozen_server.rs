@@ -1,4 +1,4 @@
-//! A server that takes what it is asked and answers nothing: commands end, with 7.
+//! A server that accepts requests and does not respond: commands exit with 7.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use crate::commands::job::at;
 use crate::commands::serve::serve;
 use crate::run::{Run, command, lineclear};
 
-/// Far less than a person waits, and far more than any bound of these tests.
+/// Far shorter than the default timeout, and far longer than any timeout of these tests.
 const SOON: Duration = Duration::from_secs(25);
 
 fn in_time(dir: &TempDir, arguments: &[&str]) -> Run {
@@ -19,7 +19,7 @@ fn in_time(dir: &TempDir, arguments: &[&str]) -> Run {
 }
 
 #[tokio::test]
-async fn a_frozen_server_is_not_waited_for_longer_than_said() {
+async fn a_frozen_server_is_a_timeout() {
     let dir = tempfile::tempdir().unwrap();
     let (mut server, address) = serve(&dir, &["--commands", "/bin/sleep"]).await;
     let server_url = format!("http://{address}");
@@ -74,7 +74,7 @@ async fn a_frozen_server_is_not_waited_for_longer_than_said() {
 }
 
 #[tokio::test]
-async fn a_server_that_freezes_while_a_job_is_watched_is_not_waited_for() {
+async fn watching_a_job_on_a_frozen_server_times_out() {
     let dir = tempfile::tempdir().unwrap();
     let (mut server, address) = serve(&dir, &["--commands", "/bin/sleep"]).await;
     let asked = ["--server", &format!("http://{address}")];

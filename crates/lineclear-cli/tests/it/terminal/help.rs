@@ -1,4 +1,4 @@
-//! All commands, found through their own help: each has an example, and none of them panics, however odd its surroundings.
+//! All commands, found through their help: each has an example, and none panics when its output is closed, gone or full.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,10 +7,10 @@ use std::process::{Command, Stdio};
 use crate::commands::serve::{ask, serve};
 use crate::run::{Run, at, command, lineclear, on_a_terminal, ran};
 
-/// Those that go on until somebody stops them, or start others.
+/// Commands that run until they are stopped, or start other processes.
 const ENDLESS: [&str; 5] = ["serve", "work", "demo", "bench", "events"];
 
-/// The commands below these words, by their help.
+/// The subcommands of these words, from their help.
 fn below(words: &[String]) -> Vec<Vec<String>> {
     let help = help(words);
     let mut names = Vec::new();
@@ -20,7 +20,7 @@ fn below(words: &[String]) -> Vec<Vec<String>> {
             "Commands:" => true,
             line => inside && !line.trim().is_empty(),
         };
-        // A name is indented by two; what is said about it, further.
+        // A name is indented by two, its description further.
         if inside && line.starts_with("  ") && !line.starts_with("   ") {
             names.extend(line.split_whitespace().next().map(str::to_owned));
         }
@@ -39,7 +39,7 @@ fn help(words: &[String]) -> String {
     out
 }
 
-/// Words that fill in what the usage of a command wants: `Usage: lineclear job get [OPTIONS] <ID>`.
+/// Values for the arguments in the usage of a command: `Usage: lineclear job get [OPTIONS] <ID>`.
 fn filled(words: &[String]) -> Vec<String> {
     let help = help(words);
     let usage =
@@ -53,7 +53,7 @@ fn filled(words: &[String]) -> Vec<String> {
     words.iter().cloned().chain(wanted.map(fill)).collect()
 }
 
-/// Every command, families and the program itself among them.
+/// Every command, including families and the program itself.
 fn all() -> BTreeSet<Vec<String>> {
     below(&[]).iter().flat_map(|leaf| (0..=leaf.len()).map(|words| leaf[..words].to_vec())).collect()
 }
@@ -79,7 +79,7 @@ fn help_leads_with_examples() {
 }
 
 #[test]
-fn topics_say_what_is_the_same_for_all_commands() {
+fn help_topics_describe_what_all_commands_share() {
     let codes = lineclear(&["help", "exit-codes"]);
     assert_eq!(codes.code, Some(0), "{}", codes.err);
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");
@@ -105,7 +105,7 @@ fn topics_say_what_is_the_same_for_all_commands() {
     for name in ["LINECLEAR_SERVER", "LINECLEAR_TOKEN", "LINECLEAR_REQUEST_TIMEOUT", "NO_COLOR", "COLUMNS"] {
         assert!(variables.contains(name), "{name}");
     }
-    // The user's own file is where it says.
+    // The user's file is where the help says.
     let file = variables.lines().find(|line| line.contains("XDG_CONFIG_HOME")).unwrap();
     let file = file.split_whitespace().find(|word| word.ends_with(".toml")).unwrap();
     let home = tempfile::tempdir().unwrap();
@@ -137,7 +137,7 @@ fn there_is_colour_on_a_terminal_and_none_with_no_color() {
 }
 
 #[tokio::test]
-async fn kinds_and_nodes_that_are_nearly_right_are_named() {
+async fn misspelt_kinds_and_nodes_get_a_suggestion() {
     let dir = tempfile::tempdir().unwrap();
     let (_server, address) = serve(&dir, &["--commands", "/bin/true"]).await;
     let asked = ["--server", &format!("http://{address}")];
@@ -173,7 +173,7 @@ fn every_command_has_an_example_in_its_help() {
     }
 }
 
-/// What leads somewhere: words that are names of what is there.
+/// Values of arguments that name existing objects.
 const THERE: [(&str, &str); 6] = [
     ("<ID>", "1"),
     ("<NODE>", "1"),
@@ -183,8 +183,8 @@ const THERE: [(&str, &str); 6] = [
     ("<EXPRESSION>", "@daily"),
 ];
 
-/// The binary where everybody may run it, and words before a command that make it nobody's if we are root, who may write everywhere.
-fn as_nobody(folder: &Path) -> (String, Vec<&'static str>) {
+/// A copy of the binary that every user may run, and a prefix that drops root's rights: root may write everywhere.
+fn unprivileged(folder: &Path) -> (String, Vec<&'static str>) {
     let binary = folder.join("lineclear");
     std::fs::copy(env!("CARGO_BIN_EXE_lineclear"), &binary).unwrap();
     mode(&binary, 0o755);
@@ -192,30 +192,30 @@ fn as_nobody(folder: &Path) -> (String, Vec<&'static str>) {
     if !rustix::process::geteuid().is_root() {
         return (binary, Vec::new());
     }
-    let nobody = vec!["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
-    let tried = in_a_shell(&nobody, &format!("{binary} --version && id -u"), folder);
-    assert_eq!(tried.code, Some(0), "nobody cannot run it: {}", tried.err);
+    let prefix = vec!["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    let tried = in_a_shell(&prefix, &format!("{binary} --version && id -u"), folder);
+    assert_eq!(tried.code, Some(0), "an unprivileged user cannot run it: {}", tried.err);
     assert!(tried.out.starts_with("lineclear ") && tried.out.ends_with("\n65534\n"), "{}", tried.out);
-    (binary, nobody)
+    (binary, prefix)
 }
 
 fn mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
 }
 
-/// Runs a line for a shell, for a minute at most, with hardly anything around it.
+/// Runs a shell command for at most a minute, with a nearly empty environment.
 fn in_a_shell(before: &[&str], line: &str, folder: &Path) -> Run {
     let mut command = Command::new("/usr/bin/env");
     command.args(["-i", "LC_ALL=C", "PATH=/usr/bin:/bin"]).args(before);
     ran(command.args(["timeout", "60", "bash", "-c", line]).current_dir(folder).stdin(Stdio::null()))
 }
 
-/// A server with one of each.
-async fn somebody_to_ask(dir: &tempfile::TempDir) -> (lineclear_testkit::Child, String) {
+/// A server with a completed and a dead job, a lock and a bulk operation.
+async fn server_with_data(dir: &tempfile::TempDir) -> (lineclear_testkit::Child, String) {
     let (server, address) = serve(dir, &["--commands", "/bin/echo"]).await;
     let url = format!("http://{address}");
-    let says = r#"{"argv": ["/bin/echo", "something"]}"#;
-    let echo = ["job", "enqueue", "command", "--input", says, "--wait", "--server", &url];
+    let input = r#"{"argv": ["/bin/echo", "something"]}"#;
+    let echo = ["job", "enqueue", "command", "--input", input, "--wait", "--server", &url];
     assert_eq!(at(dir, &echo).code, Some(0));
     let input = r#"{"argv": ["/bin/no"]}"#;
     let dies = ["job", "enqueue", "command", "--input", input, "--retries", "0", "--wait", "--server", &url];
@@ -239,9 +239,9 @@ async fn somebody_to_ask(dir: &tempfile::TempDir) -> (lineclear_testkit::Child, 
 }
 
 #[tokio::test]
-async fn no_command_panics_in_odd_surroundings() {
+async fn no_command_panics_without_a_usable_output() {
     let dir = tempfile::tempdir().unwrap();
-    let (_server, address) = somebody_to_ask(&dir).await;
+    let (_server, address) = server_with_data(&dir).await;
     let server = format!("export LINECLEAR_SERVER=http://{address};");
     let folder = tempfile::tempdir().unwrap();
     let empty = folder.path().join("empty");
@@ -249,7 +249,7 @@ async fn no_command_panics_in_odd_surroundings() {
     std::fs::write(empty.join("x"), "").unwrap();
     mode(folder.path(), 0o755);
     mode(&empty, 0o555);
-    let (binary, nobody) = as_nobody(folder.path());
+    let (binary, prefix) = unprivileged(folder.path());
     let mut printed = Vec::new();
     for leaf in below(&[]) {
         let endless = ENDLESS.contains(&leaf[0].as_str());
@@ -264,18 +264,18 @@ async fn no_command_panics_in_odd_surroundings() {
             ),
             ("a full disk", format!("{server} {binary} {words} > /dev/full")),
         ] {
-            // Some of them remove what the next ones ask for.
+            // Some commands remove objects that the next ones need.
             let manifest = r#"{"kind": "x", "schedule": {"every": "1h"}, "group": "x"}"#;
             let made = [
                 ask(&address, "PUT /api/v1/groups/x", "{}"),
                 ask(&address, "PUT /api/v1/manifests/x", manifest),
             ];
             assert!(made.iter().all(|made| made.starts_with("HTTP/1.1 20")), "{made:?}");
-            let Run { code, err: said, .. } = in_a_shell(&nobody, &line, &empty);
+            let Run { code, err: said, .. } = in_a_shell(&prefix, &line, &empty);
             // 124 is a command that did not end, 126 and 127 are a shell that could not start it, and beyond 128 are those that a
-            // signal ended. We never end by SIGPIPE, which Rust ignores; a shell does that cannot start us and says so to nobody.
+            // signal ended. The binary never ends by SIGPIPE, which Rust ignores; a shell that cannot start it may, when it reports the error.
             let is_fine = code.is_some_and(|code| code != 101 && code < 124);
-            // What it was to run is not there.
+            // Its command does not exist.
             let is_meant = leaf == ["lock", "run"] && code == Some(127);
             assert!(
                 (is_fine || is_meant) && !said.contains("panicked"),
@@ -287,7 +287,7 @@ async fn no_command_panics_in_odd_surroundings() {
             }
         }
     }
-    // They had something to say, and said that it could not be said.
+    // These commands print something, and report that it could not be written.
     for leaf in [
         "status",
         "doctor",
@@ -329,7 +329,7 @@ async fn no_command_panics_in_odd_surroundings() {
 }
 
 #[test]
-fn a_wrong_word_is_answered_with_the_nearest_and_plurals_are_understood() {
+fn a_misspelt_word_gets_a_suggestion_and_plurals_are_understood() {
     let wrong = lineclear(&["manifets", "list"]);
     assert!(wrong.code == Some(2) && wrong.err.contains("'manifest'"), "{}", wrong.err);
     let wrong = lineclear(&["job", "lits"]);
@@ -391,7 +391,7 @@ fn each_command_has_a_page_of_the_manual() {
         for part in [".TH", ".SH NAME", ".SH SYNOPSIS", "Examples:"] {
             assert!(text.contains(part), "{} has no {part}", file.display());
         }
-        // Every line that is a request is one that pages for `man` know.
+        // Every request line is one that the macros of `man` know.
         for line in text.lines().filter(|line| line.starts_with('.')) {
             let request: String = line[1..].chars().take_while(|c| c.is_ascii_alphanumeric()).collect();
             let known = [
@@ -401,7 +401,7 @@ fn each_command_has_a_page_of_the_manual() {
             assert!(known.contains(&request.as_str()), "{}: {line}", file.display());
         }
     }
-    // Pages are rendered where there is somebody to do it.
+    // Pages are rendered if groff is installed.
     if let Ok(groff) = Command::new("groff").arg("--version").output()
         && groff.status.success()
     {

@@ -1,4 +1,4 @@
-//! What the API says is printed as it says it: every digit, in its order; and what nobody can read is not taken for an answer.
+//! JSON of the API is printed unchanged: every digit, and the order of keys. An unreadable response is an error.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,10 @@ use crate::commands::job::{at, each_way};
 use crate::commands::serve::{ask, serve};
 use crate::kinds::http::{answer, receiver};
 
-/// Not in the order of the alphabet, not as most would write it, and too large for most.
+/// Keys not in alphabetical order, unusual notation, and numbers too large for most parsers.
 const ODD: &str = r#"{"z":1.10,"n":12345678901234567890123,"a":[1e400,{}],"e":"\u00e9"}"#;
 
-/// What the API answers, as it came.
+/// The body of a response, unchanged.
 fn body(address: &str, path: &str) -> String {
     let answer = ask(address, &format!("GET /api/v1/{path}"), "");
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -80,7 +80,7 @@ fn of_it() -> String {
 }
 
 #[tokio::test]
-async fn an_input_alone_is_printed_as_it_is_whatever_it_is() {
+async fn an_input_alone_is_printed_unchanged() {
     each_way(&[], async |dir, asked| {
         let run = |args: &[&str]| at(dir, &[args, asked].concat());
         for (id, input) in (1..).zip([ODD, "\"a text\"", "1.10", "[]", "1e400"]) {
@@ -93,7 +93,7 @@ async fn an_input_alone_is_printed_as_it_is_whatever_it_is() {
 }
 
 #[tokio::test]
-async fn the_pages_of_a_list_are_put_together_as_they_are() {
+async fn the_pages_of_a_list_are_joined_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     let (_server, address) = serve(&dir, &[]).await;
     for count in [1_000, 1] {
@@ -111,7 +111,7 @@ async fn the_pages_of_a_list_are_put_together_as_they_are() {
 }
 
 #[tokio::test]
-async fn a_job_whose_input_nobody_can_hold_is_shown_and_waited_for_to_its_end() {
+async fn a_job_with_numbers_too_large_for_a_float_is_shown_and_awaited() {
     each_way(&[], async |dir, asked| {
         let run = |args: &[&str]| at(dir, &[args, asked].concat());
         let begun = Instant::now();
@@ -135,13 +135,13 @@ async fn a_job_whose_input_nobody_can_hold_is_shown_and_waited_for_to_its_end() 
             "{}",
             shown.out
         );
-        assert!(begun.elapsed() < Duration::from_secs(55), "nothing was waited for in vain");
+        assert!(begun.elapsed() < Duration::from_secs(55), "no wait ran into its timeout");
     })
     .await;
 }
 
 #[test]
-fn an_answer_that_nobody_can_read_is_a_failure() {
+fn an_unreadable_response_is_a_failure() {
     let dir = tempfile::tempdir().unwrap();
     let broken = answer("200 OK", "Content-Type: application/json\r\n", r#"{"id":"1","state":"runn"#);
     let page = answer("200 OK", "Content-Type: text/html\r\n", "<h1>welcome</h1>");
@@ -167,11 +167,11 @@ fn an_answer_that_nobody_can_read_is_a_failure() {
         let raw = at(&dir, &["api", "GET", "/jobs/1", "--server", &url]);
         let (_, came) = said.split_once("\r\n\r\n").unwrap();
         let line = if came.is_empty() { String::new() } else { format!("{came}\n") };
-        assert_eq!((raw.code, raw.out), (Some(0), line), "as it came");
+        assert_eq!((raw.code, raw.out), (Some(0), line), "unchanged");
     }
 }
 
-/// What people see of a job has what it left behind.
+/// The text output of a job contains its output.
 #[tokio::test]
 async fn a_job_is_shown_with_the_output_of_its_last_claim() {
     each_way(&["--commands", "/bin/echo"], async |dir, asked| {

@@ -1,4 +1,4 @@
-//! How far long work is: said to people on terminals, and to nobody else.
+//! Progress of long work: printed on terminals only.
 
 use serde_json::{Value, json};
 
@@ -6,16 +6,16 @@ use crate::commands::job::until;
 use crate::commands::serve::serve;
 use crate::run::{at, on_a_terminal};
 
-/// More than a page has.
+/// More than one page.
 const MANY: usize = 1_100;
 
 #[tokio::test]
-async fn long_lists_and_exports_say_on_a_terminal_how_far_they_are() {
+async fn long_lists_and_exports_print_progress_on_a_terminal() {
     let dir = tempfile::tempdir().unwrap();
     let (_server, address) = serve(&dir, &["--commands", "/bin/true"]).await;
     let server = ["--server", &format!("http://{address}")];
     let run = |args: &[&str]| at(&dir, &[args, &server].concat());
-    // Nobody allows this program, so that they die at once.
+    // The server does not allow this program, so the jobs die at once.
     let dies = json!({"kind": "command", "input": {"argv": ["/bin/no"]}, "retries": 0});
     let body = json!({"jobs": vec![dies; MANY / 2]}).to_string();
     std::fs::write(dir.path().join("jobs.json"), body).unwrap();

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
-use super::{registry_failed, shown_locks};
+use super::{database_locks, registry_failed};
 use crate::api::json_body::JsonBody;
 use crate::api::json_types::{PathParam, unprocessable};
 use crate::audit::AuditDetails;
 use crate::auth::Caller;
 use crate::problem::Problem;
-use crate::{App, ShownLocks};
+use crate::{App, DatabaseLocks};
 
 /// Longest reason, in bytes.
 pub(crate) const REASON_BYTES_MAX: usize = 500;
@@ -58,7 +58,7 @@ pub(crate) fn own_store(app: &App) -> &'static str {
 pub(crate) async fn find_held(app: &App, name: &str) -> Result<Found, Problem> {
     let name = LockName::new(name).map_err(|_| Problem::not_found(format_args!("lock {name:?}")))?;
     let conflict = |code: &str, detail: String| Problem::new(StatusCode::CONFLICT, code, detail);
-    let ShownLocks { registry, url } = shown_locks(app)?;
+    let DatabaseLocks { registry, url } = database_locks(app)?;
     let leases = registry.lease(name.as_str()).await.map_err(registry_failed)?;
     if !leases.iter().any(|lease| lease.store == own_store(app)) {
         return Err(match leases.first() {

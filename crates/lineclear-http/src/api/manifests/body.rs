@@ -1,6 +1,6 @@
 //! The schema of a manifest, for the API document only; the model parses manifests.
 //!
-//! Not derived from the model, because that would not be simpler: nearly every field of a manifest has a type with a text form of its own
+//! Not derived from the model, because that would not be simpler: nearly every field of a manifest has a type with its own text form
 //! (names, durations, times, payloads, and schedules and exclusions that are checked while they are parsed), so the model would need an
 //! override on each of them, and `utoipa` as a dependency. The tests below compare both, field by field and word by word.
 #![expect(dead_code, reason = "only its shape is used")]
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_document_knows_the_fields_of_a_manifest_that_the_model_knows() {
+    fn the_document_lists_all_fields_of_a_manifest() {
         let with = |field: &str, value: Value| {
             let mut manifest = json!({"key": "a", "kind": "b", "schedule": {"on_demand": true}});
             manifest[field] = value;
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn the_document_knows_the_words_that_the_model_knows() {
+    fn the_document_lists_all_values_of_enums() {
         let words = |name: &str| schema(name)["enum"].clone();
         let all = |words: Vec<&str>| json!(words);
         assert_eq!(words("OverlapWord"), all(Overlap::ALL.iter().map(|word| word.as_str()).collect()));

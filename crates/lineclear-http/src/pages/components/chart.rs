@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_little_is_still_seen() {
+    fn small_values_stay_visible() {
         assert_eq!(stacked(&[(1, "a"), (999, "b")], 1_000), [(70, 2, "a"), (0, 70, "b")]);
         assert_eq!(stacked(&[(0, "a")], 1), []);
     }

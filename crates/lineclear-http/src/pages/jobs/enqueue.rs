@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_says_all_that_was_typed() {
+    fn the_shown_command_contains_all_values_of_the_form() {
         let typed = EnqueueForm {
             group: "etl".to_owned(),
             priority: "3".to_owned(),

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_is_drawn_until_now_and_nothing_is_drawn_ahead() {
+    fn running_parts_are_drawn_until_now_and_no_further() {
         use JobState::{Held, Queued, Retrying, Running, Scheduled};
         let is = |told: Vec<(String, i64)>, expected: &[(&str, i64)]| {
             let told: Vec<(&str, i64)> = told.iter().map(|(word, at)| (word.as_str(), *at)).collect();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_is_drawn_until_its_end() {
+    fn a_finished_job_is_drawn_until_its_end() {
         let over = JobView { finished_at: Some(second(50)), due_at: second(15), ..job(JobState::Completed) };
         let done = [ended(20, 50, ExecutionOutcome::Completed)];
         let told = told(&over, &done, None);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_life_is_to_scale_and_nothing_vanishes() {
+    fn a_timeline_is_to_scale_and_short_parts_stay_visible() {
         assert_eq!(widths(&[1, 1]), [500, 500]);
         let drawn = widths(&[1, 3_600_000]);
         assert_eq!(drawn[0], LEAST);

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_began_before_all_that_is_remembered_has_no_beginning() {
+    fn a_tenure_older_than_the_history_has_no_start() {
         let is = drawn(vec![event(20, LockEventKind::Vanished, "a", 7, None)]);
         assert_eq!(is, [("a".to_owned(), None, Some(20), End::Was(LockEventKind::Vanished))]);
         assert_eq!(drawn(Vec::new()), []);

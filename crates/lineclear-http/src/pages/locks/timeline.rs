@@ -169,7 +169,7 @@ pub(in crate::pages) fn section(
     let (lanes, left_out) = lanes(&all, names, &window);
     let height = lanes.last().map_or(0, |lane| lane.top + lane.height);
     let quarter = (window.to - window.from) / 4;
-    // What is older than the oldest event that was read is not registry.
+    // Before the oldest event that was read, the history is unknown.
     let cut = (registry.events.len() >= EVENTS_MAX as usize)
         .then(|| registry.events.iter().map(|event| micros(event.at)).min())
         .flatten()

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn how_long_most_ran_is_told_from_the_steps_they_are_in() {
+    fn quantiles_are_estimated_from_the_steps() {
         let one = ran(&[(100, 1)], 130);
         assert_eq!(
             (one.run_quantile(0.0), one.run_quantile(1.0)),

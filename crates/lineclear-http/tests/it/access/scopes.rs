@@ -1,4 +1,4 @@
-//! Who may do what: every route that the server has, with every scope that there is.
+//! Permissions: every route with every scope.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use tokio::net::TcpStream;
 
 use crate::kit::Served;
 
-/// Every path and method that is served, with the scope that it needs; `None`: it is open.
+/// Every path and method, with the required scope; `None`: it is public.
 fn routes() -> Vec<(String, String, Option<String>)> {
     lineclear_http::routes()
 }
 
-/// A path with something in place of its names.
+/// A path with values for its parameters.
 pub(crate) fn filled(path: &str) -> String {
     let parts = path.split('/').map(|part| match part.split_once('{') {
         Some((before, rest)) => format!("{before}999999{}", rest.split_once('}').unwrap().1),
@@ -24,7 +24,7 @@ pub(crate) fn filled(path: &str) -> String {
     parts.collect::<Vec<_>>().join("/")
 }
 
-/// The status alone: some answers never end.
+/// The status alone: some responses never end.
 async fn status(served: &Served, method: &str, path: &str, token: Option<&str>) -> (u16, String) {
     let mut stream = TcpStream::connect(served.address).await.unwrap();
     let token = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
@@ -97,7 +97,7 @@ fn few_routes_are_open() {
 }
 
 #[test]
-fn every_operation_of_the_document_says_what_it_needs() {
+fn every_operation_of_the_document_declares_its_scope() {
     let document: serde_json::Value = serde_json::from_str(&lineclear_http::openapi()).unwrap();
     let known = routes();
     let mut count = 0;
@@ -116,7 +116,7 @@ fn every_operation_of_the_document_says_what_it_needs() {
     assert_eq!(document["components"]["securitySchemes"]["token"]["scheme"], "bearer");
 }
 
-async fn a_wrong_token_is_refused_like_any_other_and_ten_are_enough(served: &Served) {
+async fn wrong_tokens_are_refused_alike_and_ten_lock_the_address_out(served: &Served) {
     let good = served.token("read").await;
     let (head, secret) = good.rsplit_once('_').unwrap();
     let other = format!("{head}_{}", "0".repeat(secret.len()));
@@ -145,10 +145,10 @@ async fn a_wrong_token_is_refused_like_any_other_and_ten_are_enough(served: &Ser
     let wait: u64 = answer.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=60).contains(&wait), "{wait}");
     let (limited, _) = status(served, "GET", "/api/v1/jobs", Some(&good)).await;
-    assert_eq!(limited, 429, "a token that was not used lately is not tried either");
+    assert_eq!(limited, 429, "a valid token that was not used recently is refused, too");
 }
 
-async fn a_client_that_is_known_goes_on_beside_one_that_fails(served: &Served) {
+async fn a_known_client_is_not_locked_out_by_a_failing_one(served: &Served) {
     let good = served.token("read").await;
     assert_eq!(status(served, "GET", "/api/v1/jobs", Some(&good)).await.0, 200);
     for _ in 0..12 {
@@ -161,7 +161,7 @@ async fn a_client_that_is_known_goes_on_beside_one_that_fails(served: &Served) {
 async fn a_revoked_token_is_refused_within_five_seconds(served: &Served) {
     let token = served.token("read").await;
     assert_eq!(status(served, "GET", "/api/v1/jobs", Some(&token)).await.0, 200);
-    // By somebody else: this server does not hear of it.
+    // Directly in the database, so that the server is not notified.
     served.store().revoke_token(WhichToken::Name("read".to_owned())).await.unwrap().unwrap();
     let revoked = std::time::Instant::now();
     while status(served, "GET", "/api/v1/jobs", Some(&token)).await.0 == 200 {
@@ -171,7 +171,7 @@ async fn a_revoked_token_is_refused_within_five_seconds(served: &Served) {
     assert_eq!(status(served, "GET", "/api/v1/jobs", Some(&token)).await.0, 401);
 }
 
-async fn a_token_that_ends_by_itself_is_refused_when_it_does(served: &Served) {
+async fn an_expired_token_is_refused(served: &Served) {
     let lives = Some(Duration::from_millis(1500));
     let scopes = Scopes::parse("read").unwrap();
     let name = lineclear::model::Name::new("short").unwrap();
@@ -216,21 +216,25 @@ async fn tokens_are_made_listed_and_revoked_over_http(served: &Served) {
         listed.body.contains("\"ci\"") && !listed.body.contains(token.rsplit('_').next().unwrap()),
         "{listed:?}"
     );
-    let looked = with("GET", &place, &admin, "").await;
+    let shown = with("GET", &place, &admin, "").await;
     assert_eq!(
-        (looked.status, &looked.json()["name"]),
+        (shown.status, &shown.json()["name"]),
         (200, &"ci".into()),
-        "where it is said to be: {looked:?}"
+        "the `Location` leads to it: {shown:?}"
     );
-    assert!(!looked.body.contains(token.rsplit('_').next().unwrap()), "{looked:?}");
+    assert!(!shown.body.contains(token.rsplit('_').next().unwrap()), "{shown:?}");
     assert_eq!(with("GET", "/api/v1/tokens/999999", &admin, "").await.status, 404);
     assert_eq!(with("DELETE", &place, &admin, "").await.status, 204);
-    assert_eq!(with("GET", &place, &admin, "").await.json()["live"], false, "and what became of it");
-    assert_eq!(with("GET", "/api/v1/jobs", &token, "").await.status, 401, "at once, where it was revoked");
+    assert_eq!(with("GET", &place, &admin, "").await.json()["live"], false, "it is revoked");
+    assert_eq!(
+        with("GET", "/api/v1/jobs", &token, "").await.status,
+        401,
+        "the server that revoked it refuses it at once"
+    );
     assert_eq!(with("DELETE", &place, &admin, "").await.status, 404);
 }
 
-async fn only_a_trusted_proxy_says_who_asks(served: &Served) {
+async fn a_trusted_proxy_names_the_user(served: &Served) {
     // The server of this test trusts 127.0.0.1.
     let ask = async |headers: &[(&str, &str)], path: &str| served.send("GET", path, headers, b"").await;
     let ada = ("X-Forwarded-User", "ada");
@@ -246,10 +250,10 @@ async fn only_a_trusted_proxy_says_who_asks(served: &Served) {
         "two users"
     );
     let token = served.token("operate").await;
-    assert_eq!(status(served, "GET", "/api/v1/jobs", Some(&token)).await.0, 200, "programs have tokens");
+    assert_eq!(status(served, "GET", "/api/v1/jobs", Some(&token)).await.0, 200, "tokens still work");
 }
 
-async fn one_clients_idempotency_keys_are_not_anothers(served: &Served) {
+async fn idempotency_keys_are_scoped_to_the_client(served: &Served) {
     let (one, other) = (served.token("operate").await, served.token("admin").await);
     let make = async |token: &str| {
         let bearer = format!("Bearer {token}");
@@ -263,8 +267,8 @@ async fn one_clients_idempotency_keys_are_not_anothers(served: &Served) {
         made.json()["id"].as_str().unwrap().to_owned()
     };
     let first = make(&one).await;
-    assert_eq!(make(&one).await, first, "the same again");
-    assert_ne!(make(&other).await, first, "somebody else");
+    assert_eq!(make(&one).await, first, "the same client");
+    assert_ne!(make(&other).await, first, "another client");
 }
 
 fn trusting(peer: &str) -> Access {
@@ -274,14 +278,14 @@ fn trusting(peer: &str) -> Access {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_proxy_that_is_trusted_is_believed() {
+async fn a_trusted_proxy_is_believed() {
     let served = Served::sqlite_with(|http| http.access = trusting("127.0.0.0/8")).await;
-    only_a_trusted_proxy_says_who_asks(&served).await;
+    a_trusted_proxy_names_the_user(&served).await;
     served.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_others_forward_is_not_believed() {
+async fn forwarded_headers_of_other_peers_are_ignored() {
     for access in [trusting("192.0.2.0/24"), Access::Tokens] {
         let served = Served::sqlite_with(|http| http.access = access).await;
         let claims = [
@@ -294,13 +298,13 @@ async fn what_others_forward_is_not_believed() {
         let answer = served.send("GET", "/api/v1/jobs", &claims, b"").await;
         assert_eq!(answer.status, 401, "{answer:?}");
         let local = served.send("GET", "/api/v1/jobs", &[("Host", "localhost")], b"").await;
-        assert_eq!(local.status, 401, "to be on this machine is not to be somebody");
+        assert_eq!(local.status, 401, "a connection from this machine gives no rights");
         served.end().await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_knows_its_clients_answers_to_any_name() {
+async fn a_server_with_authentication_answers_to_any_host_name() {
     let served = Served::sqlite_with(|http| http.access = Access::Tokens).await;
     let answer = served.send("GET", "/livez", &[("Host", "jobs.example.org")], b"").await;
     assert_eq!(answer.status, 200);
@@ -322,10 +326,10 @@ async fn a_token_in_a_url_is_no_token() {
 
 with_tokens_on_each_store! {
     every_route_needs_the_scope_that_the_document_says
-    a_wrong_token_is_refused_like_any_other_and_ten_are_enough
-    a_client_that_is_known_goes_on_beside_one_that_fails
+    wrong_tokens_are_refused_alike_and_ten_lock_the_address_out
+    a_known_client_is_not_locked_out_by_a_failing_one
     a_revoked_token_is_refused_within_five_seconds
-    a_token_that_ends_by_itself_is_refused_when_it_does
+    an_expired_token_is_refused
     tokens_are_made_listed_and_revoked_over_http
-    one_clients_idempotency_keys_are_not_anothers
+    idempotency_keys_are_scoped_to_the_client
 }

@@ -1,4 +1,4 @@
-//! Rules of `docs/security.md` that no other file shows.
+//! Rules of `docs/security.md` that no other file tests.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,7 +26,7 @@ async fn texts(client: &Client, sql: &str) -> Vec<String> {
     messages.into_iter().filter_map(row).collect()
 }
 
-/// What every table holds, but for those that live by themselves, and for when a token was last used.
+/// The contents of all tables, except those that nodes update by themselves and the last use of tokens.
 async fn contents(client: &Client) -> BTreeMap<String, String> {
     let alive = ["node", "lock_lease", "lock_event", "access_token"];
     let mut all = BTreeMap::new();
@@ -54,7 +54,7 @@ async fn looking_changes_nothing() {
     );
     let mut looked = 0;
     for (_, path, _) in lineclear_http::routes().into_iter().filter(|(method, ..)| method == "GET") {
-        // A stream that never ends is for another test.
+        // Another test covers the endless stream.
         if !path.contains("/events") {
             for method in ["GET", "HEAD"] {
                 let answer = served.send(method, &filled(&path), &[], b"").await;
@@ -69,7 +69,7 @@ async fn looking_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_list_that_takes_too_long_is_given_up() {
+async fn a_list_that_takes_too_long_times_out() {
     let served = Served::postgres().await;
     let client = database(served.url()).await;
     client.batch_execute("begin; lock table lineclear.audit in access exclusive mode").await.unwrap();
@@ -81,9 +81,9 @@ async fn a_list_that_takes_too_long_is_given_up() {
     served.end().await;
 }
 
-/// Counting is looking: the engine's own connections would wait for longer.
+/// Counting uses the connections for reads: those of the engine would wait longer.
 #[tokio::test(flavor = "multi_thread")]
-async fn counting_for_a_batch_is_given_up_when_it_takes_too_long() {
+async fn counting_for_a_bulk_operation_times_out() {
     let served = Served::postgres().await;
     let client = database(served.url()).await;
     client.batch_execute("begin; lock table lineclear.execution in access exclusive mode").await.unwrap();
@@ -98,7 +98,7 @@ async fn counting_for_a_batch_is_given_up_when_it_takes_too_long() {
 }
 
 #[test]
-fn every_list_has_an_end() {
+fn every_list_is_paginated() {
     let sql = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lineclear/sql");
     let mut seen = 0;
     for folder in std::fs::read_dir(&sql).unwrap() {
@@ -115,7 +115,7 @@ fn every_list_has_an_end() {
     assert!(seen > 16, "{seen}");
 }
 
-/// What people who try send where a name is expected.
+/// Attacks in place of a name.
 const INJECTIONS: [&str; 6] = [
     "' or 1=1 --",
     "1; drop table lineclear.audit",
@@ -129,7 +129,7 @@ fn escaped(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
-async fn sql_in_a_parameter_is_text_and_no_more(served: &Served) {
+async fn sql_in_a_parameter_is_plain_text(served: &Served) {
     served.post("/api/v1/jobs", r#"{"kind": "other", "in_ms": 600000}"#).await;
     served.put("/api/v1/groups/etl", r#"{"limit": 1}"#).await;
     let document: Value = serde_json::from_str(&lineclear_http::openapi()).unwrap();
@@ -147,7 +147,7 @@ async fn sql_in_a_parameter_is_text_and_no_more(served: &Served) {
                 let answer = served.get(&target).await;
                 assert!(answer.status < 500, "{target}: {answer:?}");
                 let found = answer.json()["items"].as_array().map_or(0, Vec::len);
-                // A cursor of a list by name may be any text, and the list goes on behind it.
+                // A cursor of a list by name may be any text, and the list continues after it.
                 assert!(
                     answer.status != 200 || found == 0 || name == "cursor",
                     "{target} finds something: {answer:?}"
@@ -164,7 +164,7 @@ async fn sql_in_a_parameter_is_text_and_no_more(served: &Served) {
     );
 }
 
-async fn what_is_there_and_what_is_not_are_refused_alike(served: &Served) {
+async fn existing_and_missing_objects_are_refused_alike(served: &Served) {
     let operate = served.token("operate").await;
     let read = served.token("read").await;
     let made = served.with(&operate, "POST", "/api/v1/jobs", r#"{"kind": "other", "in_ms": 600000}"#).await;
@@ -184,7 +184,7 @@ async fn what_is_there_and_what_is_not_are_refused_alike(served: &Served) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_problem_says_nothing_of_the_inside() {
+async fn a_problem_reveals_no_internals() {
     let served = Served::postgres().await;
     let client = database(served.url()).await;
     client.batch_execute("alter table lineclear.manifest_group rename to gone").await.unwrap();
@@ -212,7 +212,7 @@ async fn a_server_may_have_a_role_that_cannot_change_the_schema() {
     let owner = database_of_its_own.url().to_owned();
     lineclear::Store::open(lineclear::StoreOptions::new(&owner).unwrap()).await.unwrap();
     let client = database(&owner).await;
-    // Roles are of the whole server: these are of this test alone.
+    // Roles belong to the whole server: these are unique to this test.
     let mark = uuid::Uuid::new_v4().simple().to_string();
     let (app, view) = (format!("app_{mark}"), format!("view_{mark}"));
     let grants =
@@ -257,9 +257,9 @@ async fn a_server_may_have_a_role_that_cannot_change_the_schema() {
 }
 
 on_each_store! {
-    sql_in_a_parameter_is_text_and_no_more
+    sql_in_a_parameter_is_plain_text
 }
 
 with_tokens_on_each_store! {
-    what_is_there_and_what_is_not_are_refused_alike
+    existing_and_missing_objects_are_refused_alike
 }

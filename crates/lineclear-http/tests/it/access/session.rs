@@ -45,14 +45,14 @@ async fn a_browser_logs_in_with_a_token_and_out_again(served: &Served) {
     assert!(!set.contains("Domain") && !set.contains(token.rsplit('_').next().unwrap()), "{set}");
     let one = cookie(&answer);
     let two = cookie(&log_in(served, &token).await);
-    assert_ne!(one, two, "a new one each time");
+    assert_ne!(one, two, "each login sets a new cookie");
 
     assert_eq!(as_browser(served, &one, "GET", "/api/v1/jobs", "").await.status, 200);
     assert_eq!(as_browser(served, &one, "GET", PATH, "").await.json()["who"], "session:operate");
     assert_eq!(
         as_browser(served, &one, "GET", "/api/v1/tokens", "").await.status,
         403,
-        "no more than its token"
+        "a session has the scopes of its token"
     );
     assert_eq!(
         as_browser(served, &one, "POST", "/api/v1/jobs", r#"{"kind": "add", "in_ms": 60000}"#).await.status,
@@ -67,15 +67,15 @@ async fn a_browser_logs_in_with_a_token_and_out_again(served: &Served) {
     assert_eq!(
         as_browser(served, &one, "GET", "/api/v1/jobs", "").await.status,
         401,
-        "also for who kept the cookie"
+        "the old cookie is invalid"
     );
     assert_eq!(
         as_browser(served, &two, "GET", "/api/v1/jobs", "").await.status,
         200,
-        "the other is still there"
+        "the other session is still valid"
     );
-    let nobody = served.with(&token, "DELETE", PATH, "").await;
-    assert_eq!((nobody.status, nobody.code()), (409, "no_session".to_owned()));
+    let no_session = served.with(&token, "DELETE", PATH, "").await;
+    assert_eq!((no_session.status, no_session.code()), (409, "no_session".to_owned()));
 }
 
 async fn a_revoked_token_ends_its_sessions_at_once(served: &Served) {
@@ -87,7 +87,7 @@ async fn a_revoked_token_ends_its_sessions_at_once(served: &Served) {
     assert_eq!(as_browser(served, &cookie, "GET", "/api/v1/jobs", "").await.status, 401);
 }
 
-async fn a_page_of_another_site_does_nothing_with_somebodys_cookie(served: &Served) {
+async fn a_page_of_another_site_does_nothing_with_a_users_cookie(served: &Served) {
     let cookie = cookie(&log_in(served, &served.token("operate").await).await);
     let json = ("Content-Type", "application/json");
     let make = async |site: &[(&str, &str)]| {
@@ -96,11 +96,11 @@ async fn a_page_of_another_site_does_nothing_with_somebodys_cookie(served: &Serv
     };
     assert_eq!(make(&[("Sec-Fetch-Site", "cross-site")]).await, 403);
     assert_eq!(make(&[("Origin", "https://evil.example")]).await, 403);
-    assert_eq!(make(&[]).await, 403, "a browser that does not say where it comes from");
+    assert_eq!(make(&[]).await, 403, "a browser that sends neither header");
     assert_eq!(make(&[("Origin", &format!("http://{}", served.address))]).await, 201);
 }
 
-async fn wrong_logins_are_answered_alike_and_ten_are_enough(served: &Served) {
+async fn wrong_logins_are_refused_alike_and_ten_lock_the_address_out(served: &Served) {
     let good = served.token("read").await;
     let (head, secret) = good.rsplit_once('_').unwrap();
     let other = format!("{head}_{}", "0".repeat(secret.len()));
@@ -116,10 +116,10 @@ async fn wrong_logins_are_answered_alike_and_ten_are_enough(served: &Served) {
         assert!(answer.header("retry-after").is_some_and(|wait| wait.parse::<u64>().unwrap() <= 60));
     }
     let rows = served.store().audit(&Default::default(), None, 10).await.unwrap().items;
-    assert!(rows.is_empty(), "nobody in particular did nothing: {rows:?}");
+    assert!(rows.is_empty(), "failed logins leave no audit row: {rows:?}");
 }
 
-async fn a_login_is_written_down(served: &Served) {
+async fn a_login_leaves_an_audit_row(served: &Served) {
     log_in(served, &served.token("read").await).await;
     let rows = served.store().audit(&Default::default(), None, 10).await.unwrap().items;
     assert_eq!(rows.len(), 1);
@@ -132,13 +132,13 @@ async fn a_login_is_written_down(served: &Served) {
 with_tokens_on_each_store! {
     a_browser_logs_in_with_a_token_and_out_again
     a_revoked_token_ends_its_sessions_at_once
-    a_page_of_another_site_does_nothing_with_somebodys_cookie
-    wrong_logins_are_answered_alike_and_ten_are_enough
-    a_login_is_written_down
+    a_page_of_another_site_does_nothing_with_a_users_cookie
+    wrong_logins_are_refused_alike_and_ten_lock_the_address_out
+    a_login_leaves_an_audit_row
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_open_server_has_nothing_to_log_in_to() {
+async fn an_open_server_has_no_login() {
     let served = Served::sqlite().await;
     let answer = log_in(&served, "x").await;
     assert_eq!((answer.status, answer.code()), (409, "open".to_owned()));

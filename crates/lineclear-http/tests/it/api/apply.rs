@@ -17,7 +17,7 @@ async fn keys(served: &Served) -> Vec<String> {
     page["items"].as_array().unwrap().iter().map(|item| item["key"].as_str().unwrap().to_owned()).collect()
 }
 
-async fn a_plan_says_what_is_then_done(served: &Served) {
+async fn a_dry_run_predicts_the_changes(served: &Served) {
     let mut first = json!({"owner": "team", "prune": true, "dry_run": true, "group": {"etl": {"limit": 4}},
                            "manifest": [manifest("a", "0 1 * * *"), manifest("b", "0 2 * * *")]});
     let plan = apply(served, &first).await;
@@ -62,7 +62,7 @@ async fn a_plan_says_what_is_then_done(served: &Served) {
     assert_eq!(served.get("/api/v1/groups/etl").await.json()["limit"], 5);
 }
 
-async fn what_is_wrong_is_named_where_it_stands_and_nothing_is_written(served: &Served) {
+async fn errors_point_at_their_position_and_nothing_is_written(served: &Served) {
     let good = manifest("good", "0 1 * * *");
     let with = |bad: Value| json!({"group": {"etl": {}}, "manifest": [good, bad]});
     let mut other = manifest("bad", "0 1 * * *");
@@ -77,7 +77,7 @@ async fn what_is_wrong_is_named_where_it_stands_and_nothing_is_written(served: &
         (with(manifest("good", "0 2 * * *")), "/manifest/1"),
         (with(orphan), "/manifest/1/group"),
         (
-            with(json!({"key": "bad", "kind": "add", "schedule": {"after": ["nobody"]}})),
+            with(json!({"key": "bad", "kind": "add", "schedule": {"after": ["missing"]}})),
             "/manifest/1/schedule/after",
         ),
         (json!({"prune": true, "manifest": [good]}), "/owner"),
@@ -118,13 +118,13 @@ async fn inputs_are_kept_as_they_were_written(served: &Served) {
     assert_eq!(served.get(&format!("{}/input", run.header("location").unwrap())).await.body, odd('4'));
 }
 
-/// Not in the order of the alphabet, not as most would write it, and too large for most.
+/// Keys not in alphabetical order, unusual notation, and numbers too large for most parsers.
 pub(crate) fn odd(digit: char) -> String {
     format!(r#"{{"z":1.10,"n":1234567890123456789012{digit},"a":[1e400]}}"#)
 }
 
 on_each_store! {
     inputs_are_kept_as_they_were_written
-    a_plan_says_what_is_then_done
-    what_is_wrong_is_named_where_it_stands_and_nothing_is_written
+    a_dry_run_predicts_the_changes
+    errors_point_at_their_position_and_nothing_is_written
 }

@@ -1,4 +1,4 @@
-//! Who did what: every change leaves a row, and the row is there before the change.
+//! The audit: every change leaves a row, written before the change.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::access::scopes::filled;
 use crate::kit::Served;
 
-/// Writes its own row, of those who really log in.
+/// Writes its own row, for successful logins only.
 const LOG_IN: &str = "/api/v1/session";
 
 async fn rows(served: &Served) -> Vec<Value> {
@@ -20,7 +20,7 @@ async fn rows(served: &Served) -> Vec<Value> {
     rows.into_iter().map(row).collect()
 }
 
-/// The outcome of what was made by the thousand is written a little later.
+/// The outcome of enqueued jobs is written a little later.
 async fn ended(served: &Served) -> Vec<Value> {
     for _ in 0..200 {
         let rows = rows(served).await;
@@ -42,7 +42,7 @@ async fn every_route_that_changes_something_leaves_a_row(served: &Served) {
         }
         let token = if need.as_deref() == Some("worker") { &worker } else { &admin };
         let before = rows(served).await.len();
-        // The body is no good: what is tried is written down, too.
+        // The body is invalid: failed attempts leave a row, too.
         let answer = served.with(token, &method, &filled(&path), "false").await;
         let rows = ended(served).await;
         assert_eq!(rows.len(), before + 1, "{method} {path} left no row of its own: {answer:?}");
@@ -66,14 +66,14 @@ async fn every_route_that_changes_something_leaves_a_row(served: &Served) {
     assert_eq!(rows(served).await.len(), before, "looking is not written down");
 }
 
-async fn what_is_refused_for_want_of_a_scope_leaves_no_row(served: &Served) {
+async fn a_request_without_the_scope_leaves_no_row(served: &Served) {
     let read = served.token("read").await;
     assert_eq!(served.with(&read, "PUT", "/api/v1/groups/etl", r#"{"limit": 1}"#).await.status, 403);
     assert_eq!(served.post("/api/v1/jobs", r#"{"kind": "add"}"#).await.status, 401);
     assert!(rows(served).await.is_empty());
 }
 
-async fn jobs_that_are_made_at_once_have_a_row_each(served: &Served) {
+async fn jobs_that_are_enqueued_together_have_one_audit_row_each(served: &Served) {
     let token = served.token("operate").await;
     let make = async || {
         served.with(&token, "POST", "/api/v1/jobs", r#"{"kind": "add", "in_ms": 600000}"#).await.status
@@ -113,11 +113,11 @@ async fn the_audit_can_be_read_by_admins_and_shows_before_and_after(served: &Ser
     assert_eq!(
         all[0]["details"],
         json!({"version_before": null, "became": "created", "fields": null}),
-        "of a manifest only that it was written"
+        "the details of a manifest do not contain its input"
     );
     assert!(!Value::from(all.clone()).to_string().contains("hush-canary"));
     assert_eq!(read("?action=put_group&limit=1").await.len(), 1);
-    assert_eq!(read("?who=token:nobody").await.len(), 0);
+    assert_eq!(read("?who=token:unknown").await.len(), 0);
     assert_eq!(read(&format!("?since={}", all[0]["at"].as_str().unwrap())).await.len(), 1);
     for bad in ["?since=yesterday", "?who=%00", "?color=red", "?cursor=x", "?limit=0"] {
         assert_eq!(served.with(&admin, "GET", &format!("/api/v1/audit{bad}"), "").await.status, 400, "{bad}");
@@ -128,8 +128,8 @@ async fn the_audit_can_be_read_by_admins_and_shows_before_and_after(served: &Ser
     }
 }
 
-/// What is written down beside who, what and to what.
-async fn the_audit_says_what_was_made_changed_and_meant(served: &Served) {
+/// The details of audit rows.
+async fn the_audit_contains_the_request_and_its_effect(served: &Served) {
     let admin = served.token("admin").await;
     let ask = async |method: &str, path: &str, body: Value| {
         let answer = served.with(&admin, method, &format!("/api/v1{path}"), &body.to_string()).await;
@@ -163,10 +163,10 @@ async fn the_audit_says_what_was_made_changed_and_meant(served: &Served) {
     assert_eq!((action.as_str(), said), ("retry_job", json!({"became": "again", "job": again["id"]})));
     assert_ne!(again["id"], json!(job), "a new one");
 
-    let meant = json!({"action": "cancel", "q": "kind:nobody", "dry_run": true});
+    let meant = json!({"action": "cancel", "q": "kind:unregistered", "dry_run": true});
     let (_, said, _) = ask("POST", "/bulk-operations", meant).await;
-    assert_eq!(said, json!({"dry_run": true, "action": "cancel", "q": "kind:nobody", "count": 0}));
-    let meant = json!({"action": "cancel", "q": "kind:nobody", "starts_in_ms": 600_000});
+    assert_eq!(said, json!({"dry_run": true, "action": "cancel", "q": "kind:unregistered", "count": 0}));
+    let meant = json!({"action": "cancel", "q": "kind:unregistered", "starts_in_ms": 600_000});
     let (action, said, made) = ask("POST", "/bulk-operations", meant).await;
     let expected = json!({"bulk_operation": made["id"], "action": "cancel", "q": made["q"], "total": 0});
     assert_eq!((action.as_str(), said), ("create_bulk_operation", expected));
@@ -214,11 +214,11 @@ async fn the_audit_says_what_was_made_changed_and_meant(served: &Served) {
         }
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
-    let which = json!({"kind": "nobody", "note": "never mind"});
+    let which = json!({"kind": "unregistered", "note": "never mind"});
     let (action, said, _) = ask("POST", "/dead-letters/revive", which).await;
     assert_eq!(
         (action.as_str(), said),
-        ("revive_dead_letters", json!({"which": {"kind": "nobody"}, "count": 0}))
+        ("revive_dead_letters", json!({"which": {"kind": "unregistered"}, "count": 0}))
     );
     let (action, said, _) = ask("POST", "/dead-letters/acknowledge", json!({"kind": "broken"})).await;
     assert_eq!(
@@ -227,11 +227,11 @@ async fn the_audit_says_what_was_made_changed_and_meant(served: &Served) {
     );
 
     let all = Value::from(rows(served).await).to_string();
-    assert!(!all.contains(canary), "no input is in it");
-    assert!(!all.contains(secret.rsplit('_').next().unwrap()), "nor a token");
+    assert!(!all.contains(canary), "the audit contains no input");
+    assert!(!all.contains(secret.rsplit('_').next().unwrap()), "the audit contains no token");
 }
 
-async fn an_open_server_writes_down_what_was_done_and_not_each_job(served: &Served) {
+async fn an_open_server_audits_changes_but_not_each_job(served: &Served) {
     served.post("/api/v1/jobs", r#"{"kind": "add", "in_ms": 600000}"#).await;
     served.put("/api/v1/groups/etl", r#"{"limit": 1}"#).await;
     let rows = rows(served).await;
@@ -239,7 +239,7 @@ async fn an_open_server_writes_down_what_was_done_and_not_each_job(served: &Serv
     assert_eq!((&rows[0]["who"], &rows[0]["token"]), (&json!("local"), &Value::Null));
 }
 
-async fn every_answer_has_the_id_of_its_request(served: &Served) {
+async fn every_response_has_a_request_id(served: &Served) {
     let ask = async |id: &str| served.send("GET", "/api/v1/jobs/0", &[("X-Request-Id", id)], b"").await;
     let echoed = ask("mine-1.2_3").await;
     assert_eq!(
@@ -258,14 +258,14 @@ async fn every_answer_has_the_id_of_its_request(served: &Served) {
 }
 
 on_each_store! {
-    an_open_server_writes_down_what_was_done_and_not_each_job
-    every_answer_has_the_id_of_its_request
+    an_open_server_audits_changes_but_not_each_job
+    every_response_has_a_request_id
 }
 
 with_tokens_on_each_store! {
     every_route_that_changes_something_leaves_a_row
-    what_is_refused_for_want_of_a_scope_leaves_no_row
-    jobs_that_are_made_at_once_have_a_row_each
+    a_request_without_the_scope_leaves_no_row
+    jobs_that_are_enqueued_together_have_one_audit_row_each
     the_audit_can_be_read_by_admins_and_shows_before_and_after
-    the_audit_says_what_was_made_changed_and_meant
+    the_audit_contains_the_request_and_its_effect
 }

@@ -1,10 +1,10 @@
-//! Many jobs that do not all go at once, over HTTP.
+//! Modes of bulk operations over HTTP.
 
 use serde_json::{Value, json};
 
 use crate::kit::Served;
 
-/// So many jobs that died, and will die again.
+/// Makes this number of dead jobs that die again when revived.
 pub(crate) async fn dead(served: &Served, count: usize) {
     let job = json!({"kind": "broken", "input": "the disk is full"});
     let made = served.post("/api/v1/jobs/batch", &json!({"jobs": vec![job; count]}).to_string()).await;
@@ -33,7 +33,7 @@ async fn a_canary_that_completes_is_followed_by_the_rest(served: &Served) {
     assert_eq!(job["state"], "completed");
 }
 
-async fn a_canary_that_dies_again_saves_the_rest_and_says_so(served: &Served) {
+async fn a_canary_that_dies_again_stops_the_bulk_operation_with_a_reason(served: &Served) {
     dead(served, 5).await;
     let batch = json!({"action": "revive", "q": "state:dead", "mode": "canary", "starts_in_ms": 0});
     let made = served.post("/api/v1/bulk-operations", &batch.to_string()).await;
@@ -46,14 +46,14 @@ async fn a_canary_that_dies_again_saves_the_rest_and_says_so(served: &Served) {
     assert_eq!(revived["items"].as_array().unwrap().len(), 1, "the others were not touched");
 }
 
-async fn jobs_that_are_spread_wait_for_their_turn(served: &Served) {
+async fn spread_jobs_become_due_one_after_another(served: &Served) {
     dead(served, 4).await;
     let batch = json!({"action": "revive", "q": "state:dead", "mode": "spread", "over_ms": 14_400_000, "starts_in_ms": 0});
     let made = served.post("/api/v1/bulk-operations", &batch.to_string()).await;
     assert_eq!((&made.json()["mode"], &made.json()["over_ms"]), (&json!("spread"), &json!(14_400_000)));
     let path = made.header("location").unwrap().to_owned();
     served.until(&path, |batch| batch["status"] == "done").await;
-    // The first one is due at once, and taken; the others are an hour apart.
+    // The first job is due at once and runs; the others are an hour apart.
     let waiting = served
         .until("/api/v1/jobs?q=state:waiting", |jobs| jobs["items"].as_array().unwrap().len() == 3)
         .await;
@@ -66,7 +66,7 @@ async fn jobs_that_are_spread_wait_for_their_turn(served: &Served) {
     assert!(due.windows(2).all(|two| (two[0].as_second() - two[1].as_second()).abs() == 3_600), "{waiting}");
 }
 
-async fn what_is_refused_about_a_mode_says_where(served: &Served) {
+async fn an_invalid_mode_is_refused_with_a_pointer(served: &Served) {
     for (field, body) in [
         ("/mode", json!({"action": "revive", "q": "id:1", "mode": "slowly"})),
         ("/mode", json!({"action": "cancel", "q": "id:1", "mode": "canary"})),
@@ -84,7 +84,7 @@ async fn what_is_refused_about_a_mode_says_where(served: &Served) {
 
 on_each_store! {
     a_canary_that_completes_is_followed_by_the_rest
-    a_canary_that_dies_again_saves_the_rest_and_says_so
-    jobs_that_are_spread_wait_for_their_turn
-    what_is_refused_about_a_mode_says_where
+    a_canary_that_dies_again_stops_the_bulk_operation_with_a_reason
+    spread_jobs_become_due_one_after_another
+    an_invalid_mode_is_refused_with_a_pointer
 }

@@ -1,4 +1,4 @@
-//! The same done to many jobs, over HTTP.
+//! Bulk operations over HTTP.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ async fn many(served: &Served, count: usize) {
     assert_eq!(made.status, 201);
 }
 
-async fn a_batch_is_counted_made_worked_on_and_over(served: &Served) {
+async fn a_bulk_operation_is_counted_created_run_and_finished(served: &Served) {
     many(served, 300).await;
     let count = json!({"action": "cancel", "q": "kind:add", "dry_run": true});
     let counted = served.post("/api/v1/bulk-operations", &count.to_string()).await;
@@ -36,7 +36,7 @@ async fn a_batch_is_counted_made_worked_on_and_over(served: &Served) {
     assert_eq!(left["items"], json!([]));
 }
 
-async fn a_batch_that_is_cancelled_in_time_has_done_nothing(served: &Served) {
+async fn a_bulk_operation_cancelled_before_its_start_changes_nothing(served: &Served) {
     many(served, 10).await;
     let batch = json!({"action": "cancel", "q": "id:>0"});
     let made = served.post("/api/v1/bulk-operations", &batch.to_string()).await.json();
@@ -51,6 +51,6 @@ async fn a_batch_that_is_cancelled_in_time_has_done_nothing(served: &Served) {
 }
 
 on_each_store! {
-    a_batch_is_counted_made_worked_on_and_over
-    a_batch_that_is_cancelled_in_time_has_done_nothing
+    a_bulk_operation_is_counted_created_run_and_finished
+    a_bulk_operation_cancelled_before_its_start_changes_nothing
 }

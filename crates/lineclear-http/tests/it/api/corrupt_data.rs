@@ -1,9 +1,9 @@
-//! Stored data gone bad, written behind our back: what can still be shown is shown, and nothing panics.
+//! Corrupt data in the database: readable objects are still shown, and nothing panics.
 
 use crate::kit::Served;
 
 impl Served {
-    /// Runs SQL behind the server's back; `{t}` stands before each table.
+    /// Runs SQL directly in the database; `{t}` is the prefix of tables.
     pub(crate) async fn sql(&self, text: &str) {
         if self.url.starts_with("postgres") {
             let (client, connection) =
@@ -18,7 +18,7 @@ impl Served {
     }
 }
 
-/// Each of these pages, and the job and the manifest that are well, are still to be had.
+/// All lists, and the intact job and manifest, are still available.
 async fn is_well_otherwise(served: &Served, well: &str, what: &str) {
     for path in [
         "/api/v1/jobs",
@@ -37,12 +37,12 @@ async fn is_well_otherwise(served: &Served, well: &str, what: &str) {
     assert_eq!(served.get("/api/v1/manifests/well").await.status, 200, "{what}");
 }
 
-async fn data_gone_bad_spoils_nothing_but_itself(served: &Served) {
+async fn corrupt_data_does_not_affect_other_objects(served: &Served) {
     let order = r#"{"kind": "add", "schedule": {"cron": "0 2 1 1 *"}}"#;
     for key in ["well", "bad"] {
         assert!(served.put(&format!("/api/v1/manifests/{key}"), order).await.status < 300);
     }
-    // Due in a day: nobody takes them while we look.
+    // Due in a day, so that no node takes them during the test.
     let mut made = Vec::new();
     for _ in 0..2 {
         let answer =
@@ -52,7 +52,7 @@ async fn data_gone_bad_spoils_nothing_but_itself(served: &Served) {
     let (well, bad) = (&made[0], &made[1]);
     let cases = [
         (
-            "an input that is no JSON",
+            "an input that is not JSON",
             format!("update {{t}}work_queue set input = '{{not json' where id = {bad}"),
         ),
         ("an unknown kind", format!("update {{t}}work_queue set kind = 'never.heard.of' where id = {bad}")),
@@ -61,19 +61,19 @@ async fn data_gone_bad_spoils_nothing_but_itself(served: &Served) {
             format!("update {{t}}work_queue set claim_no = 0 where id = {bad}"),
         ),
         (
-            "a group that is not there",
+            "a group that does not exist",
             format!("update {{t}}work_queue set group_id = 424242 where id = {bad}"),
         ),
         (
-            "a manifest that is not there",
+            "a manifest that does not exist",
             format!("update {{t}}work_queue set manifest_id = 424242 where id = {bad}"),
         ),
-        ("a schedule that is none", "update {t}manifest set spec = '{not json' where key = 'bad'".to_owned()),
+        ("an invalid schedule", "update {t}manifest set spec = '{not json' where key = 'bad'".to_owned()),
         (
             "a schedule of a later version",
             r#"update {t}manifest set spec = '{"schedule": {"moon": "full"}}' where key = 'bad'"#.to_owned(),
         ),
-        ("a declaration that is none", "update {t}manifest set declared = 'x' where key = 'bad'".to_owned()),
+        ("an invalid declaration", "update {t}manifest set declared = 'x' where key = 'bad'".to_owned()),
     ];
     for (what, sql) in &cases {
         served.sql(sql).await;
@@ -93,7 +93,7 @@ async fn data_gone_bad_spoils_nothing_but_itself(served: &Served) {
     assert!(cancelled.status < 500, "{cancelled:?}");
 }
 
-/// Each breaks one manifest, `bad`, in its own way.
+/// Each statement corrupts the manifest `bad` in a different way.
 const BROKEN: [&str; 5] = [
     "update {t}manifest set spec = '{not json' where key = 'bad'",
     r#"update {t}manifest set spec = '{"schedule": {"moon": "full"}}' where key = 'bad'"#,
@@ -102,7 +102,7 @@ const BROKEN: [&str; 5] = [
     "update {t}manifest set declared = '\"hunter2\"' where key = 'bad'",
 ];
 
-async fn a_manifest_that_cannot_be_read_can_be_paused_and_is_mended_by_writing_it(served: &Served) {
+async fn an_unreadable_manifest_can_be_paused_and_is_repaired_by_writing_it(served: &Served) {
     let order = r#"{"kind": "add", "schedule": {"cron": "0 2 1 1 *"}, "input": {"pin": "hunter2"}, "secret": ["/pin"]}"#;
     let path = "/api/v1/manifests/bad";
     let file = r#"{"manifest": [{"key": "bad", "kind": "add", "schedule": {"every": "1h"}}]}"#;
@@ -115,7 +115,7 @@ async fn a_manifest_that_cannot_be_read_can_be_paused_and_is_mended_by_writing_i
         assert_eq!(paused.status, 204, "{sql}: {paused:?}");
         let resumed = served.post(&format!("{path}/resume"), "").await;
         if is_bad {
-            // Nobody knows when it would be due.
+            // Its due time cannot be computed.
             assert_eq!(
                 (resumed.status, resumed.code()),
                 (409, "unreadable".to_owned()),
@@ -142,20 +142,20 @@ async fn a_manifest_that_cannot_be_read_can_be_paused_and_is_mended_by_writing_i
         assert!(served.put(path, order).await.status < 300);
     }
     served.sql(BROKEN[0]).await;
-    assert_eq!(served.send("DELETE", path, &[], b"").await.status, 204, "or taken away");
+    assert_eq!(served.send("DELETE", path, &[], b"").await.status, 204, "it can be removed, too");
     assert_eq!(served.get(path).await.status, 404);
 }
 
-/// In a rolling upgrade old servers go on beside new ones.
-async fn a_server_stays_ready_when_a_newer_one_has_moved_the_schema_on(served: &Served) {
+/// In a rolling upgrade old servers run beside new ones.
+async fn a_server_stays_ready_after_a_newer_one_has_migrated_the_schema(served: &Served) {
     served.sql("insert into {t}migration (number, name, checksum) values (9999, 'later', 'x')").await;
     assert_eq!(served.get("/readyz").await.status, 200);
     served.sql("delete from {t}migration where number = 9999 or number = (select max(number) from {t}migration where number < 9999)").await;
-    assert_eq!(served.get("/readyz").await.status, 503, "but one without what we need is not ours");
+    assert_eq!(served.get("/readyz").await.status, 503, "with an older schema the server is not ready");
 }
 
 on_each_store! {
-    data_gone_bad_spoils_nothing_but_itself
-    a_manifest_that_cannot_be_read_can_be_paused_and_is_mended_by_writing_it
-    a_server_stays_ready_when_a_newer_one_has_moved_the_schema_on
+    corrupt_data_does_not_affect_other_objects
+    an_unreadable_manifest_can_be_paused_and_is_repaired_by_writing_it
+    a_server_stays_ready_after_a_newer_one_has_migrated_the_schema
 }

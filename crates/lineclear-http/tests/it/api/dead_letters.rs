@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::kit::Served;
 
-/// Dead letters of jobs that fail for good, newest first.
+/// Dead letters of jobs that fail permanently, newest first.
 async fn letters(served: &Served, messages: &[&str]) -> Vec<Value> {
     for message in messages {
         served.post("/api/v1/jobs", &json!({"kind": "broken", "input": message}).to_string()).await;
@@ -13,7 +13,7 @@ async fn letters(served: &Served, messages: &[&str]) -> Vec<Value> {
     served.until("/api/v1/dead-letters?status=awaiting", all).await["items"].as_array().unwrap().clone()
 }
 
-async fn one_is_brought_back_with_another_input(served: &Served) {
+async fn a_dead_letter_is_revived_with_another_input_over_http(served: &Served) {
     let letter = letters(served, &["no paper"]).await.remove(0);
     assert_eq!((&letter["reason"], &letter["kind"]), (&json!("permanent"), &json!("broken")), "{letter}");
     assert!(letter["last_error"].as_str().unwrap().contains("no paper"));
@@ -39,11 +39,11 @@ async fn one_may_rest(served: &Served) {
     assert_eq!(served.get("/api/v1/dead-letters?status=awaiting").await.json()["items"], json!([]));
 }
 
-async fn all_that_match_are_resolved_and_none_by_accident(served: &Served) {
+async fn all_matching_dead_letters_are_resolved_and_no_filter_is_refused(served: &Served) {
     let all = letters(served, &["no paper", "no paper", "no ink"]).await;
     let paper = all.iter().find(|letter| letter["last_error"].as_str().unwrap().contains("paper")).unwrap();
     let refused = served.post("/api/v1/dead-letters/acknowledge", "{}").await;
-    assert_eq!((refused.status, refused.code()), (422, "which".to_owned()), "nothing said is not all");
+    assert_eq!((refused.status, refused.code()), (422, "which".to_owned()), "a filter is required");
     let which = json!({"fingerprint": paper["fingerprint"], "note": "bought"}).to_string();
     let rested = served.post("/api/v1/dead-letters/acknowledge", &which).await;
     assert_eq!((rested.status, rested.json()), (200, json!({"count": 2, "more": false})), "{rested:?}");
@@ -60,7 +60,7 @@ async fn all_that_match_are_resolved_and_none_by_accident(served: &Served) {
     assert_eq!(served.get("/api/v1/dead-letters?status=lost").await.status, 400);
 }
 
-async fn those_that_died_alike_are_a_family(served: &Served) {
+async fn dead_letters_with_the_same_error_are_a_family(served: &Served) {
     let all = letters(served, &["no paper in tray 1", "no paper in tray 2", "no ink"]).await;
     let families = served.get("/api/v1/dead-letters/families").await.json();
     assert_eq!((&families["total"], &families["exact"]), (&json!(3), &json!(true)), "{families}");
@@ -81,7 +81,7 @@ async fn those_that_died_alike_are_a_family(served: &Served) {
         served.get(&format!("/api/v1/dead-letters?{asked}&kind=broken&reason=permanent")).await.json();
     assert_eq!(listed["items"].as_array().unwrap().len(), 2, "{listed}");
     assert_eq!(served.get(&format!("/api/v1/dead-letters/families?{asked}")).await.json()["total"], 2);
-    // What dies later is not meant by what was counted.
+    // Jobs that die later are not part of the count.
     let before = format!("before={}", families["at"].as_str().unwrap());
     served.post("/api/v1/jobs", &json!({"kind": "broken", "input": "no toner"}).to_string()).await;
     served.until("/api/v1/dead-letters/families", |families| families["total"] == 4).await;
@@ -98,8 +98,8 @@ async fn those_that_died_alike_are_a_family(served: &Served) {
 }
 
 on_each_store! {
-    those_that_died_alike_are_a_family
-    one_is_brought_back_with_another_input
+    dead_letters_with_the_same_error_are_a_family
+    a_dead_letter_is_revived_with_another_input_over_http
     one_may_rest
-    all_that_match_are_resolved_and_none_by_accident
+    all_matching_dead_letters_are_resolved_and_no_filter_is_refused
 }

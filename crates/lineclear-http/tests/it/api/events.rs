@@ -1,4 +1,4 @@
-//! Events: a stream that tells what happens, and that can be taken up again.
+//! Events: a stream that clients can resume.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -51,7 +51,7 @@ impl Stream {
         stream
     }
 
-    /// With more headers, each with its line break.
+    /// With further headers, each with its line break.
     async fn with(served: &Served, query: &str, headers: &str) -> Stream {
         let mut stream = TcpStream::connect(served.address).await.unwrap();
         let head = format!("GET /api/v1/events{query} HTTP/1.1\r\nHost: {}\r\n{headers}\r\n", served.address);
@@ -77,7 +77,7 @@ impl Stream {
         read > 0
     }
 
-    /// The next block of the stream; none: it is over.
+    /// The next block of the stream; `None` at its end.
     async fn block(&mut self) -> Option<String> {
         loop {
             if let Some(at) = self.text.find("\n\n") {
@@ -124,18 +124,18 @@ impl Stream {
         }
     }
 
-    /// Reads on until it is over; how long that took.
+    /// Reads until the stream ends; returns how long that took.
     async fn end(&mut self) -> Duration {
         let begun = Instant::now();
         while self.block().await.is_some() {}
         begun.elapsed()
     }
 
-    /// Reads on until an event of this type about this job.
+    /// Reads until an event of this type about this job.
     async fn until(&mut self, word: &str, job: &str) -> Event {
         let deadline = Instant::now() + LONG;
         loop {
-            let event = self.next().await.expect("the stream goes on");
+            let event = self.next().await.expect("the stream continues");
             if event.word == word && event.json()["job"] == job {
                 return event;
             }
@@ -148,7 +148,7 @@ async fn make(served: &Served, body: &Value) -> String {
     served.post("/api/v1/jobs", &body.to_string()).await.json()["id"].as_str().unwrap().to_owned()
 }
 
-async fn what_happens_is_told_in_ids_and_words(served: &Served) {
+async fn events_contain_ids_and_names(served: &Served) {
     let mut stream = Stream::open(served, "", None).await;
     for part in ["200 OK", "text/event-stream", "no-cache, no-transform", "x-accel-buffering: no"] {
         assert!(stream.head.contains(part), "{}", stream.head);
@@ -174,7 +174,7 @@ async fn what_happens_is_told_in_ids_and_words(served: &Served) {
     stream.until("job.cancelled", &waits).await;
 }
 
-async fn a_stream_that_is_cut_again_and_again_misses_nothing(served: &Served) {
+async fn a_stream_that_is_cut_repeatedly_misses_nothing(served: &Served) {
     let mut stream = Stream::open(served, "?types=job.completed", None).await;
     stream.block().await.unwrap();
     let mut made = BTreeSet::new();
@@ -192,7 +192,7 @@ async fn a_stream_that_is_cut_again_and_again_misses_nothing(served: &Served) {
             let jobs = answer.json()["jobs"].as_array().unwrap().clone();
             made.extend(jobs.iter().map(|job| job["id"].as_str().unwrap().to_owned()));
         }
-        // Somewhere in the middle of it, the connection is cut.
+        // The connection is cut in the middle.
         for _ in 0..(round * 7 + 1) {
             let event = stream.next().await.unwrap();
             assert_eq!(event.word, "job.completed");
@@ -212,20 +212,20 @@ async fn a_stream_that_is_cut_again_and_again_misses_nothing(served: &Served) {
     assert_eq!(told, made);
 }
 
-async fn who_comes_from_too_far_back_is_told_of_a_gap(served: &Served) {
+async fn a_client_that_resumes_too_late_gets_a_gap(served: &Served) {
     let tomorrow = (jiff::Timestamp::now().as_microsecond() + 86_400_000_000).to_string();
     for after in ["0", "1700000000000000", tomorrow.as_str()] {
         let mut stream = Stream::open(served, &format!("?after={after}"), None).await;
         let first = stream.next().await.unwrap();
         assert_eq!((first.word.as_str(), &first.json()["reason"]), ("gap", &json!("behind")), "{after}");
-        // And then it goes on.
+        // Then the stream continues.
         let job = make(served, &json!({"kind": "add", "input": [1, 2]})).await;
         stream.until("job.completed", &job).await;
         assert!(stream.last.unwrap().as_str() > "1700000000000000");
     }
 }
 
-async fn only_what_is_asked_for_is_told(served: &Served) {
+async fn a_stream_sends_only_the_requested_types(served: &Served) {
     let mut stream = Stream::open(served, "?types=dead.*,job.cancelled", None).await;
     stream.block().await.unwrap();
     make(served, &json!({"kind": "add", "input": [1, 2]})).await;
@@ -266,17 +266,17 @@ async fn a_bounded_number_watches(served: &Served) {
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    panic!("places are not free again");
+    panic!("no stream ended");
 }
 
 async fn a_stream_ends_within_five_seconds_of_its_token(served: &Served) {
     let (read, ended) = (served.token("read").await, Duration::from_secs(5));
     let mut other = Stream::of(served, "", &served.token("operate").await).await;
     let mut stream = Stream::of(served, "", &read).await;
-    // By somebody else: this server does not hear of it.
+    // Directly in the database, so that the server is not notified.
     served.store().revoke_token(WhichToken::Name("read".to_owned())).await.unwrap().unwrap();
     let took = stream.end().await;
-    assert!(took < ended, "revoked, and it went on for {took:?}");
+    assert!(took < ended, "revoked, and it continued for {took:?}");
 
     let (lives, scopes) = (Some(Duration::from_millis(1500)), Scopes::parse("read").unwrap());
     let token =
@@ -300,17 +300,17 @@ async fn a_stream_ends_within_five_seconds_of_its_session(served: &Served) {
     stream.block().await.expect("it begins");
     assert_eq!(as_browser(served, &cookie, "DELETE", "/api/v1/session", "").await.status, 204);
     let took = stream.end().await;
-    assert!(took < Duration::from_secs(5), "logged out, and it went on for {took:?}");
+    assert!(took < Duration::from_secs(5), "logged out, and it continued for {took:?}");
     let mut more = Stream::of(served, "", &token).await;
     let gone = served.with(&served.token("admin").await, "DELETE", "/api/v1/tokens/1", "").await;
     assert_eq!(gone.status, 204, "{gone:?}");
     for stream in [&mut other, &mut more] {
         let took = stream.end().await;
-        assert!(took < Duration::from_secs(5), "revoked here, and it went on for {took:?}");
+        assert!(took < Duration::from_secs(5), "revoked here, and it continued for {took:?}");
     }
 }
 
-async fn changes_are_told_to_admins_alone(served: &Served) {
+async fn audit_events_are_sent_to_admins_only(served: &Served) {
     let (admin, operate) = (served.token("admin").await, served.token("operate").await);
     let mut all = Stream::of(served, "", &admin).await;
     let mut audit = Stream::of(served, "?types=audit.*", &admin).await;
@@ -334,7 +334,7 @@ async fn changes_are_told_to_admins_alone(served: &Served) {
     }
     let job = served.with(&operate, "POST", "/api/v1/jobs", r#"{"kind": "add", "input": [1, 2]}"#).await;
     let job = job.json()["id"].as_str().unwrap().to_owned();
-    // It is told after the change, and so the change would have been told.
+    // This event is later than the change, so an event of the change would have come before.
     let seen = async |stream: &mut Stream| {
         let deadline = Instant::now() + LONG;
         let mut words = BTreeSet::new();
@@ -348,7 +348,7 @@ async fn changes_are_told_to_admins_alone(served: &Served) {
         words
     };
     assert!(!seen(&mut others).await.contains("audit.written"));
-    // Nor to who asks for what was before.
+    // A client that resumes does not get it either.
     let again = format!("Authorization: Bearer {operate}\r\nLast-Event-ID: {}\r\n", begun.unwrap());
     assert!(!seen(&mut Stream::with(served, "", &again).await).await.contains("audit.written"));
     for types in ["audit.written", "audit.*", "job.failed,audit.*"] {
@@ -360,14 +360,14 @@ async fn changes_are_told_to_admins_alone(served: &Served) {
 with_tokens_on_each_store! {
     a_stream_ends_within_five_seconds_of_its_token
     a_stream_ends_within_five_seconds_of_its_session
-    changes_are_told_to_admins_alone
+    audit_events_are_sent_to_admins_only
 }
 
 on_each_store! {
-    what_happens_is_told_in_ids_and_words
-    a_stream_that_is_cut_again_and_again_misses_nothing
-    who_comes_from_too_far_back_is_told_of_a_gap
-    only_what_is_asked_for_is_told
+    events_contain_ids_and_names
+    a_stream_that_is_cut_repeatedly_misses_nothing
+    a_client_that_resumes_too_late_gets_a_gap
+    a_stream_sends_only_the_requested_types
     a_bounded_number_watches
 }
 
@@ -383,7 +383,7 @@ async fn streams_end_at_once_when_the_server_stops() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_wants_little_of_what_happens_sees_life_and_moves_on() {
+async fn a_filtered_stream_sends_keep_alives_with_current_ids() {
     let served = Served::sqlite().await;
     let mut stream = Stream::open(&served, "?types=lock.broken", None).await;
     stream.block().await.unwrap();
@@ -395,37 +395,37 @@ async fn a_client_that_wants_little_of_what_happens_sees_life_and_moves_on() {
     };
     let begun = Instant::now();
     let alive = tokio::select! {
-        alive = stream.block() => alive.expect("it goes on"),
+        alive = stream.block() => alive.expect("the stream continues"),
         () = make => unreachable!(),
     };
     assert!(begun.elapsed() < Duration::from_secs(25), "{:?}", begun.elapsed());
     let place = alive.lines().find_map(|line| line.strip_prefix("id: ")).unwrap_or_else(|| panic!("{alive}"));
     let behind = jiff::Timestamp::now().as_microsecond() - place.parse::<i64>().unwrap();
-    assert!(behind < 10_000_000, "an id to go on from that is {behind} µs old");
+    assert!(behind < 10_000_000, "the id to resume from is {behind} µs old");
     served.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_looks_for_events_while_nobody_watches() {
+async fn the_server_does_not_query_events_while_no_stream_is_open() {
     let served = Served::postgres().await;
     let (client, connection) =
         lineclear::tokio_postgres::connect(&served.url, lineclear::tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
-    let looked = async || -> Option<String> {
+    let last_query = async || -> Option<String> {
         let sql = "select max(query_start)::text from pg_stat_activity where datname = current_database() and query like '-- list_events%'";
         client.query_one(sql, &[]).await.unwrap().get(0)
     };
     served.until("/api/v1/nodes", |page| !page["items"].as_array().unwrap().is_empty()).await;
-    assert_eq!(looked().await, None);
+    assert_eq!(last_query().await, None);
     let mut stream = Stream::open(&served, "", None).await;
     stream.block().await.unwrap();
     let job = make(&served, &json!({"kind": "add", "input": [1, 2]})).await;
     stream.until("job.completed", &job).await;
-    assert!(looked().await.is_some(), "the measure sees it");
+    assert!(last_query().await.is_some(), "the test can see the query");
     drop(stream);
     tokio::time::sleep(Duration::from_secs(3)).await;
-    let last = looked().await;
+    let last = last_query().await;
     tokio::time::sleep(Duration::from_secs(3)).await;
-    assert_eq!(looked().await, last);
+    assert_eq!(last_query().await, last);
     served.end().await;
 }

@@ -1,4 +1,4 @@
-//! Why is this not running? Over HTTP.
+//! Explanations over HTTP: why a job or a manifest does not run.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ fn gate<'a>(answer: &'a Value, name: &str) -> &'a Value {
     answer["gates"].as_array().unwrap().iter().find(|gate| gate["name"] == name).unwrap()
 }
 
-async fn a_job_and_a_manifest_say_what_keeps_them(served: &Served) {
+async fn a_job_and_a_manifest_name_the_gates_that_block_them(served: &Served) {
     served.put("/api/v1/groups/etl", r#"{"limit": 1}"#).await;
     let running = served.post("/api/v1/jobs", r#"{"kind": "endless", "group": "etl"}"#).await.json();
     let id = running["id"].as_str().unwrap();
@@ -27,7 +27,7 @@ async fn a_job_and_a_manifest_say_what_keeps_them(served: &Served) {
         (&json!("etl"), &json!("main"), &json!("ready"))
     );
 
-    let manifest = r#"{"kind": "nobody-runs-this", "schedule": {"cron": "0 0 1 1 *"}}"#;
+    let manifest = r#"{"kind": "unregistered", "schedule": {"cron": "0 0 1 1 *"}}"#;
     served.put("/api/v1/manifests/m", manifest).await;
     let why = served.get("/api/v1/manifests/m/explain").await.json();
     assert!(why["verdict"].as_str().unwrap().starts_with("waits for its next tick"), "{why}");
@@ -38,11 +38,11 @@ async fn a_job_and_a_manifest_say_what_keeps_them(served: &Served) {
             why["verdict"].as_str().unwrap().starts_with("cancelled while it ran on ")
         })
         .await;
-    for path in ["/api/v1/jobs/999/explain", "/api/v1/manifests/nobody/explain"] {
+    for path in ["/api/v1/jobs/999/explain", "/api/v1/manifests/missing/explain"] {
         assert_eq!(served.get(path).await.status, 404);
     }
 }
 
 on_each_store! {
-    a_job_and_a_manifest_say_what_keeps_them
+    a_job_and_a_manifest_name_the_gates_that_block_them
 }

@@ -18,7 +18,7 @@ async fn a_group_is_written_listed_and_run(served: &Served) {
     let ran = served.post("/api/v1/groups/etl/run", "").await;
     assert_eq!((ran.status, ran.json()["jobs"].as_array().unwrap().len()), (201, 2), "{ran:?}");
     served.until("/api/v1/jobs?q=state:completed", |page| page["items"].as_array().unwrap().len() == 2).await;
-    assert_eq!(served.post("/api/v1/groups/nobody/run", "").await.status, 404);
+    assert_eq!(served.post("/api/v1/groups/missing/run", "").await.status, 404);
 }
 
 async fn the_global_limit_is_the_group_of_all(served: &Served) {
@@ -57,10 +57,14 @@ async fn a_group_that_changed_meanwhile_is_not_overwritten(served: &Served) {
         let nonsense = change(method, "W/\"x\"", r#"{"limit": 6}"#).await;
         assert_eq!(nonsense.status, 412, "{method}");
     }
-    assert_eq!(change("PUT", "*", r#"{"limit": 5, "priority": 3}"#).await.status, 204, "it is there");
+    assert_eq!(change("PUT", "*", r#"{"limit": 5, "priority": 3}"#).await.status, 204, "it exists");
     let json = [("Content-Type", "application/json")];
-    let nobody = [("Content-Type", "application/json"), ("If-Match", "*")];
-    assert_eq!(served.send("PUT", "/api/v1/groups/none", &nobody, b"{}").await.status, 412, "it is not");
+    let any_version = [("Content-Type", "application/json"), ("If-Match", "*")];
+    assert_eq!(
+        served.send("PUT", "/api/v1/groups/none", &any_version, b"{}").await.status,
+        412,
+        "it does not exist"
+    );
     assert_eq!(served.send("PATCH", PATH, &json, br#"{"enabled": false}"#).await.status, 204);
     let group = served.get(PATH).await.json();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: the same request again makes nothing new.
+//! `Idempotency-Key`: a repeated request creates nothing.
 
 use serde_json::json;
 
@@ -15,7 +15,7 @@ async fn jobs(served: &Served) -> usize {
 
 const LATER: &str = r#"{"kind": "add", "input": [1, 2], "in_ms": 60000}"#;
 
-async fn the_same_request_again_makes_nothing_and_gets_the_same_answer(served: &Served) {
+async fn a_repeated_request_creates_nothing_and_gets_the_same_response(served: &Served) {
     served.put("/api/v1/groups/etl", "{}").await;
     let daily = json!({"kind": "add", "input": [1, 2], "group": "etl", "schedule": {"cron": "30 2 * * *"}});
     served.put("/api/v1/manifests/daily", &daily.to_string()).await;
@@ -52,7 +52,7 @@ async fn the_same_request_again_makes_nothing_and_gets_the_same_answer(served: &
     }
 }
 
-async fn a_retry_and_a_batch_under_a_key_are_done_once(served: &Served) {
+async fn a_retry_and_a_bulk_operation_with_a_key_run_once(served: &Served) {
     let done = served.post("/api/v1/jobs", r#"{"kind": "add", "input": [1, 2]}"#).await.json();
     let path = format!("/api/v1/jobs/{}", done["id"].as_str().unwrap());
     served.until(&path, |job| job["state"] == "completed").await;
@@ -79,7 +79,7 @@ async fn a_retry_and_a_batch_under_a_key_are_done_once(served: &Served) {
     assert_eq!(batches["items"].as_array().unwrap().len(), 2, "{batches}");
 }
 
-async fn a_retry_that_is_refused_leaves_its_key_free(served: &Served) {
+async fn a_refused_retry_leaves_its_key_free(served: &Served) {
     let later = served.post("/api/v1/jobs", LATER).await.json();
     let path = format!("/api/v1/jobs/{}", later["id"].as_str().unwrap());
     let refused = post(served, &format!("{path}/retry"), "k", "").await;
@@ -101,7 +101,7 @@ async fn a_key_that_was_used_for_something_else_is_refused(served: &Served) {
     assert_eq!(jobs(served).await, 1);
 }
 
-async fn a_request_that_was_refused_leaves_its_key_free(served: &Served) {
+async fn a_refused_request_leaves_its_key_free(served: &Served) {
     let refused = post(served, "/api/v1/jobs", "k", r#"{"kind": "add", "group": "none"}"#).await;
     assert_eq!((refused.status, refused.code()), (422, "group_unknown".to_owned()));
     assert_eq!(post(served, "/api/v1/manifests/none/run", "k", "").await.status, 404);
@@ -141,7 +141,7 @@ async fn futures<F: Future<Output = Answer>>(all: impl Iterator<Item = F>) -> Ve
     answers
 }
 
-async fn a_key_that_cannot_be_is_refused_and_so_is_one_where_it_is_ignored(served: &Served) {
+async fn an_invalid_key_is_refused_and_so_is_one_on_other_routes(served: &Served) {
     let long = "x".repeat(256);
     for key in ["", "\"\"", "caf\u{e9}", long.as_str()] {
         let refused = post(served, "/api/v1/jobs", key, LATER).await;
@@ -157,11 +157,11 @@ async fn a_key_that_cannot_be_is_refused_and_so_is_one_where_it_is_ignored(serve
 }
 
 on_each_store! {
-    a_retry_and_a_batch_under_a_key_are_done_once
-    a_retry_that_is_refused_leaves_its_key_free
-    the_same_request_again_makes_nothing_and_gets_the_same_answer
+    a_retry_and_a_bulk_operation_with_a_key_run_once
+    a_refused_retry_leaves_its_key_free
+    a_repeated_request_creates_nothing_and_gets_the_same_response
     a_key_that_was_used_for_something_else_is_refused
-    a_request_that_was_refused_leaves_its_key_free
+    a_refused_request_leaves_its_key_free
     many_requests_at_once_with_one_key_make_one_job
-    a_key_that_cannot_be_is_refused_and_so_is_one_where_it_is_ignored
+    an_invalid_key_is_refused_and_so_is_one_on_other_routes
 }

@@ -1,10 +1,10 @@
-//! Jobs over HTTP: made, run, looked at, cancelled.
+//! Jobs over HTTP: enqueue, run, show, cancel.
 
 use serde_json::{Value, json};
 
 use crate::kit::Served;
 
-async fn a_job_that_is_made_runs_and_can_be_looked_at(served: &Served) {
+async fn an_enqueued_job_runs_and_is_shown(served: &Served) {
     let made = served.post("/api/v1/jobs", r#"{"kind": "add", "input": [40, 2]}"#).await;
     assert_eq!(made.status, 201, "{made:?}");
     let id = made.json()["id"].as_str().unwrap().to_owned();
@@ -24,7 +24,7 @@ async fn an_input_comes_back_as_it_was_written(served: &Served) {
     assert!(job.body.contains(&format!(r#""input":{input}"#)), "{job:?}");
 }
 
-async fn many_jobs_are_made_all_or_none(served: &Served) {
+async fn many_jobs_are_enqueued_all_or_none(served: &Served) {
     let job = json!({"kind": "add", "input": [1, 2], "in_ms": 60_000});
     let bad = json!({"kind": "add", "priority": 99, "in_ms": 60_000});
     let refused = served.post("/api/v1/jobs/batch", &json!({"jobs": [job, bad]}).to_string()).await;
@@ -41,7 +41,7 @@ async fn many_jobs_are_made_all_or_none(served: &Served) {
     assert_eq!((made.status, made.json()["jobs"].as_array().unwrap().len()), (201, 250));
 }
 
-/// The rule is the same for both keys, and the text names no job: the error itself has the place.
+/// The rule is the same for both keys, and the text names no job: the error has the position.
 async fn a_refused_job_of_a_batch_is_pointed_at(served: &Served) {
     let (good, long) = (json!({"kind": "add", "in_ms": 60_000}), "k".repeat(256));
     let with = |field: &str, value: Value| {
@@ -63,7 +63,7 @@ async fn a_refused_job_of_a_batch_is_pointed_at(served: &Served) {
     assert_eq!(served.get("/api/v1/jobs").await.json()["items"], json!([]), "nothing was made");
 }
 
-async fn lists_go_on_where_the_page_before_ended(served: &Served) {
+async fn lists_continue_where_the_last_page_ended(served: &Served) {
     let job = json!({"kind": "add", "input": [1, 2], "in_ms": 60_000});
     served.post("/api/v1/jobs/batch", &json!({"jobs": vec![job; 25]}).to_string()).await;
     let (mut seen, mut cursor) = (Vec::new(), String::new());
@@ -111,7 +111,7 @@ async fn a_job_is_cancelled_while_it_waits_and_while_it_runs(served: &Served) {
     served.until(&path, |job| job["state"] == "cancelled").await;
 }
 
-async fn what_is_not_there_is_not_found(served: &Served) {
+async fn missing_objects_are_not_found(served: &Served) {
     for path in [
         "/api/v1/jobs/999",
         "/api/v1/jobs/0",
@@ -125,12 +125,12 @@ async fn what_is_not_there_is_not_found(served: &Served) {
 }
 
 on_each_store! {
-    a_job_that_is_made_runs_and_can_be_looked_at
+    an_enqueued_job_runs_and_is_shown
     an_input_comes_back_as_it_was_written
-    many_jobs_are_made_all_or_none
+    many_jobs_are_enqueued_all_or_none
     a_refused_job_of_a_batch_is_pointed_at
-    lists_go_on_where_the_page_before_ended
+    lists_continue_where_the_last_page_ended
     a_unique_key_makes_one_job
     a_job_is_cancelled_while_it_waits_and_while_it_runs
-    what_is_not_there_is_not_found
+    missing_objects_are_not_found
 }

@@ -7,8 +7,8 @@ use serde_json::json;
 
 use crate::kit::Served;
 
-async fn who_plans_can_be_seen(served: &Served) {
-    // Who has nothing to plan does not lead.
+async fn the_planning_node_is_listed(served: &Served) {
+    // A node without manifests does not lead.
     served
         .put("/api/v1/manifests/often", r#"{"kind": "add", "input": [1, 1], "schedule": {"every": "1s"}}"#)
         .await;
@@ -19,25 +19,25 @@ async fn who_plans_can_be_seen(served: &Served) {
     let lock = locks["items"].as_array().unwrap().iter().find(|lock| lock["name"] == "planner").unwrap();
     assert_eq!((&lock["state"], &lock["pid"]), (&json!("held"), &json!(std::process::id())), "{lock}");
     let nodes = served.get("/api/v1/nodes").await.json();
-    assert_eq!(lock["incarnation"], nodes["items"][0]["incarnation"], "it is a node of ours");
+    assert_eq!(lock["incarnation"], nodes["items"][0]["incarnation"], "it is this node");
     let history = served.get("/api/v1/locks/planner/history").await.json();
     assert_eq!(history["items"][0]["what"], "taken", "{history}");
-    assert_eq!(served.get("/api/v1/locks/nobody/history").await.status, 404);
+    assert_eq!(served.get("/api/v1/locks/missing/history").await.status, 404);
     assert_eq!(served.get("/api/v1/locks/planner/history?cursor=x").await.status, 400);
 }
 
-async fn only_what_somebody_holds_here_is_taken_away(served: &Served) {
+async fn only_a_held_lock_of_this_database_can_be_broken(served: &Served) {
     let ask = async |name: &str, body: &str| {
         let answer = served.post(&format!("/api/v1/locks/{name}/break"), body).await;
         (answer.status, answer.code())
     };
     let why = r#"{"reason": "it hangs"}"#;
-    assert_eq!(ask("nobody", why).await, (404, "not_found".to_owned()));
+    assert_eq!(ask("missing", why).await, (404, "not_found".to_owned()));
     served
         .put("/api/v1/manifests/often", r#"{"kind": "add", "input": [1, 1], "schedule": {"every": "1s"}}"#)
         .await;
     served.until("/api/v1/locks", |page| page["items"].as_array().is_some_and(|all| !all.is_empty())).await;
-    assert_eq!(ask("planner", why).await, (409, "no_lock".to_owned()), "it is no lock");
+    assert_eq!(ask("planner", why).await, (409, "no_lock".to_owned()), "it is not a lock");
     for (body, status) in
         [("{}", 400), (r#"{"reason": " "}"#, 422), (r#"{"reason": "x", "force": true}"#, 400), ("", 400)]
     {
@@ -70,6 +70,6 @@ async fn only_what_somebody_holds_here_is_taken_away(served: &Served) {
 }
 
 on_each_store! {
-    who_plans_can_be_seen
-    only_what_somebody_holds_here_is_taken_away
+    the_planning_node_is_listed
+    only_a_held_lock_of_this_database_can_be_broken
 }

@@ -32,8 +32,8 @@ async fn a_manifest_is_written_by_key_read_run_and_paused(served: &Served) {
     assert_eq!(served.get(&format!("{PATH}/next")).await.json()["ticks"], json!([]));
     assert_eq!(served.post(&format!("{PATH}/resume"), "").await.status, 204);
     for verb in ["run", "pause", "resume"] {
-        let nobody = served.post(&format!("/api/v1/manifests/nobody/{verb}"), "").await;
-        assert_eq!((nobody.status, nobody.code()), (404, "not_found".to_owned()), "{verb}");
+        let missing = served.post(&format!("/api/v1/manifests/missing/{verb}"), "").await;
+        assert_eq!((missing.status, missing.code()), (404, "not_found".to_owned()), "{verb}");
     }
 }
 
@@ -51,7 +51,7 @@ async fn a_manifest_that_changed_meanwhile_is_not_overwritten(served: &Served) {
     assert_eq!(served.get(PATH).await.json()["manifest"]["schedule"]["cron"], "15 4 * * *");
 }
 
-async fn the_answer_to_a_write_has_the_tag_for_the_next_one(served: &Served) {
+async fn the_response_to_a_write_has_the_new_etag(served: &Served) {
     let write = async |tag: &str, body: &str| {
         let headers = [("Content-Type", "application/json"), ("If-Match", tag)];
         served.send("PUT", PATH, &headers, body.as_bytes()).await
@@ -76,8 +76,8 @@ async fn a_manifest_is_removed_and_its_history_stays(served: &Served) {
         let headers: Vec<_> = tag.map(|tag| ("If-Match", tag)).into_iter().collect();
         served.send("DELETE", path, &headers, b"").await
     };
-    let nobody = remove(PATH, None).await;
-    assert_eq!((nobody.status, nobody.code()), (404, "not_found".to_owned()));
+    let missing = remove(PATH, None).await;
+    assert_eq!((missing.status, missing.code()), (404, "not_found".to_owned()));
     let tag = served.put(PATH, NIGHTLY).await.header("etag").unwrap().to_owned();
     let run = served.post(&format!("{PATH}/run"), "").await;
     let job = run.header("location").unwrap().to_owned();
@@ -99,7 +99,7 @@ async fn a_manifest_is_removed_and_its_history_stays(served: &Served) {
     assert_eq!(served.put(PATH, NIGHTLY).await.status, 201, "it can be made anew");
 }
 
-/// A key is whatever people like: no path of ours may stand in its way.
+/// A key may be any name: no route may collide with it.
 async fn a_manifest_may_have_the_name_of_a_verb(served: &Served) {
     for key in ["apply", "run", "batch", "now"] {
         let path = format!("/api/v1/manifests/{key}");
@@ -111,7 +111,7 @@ async fn a_manifest_may_have_the_name_of_a_verb(served: &Served) {
     }
 }
 
-async fn what_is_wrong_is_named_where_it_stands(served: &Served) {
+async fn errors_point_at_their_position(served: &Served) {
     let cases = [
         (r#"{"kind": "add", "schedule": {"cron": "61 * * * *"}}"#, "/schedule", "not between 0 and 59"),
         (
@@ -123,7 +123,7 @@ async fn what_is_wrong_is_named_where_it_stands(served: &Served) {
         (r#"{"schedule": {"every": "1m"}}"#, "", "missing field `kind`"),
         (r#"{"kind": "add", "schedule": {"every": "1m"}, "key": "other"}"#, "/key", "the key in the path"),
         (r#"{"kind": "add", "schedule": {"every": "1m"}, "group": "none"}"#, "/group", "no group none"),
-        (r#"{"kind": "add", "schedule": {"after": ["nobody"]}}"#, "/schedule/after", "no such manifest"),
+        (r#"{"kind": "add", "schedule": {"after": ["missing"]}}"#, "/schedule/after", "no such manifest"),
     ];
     for (body, pointer, part) in cases {
         let refused = served.put(PATH, body).await;
@@ -135,8 +135,8 @@ async fn what_is_wrong_is_named_where_it_stands(served: &Served) {
     assert_eq!(served.get(PATH).await.status, 404, "nothing was written");
 }
 
-/// The search has an end, though the calendar has hardly one.
-async fn a_manifest_that_excludes_all_its_ticks_is_found_out(served: &Served) {
+/// The search for a tick ends after a bounded time.
+async fn a_manifest_that_excludes_all_its_ticks_is_detected(served: &Served) {
     let sundays = r#"{"kind": "add", "input": [1, 2], "schedule": {"cron": "0 3 * * 0"}, "exclude": [{"weekdays": ["sun"]}]}"#;
     let put = served.put("/api/v1/manifests/sundays", sundays).await;
     assert_eq!(put.status, 201, "{put:?}");
@@ -149,7 +149,7 @@ async fn a_manifest_that_excludes_all_its_ticks_is_found_out(served: &Served) {
     let never = report["checks"].as_array().unwrap().iter().find(|check| check["check"] == "never").unwrap();
     assert_eq!(never["finding"], "warning");
     assert!(
-        never["says"].as_str().unwrap().contains("sundays (0 3 * * 0, and all is excluded up to 22"),
+        never["message"].as_str().unwrap().contains("sundays (0 3 * * 0, and all is excluded up to 22"),
         "{never}"
     );
 }
@@ -172,11 +172,11 @@ async fn an_input_is_kept_as_it_was_written(served: &Served) {
 
 on_each_store! {
     an_input_is_kept_as_it_was_written
-    a_manifest_that_excludes_all_its_ticks_is_found_out
-    the_answer_to_a_write_has_the_tag_for_the_next_one
+    a_manifest_that_excludes_all_its_ticks_is_detected
+    the_response_to_a_write_has_the_new_etag
     a_manifest_is_removed_and_its_history_stays
     a_manifest_may_have_the_name_of_a_verb
     a_manifest_is_written_by_key_read_run_and_paused
     a_manifest_that_changed_meanwhile_is_not_overwritten
-    what_is_wrong_is_named_where_it_stands
+    errors_point_at_their_position
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::kit::Served;
 
-async fn a_node_is_told_to_drain_and_to_take_work_again(served: &Served) {
+async fn a_node_is_drained_and_resumed(served: &Served) {
     let nodes = served.get("/api/v1/nodes").await.json();
     let node = &nodes["items"][0];
     assert_eq!(
@@ -32,5 +32,5 @@ async fn a_node_is_told_to_drain_and_to_take_work_again(served: &Served) {
 }
 
 on_each_store! {
-    a_node_is_told_to_drain_and_to_take_work_again
+    a_node_is_drained_and_resumed
 }

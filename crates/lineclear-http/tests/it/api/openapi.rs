@@ -1,4 +1,4 @@
-//! The OpenAPI document: what it says is what is served.
+//! The OpenAPI document matches the server.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,9 @@ fn document() -> Value {
     serde_json::from_str(&lineclear_http::openapi()).unwrap()
 }
 
-/// `LINECLEAR_UPDATE=1` writes it anew.
+/// `LINECLEAR_UPDATE=1` rewrites it.
 #[test]
-fn the_document_is_the_one_that_is_kept() {
+fn the_document_equals_the_kept_file() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
     let now = lineclear_http::openapi() + "\n";
     if std::env::var_os("LINECLEAR_UPDATE").is_some() {
@@ -26,7 +26,7 @@ fn the_document_is_the_one_that_is_kept() {
 }
 
 #[test]
-fn every_operation_has_a_name_of_its_own_and_words_for_people() {
+fn every_operation_has_a_unique_id_and_a_description() {
     let document = document();
     let mut names = BTreeSet::new();
     for (path, operations) in document["paths"].as_object().unwrap() {
@@ -43,9 +43,9 @@ fn every_operation_has_a_name_of_its_own_and_words_for_people() {
     assert!(names.len() > 10);
 }
 
-/// Beside a name that people choose there is no word of ours; ids are digits, and no word of ours is.
+/// No fixed word stands where a path has a name that users choose; ids are digits, and no fixed word begins with a digit.
 #[test]
-fn no_name_is_hidden_by_a_path_of_ours() {
+fn no_key_collides_with_a_route() {
     let document = document();
     let paths: Vec<Vec<&str>> =
         document["paths"].as_object().unwrap().keys().map(|path| path.split('/').collect()).collect();
@@ -62,7 +62,7 @@ fn no_name_is_hidden_by_a_path_of_ours() {
 }
 
 #[test]
-fn what_can_be_seen_before_it_is_changed_says_how() {
+fn the_document_pairs_each_etag_with_if_match() {
     let document = document();
     for (path, operations) in document["paths"].as_object().unwrap() {
         let has_tag = operations["get"]["responses"]["200"]["headers"].get("etag").is_some();
@@ -84,10 +84,10 @@ fn what_can_be_seen_before_it_is_changed_says_how() {
 async fn every_path_of_the_document_is_served(served: &Served) {
     for (path, operations) in document()["paths"].as_object().unwrap() {
         if path == "/api/v1/events" {
-            // Its answer has no end; events.rs asks for it.
+            // Its response does not end; events.rs tests it.
             continue;
         }
-        let path = path.replace("{id}", "1").replace("{key}", "nobody").replace("{name}", "nobody");
+        let path = path.replace("{id}", "1").replace("{key}", "missing").replace("{name}", "missing");
         for method in operations.as_object().unwrap().keys() {
             let method = method.to_uppercase();
             let answer = served.send(&method, &path, &[("Content-Type", "application/json")], b"").await;
@@ -100,10 +100,10 @@ async fn every_path_of_the_document_is_served(served: &Served) {
     }
 }
 
-async fn a_body_that_the_document_wants_is_wanted_and_no_other(served: &Served) {
+async fn a_body_is_required_where_the_document_requires_it_and_nowhere_else(served: &Served) {
     let mut wanted = 0;
     for (path, operations) in document()["paths"].as_object().unwrap() {
-        let path = path.replace("{id}", "1").replace("{key}", "nobody").replace("{name}", "nobody");
+        let path = path.replace("{id}", "1").replace("{key}", "missing").replace("{name}", "missing");
         for (method, operation) in operations.as_object().unwrap() {
             if method == "get" {
                 continue;
@@ -125,7 +125,7 @@ async fn a_body_that_the_document_wants_is_wanted_and_no_other(served: &Served) 
     assert!(wanted > 10, "{wanted}");
 }
 
-/// The page is for people: nothing in it runs, and nothing comes from elsewhere.
+/// The page runs no scripts, and loads nothing from other sites.
 async fn the_page_shows_every_operation_and_loads_nothing_but_its_style(served: &Served) {
     let page = served.send("GET", "/api/docs", &[], b"").await;
     assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
@@ -149,5 +149,5 @@ async fn the_page_shows_every_operation_and_loads_nothing_but_its_style(served: 
 on_each_store! {
     the_page_shows_every_operation_and_loads_nothing_but_its_style
     every_path_of_the_document_is_served
-    a_body_that_the_document_wants_is_wanted_and_no_other
+    a_body_is_required_where_the_document_requires_it_and_nowhere_else
 }

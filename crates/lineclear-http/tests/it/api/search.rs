@@ -14,7 +14,7 @@ fn ids(page: &Value) -> Vec<String> {
     page["items"].as_array().unwrap().iter().map(|job| job["id"].as_str().unwrap().to_owned()).collect()
 }
 
-async fn jobs_are_found_by_a_query_and_a_mistake_has_a_place(served: &Served) {
+async fn jobs_are_searched_and_an_error_has_a_position(served: &Served) {
     let done = make(served, json!({"kind": "add", "input": [1, 2]})).await;
     served.until(&format!("/api/v1/jobs/{done}"), |job| job["state"] == "completed").await;
     let broken = make(served, json!({"kind": "broken", "input": "no such file"})).await;
@@ -47,7 +47,7 @@ async fn jobs_are_found_by_a_query_and_a_mistake_has_a_place(served: &Served) {
     assert_eq!(refused["detail"], "at character 19: \"permanant\" is not a reason: did you mean permanent?");
 }
 
-async fn a_job_is_tried_again_as_its_state_allows(served: &Served) {
+async fn a_job_is_retried_as_its_state_allows(served: &Served) {
     let broken = make(served, json!({"kind": "broken", "input": "no"})).await;
     let path = format!("/api/v1/jobs/{broken}");
     served.until(&path, |job| job["state"] == "dead").await;
@@ -100,12 +100,12 @@ async fn secrets_are_shown_as_dots_and_dots_are_not_taken_for_secrets(served: &S
     let revealed = served.post(&format!("{path}/reveal"), "").await;
     assert_eq!((revealed.status, &revealed.json()["input"]), (200, &input));
     let audit = served.get("/api/v1/audit").await.json();
-    let looked = audit["items"]
+    let is_audited = audit["items"]
         .as_array()
         .unwrap()
         .iter()
         .any(|row| row["action"] == "reveal_job" && row["who"] == "local");
-    assert!(looked, "who looked is written down: {audit}");
+    assert!(is_audited, "the audit names the reader: {audit}");
 
     let mut manifest = json!({"kind": "add", "schedule": {"on_demand": true}, "secret": ["/smtp/user"],
                           "input": {"smtp": {"user": "bob", "host": "h"}, "token": "t"}});
@@ -131,8 +131,8 @@ async fn secrets_are_shown_as_dots_and_dots_are_not_taken_for_secrets(served: &S
 }
 
 on_each_store! {
-    jobs_are_found_by_a_query_and_a_mistake_has_a_place
-    a_job_is_tried_again_as_its_state_allows
+    jobs_are_searched_and_an_error_has_a_position
+    a_job_is_retried_as_its_state_allows
     inputs_and_outputs_come_as_files_that_no_browser_opens
     secrets_are_shown_as_dots_and_dots_are_not_taken_for_secrets
 }

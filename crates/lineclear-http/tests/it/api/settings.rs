@@ -19,7 +19,7 @@ fn of<'a>(answer: &'a Value, key: &str) -> &'a Value {
     settings.find(|setting| setting["key"] == key).unwrap()
 }
 
-async fn a_setting_is_changed_obeyed_and_taken_back(served: &Served) {
+async fn a_setting_is_changed_applied_and_reset(served: &Served) {
     let key = "retention.completed_ms";
     let before = served.get(PATH).await;
     let tag = before.header("etag").unwrap().to_owned();
@@ -70,7 +70,7 @@ async fn limits_are_changed_like_anything_else(served: &Served) {
     assert_eq!(client.tunable().slots, started, "as it was started");
 }
 
-async fn a_setting_that_cannot_be_is_refused_and_nothing_is_changed(served: &Served) {
+async fn an_invalid_setting_is_refused_and_nothing_changes(served: &Served) {
     for (key, value) in [
         ("retention.completed_ms", json!(0)),
         ("retention.completed_ms", json!(-5)),
@@ -99,6 +99,6 @@ async fn a_setting_that_cannot_be_is_refused_and_nothing_is_changed(served: &Ser
 
 on_each_store! {
     limits_are_changed_like_anything_else
-    a_setting_is_changed_obeyed_and_taken_back
-    a_setting_that_cannot_be_is_refused_and_nothing_is_changed
+    a_setting_is_changed_applied_and_reset
+    an_invalid_setting_is_refused_and_nothing_changes
 }

@@ -1,10 +1,10 @@
-//! Figures over HTTP.
+//! Statistics over HTTP.
 
 use serde_json::json;
 
 use crate::kit::Served;
 
-async fn what_ended_is_in_the_figures_at_once(served: &Served) {
+async fn ended_jobs_are_in_the_statistics_at_once(served: &Served) {
     for (kind, input) in [("add", json!([1, 2])), ("add", json!([3, 4])), ("broken", json!("x"))] {
         let body = json!({"kind": kind, "input": input}).to_string();
         let headers = [("Content-Type", "application/json"), ("Prefer", "wait=20")];
@@ -38,7 +38,7 @@ async fn what_ended_is_in_the_figures_at_once(served: &Served) {
     );
 }
 
-async fn figures_that_cannot_be_are_refused(served: &Served) {
+async fn invalid_statistics_queries_are_refused(served: &Served) {
     for (query, status, code) in [
         ("by=color", 400, "by"),
         ("step=week", 400, "query"),
@@ -55,6 +55,6 @@ async fn figures_that_cannot_be_are_refused(served: &Served) {
 }
 
 on_each_store! {
-    what_ended_is_in_the_figures_at_once
-    figures_that_cannot_be_are_refused
+    ended_jobs_are_in_the_statistics_at_once
+    invalid_statistics_queries_are_refused
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::kit::Served;
 
-async fn one_answer_has_all_that_a_screen_needs(served: &Served) {
+async fn the_status_response_has_all_parts_of_the_screen(served: &Served) {
     served.until("/api/v1/status", |status| status["healthy"] == json!(true)).await;
     served.post("/api/v1/jobs", r#"{"kind": "add", "in_ms": 60000}"#).await;
     let status = served.get("/api/v1/status").await.json();
@@ -28,9 +28,9 @@ async fn one_answer_has_all_that_a_screen_needs(served: &Served) {
         "{dead}"
     );
     assert_eq!(dead["healthy"], true, "a warning is no failure: {dead}");
-    assert!(problem["todo"].as_str().unwrap().contains("lineclear dead families"), "{dead}");
+    assert!(problem["remedy"].as_str().unwrap().contains("lineclear dead families"), "{dead}");
 }
 
 on_each_store! {
-    one_answer_has_all_that_a_screen_needs
+    the_status_response_has_all_parts_of_the_screen
 }

@@ -1,4 +1,4 @@
-//! `Prefer: wait`: the answer comes when the job is over.
+//! `Prefer: wait`: the response comes when the job is finished.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ async fn post(served: &Served, path: &str, prefer: &str, body: &str) -> Answer {
     served.send("POST", path, &headers, body.as_bytes()).await
 }
 
-async fn whoever_waits_gets_the_job_when_it_is_over(served: &Served) {
+async fn a_waiting_request_is_answered_when_the_job_is_finished(served: &Served) {
     let made = post(served, "/api/v1/jobs", "wait=20", r#"{"kind": "add", "input": [40, 2]}"#).await;
     assert_eq!((made.status, &made.json()["state"]), (200, &json!("completed")), "{made:?}");
     assert_eq!(made.json()["executions"][0]["output"], 42);
@@ -28,7 +28,7 @@ async fn whoever_waits_gets_the_job_when_it_is_over(served: &Served) {
     assert_eq!((ran.status, &ran.json()["state"]), (200, &json!("completed")), "{ran:?}");
 }
 
-async fn whoever_waited_long_enough_gets_how_far_it_is(served: &Served) {
+async fn a_wait_that_runs_out_is_answered_with_the_current_state(served: &Served) {
     let begun = Instant::now();
     let made = post(served, "/api/v1/jobs", "wait=1", r#"{"kind": "endless"}"#).await;
     assert!(begun.elapsed() >= Duration::from_secs(1));
@@ -37,28 +37,28 @@ async fn whoever_waited_long_enough_gets_how_far_it_is(served: &Served) {
     let path = made.header("location").unwrap().to_owned();
     let now = served.send("GET", &path, &[("Prefer", "wait=0")], b"").await;
     assert_eq!((now.status, now.header("preference-applied")), (202, Some("wait=0")));
-    assert_eq!(served.get(&path).await.status, 200, "who does not wait gets it as ever");
+    assert_eq!(served.get(&path).await.status, 200, "without `Prefer` the response is 200");
 
-    // The end is heard of while somebody waits.
+    // A cancellation ends the wait.
     served.until(&path, |job| job["state"] == "running").await;
     let cancel = format!("{path}/cancel");
     let (waited, _) =
         tokio::join!(served.send("GET", &path, &[("Prefer", "wait=99")], b""), served.post(&cancel, ""));
     assert_eq!((waited.status, &waited.json()["state"]), (200, &json!("cancelled")), "{waited:?}");
-    assert_eq!(waited.header("preference-applied"), Some("wait=25"), "25 seconds are the most");
+    assert_eq!(waited.header("preference-applied"), Some("wait=25"), "at most 25 seconds");
 }
 
-async fn a_wait_that_cannot_be_is_refused(served: &Served) {
+async fn an_invalid_wait_is_refused(served: &Served) {
     for prefer in ["wait=soon", "wait=-1", "wait=1.5"] {
         let refused = post(served, "/api/v1/jobs", prefer, r#"{"kind": "add", "in_ms": 60000}"#).await;
         assert_eq!((refused.status, refused.code()), (400, "prefer".to_owned()), "{prefer}");
     }
-    let nobody = served.send("GET", "/api/v1/jobs/999", &[("Prefer", "wait=20")], b"").await;
-    assert_eq!(nobody.status, 404, "nobody waits for what is not there");
+    let missing = served.send("GET", "/api/v1/jobs/999", &[("Prefer", "wait=20")], b"").await;
+    assert_eq!(missing.status, 404, "a job that does not exist is not waited for");
     assert_eq!(served.get("/api/v1/jobs").await.json()["items"], json!([]));
 }
 
-async fn a_keyed_request_that_waits_is_made_once(served: &Served) {
+async fn a_keyed_request_that_waits_creates_one_job(served: &Served) {
     let headers = [("Content-Type", "application/json"), ("Prefer", "wait=20"), ("Idempotency-Key", "k")];
     let body = br#"{"kind": "add", "input": [1, 2]}"#;
     let first = served.send("POST", "/api/v1/jobs", &headers, body).await;
@@ -71,14 +71,14 @@ async fn a_keyed_request_that_waits_is_made_once(served: &Served) {
 }
 
 on_each_store! {
-    whoever_waits_gets_the_job_when_it_is_over
-    whoever_waited_long_enough_gets_how_far_it_is
-    a_wait_that_cannot_be_is_refused
-    a_keyed_request_that_waits_is_made_once
+    a_waiting_request_is_answered_when_the_job_is_finished
+    a_wait_that_runs_out_is_answered_with_the_current_state
+    an_invalid_wait_is_refused
+    a_keyed_request_that_waits_creates_one_job
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_waits_does_not_hold_up_a_server_that_stops() {
+async fn a_waiting_request_does_not_hold_up_a_server_that_stops() {
     let served = Served::sqlite().await;
     let address = served.address;
     let waiting = tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! Bulk operations in the dashboard whose jobs do not all go at once.
+//! Modes of bulk operations in the dashboard.
 
 use serde_json::json;
 
@@ -17,7 +17,7 @@ async fn submit(served: &Served, form: &str) -> Answer {
     served.send("POST", "/bulk-operations/new", &[HTML, SAME, FORM], form.as_bytes()).await
 }
 
-async fn a_family_of_dead_letters_offers_a_canary_and_its_page_says_how_that_ended(served: &Served) {
+async fn a_family_of_dead_letters_offers_a_canary_and_shows_its_result(served: &Served) {
     dead(served, 3).await;
     let shown = page(served, "/dead-letters").await.body;
     let link = shown.split("href=\"").find(|part| part.contains("mode=canary")).expect("a canary");
@@ -48,7 +48,7 @@ async fn a_family_of_dead_letters_offers_a_canary_and_its_page_says_how_that_end
     );
 }
 
-async fn a_bulk_operation_is_spread_over_what_was_typed(served: &Served) {
+async fn a_bulk_operation_is_spread_over_the_given_time(served: &Served) {
     dead(served, 2).await;
     let made = submit(served, "action=revive&q=state:dead&mode=spread&over=2h").await;
     assert_eq!(made.status, 303, "{made:?}");
@@ -58,7 +58,7 @@ async fn a_bulk_operation_is_spread_over_what_was_typed(served: &Served) {
     assert!(page(served, &path).await.body.contains("become due one after the other, over 2"));
 }
 
-async fn only_what_runs_again_has_the_choice_and_nonsense_is_refused(served: &Served) {
+async fn only_retry_and_revive_have_modes_and_invalid_ones_are_refused(served: &Served) {
     for action in ["retry", "revive"] {
         let asked = page(served, &format!("/bulk-operations/new?action={action}&q=id:1")).await.body;
         assert!(asked.contains("value=\"all\" checked") && asked.contains("name=\"over\""), "{asked}");
@@ -80,7 +80,7 @@ async fn only_what_runs_again_has_the_choice_and_nonsense_is_refused(served: &Se
 }
 
 on_each_store! {
-    a_family_of_dead_letters_offers_a_canary_and_its_page_says_how_that_ended
-    a_bulk_operation_is_spread_over_what_was_typed
-    only_what_runs_again_has_the_choice_and_nonsense_is_refused
+    a_family_of_dead_letters_offers_a_canary_and_shows_its_result
+    a_bulk_operation_is_spread_over_the_given_time
+    only_retry_and_revive_have_modes_and_invalid_ones_are_refused
 }

@@ -1,4 +1,4 @@
-//! The page of the cluster: nodes, locks, and how they went from one to another.
+//! The cluster page: nodes, locks, and the history of locks.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ fn is_clean(body: &str) {
     );
 }
 
-async fn nodes_are_shown_and_this_one_is_marked(served: &Served) {
+async fn nodes_are_shown_and_this_node_is_marked(served: &Served) {
     let known = |nodes: &serde_json::Value| nodes["items"][0]["clock_skew_ms"].is_i64();
     let nodes = served.until("/api/v1/nodes", known).await;
     let node = &nodes["items"][0];
@@ -94,7 +94,7 @@ async fn lanes_show_a_hand_over_with_a_higher_epoch(served: &Served) {
     other.flush().await;
 }
 
-async fn a_node_is_drained_by_a_form_and_takes_work_again(served: &Served) {
+async fn a_form_drains_and_resumes_a_node(served: &Served) {
     let nodes = served.get("/api/v1/nodes").await.json();
     let id = nodes["items"][0]["id"].as_str().unwrap().to_owned();
     let shown = page(served, "/cluster").await.body;
@@ -120,9 +120,9 @@ async fn a_node_is_drained_by_a_form_and_takes_work_again(served: &Served) {
     }
 }
 
-async fn a_lock_is_taken_away_by_a_form_and_its_holder_hears_of_it(served: &Served) {
+async fn a_form_breaks_a_lock_and_its_holder_notices(served: &Served) {
     let holder = locks(served).await;
-    // A name that would be two parts of a path, two words of a shell, and markup.
+    // A name with a slash, a quote and markup.
     let held = take(&holder, "nightly/it's<b>").await;
     let epoch = held.lease().epoch();
     let path = "/locks/nightly%2Fit%27s%3Cb%3E/break";
@@ -175,22 +175,22 @@ async fn a_lock_is_taken_away_by_a_form_and_its_holder_hears_of_it(served: &Serv
     let lease = held.lease();
     tokio::time::timeout(Duration::from_secs(30), lease.lost().cancelled())
         .await
-        .expect("its holder hears of it");
-    assert_eq!(page(served, path).await.status, 409, "nobody has it");
+        .expect("the holder notices the loss");
+    assert_eq!(page(served, path).await.status, 409, "the lock is free");
     let shown = page(served, "/cluster").await.body;
-    assert!(!shown.contains(path), "what nobody has is not offered: {shown}");
+    assert!(!shown.contains(path), "a free lock has no break button: {shown}");
     drop(held);
     holder.flush().await;
 }
 
 on_each_store! {
-    a_lock_is_taken_away_by_a_form_and_its_holder_hears_of_it
-    nodes_are_shown_and_this_one_is_marked
+    a_form_breaks_a_lock_and_its_holder_notices
+    nodes_are_shown_and_this_node_is_marked
     lanes_show_a_hand_over_with_a_higher_epoch
-    a_node_is_drained_by_a_form_and_takes_work_again
+    a_form_drains_and_resumes_a_node
 }
 
-async fn who_may_only_look_at_the_cluster_changes_nothing(served: &Served) {
+async fn a_client_with_the_scope_read_cannot_change_the_cluster(served: &Served) {
     let (read, admin) = (served.token("read").await, served.token("admin").await);
     let nodes = served.with(&admin, "GET", "/api/v1/nodes", "").await.json();
     let id = nodes["items"][0]["id"].as_str().unwrap().to_owned();
@@ -216,7 +216,7 @@ async fn who_may_only_look_at_the_cluster_changes_nothing(served: &Served) {
 }
 
 with_tokens_on_each_store! {
-    who_may_only_look_at_the_cluster_changes_nothing
+    a_client_with_the_scope_read_cannot_change_the_cluster
 }
 
 #[tokio::test(flavor = "multi_thread")]

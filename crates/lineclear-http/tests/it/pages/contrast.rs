@@ -1,4 +1,4 @@
-//! Colours of the dashboard: texts have 4.5:1 against what they stand on, fills and borders of controls 3:1 (WCAG 2.2, 1.4.3 and 1.4.11).
+//! Colours of the dashboard: texts have 4.5:1 against their background, fills and borders of controls 3:1 (WCAG 2.2, 1.4.3 and 1.4.11).
 
 const STYLE: &str = include_str!("../../../assets/app.css");
 
@@ -15,7 +15,7 @@ fn token(name: &str) -> [Colour; 2] {
     [colours.next().unwrap(), colours.next().unwrap()]
 }
 
-/// As `color-mix(in srgb, …)` has it.
+/// As in `color-mix(in srgb, …)`.
 fn mixed(colour: Colour, part: f64, under: Colour) -> Colour {
     std::array::from_fn(|at| colour[at] * part + under[at] * (1.0 - part))
 }
@@ -35,7 +35,7 @@ const STATES: [&str; 8] =
     ["scheduled", "queued", "running", "retrying", "completed", "dead", "cancelled", "paused"];
 
 #[test]
-fn texts_can_be_read_on_whatever_they_stand_on() {
+fn texts_have_enough_contrast() {
     for theme in 0..2 {
         let of = |name: &str| token(name)[theme];
         let (surface, tint) = (of("surface"), [0.12, 0.16][theme]);
@@ -67,7 +67,7 @@ fn texts_can_be_read_on_whatever_they_stand_on() {
 }
 
 #[test]
-fn badges_are_tinted_over_the_surface_and_not_over_whatever_is_below() {
+fn badges_are_tinted_over_the_surface() {
     assert!(STYLE.contains("color-mix(in srgb, var(--state) var(--tint), var(--surface))"));
     assert!(STYLE.contains(":root { --tint: 12%; }") && STYLE.contains("--tint: 16%;"));
 }

@@ -1,4 +1,4 @@
-//! The dead letters of the dashboard: what a card counts is what is asked about, and what is done.
+//! The dead-letter page: an action applies to exactly the jobs that its card counts.
 
 use serde_json::{Value, json};
 
@@ -14,20 +14,20 @@ fn cards(page: &Answer) -> Vec<&str> {
     page.body.split("<article").skip(1).map(|card| card.split("</article>").next().unwrap()).collect()
 }
 
-/// Where the link of a card goes whose address or text has this in it.
+/// The target of the link of a card whose address or text contains this.
 fn link(card: &str, part: &str) -> String {
     let found = card.split("href=\"").skip(1).map(|rest| rest.split("</a>").next().unwrap());
     let found = found.filter(|link| link.contains(part)).last().unwrap_or_else(|| panic!("{part}: {card}"));
     found.split('"').next().unwrap().replace("&amp;", "&")
 }
 
-/// The search of an address, as the API takes it.
+/// The search of an address, in the form of the API.
 fn query(link: &str) -> String {
     let q = link.split("q=").nth(1).unwrap();
     q.replace("%20", " ").replace("%3A", ":").replace("%2A", "*")
 }
 
-/// All that is done to what an address means, at once.
+/// Runs the bulk operation of an address at once.
 async fn done(served: &Served, action: &str, q: &str) -> (Value, Value, Value) {
     let body = json!({"action": action, "q": q, "starts_in_ms": 0}).to_string();
     let made = served.post("/api/v1/bulk-operations", &body).await;
@@ -36,7 +36,7 @@ async fn done(served: &Served, action: &str, q: &str) -> (Value, Value, Value) {
     (batch["total"].clone(), batch["done"].clone(), batch["skipped"].clone())
 }
 
-async fn dead_letters_that_rest_are_not_among_those_that_a_person_is_asked_about(served: &Served) {
+async fn acknowledged_dead_letters_are_not_counted(served: &Served) {
     dead(served, 6).await;
     let letters = served.store().dead_letters(Some("awaiting"), None, 4).await.unwrap().items;
     let rest = letters.iter().map(|letter| letter.id).collect();
@@ -59,7 +59,7 @@ async fn dead_letters_that_rest_are_not_among_those_that_a_person_is_asked_about
     );
 }
 
-async fn families_that_differ_in_their_reason_alone_are_treated_apart(served: &Served) {
+async fn families_that_differ_only_in_their_reason_are_separate(served: &Served) {
     dead(served, 6).await;
     let oldest = "(select min(id) from {t}dead_letter)";
     served
@@ -101,7 +101,7 @@ async fn families_that_differ_in_their_reason_alone_are_treated_apart(served: &S
     assert_eq!(page(served, "/dead-letters?reason=broken").await.status, 400);
 }
 
-async fn a_filter_of_the_page_holds_for_what_its_cards_lead_to(served: &Served) {
+async fn links_of_cards_keep_the_filter_of_the_page(served: &Served) {
     served.put("/api/v1/groups/etl", "{}").await;
     for (key, group) in [("one", json!("etl")), ("two", json!("etl")), ("three", Value::Null)] {
         let order = json!({"kind": "broken", "input": "no", "schedule": {"on_demand": true}, "group": group});
@@ -134,7 +134,7 @@ async fn a_filter_of_the_page_holds_for_what_its_cards_lead_to(served: &Served) 
 }
 
 on_each_store! {
-    dead_letters_that_rest_are_not_among_those_that_a_person_is_asked_about
-    families_that_differ_in_their_reason_alone_are_treated_apart
-    a_filter_of_the_page_holds_for_what_its_cards_lead_to
+    acknowledged_dead_letters_are_not_counted
+    families_that_differ_only_in_their_reason_are_separate
+    links_of_cards_keep_the_filter_of_the_page
 }

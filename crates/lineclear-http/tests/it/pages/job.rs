@@ -1,4 +1,4 @@
-//! The page of a job that has a long history: the newest of it is what people look for.
+//! The page of a job with a long history shows the newest part.
 
 use serde_json::json;
 
@@ -58,7 +58,7 @@ async fn a_job_shows_the_newest_lines_of_its_log_in_their_order(served: &Served)
     assert!(!page(served, &format!("/jobs/{job}")).await.body.contains("The newest"), "that is all");
 }
 
-async fn a_job_that_was_tried_very_often_shows_its_last_claims_and_who_ran_them(served: &Served) {
+async fn a_job_with_many_claims_shows_the_last_ones_and_their_nodes(served: &Served) {
     let job = died_twice(served).await;
     let node = served.get("/api/v1/nodes").await.json()["items"][0]["name"].as_str().unwrap().to_owned();
     let shown = page(served, &format!("/jobs/{job}")).await.body;
@@ -74,7 +74,7 @@ async fn a_job_that_was_tried_very_often_shows_its_last_claims_and_who_ran_them(
         ))
         .await;
     let shown = page(served, &format!("/jobs/{job}")).await.body;
-    assert!(!claim(&shown, 1_200).contains(" on "), "nobody knows that node any more: {shown}");
+    assert!(!claim(&shown, 1_200).contains(" on "), "the node has no name any more: {shown}");
     assert!(shown.contains("data-key=\"claim-201\"") && !shown.contains("data-key=\"claim-200\""), "{shown}");
     assert!(
         shown.contains("The newest 1\u{202f}000 executions.") && shown.contains("earlier claims"),
@@ -85,10 +85,10 @@ async fn a_job_that_was_tried_very_often_shows_its_last_claims_and_who_ran_them(
     let ends = (executions.len(), &executions[0]["claim_no"], &executions[999]["claim_no"]);
     assert_eq!(ends, (1_000, &json!(201), &json!(1_200)));
     let first = served.get(&format!("/api/v1/jobs/{job}/executions?limit=1")).await.json();
-    assert_eq!(first["items"][0]["claim_no"], 1, "the API has all of them, page by page");
+    assert_eq!(first["items"][0]["claim_no"], 1, "the API returns all of them in pages");
 }
 
 on_each_store! {
     a_job_shows_the_newest_lines_of_its_log_in_their_order
-    a_job_that_was_tried_very_often_shows_its_last_claims_and_who_ran_them
+    a_job_with_many_claims_shows_the_last_ones_and_their_nodes
 }

@@ -1,18 +1,18 @@
-//! The overview, and pages that are watched.
+//! The overview, and live pages.
 
 use serde_json::json;
 
 use crate::kit::{Answer, Served};
 use crate::pages::{HTML, enqueue, page};
 
-/// A part of a page: from where a heading begins to the end of its section.
+/// A section of a page, from its heading to its end.
 fn section<'a>(page: &'a Answer, heading: &str) -> &'a str {
     let from =
         page.body.find(&format!("<h2>{heading}</h2>")).unwrap_or_else(|| panic!("no {heading}: {page:?}"));
     page.body[from..].split("</section>").next().unwrap()
 }
 
-async fn what_runs_and_what_comes_is_shown(served: &Served) {
+async fn running_and_upcoming_jobs_are_shown(served: &Served) {
     let runs = enqueue(served, json!({"kind": "endless"})).await;
     served.until(&format!("/api/v1/jobs/{runs}"), |job| job["state"] == "running").await;
     for (key, every) in [("soon", "10m"), ("far-off", "9000h")] {
@@ -28,7 +28,7 @@ async fn what_runs_and_what_comes_is_shown(served: &Served) {
     served.post(&format!("/api/v1/jobs/{runs}/cancel"), "").await;
 }
 
-async fn what_ended_is_in_the_charts_and_in_their_table(served: &Served) {
+async fn ended_jobs_are_in_the_charts_and_in_their_table(served: &Served) {
     for _ in 0..3 {
         let job = enqueue(served, json!({"kind": "add", "input": [1, 1]})).await;
         served.until(&format!("/api/v1/jobs/{job}"), |job| job["state"] == "completed").await;
@@ -54,12 +54,12 @@ async fn what_ended_is_in_the_charts_and_in_their_table(served: &Served) {
     }
 }
 
-/// First steps are for who has nothing; who has done something and rests for a while has charts.
-async fn first_steps_do_not_come_back(served: &Served) {
+/// First steps are shown on an empty database only; later, the charts stay, even if they are empty.
+async fn first_steps_disappear_after_the_first_job(served: &Served) {
     assert!(page(served, "/").await.body.contains("First steps"));
     let job = enqueue(served, json!({"kind": "add", "input": [1, 1]})).await;
     served.until(&format!("/api/v1/jobs/{job}"), |job| job["state"] == "completed").await;
-    // Long ago, and no chart has it.
+    // Too long ago for the charts.
     let month = if served.url.starts_with("postgres") { "interval '30 days'" } else { "2592000000000" };
     served.sql(&format!("update {{t}}execution set finished_at = finished_at - {month}")).await;
     let shown = page(served, "/").await.body;
@@ -84,8 +84,8 @@ async fn only_pages_that_change_by_themselves_are_watched(served: &Served) {
 }
 
 on_each_store! {
-    what_runs_and_what_comes_is_shown
-    what_ended_is_in_the_charts_and_in_their_table
-    first_steps_do_not_come_back
+    running_and_upcoming_jobs_are_shown
+    ended_jobs_are_in_the_charts_and_in_their_table
+    first_steps_disappear_after_the_first_job
     only_pages_that_change_by_themselves_are_watched
 }

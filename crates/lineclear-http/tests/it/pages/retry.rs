@@ -1,4 +1,4 @@
-//! Trying again with another input, by a form and over the API.
+//! Retry with another input, by a form and over the API.
 
 use serde_json::{Value, json};
 
@@ -50,7 +50,7 @@ async fn a_dead_letter_is_revived_with_another_input(served: &Served) {
     );
 }
 
-async fn what_is_over_runs_again_with_another_input_and_what_waits_does_not(served: &Served) {
+async fn a_finished_job_runs_again_with_another_input_and_a_waiting_one_does_not(served: &Served) {
     let job = enqueue(served, json!({"kind": "add", "input": [1, 1], "tags": ["sum"]})).await;
     served.until(&format!("/api/v1/jobs/{job}"), |job| job["state"] == "completed").await;
     let again = served.post(&format!("/api/v1/jobs/{job}/retry"), r#"{"input": [2, 3]}"#).await;
@@ -71,7 +71,7 @@ async fn what_is_over_runs_again_with_another_input_and_what_waits_does_not(serv
     assert_eq!(served.post("/api/v1/jobs/999999/retry", r#"{"input": 1}"#).await.status, 404);
 }
 
-async fn one_like_it_has_all_that_is_known_of_it(served: &Served) {
+async fn the_enqueue_form_copies_all_fields_of_a_job(served: &Served) {
     let like = json!({"kind": "add", "input": [1, 1], "in_ms": 600_000, "route": "slow", "limit_key": "customer-7", "tags": ["a", "b"]});
     let job = enqueue(served, like).await;
     let form = page(served, &format!("/enqueue?like={job}")).await.body;
@@ -100,6 +100,6 @@ async fn one_like_it_has_all_that_is_known_of_it(served: &Served) {
 
 on_each_store! {
     a_dead_letter_is_revived_with_another_input
-    what_is_over_runs_again_with_another_input_and_what_waits_does_not
-    one_like_it_has_all_that_is_known_of_it
+    a_finished_job_runs_again_with_another_input_and_a_waiting_one_does_not
+    the_enqueue_form_copies_all_fields_of_a_job
 }

@@ -1,4 +1,4 @@
-//! Bad requests, each with the answer that it must get: `tests/corpus/*.toml`.
+//! Bad requests and their expected responses: `tests/corpus/*.toml`.
 
 use serde::Deserialize;
 
@@ -74,7 +74,7 @@ async fn ask(served: &Served, case: &Case) -> Answer {
     served.send(&case.method, &case.path, &headers, &body).await
 }
 
-async fn bad_requests_get_the_answer_that_they_should_and_change_nothing(served: &Served) {
+async fn bad_requests_get_the_expected_response_and_change_nothing(served: &Served) {
     let cases = cases();
     assert!(cases.len() > 60, "{}", cases.len());
     for (what, case) in &cases {
@@ -96,5 +96,5 @@ async fn bad_requests_get_the_answer_that_they_should_and_change_nothing(served:
 }
 
 on_each_store! {
-    bad_requests_get_the_answer_that_they_should_and_change_nothing
+    bad_requests_get_the_expected_response_and_change_nothing
 }

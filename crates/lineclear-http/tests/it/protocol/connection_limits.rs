@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use lineclear_http::{Access, Limits};
+use lineclear_http::{Access, ListenerLimits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -11,25 +11,25 @@ use crate::kit::Served;
 const SHORT: Duration = Duration::from_millis(400);
 const LONG: Duration = Duration::from_secs(20);
 
-async fn served(change: impl FnOnce(&mut Limits)) -> Served {
+async fn served(change: impl FnOnce(&mut ListenerLimits)) -> Served {
     Served::sqlite_with(|http| change(&mut http.limits)).await
 }
 
-/// What comes until the server closes, and how long that takes.
+/// Reads until the server closes the connection; returns the text and the time.
 async fn rest(stream: &mut TcpStream) -> (String, Duration) {
     let began = Instant::now();
     let mut bytes = Vec::new();
-    // A reset is an end, too.
+    // A reset also ends it.
     let _ = tokio::time::timeout(LONG, stream.read_to_end(&mut bytes)).await.expect("the server closes");
     (String::from_utf8_lossy(&bytes).into_owned(), began.elapsed())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_head_that_drips_is_cut_off() {
-    let served = served(|limits| limits.head_within = SHORT).await;
+    let served = served(|limits| limits.head_timeout = SHORT).await;
     let mut stream = TcpStream::connect(served.address).await.unwrap();
     let began = Instant::now();
-    // A byte at a time: it never stands still.
+    // One byte at a time: it is never idle.
     let dripping = async {
         for byte in b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Slow: ".iter().cycle() {
             if stream.write_all(&[*byte]).await.is_err() || began.elapsed() > LONG {
@@ -46,7 +46,7 @@ async fn a_head_that_drips_is_cut_off() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_drips_is_answered_before_it_ends() {
-    let served = served(|limits| limits.request_within = SHORT).await;
+    let served = served(|limits| limits.request_timeout = SHORT).await;
     let mut stream = TcpStream::connect(served.address).await.unwrap();
     let head = format!(
         "POST /api/v1/jobs HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{{",
@@ -62,8 +62,8 @@ async fn a_body_that_drips_is_answered_before_it_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_that_asks_nothing_is_closed_and_one_that_asks_is_kept() {
-    let served = served(|limits| limits.idle_within = Duration::from_millis(1500)).await;
+async fn an_idle_connection_is_closed_and_an_active_one_is_kept() {
+    let served = served(|limits| limits.idle_timeout = Duration::from_millis(1500)).await;
     let mut idle = TcpStream::connect(served.address).await.unwrap();
     let mut busy = TcpStream::connect(served.address).await.unwrap();
     let began = Instant::now();
@@ -86,12 +86,12 @@ async fn a_connection_that_asks_nothing_is_closed_and_one_that_asks_is_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_does_not_take_its_answers_is_let_go() {
-    let served = served(|limits| limits.idle_within = SHORT).await;
+async fn a_client_that_does_not_read_its_responses_is_disconnected() {
+    let served = served(|limits| limits.idle_timeout = SHORT).await;
     let mut stream = TcpStream::connect(served.address).await.unwrap();
     let request = "GET /api/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(200);
     let writing = async {
-        // It asks for megabytes, and reads none of them.
+        // It requests megabytes, and reads none of them.
         while stream.write_all(request.as_bytes()).await.is_ok() {}
     };
     tokio::time::timeout(LONG, writing).await.expect("the server closes");
@@ -112,12 +112,12 @@ async fn a_head_of_64_kib_is_refused_and_one_of_8_is_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn too_many_connections_are_turned_away_and_there_is_room_again() {
+async fn too_many_connections_are_refused_until_one_closes() {
     let served = served(|limits| limits.connections = 8).await;
     let mut held = Vec::new();
     for _ in 0..8 {
         let mut stream = TcpStream::connect(served.address).await.unwrap();
-        // Answered: so it has its place.
+        // It got a response, so the connection was accepted.
         stream.write_all(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
         assert!(stream.read(&mut [0; 2048]).await.unwrap() > 0);
         held.push(stream);
@@ -140,7 +140,7 @@ async fn too_many_connections_are_turned_away_and_there_is_room_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_connections_of_this_machine_are_no_matter() {
+async fn connections_of_this_machine_are_not_limited() {
     let served = served(|_| ()).await;
     let mut held = Vec::new();
     for _ in 0..256 {
@@ -151,7 +151,7 @@ async fn many_connections_of_this_machine_are_no_matter() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_that_asks_too_often_is_told_to_wait() {
+async fn a_token_that_exceeds_its_rate_is_limited() {
     let served = Served::sqlite_with(|http| {
         http.access = Access::Tokens;
         http.limits.rate = 5;
@@ -169,13 +169,13 @@ async fn a_token_that_asks_too_often_is_told_to_wait() {
     let answer = limited.expect("five a second are not a hundred at once");
     assert_eq!((answer.status, answer.code()), (429, "too_often".to_owned()));
     assert_eq!(answer.header("retry-after"), Some("1"));
-    assert_eq!(served.get("/livez").await.status, 200, "probes go on");
-    assert_eq!(served.get("/readyz").await.status, 200, "probes go on");
+    assert_eq!(served.get("/livez").await.status, 200, "probes are not limited");
+    assert_eq!(served.get("/readyz").await.status, 200, "probes are not limited");
     served.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_needs_no_token_is_counted_route_by_route() {
+async fn public_routes_are_limited_separately() {
     let served = Served::sqlite_with(|http| {
         http.access = Access::Tokens;
         http.limits.rate = 5;
@@ -200,21 +200,21 @@ async fn what_needs_no_token_is_counted_route_by_route() {
         };
         assert_eq!((limited.status, limited.code()), (429, "too_often".to_owned()), "{path}: {limited:?}");
         assert!(answers >= 9, "{path}: nearly two seconds' worth at once, {answers}");
-        assert_eq!(served.get(other).await.status, 200, "{other} goes on beside {path}");
+        assert_eq!(served.get(other).await.status, 200, "the limit of {path} does not affect {other}");
     }
     for _ in 0..100 {
-        assert_eq!(served.get("/livez").await.status, 200, "as often as anybody likes");
+        assert_eq!(served.get("/livez").await.status, 200, "it has no rate limit");
     }
     assert_eq!(
         served.with(&token, "GET", "/api/v1/nodes", "").await.status,
         200,
-        "nor do they count as requests"
+        "these requests do not use up the rate of the token"
     );
     served.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_probe_at_an_ordinary_pace_is_never_told_to_wait() {
+async fn a_probe_at_an_ordinary_pace_is_never_limited() {
     let served = Served::sqlite_with(|http| {
         http.access = Access::Tokens;
         http.limits.rate = 5;
@@ -228,7 +228,11 @@ async fn a_probe_at_an_ordinary_pace_is_never_told_to_wait() {
     };
     let probe = async {
         for _ in 0..12 {
-            assert_eq!(served.get("/readyz").await.status, 200, "beside others of the same machine");
+            assert_eq!(
+                served.get("/readyz").await.status,
+                200,
+                "other requests of the same machine do not block it"
+            );
             tokio::time::sleep(Duration::from_millis(250)).await;
         }
     };

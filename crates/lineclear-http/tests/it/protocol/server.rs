@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use crate::kit::Served;
 
-async fn it_lives_and_is_ready_until_it_stops(served: &Served) {
+async fn a_server_is_live_and_ready_until_it_stops(served: &Served) {
     assert_eq!(served.get("/livez").await.body, "ok\n");
     assert_eq!(served.get("/readyz").await.body, "ok\n");
     let nodes = served.until("/api/v1/nodes", |page| !page["items"].as_array().unwrap().is_empty()).await;
     assert_eq!(nodes["items"][0]["slots"], 4);
 }
 
-async fn every_answer_tells_browsers_to_be_careful(served: &Served) {
+async fn every_response_has_security_headers(served: &Served) {
     for path in ["/livez", "/api/v1/jobs", "/nowhere", "/api/openapi.json"] {
         let answer = served.get(path).await;
         for (name, part) in [
@@ -38,8 +38,8 @@ async fn a_body_that_is_too_large_or_never_comes_is_refused(served: &Served) {
 }
 
 on_each_store! {
-    it_lives_and_is_ready_until_it_stops
-    every_answer_tells_browsers_to_be_careful
+    a_server_is_live_and_ready_until_it_stops
+    every_response_has_security_headers
     a_body_that_is_too_large_or_never_comes_is_refused
 }
 

@@ -1,4 +1,4 @@
-//! Requests that no client should send, byte by byte: two ends must never disagree about where one ends.
+//! Invalid requests, byte by byte: proxy and server must agree where a request ends.
 
 use crate::kit::Served;
 
@@ -8,7 +8,7 @@ async fn jobs(served: &Served) -> usize {
     served.get("/api/v1/jobs").await.json()["items"].as_array().unwrap().len()
 }
 
-async fn a_request_whose_length_is_said_twice_is_not_read(served: &Served) {
+async fn a_request_with_two_lengths_is_refused(served: &Served) {
     let host = served.address;
     let json = "Content-Type: application/json\r\nConnection: close";
     // A proxy that believes the other header would take the rest for a second request.
@@ -47,10 +47,10 @@ async fn hosts_that_contradict_each_other_are_refused(served: &Served) {
     let ours = format!("GET http://{host}/livez HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     assert_eq!(served.raw(ours.as_bytes()).await.status, 200);
     let none = "GET /api/v1/jobs HTTP/1.1\r\nConnection: close\r\n\r\n";
-    assert_eq!(served.raw(none.as_bytes()).await.status, 421, "who names nobody means nobody");
+    assert_eq!(served.raw(none.as_bytes()).await.status, 421, "a request without a host");
 }
 
-async fn old_and_odd_but_right_requests_are_answered(served: &Served) {
+async fn unusual_but_valid_requests_are_answered(served: &Served) {
     let host = served.address;
     let old = format!("GET /livez HTTP/1.0\r\nHost: {host}\r\n\r\n");
     assert_eq!(served.raw(old.as_bytes()).await.status, 200);
@@ -61,7 +61,7 @@ async fn old_and_odd_but_right_requests_are_answered(served: &Served) {
     let answer = served.raw(expects.as_bytes()).await;
     assert!(answer.head.starts_with("HTTP/1.1 100") || answer.status == 201, "{answer:?}");
     assert_eq!(jobs(served).await, 1);
-    // We have nothing but JSON, and say so in the answer.
+    // The server has only JSON, and the response says so.
     let answer =
         served.send("GET", "/api/v1/jobs", &[("Accept", "text/xml"), ("Range", "bytes=0-1")], b"").await;
     assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
@@ -69,7 +69,7 @@ async fn old_and_odd_but_right_requests_are_answered(served: &Served) {
     assert_eq!((head.status, head.body.as_str()), (200, ""));
 }
 
-async fn headers_beyond_measure_are_refused(served: &Served) {
+async fn headers_that_are_too_large_are_refused(served: &Served) {
     let host = served.address;
     let many: String = (0..10_000).map(|n| format!("X-{n}: 1\r\n")).collect();
     let many = format!("GET /livez HTTP/1.1\r\nHost: {host}\r\n{many}Connection: close\r\n\r\n");
@@ -84,8 +84,8 @@ async fn headers_beyond_measure_are_refused(served: &Served) {
 }
 
 on_each_store! {
-    a_request_whose_length_is_said_twice_is_not_read
+    a_request_with_two_lengths_is_refused
     hosts_that_contradict_each_other_are_refused
-    old_and_odd_but_right_requests_are_answered
-    headers_beyond_measure_are_refused
+    unusual_but_valid_requests_are_answered
+    headers_that_are_too_large_are_refused
 }

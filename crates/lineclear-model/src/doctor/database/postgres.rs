@@ -19,13 +19,13 @@ const UNVACUUMED_US: i64 = 10 * 60_000_000;
 pub fn postgres_version(version: &str, number: i64, standby: bool) -> Check {
     let (name, major) = (CheckName::Version, u32::try_from(number / 10_000).unwrap_or(0));
     if standby {
-        let says = format!("PostgreSQL {version}, a standby: nothing can be written");
-        return Check::failure(name, says, "name the primary in the URL of the database");
+        let message = format!("PostgreSQL {version}, a standby: nothing can be written");
+        return Check::failure(name, message, "name the primary in the URL of the database");
     }
     match major {
         0..OLDEST => {
-            let says = format!("PostgreSQL {version} is too old");
-            Check::failure(name, says, format!("use {OLDEST} or later; {TESTED} is the tested version"))
+            let message = format!("PostgreSQL {version} is too old");
+            Check::failure(name, message, format!("use {OLDEST} or later; {TESTED} is the tested version"))
         }
         TESTED => Check::ok(name, format!("PostgreSQL {version}")),
         _ => Check::ok(name, format!("PostgreSQL {version}; {TESTED} is the tested version")),
@@ -98,22 +98,22 @@ pub fn transactions(oldest: Option<&Session>, hidden: i64) -> Check {
     let Some(session) = oldest else {
         return Check::ok(name, format!("no other transaction is open{unseen}"));
     };
-    let says = format!(
+    let message = format!(
         "the oldest transaction is open for {}: {}, {}{unseen}",
         length(session.open_us),
         session.who,
         session.state
     );
-    let todo = "it keeps dead rows from being vacuumed, and may hold locks; end it if it is not needed:";
+    let remedy = "it keeps dead rows from being vacuumed, and may hold locks; end it if it is not needed:";
     let sql = match session.pid {
         Some(pid) => format!("SELECT pg_terminate_backend({pid});"),
         None => format!("ROLLBACK PREPARED '{}';", session.who.replace('\'', "''")),
     };
     let idles = session.idle_us.is_some_and(|idle| idle >= IDLE_US);
     match session.open_us {
-        OPEN_FAILURE_US.. => Check::failure(name, says, todo).with_sql(sql),
-        open if open >= OPEN_WARNING_US || idles => Check::warning(name, says, todo).with_sql(sql),
-        _ => Check::ok(name, says),
+        OPEN_FAILURE_US.. => Check::failure(name, message, remedy).with_sql(sql),
+        open if open >= OPEN_WARNING_US || idles => Check::warning(name, message, remedy).with_sql(sql),
+        _ => Check::ok(name, message),
     }
 }
 
@@ -136,17 +136,17 @@ pub struct Table {
 pub fn dead_rows(tables: &[Table], autovacuum: bool) -> Check {
     let name = CheckName::DeadRows;
     if !autovacuum {
-        let todo = "every job leaves dead rows: without autovacuum tables only grow; switch it on:";
+        let remedy = "every job leaves dead rows: without autovacuum tables only grow; switch it on:";
         let sql = "ALTER SYSTEM SET autovacuum = on;\nSELECT pg_reload_conf();";
-        return Check::warning(name, "autovacuum is switched off for the whole server", todo).with_sql(sql);
+        return Check::warning(name, "autovacuum is switched off for the whole server", remedy).with_sql(sql);
     }
     let neglected: Vec<&Table> = tables.iter().filter(|table| table.neglected).collect();
     if !neglected.is_empty() {
         let names: Vec<String> = neglected.iter().map(|table| table.name.clone()).collect();
         let sql: Vec<String> =
             names.iter().map(|table| format!("ALTER TABLE {table} RESET (autovacuum_enabled);")).collect();
-        let says = format!("autovacuum is switched off for {}", a_few(&names));
-        return Check::warning(name, says, "every job leaves dead rows; switch it on:")
+        let message = format!("autovacuum is switched off for {}", a_few(&names));
+        return Check::warning(name, message, "every job leaves dead rows; switch it on:")
             .with_sql(sql.join("\n"));
     }
     let late = |table: &&Table| {
@@ -167,8 +167,8 @@ pub fn dead_rows(tables: &[Table], autovacuum: bool) -> Check {
             .collect();
         let sql: Vec<String> =
             bloated.iter().map(|table| format!("VACUUM (ANALYZE) {};", table.name)).collect();
-        let todo = "autovacuum does not keep up, or an old transaction holds it back (see `transactions`); vacuum now:";
-        return Check::warning(name, format!("more dead rows than live ones: {}", a_few(&said)), todo)
+        let remedy = "autovacuum does not keep up, or an old transaction holds it back (see `transactions`); vacuum now:";
+        return Check::warning(name, format!("more dead rows than live ones: {}", a_few(&said)), remedy)
             .with_sql(sql.join("\n"));
     }
     let dead: i64 = tables.iter().map(|table| table.dead).sum();
@@ -207,7 +207,7 @@ mod tests {
             (idle.finding, idle.sql.as_deref()),
             (Finding::Warning, Some("SELECT pg_terminate_backend(7);"))
         );
-        assert!(idle.says.contains("2 of others cannot be seen"), "{}", idle.says);
+        assert!(idle.message.contains("2 of others cannot be seen"), "{}", idle.message);
         session.open_us = 2 * 60 * 60_000_000;
         assert_eq!(transactions(Some(&session), 0).finding, Finding::Failure);
         let prepared = Session { pid: None, who: "it's".to_owned(), ..session };

@@ -54,28 +54,28 @@ pub fn file_system(facts: &FileFacts) -> Check {
     let name = CheckName::FileSystem;
     let number = facts.file_system.unwrap_or(0);
     if let Some((_, word)) = NETWORK.iter().find(|(known, _)| *known == number) {
-        let says = format!("{} is on {word}, a network file system: SQLite loses data there", facts.path);
+        let message = format!("{} is on {word}, a network file system: SQLite loses data there", facts.path);
         return Check::failure(
             name,
-            says,
+            message,
             "move it to a local disk; for more than one machine use PostgreSQL: --db postgres://…",
         );
     }
     if facts.room.is_some_and(|room| room < ROOM_BYTES) {
-        let says =
+        let message =
             format!("only {} MB are left where {} is", facts.room.unwrap_or(0) / 1_000_000, facts.path);
-        return Check::warning(name, says, "make room, or keep history for a shorter time");
+        return Check::warning(name, message, "make room, or keep history for a shorter time");
     }
     if !facts.writable {
-        let says =
+        let message =
             format!("{} cannot be written by this user; a server of this user could not work", facts.path);
-        let todo =
+        let remedy =
             format!("does another user run the server? otherwise: ls -l {}; chown or chmod it", facts.path);
-        return Check::warning(name, says, todo);
+        return Check::warning(name, message, remedy);
     }
     if number == FUSE {
-        let says = format!("{} is on a FUSE file system, which may be remote", facts.path);
-        return Check::warning(name, says, "if it is (sshfs, s3fs): move it to a local disk");
+        let message = format!("{} is on a FUSE file system, which may be remote", facts.path);
+        return Check::warning(name, message, "if it is (sshfs, s3fs): move it to a local disk");
     }
     let room = facts.room.map(|room| format!(", with {} MB left", room / 1_000_000)).unwrap_or_default();
     Check::ok(name, format!("{} is on a local disk{room}", facts.path))
@@ -116,14 +116,14 @@ mod tests {
         };
         assert_eq!(file_system(&facts).finding, Finding::Ok);
         let nfs = file_system(&FileFacts { file_system: Some(0x6969), ..facts.clone() });
-        assert!(nfs.finding == Finding::Failure && nfs.says.contains("NFS"), "{nfs:?}");
+        assert!(nfs.finding == Finding::Failure && nfs.message.contains("NFS"), "{nfs:?}");
         assert_eq!(
             file_system(&FileFacts { file_system: Some(FUSE), ..facts.clone() }).finding,
             Finding::Warning
         );
         let locked = file_system(&FileFacts { writable: false, ..facts.clone() });
         assert!(
-            locked.finding == Finding::Warning && locked.says.contains("cannot be written"),
+            locked.finding == Finding::Warning && locked.message.contains("cannot be written"),
             "{locked:?}"
         );
         assert_eq!(file_system(&FileFacts { room: Some(1), ..facts.clone() }).finding, Finding::Warning);

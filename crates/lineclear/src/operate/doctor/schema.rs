@@ -22,16 +22,16 @@ pub(crate) fn migrations(status: StoreResult<MigrationStatus>) -> Check {
             schema::migrations(status.applied, &pending)
         }
         Err(StoreError::Refused { why, .. }) => {
-            let todo = "an old version must not write to it: install the newer one here, or restore the backup from before the upgrade";
-            Check::failure(name, why, todo)
+            let remedy = "an old version must not write to it: install the newer one here, or restore the backup from before the upgrade";
+            Check::failure(name, why, remedy)
         }
         Err(StoreError::Corrupt { what }) => {
-            let todo = "is it the right database, and was it migrated by a release? lineclear db status";
-            Check::failure(name, what, todo)
+            let remedy = "is it the right database, and was it migrated by a release? lineclear db status";
+            Check::failure(name, what, remedy)
         }
         Err(error @ StoreError::CannotWrite { .. }) => {
-            let todo = "the database answers, but this role may not read the schema: grant it what a server needs (docs/database.md, roles)";
-            Check::failure(name, error.to_string(), todo)
+            let remedy = "the database answers, but this role may not read the schema: grant it what a server needs (docs/database.md, roles)";
+            Check::failure(name, error.to_string(), remedy)
         }
         Err(error) => failed(name, &error),
     }

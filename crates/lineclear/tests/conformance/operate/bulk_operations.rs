@@ -128,7 +128,7 @@ conformance! {
         assert_eq!(db.count("dead_letter where status = 'acknowledged'").await, 12_000);
         let query = BulkAction::Revive.of(Query::parse("state:dead").unwrap());
         let found = db.store.search(&query, None, 50).await.unwrap();
-        assert_eq!((found.items.len(), found.looked, found.next), (1, 1, None), "by index");
+        assert_eq!((found.items.len(), found.rows_scanned, found.next), (1, 1, None), "by index");
         assert_eq!(worked(db, BulkAction::Revive, "state:dead").await, (1, 1, 0));
     }
 

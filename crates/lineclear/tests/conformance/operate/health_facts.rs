@@ -14,7 +14,7 @@ async fn checks(db: &TestDb) -> Vec<Check> {
 /// The checks that are warnings or failures, with their sentences.
 async fn trouble(db: &TestDb) -> Vec<(CheckName, Finding, String)> {
     let found = checks(db).await.into_iter().filter(Check::is_trouble);
-    found.map(|check| (check.check, check.finding, check.says)).collect()
+    found.map(|check| (check.check, check.finding, check.message)).collect()
 }
 
 async fn names(db: &TestDb) -> Vec<CheckName> {

@@ -189,7 +189,7 @@ conformance! {
         assert_eq!(count("reason:worker_lost").await, 0);
         assert_eq!(count("reason:permanent -state:dead").await, 0);
         let found = db.store.search(&Query::parse("reason:permanent").unwrap(), None, 1_000).await.unwrap();
-        assert_eq!(found.looked, letters.len() as u64, "other tables are not even looked at");
+        assert_eq!(found.rows_scanned, letters.len() as u64, "other tables are not even looked at");
     }
 
     pgbouncer async fn a_search_finds_what_a_filter_in_memory_finds(db) {
@@ -280,15 +280,15 @@ conformance! {
         }
         let query = Query::parse("kind:rare").unwrap();
         let first = db.store.search(&query, None, 50).await.unwrap();
-        assert_eq!((first.items.len(), first.looked), (0, 10_000));
+        assert_eq!((first.items.len(), first.rows_scanned), (0, 10_000));
         let second = db.store.search(&query, Some(first.next.expect("there is more")), 50).await.unwrap();
-        assert_eq!((second.items[0].id, second.looked, second.next), (rare, 5_001, None));
+        assert_eq!((second.items[0].id, second.rows_scanned, second.next), (rare, 5_001, None));
         let all = db.store.search(&Query::default(), None, 50).await.unwrap();
-        assert_eq!((all.items.len(), all.looked), (50, 50), "a plain list reads what it shows");
+        assert_eq!((all.items.len(), all.rows_scanned), (50, 50), "a plain list reads what it shows");
         let dead = db.store.search(&Query::parse("state:dead").unwrap(), None, 50).await.unwrap();
-        assert_eq!((dead.looked, dead.next), (0, None), "other tables are not even looked at");
+        assert_eq!((dead.rows_scanned, dead.next), (0, None), "other tables are not even looked at");
         let one = db.store.search(&Query::parse(&format!("id:{rare}")).unwrap(), None, 50).await.unwrap();
-        assert_eq!((one.items.len(), one.looked, one.next), (1, 1, None), "by index");
+        assert_eq!((one.items.len(), one.rows_scanned, one.next), (1, 1, None), "by index");
         let counted = db.store.count(&Query::parse("kind:work").unwrap()).await.unwrap();
         assert!(counted.count >= 10_000 && !counted.is_exact, "{counted:?}");
         let counted = db.store.count(&query).await.unwrap();

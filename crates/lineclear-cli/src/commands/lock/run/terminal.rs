@@ -1,4 +1,4 @@
-//! The terminal. It belongs to one process group at a time, and the command has a group of its own.
+//! The terminal. It belongs to one process group at a time, and the command has its own group.
 
 use std::io::IsTerminal;
 

@@ -8,7 +8,7 @@ use super::{at, client, doctor, migrated, sql, until};
 use crate::commands::serve::serve;
 
 #[tokio::test]
-async fn where_all_is_well_every_check_says_so_by_every_way() {
+async fn every_check_is_ok_through_the_server_and_the_database() {
     let database = fresh_postgres().await;
     let dir = tempfile::tempdir().unwrap();
     super::with_free_port(&dir);
@@ -26,7 +26,7 @@ async fn where_all_is_well_every_check_says_so_by_every_way() {
             r#"{"kind": "command", "input": {"argv": ["/bin/true"]}, "schedule": {"every": "1s"}}"#,
         ],
     );
-    let led = |report: &super::Report| report.text("leader", "says").contains("has led the planning");
+    let led = |report: &super::Report| report.text("leader", "message").contains("has led the planning");
     for way in [["--db", database.url()], ["--server", &server]] {
         let report = until(&dir, &way, led).await;
         assert_eq!((report.code, report.trouble()), (Some(0), vec![]), "{:#?}", report.checks);
@@ -44,7 +44,7 @@ async fn where_all_is_well_every_check_says_so_by_every_way() {
 }
 
 #[tokio::test]
-async fn a_node_that_died_with_a_job_in_its_hands_is_named() {
+async fn a_node_that_died_with_a_job_is_named() {
     let dir = migrated();
     let (mut server, _) = serve(&dir, &["--commands", "/bin/sleep"]).await;
     at(
@@ -71,21 +71,21 @@ async fn a_node_that_died_with_a_job_in_its_hands_is_named() {
         "update node set seen_at = seen_at - 100000000; update background_job set due_at = due_at - 100000000",
     );
     let report = doctor(&dir, &[]);
-    report.says("alive", "failure", "no node is alive", "lineclear serve");
-    report.says("lost", "failure", "1 job in its hands", "lineclear serve");
-    report.says("leases", "failure", "1 job with an expired lease", "lineclear serve");
+    report.expect_check("alive", "failure", "no node is alive", "lineclear serve");
+    report.expect_check("lost", "failure", "1 job in its hands", "lineclear serve");
+    report.expect_check("leases", "failure", "1 job with an expired lease", "lineclear serve");
 }
 
 #[tokio::test]
-async fn a_kind_that_nobody_runs_and_the_gate_in_the_way_are_named() {
+async fn a_kind_without_a_node_and_the_blocking_gate_are_named() {
     let dir = migrated();
     let (_server, _) = serve(&dir, &["--commands", "/bin/true"]).await;
     at(&dir, &["job", "enqueue", "mail.send", "--db", "lineclear.db"]);
     let report = until(&dir, &[], |report| report.finding("kinds") == "failure").await;
-    report.says("kinds", "failure", "mail.send", "start a node");
+    report.expect_check("kinds", "failure", "mail.send", "start a node");
     sql(&dir, "update work_queue set due_at = due_at - 100000000");
     let report = doctor(&dir, &[]);
-    report.says("overdue", "failure", "`node` blocks 1 of the 1", "lineclear job explain 1");
+    report.expect_check("overdue", "failure", "`node` blocks 1 of the 1", "lineclear job explain 1");
     at(&dir, &["api", "PUT", "/groups/etl", "--body", r#"{"limit": 0}"#, "--db", "lineclear.db"]);
     for _ in 0..3 {
         at(
@@ -102,23 +102,23 @@ async fn a_kind_that_nobody_runs_and_the_gate_in_the_way_are_named() {
         );
     }
     sql(&dir, "update work_queue set due_at = due_at - 100000000");
-    doctor(&dir, &[]).says("overdue", "failure", "`group_limit` blocks 3 of the 4", "start a node");
+    doctor(&dir, &[]).expect_check("overdue", "failure", "`group_limit` blocks 3 of the 4", "start a node");
     sql(&dir, "delete from work_queue where kind = 'mail.send'");
-    doctor(&dir, &[]).says("overdue", "warning", "`group_limit` blocks 3 of the 3", "limit");
+    doctor(&dir, &[]).expect_check("overdue", "warning", "`group_limit` blocks 3 of the 3", "limit");
 }
 
 #[tokio::test]
-async fn versions_clocks_and_runners_that_are_not_well_are_named() {
+async fn problems_of_versions_clocks_and_runners_are_named() {
     let dir = migrated();
     let (_server, _) = serve(&dir, &[]).await;
     assert_eq!(doctor(&dir, &[]).trouble(), Vec::<&str>::new());
     sql(&dir, "insert into node (name, host, pid, incarnation, version, roles, routes, slots, runners, started_at, seen_at)
                select 'old', host, pid, 'old', '0.0.9', roles, routes, slots, '{\"planner\": {\"error\": \"no room\"}}', started_at, seen_at from node");
     let report = doctor(&dir, &[]);
-    report.says("versions", "warning", "0.0.9", "upgrade");
-    report.says("runners", "warning", "planner of old: no room", "log");
+    report.expect_check("versions", "warning", "0.0.9", "upgrade");
+    report.expect_check("runners", "warning", "planner of old: no room", "log");
     sql(&dir, "update node set seen_at = seen_at + 3600000000 where name = 'old'");
-    doctor(&dir, &[]).says("clock", "failure", "has gone back: old was last seen 3", "clock");
+    doctor(&dir, &[]).expect_check("clock", "failure", "has gone back: old was last seen 3", "clock");
 }
 
 #[tokio::test]
@@ -135,25 +135,25 @@ async fn manifests_that_make_no_jobs_are_named() {
     put("broken", r#"{"every": "1d"}"#);
     put("once", r#"{"once": "2020-01-01T00:00:00Z"}"#);
     put("february", r#"{"cron": "0 0 29 2 *"}"#);
-    // No year has such a day: it is refused when it is saved, and so was not saved by us.
+    // No year has such a day: the server refuses it, so the test writes it into the database.
     sql(&dir, "update manifest set spec = replace(spec, '29 2', '30 2') where key = 'february'");
     sql(&dir, "update manifest set spec = '{\"schedule\": 7}' where key = 'broken'");
     let report = doctor(&dir, &[]);
-    report.says("never", "warning", "1 manifest", "lineclear manifest delete");
+    report.expect_check("never", "warning", "1 manifest", "lineclear manifest delete");
     assert!(
-        report.text("never", "says").ends_with("over (every 1d until 2020-01-01T00:00:00Z)"),
+        report.text("never", "message").ends_with("over (every 1d until 2020-01-01T00:00:00Z)"),
         "{:#?}",
         report.checks
     );
-    report.says("unreadable", "failure", "broken (", "lineclear manifest apply");
-    report.says("unreadable", "failure", "february (", "lineclear manifest apply");
-    report.says("leader", "failure", "no live node plans", "lineclear serve");
+    report.expect_check("unreadable", "failure", "broken (", "lineclear manifest apply");
+    report.expect_check("unreadable", "failure", "february (", "lineclear manifest apply");
+    report.expect_check("leader", "failure", "no live node plans", "lineclear serve");
     sql(&dir, "update manifest set next_due_at = next_due_at - 2 * 86400000000 where key = 'well'");
-    doctor(&dir, &[]).says("late", "failure", "2 manifests were due", "planner");
+    doctor(&dir, &[]).expect_check("late", "failure", "2 manifests were due", "planner");
 }
 
 #[tokio::test]
-async fn dead_letters_wait_for_a_person() {
+async fn dead_letters_await_a_decision() {
     let database = fresh_postgres().await;
     let dir = tempfile::tempdir().unwrap();
     super::with_free_port(&dir);
@@ -167,7 +167,7 @@ async fn dead_letters_wait_for_a_person() {
         .await
         .unwrap();
     let report = doctor(&dir, &url);
-    report.says(
+    report.expect_check(
         "dead_letters",
         "warning",
         "1 dead letter waits for a person, the oldest for 3d",

@@ -1,4 +1,4 @@
-//! The database and the way to it.
+//! The database and its connection.
 
 use lineclear_testkit::fresh_postgres;
 
@@ -8,7 +8,7 @@ use super::{at, client, doctor, migrated, sql, until};
 fn a_database_that_does_not_answer_is_a_failure_and_its_password_is_not_shown() {
     let dir = migrated();
     let report = doctor(&dir, &["--db", "postgres://me:hunter2@127.0.0.1:9/app"]);
-    report.says("reachable", "failure", "cannot be reached", "host, port, user");
+    report.expect_check("reachable", "failure", "cannot be reached", "host, port, user");
     assert_eq!((report.finding("latency"), report.finding("alive")), ("skipped", "skipped"));
     assert!(!format!("{:?}", report.checks).contains("hunter2"));
     std::fs::write(
@@ -16,16 +16,16 @@ fn a_database_that_does_not_answer_is_a_failure_and_its_password_is_not_shown() 
         "a text that is no database, and long enough to be taken for one",
     )
     .unwrap();
-    doctor(&dir, &["--db", "text.db"]).says("reachable", "failure", "not a database", "backup");
+    doctor(&dir, &["--db", "text.db"]).expect_check("reachable", "failure", "not a database", "backup");
 }
 
 #[test]
-fn a_file_that_does_not_write_ahead_is_told_and_left_as_it_is() {
+fn a_file_without_wal_is_reported_and_not_changed() {
     let dir = migrated();
     assert_eq!(doctor(&dir, &[]).finding("journal"), "ok");
     sql(&dir, "pragma journal_mode = delete");
-    doctor(&dir, &[]).says("journal", "warning", "WAL", "PRAGMA journal_mode = WAL");
-    doctor(&dir, &[]).says("journal", "warning", "WAL", "move the file");
+    doctor(&dir, &[]).expect_check("journal", "warning", "WAL", "PRAGMA journal_mode = WAL");
+    doctor(&dir, &[]).expect_check("journal", "warning", "WAL", "move the file");
     assert!(!dir.path().join("lineclear.db-wal").exists(), "doctor changes nothing");
     let report = doctor(&dir, &[]);
     assert_eq!(
@@ -37,7 +37,7 @@ fn a_file_that_does_not_write_ahead_is_told_and_left_as_it_is() {
 }
 
 #[test]
-fn what_was_written_ahead_and_left_lying_stays_as_it_is() {
+fn a_leftover_wal_file_is_not_changed() {
     let dir = migrated();
     let (file, ahead) = (dir.path().join("lineclear.db"), dir.path().join("lineclear.db-wal"));
     let held = rusqlite::Connection::open(&file).unwrap();
@@ -57,18 +57,18 @@ fn what_was_written_ahead_and_left_lying_stays_as_it_is() {
 }
 
 #[test]
-fn a_file_that_this_user_may_not_open_is_not_taken_for_a_broken_one() {
+fn a_file_without_permission_is_not_reported_as_damaged() {
     let dir = migrated();
     std::fs::create_dir(dir.path().join("folder.db")).unwrap();
     let report = doctor(&dir, &["--db", "folder.db"]);
-    report.says("reachable", "failure", "", "this user needs to read and write the file");
-    assert!(!report.text("reachable", "todo").contains("backup"), "{:#?}", report.checks);
+    report.expect_check("reachable", "failure", "", "this user needs to read and write the file");
+    assert!(!report.text("reachable", "remedy").contains("backup"), "{:#?}", report.checks);
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::process::CommandExt;
     let mode = |path: &std::path::Path, mode| {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     };
-    // Root may write everywhere, so it asks as somebody else, who must be able to reach the program.
+    // Root may write everywhere, so the program runs as another user, who must be able to execute it.
     let program = dir.path().join("program");
     std::fs::hard_link(env!("CARGO_BIN_EXE_lineclear"), &program)
         .or_else(|_| std::fs::copy(env!("CARGO_BIN_EXE_lineclear"), &program).map(drop))
@@ -101,11 +101,11 @@ fn a_damaged_file_is_a_failure() {
     let middle = bytes.len() - 40 * 4096;
     bytes[middle..middle + 8192].fill(0x55);
     std::fs::write(&file, bytes).unwrap();
-    doctor(&dir, &[]).says("integrity", "failure", "damaged", "backup");
+    doctor(&dir, &[]).expect_check("integrity", "failure", "damaged", "backup");
 }
 
 #[tokio::test]
-async fn a_transaction_that_idles_is_named_with_what_ends_it() {
+async fn an_idle_transaction_is_named_with_the_sql_that_ends_it() {
     let database = fresh_postgres().await;
     let dir = tempfile::tempdir().unwrap();
     super::with_free_port(&dir);
@@ -115,14 +115,14 @@ async fn a_transaction_that_idles_is_named_with_what_ends_it() {
     let idler = client(database.url()).await;
     idler.batch_execute("set application_name = 'forgetful'; begin; select 1").await.unwrap();
     let report = until(&dir, &url, |report| report.finding("transactions") != "ok").await;
-    report.says("transactions", "warning", "forgetful", "pg_terminate_backend");
+    report.expect_check("transactions", "warning", "forgetful", "pg_terminate_backend");
     let other = client(database.url()).await;
     other.batch_execute(&report.text("transactions", "sql")).await.unwrap();
     until(&dir, &url, |report| report.finding("transactions") == "ok").await;
 }
 
 #[tokio::test]
-async fn dead_rows_that_nobody_cleans_away_are_named() {
+async fn dead_rows_that_are_not_vacuumed_are_named() {
     let database = fresh_postgres().await;
     let dir = tempfile::tempdir().unwrap();
     super::with_free_port(&dir);
@@ -133,14 +133,14 @@ async fn dead_rows_that_nobody_cleans_away_are_named() {
         .batch_execute("alter table lineclear.job_payload set (autovacuum_enabled = false)")
         .await
         .unwrap();
-    doctor(&dir, &url).says("dead_rows", "warning", "job_payload", "RESET (autovacuum_enabled)");
-    // It needs a minute or more for its rounds; these rows are looked at sooner.
+    doctor(&dir, &url).expect_check("dead_rows", "warning", "job_payload", "RESET (autovacuum_enabled)");
+    // Autovacuum runs about once a minute; the check sees these rows sooner.
     let rows = "alter table lineclear.job_payload reset (autovacuum_enabled);
                 insert into lineclear.job_payload select n, '{}' from generate_series(1, 20000) n; delete from lineclear.job_payload";
     neglected.batch_execute(rows).await.unwrap();
     drop(neglected);
     let report = until(&dir, &url, |report| report.text("dead_rows", "sql").contains("VACUUM")).await;
-    report.says("dead_rows", "warning", "20000 dead rows", "VACUUM (ANALYZE) lineclear.job_payload;");
+    report.expect_check("dead_rows", "warning", "20000 dead rows", "VACUUM (ANALYZE) lineclear.job_payload;");
     client(database.url()).await.batch_execute(&report.text("dead_rows", "sql")).await.unwrap();
     until(&dir, &url, |report| report.finding("dead_rows") == "ok").await;
 }
@@ -154,7 +154,7 @@ async fn a_pooler_that_the_url_does_not_name_is_a_failure() {
     let direct = doctor(&dir, &["--db", database.url()]);
     assert_eq!(direct.finding("pooler"), "ok", "{:#?}", direct.checks);
     assert!(
-        direct.text("pooler", "says").starts_with("no pooler: statements are prepared"),
+        direct.text("pooler", "message").starts_with("no pooler: statements are prepared"),
         "{:#?}",
         direct.checks
     );
@@ -162,11 +162,11 @@ async fn a_pooler_that_the_url_does_not_name_is_a_failure() {
     let join = if through.contains('?') { '&' } else { '?' };
     let named = doctor(&dir, &["--db", &format!("{through}{join}pooler=transaction")]);
     assert!(
-        named.text("pooler", "says").starts_with("a transaction pooler, as the URL says"),
+        named.text("pooler", "message").starts_with("a transaction pooler, as the URL says"),
         "{:#?}",
         named.checks
     );
     assert_eq!(named.finding("indexes"), "ok", "all of it works through a pooler: {:#?}", named.checks);
     let unnamed = doctor(&dir, &["--db", &through]);
-    unnamed.says("pooler", "failure", "the URL does not say so", "pooler=transaction");
+    unnamed.expect_check("pooler", "failure", "the URL does not say so", "pooler=transaction");
 }

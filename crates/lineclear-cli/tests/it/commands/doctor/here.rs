@@ -1,4 +1,4 @@
-//! Settings, port and clock of this machine; and how it is shown.
+//! Settings, port and clock of this machine; and the output of `doctor`.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -9,32 +9,32 @@ use crate::commands::serve::serve;
 use crate::run::on_a_terminal;
 
 #[test]
-fn settings_that_cannot_be_are_named() {
+fn invalid_settings_are_named() {
     let dir = migrated();
     std::fs::write(dir.path().join("lineclear.toml"), "slost = 3\n").unwrap();
     let report = doctor(&dir, &[]);
-    report.says("settings", "failure", "slost", "did you mean slots");
-    assert_eq!(report.checks.len(), 1, "nobody knows which database it would be");
+    report.expect_check("settings", "failure", "slost", "did you mean slots");
+    assert_eq!(report.checks.len(), 1, "the database is unknown");
     let named = doctor(&dir, &["--db", "lineclear.db"]);
-    named.says("settings", "failure", "slost", "did you mean slots");
+    named.expect_check("settings", "failure", "slost", "did you mean slots");
     assert_eq!(named.finding("indexes"), "ok", "the database is named: {:#?}", named.checks);
     std::fs::write(dir.path().join("lineclear.toml"), "lease = \"1s\"\nheartbeat = \"1d\"\nslots = 0\n")
         .unwrap();
-    doctor(&dir, &[]).says("settings", "failure", "slots", "lineclear config show");
+    doctor(&dir, &[]).expect_check("settings", "failure", "slots", "lineclear config show");
 }
 
 #[test]
-fn a_server_that_would_be_open_to_others_is_a_failure() {
+fn an_open_server_on_a_public_address_is_a_failure() {
     let dir = migrated();
     std::fs::write(dir.path().join("lineclear.toml"), "bind = \"0.0.0.0\"\nport = 9\n").unwrap();
-    doctor(&dir, &[]).says("listen", "failure", "can be reached from other machines", "auth = token");
+    doctor(&dir, &[]).expect_check("listen", "failure", "can be reached from other machines", "auth = token");
     std::fs::write(dir.path().join("lineclear.toml"), "bind = \"0.0.0.0\"\nport = 0\nauth = \"token\"\n")
         .unwrap();
     assert_eq!(doctor(&dir, &[]).finding("listen"), "ok");
 }
 
 #[test]
-fn a_port_that_somebody_else_has_is_a_failure() {
+fn a_port_that_another_program_uses_is_a_failure() {
     let dir = migrated();
     assert_eq!(doctor(&dir, &[]).finding("port"), "ok", "it is free");
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -45,7 +45,7 @@ fn a_port_that_somebody_else_has_is_a_failure() {
         }
     });
     std::fs::write(dir.path().join("lineclear.toml"), format!("port = {port}\n")).unwrap();
-    doctor(&dir, &[]).says("port", "failure", "another program listens", "--port");
+    doctor(&dir, &[]).expect_check("port", "failure", "another program listens", "--port");
 }
 
 /// A server whose database is an hour ahead.
@@ -77,12 +77,12 @@ fn an_hour_ahead() -> String {
 fn a_clock_that_is_off_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let report = doctor(&dir, &["--server", &an_hour_ahead()]);
-    report.says("clock_here", "failure", "the clock of this machine is 3", "NTP");
-    assert!(report.text("clock_here", "says").contains("behind the database's"), "{:#?}", report.checks);
+    report.expect_check("clock_here", "failure", "the clock of this machine is 3", "NTP");
+    assert!(report.text("clock_here", "message").contains("behind the database's"), "{:#?}", report.checks);
 }
 
 #[tokio::test]
-async fn a_server_tells_what_it_sees_to_admins_only() {
+async fn doctor_over_http_requires_the_scope_admin() {
     let dir = tempfile::tempdir().unwrap();
     let (_server, address) = serve(&dir, &["--auth", "token"]).await;
     let server = format!("http://{address}");
@@ -95,13 +95,13 @@ async fn a_server_tells_what_it_sees_to_admins_only() {
     let report = doctor(&dir, &["--server", &server, "--token", &token("admin")]);
     assert_eq!((report.code, report.trouble()), (Some(0), vec![]), "{:#?}", report.checks);
     assert_eq!(report.finding("clock_here"), "ok");
-    assert_eq!(report.finding("port"), "none", "a server elsewhere has its own");
-    let nobody = at(&dir, &["doctor", "--server", "http://127.0.0.1:9"]);
-    assert_eq!(nobody.code, Some(6), "{}", nobody.err);
+    assert_eq!(report.finding("port"), "none", "the port is not checked for a remote server");
+    let unreachable = at(&dir, &["doctor", "--server", "http://127.0.0.1:9"]);
+    assert_eq!(unreachable.code, Some(6), "{}", unreachable.err);
 }
 
 #[test]
-fn a_person_sees_groups_signs_and_what_to_do_and_a_pipe_sees_tabs() {
+fn a_terminal_gets_groups_signs_and_remedies_and_a_pipe_gets_tabs() {
     let dir = migrated();
     super::sql(&dir, "drop index work_queue_later");
     let nice = on_a_terminal(&dir, &["doctor"], &[]).out;
@@ -128,17 +128,17 @@ fn a_person_sees_groups_signs_and_what_to_do_and_a_pipe_sees_tabs() {
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    assert_eq!(String::from_utf8_lossy(&cut.stderr), "", "who closes the pipe early hears no panic");
+    assert_eq!(String::from_utf8_lossy(&cut.stderr), "", "a pipe that closes early causes no panic");
 }
 
 #[test]
-fn before_the_first_start_there_is_only_a_word_of_warning() {
+fn before_the_first_start_doctor_only_warns() {
     let dir = tempfile::tempdir().unwrap();
     super::with_free_port(&dir);
     let report = doctor(&dir, &[]);
-    report.says("reachable", "warning", "file lineclear.db does not exist", "lineclear serve");
+    report.expect_check("reachable", "warning", "file lineclear.db does not exist", "lineclear serve");
     assert!(!dir.path().join("lineclear.db").exists(), "looking makes no file");
-    doctor(&dir, &["--db", "other.db"]).says(
+    doctor(&dir, &["--db", "other.db"]).expect_check(
         "reachable",
         "failure",
         "file other.db does not exist",

@@ -1,23 +1,23 @@
-//! The schema: pending, unknown, changed by hand; and the SQL that is printed mends it.
+//! The schema: pending, unknown, changed by hand; the printed SQL repairs it.
 
 use lineclear_testkit::fresh_postgres;
 
 use super::{at, client, doctor, migrated, sql};
 
 #[tokio::test]
-async fn a_schema_that_is_behind_is_told_and_nothing_is_applied() {
+async fn an_outdated_schema_is_reported_and_not_migrated() {
     let database = fresh_postgres().await;
     let dir = tempfile::tempdir().unwrap();
     super::with_free_port(&dir);
     let url = ["--db", database.url()];
-    doctor(&dir, &url).says("migrations", "failure", "0001_manifest", "lineclear db migrate");
+    doctor(&dir, &url).expect_check("migrations", "failure", "0001_manifest", "lineclear db migrate");
     assert_eq!(doctor(&dir, &url).finding("alive"), "skipped");
     assert_eq!(at(&dir, &["db", "migrate", "--db", database.url()]).code, Some(0));
     assert_eq!(doctor(&dir, &url).finding("migrations"), "ok");
     let behind = "delete from lineclear.migration where number > 20";
     client(database.url()).await.batch_execute(behind).await.unwrap();
     let report = doctor(&dir, &url);
-    report.says("migrations", "failure", "0021_tags", "lineclear db migrate");
+    report.expect_check("migrations", "failure", "0021_tags", "lineclear db migrate");
     assert_eq!(
         (report.finding("tables"), report.finding("latency")),
         ("skipped", "ok"),
@@ -26,35 +26,40 @@ async fn a_schema_that_is_behind_is_told_and_nothing_is_applied() {
     );
     let newer = "insert into lineclear.migration (number, name, checksum) values (999, '0999_later', 'x')";
     client(database.url()).await.batch_execute(newer).await.unwrap();
-    doctor(&dir, &url).says("migrations", "failure", "0999_later", "newer");
+    doctor(&dir, &url).expect_check("migrations", "failure", "0999_later", "newer");
 
     let dir = migrated();
     sql(&dir, "delete from migration where number > 20");
-    doctor(&dir, &[]).says("migrations", "failure", "0021_tags", "lineclear db migrate");
+    doctor(&dir, &[]).expect_check("migrations", "failure", "0021_tags", "lineclear db migrate");
     sql(&dir, "update migration set checksum = 'x' where number = 3");
-    doctor(&dir, &[]).says("migrations", "failure", "0003_background_job", "lineclear db status");
+    doctor(&dir, &[]).expect_check("migrations", "failure", "0003_background_job", "lineclear db status");
 }
 
 #[test]
-fn what_is_missing_in_a_file_is_mended_by_the_sql_that_is_printed() {
+fn the_printed_sql_repairs_a_sqlite_schema() {
     let dir = migrated();
     sql(&dir, "drop index work_queue_open; alter table node drop column kinds");
     let report = doctor(&dir, &[]);
-    report.says("indexes", "failure", "work_queue_open", "CREATE INDEX work_queue_open");
-    report.says("tables", "failure", "column node.kinds is missing", "ALTER TABLE node ADD COLUMN kinds");
+    report.expect_check("indexes", "failure", "work_queue_open", "CREATE INDEX work_queue_open");
+    report.expect_check(
+        "tables",
+        "failure",
+        "column node.kinds is missing",
+        "ALTER TABLE node ADD COLUMN kinds",
+    );
     sql(&dir, &report.text("tables", "sql"));
     sql(&dir, &doctor(&dir, &[]).text("indexes", "sql"));
     let mended = doctor(&dir, &[]);
     assert_eq!((mended.finding("tables"), mended.finding("indexes")), ("ok", "ok"), "{:#?}", mended.checks);
-    // An empty one in its place would be worse than none.
+    // An empty table in its place would be worse than none.
     sql(&dir, "drop table job_id");
     let report = doctor(&dir, &[]);
-    report.says("tables", "failure", "table job_id is missing", "");
-    assert!(report.text("tables", "todo").contains("restore a backup"), "{:#?}", report.checks);
+    report.expect_check("tables", "failure", "table job_id is missing", "");
+    assert!(report.text("tables", "remedy").contains("restore a backup"), "{:#?}", report.checks);
 }
 
 #[tokio::test]
-async fn what_is_missing_or_invalid_in_postgres_is_mended_by_the_sql_that_is_printed() {
+async fn the_printed_sql_repairs_a_postgres_schema() {
     let database = fresh_postgres().await;
     let dir = tempfile::tempdir().unwrap();
     super::with_free_port(&dir);
@@ -84,10 +89,10 @@ async fn what_is_missing_or_invalid_in_postgres_is_mended_by_the_sql_that_is_pri
         ("tables", "rule work_queue_phase of work_queue is missing"),
         ("tables", "and"),
     ] {
-        report.says(check, "failure", words, "jobs");
+        report.expect_check(check, "failure", words, "jobs");
     }
     for check in ["tables", "indexes"] {
-        // As psql does: one statement after the other. Only the function has semicolons of its own.
+        // As psql does: one statement after the other. Only the function contains semicolons.
         let all = report.text(check, "sql");
         let mut parts = all.split(";\n").map(str::to_owned).peekable();
         while let Some(mut statement) = parts.next() {

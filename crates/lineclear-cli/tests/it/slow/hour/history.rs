@@ -1,4 +1,4 @@
-//! What the database says: of each claim that ended, and of jobs that have not, on either database.
+//! The history in the database: claims that ended, and jobs that have not, on either database.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ pub(super) enum History {
     Sqlite(PathBuf),
 }
 
-/// Jobs that a process has, by what it was known as.
+/// Jobs that a process holds, by its process id.
 const HELD: &str = "select count(*) from {schema}background_job where leased_by in (select id from {schema}node where pid = {pid})";
 
 /// Jobs that lost a worker and are not done yet.
@@ -21,7 +21,7 @@ const ENDED: &str = "select count(*) from {schema}execution where final";
 const CLAIMS: &str = "select m.key, {tick}, e.claim_no, e.outcome, e.final from {schema}execution e join {schema}manifest m on m.id = e.manifest_id";
 
 impl History {
-    /// Without an address, the file.
+    /// The SQLite file, if there is no URL.
     pub(super) fn of(url: Option<&str>, file: &Path) -> History {
         url.map_or_else(|| History::Sqlite(file.to_owned()), |url| History::Postgres(url.to_owned()))
     }

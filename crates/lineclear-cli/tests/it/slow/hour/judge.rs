@@ -1,16 +1,16 @@
-//! Whether each tick was run once: by what its commands wrote, and by what the history says.
+//! Checks that each tick ran once, by the output of its commands and by the history.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
-/// A tick, and whose: a manifest's key and a second.
+/// A tick: a manifest's key and a second.
 type Tick = (String, i64);
 
 /// How long it may take from the end of a command to the record of it. A server that dies in between cannot know
 /// whether the work was done, and it is done again: handlers run at least once.
 const RECORDED_WITHIN: f64 = 5.0;
 
-/// What a command wrote.
+/// A line that a command wrote.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Mark {
     pub(super) what: What,
@@ -53,7 +53,7 @@ impl FromStr for Mark {
     }
 }
 
-/// What the history says of a claim that ended.
+/// A claim that ended, from the history.
 #[derive(Clone, Debug)]
 pub(super) struct Claim {
     pub(super) key: String,
@@ -63,7 +63,7 @@ pub(super) struct Claim {
     pub(super) is_final: bool,
 }
 
-/// When a server was killed, or stood still until when. Its commands may go on for a moment.
+/// When a server was killed, or from when to when it was frozen. Its commands may continue for a moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Away {
     pub(super) pid: u32,
@@ -71,7 +71,7 @@ pub(super) struct Away {
     pub(super) until: f64,
 }
 
-/// Everything that is not as promised, in words.
+/// All violations, in words.
 pub(super) fn judge(
     due: impl Iterator<Item = Tick>,
     marks: &[Mark],
@@ -99,7 +99,7 @@ pub(super) fn judge(
     faults
 }
 
-/// What is wrong with one tick.
+/// The violations of one tick.
 fn of_one(marks: &[&Mark], claims: &[&Claim], away: &[Away]) -> impl Iterator<Item = &'static str> {
     let completed: Vec<_> =
         claims.iter().filter(|claim| claim.outcome == "completed" && claim.is_final).collect();
@@ -126,7 +126,7 @@ fn of_one(marks: &[&Mark], claims: &[&Claim], away: &[Away]) -> impl Iterator<It
         (last != Some(done_by), "claimed again after it was completed"),
         (marks.iter().any(|mark| mark.what == What::Twice), "run twice at the same time"),
         (!numbers.windows(2).all(|pair| pair[0] < pair[1]), "run again without a higher claim number"),
-        (!in_order, "an earlier claim went on beside a later one"),
+        (!in_order, "an earlier claim ran beside a later one"),
         (!in_vain().all(|mark| is_lost(mark.claim)), "run in vain, and not recorded as lost"),
         (!in_vain().all(|mark| was_away(mark)), "run again, though its server was neither killed nor frozen"),
     ]
@@ -154,7 +154,7 @@ mod tests {
     const AWAY: [Away; 1] = [Away { pid: 7, since: 20.0, until: 21.0 }];
 
     #[test]
-    fn a_tick_that_was_run_once_or_again_after_its_server_was_killed_is_as_promised() {
+    fn the_judge_accepts_a_tick_that_ran_once_or_again_after_a_kill() {
         let once = ["begin a 1970-01-01T00:00:00Z 1 7 10.0", "end a 1970-01-01T00:00:00Z 1 7 10.2"];
         assert_eq!(judged(&once, &[(1, "completed")], &[]), "");
         let interrupted = [
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_not_as_promised_is_found() {
+    fn the_judge_finds_every_violation() {
         let [begin, end] = ["begin a 1970-01-01T00:00:00Z 1 7 10.0", "end a 1970-01-01T00:00:00Z 1 7 10.2"];
         let [begin_2, end_2] =
             ["begin a 1970-01-01T00:00:00Z 2 8 25.0", "end a 1970-01-01T00:00:00Z 2 8 25.2"];
@@ -191,7 +191,7 @@ mod tests {
             let found = judged(marks, claims, &AWAY);
             assert!(found.contains(fault), "{fault} in {marks:?} {claims:?}: {found}");
         }
-        // It ended long before its server was killed: that was no reason to run it again.
+        // It ended long before its server was killed, so it must not run again.
         let found = judged(&[begin, end, begin_2, end_2], &[(1, "lost"), (2, "completed")], &AWAY);
         assert!(found.contains("neither killed nor frozen"), "{found}");
         let found = judged(&[begin, begin_2, end_2], &[(1, "lost"), (2, "completed")], &[]);

@@ -1,4 +1,4 @@
-//! What is read from a crontab, and what is not.
+//! Parsing crontabs.
 
 use super::*;
 
@@ -40,7 +40,7 @@ fn comments_right_above_a_line_belong_to_it() {
 }
 
 #[test]
-fn what_cannot_be_known_is_left_out_with_its_line_and_the_others_are_taken() {
+fn lines_that_cannot_be_converted_are_left_out_with_their_numbers() {
     for (text, part) in [
         (&b"@reboot /bin/start"[..], "@reboot"),
         (b"0 0 * * * mail ops%hello", "%"),

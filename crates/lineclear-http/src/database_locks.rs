@@ -7,22 +7,22 @@ use lineclear_lock::{LockError, Registry, RegistryOptions};
 
 /// The lease registry of a database, and the URL of its locks.
 #[derive(Clone)]
-pub struct ShownLocks {
+pub struct DatabaseLocks {
     pub(crate) registry: Registry,
     /// May contain a password.
     pub(crate) url: Arc<str>,
 }
 
-impl fmt::Debug for ShownLocks {
+impl fmt::Debug for DatabaseLocks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ShownLocks").finish_non_exhaustive()
+        f.debug_struct("DatabaseLocks").finish_non_exhaustive()
     }
 }
 
-impl ShownLocks {
+impl DatabaseLocks {
     /// The locks of the database at this URL. It does not connect yet.
-    pub fn of(url: &str) -> Result<ShownLocks, LockError> {
-        Ok(ShownLocks { registry: Registry::new(url, RegistryOptions::default())?, url: Arc::from(url) })
+    pub fn new(url: &str) -> Result<DatabaseLocks, LockError> {
+        Ok(DatabaseLocks { registry: Registry::new(url, RegistryOptions::default())?, url: Arc::from(url) })
     }
 
     /// The lease registry.
