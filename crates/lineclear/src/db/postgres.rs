@@ -7,7 +7,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{Manager, ManagerConfig, Pool, QueueMode, RecyclingMethod, Runtime};
 use lineclear_tls::Connector;
 use tokio::time::timeout;
 use tokio_postgres::{AsyncMessage, Config, GenericClient};
@@ -63,6 +63,8 @@ impl Postgres {
         );
         let pool = Pool::builder(manager)
             .max_size(options.connections_max())
+            // The connection that was used last: its server process still has everything in its caches.
+            .queue_mode(QueueMode::Lifo)
             .runtime(Runtime::Tokio1)
             .wait_timeout(Some(CONNECT_TIMEOUT))
             .create_timeout(Some(CONNECT_TIMEOUT))
