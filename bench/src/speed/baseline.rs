@@ -65,8 +65,8 @@ impl BareConnection {
             let word = |word: &'static str| vec![word; jobs];
             let (none, delays) = (vec![None::<&str>; jobs], vec![0_i64; jobs]);
             let (verdicts, outcomes) = (word("complete"), word("completed"));
-            let columns: [&(dyn ToSql + Sync); 10] =
-                [&ids, &claims, &verdicts, &outcomes, &none, &none, &none, &none, &delays, &none];
+            let columns: [&(dyn ToSql + Sync); 11] =
+                [&node.0, &ids, &claims, &verdicts, &outcomes, &none, &none, &none, &none, &delays, &none];
             let settled = self.client.query(&self.settle, &columns).await?.len();
             ensure!(settled == jobs, "{settled} of {jobs} jobs were settled");
             drained += jobs as u64;

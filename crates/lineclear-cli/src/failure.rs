@@ -80,7 +80,7 @@ impl From<lineclear::StoreError> for Failure {
             StoreError::Unavailable { .. } => Failure { code: 6, ..failure }
                 .hint("check that the server is running, and host, port, user and password in --db"),
             StoreError::Refused { rule, .. } if rule == "store_url" => Failure { code: 2, ..failure },
-            StoreError::Refused { .. } | StoreError::Contended { .. } => Failure { code: 5, ..failure },
+            StoreError::Refused { .. } | StoreError::Contended { .. } | StoreError::Locked { .. } => Failure { code: 5, ..failure },
             StoreError::Corrupt { .. } => Failure { code: 11, ..failure },
             _ => failure,
         }

@@ -218,6 +218,11 @@ impl From<StoreError> for Problem {
                 let detail = "a concurrent change was in the way, and nothing was changed: retry";
                 Problem::new(StatusCode::SERVICE_UNAVAILABLE, "contended", detail)
             }
+            StoreError::Locked { .. } => {
+                let detail =
+                    "another transaction holds a lock on what this needs, and nothing was changed: retry";
+                Problem::new(StatusCode::SERVICE_UNAVAILABLE, "locked", detail)
+            }
             StoreError::CannotWrite { .. } => {
                 tracing::error!(error = text, "the database cannot write");
                 let detail = "the database cannot write: its disk may be full, or it may be a replica";

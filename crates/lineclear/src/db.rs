@@ -25,6 +25,9 @@ pub(crate) use crate::db::value::Cell;
 pub(crate) use crate::db::value::{Column, Params, Row, Value, values};
 use crate::store::{StoreOptions, StoreResult};
 
+/// Connections of a node's loops to PostgreSQL: the planner, the dispatcher, the settler, and one for the rest.
+const LOOP_CONNECTIONS: usize = 4;
+
 /// One atomic transition, with what it needs: a [`Query`] where one statement suffices, an implementation of its own where
 /// several statements stand or fall together.
 pub(crate) trait Verb: Send + Sync + 'static {
@@ -121,6 +124,14 @@ impl Db {
         match options.database() {
             Database::Postgres(config) => Ok(Db::Postgres(Postgres::open(*config, options).await?)),
             Database::Sqlite(path) => Ok(Db::Sqlite(Sqlite::open(path, options).await?)),
+        }
+    }
+
+    /// The same database for the loops of a node: on PostgreSQL over connections that callers cannot use up.
+    pub(crate) fn for_loops(&self) -> Db {
+        match self {
+            Db::Postgres(db) => Db::Postgres(db.for_loops(LOOP_CONNECTIONS)),
+            Db::Sqlite(db) => Db::Sqlite(db.clone()),
         }
     }
 

@@ -25,7 +25,14 @@ pub enum StoreError {
         #[source]
         source: Source,
     },
-    /// Do not try again: a rule refused it, and nothing was changed.
+    /// Try again soon: another transaction holds a lock on what this needs, and nothing was changed.
+    #[error("locked by another transaction: {source}")]
+    Locked {
+        /// What the driver said.
+        #[source]
+        source: Source,
+    },
+    /// Do not try again: a rule said no, and nothing was changed.
     #[error("refused by {rule}: {why}")]
     Refused {
         /// The rule: a constraint's name, or a word of ours.
@@ -101,6 +108,7 @@ impl StoreError {
                 StoreError::Unavailable { maybe_applied: *maybe_applied, source: text(source) }
             }
             StoreError::Contended { source } => StoreError::Contended { source: text(source) },
+            StoreError::Locked { source } => StoreError::Locked { source: text(source) },
             StoreError::Refused { rule, why, at } => {
                 StoreError::Refused { rule: rule.clone(), why: why.clone(), at: at.clone() }
             }

@@ -18,7 +18,7 @@ pub(crate) mod waiters;
 pub(crate) mod wakeups;
 
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use tokio::sync::Notify;
@@ -52,7 +52,10 @@ impl Lineclear {
 
 /// What all runners of a node share.
 pub(crate) struct Shared {
+    /// For callers: clients, handlers and the server.
     pub(crate) store: Store,
+    /// For the node's own loops, which share no connection with callers.
+    pub(crate) loop_store: Store,
     pub(crate) id: NodeId,
     pub(crate) info: NodeInfo,
     pub(crate) options: NodeOptions,
@@ -83,11 +86,18 @@ pub(crate) struct Shared {
 impl Shared {
     /// After an outage the leases of all nodes look expired. The node that reconnects first must not reclaim those of the others.
     pub(crate) fn keep_quiet(&self) {
-        let until = Instant::now() + self.options.lease / 3;
+        let until = Instant::now() + self.options.lease / 2;
         *self.quiet_until.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = until;
     }
 
-    /// The settings in effect: the node's options, and the operators' changes since.
+    /// The database answered so late that leases of live nodes may have run out meanwhile: keeps quiet, too.
+    pub(crate) fn note_answer(&self, took: Duration) {
+        if took >= self.options.lease / 6 {
+            self.keep_quiet();
+        }
+    }
+
+    /// What it does within now: as it was started, and as operators changed it since.
     pub(crate) fn tunable(&self) -> crate::store::Tunable {
         self.settings.over(self.options.tunable())
     }

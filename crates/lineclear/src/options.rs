@@ -188,6 +188,11 @@ impl NodeOptions {
         }
     }
 
+    /// How often a node says that it is alive: often enough that others can tell a slow node from a dead one when a lease ends.
+    pub(crate) fn heartbeat_interval(&self) -> Duration {
+        self.heartbeat.min(self.lease / 3)
+    }
+
     /// The length of a lease.
     pub(crate) fn lease_length(&self) -> Duration {
         self.visibility_timeout.unwrap_or(self.lease)

@@ -7,11 +7,12 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use lineclear_model::Name;
+use lineclear_model::{Micros, Name};
 use tokio::sync::watch;
 
-use crate::db::{Db, Verb, migrate, statements};
+use crate::db::{Db, Query, Verb, migrate, statements, values};
 use crate::journey::enqueue::batcher;
+use crate::journey::settle::success::Successes;
 use crate::node::wakeups::WorkHints;
 
 pub use crate::auth::audit::{AuditEnd, AuditFilter, AuditView, NewAudit};
@@ -87,6 +88,8 @@ pub struct Store {
     pub(crate) manifests_changed: Arc<watch::Sender<()>>,
     /// Notifies the nodes of this process that one was told to drain or to resume.
     pub(crate) drains_changed: Arc<watch::Sender<()>>,
+    /// Successes of manifests that are still to be written.
+    pub(crate) successes: Arc<Successes>,
     /// Tells nodes, here and elsewhere, that jobs were queued.
     pub(crate) work_hints: Arc<WorkHints>,
 }
@@ -111,12 +114,18 @@ impl Store {
             pooler_check: Arc::default(),
             manifests_changed: Arc::default(),
             drains_changed: Arc::default(),
+            successes: Arc::default(),
             work_hints: Arc::default(),
         };
         if store.options.migrates() {
             store.migrate().await?;
         }
         Ok(store)
+    }
+
+    /// The same store for the loops of a node, which share no connection with callers.
+    pub(crate) fn for_loops(&self) -> Store {
+        Store { db: self.db.for_loops(), ..self.clone() }
     }
 
     /// How it was opened.
@@ -136,6 +145,16 @@ impl Store {
             Db::Postgres(db) => Some(db.text(*statement)),
             Db::Sqlite(_) => None,
         }
+    }
+
+    /// The database's clock.
+    pub(crate) async fn now(&self) -> StoreResult<Micros> {
+        self.db.read(Query::one(statements::Statement::Now, values![], |row| row.get("now"))).await
+    }
+
+    /// The database's clock, as a statement that may write sees it: on SQLite it waits for other writers of the file.
+    pub(crate) async fn probe_writes(&self) -> StoreResult<Micros> {
+        self.run(Query::one(statements::Statement::Now, values![], |row| row.get("now"))).await
     }
 
     // 0 · the schema

@@ -15,7 +15,7 @@ use crate::builder::routes;
 pub use crate::db::clock::Clock;
 use crate::journey::claim::renewer::{lease, trusted_until};
 use crate::journey::execute::{deadline, execute};
-use crate::journey::settle::settler::settle_batch;
+use crate::journey::settle::settler::settle_one;
 use crate::node::{Builder, Client, Shared, StartError};
 use crate::store::{Claim, Dispatch, Enqueued, JobId, PlanRules, Planned, Store, StoreOptions, StoreResult};
 
@@ -124,7 +124,7 @@ impl TestNode {
         let cancel = shared.running.add(claim.reference(), trusted_until(shared, asked_at), deadline);
         let settlement = execute(shared.clone(), claim, cancel).await;
         let outcome = settlement.outcome.clone();
-        settle_batch(shared, vec![settlement]).await;
+        settle_one(shared, settlement).await;
         Ran { job, kind, outcome }
     }
 

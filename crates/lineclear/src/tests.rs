@@ -66,6 +66,12 @@ impl Pg {
         }
     }
 
+    /// Lets a task that never waits for a lock meet the transaction that is open, a few times. If it comes later, nothing is lost but
+    /// the meeting.
+    async fn let_it_try(&self) {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+
     async fn client(&self) -> tokio_postgres::Client {
         let (client, connection) =
             tokio_postgres::connect(self.database.url(), tokio_postgres::NoTls).await.expect("a connection");

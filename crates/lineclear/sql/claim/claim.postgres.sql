@@ -6,8 +6,9 @@
 -- $1 route, $2 at most, $3 node, $4 lease in ms
 with taken as (
     update {schema}.background_job
-    set    leased_by = $3::bigint, claim_no = claim_no + 1, claimed_at = now(), started_at = case when crashes = 0 then now() end,
-           due_at = now() + $4::bigint * interval '1 millisecond'
+    set    leased_by = $3::bigint, claim_no = claim_no + 1, claimed_at = clock_timestamp(),
+           started_at = case when crashes = 0 then clock_timestamp() end,
+           due_at = clock_timestamp() + $4::bigint * interval '1 millisecond'
     where  id = any (array (
                select id from {schema}.background_job
                where  route = $1::text and leased_by is null

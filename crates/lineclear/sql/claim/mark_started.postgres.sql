@@ -3,7 +3,7 @@
 -- Zero rows: the claim is lost.
 -- $1.. job, claim number
 update {schema}.background_job as b
-set    started_at = now()
+set    started_at = clock_timestamp()
 from   unnest($1::bigint[], $2::bigint[]) as i (id, claim_no)
 where  b.id = i.id and b.claim_no = i.claim_no and b.leased_by is not null
 returning b.id

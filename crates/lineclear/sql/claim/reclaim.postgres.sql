@@ -1,39 +1,56 @@
 -- reclaim · a lease ran out, or its job is long past its time: the job goes back, to the dead letters, or ends as cancelled
 --
 -- One statement writes the vanished claim's history and moves the job, so it cannot fall between.
--- rank 0 puts it before all fresh work. Only a claim that had started counts as a crash. A job whose workers keep vanishing is buried after $2 crashes, and its
--- manifest is held; manifests are locked in id order, as everywhere.
+-- rank 0 puts it before all fresh work.
+-- Only a dead worker is a crash: a claim is charged if it had started and its node was not heard of after the lease's end. While
+-- the node's next heartbeat is still to come, the claim is left alone: the node may be slow and not dead. A job whose workers keep dying is buried after $2
+-- crashes, and its manifest is held; manifests are locked in id order, as everywhere.
 -- A dead worker that wakes up carries an old claim_no, and changes nothing.
 -- A job past its deadline is taken even from a worker that renews: one that blocks all its threads renews, but neither
 -- ends nor can be told to.
--- Indexes: background_job_lease, background_job_deadline. Locked rows are being renewed or settled, and are skipped. Zero rows: no lease ran out.
--- $1 at most, $2 crashes before it is buried, $3 jobs that the caller runs itself, $4 only these jobs; empty: any
-with gone as (
-    delete from {schema}.background_job
-    where  id = any (array (
+-- Waits for nothing: rows, and states of manifests, that another transaction holds are skipped.
+-- Indexes: background_job_lease, background_job_deadline. Zero rows: no lease ran out.
+-- $1 at most, $2 crashes before it is buried, $3 jobs that the caller runs itself, $4 only these jobs; empty: any, $5 leases that ended
+-- before this moment: a statement that the database was slow to begin takes nothing that ended meanwhile
+with late as materialized (
+    select b.id, b.manifest_id,
+           b.started_at is not null
+           and (b.due_at > now() or not exists (select from {schema}.node n where n.id = b.leased_by and n.seen_at > b.due_at)) as crashed,
+           case when b.due_at > now() then 'overdue' else 'worker_lost' end as error_type
+    from   {schema}.background_job b
+    where  b.id = any (array (
                select over.id from (
-                   select id from {schema}.background_job
-                   where  leased_by is not null and due_at <= now() and id <> all ($3::bigint[])
+                   select id from {schema}.background_job l
+                   where  leased_by is not null and due_at <= least(now(), $5::timestamptz) and id <> all ($3::bigint[])
                           and (cardinality($4::bigint[]) = 0 or id = any ($4::bigint[]))
+                          and not exists (select from {schema}.node n
+                                          where  n.id = l.leased_by and n.seen_at <= l.due_at
+                                                 and n.seen_at + n.beat_ms * interval '1.5 milliseconds' > now())
                    order  by due_at
                    limit  $1::bigint
                    for    update skip locked) over
                union all
                select late.id from (
                    select id from {schema}.background_job
-                   where  deadline_at <= now() and (cardinality($4::bigint[]) = 0 or id = any ($4::bigint[]))
+                   where  deadline_at <= least(now(), $5::timestamptz) and (cardinality($4::bigint[]) = 0 or id = any ($4::bigint[]))
                    order  by deadline_at
                    limit  $1::bigint
                    for    update skip locked) late))
-    returning *, crashes + (started_at is not null)::int as crashed,
-              case when cancel_requested_at is not null then 'cancel'
-                   when started_at is not null and crashes + 1 >= $2::bigint then 'bury' else 'requeue' end as verdict,
-              case when due_at > now() then 'overdue' else 'worker_lost' end as error_type,
-              case when due_at > now() then 'the job ran far past its time, and its worker did not end it'
-                   else 'the worker did not renew its lease' end as error_message
 ),
 states as materialized (
-    {lock_states((select manifest_id from gone where verdict <> 'cancel' and manifest_id is not null))}
+    {lock_states((select manifest_id from late where manifest_id is not null))}
+),
+gone as (
+    delete from {schema}.background_job b
+    using  late
+    where  b.id = late.id and (b.cancel_requested_at is not null or {state_is_free(late.manifest_id)})
+    returning b.*, b.crashes + late.crashed::int as crashed,
+              case when b.cancel_requested_at is not null then 'cancel'
+                   when late.crashed and b.crashes + 1 >= $2::bigint then 'bury' else 'requeue' end as verdict,
+              case when late.crashed then late.error_type else 'worker_late' end as error_type,
+              case when late.error_type = 'overdue' then 'the job ran far past its time, and its worker did not end it'
+                   when late.crashed then 'the worker did not renew its lease'
+                   else 'the lease ran out, although its node lives' end as error_message
 ),
 requeued as (
     insert into {schema}.work_queue

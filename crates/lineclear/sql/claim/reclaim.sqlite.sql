@@ -1,27 +1,37 @@
 -- reclaim · a lease ran out, or its job is long past its time: the job goes back, to the dead letters, or ends as cancelled
 -- As in PostgreSQL. CROSS JOIN as in settle. Indexes: background_job_lease, background_job_deadline.
--- ?1 at most, ?2 crashes before it is buried, ?3 jobs that the caller runs itself, ?4 only these jobs; empty: any
+-- ?1 at most, ?2 crashes before it is buried, ?3 jobs that the caller runs itself, ?4 only these jobs; empty: any, ?5 leases that ended
+-- before this moment
 delete from temp.settling;
-insert into temp.settling (id, claim_no, verdict, error_type, error_message)
+insert into temp.settling (id, claim_no, verdict, error_type, error_message, after_ms)
 select id, claim_no,
        case when cancel_requested_at is not null then 'cancel'
-            when started_at is not null and crashes + 1 >= ?2 then 'bury' else 'requeue' end,
-       iif(due_at > now_us(), 'overdue', 'worker_lost'),
-       iif(due_at > now_us(), 'the job ran far past its time, and its worker did not end it',
-           'the worker did not renew its lease')
-from   background_job
-where  id in (select * from (select id from background_job
-                             where  leased_by is not null and due_at <= now_us()
-                                    and id not in (select value from json_each(?3))
-                                    and (?4 = '[]' or id in (select value from json_each(?4)))
-                             order  by due_at limit ?1)
-              union all
-              select * from (select id from background_job where deadline_at <= now_us() and (?4 = '[]' or id in (select value from json_each(?4)))
-                             order  by deadline_at limit ?1));
+            when crashed and crashes + 1 >= ?2 then 'bury' else 'requeue' end,
+       case when not crashed then 'worker_late' when overdue then 'overdue' else 'worker_lost' end,
+       case when overdue then 'the job ran far past its time, and its worker did not end it'
+            when crashed then 'the worker did not renew its lease'
+            else 'the lease ran out, although its node lives' end,
+       crashed
+from   (select b.id, b.claim_no, b.cancel_requested_at, b.crashes, b.due_at > now_us() as overdue,
+               b.started_at is not null
+               and (b.due_at > now_us() or not exists (select 1 from node n where n.id = b.leased_by and n.seen_at > b.due_at)) as crashed
+        from   background_job b
+        where  b.id in (select * from (select l.id from background_job l
+                                       where  l.leased_by is not null and l.due_at <= min(now_us(), ?5)
+                                              and l.id not in (select value from json_each(?3))
+                                              and (?4 = '[]' or l.id in (select value from json_each(?4)))
+                                              and not exists (select 1 from node n
+                                                              where  n.id = l.leased_by and n.seen_at <= l.due_at
+                                                                     and n.seen_at + n.beat_ms * 1500 > now_us())
+                                       order  by l.due_at limit ?1)
+                        union all
+                        select * from (select l.id from background_job l
+                                       where  l.deadline_at <= min(now_us(), ?5) and (?4 = '[]' or l.id in (select value from json_each(?4)))
+                                       order  by l.deadline_at limit ?1)));
 insert into work_queue (id, {job}, fresh, due_at, phase, rank, gated, claim_no, failures, crashes, last_error)
 select b.id, {b.job}, 0, b.was_due_at,
        iif(b.origin <> 'trigger' and (select o.paused from manifest_state o where o.manifest_id = b.manifest_id), 'parked', 'ready'),
-       0, b.gated, b.claim_no, b.failures, b.crashes + (b.started_at is not null), s.error_message
+       0, b.gated, b.claim_no, b.failures, b.crashes + s.after_ms, s.error_message
 from   temp.settling s cross join background_job b on b.id = s.id
 where  s.verdict = 'requeue';
 insert into dead_letter (job_id, {job}, claim_no, failures, crashes, last_error, reason, dead_at)

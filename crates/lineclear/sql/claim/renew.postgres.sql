@@ -11,7 +11,7 @@ with input as materialized (
 ),
 renewed as (
     update {schema}.background_job as r
-    set    due_at = now() + $2::bigint * interval '1 millisecond',
+    set    due_at = clock_timestamp() + $2::bigint * interval '1 millisecond',
            deadline_at = coalesce(r.deadline_at, r.started_at + i.deadline_ms * interval '1 millisecond')
     from   input i
     where  i.id = r.id and r.id = any (array (

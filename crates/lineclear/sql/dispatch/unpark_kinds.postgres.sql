@@ -15,5 +15,5 @@ update {schema}.work_queue as w
 set    unknown_kind = false,
        phase = case when w.origin <> 'trigger' and exists (select from states s where s.manifest_id = w.manifest_id and s.paused) then 'parked'
                     else {phase(w.due_at)} end
-where  w.id = any (array (select id from chosen))
+where  w.id = any (array (select chosen.id from chosen where {state_is_free(chosen.manifest_id)}))
 returning w.id

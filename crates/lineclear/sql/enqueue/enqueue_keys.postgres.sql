@@ -12,7 +12,5 @@ order  by input.key
 on conflict (key) do update
 set    job_id = excluded.job_id, until = excluded.until, body_hash = excluded.body_hash
 where  taken.until is not null and taken.until <= now()
-       and not exists (select from {schema}.work_queue     where id = taken.job_id)
-       and not exists (select from {schema}.background_job where id = taken.job_id)
-       and not exists (select from {schema}.dead_letter    where job_id = taken.job_id and status = 'awaiting')
+       and {job_is_nowhere(taken.job_id)}
 returning key, job_id

@@ -9,9 +9,7 @@ where  true
 on conflict (key) do update
 set    job_id = excluded.job_id, until = excluded.until, body_hash = excluded.body_hash
 where  job_key.until is not null and job_key.until <= now_us()
-       and not exists (select 1 from work_queue     where id = job_key.job_id)
-       and not exists (select 1 from background_job where id = job_key.job_id)
-       and not exists (select 1 from dead_letter    where job_id = job_key.job_id and status = 'awaiting');
+       and {job_is_nowhere(job_key.job_id)};
 select key, job_id from job_key
 where  key in (select value ->> 0 from json_each(?1)) and job_id > (select last from job_id);
 update job_id set last = last + json_array_length(?1)

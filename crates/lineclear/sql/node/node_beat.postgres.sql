@@ -34,9 +34,10 @@ with before as materialized (
     update {schema}.lock_lease set renewed_at = now()
     where  lock_name = 'planner' and store = 'engine' and incarnation = $4 and released_at is null and $10 = 0
 )
-insert into {schema}.node as n (name, host, pid, incarnation, version, roles, routes, slots, runners, kinds, takes_nothing)
-values ($1::text, $2::text, $3::bigint, $4::text, $5::text, $6::text, $7::text, $8::bigint, $9::text, $14::text, $15::boolean)
+insert into {schema}.node as n (name, host, pid, incarnation, version, roles, routes, slots, runners, kinds, takes_nothing, beat_ms)
+values ($1::text, $2::text, $3::bigint, $4::text, $5::text, $6::text, $7::text, $8::bigint, $9::text, $14::text, $15::boolean, $13::bigint)
 on conflict (incarnation) do update
 set    roles = excluded.roles, routes = excluded.routes, slots = excluded.slots, runners = excluded.runners, seen_at = now(),
+       beat_ms = excluded.beat_ms,
        takes_nothing = excluded.takes_nothing and n.drain_at is not null
 returning id, now() as now, (select coalesce(max(s.version), 0) from {schema}.setting s) as settings, n.drain_at is not null as drains

@@ -21,9 +21,9 @@ set    node = excluded.node, machine = excluded.machine, pid = excluded.pid, inc
 where  excluded.acquired_at > l.acquired_at;
 update lock_lease set renewed_at = now_us()
 where  lock_name = 'planner' and store = 'engine' and incarnation = ?4 and released_at is null and ?10 = 0;
-insert into node (name, host, pid, incarnation, version, roles, routes, slots, runners, kinds, started_at, seen_at, takes_nothing)
-values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?14, now_us(), now_us(), ?15)
+insert into node (name, host, pid, incarnation, version, roles, routes, slots, runners, kinds, started_at, seen_at, takes_nothing, beat_ms)
+values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?14, now_us(), now_us(), ?15, ?13)
 on conflict (incarnation) do update
-set    roles = excluded.roles, routes = excluded.routes, slots = excluded.slots, runners = excluded.runners, seen_at = now_us(),
+set    roles = excluded.roles, routes = excluded.routes, slots = excluded.slots, runners = excluded.runners, seen_at = now_us(), beat_ms = excluded.beat_ms,
        takes_nothing = excluded.takes_nothing and drain_at is not null
 returning id, seen_at as now, (select coalesce(max(s.version), 0) from setting s) as settings, drain_at is not null as drains

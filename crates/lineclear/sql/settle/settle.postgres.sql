@@ -3,27 +3,33 @@
 -- The number decides, not the time: a result is taken after its lease ended, until another claim has the job.
 -- A row that does not match changes nothing and is not returned: stale, or settled before (settle_seen tells).
 -- A job of a kind that its node does not know is parked until a node comes that does.
--- A job whose cancel was requested gets no further try, whatever its handler returned.
--- The DELETE returns each input column, because joining two batches again invites a nested loop.
--- $1.. job, claim number, verdict, outcome, output, error type, error message, fingerprint, delay in ms, reason
+-- A job that was asked to stop gets no further try, whatever its handler answered.
+-- Each input column rides along in the DELETE, because joining two batches again invites a nested loop.
+-- Waits for nothing: a row, or the state of its manifest, that another transaction holds is skipped, and its settlement is tried
+-- again (settle_seen tells). `unnoted`: the manifest's state was held, so its last success is to be noted later.
+-- $1 node, $2.. job, claim number, verdict, outcome, output, error type, error message, fingerprint, delay in ms, reason
 with input as materialized (
-    select * from unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-                         $9::bigint[], $10::text[])
+    select * from unnest($2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
+                         $10::bigint[], $11::text[])
              as i (id, claim_no, verdict, outcome, output, error_type, error_message, fingerprint, after_ms, reason)
 ),
 locked as materialized (
-    select b.id from {schema}.background_job b join input i on i.id = b.id and i.claim_no = b.claim_no
-    order  by b.id for update of b
+    select b.id, b.manifest_id,
+           case when b.cancel_requested_at is not null and i.verdict <> 'complete' then 'cancel' else i.verdict end as verdict
+    from   {schema}.background_job b join input i on i.id = b.id and i.claim_no = b.claim_no
+    where  b.leased_by = $1::bigint
+    order  by b.id for update of b skip locked
+),
+states as materialized (
+    {lock_states((select manifest_id from locked where verdict in ('retry', 'snooze', 'release', 'bury') and manifest_id is not null))}
 ),
 gone as (
     delete from {schema}.background_job as b
     using  input i
-    where  b.id = i.id and b.claim_no = i.claim_no and b.leased_by is not null and b.id = any (array (select id from locked))
+    where  b.id = i.id and b.claim_no = i.claim_no and b.id = any (array (
+               select l.id from locked l where l.verdict in ('complete', 'cancel', 'park') or {state_is_free(l.manifest_id)}))
     returning b.*, i.outcome, i.output, i.error_type, i.error_message, i.fingerprint, i.after_ms, i.reason,
               case when b.cancel_requested_at is not null and i.verdict <> 'complete' then 'cancel' else i.verdict end as verdict
-),
-states as materialized (
-    {lock_states((select manifest_id from gone where verdict in ('retry', 'snooze', 'release', 'bury') and manifest_id is not null))}
 ),
 requeued as (
     insert into {schema}.work_queue
@@ -54,7 +60,11 @@ succeeded as (
     set    last_success_at = now(), last_success_job_id = c.id, last_output = c.output
     from   (select distinct on (manifest_id) manifest_id, id, output from gone
             where  verdict = 'complete' and manifest_id is not null order by manifest_id, id desc) c
-    where  s.manifest_id = c.manifest_id
+    where  s.manifest_id = c.manifest_id and s.manifest_id = any (array (
+               select m.manifest_id from {schema}.manifest_state m
+               where  m.manifest_id = any (array (select g.manifest_id from gone g where g.verdict = 'complete'))
+               order  by m.manifest_id for no key update skip locked))
+    returning s.manifest_id
 ),
 freed as (
     {free_keys((select unique_key, id from gone where verdict in ('complete', 'cancel')))}
@@ -68,4 +78,7 @@ noted as (
            was_due_at, claimed_at, started_at, now()
     from   gone
 )
-select id, claim_no, verdict, manifest_id, limit_key from gone order by id
+select id, claim_no, verdict, manifest_id, limit_key,
+       verdict = 'complete' and manifest_id is not null
+       and not exists (select from succeeded s where s.manifest_id = gone.manifest_id) as unnoted
+from   gone order by id

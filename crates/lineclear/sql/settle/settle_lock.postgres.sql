@@ -1,11 +1,21 @@
--- settle_lock · lock the rows that a batch with completed manifest jobs writes, always in the same order
+-- settle_lock · lock what the completion of these manifests is going to write: their states and those of their dependents
 --
--- Job rows by id come first (settle_rows); then the state rows of the batch's manifests and of all their children,
--- together, by id. In two steps, two batches that complete each other's parents would deadlock.
+-- Only of manifests with dependents: completions of all others need no order. States that another transaction holds are skipped, so
+-- that two batches that complete each other's parents cannot deadlock, and no batch waits for a foreign lock. `held`: all states of the family are
+-- locked; the settlements of other families are tried again.
+-- Index: manifest_parent's key. Zero rows: no manifest of the batch has dependents.
 -- $1 manifests of the batch
-select manifest_id
-from   {schema}.manifest_state
-where  manifest_id = any ($1::bigint[])
-       or manifest_id = any (array (select child_id from {schema}.manifest_parent where parent_id = any ($1::bigint[])))
-order  by manifest_id
-for    no key update
+with family as materialized (
+    select parent_id, child_id from {schema}.manifest_parent where parent_id = any ($1::bigint[])
+),
+locked as materialized (
+    select s.manifest_id from {schema}.manifest_state s
+    where  s.manifest_id = any (array (select parent_id from family union select child_id from family))
+    order  by s.manifest_id
+    for    no key update skip locked
+)
+select f.parent_id as manifest_id,
+       bool_and(exists (select from locked where locked.manifest_id = f.parent_id)
+                and exists (select from locked where locked.manifest_id = f.child_id)) as held
+from   family f
+group  by f.parent_id

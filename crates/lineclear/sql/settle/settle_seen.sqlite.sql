@@ -1,4 +1,5 @@
 -- settle_seen · was this claim settled before, and by which node?
+-- No row can be held by another transaction here, so what settle did not return is not active.
 -- Index: execution_once.
 -- ?1 rows of job, claim number
 select e.job_id, e.claim_no, e.node, e.outcome

@@ -1,4 +1,4 @@
--- wake_lock · wait for dispatchers that are counting these limit keys
+-- wake_lock · lock these limit keys, so that no dispatcher is counting them
 -- The transaction's write lock has waited already.
 -- ?1 keys
-select key from limit_key where key in (select value from json_each(?1))
+select value as key, 1 as locked from json_each(?1)

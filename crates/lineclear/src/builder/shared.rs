@@ -34,6 +34,7 @@ impl Parts {
     ) -> std::io::Result<Arc<Shared>> {
         let Parts { store, id, info, kinds } = self;
         Ok(Arc::new(Shared {
+            loop_store: store.for_loops(),
             store,
             id,
             info,

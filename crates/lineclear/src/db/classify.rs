@@ -13,6 +13,7 @@ use crate::store::StoreError;
 enum Class {
     Unavailable,
     Contended,
+    Locked,
     Refused,
     CannotWrite,
     Corrupt,
@@ -20,8 +21,8 @@ enum Class {
 
 /// By SQLSTATE, the first prefix that fits.
 const SQLSTATES: &[(&str, Class)] = &[
-    ("40", Class::Contended),    // deadlock, serialization failure
-    ("55P03", Class::Contended), // lock not available
+    ("40", Class::Contended), // deadlock, serialization failure
+    ("55P03", Class::Locked), // lock not available within the lock timeout
     ("53100", Class::CannotWrite),
     ("53", Class::Unavailable), // out of memory, too many connections
     ("57", Class::Unavailable), // shutting down, starting up, cancelled by a timeout
@@ -83,6 +84,7 @@ fn error(class: Class, maybe_applied: bool, rule: impl FnOnce() -> String, sourc
     match class {
         Class::Unavailable => StoreError::Unavailable { maybe_applied, source },
         Class::Contended => StoreError::Contended { source },
+        Class::Locked => StoreError::Locked { source },
         Class::Refused => StoreError::Refused { rule: rule(), why: source.to_string(), at: None },
         Class::CannotWrite => StoreError::CannotWrite { source },
         Class::Corrupt => StoreError::Corrupt { what: source.to_string() },
@@ -165,7 +167,7 @@ mod tests {
         for (state, class) in [
             ("40001", Class::Contended),
             ("40P01", Class::Contended),
-            ("55P03", Class::Contended),
+            ("55P03", Class::Locked),
             ("57014", Class::Unavailable),
             ("57P01", Class::Unavailable),
             ("57P03", Class::Unavailable),

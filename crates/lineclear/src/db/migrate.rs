@@ -78,6 +78,8 @@ migrations! {
     24 "0024_stat_total",
     25 "0025_backoff_and_tags",
     26 "0026_bulk_operation",
+    27 "0027_heartbeat_interval",
+    28 "0028_enqueue_without_locks",
 }
 
 /// All migrations for the database that `options` names.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Pool, QueueMode, RecyclingMethod, Runtime};
 use lineclear_tls::Connector;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 use tokio_postgres::{AsyncMessage, Config, GenericClient};
 
@@ -30,12 +31,19 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The timeout of a verb without a deadline.
 const NO_DEADLINE: Duration = Duration::from_secs(60 * 60);
 
+/// How much longer than the server a client waits: the server ends a statement first, so that no statement commits after
+/// its caller gave up.
+const AFTER_SERVER: Duration = Duration::from_secs(1);
+
 #[derive(Clone)]
 pub(crate) struct Postgres {
     pool: Pool,
     texts: Arc<Vec<String>>,
     pooler: bool,
-    deadline: Duration,
+    limits: TimeLimits,
+    /// Half of the connections for transactions, which may wait for locks: the other half is there for single statements, which do
+    /// not. `None`: the loops of a node wait for nothing.
+    transactions: Option<Arc<Semaphore>>,
     /// For connections outside the pool.
     config: Arc<Config>,
     connector: Connector,
@@ -43,42 +51,31 @@ pub(crate) struct Postgres {
 
 impl Postgres {
     pub(crate) async fn open(mut config: Config, options: &StoreOptions) -> StoreResult<Postgres> {
-        if !options.behind_pooler() {
-            // A plan made for an empty queue scans the whole table once it is full (700 ms instead of 5).
-            // A pooler would refuse or ignore these; there, every statement is planned anew anyway.
-            let given = config.get_options().unwrap_or_default();
-            // A node that freezes in a transaction blocks the settling of its manifests for at most this time.
-            let ours = "-c plan_cache_mode=force_custom_plan -c idle_in_transaction_session_timeout=10s";
-            config.options(format!("{ours} {given}"));
-        }
         config.application_name("lineclear").connect_timeout(CONNECT_TIMEOUT);
         // Detects a server that vanished in seconds, not in the two hours of the default.
-        config.keepalives_idle(Duration::from_secs(10)).tcp_user_timeout(Duration::from_secs(20));
+        config.keepalives_idle(Duration::from_secs(5)).keepalives_interval(Duration::from_secs(5));
+        config.keepalives_retries(2).tcp_user_timeout(Duration::from_secs(15));
         let connector = options.connector(&mut config)?;
-        let own = Arc::new(config.clone());
-        let manager = Manager::from_config(
-            config,
-            connector.clone(),
-            ManagerConfig { recycling_method: RecyclingMethod::Fast },
-        );
-        let pool = Pool::builder(manager)
-            .max_size(options.connections_max())
-            // The connection that was used last: its server process still has everything in its caches.
-            .queue_mode(QueueMode::Lifo)
-            .runtime(Runtime::Tokio1)
-            .wait_timeout(Some(CONNECT_TIMEOUT))
-            .create_timeout(Some(CONNECT_TIMEOUT))
-            .build()
-            .expect("a pool with timeouts has its runtime");
+        let (pooler, limits) = (options.behind_pooler(), TimeLimits::of_callers(options.verb_deadline()));
+        let pool = pool(&config, &connector, pooler, limits, options.connections_max());
         let texts = Arc::new(statements::for_postgres(&options.schema_quoted()));
+        let half = Arc::new(Semaphore::new((options.connections_max() / 2).max(1)));
         Ok(Postgres {
             pool,
             texts,
-            pooler: options.behind_pooler(),
-            deadline: options.verb_deadline(),
-            config: own,
+            pooler,
+            limits,
+            transactions: Some(half),
+            config: Arc::new(config),
             connector,
         })
+    }
+
+    /// The same database over connections of its own, for the loops of a node: callers cannot use them up.
+    pub(crate) fn for_loops(&self, connections: usize) -> Postgres {
+        let limits = TimeLimits::of_loops(self.limits.statement);
+        let pool = pool(&self.config, &self.connector, self.pooler, limits, connections);
+        Postgres { pool, limits, transactions: None, ..self.clone() }
     }
 
     /// The SQL text of a statement.
@@ -156,9 +153,14 @@ impl Postgres {
     }
 
     async fn attempt<V: Verb>(&self, verb: &V) -> StoreResult<V::Answer> {
-        let mut session = Session::Postgres(self.session(verb.is_transaction()).await?);
+        let _turn = match &self.transactions {
+            Some(turns) if verb.is_transaction() && !verb.is_patient() => Some(turn(turns).await?),
+            _ => None,
+        };
+        let mut session =
+            Session::Postgres(self.limited_session(verb.is_transaction(), verb.is_patient()).await?);
         // A server that neither answers nor closes the connection must not block a node forever.
-        let deadline = if verb.is_patient() { NO_DEADLINE } else { self.deadline };
+        let deadline = if verb.is_patient() { NO_DEADLINE } else { self.limits.statement + AFTER_SERVER };
         let answer = timeout(deadline, verb.run(&mut session)).await.unwrap_or_else(|_| Err(timed_out()));
         let Session::Postgres(mut session) = session else { unreachable!("made above") };
         match answer {
@@ -166,20 +168,100 @@ impl Postgres {
                 Ok(committed) => committed.map(|()| answer),
                 Err(_) => Err(timed_out()),
             },
+            // A connection that missed a deadline would not answer a rollback either. The server rolls back when it is closed.
+            Err(error @ StoreError::Unavailable { .. }) => {
+                session.close();
+                Err(if verb.is_transaction() { not_applied(error) } else { error })
+            }
             Err(error) => {
-                let undone = timeout(deadline, session.roll_back()).await.is_ok();
-                if !undone || matches!(error, StoreError::Unavailable { .. }) {
+                if timeout(deadline, session.roll_back()).await.is_err() {
                     session.close();
                 }
-                Err(if verb.is_transaction() { not_applied(error) } else { error })
+                Err(error)
             }
         }
     }
 
     /// A connection for one verb. A transaction begins with the first statement.
     pub(crate) async fn session(&self, is_transaction: bool) -> StoreResult<PgSession> {
+        self.limited_session(is_transaction, false).await
+    }
+
+    async fn limited_session(&self, is_transaction: bool, is_patient: bool) -> StoreResult<PgSession> {
         let client = self.pool.get().await.map_err(|e| classify::pool(&self.config, e))?;
-        Ok(PgSession::new(client, self.texts.clone(), self.pooler, is_transaction))
+        let limits =
+            if is_patient { TimeLimits { statement: NO_DEADLINE, ..self.limits } } else { self.limits };
+        // Behind a pooler, or with other limits than its connection, each transaction sets its own.
+        let sets = (self.pooler || is_patient).then(|| limits.set_local());
+        Ok(PgSession::new(client, self.texts.clone(), self.pooler, is_transaction, sets))
+    }
+}
+
+/// How long the server lets our statements take. A caller's statement that waits for a foreign lock ends with an error
+/// instead of waiting on, whether its caller still listens or not.
+#[derive(Clone, Copy)]
+struct TimeLimits {
+    statement: Duration,
+    lock: Duration,
+}
+
+impl TimeLimits {
+    fn of_callers(deadline: Duration) -> TimeLimits {
+        TimeLimits { statement: deadline, lock: Duration::from_secs(2).min(deadline) }
+    }
+
+    /// A loop does not wait long for a lock, and not long for a silent server: leases run out meanwhile.
+    fn of_loops(deadline: Duration) -> TimeLimits {
+        TimeLimits {
+            statement: deadline.min(Duration::from_secs(10)),
+            lock: Duration::from_secs(1).min(deadline),
+        }
+    }
+
+    /// Name and milliseconds of each setting. The last: a node that freezes in a transaction blocks others for at most so long.
+    fn settings(self) -> [(&'static str, u128); 3] {
+        [
+            ("statement_timeout", self.statement.as_millis().max(1)),
+            ("lock_timeout", self.lock.as_millis().max(1)),
+            ("idle_in_transaction_session_timeout", 10_000),
+        ]
+    }
+
+    fn as_options(self) -> String {
+        self.settings().map(|(name, ms)| format!("-c {name}={ms}")).join(" ")
+    }
+
+    fn set_local(self) -> String {
+        self.settings().map(|(name, ms)| format!("set local {name} = {ms}")).join("; ")
+    }
+}
+
+fn pool(config: &Config, connector: &Connector, pooler: bool, limits: TimeLimits, size: usize) -> Pool {
+    let mut config = config.clone();
+    if !pooler {
+        // A plan made for an empty queue scans the whole table once it is full (700 ms instead of 5).
+        // A pooler would refuse or ignore these; there, every statement is planned anew anyway.
+        let given = config.get_options().unwrap_or_default().to_owned();
+        config.options(format!("-c plan_cache_mode=force_custom_plan {} {given}", limits.as_options()));
+    }
+    let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+    Pool::builder(Manager::from_config(config, connector.clone(), recycling))
+        .max_size(size)
+        // The connection that was used last: its server process still has everything in its caches.
+        .queue_mode(QueueMode::Lifo)
+        .runtime(Runtime::Tokio1)
+        .wait_timeout(Some(CONNECT_TIMEOUT))
+        .create_timeout(Some(CONNECT_TIMEOUT))
+        .build()
+        .expect("a pool with timeouts has its runtime")
+}
+
+/// The turn of a transaction; an error if those before it wait for too long.
+async fn turn(turns: &Semaphore) -> StoreResult<SemaphorePermit<'_>> {
+    let locked = || StoreError::Locked { source: "too many transactions wait for locks".into() };
+    match timeout(CONNECT_TIMEOUT, turns.acquire()).await {
+        Ok(Ok(turn)) => Ok(turn),
+        _ => Err(locked()),
     }
 }
 

@@ -62,6 +62,7 @@ snippets! {
         "has_room"
         "history"
         "job"
+        "job_is_nowhere"
         "job_template"
         "manifest"
         "manifest_with_state"
@@ -86,6 +87,7 @@ snippets! {
     postgres_only:
         "hold_manifests"
         "lock_states"
+        "state_is_free"
         "micros";
 }
 

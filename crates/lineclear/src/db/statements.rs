@@ -19,6 +19,7 @@
 //! - `history`: the columns of a job that its executions keep
 //! - `hold_manifests`: manifests whose jobs were buried (`gone`) are held, if they say so; those whose states are locked (`states`)
 //! - `job`: the columns of a job that travel unchanged through every table
+//! - `job_is_nowhere`: no living job has this id: it is over, or its row was deleted by hand
 //! - `job_template`: what the jobs of a manifest get from it
 //! - `lock_states`: the states of manifests, locked: a pause or resume that comes at this moment is seen, or waits
 //! - `manifest`: what a manifest says, and how far it is planned: `m`, with its group `g`
@@ -32,6 +33,7 @@
 //! - `routes_in_line`: three CTEs, each with up to 50 routes: `open`, `gated` and `handed` (dispatched, not leased) jobs
 //! - `run_ms`: how long a claim ran
 //! - `shown_job`: the columns of a job that is not over as lists show it
+//! - `state_is_free`: the state of a job's manifest is among the locked ones (`states`), or the job needs none
 //! - `step_of`: the beginning of the step of time that a moment is in
 //! - `token`: the columns of an access token, without its hash
 //! - `wait_ms`: how long a job that was due waited for its claim
@@ -74,6 +76,7 @@ macro_rules! statements {
 statements! {
     "enqueue" {
         Enqueue "enqueue",
+        EnqueueFree "enqueue_free",
         EnqueueKeys "enqueue_keys",
         EnqueueOwners "enqueue_owners",
         EnqueueReplace "enqueue_replace",
@@ -110,6 +113,7 @@ statements! {
         DispatchCandidates "dispatch_candidates",
         DispatchTrial "dispatch_trial",
         SetAside "set_aside",
+        HandBack "hand_back",
         LimitSet "limit_set",
         Park "park",
         UnparkKinds "unpark_kinds",
@@ -134,6 +138,7 @@ statements! {
     "settle" {
         SettleRows "settle_rows",
         SettleLock "settle_lock",
+        NoteSuccess "note_success",
         Settle "settle",
         SettleSeen "settle_seen",
         DependentsLock "dependents_lock",

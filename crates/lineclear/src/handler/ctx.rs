@@ -150,7 +150,10 @@ impl Ctx {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
-            let transient = matches!(error, StoreError::Unavailable { .. } | StoreError::Contended { .. });
+            let transient = matches!(
+                error,
+                StoreError::Unavailable { .. } | StoreError::Contended { .. } | StoreError::Locked { .. }
+            );
             if !transient || self.0.cancel.is_cancelled() {
                 return Err(StepError::Store { step: step.to_owned(), error });
             }

@@ -2,6 +2,7 @@
 
 pub(crate) mod cursor;
 pub(crate) mod dispatcher;
+pub(crate) mod hand_back;
 pub(crate) mod lanes;
 pub(crate) mod limits;
 pub(crate) mod poll_work;

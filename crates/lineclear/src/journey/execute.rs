@@ -72,12 +72,14 @@ pub(crate) async fn execute(shared: Arc<Shared>, claim: Claim, cancel: Cancellat
         ended = &mut handler => after_stop(Some(outcome_of(ended)), shared.running.why(claim.reference())),
         () = tokio::time::sleep(limit) => {
             cancel.cancel();
-            stopped(handler).await;
+            stopped(handler, HARD_STOP).await;
             Outcome::TimedOut
         }
         () = cancel.cancelled() => {
-            let ended = stopped(handler).await;
-            after_stop(ended, shared.running.why(claim.reference()))
+            let why = shared.running.why(claim.reference());
+            // Another node may run the job when the lease has ended, which is a tenth after the trust in it.
+            let grace = if why == Some(Why::LeaseLost) { HARD_STOP.min(shared.options.lease_length() / 10) } else { HARD_STOP };
+            after_stop(stopped(handler, grace).await, why)
         }
     };
     metrics::ran(&claim.kind, outcome.word(), begun_at.elapsed());
@@ -105,8 +107,8 @@ fn policy(kind: &Kind, claim: &Claim) -> RetryPolicy {
 }
 
 /// Waits a limited time for a handler that was told to stop, then aborts it.
-async fn stopped(mut handler: JoinHandle<Outcome>) -> Option<Outcome> {
-    match tokio::time::timeout(HARD_STOP, &mut handler).await {
+async fn stopped(mut handler: JoinHandle<Outcome>, grace: Duration) -> Option<Outcome> {
+    match tokio::time::timeout(grace, &mut handler).await {
         Ok(ended) => Some(outcome_of(ended)),
         Err(_) => {
             handler.abort();

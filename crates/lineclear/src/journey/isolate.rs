@@ -26,7 +26,7 @@ pub(crate) async fn isolate<A: Attempt>(attempt: &A, items: &[A::Item]) -> Vec<S
         }
         match attempt.attempt(part).await {
             Ok(answers) => results.extend(answers.into_iter().map(Ok)),
-            Err(error) if part.len() > 1 && error.may_be_one_rows_fault() => {
+            Err(error) if part.len() > 1 && error.may_concern_one_row() => {
                 let (first, rest) = part.split_at(part.len() / 2);
                 parts.extend([rest, first]);
             }
@@ -37,9 +37,14 @@ pub(crate) async fn isolate<A: Attempt>(attempt: &A, items: &[A::Item]) -> Vec<S
 }
 
 impl StoreError {
-    /// The database answered with an error that may concern a single row: a rule refused it, or it cannot be read.
+    /// The database answered, and what it said may concern a single row for good: a rule refused it, or it cannot be read.
     pub(crate) fn may_be_one_rows_fault(&self) -> bool {
         matches!(self, StoreError::Refused { .. } | StoreError::Corrupt { .. })
+    }
+
+    /// The same, or a single row is locked for a while.
+    fn may_concern_one_row(&self) -> bool {
+        self.may_be_one_rows_fault() || matches!(self, StoreError::Locked { .. })
     }
 }
 

@@ -2,19 +2,21 @@
 
 pub(crate) mod dependents;
 pub(crate) mod settler;
+pub(crate) mod success;
 pub(crate) mod wake;
 
-use std::collections::{HashMap, HashSet};
-use std::time::Duration;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 use lineclear_model::{DeadReason, Failure, Outcome, Verdict};
 
 use crate::db::statements::Statement;
-use crate::db::{Column, Row, Session, Value, Verb};
+use crate::db::{Column, Params, Row, Session, Verb, values};
 use crate::journey::claim::Claim;
 use crate::journey::claim::renew::claim_columns;
 use crate::journey::enqueue::insert::millis;
 use crate::journey::isolate::{Attempt, isolate};
+use crate::journey::settle::success::Success;
 use crate::store::{ClaimRef, JobId, ManifestId, NodeId, Store, StoreError, StoreResult};
 use crate::validate;
 
@@ -35,7 +37,12 @@ impl Settlement {
     }
 }
 
-/// The error type that replaces an outcome which the database refuses.
+/// How long a caller's settlement waits for a lock.
+const LOCKED_PATIENCE: Duration = Duration::from_secs(10);
+/// The pause before a locked settlement is tried again: about as long as another settler holds a lock.
+const LOCKED_PAUSE: Duration = Duration::from_millis(10);
+
+/// What is written instead of an outcome that no rule lets through.
 const UNRECORDABLE: &str = "unrecordable";
 
 impl Settlement {
@@ -47,7 +54,12 @@ impl Settlement {
         Settlement { outcome, verdict, ..self.clone() }
     }
 
-    /// Refuses values that one of the databases would refuse or change.
+    /// The manifest that completes with it.
+    fn completed_manifest(&self) -> Option<i64> {
+        self.manifest.filter(|_| self.verdict == Verdict::Complete).map(|id| id.0)
+    }
+
+    /// What one of the databases would refuse, or keep as something else, is refused on both.
     fn check(&self) -> StoreResult<()> {
         let failure = self.outcome.failure();
         let texts = failure.map(|failure| [&failure.error_type, &failure.message]);
@@ -67,10 +79,14 @@ pub enum FencedWrite {
     Stale,
 }
 
-/// The result of each settlement, and the limit keys that have a free slot now.
+/// What settling answers: per settlement, and what is to be done after the commit.
 pub(crate) struct SettleAnswer {
-    pub(crate) settled: Vec<FencedWrite>,
+    /// `None`: another transaction holds the job's row, or the state of its manifest; nothing was changed.
+    pub(crate) settled: Vec<Option<FencedWrite>>,
+    /// Limit keys that have a place free now.
     pub(crate) freed_keys: Vec<String>,
+    /// Completed jobs whose manifests' states were held.
+    pub(crate) unnoted: Vec<Success>,
 }
 
 /// Verb: settle many claims of one node.
@@ -80,19 +96,32 @@ pub(crate) struct Settle {
 }
 
 impl Settle {
-    /// Of two settlements of one claim, the first counts.
-    fn first_of_each(&self) -> Vec<&Settlement> {
+    /// A claim that was given twice is settled as it was given first. Without completed jobs of `locked` families.
+    fn first_of_each(&self, locked: &HashSet<i64>) -> Vec<&Settlement> {
         let mut seen = HashSet::new();
-        self.settlements.iter().filter(|settlement| seen.insert(settlement.claim)).collect()
+        let is_free = |s: &&Settlement| !s.completed_manifest().is_some_and(|id| locked.contains(&id));
+        self.settlements.iter().filter(|settlement| seen.insert(settlement.claim)).filter(is_free).collect()
     }
 
     fn completes_a_manifest(&self) -> bool {
-        self.settlements.iter().any(|s| s.verdict == Verdict::Complete && s.manifest.is_some())
+        self.settlements.iter().any(|s| s.completed_manifest().is_some())
     }
 
-    fn manifests(&self) -> Vec<i64> {
-        let ids: HashSet<i64> = self.settlements.iter().filter_map(|s| s.manifest).map(|id| id.0).collect();
-        ids.into_iter().collect()
+    /// Locks what completed manifests are going to write; returns those of which another transaction holds something.
+    async fn lock_families(&self, session: &mut Session) -> StoreResult<HashSet<i64>> {
+        let completed = |s: &Settlement| s.completed_manifest();
+        let manifests: BTreeSet<i64> = self.settlements.iter().filter_map(completed).collect();
+        // Lock order: job rows, then the states of manifests and their dependents, together.
+        let jobs: Vec<i64> = self.settlements.iter().map(|s| s.claim.job.0).collect();
+        session.rows(Statement::SettleRows, values![jobs]).await?;
+        let manifests: Vec<i64> = manifests.into_iter().collect();
+        let mut locked = HashSet::new();
+        for row in session.rows(Statement::SettleLock, values![manifests]).await? {
+            if !row.get::<bool>("held")? {
+                locked.insert(row.get("manifest_id")?);
+            }
+        }
+        Ok(locked)
     }
 }
 
@@ -105,27 +134,29 @@ impl Verb for Settle {
 
     async fn run(&self, session: &mut Session) -> StoreResult<SettleAnswer> {
         self.settlements.iter().try_for_each(Settlement::check)?;
-        if self.completes_a_manifest() {
-            // Lock order: job rows, then all state rows that the batch touches, children's included, together.
-            let jobs = self.settlements.iter().map(|s| s.claim.job.0).collect();
-            session.rows(Statement::SettleRows, vec![Value::Ints(jobs)]).await?;
-            session.rows(Statement::SettleLock, vec![Value::Ints(self.manifests())]).await?;
-        }
-        let recorded = session.rows(Statement::Settle, columns(&self.first_of_each())).await?;
+        let locked = match self.completes_a_manifest() {
+            true => self.lock_families(session).await?,
+            false => HashSet::new(),
+        };
+        let batch = columns(&self.first_of_each(&locked));
+        let recorded =
+            session.rows(Statement::Settle, Params { values: values![self.node.0], batch }).await?;
 
         crate::crash::point("settle.before_commit");
         let arrivals = arrivals(&recorded)?;
         if !arrivals.is_empty() {
             dependents::children(session, &arrivals).await?;
         }
-        let freed_keys = recorded
-            .iter()
-            .map(|row| row.get::<Option<String>>("limit_key"))
-            .collect::<StoreResult<Vec<_>>>()?;
-        Ok(SettleAnswer {
-            settled: self.answer(session, &recorded).await?,
-            freed_keys: freed_keys.into_iter().flatten().collect(),
-        })
+        let (mut freed_keys, mut unnoted) = (Vec::new(), Vec::new());
+        for row in &recorded {
+            freed_keys.extend(row.get::<Option<String>>("limit_key")?);
+            if row.get("unnoted")? {
+                let id = JobId(row.get("id")?);
+                let settlement = self.settlements.iter().find(|settlement| settlement.claim.job == id);
+                unnoted.extend(settlement.and_then(Success::of));
+            }
+        }
+        Ok(SettleAnswer { settled: self.answer(session, &recorded).await?, freed_keys, unnoted })
     }
 }
 
@@ -143,26 +174,34 @@ fn arrivals(recorded: &[Row]) -> StoreResult<HashMap<i64, Vec<JobId>>> {
 }
 
 impl Settle {
-    /// Recorded now; or found in history, written by this node before; or stale.
-    async fn answer(&self, session: &mut Session, recorded: &[Row]) -> StoreResult<Vec<FencedWrite>> {
+    /// Recorded now; or found in history, written by this node before; or still active, because it is locked; or stale.
+    async fn answer(&self, session: &mut Session, recorded: &[Row]) -> StoreResult<Vec<Option<FencedWrite>>> {
         let mut ours: HashSet<ClaimRef> = HashSet::new();
         for row in recorded {
             ours.insert(ClaimRef { job: JobId(row.get("id")?), no: row.get("claim_no")? });
         }
         let missing: Vec<ClaimRef> =
             self.settlements.iter().map(|s| s.claim).filter(|c| !ours.contains(c)).collect();
+        let mut locked: HashSet<ClaimRef> = HashSet::new();
         if !missing.is_empty() {
             for row in session.rows(Statement::SettleSeen, claim_columns(&missing)).await? {
-                // A reclaimed claim is in history, too, but this node did not settle it.
-                let by_us = row.get::<Option<i64>>("node")? == Some(self.node.0)
-                    && row.get::<String>("outcome")? != "lost";
-                if by_us {
-                    ours.insert(ClaimRef { job: JobId(row.get("job_id")?), no: row.get("claim_no")? });
+                if row.get::<Option<i64>>("node")? != Some(self.node.0) {
+                    continue;
                 }
+                let claim = ClaimRef { job: JobId(row.get("job_id")?), no: row.get("claim_no")? };
+                match row.get::<Option<String>>("outcome")?.as_deref() {
+                    None => locked.insert(claim),
+                    // A claim that was taken back is in history, too, but not because this node settled it.
+                    Some("lost") => false,
+                    Some(_) => ours.insert(claim),
+                };
             }
         }
-        let of =
-            |claim: &ClaimRef| if ours.contains(claim) { FencedWrite::Recorded } else { FencedWrite::Stale };
+        let of = |claim: &ClaimRef| match claim {
+            claim if ours.contains(claim) => Some(FencedWrite::Recorded),
+            claim if locked.contains(claim) => None,
+            _ => Some(FencedWrite::Stale),
+        };
         Ok(self.settlements.iter().map(|s| of(&s.claim)).collect())
     }
 }
@@ -222,10 +261,22 @@ impl Store {
         if settlements.is_empty() {
             return Ok(Vec::new());
         }
-        self.settle_each(node, &settlements).await.into_iter().collect()
+        let mut results = self.settle_each(node, &settlements).await;
+        let give_up_at = Instant::now() + LOCKED_PATIENCE;
+        while Instant::now() < give_up_at && results.iter().any(is_locked) {
+            tokio::time::sleep(LOCKED_PAUSE).await;
+            let locked: Vec<usize> = (0..results.len()).filter(|at| is_locked(&results[*at])).collect();
+            let again: Vec<Settlement> = locked.iter().map(|at| settlements[*at].clone()).collect();
+            for (at, result) in locked.into_iter().zip(self.settle_each(node, &again).await) {
+                results[at] = result;
+            }
+        }
+        self.note_successes().await?;
+        results.into_iter().collect()
     }
 
-    /// Settles claims of `node`, with a result for each. An outcome that a rule refuses is buried as unrecordable.
+    /// Settles claims of `node`, with a result for each. An outcome that a rule refuses is buried as unrecordable. Waits for no lock:
+    /// what another transaction holds is [`StoreError::Locked`].
     pub(crate) async fn settle_each(
         &self,
         node: NodeId,
@@ -242,8 +293,15 @@ impl Store {
                 });
             }
         }
-        results
+        let locked =
+            || StoreError::Locked { source: "the job, or the state of its manifest, is locked".into() };
+        results.into_iter().map(|result| result.and_then(|answer| answer.ok_or_else(locked))).collect()
     }
+}
+
+/// Another transaction holds the row.
+pub(crate) fn is_locked<T>(result: &StoreResult<T>) -> bool {
+    matches!(result, Err(StoreError::Locked { .. }))
 }
 
 struct Together<'a> {
@@ -253,11 +311,12 @@ struct Together<'a> {
 
 impl Attempt for Together<'_> {
     type Item = Settlement;
-    type Answer = FencedWrite;
+    type Answer = Option<FencedWrite>;
 
-    async fn attempt(&self, settlements: &[Settlement]) -> StoreResult<Vec<FencedWrite>> {
+    async fn attempt(&self, settlements: &[Settlement]) -> StoreResult<Vec<Option<FencedWrite>>> {
         let answer = self.store.run(Settle { node: self.node, settlements: settlements.to_vec() }).await?;
         self.store.wake_or_warn(answer.freed_keys).await;
+        self.store.successes.add(answer.unnoted);
         Ok(answer.settled)
     }
 }

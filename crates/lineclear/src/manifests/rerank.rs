@@ -7,10 +7,13 @@ use std::time::Duration;
 
 use crate::db::statements::Statement;
 use crate::db::{Session, Verb, values};
-use crate::store::{Store, StoreResult};
+use crate::store::{Store, StoreError, StoreResult};
 
 /// Rows per batch.
 const RERANK_MAX: i64 = 5_000;
+
+/// The pause before locked jobs are tried again.
+const LOCKED_PAUSE: Duration = Duration::from_millis(200);
 
 /// How long a change of priority waits for its jobs; the rest continues in the background.
 const WAIT: Duration = Duration::from_secs(2);
@@ -56,6 +59,8 @@ impl Store {
                 match store.rerank().await {
                     Ok(true) => {}
                     Ok(false) => return,
+                    // Another transaction holds some of them: they wait for it, and the caller need not.
+                    Err(StoreError::Locked { .. }) => tokio::time::sleep(LOCKED_PAUSE).await,
                     Err(error) => {
                         tracing::warn!(%error, "cannot rerank all waiting jobs; the next cleaner continues");
                         return;

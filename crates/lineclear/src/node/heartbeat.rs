@@ -187,7 +187,7 @@ pub(crate) struct Heart {
 
 impl Heart {
     pub(crate) fn new(shared: &Arc<Shared>) -> Heart {
-        Heart { shared: shared.clone(), told: shared.store.drains_changed() }
+        Heart { shared: shared.clone(), told: shared.loop_store.drains_changed() }
     }
 }
 
@@ -196,7 +196,7 @@ impl Loop for Heart {
 
     async fn run_once(&mut self, _hurried: bool) -> StoreResult<Duration> {
         let shared = &*self.shared;
-        let mut pause = shared.options.heartbeat;
+        let mut pause = shared.options.heartbeat_interval();
         let quiet = shared.drain.is_quiet();
         let info = NodeInfo {
             runners: shared.statuses.json(),
@@ -206,7 +206,7 @@ impl Loop for Heart {
         let won = shared.leadership.take_untold();
         let asked = Micros::from(jiff::Timestamp::now());
         let led = won.as_ref().map(WonCycles::led);
-        let heartbeat = shared.store.heartbeat_draining(info, led, shared.options.heartbeat, quiet).await;
+        let heartbeat = shared.loop_store.heartbeat_draining(info, led, pause, quiet).await;
         if heartbeat.is_err() {
             won.into_iter().for_each(|won| shared.leadership.put_back(won));
         }
@@ -245,9 +245,12 @@ pub(crate) async fn resign(shared: &Shared) {
     let resigned = async {
         if let Some(won) = shared.leadership.take_untold() {
             let (info, quiet) = (shared.info.clone(), shared.drain.is_quiet());
-            shared.store.heartbeat_draining(info, Some(won.led()), shared.options.heartbeat, quiet).await?;
+            shared
+                .loop_store
+                .heartbeat_draining(info, Some(won.led()), shared.options.heartbeat_interval(), quiet)
+                .await?;
         }
-        shared.store.resign(&shared.info).await
+        shared.loop_store.resign(&shared.info).await
     };
     if matches!(tokio::time::timeout(RESIGN_WITHIN, resigned).await, Ok(Ok(()))) {
         shared.leadership.over();
@@ -262,7 +265,7 @@ async fn unpark(shared: &Shared) -> StoreResult<()> {
         return Ok(());
     }
     let kinds: Vec<Name> = shared.kinds.keys().cloned().collect();
-    if shared.store.unpark_kinds(kinds, UNPARK_MAX).await? > 0 {
+    if shared.loop_store.unpark_kinds(kinds, UNPARK_MAX).await? > 0 {
         shared.has_queued();
     }
     Ok(())

@@ -33,7 +33,7 @@ pub(crate) async fn follow(shared: &Shared, version: i64) {
     if shared.settings.settings().version == version {
         return;
     }
-    match shared.store.settings().await {
+    match shared.loop_store.settings().await {
         Ok(settings) => {
             tracing::info!(node.id = %shared.id, version, "settings have changed");
             shared.settings.obey(settings);

@@ -126,7 +126,7 @@ pub(crate) async fn wait(
 /// Polls for all waiters, until there are none.
 async fn poll(shared: Arc<Shared>) {
     while let Some(jobs) = shared.waiters.jobs() {
-        match shared.store.finished_jobs(jobs).await {
+        match shared.loop_store.finished_jobs(jobs).await {
             Ok(over) => shared.waiters.reply(&over),
             Err(error) => {
                 tracing::debug!(%error, node.id = %shared.id, "cannot check whether awaited jobs have ended")

@@ -98,7 +98,7 @@ pub(crate) async fn listen(shared: Arc<Shared>) {
         let begun = Instant::now();
         let listened = tokio::select! {
             () = shared.stopping.cancelled() => return,
-            listened = shared.store.listen(|| shared.nudge.notify_one()) => listened,
+            listened = shared.loop_store.listen(|| shared.nudge.notify_one()) => listened,
         };
         if begun.elapsed() > RECONNECT[1] {
             // It worked for a while: this is a new trouble.

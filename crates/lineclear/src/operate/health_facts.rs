@@ -102,7 +102,11 @@ impl Verb for ReadOverdue {
 /// A part that timed out records why, and does not fail the others.
 fn or_not_checked<T: Default>(part: StoreResult<T>, not_checked: &mut Option<String>) -> StoreResult<T> {
     match part {
-        Err(error @ (StoreError::Unavailable { .. } | StoreError::Contended { .. })) => {
+        Err(
+            error @ (StoreError::Unavailable { .. }
+            | StoreError::Contended { .. }
+            | StoreError::Locked { .. }),
+        ) => {
             *not_checked = Some(error.to_string());
             Ok(T::default())
         }

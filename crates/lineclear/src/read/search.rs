@@ -4,7 +4,7 @@ use lineclear_model::query::{Moment, Names, Query};
 use lineclear_model::{JobState, Micros};
 
 use crate::db::statements::Statement;
-use crate::db::{Query as DbQuery, Value, values};
+use crate::db::{Value, values};
 use crate::error::no_answer;
 use crate::read::{JobView, PAGE_MAX, next_of};
 use crate::store::{JobId, Store, StoreResult};
@@ -131,7 +131,7 @@ impl Store {
         if !is_ago(query.since) && !is_ago(query.until) {
             return Ok(query);
         }
-        let now: Micros = self.db.read(DbQuery::one(Statement::Now, values![], |row| row.get("now"))).await?;
+        let now = self.now().await?;
         Ok(query.fixed_at(now))
     }
 

@@ -37,7 +37,7 @@ fn renewals() -> Params {
 }
 
 fn settlements() -> Params {
-    let mut params = claims(Vec::new());
+    let mut params = claims(vec![int(1)]);
     let texts = |word: &str| Column::Texts(vec![Some(word.to_owned()); 50]);
     params.batch.extend([texts("complete"), texts("completed")]);
     params.batch.extend((0..4).map(|_| Column::Texts(vec![None; 50])));
@@ -128,7 +128,14 @@ fn cases() -> Vec<Case> {
         (Statement::ListLogLast, vec![int(500), int(10)].into(), &["execution_log_once"]),
         (
             Statement::Reclaim,
-            vec![int(100), int(3), Value::Ints(ids()), Value::Ints(Vec::new())].into(),
+            vec![
+                int(100),
+                int(3),
+                Value::Ints(ids()),
+                Value::Ints(Vec::new()),
+                Value::Time(Some(Micros::EPOCH)),
+            ]
+            .into(),
             &["background_job_lease", "background_job_deadline"],
         ),
         (Statement::Renew, renewals(), &[]),
@@ -151,6 +158,9 @@ fn cases() -> Vec<Case> {
         ),
         (Statement::MarkStarted, claims(Vec::new()), &[]),
         (Statement::SettleRows, vec![Value::Ints(ids())].into(), &[]),
+        (Statement::SettleLock, vec![Value::Ints(ids())].into(), &[]),
+        (Statement::HandBack, vec![text("main"), int(500), int(30_000)].into(), &["background_job_ready"]),
+        (Statement::EnqueueFree, vec![Value::Texts(vec!["k1".to_owned()])].into(), &[]),
         (Statement::Settle, settlements(), &[]),
         (Statement::SettleSeen, claims(Vec::new()), &[]),
         (Statement::WakeKeys, vec![Value::Texts(vec!["k1".to_owned()])].into(), &["work_queue_held"]),

@@ -191,9 +191,10 @@ impl TestDb {
         if matches!(self.place, Place::Sqlite(_)) { i64::MAX } else { i64::from(i32::MAX) }
     }
 
-    /// Every lease ends now.
+    /// Every worker dies: its lease ends now, and its node is not heard of again.
     pub(crate) async fn let_leases_end(&self) {
         self.age("background_job", "due_at", 3600).await;
+        self.age("node", "seen_at", 7200).await;
     }
 
     /// Every job that waits for later becomes due.

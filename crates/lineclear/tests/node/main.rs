@@ -38,6 +38,7 @@ macro_rules! on_each_store {
 }
 
 mod handlers;
+mod attacks;
 mod cluster;
 mod startup;
 mod documents;

@@ -14,6 +14,8 @@ use crate::store::{StoreError, StoreResult};
 #[derive(Clone, Copy, PartialEq)]
 enum Transaction {
     None,
+    /// Each statement is a transaction of its own, in one round trip: only so can it have time limits behind a pooler.
+    Each,
     /// Begins with the first statement, in the same round trip.
     Wanted,
     Open,
@@ -25,6 +27,7 @@ pub(crate) struct PgSession {
     texts: Arc<Vec<String>>,
     pooler: bool,
     transaction: Transaction,
+    begin: String,
 }
 
 impl PgSession {
@@ -33,14 +36,15 @@ impl PgSession {
         texts: Arc<Vec<String>>,
         pooler: bool,
         is_transaction: bool,
+        sets: Option<String>,
     ) -> PgSession {
-        let transaction = if is_transaction { Transaction::Wanted } else { Transaction::None };
-        PgSession { client: Some(client), texts, pooler, transaction }
-    }
-
-    /// Behind a pooler the session cannot be configured, so each transaction sets its timeout.
-    fn begin(&self) -> &'static str {
-        if self.pooler { "begin; set local idle_in_transaction_session_timeout = '10s'" } else { "begin" }
+        let transaction = match (is_transaction, &sets) {
+            (true, _) => Transaction::Wanted,
+            (false, Some(_)) => Transaction::Each,
+            (false, None) => Transaction::None,
+        };
+        let begin = sets.map_or_else(|| "begin".to_owned(), |sets| format!("begin; {sets}"));
+        PgSession { client: Some(client), texts, pooler, transaction, begin }
     }
 
     fn client(&self) -> &Object {
@@ -60,8 +64,9 @@ impl PgSession {
             let types: Vec<Type> = typed.iter().map(|(_, ty)| ty.clone()).collect();
             Some(self.client().prepare_typed_cached(text, &types).await.map_err(classify::postgres)?)
         };
-        let begin = self.transaction == Transaction::Wanted;
-        if begin {
+        let transaction = self.transaction;
+        // Until the answer is here, the connection may be inside a transaction.
+        if transaction != Transaction::None {
             self.transaction = Transaction::Open;
         }
         let client = self.client();
@@ -74,12 +79,23 @@ impl PgSession {
                 None => client.query_typed(text, &typed).await,
             }
         };
-        let rows = if begin {
-            // Pipelined: both are sent without waiting for the first answer, in one round trip.
-            let (begun, rows) = tokio::join!(biased; client.batch_execute(self.begin()), request);
-            begun.and(rows)
-        } else {
-            request.await
+        // Pipelined: all are sent without waiting for the first answer, in one round trip.
+        let rows = match transaction {
+            Transaction::None | Transaction::Open => request.await,
+            Transaction::Wanted => {
+                let (begun, rows) = tokio::join!(biased; client.batch_execute(&self.begin), request);
+                begun.and(rows)
+            }
+            Transaction::Each => {
+                // After a statement that failed, COMMIT rolls back.
+                let commit = client.batch_execute("commit");
+                let (begun, rows, ended) =
+                    tokio::join!(biased; client.batch_execute(&self.begin), request, commit);
+                if ended.is_ok() {
+                    self.transaction = Transaction::Each;
+                }
+                begun.and(rows).and_then(|rows| ended.map(|()| rows))
+            }
         };
         decode(&rows.map_err(classify::postgres)?)
     }
@@ -99,7 +115,7 @@ impl PgSession {
     pub(crate) async fn batch(&mut self, sql: &str) -> StoreResult<()> {
         if self.transaction == Transaction::Wanted {
             self.transaction = Transaction::Open;
-            self.client().batch_execute(self.begin()).await.map_err(classify::postgres)?;
+            self.client().batch_execute(&self.begin).await.map_err(classify::postgres)?;
         }
         self.client().batch_execute(sql).await.map_err(classify::postgres)
     }

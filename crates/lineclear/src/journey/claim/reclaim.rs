@@ -1,6 +1,9 @@
 //! reclaim: the lease of a vanished worker ran out; the job goes back to the queue.
 
 use std::collections::HashMap;
+use std::time::Instant;
+
+use lineclear_model::Micros;
 
 use crate::db::statements::Statement;
 use crate::db::{Query, Row, values};
@@ -38,13 +41,15 @@ pub(crate) struct Reclaim {
     pub(crate) crash_budget: u32,
     /// Jobs that the caller runs itself: a node that slept must not reclaim its own jobs.
     pub(crate) except: Vec<JobId>,
+    /// Only leases that ended before this moment.
+    pub(crate) ended_before: Micros,
 }
 
 impl Reclaim {
     /// Of all jobs, or only of some.
     pub(crate) fn query(&self, only: &[JobId]) -> Query<Vec<Reclaimed>> {
         let ids = |jobs: &[JobId]| -> Vec<i64> { jobs.iter().map(|job| job.0).collect() };
-        let params = values![self.most, self.crash_budget, ids(&self.except), ids(only)];
+        let params = values![self.most, self.crash_budget, ids(&self.except), ids(only), self.ended_before];
         Query::each(Statement::Reclaim, params, reclaimed)
     }
 }
@@ -76,7 +81,11 @@ impl Store {
         crash_budget: u32,
         except: Vec<JobId>,
     ) -> StoreResult<Vec<Reclaimed>> {
-        let reclaim = Reclaim { most: most.min(BATCH), crash_budget, except };
+        let ended_before = self.now().await?;
+        self.reclaim_ended(Reclaim { most: most.min(BATCH), crash_budget, except, ended_before }).await
+    }
+
+    async fn reclaim_ended(&self, reclaim: Reclaim) -> StoreResult<Vec<Reclaimed>> {
         let reclaimed = match self.run(reclaim.query(&[])).await {
             Err(error) if error.may_be_one_rows_fault() => self.reclaim_isolated(reclaim, error).await?,
             answer => answer?,
@@ -102,6 +111,8 @@ impl Store {
                     self.run(Query::execute(Statement::ReclaimSetAside, values![job.0, why])).await?;
                     isolated += 1;
                 }
+                // Tried again with the next pass.
+                Err(StoreError::Locked { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -133,8 +144,17 @@ pub(crate) async fn reclaim_lost(shared: &Shared, most: u32) -> StoreResult<usiz
     if !shared.may_reclaim() {
         return Ok(0);
     }
-    let ours = shared.running.job_ids();
-    let lost = shared.store.reclaim_except(most, shared.options.crash_budget, ours).await?;
+    // A database that stalled lets leases of live nodes run out. Asked for its clock first, it is not asked to reclaim if it answers
+    // late; and if it stalls after that, it takes back nothing that ran out meanwhile.
+    let asked_at = Instant::now();
+    let ended_before = shared.loop_store.probe_writes().await?;
+    shared.note_answer(asked_at.elapsed());
+    if !shared.may_reclaim() {
+        return Ok(0);
+    }
+    let (crash_budget, except) = (shared.options.crash_budget, shared.running.job_ids());
+    let reclaim = Reclaim { most: most.min(BATCH), crash_budget, except, ended_before };
+    let lost = shared.loop_store.reclaim_ended(reclaim).await?;
     metrics::lost(lost.len());
     for lost in &lost {
         let (job, no) = (lost.claim.job, lost.claim.no);

@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use lineclear_model::Micros;
+
 use crate::journey::execute::active_jobs::Why;
 use crate::node::Shared;
-use crate::store::{Lease, RenewalStatus, Store, StoreResult};
+use crate::store::{Claim, Lease, RenewalStatus, Store, StoreResult};
 
 /// How often a node checks whether a cancel of one of its jobs was requested.
 const PROBE: Duration = Duration::from_secs(1);
@@ -21,6 +23,19 @@ pub(crate) fn lease(shared: &Shared) -> Lease {
 pub(crate) fn trusted_until(shared: &Shared, asked_at: Instant) -> Instant {
     let length = shared.options.lease_length();
     asked_at + length - length / 10
+}
+
+/// When the lease of a claim began at the latest, by this process's clock. On PostgreSQL: when the node asked for it. SQLite has the
+/// clock of this machine, and a statement may wait long for another process that writes: its lease begins when it has waited.
+pub(crate) fn leased_at(shared: &Shared, claim: &Claim, asked_at: Instant) -> Instant {
+    let options = shared.store.options();
+    if options.is_postgres() || options.clock().is_some() {
+        return asked_at;
+    }
+    let now = Micros::from(jiff::Timestamp::now());
+    let held = u64::try_from(now.get() - claim.claimed_at.get()).unwrap_or(0);
+    let began = Instant::now().checked_sub(Duration::from_micros(held));
+    began.map_or(asked_at, |began| began.max(asked_at))
 }
 
 /// How long the node still trusts the leases of all its jobs.
@@ -39,7 +54,7 @@ impl Renewal {
     pub(crate) fn start(shared: Arc<Shared>, store: Store) -> std::io::Result<Renewal> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (alive, ended) = channel::<()>();
-        let pause = shared.options.renewal.min(PROBE);
+        let pause = shared.options.renewal.min(PROBE).min(shared.options.lease / 5);
         std::thread::Builder::new().name("lineclear-renew".to_owned()).spawn(move || {
             let mut renewed_at = Instant::now();
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(pause.min(trust_left(&shared))) {
@@ -52,7 +67,11 @@ impl Renewal {
                         )
                         .await
                     };
-                    drop(runtime.block_on(attempt));
+                    let began = Instant::now();
+                    if runtime.block_on(attempt).is_err() {
+                        shared.keep_quiet();
+                    }
+                    shared.note_answer(began.elapsed());
                 }
                 shared.running.stop_untrusted(Instant::now());
             }
@@ -69,8 +88,11 @@ async fn renew_or_probe(shared: &Shared, store: &Store, renewed_at: &mut Instant
     match shared.statuses.note("renewal", done) {
         Ok(()) if due => *renewed_at = Instant::now(),
         Ok(()) => {}
-        // Handlers are stopped when trust in their lease ends; until then the next pass may succeed.
-        Err(error) => tracing::warn!(%error, node.id = %shared.id, "leases could not be renewed"),
+        // Trust runs out by itself, and with it the handlers; until then the next pass may succeed.
+        Err(error) => {
+            shared.keep_quiet();
+            tracing::warn!(%error, node.id = %shared.id, "leases could not be renewed");
+        }
     }
 }
 

@@ -19,12 +19,12 @@ impl Loop for Cleaner {
 
     async fn run_once(&mut self, _hurried: bool) -> StoreResult<Duration> {
         let shared = &*self.shared;
-        if let Err(error) = shared.store.roll_up().await {
+        if let Err(error) = shared.loop_store.roll_up().await {
             tracing::warn!(%error, node.id = %shared.id, "stats could not be rolled up");
         }
         rerank(shared).await;
         while !shared.stopping.is_cancelled() {
-            let cleaned = shared.store.clean(&shared.tunable().retention, PASS_MAX).await?;
+            let cleaned = shared.loop_store.clean(&shared.tunable().retention, PASS_MAX).await?;
             if cleaned.is_nothing() {
                 break;
             }
@@ -37,7 +37,7 @@ impl Loop for Cleaner {
 /// Finishes reranking a group whose priority changed, if the node that changed it died or got no answer.
 async fn rerank(shared: &Shared) {
     while !shared.stopping.is_cancelled() {
-        match shared.store.rerank().await {
+        match shared.loop_store.rerank().await {
             Ok(true) => {}
             Ok(false) => return,
             Err(error) => {

@@ -18,7 +18,7 @@ use crate::journey::execute::start::start;
 use crate::node::Shared;
 use crate::node::pacer::Loop;
 use crate::options::Role;
-use crate::store::{Claim, Dispatch, Settlement, StoreError, StoreResult};
+use crate::store::{Claim, Dispatch, PendingWork, RouteWork, Settlement, StoreError, StoreResult};
 
 /// Jobs that one pass promotes, and expired leases that one pass reclaims.
 const PASS_MAX: u32 = 500;
@@ -37,6 +37,10 @@ pub(crate) struct Dispatcher {
     promote_at: Instant,
     /// Where the queue of each route begins.
     cursors: HashMap<Name, Cursor>,
+    /// When to look for dispatched jobs that no worker claims.
+    hand_back_at: Instant,
+    /// Routes without a worker that claims, until when nothing is handed over there.
+    unclaimed: HashMap<Name, Instant>,
     /// An answer was lost: until then the database may hold leases of this node that it does not know of.
     unknown_until: Option<Instant>,
     /// When to ask for them.
@@ -83,11 +87,13 @@ impl Dispatcher {
         Dispatcher {
             shared: shared.clone(),
             settle,
-            queued: shared.store.work_queued(),
+            queued: shared.loop_store.work_queued(),
             routes: builder::routes(&shared.options, &shared.kinds).into_iter().collect(),
             reclaim_at: now,
             promote_at: now,
             cursors: HashMap::new(),
+            hand_back_at: now,
+            unclaimed: HashMap::new(),
             unknown_until: None,
             give_back_at: now,
         }
@@ -107,9 +113,11 @@ impl Dispatcher {
         let mut routes: Vec<(Name, u32)> = self.routes.iter().map(|route| (route.clone(), 0)).collect();
         let mut all = routes.clone();
         if !hurried || hands_over {
-            let work = shared.store.poll_work(self.routes.clone(), tunable.dispatch_ahead).await?;
+            let work = shared.loop_store.poll_work(self.routes.clone(), tunable.dispatch_ahead).await?;
+            shared.note_answer(now.elapsed());
             (promote, reclaim) = (work.due, work.lease_over);
             all = work.routes.iter().map(|r| (r.route.clone(), r.handed)).collect();
+            self.hand_back(&work).await?;
             let waits = work.routes.iter().filter(|r| r.waits || (!hands_over && r.handed > 0));
             routes = waits.map(|r| (r.route.clone(), r.handed)).collect();
         }
@@ -144,14 +152,14 @@ impl Dispatcher {
             tracing::debug!(node.id = %shared.id, jobs = claims.len(), "dispatched");
             start(&shared, claims, asked_at, &self.settle);
         }
-        if shared.store.was_unanswered() {
+        if shared.loop_store.was_unanswered() {
             self.expect_unknown_leases();
         }
         Ok(true)
     }
 
     async fn lease_jobs(&mut self, route: Name, most: u32) -> StoreResult<Vec<Claim>> {
-        let (store, lease) = (&self.shared.store, lease(&self.shared));
+        let (store, lease) = (&self.shared.loop_store, lease(&self.shared));
         if !self.shared.options.has(Role::Dispatcher) {
             return store.claim(route, most, lease).await;
         }
@@ -165,19 +173,39 @@ impl Dispatcher {
         let shared = &self.shared;
         let mut more = false;
         for (route, handed) in routes {
+            if self.unclaimed.contains_key(&route) {
+                continue;
+            }
             let room = shared.tunable().dispatch_ahead.saturating_sub(handed);
             let cursor = self.cursors.entry(route.clone()).or_insert_with(Cursor::unknown);
             let dispatch = Dispatch { limits: shared.options.limits, ..Dispatch::new(route, room) };
-            let dispatched = shared.store.dispatch_from(cursor, dispatch).await?;
+            let dispatched = shared.loop_store.dispatch_from(cursor, dispatch).await?;
             if !dispatched.is_empty() {
-                shared.store.announce_work();
+                shared.loop_store.announce_work();
             }
             more |= room == 0 || !dispatched.is_empty();
         }
         Ok(more)
     }
 
-    /// Promotes jobs that are due, and reclaims those of vanished workers. Returns whether there were any, and whether
+    /// Takes back what no worker claimed within a lease, and hands nothing over on those routes for another lease.
+    async fn hand_back(&mut self, work: &PendingWork) -> StoreResult<()> {
+        let (now, lease) = (Instant::now(), self.shared.options.lease);
+        self.unclaimed.retain(|_, until| *until > now);
+        if now < self.hand_back_at || work.routes.iter().all(|route| route.handed == 0) {
+            return Ok(());
+        }
+        self.hand_back_at = now + lease / 3;
+        for RouteWork { route, .. } in work.routes.iter().filter(|route| route.handed > 0) {
+            if self.shared.loop_store.hand_back(route, PASS_MAX, lease).await? > 0 {
+                tracing::warn!(node.id = %self.shared.id, %route, "no worker claims the jobs of this route; they went back into the queue");
+                self.unclaimed.insert(route.clone(), now + lease);
+            }
+        }
+        Ok(())
+    }
+
+    /// Promotes jobs that are due, and takes back those of vanished workers. Says whether there were any, and whether
     /// there may be more.
     async fn promote_and_reclaim(&mut self, promote: bool, reclaim: bool) -> StoreResult<(bool, bool)> {
         let now = Instant::now();
@@ -187,7 +215,7 @@ impl Dispatcher {
             found |= reclaim_lost(&self.shared, PASS_MAX).await? > 0;
         }
         if promote {
-            let promoted = self.shared.store.promote(PASS_MAX).await?;
+            let promoted = self.shared.loop_store.promote(PASS_MAX).await?;
             more = promoted >= u64::from(PASS_MAX);
             self.promote_at = if more { now } else { now + self.shared.tunable().poll };
             found |= promoted > 0;
@@ -211,7 +239,7 @@ impl Dispatcher {
         }
         let shared = &self.shared;
         self.give_back_at = Instant::now() + shared.tunable().poll;
-        let back = shared.store.give_back_unknown(shared.id, &shared.running.claims()).await?;
+        let back = shared.loop_store.give_back_unknown(shared.id, &shared.running.claims()).await?;
         if back > 0 {
             tracing::warn!(node.id = %shared.id, jobs = back, "gave back jobs whose dispatch was not answered");
         }

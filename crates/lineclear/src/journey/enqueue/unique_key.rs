@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::db::options::fnv1a;
 use crate::db::statements::Statement;
-use crate::db::{Column, Executor, Row, Value};
+use crate::db::{Column, Executor, Row, Value, values};
 use crate::journey::enqueue::insert::{NewJob, millis};
 use crate::store::{JobId, StoreError, StoreResult};
 
@@ -112,35 +112,45 @@ pub(crate) async fn acquire(
     let mut owners = HashMap::new();
     if look_first && !wanted.is_empty() {
         for row in read(session, wanted.keys()).await? {
-            if !row.get::<bool>("worn")? {
+            if !row.get::<bool>("worn")? && !row.get::<bool>("gone")? {
                 owners.extend([Owner::of(&row)?]);
             }
         }
         wanted.retain(|key, _| !owners.contains_key(*key));
     }
-    if wanted.is_empty() {
-        return Ok(owners);
-    }
-    let columns = vec![
-        Column::Texts(wanted.keys().map(|key| Some((*key).to_owned())).collect()),
-        Column::Ints(wanted.values().map(|(keep, _)| *keep).collect()),
-        Column::Ints(wanted.values().map(|(_, hash)| Some(*hash)).collect()),
-    ];
-    for row in session.rows(Statement::EnqueueKeys, columns.into()).await? {
-        let key: String = row.get("key")?;
-        let body_hash = wanted.remove(key.as_str()).map(|(_, hash)| hash);
-        owners.insert(key, Owner { id: JobId(row.get("job_id")?), ours: true, body_hash });
-    }
-    if wanted.is_empty() {
-        return Ok(owners);
-    }
-    let others = read(session, wanted.keys()).await?;
-    if others.len() < wanted.len() {
-        // Freed between the two statements: the next try gets it.
-        return Err(StoreError::Contended { source: "a unique key was freed at this moment".into() });
-    }
-    for row in &others {
-        owners.extend([Owner::of(row)?]);
+    let mut first = true;
+    while !wanted.is_empty() {
+        let columns = vec![
+            Column::Texts(wanted.keys().map(|key| Some((*key).to_owned())).collect()),
+            Column::Ints(wanted.values().map(|(keep, _)| *keep).collect()),
+            Column::Ints(wanted.values().map(|(_, hash)| Some(*hash)).collect()),
+        ];
+        for row in session.rows(Statement::EnqueueKeys, columns.into()).await? {
+            let key: String = row.get("key")?;
+            let body_hash = wanted.remove(key.as_str()).map(|(_, hash)| hash);
+            owners.insert(key, Owner { id: JobId(row.get("job_id")?), ours: true, body_hash });
+        }
+        if wanted.is_empty() {
+            break;
+        }
+        let others = read(session, wanted.keys()).await?;
+        if others.len() < wanted.len() {
+            // Freed between the two statements: the next try will get it.
+            return Err(StoreError::Contended { source: "a unique key was freed at this moment".into() });
+        }
+        let mut gone = Vec::new();
+        for row in &others {
+            if first && row.get("gone")? {
+                gone.push(row.get::<String>("key")?);
+            } else {
+                owners.extend([Owner::of(row)?]);
+            }
+        }
+        wanted.retain(|key, _| gone.iter().any(|gone| gone == key));
+        if !gone.is_empty() {
+            session.rows(Statement::EnqueueFree, values![gone].into()).await?;
+        }
+        first = false;
     }
     Ok(owners)
 }

@@ -44,7 +44,7 @@ async fn write_progress(shared: &Shared, buffers: &[Buffer]) -> StoreResult<()> 
             reported.push((claim, buffer));
         }
     }
-    let written = shared.store.write_progress(progress).await;
+    let written = shared.loop_store.write_progress(progress).await;
     let known: HashSet<ClaimRef> = written.iter().flatten().copied().collect();
     for (_, buffer) in reported.iter().filter(|(claim, _)| !known.contains(claim)) {
         // The row was locked, or the database did not answer. A lost claim ends soon.
@@ -87,7 +87,7 @@ impl Batch {
     }
 
     async fn write(self, shared: &Shared) -> StoreResult<()> {
-        let written = shared.store.write_log(self.lines).await;
+        let written = shared.loop_store.write_log(self.lines).await;
         for (buffer, lines) in self.from {
             match &written {
                 Ok(()) => buffer.log_written(),

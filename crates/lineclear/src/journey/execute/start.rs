@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::journey::claim::isolation::RunPermit;
-use crate::journey::claim::renewer::trusted_until;
+use crate::journey::claim::renewer::{leased_at, trusted_until};
 use crate::journey::execute::{deadline, execute};
 use crate::node::Shared;
 use crate::store::{Claim, ClaimRef, Settlement};
@@ -24,7 +24,11 @@ pub(crate) fn start(
         claims.into_iter().partition(|claim| is_last_chance(shared, claim));
     let spawn = |claim: Claim, placement: Placement| {
         let deadline = deadline(shared, &claim);
-        let cancel = shared.running.add(claim.reference(), trusted_until(shared, asked_at), deadline);
+        let cancel = shared.running.add(
+            claim.reference(),
+            trusted_until(shared, leased_at(shared, &claim, asked_at)),
+            deadline,
+        );
         tokio::spawn(run(shared.clone(), claim, placement, cancel, settle.clone()));
     };
     for claim in together {
@@ -74,11 +78,24 @@ async fn run_permitted(
     _permit: RunPermit,
     cancel: CancellationToken,
 ) -> Settlement {
+    if !has_half_its_lease(shared, claim.reference()) {
+        tracing::warn!(job.id = %claim.job, "the answer came so late that little of the lease is left; the job is given back");
+        shared.keep_quiet();
+        return Settlement::new(&claim, Outcome::Released, Verdict::Release);
+    }
     // From here on it is charged if its worker vanishes.
-    if claim.crashes > 0 && !matches!(shared.store.mark_started(claim.reference()).await, Ok(true)) {
+    if claim.crashes > 0 && !matches!(shared.loop_store.mark_started(claim.reference()).await, Ok(true)) {
         return Settlement::new(&claim, Outcome::Released, Verdict::Release);
     }
     execute(shared.clone(), claim, cancel).await
+}
+
+/// No handler starts on a lease that may end before the node can renew it.
+fn has_half_its_lease(shared: &Shared, claim: ClaimRef) -> bool {
+    let length = shared.options.lease_length();
+    // Trust ends a tenth before the lease.
+    let enough = length / 2 - length / 10;
+    shared.running.trusted_until(claim).is_some_and(|until| Instant::now() + enough <= until)
 }
 
 /// Waits until the others have ended, for a while; told to stop meanwhile, it gives the job back.

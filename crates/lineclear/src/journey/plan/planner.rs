@@ -1,7 +1,7 @@
 //! The planner of a node: ticks → jobs. It first reads when the next manifest is due: an idle planner takes no lock.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
@@ -27,7 +27,7 @@ pub(crate) struct Planner {
 impl Planner {
     pub(crate) fn new(shared: &Arc<Shared>) -> Planner {
         let reclaims = !shared.works() && !shared.options.has(Role::Dispatcher);
-        Planner { shared: shared.clone(), manifests: shared.store.manifests_changed(), reclaims }
+        Planner { shared: shared.clone(), manifests: shared.loop_store.manifests_changed(), reclaims }
     }
 }
 
@@ -40,7 +40,9 @@ impl Loop for Planner {
         if pass.drains {
             return Ok(shared.options.plan_interval.min(shared.tunable().poll));
         }
-        let next = shared.store.next_plan().await?;
+        let asked_at = Instant::now();
+        let next = shared.loop_store.next_plan().await?;
+        shared.note_answer(asked_at.elapsed());
         if self.reclaims && next.lease_over && reclaim_lost(shared, RECLAIM_MAX).await? > 0 {
             shared.has_queued();
         }
@@ -70,7 +72,7 @@ async fn plan(shared: &Shared) -> StoreResult<Duration> {
         lead: crate::crash::planner_leads(),
     };
     tracing::debug!(node.id = %shared.id, "planning cycle started");
-    match shared.store.plan(rules).await? {
+    match shared.loop_store.plan(rules).await? {
         Planned::Followed => {
             metrics::plan_followed();
             tracing::debug!(node.id = %shared.id, "planning cycle skipped: another node plans");

@@ -1,19 +1,29 @@
 //! Limit keys: set a limit, and wake held jobs when a slot is free again.
 
+use std::time::Duration;
+
 use crate::db::statements::Statement;
-use crate::db::{Session, Value, Verb};
+use crate::db::{Session, Value, Verb, values};
 use crate::store::{Store, StoreResult};
 
-/// Verb: makes held jobs of these keys ready again.
+/// How often a locked key is tried again: the pauses add up to more than a second.
+const WAKE_ATTEMPTS: u32 = 7;
+
+/// Verb: let held jobs of these keys try again. Returns the keys that another transaction holds.
 pub(crate) struct WakeKeys(pub(crate) Vec<String>);
 
 impl Verb for WakeKeys {
-    type Answer = u64;
+    type Answer = Vec<String>;
 
-    async fn run(&self, session: &mut Session) -> StoreResult<u64> {
-        session.rows(Statement::WakeLock, vec![Value::Texts(self.0.clone())]).await?;
-        let woken = session.rows(Statement::WakeKeys, vec![Value::Texts(self.0.clone())]).await?;
-        Ok(u64::try_from(woken.len()).expect("a count fits"))
+    async fn run(&self, session: &mut Session) -> StoreResult<Vec<String>> {
+        let (mut free, mut locked) = (Vec::<String>::new(), Vec::new());
+        for row in session.rows(Statement::WakeLock, values![self.0.clone()]).await? {
+            if row.get("locked")? { free.push(row.get("key")?) } else { locked.push(row.get("key")?) }
+        }
+        if !free.is_empty() {
+            session.rows(Statement::WakeKeys, values![free]).await?;
+        }
+        Ok(locked)
     }
 }
 
@@ -56,12 +66,17 @@ impl Verb for HeldKeys {
 }
 
 impl Store {
-    /// Makes held jobs of these keys ready again.
+    /// Lets jobs that these keys held back try again. Keys that another transaction holds, as a dispatcher does while it counts, are
+    /// tried again in the background for a second; after that the cleaner wakes them.
     pub(crate) async fn wake(&self, mut keys: Vec<String>) -> StoreResult<()> {
         keys.sort_unstable();
         keys.dedup();
-        if !keys.is_empty() {
-            self.run(WakeKeys(keys)).await?;
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let locked = self.run(WakeKeys(keys)).await?;
+        if !locked.is_empty() {
+            tokio::spawn(wake_later(self.clone(), locked));
         }
         Ok(())
     }
@@ -82,6 +97,18 @@ impl Store {
             let Some(last) = keys.last().cloned() else { return Ok(()) };
             self.wake(keys).await?;
             after = last;
+        }
+    }
+}
+
+/// Tries locked keys again, at longer and longer intervals.
+async fn wake_later(store: Store, mut keys: Vec<String>) {
+    for attempt in 0..WAKE_ATTEMPTS {
+        tokio::time::sleep(Duration::from_millis(10 << attempt)).await;
+        match store.run(WakeKeys(keys.clone())).await {
+            Ok(locked) if locked.is_empty() => return store.announce_work(),
+            Ok(locked) => keys = locked,
+            Err(error) => return tracing::warn!(%error, "jobs held by a limit key could not be woken"),
         }
     }
 }

@@ -2,13 +2,12 @@
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use lineclear_model::Micros;
 use lineclear_model::doctor::database::{self, Session as Open, Table};
 use lineclear_model::doctor::{Check, CheckName, HealthFacts};
 
 use crate::builder::host;
 use crate::db::statements::Statement;
-use crate::db::{Query, Row, Session, Value, Verb, values};
+use crate::db::{Row, Session, Value, Verb, values};
 use crate::error::no_answer;
 use crate::operate::doctor::or_failure;
 use crate::operate::health_facts;
@@ -83,7 +82,7 @@ impl Store {
     pub(crate) async fn clock_check(&self, facts: Option<&HealthFacts>) -> StoreResult<Check> {
         let clock = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
         let before = clock();
-        let now: Micros = self.db.read(Query::one(Statement::Now, values![], |row| row.get("now"))).await?;
+        let now = self.now().await?;
         let after = clock();
         let micros = |at: u128| i64::try_from(at).unwrap_or(i64::MAX);
         let off_by = micros(after.saturating_sub(before) / 2);

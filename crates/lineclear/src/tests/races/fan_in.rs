@@ -23,7 +23,7 @@ async fn two_parents_that_settle_at_once_wake_the_child_once() {
     let (_, open) = pg.begin(&settle_verb(&a)).await;
     let (store, other) = (pg.store.clone(), complete(&b));
     let second = tokio::spawn(async move { store.settle(NodeId(1), vec![other]).await.unwrap() });
-    pg.until_a_session_waits().await;
+    pg.let_it_try().await;
     open.commit().await;
     assert_eq!(second.await.unwrap(), [FencedWrite::Recorded]);
     let woken = pg.take(1, 10).await;

@@ -81,10 +81,9 @@ async fn a_job_of_an_unknown_kind_that_is_brought_back_sees_the_pause_that_just_
     let park = Settlement::new(&claim, Outcome::Released, Verdict::Park);
     pg.store.settle(NodeId(1), vec![park]).await.unwrap();
     let (_, open) = pg.begin(&SetEnabled { keys: vec![name("m")], enabled: false }).await;
-    let store = pg.store.clone();
-    let unparked = tokio::spawn(async move { store.unpark_kinds(vec![name("work")], 10).await.unwrap() });
-    pg.until_a_session_waits().await;
+    let unpark = async || pg.store.unpark_kinds(vec![name("work")], 10).await.unwrap();
+    assert_eq!(unpark().await, 0, "it is left alone while its manifest changes");
     open.commit().await;
-    unparked.await.unwrap();
+    assert_eq!(unpark().await, 1);
     assert_eq!(pg.take(1, 1).await.len(), 0, "its manifest is paused");
 }

@@ -3,6 +3,15 @@
 use crate::journey::claim::reclaim::Reclaim;
 use crate::tests::races::*;
 
+fn reclaim() -> Reclaim {
+    Reclaim {
+        most: 10,
+        crash_budget: 3,
+        except: Vec::new(),
+        ended_before: Micros::EPOCH.offset(i64::MAX / 2),
+    }
+}
+
 async fn expired(pg: &Pg) -> Claim {
     pg.store.enqueue(job()).await.unwrap();
     let claim = pg.take(1, 1).await.remove(0);
@@ -21,27 +30,27 @@ async fn a_job_that_is_being_settled_is_not_given_up_for_lost() {
 }
 
 #[tokio::test]
-async fn a_settle_that_waited_for_a_reclaim_is_stale() {
+async fn a_settle_that_meets_a_reclaim_is_stale() {
     let pg = Pg::open().await;
     let claim = expired(&pg).await;
-    let (lost, open) = pg.begin(&Reclaim { most: 10, crash_budget: 3, except: Vec::new() }.query(&[])).await;
+    let (lost, open) = pg.begin(&reclaim().query(&[])).await;
     assert_eq!(lost.len(), 1);
     let (store, late) = (pg.store.clone(), complete(&claim));
     let settled = tokio::spawn(async move { store.settle(NodeId(1), vec![late]).await.unwrap() });
-    pg.until_a_session_waits().await;
+    pg.let_it_try().await;
     open.commit().await;
     assert_eq!(settled.await.unwrap(), [FencedWrite::Stale]);
     assert_eq!(pg.store.job(claim.job).await.unwrap().unwrap().job.state.as_str(), "queued");
 }
 
 #[tokio::test]
-async fn a_settle_that_waited_for_a_reclaim_that_died_is_recorded() {
+async fn a_settle_that_meets_a_reclaim_that_rolls_back_is_recorded() {
     let pg = Pg::open().await;
     let claim = expired(&pg).await;
-    let (_, open) = pg.begin(&Reclaim { most: 10, crash_budget: 3, except: Vec::new() }.query(&[])).await;
+    let (_, open) = pg.begin(&reclaim().query(&[])).await;
     let (store, late) = (pg.store.clone(), complete(&claim));
     let settled = tokio::spawn(async move { store.settle(NodeId(1), vec![late]).await.unwrap() });
-    pg.until_a_session_waits().await;
+    pg.let_it_try().await;
     open.roll_back().await;
     assert_eq!(settled.await.unwrap(), [FencedWrite::Recorded]);
 }
@@ -50,7 +59,7 @@ async fn a_settle_that_waited_for_a_reclaim_that_died_is_recorded() {
 async fn a_renewal_skips_a_row_that_is_being_reclaimed_and_does_not_call_it_lost() {
     let pg = Pg::open().await;
     let claim = expired(&pg).await;
-    let (_, open) = pg.begin(&Reclaim { most: 10, crash_budget: 3, except: Vec::new() }.query(&[])).await;
+    let (_, open) = pg.begin(&reclaim().query(&[])).await;
     let status = async || pg.store.renew(lease(1), vec![claim.reference()]).await.unwrap()[0].status;
     assert_eq!(status().await, RenewalStatus::Skipped);
     open.commit().await;
@@ -76,7 +85,7 @@ async fn a_retry_that_meets_a_pause_is_parked_and_one_that_meets_a_resume_is_not
         let settlement = Settlement::new(&claim, Outcome::Failed(Failure::new("x", "y")), retry);
         let store = pg.store.clone();
         let settled = tokio::spawn(async move { store.settle(NodeId(1), vec![settlement]).await.unwrap() });
-        pg.until_a_session_waits().await;
+        pg.let_it_try().await;
         open.commit().await;
         settled.await.unwrap();
         let state = pg.store.job(claim.job).await.unwrap().unwrap().job.state;

@@ -57,9 +57,12 @@ async fn processes_share_jobs_and_run_each_once(place: &Place) {
     for mut child in children {
         child.terminate().unwrap();
         assert!(child.wait_for_exit(LONG).await.unwrap().success());
-        ended += child.stdout().iter().filter(|line| line.contains("claim 1 ended")).count();
+        ended += child.stdout().iter().filter(|line| line.contains(" ended")).count();
     }
-    assert_eq!(ended, 600, "each ran once, as its first claim");
+    assert_eq!(
+        ended, 600,
+        "each ran once; a node that was slow may have given some back before they started"
+    );
 }
 
 async fn processes_that_plan_at_once_make_one_job_per_tick(place: &Place) {

@@ -1,0 +1,4 @@
+//! What an application, an operator or a slow machine can do to a node without meaning to.
+
+mod foreign_locks;
+mod slow_database;

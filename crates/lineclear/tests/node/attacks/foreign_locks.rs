@@ -1,0 +1,245 @@
+//! An application that holds a key, a row, the gate or a table slows down only itself (PostgreSQL).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use lineclear::model::{GroupSpec, JobState, Manifest, Payload, Schedule};
+use lineclear::store::{ChangeSource, GLOBAL_GROUP, JobId, NewJob, StoreError, UniqueKey};
+use lineclear::{Input, Lineclear, Node, NodeOptions, State};
+use tokio::sync::Semaphore;
+use tokio_postgres::Client;
+
+use crate::kit::{Place, name, quick, until};
+
+/// What the handlers of a test share: the kind `gated` waits for a permit, and `overlap` is the most that ran at once.
+#[derive(Clone)]
+struct Gate {
+    permits: Arc<Semaphore>,
+    running: Arc<AtomicU32>,
+    overlap: Arc<AtomicU32>,
+}
+
+impl Gate {
+    fn new() -> Gate {
+        Gate { permits: Arc::new(Semaphore::new(0)), running: Arc::default(), overlap: Arc::default() }
+    }
+}
+
+struct Running(Arc<AtomicU32>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+async fn gated(State(gate): State<Gate>) {
+    gate.permits.acquire().await.expect("the gate is open").forget();
+}
+
+async fn sleeps(Input(millis): Input<u64>, State(gate): State<Gate>) {
+    let now = gate.running.fetch_add(1, Ordering::SeqCst) + 1;
+    let _running = Running(gate.running.clone());
+    gate.overlap.fetch_max(now, Ordering::SeqCst);
+    tokio::time::sleep(Duration::from_millis(millis)).await;
+}
+
+async fn node(place: &Place, gate: &Gate, options: NodeOptions) -> Node {
+    Lineclear::builder()
+        .store(place.url.as_str())
+        .options(options)
+        .state(gate.clone())
+        .kind("gated", gated)
+        .kind("sleeps", sleeps)
+        .start()
+        .await
+        .expect("a node")
+}
+
+fn job(kind: &str, input: u64) -> NewJob {
+    NewJob::new(name(kind), Payload::of(&input).expect("a payload"))
+}
+
+fn keyed(kind: &str, key: &str) -> NewJob {
+    NewJob { unique_key: Some(UniqueKey::new(key)), ..job(kind, 0) }
+}
+
+/// A session of an application that has done this and stays in its transaction.
+async fn holds(place: &Place, sql: &str) -> Client {
+    let client = place.client().await;
+    client.batch_execute(&format!("begin; {sql}")).await.expect("it holds its lock");
+    client
+}
+
+async fn enqueue_many(node: &Node, jobs: u32) -> Vec<JobId> {
+    let all = node.store().enqueue_many(vec![job("sleeps", 0); jobs as usize]).await.expect("enqueued");
+    all.iter().map(|one| one.id).collect()
+}
+
+/// All of these complete, in less time than any lock of a test is held.
+async fn all_complete(place: &Place, node: &Node, jobs: &[JobId]) {
+    let begun = Instant::now();
+    for job in jobs {
+        until("it completes", async || place.state(node, *job).await == Some(JobState::Completed)).await;
+    }
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
+async fn assert_nothing_charged(place: &Place) {
+    assert_eq!(place.number("select count(*) from {t}execution where outcome = 'lost'").await, 0);
+    assert_eq!(place.number("select count(*) from {t}dead_letter").await, 0);
+}
+
+#[tokio::test]
+async fn an_open_call_of_the_sql_function_delays_neither_its_job_nor_others() {
+    let (place, gate) = (Place::postgres().await, Gate::new());
+    let node = node(&place, &gate, quick()).await;
+    let first = node.store().enqueue(keyed("gated", "u1")).await.unwrap().id;
+    until("it runs", async || place.state(&node, first).await == Some(JobState::Running)).await;
+
+    let application = holds(&place, "select lineclear.enqueue('gated', unique_key => 'u1')").await;
+    let others = enqueue_many(&node, 30).await;
+    gate.permits.add_permits(1);
+    all_complete(&place, &node, &others).await;
+    all_complete(&place, &node, &[first]).await;
+    let next = node.store().enqueue(keyed("sleeps", "u1")).await.unwrap();
+    assert_ne!(next.id, first, "its key is free again");
+    application.batch_execute("rollback").await.unwrap();
+    assert_nothing_charged(&place).await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_key_that_is_locked_when_its_job_ends_is_free_for_the_next() {
+    let (place, gate) = (Place::postgres().await, Gate::new());
+    let node = node(&place, &gate, quick()).await;
+    let first = node.store().enqueue(keyed("gated", "u1")).await.unwrap().id;
+    until("it runs", async || place.state(&node, first).await == Some(JobState::Running)).await;
+
+    let application = holds(&place, "select from lineclear.job_key for update").await;
+    gate.permits.add_permits(1);
+    all_complete(&place, &node, &[first]).await;
+    application.batch_execute("rollback").await.unwrap();
+    assert_eq!(place.number("select count(*) from {t}job_key").await, 1, "it could not be freed");
+    let next = node.store().enqueue(keyed("sleeps", "u1")).await.unwrap().id;
+    assert_ne!(next, first);
+    all_complete(&place, &node, &[next]).await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn callers_that_wait_for_a_key_delay_neither_ticks_nor_other_callers() {
+    let (place, gate) = (Place::postgres().await, Gate::new());
+    let node = node(&place, &gate, quick()).await;
+    let second = Manifest {
+        input: Payload::of(&0).unwrap(),
+        ..Manifest::new(name("tick"), name("sleeps"), Schedule::every(Duration::from_secs(1)).unwrap())
+    };
+    node.store().upsert_manifests([second], ChangeSource::Edit).await.unwrap();
+    let application = holds(&place, "select lineclear.enqueue('sleeps', '0', unique_key => 'u1')").await;
+    let callers: Vec<_> = (0..16)
+        .map(|_| {
+            let store = node.store().clone();
+            tokio::spawn(async move { store.enqueue(keyed("sleeps", "u1")).await })
+        })
+        .collect();
+    until("they wait", async || {
+        place.number("select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'").await >= 4
+    })
+    .await;
+    let ticks =
+        "select count(*) from {t}execution e where e.outcome = 'completed' and e.manifest_id is not null";
+    let before = place.number(ticks).await;
+    let others = enqueue_many(&node, 30).await;
+    all_complete(&place, &node, &others).await;
+    until("three ticks passed", async || place.number(ticks).await >= before + 3).await;
+    for caller in callers {
+        let error = caller.await.unwrap().expect_err("the key is not free");
+        assert!(matches!(error, StoreError::Locked { .. }), "{error:?}");
+    }
+    let waiting = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+    assert_eq!(place.number(waiting).await, 0, "no abandoned statement waits on");
+    application.batch_execute("rollback").await.unwrap();
+    assert_eq!(place.number("select count(*) from {t}work_queue where unique_key is not null").await, 0);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_locked_job_and_a_locked_manifest_delay_only_their_own_settlements() {
+    let (place, gate) = (Place::postgres().await, Gate::new());
+    let node = node(&place, &gate, quick()).await;
+    let day = Schedule::every(Duration::from_secs(86_400)).unwrap();
+    let manifest = Manifest::new(name("m"), name("gated"), day);
+    node.store().upsert_manifests([manifest], ChangeSource::Edit).await.unwrap();
+    let of_manifest = node.store().trigger(name("m"), Default::default()).await.unwrap().unwrap();
+    let locked = node.store().enqueue(job("gated", 0)).await.unwrap().id;
+    for job in [of_manifest, locked] {
+        until("it runs", async || place.state(&node, job).await == Some(JobState::Running)).await;
+    }
+    let row = format!("select from lineclear.background_job where id = {locked} for update");
+    let application = holds(&place, &format!("{row}; select from lineclear.manifest_state for update")).await;
+    gate.permits.add_permits(2);
+    let others = enqueue_many(&node, 30).await;
+    all_complete(&place, &node, &others).await;
+    all_complete(&place, &node, &[of_manifest]).await;
+    assert_eq!(place.state(&node, locked).await, Some(JobState::Running));
+    application.batch_execute("rollback").await.unwrap();
+    all_complete(&place, &node, &[locked]).await;
+    let noted = format!("select count(*) from {{t}}manifest_state where last_success_job_id = {of_manifest}");
+    until("the success is noted", async || place.number(&noted).await == 1).await;
+    assert_nothing_charged(&place).await;
+    node.stop().await;
+}
+
+/// The lease counts from the moment the gate is held, and a handler does not start on what little is left of it.
+#[tokio::test]
+async fn a_gate_that_is_held_for_longer_than_the_lease_lets_no_limit_be_exceeded() {
+    let (place, gate) = (Place::postgres().await, Gate::new());
+    let lease = Duration::from_secs(2);
+    let options = NodeOptions { lease, renewal: lease / 4, ..quick() };
+    let nodes = [node(&place, &gate, options.clone()).await, node(&place, &gate, options).await];
+    let two = GroupSpec { limit: Some(2), ..GroupSpec::default() };
+    nodes[0]
+        .store()
+        .upsert_groups([(GLOBAL_GROUP.to_owned(), two)].into(), ChangeSource::Edit)
+        .await
+        .unwrap();
+    let jobs = nodes[0].store().enqueue_many(vec![job("sleeps", 300); 20]).await.unwrap();
+    for _ in 0..3 {
+        let application =
+            holds(&place, "select from lineclear.manifest_group where name = '*' for update").await;
+        tokio::time::sleep(lease + lease / 2).await;
+        application.batch_execute("rollback").await.unwrap();
+        tokio::time::sleep(lease / 4).await;
+    }
+    let jobs: Vec<JobId> = jobs.iter().map(|one| one.id).collect();
+    all_complete(&place, &nodes[0], &jobs).await;
+    assert!(gate.overlap.load(Ordering::SeqCst) <= 2, "{}", gate.overlap.load(Ordering::SeqCst));
+    assert_nothing_charged(&place).await;
+    for node in nodes {
+        node.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_locked_table_charges_no_job_with_a_crash() {
+    let (place, gate) = (Place::postgres().await, Gate::new());
+    let lease = Duration::from_secs(2);
+    let options = NodeOptions { lease, renewal: lease / 4, ..quick() };
+    let nodes = [node(&place, &gate, options.clone()).await, node(&place, &gate, options).await];
+    let jobs = nodes[0].store().enqueue_many(vec![job("sleeps", 200); 40]).await.unwrap();
+    until("some run", async || gate.running.load(Ordering::SeqCst) > 4).await;
+    let application = holds(&place, "lock table lineclear.background_job in access exclusive mode").await;
+    tokio::time::sleep(lease * 2).await;
+    application.batch_execute("rollback").await.unwrap();
+    let jobs: Vec<JobId> = jobs.iter().map(|one| one.id).collect();
+    all_complete(&place, &nodes[0], &jobs).await;
+    assert_eq!(place.number("select coalesce(sum(crashes), 0)::bigint from {t}work_queue").await, 0);
+    let crashes = "select count(*) from {t}execution where error_type = 'worker_lost'";
+    assert_eq!(place.number(crashes).await, 0);
+    assert_eq!(place.number("select count(*) from {t}dead_letter").await, 0);
+    for node in nodes {
+        node.stop().await;
+    }
+}
