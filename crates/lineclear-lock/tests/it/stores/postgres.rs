@@ -226,7 +226,7 @@ async fn timeouts_of_the_database_cost_no_lock() {
     let place = Place::at(database.url().to_owned(), ());
     let client = connect(&place).await;
     for setting in [
-        "idle_session_timeout = '500ms'",
+        "idle_session_timeout = '1500ms'",
         "idle_in_transaction_session_timeout = '500ms'",
         "lock_timeout = '1ms'",
     ] {
