@@ -20,6 +20,7 @@ pub(crate) mod wakeups;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use lineclear_model::Micros;
 use serde::Serialize;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -73,6 +74,8 @@ pub(crate) struct Shared {
     pub(crate) leadership: Leadership,
     /// Until then this node reclaims no lease.
     pub(crate) quiet_until: Mutex<Instant>,
+    /// What the database's clock said last, and when.
+    pub(crate) known_clock: Mutex<Option<(Instant, Micros)>>,
     /// The settings that operators changed.
     pub(crate) settings: settings::Obeyed,
     /// Callers that wait for the end of a job.
@@ -93,6 +96,20 @@ impl Shared {
     /// The database answered so late that leases of live nodes may have run out meanwhile: keeps quiet, too.
     pub(crate) fn note_answer(&self, took: Duration) {
         if took >= self.options.lease / 6 {
+            self.keep_quiet();
+        }
+    }
+
+    /// Compares the database's clock with the time that has passed here: after a jump, leases of live nodes look expired, or this
+    /// machine slept. Keeps quiet, too.
+    pub(crate) fn note_clock(&self, now: Micros) {
+        let mut known = self.known_clock.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let (here, before) = (Instant::now(), known.replace((Instant::now(), now)));
+        let Some((then, clock)) = before else { return };
+        let passed = i64::try_from((here - then).as_micros()).unwrap_or(i64::MAX);
+        let jump = Duration::from_micros((now.get() - clock.get()).abs_diff(passed));
+        if jump >= self.options.lease / 6 {
+            tracing::warn!(node.id = %self.id, ?jump, "the database's clock jumped, or this machine slept; no worker is called dead for half a lease");
             self.keep_quiet();
         }
     }

@@ -49,6 +49,7 @@ impl Parts {
             statuses: Statuses::default(),
             leadership: Leadership::default(),
             quiet_until: Mutex::new(Instant::now()),
+            known_clock: Mutex::default(),
             settings: crate::node::settings::Obeyed::default(),
             waiters: crate::node::waiters::Waiters::default(),
             nudge: Notify::new(),

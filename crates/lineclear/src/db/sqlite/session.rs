@@ -20,6 +20,9 @@ use crate::store::StoreResult;
 /// How long to wait for another process that writes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// A clock that goes back by so much was set back.
+const CLOCK_STEP_US: i64 = 1_000_000;
+
 /// Temporary tables of the statement files.
 const SCRATCH: &str = "
     create temp table incoming (turn, id integer primary key, manifest_id, tick_at, origin, fresh, kind, route, input,
@@ -58,12 +61,16 @@ impl SqliteSession {
         Ok(SqliteSession { connection, texts, now, clock })
     }
 
-    /// Sets the time of the transaction: the same for all its statements, and never earlier than before.
+    /// Sets the time of the transaction: the same for all its statements.
     pub(super) fn tick(&self) {
         let host = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
         let now =
             self.clock.as_ref().map_or_else(|| i64::try_from(host()).unwrap_or(i64::MAX), Clock::micros);
-        self.now.fetch_max(now, Ordering::Relaxed);
+        let last = self.now.load(Ordering::Relaxed);
+        if last - now >= CLOCK_STEP_US {
+            tracing::warn!(back_ms = (last - now) / 1000, "the clock of this machine was set back");
+        }
+        self.now.store(next_time(last, now), Ordering::Relaxed);
     }
 
     pub(crate) fn rows(&mut self, statement: Statement, params: &Params) -> StoreResult<Vec<Row>> {
@@ -93,6 +100,12 @@ impl SqliteSession {
     pub(crate) fn batch(&mut self, sql: &str) -> StoreResult<()> {
         self.connection.execute_batch(sql).map_err(classify::sqlite)
     }
+}
+
+/// The time of the next transaction. A clock that goes back a little is waited for, so that times of transactions do not go back. One that was
+/// set back is followed: all processes on the file must agree on the time, and those that start now have only the clock.
+fn next_time(last: i64, now: i64) -> i64 {
+    if last - now < CLOCK_STEP_US { last.max(now) } else { now }
 }
 
 /// Retries while another process opens or closes the file, which SQLite's busy timeout does not cover.
@@ -227,4 +240,17 @@ fn bound(params: &Params) -> Vec<SqlValue> {
         values.push(SqlValue::Text(serde_json::Value::Array(rows).to_string()));
     }
     values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_was_set_back_is_followed_and_one_that_wavers_is_not() {
+        let second = 1_000_000;
+        assert_eq!(next_time(100 * second, 101 * second), 101 * second);
+        assert_eq!(next_time(100 * second, 100 * second - 1_000), 100 * second, "times do not go back");
+        assert_eq!(next_time(100 * second, 10 * second), 10 * second, "it was set back by 90 s");
+    }
 }

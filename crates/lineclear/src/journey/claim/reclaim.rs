@@ -149,6 +149,7 @@ pub(crate) async fn reclaim_lost(shared: &Shared, most: u32) -> StoreResult<usiz
     let asked_at = Instant::now();
     let ended_before = shared.loop_store.probe_writes().await?;
     shared.note_answer(asked_at.elapsed());
+    shared.note_clock(ended_before);
     if !shared.may_reclaim() {
         return Ok(0);
     }

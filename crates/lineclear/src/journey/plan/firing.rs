@@ -188,12 +188,13 @@ async fn apply_overlap(session: &mut Session, firings: &mut [Firing]) -> StoreRe
             Overlap::Skip => !found.any,
             Overlap::QueueOne | Overlap::Cancel => !found.waits,
         };
+        // Also if one waits already: the request to the running job may have met a locked row.
+        if firing.template.overlap == Overlap::Cancel && found.any {
+            make_way.push(firing.template.id);
+        }
         if !free {
             firing.skip = Some(SkipReason::Overlap);
             continue;
-        }
-        if firing.template.overlap == Overlap::Cancel && found.any {
-            make_way.push(firing.template.id);
         }
         // The next tick of the same manifest in this pass sees this one.
         *found = Live { any: true, waits: true };

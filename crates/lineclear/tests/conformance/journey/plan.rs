@@ -140,6 +140,23 @@ conformance! {
         assert_ne!(db.take_one(node).await.job, old.job);
     }
 
+    async fn cancel_asks_again_if_the_first_request_met_a_locked_row(db) {
+        let manifest = db.declare(with(Overlap::Cancel)).await;
+        let node = db.node("a").await;
+        db.let_a_tick_come().await;
+        db.plan().await;
+        let old = db.take_one(node).await;
+        db.let_a_tick_come().await;
+        assert_eq!(db.plan().await, (1, 0));
+        // As if a renewal had held the row: the request skips it.
+        db.sql("update {t}background_job set cancel_requested_at = null").await;
+        db.let_a_tick_come().await;
+        assert_eq!(db.plan().await, (0, 1), "one waits already");
+        assert_eq!(skips(db, manifest).await, ["overlap"]);
+        let renewal = db.store.renew(crate::kit::lease(node), vec![old.reference()]).await.unwrap()[0];
+        assert!(renewal.cancel_requested);
+    }
+
     async fn excluded_and_switched_off_ticks_are_recorded(db) {
         let century = serde_json::json!({"from": "2000-01-01", "to": "2099-12-31"});
         let never: Exclusion = serde_json::from_value(century).unwrap();
