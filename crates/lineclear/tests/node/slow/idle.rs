@@ -13,8 +13,10 @@ use crate::kit::{Place, name};
 const WARM_UP: Duration = Duration::from_secs(5);
 const WINDOW: Duration = Duration::from_secs(20);
 const STATEMENTS_PER_SECOND: f64 = 2.0;
-/// The first one comes after the test.
+/// The first one comes after the test. A node beats at least three times a lease, so the lease is long, too.
 const NO_HEARTBEAT: &str = "heartbeat=3600000";
+const LONG_LEASE: &str = "10800000";
+const LEASE: &str = "30000";
 
 /// A server that logs every statement, and writes no WAL in the background.
 async fn quiet_server() -> (PrivatePostgres, Place) {
@@ -30,10 +32,10 @@ async fn quiet_server() -> (PrivatePostgres, Place) {
 }
 
 /// All roles, and every interval as it is by default unless `options` say otherwise.
-fn node(place: &Place, options: &[&str]) -> Program {
+fn node(place: &Place, lease: &str, options: &[&str]) -> Program {
     let defaults = ["poll=1000", "plan=5000", "heartbeat=10000", "renewal=10000"];
     Program::at(example("child"))
-        .args([&place.url, "planner,workers,cleaner", "30000"])
+        .args([place.url.as_str(), "planner,workers,cleaner", lease])
         .args(defaults)
         .args(options)
 }
@@ -41,7 +43,7 @@ fn node(place: &Place, options: &[&str]) -> Program {
 #[tokio::test]
 async fn an_idle_node_sends_at_most_two_statements_a_second() {
     let (server, place) = quiet_server().await;
-    let nodes = up([node(&place, &[])]).await;
+    let nodes = up([node(&place, LEASE, &[])]).await;
     tokio::time::sleep(WARM_UP).await;
     let client = place.client().await;
     client.batch_execute("select 'the window begins'").await.unwrap();
@@ -68,7 +70,7 @@ async fn an_idle_node_sends_at_most_two_statements_a_second() {
 async fn an_idle_node_writes_nothing_but_its_heartbeat() {
     let (_server, place) = quiet_server().await;
     let often = ["clean=500", "plan=200", "poll=100"];
-    let nodes = up([node(&place, &[&often[..], &[NO_HEARTBEAT]].concat())]).await;
+    let nodes = up([node(&place, LONG_LEASE, &[&often[..], &[NO_HEARTBEAT]].concat())]).await;
     tokio::time::sleep(WARM_UP).await;
     assert_eq!(
         grown(&place, Duration::from_secs(10)).await,
@@ -78,7 +80,7 @@ async fn an_idle_node_writes_nothing_but_its_heartbeat() {
     end(nodes).await;
 
     // The measurement does notice what a heartbeat writes.
-    let nodes = up([node(&place, &[&often[..], &["heartbeat=500"]].concat())]).await;
+    let nodes = up([node(&place, LEASE, &[&often[..], &["heartbeat=500"]].concat())]).await;
     assert!(grown(&place, Duration::from_secs(3)).await > 0);
     end(nodes).await;
 }
