@@ -127,7 +127,7 @@ impl Db {
         }
     }
 
-    /// The same database for the loops of a node: on PostgreSQL over connections that callers cannot use up.
+    /// The database for the loops of a node: on PostgreSQL over connections that callers cannot use up.
     pub(crate) fn for_loops(&self) -> Db {
         match self {
             Db::Postgres(db) => Db::Postgres(db.for_loops(LOOP_CONNECTIONS)),

@@ -123,7 +123,7 @@ impl Store {
         Ok(store)
     }
 
-    /// The same store for the loops of a node, which share no connection with callers.
+    /// The store for the loops of a node, which share no connection with callers.
     pub(crate) fn for_loops(&self) -> Store {
         Store { db: self.db.for_loops(), ..self.clone() }
     }

@@ -6,6 +6,7 @@ mod query_plans;
 mod races;
 mod rerank;
 mod statements;
+mod waits;
 
 use std::collections::BTreeMap;
 

@@ -71,7 +71,7 @@ impl Postgres {
         })
     }
 
-    /// The same database over connections of its own, for the loops of a node: callers cannot use them up.
+    /// Opens separate connections to the database for the loops of a node: callers cannot use them up.
     pub(crate) fn for_loops(&self, connections: usize) -> Postgres {
         let limits = TimeLimits::of_loops(self.limits.statement);
         let pool = pool(&self.config, &self.connector, self.pooler, limits, connections);
@@ -190,7 +190,7 @@ impl Postgres {
     async fn limited_session(&self, is_transaction: bool, is_patient: bool) -> StoreResult<PgSession> {
         let client = self.pool.get().await.map_err(|e| classify::pool(&self.config, e))?;
         let limits =
-            if is_patient { TimeLimits { statement: NO_DEADLINE, ..self.limits } } else { self.limits };
+            if is_patient { TimeLimits { statement: NO_DEADLINE, lock: NO_DEADLINE } } else { self.limits };
         // Behind a pooler, or with other limits than its connection, each transaction sets its own.
         let sets = (self.pooler || is_patient).then(|| limits.set_local());
         Ok(PgSession::new(client, self.texts.clone(), self.pooler, is_transaction, sets))

@@ -42,7 +42,7 @@ impl StoreError {
         matches!(self, StoreError::Refused { .. } | StoreError::Corrupt { .. })
     }
 
-    /// The same, or a single row is locked for a while.
+    /// The error may concern a single row, for good or because another transaction holds it.
     fn may_concern_one_row(&self) -> bool {
         self.may_be_one_rows_fault() || matches!(self, StoreError::Locked { .. })
     }
