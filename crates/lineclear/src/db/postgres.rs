@@ -153,8 +153,8 @@ impl Postgres {
     }
 
     async fn attempt<V: Verb>(&self, verb: &V) -> StoreResult<V::Answer> {
-        let _turn = match &self.transactions {
-            Some(turns) if verb.is_transaction() && !verb.is_patient() => Some(turn(turns).await?),
+        let _permit = match &self.transactions {
+            Some(permits) if verb.is_transaction() && !verb.is_patient() => Some(permit(permits).await?),
             _ => None,
         };
         let mut session =
@@ -256,11 +256,11 @@ fn pool(config: &Config, connector: &Connector, pooler: bool, limits: TimeLimits
         .expect("a pool with timeouts has its runtime")
 }
 
-/// The turn of a transaction; an error if those before it wait for too long.
-async fn turn(turns: &Semaphore) -> StoreResult<SemaphorePermit<'_>> {
+/// A permit for a transaction; an error if those before it wait for too long.
+async fn permit(permits: &Semaphore) -> StoreResult<SemaphorePermit<'_>> {
     let locked = || StoreError::Locked { source: "too many transactions wait for locks".into() };
-    match timeout(CONNECT_TIMEOUT, turns.acquire()).await {
-        Ok(Ok(turn)) => Ok(turn),
+    match timeout(CONNECT_TIMEOUT, permits.acquire()).await {
+        Ok(Ok(permit)) => Ok(permit),
         _ => Err(locked()),
     }
 }

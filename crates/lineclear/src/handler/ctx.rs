@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 
 use lineclear_model::payload::OUTPUT_BYTES_MAX;
 use lineclear_model::{Failure, Payload};
+use lineclear_tls::with_causes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use crate::handler::extract::{FromJob, JobContext};
 use crate::handler::progress_buffer::ProgressBuffer;
-use crate::handler::response::{HandlerError, with_causes};
+use crate::handler::response::HandlerError;
 use crate::handler::step::StepError;
 use crate::store::{
     ClaimRef, FencedWrite, KEY_BYTES_MAX, ProgressView, StepRecord, Store, StoreError, StoreResult,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use lineclear_model::payload::OUTPUT_BYTES_MAX;
 use lineclear_model::{Failure, Outcome, Payload};
+use lineclear_tls::with_causes;
 use serde::Serialize;
 
 use crate::handler::step::StepError;
@@ -105,20 +106,6 @@ fn failed(error: &HandlerError) -> Outcome {
         cause = error.source();
     }
     Outcome::Failed(failure)
-}
-
-/// The message, and those of its causes that it does not contain.
-pub(crate) fn with_causes(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let message = error.to_string();
-        if !text.contains(&message) {
-            text = format!("{text}: {message}");
-        }
-        cause = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -13,10 +13,11 @@ use lineclear_lock::{
     Holding, Lease, LockError, LockGuard, LockName, LockOptions, Locks, LostReason, RegistryOptions, Released,
 };
 use lineclear_model::duration;
+use lineclear_tls::with_causes;
 use rustix::process::Signal;
 use tokio::time::timeout;
 
-use super::target::{CHECK_STORE, LockTarget, error_chain, usage};
+use super::target::{CHECK_STORE, LockTarget, usage};
 use crate::config::parse_duration;
 use crate::failure::Failure;
 use crate::output::print_stderr;
@@ -287,6 +288,6 @@ fn store_failure(error: LockError) -> Failure {
     if matches!(&error, LockError::Refused { rule, .. } if rule == "lock_name") {
         return usage(error);
     }
-    let failure = Failure::coded(STORE_DOWN, format!("{}; the command was not run", error_chain(&error)));
+    let failure = Failure::coded(STORE_DOWN, format!("{}; the command was not run", with_causes(&error)));
     if error.is_unavailable() { failure.hint(CHECK_STORE) } else { failure }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use lineclear_lock::{Backend, LockError, LockOptions, Locks, Registry, RegistryOptions};
+use lineclear_tls::with_causes;
 
 use crate::failure::Failure;
 
@@ -113,21 +114,7 @@ pub(super) fn failure(error: LockError) -> Failure {
     match &error {
         LockError::Refused { rule, .. } if rule == "lock_name" => usage(error),
         LockError::Refused { why, .. } => Failure::coded(5, why.clone()),
-        LockError::Unavailable { .. } => Failure::coded(6, error_chain(&error)).hint(CHECK_STORE),
-        _ => Failure::failed(error_chain(&error)),
+        LockError::Unavailable { .. } => Failure::coded(6, with_causes(&error)).hint(CHECK_STORE),
+        _ => Failure::failed(with_causes(&error)),
     }
-}
-
-/// An error with its causes, without repetitions.
-pub(super) fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text.push_str(&format!(": {more}"));
-        }
-        cause = error.source();
-    }
-    text
 }
