@@ -25,17 +25,30 @@ pub(crate) struct Browser {
 /// The key of an element in responses of the driver.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
+/// Starts the driver. It chooses a free port of IPv6 and exits if that port of IPv4 is not free: then it is started again.
+async fn start_driver() -> (Child, u16) {
+    for _ in 0..5 {
+        let driver = Program::at("chromedriver").args(["--port=0"]).start().expect(
+            "chromium and chromedriver are needed: `scripts/install` installs Debian's packages chromium and chromium-driver",
+        );
+        match driver.wait_for_line("started successfully on port", LONG).await {
+            Ok(line) => {
+                let port = line.trim_end_matches('.').rsplit(' ').next().unwrap().parse().unwrap();
+                return (driver, port);
+            }
+            Err(error) => assert!(error.to_string().contains("port not available"), "{error:#}"),
+        }
+    }
+    panic!("the driver found no free port five times");
+}
+
 impl Browser {
     pub(crate) async fn start() -> Browser {
         Browser::wish(Wish::default()).await
     }
 
     pub(crate) async fn wish(wish: Wish) -> Browser {
-        let driver = Program::at("chromedriver").args(["--port=0"]).start().expect(
-            "chromium and chromedriver are needed: `scripts/install` installs Debian's packages chromium and chromium-driver",
-        );
-        let line = driver.wait_for_line("started successfully on port", LONG).await.unwrap();
-        let port = line.trim_end_matches('.').rsplit(' ').next().unwrap().parse().unwrap();
+        let (driver, port) = start_driver().await;
         let mut flags = vec![
             "--headless=new",
             "--disable-dev-shm-usage",

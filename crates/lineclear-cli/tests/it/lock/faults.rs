@@ -9,6 +9,9 @@ use crate::lock::place::{Place, SOON, gone, lives};
 /// Less than a second for the lock, as its own tests show, and as much for three processes to start on a busy machine.
 const AT_ONCE: Duration = Duration::from_secs(2);
 
+/// On a busy machine a shell may need most of a second until it runs its trap.
+const WITH_GRACE: &[&str] = &["--ttl", "5s", "--grace", "1s"];
+
 /// Prints its process id and that of its child, and ignores TERM.
 const STUBBORN: &str = "trap 'echo asked' TERM; sh -c 'trap \"\" TERM; echo child $$; sleep 60; sleep 60' & \
                         echo held $$; while :; do sleep 0.05; done";
@@ -44,7 +47,7 @@ async fn is_ended(mut child: Child, ids: [String; 2]) {
 #[tokio::test]
 async fn a_broken_lock_in_a_sqlite_file_ends_the_command() {
     let place = Place::sqlite();
-    let (child, ids) = stubborn(&place, &["--ttl", "2s"]).await;
+    let (child, ids) = stubborn(&place, WITH_GRACE).await;
     let file = rusqlite::Connection::open(&place.url).unwrap();
     file.busy_timeout(SOON).unwrap();
     assert_eq!(file.execute("update lock_epoch set token = 'another', epoch = epoch + 1", []).unwrap(), 1);
@@ -54,7 +57,7 @@ async fn a_broken_lock_in_a_sqlite_file_ends_the_command() {
 #[tokio::test]
 async fn a_broken_lock_in_postgres_ends_the_command() {
     let place = Place::postgres().await;
-    let (child, ids) = stubborn(&place, &["--ttl", "2s"]).await;
+    let (child, ids) = stubborn(&place, WITH_GRACE).await;
     let (client, connection) = tokio_postgres::connect(&place.url, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
     let take = "update lineclear.lock_epoch set token = gen_random_uuid(), epoch = epoch + 1";
@@ -65,7 +68,7 @@ async fn a_broken_lock_in_postgres_ends_the_command() {
 #[tokio::test]
 async fn a_key_that_is_deleted_in_redis_ends_the_command() {
     let place = Place::redis();
-    let (child, ids) = stubborn(&place, &["--ttl", "2s"]).await;
+    let (child, ids) = stubborn(&place, WITH_GRACE).await;
     let client = redis::Client::open(place.url.split('?').next().unwrap()).unwrap();
     let mut redis = client.get_multiplexed_async_connection().await.unwrap();
     let key = format!("{}report", place.url.split_once("prefix=").unwrap().1);
@@ -78,12 +81,12 @@ async fn a_key_that_is_deleted_in_redis_ends_the_command() {
 async fn a_store_that_goes_away_ends_the_command_when_its_lock_would_end() {
     let mut server = PrivateRedis::start(&[]).await.unwrap();
     let place = Place::at(server.url(), ());
-    let (child, ids) = stubborn(&place, &["--ttl", "3s", "--grace", "100ms"]).await;
+    let (child, ids) = stubborn(&place, WITH_GRACE).await;
     let stopped = Instant::now();
     server.stop();
     is_ended(child, ids).await;
     // It may have been renewed just before the stop. A little more for a busy machine.
-    assert!(stopped.elapsed() < Duration::from_secs(4), "{:?}", stopped.elapsed());
+    assert!(stopped.elapsed() < Duration::from_secs(7), "{:?}", stopped.elapsed());
 }
 
 #[tokio::test]
