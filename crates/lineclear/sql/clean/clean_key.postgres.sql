@@ -1,23 +1,17 @@
--- clean_key · unique keys whose time is over, and limit keys that no job uses
--- A limit key that is being counted right now is locked, and skipped. Index: job_key_old.
+-- clean_key · unique keys whose time is over
+-- A key whose job still lives holds on until the job is over, as a key without a time does: it becomes one, so that it is read
+-- here once, and not with every cleaning. Index: job_key_old. `seen`: removed, or made so.
 -- $1 at most
-with worn as (
-    delete from {schema}.job_key where key = any (array (
-        select key from {schema}.job_key k
-        where  until <= now()
-               and not exists (select from {schema}.work_queue w     where w.id = k.job_id)
-               and not exists (select from {schema}.background_job b where b.id = k.job_id)
-               and not exists (select from {schema}.dead_letter d    where d.job_id = k.job_id and d.status = 'awaiting')
-        limit  $1::bigint for update skip locked))
-    returning 1
+with worn as materialized (
+    select key, job_id from {schema}.job_key
+    where  until <= now() order by until limit $1::bigint for update skip locked
 ),
-unused as (
-    delete from {schema}.limit_key where key = any (array (
-        select key from {schema}.limit_key k
-        where  not fixed
-               and not exists (select from {schema}.work_queue w     where w.limit_key = k.key and w.phase = 'held')
-               and not exists (select from {schema}.background_job b where b.limit_key = k.key)
-        limit  $1::bigint for update skip locked))
-    returning 1
+gone as (
+    delete from {schema}.job_key where key = any (array (select key from worn where {job_is_nowhere(worn.job_id)}))
+    returning key
+),
+kept as (
+    update {schema}.job_key set until = null
+    where  key = any (array (select key from worn except all select key from gone))
 )
-select (select count(*) from worn) + (select count(*) from unused) as cleaned
+select (select count(*) from gone) as cleaned, (select count(*) from worn) as seen

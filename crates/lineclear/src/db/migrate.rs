@@ -80,6 +80,8 @@ migrations! {
     26 "0026_bulk_operation",
     27 "0027_heartbeat_interval",
     28 "0028_enqueue_without_locks",
+    29 "0029_promotion_by_rank",
+    30 "0030_parked_by_manifest",
 }
 
 /// All migrations for the database that `options` names.

@@ -155,6 +155,8 @@ statements! {
         CleanDeadLetter "clean_dead_letter",
         CleanTick "clean_tick",
         CleanKey "clean_key",
+        CleanLostKey "clean_lost_key",
+        CleanLimitKey "clean_limit_key",
         CleanNode "clean_node",
         CleanLock "clean_lock",
         CleanIdempotency "clean_idempotency",

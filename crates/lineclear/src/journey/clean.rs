@@ -1,11 +1,13 @@
 //! clean: removes what is older than its retention. Any number of nodes may clean at once, and cleaning again changes nothing.
 
 pub(crate) mod cleaner;
+pub(crate) mod pages;
 
 use std::time::Duration;
 
 use crate::db::statements::Statement;
 use crate::db::{Query, Value, values};
+use crate::journey::clean::pages::Pages;
 use crate::journey::enqueue::insert::millis;
 use crate::store::{BATCH, Store, StoreResult};
 
@@ -79,60 +81,106 @@ impl Cleaned {
     }
 }
 
-/// The statements of a cleaning, in the order of [`Cleaned`]'s fields; statistics are in two tables. Each is a separate
-/// transaction, so that no lock is held across them.
-fn statements(keep: &Retention, most: u32) -> [(Statement, Vec<Value>); 11] {
-    let age = |duration| values![millis(duration), most];
-    [
-        (Statement::CleanHistory, values![millis(keep.completed), millis(keep.failed), most]),
-        (Statement::CleanDeadLetter, age(keep.dead_letters)),
-        (Statement::CleanTick, age(keep.ticks)),
-        (Statement::CleanKey, values![most]),
-        (Statement::CleanNode, age(keep.nodes)),
-        (Statement::CleanLock, age(keep.lock_events)),
-        (Statement::CleanIdempotency, values![most]),
-        (Statement::CleanAudit, age(keep.audit)),
-        (Statement::CleanSession, values![most]),
-        (Statement::CleanStat, age(keep.stats)),
-        (Statement::CleanStatTotal, age(keep.stats)),
-    ]
+/// Batches that remove rows. Each is a separate transaction, so that no lock is held across them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Batch {
+    History,
+    DeadLetters,
+    Ticks,
+    Keys,
+    Nodes,
+    Locks,
+    IdempotencyKeys,
+    Audit,
+    Sessions,
+    Stats,
+    StatTotals,
+}
+
+impl Batch {
+    pub(crate) const ALL: [Batch; 11] = [
+        Batch::History,
+        Batch::DeadLetters,
+        Batch::Ticks,
+        Batch::Keys,
+        Batch::Nodes,
+        Batch::Locks,
+        Batch::IdempotencyKeys,
+        Batch::Audit,
+        Batch::Sessions,
+        Batch::Stats,
+        Batch::StatTotals,
+    ];
+
+    fn statement(self, keep: &Retention, most: u32) -> (Statement, Vec<Value>) {
+        let age = |duration| values![millis(duration), most];
+        match self {
+            Batch::History => {
+                (Statement::CleanHistory, values![millis(keep.completed), millis(keep.failed), most])
+            }
+            Batch::DeadLetters => (Statement::CleanDeadLetter, age(keep.dead_letters)),
+            Batch::Ticks => (Statement::CleanTick, age(keep.ticks)),
+            Batch::Keys => (Statement::CleanKey, values![most]),
+            Batch::Nodes => (Statement::CleanNode, age(keep.nodes)),
+            Batch::Locks => (Statement::CleanLock, age(keep.lock_events)),
+            Batch::IdempotencyKeys => (Statement::CleanIdempotency, values![most]),
+            Batch::Audit => (Statement::CleanAudit, age(keep.audit)),
+            Batch::Sessions => (Statement::CleanSession, values![most]),
+            Batch::Stats => (Statement::CleanStat, age(keep.stats)),
+            Batch::StatTotals => (Statement::CleanStatTotal, age(keep.stats)),
+        }
+    }
+
+    fn count(self, cleaned: &mut Cleaned) -> &mut u64 {
+        match self {
+            Batch::History => &mut cleaned.executions,
+            Batch::DeadLetters => &mut cleaned.dead_letters,
+            Batch::Ticks => &mut cleaned.ticks,
+            Batch::Keys => &mut cleaned.keys,
+            Batch::Nodes => &mut cleaned.nodes,
+            Batch::Locks => &mut cleaned.locks,
+            Batch::IdempotencyKeys => &mut cleaned.idempotency_keys,
+            Batch::Audit => &mut cleaned.audit,
+            Batch::Sessions => &mut cleaned.sessions,
+            Batch::Stats | Batch::StatTotals => &mut cleaned.stats,
+        }
+    }
 }
 
 impl Store {
-    /// Removes at most `most` rows of each kind; returns how many it removed.
+    /// Removes at most `most` rows of each kind; returns how many it removed. Wakes and unparks jobs that were forgotten.
     pub async fn clean(&self, keep: &Retention, most: u32) -> StoreResult<Cleaned> {
+        let mut cleaned = Cleaned::default();
+        let mut pages = Pages::default();
         self.wake_forgotten().await?;
-        let most = most.min(BATCH);
-        self.unpark_forgotten(most).await?;
-        let mut counts = [0; 11];
-        for (count, (statement, params)) in counts.iter_mut().zip(statements(keep, most)) {
-            let clean = Query::first(statement, params, |row| row.get("cleaned"));
-            *count = self.run(clean).await?.unwrap_or_default();
+        self.turn_page(&mut pages.parked).await?;
+        for batch in Batch::ALL {
+            self.clean_batch(batch, keep, most, &mut cleaned).await?;
         }
-        let [
-            executions,
-            dead_letters,
-            ticks,
-            keys,
-            nodes,
-            locks,
-            idempotency_keys,
-            audit,
-            sessions,
-            stats,
-            totals,
-        ] = counts;
-        Ok(Cleaned {
-            executions,
-            dead_letters,
-            ticks,
-            keys,
-            nodes,
-            locks,
-            idempotency_keys,
-            audit,
-            sessions,
-            stats: stats + totals,
-        })
+        for page in [&mut pages.unique_keys, &mut pages.limit_keys] {
+            cleaned.keys += self.turn_page(page).await?;
+        }
+        Ok(cleaned)
+    }
+
+    /// Removes at most `most` rows and counts them; returns whether there may be more.
+    pub(crate) async fn clean_batch(
+        &self,
+        batch: Batch,
+        keep: &Retention,
+        most: u32,
+        cleaned: &mut Cleaned,
+    ) -> StoreResult<bool> {
+        let most = most.min(BATCH);
+        let (statement, params) = batch.statement(keep, most);
+        let query = Query::one(statement, params, move |row| {
+            let cleaned: u64 = row.get("cleaned")?;
+            // A unique key whose job lives is seen, and not removed.
+            let seen = if statement == Statement::CleanKey { row.get("seen")? } else { cleaned };
+            Ok((cleaned, seen))
+        });
+        let (removed, seen) = self.run(query).await?;
+        *batch.count(cleaned) += removed;
+        Ok(seen >= u64::from(most))
     }
 }

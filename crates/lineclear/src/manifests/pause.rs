@@ -103,11 +103,6 @@ impl Store {
         self.run(Query::new(Statement::UnparkKinds, params, |rows| Ok(rows.len() as u64))).await
     }
 
-    /// Unparks up to `most` jobs that are parked although their manifest is enabled; returns how many.
-    pub(crate) async fn unpark_forgotten(&self, most: u32) -> StoreResult<u64> {
-        self.run(Query::new(Statement::UnparkForgotten, values![most], |rows| Ok(rows.len() as u64))).await
-    }
-
     /// Pauses manifests: plans no new ticks, and parks their waiting jobs. Returns those that exist.
     pub async fn pause(&self, keys: Vec<Name>) -> StoreResult<Vec<Name>> {
         self.set_enabled(keys, false).await

@@ -42,7 +42,7 @@ impl Loops {
             started.spawn(shared, Planner::new(shared), Duration::ZERO);
         }
         if shared.options.has(Role::Cleaner) {
-            started.spawn(shared, Cleaner { shared: shared.clone() }, shared.options.clean_interval);
+            started.spawn(shared, Cleaner::new(shared), shared.options.clean_interval);
         }
         if works || dispatches {
             let (settlements, finished) = mpsc::channel(SETTLE_MAX);

@@ -1,17 +1,26 @@
-//! The cleaner of a node: removes history that is older than its retention.
+//! The cleaner of a node: removes history that is older than its retention, and repairs what a dead node left behind.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::journey::clean::pages::{Page, Pages};
+use crate::journey::clean::{Batch, Cleaned};
 use crate::node::Shared;
 use crate::node::pacer::Loop;
 use crate::store::StoreResult;
 
-/// Rows of each kind that one pass removes.
-const PASS_MAX: u32 = 1_000;
+/// Rows that one batch removes.
+const BATCH_MAX: u32 = 1_000;
 
 pub(crate) struct Cleaner {
-    pub(crate) shared: Arc<Shared>,
+    shared: Arc<Shared>,
+    pages: Pages,
+}
+
+impl Cleaner {
+    pub(crate) fn new(shared: &Arc<Shared>) -> Cleaner {
+        Cleaner { shared: shared.clone(), pages: Pages::default() }
+    }
 }
 
 impl Loop for Cleaner {
@@ -23,14 +32,33 @@ impl Loop for Cleaner {
             tracing::warn!(%error, node.id = %shared.id, "stats could not be rolled up");
         }
         rerank(shared).await;
-        while !shared.stopping.is_cancelled() {
-            let cleaned = shared.loop_store.clean(&shared.tunable().retention, PASS_MAX).await?;
-            if cleaned.is_nothing() {
-                break;
-            }
+        shared.loop_store.wake_forgotten().await?;
+        turn_pages(shared, &mut self.pages.parked).await?;
+        let (retention, mut cleaned) = (shared.tunable().retention, Cleaned::default());
+        // Batch by batch, each until it is short: what there is much of does not repeat the rest.
+        for batch in Batch::ALL {
+            while shared.loop_store.clean_batch(batch, &retention, BATCH_MAX, &mut cleaned).await?
+                && !shared.stopping.is_cancelled()
+            {}
+        }
+        cleaned.keys += turn_pages(shared, &mut self.pages.unique_keys).await?;
+        cleaned.keys += turn_pages(shared, &mut self.pages.limit_keys).await?;
+        if !cleaned.is_nothing() {
             tracing::debug!(node.id = %shared.id, ?cleaned, "cleaned");
         }
         Ok(shared.options.clean_interval)
+    }
+}
+
+/// Cleans page after page while there is something to clean; returns how many rows it changed.
+async fn turn_pages(shared: &Shared, page: &mut Page) -> StoreResult<u64> {
+    let mut all = 0;
+    loop {
+        let cleaned = shared.loop_store.turn_page(page).await?;
+        all += cleaned;
+        if cleaned == 0 || shared.stopping.is_cancelled() {
+            return Ok(all);
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::db::statements::Statement;
-use crate::db::{Session, Value, Verb, values};
+use crate::db::{Query, Session, Value, Verb, values};
 use crate::store::{Store, StoreResult};
 
 /// How often a locked key is tried again: the pauses add up to more than a second.
@@ -46,25 +46,6 @@ impl Verb for SetLimit {
     }
 }
 
-/// Verb: keys that hold jobs back, a page at a time.
-pub(crate) struct HeldKeys {
-    pub(crate) after: String,
-    pub(crate) most: u32,
-}
-
-impl Verb for HeldKeys {
-    type Answer = Vec<String>;
-
-    fn is_transaction(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, session: &mut Session) -> StoreResult<Vec<String>> {
-        let params = vec![Value::Text(Some(self.after.clone())), Value::Int(Some(i64::from(self.most)))];
-        session.rows(Statement::HeldKeys, params).await?.iter().map(|row| row.get("key")).collect()
-    }
-}
-
 impl Store {
     /// Lets jobs that these keys held back try again. Keys that another transaction holds, as a dispatcher does while it counts, are
     /// tried again in the background for a second; after that the cleaner wakes them.
@@ -90,13 +71,21 @@ impl Store {
 
     /// Wakes jobs that a node did not wake because it died after settling.
     pub(crate) async fn wake_forgotten(&self) -> StoreResult<()> {
-        const PAGE: u32 = 500;
+        const PAGE: usize = 500;
         let mut after = String::new();
         loop {
-            let keys = self.run(HeldKeys { after: after.clone(), most: PAGE }).await?;
-            let Some(last) = keys.last().cloned() else { return Ok(()) };
-            self.wake(keys).await?;
-            after = last;
+            let most = u32::try_from(PAGE).expect("a page fits");
+            let held = Query::each(Statement::HeldKeys, values![after, most], |row| {
+                Ok((row.get::<String>("key")?, row.get::<bool>("has_room")?))
+            });
+            let keys = self.db.read(held).await?;
+            let (count, last) = (keys.len(), keys.last().map(|(key, _)| key.clone()));
+            self.wake(keys.into_iter().filter_map(|(key, has_room)| has_room.then_some(key)).collect())
+                .await?;
+            match last {
+                Some(last) if count == PAGE => after = last,
+                _ => return Ok(()),
+            }
         }
     }
 }

@@ -9,6 +9,52 @@ const DAYS_8: i64 = 8 * 86_400;
 const DAYS_31: i64 = 31 * 86_400;
 
 conformance! {
+    async fn a_key_whose_time_is_over_holds_while_its_job_waits_and_no_longer(db) {
+        let keyed = || NewJob { unique_key: Some(UniqueKey::new("u").keep(std::time::Duration::from_secs(60))), ..job() };
+        let first = db.enqueue(keyed()).await;
+        db.age("job_key", "until", 3600).await;
+        for _ in 0..2 {
+            assert!(db.store.clean(&Retention::default(), 100).await.unwrap().is_nothing());
+            assert_eq!(db.count("job_key where until is null").await, 1, "it is not read again by every cleaning");
+            assert_eq!(db.enqueue(keyed()).await, first);
+        }
+        let node = db.node("a").await;
+        let claim = db.take_one(node).await;
+        db.settle(node, &claim, completed()).await;
+        assert_eq!(db.count("job_key").await, 0);
+        assert_ne!(db.enqueue(keyed()).await, first);
+    }
+
+    pgbouncer async fn the_cleaner_removes_keys_whose_job_is_nowhere(db) {
+        let keyed = |key: &str| NewJob { unique_key: Some(UniqueKey::new(key)), ..job() };
+        for key in ["a", "b", "c", "d"] {
+            db.enqueue(keyed(key)).await;
+        }
+        let node = db.node("a").await;
+        let claims = db.take(node, 2).await;
+        db.settle(node, &claims[1], Outcome::DeadLetter(Failure::new("x", "y"))).await;
+        // By hand.
+        db.sql("delete from {t}work_queue where unique_key = 'c'").await;
+        assert_eq!(db.store.clean(&Retention::default(), 100).await.unwrap().keys, 1);
+        let left = db.sql("select key from {t}job_key order by key").await;
+        assert_eq!(left, ["a", "b", "d"].map(|key| vec![Some(key.to_owned())]), "one runs, one is dead, one waits");
+        assert!(db.store.clean(&Retention::default(), 100).await.unwrap().is_nothing());
+        db.sql("delete from {t}work_queue").await;
+        db.sql("delete from {t}job_key").await;
+    }
+
+    pgbouncer async fn the_cleaner_reads_keys_page_by_page(db) {
+        // More than a page, and all in use but the last one.
+        let keyed = |n: u32| NewJob { unique_key: Some(UniqueKey::new(format!("u{n:04}"))), ..job() };
+        db.store.enqueue_many((0..300).map(keyed).collect()).await.unwrap();
+        db.sql("delete from {t}work_queue where unique_key = 'u0299'").await;
+        assert!(db.store.clean(&Retention::default(), 100).await.unwrap().is_nothing(), "it is not on the first page");
+        db.sql("delete from {t}work_queue where unique_key = 'u0000'").await;
+        assert_eq!(db.store.clean(&Retention::default(), 100).await.unwrap().keys, 1);
+        assert_eq!(db.count("job_key").await, 299);
+        db.sql("delete from {t}job_key where key = 'u0299'").await;
+    }
+
     async fn completed_jobs_go_after_a_week_with_their_payload(db) {
         let long = payload(&format!("{{\"text\":\"{}\"}}", "x".repeat(2000)));
         db.enqueue(NewJob { input: long, ..job() }).await;
