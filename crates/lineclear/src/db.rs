@@ -25,8 +25,8 @@ pub(crate) use crate::db::value::Cell;
 pub(crate) use crate::db::value::{Column, Params, Row, Value, values};
 use crate::store::{StoreOptions, StoreResult};
 
-/// Connections of a node's loops to PostgreSQL: the planner, the dispatcher, the settler, and one for the rest.
-const LOOP_CONNECTIONS: usize = 4;
+/// Connections of a node's loops to PostgreSQL: the planner, the dispatcher, the promoter, the settler, and one for the rest.
+const LOOP_CONNECTIONS: usize = 5;
 
 /// One atomic transition, with what it needs: a [`Query`] where one statement suffices, an implementation of its own where
 /// several statements stand or fall together.
@@ -92,6 +92,19 @@ impl Session {
         match self {
             Session::Postgres(session) => session.explain(statement, &params.into()).await,
             Session::Sqlite(session) => session.explain(statement),
+        }
+    }
+
+    /// PostgreSQL's plan for a statement, which it runs, with the pages that it reads.
+    #[cfg(test)]
+    pub(crate) async fn explain_analyze(
+        &mut self,
+        statement: Statement,
+        params: impl Into<Params>,
+    ) -> StoreResult<String> {
+        match self {
+            Session::Postgres(session) => session.explain_analyze(statement, &params.into()).await,
+            Session::Sqlite(_) => Ok(String::new()),
         }
     }
 

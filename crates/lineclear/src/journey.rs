@@ -6,5 +6,6 @@ pub(crate) mod dispatch;
 pub(crate) mod claim;
 pub(crate) mod execute;
 pub(crate) mod isolate;
+pub(crate) mod low_water;
 pub(crate) mod settle;
 pub(crate) mod clean;

@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::handler::{Kinds, States};
 use crate::journey::claim::isolation::Isolation;
+use crate::journey::dispatch::promoter::Promotion;
 use crate::journey::execute::active_jobs;
 use crate::journey::execute::active_jobs::ActiveJobs;
 use crate::journey::plan::leadership::Leadership;
@@ -82,6 +83,8 @@ pub(crate) struct Shared {
     pub(crate) waiters: waiters::Waiters,
     /// There may be work to take.
     pub(crate) nudge: Notify,
+    /// What the dispatcher and the promoter tell each other.
+    pub(crate) promotion: Promotion,
     /// No new work from now on.
     pub(crate) stopping: CancellationToken,
 }

@@ -30,8 +30,9 @@ pub use crate::journey::claim::renew::{Renewal, RenewalStatus};
 pub use crate::journey::claim::{Claim, Lease};
 pub use crate::journey::clean::{Cleaned, Retention};
 pub use crate::journey::dispatch::Dispatch;
+pub use crate::journey::dispatch::cursor::Cursor;
 pub use crate::journey::dispatch::lanes::Limits;
-pub use crate::journey::dispatch::poll_work::{PendingWork, RouteWork};
+pub use crate::journey::dispatch::poll_work::{PendingWork, PollCursor, RouteWork};
 pub use crate::journey::enqueue::idempotency::{Created, Creation, IdempotencyKey, Idempotent};
 pub use crate::journey::enqueue::insert::{
     BATCH_MAX, EnqueueResult, Enqueued, NewJob, OnConflict, UniqueKey, main_route,
@@ -42,7 +43,8 @@ pub use crate::journey::execute::progress::{PROGRESS_BYTES_MAX, ProgressView};
 pub use crate::journey::execute::steps::StepRecord;
 pub use crate::journey::plan::backfill::{BACKFILL_MAX, BackfillOptions, Backfilled};
 pub use crate::journey::plan::trigger::TriggerOptions;
-pub use crate::journey::plan::{NextPlan, PlanRules, Planned};
+pub use crate::journey::plan::{NextPlan, PlanCursor, PlanRules, Planned};
+pub(crate) use crate::journey::settle::freed_groups::FreedGroups;
 pub use crate::journey::settle::{FencedWrite, Settlement};
 pub use crate::manifests::declaration::{Declaration, Prune, check_group};
 pub use crate::manifests::declare::{Change, Declared, Plan};
@@ -90,6 +92,8 @@ pub struct Store {
     pub(crate) drains_changed: Arc<watch::Sender<()>>,
     /// Successes of manifests that are still to be written.
     pub(crate) successes: Arc<Successes>,
+    /// Gated groups that have a place free since a dispatcher of this process looked last.
+    pub(crate) freed_groups: Arc<FreedGroups>,
     /// Tells nodes, here and elsewhere, that jobs were queued.
     pub(crate) work_hints: Arc<WorkHints>,
 }
@@ -115,6 +119,7 @@ impl Store {
             manifests_changed: Arc::default(),
             drains_changed: Arc::default(),
             successes: Arc::default(),
+            freed_groups: Arc::default(),
             work_hints: Arc::default(),
         };
         if store.options.migrates() {

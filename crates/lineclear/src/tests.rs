@@ -1,6 +1,7 @@
 //! Tests that need internals: every statement prepares, plans use their indexes, and races run statement by statement.
 
 mod doctor;
+mod costs;
 mod cursor;
 mod query_plans;
 mod races;

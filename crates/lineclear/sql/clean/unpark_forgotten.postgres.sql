@@ -23,7 +23,7 @@ unparked as (
                cross  join lateral (
                           select id from {schema}.work_queue
                           where  manifest_id = m.id and phase = 'parked' and not unknown_kind
-                          order  by id limit $3::bigint
+                          limit  $3::bigint
                           for    no key update skip locked) w))
     returning 1
 )

@@ -21,5 +21,5 @@ where  id in (select w.id
               cross  join work_queue w
                      on w.id in (select x.id from work_queue x
                                  where  x.manifest_id = m.id and x.phase = 'parked' and not x.unknown_kind
-                                 order  by x.id limit ?3));
+                                 limit  ?3));
 select changes() as cleaned, (select iif(count(*) >= ?2, max(id), null) from temp.head) as next

@@ -78,7 +78,7 @@ noted as (
            was_due_at, claimed_at, started_at, now()
     from   gone
 )
-select id, claim_no, verdict, manifest_id, limit_key,
+select id, claim_no, verdict, manifest_id, limit_key, case when gated then group_id end as group_id,
        verdict = 'complete' and manifest_id is not null
        and not exists (select from succeeded s where s.manifest_id = gone.manifest_id) as unnoted
 from   gone order by id

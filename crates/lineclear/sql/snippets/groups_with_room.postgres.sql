@@ -1,13 +1,11 @@
--- groups_with_room · groups whose gated jobs are next in rank and that have room
--- $1 route, $2 at most
-with recursive {waiting_groups($1::text)}
+-- groups_with_room · those of some groups that have room, by the rank of their next gated job
+-- $1 route, $2 at most, $3 groups
 select g.id
-from   waiting
-join   {schema}.manifest_group g on g.id = waiting.group_id
+from   {schema}.manifest_group g
 cross  join lateral (
            select rank from {schema}.work_queue
            where  route = $1::text and phase = 'ready' and gated and group_id = g.id
            order  by rank, id limit 1) head
-where  {has_room}
+where  g.id = any ($3::bigint[]) and {has_room}
 order  by head.rank, g.id
 limit  $2::bigint

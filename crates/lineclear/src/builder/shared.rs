@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::builder::node_info::node_info;
 use crate::handler::{Kinds, States};
+use crate::journey::dispatch::promoter::Promotion;
 use crate::journey::execute::active_jobs::ActiveJobs;
 use crate::journey::plan::leadership::Leadership;
 use crate::node::Shared;
@@ -53,6 +54,7 @@ impl Parts {
             settings: crate::node::settings::Obeyed::default(),
             waiters: crate::node::waiters::Waiters::default(),
             nudge: Notify::new(),
+            promotion: Promotion::default(),
             stopping: CancellationToken::new(),
         }))
     }

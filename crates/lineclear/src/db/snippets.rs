@@ -82,8 +82,8 @@ snippets! {
         "routes_in_line"
         "run_ms"
         "step_of"
-        "wait_ms"
-        "waiting_groups";
+        "urgency"
+        "wait_ms";
     postgres_only:
         "hold_manifests"
         "lock_states"

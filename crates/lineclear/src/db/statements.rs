@@ -13,7 +13,7 @@
 //! - `free_keys`: the unique keys of jobs that are over are free again, unless they hold for a time that is not over
 //! - `global_gate`: the global limit
 //! - `group_priority`: the priority of a group; null without one
-//! - `groups_with_room`: groups whose gated jobs are next in rank and that have room
+//! - `groups_with_room`: those of some groups that have room, by the rank of their next gated job
 //! - `hand_over`: rows of work_queue → background_job; with a node, into a lease of that node
 //! - `has_room`: group `g` is enabled, and fewer jobs of it are active than its limit allows
 //! - `history`: the columns of a job that its executions keep
@@ -36,8 +36,8 @@
 //! - `state_is_free`: the state of a job's manifest is among the locked ones (`states`), or the job needs none
 //! - `step_of`: the beginning of the step of time that a moment is in
 //! - `token`: the columns of an access token, without its hash
+//! - `urgency`: how far its priority brings a job forward, in µs; the first column of work_queue_urgency
 //! - `wait_ms`: how long a job that was due waited for its claim
-//! - `waiting_groups`: a CTE `waiting`: the groups with gated jobs that are ready on a route
 //! - `waiting_state`: the state of a job in work_queue
 //! - `whole_input`: the input of a job; a long one is in a table of its own
 

@@ -258,6 +258,16 @@ impl FromCell for String {
     }
 }
 
+/// A JSON list of numbers.
+impl FromCell for Vec<i64> {
+    fn from_cell(cell: &Cell) -> Option<Self> {
+        match cell {
+            Cell::Text(v) => serde_json::from_str(v).ok(),
+            _ => None,
+        }
+    }
+}
+
 impl<T: FromCell> FromCell for Option<T> {
     fn from_cell(cell: &Cell) -> Option<Self> {
         match cell {

@@ -148,7 +148,8 @@ impl Batch {
 }
 
 impl Store {
-    /// Removes at most `most` rows of each kind; returns how many it removed. Wakes and unparks jobs that were forgotten.
+    /// Removes at most `most` rows of each kind; returns how many it removed. Wakes and unparks jobs that were forgotten. What is
+    /// looked for by the page (keys that no job uses, parked jobs of manifests that run) is looked for on the first page.
     pub async fn clean(&self, keep: &Retention, most: u32) -> StoreResult<Cleaned> {
         let mut cleaned = Cleaned::default();
         let mut pages = Pages::default();

@@ -7,6 +7,7 @@ pub(crate) mod lanes;
 pub(crate) mod limits;
 pub(crate) mod poll_work;
 pub(crate) mod promote;
+pub(crate) mod promoter;
 pub(crate) mod set_aside;
 
 use std::sync::atomic::Ordering;
@@ -41,7 +42,14 @@ impl Dispatch {
 
     fn request(self, lease: Option<Lease>, cursor: &Cursor) -> lanes::Request {
         let Dispatch { route, most, limits } = self;
-        lanes::Request { route, most: most.min(BATCH), lease, limits, from: cursor.start() }
+        lanes::Request {
+            route,
+            most: most.min(BATCH),
+            lease,
+            limits,
+            from: cursor.start(),
+            groups: cursor.groups(),
+        }
     }
 }
 
@@ -68,7 +76,7 @@ impl Store {
     }
 
     /// Like [`Store::dispatch_into_lease`], resuming from a saved cursor.
-    pub(crate) async fn dispatch_into_lease_from(
+    pub async fn dispatch_into_lease_from(
         &self,
         cursor: &mut Cursor,
         dispatch: Dispatch,
@@ -94,15 +102,25 @@ impl Store {
         if self.set_aside_undispatchable(&request.route, BATCH).await? == 0 {
             return Err(refused);
         }
-        self.dispatch_lanes(lanes::Request { from: FRONT, ..request }, cursor).await
+        self.dispatch_lanes(lanes::Request { from: FRONT, groups: None, ..request }, cursor).await
     }
 
     /// The lane without limits in one statement; if there is more behind a gate, a transaction for the rest.
-    async fn dispatch_lanes(&self, request: lanes::Request, cursor: &mut Cursor) -> StoreResult<Vec<Row>> {
+    async fn dispatch_lanes(
+        &self,
+        mut request: lanes::Request,
+        cursor: &mut Cursor,
+    ) -> StoreResult<Vec<Row>> {
         if request.most == 0 {
             return Ok(Vec::new());
         }
         let open = self.dispatch_open(&request, cursor).await?;
+        let (waiting, with_room) = open.groups();
+        if let Some(waiting) = waiting {
+            cursor.read_groups(waiting, with_room.to_vec());
+        }
+        cursor.may_have_room(open.refiled());
+        request.groups = Some([with_room, open.refiled()].concat());
         let left = request.most - open.count();
         let try_gated = left > 0 && open.may_have_more();
         let handed = open.handed();
@@ -140,8 +158,10 @@ impl Store {
         if request.from == FRONT || open.may_have_more() {
             return Ok(open);
         }
-        *cursor = Cursor::unknown();
-        let front = lanes::Request { most: request.most - open.count(), from: FRONT, ..request.clone() };
+        cursor.to_front();
+        let groups = Some(open.groups().1.to_vec());
+        let front =
+            lanes::Request { most: request.most - open.count(), from: FRONT, groups, ..request.clone() };
         match self.run(lanes::DispatchOpen(front)).await {
             Ok(front) => Ok(open.and(front)),
             Err(error) if open.count() == 0 => Err(error),
@@ -172,6 +192,7 @@ impl Store {
                     if let Some(rank) = gated.reached {
                         cursor.reached(rank, from, began.elapsed());
                     }
+                    cursor.may_have_room(&gated.refiled);
                     rows.extend(gated.rows);
                     if !gated.more {
                         break;

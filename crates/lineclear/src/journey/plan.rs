@@ -7,12 +7,14 @@ pub(crate) mod planner;
 pub(crate) mod trigger;
 
 use std::collections::HashSet;
+use std::time::Instant;
 
 use lineclear_model::job::Origin;
 use lineclear_model::{Micros, Name, SkipReason, Spec, decide};
 
 use crate::db::statements::Statement;
-use crate::db::{Column, Params, Query, Row, Session, Value, Verb};
+use crate::db::{Column, Query, Row, Session, Value, Verb, values};
+use crate::journey::low_water::LowWater;
 use crate::journey::plan::firing::{Firing, JobTemplate, SkippedRange};
 use crate::store::{Store, StoreResult};
 
@@ -172,6 +174,17 @@ impl Pass {
     }
 }
 
+/// What a planner that asks again and again remembers: up to when no manifest was due and no lease was over.
+#[derive(Clone, Debug, Default)]
+pub struct PlanCursor(LowWater<2>);
+
+impl PlanCursor {
+    /// Manifests have changed: one that was paused may be due since long ago.
+    pub(crate) fn forget(&mut self) {
+        self.0.forget();
+    }
+}
+
 /// When the planner has work next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextPlan {
@@ -192,10 +205,22 @@ impl Store {
 
     /// When the next manifest is due.
     pub async fn next_plan(&self) -> StoreResult<NextPlan> {
-        let next = Query::one(Statement::PlanNext, Params::default(), |row| {
+        self.next_plan_from(&mut PlanCursor::default()).await
+    }
+
+    /// Like [`Store::next_plan`], by a planner that asks again and again. If that takes long, it reads only what has come since it
+    /// asked before, and finds what was committed late within ten seconds.
+    pub async fn next_plan_from(&self, cursor: &mut PlanCursor) -> StoreResult<NextPlan> {
+        let from = cursor.0.marks();
+        let [manifests, leases] = from;
+        let began = Instant::now();
+        let next = Query::one(Statement::PlanNext, values![manifests, leases], |row| {
             let (next_due_at, lease_over) = (row.get("next_due_at")?, row.get("lease_over")?);
             Ok(NextPlan { next_due_at, lease_over, now: row.get("now")? })
         });
-        self.db.read(next).await
+        let next = self.db.read(next).await?;
+        let is_due = next.next_due_at.is_some_and(|due| due <= next.now);
+        cursor.0.polled(from, [is_due, next.lease_over], next.now, began.elapsed());
+        Ok(next)
     }
 }

@@ -1,6 +1,7 @@
 //! settle: background_job → history, another try, or the dead letters.
 
 pub(crate) mod dependents;
+pub(crate) mod freed_groups;
 pub(crate) mod settler;
 pub(crate) mod success;
 pub(crate) mod wake;
@@ -85,6 +86,8 @@ pub(crate) struct SettleAnswer {
     pub(crate) settled: Vec<Option<FencedWrite>>,
     /// Limit keys that have a place free now.
     pub(crate) freed_keys: Vec<String>,
+    /// Gated groups that have a place free now.
+    pub(crate) freed_groups: Vec<i64>,
     /// Completed jobs whose manifests' states were held.
     pub(crate) unnoted: Vec<Success>,
 }
@@ -147,16 +150,22 @@ impl Verb for Settle {
         if !arrivals.is_empty() {
             dependents::children(session, &arrivals).await?;
         }
-        let (mut freed_keys, mut unnoted) = (Vec::new(), Vec::new());
+        let (mut freed_keys, mut freed_groups, mut unnoted) = (Vec::new(), Vec::new(), Vec::new());
         for row in &recorded {
             freed_keys.extend(row.get::<Option<String>>("limit_key")?);
+            freed_groups.extend(row.get::<Option<i64>>("group_id")?);
             if row.get("unnoted")? {
                 let id = JobId(row.get("id")?);
                 let settlement = self.settlements.iter().find(|settlement| settlement.claim.job == id);
                 unnoted.extend(settlement.and_then(Success::of));
             }
         }
-        Ok(SettleAnswer { settled: self.answer(session, &recorded).await?, freed_keys, unnoted })
+        Ok(SettleAnswer {
+            settled: self.answer(session, &recorded).await?,
+            freed_keys,
+            freed_groups,
+            unnoted,
+        })
     }
 }
 
@@ -315,6 +324,7 @@ impl Attempt for Together<'_> {
 
     async fn attempt(&self, settlements: &[Settlement]) -> StoreResult<Vec<Option<FencedWrite>>> {
         let answer = self.store.run(Settle { node: self.node, settlements: settlements.to_vec() }).await?;
+        self.store.freed_groups.add(answer.freed_groups);
         self.store.wake_or_warn(answer.freed_keys).await;
         self.store.successes.add(answer.unnoted);
         Ok(answer.settled)

@@ -10,6 +10,7 @@ use crate::builder;
 use crate::journey::claim::renewer::Renewal;
 use crate::journey::clean::cleaner::Cleaner;
 use crate::journey::dispatch::dispatcher::Dispatcher;
+use crate::journey::dispatch::promoter::{Promoter, UNTIL_WOKEN};
 use crate::journey::execute::reporter::report;
 use crate::journey::plan::planner::Planner;
 use crate::journey::settle::settler::{SETTLE_MAX, settle};
@@ -51,6 +52,7 @@ impl Loops {
                 started.reporter = Some(tokio::spawn(report(shared.clone())));
             }
             started.spawn(shared, Dispatcher::new(shared, settlements), Duration::ZERO);
+            started.spawn(shared, Promoter { shared: shared.clone() }, UNTIL_WOKEN);
         }
         if works || dispatches || shared.options.has(Role::Planner) {
             started.loops.push(tokio::spawn(wakeups::listen(shared.clone())));

@@ -85,14 +85,22 @@ fn cases() -> Vec<Case> {
     let dispatch = || vec![text("main"), int(100), int(1), int(30_000)];
     let keys = Value::Texts(vec!["k1".to_owned()]);
     let gated = [dispatch(), vec![Value::Ints(vec![2, 3]), keys, int(100)]].concat();
+    let groups = |all: bool, groups: Vec<i64>| vec![Value::Bool(all), Value::Ints(groups), int(100)];
     let open = [dispatch(), vec![Value::Bool(false), Value::Bool(true), int(i64::MIN)]].concat();
+    let (all_groups, two_groups) = (groups(true, Vec::new()), groups(false, vec![2, 3]));
+    let mark = Value::Time(Some(recently()));
     vec![
         (Statement::EnqueueOwners, vec![Value::Texts(vec!["u7".to_owned(), "u8".to_owned()])].into(), &[]),
         (Statement::EnqueueReplace, replacements(), &[]),
         (Statement::PlanDue, vec![int(1000)].into(), &["manifest_due"]),
         (
             Statement::PlanNext,
-            Params::default(),
+            vec![Value::Time(None), Value::Time(None)].into(),
+            &["manifest_due", "background_job_lease", "background_job_deadline"],
+        ),
+        (
+            Statement::PlanNext,
+            vec![mark.clone(), mark.clone()].into(),
             &["manifest_due", "background_job_lease", "background_job_deadline"],
         ),
         (Statement::PlanShare, vec![int(20), int(100)].into(), &["manifest_due_group"]),
@@ -101,11 +109,20 @@ fn cases() -> Vec<Case> {
             vec![Value::Ints(ids())].into(),
             &["work_queue_manifest", "background_job_manifest"],
         ),
-        (Statement::Promote, vec![int(100)].into(), &["work_queue_later"]),
-        (Statement::DispatchOpen, open.into(), &["work_queue_open"]),
+        (Statement::Promote, vec![int(100)].into(), &["work_queue_urgency", "work_queue_later"]),
+        (
+            Statement::DispatchOpen,
+            [open.clone(), all_groups].concat().into(),
+            &["work_queue_open", "work_queue_gated", "background_job_group"],
+        ),
+        (
+            Statement::DispatchOpen,
+            [open, two_groups].concat().into(),
+            &["work_queue_open", "work_queue_gated"],
+        ),
         (
             Statement::DispatchGroups,
-            vec![text("main"), int(2)].into(),
+            vec![text("main"), int(2), Value::Ints(vec![2, 3])].into(),
             &["work_queue_gated", "background_job_group"],
         ),
         (
@@ -141,7 +158,12 @@ fn cases() -> Vec<Case> {
         (Statement::Renew, renewals(), &[]),
         (
             Statement::PollWork,
-            vec![Value::Texts(vec!["main".to_owned()]), int(1000)].into(),
+            [
+                vec![Value::Texts(vec!["main".to_owned()]), int(1000)],
+                vec![Value::Time(None), Value::Time(None), Value::Time(None), int(0)],
+            ]
+            .concat()
+            .into(),
             &[
                 "work_queue_open",
                 "work_queue_gated",
@@ -150,6 +172,16 @@ fn cases() -> Vec<Case> {
                 "background_job_lease",
                 "background_job_deadline",
             ],
+        ),
+        (
+            Statement::PollWork,
+            [
+                vec![Value::Texts(vec!["main".to_owned()]), int(1000)],
+                vec![mark.clone(), mark.clone(), mark, int(99_000)],
+            ]
+            .concat()
+            .into(),
+            &["work_queue_open", "work_queue_later", "background_job_ready", "background_job_lease"],
         ),
         (
             Statement::UnparkKinds,
@@ -164,7 +196,11 @@ fn cases() -> Vec<Case> {
         (Statement::Settle, settlements(), &[]),
         (Statement::SettleSeen, claims(Vec::new()), &[]),
         (Statement::WakeKeys, vec![Value::Texts(vec!["k1".to_owned()])].into(), &["work_queue_held"]),
-        (Statement::HeldKeys, vec![text(""), int(100)].into(), &["work_queue_held"]),
+        (
+            Statement::HeldKeys,
+            vec![text(""), int(100)].into(),
+            &["work_queue_held", "background_job_limit_key"],
+        ),
         (Statement::CancelProbe, vec![int(1)].into(), &["background_job_cancel"]),
         (Statement::Cancel, vec![Value::Ints(ids())].into(), &[]),
         (Statement::JobState, vec![int(500)].into(), &[]),
@@ -220,6 +256,14 @@ fn cases() -> Vec<Case> {
             &["execution_completed", "execution_ended"],
         ),
         (Statement::CleanTick, vec![int(1), int(100)].into(), &["tick_old"]),
+        (Statement::CleanKey, vec![int(100)].into(), &["job_key_old"]),
+        (Statement::CleanLostKey, vec![text("u7"), int(100)].into(), &[]),
+        (Statement::CleanLimitKey, vec![text("k7"), int(100)].into(), &["background_job_limit_key"]),
+        (
+            Statement::UnparkForgotten,
+            vec![int(0), int(100), int(100)].into(),
+            &["work_queue_parked_manifest"],
+        ),
         (
             Statement::PruneJobs,
             vec![Value::Ints(ids()), text("why")].into(),
@@ -348,7 +392,7 @@ fn load() -> Vec<(&'static str, &'static str)> {
             "work_queue (id, manifest_id, origin, fresh, kind, route, input, group_id, priority, due_at, phase, rank, gated, limit_key, created_at)",
             "{n}, case when {n} % 10 = 0 then {n} end, 'adhoc', {false}, 'work', case when {n} % 3 = 0 then 'other' else 'main' end, '{}', \
           case when {n} % 4 = 0 then 2 + {n} % 2 end, 0, {now+n}, \
-          case {n} % 10 when 1 then 'later' when 2 then 'held' else 'ready' end, {n}, {n} % 4 = 0 or {n} % 10 in (2, 3), \
+          case {n} % 10 when 0 then 'parked' when 1 then 'later' when 2 then 'held' else 'ready' end, {n}, {n} % 4 = 0 or {n} % 10 in (2, 3), \
           case when {n} % 10 in (2, 3) then 'k' || ({n} % 100) end, {now}",
         ),
         (

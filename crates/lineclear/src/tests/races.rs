@@ -36,7 +36,8 @@ fn settle_verb(claim: &Claim) -> Settle {
 }
 
 fn wants(most: u32) -> Request {
-    Request { route: main_route(), most, lease: Some(lease(1)), limits: Limits::Exact, from: FRONT }
+    let groups = Some((1..=10).collect());
+    Request { route: main_route(), most, lease: Some(lease(1)), limits: Limits::Exact, from: FRONT, groups }
 }
 
 async fn due(pg: &Pg) {

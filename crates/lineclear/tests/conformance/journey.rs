@@ -11,6 +11,7 @@ mod enqueue_batches;
 mod idempotency;
 mod limits;
 mod plan;
+mod promote;
 mod reclaim;
 mod settle;
 mod steps;

@@ -1,4 +1,5 @@
 //! What an application, an operator or a slow machine can do to a node without meaning to.
 
 mod foreign_locks;
+mod many_rows;
 mod slow_database;

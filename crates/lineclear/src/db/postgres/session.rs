@@ -103,7 +103,27 @@ impl PgSession {
     /// The server's plan for a statement.
     #[cfg(test)]
     pub(crate) async fn explain(&mut self, statement: Statement, params: &Params) -> StoreResult<String> {
-        let text = format!("explain (costs off) {}", self.texts[statement as usize]);
+        self.explain_with("costs off", statement, params).await
+    }
+
+    /// Runs the statement, too, and counts the pages that it reads.
+    #[cfg(test)]
+    pub(crate) async fn explain_analyze(
+        &mut self,
+        statement: Statement,
+        params: &Params,
+    ) -> StoreResult<String> {
+        self.explain_with("analyze, buffers, costs off, timing off, summary off", statement, params).await
+    }
+
+    #[cfg(test)]
+    async fn explain_with(
+        &mut self,
+        options: &str,
+        statement: Statement,
+        params: &Params,
+    ) -> StoreResult<String> {
+        let text = format!("explain ({options}) {}", self.texts[statement as usize]);
         let rows = self.query(&text, params).await?;
         Ok(rows
             .iter()

@@ -27,15 +27,15 @@ const CLOCK_STEP_US: i64 = 1_000_000;
 const SCRATCH: &str = "
     create temp table incoming (turn, id integer primary key, manifest_id, tick_at, origin, fresh, kind, route, input,
                                 group_id, priority, due_at, limit_key, unique_key, retries, timeout_ms, trace, tags);
-    create temp table gate     (closed, gated_rank);
+    create temp table head     (id integer primary key, rank);
+    create temp table gate     (closed, gated_rank, waiting, with_room);
     create temp table picked   (id integer primary key, marked);
     create temp table next     (id integer primary key, rank, group_id, limit_key);
     create temp table word     (word text primary key);
-    create temp table head     (id integer primary key, rank);
     create temp table worn     (key text primary key, gone);
     create temp table over     (id integer primary key, unique_key, limit_key, leased_by, over);
     create temp table settling (id integer primary key, claim_no, verdict, outcome, output, error_type, error_message,
-                                fingerprint, after_ms, reason, node, manifest_id, limit_key, unique_key);";
+                                fingerprint, after_ms, reason, node, manifest_id, limit_key, unique_key, group_id);";
 
 /// What a connection may do.
 #[derive(Clone, Copy, PartialEq)]

@@ -18,9 +18,11 @@ use crate::journey::execute::start::start;
 use crate::node::Shared;
 use crate::node::pacer::Loop;
 use crate::options::Role;
-use crate::store::{Claim, Dispatch, PendingWork, RouteWork, Settlement, StoreError, StoreResult};
+use crate::store::{
+    Claim, Dispatch, PendingWork, PollCursor, RouteWork, Settlement, StoreError, StoreResult,
+};
 
-/// Jobs that one pass promotes, and expired leases that one pass reclaims.
+/// Expired leases that one pass reclaims, and dispatched jobs that it takes back.
 const PASS_MAX: u32 = 500;
 /// A node that is too busy to poll looks for vanished workers this often.
 const RECLAIM: Duration = Duration::from_millis(1500);
@@ -35,8 +37,9 @@ pub(crate) struct Dispatcher {
     routes: Vec<Name>,
     reclaim_at: Instant,
     promote_at: Instant,
-    /// Where the queue of each route begins.
+    /// What it remembers of each route, and of its polls.
     cursors: HashMap<Name, Cursor>,
+    polls: PollCursor,
     /// When to look for dispatched jobs that no worker claims.
     hand_back_at: Instant,
     /// Routes without a worker that claims, until when nothing is handed over there.
@@ -92,6 +95,7 @@ impl Dispatcher {
             reclaim_at: now,
             promote_at: now,
             cursors: HashMap::new(),
+            polls: PollCursor::default(),
             hand_back_at: now,
             unclaimed: HashMap::new(),
             unknown_until: None,
@@ -113,7 +117,9 @@ impl Dispatcher {
         let mut routes: Vec<(Name, u32)> = self.routes.iter().map(|route| (route.clone(), 0)).collect();
         let mut all = routes.clone();
         if !hurried || hands_over {
-            let work = shared.loop_store.poll_work(self.routes.clone(), tunable.dispatch_ahead).await?;
+            let asked = self.routes.clone();
+            let work =
+                shared.loop_store.poll_work_from(&mut self.polls, asked, tunable.dispatch_ahead).await?;
             shared.note_answer(now.elapsed());
             (promote, reclaim) = (work.due, work.lease_over);
             all = work.routes.iter().map(|r| (r.route.clone(), r.handed)).collect();
@@ -121,21 +127,41 @@ impl Dispatcher {
             let waits = work.routes.iter().filter(|r| r.waits || (!hands_over && r.handed > 0));
             routes = waits.map(|r| (r.route.clone(), r.handed)).collect();
         }
-        let (found, more) = self.promote_and_reclaim(promote, reclaim).await?;
-        if found {
+        if promote {
+            self.promote_at = now + tunable.poll;
+            shared.promotion.wake();
+        }
+        if reclaim {
+            self.reclaim_at = now + RECLAIM;
+            if reclaim_lost(&shared, PASS_MAX).await? > 0 {
+                routes = all.clone();
+                // They rank first, and their groups have room.
+                self.cursors.clear();
+            }
+        }
+        self.look_at_freed_groups();
+        if shared.promotion.take_promoted() {
             routes = all;
             // Promoted jobs may rank first.
-            self.cursors.clear();
+            self.cursors.values_mut().for_each(Cursor::to_front);
         }
-        let more = if hands_over {
-            if self.hand_over(routes).await? {
-                return Ok(HANDED_OVER.min(tunable.poll));
-            }
-            more
-        } else {
-            self.fill_slots(routes).await? && more
-        };
-        Ok(if more { Duration::ZERO } else { tunable.poll })
+        if hands_over {
+            let more = self.hand_over(routes).await?;
+            return Ok(if more { HANDED_OVER.min(tunable.poll) } else { tunable.poll });
+        }
+        let has_slots = self.fill_slots(routes).await?;
+        // It was woken, perhaps for a group that it did not look at.
+        let groups =
+            self.cursors.values().filter_map(Cursor::groups_due_in).min().filter(|_| hurried && has_slots);
+        Ok(groups.map_or(tunable.poll, |due_in| due_in.min(tunable.poll)))
+    }
+
+    /// Groups of which a job was settled here may have room again.
+    fn look_at_freed_groups(&mut self) {
+        let freed = self.shared.loop_store.freed_groups.take();
+        if !freed.is_empty() {
+            self.cursors.values_mut().for_each(|cursor| cursor.may_have_room(&freed));
+        }
     }
 
     /// Leases jobs for free slots and starts them; false if no slot is left.
@@ -203,24 +229,6 @@ impl Dispatcher {
             }
         }
         Ok(())
-    }
-
-    /// Promotes jobs that are due, and takes back those of vanished workers. Says whether there were any, and whether
-    /// there may be more.
-    async fn promote_and_reclaim(&mut self, promote: bool, reclaim: bool) -> StoreResult<(bool, bool)> {
-        let now = Instant::now();
-        let (mut found, mut more) = (false, false);
-        if reclaim {
-            self.reclaim_at = now + RECLAIM;
-            found |= reclaim_lost(&self.shared, PASS_MAX).await? > 0;
-        }
-        if promote {
-            let promoted = self.shared.loop_store.promote(PASS_MAX).await?;
-            more = promoted >= u64::from(PASS_MAX);
-            self.promote_at = if more { now } else { now + self.shared.tunable().poll };
-            found |= promoted > 0;
-        }
-        Ok((found, more))
     }
 
     fn expect_unknown_leases(&mut self) {

@@ -8,7 +8,7 @@ use lineclear_model::Name;
 use crate::db::statements::Statement;
 use crate::db::{Row, Session, Value, Verb};
 use crate::journey::claim::Lease;
-use crate::journey::dispatch::cursor::FRONT;
+use crate::journey::dispatch::cursor::{FRONT, GROUPS_MAX};
 use crate::journey::enqueue::insert::millis;
 use crate::store::StoreResult;
 
@@ -28,8 +28,12 @@ pub(crate) struct OpenPass {
     gated_waits: bool,
     /// Jobs of the route are dispatched and not claimed yet.
     handed: bool,
-    /// Rows that were in the wrong lane and were moved: scan again.
-    refiled: u64,
+    /// Groups of rows that were in the wrong lane and were moved: scan again.
+    refiled: Vec<i64>,
+    /// Gated groups whose jobs wait, if all were read.
+    waiting: Option<u32>,
+    /// Gated groups that have room, first in rank first.
+    with_room: Vec<i64>,
     /// The rank of the last job that was taken.
     reached: Option<i64>,
 }
@@ -55,6 +59,8 @@ pub(crate) struct Request {
     pub(crate) limits: Limits,
     /// The rank to begin at, in the lane without limits.
     pub(crate) from: i64,
+    /// The gated groups to look at; `None`: all of them.
+    pub(crate) groups: Option<Vec<i64>>,
 }
 
 impl Request {
@@ -76,17 +82,24 @@ impl Request {
         bounded: bool,
     ) -> StoreResult<OpenPass> {
         let mut params = self.params(most);
+        let at_most = i64::try_from(GROUPS_MAX).expect("a few");
         params.extend([Value::Bool(holds_gate), Value::Bool(bounded), Value::Int(Some(self.from))]);
+        params.extend([
+            Value::Bool(self.groups.is_none()),
+            Value::Ints(self.groups.clone().unwrap_or_default()),
+        ]);
+        params.push(Value::Int(Some(at_most)));
         let mut rows = session.rows(Statement::DispatchOpen, params).await?;
         let Some(first) = rows.first() else { return Ok(OpenPass::default()) };
-        let (closed, refiled) = (first.get("closed")?, first.get("refiled")?);
-        let handed = first.get("handed")?;
+        let (closed, refiled, handed) = (first.get("closed")?, first.get("refiled")?, first.get("handed")?);
+        let waiting = self.groups.is_none().then(|| first.get("waiting")).transpose()?;
+        let with_room = first.get("with_room")?;
         let gated_waits = first.get::<Option<i64>>("gated_rank")?.is_some();
         if first.get::<Option<i64>>("id")?.is_none() {
             rows.clear();
         }
         let reached = rows.last().map(|row| row.get("rank")).transpose()?;
-        Ok(OpenPass { rows, closed, gated_waits, handed, refiled, reached })
+        Ok(OpenPass { rows, closed, gated_waits, handed, refiled, waiting, with_room, reached })
     }
 }
 
@@ -112,7 +125,7 @@ impl OpenPass {
 
     /// There may be more behind the gates, or behind rows that were just moved.
     pub(crate) fn may_have_more(&self) -> bool {
-        self.closed || self.gated_waits || self.refiled > 0
+        self.closed || self.gated_waits || !self.refiled.is_empty()
     }
 
     pub(crate) fn reached(&self) -> Option<i64> {
@@ -122,7 +135,19 @@ impl OpenPass {
     /// Adds the result of a later part of the same pass.
     pub(crate) fn and(mut self, then: OpenPass) -> OpenPass {
         self.rows.extend(then.rows);
-        OpenPass { rows: self.rows, refiled: self.refiled + then.refiled, ..then }
+        self.refiled.extend(then.refiled);
+        let waiting = self.waiting.or(then.waiting);
+        OpenPass { rows: self.rows, refiled: self.refiled, waiting, ..then }
+    }
+
+    /// Gated groups whose jobs wait, if all were read, and those that have room.
+    pub(crate) fn groups(&self) -> (Option<u32>, &[i64]) {
+        (self.waiting, &self.with_room)
+    }
+
+    /// Groups whose jobs were moved into the lane with limits.
+    pub(crate) fn refiled(&self) -> &[i64] {
+        &self.refiled
     }
 
     pub(crate) fn handed(&self) -> bool {
@@ -134,7 +159,7 @@ impl OpenPass {
     }
 }
 
-/// Verb: the lane with limits, then the rest of the other, under all locks that it takes.
+/// Verb: the lane with limits (of the groups that the request names), then the rest of the other, under all locks that it takes.
 #[derive(Clone)]
 pub(crate) struct DispatchGated {
     pub(crate) request: Request,
@@ -162,6 +187,8 @@ pub(crate) struct GatedPass {
     pub(crate) more: bool,
     /// The lane without limits had as many jobs as were wanted, up to this rank.
     pub(crate) reached: Option<i64>,
+    /// Groups whose jobs were moved into the lane with limits.
+    pub(crate) refiled: Vec<i64>,
 }
 
 impl Verb for DispatchGated {
@@ -188,7 +215,8 @@ impl Verb for DispatchGated {
         }
         let route = Value::Text(Some(request.route.to_string()));
         let at_once = i64::try_from(GROUPS_PER_PASS).expect("a few");
-        let groups = session.rows(groups, vec![route.clone(), Value::Int(Some(at_once))]).await?;
+        let asked = Value::Ints(request.groups.clone().unwrap_or_default());
+        let groups = session.rows(groups, vec![route.clone(), Value::Int(Some(at_once)), asked]).await?;
         let groups: Vec<i64> = groups.iter().map(|row| row.get("id")).collect::<StoreResult<_>>()?;
         let scan = Value::Int(Some(i64::from(self.scan)));
         let params = vec![route, Value::Ints(groups.clone()), scan.clone()];
@@ -205,8 +233,10 @@ impl Verb for DispatchGated {
         }
         let more = held > 0 || (!all_groups && !rows.is_empty());
         let left = most - i64::try_from(rows.len()).expect("a batch fits");
-        let mut reached = None;
+        let (mut reached, mut refiled) = (None, Vec::new());
         if left > 0 {
+            // Only the lane without limits is of interest now.
+            let request = Request { groups: Some(Vec::new()), ..request.clone() };
             let mut open = request.open_pass(session, left, true, false).await?;
             let missing = left - i64::from(open.count());
             reached = open.reached.filter(|_| missing == 0);
@@ -214,11 +244,12 @@ impl Verb for DispatchGated {
                 let front = Request { from: FRONT, ..request.clone() };
                 open = open.and(front.open_pass(session, missing, true, false).await?);
             }
+            refiled.extend_from_slice(open.refiled());
             rows.extend(open.into_rows());
         }
         if !rows.is_empty() {
             crate::crash::point("dispatch.before_commit");
         }
-        Ok(GatedPass { rows, more, reached })
+        Ok(GatedPass { rows, more, reached, refiled })
     }
 }

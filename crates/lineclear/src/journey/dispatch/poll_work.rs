@@ -1,9 +1,12 @@
 //! The poll of an idle node: is there anything to do?
 
-use lineclear_model::Name;
+use std::time::Instant;
+
+use lineclear_model::{Micros, Name};
 
 use crate::db::statements::Statement;
 use crate::db::{Query, values};
+use crate::journey::low_water::LowWater;
 use crate::store::{Store, StoreResult};
 
 /// What there is to do, as an idle node sees it.
@@ -28,21 +31,64 @@ pub struct RouteWork {
     pub handed: u32,
 }
 
+/// What a node that polls again and again remembers of its polls: up to when no job was due, no lease was over and no job waited.
+#[derive(Clone, Debug, Default)]
+pub struct PollCursor {
+    marks: LowWater<3>,
+    /// No job that waited at the mark has a later id.
+    last_id: i64,
+}
+
 impl Store {
     /// Whether there is anything to do on some routes; counts unclaimed jobs up to `count_to`. Changes nothing.
     pub async fn poll_work(&self, routes: Vec<Name>, count_to: u32) -> StoreResult<PendingWork> {
+        self.poll_work_from(&mut PollCursor::default(), routes, count_to).await
+    }
+
+    /// Like [`Store::poll_work`], by a node that polls again and again. If polls take long, it reads only what has come since an earlier
+    /// one, and finds what was committed late within ten seconds.
+    pub async fn poll_work_from(
+        &self,
+        cursor: &mut PollCursor,
+        routes: Vec<Name>,
+        count_to: u32,
+    ) -> StoreResult<PendingWork> {
+        let from = cursor.marks.marks();
+        let [due, lease, waits] = from;
+        let began = Instant::now();
+        let (work, now) = self.poll(routes, count_to, [due, lease, waits], cursor.last_id).await?;
+        if let Some((now, last_id)) = now {
+            let waits = work.routes.iter().any(|route| route.waits);
+            if from == [None; 3] {
+                cursor.last_id = last_id;
+            }
+            cursor.marks.polled(from, [work.due, work.lease_over, waits], now, began.elapsed());
+        }
+        Ok(work)
+    }
+
+    /// What there is to do; the database's clock and the last job id, unless no route is asked for.
+    async fn poll(
+        &self,
+        routes: Vec<Name>,
+        count_to: u32,
+        [due, lease, waits]: [Option<Micros>; 3],
+        last_id: i64,
+    ) -> StoreResult<(PendingWork, Option<(Micros, i64)>)> {
         let routes: Vec<String> = routes.iter().map(ToString::to_string).collect();
-        let poll = Query::new(Statement::PollWork, values![routes, count_to], |rows| {
-            let mut work = PendingWork::default();
+        let params = values![routes, count_to, due, lease, waits, last_id];
+        let poll = Query::new(Statement::PollWork, params, |rows| {
+            let (mut work, mut now) = (PendingWork::default(), None);
             for row in rows {
                 (work.due, work.lease_over) = (row.get("due")?, row.get("lease_over")?);
+                now = Some((row.get("now")?, row.get("last_id")?));
                 work.routes.push(RouteWork {
                     route: row.word("route", |route| Name::new(route).ok())?,
                     waits: row.get("waits")?,
                     handed: row.get("handed")?,
                 });
             }
-            Ok(work)
+            Ok((work, now))
         });
         self.db.read(poll).await
     }

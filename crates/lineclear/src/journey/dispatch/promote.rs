@@ -1,30 +1,16 @@
 //! promote: jobs whose time has come → ready.
 
 use crate::db::statements::Statement;
-use crate::db::{Session, Value, Verb};
-use crate::store::{BATCH, Store, StoreResult};
+use crate::db::{Query, values};
+use crate::store::{Store, StoreResult};
 
-/// Verb: makes due jobs ready; returns how many.
-pub(crate) struct Promote {
-    pub(crate) most: u32,
-}
-
-impl Verb for Promote {
-    type Answer = u64;
-
-    fn is_transaction(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, session: &mut Session) -> StoreResult<u64> {
-        let rows = session.rows(Statement::Promote, vec![Value::Int(Some(i64::from(self.most)))]).await?;
-        Ok(u64::try_from(rows.len()).expect("a count fits"))
-    }
-}
+/// Jobs that one statement promotes at most: more would hold their rows, and SQLite's file, for too long.
+pub(crate) const PROMOTE_MAX: u32 = 5_000;
 
 impl Store {
-    /// Makes up to `most` due jobs ready; returns how many.
+    /// Makes up to `most` due jobs ready, in rank order; returns how many.
     pub async fn promote(&self, most: u32) -> StoreResult<u64> {
-        self.run(Promote { most: most.min(BATCH) }).await
+        let most = most.min(PROMOTE_MAX);
+        self.run(Query::one(Statement::Promote, values![most], |row| row.get("promoted"))).await
     }
 }

@@ -9,7 +9,7 @@ use crate::journey::claim::reclaim::reclaim_lost;
 use crate::node::pacer::Loop;
 use crate::node::{Shared, metrics};
 use crate::options::Role;
-use crate::store::{NextPlan, PlanRules, Planned, StoreError, StoreResult};
+use crate::store::{NextPlan, PlanCursor, PlanRules, Planned, StoreError, StoreResult};
 
 /// After a pass that found something due and planned nothing: another node plans it.
 const AFTER_NOTHING: Duration = Duration::from_millis(100);
@@ -22,12 +22,18 @@ pub(crate) struct Planner {
     manifests: watch::Receiver<()>,
     /// The node has no dispatcher and no workers, which would reclaim the jobs of vanished workers.
     reclaims: bool,
+    cursor: PlanCursor,
 }
 
 impl Planner {
     pub(crate) fn new(shared: &Arc<Shared>) -> Planner {
         let reclaims = !shared.works() && !shared.options.has(Role::Dispatcher);
-        Planner { shared: shared.clone(), manifests: shared.loop_store.manifests_changed(), reclaims }
+        Planner {
+            shared: shared.clone(),
+            manifests: shared.loop_store.manifests_changed(),
+            reclaims,
+            cursor: PlanCursor::default(),
+        }
     }
 }
 
@@ -41,7 +47,7 @@ impl Loop for Planner {
             return Ok(shared.options.plan_interval.min(shared.tunable().poll));
         }
         let asked_at = Instant::now();
-        let next = shared.loop_store.next_plan().await?;
+        let next = shared.loop_store.next_plan_from(&mut self.cursor).await?;
         shared.note_answer(asked_at.elapsed());
         if self.reclaims && next.lease_over && reclaim_lost(shared, RECLAIM_MAX).await? > 0 {
             shared.has_queued();
@@ -55,8 +61,9 @@ impl Loop for Planner {
     async fn woken(&mut self) {
         // The sender lives as long as the store.
         if self.manifests.changed().await.is_err() {
-            std::future::pending().await
+            std::future::pending::<()>().await
         }
+        self.cursor.forget();
     }
 
     fn failed(&mut self, _error: &StoreError) {
