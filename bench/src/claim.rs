@@ -30,22 +30,22 @@ const ROUNDS_PER_VACUUM: u32 = 10;
 const HOUR: i64 = 3_600_000_000;
 
 /// A queue of constant length.
-struct Side {
-    db: ScratchDb,
+pub(crate) struct Side {
+    pub(crate) db: ScratchDb,
     next_id: Cell<u32>,
 }
 
 impl Side {
-    async fn new(database: Database) -> Result<Side> {
+    pub(crate) async fn new(database: Database) -> Result<Side> {
         Ok(Side { db: ScratchDb::new(database, Purpose::Growth).await?, next_id: Cell::new(1) })
     }
 
     /// Reserves ids for rows.
-    fn ids(&self, rows: u32) -> u32 {
+    pub(crate) fn ids(&self, rows: u32) -> u32 {
         self.next_id.replace(self.next_id.get() + rows)
     }
 
-    async fn wait(
+    pub(crate) async fn wait(
         &self,
         rows: u32,
         route: &str,
@@ -58,7 +58,7 @@ impl Side {
     }
 
     /// Finishes the jobs that were taken, and adds as many at the end of the queue.
-    async fn refill(&self, taken: u32, round: u32) -> Result<()> {
+    pub(crate) async fn refill(&self, taken: u32, round: u32) -> Result<()> {
         if round.is_multiple_of(ROUNDS_PER_VACUUM) {
             self.db.vacuum().await?;
         }

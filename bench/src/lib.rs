@@ -7,6 +7,7 @@
 mod scratch_db;
 mod cached;
 mod claim;
+mod in_the_way;
 mod load;
 mod measure;
 mod pages;
@@ -47,6 +48,8 @@ pub enum Experiment {
     Claim,
     /// Statements prepared on an empty queue, used on a full one.
     Cached,
+    /// Rows that do not matter, and an old snapshot, beside what a node does all the time.
+    InTheWay,
     /// Pages of the dashboard on an empty database and on a full one.
     Pages,
     /// A node that runs all jobs of a full queue, and its bare statements.
@@ -69,7 +72,14 @@ pub enum Experiment {
 
 impl Experiment {
     fn is_of_speed(self) -> bool {
-        !matches!(self, Experiment::Plan | Experiment::Claim | Experiment::Cached | Experiment::Pages)
+        !matches!(
+            self,
+            Experiment::Plan
+                | Experiment::Claim
+                | Experiment::Cached
+                | Experiment::InTheWay
+                | Experiment::Pages
+        )
     }
 }
 
@@ -109,6 +119,7 @@ pub async fn run(databases: &[Database], experiments: &[Experiment], scale: Scal
                 Experiment::Plan => plan::run(database, scale).await?,
                 Experiment::Claim => claim::run(database, scale).await?,
                 Experiment::Cached => cached::run(database, scale).await?,
+                Experiment::InTheWay => in_the_way::run(database, scale).await?,
                 Experiment::Pages => pages::run(database, scale).await?,
                 _ => speed::run(*experiment, database, scale).await?,
             });

@@ -230,6 +230,95 @@ pub(crate) async fn locks(db: &ScratchDb, leases: u32, events: u32) -> Result<()
     .await
 }
 
+/// Gated groups, each with an active job, which is its limit, and a waiting one that ranks before all others.
+pub(crate) async fn full_groups(db: &ScratchDb, first_id: u32, groups: u32) -> Result<()> {
+    db.sql(&format!(
+        "{series} insert into {{t}}manifest_group (name, max_active, gated) select 'full-' || n, 1, true from series",
+        series = series(groups)
+    ))
+    .await?;
+    let (now, group) = (now_micros(), "(select id from {t}manifest_group where name = 'full-' || n)");
+    db.sql(&format!(
+        "{series}
+         insert into {{t}}work_queue
+                (id, origin, fresh, kind, route, input, group_id, priority, due_at, phase, rank, gated, created_at)
+         select {first} + n, 'adhoc', false, 'mail.send', 'main', '{{}}', {group}, 31, {{at({now} + n)}}, 'ready', n, true,
+                {{at({now} + n)}}
+         from   series",
+        series = series(groups),
+        first = first_id - 1,
+    ))
+    .await?;
+    db.sql(&format!(
+        "{series}
+         insert into {{t}}background_job
+                (id, origin, kind, route, input, group_id, priority, due_at, was_due_at, rank, gated, claim_no, failures, crashes,
+                 created_at, leased_by)
+         select {first} + n, 'adhoc', 'mail.send', 'main', '{{}}', {group}, 31, {{at({now} + {DAY} + n)}}, {{at({now} + n)}}, n, true,
+                1, 0, 0, {{at({now} + n)}}, 0
+         from   series",
+        series = series(groups),
+        first = first_id - 1 + groups,
+    ))
+    .await
+}
+
+/// Jobs of paused manifests, which take turns.
+pub(crate) async fn parked(db: &ScratchDb, first_id: u32, rows: u32, manifests: u32) -> Result<()> {
+    let due = format!("({} + (n - {rows}) * 1000)", now_micros());
+    db.sql(&format!(
+        "{series}
+         insert into {{t}}work_queue
+                (id, manifest_id, origin, fresh, kind, route, input, priority, due_at, phase, rank, gated, created_at)
+         select {first} + n, 1 + n % {manifests}, 'backfill', false, 'report.daily', 'main', '{{}}', 0, {{at({due})}}, 'parked',
+                {due}, false, {{at({due})}}
+         from   series",
+        series = series(rows),
+        first = first_id - 1,
+    ))
+    .await
+}
+
+/// Jobs for later whose unique keys were kept for a time that is over.
+pub(crate) async fn scheduled_with_worn_keys(db: &ScratchDb, first_id: u32, rows: u32) -> Result<()> {
+    let (now, first) = (now_micros(), first_id - 1);
+    let due = format!("({now} + {DAY} + n * 1000)");
+    db.sql(&format!(
+        "{series}
+         insert into {{t}}work_queue
+                (id, origin, fresh, kind, route, input, priority, due_at, phase, rank, gated, unique_key, created_at)
+         select {first} + n, 'adhoc', false, 'mail.send', 'main', '{{}}', 0, {{at({due})}}, 'later', {due}, false, 'order-' || n,
+                {{at({now} + 0 * n)}}
+         from   series",
+        series = series(rows)
+    ))
+    .await?;
+    db.sql(&format!(
+        "{series}
+         insert into {{t}}job_key (key, job_id, until) select 'order-' || n, {first} + n, {{at({now} - {DAY} + n)}} from series",
+        series = series(rows)
+    ))
+    .await
+}
+
+/// Jobs that were scheduled, promoted, leased and settled.
+pub(crate) async fn passed(db: &ScratchDb, first_id: u32, rows: u32) -> Result<()> {
+    Waiting { first_id, rows, route: "main", priority: 0, due_in: 0, group: None }.load(db).await?;
+    db.sql("update {t}work_queue set phase = 'later'").await?;
+    db.sql("update {t}work_queue set phase = 'ready'").await?;
+    db.sql(&format!(
+        "insert into {{t}}background_job
+                (id, origin, kind, route, input, priority, due_at, was_due_at, rank, gated, claim_no, failures, crashes, created_at,
+                 leased_by, deadline_at)
+         select id, origin, kind, route, input, priority, due_at, due_at, rank, gated, 1, 0, 0, created_at, {node}, due_at
+         from   {{t}}work_queue",
+        node = db.lease.node
+    ))
+    .await?;
+    db.sql("delete from {t}work_queue").await?;
+    db.sql("delete from {t}background_job").await
+}
+
 /// Dead letters of ten families.
 pub(crate) async fn dead(db: &ScratchDb, first_id: u32, rows: u32) -> Result<()> {
     let at = format!("({} + (n - {rows}) * 1000000)", now_micros());

@@ -45,9 +45,11 @@ pub(crate) async fn run(experiment: Experiment, database: Database, scale: Scale
                 Experiment::Backlog => backlog::run(database, scale).await,
                 Experiment::Gate => gate::run(database, scale).await,
                 Experiment::Lock => lock::run(database, scale).await,
-                Experiment::Plan | Experiment::Claim | Experiment::Cached | Experiment::Pages => {
-                    Ok(Vec::new())
-                }
+                Experiment::Plan
+                | Experiment::Claim
+                | Experiment::Cached
+                | Experiment::InTheWay
+                | Experiment::Pages => Ok(Vec::new()),
             }
         })
     })

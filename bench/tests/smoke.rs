@@ -2,7 +2,8 @@
 
 use lineclear_bench::{Database, Experiment, Scale, run};
 
-const GROWTH: [Experiment; 4] = [Experiment::Plan, Experiment::Claim, Experiment::Cached, Experiment::Pages];
+const GROWTH: [Experiment; 5] =
+    [Experiment::Plan, Experiment::Claim, Experiment::Cached, Experiment::InTheWay, Experiment::Pages];
 const SPEED: [Experiment; 8] = [
     Experiment::Drain,
     Experiment::EnqueueBulk,
@@ -26,12 +27,12 @@ async fn figures_come_out(database: Database, experiments: &[Experiment], figure
 
 #[tokio::test]
 async fn every_figure_of_growth_comes_out_on_postgres() {
-    figures_come_out(Database::Postgres, &GROWTH, 26).await;
+    figures_come_out(Database::Postgres, &GROWTH, 31).await;
 }
 
 #[tokio::test]
 async fn every_figure_of_growth_comes_out_on_sqlite() {
-    figures_come_out(Database::Sqlite, &GROWTH, 25).await;
+    figures_come_out(Database::Sqlite, &GROWTH, 28).await;
 }
 
 #[tokio::test]

@@ -50,7 +50,20 @@ impl BareConnection {
     pub(crate) async fn drain(&self, node: NodeId) -> Result<u64> {
         let (mut drained, mut from) = (0, i64::MIN);
         loop {
-            let asked: [&(dyn ToSql + Sync); 7] = [&"main", &BATCH, &node.0, &LEASE_MS, &false, &true, &from];
+            // As a dispatcher that reads all groups of the gated lane, of which there are none.
+            let (all_groups, groups, groups_max) = (true, Vec::<i64>::new(), 100_i64);
+            let asked: [&(dyn ToSql + Sync); 10] = [
+                &"main",
+                &BATCH,
+                &node.0,
+                &LEASE_MS,
+                &false,
+                &true,
+                &from,
+                &all_groups,
+                &groups,
+                &groups_max,
+            ];
             let rows = self.client.query(&self.dispatch, &asked).await?;
             // A row without an id means that there was no job.
             let taken =
