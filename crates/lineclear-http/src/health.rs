@@ -4,8 +4,6 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use lineclear::StoreError;
-
 use crate::App;
 use crate::problem::Problem;
 
@@ -14,15 +12,14 @@ pub(crate) async fn live() -> &'static str {
     "ok\n"
 }
 
-/// The readiness probe: the database answers, and its schema is this version's or a later one.
+/// The readiness probe: the database answers, and its schema is this version's, or a later one that this version can work with.
 pub(crate) async fn ready(state: State<App>) -> Response {
     if state.client.is_stopping() {
         return (StatusCode::SERVICE_UNAVAILABLE, "stopping\n").into_response();
     }
     match state.reading.migration_status().await {
+        // A rolling upgrade: when the first new node migrates the schema, the old ones stay ready.
         Ok(status) if status.pending.is_empty() => "ok\n".into_response(),
-        // A rolling upgrade: when the first new node migrates the schema, the old ones must stay ready.
-        Err(StoreError::Refused { rule, .. }) if rule == "schema_newer" => "ok\n".into_response(),
         Ok(_) | Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "not ready\n").into_response(),
     }
 }

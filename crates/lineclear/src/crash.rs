@@ -39,6 +39,48 @@ pub(crate) fn planner_leads() -> bool {
     true
 }
 
+/// Migrations of a later release: the SQL files in the folders `postgres` and `sqlite` of `LINECLEAR_TEST_MIGRATIONS`, for tests of two
+/// releases that work on one database. Only with the feature `crash-points`.
+#[inline]
+pub(crate) fn later_migrations(postgres: bool) -> Vec<(u32, &'static str, &'static str)> {
+    #[cfg(feature = "crash-points")]
+    return later::migrations(postgres).to_vec();
+    #[cfg(not(feature = "crash-points"))]
+    {
+        let _ = postgres;
+        Vec::new()
+    }
+}
+
+#[cfg(feature = "crash-points")]
+mod later {
+    use std::sync::LazyLock;
+    use std::{env, fs};
+
+    type File = (u32, &'static str, &'static str);
+
+    static POSTGRES: LazyLock<Vec<File>> = LazyLock::new(|| read("postgres"));
+    static SQLITE: LazyLock<Vec<File>> = LazyLock::new(|| read("sqlite"));
+
+    pub(crate) fn migrations(postgres: bool) -> &'static [File] {
+        if postgres { &POSTGRES } else { &SQLITE }
+    }
+
+    fn read(database: &str) -> Vec<File> {
+        let Some(folder) = env::var_os("LINECLEAR_TEST_MIGRATIONS") else { return Vec::new() };
+        let folder = std::path::Path::new(&folder).join(database);
+        let Ok(entries) = fs::read_dir(&folder) else { return Vec::new() };
+        let file = |path: std::path::PathBuf| {
+            let name: &'static str = path.file_stem()?.to_str()?.to_owned().leak();
+            let text: &'static str = fs::read_to_string(&path).ok()?.leak();
+            Some((name.get(..4)?.parse().ok()?, name, text))
+        };
+        let mut files: Vec<File> = entries.filter_map(|entry| file(entry.ok()?.path())).collect();
+        files.sort_unstable();
+        files
+    }
+}
+
 #[cfg(feature = "crash-points")]
 mod armed {
     use std::{

@@ -19,7 +19,7 @@ pub use crate::auth::audit::{AuditEnd, AuditFilter, AuditView, NewAudit};
 pub use crate::auth::secret::{Presented, Secret, SessionSecret};
 pub use crate::auth::sessions::KnownSession;
 pub use crate::auth::tokens::{KnownToken, NewToken, TokenView, WhichToken};
-pub use crate::db::migrate::{Migration, MigrationStatus};
+pub use crate::db::migrate::{Migration, MigrationEvent, MigrationStatus};
 pub use crate::db::options::StoreOptions;
 pub use crate::db::store_target::StoreTarget;
 pub use crate::error::{Item, Location, Source, StoreError, StoreResult};
@@ -164,18 +164,38 @@ impl Store {
 
     // 0 · the schema
 
-    /// Applies migrations that are still missing. Any number of nodes may do so at once.
+    /// Applies migrations that are still missing, and logs them. Any number of nodes may do so at once, also while nodes of the
+    /// release before work.
     pub async fn migrate(&self) -> StoreResult<MigrationStatus> {
-        // A role that may not change the schema can use one that is up to date.
-        let status = self.migration_status().await?;
-        if status.pending.is_empty() {
-            return Ok(status);
+        let is_new = self.migration_status().await?.applied == 0;
+        let status = self.migrate_observed(move |event| match event {
+            // Nothing was there that an operator knows.
+            MigrationEvent::Applied { .. } if is_new => {}
+            MigrationEvent::Applied { name } => tracing::info!(migration = name, "migration applied"),
+            MigrationEvent::Waiting { name, waited, blockers } => {
+                let (migration, waited_ms) =
+                    (name.unwrap_or("none: another process migrates"), waited.as_millis());
+                tracing::warn!(migration, waited_ms, blockers, "waiting for a lock to migrate the schema");
+            }
+        });
+        let status = status.await?;
+        if !status.newer.is_empty() {
+            let newer = status.newer.join(", ");
+            tracing::warn!(newer, "the schema is newer than this program, and compatible");
         }
-        self.run(migrate::Migrate { options: (*self.options).clone(), apply: true }).await
+        Ok(status)
+    }
+
+    /// Like [`Store::migrate`], with a function that is told what happens.
+    pub async fn migrate_observed(
+        &self,
+        observer: impl Fn(MigrationEvent) + Send + Sync + 'static,
+    ) -> StoreResult<MigrationStatus> {
+        migrate::migrate(self, Arc::new(observer)).await
     }
 
     /// How far the schema is, without changing it.
     pub async fn migration_status(&self) -> StoreResult<MigrationStatus> {
-        self.run(migrate::Migrate { options: (*self.options).clone(), apply: false }).await
+        self.run(migrate::ReadStatus(self.options.clone())).await
     }
 }

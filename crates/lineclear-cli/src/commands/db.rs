@@ -1,13 +1,16 @@
 //! `lineclear db`: the schema of the database.
 
+use std::time::Duration;
+
 use clap::Subcommand;
-use lineclear::store::{Migration, MigrationStatus};
+use lineclear::store::{Migration, MigrationEvent, MigrationStatus};
 use lineclear::{Store, StoreOptions};
 use serde::Serialize;
 
 use crate::args::{DbArgs, open_existing};
+use crate::config::parse_duration;
 use crate::failure::Failure;
-use crate::output::{print, print_json};
+use crate::output::{print, print_json, print_stderr};
 use crate::runtime::block_on;
 
 const EXAMPLES: &str = "Examples:
@@ -21,7 +24,13 @@ const EXAMPLES: &str = "Examples:
 pub(crate) enum Command {
     /// Apply pending migrations. Safe while nodes run, and from several machines at once.
     #[command(after_help = EXAMPLES)]
-    Migrate(DbArgs),
+    Migrate {
+        #[command(flatten)]
+        db: DbArgs,
+        /// How long a migration waits for locks that applications hold, in short tries
+        #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
+        lock_wait: Duration,
+    },
     /// Show which migrations are applied. Changes nothing.
     #[command(after_help = EXAMPLES)]
     Status(DbArgs),
@@ -40,16 +49,18 @@ pub(crate) enum Command {
 #[derive(Serialize)]
 struct Report {
     store: String,
-    applied: u32,
+    applied: usize,
     known: usize,
     pending: Vec<&'static str>,
+    /// Applied migrations of a newer release, which this program can work with.
+    newer: Vec<String>,
 }
 
 impl Command {
     pub(crate) fn run(self) -> Result<(), Failure> {
         block_on(async {
             match self {
-                Command::Migrate(db) => migrate(db).await,
+                Command::Migrate { db, lock_wait } => migrate(db, lock_wait).await,
                 Command::Status(db) => status(db).await,
                 Command::Plan { db, all } => plan(db, all).await,
             }
@@ -57,22 +68,28 @@ impl Command {
     }
 }
 
-async fn migrate(db: DbArgs) -> Result<(), Failure> {
+async fn migrate(db: DbArgs, lock_wait: Duration) -> Result<(), Failure> {
     let options = db.options()?;
     let before = migration_status(&options).await?;
-    let store = Store::open(options.clone().migrate(false)).await?;
-    let after = store.migrate().await?;
-    if db.json {
+    let store = Store::open(options.clone().migrate(false).migrate_lock_wait(lock_wait)).await?;
+    let is_json = db.json;
+    if !is_json {
+        print(&format!("{options}\n"))?;
+    }
+    let observer = move |event: MigrationEvent| match event {
+        // A reader that is gone stops no migration.
+        MigrationEvent::Applied { .. } if !is_json => drop(print(&format!("  {event}\n"))),
+        MigrationEvent::Applied { .. } => {}
+        MigrationEvent::Waiting { .. } => print_stderr(&format!("  {event}\n")),
+    };
+    let after = store.migrate_observed(observer).await?;
+    if is_json {
         return print_json(&report(&options, &after));
     }
-    let mut text = format!("{options}\n");
-    for migration in before.pending.iter().filter(|migration| migration.number <= after.applied) {
-        text.push_str(&format!("  applied  {}\n", migration.name));
-    }
     if before.pending.is_empty() {
-        text.push_str("  up to date; nothing to do\n");
+        print(&format!("{}  up to date; nothing to do\n", newer_lines(&after)))?;
     }
-    print(&text)
+    Ok(())
 }
 
 async fn status(db: DbArgs) -> Result<(), Failure> {
@@ -81,11 +98,13 @@ async fn status(db: DbArgs) -> Result<(), Failure> {
     if db.json {
         return print_json(&report(&options, &status));
     }
-    let known = options.migrations();
-    let mut text = format!("{options}\n  {} of {} migrations applied\n", status.applied, known.len());
+    let known = options.migrations().len();
+    let applied = known - status.pending.len();
+    let mut text = format!("{options}\n  {applied} of {known} migrations applied\n");
     for migration in &status.pending {
         text.push_str(&format!("  pending  {}\n", migration.name));
     }
+    text.push_str(&newer_lines(&status));
     text.push_str(if status.pending.is_empty() { "  up to date\n" } else { "  run: lineclear db migrate\n" });
     print(&text)
 }
@@ -105,19 +124,30 @@ async fn plan(db: DbArgs, all: bool) -> Result<(), Failure> {
     }
 }
 
+/// Migrations of a newer release.
+fn newer_lines(status: &MigrationStatus) -> String {
+    let lines: String = status.newer.iter().map(|name| format!("  newer    {name}\n")).collect();
+    match lines.is_empty() {
+        true => lines,
+        false => lines + "  the schema is newer than this program, and compatible\n",
+    }
+}
+
 /// The status of the schema, without creating a file.
 async fn migration_status(options: &StoreOptions) -> Result<MigrationStatus, Failure> {
     match open_existing(options.clone().migrate(false)).await? {
         Some(store) => Ok(store.migration_status().await?),
-        None => Ok(MigrationStatus { applied: 0, pending: options.migrations() }),
+        None => Ok(MigrationStatus { applied: 0, pending: options.migrations(), newer: Vec::new() }),
     }
 }
 
 fn report(options: &StoreOptions, status: &MigrationStatus) -> Report {
+    let known = options.migrations().len();
     Report {
         store: options.to_string(),
-        applied: status.applied,
-        known: options.migrations().len(),
+        applied: known - status.pending.len(),
+        known,
         pending: status.pending.iter().map(|migration| migration.name).collect(),
+        newer: status.newer.clone(),
     }
 }

@@ -122,11 +122,13 @@ impl StatusNode {
               (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn status(state: State<App>) -> Result<Json<StatusResponse>, Problem> {
-    Ok(Json(answer(state.reading.health_facts(EXPLAINED).await?)))
+    let facts = state.reading.health_facts(EXPLAINED).await?;
+    Ok(Json(answer(facts, state.reading.check_migrations().await)))
 }
 
-fn answer(facts: HealthFacts) -> StatusResponse {
-    let mut checks = [doctor::nodes(&facts), doctor::work(&facts), vec![doctor::late(&facts)]].concat();
+fn answer(facts: HealthFacts, migrations: doctor::Check) -> StatusResponse {
+    let late = doctor::late(&facts);
+    let mut checks = [vec![migrations], doctor::nodes(&facts), doctor::work(&facts), vec![late]].concat();
     let alive = facts.nodes.iter().filter(|node| node.live).count() as u64;
     let healthy = alive > 0 && doctor::is_healthy(&checks);
     checks.retain(doctor::Check::is_trouble);

@@ -396,9 +396,18 @@ fn indexed(
     }
 }
 
-/// Whether all migrations are applied.
-pub fn migrations(applied: u32, pending: &[String]) -> Check {
+/// Whether all migrations are applied, and whether there are `newer` ones, which this program does not know and can work with.
+pub fn migrations(applied: u32, pending: &[String], newer: &[String]) -> Check {
     match pending {
+        [] if !newer.is_empty() => Check::warning(
+            CheckName::Migrations,
+            format!(
+                "the schema is {} newer than this program, and compatible: {}",
+                many(newer.len() as u64, 0, "migration"),
+                a_few(newer)
+            ),
+            "finish the upgrade: install the newer version here, too; after a rollback, leave the schema as it is",
+        ),
         [] => Check::ok(CheckName::Migrations, format!("all {applied} migrations are applied")),
         some => Check::failure(
             CheckName::Migrations,

@@ -19,6 +19,7 @@ pub struct StoreOptions {
     connections_max: usize,
     deadline: Duration,
     migrate: bool,
+    lock_wait: Duration,
     read_only: bool,
     clock: Option<Clock>,
 }
@@ -67,6 +68,7 @@ impl StoreOptions {
             connections_max: 8,
             deadline: Duration::from_secs(30),
             migrate: true,
+            lock_wait: Duration::from_secs(60),
             read_only: false,
             clock: None,
         }
@@ -93,6 +95,16 @@ impl StoreOptions {
     pub fn migrate(mut self, yes: bool) -> StoreOptions {
         self.migrate = yes;
         self
+    }
+
+    /// How long a migration waits for locks that applications hold, in short tries. Default: 60 s.
+    pub fn migrate_lock_wait(mut self, wait: Duration) -> StoreOptions {
+        self.lock_wait = wait;
+        self
+    }
+
+    pub(crate) fn lock_wait(&self) -> Duration {
+        self.lock_wait
     }
 
     /// Opens the database read-only: does not migrate it, and leaves a SQLite file as it is.

@@ -124,6 +124,25 @@ impl Postgres {
         }
     }
 
+    /// A connection outside the pool, on which a statement may take long: it builds an index, outside of a transaction. Also returns
+    /// its server process; 0: unknown.
+    pub(crate) async fn connect_to_build(&self) -> StoreResult<(Builder, i64)> {
+        let mut config = (*self.config).clone();
+        if !self.pooler {
+            let limits = TimeLimits { statement: NO_DEADLINE, lock: NO_DEADLINE };
+            let given = config.get_options().unwrap_or_default().to_owned();
+            config.options(format!("{} {given}", limits.as_options()));
+        }
+        let (client, connection) =
+            config.connect(self.connector.clone()).await.map_err(|e| classify::connect(&self.config, e))?;
+        // Ends with the client.
+        tokio::spawn(connection);
+        // Behind a pooler, the next statement may run in another process.
+        let sql = if self.pooler { "select 0::bigint" } else { "select pg_backend_pid()::bigint" };
+        let rows = client.query_typed(sql, &[]).await.map_err(classify::postgres)?;
+        Ok((Builder(client), rows.first().map_or(0, |row| row.get(0))))
+    }
+
     /// Runs a verb in a task of its own: a cancelled caller must not leave a transaction open.
     pub(crate) async fn run<V: Verb>(&self, verb: V) -> StoreResult<V::Answer> {
         let this = self.clone();
@@ -194,6 +213,15 @@ impl Postgres {
         // Behind a pooler, or with other limits than its connection, each transaction sets its own.
         let sets = (self.pooler || is_patient).then(|| limits.set_local());
         Ok(PgSession::new(client, self.texts.clone(), self.pooler, is_transaction, sets))
+    }
+}
+
+/// A connection that builds indexes. Each statement is sent alone, and is no part of a transaction.
+pub(crate) struct Builder(tokio_postgres::Client);
+
+impl Builder {
+    pub(crate) async fn run(&self, sql: &str) -> StoreResult<()> {
+        self.0.batch_execute(sql).await.map_err(classify::postgres)
     }
 }
 

@@ -34,3 +34,13 @@ async fn every_statement_prepares_on_sqlite() {
     let plans = store.run(PrepareAll).await.expect("all prepare");
     assert_eq!(plans.len(), Statement::ALL.len());
 }
+
+/// As a newer release does in a rolling upgrade. PostgreSQL refuses statements that were prepared before, if their columns change.
+#[tokio::test]
+async fn a_statement_that_was_prepared_before_its_table_got_a_column_is_prepared_anew() {
+    let pg = Pg::open().await;
+    let audit = async || pg.store.audit(&AuditFilter::default(), None, 10).await.expect("the audit is read");
+    audit().await;
+    pg.sql("alter table lineclear.audit add column later_note text").await;
+    audit().await;
+}

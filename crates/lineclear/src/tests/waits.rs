@@ -9,13 +9,14 @@ const LONG: Duration = Duration::from_millis(2_500);
 
 #[tokio::test]
 async fn nodes_that_start_together_wait_for_the_first_to_migrate_and_declare() {
-    let pg = Pg::open().await;
+    let database = lineclear_testkit::fresh_postgres().await;
+    let options = StoreOptions::new(database.url()).expect("a URL").migrate(false);
+    let pg = Pg { store: Store::open(options).await.expect("the store opens"), database };
     let first = pg.client().await;
     for purpose in ["migrate", "declare"] {
         let key = pg.store.options.advisory_key(purpose);
         first.batch_execute(&format!("select pg_advisory_lock({key})")).await.expect("the first has it");
     }
-    pg.sql("delete from lineclear.migration where number = 28").await;
     let store = pg.store.clone();
     let second = tokio::spawn(async move {
         store.migrate().await.expect("migrated");

@@ -148,8 +148,17 @@ async fn an_unreadable_manifest_can_be_paused_and_is_repaired_by_writing_it(serv
 
 /// In a rolling upgrade old servers run beside new ones.
 async fn a_server_stays_ready_after_a_newer_one_has_migrated_the_schema(served: &Served) {
-    served.sql("insert into {t}migration (number, name, checksum) values (9999, 'later', 'x')").await;
+    served.sql("insert into {t}migration (number, name, checksum, compatible_from) values (9999, 'later', 'x', 0)").await;
     assert_eq!(served.get("/readyz").await.status, 200);
+    let problems = served.get("/api/v1/status").await.json()["problems"].to_string();
+    assert!(problems.contains("1 migration newer than this program, and compatible: later"), "{problems}");
+    served.sql("update {t}migration set compatible_from = 9999 where number = 9999").await;
+    assert_eq!(served.get("/readyz").await.status, 503, "it cannot work with this one");
+    let status = served.get("/api/v1/status").await.json();
+    assert!(
+        status["healthy"] == false && status["problems"].to_string().contains("run the newer version"),
+        "{status}"
+    );
     served.sql("delete from {t}migration where number = 9999 or number = (select max(number) from {t}migration where number < 9999)").await;
     assert_eq!(served.get("/readyz").await.status, 503, "with an older schema the server is not ready");
 }

@@ -19,7 +19,7 @@ pub(crate) fn migrations(status: StoreResult<MigrationStatus>) -> Check {
         Ok(status) => {
             let pending: Vec<String> =
                 status.pending.iter().map(|migration| migration.name.to_owned()).collect();
-            schema::migrations(status.applied, &pending)
+            schema::migrations(status.applied, &pending, &status.newer)
         }
         Err(StoreError::Refused { why, .. }) => {
             let remedy = "an old version must not write to it: install the newer one here, or restore the backup from before the upgrade";
@@ -38,6 +38,11 @@ pub(crate) fn migrations(status: StoreResult<MigrationStatus>) -> Check {
 }
 
 impl Store {
+    /// Whether the schema is what this program needs.
+    pub async fn check_migrations(&self) -> Check {
+        migrations(self.migration_status().await)
+    }
+
     pub(crate) async fn schema_checks(&self) -> Vec<Check> {
         match self.compared().await {
             Ok(checks) => checks,

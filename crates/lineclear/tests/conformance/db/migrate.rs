@@ -39,6 +39,7 @@ async fn many_at_once(url: &str) {
 
 /// Takes back migration 26 and those after it.
 async fn before_bulk_operations(db: &TestDb) {
+    db.sql("alter table {t}migration drop column compatible_from").await;
     db.sql("alter table {t}node drop column beat_ms").await;
     db.sql("drop table {t}bulk_operation").await;
     let database = if db.url().starts_with("postgres") { "postgres" } else { "sqlite" };
@@ -111,7 +112,7 @@ conformance! {
         assert_parts(db, &db.store).await;
     }
 
-    pgbouncer async fn a_newer_schema_is_refused(db) {
+    pgbouncer async fn a_newer_schema_that_does_not_say_so_is_refused(db) {
         db.sql("insert into {t}migration (number, name, checksum) values (9999, '9999_future', 'x')").await;
         match open(db.url()).await {
             Err(StoreError::Refused { rule, why, .. }) => {
@@ -120,6 +121,25 @@ conformance! {
             }
             other => panic!("{:?}", other.map(drop)),
         }
+    }
+
+    pgbouncer async fn a_newer_schema_is_opened_if_each_newer_migration_says_that_it_is_compatible(db) {
+        let (known, _) = newest();
+        db.sql(&format!("insert into {{t}}migration (number, name, checksum, compatible_from) values (9998, '9998_adds', 'x', 0), (9999, '9999_drops', 'x', {known})")).await;
+        let store = open(db.url()).await.unwrap();
+        let status = store.migrate().await.unwrap();
+        assert_eq!((status.applied, status.newer.as_slice()), (known, ["9998_adds".to_owned(), "9999_drops".to_owned()].as_slice()));
+        store.enqueue(crate::kit::job()).await.unwrap();
+        db.sql(&format!("update {{t}}migration set compatible_from = {} where number = 9999", known + 1)).await;
+        let refused = open(db.url()).await.map(drop).unwrap_err().to_string();
+        assert!(refused.contains("9999_drops") && refused.contains(&format!("knows migration {}", known + 1)), "{refused}");
+    }
+
+    async fn a_schema_that_lacks_a_migration_before_a_newer_one_is_refused(db) {
+        db.sql("insert into {t}migration (number, name, checksum, compatible_from) values (9999, '9999_adds', 'x', 0)").await;
+        db.sql(&format!("delete from {{t}}migration where number = {}", newest().0)).await;
+        let refused = open(db.url()).await.map(drop).unwrap_err().to_string();
+        assert!(refused.contains("lacks") && refused.contains(&newest().1), "{refused}");
     }
 
     async fn a_migration_with_other_contents_is_noticed(db) {
