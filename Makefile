@@ -1,6 +1,6 @@
 # Every command for developers. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-slow test-all test-mssql screenshots fuzz-api cronsim bench fmt up down clean-run kit install
+.PHONY: help demo check test test-slow test-all test-mssql test-rolling screenshots fuzz-api cronsim bench fmt up down clean-run kit install
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 KIT := $(TARGET)/debug/lineclear-testkit
@@ -34,6 +34,12 @@ test-mssql: ## tests of locks of SQL Server, against a simulated server; install
 	cd crates/lineclear-lock/mssql && cargo fmt --check
 	cd crates/lineclear-lock/mssql && CARGO_TARGET_DIR=$(abspath $(TARGET))/mssql cargo clippy --quiet --all-targets -- -D warnings
 	cd crates/lineclear-lock/mssql && CARGO_TARGET_DIR=$(abspath $(TARGET))/mssql cargo test --quiet $(if $(LINECLEAR_TEST_MSSQL_URL),--features real-server)
+
+# Not part of CI: it builds another commit. Its worktree is in the target folder, and shares the compiled dependencies.
+BASE ?= HEAD~1
+test-rolling: install kit ## two builds, of commit BASE (HEAD~1) and of this tree, on one database under load, forward and back
+	scripts/build-base $(BASE) $(abspath $(TARGET))
+	LINECLEAR_TEST_BASE=$(abspath $(TARGET))/rolling/lineclear $(KIT) run -- cargo test $(ALL) --test it two_releases -- --nocapture
 
 # The tests that visit every page and take a picture of each.
 KEPT := overview-light overview-dark job-light dead-letters-light cluster-light

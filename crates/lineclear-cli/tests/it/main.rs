@@ -9,5 +9,6 @@ mod commands;
 mod lock;
 mod kinds;
 mod crashes;
+mod rolling;
 mod terminal;
 mod documents;

@@ -2,6 +2,7 @@
 //! it.
 
 mod markdown;
+mod migrations;
 mod rust;
 mod sql;
 
@@ -37,6 +38,11 @@ fn expect_none(complaints: Vec<String>) {
 fn statements_and_migrations_have_twins_and_headers() {
     let files = files();
     expect_none([sql::without_twin(&files), sql::without_header(&files)].concat());
+}
+
+#[test]
+fn a_cluster_of_the_release_before_survives_every_migration() {
+    expect_none(migrations::against_the_rules(&files()));
 }
 
 #[test]

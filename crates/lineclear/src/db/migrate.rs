@@ -12,7 +12,7 @@ mod index;
 mod step;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::db::options::fnv1a;
 use crate::db::{Db, Row, Session, Verb};
@@ -26,6 +26,8 @@ const COMPATIBLE_FROM: &str = "-- compatible from ";
 const BUILT_CONCURRENTLY: &str = "-- built concurrently";
 /// The migration that adds the column for this.
 const RECORDS_COMPATIBILITY: &str = "_compatible_from";
+/// How long to wait for another process that migrates: it may build indexes.
+const TURN_WAIT: Duration = Duration::from_secs(60 * 60);
 /// The wait before the next try on a SQLite file that another process writes.
 const BUSY_PAUSE: Duration = Duration::from_millis(500);
 
@@ -178,20 +180,29 @@ pub(crate) async fn migrate(store: &Store, observer: Observer) -> StoreResult<Mi
         Db::Postgres(db) => Some(db),
         Db::Sqlite(_) => None,
     };
-    let begun = std::time::Instant::now();
+    let mut since = Instant::now();
     loop {
         let step =
             Step { options: store.options.clone(), observer: observer.clone(), watcher: watcher.clone() };
         match store.run(step).await {
             Ok(Stepped::Applied(names)) => {
                 names.into_iter().for_each(|name| observer(MigrationEvent::Applied { name }));
+                since = Instant::now();
+            }
+            Ok(Stepped::Waits(blockers)) if since.elapsed() < TURN_WAIT => {
+                observer(MigrationEvent::Waiting { name: None, waited: since.elapsed(), blockers });
+            }
+            Ok(Stepped::Waits(blockers)) => {
+                let source =
+                    format!("another process has migrated for an hour: blocked by {blockers}").into();
+                return Err(StoreError::Locked { source });
             }
             Ok(Stepped::UpToDate(status)) => return Ok(status),
             // SQLite; on PostgreSQL a step itself tries again.
             Err(StoreError::Contended { .. })
-                if watcher.is_none() && begun.elapsed() < store.options.lock_wait() =>
+                if watcher.is_none() && since.elapsed() < store.options.lock_wait() =>
             {
-                let (waited, blockers) = (begun.elapsed(), "a process that writes to the file".to_owned());
+                let (waited, blockers) = (since.elapsed(), "a process that writes to the file".to_owned());
                 observer(MigrationEvent::Waiting { name: None, waited, blockers });
                 tokio::time::sleep(BUSY_PAUSE).await;
             }

@@ -61,7 +61,8 @@ pub(super) async fn build(
 
 /// The word after `index concurrently`.
 fn index_name(migration: &Migration) -> StoreResult<&str> {
-    let mut words = migration.sql().split_whitespace().skip_while(|word| *word != "concurrently").skip(1);
+    let code = migration.sql().lines().filter(|line| !line.starts_with("--"));
+    let mut words = code.flat_map(str::split_whitespace).skip_while(|word| *word != "concurrently").skip(1);
     let name = words.find(|word| !["if", "not", "exists"].contains(word));
     name.ok_or_else(|| StoreError::Corrupt { what: format!("{} builds no index", migration.name) })
 }

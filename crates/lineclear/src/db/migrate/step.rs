@@ -20,10 +20,8 @@ use crate::store::{StoreError, StoreOptions, StoreResult};
 const LOCK_TABLES: i64 = 1_818_520_683;
 /// How long one try waits for a lock of a table: loops of nodes wait for a second, and callers for two.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
-/// How long one try waits for another process that migrates. This blocks nothing, and only says how often to report.
+/// How long one transaction waits for another process that migrates.
 const TURN_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long to wait for another process that migrates, in all.
-const TURN_WAIT: Duration = Duration::from_secs(60 * 60);
 /// The longest pause between two tries; PostgreSQL ends transactions that idle for ten seconds.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
@@ -38,6 +36,8 @@ pub(super) struct Step {
 /// What a step did.
 pub(super) enum Stepped {
     Applied(Vec<&'static str>),
+    /// Another process migrates; these sessions are in the way.
+    Waits(String),
     UpToDate(MigrationStatus),
 }
 
@@ -49,8 +49,8 @@ impl Verb for Step {
     }
 
     async fn run(&self, session: &mut Session) -> StoreResult<Stepped> {
-        if self.options.is_postgres() {
-            self.wait_for_turn(session).await?;
+        if let Some(blockers) = self.wait_for_turn(session).await? {
+            return Ok(Stepped::Waits(blockers));
         }
         if !exists(session, &self.options).await? {
             self.create_table(session).await?;
@@ -70,10 +70,7 @@ impl Verb for Step {
             Some(db) if next.is_concurrent() => {
                 index::build(session, db, &self.options, next, &self.observer).await?;
             }
-            _ => {
-                let wait = self.options.lock_wait();
-                self.attempt_until(session, Some(next.name), LOCK_TIMEOUT, wait, next.sql()).await?;
-            }
+            _ => self.apply(session, next).await?,
         }
         self.record(session, next).await?;
         Ok(Stepped::Applied(vec![next.name]))
@@ -81,45 +78,44 @@ impl Verb for Step {
 }
 
 impl Step {
-    /// Waits for other processes that migrate, or that create the tables of locks.
-    async fn wait_for_turn(&self, session: &mut Session) -> StoreResult<()> {
+    /// Waits for other processes that migrate, or that create the tables of locks. Returns who blocks it if that takes too long for
+    /// one transaction: the first process may build an index, which waits for all transactions that are older.
+    async fn wait_for_turn(&self, session: &mut Session) -> StoreResult<Option<String>> {
+        let Some(db) = &self.watcher else { return Ok(None) };
         let locks = [self.options.advisory_key("migrate"), LOCK_TABLES];
         let take = locks.map(|key| format!("select pg_advisory_xact_lock({key})")).join("; ");
-        self.attempt_until(session, None, TURN_TIMEOUT, TURN_WAIT, &take).await
+        let mut blockers = String::new();
+        let pid = begin_try(session, TURN_TIMEOUT).await?;
+        match watch(db, pid, &mut blockers, session.batch(&take)).await {
+            Err(StoreError::Locked { .. } | StoreError::Contended { .. }) => {
+                session.batch("rollback to try").await?;
+                Ok(Some(blockers))
+            }
+            done => done.map(|()| None),
+        }
     }
 
-    /// Runs SQL that needs locks, in short tries; between two of them it holds none of these locks.
-    async fn attempt_until(
-        &self,
-        session: &mut Session,
-        name: Option<&'static str>,
-        lock_timeout: Duration,
-        wait: Duration,
-        sql: &str,
-    ) -> StoreResult<()> {
-        let Some(db) = &self.watcher else { return session.batch(sql).await };
+    /// Runs the SQL of a migration in short tries; between two of them it holds none of its locks.
+    async fn apply(&self, session: &mut Session, migration: &Migration) -> StoreResult<()> {
+        let Some(db) = &self.watcher else { return session.batch(migration.sql()).await };
         let (begun, mut pause, mut tries) = (Instant::now(), LOCK_TIMEOUT, 1);
         let mut blockers = String::new();
-        session.batch(&format!("set local lock_timeout = {}", lock_timeout.as_millis())).await?;
-        let pid = backend_pid(session).await?;
         loop {
-            session.batch("savepoint try").await?;
-            let error = match watch(db, pid, &mut blockers, session.batch(sql)).await {
+            let pid = begin_try(session, LOCK_TIMEOUT).await?;
+            let error = match watch(db, pid, &mut blockers, session.batch(migration.sql())).await {
                 Err(error @ (StoreError::Locked { .. } | StoreError::Contended { .. })) => error,
                 done => return done,
             };
             session.batch("rollback to try; release try").await?;
             let waited = begun.elapsed();
-            if waited >= wait {
-                return Err(gave_up(name, waited, tries, &blockers, &error));
+            if waited >= self.options.lock_wait() {
+                return Err(gave_up(migration.name, waited, tries, &blockers, &error));
             }
-            (self.observer)(MigrationEvent::Waiting { name, waited, blockers: blockers.clone() });
-            // Who waits for its turn blocks nothing, and needs no pause.
-            if name.is_some() {
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(PAUSE_MAX);
-            }
-            tries += 1;
+            let event =
+                MigrationEvent::Waiting { name: Some(migration.name), waited, blockers: blockers.clone() };
+            (self.observer)(event);
+            tokio::time::sleep(pause).await;
+            (pause, tries) = ((pause * 2).min(PAUSE_MAX), tries + 1);
         }
     }
 
@@ -160,19 +156,18 @@ impl Step {
     }
 }
 
-fn gave_up(
-    name: Option<&str>,
-    waited: Duration,
-    tries: u32,
-    blockers: &str,
-    last: &StoreError,
-) -> StoreError {
-    let what =
-        name.map_or("the lock under which migrations are applied".into(), |name| format!("migration {name}"));
+/// Begins a part of the transaction that can be taken back alone. Returns the server process of the session.
+async fn begin_try(session: &mut Session, lock_timeout: Duration) -> StoreResult<i64> {
+    let pid = backend_pid(session).await?;
+    session.batch(&format!("set local lock_timeout = {}; savepoint try", lock_timeout.as_millis())).await?;
+    Ok(pid)
+}
+
+fn gave_up(name: &str, waited: Duration, tries: u32, blockers: &str, last: &StoreError) -> StoreError {
     let who = if blockers.is_empty() { last.to_string() } else { format!("blocked by {blockers}") };
     let source = format!(
-        "{what} did not get its locks in {} s and {tries} short tries, and nothing was changed: {who}. Wait until that session is \
-         done, or end it (select pg_terminate_backend(PID)), and run: lineclear db migrate",
+        "migration {name} did not get its locks in {} s and {tries} short tries, and nothing was changed: {who}. Wait until that \
+         session is done, or end it (select pg_terminate_backend(PID)), and run: lineclear db migrate",
         waited.as_secs()
     );
     StoreError::Locked { source: source.into() }

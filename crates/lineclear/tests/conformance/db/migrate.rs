@@ -152,7 +152,8 @@ conformance! {
         db.sql(&format!("delete from {{t}}migration where number = {number}")).await;
         let store = Store::open(StoreOptions::new(db.url()).unwrap().migrate(false)).await.unwrap();
         let status = store.migration_status().await.unwrap();
-        assert_eq!((status.applied, status.pending.len(), status.pending[0].name), (number - 1, 1, name.as_str()));
+        assert_eq!((status.pending.len(), status.pending[0].name), (1, name.as_str()));
+        assert!(0 < status.applied && status.applied < number);
         assert!(status.pending[0].sql().contains(&name));
     }
 }
