@@ -167,8 +167,9 @@ impl Store {
     /// Applies migrations that are still missing, and logs them. Any number of nodes may do so at once, also while nodes of the
     /// release before work.
     pub async fn migrate(&self) -> StoreResult<MigrationStatus> {
-        let is_new = self.migration_status().await?.applied == 0;
-        let status = self.migrate_observed(move |event| match event {
+        let before = self.migration_status().await?;
+        let is_new = before.applied == 0;
+        let observer = move |event| match event {
             // Nothing was there that an operator knows.
             MigrationEvent::Applied { .. } if is_new => {}
             MigrationEvent::Applied { name } => tracing::info!(migration = name, "migration applied"),
@@ -177,8 +178,8 @@ impl Store {
                     (name.unwrap_or("none: another process migrates"), waited.as_millis());
                 tracing::warn!(migration, waited_ms, blockers, "waiting for a lock to migrate the schema");
             }
-        });
-        let status = status.await?;
+        };
+        let status = migrate::migrate(self, before, Arc::new(observer)).await?;
         if !status.newer.is_empty() {
             let newer = status.newer.join(", ");
             tracing::warn!(newer, "the schema is newer than this program, and compatible");
@@ -191,7 +192,8 @@ impl Store {
         &self,
         observer: impl Fn(MigrationEvent) + Send + Sync + 'static,
     ) -> StoreResult<MigrationStatus> {
-        migrate::migrate(self, Arc::new(observer)).await
+        let before = self.migration_status().await?;
+        migrate::migrate(self, before, Arc::new(observer)).await
     }
 
     /// How far the schema is, without changing it.

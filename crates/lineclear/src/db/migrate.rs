@@ -170,27 +170,34 @@ pub(crate) fn all(options: &StoreOptions) -> Vec<Migration> {
 }
 
 /// Applies what is pending, one migration after the other.
-pub(crate) async fn migrate(store: &Store, observer: Observer) -> StoreResult<MigrationStatus> {
+pub(crate) async fn migrate(
+    store: &Store,
+    before: MigrationStatus,
+    observer: Observer,
+) -> StoreResult<MigrationStatus> {
     // A role that may not change the schema can use one that is up to date.
-    let status = store.migration_status().await?;
-    if status.pending.is_empty() {
-        return Ok(status);
+    if before.pending.is_empty() {
+        return Ok(before);
     }
     let watcher = match store.db.for_loops() {
         Db::Postgres(db) => Some(db),
         Db::Sqlite(_) => None,
     };
-    let mut since = Instant::now();
+    let (mut since, mut report_at) = (Instant::now(), Duration::ZERO);
     loop {
         let step =
             Step { options: store.options.clone(), observer: observer.clone(), watcher: watcher.clone() };
         match store.run(step).await {
             Ok(Stepped::Applied(names)) => {
                 names.into_iter().for_each(|name| observer(MigrationEvent::Applied { name }));
-                since = Instant::now();
+                (since, report_at) = (Instant::now(), Duration::ZERO);
             }
             Ok(Stepped::Waits(blockers)) if since.elapsed() < TURN_WAIT => {
-                observer(MigrationEvent::Waiting { name: None, waited: since.elapsed(), blockers });
+                let waited = since.elapsed();
+                if waited >= report_at {
+                    report_at = next_report(waited);
+                    observer(MigrationEvent::Waiting { name: None, waited, blockers });
+                }
             }
             Ok(Stepped::Waits(blockers)) => {
                 let source =
@@ -209,6 +216,11 @@ pub(crate) async fn migrate(store: &Store, observer: Observer) -> StoreResult<Mi
             Err(error) => return Err(error),
         }
     }
+}
+
+/// When to report a wait again: after twice the time, and at least once a minute.
+fn next_report(waited: Duration) -> Duration {
+    waited + waited.min(Duration::from_secs(60))
 }
 
 /// Reads which migrations there are, and changes nothing.

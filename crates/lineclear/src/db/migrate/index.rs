@@ -6,12 +6,12 @@
 use std::time::{Duration, Instant};
 
 use super::blockers::watch_and;
-use super::{Migration, MigrationEvent, Observer};
+use super::{Migration, MigrationEvent, Observer, next_report};
 use crate::db::{Postgres, Session};
 use crate::store::{StoreError, StoreOptions, StoreResult};
 
-/// How often to report what the build waits for.
-const REPORT_EVERY: Duration = Duration::from_secs(2);
+/// How long the build waits before it reports for what.
+const REPORT_AFTER: Duration = Duration::from_secs(2);
 
 /// Its SQL for a transaction: on a new database the tables are empty.
 pub(super) fn in_a_transaction(migration: &Migration) -> String {
@@ -48,11 +48,11 @@ pub(super) async fn build(
         }
         builder.run(migration.sql()).await
     };
-    let (begun, mut reported) = (Instant::now(), Duration::ZERO);
+    let (begun, mut report_at) = (Instant::now(), REPORT_AFTER);
     watch_and(db, pid, build, |blockers| {
         let waited = begun.elapsed();
-        if waited >= reported + REPORT_EVERY {
-            reported = waited;
+        if waited >= report_at {
+            report_at = next_report(waited);
             observer(MigrationEvent::Waiting { name: Some(migration.name), waited, blockers });
         }
     })

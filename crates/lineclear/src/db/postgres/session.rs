@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use deadpool_postgres::Object;
 use lineclear_model::Micros;
-use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 
 use crate::db::classify;
@@ -98,21 +97,7 @@ impl PgSession {
                 begun.and(rows).and_then(|rows| ended.map(|()| rows))
             }
         };
-        match rows {
-            Err(error) if prepared.is_some() && error.code() == Some(&SqlState::FEATURE_NOT_SUPPORTED) => {
-                Err(self.forget_statements(error))
-            }
-            rows => decode(&rows.map_err(classify::postgres)?),
-        }
-    }
-
-    /// A newer release has added a column to a table whose columns a prepared statement returns ("cached plan must not change
-    /// result type"). All connections prepare anew, and the verb is run again.
-    fn forget_statements(&self, error: tokio_postgres::Error) -> StoreError {
-        if let Some(pool) = Object::pool(self.client()) {
-            pool.manager().statement_caches.clear();
-        }
-        StoreError::Contended { source: Box::new(error) }
+        decode(&rows.map_err(classify::postgres)?)
     }
 
     /// The server's plan for a statement.
