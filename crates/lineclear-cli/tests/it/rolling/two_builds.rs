@@ -24,7 +24,8 @@ const BASE: &str = "LINECLEAR_TEST_BASE";
 const ORDERS: usize = 4;
 /// Jobs and ticks that each constellation must run before the next.
 const JOBS_EACH: usize = 25;
-const SECONDS_EACH: u64 = 4;
+/// How long each constellation runs: with one build, and with two.
+const SECONDS_EACH: [u64; 2] = [4, 15];
 
 /// `$1` is the job: `job-7`, or the key of a manifest.
 const COMMAND: &str = r#"echo "$1 $LINECLEAR_TICK" >> marks"#;
@@ -162,9 +163,10 @@ fn write_orders(dir: &Path) -> i64 {
 
 /// Waits until this constellation has run its share of jobs and ticks.
 async fn works(what: &str, load: &Load) {
+    let seconds = SECONDS_EACH[usize::from(std::env::var_os(BASE).is_some())];
     let (marks, begun) = (load.marks().len(), Instant::now());
-    let enough = |load: &Load| load.marks().len() >= marks + JOBS_EACH + ORDERS * SECONDS_EACH as usize;
-    while !enough(load) || begun.elapsed() < Duration::from_secs(SECONDS_EACH) {
+    let enough = |load: &Load| load.marks().len() >= marks + JOBS_EACH + ORDERS * seconds as usize;
+    while !enough(load) || begun.elapsed() < Duration::from_secs(seconds) {
         assert!(begun.elapsed() < LONG * 2, "{what}: only {} jobs ran", load.marks().len() - marks);
         let faults = load.faults.lock().unwrap().clone();
         assert!(faults.is_empty(), "{what}: {faults:#?}");
