@@ -126,6 +126,7 @@ statements! {
         ReclaimCandidates "reclaim_candidates",
         ReclaimSetAside "reclaim_set_aside",
         Renew "renew",
+        TakeBack "take_back",
     }
     "execute" {
         StepRead "step_read",

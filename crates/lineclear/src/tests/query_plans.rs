@@ -156,6 +156,7 @@ fn cases() -> Vec<Case> {
             &["background_job_lease", "background_job_deadline"],
         ),
         (Statement::Renew, renewals(), &[]),
+        (Statement::TakeBack, claims(vec![int(1)]), &["execution_once"]),
         (
             Statement::PollWork,
             [
