@@ -153,8 +153,8 @@ impl Store {
         }
     }
 
-    /// The database's clock.
-    pub(crate) async fn now(&self) -> StoreResult<Micros> {
+    /// The database's clock, which decides what is due and when a lease ends.
+    pub async fn now(&self) -> StoreResult<Micros> {
         self.db.read(Query::one(statements::Statement::Now, values![], |row| row.get("now"))).await
     }
 

@@ -161,6 +161,7 @@ impl Retry {
             group_id: row.get("group_id")?,
             priority: row.get("priority")?,
             due_at: None,
+            delay: None,
             limit_key: None,
             unique_key: None,
             retries: None,
