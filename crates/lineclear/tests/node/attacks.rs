@@ -2,4 +2,5 @@
 
 mod foreign_locks;
 mod many_rows;
+mod silent_connection;
 mod slow_database;
