@@ -7,6 +7,7 @@
 //! - `claim`: what a worker gets
 //! - `dead_letter_fits`: a dead letter matches a filter; null asks nothing
 //! - `dispatched_state`: the state of a job in background_job
+//! - `durable`: the commit waits until it is written, even if the server's default is not to wait
 //! - `ended_state`: the state of a job whose last execution is final
 //! - `execution`: an execution as it is shown
 //! - `executions_ended`: the executions that ended in a stretch of time
