@@ -231,6 +231,7 @@ statements! {
         SchemaRules "schema_rules",
         SchemaIndexes "schema_indexes",
         SchemaOthers "schema_others",
+        Sequences "sequences",
         DoctorManifests "doctor_manifests",
     }
     "read" {

@@ -7,6 +7,7 @@
 mod manifests;
 mod pooler;
 mod schema;
+mod sequences;
 mod server;
 mod sqlite_file;
 
@@ -64,6 +65,7 @@ impl Store {
             return checks;
         }
         checks.extend(self.schema_checks().await);
+        checks.push(or_failure(CheckName::Sequences, self.sequences_check().await));
         let facts = self.health_facts(EXPLAINED).await;
         checks.push(or_failure(CheckName::Clock, self.clock_check(facts.as_ref().ok()).await));
         match facts {
