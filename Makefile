@@ -1,6 +1,6 @@
 # Every command for developers. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-slow test-all test-mssql test-rolling screenshots fuzz-api cronsim bench fmt up down clean-run kit install
+.PHONY: help demo check test test-slow test-all stalls test-mssql test-rolling screenshots fuzz-api cronsim bench fmt up down clean-run kit install
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 KIT := $(TARGET)/debug/lineclear-testkit
@@ -27,6 +27,10 @@ test-slow: install kit ## the few tests that take a minute each, on purpose
 
 test-all: install kit ## both, beside each other
 	$(KIT) test --all
+
+# Ten minutes for each test, or SECONDS_MAX; `LINECLEAR_TEST_SEED=… make stalls` repeats a run, `LINECLEAR_TEST_LEASE_MS` sets the lease.
+stalls: install kit ## databases that stall and locks that are held while nodes work, ten minutes each (SECONDS_MAX); prints figures
+	LINECLEAR_TEST_STALL_SECONDS=$(or $(SECONDS_MAX),600) $(KIT) run -- cargo test $(ALL) --test node -- stalls:: --nocapture --test-threads 1
 
 # A separate workspace: the simulated server needs OpenSSL to be built, and nothing else here does.
 test-mssql: ## tests of locks of SQL Server, against a simulated server; installs missing programs

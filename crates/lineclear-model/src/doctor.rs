@@ -87,6 +87,8 @@ words! {
         Tables = "tables",
         /// Indexes, as the migrations make them.
         Indexes = "indexes",
+        /// Sequences are past the ids in use.
+        Sequences = "sequences",
         /// At least one node is alive.
         Alive = "alive",
         /// A node plans.
@@ -120,13 +122,13 @@ impl CheckName {
         use CheckName::{
             Alive, Clock, ClockHere, DeadLetters, DeadRows, FileSystem, Indexes, Integrity, Journal, Kinds,
             Late, Latency, Leader, Leases, Listen, Lost, Migrations, Never, Overdue, Pooler, Port, Reachable,
-            Runners, Settings, Tables, Transactions, Unreadable, Version, Versions,
+            Runners, Sequences, Settings, Tables, Transactions, Unreadable, Version, Versions,
         };
         match self {
             Settings | Listen | Port | ClockHere => Group::Configuration,
             Reachable | Version | Latency | Clock | Pooler | Transactions | DeadRows | Journal
             | FileSystem | Integrity => Group::Database,
-            Migrations | Tables | Indexes => Group::Schema,
+            Migrations | Tables | Indexes | Sequences => Group::Schema,
             Alive | Leader | Lost | Versions | Runners => Group::Nodes,
             Leases | Overdue | Kinds | DeadLetters => Group::Work,
             Late | Never | Unreadable => Group::Manifests,

@@ -1,6 +1,11 @@
 //! A network that fails on command: a TCP proxy that can delay, cut and fall silent.
 
-use std::{io, net::SocketAddr, time::Duration};
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use anyhow::{Context, Result};
 use tokio::{
@@ -24,13 +29,18 @@ enum Mode {
     Cut,
 }
 
+/// Bytes of clients on dead connections that are kept at most.
+const SWALLOWED_MAX: usize = 64 * 1024;
+
 #[derive(Clone, Copy)]
 struct Weather {
     mode: Mode,
     delay: Duration,
+    /// Connections up to this number are dead: they stay open and carry nothing, for ever.
+    dead_through: usize,
 }
 
-const FAIR: Weather = Weather { mode: Mode::Forward, delay: Duration::ZERO };
+const FAIR: Weather = Weather { mode: Mode::Forward, delay: Duration::ZERO, dead_through: 0 };
 
 /// A proxy on a free loopback port. It and its connections end when this is dropped.
 pub struct Proxy {
@@ -38,8 +48,14 @@ pub struct Proxy {
     weather: watch::Sender<Weather>,
     /// How many connections are open.
     open: watch::Sender<usize>,
+    /// How many there were so far: the number of the newest.
+    accepted: watch::Sender<usize>,
+    /// What clients sent on dead connections.
+    swallowed: Swallowed,
     listener: JoinHandle<()>,
 }
+
+type Swallowed = Arc<Mutex<Vec<u8>>>;
 
 impl Proxy {
     /// Starts a proxy in front of a server, given as `host:port`.
@@ -47,9 +63,12 @@ impl Proxy {
         let server = lookup_host(server).await?.next().with_context(|| format!("no address for {server}"))?;
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
-        let (weather, open) = (watch::Sender::new(FAIR), watch::Sender::new(0));
-        let listener = tokio::spawn(listen(listener, server, weather.clone(), open.clone()));
-        Ok(Self { address, weather, open, listener })
+        let (weather, open, accepted) =
+            (watch::Sender::new(FAIR), watch::Sender::new(0), watch::Sender::new(0));
+        let swallowed = Swallowed::default();
+        let network = Network { server, weather: weather.clone(), swallowed: swallowed.clone() };
+        let listener = tokio::spawn(listen(listener, network, open.clone(), accepted.clone()));
+        Ok(Self { address, weather, open, accepted, swallowed, listener })
     }
 
     /// Starts a proxy in front of the server that a database URL names.
@@ -90,9 +109,23 @@ impl Proxy {
         self.weather.send_modify(|weather| weather.mode = Mode::Silent);
     }
 
+    /// The connections that are open now carry nothing any more, in any direction and for ever, and the server keeps them open. New
+    /// connections work.
+    pub fn silence_open(&self) {
+        let dead_through = *self.accepted.borrow();
+        self.weather.send_modify(|weather| weather.dead_through = dead_through);
+    }
+
+    /// What clients have sent on connections that [`Proxy::silence_open`] silenced.
+    pub fn swallowed(&self) -> Vec<u8> {
+        self.swallowed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Ends delay, cut and silence. Bytes that silence held back arrive now.
     pub fn heal(&self) {
-        self.weather.send_replace(FAIR);
+        self.weather.send_modify(|weather| {
+            *weather = Weather { dead_through: weather.dead_through, ..FAIR };
+        });
     }
 }
 
@@ -103,49 +136,87 @@ impl Drop for Proxy {
     }
 }
 
-async fn listen(
-    listener: TcpListener,
+#[derive(Clone)]
+struct Network {
     server: SocketAddr,
     weather: watch::Sender<Weather>,
+    swallowed: Swallowed,
+}
+
+async fn listen(
+    listener: TcpListener,
+    network: Network,
     open: watch::Sender<usize>,
+    accepted: watch::Sender<usize>,
 ) {
     while let Ok((client, _)) = listener.accept().await {
         // Accepted and closed, not refused: another process could get the port of a closed listener.
-        if weather.borrow().mode == Mode::Cut {
+        if network.weather.borrow().mode == Mode::Cut {
             continue;
         }
         open.send_modify(|open| *open += 1);
-        let (weather, open) = (weather.subscribe(), open.clone());
+        accepted.send_modify(|accepted| *accepted += 1);
+        let number = *accepted.borrow();
+        let (network, open) = (network.clone(), open.clone());
         tokio::spawn(async move {
-            carry(client, server, weather).await;
+            carry(client, number, &network).await;
             open.send_modify(|open| *open -= 1);
         });
     }
 }
 
 /// One connection, until an end closes it or it is cut. Dropping the sockets closes both halves.
-async fn carry(client: TcpStream, server: SocketAddr, weather: watch::Receiver<Weather>) {
-    let mut cut = weather.clone();
+async fn carry(mut client: TcpStream, number: usize, network: &Network) {
+    let mut cut = network.weather.subscribe();
+    let mut dead = network.weather.subscribe();
     tokio::select! {
         _ = cut.wait_for(|weather| weather.mode == Mode::Cut) => {}
-        _ = connect_and_pump(client, server, weather) => {}
+        _ = connect_and_pump(&mut client, number, network, &mut dead) => {}
     }
 }
 
 async fn connect_and_pump(
-    mut client: TcpStream,
-    server: SocketAddr,
-    mut weather: watch::Receiver<Weather>,
+    client: &mut TcpStream,
+    number: usize,
+    network: &Network,
+    dead: &mut watch::Receiver<Weather>,
 ) -> io::Result<()> {
+    let mut weather = network.weather.subscribe();
     until_not_silent(&mut weather).await;
-    let mut server = TcpStream::connect(server).await?;
+    let mut server = TcpStream::connect(network.server).await?;
     // Delays are ours to make.
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
-    let (from_client, to_client) = client.split();
-    let (from_server, to_server) = server.split();
-    tokio::try_join!(pump(from_client, to_server, weather.clone()), pump(from_server, to_client, weather))?;
-    Ok(())
+    {
+        let (from_client, to_client) = client.split();
+        let (from_server, to_server) = server.split();
+        let pumps = async {
+            tokio::try_join!(
+                pump(from_client, to_server, weather.clone()),
+                pump(from_server, to_client, weather)
+            )
+        };
+        tokio::select! {
+            ended = pumps => return ended.map(drop),
+            _ = dead.wait_for(|weather| number <= weather.dead_through) => {}
+        }
+    }
+    // The server's side stays open until the client closes its own.
+    swallow(client, &network.swallowed).await
+}
+
+/// Reads what the client sends, and carries it nowhere.
+async fn swallow(client: &mut TcpStream, swallowed: &Mutex<Vec<u8>>) -> io::Result<()> {
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        let length = client.read(&mut chunk).await?;
+        if length == 0 {
+            return Ok(());
+        }
+        let mut all = swallowed.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = SWALLOWED_MAX.saturating_sub(all.len());
+        all.extend_from_slice(&chunk[..length.min(room)]);
+    }
 }
 
 async fn pump(

@@ -104,6 +104,29 @@ async fn silence_carries_nothing_and_closes_nothing_until_it_heals() {
 }
 
 #[tokio::test]
+async fn connections_that_are_silenced_stay_so_and_new_ones_work() {
+    let proxy = proxy_to_echo().await;
+    let mut before = call(&proxy).await;
+    before.write_all(b"ping").await.unwrap();
+    answer(&mut before).await;
+
+    proxy.silence_open();
+    before.write_all(b"lost").await.unwrap();
+    let mut after = call(&proxy).await;
+    after.write_all(b"new").await.unwrap();
+    assert_eq!(answer(&mut after).await, "new");
+    assert!(timeout(A_WHILE, before.read(&mut [0])).await.is_err(), "it is neither answered nor closed");
+    proxy.heal();
+    assert!(timeout(A_WHILE, before.read(&mut [0])).await.is_err());
+    assert_eq!(proxy.swallowed(), b"lost");
+    assert_eq!(proxy.connections(), 2);
+    drop(before);
+    while proxy.connections() > 1 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
 async fn a_dropped_proxy_closes_its_connections() {
     let proxy = proxy_to_echo().await;
     let mut socket = call(&proxy).await;

@@ -215,7 +215,7 @@ impl Builder {
         };
         let shared = self.share(kinds, store).await?;
         // The node may start during an outage.
-        shared.keep_quiet();
+        shared.caution.keep_quiet();
         metrics::describe();
         let runners = Loops::start(&shared, renewal_store)?;
         Ok(Node { shared, runners: Some(runners) })

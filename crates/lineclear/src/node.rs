@@ -3,6 +3,7 @@
 //! Every runner is a small loop: do one pass, then wait for the next moment, a nudge or the end. Any number of nodes may
 //! run any of them on one database.
 
+pub(crate) mod caution;
 pub(crate) mod drain;
 pub(crate) mod heartbeat;
 pub(crate) mod hooks;
@@ -17,20 +18,20 @@ pub(crate) mod status;
 pub(crate) mod waiters;
 pub(crate) mod wakeups;
 
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
-use lineclear_model::Micros;
 use serde::Serialize;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::handler::{Kinds, States};
 use crate::journey::claim::isolation::Isolation;
+use crate::journey::claim::take_back::LateClaims;
 use crate::journey::dispatch::promoter::Promotion;
 use crate::journey::execute::active_jobs;
 use crate::journey::execute::active_jobs::ActiveJobs;
 use crate::journey::plan::leadership::Leadership;
+use crate::node::caution::Caution;
 use crate::node::status::Statuses;
 use crate::store::{Enqueued, NodeId, NodeInfo, Store, StoreResult};
 
@@ -73,10 +74,10 @@ pub(crate) struct Shared {
     pub(crate) statuses: Statuses,
     /// Planning cycles that it has won.
     pub(crate) leadership: Leadership,
-    /// Until then this node reclaims no lease.
-    pub(crate) quiet_until: Mutex<Instant>,
-    /// What the database's clock said last, and when.
-    pub(crate) known_clock: Mutex<Option<(Instant, Micros)>>,
+    /// When this node may reclaim leases of others.
+    pub(crate) caution: Caution,
+    /// Claims of this node that were taken back, although it lives.
+    pub(crate) late_claims: LateClaims,
     /// The settings that operators changed.
     pub(crate) settings: settings::Obeyed,
     /// Callers that wait for the end of a job.
@@ -90,33 +91,6 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// After an outage the leases of all nodes look expired. The node that reconnects first must not reclaim those of the others.
-    pub(crate) fn keep_quiet(&self) {
-        let until = Instant::now() + self.options.lease / 2;
-        *self.quiet_until.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = until;
-    }
-
-    /// The database answered so late that leases of live nodes may have run out meanwhile: keeps quiet, too.
-    pub(crate) fn note_answer(&self, took: Duration) {
-        if took >= self.options.lease / 6 {
-            self.keep_quiet();
-        }
-    }
-
-    /// Compares the database's clock with the time that has passed here: after a jump, leases of live nodes look expired, or this
-    /// machine slept. Keeps quiet, too.
-    pub(crate) fn note_clock(&self, now: Micros) {
-        let mut known = self.known_clock.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let (here, before) = (Instant::now(), known.replace((Instant::now(), now)));
-        let Some((then, clock)) = before else { return };
-        let passed = i64::try_from((here - then).as_micros()).unwrap_or(i64::MAX);
-        let jump = Duration::from_micros((now.get() - clock.get()).abs_diff(passed));
-        if jump >= self.options.lease / 6 {
-            tracing::warn!(node.id = %self.id, ?jump, "the database's clock jumped, or this machine slept; no worker is called dead for half a lease");
-            self.keep_quiet();
-        }
-    }
-
     /// What it does within now: as it was started, and as operators changed it since.
     pub(crate) fn tunable(&self) -> crate::store::Tunable {
         self.settings.over(self.options.tunable())
@@ -125,10 +99,6 @@ impl Shared {
     /// Whether it runs jobs at all.
     pub(crate) fn works(&self) -> bool {
         self.options.has(Role::Workers) && !self.kinds.is_empty()
-    }
-
-    pub(crate) fn may_reclaim(&self) -> bool {
-        Instant::now() >= *self.quiet_until.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// There is work: for us, and for others.

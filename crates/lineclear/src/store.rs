@@ -27,6 +27,7 @@ pub use crate::ids::{AuditId, ClaimRef, DeadLetterId, JobId, ManifestId, NodeId,
 pub use crate::journey::claim::reclaim::{Fate, Reclaimed};
 pub(crate) use crate::journey::claim::renew::Renewing;
 pub use crate::journey::claim::renew::{Renewal, RenewalStatus};
+pub use crate::journey::claim::take_back::Charge;
 pub use crate::journey::claim::{Claim, Lease};
 pub use crate::journey::clean::{Cleaned, Retention};
 pub use crate::journey::dispatch::Dispatch;
@@ -152,8 +153,8 @@ impl Store {
         }
     }
 
-    /// The database's clock.
-    pub(crate) async fn now(&self) -> StoreResult<Micros> {
+    /// The database's clock, which decides what is due and when a lease ends.
+    pub async fn now(&self) -> StoreResult<Micros> {
         self.db.read(Query::one(statements::Statement::Now, values![], |row| row.get("now"))).await
     }
 

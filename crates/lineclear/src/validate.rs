@@ -62,6 +62,14 @@ pub(crate) fn check_due_at(due_at: Option<Micros>) -> StoreResult<()> {
     Ok(())
 }
 
+/// Checks a delay.
+pub(crate) fn check_delay(delay: Option<Duration>) -> StoreResult<()> {
+    if delay.is_some_and(|delay| delay > DURATION_MAX) {
+        return Err(StoreError::refused("delay", "`delay` must be at most 3650 days; use `due_at`"));
+    }
+    Ok(())
+}
+
 /// Checks the range of a backfill.
 pub(crate) fn check_backfill(from: Micros, to: Micros, options: &BackfillOptions) -> StoreResult<()> {
     check_due_at(options.due_at)?;
@@ -102,6 +110,7 @@ impl NewJob {
             return Err(in_field("timeout")(StoreError::refused("timeout", why)));
         }
         check_due_at(self.due_at).map_err(in_field("due_at"))?;
+        check_delay(self.delay).map_err(in_field("delay"))?;
         let unique = self.unique_key.as_ref().map_or(Ok(()), |unique| check_key(&unique.key));
         unique.map_err(in_field("unique_key"))?;
         self.limit_key.as_deref().map_or(Ok(()), check_key).map_err(in_field("limit_key"))?;

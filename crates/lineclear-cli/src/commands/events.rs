@@ -46,6 +46,15 @@ pub(crate) struct Events {
     target: ApiTarget,
 }
 
+/// The id of an event so long ago, by the database's clock: that of this machine may differ.
+async fn ago(api: &ApiClient, since: Duration) -> Result<String, Failure> {
+    let now = api.get("stats/now").await?;
+    let now: Timestamp =
+        now.get("at").and_then(Value::as_str).and_then(|at| at.parse().ok()).unwrap_or_else(Timestamp::now);
+    let since = SignedDuration::try_from(since).unwrap_or(SignedDuration::MAX);
+    Ok(now.saturating_sub(since).map_or(0, |then| then.as_microsecond()).max(0).to_string())
+}
+
 /// Why reading ended.
 enum StreamEnd {
     /// The reader of standard output has closed it.
@@ -60,10 +69,10 @@ impl Events {
     }
 
     async fn follow(&self, api: &ApiClient) -> Result<(), Failure> {
-        let ago = self.since.map(|since| {
-            let since = SignedDuration::try_from(since).unwrap_or(SignedDuration::MAX);
-            Timestamp::now().saturating_sub(since).map_or(0, |then| then.as_microsecond()).max(0).to_string()
-        });
+        let ago = match self.since {
+            Some(since) => Some(ago(api, since).await?),
+            None => None,
+        };
         let mut last = self.after.clone().or(ago);
         let mut stream = self.open(api, last.as_deref()).await?;
         loop {

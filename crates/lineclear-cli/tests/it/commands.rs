@@ -2,6 +2,7 @@
 
 mod bench;
 mod bulk_operation;
+mod clock;
 mod db;
 pub(crate) mod dead_letter;
 mod demo;

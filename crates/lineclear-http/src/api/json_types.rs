@@ -93,33 +93,36 @@ pub(super) fn moment(text: &str, pointer: &str) -> Result<Micros, Problem> {
     Ok(Micros::from(at))
 }
 
-/// A time in the future, in milliseconds from now.
-fn from_now(ms: i64, pointer: &str) -> Result<Micros, Problem> {
-    if ms < 0 {
-        return Err(unprocessable("time", "`in_ms` must not be negative; 0 is now").at(pointer));
-    }
-    if u64::try_from(ms).is_ok_and(|ms| Duration::from_millis(ms) > DURATION_MAX) {
+/// When a job may run, as a body says it. A delay stays one: the database adds it to its own clock.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Due {
+    pub(super) at: Option<Micros>,
+    pub(super) delay: Option<Duration>,
+}
+
+/// A delay in milliseconds.
+fn delay(ms: i64, pointer: &str) -> Result<Duration, Problem> {
+    let delay = u64::try_from(ms)
+        .map(Duration::from_millis)
+        .map_err(|_| unprocessable("time", "`in_ms` must not be negative; 0 is now").at(pointer))?;
+    if delay > DURATION_MAX {
         return Err(
             unprocessable("time", "`in_ms` must not be more than 3650 days; use `due_at`").at(pointer)
         );
     }
-    Ok(Micros::from(jiff::Timestamp::now()).offset(ms.saturating_mul(1_000)))
+    Ok(delay)
 }
 
 /// The due time of a body, as `due_at` or as `in_ms`.
-pub(super) fn due(
-    due_at: Option<&str>,
-    in_ms: Option<i64>,
-    pointer: &str,
-) -> Result<Option<Micros>, Problem> {
-    let at = |field: &str| format!("{pointer}/{field}");
+pub(super) fn due(due_at: Option<&str>, in_ms: Option<i64>, pointer: &str) -> Result<Due, Problem> {
+    let field = |field: &str| format!("{pointer}/{field}");
     match (due_at, in_ms) {
         (Some(_), Some(_)) => {
-            Err(unprocessable("due_at", "give `due_at` or `in_ms`, not both").at(at("in_ms")))
+            Err(unprocessable("due_at", "give `due_at` or `in_ms`, not both").at(field("in_ms")))
         }
-        (Some(text), None) => moment(text, &at("due_at")).map(Some),
-        (None, Some(ms)) => from_now(ms, &at("in_ms")).map(Some),
-        (None, None) => Ok(None),
+        (Some(text), None) => Ok(Due { at: Some(moment(text, &field("due_at"))?), delay: None }),
+        (None, Some(ms)) => Ok(Due { at: None, delay: Some(delay(ms, &field("in_ms"))?) }),
+        (None, None) => Ok(Due::default()),
     }
 }
 

@@ -101,7 +101,7 @@ pub(crate) async fn stats(
     })?;
     let to = match to {
         Some(text) => moment(&text, "/to")?,
-        None => Micros::from(jiff::Timestamp::now()).offset(60_000_000),
+        None => state.reading.now().await?.offset(60_000_000),
     };
     let from = match from {
         Some(text) => moment(&text, "/from")?,

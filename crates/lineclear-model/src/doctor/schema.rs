@@ -1,10 +1,13 @@
 //! Compares our tables with those that the migrations make. Tables and columns that users have added are ignored.
 
+mod sequences;
+
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
 use super::{Check, CheckName, a_few, many};
+pub use sequences::{Sequence, sequences};
 
 /// Everything that the migrations make, in a form that can be compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

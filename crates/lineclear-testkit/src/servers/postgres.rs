@@ -12,9 +12,9 @@ use rustix::process::Signal;
 use super::{
     Server,
     place::{Lifetime, Place, find_in_path},
-    process::{Process, lasting_port, on_free_port},
+    process::{Process, lasting_port, on_free_port, signal as send},
 };
-use crate::pg;
+use crate::{pg, procfs};
 
 /// Names the server for tests.
 pub const VARIABLE: &str = "LINECLEAR_TEST_POSTGRES_URL";
@@ -147,7 +147,26 @@ impl PrivatePostgres {
 
     /// Stops it at once (SIGQUIT): its connections break, and the next start recovers.
     pub fn stop(&mut self) {
+        self.thaw();
         self.process = None;
+    }
+
+    /// Freezes all its processes (SIGSTOP): it neither answers nor closes a connection.
+    pub fn freeze(&self) {
+        self.signal_all(Signal::STOP);
+    }
+
+    /// Lets a frozen server go on.
+    pub fn thaw(&self) {
+        self.signal_all(Signal::CONT);
+    }
+
+    /// The postmaster first: it starts no process while the others are frozen.
+    fn signal_all(&self, signal: Signal) {
+        let Some(postmaster) = self.process.as_ref().and_then(Process::id) else { return };
+        for pid in [vec![postmaster], procfs::children(postmaster)].concat() {
+            send(pid, signal);
+        }
     }
 
     /// Starts it with its data.
@@ -162,6 +181,13 @@ impl PrivatePostgres {
     /// Its log since the last start.
     pub fn log(&self) -> Result<String> {
         Ok(fs::read_to_string(self.place.dir().join(LOG))?)
+    }
+}
+
+impl Drop for PrivatePostgres {
+    /// A frozen process would not stop.
+    fn drop(&mut self) {
+        self.thaw();
     }
 }
 

@@ -79,6 +79,11 @@ impl Process {
         }
     }
 
+    /// Its process id.
+    pub(super) fn id(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
     /// Detaches the process: it keeps running.
     pub(super) fn leave(mut self) -> Record {
         let pid = self.child.take().map_or(0, |child| child.id());
@@ -121,7 +126,7 @@ impl Record {
 }
 
 /// Sends a signal. It is no error if the process has ended meanwhile.
-fn signal(pid: u32, signal: Signal) {
+pub(super) fn signal(pid: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         kill_process(pid, signal).ok();
     }

@@ -17,4 +17,4 @@ with taken as (
                for    update skip locked))
     returning *
 )
-select {claim} from taken order by rank, id
+select {claim}, {durable} as durable from taken order by rank, id

@@ -8,7 +8,10 @@
 -- Indexes: work_queue_gated, background_job_group, background_job_limit_key. Always one row at least: with a null id if
 -- nothing was taken.
 -- $1 route, $2 at most, $3 node or null, $4 lease in ms or null, $5 locked groups, $6 locked keys, $7 look at so many
-with room as materialized (
+with one as materialized (
+    select {durable} as durable
+),
+room as materialized (
     select g.id, case when g.max_active is null then $7::bigint
                  else g.max_active - (select count(*) from {schema}.background_job where group_id = g.id) end as places
     from   {schema}.manifest_group g
@@ -62,5 +65,5 @@ handed as (
     returning *
 )
 select (select count(*) from held) as held, {claim}
-from   (select 1) one left join handed on true
+from   one left join handed on true
 order  by rank, id

@@ -47,7 +47,8 @@ gate as materialized (
                  order  by group_id, rank, id limit 1)
             ) head) as gated_rank,
            (select count(group_id) from waiting) as waiting,
-           array_to_json(array (select id from heads order by rank, id))::text as with_room
+           array_to_json(array (select id from heads order by rank, id))::text as with_room,
+           {durable} as durable
 ),
 picked as materialized (
     select id, group_id

@@ -4,18 +4,19 @@
 -- Only a fresh row may collide, with work_queue_fresh: its manifest has one waiting already. It is then not returned,
 -- and the caller records the skip.
 -- `not fresh or …` keeps the planner from joining the batch with itself row by row.
--- An id that is null is drawn from the sequence.
+-- An id that is null is drawn from the sequence. A delay is added here: the clocks of callers may differ.
 -- $1.. one array per column
 with drawn as materialized (
     -- Before the join, which may turn rows about: ids are in the order of the input.
     select coalesce(i.id, nextval('{schema}.job_id')) as id, i.manifest_id, i.tick_at, i.origin, i.fresh, i.kind, i.route,
-           i.input, i.group_id, i.priority, coalesce(i.due_at, now()) as due_at, i.limit_key, i.unique_key, i.retries,
-           i.timeout_ms, i.trace, i.tags, i.turn
+           i.input, i.group_id, i.priority,
+           coalesce(i.due_at, now()) + coalesce(i.delay_ms, 0) * interval '1 millisecond' as due_at, i.limit_key, i.unique_key,
+           i.retries, i.timeout_ms, i.trace, i.tags, i.turn
     from   unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::text[], $5::boolean[], $6::text[], $7::text[],
                   $8::text[], $9::bigint[], $10::bigint[], $11::timestamptz[], $12::text[], $13::text[], $14::bigint[],
-                  $15::bigint[], $16::text[], $17::text[])
+                  $15::bigint[], $16::text[], $17::text[], $18::bigint[])
            with ordinality as i (id, manifest_id, tick_at, origin, fresh, kind, route, input, group_id, priority, due_at,
-                                 limit_key, unique_key, retries, timeout_ms, trace, tags, turn)
+                                 limit_key, unique_key, retries, timeout_ms, trace, tags, delay_ms, turn)
 ),
 input as materialized (
     select drawn.*, g.priority as group_priority, coalesce(g.gated, false) or limit_key is not null as gated

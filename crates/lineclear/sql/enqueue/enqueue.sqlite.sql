@@ -5,7 +5,7 @@ delete from temp.incoming;
 insert into temp.incoming
 select key, coalesce(value ->> 0, (select last from job_id) + row_number() over (partition by value ->> 0 is null order by key)),
        value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8, value ->> 9,
-       coalesce(value ->> 10, now_us()), value ->> 11, value ->> 12, value ->> 13, value ->> 14, value ->> 15, value ->> 16
+       coalesce(value ->> 10, now_us()) + coalesce(value ->> 17, 0) * 1000, value ->> 11, value ->> 12, value ->> 13, value ->> 14, value ->> 15, value ->> 16
 from   json_each(?1);
 update job_id set last = max(last, (select coalesce(max(id), 0) from temp.incoming));
 insert into work_queue

@@ -3,11 +3,13 @@
 -- Skips rows that another transaction has locked: a cancel locks the job before its key, and this transaction holds the key, so
 -- waiting would deadlock. A skipped row is returned as not replaced, and the caller reads it again.
 -- Index: work_queue_pkey. Zero rows: they were claimed, or are over.
--- $1 ids, $2 kinds (another kind is not replaced), $3 inputs, $4 priorities, $5 due (null: now), $6 hashes of the body
+-- $1 ids, $2 kinds (another kind is not replaced), $3 inputs, $4 priorities, $5 due (null: now), $6 hashes of the body,
+-- $7 ms to add to that
 with input as (
-    select i.id, i.kind, i.input, i.priority, coalesce(i.due_at, now()) as due_at, i.body_hash
-    from   unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::timestamptz[], $6::bigint[])
-           as i (id, kind, input, priority, due_at, body_hash)
+    select i.id, i.kind, i.input, i.priority, coalesce(i.due_at, now()) + coalesce(i.delay_ms, 0) * interval '1 millisecond' as due_at,
+           i.body_hash
+    from   unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::timestamptz[], $6::bigint[], $7::bigint[])
+           as i (id, kind, input, priority, due_at, body_hash, delay_ms)
 ),
 locked as materialized (
     select w.id from {schema}.work_queue w join input i on i.id = w.id and i.kind = w.kind

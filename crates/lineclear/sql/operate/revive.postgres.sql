@@ -3,7 +3,7 @@
 -- Never fresh: it must not collide with its manifest's next tick. An edited input replaces the stored one, and
 -- steps that were done with the old one are forgotten.
 -- A missing row: that dead letter is not awaiting (any more).
--- $1 dead letters, $2 by whom, $3 due (null: now), $4 new input (null: as it was), $5 note
+-- $1 dead letters, $2 by whom, $3 due (null: now), $4 new input (null: as it was), $5 note, $6 ms to add to due
 with chosen as materialized (
     select id from {schema}.dead_letter where id = any ($1::bigint[]) and status = 'awaiting' order by id for update
 ),
@@ -28,7 +28,7 @@ queued as (
            {rank(d.due_at, r.priority, g.priority)},
            coalesce(g.gated, false) or r.limit_key is not null, r.claim_no
     from   revived r
-    cross  join (select coalesce($3::timestamptz, now()) as due_at) d
+    cross  join (select coalesce($3::timestamptz, now()) + coalesce($6::bigint, 0) * interval '1 millisecond' as due_at) d
     left   join {schema}.manifest_group g on g.id = r.group_id
 )
 select id, job_id, manifest_id from revived order by id

@@ -1,17 +1,18 @@
 //! Assembles the state that the loops and handlers of a node share.
 
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::sync::Arc;
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::builder::node_info::node_info;
 use crate::handler::{Kinds, States};
+use crate::journey::claim::take_back::LateClaims;
 use crate::journey::dispatch::promoter::Promotion;
 use crate::journey::execute::active_jobs::ActiveJobs;
 use crate::journey::plan::leadership::Leadership;
 use crate::node::Shared;
+use crate::node::caution::Caution;
 use crate::node::hooks::{Hook, Hooks};
 use crate::node::status::Statuses;
 use crate::options::NodeOptions;
@@ -34,6 +35,7 @@ impl Parts {
         hooks: Vec<Hook>,
     ) -> std::io::Result<Arc<Shared>> {
         let Parts { store, id, info, kinds } = self;
+        let caution = Caution::new(&options);
         Ok(Arc::new(Shared {
             loop_store: store.for_loops(),
             store,
@@ -49,8 +51,8 @@ impl Parts {
             drain: crate::node::drain::Drain::default(),
             statuses: Statuses::default(),
             leadership: Leadership::default(),
-            quiet_until: Mutex::new(Instant::now()),
-            known_clock: Mutex::default(),
+            caution,
+            late_claims: LateClaims::default(),
             settings: crate::node::settings::Obeyed::default(),
             waiters: crate::node::waiters::Waiters::default(),
             nudge: Notify::new(),

@@ -180,12 +180,13 @@ impl Postgres {
             Session::Postgres(self.limited_session(verb.is_transaction(), verb.is_patient()).await?);
         // A server that neither answers nor closes the connection must not block a node forever.
         let deadline = if verb.is_patient() { NO_DEADLINE } else { self.limits.statement + AFTER_SERVER };
-        let answer = timeout(deadline, verb.run(&mut session)).await.unwrap_or_else(|_| Err(timed_out()));
+        let answer =
+            timeout(deadline, verb.run(&mut session)).await.unwrap_or_else(|_| Err(self.timed_out()));
         let Session::Postgres(mut session) = session else { unreachable!("made above") };
         match answer {
             Ok(answer) => match timeout(deadline, session.commit()).await {
                 Ok(committed) => committed.map(|()| answer),
-                Err(_) => Err(timed_out()),
+                Err(_) => Err(self.timed_out()),
             },
             // A connection that missed a deadline would not answer a rollback either. The server rolls back when it is closed.
             Err(error @ StoreError::Unavailable { .. }) => {
@@ -199,6 +200,13 @@ impl Postgres {
                 Err(error)
             }
         }
+    }
+
+    /// No answer within the deadline; the statement may have been applied. The idle connections are as old as the silent one, and
+    /// each may cost another deadline: new ones take their place.
+    fn timed_out(&self) -> StoreError {
+        self.pool.retain(|_, _| false);
+        StoreError::Unavailable { maybe_applied: true, source: "the database did not answer in time".into() }
     }
 
     /// A connection for one verb. A transaction begins with the first statement.
@@ -291,11 +299,6 @@ async fn permit(permits: &Semaphore) -> StoreResult<SemaphorePermit<'_>> {
         Ok(Ok(permit)) => Ok(permit),
         _ => Err(locked()),
     }
-}
-
-/// No answer within the deadline; the statement may have been applied.
-fn timed_out() -> StoreError {
-    StoreError::Unavailable { maybe_applied: true, source: "the database did not answer in time".into() }
 }
 
 /// Without COMMIT nothing was applied, even if the answer was lost.

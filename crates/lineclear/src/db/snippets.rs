@@ -85,6 +85,7 @@ snippets! {
         "urgency"
         "wait_ms";
     postgres_only:
+        "durable"
         "hold_manifests"
         "lock_states"
         "state_is_free"

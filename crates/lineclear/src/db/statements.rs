@@ -7,6 +7,7 @@
 //! - `claim`: what a worker gets
 //! - `dead_letter_fits`: a dead letter matches a filter; null asks nothing
 //! - `dispatched_state`: the state of a job in background_job
+//! - `durable`: the commit waits until it is written, even if the server's default is not to wait
 //! - `ended_state`: the state of a job whose last execution is final
 //! - `execution`: an execution as it is shown
 //! - `executions_ended`: the executions that ended in a stretch of time
@@ -126,6 +127,7 @@ statements! {
         ReclaimCandidates "reclaim_candidates",
         ReclaimSetAside "reclaim_set_aside",
         Renew "renew",
+        TakeBack "take_back",
     }
     "execute" {
         StepRead "step_read",
@@ -229,6 +231,7 @@ statements! {
         SchemaRules "schema_rules",
         SchemaIndexes "schema_indexes",
         SchemaOthers "schema_others",
+        Sequences "sequences",
         DoctorManifests "doctor_manifests",
     }
     "read" {

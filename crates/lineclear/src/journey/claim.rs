@@ -4,6 +4,7 @@ pub(crate) mod isolation;
 pub(crate) mod reclaim;
 pub(crate) mod renew;
 pub(crate) mod renewer;
+pub(crate) mod take_back;
 
 use std::time::Duration;
 

@@ -1,17 +1,18 @@
 //! Nodes: who is alive.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lineclear_model::{Micros, Name};
 use tokio::sync::watch;
 
 use crate::db::statements::Statement;
 use crate::db::{Session, Value, Verb};
+use crate::journey::claim::take_back::take_back_charges;
 use crate::journey::plan::leadership::WonCycles;
 use crate::node::pacer::Loop;
 use crate::node::{Shared, settings};
-use crate::store::{NodeId, Store, StoreResult};
+use crate::store::{NodeId, Store, StoreError, StoreResult};
 use crate::validate;
 
 /// A node, as it describes itself.
@@ -204,11 +205,12 @@ impl Loop for Heart {
             ..shared.info.clone()
         };
         let won = shared.leadership.take_untold();
-        let asked = Micros::from(jiff::Timestamp::now());
+        let (asked, asked_at) = (Micros::from(jiff::Timestamp::now()), Instant::now());
         let led = won.as_ref().map(WonCycles::led);
         let heartbeat = shared.loop_store.heartbeat_draining(info, led, pause, quiet).await;
-        if heartbeat.is_err() {
-            won.into_iter().for_each(|won| shared.leadership.put_back(won));
+        match &heartbeat {
+            Ok(_) => shared.caution.note_beat(asked_at),
+            Err(_) => won.into_iter().for_each(|won| shared.leadership.put_back(won)),
         }
         // Parked jobs come back even if the heartbeat could not be written.
         let unparked = unpark(shared).await;
@@ -225,6 +227,7 @@ impl Loop for Heart {
             (false, _) => {}
         }
         settings::follow(shared, heartbeat.settings).await;
+        take_back_charges(shared).await;
         unparked?;
         Ok(pause)
     }
@@ -234,6 +237,10 @@ impl Loop for Heart {
         if self.told.changed().await.is_err() {
             std::future::pending().await
         }
+    }
+
+    fn failed(&mut self, _error: &StoreError) {
+        self.shared.caution.keep_quiet();
     }
 }
 

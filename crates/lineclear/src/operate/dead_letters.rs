@@ -1,11 +1,13 @@
 //! Resolves dead letters: revive and acknowledge.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use lineclear_model::{DeadReason, Micros, Name, Payload};
 
 use crate::db::statements::Statement;
 use crate::db::{Query, Row, Session, Value, Verb, values};
+use crate::journey::enqueue::insert::millis;
 use crate::store::{DeadLetterId, JobId, Store, StoreResult};
 use crate::validate;
 
@@ -16,6 +18,8 @@ pub struct Revival {
     pub by: String,
     /// When they are due; `None` is now.
     pub due_at: Option<Micros>,
+    /// They are due so long after `due_at`; without that, after now by the database's clock.
+    pub delay: Option<Duration>,
     /// A new input for all of them; `None` keeps each its own.
     pub input: Option<Payload>,
     /// A note.
@@ -73,9 +77,9 @@ impl Verb for Revive {
     type Answer = Vec<Resolved>;
 
     async fn run(&self, session: &mut Session) -> StoreResult<Vec<Resolved>> {
-        let Revival { by, due_at, input, note } = &self.revival;
+        let Revival { by, due_at, delay, input, note } = &self.revival;
         let input = input.as_ref().map(|input| input.as_str());
-        let params = values![ids(&self.ids), by, *due_at, input, note.as_deref()];
+        let params = values![ids(&self.ids), by, *due_at, input, note.as_deref(), delay.map(millis)];
         let rows = session.rows(Statement::Revive, params).await?;
         release_manifests(session, &rows).await?;
         rows.iter().map(resolved).collect()
@@ -147,6 +151,7 @@ impl Store {
             .flatten()
             .try_for_each(validate::check_text)?;
         validate::check_due_at(revival.due_at)?;
+        validate::check_delay(revival.delay)?;
         let resolved = self.run(Revive { ids, revival }).await?;
         self.notify_manifests_changed().await;
         Ok(resolved)

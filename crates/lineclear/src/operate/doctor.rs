@@ -7,6 +7,7 @@
 mod manifests;
 mod pooler;
 mod schema;
+mod sequences;
 mod server;
 mod sqlite_file;
 
@@ -72,6 +73,7 @@ impl Store {
             ),
             false => checks.extend(self.schema_checks().await),
         }
+        checks.push(or_failure(CheckName::Sequences, self.sequences_check().await));
         let facts = self.health_facts(EXPLAINED).await;
         checks.push(or_failure(CheckName::Clock, self.clock_check(facts.as_ref().ok()).await));
         match facts {

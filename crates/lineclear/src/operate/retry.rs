@@ -67,14 +67,15 @@ impl Verb for Retry {
             let left = self.jobs.iter().filter(|job| !answers.contains_key(job));
             values![left.map(|job| job.0).collect::<Vec<i64>>()]
         };
+        let dead = session.rows(Statement::RetryDead, left(&answers)).await?;
+        let ended = session.rows(Statement::RetryFinished, left(&answers)).await?;
+        // Manifests before the rows of waiting jobs, as a pause locks them.
+        lock_manifests(session, dead.iter().chain(&ended)).await?;
         if self.options.input.is_none() {
             for row in session.rows(Statement::RetryNow, left(&answers)).await? {
                 answers.insert(JobId(row.get("id")?), Retried::Due);
             }
         }
-        let dead = session.rows(Statement::RetryDead, left(&answers)).await?;
-        let ended = session.rows(Statement::RetryFinished, left(&answers)).await?;
-        lock_manifests(session, dead.iter().chain(&ended)).await?;
         let mut letters = Vec::new();
         for row in &dead {
             let letter = DeadLetterId(row.get("id")?);
@@ -161,6 +162,7 @@ impl Retry {
             group_id: row.get("group_id")?,
             priority: row.get("priority")?,
             due_at: None,
+            delay: None,
             limit_key: None,
             unique_key: None,
             retries: None,

@@ -396,3 +396,24 @@ async fn a_role_without_rights_is_told_from_a_database_that_does_not_answer() {
         "{migrations:#?}"
     );
 }
+
+#[tokio::test]
+async fn a_sequence_that_is_behind_is_named_and_the_sql_sets_it() {
+    let pg = Pg::open().await;
+    let store = Store::open(StoreOptions::new(":memory:").unwrap()).await.unwrap();
+    for (store, back) in [
+        (&pg.store, "select setval('lineclear.job_id', 2); select setval('lineclear.manifest_id_seq', 1)"),
+        (&store, "update job_id set last = 2"),
+    ] {
+        store.upsert_manifests([daily("a"), daily("b")], ChangeSource::Declaration).await.unwrap();
+        store.enqueue_many(vec![job(); 5]).await.unwrap();
+        assert_eq!(check(store, CheckName::Sequences).await.finding, Finding::Ok);
+        store.run(Run(back.to_owned())).await.unwrap();
+        let found = check(store, CheckName::Sequences).await;
+        assert_eq!(found.finding, Finding::Failure, "{found:?}");
+        assert!(found.message.contains("gave 2 last, and 5 is in use"), "{found:?}");
+        store.run(Run(found.sql.unwrap())).await.unwrap();
+        assert_eq!(check(store, CheckName::Sequences).await.finding, Finding::Ok);
+        assert_eq!(store.enqueue(job()).await.unwrap().id, JobId(6));
+    }
+}

@@ -63,7 +63,7 @@ fn replacements() -> Params {
     let texts = |text: &str| Column::Texts(vec![Some(text.to_owned()); 50]);
     let ints = |n: i64| Column::Ints(vec![Some(n); 50]);
     let jobs = Column::Ints(ids().into_iter().map(Some).collect());
-    vec![jobs, texts("work"), texts("{}"), ints(0), Column::Times(vec![None; 50]), ints(1)].into()
+    vec![jobs, texts("work"), texts("{}"), ints(0), Column::Times(vec![None; 50]), ints(1), ints(0)].into()
 }
 
 fn query(text: &str) -> lineclear_model::query::Query {
@@ -156,6 +156,7 @@ fn cases() -> Vec<Case> {
             &["background_job_lease", "background_job_deadline"],
         ),
         (Statement::Renew, renewals(), &[]),
+        (Statement::TakeBack, claims(vec![int(1)]), &["execution_once"]),
         (
             Statement::PollWork,
             [

@@ -181,6 +181,10 @@ impl TestDb {
             .await;
     }
 
+    pub(crate) fn is_sqlite(&self) -> bool {
+        matches!(self.place, Place::Sqlite(_))
+    }
+
     /// `false`, as this database writes it.
     pub(crate) fn falsehood(&self) -> &'static str {
         if matches!(self.place, Place::Sqlite(_)) { "0" } else { "false" }

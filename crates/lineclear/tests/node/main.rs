@@ -3,6 +3,7 @@
 mod children;
 mod kit;
 mod slow;
+mod stalls;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -36,8 +36,8 @@ pub(crate) struct ReviveBody {
 impl ReviveBody {
     fn read(self, by: String) -> Result<Revival, Problem> {
         let input = self.input.map(|raw| payload(&raw, "/input")).transpose()?;
-        let due_at = due(self.due_at.as_deref(), self.in_ms, "")?;
-        Ok(Revival { by, due_at, input, note: self.note })
+        let due = due(self.due_at.as_deref(), self.in_ms, "")?;
+        Ok(Revival { by, due_at: due.at, delay: due.delay, input, note: self.note })
     }
 }
 

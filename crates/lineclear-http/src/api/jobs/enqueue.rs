@@ -84,7 +84,7 @@ impl NewJobBody<'_> {
             Some(raw) => payload(raw, &at("input"))?,
             None => Payload::empty(),
         };
-        let due_at = due(self.due_at.as_deref(), self.in_ms, pointer)?;
+        let due = due(self.due_at.as_deref(), self.in_ms, pointer)?;
         let named = |text: &Option<String>, field: &str| {
             text.as_deref().map(|text| name_at(text, &at(field))).transpose()
         };
@@ -103,7 +103,8 @@ impl NewJobBody<'_> {
             route: route.unwrap_or_else(|| defaults.route.clone()),
             group: named(&self.group, "group")?,
             priority: self.priority,
-            due_at,
+            due_at: due.at,
+            delay: due.delay,
             unique_key: self.unique_key.map(|key| UniqueKey { key, keep: None, on_conflict }),
             limit_key: self.limit_key,
             tags,

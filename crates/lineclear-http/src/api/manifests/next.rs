@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use lineclear_model::{Micros, preview};
+use lineclear_model::preview;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -56,7 +56,7 @@ pub(crate) async fn next(
     if !manifest.enabled {
         return Ok(Json(NextTicks { ticks: Vec::new(), excluded_through: None }));
     }
-    let now = Micros::from(jiff::Timestamp::now());
+    let now = state.reading.now().await?;
     // A long computation if much is excluded: it must not block the runtime.
     let search = tokio::task::spawn_blocking(move || preview(&manifest.rules(), &manifest.key, now, count));
     let ahead = search.await.map_err(|_| defect())?;

@@ -54,13 +54,13 @@ pub(crate) async fn run(
     let key = name(&path.0, "manifest")?;
     let RunBody { input, due_at, in_ms } = request.body.unwrap_or_default();
     let input = input.map(|raw| payload(&raw, "/input")).transpose()?;
-    let due_field = if due_at.is_some() { "/due_at" } else { "/in_ms" };
-    let due_at = due(due_at.as_deref(), in_ms, "")?;
-    let creation = Creation::Run(key, TriggerOptions { input, due_at, trace: trace.0 });
+    let due = due(due_at.as_deref(), in_ms, "")?;
+    let options = TriggerOptions { input, due_at: due.at, delay: due.delay, trace: trace.0 };
+    let creation = Creation::Run(key, options);
     let reply = create_idempotently(&state.client, request.key, creation, &audit, |created| {
         let Created::Run(Some(job)) = created else { return None };
         StoredReply::new(StatusCode::CREATED, Some(*job), &ManifestRun { id: Id::of(job) })
     });
-    let reply = reply.await.map_err(|problem| problem.when("due_at", due_field).when("input", "/input"))?;
+    let reply = reply.await.map_err(|problem| problem.when("due_at", "/due_at").when("input", "/input"))?;
     prefer.reply(&state, reply).await
 }

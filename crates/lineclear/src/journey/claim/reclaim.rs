@@ -141,16 +141,18 @@ impl Attempt for Together<'_> {
 
 /// Reclaims jobs of vanished workers, unless this node has just recovered from an outage itself; returns how many.
 pub(crate) async fn reclaim_lost(shared: &Shared, most: u32) -> StoreResult<usize> {
-    if !shared.may_reclaim() {
+    if !shared.caution.may_reclaim() {
         return Ok(0);
     }
     // A database that stalled lets leases of live nodes run out. Asked for its clock first, it is not asked to reclaim if it answers
     // late; and if it stalls after that, it takes back nothing that ran out meanwhile.
     let asked_at = Instant::now();
     let ended_before = shared.loop_store.probe_writes().await?;
-    shared.note_answer(asked_at.elapsed());
-    shared.note_clock(ended_before);
-    if !shared.may_reclaim() {
+    shared.caution.note_answer(asked_at.elapsed());
+    if let Some(jump) = shared.caution.note_clock(ended_before) {
+        tracing::warn!(node.id = %shared.id, ?jump, "the database's clock jumped, or this machine slept; no worker is called dead for half a lease");
+    }
+    if !shared.caution.may_reclaim() {
         return Ok(0);
     }
     let (crash_budget, except) = (shared.options.crash_budget, shared.running.job_ids());

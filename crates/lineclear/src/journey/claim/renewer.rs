@@ -69,9 +69,9 @@ impl Renewal {
                     };
                     let began = Instant::now();
                     if runtime.block_on(attempt).is_err() {
-                        shared.keep_quiet();
+                        shared.caution.keep_quiet();
                     }
-                    shared.note_answer(began.elapsed());
+                    shared.caution.note_answer(began.elapsed());
                 }
                 shared.running.stop_untrusted(Instant::now());
             }
@@ -90,7 +90,7 @@ async fn renew_or_probe(shared: &Shared, store: &Store, renewed_at: &mut Instant
         Ok(()) => {}
         // Trust runs out by itself, and with it the handlers; until then the next pass may succeed.
         Err(error) => {
-            shared.keep_quiet();
+            shared.caution.keep_quiet();
             tracing::warn!(%error, node.id = %shared.id, "leases could not be renewed");
         }
     }
@@ -102,7 +102,10 @@ async fn renew(shared: &Shared, store: &Store) -> StoreResult<()> {
         match renewal.status {
             RenewalStatus::Renewed => shared.running.trust(renewal.claim, trusted_until(shared, asked_at)),
             RenewalStatus::Skipped => locked += 1,
-            RenewalStatus::Lost => shared.running.stop(renewal.claim, Why::LeaseLost),
+            RenewalStatus::Lost => {
+                shared.running.stop(renewal.claim, Why::LeaseLost);
+                shared.late_claims.add([renewal.claim]);
+            }
         }
         if renewal.cancel_requested {
             shared.running.stop(renewal.claim, Why::Cancelled);

@@ -80,7 +80,7 @@ impl Loop for Dispatcher {
     }
 
     fn failed(&mut self, _error: &StoreError) {
-        self.shared.keep_quiet();
+        self.shared.caution.keep_quiet();
     }
 }
 
@@ -120,7 +120,7 @@ impl Dispatcher {
             let asked = self.routes.clone();
             let work =
                 shared.loop_store.poll_work_from(&mut self.polls, asked, tunable.dispatch_ahead).await?;
-            shared.note_answer(now.elapsed());
+            shared.caution.note_answer(now.elapsed());
             (promote, reclaim) = (work.due, work.lease_over);
             all = work.routes.iter().map(|r| (r.route.clone(), r.handed)).collect();
             self.hand_back(&work).await?;

@@ -208,6 +208,7 @@ impl Store {
             }
             Creation::Run(_, options) | Creation::RunGroup(_, options) => {
                 validate::check_due_at(options.due_at)?;
+                validate::check_delay(options.delay)?;
                 options.trace = trace::or_callers(options.trace.take());
             }
             Creation::Backfill { from, to, options, .. } => validate::check_backfill(*from, *to, options)?,

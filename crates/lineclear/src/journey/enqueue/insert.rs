@@ -30,6 +30,8 @@ pub struct NewJob {
     pub priority: u8,
     /// Not before; `None` is now.
     pub due_at: Option<Micros>,
+    /// Not before so long after `due_at`. Without that, the database adds it to its own clock: clocks of programs may differ.
+    pub delay: Option<Duration>,
     /// At most one job with this key is alive at a time; for a second one, the key says what happens: by default, the caller
     /// gets the id of the first.
     pub unique_key: Option<UniqueKey>,
@@ -82,6 +84,7 @@ impl NewJob {
             group: None,
             priority: 0,
             due_at: None,
+            delay: None,
             unique_key: None,
             limit_key: None,
             retries: None,
@@ -110,6 +113,8 @@ pub(crate) struct QueueRow {
     pub(crate) group_id: Option<i64>,
     pub(crate) priority: i64,
     pub(crate) due_at: Option<Micros>,
+    /// After `due_at`, or after now.
+    pub(crate) delay: Option<Duration>,
     pub(crate) limit_key: Option<String>,
     pub(crate) unique_key: Option<String>,
     pub(crate) retries: Option<i64>,
@@ -153,6 +158,7 @@ fn columns(rows: &[QueueRow]) -> Vec<Column> {
         ints(|r| r.timeout_ms),
         texts(|r| r.trace.clone()),
         texts(|r| r.tags.clone()),
+        ints(|r| r.delay.map(millis)),
     ]
 }
 
@@ -211,6 +217,7 @@ pub(crate) async fn enqueue(
                 }
                 earlier.input = job.input.as_str().to_owned();
                 (earlier.priority, earlier.due_at) = (i64::from(job.priority), job.due_at);
+                earlier.delay = job.delay;
                 sources.push((None, owner.id, EnqueueResult::Replaced));
                 continue;
             }
@@ -254,6 +261,7 @@ fn row(job: &NewJob, id: Option<i64>, group_ids: &HashMap<Name, i64>) -> StoreRe
         group_id,
         priority: i64::from(job.priority),
         due_at: job.due_at,
+        delay: job.delay,
         limit_key: job.limit_key.clone(),
         unique_key: job.unique_key.as_ref().map(|unique| unique.key.clone()),
         retries: job.retries.map(i64::from),

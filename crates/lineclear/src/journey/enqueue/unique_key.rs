@@ -180,6 +180,7 @@ pub(crate) async fn replace(
         Column::Ints(jobs.values().map(|job| Some(i64::from(job.priority))).collect()),
         Column::Times(jobs.values().map(|job| job.due_at).collect()),
         Column::Ints(jobs.values().map(|job| Some(body_hash(job))).collect()),
+        Column::Ints(jobs.values().map(|job| job.delay.map(millis)).collect()),
     ];
     let mut replaced = Vec::new();
     for row in session.rows(Statement::EnqueueReplace, columns.into()).await? {

@@ -80,7 +80,7 @@ async fn run_permitted(
 ) -> Settlement {
     if !has_half_its_lease(shared, claim.reference()) {
         tracing::warn!(job.id = %claim.job, "the answer came so late that little of the lease is left; the job is given back");
-        shared.keep_quiet();
+        shared.caution.keep_quiet();
         return Settlement::new(&claim, Outcome::Released, Verdict::Release);
     }
     // From here on it is charged if its worker vanishes.

@@ -55,6 +55,7 @@ impl JobTemplate {
             group_id: self.group_id,
             priority: self.priority,
             due_at: None,
+            delay: None,
             limit_key: None,
             unique_key: None,
             retries: self.retries,

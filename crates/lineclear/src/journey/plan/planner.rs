@@ -48,7 +48,7 @@ impl Loop for Planner {
         }
         let asked_at = Instant::now();
         let next = shared.loop_store.next_plan_from(&mut self.cursor).await?;
-        shared.note_answer(asked_at.elapsed());
+        shared.caution.note_answer(asked_at.elapsed());
         if self.reclaims && next.lease_over && reclaim_lost(shared, RECLAIM_MAX).await? > 0 {
             shared.has_queued();
         }
@@ -67,7 +67,7 @@ impl Loop for Planner {
     }
 
     fn failed(&mut self, _error: &StoreError) {
-        self.shared.keep_quiet();
+        self.shared.caution.keep_quiet();
     }
 }
 

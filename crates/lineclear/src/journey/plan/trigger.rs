@@ -1,5 +1,7 @@
 //! trigger: run a manifest now, whatever its schedule, overlap rule or hold.
 
+use std::time::Duration;
+
 use lineclear_model::job::Origin;
 use lineclear_model::{Micros, Name, Payload};
 
@@ -17,6 +19,8 @@ pub struct TriggerOptions {
     pub input: Option<Payload>,
     /// Not before; `None` is now.
     pub due_at: Option<Micros>,
+    /// Not before so long after `due_at`; without that, after now by the database's clock.
+    pub delay: Option<Duration>,
     /// Trace context of the caller.
     pub trace: Option<String>,
 }
@@ -79,7 +83,7 @@ async fn trigger(
         if let Some(input) = &options.input {
             job.input = input.as_str().to_owned();
         }
-        job.due_at = options.due_at;
+        (job.due_at, job.delay) = (options.due_at, options.delay);
         job.trace = options.trace.clone();
         jobs.push(job);
     }
@@ -92,6 +96,7 @@ impl Store {
     pub async fn trigger(&self, key: Name, mut options: TriggerOptions) -> StoreResult<Option<JobId>> {
         options.trace = trace::or_callers(options.trace);
         validate::check_due_at(options.due_at)?;
+        validate::check_delay(options.delay)?;
         let job = self.run(Trigger { key, options }).await?;
         self.announce_work();
         Ok(job)
@@ -105,6 +110,7 @@ impl Store {
     ) -> StoreResult<Option<Vec<(Name, JobId)>>> {
         options.trace = trace::or_callers(options.trace);
         validate::check_due_at(options.due_at)?;
+        validate::check_delay(options.delay)?;
         let jobs = self.run(TriggerGroup { group, options }).await?;
         self.announce_work();
         Ok(jobs)

@@ -180,6 +180,8 @@ fn tell(shared: &Shared, batch: &[Settlement], answers: &[FencedWrite]) {
     if stale > 0 {
         metrics::stale(stale);
         tracing::warn!(node.id = %shared.id, stale, "results came too late: others have these jobs now");
+        let is_stale = |(_, answer): &(&Settlement, &FencedWrite)| **answer == FencedWrite::Stale;
+        shared.late_claims.add(batch.iter().zip(answers).filter(is_stale).map(|(late, _)| late.claim));
     }
     tracing::debug!(node.id = %shared.id, jobs = answers.len() - stale, "settled");
     shared.waiters.settled(batch.iter().map(|settlement| settlement.claim.job));

@@ -87,3 +87,75 @@ async fn a_job_of_an_unknown_kind_that_is_brought_back_sees_the_pause_that_just_
     assert_eq!(unpark().await, 1);
     assert_eq!(pg.take(1, 1).await.len(), 0, "its manifest is paused");
 }
+
+/// A pause locks the manifest and then its waiting jobs. A retry that held such a job while it waits for the manifest would deadlock with it.
+#[tokio::test]
+async fn a_retry_holds_no_waiting_job_while_it_waits_for_a_manifest() {
+    let pg = Pg::open().await;
+    pg.store.upsert_manifests([daily("m")], ChangeSource::Declaration).await.unwrap();
+    let first = pg.store.trigger(name("m"), TriggerOptions::default()).await.unwrap().unwrap();
+    let claim = pg.take(1, 1).await.remove(0);
+    pg.store.settle(NodeId(1), vec![complete(&claim)]).await.unwrap();
+    due(&pg).await;
+    pg.store.plan(UNLED).await.unwrap();
+    let claim = pg.take(1, 1).await.remove(0);
+    let later = Verdict::Retry { after: Duration::from_secs(60) };
+    let failed = Settlement::new(&claim, Outcome::Failed(Failure::new("x", "y")), later);
+    pg.store.settle(NodeId(1), vec![failed]).await.unwrap();
+
+    let pause = SetEnabled { keys: vec![name("m")], enabled: false };
+    let mut session = Session::Postgres(pg.db().session(true).await.expect("a connection"));
+    crate::manifests::stored::lock_states(&mut session, pause.keys.iter()).await.unwrap();
+    crate::manifests::stored::read(&mut session, pause.keys.iter()).await.unwrap();
+    let store = pg.store.clone();
+    let retry = crate::operate::retry::Retry {
+        jobs: vec![claim.job, first],
+        options: RetryOptions { by: "ann".to_owned(), ..RetryOptions::default() },
+    };
+    let retried = tokio::spawn(async move { store.run(retry).await });
+    pg.until_a_session_waits().await;
+    pause.run(&mut session).await.expect("the pause goes on: no job that it parks is held");
+    Open(session).commit().await;
+    let retried = retried.await.unwrap().unwrap();
+    assert!(matches!(retried[1].1, Retried::Again(_)), "{retried:?}");
+    assert_eq!(pg.deadlocks().await, 0);
+}
+
+#[tokio::test]
+async fn retries_of_many_jobs_and_pauses_of_their_manifest_do_not_deadlock() {
+    let pg = Pg::open().await;
+    pg.store.upsert_manifests([daily("m")], ChangeSource::Declaration).await.unwrap();
+    let mut jobs = Vec::new();
+    for _ in 0..4 {
+        let job = pg.store.trigger(name("m"), TriggerOptions::default()).await.unwrap().unwrap();
+        let claim = pg.take(1, 1).await.remove(0);
+        pg.store.settle(NodeId(1), vec![complete(&claim)]).await.unwrap();
+        jobs.push(job);
+    }
+    due(&pg).await;
+    pg.store.plan(UNLED).await.unwrap();
+    let claim = pg.take(1, 1).await.remove(0);
+    let later = Verdict::Retry { after: Duration::from_secs(60) };
+    let failed = Settlement::new(&claim, Outcome::Failed(Failure::new("x", "y")), later);
+    pg.store.settle(NodeId(1), vec![failed]).await.unwrap();
+    jobs.push(claim.job);
+
+    let mut all = tokio::task::JoinSet::new();
+    for who in 0..4 {
+        let (store, jobs) = (pg.store.clone(), jobs.clone());
+        all.spawn(async move {
+            for _ in 0..40 {
+                if who % 2 == 0 {
+                    let retry =
+                        crate::operate::retry::Retry { jobs: jobs.clone(), options: RetryOptions::default() };
+                    store.run(retry).await.unwrap();
+                } else {
+                    store.pause(vec![name("m")]).await.unwrap();
+                    store.resume(vec![name("m")]).await.unwrap();
+                }
+            }
+        });
+    }
+    all.join_all().await;
+    assert_eq!(pg.deadlocks().await, 0);
+}

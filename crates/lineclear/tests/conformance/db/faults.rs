@@ -3,10 +3,14 @@
 use std::time::{Duration, Instant};
 
 use lineclear::Store;
-use lineclear::store::{StoreError, StoreOptions, UniqueKey};
-use lineclear_testkit::{PostgresDatabase, Proxy};
+use lineclear::model::GroupSpec;
+use lineclear::store::{
+    ChangeSource, Dispatch, NewJob, NodeId, StoreError, StoreOptions, UniqueKey, main_route,
+};
+use lineclear_testkit::{PostgresDatabase, PrivatePostgres, Proxy};
+use tokio_postgres::Client;
 
-use crate::kit::{job, migrated};
+use crate::kit::{job, lease, migrated, name};
 
 const SHORT: Duration = Duration::from_millis(500);
 
@@ -89,5 +93,76 @@ async fn a_caller_that_goes_away_leaves_no_transaction_open() {
         }
         assert!(Instant::now() < deadline, "{open} transactions were left open");
         tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn connect(url: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// The server ends a statement before its caller gives up, so that no statement is applied behind the caller's back.
+#[tokio::test]
+async fn a_statement_that_its_caller_gave_up_is_not_applied_later() {
+    let database = migrated().await;
+    let options = StoreOptions::new(database.url()).unwrap().deadline(SHORT);
+    let store = Store::open(options).await.unwrap();
+    let client = connect(database.url()).await;
+    // An insert that takes four deadlines, and does not wait for a lock.
+    client
+        .batch_execute(
+            "create function public.slow() returns trigger language plpgsql as 'begin perform pg_sleep(2); return new; end'; \
+             create trigger slow before insert on lineclear.work_queue for each row execute function public.slow()",
+        )
+        .await
+        .unwrap();
+    let begun = Instant::now();
+    store.enqueue(job()).await.unwrap_err();
+    let keyed = NewJob { unique_key: Some(UniqueKey::new("k")), ..job() };
+    store.enqueue(keyed).await.unwrap_err();
+    let busy = "select count(*) from pg_stat_activity where datname = current_database() and state <> 'idle' \
+                and pid <> pg_backend_pid()";
+    assert_eq!(client.query_one(busy, &[]).await.unwrap().get::<_, i64>(0), 0, "no statement runs on");
+    tokio::time::sleep(Duration::from_secs(3).saturating_sub(begun.elapsed())).await;
+    assert_eq!(jobs(&store).await, 0);
+}
+
+/// A claim that a crash of the server undoes would be given out again, under the same number.
+#[tokio::test]
+async fn a_claim_outlives_a_crash_of_a_server_that_does_not_wait_for_its_disk() {
+    // Only a commit that waits is written before the crash.
+    let mut server =
+        PrivatePostgres::start(&["synchronous_commit=off", "wal_writer_delay=10s"]).await.unwrap();
+    let node = NodeId(1);
+    for lane in ["open", "gated", "claimed"] {
+        let store = Store::open(StoreOptions::new(&server.url()).unwrap()).await.unwrap();
+        let group = (lane == "gated").then(|| name("etl"));
+        if group.is_some() {
+            let spec = GroupSpec { limit: Some(1), ..GroupSpec::default() };
+            store.upsert_groups([("etl".to_owned(), spec)].into(), ChangeSource::Edit).await.unwrap();
+        }
+        let id = store.enqueue(NewJob { group, ..job() }).await.unwrap().id;
+        if lane == "claimed" {
+            store.dispatch(Dispatch::new(main_route(), 1)).await.unwrap();
+        }
+        let client = connect(&server.url()).await;
+        client
+            .batch_execute(
+                "set synchronous_commit = on; create table if not exists written (); drop table written",
+            )
+            .await
+            .unwrap();
+        let claims = match lane {
+            "claimed" => store.claim(main_route(), 1, lease(node)).await.unwrap(),
+            _ => store.dispatch_into_lease(Dispatch::new(main_route(), 1), lease(node)).await.unwrap(),
+        };
+        assert_eq!(claims.iter().map(|claim| claim.job).collect::<Vec<_>>(), [id]);
+        server.stop();
+        server.start_again().await.unwrap();
+        let client = connect(&server.url()).await;
+        let kept = "select count(*) from lineclear.background_job where leased_by = 1 and claim_no = 1";
+        assert_eq!(client.query_one(kept, &[]).await.unwrap().get::<_, i64>(0), 1, "{lane}");
+        client.batch_execute("delete from lineclear.background_job").await.unwrap();
     }
 }

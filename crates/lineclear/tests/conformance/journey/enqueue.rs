@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use lineclear::model::{JobState, Micros};
-use lineclear::store::{BATCH_MAX, EnqueueResult, NewJob, OnConflict, StoreError, UniqueKey};
+use lineclear::store::{BATCH_MAX, EnqueueResult, NewJob, OnConflict, StoreError, TriggerOptions, UniqueKey};
 
-use crate::kit::{completed, failed, job, name, payload};
+use crate::kit::{completed, daily, failed, job, name, payload};
 
 fn unique(key: &str) -> Option<UniqueKey> {
     Some(UniqueKey::new(key))
@@ -23,6 +23,41 @@ async fn rule_of_batch(db: &crate::kit::TestDb, jobs: Vec<NewJob>) -> String {
 }
 
 conformance! {
+    pgbouncer async fn a_delay_is_added_to_the_databases_clock(db) {
+        let delay = Some(Duration::from_secs(3600));
+        let key = || Some(UniqueKey::new("k").on_conflict(OnConflict::Replace));
+        let ids = [
+            db.enqueue(NewJob { delay, ..job() }).await,
+            db.store.enqueue_many(vec![NewJob { delay, ..job() }]).await.unwrap()[0].id,
+            db.enqueue(NewJob { unique_key: key(), ..job() }).await,
+        ];
+        let (hour, more) = match db.is_sqlite() {
+            true => ("3600000000", "60000000"),
+            false => ("interval '1 hour'", "interval '1 minute'"),
+        };
+        for id in &ids[..2] {
+            let exact = format!("work_queue where id = {id} and due_at = created_at + {hour} and phase = 'later'");
+            assert_eq!(db.count(&exact).await, 1, "not the caller's clock plus an hour, which is never the same microsecond");
+        }
+        // A replacement begins anew, a minute at most after the first.
+        assert_eq!(db.enqueue(NewJob { unique_key: key(), delay, ..job() }).await, ids[2]);
+        let range = format!("due_at > created_at + {hour} and due_at < created_at + {hour} + {more} and phase = 'later'");
+        assert_eq!(db.count(&format!("work_queue where id = {} and {range}", ids[2])).await, 1);
+        // After a time that the caller names, it is added to that.
+        let at = Micros::new(4_000_000_000_000_000);
+        let id = db.enqueue(NewJob { due_at: at, delay, ..job() }).await;
+        let due = db.store.job(id).await.unwrap().unwrap().job.due_at;
+        assert_eq!(due, at.unwrap().offset(3_600_000_000));
+        let long = NewJob { delay: Some(Duration::MAX), ..job() };
+        assert!(matches!(db.store.enqueue(long).await, Err(StoreError::Refused { .. })));
+
+        db.declare(daily("m")).await;
+        let options = TriggerOptions { delay, ..TriggerOptions::default() };
+        let id = db.store.trigger(name("m"), options).await.unwrap().unwrap();
+        let exact = format!("work_queue where id = {id} and due_at = created_at + {hour} and phase = 'later'");
+        assert_eq!(db.count(&exact).await, 1);
+    }
+
     async fn a_job_is_queued_with_all_it_was_given(db) {
         let input = payload(r#"{"text":"für Ümit 🚂","list":[1,2.50,null]}"#);
         let id = db.enqueue(NewJob {

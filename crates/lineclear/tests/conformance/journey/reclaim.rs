@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use lineclear::model::{GroupSpec, JobState, Outcome, Verdict};
 use lineclear::store::{
-    Dispatch, Fate, FencedWrite, Limits, NewJob, PlanRules, Planned, RouteWork, Settlement, main_route,
+    Charge, Dispatch, Fate, FencedWrite, Limits, NewJob, PlanRules, Planned, RouteWork, Settlement,
+    main_route,
 };
 
 use crate::kit::{completed, daily, job, lease, name};
@@ -88,6 +89,48 @@ conformance! {
         db.sql("update {t}work_queue set claim_no = 0").await;
         db.let_later_come().await;
         assert_eq!(db.take(node, 10).await.len(), 3, "then they are tried again");
+    }
+
+    pgbouncer async fn a_worker_that_was_taken_for_dead_and_lives_takes_back_its_charge_once(db) {
+        let jobs: Vec<_> = db.store.enqueue_many(vec![job(); 2]).await.unwrap().iter().map(|e| e.id).collect();
+        let (paused, other) = (db.node("paused").await, db.node("other").await);
+        let claims: Vec<_> = db.take(paused, 2).await.iter().map(|claim| claim.reference()).collect();
+        db.let_leases_end().await;
+        assert_eq!(db.store.reclaim(10, 3).await.unwrap().len(), 2);
+        assert_eq!(db.count("work_queue where crashes = 1").await, 2, "no node can tell that it is not dead");
+        // One of them runs elsewhere, the other one waits.
+        let again = db.take(other, 1).await.remove(0);
+        assert_eq!(again.crashes, 1);
+
+        let none = db.store.take_back(other, claims.clone()).await.unwrap();
+        assert!(none.iter().all(|(_, charge)| *charge == Charge::None), "another node's: {none:?}");
+        let back = db.store.take_back(paused, claims.clone()).await.unwrap();
+        assert_eq!(back, claims.iter().map(|claim| (*claim, Charge::TakenBack)).collect::<Vec<_>>());
+        assert_eq!(db.count("work_queue where crashes = 0").await, 1);
+        assert_eq!(db.count("background_job where crashes = 0").await, 1);
+        assert_eq!(db.count("execution where error_type = 'worker_lost'").await, 0);
+        assert_eq!(db.count("execution where outcome = 'lost' and error_type = 'worker_late'").await, 2);
+
+        // A crash of another worker is not taken back by repeating it.
+        db.sql("update {t}background_job set started_at = claimed_at").await;
+        db.let_leases_end().await;
+        assert_eq!(db.store.reclaim(10, 3).await.unwrap().len(), 1);
+        let back = db.store.take_back(paused, claims).await.unwrap();
+        assert!(back.iter().all(|(_, charge)| *charge == Charge::None), "{back:?}");
+        assert_eq!(db.count(&format!("work_queue where crashes = 1 and id = {}", again.job)).await, 1);
+        assert!(jobs.contains(&again.job));
+    }
+
+    async fn a_worker_that_comes_back_when_its_job_is_over_changes_nothing(db) {
+        db.enqueue(job()).await;
+        let (paused, other) = (db.node("paused").await, db.node("other").await);
+        let claim = db.take_one(paused).await.reference();
+        db.let_leases_end().await;
+        db.store.reclaim(10, 3).await.unwrap();
+        let again = db.take_one(other).await;
+        db.settle(other, &again, completed()).await;
+        assert_eq!(db.store.take_back(paused, vec![claim]).await.unwrap(), [(claim, Charge::None)]);
+        assert_eq!(db.count("execution where error_type = 'worker_lost'").await, 1);
     }
 
     async fn a_manifests_last_worker_vanishes_while_its_tick_is_due_and_it_is_not_planned(db) {

@@ -34,6 +34,16 @@ async fn die(db: &TestDb, node: NodeId) -> usize {
 }
 
 conformance! {
+    pgbouncer async fn a_revival_with_a_delay_is_due_by_the_databases_clock(db) {
+        let (id, letter) = dead(db, job()).await;
+        let delay = Some(std::time::Duration::from_secs(3600));
+        db.store.revive(vec![letter], Revival { delay, ..by() }).await.unwrap();
+        let hour = if db.is_sqlite() { "3600000000" } else { "interval '1 hour'" };
+        let since = format!("(select resolved_at from {{t}}dead_letter where id = {letter})");
+        let found = db.sql(&format!("select count(*) from {{t}}work_queue where id = {id} and phase = 'later' and due_at = {since} + {hour}")).await;
+        assert_eq!(found[0][0].as_deref(), Some("1"));
+    }
+
     pgbouncer async fn dead_letters_that_match_are_found_page_by_page_among_many_that_do_not(db) {
         let rare = NewJob { kind: name("rare"), ..job() };
         dead(db, rare.clone()).await;

@@ -243,3 +243,60 @@ async fn a_locked_table_charges_no_job_with_a_crash() {
         node.stop().await;
     }
 }
+
+/// The loops skip what an application holds, whatever it is.
+#[tokio::test]
+async fn an_application_that_holds_every_row_delays_only_those() {
+    let (place, gate) = (Place::postgres().await, Gate::new());
+    let node = node(&place, &gate, quick()).await;
+    let hour = Schedule::every(Duration::from_secs(3_600)).unwrap();
+    node.store()
+        .upsert_manifests([Manifest::new(name("m"), name("gated"), hour)], ChangeSource::Edit)
+        .await
+        .unwrap();
+    let etl = GroupSpec { limit: Some(2), ..GroupSpec::default() };
+    node.store().upsert_groups([("etl".to_owned(), etl)].into(), ChangeSource::Edit).await.unwrap();
+    let of_manifest = node.store().trigger(name("m"), Default::default()).await.unwrap().unwrap();
+    let keyed = node.store().enqueue(keyed("gated", "u1")).await.unwrap().id;
+    for job in [of_manifest, keyed] {
+        until("it runs", async || place.state(&node, job).await == Some(JobState::Running)).await;
+    }
+    let later = NewJob { delay: Some(Duration::from_millis(500)), ..job("sleeps", 0) };
+    node.store().enqueue_many(vec![later; 3]).await.unwrap();
+    node.store()
+        .enqueue(NewJob { group: Some(name("etl")), limit_key: Some("l".to_owned()), ..job("gated", 0) })
+        .await
+        .unwrap();
+    let tables = [
+        "work_queue",
+        "background_job",
+        "manifest",
+        "manifest_state",
+        "manifest_group",
+        "job_key",
+        "limit_key",
+        "tick",
+    ];
+    let all: Vec<String> =
+        tables.iter().map(|table| format!("select from lineclear.{table} for update")).collect();
+    let application = holds(&place, &all.join("; ")).await;
+    let held = "select count(*) from {t}execution where outcome = 'completed'";
+    let before = place.number(held).await;
+    for _ in 0..5 {
+        let others = enqueue_many(&node, 30).await;
+        all_complete(&place, &node, &others).await;
+    }
+    assert!(place.number(held).await >= before + 150);
+    gate.permits.add_permits(10);
+    application.batch_execute("rollback").await.unwrap();
+    all_complete(&place, &node, &[of_manifest, keyed]).await;
+    until("all is done", async || {
+        place
+            .number("select (select count(*) from {t}work_queue) + (select count(*) from {t}background_job)")
+            .await
+            == 0
+    })
+    .await;
+    assert_nothing_charged(&place).await;
+    node.stop().await;
+}

@@ -85,3 +85,24 @@ async fn a_silent_postgres_charges_no_job_with_a_crash() {
         node.stop().await;
     }
 }
+
+/// Reads answer while another process writes, so that no node can tell by its reads.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_busy_sqlite_file_charges_no_job_with_a_crash() {
+    let (place, world) = (Place::sqlite().await, World::default());
+    let nodes = [node(&place.url, &world).await, node(&place.url, &world).await];
+    let job = NewJob::new(name("work"), Payload::of(&0).unwrap());
+    nodes[0].store().enqueue_many(vec![job; 150]).await.unwrap();
+    for stall in [LEASE / 2, LEASE, LEASE + LEASE / 2, LEASE + LEASE / 4, LEASE * 2] {
+        until("some run", async || world.running.lock().unwrap().values().sum::<u32>() > 4).await;
+        let file = rusqlite::Connection::open(&place.url).unwrap();
+        file.busy_timeout(Duration::from_secs(10)).unwrap();
+        file.execute_batch("begin immediate").unwrap();
+        tokio::time::sleep(stall).await;
+        file.execute_batch("rollback").unwrap();
+    }
+    all_ran_once_at_a_time(&place, &world, 150).await;
+    for node in nodes {
+        node.stop().await;
+    }
+}

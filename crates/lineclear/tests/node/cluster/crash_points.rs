@@ -45,6 +45,27 @@ async fn a_worker_that_was_frozen_past_its_lease_changes_nothing(place: &Place) 
     assert!(!late, "the result that counts is the second one's");
 }
 
+/// No node can tell a process that is paused from one that is dead. It lives, so its job is not charged in the end.
+async fn a_worker_that_was_taken_for_dead_and_comes_back_takes_back_its_charge(place: &Place) {
+    let store = store(place).await;
+    let mut first = start(place, "workers").await;
+    let job = store.enqueue(sleeps(600_000, 600_000)).await.unwrap().id;
+    first.wait_for_line("claim 1 started", LONG).await.unwrap();
+    first.pause().await.unwrap();
+    let second = start(place, "workers").await;
+    second.wait_for_line(&format!("job {job} claim 2 started"), LONG).await.unwrap();
+    assert_eq!(
+        place.number("select count(*) from {t}background_job where crashes = 1").await,
+        1,
+        "it looked dead"
+    );
+    first.resume().unwrap();
+    first.wait_for_line("the crash that the job was charged with is taken back", LONG).await.unwrap();
+    assert_eq!(place.number("select count(*) from {t}background_job where crashes = 0").await, 1);
+    let late = "select count(*) from {t}execution where outcome = 'lost' and error_type = 'worker_late'";
+    assert_eq!(place.number(late).await, 1);
+}
+
 async fn processes_share_jobs_and_run_each_once(place: &Place) {
     let store = store(place).await;
     store.enqueue_many(vec![sleep(0); 600]).await.unwrap();
@@ -137,6 +158,7 @@ macro_rules! on_each_store {
 on_each_store! {
     a_killed_workers_job_runs_elsewhere_soon
     a_worker_that_was_frozen_past_its_lease_changes_nothing
+    a_worker_that_was_taken_for_dead_and_comes_back_takes_back_its_charge
     processes_share_jobs_and_run_each_once
     processes_that_plan_at_once_make_one_job_per_tick
     told_twice_to_end_a_process_gives_its_job_back_at_once
