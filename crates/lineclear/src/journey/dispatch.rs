@@ -158,7 +158,7 @@ impl Store {
         if request.from == FRONT || open.may_have_more() {
             return Ok(open);
         }
-        cursor.to_front();
+        cursor.restart();
         let groups = Some(open.groups().1.to_vec());
         let front =
             lanes::Request { most: request.most - open.count(), from: FRONT, groups, ..request.clone() };

@@ -24,7 +24,7 @@ pub(crate) enum Page {
 }
 
 impl Page {
-    fn to_beginning(&mut self) {
+    fn restart(&mut self) {
         match self {
             Page::UniqueKeys(after) | Page::LimitKeys(after) => after.clear(),
             Page::Parked(after) => *after = 0,
@@ -79,7 +79,7 @@ impl Store {
             }
         };
         if goes_on.is_none() {
-            page.to_beginning();
+            page.restart();
         }
         Ok(cleaned)
     }

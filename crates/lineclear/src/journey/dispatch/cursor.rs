@@ -69,7 +69,7 @@ impl Cursor {
     }
 
     /// The next scan begins at the front.
-    pub(crate) fn to_front(&mut self) {
+    pub(crate) fn restart(&mut self) {
         self.until = Instant::now();
     }
 

@@ -143,7 +143,7 @@ impl Dispatcher {
         if shared.promotion.take_promoted() {
             routes = all;
             // Promoted jobs may rank first.
-            self.cursors.values_mut().for_each(Cursor::to_front);
+            self.cursors.values_mut().for_each(Cursor::restart);
         }
         if hands_over {
             let more = self.hand_over(routes).await?;
