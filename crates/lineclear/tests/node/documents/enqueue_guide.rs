@@ -18,10 +18,9 @@ pub(crate) async fn one_and_many(node: &Node) -> Result<(), HandlerError> {
     println!("job {job}");
 
     // One, with everything that can be said about it.
-    let now = node.store().next_plan().await?.now;
     #[rustfmt::skip]
     let full = NewJob {
-        due_at: Some(now.offset(3_600_000_000)),        // in an hour, by the database's clock
+        delay: Some(Duration::from_secs(3600)),         // in an hour, by the database's clock
         priority: 5,                                    // 0 to 31; each step is worth ten minutes of waiting
         group: Some(Name::new("billing")?),             // shares the group's limit, priority and switch
         limit_key: Some("customer:42".to_owned()),      // one at a time with this key, or what was set for it

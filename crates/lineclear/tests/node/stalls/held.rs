@@ -219,19 +219,27 @@ async fn hold(held: Held) {
     }
 }
 
-macro_rules! held {
-    ($($name:ident: $held:ident,)+) => { $(
-        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-        async fn $name() {
-            hold(Held::$held).await;
-        }
-    )+ };
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_is_held_delays_neither_ticks_nor_other_jobs() {
+    hold(Held::Key).await;
 }
 
-held! {
-    a_key_that_is_held_delays_neither_ticks_nor_other_jobs: Key,
-    a_row_that_is_held_delays_neither_ticks_nor_other_jobs: Row,
-    a_group_that_is_held_delays_neither_ticks_nor_other_jobs: Group,
-    a_global_gate_that_is_held_delays_no_tick_and_costs_no_lease: Global,
-    a_table_that_is_held_delays_no_tick_and_costs_no_lease: Table,
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_that_is_held_delays_neither_ticks_nor_other_jobs() {
+    hold(Held::Row).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_group_that_is_held_delays_neither_ticks_nor_other_jobs() {
+    hold(Held::Group).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_global_gate_that_is_held_delays_no_tick_and_costs_no_lease() {
+    hold(Held::Global).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_that_is_held_delays_no_tick_and_costs_no_lease() {
+    hold(Held::Table).await;
 }
