@@ -26,6 +26,12 @@ pub(crate) fn is_stopped(pid: u32) -> bool {
     states.next() == Some('T') && states.all(|state| state == 'T')
 }
 
+/// The processes that this one has started and that run.
+pub(crate) fn children(pid: u32) -> Vec<u32> {
+    let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
 /// The name in brackets may hold spaces and brackets, so the fields are counted from the last bracket.
 fn parse(stat: &str) -> Option<Seen> {
     let mut fields = stat[stat.rfind(')')? + 1..].split_whitespace();

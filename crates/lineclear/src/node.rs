@@ -3,6 +3,8 @@
 //! Every runner is a small loop: do one pass, then wait for the next moment, a nudge or the end. Any number of nodes may
 //! run any of them on one database.
 
+pub(crate) mod database_monitor;
+pub(crate) mod database_watch;
 pub(crate) mod drain;
 pub(crate) mod heartbeat;
 pub(crate) mod hooks;
@@ -32,7 +34,7 @@ use crate::journey::execute::active_jobs;
 use crate::journey::execute::active_jobs::ActiveJobs;
 use crate::journey::plan::leadership::Leadership;
 use crate::node::status::Statuses;
-use crate::store::{Enqueued, NodeId, NodeInfo, Store, StoreResult};
+use crate::store::{Enqueued, NodeId, NodeInfo, Store, StoreError, StoreResult};
 
 pub use crate::builder::{Builder, StartError};
 pub use crate::client::Client;
@@ -114,6 +116,27 @@ impl Shared {
         if jump >= self.options.lease / 6 {
             tracing::warn!(node.id = %self.id, ?jump, "the database's clock jumped, or this machine slept; no worker is called dead for half a lease");
             self.keep_quiet();
+        }
+    }
+
+    /// Logs that something failed: the first time at once, then once a minute with the number of failures that were left out.
+    pub(crate) fn warn_folded(&self, what: &'static str, error: &StoreError) {
+        if let Some(left_out) = self.store.monitor.log.note(&what) {
+            tracing::warn!(%error, node.id = %self.id, left_out, "{what}");
+        }
+    }
+
+    /// Logs that a loop failed, like [`Shared::warn_folded`].
+    pub(crate) fn log_failure(&self, name: &'static str, error: &StoreError) {
+        if let Some(left_out) = self.store.monitor.log.note(&name) {
+            tracing::warn!(%error, node.id = %self.id, left_out, "the {name} failed; it tries again");
+        }
+    }
+
+    /// Logs that a loop works again, if it had failed before.
+    pub(crate) fn log_success(&self, name: &'static str) {
+        if let Some(left_out) = self.store.monitor.log.over(&name) {
+            tracing::info!(node.id = %self.id, left_out, "the {name} works again");
         }
     }
 

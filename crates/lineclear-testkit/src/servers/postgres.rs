@@ -150,6 +150,22 @@ impl PrivatePostgres {
         self.process = None;
     }
 
+    /// Freezes it (SIGSTOP) with all its sessions: connections stay open, and get no answer.
+    pub fn freeze(&self) {
+        self.signal_all(Signal::STOP);
+    }
+
+    /// Ends a freeze.
+    pub fn thaw(&self) {
+        self.signal_all(Signal::CONT);
+    }
+
+    fn signal_all(&self, signal: Signal) {
+        if let Some(process) = &self.process {
+            process.signal_with_children(signal);
+        }
+    }
+
     /// Starts it with its data.
     pub async fn start_again(&mut self) -> Result<()> {
         let mut command = self.place.command(&self.programs.join("postgres"), "QUIT");

@@ -79,6 +79,13 @@ impl Process {
         }
     }
 
+    /// Sends a signal to the process, and then to its children: those that it started before it got the signal, too.
+    pub(super) fn signal_with_children(&self, sent: Signal) {
+        let Some(child) = &self.child else { return };
+        signal(child.id(), sent);
+        procfs::children(child.id()).into_iter().for_each(|pid| signal(pid, sent));
+    }
+
     /// Detaches the process: it keeps running.
     pub(super) fn leave(mut self) -> Record {
         let pid = self.child.take().map_or(0, |child| child.id());
@@ -89,6 +96,8 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
+        // One that is frozen would not end.
+        self.signal_with_children(Signal::CONT);
         let Some(child) = &mut self.child else { return };
         if matches!(child.try_wait(), Ok(None)) {
             signal(child.id(), self.stop);
