@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use crate::failure::Failure;
 
-pub(crate) use settings::{SETTINGS, Setting, at_least_one, networks, parse_duration, roles};
+pub(crate) use settings::{SETTINGS, Setting, at_least_one, networks, parse_duration, roles, wait_for_db};
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]

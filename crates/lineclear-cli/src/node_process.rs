@@ -3,18 +3,24 @@
 mod log;
 #[cfg(feature = "otlp")]
 mod otlp;
+mod wait_for_db;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use lineclear::node::{Builder, Signals, StartError};
-use lineclear::{Client, Lineclear, Node, NodeOptions};
+use lineclear::{Client, Lineclear, Node, NodeOptions, StoreError};
+use lineclear_http::{HttpOptions, StartingServer};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
+use crate::commands::serve;
 use crate::config::{Config, Flags, parse_duration, roles};
 use crate::failure::Failure;
 use crate::kinds;
 use crate::output::print_stderr;
+use wait_for_db::{Wait, Waited};
 
 /// Settings of every node.
 #[derive(Args)]
@@ -37,6 +43,9 @@ pub(crate) struct NodeArgs {
     /// Time for running handlers to finish on shutdown [default: 30s]
     #[arg(long, value_name = "TIME")]
     shutdown_grace: Option<String>,
+    /// How long to wait for a database that is away; 0 exits at once [default: 10m]
+    #[arg(long, value_name = "TIME")]
+    wait_for_db: Option<String>,
     /// Programs that jobs of the kind command may run, by their absolute path [default: none]
     #[arg(long, value_name = "PROGRAMS")]
     commands: Option<String>,
@@ -63,6 +72,7 @@ impl NodeArgs {
             ("heartbeat", &self.heartbeat),
             ("poll", &self.poll),
             ("shutdown_grace", &self.shutdown_grace),
+            ("wait_for_db", &self.wait_for_db),
             ("commands", &self.commands),
             ("log", &self.log),
             ("log_format", &self.log_format),
@@ -90,8 +100,13 @@ pub(crate) fn options(config: &Config) -> Result<NodeOptions, Failure> {
     Ok(options)
 }
 
-/// Starts a node, calls `started`, runs the node until a signal stops it, then calls what `started` returned.
-pub(crate) async fn run<S, F>(config: &Config, started: S) -> Result<(), Failure>
+/// Starts a node, calls `started`, runs the node until a signal stops it, then calls what `started` returned. While the node waits for
+/// its database, a server with the options `waiting` answers probes.
+pub(crate) async fn run<S, F>(
+    config: &Config,
+    waiting: Option<HttpOptions>,
+    started: S,
+) -> Result<(), Failure>
 where
     S: AsyncFnOnce(&Node) -> Result<F, Failure>,
     F: AsyncFnOnce(),
@@ -99,15 +114,18 @@ where
     let options = options(config)?;
     let _traces = log::start(config)?;
     // Listening begins here: a signal during the start lets the node start and stop in order.
-    let signals =
+    let mut signals =
         Signals::new().map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))?;
     let grace = options.shutdown_grace;
-    let mut builder = Lineclear::builder().store(config.text("db")).options(options);
-    builder = kinds::add(builder, config)?;
-    for file in config.text("manifests").split(',').filter(|file| !file.trim().is_empty()) {
-        builder = builder.manifests_from(file.trim());
-    }
-    let node = start(builder).await?;
+    let builder = || -> Result<Builder, Failure> {
+        let mut builder = Lineclear::builder().store(config.text("db")).options(options.clone());
+        builder = kinds::add(builder, config)?;
+        for file in config.text("manifests").split(',').filter(|file| !file.trim().is_empty()) {
+            builder = builder.manifests_from(file.trim());
+        }
+        Ok(builder)
+    };
+    let Some(node) = start(config, builder, waiting, &mut signals).await? else { return Ok(()) };
     print_stderr(&format!("node {} of {}\n", node.id(), node.store().options()));
     let stopped = started(&node).await?;
     let reporting = tokio::spawn(report_shutdown(node.client(), grace));
@@ -117,11 +135,49 @@ where
     Ok(())
 }
 
-async fn start(builder: Builder) -> Result<Node, Failure> {
-    builder.start().await.map_err(|error| match error {
-        StartError::Store(error) => Failure::from(error),
-        other => Failure::usage(other.to_string()),
-    })
+/// Starts a node; `None` if a signal ended its wait for the database.
+async fn start(
+    config: &Config,
+    builder: impl Fn() -> Result<Builder, Failure>,
+    waiting: Option<HttpOptions>,
+    signals: &mut Signals,
+) -> Result<Option<Node>, Failure> {
+    let wait = Wait::new(config)?;
+    loop {
+        let error = match builder()?.start().await {
+            Ok(node) => return Ok(Some(node)),
+            Err(StartError::Store(error)) => error,
+            Err(other) => return Err(Failure::usage(other.to_string())),
+        };
+        if let Waited::Stopped = wait_and_answer(&wait, error, waiting.clone(), signals).await? {
+            return Ok(None);
+        }
+    }
+}
+
+/// Waits for the database, and answers probes meanwhile. A port that the system chooses is not known before the node runs.
+async fn wait_and_answer(
+    wait: &Wait,
+    error: StoreError,
+    waiting: Option<HttpOptions>,
+    signals: &mut Signals,
+) -> Result<Waited, Failure> {
+    let (condition, seen) = watch::channel(wait.unknown());
+    let stop = CancellationToken::new();
+    let server = match waiting.filter(|http| http.bind.port() != 0 && error.is_away()) {
+        Some(http) => {
+            let server = StartingServer::bind(http).await.map_err(serve::cannot_serve)?;
+            let stopped = stop.clone();
+            Some(tokio::spawn(async move { server.run(seen, stopped.cancelled()).await }))
+        }
+        None => None,
+    };
+    let waited = wait.until_back(error, signals, &condition).await;
+    stop.cancel();
+    if let Some(server) = server {
+        drop(server.await);
+    }
+    waited
 }
 
 /// Prints every second what a shutdown waits for.

@@ -20,6 +20,7 @@ mod pages;
 mod problem;
 mod router;
 mod server;
+mod starting;
 
 pub use api::locks::lock_json;
 pub use auth::{Access, Network, TrustedProxy};
@@ -28,6 +29,7 @@ pub use in_process::{InProcessApi, Reply};
 pub use listener::ListenerLimits;
 pub use pages::SAMPLE;
 pub use server::{HttpOptions, PORT, ServeError, Server};
+pub use starting::StartingServer;
 
 use std::sync::Arc;
 
@@ -53,6 +55,8 @@ pub(crate) struct App {
     pub(crate) audit_writer: audit::AuditWriter,
     /// The pages that browsers watch.
     pub(crate) live: pages::LivePages,
+    /// Requests that failed lately, for the log.
+    pub(crate) failures: Arc<middleware::FailedRequests>,
     /// The prefix of every link: empty, or the path behind a proxy, such as `/lineclear`.
     pub(crate) base: Arc<str>,
 }

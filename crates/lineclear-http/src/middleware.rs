@@ -1,6 +1,7 @@
 //! Middleware that is not about authentication: host and origin checks, ids, traces, timeouts, headers.
 
 pub(crate) mod base_path;
+mod failed_requests;
 mod host;
 mod abort;
 mod origin;
@@ -9,6 +10,7 @@ mod response_headers;
 pub(crate) mod trace;
 
 pub(crate) use abort::{defect, panicked, request_timeout};
+pub(crate) use failed_requests::FailedRequests;
 pub(crate) use host::check_host;
 pub(crate) use origin::check_same_origin;
 pub(crate) use response_headers::security_headers;

@@ -28,7 +28,7 @@ use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
 use lineclear_model::{Scope, Scopes};
-use maud::Markup;
+use maud::{Markup, html};
 use serde::de::DeserializeOwned;
 
 use crate::App;
@@ -192,8 +192,28 @@ pub(crate) enum Tab {
     None,
 }
 
-/// Renders the page of a path.
+/// Renders the page of a path, below the condition of the database if that is not as it should be.
 pub(crate) async fn render(view: &View<'_>) -> Result<Page, Problem> {
+    let mut page = render_path(view).await?;
+    page.regions.insert(0, database_banner(view.app));
+    Ok(page)
+}
+
+/// The condition of the database, if it is not as it should be.
+fn database_banner(app: &App) -> Region {
+    let condition = app.reading.known_database_condition();
+    let banner = html! {
+        @if !condition.is_ok() {
+            div.trouble role="alert" {
+                strong { "The database " (condition.state.predicate()) } " (noticed " (components::moment(condition.since)) "). What to do: "
+                (condition.state.remedy()) "."
+            }
+        }
+    };
+    Region::new("database", banner)
+}
+
+async fn render_path(view: &View<'_>) -> Result<Page, Problem> {
     let segments: Vec<&str> = view.uri.path().trim_matches('/').split('/').collect();
     match segments.as_slice() {
         [""] => overview::page(view).await,

@@ -7,6 +7,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use lineclear::StoreError;
 use lineclear::store::Location;
+use lineclear_model::doctor::DatabaseCondition;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -41,6 +42,16 @@ pub(crate) struct Problem {
     /// The item and field that the store refused.
     #[serde(skip)]
     location: Option<Box<Location>>,
+    /// What the log says and the caller does not learn, such as the text of a driver.
+    #[serde(skip)]
+    cause: Option<Box<str>>,
+}
+
+/// The code of a problem and its cause, which the response carries for the log.
+#[derive(Clone, Debug)]
+pub(crate) struct ProblemCause {
+    pub(crate) code: Box<str>,
+    pub(crate) cause: Box<str>,
 }
 
 /// A wrong field.
@@ -64,7 +75,21 @@ impl Problem {
             request_id: RequestId::current().map(String::into_boxed_str),
             header: None,
             location: None,
+            cause: None,
         }
+    }
+
+    /// Adds a cause for the log.
+    pub(crate) fn because(mut self, cause: impl Into<Box<str>>) -> Problem {
+        self.cause = Some(cause.into());
+        self
+    }
+
+    /// The database cannot be used now.
+    pub(crate) fn database(condition: &DatabaseCondition) -> Problem {
+        let detail = format!("{}; {}", describe(condition), condition.state.remedy());
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", detail)
+            .because(condition.reason.as_str())
     }
 
     /// Adds a header; the last one wins.
@@ -181,10 +206,15 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = self.status_code;
         let own = self.header.clone();
+        let cause = ProblemCause {
+            code: self.code.clone(),
+            cause: self.cause.clone().unwrap_or_else(|| self.detail.as_str().into()),
+        };
         // The error page of browsers needs it.
         let summary = self.summary();
         let mut response = (status, Json(self)).into_response();
         response.extensions_mut().insert(summary);
+        response.extensions_mut().insert(cause);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
@@ -206,35 +236,37 @@ impl From<StoreError> for Problem {
                 Problem { location: at, ..Problem::new(refused(&rule), &rule, why) }
             }
             StoreError::Unavailable { maybe_applied, .. } => {
-                tracing::warn!(error = text, "the database does not answer");
                 let detail = if maybe_applied {
                     "the database did not answer; the change may have happened: check before you retry"
                 } else {
                     "the database does not answer; nothing was changed: retry later"
                 };
-                Problem::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", detail)
+                Problem::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", detail).because(text)
             }
             StoreError::Contended { .. } => {
                 let detail = "a concurrent change was in the way, and nothing was changed: retry";
-                Problem::new(StatusCode::SERVICE_UNAVAILABLE, "contended", detail)
+                Problem::new(StatusCode::SERVICE_UNAVAILABLE, "contended", detail).because(text)
             }
             StoreError::Locked { .. } => {
                 let detail =
                     "another transaction holds a lock on what this needs, and nothing was changed: retry";
-                Problem::new(StatusCode::SERVICE_UNAVAILABLE, "locked", detail)
+                Problem::new(StatusCode::SERVICE_UNAVAILABLE, "locked", detail).because(text)
             }
-            StoreError::CannotWrite { .. } => {
-                tracing::error!(error = text, "the database cannot write");
-                let detail = "the database cannot write: its disk may be full, or it may be a replica";
-                Problem::new(StatusCode::SERVICE_UNAVAILABLE, "store_cannot_write", detail)
+            StoreError::CannotWrite { block, .. } => {
+                let detail = format!("{block}; nothing was changed: retry when it can be written");
+                Problem::new(StatusCode::SERVICE_UNAVAILABLE, "store_cannot_write", detail).because(text)
             }
             _ => {
-                tracing::error!(error = text, "stored data cannot be read");
                 let detail = "stored data was not written by this version; see the server's log";
-                Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "stored_data", detail)
+                Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "stored_data", detail).because(text)
             }
         }
     }
+}
+
+/// The condition of the database and since when, without what only operators may see.
+pub(crate) fn describe(condition: &DatabaseCondition) -> String {
+    format!("{} since {}", condition.sentence(), condition.since)
 }
 
 /// The status of a refusal: a conflict with the current state, or an invalid request.

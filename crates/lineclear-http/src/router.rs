@@ -58,7 +58,7 @@ pub(crate) fn with_layers(
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(app.clone(), error_page))
         .layer(from_fn(security_headers))
-        .layer(from_fn(request_id::request_id))
+        .layer(from_fn_with_state(app.failures.clone(), request_id::request_id))
         .with_state(app)
 }
 
@@ -76,6 +76,7 @@ mod tests {
     use crate::audit::AuditWriter;
     use crate::auth::{Access, Guard, RequiredScopes};
     use crate::event_hub::EventHub;
+    use crate::middleware::FailedRequests;
     use crate::pages::LivePages;
 
     impl App {
@@ -99,6 +100,7 @@ mod tests {
                 audit_writer,
                 live,
                 base,
+                failures: FailedRequests::new(),
             }
         }
     }

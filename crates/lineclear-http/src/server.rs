@@ -15,7 +15,7 @@ use crate::audit::{AuditTasks, AuditWriter};
 use crate::auth::{Access, Guard, Network, RequiredScopes};
 use crate::event_hub::EventHub;
 use crate::listener::{ListenerLimits, listen};
-use crate::middleware::base_path;
+use crate::middleware::{FailedRequests, base_path};
 use crate::pages::LivePages;
 use crate::{App, DatabaseLocks, api, router};
 
@@ -116,7 +116,7 @@ impl Server {
         let reading = if client.store().options().is_in_memory() {
             client.store().clone()
         } else {
-            Store::open(reading).await?
+            Store::open(reading).await?.informed_by(client.store())
         };
         tokio::spawn(crate::bulk_operation_worker::run(client.clone()));
         let (proxies, limits) = (options.access.proxies(), options.limits.clone());
@@ -168,6 +168,8 @@ pub(crate) fn assemble(
     let ended = CancellationToken::new();
     let events = EventHub::new(reading.clone(), ended.clone());
     let (live, base) = (LivePages::default(), Arc::from(base_path.as_str()));
+    let failures = FailedRequests::new();
+    failures.sweep_until(ended.clone());
     let app = App {
         client,
         reading,
@@ -179,6 +181,7 @@ pub(crate) fn assemble(
         audit_writer,
         live,
         base,
+        failures,
     };
     let router = base_path::under(&base_path, router::with_layers(router::routes(), app, open_at, &limits));
     Assembled { router, audit_tasks, ended }

@@ -2,6 +2,7 @@
 //!
 //! Pure: the caller gathers the facts.
 
+mod condition;
 pub mod database;
 mod facts;
 mod nodes;
@@ -9,6 +10,7 @@ mod manifests;
 pub mod schema;
 mod work;
 
+pub use condition::{DatabaseCondition, DatabaseState, condition};
 pub use facts::{HealthFacts, Leader, ManifestHealth, NodeState, NotChecked, Overdue, Trouble};
 pub use manifests::{late, manifests};
 pub use nodes::nodes;
@@ -63,6 +65,8 @@ words! {
         ClockHere = "clock_here",
         /// The database answers.
         Reachable = "reachable",
+        /// Nodes can write to it: it is not read-only, full, silent or locked.
+        Condition = "condition",
         /// Its version.
         Version = "version",
         /// How long it takes to answer.
@@ -120,14 +124,15 @@ impl CheckName {
     /// Its group.
     pub const fn group(self) -> Group {
         use CheckName::{
-            Alive, Clock, ClockHere, DeadLetters, DeadRows, FileSystem, Indexes, Integrity, Journal, Kinds,
-            Late, Latency, Leader, Leases, Listen, Lost, Migrations, Never, Overdue, Pooler, Port, Reachable,
-            Runners, Sequences, Settings, Tables, Transactions, Unreadable, Version, Versions,
+            Alive, Clock, ClockHere, Condition, DeadLetters, DeadRows, FileSystem, Indexes, Integrity,
+            Journal, Kinds, Late, Latency, Leader, Leases, Listen, Lost, Migrations, Never, Overdue, Pooler,
+            Port, Reachable, Runners, Sequences, Settings, Tables, Transactions, Unreadable, Version,
+            Versions,
         };
         match self {
             Settings | Listen | Port | ClockHere => Group::Configuration,
-            Reachable | Version | Latency | Clock | Pooler | Transactions | DeadRows | Journal
-            | FileSystem | Integrity => Group::Database,
+            Reachable | Condition | Version | Latency | Clock | Pooler | Transactions | DeadRows
+            | Journal | FileSystem | Integrity => Group::Database,
             Migrations | Tables | Indexes | Sequences => Group::Schema,
             Alive | Leader | Lost | Versions | Runners => Group::Nodes,
             Leases | Overdue | Kinds | DeadLetters => Group::Work,

@@ -15,6 +15,8 @@ pub(crate) mod store_target;
 mod url;
 mod value;
 
+use std::time::Duration;
+
 use crate::db::options::Database;
 pub(crate) use crate::db::postgres::Postgres;
 pub(crate) use crate::db::query::Query;
@@ -144,6 +146,14 @@ impl Db {
     pub(crate) fn for_loops(&self) -> Db {
         match self {
             Db::Postgres(db) => Db::Postgres(db.for_loops(LOOP_CONNECTIONS)),
+            Db::Sqlite(db) => Db::Sqlite(db.clone()),
+        }
+    }
+
+    /// The database for the watch of a node: on PostgreSQL over a connection that neither callers nor loops can use up.
+    pub(crate) fn for_watch(&self, within: Duration) -> Db {
+        match self {
+            Db::Postgres(db) => Db::Postgres(db.for_watch(within)),
             Db::Sqlite(db) => Db::Sqlite(db.clone()),
         }
     }

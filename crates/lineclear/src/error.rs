@@ -1,6 +1,7 @@
 //! Errors, split by what the caller does next. Expected outcomes (stale, busy, not found) are values, not errors.
 
 use lineclear_model::Name;
+use lineclear_model::doctor::DatabaseState;
 
 /// The error of a driver.
 pub type Source = Box<dyn std::error::Error + Send + Sync>;
@@ -10,7 +11,7 @@ pub type Source = Box<dyn std::error::Error + Send + Sync>;
 #[non_exhaustive]
 pub enum StoreError {
     /// Try again later.
-    #[error("the database cannot be reached: {source}")]
+    #[error("{}: {source}", unavailable(.source))]
     Unavailable {
         /// The answer was lost, so the change may have happened.
         maybe_applied: bool,
@@ -43,8 +44,10 @@ pub enum StoreError {
         at: Option<Box<Location>>,
     },
     /// Stop taking work and call a person; reading may still work: disk full, read-only, no permission.
-    #[error("the database cannot write: {source}")]
+    #[error("{block}: {source}")]
     CannotWrite {
+        /// What keeps it from writing.
+        block: WriteBlock,
         /// The driver's error.
         #[source]
         source: Source,
@@ -55,6 +58,44 @@ pub enum StoreError {
         /// What was found.
         what: String,
     },
+}
+
+/// What keeps a database from writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WriteBlock {
+    /// It is read-only: a standby, a setting, or a file without permission.
+    ReadOnly,
+    /// Its disk is full.
+    Full,
+    /// It refuses the user, or there is no such database.
+    Denied,
+    /// Its storage fails.
+    Storage,
+}
+
+impl std::fmt::Display for WriteBlock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            WriteBlock::ReadOnly => "the database is read-only",
+            WriteBlock::Full => "the disk of the database is full",
+            WriteBlock::Denied => "the database refuses access",
+            WriteBlock::Storage => "the storage of the database fails",
+        })
+    }
+}
+
+/// The source of an error: the database did not answer in time. It can be reached, or its silence looks so.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Late(pub(crate) String);
+
+fn unavailable(source: &Source) -> &'static str {
+    if source.is::<Late>() {
+        "the database does not answer in time"
+    } else {
+        "the database cannot be reached"
+    }
 }
 
 /// An item and a field of a call.
@@ -100,9 +141,62 @@ impl StoreError {
         }
     }
 
+    /// Whether the database is away: not started yet, restarting, or cut off. It may come back by itself, unlike a wrong password or
+    /// a refused certificate.
+    pub fn is_away(&self) -> bool {
+        match self {
+            StoreError::Unavailable { source, .. } => {
+                let text = source.to_string().to_lowercase();
+                // The drivers give no other sign. A handshake that breaks off is a server that stops; a refused one stays refused.
+                let broke_off =
+                    ["eof", "reset", "broken pipe", "closed"].iter().any(|word| text.contains(word));
+                !text.contains("startup parameter") && (!text.contains("tls") || broke_off)
+            }
+            StoreError::Locked { .. } | StoreError::Contended { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// What the error says about the database; `None` if it is about a row or the data.
+    pub fn database_state(&self) -> Option<DatabaseState> {
+        Some(match self {
+            StoreError::Unavailable { .. } if self.is_late() => DatabaseState::Silent,
+            StoreError::Unavailable { .. } => DatabaseState::Unreachable,
+            StoreError::Locked { .. } | StoreError::Contended { .. } => DatabaseState::Locked,
+            StoreError::CannotWrite { block, .. } => match block {
+                WriteBlock::ReadOnly => DatabaseState::ReadOnly,
+                WriteBlock::Full => DatabaseState::Full,
+                WriteBlock::Denied => DatabaseState::Denied,
+                WriteBlock::Storage => DatabaseState::Storage,
+            },
+            StoreError::Refused { .. } | StoreError::Corrupt { .. } => return None,
+        })
+    }
+
+    /// The text of the driver, without our words.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            StoreError::Unavailable { source, .. }
+            | StoreError::Contended { source }
+            | StoreError::Locked { source }
+            | StoreError::CannotWrite { source, .. } => source.to_string(),
+            StoreError::Refused { why, .. } => why.clone(),
+            StoreError::Corrupt { what } => what.clone(),
+        }
+    }
+
+    /// Whether the database can be reached and did not answer in time.
+    pub(crate) fn is_late(&self) -> bool {
+        matches!(self, StoreError::Unavailable { source, .. } if source.is::<Late>())
+    }
+
     /// A copy for each caller that shared a statement; a driver's error cannot be cloned, so its text is copied.
-    pub(crate) fn again(&self) -> StoreError {
-        let text = |source: &Source| source.to_string().into();
+    #[doc(hidden)]
+    pub fn again(&self) -> StoreError {
+        let text = |source: &Source| match source.downcast_ref::<Late>() {
+            Some(late) => late.clone().into(),
+            None => Source::from(source.to_string()),
+        };
         match self {
             StoreError::Unavailable { maybe_applied, source } => {
                 StoreError::Unavailable { maybe_applied: *maybe_applied, source: text(source) }
@@ -112,7 +206,9 @@ impl StoreError {
             StoreError::Refused { rule, why, at } => {
                 StoreError::Refused { rule: rule.clone(), why: why.clone(), at: at.clone() }
             }
-            StoreError::CannotWrite { source } => StoreError::CannotWrite { source: text(source) },
+            StoreError::CannotWrite { block, source } => {
+                StoreError::CannotWrite { block: *block, source: text(source) }
+            }
             StoreError::Corrupt { what } => StoreError::Corrupt { what: what.clone() },
         }
     }
@@ -124,4 +220,39 @@ pub type StoreResult<T> = Result<T, StoreError>;
 /// A statement that always returns a row returned none.
 pub(crate) fn no_answer(statement: &str) -> StoreError {
     StoreError::Corrupt { what: format!("{statement} returned no row") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn away(source: impl Into<Source>) -> StoreError {
+        StoreError::Unavailable { maybe_applied: false, source: source.into() }
+    }
+
+    #[test]
+    fn an_error_names_its_condition_once_also_when_it_is_copied() {
+        let late = away(Late("no answer within 10 s".to_owned()));
+        let text = "the database does not answer in time: no answer within 10 s";
+        assert_eq!((late.to_string().as_str(), late.again().to_string().as_str()), (text, text));
+        let refused = away("db.internal:5432: connection refused").again().again();
+        assert_eq!(
+            refused.to_string(),
+            "the database cannot be reached: db.internal:5432: connection refused"
+        );
+        let block = WriteBlock::ReadOnly;
+        let read_only = StoreError::CannotWrite { block, source: "cannot execute INSERT (25006)".into() };
+        assert_eq!(read_only.again().to_string(), "the database is read-only: cannot execute INSERT (25006)");
+    }
+
+    #[test]
+    fn a_database_that_refuses_is_not_away() {
+        assert!(away("db:5432: error connecting to server: connection refused").is_away());
+        assert!(away("the database system is starting up (57P03)").is_away());
+        assert!(away("error performing TLS handshake: tls handshake eof").is_away());
+        assert!(!away("error performing TLS handshake: invalid peer certificate: UnknownIssuer").is_away());
+        assert!(!away("unsupported startup parameter: options (08P01)").is_away());
+        let block = WriteBlock::Denied;
+        assert!(!StoreError::CannotWrite { block, source: "password (28P01)".into() }.is_away());
+    }
 }

@@ -21,6 +21,8 @@ pub(crate) mod error;
 pub mod handler;
 pub(crate) mod ids;
 pub(crate) mod journey;
+#[doc(hidden)]
+pub mod log_fold;
 #[cfg(feature = "logs")]
 pub mod logs;
 pub(crate) mod manifests;

@@ -4,6 +4,8 @@
 //! run any of them on one database.
 
 pub(crate) mod caution;
+pub(crate) mod database_monitor;
+pub(crate) mod database_watch;
 pub(crate) mod drain;
 pub(crate) mod heartbeat;
 pub(crate) mod hooks;
@@ -33,7 +35,7 @@ use crate::journey::execute::active_jobs::ActiveJobs;
 use crate::journey::plan::leadership::Leadership;
 use crate::node::caution::Caution;
 use crate::node::status::Statuses;
-use crate::store::{Enqueued, NodeId, NodeInfo, Store, StoreResult};
+use crate::store::{Enqueued, NodeId, NodeInfo, Store, StoreError, StoreResult};
 
 pub use crate::builder::{Builder, StartError};
 pub use crate::client::Client;
@@ -91,6 +93,27 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Logs that something failed: the first time at once, then once a minute with the number of failures that were left out.
+    pub(crate) fn warn_folded(&self, what: &'static str, error: &StoreError) {
+        if let Some(left_out) = self.store.monitor.log.note(&what) {
+            tracing::warn!(%error, node.id = %self.id, left_out, "{what}");
+        }
+    }
+
+    /// Logs that a loop failed, like [`Shared::warn_folded`].
+    pub(crate) fn log_failure(&self, name: &'static str, error: &StoreError) {
+        if let Some(left_out) = self.store.monitor.log.note(&name) {
+            tracing::warn!(%error, node.id = %self.id, left_out, "the {name} failed; it tries again");
+        }
+    }
+
+    /// Logs that a loop works again, if it had failed before.
+    pub(crate) fn log_success(&self, name: &'static str) {
+        if let Some(left_out) = self.store.monitor.log.over(&name) {
+            tracing::info!(node.id = %self.id, left_out, "the {name} works again");
+        }
+    }
+
     /// What it does within now: as it was started, and as operators changed it since.
     pub(crate) fn tunable(&self) -> crate::store::Tunable {
         self.settings.over(self.options.tunable())

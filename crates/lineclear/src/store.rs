@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use crate::db::{Db, Query, Verb, migrate, statements, values};
 use crate::journey::enqueue::batcher;
 use crate::journey::settle::success::Successes;
+use crate::node::database_monitor::DatabaseMonitor;
 use crate::node::wakeups::WorkHints;
 
 pub use crate::auth::audit::{AuditEnd, AuditFilter, AuditView, NewAudit};
@@ -22,7 +23,7 @@ pub use crate::auth::tokens::{KnownToken, NewToken, TokenView, WhichToken};
 pub use crate::db::migrate::{Migration, MigrationEvent, MigrationStatus};
 pub use crate::db::options::StoreOptions;
 pub use crate::db::store_target::StoreTarget;
-pub use crate::error::{Item, Location, Source, StoreError, StoreResult};
+pub use crate::error::{Item, Location, Source, StoreError, StoreResult, WriteBlock};
 pub use crate::ids::{AuditId, ClaimRef, DeadLetterId, JobId, ManifestId, NodeId, TokenId};
 pub use crate::journey::claim::reclaim::{Fate, Reclaimed};
 pub(crate) use crate::journey::claim::renew::Renewing;
@@ -97,6 +98,8 @@ pub struct Store {
     pub(crate) freed_groups: Arc<FreedGroups>,
     /// Tells nodes, here and elsewhere, that jobs were queued.
     pub(crate) work_hints: Arc<WorkHints>,
+    /// What is known about the condition of the database.
+    pub(crate) monitor: Arc<DatabaseMonitor>,
 }
 
 impl std::fmt::Debug for Store {
@@ -122,6 +125,7 @@ impl Store {
             successes: Arc::default(),
             freed_groups: Arc::default(),
             work_hints: Arc::default(),
+            monitor: Arc::default(),
         };
         if store.options.migrates() {
             store.migrate().await?;
@@ -140,7 +144,14 @@ impl Store {
     }
 
     pub(crate) async fn run<V: Verb>(&self, verb: V) -> StoreResult<V::Answer> {
-        self.db.run(verb).await
+        self.db.run(verb).await.inspect_err(|error| self.monitor.write_failed(error))
+    }
+
+    /// Logs that something failed: the first time at once, then once a minute with the number of failures that were left out.
+    pub(crate) fn warn_folded(&self, what: &'static str, error: &StoreError) {
+        if let Some(left_out) = self.monitor.log.note(&what) {
+            tracing::warn!(%error, left_out, "{what}");
+        }
     }
 
     /// The text of a statement as sent to PostgreSQL, for benchmarks that measure the engine's overhead.

@@ -86,7 +86,8 @@ impl Serve {
         block_on_all_cores(async {
             let http = HttpOptions { locks: Some(locks(&config)?), ..http };
             let metrics = metrics();
-            node_process::run(&config, async |node| {
+            let waiting = Some(http.clone());
+            node_process::run(&config, waiting, async |node| {
                 let stop = CancellationToken::new();
                 let serving = serve(http, node, metrics, &stop).await?;
                 // The server stops last, so that probes learn that the node is stopping.
@@ -122,6 +123,16 @@ fn metrics() -> Option<PrometheusHandle> {
     Some(handle)
 }
 
+/// The failure of a server that cannot listen.
+pub(crate) fn cannot_serve(error: ServeError) -> Failure {
+    match &error {
+        ServeError::Access(_) => Failure::usage(error.to_string()),
+        ServeError::Bind { .. } => Failure::failed(error.to_string())
+            .hint("another server may be running there; choose another --port, or --port 0 for a free one"),
+        _ => Failure::failed(error.to_string()),
+    }
+}
+
 async fn serve(
     options: HttpOptions,
     node: &Node,
@@ -129,12 +140,7 @@ async fn serve(
     stop: &CancellationToken,
 ) -> Result<tokio::task::JoinHandle<std::io::Result<()>>, Failure> {
     let (access, base_path) = (options.access.clone(), options.base_path.clone());
-    let server = Server::bind(options, node.client(), metrics).await.map_err(|error| match &error {
-        ServeError::Access(_) => Failure::usage(error.to_string()),
-        ServeError::Bind { .. } => Failure::failed(error.to_string())
-            .hint("another server may be running there; choose another --port, or --port 0 for a free one"),
-        _ => Failure::failed(error.to_string()),
-    })?;
+    let server = Server::bind(options, node.client(), metrics).await.map_err(cannot_serve)?;
     print_stderr(&format!(
         "dashboard  http://{0}{1}/\nAPI  http://{0}{1}/api/v1\n",
         server.address(),

@@ -21,7 +21,8 @@ const EXAMPLES: &str = "Examples:
   lineclear status --db postgres://scheduler@db.internal/app
   lineclear status --json | jq .problems
 
-Exits with 0 if healthy, 10 if not: no node is alive, or no node takes waiting jobs or plans manifests. `lineclear doctor` checks more.";
+Exits with 0 if healthy, 10 if not: the database cannot be written, no node is alive, or no node takes waiting jobs or plans manifests.
+`lineclear doctor` checks more.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -57,6 +58,7 @@ const FIELDS: &[Column] = &[
         head: "status",
         of: |s| Cell::State(if is_healthy(s) { "healthy" } else { "degraded" }.to_owned()),
     },
+    Column { head: "database", of: |s| Cell::Text(database(s).to_owned()) },
     Column { head: "leader", of: leader },
     Column { head: "nodes", of: |s| Cell::Text(nodes(s)) },
     Column { head: "jobs", of: |s| Cell::Text(jobs(s)) },
@@ -113,6 +115,11 @@ fn leader(status: &Json) -> Cell {
         Some(true) => format!("{name}, for {}", elapsed("since").unwrap_or_default()),
         _ => format!("none; {name} until {} ago", elapsed("renewed_at").unwrap_or_default()),
     })
+}
+
+fn database(status: &Value) -> &str {
+    let message = status.get("database").and_then(|database| database.get("message")).and_then(Value::as_str);
+    message.unwrap_or("unknown").trim_start_matches("the database ")
 }
 
 fn nodes(status: &Value) -> String {

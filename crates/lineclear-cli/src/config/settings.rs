@@ -143,6 +143,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         check: |text| parse_duration(text).map(drop),
     },
     Setting {
+        name: "wait_for_db",
+        help: "how long a node that starts waits for a database that is away; 0 exits at once",
+        default: || "10m".to_owned(),
+        check: |text| wait_for_db(text).map(drop),
+    },
+    Setting {
         name: "manifests",
         help: "comma-separated manifest files to declare at the start",
         default: String::new,
@@ -231,6 +237,11 @@ pub(crate) fn networks(text: &str) -> Result<Vec<Network>, String> {
 /// `90s`, `5m`, `1h30m`.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     lineclear_model::duration::parse(text).map_err(|error| format!("{text:?}: {error}"))
+}
+
+/// Like [`parse_duration`]; `0` is no wait.
+pub(crate) fn wait_for_db(text: &str) -> Result<Duration, String> {
+    if text == "0" { Ok(Duration::ZERO) } else { parse_duration(text) }
 }
 
 pub(crate) fn roles(text: &str) -> Result<Vec<Role>, String> {

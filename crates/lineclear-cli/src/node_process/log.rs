@@ -13,6 +13,9 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::kinds;
 
+/// The target of the connection pool's lines.
+const POOL: &str = "deadpool";
+
 /// Ends the traces when it is dropped.
 #[cfg(feature = "otlp")]
 pub(super) type TracesGuard = Option<super::otlp::Traces>;
@@ -29,6 +32,8 @@ pub(super) fn start(config: &Config) -> Result<TracesGuard, Failure> {
     };
     // Output of commands is logged with their jobs only: it may be secret.
     let ours = Targets::new().with_default(level).with_target(kinds::TARGET, LevelFilter::OFF);
+    // The pool has lines for each connection that breaks; the node says that the database is lost.
+    let ours = if level < LevelFilter::DEBUG { ours.with_target(POOL, LevelFilter::OFF) } else { ours };
     let mut layers = vec![lines.with_filter(ours).boxed(), JobLogs::new().boxed()];
     let guard = traces(config.text("otlp"), &mut layers)?;
     // A second start in one process keeps the first subscriber.

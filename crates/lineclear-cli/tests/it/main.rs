@@ -12,3 +12,4 @@ mod crashes;
 mod rolling;
 mod terminal;
 mod documents;
+mod outages;

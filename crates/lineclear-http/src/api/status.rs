@@ -2,7 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
-use lineclear_model::doctor::{self, HealthFacts, Leader, NodeState};
+use jiff::Timestamp;
+use lineclear_model::doctor::{self, DatabaseCondition, HealthFacts, Leader, NodeState};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -22,6 +23,8 @@ const EXPLAINED: u32 = 5;
 pub(crate) struct StatusResponse {
     /// At least one node is alive, and no check of nodes, jobs and manifests failed.
     healthy: bool,
+    /// The database, as the node of this server sees it.
+    database: StatusDatabase,
     /// Checks with warnings or failures.
     problems: Vec<DoctorCheck>,
     /// The node that planned last. Leadership is not exclusive: the winner of a planning cycle leads.
@@ -47,6 +50,24 @@ pub(crate) struct StatusResponse {
     /// Manifests that have been due for a minute and are not planned.
     late_manifests: BoundedCount,
     at: String,
+}
+
+/// The condition of the database.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct StatusDatabase {
+    /// `ok`, `read_only`, `full`, `locked`, `denied` or `storage`; one that is `unreachable` or `silent` is a problem (503).
+    state: &'static str,
+    /// Since when.
+    since: String,
+    /// What it does, in one sentence.
+    message: String,
+}
+
+impl StatusDatabase {
+    fn of(condition: &DatabaseCondition) -> StatusDatabase {
+        let (state, message) = (condition.state.as_str(), condition.sentence());
+        StatusDatabase { state, since: time(condition.since), message }
+    }
 }
 
 /// The node that plans.
@@ -122,19 +143,27 @@ impl StatusNode {
               (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn status(state: State<App>) -> Result<Json<StatusResponse>, Problem> {
+    let condition = state.reading.database_condition().await;
+    if condition.state.is_lost() {
+        return Err(Problem::database(&condition));
+    }
     let facts = state.reading.health_facts(EXPLAINED).await?;
-    Ok(Json(answer(facts, state.reading.check_migrations().await)))
+    let migrations = state.reading.check_migrations().await;
+    Ok(Json(answer(facts, &condition, migrations)))
 }
 
-fn answer(facts: HealthFacts, migrations: doctor::Check) -> StatusResponse {
+fn answer(facts: HealthFacts, condition: &DatabaseCondition, migrations: doctor::Check) -> StatusResponse {
+    // A database that cannot be written explains what follows: nodes that seem to be silent, jobs that wait.
+    let database = vec![doctor::condition(condition, Timestamp::now().into()), migrations];
     let late = doctor::late(&facts);
-    let mut checks = [vec![migrations], doctor::nodes(&facts), doctor::work(&facts), vec![late]].concat();
+    let mut checks = [database, doctor::nodes(&facts), doctor::work(&facts), vec![late]].concat();
     let alive = facts.nodes.iter().filter(|node| node.live).count() as u64;
     let healthy = alive > 0 && doctor::is_healthy(&checks);
     checks.retain(doctor::Check::is_trouble);
     let (now, slots) = (facts.now, facts.slots());
     StatusResponse {
         healthy,
+        database: StatusDatabase::of(condition),
         problems: checks.into_iter().map(DoctorCheck::of).collect(),
         leader: facts.leader.map(|leader| StatusLeader::of(leader, now)),
         alive,

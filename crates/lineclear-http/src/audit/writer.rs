@@ -1,7 +1,9 @@
 //! Writes audit rows. Rows of concurrent requests share a statement: those that arrive while one runs go into the next.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use lineclear::log_fold::LogFold;
 use lineclear::store::{AuditEnd, AuditId, NewAudit, StoreResult};
 use lineclear::{Store, StoreError};
 use tokio::sync::{Mutex, mpsc, oneshot};
@@ -13,6 +15,8 @@ const SHARED_MAX: usize = 500;
 const WAITING_MAX: usize = 4_096;
 /// Concurrent statements that begin rows: while one commits, the next is built.
 const WRITERS: usize = 2;
+/// Outcomes that cannot be written are logged so often.
+const LOG_EVERY: Duration = Duration::from_secs(60);
 /// The status of a request whose client disconnected.
 const CLIENT_GONE: u16 = 499;
 
@@ -119,9 +123,7 @@ async fn write_beginnings(store: Store, waiting: Arc<Mutex<mpsc::Receiver<Begin>
             }
             Err(error) => {
                 for reply in replies {
-                    let why =
-                        StoreError::Unavailable { maybe_applied: false, source: error.to_string().into() };
-                    let _ = reply.send(Err(why));
+                    let _ = reply.send(Err(error.again()));
                 }
             }
         }
@@ -129,6 +131,7 @@ async fn write_beginnings(store: Store, waiting: Arc<Mutex<mpsc::Receiver<Begin>
 }
 
 async fn write_ends(store: Store, mut waiting: mpsc::Receiver<End>) {
+    let log = LogFold::new(LOG_EVERY);
     loop {
         let mut batch = Vec::new();
         if waiting.recv_many(&mut batch, SHARED_MAX).await == 0 {
@@ -136,8 +139,10 @@ async fn write_ends(store: Store, mut waiting: mpsc::Receiver<End>) {
         }
         let (ends, replies): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
         let count = ends.len();
-        if let Err(error) = store.audit_end(ends).await {
-            tracing::warn!(%error, count, "the outcomes of audit rows were not written");
+        if let Err(error) = store.audit_end(ends).await
+            && let Some(left_out) = log.note(&"ends")
+        {
+            tracing::warn!(%error, count, left_out, "the outcomes of audit rows were not written");
         }
         for reply in replies.into_iter().flatten() {
             let _ = reply.send(());

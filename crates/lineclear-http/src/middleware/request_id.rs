@@ -1,11 +1,13 @@
-//! Gives each request an id, which the response, the problem, the audit row and the log share.
+//! Gives each request an id, which the response, the problem, the audit row and the log share; and logs requests that failed.
 
 use std::sync::Arc;
 
-use axum::extract::Request;
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
+
+use super::FailedRequests;
 
 const NAME: HeaderName = HeaderName::from_static("x-request-id");
 /// Longest id that a client may choose.
@@ -41,13 +43,18 @@ fn is_plain(id: &str) -> bool {
 }
 
 /// The outermost middleware.
-pub(crate) async fn request_id(request: Request, next: Next) -> Response {
+pub(crate) async fn request_id(
+    State(failures): State<Arc<FailedRequests>>,
+    request: Request,
+    next: Next,
+) -> Response {
     let id = RequestId::of(&request);
-    // Probes repeat, and the node logs the reason itself.
-    let is_probe = request.uri().path() == "/readyz";
+    let path = request.extensions().get::<MatchedPath>().cloned();
+    let route = format!("{} {}", request.method(), path.as_ref().map_or("(no route)", MatchedPath::as_str));
     let mut response = CURRENT.scope(id.clone(), next.run(request)).await;
-    if response.status().is_server_error() && !is_probe {
-        tracing::error!(request.id = %id.0, status = response.status().as_u16(), "a request failed");
+    // Probes repeat, and the node logs the reason itself.
+    if response.status().is_server_error() && !route.ends_with(" /readyz") {
+        failures.log(route, &response, &id.0);
     }
     if let Ok(value) = HeaderValue::from_str(&id.0) {
         response.headers_mut().insert(NAME, value);

@@ -7,8 +7,9 @@ use axum::response::{IntoResponse, Redirect, Response};
 use maud::html;
 
 use super::layout::Layout;
-use super::{Page, Region, Tab, html_response, is_page};
+use super::{Page, Region, Tab, database_banner, html_response, is_page};
 use crate::App;
+use crate::problem::ProblemCause;
 
 /// The middleware, outside of all that refuse a request.
 pub(crate) async fn error_page(State(app): State<App>, request: Request, next: Next) -> Response {
@@ -26,10 +27,14 @@ pub(crate) async fn error_page(State(app): State<App>, request: Request, next: N
     let page = Page {
         title: problem.title.to_owned(),
         tab: Tab::None,
-        regions: vec![Region::new("refusal", card(&problem, &app.base))],
+        regions: vec![database_banner(&app), Region::new("refusal", card(&problem, &app.base))],
         live: false,
     };
     let mut page = html_response(response.status(), Layout::of(&app, None, &headers, &uri).wrap(page));
+    // For the log.
+    if let Some(cause) = response.extensions_mut().remove::<ProblemCause>() {
+        page.extensions_mut().insert(cause);
+    }
     if let Some(after) = response.headers().get(header::RETRY_AFTER) {
         page.headers_mut().insert(header::RETRY_AFTER, after.clone());
     }

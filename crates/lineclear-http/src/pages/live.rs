@@ -108,7 +108,9 @@ impl LivePages {
                     trouble: None,
                 },
                 Err(problem) => {
-                    Rendered { trouble: Some(problem.detail().to_owned()), ..Rendered::default() }
+                    let condition = app.reading.known_database_condition();
+                    let why = if condition.is_ok() { problem } else { Problem::database(&condition) };
+                    Rendered { trouble: Some(why.detail().to_owned()), ..Rendered::default() }
                 }
             };
             {

@@ -39,8 +39,10 @@ pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
         store.upcoming(HOUR, ROWS),
     )?;
     let stats = stats::read(store, pipeline.now, range).await?;
+    let database = vec![store.condition_check().await];
     let mut checks =
-        [doctor::nodes(&condition), doctor::work(&condition), vec![doctor::late(&condition)]].concat();
+        [database, doctor::nodes(&condition), doctor::work(&condition), vec![doctor::late(&condition)]]
+            .concat();
     // Dead letters have a separate list, by error.
     checks.retain(|check| check.is_trouble() && check.check != CheckName::DeadLetters);
     let dead = pipeline.dead.count;

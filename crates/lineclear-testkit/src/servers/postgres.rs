@@ -12,9 +12,9 @@ use rustix::process::Signal;
 use super::{
     Server,
     place::{Lifetime, Place, find_in_path},
-    process::{Process, lasting_port, on_free_port, signal as send},
+    process::{Process, lasting_port, on_free_port},
 };
-use crate::{pg, procfs};
+use crate::pg;
 
 /// Names the server for tests.
 pub const VARIABLE: &str = "LINECLEAR_TEST_POSTGRES_URL";
@@ -151,21 +151,19 @@ impl PrivatePostgres {
         self.process = None;
     }
 
-    /// Freezes all its processes (SIGSTOP): it neither answers nor closes a connection.
+    /// Freezes it (SIGSTOP) with all its sessions: connections stay open, and get no answer.
     pub fn freeze(&self) {
         self.signal_all(Signal::STOP);
     }
 
-    /// Lets a frozen server go on.
+    /// Ends a freeze.
     pub fn thaw(&self) {
         self.signal_all(Signal::CONT);
     }
 
-    /// The postmaster first: it starts no process while the others are frozen.
     fn signal_all(&self, signal: Signal) {
-        let Some(postmaster) = self.process.as_ref().and_then(Process::id) else { return };
-        for pid in [vec![postmaster], procfs::children(postmaster)].concat() {
-            send(pid, signal);
+        if let Some(process) = &self.process {
+            process.signal_with_children(signal);
         }
     }
 

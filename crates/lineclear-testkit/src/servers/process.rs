@@ -79,9 +79,11 @@ impl Process {
         }
     }
 
-    /// Its process id.
-    pub(super) fn id(&self) -> Option<u32> {
-        self.child.as_ref().map(Child::id)
+    /// Sends a signal to the process, and then to its children: those that it started before it got the signal, too.
+    pub(super) fn signal_with_children(&self, sent: Signal) {
+        let Some(child) = &self.child else { return };
+        signal(child.id(), sent);
+        procfs::children(child.id()).into_iter().for_each(|pid| signal(pid, sent));
     }
 
     /// Detaches the process: it keeps running.
@@ -94,6 +96,8 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
+        // One that is frozen would not end.
+        self.signal_with_children(Signal::CONT);
         let Some(child) = &mut self.child else { return };
         if matches!(child.try_wait(), Ok(None)) {
             signal(child.id(), self.stop);

@@ -40,4 +40,5 @@ on conflict (incarnation) do update
 set    roles = excluded.roles, routes = excluded.routes, slots = excluded.slots, runners = excluded.runners, seen_at = now(),
        beat_ms = excluded.beat_ms,
        takes_nothing = excluded.takes_nothing and n.drain_at is not null
-returning id, now() as now, (select coalesce(max(s.version), 0) from {schema}.setting s) as settings, n.drain_at is not null as drains
+returning id, now() as now, (select coalesce(max(s.version), 0) from {schema}.setting s) as settings, n.drain_at is not null as drains,
+          exists (select from led left join before b on true where b.incarnation is distinct from $4) as took_lead

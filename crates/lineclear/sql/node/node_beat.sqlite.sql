@@ -26,4 +26,6 @@ values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?14, now_us(), now_us(), ?15, ?13)
 on conflict (incarnation) do update
 set    roles = excluded.roles, routes = excluded.routes, slots = excluded.slots, runners = excluded.runners, seen_at = now_us(), beat_ms = excluded.beat_ms,
        takes_nothing = excluded.takes_nothing and drain_at is not null
-returning id, seen_at as now, (select coalesce(max(s.version), 0) from setting s) as settings, drain_at is not null as drains
+returning id, seen_at as now, (select coalesce(max(s.version), 0) from setting s) as settings, drain_at is not null as drains,
+          exists (select 1 from lock_lease l where l.lock_name = 'planner' and l.store = 'engine' and l.incarnation = ?4 and l.holds = ?10)
+          as took_lead

@@ -5,7 +5,7 @@ use rusqlite::ErrorCode;
 use tokio_postgres::Config;
 use tokio_postgres::error::SqlState;
 
-use crate::error::Source;
+use crate::error::{Late, Source, WriteBlock};
 use crate::store::StoreError;
 
 /// What the caller does next.
@@ -15,25 +15,27 @@ enum Class {
     Contended,
     Locked,
     Refused,
-    CannotWrite,
+    CannotWrite(WriteBlock),
     Corrupt,
 }
+
+use WriteBlock::{Denied, Full, ReadOnly, Storage};
 
 /// By SQLSTATE, the first prefix that fits.
 const SQLSTATES: &[(&str, Class)] = &[
     ("40", Class::Contended), // deadlock, serialization failure
     ("55P03", Class::Locked), // lock not available within the lock timeout
-    ("53100", Class::CannotWrite),
+    ("53100", Class::CannotWrite(Full)),
     ("53", Class::Unavailable), // out of memory, too many connections
     ("57", Class::Unavailable), // shutting down, starting up, cancelled by a timeout
     ("08", Class::Unavailable),
     ("25P03", Class::Unavailable), // we idled inside a transaction and were cut off
-    ("25006", Class::CannotWrite), // read-only
+    ("25006", Class::CannotWrite(ReadOnly)), // read-only
     ("25P01", Class::Refused),     // a savepoint outside a transaction
-    ("42501", Class::CannotWrite), // no permission
-    ("58", Class::CannotWrite),    // I/O error
-    ("28", Class::CannotWrite),    // password
-    ("3D000", Class::CannotWrite), // no such database
+    ("42501", Class::CannotWrite(Denied)), // no permission
+    ("58", Class::CannotWrite(Storage)), // I/O error
+    ("28", Class::CannotWrite(Denied)), // password
+    ("3D000", Class::CannotWrite(Denied)), // no such database
     ("23", Class::Refused),
     ("22", Class::Refused),
     ("54", Class::Refused), // too large for an index, too many arguments
@@ -55,11 +57,11 @@ const SQLITE_CODES: &[(ErrorCode, Class)] = &[
     (ErrorCode::DatabaseLocked, Class::Contended),
     (ErrorCode::ConstraintViolation, Class::Refused),
     (ErrorCode::TooBig, Class::Refused),
-    (ErrorCode::DiskFull, Class::CannotWrite),
-    (ErrorCode::ReadOnly, Class::CannotWrite),
-    (ErrorCode::SystemIoFailure, Class::CannotWrite),
-    (ErrorCode::PermissionDenied, Class::CannotWrite),
-    (ErrorCode::CannotOpen, Class::CannotWrite),
+    (ErrorCode::DiskFull, Class::CannotWrite(Full)),
+    (ErrorCode::ReadOnly, Class::CannotWrite(ReadOnly)),
+    (ErrorCode::SystemIoFailure, Class::CannotWrite(Storage)),
+    (ErrorCode::PermissionDenied, Class::CannotWrite(Denied)),
+    (ErrorCode::CannotOpen, Class::CannotWrite(Storage)),
     (ErrorCode::OutOfMemory, Class::Unavailable),
     (ErrorCode::OperationInterrupted, Class::Unavailable),
     (ErrorCode::DatabaseCorrupt, Class::Corrupt),
@@ -86,7 +88,7 @@ fn error(class: Class, maybe_applied: bool, rule: impl FnOnce() -> String, sourc
         Class::Contended => StoreError::Contended { source },
         Class::Locked => StoreError::Locked { source },
         Class::Refused => StoreError::Refused { rule: rule(), why: source.to_string(), at: None },
-        Class::CannotWrite => StoreError::CannotWrite { source },
+        Class::CannotWrite(block) => StoreError::CannotWrite { block, source },
         Class::Corrupt => StoreError::Corrupt { what: source.to_string() },
     }
 }
@@ -104,7 +106,9 @@ pub(crate) fn postgres(e: tokio_postgres::Error) -> StoreError {
         Some(detail) => format!("{} ({}; {detail})", db.message(), code),
         None => format!("{} ({})", db.message(), code),
     };
-    error(class, maybe_applied, || rule.unwrap_or(code), text.into())
+    // A statement that the server ended after its time.
+    let source = if db.code() == &SqlState::QUERY_CANCELED { Late(text).into() } else { text.into() };
+    error(class, maybe_applied, || rule.unwrap_or(code), source)
 }
 
 /// An error of sqlx in the caller's transaction, whose end decides what was applied.
@@ -135,7 +139,9 @@ pub(crate) fn pool(config: &Config, e: deadpool_postgres::PoolError) -> StoreErr
     match e {
         deadpool_postgres::PoolError::Backend(e) => connect(config, e),
         other => {
-            let source = connect_error(config, &other).into();
+            let text = connect_error(config, &other);
+            let late = matches!(other, deadpool_postgres::PoolError::Timeout(_));
+            let source = if late { Late(text).into() } else { text.into() };
             StoreError::Unavailable { maybe_applied: false, source }
         }
     }
@@ -172,11 +178,11 @@ mod tests {
             ("57P01", Class::Unavailable),
             ("57P03", Class::Unavailable),
             ("53300", Class::Unavailable),
-            ("53100", Class::CannotWrite),
+            ("53100", Class::CannotWrite(Full)),
             ("08006", Class::Unavailable),
-            ("25006", Class::CannotWrite),
-            ("42501", Class::CannotWrite),
-            ("28P01", Class::CannotWrite),
+            ("25006", Class::CannotWrite(ReadOnly)),
+            ("42501", Class::CannotWrite(Denied)),
+            ("28P01", Class::CannotWrite(Denied)),
             ("23505", Class::Refused),
             ("23514", Class::Refused),
             ("22021", Class::Refused),
@@ -201,9 +207,9 @@ mod tests {
         let of = |code: i32| sqlite(rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None));
         assert!(matches!(of(5), StoreError::Contended { .. }), "busy");
         assert!(matches!(of(517), StoreError::Contended { .. }), "busy snapshot");
-        assert!(matches!(of(13), StoreError::CannotWrite { .. }), "full");
-        assert!(matches!(of(8), StoreError::CannotWrite { .. }), "read-only");
-        assert!(matches!(of(10), StoreError::CannotWrite { .. }), "I/O");
+        assert!(matches!(of(13), StoreError::CannotWrite { block: Full, .. }));
+        assert!(matches!(of(8), StoreError::CannotWrite { block: ReadOnly, .. }));
+        assert!(matches!(of(10), StoreError::CannotWrite { block: Storage, .. }), "I/O");
         assert!(matches!(of(11), StoreError::Corrupt { .. }), "corrupt");
         assert!(matches!(of(26), StoreError::Corrupt { .. }), "not a database");
         assert!(matches!(of(19), StoreError::Refused { .. }), "constraint");

@@ -20,6 +20,7 @@ use crate::db::statements;
 use crate::db::statements::Statement;
 use crate::db::value::{Params, Row};
 use crate::db::{Session, Verb};
+use crate::error::Late;
 use crate::store::{Hint, StoreError, StoreOptions, StoreResult};
 
 /// Attempts at a verb that loses races, before the caller gets the error.
@@ -57,7 +58,7 @@ impl Postgres {
         config.keepalives_retries(2).tcp_user_timeout(Duration::from_secs(15));
         let connector = options.connector(&mut config)?;
         let (pooler, limits) = (options.behind_pooler(), TimeLimits::of_callers(options.verb_deadline()));
-        let pool = pool(&config, &connector, pooler, limits, options.connections_max());
+        let pool = pool(&config, &connector, pooler, limits, (options.connections_max(), CONNECT_TIMEOUT));
         let texts = Arc::new(statements::for_postgres(&options.schema_quoted()));
         let half = Arc::new(Semaphore::new((options.connections_max() / 2).max(1)));
         Ok(Postgres {
@@ -74,7 +75,16 @@ impl Postgres {
     /// Opens separate connections to the database for the loops of a node: callers cannot use them up.
     pub(crate) fn for_loops(&self, connections: usize) -> Postgres {
         let limits = TimeLimits::of_loops(self.limits.statement);
-        let pool = pool(&self.config, &self.connector, self.pooler, limits, connections);
+        self.with_pool(limits, (connections, CONNECT_TIMEOUT))
+    }
+
+    /// One connection for the watch of a node, which gives up after `within`.
+    pub(crate) fn for_watch(&self, within: Duration) -> Postgres {
+        self.with_pool(TimeLimits { statement: within, lock: within }, (1, within))
+    }
+
+    fn with_pool(&self, limits: TimeLimits, size: (usize, Duration)) -> Postgres {
+        let pool = pool(&self.config, &self.connector, self.pooler, limits, size);
         Postgres { pool, limits, transactions: None, ..self.clone() }
     }
 
@@ -206,7 +216,8 @@ impl Postgres {
     /// each may cost another deadline: new ones take their place.
     fn timed_out(&self) -> StoreError {
         self.pool.retain(|_, _| false);
-        StoreError::Unavailable { maybe_applied: true, source: "the database did not answer in time".into() }
+        let source = Late("no answer within the deadline".to_owned()).into();
+        StoreError::Unavailable { maybe_applied: true, source }
     }
 
     /// A connection for one verb. A transaction begins with the first statement.
@@ -272,7 +283,14 @@ impl TimeLimits {
     }
 }
 
-fn pool(config: &Config, connector: &Connector, pooler: bool, limits: TimeLimits, size: usize) -> Pool {
+/// A pool of so many connections; a caller waits for a free or a new one for so long.
+fn pool(
+    config: &Config,
+    connector: &Connector,
+    pooler: bool,
+    limits: TimeLimits,
+    (size, within): (usize, Duration),
+) -> Pool {
     let mut config = config.clone();
     if !pooler {
         // A plan made for an empty queue scans the whole table once it is full (700 ms instead of 5).
@@ -286,8 +304,8 @@ fn pool(config: &Config, connector: &Connector, pooler: bool, limits: TimeLimits
         // The connection that was used last: its server process still has everything in its caches.
         .queue_mode(QueueMode::Lifo)
         .runtime(Runtime::Tokio1)
-        .wait_timeout(Some(CONNECT_TIMEOUT))
-        .create_timeout(Some(CONNECT_TIMEOUT))
+        .wait_timeout(Some(within))
+        .create_timeout(Some(within))
         .build()
         .expect("a pool with timeouts has its runtime")
 }

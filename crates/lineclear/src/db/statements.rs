@@ -283,6 +283,7 @@ statements! {
         NodeResign "node_resign",
         NodeDrain "node_drain",
         Notify "notify",
+        ProbeDatabase "probe_database",
     }
     "db" {
         Now "now",

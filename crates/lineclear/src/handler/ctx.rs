@@ -158,7 +158,9 @@ impl Ctx {
             if !transient || self.0.cancel.is_cancelled() {
                 return Err(StepError::Store { step: step.to_owned(), error });
             }
-            tracing::warn!(%error, job.id = %self.0.claim.job, step, "a step waits for the database");
+            if let Some(left_out) = self.0.store.monitor.log.note(&"steps") {
+                tracing::warn!(%error, job.id = %self.0.claim.job, step, left_out, "a step waits for the database");
+            }
             tokio::select! {
                 () = self.0.cancel.cancelled() => {}
                 () = tokio::time::sleep(AFTER_ERROR) => {}

@@ -211,8 +211,8 @@ impl Store {
 
     /// A later part of a dispatch failed. The jobs that the earlier parts leased must run: dropped, they would wait for their
     /// lease to end. The failed part may have been applied, so the node asks for leases that it does not know of.
-    fn keep_what_is_dispatched(&self, error: &StoreError, what: &str) {
-        tracing::warn!(%error, "{what}");
+    fn keep_what_is_dispatched(&self, error: &StoreError, what: &'static str) {
+        self.warn_folded(what, error);
         self.unanswered.store(true, Ordering::Relaxed);
     }
 }

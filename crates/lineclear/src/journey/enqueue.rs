@@ -26,7 +26,8 @@ impl Store {
         }
         let group_ids = self.group_ids(std::slice::from_ref(&job)).await?;
         let group_id = insert::group_id(&job, &group_ids).map_err(|error| error.of_job(0, "group"))?;
-        let enqueued = self.batcher.enqueue(&self.db, job, group_id).await?;
+        let enqueued = self.batcher.enqueue(&self.db, job, group_id).await;
+        let enqueued = enqueued.inspect_err(|error| self.monitor.write_failed(error))?;
         self.announce_work();
         Ok(enqueued)
     }

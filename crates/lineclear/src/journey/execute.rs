@@ -41,7 +41,9 @@ fn limit(kind: &Kind, claim: &Claim) -> Duration {
 /// Runs a claim to its end.
 pub(crate) async fn execute(shared: Arc<Shared>, claim: Claim, cancel: CancellationToken) -> Settlement {
     let Some(kind) = shared.kinds.get(&claim.kind) else {
-        tracing::warn!(job.id = %claim.job, job.kind = %claim.kind, "no handler for this kind; the job is parked until a node with one starts");
+        if let Some(left_out) = shared.store.monitor.log.note(&"unknown kinds") {
+            tracing::warn!(job.id = %claim.job, job.kind = %claim.kind, left_out, "no handler for this kind; the job is parked until a node with one starts");
+        }
         return Settlement::new(&claim, Outcome::Released, Verdict::Park);
     };
     let buffer = shared.running.begin(claim.reference(), claim.kind.clone(), kind.options.when_trust_ends);

@@ -10,7 +10,7 @@ use crate::db::statements::Statement;
 use crate::db::{Session, Value, Verb};
 use crate::journey::claim::take_back::take_back_charges;
 use crate::journey::plan::leadership::WonCycles;
-use crate::node::pacer::Loop;
+use crate::node::pacer::{AFTER_ERROR, Loop};
 use crate::node::{Shared, settings};
 use crate::store::{NodeId, Store, StoreError, StoreResult};
 use crate::validate;
@@ -51,6 +51,8 @@ pub struct Heartbeat {
     pub settings: i64,
     /// Whether it shall take nothing new.
     pub drains: bool,
+    /// Whether it leads the planning since this heartbeat.
+    pub took_lead: bool,
 }
 
 /// Planning cycles that a node has won since its last heartbeat. The node that won the last cycle leads: the registry of locks
@@ -116,6 +118,7 @@ impl Verb for NodeBeat {
             now: row.get("now")?,
             settings: row.get("settings")?,
             drains: row.get("drains")?,
+            took_lead: row.get("took_lead")?,
         })
     }
 }
@@ -209,13 +212,21 @@ impl Loop for Heart {
         let led = won.as_ref().map(WonCycles::led);
         let heartbeat = shared.loop_store.heartbeat_draining(info, led, pause, quiet).await;
         match &heartbeat {
-            Ok(_) => shared.caution.note_beat(asked_at),
+            Ok(_) => {
+                shared.caution.note_beat(asked_at);
+                shared.store.monitor.heartbeat_written();
+            }
             Err(_) => won.into_iter().for_each(|won| shared.leadership.put_back(won)),
         }
         // Parked jobs come back even if the heartbeat could not be written.
         let unparked = unpark(shared).await;
         let heartbeat = heartbeat?;
         shared.statuses.clocks(asked, heartbeat.now, jiff::Timestamp::now().into());
+        if heartbeat.took_lead
+            && let Some(left_out) = shared.store.monitor.log.note(&"leads")
+        {
+            tracing::info!(node.id = %shared.id, left_out, "this node leads the planning now");
+        }
         if shared.drain.obey(heartbeat.drains) {
             tracing::info!(node.id = %shared.id, drains = heartbeat.drains, "told to drain, or to lease jobs again");
             shared.nudge.notify_one();
@@ -229,13 +240,18 @@ impl Loop for Heart {
         settings::follow(shared, heartbeat.settings).await;
         take_back_charges(shared).await;
         unparked?;
+        if shared.store.monitor.has_failed_write() {
+            pause = pause.min(AFTER_ERROR);
+        }
         Ok(pause)
     }
 
     async fn woken(&mut self) {
-        // The sender lives as long as the store.
-        if self.told.changed().await.is_err() {
-            std::future::pending().await
+        tokio::select! {
+            // The sender lives as long as the store.
+            Ok(()) = self.told.changed() => {}
+            // Whether writes work again.
+            () = self.shared.store.monitor.beat_soon.notified() => tokio::time::sleep(AFTER_ERROR).await,
         }
     }
 

@@ -15,7 +15,7 @@ use crate::journey::execute::reporter::report;
 use crate::journey::plan::planner::Planner;
 use crate::journey::settle::settler::{SETTLE_MAX, settle};
 use crate::node::heartbeat::{Heart, resign};
-use crate::node::{Shared, pacer, wakeups};
+use crate::node::{Shared, database_watch, pacer, wakeups};
 use crate::options::Role;
 use crate::store::Store;
 
@@ -39,6 +39,9 @@ impl Loops {
             pacer::run(shared_heart.clone(), Heart::new(&shared_heart), Duration::ZERO).await;
             resign(&shared_heart).await;
         }));
+        if !shared.store.options.is_in_memory() {
+            started.loops.push(tokio::spawn(database_watch::watch(shared.clone())));
+        }
         if shared.options.has(Role::Planner) {
             started.spawn(shared, Planner::new(shared), Duration::ZERO);
         }

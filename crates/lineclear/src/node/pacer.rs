@@ -15,6 +15,8 @@ pub(crate) const AFTER_ERROR: Duration = Duration::from_secs(1);
 pub(crate) trait Loop: Send + 'static {
     /// Its name in the node's status.
     const NAME: &'static str;
+    /// Whether the node is of little use while this loop fails.
+    const IS_VITAL: bool = true;
 
     /// One pass; returns how long there is nothing to do. `hurried`: it was woken, or the last pass left work undone.
     fn run_once(&mut self, hurried: bool) -> impl Future<Output = StoreResult<Duration>> + Send;
@@ -43,10 +45,16 @@ pub(crate) async fn run<L: Loop>(shared: Arc<Shared>, mut looped: L, mut pause: 
             .run_once(hurried)
             .instrument(tracing::debug_span!("pass", name = L::NAME, node.id = %shared.id))
             .await;
+        if L::IS_VITAL {
+            shared.store.monitor.pass_ended(L::NAME, pass.as_ref().err());
+        }
         pause = match shared.statuses.note(L::NAME, pass) {
-            Ok(pause) => pause,
+            Ok(pause) => {
+                shared.log_success(L::NAME);
+                pause
+            }
             Err(error) => {
-                tracing::warn!(%error, node.id = %shared.id, "{} failed", L::NAME);
+                shared.log_failure(L::NAME, &error);
                 looped.failed(&error);
                 AFTER_ERROR
             }

@@ -41,7 +41,7 @@ pub(crate) async fn follow(shared: &Shared, version: i64) {
             shared.nudge.notify_one();
         }
         Err(error) => {
-            tracing::warn!(%error, node.id = %shared.id, "cannot read the settings; trying again with the next heartbeat")
+            shared.warn_folded("cannot read the settings; trying again with the next heartbeat", &error)
         }
     }
 }

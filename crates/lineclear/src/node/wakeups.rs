@@ -108,7 +108,7 @@ pub(crate) async fn listen(shared: Arc<Shared>) {
             Ok(Listening::Impossible) => return,
             Ok(Listening::Ended) => {}
             Err(error) => {
-                tracing::warn!(%error, node.id = %shared.id, "cannot listen to other nodes; polling instead");
+                shared.warn_folded("cannot listen to other nodes; polling instead", &error);
                 pause = (pause * 2).min(RECONNECT[1]);
             }
         }

@@ -9,10 +9,11 @@ mod pooler;
 mod schema;
 mod sequences;
 mod server;
-mod sqlite_file;
+pub(crate) mod sqlite_file;
 
 use lineclear_model::doctor::{self, Check, CheckName, Finding, Group, HealthFacts};
 
+use crate::node::database_monitor::now;
 use crate::store::{MigrationStatus, Store, StoreError, StoreResult};
 
 /// Late jobs that are explained at most.
@@ -30,6 +31,7 @@ impl Store {
             }
             status => self.run_checks(status).await,
         };
+        checks.push(self.condition_check().await);
         for name in CheckName::ALL.iter().filter(|name| name.group() > Group::Configuration) {
             if self.applies(*name) && checks.iter().all(|check| check.check != *name) {
                 checks.push(Check::skipped(*name, "not checked: see the failures"));
@@ -37,6 +39,11 @@ impl Store {
         }
         checks.sort_by_key(|check| check.check);
         checks
+    }
+
+    /// Whether nodes can work with the database; does not fail.
+    pub async fn condition_check(&self) -> Check {
+        doctor::condition(&self.database_condition().await, now())
     }
 
     /// Whether a check applies to this kind of database.

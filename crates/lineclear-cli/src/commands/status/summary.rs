@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use super::{is_healthy, jobs, nodes};
+use super::{database, is_healthy, jobs, nodes};
 use crate::api_client::{ApiTarget, Json};
 use crate::display::OutputStyle;
 use crate::display::doctor_check::sign;
@@ -28,7 +28,13 @@ pub(crate) fn print_summary() -> Result<ExitCode, Failure> {
             ],
         ),
         Ok(Ok(status)) => (
-            format!("{} degraded: {}; {}", sign("failure", &style), nodes(&status), jobs(&status)),
+            format!(
+                "{} degraded: the database {}; {}; {}",
+                sign("failure", &style),
+                sanitize(database(&status)),
+                nodes(&status),
+                jobs(&status)
+            ),
             [
                 ("lineclear status", "show what is wrong"),
                 ("lineclear job list", "list jobs"),

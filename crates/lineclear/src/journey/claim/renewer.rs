@@ -10,6 +10,7 @@ use crate::journey::execute::active_jobs::Why;
 use crate::node::Shared;
 use crate::store::{Claim, Lease, RenewalStatus, Store, StoreResult};
 
+const NAME: &str = "renewal";
 /// How often a node checks whether a cancel of one of its jobs was requested.
 const PROBE: Duration = Duration::from_secs(1);
 
@@ -85,13 +86,17 @@ async fn renew_or_probe(shared: &Shared, store: &Store, renewed_at: &mut Instant
     let renews = shared.options.visibility_timeout.is_none();
     let due = renews && renewed_at.elapsed() >= shared.options.renewal;
     let done = if due { renew(shared, store).await } else { probe(shared, store).await };
-    match shared.statuses.note("renewal", done) {
-        Ok(()) if due => *renewed_at = Instant::now(),
-        Ok(()) => {}
+    match shared.statuses.note(NAME, done) {
+        Ok(()) => {
+            if due {
+                *renewed_at = Instant::now();
+            }
+            shared.log_success(NAME);
+        }
         // Trust runs out by itself, and with it the handlers; until then the next pass may succeed.
         Err(error) => {
             shared.caution.keep_quiet();
-            tracing::warn!(%error, node.id = %shared.id, "leases could not be renewed");
+            shared.log_failure(NAME, &error);
         }
     }
 }

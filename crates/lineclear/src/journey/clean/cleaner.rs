@@ -25,11 +25,12 @@ impl Cleaner {
 
 impl Loop for Cleaner {
     const NAME: &'static str = "cleaner";
+    const IS_VITAL: bool = false;
 
     async fn run_once(&mut self, _hurried: bool) -> StoreResult<Duration> {
         let shared = &*self.shared;
         if let Err(error) = shared.loop_store.roll_up().await {
-            tracing::warn!(%error, node.id = %shared.id, "stats could not be rolled up");
+            shared.warn_folded("stats could not be rolled up", &error);
         }
         rerank(shared).await;
         shared.loop_store.wake_forgotten().await?;
@@ -69,7 +70,7 @@ async fn rerank(shared: &Shared) {
             Ok(true) => {}
             Ok(false) => return,
             Err(error) => {
-                tracing::warn!(%error, node.id = %shared.id, "waiting jobs have not all got their new rank; trying again");
+                shared.warn_folded("waiting jobs have not all got their new rank; trying again", &error);
                 return;
             }
         }

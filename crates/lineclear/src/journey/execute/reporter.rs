@@ -26,10 +26,10 @@ pub(crate) async fn report(shared: Arc<Shared>) {
         tokio::time::sleep(REPORT).await;
         let buffers = shared.running.buffers();
         if let Err(error) = write_progress(&shared, &buffers).await {
-            tracing::warn!(%error, node.id = %shared.id, "cannot write progress");
+            shared.warn_folded("cannot write progress", &error);
         }
         if let Err(error) = write_lines(&shared, &buffers).await {
-            tracing::warn!(%error, node.id = %shared.id, "cannot write log lines; trying again");
+            shared.warn_folded("cannot write log lines; trying again", &error);
         }
     }
 }
@@ -107,9 +107,7 @@ pub(crate) async fn write_last_lines(shared: &Shared, batch: &[Settlement]) {
     for attempt in 1..=LAST_LINES_ATTEMPTS {
         match write_lines(shared, &buffers).await {
             Ok(()) => return,
-            Err(error) => {
-                tracing::warn!(%error, node.id = %shared.id, attempt, "cannot write the last log lines")
-            }
+            Err(error) => shared.warn_folded("cannot write the last log lines", &error),
         }
         if attempt < LAST_LINES_ATTEMPTS {
             tokio::time::sleep(AFTER_ERROR).await;

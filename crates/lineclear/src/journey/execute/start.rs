@@ -79,7 +79,9 @@ async fn run_permitted(
     cancel: CancellationToken,
 ) -> Settlement {
     if !has_half_its_lease(shared, claim.reference()) {
-        tracing::warn!(job.id = %claim.job, "the answer came so late that little of the lease is left; the job is given back");
+        if let Some(left_out) = shared.store.monitor.log.note(&"late answers") {
+            tracing::warn!(job.id = %claim.job, left_out, "the answer came so late that little of the lease is left; the job is given back");
+        }
         shared.caution.keep_quiet();
         return Settlement::new(&claim, Outcome::Released, Verdict::Release);
     }

@@ -13,6 +13,8 @@ use crate::store::{FencedWrite, Settlement, StoreError};
 
 /// Settlements that one statement takes.
 pub(crate) const SETTLE_MAX: usize = 500;
+/// Its name in the log.
+const NAME: &str = "settler";
 /// How long settling continues after a stop: results of finished jobs must be recorded.
 const SETTLE_AFTER_STOP: Duration = Duration::from_secs(30);
 /// The last success of a manifest is written at most so often, if it could not be written with its job.
@@ -131,8 +133,11 @@ impl Settler {
                 self.note_successes().await;
             }
             batch = unwritten;
-            let Err(error) = shared.statuses.note("settling", trouble.map_or(Ok(()), Err)) else { return };
-            tracing::warn!(%error, node.id = %shared.id, jobs = batch.len(), "settling failed");
+            let Err(error) = shared.statuses.note("settling", trouble.map_or(Ok(()), Err)) else {
+                shared.log_success(NAME);
+                return;
+            };
+            shared.log_failure(NAME, &error);
             if self.gives_up(&batch, &error.to_string()) {
                 return;
             }

@@ -6,6 +6,7 @@ use crate::db::statements::Statement;
 use crate::db::{Query, Session, Value, Verb, values};
 use crate::store::{Store, StoreResult};
 
+const NOT_WOKEN: &str = "jobs held by a limit key could not be woken";
 /// How often a locked key is tried again: the pauses add up to more than a second.
 const WAKE_ATTEMPTS: u32 = 7;
 
@@ -65,7 +66,7 @@ impl Store {
     /// Like `wake`, after a committed change that must not be reported as failed; if this fails, the cleaner wakes the jobs.
     pub(crate) async fn wake_or_warn(&self, keys: Vec<String>) {
         if let Err(error) = self.wake(keys).await {
-            tracing::warn!(%error, "jobs held by a limit key could not be woken");
+            self.warn_folded(NOT_WOKEN, &error);
         }
     }
 
@@ -97,7 +98,7 @@ async fn wake_later(store: Store, mut keys: Vec<String>) {
         match store.run(WakeKeys(keys.clone())).await {
             Ok(locked) if locked.is_empty() => return store.announce_work(),
             Ok(locked) => keys = locked,
-            Err(error) => return tracing::warn!(%error, "jobs held by a limit key could not be woken"),
+            Err(error) => return store.warn_folded(NOT_WOKEN, &error),
         }
     }
 }

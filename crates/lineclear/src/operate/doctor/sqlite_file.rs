@@ -8,7 +8,7 @@ use lineclear_model::doctor::database::{self, FileFacts};
 use lineclear_model::doctor::{Check, CheckName};
 
 use crate::db::{Session, Verb};
-use crate::error::no_answer;
+use crate::error::{WriteBlock, no_answer};
 use crate::operate::doctor::or_failure;
 use crate::store::{Store, StoreError, StoreResult};
 
@@ -35,7 +35,7 @@ impl Store {
         let facts = match facts(&path) {
             Ok(facts) => facts,
             Err(error) => {
-                let error = StoreError::CannotWrite { source: Box::new(error) };
+                let error = StoreError::CannotWrite { block: WriteBlock::Storage, source: Box::new(error) };
                 return vec![crate::operate::doctor::failed(CheckName::FileSystem, &error)];
             }
         };
@@ -64,6 +64,27 @@ fn facts(path: &Path) -> std::io::Result<FileFacts> {
     // Opening a file without writing to it changes nothing.
     let writable = std::fs::OpenOptions::new().write(true).open(path).is_ok();
     Ok(FileFacts { path: path.display().to_string(), wal, file_system, writable, room })
+}
+
+/// Free bytes on the file system of a file, if they are known.
+pub(crate) fn room(path: &Path) -> Option<u64> {
+    file_system(path).1
+}
+
+/// Why a file that is open cannot be written: its file system or the file itself became read-only. Permissions are checked only when it is
+/// opened.
+#[cfg(target_os = "linux")]
+pub(crate) fn read_only(path: &Path) -> Option<&'static str> {
+    match rustix::fs::access(path, rustix::fs::Access::WRITE_OK) {
+        Err(rustix::io::Errno::ROFS) => Some("its file system is mounted read-only"),
+        Err(rustix::io::Errno::PERM) => Some("the file is immutable"),
+        _ => None,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn read_only(_: &Path) -> Option<&'static str> {
+    None
 }
 
 #[cfg(target_os = "linux")]
