@@ -6,7 +6,7 @@ use crate::db::{Query, values};
 use crate::store::{Store, StoreResult};
 
 /// Keys that one page has.
-const KEYS: u32 = 200;
+const KEYS: u32 = 100;
 /// Manifests with parked jobs that one page has.
 const MANIFESTS: u32 = 100;
 /// Jobs of each manifest that one page unparks.
