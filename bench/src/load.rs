@@ -316,7 +316,9 @@ pub(crate) async fn passed(db: &ScratchDb, first_id: u32, rows: u32) -> Result<(
     ))
     .await?;
     db.sql("delete from {t}work_queue").await?;
-    db.sql("delete from {t}background_job").await
+    db.sql("delete from {t}background_job").await?;
+    // A poll asks for jobs that came after the last id.
+    db.sql(&format!("select setval('{{t}}job_id', {})", first_id + rows)).await
 }
 
 /// Dead letters of ten families.

@@ -2,7 +2,11 @@
 -- As in PostgreSQL.
 -- ?1 after this key, ?2 keys of a page
 delete from temp.worn;
-insert into temp.worn (key, gone)
-select key, until is null and {job_is_nowhere(k.job_id)} from job_key k where key > ?1 order by key limit ?2;
-delete from job_key where key in (select key from temp.worn where gone);
-select coalesce(sum(gone), 0) as cleaned, iif(count(*) >= ?2, max(key), null) as next from temp.worn
+insert into temp.worn (key)
+select key from (select key, job_id, until from job_key where key > ?1 order by key limit ?2) k
+where  until is null and {job_is_nowhere(k.job_id)};
+delete from job_key where key in (select key from temp.worn);
+select (select count(*) from temp.worn) as cleaned, iif(count(*) >= ?2, max(key), null) as next
+from   (select key from (select * from (select key from job_key where key > ?1 order by key limit ?2)
+                         union all select key from temp.worn)
+        order by key limit ?2)

@@ -4,7 +4,8 @@
 -- claimed (counted up to $2); for all routes: whether jobs have come due, and whether a lease is over.
 -- Each part reads the first entry of an index: `exists` may read a table from its beginning instead. An old snapshot keeps the entries
 -- of all that is over, so a part may begin at a mark: a moment up to which there was nothing. What waits since then has a
--- later rank, a later id, or rank 0, if its worker vanished. A job that was released is found by a poll without a mark.
+-- later rank, a later id, or rank 0, if its worker vanished (written as a range, so that no plan reads all ids in their order). A job
+-- that was released is found by a poll without a mark.
 -- Indexes: work_queue_open, work_queue_gated, work_queue_pkey, work_queue_later, background_job_ready, background_job_lease,
 -- background_job_deadline.
 -- $1 routes, $2 count up to, $3 mark of due jobs, $4 mark of leases, $5 mark of waiting jobs (null: none), $6 the last id then
@@ -16,8 +17,8 @@ select r.route,
                         and w.route = r.route and w.phase = 'ready' and w.gated
                  order by w.group_id, w.rank, w.id limit 1),
                 (select true from {schema}.work_queue w where $5::timestamptz is not null
-                        and w.route = r.route and w.phase = 'ready' and not w.gated and w.rank = 0
-                 order by w.id limit 1),
+                        and w.route = r.route and w.phase = 'ready' and not w.gated and w.rank >= 0 and w.rank <= 0
+                 order by w.rank, w.id limit 1),
                 (select true from {schema}.work_queue w where $5::timestamptz is not null
                         and w.id > $6::bigint and w.route = r.route and w.phase = 'ready'
                  order by w.id limit 1), false) as waits,

@@ -6,9 +6,9 @@ use crate::db::{Query, values};
 use crate::store::{Store, StoreResult};
 
 /// Keys that one page has.
-const KEYS: u32 = 200;
+const KEYS: u32 = 100;
 /// Manifests with parked jobs that one page has.
-const MANIFESTS: u32 = 100;
+const MANIFESTS: u32 = 25;
 /// Jobs of each manifest that one page unparks.
 const UNPARK_MAX: u32 = 1_000;
 

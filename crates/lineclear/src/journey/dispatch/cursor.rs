@@ -92,6 +92,12 @@ impl Cursor {
         self.groups = with_room;
     }
 
+    /// Keeps the groups for as long as a test takes.
+    #[cfg(test)]
+    pub(crate) fn keep_groups(&mut self) {
+        self.groups_until = Instant::now() + Duration::from_secs(3600);
+    }
+
     /// These groups may have room now.
     pub(crate) fn may_have_room(&mut self, groups: &[i64]) {
         for group in groups {
