@@ -10,6 +10,7 @@ use std::time::Duration;
 use clap::Args;
 use lineclear::node::{Builder, Signals, StartError};
 use lineclear::{Client, Lineclear, Node, NodeOptions};
+use lineclear_model::doctor::database;
 
 use crate::config::{Config, Flags, parse_duration, roles};
 use crate::failure::Failure;
@@ -40,6 +41,15 @@ pub(crate) struct NodeArgs {
     /// Programs that jobs of the kind command may run, by their absolute path [default: none]
     #[arg(long, value_name = "PROGRAMS")]
     commands: Option<String>,
+    /// Variables that commands get besides the usual ones, such as PGHOST,AWS_* [default: none]
+    #[arg(long, value_name = "NAMES")]
+    command_env: Option<String>,
+    /// User that runs commands; needs root [default: the server's user]
+    #[arg(long, value_name = "USER")]
+    command_user: Option<String>,
+    /// Limits of commands, such as cpu=10m,memory=2G,files=256,processes=64,file_size=1G [default: the server's]
+    #[arg(long, value_name = "LIMITS")]
+    command_limits: Option<String>,
     /// error, warn, info, debug, trace or off [default: info]
     #[arg(long, value_name = "LEVEL")]
     log: Option<String>,
@@ -64,6 +74,9 @@ impl NodeArgs {
             ("poll", &self.poll),
             ("shutdown_grace", &self.shutdown_grace),
             ("commands", &self.commands),
+            ("command_env", &self.command_env),
+            ("command_user", &self.command_user),
+            ("command_limits", &self.command_limits),
             ("log", &self.log),
             ("log_format", &self.log_format),
             ("otlp", &self.otlp),
@@ -109,12 +122,21 @@ where
     }
     let node = start(builder).await?;
     print_stderr(&format!("node {} of {}\n", node.id(), node.store().options()));
+    warn_of_exposed_files(&node);
     let stopped = started(&node).await?;
     let reporting = tokio::spawn(report_shutdown(node.client(), grace));
     node.run_until(signals).await;
     reporting.abort();
     stopped().await;
     Ok(())
+}
+
+/// A SQLite file that was made by hand, or copied, may be open to other users.
+fn warn_of_exposed_files(node: &Node) {
+    let check = database::permissions("", &node.store().exposed_files());
+    if let Some(remedy) = check.remedy {
+        tracing::warn!("{}; run: {remedy}", check.message);
+    }
 }
 
 async fn start(builder: Builder) -> Result<Node, Failure> {

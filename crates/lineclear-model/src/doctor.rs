@@ -79,6 +79,8 @@ words! {
         Journal = "journal",
         /// SQLite: where the file is.
         FileSystem = "file_system",
+        /// SQLite: whether other users can read the file.
+        Permissions = "permissions",
         /// SQLite: whether the file is undamaged.
         Integrity = "integrity",
         /// Migrations that are not applied, or that we do not know.
@@ -121,13 +123,13 @@ impl CheckName {
     pub const fn group(self) -> Group {
         use CheckName::{
             Alive, Clock, ClockHere, DeadLetters, DeadRows, FileSystem, Indexes, Integrity, Journal, Kinds,
-            Late, Latency, Leader, Leases, Listen, Lost, Migrations, Never, Overdue, Pooler, Port, Reachable,
-            Runners, Sequences, Settings, Tables, Transactions, Unreadable, Version, Versions,
+            Late, Latency, Leader, Leases, Listen, Lost, Migrations, Never, Overdue, Permissions, Pooler,
+            Port, Reachable, Runners, Sequences, Settings, Tables, Transactions, Unreadable, Version, Versions,
         };
         match self {
             Settings | Listen | Port | ClockHere => Group::Configuration,
             Reachable | Version | Latency | Clock | Pooler | Transactions | DeadRows | Journal
-            | FileSystem | Integrity => Group::Database,
+            | FileSystem | Permissions | Integrity => Group::Database,
             Migrations | Tables | Indexes | Sequences => Group::Schema,
             Alive | Leader | Lost | Versions | Runners => Group::Nodes,
             Leases | Overdue | Kinds | DeadLetters => Group::Work,

@@ -157,7 +157,7 @@ async fn a_form_breaks_a_lock_and_its_holder_notices(served: &Served) {
     let last = &history["items"][0];
     assert_eq!(
         (&last["what"], &last["by_whom"], &last["why"]),
-        (&"broken".into(), &"local".into(), &"machine b7 hangs".into()),
+        (&"broken".into(), &"anonymous:127.0.0.1".into(), &"machine b7 hangs".into()),
         "{history}"
     );
     let audit = served.get("/api/v1/audit").await.json();
