@@ -124,7 +124,8 @@ impl CheckName {
         use CheckName::{
             Alive, Clock, ClockHere, DeadLetters, DeadRows, FileSystem, Indexes, Integrity, Journal, Kinds,
             Late, Latency, Leader, Leases, Listen, Lost, Migrations, Never, Overdue, Permissions, Pooler,
-            Port, Reachable, Runners, Sequences, Settings, Tables, Transactions, Unreadable, Version, Versions,
+            Port, Reachable, Runners, Sequences, Settings, Tables, Transactions, Unreadable, Version,
+            Versions,
         };
         match self {
             Settings | Listen | Port | ClockHere => Group::Configuration,

@@ -121,9 +121,10 @@ fn is_this_machine(host: &str) -> bool {
 fn shown(url: &str) -> String {
     match reqwest::Url::parse(url) {
         Ok(parsed) if parsed.has_host() && parsed.password().is_none() => without_passwords(url).into_owned(),
-        Ok(mut parsed) if parsed.has_host() && parsed.set_password(None).is_ok() => {
-            without_passwords(parsed.as_str().trim_end_matches('/')).into_owned()
-        }
+        Ok(mut parsed) if parsed.has_host() => match parsed.set_password(None) {
+            Ok(()) => without_passwords(parsed.as_str().trim_end_matches('/')).into_owned(),
+            Err(()) => "the server".to_owned(),
+        },
         // Not a URL, such as `user:password@host`.
         _ => url.rsplit_once('@').map_or_else(|| url.to_owned(), |(_, host)| format!("…@{host}")),
     }

@@ -1,9 +1,8 @@
 //! The user and the limits of a command.
 
-use std::ffi::CString;
 use std::path::PathBuf;
 
-use nix::unistd::{Gid, Uid, User, initgroups, setgid, setuid};
+use nix::unistd::{Gid, Uid, User, setgid, setuid};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
@@ -56,10 +55,21 @@ impl CommandUser {
         })
     }
 
+    #[cfg(not(target_vendor = "apple"))]
+    fn set_groups(&self) -> Result<(), String> {
+        let name = std::ffi::CString::new(self.name.as_str()).map_err(|error| error.to_string())?;
+        nix::unistd::initgroups(&name, Gid::from_raw(self.gid))
+            .map_err(|error| format!("cannot take on the groups of {}: {error}", self.name))
+    }
+
+    #[cfg(target_vendor = "apple")]
+    fn set_groups(&self) -> Result<(), String> {
+        Err("this system cannot run commands as another user".to_owned())
+    }
+
     fn become_user(&self) -> Result<(), String> {
         let cannot = |error: nix::Error| format!("cannot run as {}: {error}", self.name);
-        let name = CString::new(self.name.as_str()).map_err(|_| "the user has an invalid name".to_owned())?;
-        initgroups(&name, Gid::from_raw(self.gid)).map_err(cannot)?;
+        self.set_groups()?;
         setgid(Gid::from_raw(self.gid)).map_err(cannot)?;
         setuid(Uid::from_raw(self.uid)).map_err(cannot)?;
         // The folder of the server may be closed to this user.

@@ -7,9 +7,7 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, Signal as Awaited};
-use rustix::process::{
-    Pid, Signal, WaitOptions, WaitStatus, getpgid, getpid, kill_process, set_child_subreaper, wait,
-};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpgid, getpid, kill_process, wait};
 
 use super::confinement::Confinement;
 use super::descendants::descendants;
@@ -26,7 +24,9 @@ const POLL: Duration = Duration::from_millis(2);
 pub(crate) fn supervise(parent: u32, confinement: &str, command: &[OsString]) -> Result<ExitCode, Failure> {
     wait_until_guarded(parent)?;
     let failed = |error: std::io::Error| Failure::coded(NOT_RUNNABLE, format!("cannot supervise: {error}"));
-    set_child_subreaper(Some(getpid())).map_err(|error| failed(error.into()))?;
+    // Orphans become children of this process, and not of the system's first one.
+    #[cfg(target_os = "linux")]
+    rustix::process::set_child_subreaper(Some(getpid())).map_err(|error| failed(error.into()))?;
     // Blocked, so that they wait for `SigSet::wait`. The child unblocks them.
     let mut awaited = SigSet::empty();
     for signal in [
