@@ -109,7 +109,7 @@ async fn a_form_drains_and_resumes_a_node(served: &Served) {
     served.until("/api/v1/nodes", |nodes| nodes["items"][0]["state"] == "drained").await;
     let shown = page(served, "/cluster").await.body;
     assert!(
-        shown.contains(&format!("href=\"/nodes/{id}/resume\"")) && shown.contains(" by local"),
+        shown.contains(&format!("href=\"/nodes/{id}/resume\"")) && shown.contains(" by anonymous:127.0.0.1"),
         "{shown}"
     );
     assert_eq!(submit(served, &format!("/nodes/{id}/resume"), "").await.status, 303);
