@@ -1,6 +1,6 @@
 # Every command for developers. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-slow test-all stalls test-mssql test-rolling screenshots fuzz-api cronsim bench fmt up down clean-run kit install
+.PHONY: help demo check test test-slow test-all stalls test-mssql test-rolling screenshots fuzz-api cronsim audit sbom bench fmt up down clean-run kit install
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 KIT := $(TARGET)/debug/lineclear-testkit
@@ -63,6 +63,15 @@ fuzz-api: ## requests that schemathesis generates from the OpenAPI document, sen
 cronsim: ## checks that the kept moments of fifty crontab lines are what cronsim computes
 	@scripts/install python
 	scripts/cronsim-oracle $(TARGET)/cronsim crates/lineclear-cli/tests/it/cron/fifty.crontab Australia/Sydney crates/lineclear-cli/tests/it/cron/fifty.json
+
+# Not part of the tests: it needs the network, and compiles cargo-deny for minutes.
+audit: ## known vulnerabilities, licences and sources of the dependencies (deny.toml); installs cargo-deny
+	@test -x $(TARGET)/tools/bin/cargo-deny || cargo install cargo-deny --locked --root $(TARGET)/tools
+	$(TARGET)/tools/bin/cargo-deny check
+
+sbom: kit ## the crates that are linked into the binary, as a CycloneDX document
+	@mkdir -p $(TARGET)/release
+	$(KIT) sbom $(TARGET)/release/lineclear.cdx.json
 
 bench: install kit ## measures speed, and costs that must not grow with the database, e.g. `make bench ARGS='--only plan'`
 	cargo build --release -p lineclear-bench

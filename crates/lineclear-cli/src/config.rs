@@ -10,6 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use crate::failure::Failure;
+use file::SettingsFile;
 
 pub(crate) use settings::{SETTINGS, Setting, at_least_one, networks, parse_duration, roles, wait_for_db};
 
@@ -38,6 +39,8 @@ impl fmt::Display for Origin {
 pub(crate) struct Value {
     pub(crate) text: String,
     pub(crate) origin: Origin,
+    /// Why another user could have written it.
+    distrust: Option<String>,
 }
 
 /// All settings, each with its value.
@@ -75,6 +78,17 @@ impl Config {
         Ok(SocketAddr::new(ip, port))
     }
 
+    /// Fails if another user could have written one of these settings, which say where a token goes.
+    pub(crate) fn check_owner(&self, names: &[&str]) -> Result<(), Failure> {
+        let found = names.iter().find_map(|name| {
+            let value = self.0.get(name)?;
+            value.distrust.as_ref().map(|why| (name, &value.origin, why))
+        });
+        let Some((name, origin, why)) = found else { return Ok(()) };
+        let why = format!("the token is not sent: `{name}` comes from {origin}, {why}");
+        Err(Failure::usage(why).hint("name the server yourself, with --server or LINECLEAR_SERVER; or make the file and its folder your own, writable by no one else"))
+    }
+
     pub(crate) fn values(&self) -> impl Iterator<Item = (&'static str, &Value)> {
         self.0.iter().map(|(name, value)| (*name, value))
     }
@@ -86,21 +100,20 @@ impl Config {
     }
 }
 
-fn resolve(
-    setting: &Setting,
-    flags: &Flags,
-    files: &[(PathBuf, BTreeMap<String, String>)],
-) -> Result<Value, Failure> {
+fn resolve(setting: &Setting, flags: &Flags, files: &[SettingsFile]) -> Result<Value, Failure> {
+    let of = |text: String, origin: Origin| Value { text, origin, distrust: None };
     if let Some(text) = flags.get(setting.name) {
-        return Ok(Value { text: text.clone(), origin: Origin::Flag });
+        return Ok(of(text.clone(), Origin::Flag));
     }
     if let Some(text) = environment::read(setting)? {
-        return Ok(Value { text, origin: Origin::Environment(setting.variable()) });
+        return Ok(of(text, Origin::Environment(setting.variable())));
     }
-    let found = files.iter().find_map(|(path, values)| values.get(setting.name).map(|text| (path, text)));
+    let found = files.iter().find_map(|file| Some((file, file.values.get(setting.name)?)));
     Ok(match found {
-        Some((path, text)) => Value { text: text.clone(), origin: Origin::File(path.clone()) },
-        None => Value { text: (setting.default)(), origin: Origin::Default },
+        Some((file, text)) => {
+            Value { distrust: file.distrust.clone(), ..of(text.clone(), Origin::File(file.path.clone())) }
+        }
+        None => of((setting.default)(), Origin::Default),
     })
 }
 

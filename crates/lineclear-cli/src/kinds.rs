@@ -2,6 +2,7 @@
 
 mod allowed;
 mod command;
+mod confined;
 mod guards;
 mod output;
 mod sample;
@@ -17,7 +18,13 @@ use crate::output::print_stderr;
 
 pub(crate) use allowed::Allowed;
 pub(crate) use command::check_argv;
+pub(crate) use confined::{limits, names};
 pub(crate) use output::TARGET;
+
+/// Whether the settings allow any command.
+pub(crate) fn allow_commands(config: &Config) -> bool {
+    Allowed::parse(config.text("commands")).is_ok_and(|allowed| !allowed.is_empty())
+}
 
 /// What jobs of the kind `http` may reach.
 fn reach(config: &Config) -> Result<Reach, Failure> {
@@ -59,8 +66,20 @@ pub(crate) fn add(builder: Builder, config: &Config) -> Result<Builder, Failure>
     for program in allowed.missing() {
         print_stderr(&format!("commands: program {program} does not exist\n"));
     }
-    let commands = command::Commands::new(allowed, lease);
+    let confinement = confined::confinement(config)?;
+    let variables = confined::variables(config, confinement.user.as_ref())?;
+    keep_private();
+    let commands = command::Commands::new(allowed, confinement, variables, lease);
     Ok(builder.state(commands).kind_checked(command::KIND, command::check, command::run))
+}
+
+/// Keeps commands of the same user from reading the environment and the memory of this process, which hold passwords.
+fn keep_private() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
+    {
+        tracing::warn!(%error, "commands can read the environment of this process");
+    }
 }
 
 /// Checks the settings of the kinds.

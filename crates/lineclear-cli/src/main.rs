@@ -26,10 +26,10 @@ use clap::{FromArgMatches, Parser, Subcommand};
 use failure::Failure;
 
 const FIRST_STEPS: &str = "Examples, the first steps in an empty folder:
-  lineclear serve --commands /bin/date    start a server in this terminal
-  lineclear manifest apply --help         in another terminal: a small file to begin with
-  lineclear manifest apply -f jobs.toml   create the manifests in the file
-  lineclear job list                      list the jobs that ran
+  lineclear serve --commands /bin/date --allow-open-commands    start a server in this terminal
+  lineclear manifest apply --help                               in another terminal: a small file to begin with
+  lineclear manifest apply -f jobs.toml                         create the manifests in the file
+  lineclear job list                                            list the jobs that ran
 
 More help: `lineclear COMMAND --help`, `lineclear help exit-codes`, `lineclear help environment`.";
 
@@ -111,6 +111,21 @@ enum Command {
         #[arg(last = true, required = true)]
         command: Vec<OsString>,
     },
+    /// Internal: waits until it is guarded, runs a command, and ends everything that the command started.
+    #[command(hide = true)]
+    Supervise {
+        parent: u32,
+        confinement: String,
+        #[arg(last = true, required = true)]
+        command: Vec<OsString>,
+    },
+    /// Internal: takes on a user and limits, then executes a command.
+    #[command(hide = true)]
+    Confine {
+        confinement: String,
+        #[arg(last = true, required = true)]
+        command: Vec<OsString>,
+    },
 }
 
 impl Command {
@@ -141,19 +156,23 @@ impl Command {
             Command::Man(command) => command.run(),
             Command::Guard { parent } => Ok(process::watch(&parent)),
             Command::Become { parent, command } => Err(process::become_command(parent, &command)),
+            Command::Supervise { parent, confinement, command } => {
+                process::supervise(parent, &confinement, &command)
+            }
+            Command::Confine { confinement, command } => Err(process::confine(&confinement, &command)),
         }
     }
 }
 
 fn main() -> ExitCode {
-    let words: Vec<String> =
-        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let given = process::hide_passwords();
+    let words: Vec<String> = given.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     if let Some(topic) = commands::help::topic(&words) {
         return output::print(&topic).map_or_else(Failure::report, |()| ExitCode::SUCCESS);
     }
     // On invalid usage clap prints the error and exits with 2.
-    let given =
-        Cli::from_arg_matches(&help_layout::command().get_matches()).unwrap_or_else(|error| error.exit());
+    let given = Cli::from_arg_matches(&help_layout::command().get_matches_from(given))
+        .unwrap_or_else(|error| error.exit());
     let ended = match given.command {
         Some(command) => command.run(),
         None => commands::status::print_summary(),

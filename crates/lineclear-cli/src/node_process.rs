@@ -12,6 +12,7 @@ use clap::Args;
 use lineclear::node::{Builder, Signals, StartError};
 use lineclear::{Client, Lineclear, Node, NodeOptions, StoreError};
 use lineclear_http::{HttpOptions, StartingServer};
+use lineclear_model::doctor::database;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -49,6 +50,15 @@ pub(crate) struct NodeArgs {
     /// Programs that jobs of the kind command may run, by their absolute path [default: none]
     #[arg(long, value_name = "PROGRAMS")]
     commands: Option<String>,
+    /// Variables that commands get besides the usual ones, such as PGHOST,AWS_* [default: none]
+    #[arg(long, value_name = "NAMES")]
+    command_env: Option<String>,
+    /// User that runs commands; needs root [default: the server's user]
+    #[arg(long, value_name = "USER")]
+    command_user: Option<String>,
+    /// Limits of commands, such as cpu=10m,memory=2G,files=256,processes=64,file_size=1G [default: the server's]
+    #[arg(long, value_name = "LIMITS")]
+    command_limits: Option<String>,
     /// error, warn, info, debug, trace or off [default: info]
     #[arg(long, value_name = "LEVEL")]
     log: Option<String>,
@@ -74,6 +84,9 @@ impl NodeArgs {
             ("shutdown_grace", &self.shutdown_grace),
             ("wait_for_db", &self.wait_for_db),
             ("commands", &self.commands),
+            ("command_env", &self.command_env),
+            ("command_user", &self.command_user),
+            ("command_limits", &self.command_limits),
             ("log", &self.log),
             ("log_format", &self.log_format),
             ("otlp", &self.otlp),
@@ -127,12 +140,21 @@ where
     };
     let Some(node) = start(config, builder, waiting, &mut signals).await? else { return Ok(()) };
     print_stderr(&format!("node {} of {}\n", node.id(), node.store().options()));
+    warn_of_exposed_files(&node);
     let stopped = started(&node).await?;
     let reporting = tokio::spawn(report_shutdown(node.client(), grace));
     node.run_until(signals).await;
     reporting.abort();
     stopped().await;
     Ok(())
+}
+
+/// A SQLite file that was made by hand, or copied, may be open to other users.
+fn warn_of_exposed_files(node: &Node) {
+    let check = database::permissions("", &node.store().exposed_files());
+    if let Some(remedy) = check.remedy {
+        tracing::warn!("{}; run: {remedy}", check.message);
+    }
 }
 
 /// Starts a node; `None` if a signal ended its wait for the database.

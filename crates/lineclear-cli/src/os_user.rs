@@ -1,7 +1,5 @@
 //! The operating system's user that runs the command, for the audit log. It grants no rights.
 
-use std::os::unix::fs::MetadataExt;
-
 /// Longest name, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
@@ -20,7 +18,7 @@ pub(crate) fn audit_name() -> String {
 }
 
 fn process_owner() -> Option<String> {
-    let uid = std::fs::metadata("/proc/self").ok()?.uid().to_string();
+    let uid = rustix::process::geteuid().as_raw().to_string();
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     Some(name_of(&uid, &users).unwrap_or_else(|| format!("uid-{uid}")))
 }

@@ -18,8 +18,8 @@ use crate::problem::Problem;
 pub(crate) use details::{AuditDetails, changed_fields, created_details, summarize};
 pub(crate) use writer::{AuditTasks, AuditWriter};
 
-/// Operations whose rows are written concurrently with the change, not before it, and not at all on an open server: there are thousands
-/// of jobs, and each job is its own record.
+/// Operations whose rows are written concurrently with the change, not before it; on an open server a moment after it, many in one
+/// statement: there are thousands of jobs, and each job is its own record.
 const CONCURRENT: [&str; 2] = ["create_job", "create_jobs"];
 /// The operation that writes its own row, because the caller is known only afterwards.
 const LOG_IN: &str = "log_in";
@@ -39,7 +39,7 @@ pub(crate) async fn write_audit(State(writer): State<AuditWriter>, request: Requ
         return next.run(Request::from_parts(parts, body)).await;
     };
     let is_concurrent = CONCURRENT.contains(&operation.action.as_str());
-    if operation.action == LOG_IN || (is_concurrent && principal.credential == Credential::None) {
+    if operation.action == LOG_IN {
         return next.run(Request::from_parts(parts, body)).await;
     }
     let entry = NewAudit {
@@ -52,7 +52,9 @@ pub(crate) async fn write_audit(State(writer): State<AuditWriter>, request: Requ
     let details = AuditDetails::new();
     parts.extensions.insert(details.clone());
     let request = Request::from_parts(parts, body);
-    if is_concurrent {
+    if is_concurrent && principal.credential == Credential::None {
+        write_afterwards(&writer, entry, details, request, next).await
+    } else if is_concurrent {
         write_concurrently(&writer, entry, details, request, next).await
     } else {
         write_before(&writer, entry, details, request, next).await
@@ -94,6 +96,20 @@ async fn write_concurrently(
             tracing::error!(%error, request.id = RequestId::current(), "jobs were created without an audit row")
         }
     }
+    response
+}
+
+/// The row is committed a moment after the response.
+async fn write_afterwards(
+    writer: &AuditWriter,
+    entry: NewAudit,
+    details: AuditDetails,
+    request: Request,
+    next: Next,
+) -> Response {
+    let record = writer.record(entry);
+    let response = next.run(request).await;
+    record.finish(response.status().as_u16(), details.to_json()).await;
     response
 }
 

@@ -83,6 +83,8 @@ words! {
         Journal = "journal",
         /// SQLite: where the file is.
         FileSystem = "file_system",
+        /// SQLite: whether other users can read the file.
+        Permissions = "permissions",
         /// SQLite: whether the file is undamaged.
         Integrity = "integrity",
         /// Migrations that are not applied, or that we do not know.
@@ -125,14 +127,14 @@ impl CheckName {
     pub const fn group(self) -> Group {
         use CheckName::{
             Alive, Clock, ClockHere, Condition, DeadLetters, DeadRows, FileSystem, Indexes, Integrity,
-            Journal, Kinds, Late, Latency, Leader, Leases, Listen, Lost, Migrations, Never, Overdue, Pooler,
-            Port, Reachable, Runners, Sequences, Settings, Tables, Transactions, Unreadable, Version,
-            Versions,
+            Journal, Kinds, Late, Latency, Leader, Leases, Listen, Lost, Migrations, Never, Overdue,
+            Permissions, Pooler, Port, Reachable, Runners, Sequences, Settings, Tables, Transactions,
+            Unreadable, Version, Versions,
         };
         match self {
             Settings | Listen | Port | ClockHere => Group::Configuration,
             Reachable | Condition | Version | Latency | Clock | Pooler | Transactions | DeadRows
-            | Journal | FileSystem | Integrity => Group::Database,
+            | Journal | FileSystem | Permissions | Integrity => Group::Database,
             Migrations | Tables | Indexes | Sequences => Group::Schema,
             Alive | Leader | Lost | Versions | Runners => Group::Nodes,
             Leases | Overdue | Kinds | DeadLetters => Group::Work,

@@ -3,6 +3,7 @@
 
 mod count;
 mod run;
+mod sbom;
 mod test;
 mod up;
 
@@ -20,7 +21,8 @@ const USAGE: &str = "usage:
   lineclear-testkit run -- COMMAND [ARGUMENT…] starts servers, runs the command, stops the servers
   lineclear-testkit run --durable -- COMMAND…  the same with a PostgreSQL that syncs every commit to the disk
   lineclear-testkit up [DIR]                   starts servers and leaves them running; DIR: .run by default
-  lineclear-testkit down [DIR]                 stops them and removes their data";
+  lineclear-testkit down [DIR]                 stops them and removes their data
+  lineclear-testkit sbom FILE                  writes the crates of the binary as a CycloneDX document";
 
 // One thread, the main one: the kernel signals servers when the thread that started them ends.
 #[tokio::main(flavor = "current_thread")]
@@ -37,6 +39,7 @@ async fn main() -> ExitCode {
         }
         ["up"] => up::up(&PathBuf::from(".run")).await,
         ["up", dir] => up::up(&PathBuf::from(dir)).await,
+        ["sbom", file] => sbom::write(&PathBuf::from(file)),
         ["down"] => up::down(&PathBuf::from(".run")),
         ["down", dir] => up::down(&PathBuf::from(dir)),
         _ => {

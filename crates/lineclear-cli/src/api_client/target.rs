@@ -82,6 +82,9 @@ impl ApiTarget {
             return self.server.client(&url);
         }
         let config = Config::read(&Flags::new(), self.config.clone())?;
+        if self.server.has_token() {
+            config.check_owner(&["bind", "port"])?;
+        }
         self.server.client(&format!("http://{}", crate::commands::health::reachable(config.address()?)))
     }
 }

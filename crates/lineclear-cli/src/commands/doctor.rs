@@ -17,7 +17,7 @@ use crate::runtime::block_on;
 const EXAMPLES: &str = "Examples:
   lineclear doctor
   lineclear doctor --db postgres://scheduler@db.internal/app
-  lineclear doctor --server http://scheduler.internal:7171
+  lineclear doctor --server https://scheduler.internal
   lineclear doctor --json | jq '.checks[] | select(.finding == \"failure\")'
 
 Checks the database that `serve` would use here, unless --db or --server is given. Changes nothing. Exits with 10 if a check failed,

@@ -66,7 +66,8 @@ pub(crate) fn check(config: &Config) -> Result<(), Failure> {
 pub(crate) fn check_listener(config: &Config) -> Result<(), Failure> {
     let (bind, access) = (config.address()?, listener_args::access(config)?);
     let http = HttpOptions { bind, access, ..HttpOptions::default() };
-    http.check().map_err(|error| Failure::usage(error.to_string()))
+    http.check().map_err(|error| Failure::usage(error.to_string()))?;
+    listener_args::check_open_commands(config).map(drop)
 }
 
 impl Serve {
@@ -83,11 +84,15 @@ impl Serve {
         let http = HttpOptions { bind, access, limits, base_path, ..HttpOptions::default() };
         // Before anything is done to the database.
         http.check().map_err(|error| Failure::usage(error.to_string()))?;
+        let has_open_commands = listener_args::check_open_commands(&config)?;
         block_on_all_cores(async {
             let http = HttpOptions { locks: Some(locks(&config)?), ..http };
             let metrics = metrics();
             let waiting = Some(http.clone());
             node_process::run(&config, waiting, async |node| {
+                if has_open_commands {
+                    tracing::warn!("every user of this machine can run the allowed commands as the user of this server (allow_open_commands)");
+                }
                 let stop = CancellationToken::new();
                 let serving = serve(http, node, metrics, &stop).await?;
                 // The server stops last, so that probes learn that the node is stopping.

@@ -17,7 +17,7 @@ pub(crate) use summary::print_summary;
 
 const EXAMPLES: &str = "Examples:
   lineclear status
-  lineclear status --server http://scheduler.internal:7171
+  lineclear status --server https://scheduler.internal
   lineclear status --db postgres://scheduler@db.internal/app
   lineclear status --json | jq .problems
 

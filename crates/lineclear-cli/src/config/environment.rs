@@ -18,6 +18,9 @@ const OTHERS: &[&str] = &[
     "LINECLEAR_SERVER",
     "LINECLEAR_TOKEN",
     "LINECLEAR_REQUEST_TIMEOUT",
+    "LINECLEAR_INSECURE_HTTP",
+    // Of this process itself.
+    crate::process::HIDDEN_ARGS,
     // Of `lineclear lock` and `lineclear demo`.
     "LINECLEAR_REGISTRY",
     "LINECLEAR_DEMO_DB",

@@ -1,7 +1,9 @@
 //! Configuration files: flat TOML. An unknown key is an error.
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
+use std::fs::{File, Metadata};
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::{SETTINGS, nearest};
@@ -12,22 +14,22 @@ const LOCAL_FILE: &str = "lineclear.toml";
 /// Largest file.
 const BYTES_MAX: u64 = 1024 * 1024;
 
-type Values = BTreeMap<String, String>;
+/// A file that was read.
+pub(super) struct SettingsFile {
+    pub(super) path: PathBuf,
+    pub(super) values: BTreeMap<String, String>,
+    /// Why another user could have written it.
+    pub(super) distrust: Option<String>,
+}
 
 /// Reads the named file; without one, `./lineclear.toml` and the user's file, if they exist.
-pub(super) fn read_all(named: Option<PathBuf>) -> Result<Vec<(PathBuf, Values)>, Failure> {
+pub(super) fn read_all(named: Option<PathBuf>) -> Result<Vec<SettingsFile>, Failure> {
     if let Some(path) = named {
-        let values =
-            read(&path)?.ok_or_else(|| Failure::usage(format!("file {} does not exist", path.display())))?;
-        return Ok(vec![(path, values)]);
+        let missing = Failure::usage(format!("file {} does not exist", path.display()));
+        return Ok(vec![read(path)?.ok_or(missing)?]);
     }
-    let mut files = Vec::new();
-    for path in [Some(PathBuf::from(LOCAL_FILE)), user_file()].into_iter().flatten() {
-        if let Some(values) = read(&path)? {
-            files.push((path, values));
-        }
-    }
-    Ok(files)
+    let both = [Some(PathBuf::from(LOCAL_FILE)), user_file()].into_iter().flatten();
+    both.filter_map(|path| read(path).transpose()).collect()
 }
 
 fn user_file() -> Option<PathBuf> {
@@ -40,21 +42,57 @@ fn user_file() -> Option<PathBuf> {
 }
 
 /// `None` if the file does not exist.
-fn read(path: &Path) -> Result<Option<Values>, Failure> {
+fn read(path: PathBuf) -> Result<Option<SettingsFile>, Failure> {
     let cannot = |error: std::io::Error| Failure::usage(format!("cannot read {}: {error}", path.display()));
-    match std::fs::metadata(path) {
+    let mut file = match File::open(&path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(cannot(error)),
-        Ok(found) if found.len() > BYTES_MAX => {
-            return Err(Failure::usage(format!("{} has more than {BYTES_MAX} bytes", path.display())));
-        }
-        Ok(_) => {}
+        opened => opened.map_err(cannot)?,
+    };
+    let found = file.metadata().map_err(cannot)?;
+    if found.len() > BYTES_MAX {
+        return Err(Failure::usage(format!("{} has more than {BYTES_MAX} bytes", path.display())));
     }
-    let text = std::fs::read_to_string(path).map_err(cannot)?;
-    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
-        Failure::usage(format!("{}: {error}", path.display()).trim_end().to_owned())
-    })?;
-    table.into_iter().map(|(key, value)| read_setting(path, key, value)).collect::<Result<_, _>>().map(Some)
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(cannot)?;
+    let table: toml::Table = text.parse().map_err(|error| syntax_error(&path, &text, &error))?;
+    let values = table.into_iter().map(|(key, value)| read_setting(&path, key, value));
+    let values = values.collect::<Result<_, _>>()?;
+    let distrust = distrust(&path, &found);
+    Ok(Some(SettingsFile { path, values, distrust }))
+}
+
+/// Why a user other than this one and root could have written the file.
+fn distrust(path: &Path, file: &Metadata) -> Option<String> {
+    let is_foreign = |found: &Metadata| ![0, rustix::process::geteuid().as_raw()].contains(&found.uid());
+    if is_foreign(file) {
+        return Some(format!("which belongs to another user (uid {})", file.uid()));
+    }
+    if file.mode() & 0o022 != 0 {
+        return Some(format!("which other users can write to (mode {:o})", file.mode() & 0o777));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match std::fs::metadata(folder) {
+        Ok(folder) if is_foreign(&folder) => Some("which is in a folder of another user".to_owned()),
+        Ok(folder) if folder.mode() & 0o002 != 0 => {
+            Some("which is in a folder that every user can write to".to_owned())
+        }
+        Ok(_) => None,
+        Err(error) => Some(format!("whose folder cannot be read: {error}")),
+    }
+}
+
+/// Where the syntax is wrong, without the line itself: it may contain a password.
+fn syntax_error(path: &Path, text: &str, error: &toml::de::Error) -> Failure {
+    let at = error.span().map_or(0, |span| span.start).min(text.len());
+    let before = &text.as_bytes()[..at];
+    let line = before.iter().filter(|byte| **byte == b'\n').count();
+    let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
+    let key = text.lines().nth(line).and_then(|line| line.split_once('=')).map_or("", |(key, _)| key.trim());
+    let key = SETTINGS.iter().find(|setting| setting.name == key);
+    let key = key.map(|setting| format!(" (`{}`)", setting.name)).unwrap_or_default();
+    // The parser's message names what it expected, and nothing of the text.
+    let why = error.message();
+    Failure::usage(format!("{}: line {}, column {column}{key}: {why}", path.display(), line + 1))
 }
 
 fn read_setting(path: &Path, key: String, value: toml::Value) -> Result<(String, String), Failure> {

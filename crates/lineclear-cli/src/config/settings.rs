@@ -161,6 +161,30 @@ pub(crate) const SETTINGS: &[Setting] = &[
         check: |text| crate::kinds::Allowed::parse(text).map(drop),
     },
     Setting {
+        name: "allow_open_commands",
+        help: "true: run commands although auth is none, so that every user of this machine can run them as the server's user",
+        default: || "false".to_owned(),
+        check: boolean,
+    },
+    Setting {
+        name: "command_env",
+        help: "comma-separated variables that commands get besides PATH, HOME, USER, LOGNAME, SHELL, LANG, LC_*, TZ and TMPDIR, such as PGHOST or AWS_*",
+        default: String::new,
+        check: |text| crate::kinds::names(text).map(drop),
+    },
+    Setting {
+        name: "command_user",
+        help: "user that runs commands; the server must run as root [default: the server's user]",
+        default: String::new,
+        check: |_| Ok(()),
+    },
+    Setting {
+        name: "command_limits",
+        help: "comma-separated limits of commands, such as cpu=10m,memory=2G,files=256,processes=64,file_size=1G; those not named are the server's",
+        default: String::new,
+        check: |text| crate::kinds::limits(text).map(drop),
+    },
+    Setting {
         name: "http_networks",
         help: "comma-separated networks that jobs of the kind http may call besides public ones, such as 10.0.0.0/8",
         default: String::new,
@@ -176,10 +200,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         name: "http_plain",
         help: "true: jobs of the kind http may also call http:// and port 80",
         default: || "false".to_owned(),
-        check: |text| match text {
-            "true" | "false" => Ok(()),
-            other => Err(format!("{other:?} is not true or false")),
-        },
+        check: boolean,
     },
     Setting {
         name: "http_secrets",
@@ -219,6 +240,13 @@ pub(crate) const SETTINGS: &[Setting] = &[
         },
     },
 ];
+
+fn boolean(text: &str) -> Result<(), String> {
+    match text {
+        "true" | "false" => Ok(()),
+        other => Err(format!("{other:?} is not true or false")),
+    }
+}
 
 pub(super) fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| format!("{text:?} is not a valid number"))

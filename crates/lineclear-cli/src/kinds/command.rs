@@ -8,35 +8,43 @@ use std::time::Duration;
 use lineclear::model::Payload;
 use lineclear::model::secret::without_value;
 use lineclear::{Cancel, Done, HandlerError, Input, JobInfo, Permanent, State, Trust};
-use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use super::Allowed;
+use super::confined::Variables;
 use super::guards::Guards;
 use super::output::{Captured, Stream};
 use crate::failure::Failure;
-use crate::process::Group;
+use crate::process::{Confinement, Group, Launch};
 
 pub(super) const KIND: &str = "command";
 
 /// Time between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(4);
-/// How long to wait for the end of the output if a process outside of the process group still holds the pipe.
+/// How long to wait for the end of the output if a process that could not be killed still holds the pipe.
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Linux's MAX_ARG_STRLEN, without the final zero byte.
 const ARGUMENT_BYTES_MAX: usize = 128 * 1024 - 1;
 
-/// The allowed commands and their guards.
+/// The allowed commands, what confines them, and their guards.
 pub(super) struct Commands {
     allowed: Allowed,
+    launch: Launch,
+    variables: Variables,
     guards: Guards,
     lease: Duration,
 }
 
 impl Commands {
-    pub(super) fn new(allowed: Allowed, lease: Duration) -> Commands {
-        Commands { allowed, guards: Guards::new(lease), lease }
+    pub(super) fn new(
+        allowed: Allowed,
+        confinement: Confinement,
+        variables: Variables,
+        lease: Duration,
+    ) -> Commands {
+        let launch = Launch::Supervised(confinement);
+        Commands { allowed, launch, variables, guards: Guards::new(lease), lease }
     }
 
     /// Time between TERM and KILL: as long as the node waits for a handler that was told to stop, but not longer than the lease. When
@@ -144,7 +152,7 @@ fn failed(status: ExitStatus, last_line: Option<String>) -> String {
     last_line.map_or_else(|| how.clone(), |line| format!("{how}: {line}"))
 }
 
-/// A running command. Dropping it kills the whole process group.
+/// A running command. Dropping it kills all that it has started.
 struct Running {
     group: Group,
     guards: Guards,
@@ -160,14 +168,10 @@ impl Running {
     ) -> Result<Running, HandlerError> {
         let failed = |failure: Failure| HandlerError::from(failure.message().to_owned());
         let argv: Vec<OsString> = argv.into_iter().map(OsString::from).collect();
-        let group = Group::start(&argv, |command| {
-            // Variables of the server, which may hold the password of the database.
-            for (name, _) in
-                std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"LINECLEAR_"))
-            {
-                command.env_remove(name);
-            }
+        let group = Group::start(&commands.launch, &argv, |command| {
             command
+                .env_clear()
+                .envs(commands.variables.iter().map(|(name, value)| (name, value)))
                 .envs(variables(job))
                 .stdin(Stdio::null())
                 .stdout(Stdio::piped())
@@ -201,12 +205,12 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         // Background processes would run beside the next attempt.
-        self.group.signal(Signal::KILL);
+        self.group.kill();
         self.guards.ended(self.group.id());
     }
 }
 
-/// The environment of a command.
+/// The variables that describe a job.
 fn variables(job: &JobInfo) -> impl Iterator<Item = (&'static str, String)> {
     [
         ("LINECLEAR_JOB", Some(job.id.to_string())),

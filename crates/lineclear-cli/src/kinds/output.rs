@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// Target of the log lines of commands, which go to the job and not to the log of the server.
-pub(crate) const TARGET: &str = "lineclear::command";
+pub(crate) const TARGET: &str = "lineclear::output_of_commands";
 
 /// Bytes of each stream that are kept for the result.
 const KEPT: usize = 8 * 1024;

@@ -15,6 +15,8 @@ use rustix::process::{
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
+use super::confinement::Confinement;
+use super::descendants::kill_tree;
 use crate::failure::Failure;
 
 /// Exit codes of shells for a command that does not exist or cannot be run.
@@ -24,11 +26,21 @@ pub(super) const NOT_RUNNABLE: u8 = 126;
 /// Poll intervals: until a new process has stopped, and until all of a group has ended.
 const START_POLL: Duration = Duration::from_millis(1);
 const END_POLL: Duration = Duration::from_millis(10);
+/// How long killing may take. Most often, a millisecond.
+const KILL_WITHIN: Duration = Duration::from_millis(200);
 
 /// A process group whose first process runs a command.
 pub(crate) struct Group {
     pub(crate) child: Child,
     id: Pid,
+}
+
+/// The first process of a group.
+pub(crate) enum Launch {
+    /// It becomes the command. What the command starts in another group is left alone.
+    Directly,
+    /// It supervises the command, and ends everything that the command started.
+    Supervised(Confinement),
 }
 
 /// Looks for the program before anything is started. Whether it can really be run shows when it is.
@@ -61,17 +73,21 @@ impl Group {
     /// Starts a process for the command, with the input, output and environment that `prepare` sets. The process is stopped until
     /// [`Group::release`], so that the guard knows of it before the command begins.
     pub(crate) async fn start(
+        launch: &Launch,
         command: &[OsString],
         prepare: impl FnOnce(&mut Command) -> &mut Command,
     ) -> Result<Group, Failure> {
         let child = own_executable().and_then(|program| {
             let mut process = Command::new(program);
-            process
-                .arg0("lineclear")
-                .arg("become")
-                .arg(std::process::id().to_string())
-                .arg("--")
-                .args(command);
+            let parent = std::process::id().to_string();
+            process.arg0("lineclear");
+            match launch {
+                Launch::Directly => process.args(["become", &parent]),
+                Launch::Supervised(confinement) => {
+                    process.args([super::SUPERVISE, &parent, &confinement.to_text()])
+                }
+            };
+            process.arg("--").args(command);
             prepare(&mut process).process_group(0).spawn()
         });
         let child = child
@@ -100,7 +116,16 @@ impl Group {
         kill_process_group(self.id, signal).ok();
     }
 
-    /// Waits until the command has ended. Its background processes may continue.
+    /// Kills all of the group, and all that a supervised command has started.
+    pub(crate) fn kill(&self) {
+        match self.child.id() {
+            Some(_) => drop(kill_tree(self.id, KILL_WITHIN)),
+            // The system may reuse the id of a process that has ended, but not while its group has members.
+            None => self.signal(Signal::KILL),
+        }
+    }
+
+    /// Waits until the command has ended. Its background processes may continue, unless it is supervised.
     pub(crate) async fn wait(&mut self) -> Result<ExitStatus, Failure> {
         self.child
             .wait()
@@ -122,7 +147,7 @@ impl Group {
             }
             sleep(END_POLL.min(deadline - Instant::now())).await;
         }
-        self.signal(Signal::KILL);
+        self.kill();
         self.wait().await
     }
 
@@ -135,14 +160,25 @@ impl Group {
 
 /// Runs in the new process: stops itself until the guard knows of it, then executes the command.
 pub(crate) fn become_command(parent: u32, command: &[OsString]) -> Failure {
-    let [program, arguments @ ..] = command else { return Failure::usage("the command is missing") };
-    if let Err(error) = kill_process(getpid(), Signal::STOP) {
-        return Failure::coded(NOT_RUNNABLE, error.to_string());
+    match wait_until_guarded(parent) {
+        Ok(()) => execute(command),
+        Err(failure) => failure,
     }
+}
+
+/// Stops this process until its parent continues it.
+pub(super) fn wait_until_guarded(parent: u32) -> Result<(), Failure> {
+    kill_process(getpid(), Signal::STOP).map_err(|error| Failure::coded(NOT_RUNNABLE, error.to_string()))?;
     // A parent that was killed meanwhile cannot have told the guard.
     if std::os::unix::process::parent_id() != parent {
-        return Failure::failed("the parent process was killed; the command was not run");
+        return Err(Failure::failed("the parent process was killed; the command was not run"));
     }
+    Ok(())
+}
+
+/// Replaces this process by the command.
+pub(super) fn execute(command: &[OsString]) -> Failure {
+    let [program, arguments @ ..] = command else { return Failure::usage("the command is missing") };
     cannot_run(program, std::process::Command::new(program).args(arguments).exec())
 }
 

@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use lineclear_lock::Moment;
 use nix::sys::signal::{SigSet, Signal};
-use rustix::process::{Pid, kill_process_group};
+use rustix::process::Pid;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::time::timeout;
 
+use super::descendants::kill_tree;
 use super::group::{NOT_RUNNABLE, own_executable};
 use crate::failure::Failure;
 use crate::output::print_stderr;
@@ -26,6 +27,8 @@ const WRITE_TIMEOUT: Duration = Duration::from_millis(100);
 const LAST_READ: Duration = Duration::from_millis(50);
 /// Trust ends by a clock that runs while the machine sleeps; timeouts use one that does not.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
+/// How long killing a command may take before the next one is killed.
+const KILL_WITHIN: Duration = Duration::from_millis(500);
 
 const OVER: &str = "over";
 
@@ -43,6 +46,8 @@ impl Guard {
             Command::new(program)
                 .arg0("lineclear")
                 .args(["guard", parent])
+                // Commands can read the environment of processes of their user.
+                .env_clear()
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
                 // Signals to the group of this process must not reach it.
@@ -154,7 +159,7 @@ pub(crate) fn watch(parent: &str) -> ExitCode {
 
 fn kill(group: Pid, why: &str) {
     // At once: the lease is not renewed any more, and another process may get it soon.
-    if kill_process_group(group, rustix::process::Signal::KILL).is_ok() {
+    if kill_tree(group, KILL_WITHIN) {
         print_stderr(&format!("lineclear: {why}; killing its command\n"));
     }
 }

@@ -102,7 +102,7 @@ impl Server {
 
 async fn serve(dir: &TempDir, port: u16, arguments: &[&str]) -> (Child, u16) {
     let program = Program::at(env!("CARGO_BIN_EXE_lineclear"))
-        .args(["serve", "--commands", "/bin/sh", "--port", &port.to_string()])
+        .args(["serve", "--commands", "/bin/sh", "--allow-open-commands", "--port", &port.to_string()])
         .args(arguments)
         .current_dir(dir.path())
         .env("XDG_CONFIG_HOME", dir.path().join("none"));

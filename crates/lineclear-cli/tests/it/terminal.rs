@@ -6,4 +6,6 @@ mod environment;
 mod frozen_server;
 mod help;
 mod json;
+mod passwords;
 mod progress;
+mod token_target;

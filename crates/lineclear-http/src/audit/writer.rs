@@ -17,17 +17,22 @@ const WAITING_MAX: usize = 4_096;
 const WRITERS: usize = 2;
 /// Outcomes that cannot be written are logged so often.
 const LOG_EVERY: Duration = Duration::from_secs(60);
+/// Pause between statements that write whole rows, so that many share one.
+const RECORD_EVERY: Duration = Duration::from_millis(50);
 /// The status of a request whose client disconnected.
 const CLIENT_GONE: u16 = 499;
 
 type Begin = (NewAudit, oneshot::Sender<StoreResult<AuditId>>);
 type End = (AuditEnd, Option<oneshot::Sender<()>>);
+/// A row, and its status and details.
+type Whole = (NewAudit, (u16, Option<String>));
 
 /// Writes audit rows. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct AuditWriter {
     begin: mpsc::Sender<Begin>,
     end: mpsc::Sender<End>,
+    whole: mpsc::Sender<Whole>,
 }
 
 /// The tasks of the writers. They end when all writers are dropped and all rows are written.
@@ -45,13 +50,20 @@ impl AuditWriter {
     pub(crate) fn new(store: Store) -> (AuditWriter, AuditTasks) {
         let (begin, beginning) = mpsc::channel(WAITING_MAX);
         let (end, ending) = mpsc::channel(WAITING_MAX);
+        let (whole, recording) = mpsc::channel(WAITING_MAX);
         let beginning = Arc::new(Mutex::new(beginning));
         let mut writers = JoinSet::new();
         for _ in 0..WRITERS {
             writers.spawn(write_beginnings(store.clone(), beginning.clone()));
         }
-        writers.spawn(write_ends(store, ending));
-        (AuditWriter { begin, end }, AuditTasks(writers))
+        writers.spawn(write_ends(store.clone(), ending));
+        writers.spawn(write_whole(store, recording));
+        (AuditWriter { begin, end, whole }, AuditTasks(writers))
+    }
+
+    /// A row that is written with its outcome, in the background.
+    pub(crate) fn record(&self, entry: NewAudit) -> Record {
+        Record { entry: Some(entry), writer: self.clone() }
     }
 
     /// Writes a row without its outcome, and returns when it is committed.
@@ -104,6 +116,58 @@ impl Drop for OpenEntry {
     fn drop(&mut self) {
         if !self.is_finished {
             self.send_outcome(CLIENT_GONE, None);
+        }
+    }
+}
+
+/// An audit row that is not written yet.
+pub(crate) struct Record {
+    entry: Option<NewAudit>,
+    writer: AuditWriter,
+}
+
+impl Record {
+    /// Hands the row to the writer, and waits only if too many wait already.
+    pub(crate) async fn finish(mut self, status: u16, details: Option<String>) {
+        if let Some(entry) = self.entry.take()
+            && self.writer.whole.send((entry, (status, details))).await.is_err()
+        {
+            tracing::error!(status, "an audit row was not written: its writer has stopped");
+        }
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        if let Some(entry) = self.entry.take()
+            && self.writer.whole.try_send((entry, (CLIENT_GONE, None))).is_err()
+        {
+            tracing::warn!("the audit row of a request whose client disconnected was not written");
+        }
+    }
+}
+
+async fn write_whole(store: Store, mut waiting: mpsc::Receiver<Whole>) {
+    loop {
+        let mut batch = Vec::new();
+        if waiting.recv_many(&mut batch, SHARED_MAX).await == 0 {
+            return;
+        }
+        let count = batch.len();
+        let (entries, outcomes): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
+        let written = match store.audit_begin(entries).await {
+            Ok(ids) => {
+                let outcomes = ids.into_iter().zip(outcomes);
+                let ends = outcomes.map(|(id, (status, details))| AuditEnd { id, status, details });
+                store.audit_end(ends.collect()).await
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = written {
+            tracing::error!(%error, count, "audit rows of enqueued jobs were not written");
+        }
+        if count < SHARED_MAX {
+            tokio::time::sleep(RECORD_EVERY).await;
         }
     }
 }

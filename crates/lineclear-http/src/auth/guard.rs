@@ -72,7 +72,11 @@ impl Guard {
     /// The caller. `None`: the request has no credentials.
     async fn authenticate(&self, request: &Parts) -> Result<Option<Principal>, Problem> {
         if self.is_open() {
-            return Ok(Some(Principal::local(request.extensions.get::<LocalUser>())));
+            let extensions = &request.extensions;
+            return Ok(Some(match extensions.get::<ConnectInfo<SocketAddr>>() {
+                Some(_) => Principal::anonymous(peer(extensions)),
+                None => Principal::in_process(extensions.get::<LocalUser>()),
+            }));
         }
         let (peer, headers) = (peer(&request.extensions), &request.headers);
         let address = self.client_address(peer, headers);

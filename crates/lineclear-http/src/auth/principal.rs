@@ -1,5 +1,6 @@
 //! The caller of a request.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
@@ -10,11 +11,16 @@ use lineclear_model::{Scope, Scopes};
 
 use crate::problem::Problem;
 
+/// The name of callers without one.
+const LOCAL: &str = "local";
+
 /// What a caller authenticated with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Credential {
     /// Nothing: the server is open to this machine.
     None,
+    /// Nothing: the caller is a program that calls the API in process.
+    InProcess,
     /// A token.
     Token,
     /// The cookie of a browser that logged in with a token.
@@ -38,11 +44,17 @@ pub(crate) struct Principal {
 }
 
 impl Principal {
-    /// The caller of an open server, with its name if the program in process gave one.
-    pub(super) fn local(user: Option<&LocalUser>) -> Principal {
+    /// A caller of an open server.
+    pub(super) fn anonymous(address: IpAddr) -> Principal {
         let scopes = Scope::ALL.into_iter().collect();
-        let name = user.map_or_else(String::new, |user| user.0.clone());
-        Principal { credential: Credential::None, name, token: None, scopes }
+        Principal { credential: Credential::None, name: address.to_string(), token: None, scopes }
+    }
+
+    /// A program that calls the API in process, with the name that it gave.
+    pub(super) fn in_process(user: Option<&LocalUser>) -> Principal {
+        let scopes = Scope::ALL.into_iter().collect();
+        let name = user.map_or_else(|| LOCAL.to_owned(), |user| user.0.clone());
+        Principal { credential: Credential::InProcess, name, token: None, scopes }
     }
 
     pub(crate) fn from_token(token: &KnownToken, credential: Credential) -> Principal {
@@ -58,11 +70,11 @@ impl Principal {
         Principal { credential: Credential::Proxy, name: user.to_owned(), token: None, scopes }
     }
 
-    /// The name in the audit: `token:ci`, `session:ci`, `proxy:ada`, `local`, `cli:ada`.
+    /// The name in the audit: `token:ci`, `session:ci`, `proxy:ada`, `anonymous:127.0.0.1`, `cli:ada`, `local`.
     pub(crate) fn audit_name(&self) -> String {
         match self.credential {
-            Credential::None if self.name.is_empty() => "local".to_owned(),
-            Credential::None => self.name.clone(),
+            Credential::None => format!("anonymous:{}", self.name),
+            Credential::InProcess => self.name.clone(),
             Credential::Token => format!("token:{}", self.name),
             Credential::Session => format!("session:{}", self.name),
             Credential::Proxy => format!("proxy:{}", self.name),
@@ -71,6 +83,10 @@ impl Principal {
 
     /// Whose idempotency keys a request uses. A token has its own id even if it has the name of an earlier one.
     pub(super) fn idempotency_owner(&self) -> String {
+        if self.credential == Credential::None {
+            // This machine has several loopback addresses, and a client may repeat its request over another one.
+            return LOCAL.to_owned();
+        }
         self.token.map_or_else(|| self.audit_name(), |id| format!("{}#{id}", self.audit_name()))
     }
 }

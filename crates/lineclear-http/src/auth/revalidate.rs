@@ -72,7 +72,7 @@ where
             Some(Credential::Session) => {
                 session_cookie(headers).and_then(SessionSecret::parse).map(Proof::Session)
             }
-            Some(Credential::None | Credential::Proxy) | None => None,
+            Some(Credential::None | Credential::InProcess | Credential::Proxy) | None => None,
         };
         Ok(Revalidation { guard: Arc::<Guard>::from_ref(state), proof: proof.unwrap_or(Proof::Permanent) })
     }

@@ -6,7 +6,7 @@ mod postgres;
 mod sqlite;
 
 pub use postgres::{Pooler, Session, Table, dead_rows, pooler, postgres_version, transactions};
-pub use sqlite::{FileFacts, file_system, integrity, journal};
+pub use sqlite::{FileFacts, file_system, integrity, journal, permissions};
 
 /// Clocks that are further apart than this are a warning.
 const SKEW_WARNING_US: i64 = 500_000;

@@ -11,7 +11,7 @@ use crate::validate;
 /// An action that is about to be taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewAudit {
-    /// The actor: `token:ci`, `session:ci`, `proxy:ada`, `cli:ada`, `local`.
+    /// The actor: `token:ci`, `session:ci`, `proxy:ada`, `anonymous:127.0.0.1`, `cli:ada`, `local`.
     pub who: String,
     /// The token that authorizes it.
     pub token: Option<TokenId>,

@@ -51,7 +51,9 @@ impl Store {
         let (postgres, memory) = (self.options.is_postgres(), self.options.is_in_memory());
         match name {
             CheckName::Pooler | CheckName::Transactions | CheckName::DeadRows => postgres,
-            CheckName::Journal | CheckName::FileSystem | CheckName::Integrity => !postgres && !memory,
+            CheckName::Journal | CheckName::FileSystem | CheckName::Permissions | CheckName::Integrity => {
+                !postgres && !memory
+            }
             _ => true,
         }
     }

@@ -48,7 +48,9 @@ impl Cluster {
         let cannot = |error: std::io::Error| Failure::failed(format!("cannot start {name}: {error}"));
         let program = std::env::current_exe().map_err(cannot)?;
         let mut child = Command::new(program)
-            .args(["demo-node", "--db", &self.db, "--name", name])
+            .args(["demo-node", "--name", name])
+            // Not on the command line: it may contain a password.
+            .env("LINECLEAR_DEMO_DB", &self.db)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .process_group(0)

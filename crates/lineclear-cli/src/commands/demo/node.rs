@@ -14,7 +14,7 @@ use crate::runtime::block_on_all_cores;
 
 #[derive(Args)]
 pub(crate) struct DemoNode {
-    #[arg(long)]
+    #[arg(long, env = "LINECLEAR_DEMO_DB", hide_env_values = true)]
     db: String,
     #[arg(long)]
     name: String,

@@ -77,7 +77,9 @@ fn listener(config: &Config) -> Vec<Check> {
             Check::ok(CheckName::Listen, message)
         }
         Err(failure) => {
-            let remedy = "set auth = token and create one (lineclear token create), or bind = 127.0.0.1; `serve` refuses to start with these settings";
+            let remedy = failure.hint_text().unwrap_or(
+                "set auth = token and create one (lineclear token create), or bind = 127.0.0.1; `serve` refuses to start with these settings",
+            );
             Check::failure(CheckName::Listen, failure.message(), remedy)
         }
     };

@@ -18,7 +18,7 @@ const EXAMPLES: &str = "Examples:
   lineclear manifest apply -f manifests/ --owner billing --prune
   lineclear manifest apply -f jobs.toml --db lineclear.db
 
-A small file; the server must have been started with --commands /bin/date:
+A small file; the server must have been started with --commands /bin/date --allow-open-commands:
   [[manifest]]
   key = \"clock\"
   kind = \"command\"

@@ -7,6 +7,7 @@ use lineclear_model::Scopes;
 
 use crate::config::{Config, Flags, at_least_one, networks};
 use crate::failure::Failure;
+use crate::kinds;
 use crate::output::print_stderr;
 
 /// Number of tokens to read when looking for a live one.
@@ -20,6 +21,9 @@ pub(super) struct ListenerArgs {
     /// Authentication: none (on a loopback address only), token or proxy [default: none]
     #[arg(long, value_name = "MODE")]
     auth: Option<String>,
+    /// Run --commands although --auth is none: every user of this machine can run them as the server's user
+    #[arg(long)]
+    allow_open_commands: bool,
     /// With --auth proxy: networks of the trusted proxy, such as 10.0.0.5 or 10.0.0.0/8
     #[arg(long, value_name = "NETWORKS")]
     proxy_peers: Option<String>,
@@ -48,6 +52,7 @@ impl ListenerArgs {
         let all = [
             ("base_path", self.base_path),
             ("auth", self.auth),
+            ("allow_open_commands", self.allow_open_commands.then(|| "true".to_owned())),
             ("proxy_peers", self.proxy_peers),
             ("proxy_user_header", self.proxy_user_header),
             ("proxy_scopes_header", self.proxy_scopes_header),
@@ -77,6 +82,21 @@ pub(super) fn access(config: &Config) -> Result<Access, Failure> {
         }
         _ => Ok(Access::OpenOnLoopback),
     }
+}
+
+/// Without authentication, every user of this machine can enqueue jobs, and so run the commands as the server's user. Returns whether that is
+/// so, if the settings accept it.
+pub(super) fn check_open_commands(config: &Config) -> Result<bool, Failure> {
+    if config.text("auth") != "none" || !kinds::allow_commands(config) {
+        return Ok(false);
+    }
+    if config.text("allow_open_commands") == "true" {
+        return Ok(true);
+    }
+    let why = "every user of this machine could run them as the user of this server, because auth = none requires no token";
+    Err(config.bad("commands", why).hint(
+        "set auth = token (--auth token) and create one: lineclear token create NAME --scope operate; or accept it with --allow-open-commands",
+    ))
 }
 
 pub(super) fn limits(config: &Config) -> Result<ListenerLimits, Failure> {

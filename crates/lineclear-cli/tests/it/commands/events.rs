@@ -120,7 +120,7 @@ async fn a_stream_resumes_when_the_server_comes_back() {
     // Events of the time without a server come afterwards.
     assert_eq!(at(&dir, &[&enqueue[..], &["--db", "lineclear.db"]].concat()).code, Some(0));
     let two = lineclear_testkit::Program::at(env!("CARGO_BIN_EXE_lineclear"))
-        .args(["serve", "--commands", "/bin/true", "--port", &port])
+        .args(["serve", "--commands", "/bin/true", "--allow-open-commands", "--port", &port])
         .current_dir(dir.path())
         .env("XDG_CONFIG_HOME", dir.path().join("none"))
         .start()

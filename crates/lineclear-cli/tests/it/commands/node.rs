@@ -50,7 +50,7 @@ async fn a_drained_node_finishes_its_jobs_and_takes_work_again_when_resumed() {
         let node = &json["items"][0];
         assert_eq!(node["state"], "drained", "{node}");
         let by = node["drain_by"].as_str().unwrap();
-        assert!(by == "local" || (asked[0] == "--db" && by.starts_with("cli:")), "{node}");
+        assert!(by == "anonymous:127.0.0.1" || (asked[0] == "--db" && by.starts_with("cli:")), "{node}");
         assert!(run(&["job", "get", "1"]).out.contains("state\tcompleted"), "the job that it held completed");
         enqueue();
         let waits = run(&["job", "explain", "2"]).out;

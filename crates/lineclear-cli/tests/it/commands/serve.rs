@@ -11,9 +11,23 @@ use crate::run::command;
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// A server in its own folder, and its address.
+/// The setting that lets a server without tokens run commands.
+pub(crate) const OPEN_COMMANDS: &str = "LINECLEAR_ALLOW_OPEN_COMMANDS";
+
+/// A server in its own folder, and its address. It needs no token, and may run commands all the same.
 pub(crate) async fn serve(dir: &TempDir, arguments: &[&str]) -> (Child, String) {
-    let child = at(dir, "serve").args(["--port", "0"]).args(arguments).start().unwrap();
+    serve_with(dir, arguments, &[]).await
+}
+
+/// Such a server with more environment variables.
+pub(crate) async fn serve_with(
+    dir: &TempDir,
+    arguments: &[&str],
+    environment: &[(&str, &str)],
+) -> (Child, String) {
+    let program = at(dir, "serve").args(["--port", "0"]).args(arguments).env(OPEN_COMMANDS, "true");
+    let program = environment.iter().fold(program, |program, (name, value)| program.env(name, value));
+    let child = program.start().unwrap();
     let line = child.wait_for_line("API  http://", LONG).await.unwrap();
     let address = line.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned();
     (child, address)
@@ -123,6 +137,48 @@ async fn a_public_address_without_authentication_is_refused() {
     assert_eq!(child.wait_for_exit(LONG).await.unwrap().code(), Some(2));
     let said = child.stderr().join("\n");
     assert!(said.contains("can be reached from other machines"), "{said}");
+}
+
+#[tokio::test]
+async fn commands_without_authentication_need_a_flag_and_a_warning() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = at(&dir, "serve").args(["--port", "0", "--commands", "/bin/true"]).start().unwrap();
+    assert_eq!(child.wait_for_exit(LONG).await.unwrap().code(), Some(2));
+    let said = child.stderr().join("\n");
+    for part in ["every user of this machine could run them", "--auth token", "--allow-open-commands"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!dir.path().join("lineclear.db").exists(), "refused before the database is touched");
+
+    std::fs::write(dir.path().join("lineclear.toml"), "commands = [\"/bin/true\"]\nport = 0\n").unwrap();
+    let checked = command(&["doctor"]).current_dir(dir.path()).output().unwrap();
+    let checked = String::from_utf8(checked.stdout).unwrap();
+    assert!(checked.contains("failure\tconfiguration\tlisten\tcommands (file lineclear.toml)"), "{checked}");
+
+    let accepted = at(&dir, "serve").args(["--allow-open-commands"]).start().unwrap();
+    accepted.wait_for_line("API  http://", LONG).await.unwrap();
+    let warning = "every user of this machine can run the allowed commands";
+    let line = accepted.wait_for_line(warning, LONG).await.unwrap();
+    assert!(line.contains("WARN"), "{line}");
+    assert_eq!(accepted.stderr().iter().filter(|line| line.contains(warning)).count(), 1);
+    drop(accepted);
+
+    // With tokens, and without commands, there is nothing to accept.
+    for arguments in [&["--auth", "token"][..], &["--commands", ""]] {
+        let child = at(&dir, "serve").args(arguments).start().unwrap();
+        child.wait_for_line("API  http://", LONG).await.unwrap();
+        assert!(!child.stderr().join("\n").contains(warning), "{arguments:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_anonymous_command_is_in_the_audit_with_its_address() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_child, address) = serve(&dir, &["--commands", "/bin/true"]).await;
+    let body = r#"{"kind": "command", "input": {"argv": ["/bin/true"]}}"#;
+    assert!(ask(&address, "POST /api/v1/jobs", body).starts_with("HTTP/1.1 201"));
+    let rows = crate::kinds::command::wait_for(&address, "audit", r#""action":"create_job""#).await;
+    assert!(rows.contains(r#""who":"anonymous:127.0.0.1""#), "{rows}");
 }
 
 #[tokio::test]

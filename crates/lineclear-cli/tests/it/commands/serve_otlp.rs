@@ -72,7 +72,7 @@ fn post(address: &str, path: &str, trace: &str, body: &str) -> String {
 
 async fn serve(dir: &tempfile::TempDir, more: &[&str]) -> (lineclear_testkit::Child, String) {
     let server = Program::at(env!("CARGO_BIN_EXE_lineclear"))
-        .args(["serve", "--port", "0"])
+        .args(["serve", "--port", "0", "--allow-open-commands"])
         .args(more)
         .current_dir(dir.path())
         .start()

@@ -132,7 +132,7 @@ fn the_help_alone_shows_the_first_steps() {
     let (_, help) = reader.types("lineclear --help\nlineclear manifest apply --help\n");
     let shown: Vec<&str> = help.lines().map(str::trim).collect();
     let commands = [
-        "lineclear serve --commands /bin/date",
+        "lineclear serve --commands /bin/date --allow-open-commands",
         "lineclear manifest apply -f jobs.toml",
         "lineclear job list",
     ];

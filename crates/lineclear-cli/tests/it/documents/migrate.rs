@@ -32,7 +32,7 @@ async fn a_crontab_is_migrated_as_the_page_says() {
     let settings =
         shown[shown.find("commands = [").unwrap()..].split("\n]").next().unwrap().to_owned() + "\n]\n";
     std::fs::write(reader.dir.path().join("lineclear.toml"), settings).unwrap();
-    reader.serve(&[]).await;
+    reader.serve(&["--allow-open-commands"]).await;
     reader.sees(move_in, "  2026-03-29T01:00:00Z  echo\n+ manifest echo\n");
     reader.sees("lineclear job list -q manifest:echo\n", "…completed…command…echo…");
 }
@@ -201,7 +201,8 @@ async fn a_database_of_trax_is_shared_and_its_queue_is_moved_once() {
     let mut reader = Reader::new();
     let file = "[[manifest]]\nkey = \"clock\"\nkind = \"command\"\ninput = { argv = [\"/bin/date\"] }\nschedule = { every = \"1s\" }\n";
     std::fs::write(reader.dir.path().join("jobs.toml"), file).unwrap();
-    reader.serve(&["--db", database.url(), "--commands", "/bin/date", "--manifests", "jobs.toml"]).await;
+    let commands = ["--commands", "/bin/date", "--allow-open-commands"];
+    reader.serve(&[&["--db", database.url(), "--manifests", "jobs.toml"][..], &commands].concat()).await;
     reader.sees("lineclear job list -q manifest:clock\n", "…completed…command…clock…");
     let held = client.query_one(
         "select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()",

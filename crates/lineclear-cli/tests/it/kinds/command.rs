@@ -11,12 +11,12 @@ use crate::commands::serve::{ask, serve};
 const LONG: Duration = Duration::from_secs(60);
 
 /// A server that may run a shell.
-async fn shell(dir: &TempDir, more: &[&str]) -> (Child, String) {
+pub(crate) async fn shell(dir: &TempDir, more: &[&str]) -> (Child, String) {
     serve(dir, &[&["--commands", "/bin/sh"], more].concat()).await
 }
 
 /// A job that runs this script; its id.
-fn enqueue(address: &str, script: &str, more: &str) -> String {
+pub(crate) fn enqueue(address: &str, script: &str, more: &str) -> String {
     let argv = serde_json::to_string(&["/bin/sh", "-c", script]).unwrap();
     let body = format!(r#"{{"kind": "command", "input": {{"argv": {argv}}}{more}}}"#);
     id_in(&ask(address, "POST /api/v1/jobs", &body))
@@ -42,7 +42,7 @@ pub(crate) async fn wait_for(address: &str, path: &str, text: &str) -> String {
     }
 }
 
-async fn wait_until(what: &str, within: Duration, mut holds: impl FnMut() -> bool) {
+pub(crate) async fn wait_until(what: &str, within: Duration, mut holds: impl FnMut() -> bool) {
     let until = Instant::now() + within;
     while !holds() {
         assert!(Instant::now() < until, "{what} within {within:?}");
@@ -53,12 +53,12 @@ async fn wait_until(what: &str, within: Duration, mut holds: impl FnMut() -> boo
 /// A script that writes its process id into a file and runs for a minute, with a child that ignores TERM.
 const LASTS: &str = "(trap '' TERM; sleep 60) & echo $! > child; trap '' TERM; echo $$ > pid.new; mv pid.new pid; sleep 60; sleep 60";
 
-fn pid_in(path: &Path) -> Option<u32> {
+pub(crate) fn pid_in(path: &Path) -> Option<u32> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
 /// Whether a process runs; a zombie does not.
-fn runs(pid: u32) -> bool {
+pub(crate) fn runs(pid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     !status.is_empty() && !status.contains("State:\tZ")
 }
@@ -86,25 +86,6 @@ async fn output_of_a_command_goes_to_the_log_of_its_job() {
     assert!(logs.contains(r#""message":"to stdout""#) && logs.contains(r#""message":"to stderr""#), "{logs}");
     let said = [child.stdout(), child.stderr()].concat().join("\n");
     assert!(!said.contains("to stdout") && !said.contains("to stderr"), "{said}");
-}
-
-#[tokio::test]
-async fn commands_do_not_inherit_the_settings_of_the_server() {
-    let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("lineclear.toml"), r#"commands = [["/bin/sh", "-c", "env"]]"#).unwrap();
-    let program = lineclear_testkit::Program::at(env!("CARGO_BIN_EXE_lineclear"))
-        .args(["serve", "--port", "0"])
-        .current_dir(dir.path())
-        .env("XDG_CONFIG_HOME", dir.path().join("none"))
-        .env("LINECLEAR_DB", dir.path().join("secret-place.db"))
-        .env("OF_THE_COMMAND", "kept");
-    let child = program.start().unwrap();
-    let line = child.wait_for_line("API  http://", LONG).await.unwrap();
-    let address = line.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned();
-    let id = enqueue(&address, "env", "");
-    wait_for(&address, &format!("jobs/{id}"), r#""state":"completed""#).await;
-    let output = ask(&address, &format!("GET /api/v1/jobs/{id}/output"), "");
-    assert!(output.contains("OF_THE_COMMAND=kept") && !output.contains("secret-place"), "{output}");
 }
 
 #[tokio::test]

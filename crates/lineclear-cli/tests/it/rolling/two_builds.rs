@@ -104,6 +104,13 @@ fn post(address: &str, key: &str, body: &str) -> std::io::Result<String> {
     Ok(answer)
 }
 
+/// The flag that lets a server without tokens run commands, which older releases do without and do not know.
+fn open_commands(program: &Path) -> &'static [&'static str] {
+    let help = std::process::Command::new(program).args(["serve", "--help"]).output().unwrap();
+    let is_known = String::from_utf8(help.stdout).unwrap().contains("--allow-open-commands");
+    if is_known { &["--allow-open-commands"] } else { &[] }
+}
+
 /// A release that runs: a server and a worker.
 struct Release {
     server: Child,
@@ -125,7 +132,8 @@ impl Release {
             };
             program.start().unwrap()
         };
-        let server = start(&["serve", "--port", "0", "--manifests", "orders.toml"]);
+        let serve = ["serve", "--port", "0", "--manifests", "orders.toml"];
+        let server = start(&[&serve[..], open_commands(program)].concat());
         let line = server.wait_for_line("API  http://", LONG).await.unwrap();
         let address = line.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned();
         let worker = start(&["work"]);

@@ -69,7 +69,8 @@ impl Started {
 #[tokio::test]
 async fn a_server_whose_log_reader_is_gone_keeps_running() {
     let dir = tempfile::tempdir().unwrap();
-    let words = ["serve", "--port", "0", "--commands", "/bin/true", "--log", "debug"];
+    let words =
+        ["serve", "--port", "0", "--commands", "/bin/true", "--allow-open-commands", "--log", "debug"];
     let mut server = Started::with_pipes(&dir, &words);
     let line = server.read_until("API  http://");
     let address = line.split("http://").nth(1).unwrap().split('/').next().unwrap();

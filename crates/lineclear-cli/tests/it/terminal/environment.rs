@@ -118,3 +118,41 @@ fn a_new_database_file_is_for_its_owner_alone() {
     command(&["db", "migrate", "--db", "a.db"]).current_dir(dir.path()).output().unwrap();
     assert_eq!(mode("a.db"), 0o660);
 }
+
+/// Whatever the shell allows for new files.
+#[tokio::test]
+async fn the_files_of_a_new_database_are_for_their_owner_alone_under_any_umask() {
+    let dir = tempfile::tempdir().unwrap();
+    let line = format!("umask 0; exec {} serve --port 0", env!("CARGO_BIN_EXE_lineclear"));
+    let server = Program::at("/bin/sh").args(["-c", &line]).current_dir(dir.path()).start().unwrap();
+    server.wait_for_line("API  http://", Duration::from_secs(60)).await.unwrap();
+    for file in ["lineclear.db", "lineclear.db-wal", "lineclear.db-shm"] {
+        let mode = std::fs::metadata(dir.path().join(file)).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{file}");
+    }
+    assert!(!server.stderr().join("\n").contains("chmod"), "{:?}", server.stderr());
+}
+
+#[tokio::test]
+async fn a_database_file_that_others_can_read_is_named_once_at_the_start() {
+    let dir = tempfile::tempdir().unwrap();
+    assert!(command(&["db", "migrate"]).current_dir(dir.path()).output().unwrap().status.success());
+    let open = std::fs::Permissions::from_mode(0o644);
+    for file in ["lineclear.db", "lineclear.db.bak", "lineclear.db2", "other.db"] {
+        std::fs::OpenOptions::new().create(true).append(true).open(dir.path().join(file)).unwrap();
+        std::fs::set_permissions(dir.path().join(file), open.clone()).unwrap();
+    }
+    for words in [&["serve", "--port", "0"][..], &["work"]] {
+        let node = Program::at(env!("CARGO_BIN_EXE_lineclear")).args(words).current_dir(dir.path());
+        let mut node = node.start().unwrap();
+        let line = node.wait_for_line("other users of this machine can read", Duration::from_secs(60)).await;
+        let line = line.unwrap();
+        assert!(line.contains("WARN") && line.contains("chmod 600 lineclear.db "), "{line}");
+        assert!(line.contains(" lineclear.db.bak"), "{line}");
+        assert!(!line.contains("db2") && !line.contains("other.db"), "{line}");
+        node.terminate().unwrap();
+        assert!(node.wait_for_exit(Duration::from_secs(60)).await.unwrap().success());
+        let count = node.stderr().iter().filter(|line| line.contains("chmod")).count();
+        assert_eq!(count, 1, "{:?}", node.stderr());
+    }
+}

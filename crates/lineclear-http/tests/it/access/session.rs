@@ -142,6 +142,6 @@ async fn an_open_server_has_no_login() {
     let served = Served::sqlite().await;
     let answer = log_in(&served, "x").await;
     assert_eq!((answer.status, answer.code()), (409, "open".to_owned()));
-    assert_eq!(served.get(PATH).await.json()["who"], "local");
+    assert_eq!(served.get(PATH).await.json()["who"], "anonymous:127.0.0.1");
     served.end().await;
 }

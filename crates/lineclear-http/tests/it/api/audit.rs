@@ -231,12 +231,26 @@ async fn the_audit_contains_the_request_and_its_effect(served: &Served) {
     assert!(!all.contains(secret.rsplit('_').next().unwrap()), "the audit contains no token");
 }
 
-async fn an_open_server_audits_changes_but_not_each_job(served: &Served) {
-    served.post("/api/v1/jobs", r#"{"kind": "add", "in_ms": 600000}"#).await;
+async fn anonymous_changes_of_an_open_server_are_in_the_audit_with_their_address(served: &Served) {
+    let made = served.post("/api/v1/jobs", r#"{"kind": "add", "in_ms": 600000}"#).await;
+    assert_eq!(made.status, 201, "{made:?}");
     served.put("/api/v1/groups/etl", r#"{"limit": 1}"#).await;
-    let rows = rows(served).await;
-    assert_eq!(rows.len(), 1, "a job is its own record: {rows:?}");
-    assert_eq!((&rows[0]["who"], &rows[0]["token"]), (&json!("local"), &Value::Null));
+    assert_eq!(served.post("/api/v1/jobs", r#"{"kind": 1}"#).await.status, 400);
+    // Rows of enqueued jobs are written a moment later.
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while rows(served).await.len() < 3 {
+        assert!(std::time::Instant::now() < until, "{:?}", rows(served).await);
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let rows = ended(served).await;
+    for row in &rows {
+        assert_eq!((&row["who"], &row["token"]), (&json!("anonymous:127.0.0.1"), &Value::Null), "{rows:?}");
+    }
+    let jobs: Vec<&Value> = rows.iter().filter(|row| row["action"] == "create_job").collect();
+    let created = jobs.iter().find(|row| row["status"] == 201).unwrap();
+    let details: Value = serde_json::from_str(created["details"].as_str().unwrap()).unwrap();
+    assert_eq!(details, json!({"job": made.json()["id"]}));
+    assert!(jobs.iter().any(|row| row["status"] == 400), "a refused attempt is there, too: {rows:?}");
 }
 
 async fn every_response_has_a_request_id(served: &Served) {
@@ -258,7 +272,7 @@ async fn every_response_has_a_request_id(served: &Served) {
 }
 
 on_each_store! {
-    an_open_server_audits_changes_but_not_each_job
+    anonymous_changes_of_an_open_server_are_in_the_audit_with_their_address
     every_response_has_a_request_id
 }
 

@@ -27,7 +27,7 @@ async fn a_bulk_operation_is_counted_created_run_and_finished(served: &Served) {
         (&done["done"], &done["skipped"], &done["reason"]),
         (&json!(300), &json!(0), &json!("a mistake"))
     );
-    assert_eq!(done["created_by"], "local");
+    assert_eq!(done["created_by"], "anonymous:127.0.0.1");
     let over = served.post(&format!("{path}/cancel"), "").await;
     assert_eq!((over.status, over.code()), (409, "bulk_operation_over".to_owned()));
     let listed = served.get("/api/v1/bulk-operations?limit=1").await.json();

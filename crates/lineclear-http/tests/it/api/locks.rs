@@ -59,7 +59,7 @@ async fn only_a_held_lock_of_this_database_can_be_broken(served: &Served) {
     let taken = taken.json();
     assert_eq!(
         (&taken["holder"], &taken["epoch"], &taken["by_whom"]),
-        (&json!(holder), &json!(epoch), &json!("local")),
+        (&json!(holder), &json!(epoch), &json!("anonymous:127.0.0.1")),
         "{taken}"
     );
     assert_eq!(ask("report", why).await, (409, "not_held".to_owned()));

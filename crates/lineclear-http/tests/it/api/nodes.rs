@@ -15,7 +15,7 @@ async fn a_node_is_drained_and_resumed(served: &Served) {
     let path = format!("/api/v1/nodes/{}", node["id"].as_str().unwrap());
     assert_eq!(served.post(&format!("{path}/drain"), "").await.status, 204);
     let drained = served.until("/api/v1/nodes", |nodes| nodes["items"][0]["state"] == "drained").await;
-    assert_eq!(drained["items"][0]["drain_by"], "local", "{drained}");
+    assert_eq!(drained["items"][0]["drain_by"], "anonymous:127.0.0.1", "{drained}");
     let made = served.post("/api/v1/jobs", &json!({"kind": "add", "input": [1, 2]}).to_string()).await.json();
     let job = format!("/api/v1/jobs/{}", made["id"].as_str().unwrap());
     let explained = served.get(&format!("{job}/explain")).await.json();

@@ -104,7 +104,7 @@ async fn secrets_are_shown_as_dots_and_dots_are_not_taken_for_secrets(served: &S
         .as_array()
         .unwrap()
         .iter()
-        .any(|row| row["action"] == "reveal_job" && row["who"] == "local");
+        .any(|row| row["action"] == "reveal_job" && row["who"] == "anonymous:127.0.0.1");
     assert!(is_audited, "the audit names the reader: {audit}");
 
     let mut manifest = json!({"kind": "add", "schedule": {"on_demand": true}, "secret": ["/smtp/user"],

@@ -35,7 +35,7 @@ async fn a_setting_is_changed_applied_and_reset(served: &Served) {
     let shown = of(&changed.json(), key).clone();
     assert_eq!(
         (&shown["value"], &shown["origin"], &shown["updated_by"]),
-        (&json!(hour), &json!("override"), &json!("local"))
+        (&json!(hour), &json!("override"), &json!("anonymous:127.0.0.1"))
     );
     assert_eq!((&shown["node"], &shown["default"]), (&json!(week), &json!(week)));
     let client = served.node.as_ref().unwrap().client();

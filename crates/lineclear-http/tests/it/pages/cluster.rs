@@ -109,7 +109,7 @@ async fn a_form_drains_and_resumes_a_node(served: &Served) {
     served.until("/api/v1/nodes", |nodes| nodes["items"][0]["state"] == "drained").await;
     let shown = page(served, "/cluster").await.body;
     assert!(
-        shown.contains(&format!("href=\"/nodes/{id}/resume\"")) && shown.contains(" by local"),
+        shown.contains(&format!("href=\"/nodes/{id}/resume\"")) && shown.contains(" by anonymous:127.0.0.1"),
         "{shown}"
     );
     assert_eq!(submit(served, &format!("/nodes/{id}/resume"), "").await.status, 303);
@@ -157,7 +157,7 @@ async fn a_form_breaks_a_lock_and_its_holder_notices(served: &Served) {
     let last = &history["items"][0];
     assert_eq!(
         (&last["what"], &last["by_whom"], &last["why"]),
-        (&"broken".into(), &"local".into(), &"machine b7 hangs".into()),
+        (&"broken".into(), &"anonymous:127.0.0.1".into(), &"machine b7 hangs".into()),
         "{history}"
     );
     let audit = served.get("/api/v1/audit").await.json();

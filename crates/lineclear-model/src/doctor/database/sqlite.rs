@@ -1,6 +1,6 @@
 //! Checks of SQLite.
 
-use super::super::{Check, CheckName};
+use super::super::{Check, CheckName, a_few};
 
 /// Free disk space below which a check warns.
 const ROOM_BYTES: u64 = 256 * 1024 * 1024;
@@ -81,6 +81,24 @@ pub fn file_system(facts: &FileFacts) -> Check {
     Check::ok(name, format!("{} is on a local disk{room}", facts.path))
 }
 
+/// `exposed` are the files that users other than the owner can read or write: the database, its log, and copies beside it.
+pub fn permissions(path: &str, exposed: &[String]) -> Check {
+    let name = CheckName::Permissions;
+    if exposed.is_empty() {
+        return Check::ok(name, format!("only its owner can read {path}"));
+    }
+    let message =
+        format!("other users of this machine can read {}, and so all inputs and outputs", a_few(exposed));
+    let words: Vec<String> = exposed.iter().map(|path| shell_word(path)).collect();
+    Check::warning(name, message, format!("chmod 600 {}", words.join(" ")))
+}
+
+/// A word that a shell takes as it is: another user may have chosen the name of a file.
+fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._/-+".contains(c);
+    if text.chars().all(is_plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
 /// `said` is the answer of SQLite's quick check; `None`: the file is too large for it.
 pub fn integrity(path: &str, said: Option<&str>) -> Check {
     let name = CheckName::Integrity;
@@ -104,6 +122,15 @@ pub fn integrity(path: &str, said: Option<&str>) -> Check {
 mod tests {
     use super::super::super::Finding;
     use super::*;
+
+    #[test]
+    fn a_file_that_others_can_read_has_a_remedy_that_is_safe_to_paste() {
+        assert_eq!(permissions("a.db", &[]).finding, Finding::Ok);
+        let exposed = ["a.db".to_owned(), "a.db.$(id)'s copy".to_owned()];
+        let check = permissions("a.db", &exposed);
+        assert_eq!(check.finding, Finding::Warning);
+        assert_eq!(check.remedy.as_deref(), Some(r"chmod 600 a.db 'a.db.$(id)'\''s copy'"));
+    }
 
     #[test]
     fn a_file_of_another_machine_is_a_failure() {

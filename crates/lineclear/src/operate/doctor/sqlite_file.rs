@@ -1,4 +1,4 @@
-//! The SQLite file: journal mode, file system and integrity. Reads the header without SQLite, which would change the file when it
+//! The SQLite file: journal mode, file system, permissions and integrity. Reads the header without SQLite, which would change the file when it
 //! opens it.
 
 use std::io::Read;
@@ -14,6 +14,9 @@ use crate::store::{Store, StoreError, StoreResult};
 
 /// Files up to this size get an integrity check, which takes some tenths of a second.
 const INTEGRITY_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// Entries of the folder that are looked at, and files that are named.
+const ENTRIES_MAX: usize = 10_000;
+const EXPOSED_MAX: usize = 20;
 /// The write and read versions in the header: 2 is WAL.
 const VERSIONS: std::ops::Range<usize> = 18..20;
 
@@ -51,8 +54,44 @@ impl Store {
             Err(StoreError::Corrupt { what }) => database::integrity(&facts.path, Some(&what)),
             other => or_failure(CheckName::Integrity, other),
         };
-        vec![database::journal(&facts), database::file_system(&facts), integrity]
+        let permissions = database::permissions(&facts.path, &self.exposed_files());
+        vec![database::journal(&facts), database::file_system(&facts), permissions, integrity]
     }
+
+    /// The SQLite file, its log, and copies beside it (`lineclear.db.bak`) that users other than the owner can read or write.
+    pub fn exposed_files(&self) -> Vec<String> {
+        self.options.file().map(exposed_files).unwrap_or_default()
+    }
+}
+
+#[cfg(unix)]
+fn exposed_files(path: &Path) -> Vec<String> {
+    use std::os::unix::fs::PermissionsExt;
+    let Some(name) = path.file_name().map(|name| name.to_string_lossy().into_owned()) else {
+        return Vec::new();
+    };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let entries = std::fs::read_dir(folder.unwrap_or(Path::new("."))).into_iter().flatten().flatten();
+    let is_ours = |entry: &std::fs::DirEntry| {
+        let rest = entry.file_name().to_string_lossy().strip_prefix(name.as_str()).map(str::to_owned);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.', '~']))
+    };
+    let is_exposed = |entry: &std::fs::DirEntry| {
+        let found = std::fs::metadata(entry.path());
+        found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o066 != 0)
+    };
+    let exposed = entries.take(ENTRIES_MAX).filter(|entry| is_ours(entry) && is_exposed(entry));
+    let mut paths: Vec<String> = exposed
+        .map(|entry| folder.map_or_else(|| entry.file_name().into(), |_| entry.path()).display().to_string())
+        .take(EXPOSED_MAX)
+        .collect();
+    paths.sort();
+    paths
+}
+
+#[cfg(not(unix))]
+fn exposed_files(_: &Path) -> Vec<String> {
+    Vec::new()
 }
 
 fn facts(path: &Path) -> std::io::Result<FileFacts> {

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal};
 
 use super::terminal::LentTerminal;
 use crate::failure::Failure;
-use crate::process::Group;
+use crate::process::{Group, HIDDEN_ARGS, Launch};
 
 /// The running command.
 pub(super) struct LockedChild {
@@ -25,7 +25,11 @@ impl LockedChild {
         command: &[OsString],
         variables: [(&str, String); 2],
     ) -> Result<LockedChild, Failure> {
-        let group = Group::start(command, |process| process.envs(variables)).await?;
+        let group = Group::start(&Launch::Directly, command, |process| {
+            // Not for the command: it may contain the password of the store.
+            process.envs(variables).env_remove(HIDDEN_ARGS)
+        });
+        let group = group.await?;
         Ok(LockedChild { group, terminal: None })
     }
 

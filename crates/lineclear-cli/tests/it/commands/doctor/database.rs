@@ -89,6 +89,18 @@ fn a_file_without_permission_is_not_reported_as_damaged() {
 }
 
 #[test]
+fn a_file_that_other_users_can_read_is_a_warning() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = migrated();
+    assert_eq!(doctor(&dir, &[]).finding("permissions"), "ok");
+    for mode in [0o640, 0o604, 0o602] {
+        let file = dir.path().join("lineclear.db");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        doctor(&dir, &[]).expect_check("permissions", "warning", "lineclear.db", "chmod 600 lineclear.db");
+    }
+}
+
+#[test]
 fn a_damaged_file_is_a_failure() {
     let dir = migrated();
     sql(
