@@ -40,6 +40,9 @@ pub(crate) struct NodeArgs {
     /// Programs that jobs of the kind command may run, by their absolute path [default: none]
     #[arg(long, value_name = "PROGRAMS")]
     commands: Option<String>,
+    /// Folder of secrets that inputs name, one file each [default: $CREDENTIALS_DIRECTORY]
+    #[arg(long, value_name = "FOLDER")]
+    secrets_dir: Option<String>,
     /// error, warn, info, debug, trace or off [default: info]
     #[arg(long, value_name = "LEVEL")]
     log: Option<String>,
@@ -64,6 +67,7 @@ impl NodeArgs {
             ("poll", &self.poll),
             ("shutdown_grace", &self.shutdown_grace),
             ("commands", &self.commands),
+            ("secrets_dir", &self.secrets_dir),
             ("log", &self.log),
             ("log_format", &self.log_format),
             ("otlp", &self.otlp),
