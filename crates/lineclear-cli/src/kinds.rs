@@ -6,11 +6,13 @@ mod confined;
 mod guards;
 mod output;
 mod sample;
+mod secret_rules;
 
 use std::collections::BTreeMap;
 
 use lineclear::node::Builder;
 use lineclear::outbound::{Outbound, Reach, Secret, http};
+use lineclear::secrets::SecretSources;
 
 use crate::config::{Config, networks, parse_duration};
 use crate::failure::Failure;
@@ -20,6 +22,7 @@ pub(crate) use allowed::Allowed;
 pub(crate) use command::check_argv;
 pub(crate) use confined::{limits, names};
 pub(crate) use output::TARGET;
+pub(crate) use secret_rules::{PREFIX as SECRET_PREFIX, SecretRules};
 
 /// Whether the settings allow any command.
 pub(crate) fn allow_commands(config: &Config) -> bool {
@@ -53,8 +56,11 @@ pub(crate) fn add(builder: Builder, config: &Config) -> Result<Builder, Failure>
     let bad = |name: &'static str| move |why: String| config.bad(name, &why);
     let reach = reach(config)?;
     let secrets = secrets(config.text("http_secrets")).map_err(bad("http_secrets"))?;
-    let outbound =
-        Outbound::new(reach.clone(), secrets).map_err(|error| Failure::failed(error.to_string()))?;
+    let rules = SecretRules::parse(config.text("secrets")).map_err(bad("secrets"))?;
+    let outbound = Outbound::new(reach.clone(), secrets)
+        .map_err(|error| Failure::failed(error.to_string()))?
+        .secret_hosts(rules.hosts());
+    let builder = builder.secrets(rules.resolver(sources(config)));
     let builder =
         builder.state(outbound).kind_checked(http::KIND, move |input| http::check(&reach, input), http::run);
     let builder = builder.kind(sample::KIND, sample::run);
@@ -79,6 +85,15 @@ fn keep_private() {
     if let Err(error) = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
     {
         tracing::warn!(%error, "commands can read the environment of this process");
+    }
+}
+
+/// Where secrets that inputs name come from.
+fn sources(config: &Config) -> SecretSources {
+    let sources = SecretSources::new().environment(SECRET_PREFIX);
+    match config.text("secrets_dir") {
+        "" => sources,
+        folder => sources.folder(folder),
     }
 }
 

@@ -59,6 +59,9 @@ pub(crate) struct NodeArgs {
     /// Limits of commands, such as cpu=10m,memory=2G,files=256,processes=64,file_size=1G [default: the server's]
     #[arg(long, value_name = "LIMITS")]
     command_limits: Option<String>,
+    /// Folder of secrets that inputs name, one file each [default: $CREDENTIALS_DIRECTORY]
+    #[arg(long, value_name = "FOLDER")]
+    secrets_dir: Option<String>,
     /// error, warn, info, debug, trace or off [default: info]
     #[arg(long, value_name = "LEVEL")]
     log: Option<String>,
@@ -87,6 +90,7 @@ impl NodeArgs {
             ("command_env", &self.command_env),
             ("command_user", &self.command_user),
             ("command_limits", &self.command_limits),
+            ("secrets_dir", &self.secrets_dir),
             ("log", &self.log),
             ("log_format", &self.log_format),
             ("otlp", &self.otlp),

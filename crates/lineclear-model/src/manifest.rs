@@ -167,6 +167,7 @@ impl Manifest {
                 format!("{pointer} is {}, which masks a secret; write the secret itself", secret::MASK);
             return Err(BadField::new("input", message));
         }
+        secret::places(self.input.as_str()).map_err(|bad| BadField::new("input", bad.to_string()))?;
         if self.schedule.parents().contains(&self.key) {
             return Err(BadField::new("schedule.after", format!("{} waits for itself", self.key)));
         }

@@ -1,9 +1,12 @@
 //! Secrets in payloads: fields that a manifest marks, and fields with telling names. Wherever people see a payload, dots replace
-//! them.
+//! them. A secret that an input names, and does not contain, is a [`SecretPlace`].
 
+mod argv;
+mod marker;
 mod mask;
 mod url;
 
+pub use marker::{BadMarker, BadSecretName, MARKER, MARKERS_MAX, SecretName, SecretPlace, fill, places};
 pub use url::without_passwords;
 
 use crate::manifest::BadField;
@@ -29,18 +32,26 @@ const WORDS: &[&str] = &[
     "authkeys",
     "authorization",
     "bearer",
+    "connectionstring",
+    "connstr",
     "cookie",
     "cookies",
     "credential",
     "credentials",
+    "cvc",
+    "cvv",
+    "dsn",
     "jwt",
     "key",
     "keys",
+    "otp",
     "pass",
+    "passcode",
     "passphrase",
     "passwd",
     "password",
     "passwords",
+    "pin",
     "privatekey",
     "privatekeys",
     "pwd",
@@ -48,17 +59,24 @@ const WORDS: &[&str] = &[
     "secretkey",
     "secretkeys",
     "secrets",
+    "sig",
+    "signature",
     "sshkey",
     "sshkeys",
     "token",
     "tokens",
+    "totp",
 ];
+
+/// Two words that make a field a secret together.
+const PAIRS: &[[&str; 2]] = &[["connection", "string"], ["conn", "str"], ["conn", "string"]];
 
 /// Words that also make a field a secret at the end of a longer word: `dbpassword`, `authtoken`. No ordinary word ends with one
 /// of them.
 const ENDINGS: &[&str] = &[
     "apikey",
     "apikeys",
+    "connectionstring",
     "credential",
     "credentials",
     "passphrase",
@@ -101,6 +119,11 @@ impl Secrets {
         mask::masked(text, self)
     }
 
+    /// The strings and numbers of JSON text that [`Secrets::mask`] hides as values of fields, for texts that may repeat them.
+    pub fn hidden(&self, text: &str) -> Vec<String> {
+        mask::hidden(text, self)
+    }
+
     fn is_marked(&self, path: &[String]) -> bool {
         let fits = |marks: &Vec<String>| {
             marks.len() == path.len()
@@ -131,7 +154,9 @@ pub(crate) fn check(pointers: &[String]) -> Result<(), BadField> {
 pub fn is_secret_name(name: &str) -> bool {
     let is_secret =
         |part: &String| WORDS.contains(&part.as_str()) || ENDINGS.iter().any(|ending| part.ends_with(ending));
-    parts(name).iter().any(is_secret)
+    let parts = parts(name);
+    parts.iter().any(is_secret)
+        || parts.windows(2).any(|two| PAIRS.iter().any(|[first, second]| two == [*first, *second]))
 }
 
 /// The words of a name, in lower case: `apiKey`, `API-key` and `api_key2` all have `api` and `key`.
@@ -180,9 +205,14 @@ pub fn find_mask(text: &str) -> Option<String> {
     mask::find(text, is_masked)
 }
 
-/// Whether a text is a mask, or a URL with a masked password.
+/// JSON text with other strings, by their meaning; `None` from `change` leaves a string as it is written. `None`: this is not JSON.
+pub fn rewrite_strings(text: &str, change: impl Fn(&str) -> Option<String>) -> Option<String> {
+    mask::rewritten(text, &change)
+}
+
+/// Whether a text is a mask, or a URL or a word of a command line with a masked secret.
 fn is_masked(text: &str) -> bool {
-    text == MASK || (text.contains(MASK) && url::has_dots(text))
+    text == MASK || (text.contains(MASK) && (url::has_dots(text) || argv::has_dots(text)))
 }
 
 #[cfg(test)]

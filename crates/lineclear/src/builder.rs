@@ -13,13 +13,14 @@ use lineclear_model::{GroupSpec, Manifest, Name, Payload};
 use crate::builder::kinds::{check_kinds, with_route_of_kind};
 use crate::builder::node_info::node_info;
 use crate::builder::shared::Parts;
-use crate::handler::{Handler, Kind, KindOptions, Kinds, States};
+use crate::handler::{Handler, HandlerError, Kind, KindOptions, Kinds, States};
 use crate::node::hooks::{Hook, JobEvent};
 use crate::node::loops::Loops;
 use crate::node::manifest_files;
 use crate::node::manifest_files::Source;
 use crate::node::{Client, Node, Shared, metrics};
 use crate::options::{BadOption, NodeOptions};
+use crate::secrets::{Resolver, SecretRequest};
 use crate::store::{Declaration, GLOBAL_GROUP, NodeInfo, Prune, Store, StoreError, StoreTarget};
 
 pub(crate) use crate::builder::kinds::check_input;
@@ -67,6 +68,7 @@ pub struct Builder {
     duplicate_groups: Vec<String>,
     files: Vec<Source>,
     hooks: Vec<Hook>,
+    secrets: Option<Resolver>,
 }
 
 impl fmt::Debug for Builder {
@@ -137,6 +139,16 @@ impl Builder {
     /// Adds a value for handlers with a parameter `State<T>`.
     pub fn state<T: Send + Sync + 'static>(mut self, state: T) -> Builder {
         self.states.insert(TypeId::of::<T>(), Arc::new(state));
+        self
+    }
+
+    /// Where secrets come from that inputs name as `{"$secret": "name"}`: [`SecretSources`](crate::secrets::SecretSources), or a
+    /// function of yours, which can also refuse a secret to a kind. It is called for every execution.
+    pub fn secrets<F>(mut self, resolve: impl Fn(SecretRequest) -> F + Send + Sync + 'static) -> Builder
+    where
+        F: Future<Output = Result<String, HandlerError>> + Send + 'static,
+    {
+        self.secrets = Some(Arc::new(move |request| Box::pin(resolve(request))));
         self
     }
 
@@ -261,7 +273,7 @@ impl Builder {
         let info = node_info(&self.options, &kinds);
         let info = NodeInfo { name: self.name.unwrap_or(info.name), ..info };
         let id = store.heartbeat(info.clone()).await?.id;
-        let parts = Parts { store, id, info, kinds };
+        let parts = Parts { store, id, info, kinds, secrets: self.secrets };
         Ok(parts.assemble(self.options, self.states, self.hooks)?)
     }
 }

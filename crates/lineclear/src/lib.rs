@@ -32,6 +32,7 @@ pub(crate) mod options;
 #[cfg(feature = "outbound")]
 pub mod outbound;
 pub mod read;
+pub mod secrets;
 pub mod store;
 pub mod testing;
 pub mod trace;

@@ -35,6 +35,7 @@ use crate::journey::execute::active_jobs::ActiveJobs;
 use crate::journey::plan::leadership::Leadership;
 use crate::node::caution::Caution;
 use crate::node::status::Statuses;
+use crate::secrets::Resolver;
 use crate::store::{Enqueued, NodeId, NodeInfo, Store, StoreError, StoreResult};
 
 pub use crate::builder::{Builder, StartError};
@@ -66,6 +67,8 @@ pub(crate) struct Shared {
     pub(crate) options: NodeOptions,
     pub(crate) kinds: Kinds,
     pub(crate) states: Arc<States>,
+    /// Where secrets that inputs name come from.
+    pub(crate) secrets: Option<Resolver>,
     pub(crate) running: ActiveJobs,
     pub(crate) hooks: hooks::Hooks,
     /// One task at a time writes log lines: a job is not settled while its last lines are being written.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lineclear_model::duration::DURATION_MAX;
 use lineclear_model::manifest::PRIORITY_MAX;
 use lineclear_model::retry::RETRIES_MAX;
-use lineclear_model::{Micros, tag};
+use lineclear_model::{Micros, Payload, secret, tag};
 
 use crate::store::{BATCH_MAX, BackfillOptions, NewJob, RetryOptions, StoreError, StoreResult};
 
@@ -73,6 +73,7 @@ pub(crate) fn check_delay(delay: Option<Duration>) -> StoreResult<()> {
 /// Checks the range of a backfill.
 pub(crate) fn check_backfill(from: Micros, to: Micros, options: &BackfillOptions) -> StoreResult<()> {
     check_due_at(options.due_at)?;
+    check_input(options.input.as_ref())?;
     if from < Micros::EPOCH || from > to {
         return Err(StoreError::refused("backfill", "`from` must not be after `to`, nor before 1970-01-01"));
     }
@@ -81,7 +82,16 @@ pub(crate) fn check_backfill(from: Micros, to: Micros, options: &BackfillOptions
 
 /// Checks the options of a retry.
 pub(crate) fn check_retry(options: &RetryOptions) -> StoreResult<()> {
-    [Some(options.by.as_str()), options.note.as_deref()].into_iter().flatten().try_for_each(check_text)
+    [Some(options.by.as_str()), options.note.as_deref()].into_iter().flatten().try_for_each(check_text)?;
+    check_input(options.input.as_ref())
+}
+
+/// Checks the secrets that an input names.
+pub(crate) fn check_input(input: Option<&Payload>) -> StoreResult<()> {
+    let Some(input) = input else { return Ok(()) };
+    secret::places(input.as_str())
+        .map(drop)
+        .map_err(|bad| StoreError::refused("input", format!("`input`: {bad}")))
 }
 
 /// Checks jobs before they are enqueued.
@@ -109,6 +119,7 @@ impl NewJob {
             let why = "`timeout` must be more than zero, and at most 3650 days";
             return Err(in_field("timeout")(StoreError::refused("timeout", why)));
         }
+        check_input(Some(&self.input)).map_err(in_field("input"))?;
         check_due_at(self.due_at).map_err(in_field("due_at"))?;
         check_delay(self.delay).map_err(in_field("delay"))?;
         let unique = self.unique_key.as_ref().map_or(Ok(()), |unique| check_key(&unique.key));

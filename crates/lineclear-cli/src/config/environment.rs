@@ -31,6 +31,8 @@ const OTHERS: &[&str] = &[
 ];
 /// Prefix of variables of tests.
 const TESTS: &str = "LINECLEAR_TEST_";
+/// Prefixes of variables that are no settings.
+const PREFIXES: [&str; 2] = [TESTS, crate::kinds::SECRET_PREFIX];
 
 /// Refuses unknown variables.
 pub(super) fn check() -> Result<(), Failure> {
@@ -42,7 +44,8 @@ pub(super) fn check() -> Result<(), Failure> {
 fn check_one(name: &str, value: &str) -> Result<(), Failure> {
     let Some(word) = name.strip_prefix(PREFIX) else { return Ok(()) };
     let is_setting = SETTINGS.iter().any(|setting| setting.variable() == name);
-    let is_known = is_setting || OTHERS.contains(&name) || name.starts_with(TESTS);
+    let is_known =
+        is_setting || OTHERS.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix));
     // An empty variable counts as unset.
     if is_known || value.is_empty() || is_from_kubernetes(name, value) {
         return Ok(());
@@ -88,6 +91,7 @@ mod tests {
             ("LINECLEAR_SLOTS", "x"),
             ("LINECLEAR_FENCE", "7"),
             ("LINECLEAR_TEST_POSTGRES_URL", "x"),
+            ("LINECLEAR_SECRET_API_TOKEN", "x"),
             ("LINECLEAR_SLOST", ""),
             ("LINECLEAR_SERVICE_HOST", "10.0.0.1"),
             ("LINECLEAR_SERVICE_PORT_HTTP", "7171"),

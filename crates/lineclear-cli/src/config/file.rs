@@ -103,8 +103,13 @@ fn read_setting(path: &Path, key: String, value: toml::Value) -> Result<(String,
             None => failure.hint("`lineclear config show` lists all settings"),
         });
     }
-    if key == "commands" && matches!(&value, toml::Value::Array(_)) {
+    let is_structured = match &value {
         // Arguments of a command may contain commas.
+        toml::Value::Array(_) => key == "commands",
+        toml::Value::Table(_) => key == "secrets",
+        _ => false,
+    };
+    if is_structured {
         return Ok((key, serde_json::to_string(&value).unwrap_or_default()));
     }
     let joined = |list: Vec<toml::Value>| {

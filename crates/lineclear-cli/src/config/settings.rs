@@ -209,6 +209,22 @@ pub(crate) const SETTINGS: &[Setting] = &[
         check: |text| crate::kinds::secrets(text).map(drop),
     },
     Setting {
+        name: "secrets_dir",
+        help: "folder of secrets that inputs name as {\"$secret\": \"name\"}, one file each; besides, LINECLEAR_SECRET_NAME",
+        default: || std::env::var("CREDENTIALS_DIRECTORY").unwrap_or_default(),
+        check: |text| match text {
+            "" => Ok(()),
+            folder if std::path::Path::new(folder).is_dir() => Ok(()),
+            folder => Err(format!("{folder:?} is not a folder")),
+        },
+    },
+    Setting {
+        name: "secrets",
+        help: "which hosts and programs may get which secret, such as {\"api-token\": {\"hosts\": [\"api.example.com\"]}}",
+        default: String::new,
+        check: |text| crate::kinds::SecretRules::parse(text).map(drop),
+    },
+    Setting {
         name: "log",
         help: "log level: error, warn, info, debug, trace or off",
         default: || "info".to_owned(),

@@ -1,12 +1,14 @@
 //! The kind `command`: runs a program, such as `{"argv": ["/usr/bin/backup", "--all"]}`, without a shell.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use lineclear::model::Payload;
-use lineclear::model::secret::without_value;
+use lineclear::model::secret::{MARKER, without_value};
+use lineclear::secrets::UsedSecrets;
 use lineclear::{Cancel, Done, HandlerError, Input, JobInfo, Permanent, State, Trust};
 use serde::{Deserialize, Serialize};
 
@@ -60,12 +62,30 @@ impl Commands {
 #[serde(deny_unknown_fields)]
 pub(super) struct CommandInput {
     argv: Vec<String>,
+    /// Variables for the program. Only secrets: with `PATH` or `LD_PRELOAD`, the author of a job could run another program.
+    #[serde(default)]
+    env: BTreeMap<String, String>,
 }
 
 /// Checks an input before it is saved. Whether the command is allowed is checked when it runs, because servers may differ.
 pub(super) fn check(input: &Payload) -> Result<(), String> {
     let command: CommandInput = input.read().map_err(|error| without_value(&error.to_string()))?;
+    check_env(&command.env, |_, value| value == MARKER)?;
     check_argv(&command.argv)
+}
+
+fn check_env(env: &BTreeMap<String, String>, is_secret: impl Fn(&str, &str) -> bool) -> Result<(), String> {
+    for (name, value) in env {
+        let begins_well = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
+        let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if !begins_well || !is_plain || name.starts_with("LINECLEAR_") || name.starts_with("LD_") {
+            return Err(format!("`env`: {name:?} is not a variable that a job may set"));
+        }
+        if !is_secret(name, value) {
+            return Err(format!("`env`: {name} must be a secret, such as {{\"$secret\": \"db-password\"}}"));
+        }
+    }
+    Ok(())
 }
 
 /// Checks whether a system can run it.
@@ -99,7 +119,9 @@ pub(super) async fn run(
     cancel: Cancel,
     trust: Trust,
     commands: State<Commands>,
+    used: UsedSecrets,
 ) -> Result<Done<Report>, HandlerError> {
+    check_env(&command.env, |name, _| used.is_secret(&format!("/env/{name}"))).map_err(Permanent::new)?;
     if !commands.allowed.allows(&command.argv) {
         // The arguments are not named: they may be secret.
         let program = command.argv.first().cloned().unwrap_or_default();
@@ -108,7 +130,7 @@ pub(super) async fn run(
         ))
         .into());
     }
-    let mut running = Running::begin(command.argv, &job, &cancel, &trust, &commands).await?;
+    let mut running = Running::begin(command, &job, &cancel, &trust, &commands).await?;
     let (stdout, stderr) = (running.group.child.stdout.take(), running.group.child.stderr.take());
     let (mut out, mut err) = (Captured::default(), Captured::default());
     let status = {
@@ -160,18 +182,20 @@ struct Running {
 
 impl Running {
     async fn begin(
-        argv: Vec<String>,
+        command: CommandInput,
         job: &JobInfo,
         cancel: &Cancel,
         trust: &Trust,
         commands: &Commands,
     ) -> Result<Running, HandlerError> {
         let failed = |failure: Failure| HandlerError::from(failure.message().to_owned());
+        let CommandInput { argv, env } = command;
         let argv: Vec<OsString> = argv.into_iter().map(OsString::from).collect();
         let group = Group::start(&commands.launch, &argv, |command| {
             command
                 .env_clear()
                 .envs(commands.variables.iter().map(|(name, value)| (name, value)))
+                .envs(env)
                 .envs(variables(job))
                 .stdin(Stdio::null())
                 .stdout(Stdio::piped())

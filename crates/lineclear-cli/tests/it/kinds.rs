@@ -3,3 +3,4 @@
 pub(crate) mod command;
 mod command_confined;
 pub(crate) mod http;
+mod secrets;

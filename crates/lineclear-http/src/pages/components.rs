@@ -133,18 +133,46 @@ pub(super) fn unescape_query(text: &str) -> String {
     String::from_utf8_lossy(&plain).into_owned()
 }
 
-/// Quotes a word for a shell.
+/// Quotes a word for a shell. A terminal acts on control characters while a command is pasted, whatever the quotes, so these, and
+/// characters that hide others, become escapes: `$'…'` of bash, ksh and zsh.
 pub(super) fn shell_quote(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '/');
     if !word.is_empty() && !word.starts_with('-') && word.chars().all(is_plain) {
         return word.to_owned();
     }
-    format!("'{}'", word.replace('\'', "'\\''"))
+    if !word.contains(is_deceptive) {
+        return format!("'{}'", word.replace('\'', "'\\''"));
+    }
+    let mut quoted = "$'".to_owned();
+    for c in word.chars() {
+        match c {
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            '\'' | '\\' => quoted.extend(['\\', c]),
+            c if is_deceptive(c) => {
+                for byte in c.encode_utf8(&mut [0; 4]).bytes() {
+                    let _ = write!(quoted, "\\{byte:03o}");
+                }
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('\'');
+    quoted
 }
 
-/// The CLI command for the same.
+/// Characters on which a terminal acts, or that make a text look like another: controls, line separators, directions, and characters
+/// without a width.
+fn is_deceptive(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// The CLI command for the same. One that a terminal would not take as plain text has no button.
 pub(super) fn cli_hint(command: &str) -> Markup {
-    html! { div.cli { span.muted { "CLI" } code { (command) } button.tool.script type="button" data-copy=(command) { "Copy" } } }
+    let is_safe = !command.contains(is_deceptive);
+    html! { div.cli { span.muted { "CLI" } code { (command) } @if is_safe { button.tool.script type="button" data-copy=(command) { "Copy" } } } }
 }
 
 /// An empty state: what would be here, and how to get it.
@@ -180,6 +208,23 @@ mod tests {
         ] {
             assert_eq!(shell_quote(word), said);
         }
+    }
+
+    #[test]
+    fn a_copied_command_is_plain_text_for_a_terminal() {
+        for (word, said) in [
+            ("a\nrm -r /", r"$'a\nrm -r /'"),
+            ("\u{1b}[201~\r'\\", r"$'\033[201~\015\'\\'"),
+            ("\u{9b}x\t\u{3}", r"$'\302\233x\t\003'"),
+            ("é\u{202e}gpj.exe\u{200b}", r"$'é\342\200\256gpj.exe\342\200\213'"),
+        ] {
+            assert_eq!(shell_quote(word), said);
+            // A shell reads the same word.
+            let read = std::process::Command::new("bash").args(["-c", &format!("printf %s {said}")]).output();
+            assert_eq!(String::from_utf8(read.unwrap().stdout).unwrap(), word);
+        }
+        let shown = cli_hint("lineclear job get 7\n\u{202e}x").into_string();
+        assert!(!shown.contains("data-copy"), "{shown}");
     }
 
     #[test]

@@ -277,7 +277,7 @@ fn write(text: &mut String, format: Format, columns: Columns, row: &impl Seriali
     }
 }
 
-/// RFC 4180. An apostrophe prevents that a spreadsheet runs a cell as a formula.
+/// RFC 4180, without formulas.
 fn cell(value: &Value) -> String {
     let text = match value {
         Value::Null => return String::new(),
@@ -287,8 +287,35 @@ fn cell(value: &Value) -> String {
         }
         other => other.to_string(),
     };
-    let text = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text };
-    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+    let text = if value.is_number() { text } else { without_formulas(&text) };
+    let is_quoted = text.contains([',', ';', '\t', '"', '\n', '\r']);
+    if is_quoted { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+}
+
+/// An apostrophe prevents that a spreadsheet runs a cell as a formula. One that splits lines at `;` or tabs, as in most of Europe, finds
+/// cells inside of ours, and does not honour quotes there; some take full-width signs for ASCII ones, or skip blanks.
+fn without_formulas(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len() + 1);
+    let mut may_begin = true;
+    for c in text.chars() {
+        if may_begin
+            && matches!(c, '=' | '+' | '-' | '@' | '＝' | '＋' | '－' | '＠' | '﹦' | '﹢' | '﹣' | '﹫')
+        {
+            plain.push('\'');
+        }
+        may_begin = match c {
+            ';' | '\t' | '\n' | '\r' => true,
+            c if c.is_whitespace()
+                || c.is_control()
+                || matches!(c, '"' | '\u{200b}'..='\u{200f}' | '\u{feff}') =>
+            {
+                may_begin
+            }
+            _ => false,
+        };
+        plain.push(c);
+    }
+    plain
 }
 
 #[cfg(test)]
@@ -296,6 +323,30 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn no_cell_is_a_formula_for_any_spreadsheet() {
+        for (text, expected) in [
+            ("=1", "'=1"),
+            ("+1", "'+1"),
+            ("-1", "'-1"),
+            ("@x", "'@x"),
+            ("\t=1", "\"\t'=1\""),
+            ("\n=1", "\"\n'=1\""),
+            ("\r\n =1", "\"\r\n '=1\""),
+            ("a;=1", "\"a;'=1\""),
+            ("a; \"=1", "\"a; \"\"'=1\""),
+            ("a\n+1", "\"a\n'+1\""),
+            ("a\t-1", "\"a\t'-1\""),
+            ("＝1", "'＝1"),
+            ("＋1;－1;＠x", "\"'＋1;'－1;'＠x\""),
+            ("\u{feff}=1", "\u{feff}'=1"),
+            ("1=1; x-1, a@b", "\"1=1; x-1, a@b\""),
+        ] {
+            assert_eq!(cell(&json!(text)), expected, "{text:?}");
+        }
+        assert_eq!(cell(&json!(-5)), "-5", "a number is no formula");
+    }
 
     #[test]
     fn cells_are_what_a_spreadsheet_reads() {

@@ -3,6 +3,7 @@
 mod bulk_modes;
 mod cluster;
 mod contrast;
+mod copy;
 mod dead_letters;
 mod job;
 mod overview;

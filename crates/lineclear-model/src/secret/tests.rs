@@ -34,6 +34,16 @@ fn names_are_taken_apart_before_they_are_judged() {
         "PGPASSWORD",
         "clientsecret",
         "accesskey",
+        "sig",
+        "X-Amz-Signature",
+        "pin",
+        "cardPin",
+        "otp",
+        "smtp_otp",
+        "connectionString",
+        "CONNECTION_STRING",
+        "connectionstring",
+        "dbConnStr",
     ] {
         assert!(is_secret_name(name), "{name}");
     }
@@ -93,17 +103,17 @@ fn secrets_become_dots_and_all_else_stays_as_written() {
 fn marked_fields_are_found_by_their_pointers() {
     let marked =
         |pointers: &[&str]| Secrets::marked(&pointers.iter().map(|p| (*p).to_owned()).collect::<Vec<_>>());
-    let text = r#"{"smtp":{"user":"a","host":"b"},"rows":[{"pin":1,"n":2},{"pin":3}],"a/b":"c"}"#;
+    let text = r#"{"smtp":{"user":"a","host":"b"},"rows":[{"seat":1,"n":2},{"seat":3}],"a/b":"c"}"#;
     for (pointers, shown) in [
         (
             &["/smtp/user"][..],
-            r#"{"smtp":{"user":"•••","host":"b"},"rows":[{"pin":1,"n":2},{"pin":3}],"a/b":"c"}"#,
+            r#"{"smtp":{"user":"•••","host":"b"},"rows":[{"seat":1,"n":2},{"seat":3}],"a/b":"c"}"#,
         ),
         (
-            &["/rows/*/pin"],
-            r#"{"smtp":{"user":"a","host":"b"},"rows":[{"pin":"•••","n":2},{"pin":"•••"}],"a/b":"c"}"#,
+            &["/rows/*/seat"],
+            r#"{"smtp":{"user":"a","host":"b"},"rows":[{"seat":"•••","n":2},{"seat":"•••"}],"a/b":"c"}"#,
         ),
-        (&["/a~1b", "/smtp"], r#"{"smtp":"•••","rows":[{"pin":1,"n":2},{"pin":3}],"a/b":"•••"}"#),
+        (&["/a~1b", "/smtp"], r#"{"smtp":"•••","rows":[{"seat":1,"n":2},{"seat":3}],"a/b":"•••"}"#),
         (&["/nothing"], text),
         (&[""], "\"•••\""),
     ] {
@@ -112,6 +122,36 @@ fn marked_fields_are_found_by_their_pointers() {
     assert!(check(&["/a".to_owned(), String::new()]).is_ok());
     assert!(check(&["a".to_owned()]).unwrap_err().to_string().contains("must be a JSON pointer"));
     assert!(check(&vec![String::new(); 101]).is_err());
+}
+
+#[test]
+fn the_name_of_a_secret_is_shown_and_a_command_line_shows_no_secret() {
+    let by_name = Secrets::by_name();
+    for (text, shown) in [
+        (r#"{"password":{"$secret":"smtp"},"n":1}"#, r#"{"password":{"$secret":"smtp"},"n":1}"#),
+        (r#"{"password":{"$secret":"smtp","x":"hunter2"}}"#, r#"{"password":"•••"}"#),
+        (r#"{"a":{"$secret":"hunter 2"}}"#, r#"{"a":{"$secret":"•••"}}"#),
+        (r#"{"auth":{"user":"a","pw":{"$secret":"x"}}}"#, r#"{"auth":"•••"}"#),
+        (r#"{"auth":["Bearer ",{"$secret":"x"},null]}"#, r#"{"auth":["Bearer ",{"$secret":"x"},null]}"#),
+        (
+            r#"{"auth":["hunter2",{"$secret":"x"},7,["y"]]}"#,
+            r#"{"auth":["•••",{"$secret":"x"},"•••","•••"]}"#,
+        ),
+        (
+            r#"{"argv":["/bin/x","--password","hunter2","--token=t","-v"]}"#,
+            r#"{"argv":["/bin/x","--password","•••","--token=•••","-v"]}"#,
+        ),
+        (
+            r#"{"argv":["/bin/x","--password",{"$secret":"x"}]}"#,
+            r#"{"argv":["/bin/x","--password",{"$secret":"x"}]}"#,
+        ),
+        (r#"{"argv":["mysql","-phunter2",["-px"]]}"#, r#"{"argv":["mysql","-p•••",["-px"]]}"#),
+        (r#"{"url":"https://h/?X-Amz-Signature=s&n=1"}"#, r#"{"url":"https://h/?X-Amz-Signature=•••&n=1"}"#),
+    ] {
+        assert_eq!(by_name.mask(text).as_deref(), Some(shown), "{text}");
+    }
+    assert_eq!(find_mask(r#"{"argv":["/bin/x","--password=•••"]}"#).as_deref(), Some("/argv/1"));
+    assert_eq!(by_name.hidden(r#"{"a":1,"auth":["x",{"b":-7}],"pin":1234}"#), ["x", "-7", "1234"]);
 }
 
 #[test]

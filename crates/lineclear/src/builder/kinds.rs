@@ -1,6 +1,6 @@
 //! Checks of kinds and of inputs.
 
-use lineclear_model::{Manifest, Name, Payload};
+use lineclear_model::{Manifest, Name, Payload, secret};
 
 use crate::handler::{Given, Kind, Kinds, States};
 use crate::options::BadOption;
@@ -16,12 +16,18 @@ pub(crate) fn with_route_of_kind(manifest: Manifest, kinds: &Kinds) -> Manifest 
     }
 }
 
-/// Checks an input with the check of its kind, if it has one.
+/// Checks an input with the check of its kind, if it has one. Where it names a secret, the check gets the text `$secret`: the value is
+/// known only where the job runs.
 pub(crate) fn check_input(kinds: &Kinds, kind: &Name, input: &Payload) -> Result<(), String> {
-    match kinds.get(kind).and_then(|kind| kind.check.as_ref()) {
-        Some(check) => check(input).map_err(|why| format!("the input does not fit the kind {kind}: {why}")),
-        None => Ok(()),
+    let Some(check) = kinds.get(kind).and_then(|kind| kind.check.as_ref()) else { return Ok(()) };
+    let unfit = |why: String| format!("the input does not fit the kind {kind}: {why}");
+    let places = secret::places(input.as_str()).map_err(|bad| unfit(bad.to_string()))?;
+    if places.is_empty() {
+        return check(input).map_err(unfit);
     }
+    let filled = secret::fill(input.as_str(), &places, |_| secret::MARKER.to_owned()).unwrap_or_default();
+    let filled = Payload::parse(&filled).map_err(|bad| unfit(bad.to_string()))?;
+    check(&filled).map_err(unfit)
 }
 
 /// Checks kinds: their names, retry policies and states.

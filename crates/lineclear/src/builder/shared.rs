@@ -16,6 +16,7 @@ use crate::node::caution::Caution;
 use crate::node::hooks::{Hook, Hooks};
 use crate::node::status::Statuses;
 use crate::options::NodeOptions;
+use crate::secrets::Resolver;
 use crate::store::{NodeId, NodeInfo, Store};
 
 /// What differs between a node and a client without one.
@@ -24,6 +25,7 @@ pub(crate) struct Parts {
     pub(crate) id: NodeId,
     pub(crate) info: NodeInfo,
     pub(crate) kinds: Kinds,
+    pub(crate) secrets: Option<Resolver>,
 }
 
 impl Parts {
@@ -34,8 +36,8 @@ impl Parts {
         states: States,
         hooks: Vec<Hook>,
     ) -> std::io::Result<Arc<Shared>> {
-        let Parts { store, id, info, kinds } = self;
         let caution = Caution::new(&options);
+        let Parts { store, id, info, kinds, secrets } = self;
         Ok(Arc::new(Shared {
             loop_store: store.for_loops(),
             store,
@@ -44,6 +46,7 @@ impl Parts {
             options,
             kinds,
             states: Arc::new(states),
+            secrets,
             running: ActiveJobs::new(),
             hooks: Hooks::start(hooks)?,
             log_turn: tokio::sync::Mutex::default(),
@@ -66,6 +69,6 @@ impl Parts {
 pub(crate) fn without_node(store: Store, kinds: Kinds) -> std::io::Result<Arc<Shared>> {
     let options = NodeOptions::default();
     let info = node_info(&options, &Kinds::new());
-    let parts = Parts { store, id: NodeId(0), info, kinds };
+    let parts = Parts { store, id: NodeId(0), info, kinds, secrets: None };
     parts.assemble(options, States::default(), Vec::new())
 }

@@ -16,6 +16,7 @@ use crate::handler::extract::{FromJob, JobContext};
 use crate::handler::progress_buffer::ProgressBuffer;
 use crate::handler::response::HandlerError;
 use crate::handler::step::StepError;
+use crate::secrets::Mask;
 use crate::store::{
     ClaimRef, FencedWrite, KEY_BYTES_MAX, ProgressView, StepRecord, Store, StoreError, StoreResult,
 };
@@ -107,6 +108,11 @@ impl Ctx {
         self.0.buffer.progress(ProgressView::new(fraction, text));
     }
 
+    /// Masks the values of secrets in all that follows.
+    pub(crate) fn hide(&self, mask: Mask) {
+        self.0.buffer.hide(mask);
+    }
+
     /// The position of a new step, or why its name is not allowed.
     fn begin(&self, name: &str) -> Result<u32, StepError> {
         if name.is_empty() || name.len() > KEY_BYTES_MAX || name.contains('\0') {
@@ -134,7 +140,14 @@ impl Ctx {
     }
 
     async fn record(&self, step: StepRecord) -> Result<(), StepError> {
-        let Record { claim, store, .. } = &*self.0;
+        let Record { claim, store, buffer, .. } = &*self.0;
+        let step = match buffer.mask() {
+            None => step,
+            Some(mask) => {
+                let result = step.result.map(|output| mask.payload(output));
+                StepRecord { result: result.map_err(|failure| mask.failure(failure)), ..step }
+            }
+        };
         match self.retry(&step.name, || store.record_step(*claim, step.clone())).await? {
             FencedWrite::Recorded => Ok(()),
             FencedWrite::Stale => Err(StepError::Lost { step: step.name }),

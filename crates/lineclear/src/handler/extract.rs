@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::handler::ctx::Ctx;
 use crate::node::Client;
+use crate::secrets::UsedSecrets;
 use crate::store::{Claim, ClaimRef, JobId, ManifestId};
 
 /// Values that handlers share, by type.
@@ -27,6 +28,7 @@ pub struct JobContext {
     pub(crate) states: Arc<States>,
     pub(crate) client: Client,
     pub(crate) ctx: Ctx,
+    pub(crate) secrets: UsedSecrets,
 }
 
 /// A parameter of a handler, extracted from the job.

@@ -1,18 +1,21 @@
 //! Buffers the progress and log of a running handler until they are written.
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 #[cfg(feature = "logs")]
 use std::sync::Arc;
 
 #[cfg(feature = "logs")]
 use crate::logs;
+use crate::secrets::Mask;
 use crate::store::{LogLine, ProgressView};
 
 /// The unwritten progress and log of one handler.
 #[derive(Default)]
 pub(crate) struct ProgressBuffer {
     progress: Mutex<Progressed>,
+    /// The secrets that the handler was given.
+    mask: OnceLock<Mask>,
     #[cfg(feature = "logs")]
     log: Arc<logs::Log>,
 }
@@ -24,8 +27,20 @@ struct Progressed {
 }
 
 impl ProgressBuffer {
+    /// Masks these values from now on. Called once, before the handler starts.
+    pub(crate) fn hide(&self, mask: Mask) {
+        drop(self.mask.set(mask));
+    }
+
+    pub(crate) fn mask(&self) -> Option<&Mask> {
+        self.mask.get()
+    }
+
     /// Sets the progress. Only the latest is kept.
-    pub(crate) fn progress(&self, progress: ProgressView) {
+    pub(crate) fn progress(&self, mut progress: ProgressView) {
+        if let Some(mask) = self.mask() {
+            progress = ProgressView::new(progress.fraction, &mask.text(progress.text));
+        }
         let mut known = locked(&self.progress);
         if known.latest.as_ref() != Some(&progress) {
             *known = Progressed { latest: Some(progress), is_new: true };
@@ -57,7 +72,13 @@ impl ProgressBuffer {
     }
 
     pub(crate) fn drain_log(&self) -> Vec<LogLine> {
-        self.log.drain()
+        let mut lines = self.log.drain();
+        if let Some(mask) = self.mask() {
+            for line in &mut lines {
+                line.message = mask.text(std::mem::take(&mut line.message));
+            }
+        }
+        lines
     }
 
     pub(crate) fn log_written(&self) {

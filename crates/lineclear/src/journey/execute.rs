@@ -20,6 +20,7 @@ use tracing::Instrument;
 use crate::handler::{Ctx, JobContext, JobInfo, Kind};
 use crate::journey::execute::active_jobs::Why;
 use crate::node::{Client, Event, JobEvent, Shared, metrics};
+use crate::secrets::{self, UsedSecrets};
 use crate::store::{Claim, Settlement};
 use crate::trace;
 
@@ -60,12 +61,19 @@ pub(crate) async fn execute(shared: Arc<Shared>, claim: Claim, cancel: Cancellat
         cancel: cancel.clone(),
         states: shared.states.clone(),
         client: Client { shared: shared.clone() },
-        ctx: Ctx::new(claim.reference(), shared.store.clone(), cancel.clone(), buffer),
+        ctx: Ctx::new(claim.reference(), shared.store.clone(), cancel.clone(), buffer.clone()),
+        secrets: UsedSecrets::default(),
     };
     let begun_at = Instant::now();
     // Called inside the task, because decoding the input may panic, too.
-    let call = kind.call.clone();
-    let mut handler = tokio::spawn(async move { call(job).await }.instrument(span));
+    let (call, resolver) = (kind.call.clone(), shared.secrets.clone());
+    let run = async move {
+        match secrets::resolve(job, resolver).await {
+            Ok(job) => call(job).await,
+            Err(failure) => Outcome::Failed(failure),
+        }
+    };
+    let mut handler = tokio::spawn(run.instrument(span));
     let limit = limit(kind, &claim);
     let outcome = tokio::select! {
         // In this order: a handler that finished in time has not timed out, however late this task runs.
@@ -83,6 +91,10 @@ pub(crate) async fn execute(shared: Arc<Shared>, claim: Claim, cancel: Cancellat
             let grace = if why == Some(Why::LeaseLost) { HARD_STOP.min(shared.options.lease_length() / 10) } else { HARD_STOP };
             after_stop(stopped(handler, grace).await, why)
         }
+    };
+    let outcome = match buffer.mask() {
+        Some(mask) => mask.outcome(outcome),
+        None => outcome,
     };
     metrics::ran(&claim.kind, outcome.word(), begun_at.elapsed());
     let verdict = judge(&outcome, claim.failures, &policy(kind, &claim));

@@ -152,6 +152,7 @@ impl Store {
             .try_for_each(validate::check_text)?;
         validate::check_due_at(revival.due_at)?;
         validate::check_delay(revival.delay)?;
+        validate::check_input(revival.input.as_ref())?;
         let resolved = self.run(Revive { ids, revival }).await?;
         self.notify_manifests_changed().await;
         Ok(resolved)

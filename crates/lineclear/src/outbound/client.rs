@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lineclear_model::secret::SecretName;
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use reqwest::{Method, Url, redirect};
 
@@ -46,6 +47,7 @@ pub struct Outbound {
     client: reqwest::Client,
     reach: Arc<Reach>,
     secrets: BTreeMap<String, Vec<Secret>>,
+    secret_hosts: BTreeMap<SecretName, Vec<String>>,
 }
 
 impl std::fmt::Debug for Outbound {
@@ -82,7 +84,23 @@ impl Outbound {
             .dns_resolver(Names(reach.clone()))
             .build()
             .map_err(CallError::Client)?;
-        Ok(Outbound { client, reach, secrets })
+        Ok(Outbound { client, reach, secrets, secret_hosts: BTreeMap::new() })
+    }
+
+    /// To which hosts a call may send the secrets that its input names: `api.example.com`, `api.example.com:8443` for this port alone, or
+    /// `http://api.internal` for calls in the clear. Other secrets are sent nowhere: otherwise the author of a job could have them sent to a server of their own.
+    pub fn secret_hosts(mut self, hosts: BTreeMap<SecretName, Vec<String>>) -> Outbound {
+        self.secret_hosts = hosts;
+        self
+    }
+
+    /// Whether a call to this URL may contain this secret.
+    pub(crate) fn may_send(&self, secret: &SecretName, url: &Url) -> bool {
+        let scheme = if url.scheme() == "https" { "" } else { "http://" };
+        let host = format!("{scheme}{}", url.host_str().unwrap_or_default());
+        let with_port = format!("{host}:{}", url.port_or_known_default().unwrap_or_default());
+        let allows = |allowed: &String| [&host, &with_port].iter().any(|is| allowed.eq_ignore_ascii_case(is));
+        self.secret_hosts.get(secret).is_some_and(|hosts| hosts.iter().any(allows))
     }
 
     /// What it may reach.
@@ -146,6 +164,34 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_secret_is_sent_to_its_hosts_and_in_the_clear_only_if_they_say_so() {
+        let secret = SecretName::new("a").unwrap();
+        let hosts = ["api.example.com", "x.example.com:8443", "http://plain.example.com"].map(str::to_owned);
+        let outbound = Outbound::new(Reach::default(), BTreeMap::new()).unwrap();
+        let outbound = outbound.secret_hosts([(secret.clone(), hosts.into())].into());
+        let may = |secret: &SecretName, url: &str| outbound.may_send(secret, &url.parse().unwrap());
+        for url in [
+            "https://api.example.com/",
+            "https://API.example.com:444/x",
+            "https://x.example.com:8443/",
+            "http://plain.example.com/",
+        ] {
+            assert!(may(&secret, url), "{url}");
+            assert!(!may(&SecretName::new("b").unwrap(), url), "{url}");
+        }
+        for url in [
+            "http://api.example.com/",
+            "https://plain.example.com/",
+            "https://x.example.com/",
+            "https://api.example.com.evil.com/",
+            "https://evil.com/?api.example.com",
+            "https://sub.api.example.com/",
+        ] {
+            assert!(!may(&secret, url), "{url}");
+        }
+    }
 
     #[test]
     fn a_pause_is_in_seconds_or_until_a_moment_of_the_others_clock() {

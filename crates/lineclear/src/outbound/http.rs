@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lineclear_model::Payload;
-use lineclear_model::secret::without_value;
+use lineclear_model::secret::{MARKER, SecretPlace, Secrets, without_value};
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
@@ -25,6 +25,7 @@ use serde_json::value::RawValue;
 use crate::handler::{Cancel, Done, HandlerError, Input, JobInfo, Permanent, RetryIn, State};
 use crate::outbound::client::{Answer, Call, Outbound};
 use crate::outbound::reach::Reach;
+use crate::secrets::UsedSecrets;
 
 /// The name under which a server registers it.
 pub const KIND: &str = "http";
@@ -33,6 +34,10 @@ pub const KIND: &str = "http";
 const TIMEOUT: Duration = Duration::from_secs(30);
 const TIMEOUT_MAX: Duration = Duration::from_secs(3_600);
 const HEADERS_MAX: usize = 50;
+/// Shortest value that is masked where a server repeats it.
+const ECHO_BYTES_MIN: usize = 4;
+/// A URL that may always be called.
+const ANY_URL: &str = "https://example.com/";
 /// Bytes of an answer that are kept, so that the output of a job is not too large.
 const KEPT: usize = 8 * 1024;
 
@@ -40,12 +45,12 @@ const KEPT: usize = 8 * 1024;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
-    url: String,
+    url: Text,
     /// Default: POST.
     #[serde(default)]
     method: Option<String>,
     #[serde(default)]
-    headers: BTreeMap<String, String>,
+    headers: BTreeMap<String, Text>,
     /// Sent as it is written.
     #[serde(default)]
     body: Option<Box<RawValue>>,
@@ -54,6 +59,23 @@ pub struct Request {
     success: Option<Vec<u16>>,
     #[serde(default)]
     timeout_ms: Option<u64>,
+}
+
+/// A string, or its parts, some of which may be secrets: `["Bearer ", {"$secret": "api-token"}]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, expecting = "expected a string or a list of strings")]
+enum Text {
+    Whole(String),
+    Parts(Vec<String>),
+}
+
+impl From<Text> for String {
+    fn from(text: Text) -> String {
+        match text {
+            Text::Whole(text) => text,
+            Text::Parts(parts) => parts.concat(),
+        }
+    }
 }
 
 /// The output of a job.
@@ -67,12 +89,19 @@ pub struct Answered {
 pub fn check(reach: &Reach, input: &Payload) -> Result<(), String> {
     // The message leaves the invalid value out: it may be a secret.
     let request: Request = input.read().map_err(|error| without_value(&error.to_string()))?;
+    let url = String::from(request.url.clone());
+    // Where the URL begins with a secret, it is checked when the call is made.
+    let request = if url.starts_with(MARKER) {
+        Request { url: Text::Whole(ANY_URL.to_owned()), ..request }
+    } else {
+        request
+    };
     request.call(reach, "0".to_owned(), 0).map(drop)
 }
 
 impl Request {
     fn call(self, reach: &Reach, id: String, timestamp: i64) -> Result<Call, String> {
-        let url = reach.check(&self.url).map_err(|why| format!("url: {why}"))?;
+        let url = reach.check(&String::from(self.url)).map_err(|why| format!("url: {why}"))?;
         let method = self.method.as_deref().unwrap_or("POST");
         let method = match method {
             "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" => {
@@ -97,7 +126,7 @@ impl Request {
     }
 }
 
-fn headers(given: BTreeMap<String, String>) -> Result<HeaderMap, String> {
+fn headers(given: BTreeMap<String, Text>) -> Result<HeaderMap, String> {
     if given.len() > HEADERS_MAX {
         return Err(format!("headers: at most {HEADERS_MAX}"));
     }
@@ -110,7 +139,10 @@ fn headers(given: BTreeMap<String, String>) -> Result<HeaderMap, String> {
         if ours.contains(&word) || word.starts_with("webhook-") || word.starts_with("lineclear-") {
             return Err(bad("is for the server to say"));
         }
-        let value = HeaderValue::from_str(&value).map_err(|_| bad("has a value that no header can have"))?;
+        let mut value = HeaderValue::from_str(&String::from(value))
+            .map_err(|_| bad("has a value that no header can have"))?;
+        // No log of the client shows it.
+        value.set_sensitive(true);
         headers.insert(header, value);
     }
     Ok(headers)
@@ -122,11 +154,24 @@ pub async fn run(
     job: JobInfo,
     cancel: Cancel,
     outbound: State<Outbound>,
+    used: UsedSecrets,
 ) -> Result<Done<Answered>, HandlerError> {
     let success = request.success.clone();
-    let secrets: Vec<String> = request.headers.values().filter(|value| value.len() >= 4).cloned().collect();
+    let mut echoed = secrets_of(&request);
     let now = jiff::Timestamp::now().as_second();
     let mut call = request.call(outbound.reach(), format!("job-{}", job.id), now).map_err(Permanent::new)?;
+    if let Some(SecretPlace { name, .. }) =
+        used.places().iter().find(|place| !outbound.may_send(&place.name, &call.url))
+    {
+        let why =
+            format!("secret {name} may not be sent to this host; name the host in the `hosts` of the secret");
+        return Err(Permanent::new(why).into());
+    }
+    if used.places().iter().any(|place| place.pointer.starts_with("/url")) {
+        // A URL escapes its parts in its own way.
+        echoed.extend([call.url.path(), call.url.query().unwrap_or_default()].map(str::to_owned));
+    }
+    echoed.retain(|value| value.len() >= ECHO_BYTES_MIN);
     // The server can fence by the claim number: a lower one is stale.
     let about = [
         ("lineclear-job", Some(job.id.to_string())),
@@ -147,12 +192,21 @@ pub async fn run(
         Some(statuses) => statuses.contains(&answer.status),
         None => (200..=299).contains(&answer.status),
     };
-    let answer = Answer { body: shown(answer.body, &secrets), ..answer };
+    let answer = Answer { body: shown(answer.body, &echoed), ..answer };
     if done {
         Ok(Done(Answered { status: answer.status, body: kept(&answer.body) }))
     } else {
         Err(failed(answer))
     }
+}
+
+/// Values of the request that a server must not bring into the history: its headers, and fields of its body with secret names.
+fn secrets_of(request: &Request) -> Vec<String> {
+    let mut secrets: Vec<String> = request.headers.values().cloned().map(String::from).collect();
+    if let Some(body) = &request.body {
+        secrets.extend(Secrets::by_name().hidden(body.get()));
+    }
+    secrets
 }
 
 /// Removes secrets that the server echoes, and characters that payloads cannot hold.

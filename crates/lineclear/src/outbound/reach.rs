@@ -1,7 +1,7 @@
 //! Which servers may be called: public ones by https, unless the settings allow more. A URL is checked when it is saved, and the
 //! addresses of its name when we connect; we connect only to addresses that were checked, whatever the name resolves to later.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use lineclear_model::Network;
@@ -10,6 +10,9 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 /// Longest URL.
 const URL_BYTES_MAX: usize = 2_048;
+
+/// What the author of a job learns about a name without an address that may be called.
+const NO_PUBLIC_ADDRESS: &str = "its name does not exist, or leads to an address that is not public and not among those that may be reached; the server's log says which";
 
 /// Why a URL is not called.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -130,15 +133,22 @@ impl Resolve for Names {
     fn resolve(&self, name: Name) -> Resolving {
         let reach = self.0.clone();
         Box::pin(async move {
-            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
-            // One forbidden address makes the whole name suspect.
-            if found.iter().any(|address| !reach.allows(address.ip())) {
-                // The message leaves the address out: the author of the job could look up our internal names.
-                let why = "its name leads to an address that is not public, and not among those that may be reached";
-                return Err(Unreachable::because(why).into());
-            }
-            let addresses: Addrs = Box::new(found.into_iter());
-            Ok(addresses)
+            let why = match tokio::net::lookup_host((name.as_str(), 0)).await.map(Vec::from_iter) {
+                Err(error) => error.to_string(),
+                Ok(found) => match found.iter().find(|address| !reach.allows(address.ip())) {
+                    None if !found.is_empty() => {
+                        let addresses: Addrs = Box::new(found.into_iter());
+                        return Ok(addresses);
+                    }
+                    None => "it has no address".to_owned(),
+                    // One forbidden address makes the whole name suspect.
+                    Some(address) => not_allowed(address.ip()).to_string(),
+                },
+            };
+            // Outside of the job's span: authors of jobs read its log.
+            tracing::warn!(parent: None, name = name.as_str(), why, "an http job did not call a host");
+            // The same for all names: otherwise the author of a job could find out which internal names exist.
+            Err(Unreachable::because(NO_PUBLIC_ADDRESS).into())
         })
     }
 }
@@ -255,6 +265,15 @@ mod tests {
         for url in ["http://10.2.0.1", "http://10.1.2.3:22", "https://[fc00::7]/", "http://169.254.169.254"] {
             assert!(inside().check(url).is_err(), "{url}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_missing_name_and_an_internal_one_have_the_same_error() {
+        let error = async |name: &str| match Names(Arc::default()).resolve(name.parse().unwrap()).await {
+            Ok(_) => panic!("{name} is reached"),
+            Err(error) => error.to_string(),
+        };
+        assert_eq!(error("localhost").await, error("no-such-name.invalid").await);
     }
 
     #[tokio::test]

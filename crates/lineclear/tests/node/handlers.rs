@@ -3,6 +3,7 @@
 mod hooks;
 #[cfg(feature = "logs")]
 mod logs;
+mod secrets;
 #[cfg(feature = "otel")]
 mod trace;
 mod waiting;

@@ -237,7 +237,7 @@ async fn a_command_may_print_any_bytes_and_an_invalid_input_is_refused() {
         r#"{"argv": []}"#,
         r#"{"argv": ["date"]}"#,
         r#"{"argv": "/bin/sh"}"#,
-        r#"{"argv": ["/bin/sh"], "env": {}}"#,
+        r#"{"argv": ["/bin/sh"], "cwd": "/"}"#,
     ] {
         let made = ask(&address, "POST /api/v1/jobs", &format!(r#"{{"kind": "command", "input": {input}}}"#));
         assert!(made.starts_with("HTTP/1.1 422"), "{input}: {made}");

@@ -314,6 +314,45 @@ async fn a_name_that_leads_inside_is_not_called() {
     assert!(executions.contains("an address that is not public"), "{executions}");
 }
 
+/// The author of a job must not learn which names exist inside; the operator reads the log.
+#[tokio::test]
+async fn an_internal_name_and_a_missing_one_fail_alike() {
+    let dir = tempfile::tempdir().unwrap();
+    let (child, address) = serve(&dir, &[]).await;
+    let mut errors = Vec::new();
+    for (id, host) in [(1, "localhost"), (2, "no-such-name.invalid")] {
+        let body = format!(r#"{{"kind": "http", "retries": 0, "input": {{"url": "https://{host}/"}}}}"#);
+        assert!(ask(&address, "POST /api/v1/jobs", &body).starts_with("HTTP/1.1 201"));
+        wait_for(&address, &format!("jobs/{id}"), r#""state":"dead""#).await;
+        let executions = ask(&address, &format!("GET /api/v1/jobs/{id}/executions"), "");
+        let error = executions.split(r#""error_message":""#).nth(1).unwrap().split('"').next().unwrap();
+        errors.push(error.to_owned());
+        let logs = ask(&address, &format!("GET /api/v1/jobs/{id}/logs"), "");
+        assert!(logs.starts_with("HTTP/1.1 200") && !logs.contains(host), "{logs}");
+    }
+    assert_eq!(errors[0], errors[1]);
+    child.wait_for_line("no-such-name.invalid", LONG).await.unwrap();
+    let said = [child.stdout(), child.stderr()].concat().join("\n");
+    let line = said.lines().find(|line| line.contains("localhost")).expect("a line about it");
+    assert!(line.contains("is no public address"), "{line}");
+}
+
+/// What looks like a secret in a body is masked where the server repeats it.
+#[tokio::test]
+async fn secrets_of_a_body_are_masked_in_responses() {
+    let dir = tempfile::tempdir().unwrap();
+    let (port, _calls) =
+        receiver(vec![answer("200 OK", "", "welcome ann, your code hunter22 and pin 424242")]);
+    let (_child, address) = caller(&dir, port).await;
+    let input = format!(
+        r#"{{"url": "http://127.0.0.1:{port}/", "body": {{"user": "ann", "login": {{"password": "hunter22", "pin": 424242}}}}}}"#
+    );
+    let id = enqueue(&address, &input, "");
+    wait_for(&address, &format!("jobs/{id}"), r#""state":"completed""#).await;
+    let output = ask(&address, &format!("GET /api/v1/jobs/{id}/output"), "");
+    assert!(output.contains("welcome ann, your code ••• and pin •••"), "{output}");
+}
+
 #[test]
 fn secrets_of_calls_are_not_shown() {
     let dir = tempfile::tempdir().unwrap();

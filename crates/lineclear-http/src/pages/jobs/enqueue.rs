@@ -124,7 +124,7 @@ impl EnqueueForm {
         }
         match self.when.trim() {
             "" | "now" => {}
-            when if duration::parse(when).is_ok() => command += &format!(" --in {when}"),
+            when if duration::parse(when).is_ok() => command += &format!(" --in {}", shell_quote(when)),
             when => command += &format!(" --at {}", shell_quote(when)),
         }
         command

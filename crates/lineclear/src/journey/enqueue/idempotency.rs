@@ -209,6 +209,7 @@ impl Store {
             Creation::Run(_, options) | Creation::RunGroup(_, options) => {
                 validate::check_due_at(options.due_at)?;
                 validate::check_delay(options.delay)?;
+                validate::check_input(options.input.as_ref())?;
                 options.trace = trace::or_callers(options.trace.take());
             }
             Creation::Backfill { from, to, options, .. } => validate::check_backfill(*from, *to, options)?,

@@ -10,6 +10,7 @@ use crate::journey::plan::firing::JobTemplate;
 use crate::manifests::pause::move_jobs;
 use crate::manifests::stored::manifest_of;
 use crate::store::{ClaimRef, JobId, Store, StoreError, StoreResult};
+use crate::validate;
 
 /// The result of an activation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +81,7 @@ impl Activate {
 impl Store {
     /// Queues a job of a dormant dependent of a running job's manifest, with an input; fenced by the claim.
     pub async fn activate(&self, claim: ClaimRef, child: Name, input: Payload) -> StoreResult<Activated> {
+        validate::check_input(Some(&input))?;
         self.run(Activate { claim, child, input }).await
     }
 }

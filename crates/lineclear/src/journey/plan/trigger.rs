@@ -97,6 +97,7 @@ impl Store {
         options.trace = trace::or_callers(options.trace);
         validate::check_due_at(options.due_at)?;
         validate::check_delay(options.delay)?;
+        validate::check_input(options.input.as_ref())?;
         let job = self.run(Trigger { key, options }).await?;
         self.announce_work();
         Ok(job)
@@ -111,6 +112,7 @@ impl Store {
         options.trace = trace::or_callers(options.trace);
         validate::check_due_at(options.due_at)?;
         validate::check_delay(options.delay)?;
+        validate::check_input(options.input.as_ref())?;
         let jobs = self.run(TriggerGroup { group, options }).await?;
         self.announce_work();
         Ok(jobs)
