@@ -2,6 +2,7 @@
 //!
 //! Pure: the caller gathers the facts.
 
+mod access;
 pub mod database;
 mod facts;
 mod nodes;
@@ -9,6 +10,7 @@ mod manifests;
 pub mod schema;
 mod work;
 
+pub use access::tokens;
 pub use facts::{HealthFacts, Leader, ManifestHealth, NodeState, NotChecked, Overdue, Trouble};
 pub use manifests::{late, manifests};
 pub use nodes::nodes;
@@ -33,6 +35,8 @@ words! {
         Work = "work",
         /// Manifests.
         Manifests = "manifests",
+        /// Tokens.
+        Access = "access",
     }
 }
 
@@ -111,6 +115,8 @@ words! {
         Never = "never",
         /// Manifests that can be read.
         Unreadable = "unreadable",
+        /// No valid token expires soon.
+        Tokens = "tokens",
     }
 }
 
@@ -120,7 +126,7 @@ impl CheckName {
         use CheckName::{
             Alive, Clock, ClockHere, DeadLetters, DeadRows, FileSystem, Indexes, Integrity, Journal, Kinds,
             Late, Latency, Leader, Leases, Listen, Lost, Migrations, Never, Overdue, Pooler, Port, Reachable,
-            Runners, Settings, Tables, Transactions, Unreadable, Version, Versions,
+            Runners, Settings, Tables, Tokens, Transactions, Unreadable, Version, Versions,
         };
         match self {
             Settings | Listen | Port | ClockHere => Group::Configuration,
@@ -130,6 +136,7 @@ impl CheckName {
             Alive | Leader | Lost | Versions | Runners => Group::Nodes,
             Leases | Overdue | Kinds | DeadLetters => Group::Work,
             Late | Never | Unreadable => Group::Manifests,
+            Tokens => Group::Access,
         }
     }
 }

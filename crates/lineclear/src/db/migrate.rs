@@ -82,6 +82,7 @@ migrations! {
     28 "0028_enqueue_without_locks",
     29 "0029_promotion_by_rank",
     30 "0030_parked_by_manifest",
+    36 "0036_session_address",
 }
 
 /// All migrations for the database that `options` names.
