@@ -22,7 +22,7 @@ mod router;
 mod server;
 
 pub use api::locks::lock_json;
-pub use auth::{Access, Network, TrustedProxy};
+pub use auth::{Access, Network, PROXY_SECRET_HEADER, ProxySecret, ProxyUsers, TrustedProxies};
 pub use database_locks::DatabaseLocks;
 pub use in_process::{InProcessApi, Reply};
 pub use listener::ListenerLimits;

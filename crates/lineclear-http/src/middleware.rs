@@ -1,6 +1,8 @@
 //! Middleware that is not about authentication: host and origin checks, ids, traces, timeouts, headers.
 
 pub(crate) mod base_path;
+mod folded_log;
+mod held_body;
 mod host;
 mod abort;
 mod origin;
@@ -9,6 +11,8 @@ mod response_headers;
 pub(crate) mod trace;
 
 pub(crate) use abort::{defect, panicked, request_timeout};
+pub(crate) use folded_log::FoldedLog;
+pub(crate) use held_body::HeldBody;
 pub(crate) use host::check_host;
 pub(crate) use origin::check_same_origin;
 pub(crate) use response_headers::security_headers;
