@@ -20,6 +20,7 @@ pub(crate) mod manifest;
 pub(crate) mod node;
 pub(crate) mod schedule;
 pub(crate) mod serve;
+pub(crate) mod session;
 pub(crate) mod status;
 pub(crate) mod token;
 pub(crate) mod work;

@@ -117,8 +117,14 @@ fn resolve(setting: &Setting, flags: &Flags, files: &[SettingsFile]) -> Result<V
     })
 }
 
+/// Settings that had another name.
+const RENAMED: [(&str, &str); 1] = [("proxy_peers", "trusted_proxies")];
+
 /// The setting that was probably meant.
 fn nearest(word: &str) -> Option<&'static Setting> {
+    if let Some((_, new)) = RENAMED.iter().find(|(old, _)| *old == word) {
+        return SETTINGS.iter().find(|setting| setting.name == *new);
+    }
     let near = |name: &str| strsim::damerau_levenshtein(word, name);
     let best = SETTINGS.iter().min_by_key(|setting| near(setting.name))?;
     (near(best.name) <= 1 + best.name.len() / 3).then_some(best)

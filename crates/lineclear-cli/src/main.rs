@@ -94,6 +94,9 @@ enum Command {
     /// Create, list and revoke tokens of the HTTP API.
     #[command(subcommand, alias = "tokens")]
     Token(commands::token::Command),
+    /// List browsers that are logged in, and log them out.
+    #[command(subcommand, alias = "sessions")]
+    Session(commands::session::Command),
     /// Run a command under a distributed lock; list, explain and break locks.
     #[command(subcommand, alias = "locks")]
     Lock(commands::lock::Command),
@@ -151,6 +154,7 @@ impl Command {
             Command::Config(command) => command.run().map(|()| ExitCode::SUCCESS),
             Command::Db(command) => command.run().map(|()| ExitCode::SUCCESS),
             Command::Token(command) => command.run(),
+            Command::Session(command) => command.run(),
             Command::Lock(command) => command.run(),
             Command::Completions(command) => command.run(),
             Command::Man(command) => command.run(),

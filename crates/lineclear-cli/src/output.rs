@@ -2,6 +2,8 @@
 
 use std::io::{ErrorKind, Write};
 
+use lineclear_model::text::is_hidden;
+
 use crate::failure::Failure;
 
 /// Prints all of it. A reader that closes the pipe early (`| head -1`) is no failure.
@@ -40,14 +42,14 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
 /// Prints to standard error: errors, notes and questions.
 pub(crate) fn print_stderr(text: &str) {
     // The text may quote a file: control characters in it must not act on the terminal.
-    let text = text.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}");
+    let text = text.replace(|c: char| is_hidden(c) && c != '\n', "\u{fffd}");
     // Standard error may be closed; the exit code still tells.
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-/// Replaces control characters, which could act on the terminal or forge another line.
+/// Replaces control characters, which could act on the terminal or forge another line, and those that change the direction of text.
 pub(crate) fn sanitize(text: &str) -> String {
-    text.replace(char::is_control, "\u{fffd}")
+    text.replace(is_hidden, "\u{fffd}")
 }
 
 /// Aligns columns with two spaces between them. The last column is not padded.

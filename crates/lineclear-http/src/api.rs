@@ -19,6 +19,7 @@ pub(crate) mod nodes;
 pub(crate) mod pagination;
 mod prefer_wait;
 pub(crate) mod session;
+mod sessions;
 mod settings;
 pub(crate) mod stats;
 mod status;
@@ -107,6 +108,8 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::get, tokens::revoke))
         .routes(routes!(session::log_in, session::get, session::log_out))
+        .routes(routes!(sessions::list))
+        .routes(routes!(sessions::revoke))
         .routes(routes!(audit::list))
         .routes(routes!(stats::stats))
         .routes(routes!(stats::now))

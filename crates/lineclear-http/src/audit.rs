@@ -117,7 +117,7 @@ async fn write_afterwards(
 async fn target(parts: &mut Parts) -> String {
     let Ok(params) = RawPathParams::from_request_parts(parts, &()).await else { return String::new() };
     let values: Vec<&str> = params.iter().map(|(_, value)| value).collect();
-    let mut text = values.join("/").replace(char::is_control, "\u{fffd}");
+    let mut text = values.join("/").replace(lineclear_model::text::is_hidden, "\u{fffd}");
     text.truncate(text.floor_char_boundary(TARGET_BYTES_MAX));
     text
 }

@@ -1,23 +1,30 @@
 //! Authentication and authorization: tokens, sessions and proxies say who calls, scopes say what the caller may do.
 
+mod failures;
 mod guard;
 mod keyed_limiter;
 mod lockout;
 mod principal;
+mod proxy_users;
+mod quota;
 mod rate_limit;
 mod required_scopes;
 mod revalidate;
 mod token_cache;
-mod trusted_proxy;
+mod trusted_proxies;
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-pub(crate) use guard::{COOKIE, ClientAddress, Guard, authorize, insufficient_scope, session_cookie};
+pub(crate) use guard::{
+    COOKIE, ClientAddress, Guard, StreamKind, authorize, insufficient_scope, require_origin, session_cookie,
+};
 pub use lineclear_model::Network;
 pub(crate) use principal::{Caller, Credential, LocalUser, Principal};
+pub use proxy_users::ProxyUsers;
+pub(crate) use quota::Share;
 pub(crate) use required_scopes::{Operation, RequiredScopes, Requirement};
 pub(crate) use revalidate::Revalidation;
-pub use trusted_proxy::TrustedProxy;
+pub use trusted_proxies::{PROXY_SECRET_HEADER, ProxySecret, TrustedProxies};
 
 /// How the server authenticates its callers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,33 +35,25 @@ pub enum Access {
     /// By tokens.
     Tokens,
     /// By tokens, and by the headers of a trusted proxy.
-    TrustedProxy(TrustedProxy),
+    ProxyUsers(ProxyUsers),
 }
 
 impl Access {
     /// Checks whether a server on this address may authenticate in this way.
-    pub(crate) fn check(&self, bind: SocketAddr) -> Result<(), String> {
+    pub(crate) fn check(&self, bind: SocketAddr, proxies: &TrustedProxies) -> Result<(), String> {
         match self {
             Access::OpenOnLoopback if !bind.ip().is_loopback() => Err(format!(
                 "{bind} can be reached from other machines, which would have full access; require tokens (auth = token), \
                  trust a proxy that authenticates its users (auth = proxy), or bind 127.0.0.1"
             )),
             Access::OpenOnLoopback | Access::Tokens => Ok(()),
-            Access::TrustedProxy(proxy) => proxy.check(),
+            Access::ProxyUsers(users) => users.check(proxies),
         }
     }
 
     /// The address of an open server, which answers to this machine's names only. `None`: it answers to any name.
     pub(crate) fn open_at(&self, bind: SocketAddr) -> Option<IpAddr> {
         (*self == Access::OpenOnLoopback).then_some(bind.ip())
-    }
-
-    /// The addresses of trusted proxies.
-    pub(crate) fn proxies(&self) -> Vec<Network> {
-        match self {
-            Access::TrustedProxy(proxy) => proxy.peers.clone(),
-            Access::OpenOnLoopback | Access::Tokens => Vec::new(),
-        }
     }
 }
 
@@ -71,25 +70,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_proxy_needs_peers_and_valid_headers() {
+    fn a_proxy_that_names_users_needs_an_address_a_secret_and_valid_headers() {
         let anywhere: SocketAddr = "0.0.0.0:80".parse().unwrap();
-        let there = TrustedProxy::new(vec!["10.0.0.1".parse().unwrap()]);
-        let check = |proxy: TrustedProxy| Access::TrustedProxy(proxy).check(anywhere);
-        assert_eq!(check(there.clone()), Ok(()));
-        assert!(check(TrustedProxy { peers: Vec::new(), ..there.clone() }).is_err());
-        assert!(check(TrustedProxy { user_header: "x y".to_owned(), ..there.clone() }).is_err());
-        assert!(check(TrustedProxy { scopes_header: Some(String::new()), ..there }).is_err());
-        assert_eq!(Access::Tokens.check(anywhere), Ok(()));
+        let secret = Some(ProxySecret::new("0123456789abcdef0123456789abcdef").unwrap());
+        let check = |networks: &[&str], secret: &Option<ProxySecret>, users: ProxyUsers| {
+            let networks = networks.iter().map(|network| network.parse().unwrap()).collect();
+            let proxies = TrustedProxies { networks, secret: secret.clone() };
+            Access::ProxyUsers(users).check(anywhere, &proxies)
+        };
+        let users = ProxyUsers::default();
+        for networks in [&["10.0.0.1"][..], &["127.0.0.1"], &["10.0.0.0/8", "::1"]] {
+            assert_eq!(check(networks, &secret, users.clone()), Ok(()));
+            let refused = check(networks, &None, users.clone()).unwrap_err();
+            assert!(refused.contains("proxy_secret_file"), "{networks:?}: {refused}");
+        }
+        assert!(check(&[], &secret, users.clone()).is_err());
+        let bad = ProxyUsers { user_header: "x y".to_owned(), ..users.clone() };
+        assert!(check(&["10.0.0.1"], &secret, bad).is_err());
+        let bad = ProxyUsers { scopes_header: Some(String::new()), ..users };
+        assert!(check(&["10.0.0.1"], &secret, bad).is_err());
+        assert_eq!(Access::Tokens.check(anywhere, &TrustedProxies::default()), Ok(()));
     }
 
     #[test]
     fn an_open_server_listens_on_loopback_addresses_only() {
-        let open = Access::OpenOnLoopback;
+        let (open, none) = (Access::OpenOnLoopback, TrustedProxies::default());
         for bind in ["127.0.0.1:0", "[::1]:7171"] {
-            assert_eq!(open.check(bind.parse().unwrap()), Ok(()));
+            assert_eq!(open.check(bind.parse().unwrap(), &none), Ok(()));
         }
         for bind in ["0.0.0.0:7171", "[::]:7171", "192.0.2.1:80"] {
-            assert!(open.check(bind.parse().unwrap()).unwrap_err().contains(bind));
+            assert!(open.check(bind.parse().unwrap(), &none).unwrap_err().contains(bind));
         }
     }
 }

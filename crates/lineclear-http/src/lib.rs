@@ -23,7 +23,7 @@ mod server;
 mod starting;
 
 pub use api::locks::lock_json;
-pub use auth::{Access, Network, TrustedProxy};
+pub use auth::{Access, Network, PROXY_SECRET_HEADER, ProxySecret, ProxyUsers, TrustedProxies};
 pub use database_locks::DatabaseLocks;
 pub use in_process::{InProcessApi, Reply};
 pub use listener::ListenerLimits;

@@ -11,6 +11,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -19,7 +21,9 @@ use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tower::ServiceExt;
 
-use crate::auth::Network;
+use crate::auth::TrustedProxies;
+use crate::middleware::FoldedLog;
+use crate::problem::Problem;
 use activity::{Activity, InFlight, TrackedStream};
 use connection_limit::{ConnectionLimit, ConnectionPermit};
 
@@ -41,10 +45,14 @@ pub struct ListenerLimits {
     pub request_timeout: Duration,
     /// Time without a request, or without progress of a response.
     pub idle_timeout: Duration,
-    /// Concurrent connections.
+    /// Concurrent connections. A few further ones answer probes.
     pub connections: usize,
-    /// Concurrent connections of one address, except this machine and trusted proxies.
+    /// Concurrent connections of one address, except this machine and trusted proxies; and concurrent requests of one client of a proxy.
     pub connections_per_address: usize,
+    /// Concurrent requests of one token or user, including streams, on a server with authentication.
+    pub requests_per_principal: usize,
+    /// Concurrent event streams, and concurrent live pages, of one token or user, on a server with authentication.
+    pub streams_per_principal: usize,
     /// Requests per second of one address, and of one token or user, on a server with authentication; bursts may have twice as many. 0: no
     /// limit.
     pub rate: u32,
@@ -59,6 +67,8 @@ impl Default for ListenerLimits {
             idle_timeout: Duration::from_secs(60),
             connections: 1_024,
             connections_per_address: 64,
+            requests_per_principal: 256,
+            streams_per_principal: 64,
             rate: 5_000,
         }
     }
@@ -69,11 +79,12 @@ pub(crate) async fn listen(
     listener: TcpListener,
     router: Router,
     limits: ListenerLimits,
-    proxies: Vec<Network>,
+    proxies: TrustedProxies,
     stop: impl Future<Output = ()> + Send,
 ) {
     let (graceful, limits) = (GracefulShutdown::new(), Arc::new(limits));
     let connections = ConnectionLimit::new(&limits, proxies);
+    let failed = FoldedLog::new("accept failed", 1);
     let mut stop = std::pin::pin!(stop);
     loop {
         let accepted = tokio::select! {
@@ -83,16 +94,21 @@ pub(crate) async fn listen(
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                tracing::debug!(%error, "accept failed");
+                failed.write(|| tracing::warn!(%error, "accept failed"));
+                // The reason may be too many open files.
+                connections.make_room();
                 tokio::time::sleep(ACCEPT_AGAIN).await;
                 continue;
             }
         };
-        match connections.acquire(peer.ip()) {
-            Some(permit) => serve(stream, peer, permit, &router, &limits, &graceful),
+        let activity = Arc::new(Activity::new());
+        match connections.acquire(peer.ip(), &activity) {
+            Some(permit) => serve(stream, peer, (permit, activity), &router, &limits, &graceful),
             // Best effort: the response must not delay the listener.
             None => drop(stream.try_write(FULL)),
         }
+        // During a flood, connections that were accepted before must be read, and those that were closed must end.
+        tokio::task::yield_now().await;
     }
     drop(listener);
     if tokio::time::timeout(DRAIN_WITHIN, graceful.shutdown()).await.is_err() {
@@ -103,21 +119,25 @@ pub(crate) async fn listen(
 fn serve(
     stream: TcpStream,
     peer: SocketAddr,
-    permit: ConnectionPermit,
+    (permit, activity): (ConnectionPermit, Arc<Activity>),
     router: &Router,
     limits: &Arc<ListenerLimits>,
     graceful: &GracefulShutdown,
 ) {
     // A small response must not wait for the next one.
     let _ = stream.set_nodelay(true);
-    let activity = Arc::new(Activity::new());
-    let (router, shared) = (router.clone(), activity.clone());
+    let (router, shared, for_probes) = (router.clone(), activity.clone(), permit.for_probes);
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let in_flight = InFlight::new(&shared);
         let mut request: Request = request.map(Body::new);
         request.extensions_mut().insert(ConnectInfo(peer));
+        let refused = for_probes && !is_probe(request.uri().path());
         let response = router.clone().oneshot(request);
-        async move { response.await.map(|response| response.map(|body| in_flight.track(body))) }
+        async move {
+            let response = if refused { full() } else { response.await? };
+            let response = if for_probes { closing(response) } else { response };
+            Ok::<_, std::convert::Infallible>(response.map(|body| in_flight.track(body)))
+        }
     });
     let mut builder = http1::Builder::new();
     // `Activity` has the timeouts: hyper's timer does not distinguish a slow head from an idle connection.
@@ -134,4 +154,21 @@ fn serve(
         }
         drop(permit);
     });
+}
+
+/// Whether a path is a probe's. With a base path, a proxy may forward it.
+fn is_probe(path: &str) -> bool {
+    path.ends_with("/livez") || path.ends_with("/readyz")
+}
+
+/// The response when requests use all connections.
+fn full() -> Response {
+    let detail = "all connections of this server are in use; wait and try again";
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "connections_max", detail).into_response()
+}
+
+/// The last response of its connection.
+fn closing(mut response: Response) -> Response {
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
 }

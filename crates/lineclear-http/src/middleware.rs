@@ -2,6 +2,8 @@
 
 pub(crate) mod base_path;
 mod failed_requests;
+mod folded_log;
+mod held_body;
 mod host;
 mod abort;
 mod origin;
@@ -11,6 +13,8 @@ pub(crate) mod trace;
 
 pub(crate) use abort::{defect, panicked, request_timeout};
 pub(crate) use failed_requests::FailedRequests;
+pub(crate) use folded_log::FoldedLog;
+pub(crate) use held_body::HeldBody;
 pub(crate) use host::check_host;
 pub(crate) use origin::check_same_origin;
 pub(crate) use response_headers::security_headers;

@@ -74,7 +74,7 @@ mod tests {
 
     use super::*;
     use crate::audit::AuditWriter;
-    use crate::auth::{Access, Guard, RequiredScopes};
+    use crate::auth::{Access, Guard, RequiredScopes, TrustedProxies};
     use crate::event_hub::EventHub;
     use crate::middleware::FailedRequests;
     use crate::pages::LivePages;
@@ -86,7 +86,9 @@ mod tests {
             let ended = CancellationToken::new();
             let events = EventHub::new(reading.clone(), ended.clone());
             let scopes = RequiredScopes::of(&api::document());
-            let guard = Guard::new(Access::OpenOnLoopback, scopes, 0, reading.clone(), reading.clone());
+            let (limits, proxies) = (ListenerLimits::default(), TrustedProxies::default());
+            let stores = (reading.clone(), reading.clone());
+            let guard = Guard::new(Access::OpenOnLoopback, proxies, &limits, scopes, stores.0, stores.1);
             let (audit_writer, _) = AuditWriter::new(reading.clone());
             let (live, base) = (LivePages::default(), Arc::from(""));
             App {

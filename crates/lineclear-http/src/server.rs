@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::{AuditTasks, AuditWriter};
-use crate::auth::{Access, Guard, Network, RequiredScopes};
+use crate::auth::{Access, Guard, RequiredScopes, TrustedProxies};
 use crate::event_hub::EventHub;
 use crate::listener::{ListenerLimits, listen};
 use crate::middleware::{FailedRequests, base_path};
@@ -35,6 +35,8 @@ pub struct HttpOptions {
     pub bind: SocketAddr,
     /// How the server authenticates its callers.
     pub access: Access,
+    /// The proxies in front of it, whose headers the server believes.
+    pub trusted_proxies: TrustedProxies,
     /// The locks that the server shows, if any.
     pub locks: Option<DatabaseLocks>,
     /// Limits on the number, size and duration of requests.
@@ -49,6 +51,7 @@ impl Default for HttpOptions {
         HttpOptions {
             bind: SocketAddr::from(([127, 0, 0, 1], PORT)),
             access: Access::default(),
+            trusted_proxies: TrustedProxies::default(),
             locks: None,
             limits: ListenerLimits::default(),
             base_path: String::new(),
@@ -59,7 +62,7 @@ impl Default for HttpOptions {
 impl HttpOptions {
     /// Checks the options; [`Server::bind`] does so, too.
     pub fn check(&self) -> Result<(), ServeError> {
-        self.access.check(self.bind).map_err(ServeError::Access)?;
+        self.access.check(self.bind, &self.trusted_proxies).map_err(ServeError::Access)?;
         base_path::check(&self.base_path).map_err(ServeError::BasePath)
     }
 }
@@ -96,7 +99,7 @@ pub struct Server {
     router: Router,
     ended: CancellationToken,
     limits: ListenerLimits,
-    proxies: Vec<Network>,
+    proxies: TrustedProxies,
     audit_tasks: AuditTasks,
 }
 
@@ -119,7 +122,7 @@ impl Server {
             Store::open(reading).await?.informed_by(client.store())
         };
         tokio::spawn(crate::bulk_operation_worker::run(client.clone()));
-        let (proxies, limits) = (options.access.proxies(), options.limits.clone());
+        let (proxies, limits) = (options.trusted_proxies.clone(), options.limits.clone());
         let options = HttpOptions { bind: address, ..options };
         let Assembled { router, audit_tasks, ended } = assemble(options, client, reading, metrics);
         Ok(Server { listener, address, router, limits, proxies, audit_tasks, ended })
@@ -160,10 +163,11 @@ pub(crate) fn assemble(
     reading: Store,
     metrics: Option<PrometheusHandle>,
 ) -> Assembled {
-    let HttpOptions { bind, access, locks, limits, base_path } = options;
+    let HttpOptions { bind, access, trusted_proxies, locks, limits, base_path } = options;
     let open_at = access.open_at(bind);
     let scopes = RequiredScopes::of(&api::document());
-    let guard = Guard::new(access, scopes, limits.rate, reading.clone(), client.store().clone());
+    let (reader, writer) = (reading.clone(), client.store().clone());
+    let guard = Guard::new(access, trusted_proxies, &limits, scopes, reader, writer);
     let (audit_writer, audit_tasks) = AuditWriter::new(client.store().clone());
     let ended = CancellationToken::new();
     let events = EventHub::new(reading.clone(), ended.clone());

@@ -46,8 +46,8 @@ impl StartingServer {
             .route("/readyz", get(ready))
             .fallback(other)
             .layer(from_fn(security_headers));
-        let HttpOptions { access, limits, base_path, .. } = self.options;
-        listen(self.listener, base_path::under(&base_path, router), limits, access.proxies(), stop).await;
+        let HttpOptions { trusted_proxies, limits, base_path, .. } = self.options;
+        listen(self.listener, base_path::under(&base_path, router), limits, trusted_proxies, stop).await;
     }
 }
 

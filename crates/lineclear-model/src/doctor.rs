@@ -2,6 +2,7 @@
 //!
 //! Pure: the caller gathers the facts.
 
+mod access;
 mod condition;
 pub mod database;
 mod facts;
@@ -10,6 +11,7 @@ mod manifests;
 pub mod schema;
 mod work;
 
+pub use access::tokens;
 pub use condition::{DatabaseCondition, DatabaseState, condition};
 pub use facts::{HealthFacts, Leader, ManifestHealth, NodeState, NotChecked, Overdue, Trouble};
 pub use manifests::{late, manifests};
@@ -35,6 +37,8 @@ words! {
         Work = "work",
         /// Manifests.
         Manifests = "manifests",
+        /// Tokens.
+        Access = "access",
     }
 }
 
@@ -119,6 +123,8 @@ words! {
         Never = "never",
         /// Manifests that can be read.
         Unreadable = "unreadable",
+        /// No valid token expires soon.
+        Tokens = "tokens",
     }
 }
 
@@ -128,7 +134,7 @@ impl CheckName {
         use CheckName::{
             Alive, Clock, ClockHere, Condition, DeadLetters, DeadRows, FileSystem, Indexes, Integrity,
             Journal, Kinds, Late, Latency, Leader, Leases, Listen, Lost, Migrations, Never, Overdue,
-            Permissions, Pooler, Port, Reachable, Runners, Sequences, Settings, Tables, Transactions,
+            Permissions, Pooler, Port, Reachable, Runners, Sequences, Settings, Tables, Tokens, Transactions,
             Unreadable, Version, Versions,
         };
         match self {
@@ -139,6 +145,7 @@ impl CheckName {
             Alive | Leader | Lost | Versions | Runners => Group::Nodes,
             Leases | Overdue | Kinds | DeadLetters => Group::Work,
             Late | Never | Unreadable => Group::Manifests,
+            Tokens => Group::Access,
         }
     }
 }

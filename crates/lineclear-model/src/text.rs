@@ -40,6 +40,13 @@ impl<'de> Visitor<'de> for DateTextVisitor {
     }
 }
 
+/// Whether a character acts on the text around it instead of being shown: control characters, and those that change the direction
+/// of text, with which one text can look like another.
+pub fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// The last moment that can be written: in any time zone it is in the year 9999.
 pub const MOMENT_MAX: &str = "9999-12-30T22:00:00Z";
 

@@ -18,7 +18,7 @@ use crate::node::wakeups::WorkHints;
 
 pub use crate::auth::audit::{AuditEnd, AuditFilter, AuditView, NewAudit};
 pub use crate::auth::secret::{Presented, Secret, SessionSecret};
-pub use crate::auth::sessions::KnownSession;
+pub use crate::auth::sessions::{KnownSession, NewSession, SessionCursor, SessionId, SessionView};
 pub use crate::auth::tokens::{KnownToken, NewToken, TokenView, WhichToken};
 pub use crate::db::migrate::{Migration, MigrationEvent, MigrationStatus};
 pub use crate::db::options::StoreOptions;

@@ -82,7 +82,7 @@ fn masked(name: &str, text: &str) -> String {
     match (name, lineclear::StoreOptions::new(text)) {
         ("db", Ok(options)) => options.to_string(),
         ("db" | "otlp", _) => without_passwords(text).into_owned(),
-        ("http_secrets", _) if !text.is_empty() => "•••".to_owned(),
+        ("http_secrets" | "proxy_secret", _) if !text.is_empty() => "•••".to_owned(),
         _ => text.to_owned(),
     }
 }

@@ -24,7 +24,8 @@ const EXAMPLES: &str = "Examples:
   lineclear serve --roles planner,cleaner --manifests manifests.toml
   LINECLEAR_DB=postgres://scheduler@db.internal/app lineclear serve
   lineclear serve --bind 0.0.0.0 --auth token
-  lineclear serve --bind 10.0.0.7 --auth proxy --proxy-peers 10.0.0.5 --proxy-scope operate
+  lineclear serve --auth token --trusted-proxies 127.0.0.1
+  lineclear serve --bind 10.0.0.7 --auth proxy --trusted-proxies 10.0.0.5 --proxy-secret-file /etc/lineclear/proxy-secret
 
 A second terminal with the same --db and another --port is a second node.
 Settings: flag > LINECLEAR_* > ./lineclear.toml > the user's own file > default (`lineclear config show --origin`).";
@@ -65,7 +66,8 @@ pub(crate) fn check(config: &Config) -> Result<(), Failure> {
 /// Checks whether a server may listen on the configured address.
 pub(crate) fn check_listener(config: &Config) -> Result<(), Failure> {
     let (bind, access) = (config.address()?, listener_args::access(config)?);
-    let http = HttpOptions { bind, access, ..HttpOptions::default() };
+    let trusted_proxies = listener_args::trusted_proxies(config)?;
+    let http = HttpOptions { bind, access, trusted_proxies, ..HttpOptions::default() };
     http.check().map_err(|error| Failure::usage(error.to_string()))?;
     listener_args::check_open_commands(config).map(drop)
 }
@@ -81,10 +83,12 @@ impl Serve {
         let (bind, access, limits) =
             (config.address()?, listener_args::access(&config)?, listener_args::limits(&config)?);
         let base_path = config.text("base_path").to_owned();
-        let http = HttpOptions { bind, access, limits, base_path, ..HttpOptions::default() };
+        let trusted_proxies = listener_args::trusted_proxies(&config)?;
+        let http = HttpOptions { bind, access, trusted_proxies, limits, base_path, ..HttpOptions::default() };
         // Before anything is done to the database.
         http.check().map_err(|error| Failure::usage(error.to_string()))?;
         let has_open_commands = listener_args::check_open_commands(&config)?;
+        let http = HttpOptions { limits: listener_args::fit_open_files(http.limits), ..http };
         block_on_all_cores(async {
             let http = HttpOptions { locks: Some(locks(&config)?), ..http };
             let metrics = metrics();

@@ -17,8 +17,8 @@ use crate::output::print_stderr;
 use crate::output::{print, print_json};
 
 const EXAMPLES: &str = "Examples:
-  lineclear token create ci --scope operate --expires 90d
-  lineclear token create prometheus --scope read --db postgres://scheduler@db.internal/app
+  lineclear token create ci --scope operate --expires 30d
+  lineclear token create prometheus --scope read --expires never --db postgres://scheduler@db.internal/app
   lineclear token list
   lineclear token revoke ci
   lineclear token list --server https://scheduler.internal     (through the server; requires the scope admin)
@@ -62,9 +62,9 @@ pub(crate) struct Create {
     /// Comma-separated scopes: read, operate, admin, worker
     #[arg(long, value_name = "SCOPE")]
     scope: String,
-    /// Lifetime, such as 90d or 12h [default: until it is revoked]
-    #[arg(long, value_name = "TIME")]
-    expires: Option<String>,
+    /// Lifetime, such as 90d or 12h; never: until it is revoked
+    #[arg(long, value_name = "TIME", default_value = "90d")]
+    expires: String,
     #[command(flatten)]
     target: ApiTarget,
 }
@@ -142,14 +142,20 @@ impl Create {
         // Invalid arguments are refused before a database file is created.
         let name = Name::new(&self.name).map_err(|bad| Failure::usage(format!("{:?}: {bad}", self.name)))?;
         let scopes = Scopes::parse(&self.scope).map_err(|bad| Failure::usage(format!("--scope: {bad}")))?;
-        let lifetime = self.expires.as_deref().map(parse_duration).transpose();
-        let lifetime = lifetime.map_err(|why| Failure::usage(format!("--expires: {why}")))?;
-        let expires_in = lifetime.map(millis);
+        let expires_in = match self.expires.as_str() {
+            // Explicitly: without the field, the API takes its default.
+            "never" => Value::Null,
+            text => millis(parse_duration(text).map_err(|why| Failure::usage(format!("--expires: {why}")))?),
+        };
+        let life = match self.expires.as_str() {
+            "never" => "does not expire".to_owned(),
+            text => format!("expires in {text}"),
+        };
         let words: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
         let body = vec![
             ("name", Some(json!(name.as_str()))),
             ("scopes", Some(json!(words))),
-            ("expires_in_ms", expires_in),
+            ("expires_in_ms", Some(expires_in)),
         ];
         with_optional_api(self.target.open_server_or_database(true), async |api| {
             let Some(api) = api else { return Err(Failure::failed("the database does not exist")) };
@@ -158,7 +164,7 @@ impl Create {
                 print_json(&made)?;
                 return Ok(ExitCode::SUCCESS);
             }
-            print_stderr(&format!("token {name} ({scopes}); store it now, it is not shown again:\n"));
+            print_stderr(&format!("token {name} ({scopes}), {life}; store it now, it is not shown again:\n"));
             print(&format!("{}\n", made.get("token").and_then(Value::as_str).unwrap_or_default()))?;
             Ok(ExitCode::SUCCESS)
         })

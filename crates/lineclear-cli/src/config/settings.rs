@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lineclear::{NodeOptions, Role};
-use lineclear_http::{ListenerLimits, Network};
+use lineclear_http::{ListenerLimits, Network, ProxySecret};
 use lineclear_model::secret::without_passwords;
 
 /// Prefix of environment variables.
@@ -65,10 +65,22 @@ pub(crate) const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
-        name: "proxy_peers",
-        help: "auth = proxy: comma-separated networks of the trusted proxy, such as 10.0.0.5 or 10.0.0.0/8",
+        name: "trusted_proxies",
+        help: "comma-separated networks of proxies in front of the server, such as 10.0.0.5 or 10.0.0.0/8; X-Forwarded-For of others is ignored",
         default: String::new,
         check: |text| networks(text).map(drop),
+    },
+    Setting {
+        name: "proxy_secret",
+        help: "secret that proxies send as X-Lineclear-Proxy-Secret, in the environment or a file; auth = proxy needs it",
+        default: String::new,
+        check: |text| optional(text, |text| ProxySecret::new(text).map(drop)),
+    },
+    Setting {
+        name: "proxy_secret_file",
+        help: "file with that secret, which other users cannot read",
+        default: String::new,
+        check: |_| Ok(()),
     },
     Setting {
         name: "proxy_user_header",
@@ -78,7 +90,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "proxy_scopes_header",
-        help: "auth = proxy: header with lineclear-read, lineclear-operate or lineclear-admin",
+        help: "auth = proxy: header with comma-separated groups, of which lineclear-read, lineclear-operate and lineclear-admin are scopes",
         default: String::new,
         check: |_| Ok(()),
     },
@@ -96,8 +108,20 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "connections_per_address",
-        help: "maximum number of connections from one address, except this machine and trusted proxies",
+        help: "maximum number of connections from one address, except this machine and trusted proxies; and of concurrent requests of one client of a proxy",
         default: || ListenerLimits::default().connections_per_address.to_string(),
+        check: |text| at_least_one(text).map(drop),
+    },
+    Setting {
+        name: "requests_per_principal",
+        help: "maximum number of concurrent requests of one token or user, including streams; not applied if auth is none",
+        default: || ListenerLimits::default().requests_per_principal.to_string(),
+        check: |text| at_least_one(text).map(drop),
+    },
+    Setting {
+        name: "streams_per_principal",
+        help: "maximum number of event streams, and of live pages, of one token or user; not applied if auth is none",
+        default: || ListenerLimits::default().streams_per_principal.to_string(),
         check: |text| at_least_one(text).map(drop),
     },
     Setting {
@@ -271,6 +295,11 @@ pub(super) fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
 pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
     number(text)
         .and_then(|number| if number == 0 { Err("must be at least 1".to_owned()) } else { Ok(number) })
+}
+
+/// Empty, or valid.
+fn optional(text: &str, check: fn(&str) -> Result<(), String>) -> Result<(), String> {
+    if text.is_empty() { Ok(()) } else { check(text) }
 }
 
 /// `10.0.0.5,10.1.0.0/16`

@@ -135,5 +135,7 @@ pub(super) mod tests {
             Cell::Text("a\x1b[2Jb\tc\nd".into()).render(&style(false)),
             "a\u{fffd}[2Jb\u{fffd}c\u{fffd}d"
         );
+        let reordered = Cell::Text("invoice\u{202e}gpj.exe\u{2066}".into()).render(&style(true));
+        assert_eq!(reordered, "invoice\u{fffd}gpj.exe\u{fffd}");
     }
 }

@@ -16,6 +16,8 @@ mod manifest_import;
 mod node;
 mod schedule;
 pub(crate) mod serve;
+mod serve_attacks;
 mod serve_otlp;
+mod session;
 mod status;
 mod token;

@@ -18,7 +18,7 @@ use utoipa::IntoParams;
 
 use crate::App;
 use crate::api::json_types::QueryParams;
-use crate::auth::{Caller, Revalidation, insufficient_scope};
+use crate::auth::{Caller, Revalidation, Share, StreamKind, insufficient_scope};
 use crate::event_hub::{
     AUDIT, Deduplicator, EventMessage, HubMessage, REPLAY_WINDOW, Subscription, TYPES, messages,
 };
@@ -70,12 +70,13 @@ pub(crate) async fn stream(
     }
     let last = headers.get(LAST).map(|last| last.to_str().unwrap_or("?").to_owned()).or(params.0.after);
     let after = last.map(|last| position(&last)).transpose()?;
+    let share = state.guard.stream_share(StreamKind::Events, &caller.0)?;
     // Subscribed before the first read, so that no event is missed in between.
     let subscription = state.events.subscribe()?;
     let (horizon, now) = state.reading.event_horizon().await?;
     let (client, events) = mpsc::channel(CHANNEL);
     let (position, sent) = (after.unwrap_or(horizon), Instant::now());
-    let stream = Stream { app: state.0, client, types, with_audit, position, sent };
+    let stream = Stream { app: state.0, client, types, with_audit, position, sent, _share: share };
     tokio::spawn(stream.run(revalidation, subscription, after, (horizon, now)));
     Ok(sse_response(events))
 }
@@ -139,6 +140,8 @@ struct Stream {
     position: Micros,
     /// When an event or comment was last sent.
     sent: Instant,
+    /// One of the streams that the caller may have.
+    _share: Option<Share<String>>,
 }
 
 /// The client disconnected, or the server stops.

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use lineclear::store::{NewAudit, SessionSecret};
+use lineclear::store::{NewAudit, NewSession, SessionSecret};
 use lineclear_model::Scope;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -45,7 +45,8 @@ impl Session {
     }
 }
 
-/// Logs a browser in with a token. The response sets a new cookie, which is valid for twelve hours, or until the token expires.
+/// Logs a browser in with a token. The response sets a new cookie, which is valid for twelve hours, or until the token expires. The
+/// session of a cookie that the request has ends.
 #[utoipa::path(
     post, path = "/session", operation_id = "log_in", tag = "session", request_body = LogInBody, security(()),
     responses((status = 201, body = Session), (status = "4XX", body = Problem, content_type = "application/problem+json"))
@@ -53,16 +54,18 @@ impl Session {
 pub(crate) async fn log_in(
     state: State<App>,
     from: ClientAddress,
+    headers: HeaderMap,
     body: JsonBody<LogInBody>,
 ) -> Result<Response, Problem> {
-    let (session, cookie) = begin(&state, from, &body.0.token).await?;
+    let (session, cookie) = begin(&state, from, &headers, &body.0.token).await?;
     Ok(with_cookie((StatusCode::CREATED, Json(session)).into_response(), &cookie))
 }
 
-/// Creates a session, and returns its cookie.
+/// Creates a session instead of the one that the browser has, and returns its cookie.
 pub(crate) async fn begin(
     state: &App,
     from: ClientAddress,
+    headers: &HeaderMap,
     token: &str,
 ) -> Result<(Session, String), Problem> {
     if state.guard.is_open() {
@@ -80,7 +83,9 @@ pub(crate) async fn begin(
         request_id: RequestId::current().unwrap_or_default(),
     };
     let row = state.audit_writer.begin(entry).await?;
-    let session = state.client.store().begin_session(token.id).await;
+    let replaces = session_cookie(headers).and_then(SessionSecret::parse);
+    let session = NewSession { token: token.id, address: Some(from.0.to_string()), replaces };
+    let session = state.client.store().begin_session(session).await;
     let status = if matches!(session, Ok(Some(_))) { StatusCode::CREATED } else { StatusCode::UNAUTHORIZED };
     row.finish(status.as_u16(), None).await;
     let (secret, ends) = session?.ok_or_else(|| Problem::unauthorized("the token is expired or revoked"))?;

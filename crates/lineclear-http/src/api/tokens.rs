@@ -87,9 +87,18 @@ pub(crate) struct NewTokenBody {
     name: String,
     /// `read`, `operate`, `admin` or `worker`: one or more.
     scopes: Vec<String>,
-    /// Its lifetime in milliseconds; without it, the token is valid until it is revoked.
-    #[schema(minimum = 1000)]
-    expires_in_ms: Option<u64>,
+    /// Its lifetime in milliseconds; 90 days if absent. With `null`, the token is valid until it is revoked.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(minimum = 1000, value_type = Option<u64>)]
+    expires_in_ms: Option<Option<u64>>,
+}
+
+/// The lifetime of a token that does not say otherwise: 90 days, in milliseconds.
+const EXPIRES_IN_MS: u64 = 90 * 86_400_000;
+
+/// A field that is present, possibly `null`.
+fn present<'de, D: serde::Deserializer<'de>>(field: D) -> Result<Option<Option<u64>>, D::Error> {
+    Option::deserialize(field).map(Some)
 }
 
 /// A created token.
@@ -113,6 +122,7 @@ pub(crate) async fn create(
     body: JsonBody<NewTokenBody>,
 ) -> Result<Response, Problem> {
     let NewTokenBody { name, scopes, expires_in_ms } = body.0;
+    let expires_in_ms = expires_in_ms.unwrap_or(Some(EXPIRES_IN_MS));
     let scopes = Scopes::parse(&scopes.join(","))
         .map_err(|bad| unprocessable("scopes", bad.to_string()).at("/scopes"))?;
     let token = NewToken {

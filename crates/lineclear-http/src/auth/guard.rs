@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::{ConnectInfo, FromRef, FromRequestParts, MatchedPath, Request, State};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode, header};
@@ -12,13 +13,17 @@ use lineclear::Store;
 use lineclear::store::{KnownToken, Presented, SessionSecret, TokenId};
 use lineclear_model::Scope;
 
+use super::failures::{AuthFailures, Reason};
 use super::lockout::Lockout;
 use super::principal::{Credential, LocalUser, Principal};
+use super::quota::{Quota, Share};
 use super::rate_limit::RateLimit;
 use super::required_scopes::{RequiredScopes, Requirement};
-use super::token_cache::TokenCache;
-use super::{Access, TrustedProxy, address_key};
+use super::token_cache::{Refused, TokenCache};
+use super::{Access, TrustedProxies, address_key};
 use crate::idempotency::KeyOwner;
+use crate::listener::ListenerLimits;
+use crate::middleware::HeldBody;
 use crate::problem::Problem;
 
 /// The liveness probe has no rate limit: an answer costs no more than a refusal.
@@ -26,9 +31,21 @@ const UNLIMITED: &str = "/livez";
 /// The cookie of a browser that logged in. The prefix makes browsers refuse it from other hosts, for other paths, and without TLS.
 pub(crate) const COOKIE: &str = "__Host-lineclear";
 
+/// A response that does not end by itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum StreamKind {
+    Events,
+    LivePage,
+}
+
+/// What a request uses up until its response is sent: a share of its principal, and one of its client's address.
+type Shares = (Option<Share<String>>, Option<Share<IpAddr>>);
+
 /// Authenticates and authorizes each request.
 pub(crate) struct Guard {
     access: Access,
+    proxies: TrustedProxies,
+    failures: AuthFailures,
     required_scopes: RequiredScopes,
     pub(super) tokens: TokenCache,
     lockout: Lockout,
@@ -37,25 +54,38 @@ pub(crate) struct Guard {
     principal_rate: RateLimit<String>,
     /// By public route and address: a probe is not refused because of other requests of its machine.
     public_rate: RateLimit<(String, IpAddr)>,
+    /// Concurrent requests of a token or user.
+    requests: Quota<String>,
+    /// Concurrent requests of a client of a proxy, which shares the proxy's connections with other clients.
+    proxied_requests: Quota<IpAddr>,
+    event_streams: Quota<String>,
+    live_pages: Quota<String>,
 }
 
 impl Guard {
-    /// `rate`: requests per second of one address, and of one token or user.
     pub(crate) fn new(
         access: Access,
+        proxies: TrustedProxies,
+        limits: &ListenerLimits,
         required_scopes: RequiredScopes,
-        rate: u32,
         reading: Store,
         writing: Store,
     ) -> Arc<Guard> {
+        let rate = limits.rate;
         Arc::new(Guard {
             access,
+            proxies,
+            failures: AuthFailures::new(),
             required_scopes,
             tokens: TokenCache::new(reading, writing),
             lockout: Lockout::new(),
             address_rate: RateLimit::new(rate),
             principal_rate: RateLimit::new(rate),
             public_rate: RateLimit::new(rate),
+            requests: Quota::new(limits.requests_per_principal),
+            proxied_requests: Quota::new(limits.connections_per_address),
+            event_streams: Quota::new(limits.streams_per_principal),
+            live_pages: Quota::new(limits.streams_per_principal),
         })
     }
 
@@ -69,14 +99,14 @@ impl Guard {
         self.tokens.forget(token);
     }
 
-    /// The caller. `None`: the request has no credentials.
-    async fn authenticate(&self, request: &Parts) -> Result<Option<Principal>, Problem> {
+    /// The caller. A token counts before a session, and a session before the user of a proxy.
+    async fn authenticate(&self, request: &Parts) -> Result<Principal, Problem> {
         if self.is_open() {
             let extensions = &request.extensions;
-            return Ok(Some(match extensions.get::<ConnectInfo<SocketAddr>>() {
+            return Ok(match extensions.get::<ConnectInfo<SocketAddr>>() {
                 Some(_) => Principal::anonymous(peer(extensions)),
                 None => Principal::in_process(extensions.get::<LocalUser>()),
-            }));
+            });
         }
         let (peer, headers) = (peer(&request.extensions), &request.headers);
         let address = self.client_address(peer, headers);
@@ -85,104 +115,167 @@ impl Guard {
         }
         if let Some(token) = bearer(headers) {
             let token = self.verify(token, address).await?;
-            return Ok(Some(Principal::from_token(&token, Credential::Token)));
+            return Ok(Principal::from_token(&token, Credential::Token));
         }
+        let mut reason = Reason::NoCredentials;
         if let Some(cookie) = session_cookie(headers) {
-            // An expired session is no attack: browsers keep cookies.
             let session = match SessionSecret::parse(cookie) {
                 Some(secret) => self.tokens.session(&secret).await?,
                 None => None,
             };
-            return Ok(session.map(|session| Principal::from_token(&session.token, Credential::Session)));
+            if let Some(session) = session {
+                return Ok(Principal::from_token(&session.token, Credential::Session));
+            }
+            // An expired session is no attack: browsers keep cookies. The proxy may still name the user.
+            reason = Reason::Session;
         }
-        Ok(self.proxy(peer).and_then(|proxy| proxy.principal(headers)))
+        if let Access::ProxyUsers(users) = &self.access
+            && users.is_named_in(headers)
+        {
+            let user = users.principal(headers);
+            match user.filter(|_| self.proxies.sent(peer, headers)) {
+                Some(user) => return Ok(user),
+                None if self.proxies.sent(peer, headers) => reason = Reason::ProxyUser,
+                None => reason = Reason::Proxy,
+            }
+        }
+        self.failures.record(reason, address, None, None);
+        Err(Problem::unauthorized(
+            "authentication required: send `Authorization: Bearer lc_…`; create a token with `lineclear token create`",
+        ))
     }
 
     /// Verifies a token that this address presents. All wrong tokens get the same response.
     pub(crate) async fn verify(&self, token: &str, address: IpAddr) -> Result<Arc<KnownToken>, Problem> {
         let presented = Presented::parse(token);
+        let prefix = presented.as_ref().map(Presented::prefix);
         // A known token passes: another client behind the same address may be the one that fails.
         let is_cached = presented.as_ref().is_some_and(|presented| self.tokens.is_cached(presented));
         if let Some(left) = self.lockout.locked_for(address).filter(|_| !is_cached) {
+            self.failures.record(Reason::LockedOut, address, prefix, None);
             return Err(Problem::too_many_failures(left));
         }
-        let verified = match &presented {
-            Some(presented) => self.tokens.verify(presented).await?,
+        let refused = match &presented {
+            Some(presented) => match self.tokens.verify(presented).await? {
+                Ok(token) => return Ok(token),
+                Err(refused) => Some(refused),
+            },
             None => None,
         };
-        verified.ok_or_else(|| match self.lockout.record_failure(address) {
+        let (reason, name) = match refused {
+            Some(Refused::WrongSecret(name)) => (Reason::WrongSecret, Some(name)),
+            Some(Refused::Unknown) => (Reason::Unknown, None),
+            None => (Reason::Malformed, None),
+        };
+        self.failures.record(reason, address, prefix, name.as_deref());
+        Err(match self.lockout.record_failure(address) {
             Some(left) => Problem::too_many_failures(left),
             None => Problem::unauthorized("the token is unknown, expired or revoked"),
         })
     }
 
-    /// The proxy, if the connection comes from a trusted one.
-    fn proxy(&self, peer: IpAddr) -> Option<&TrustedProxy> {
-        match &self.access {
-            Access::TrustedProxy(proxy) => {
-                proxy.peers.iter().any(|network| network.contains(peer)).then_some(proxy)
-            }
-            _ => None,
-        }
-    }
-
     /// The address of the client: the peer, or the address that a trusted proxy forwards.
     pub(crate) fn client_address(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
-        let forwarded = || {
-            let last = headers.get_all("x-forwarded-for").iter().next_back()?.to_str().ok()?;
-            last.rsplit(',').next()?.trim().parse().ok()
+        self.proxies.client_address(peer, headers)
+    }
+
+    /// One more stream of a caller. An open server does not know its callers, and does not count.
+    pub(crate) fn stream_share(
+        &self,
+        kind: StreamKind,
+        principal: &Principal,
+    ) -> Result<Option<Share<String>>, Problem> {
+        if self.is_open() {
+            return Ok(None);
+        }
+        let (quota, what) = match kind {
+            StreamKind::Events => (&self.event_streams, "event streams"),
+            StreamKind::LivePage => (&self.live_pages, "live pages"),
         };
-        self.proxy(peer).and_then(|_| forwarded()).unwrap_or(peer)
+        quota.take(principal.quota_key()).map(Some).ok_or_else(|| {
+            let (who, max) = (principal.audit_name(), quota.max());
+            let detail = format!(
+                "{who} has {max} {what} open, and may have no more (streams_per_principal); close one"
+            );
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, "streams_per_principal", detail)
+        })
+    }
+
+    /// One more request of a client behind a proxy. Clients without a proxy are limited by their connections.
+    fn address_share(&self, request: &Parts) -> Result<Option<Share<IpAddr>>, Problem> {
+        let (peer, headers) = (peer(&request.extensions), &request.headers);
+        if self.is_open() || !self.proxies.contains(peer) {
+            return Ok(None);
+        }
+        let client = self.client_address(peer, headers);
+        if self.proxies.contains(client) || client.is_loopback() {
+            return Ok(None);
+        }
+        self.proxied_requests.take(address_key(client)).map(Some).ok_or_else(|| {
+            let max = self.proxied_requests.max();
+            let detail = format!("{max} requests of this address are in progress, and it may have no more (connections_per_address)");
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, "connections_per_address", detail)
+        })
+    }
+
+    /// One more request of a caller.
+    fn request_share(&self, principal: &Principal) -> Result<Share<String>, Problem> {
+        self.requests.take(principal.quota_key()).ok_or_else(|| {
+            let (who, max) = (principal.audit_name(), self.requests.max());
+            let detail = format!(
+                "{max} requests of {who} are in progress, and it may have no more (requests_per_principal)"
+            );
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, "requests_per_principal", detail)
+        })
     }
 
     /// Public routes are limited, too: they may ask the database.
-    fn limit_public(&self, request: &Parts, path: &str) -> Result<(), Problem> {
+    fn limit_public(&self, request: &Parts, path: &str) -> Result<Shares, Problem> {
         if self.is_open() || path == UNLIMITED {
-            return Ok(());
+            return Ok((None, None));
         }
+        let share = self.address_share(request)?;
         let address = address_key(self.client_address(peer(&request.extensions), &request.headers));
         self.public_rate
             .check((path.to_owned(), address))
-            .map_or(Ok(()), |wait| Err(Problem::too_often(wait)))
+            .map_or(Ok((None, share)), |wait| Err(Problem::too_often(wait)))
     }
 
-    async fn authorize(&self, request: &mut Parts) -> Result<(), Problem> {
+    async fn authorize(&self, request: &mut Parts) -> Result<Shares, Problem> {
         let path = request.extensions.get::<MatchedPath>().cloned();
         let operation =
             path.as_ref().and_then(|path| self.required_scopes.find(path.as_str(), &request.method)).cloned();
         if operation.as_ref().is_some_and(|operation| operation.requirement == Requirement::Public) {
             return self.limit_public(request, path.as_ref().map_or("", MatchedPath::as_str));
         }
-        let principal = self.authenticate(request).await?.ok_or_else(|| {
-            Problem::unauthorized(
-                "authentication required: send `Authorization: Bearer lc_…`; create a token with `lineclear token create`",
-            )
-        })?;
+        let address_share = self.address_share(request)?;
+        let principal = self.authenticate(request).await?;
         let (operation, scope) = match (operation, &path) {
             (Some(operation), _) => match operation.requirement {
                 Requirement::Scope(scope) => (operation, scope),
-                Requirement::Public => return Ok(()),
+                Requirement::Public => return Ok((None, address_share)),
             },
             // No route: the handler answers 404.
-            (None, None) => return Ok(()),
+            (None, None) => return Ok((None, address_share)),
             (None, Some(path)) => return Err(self.undeclared(path.as_str())),
         };
         if !principal.scopes.include(scope) {
             return Err(insufficient_scope(&principal, scope));
         }
         let limited = Some(&principal).filter(|_| !self.is_open());
-        if let Some(wait) = limited.and_then(|principal| self.principal_rate.check(principal.audit_name())) {
+        if let Some(wait) = limited.and_then(|principal| self.principal_rate.check(principal.quota_key())) {
             return Err(Problem::too_often(wait));
         }
-        let is_session = principal.credential == Credential::Session;
-        if is_session && !request.method.is_safe() && !names_its_origin(&request.headers) {
-            let detail = "a browser must send Sec-Fetch-Site or Origin with a change";
-            return Err(Problem::new(StatusCode::FORBIDDEN, "cross_site", detail));
+        let request_share = limited.map(|principal| self.request_share(principal)).transpose()?;
+        // Browsers send cookies, and a proxy adds the user, also to what a page of another site sends.
+        let may_be_browser = matches!(principal.credential, Credential::Session | Credential::Proxy);
+        if may_be_browser && !request.method.is_safe() {
+            require_origin(&request.headers)?;
         }
         request.extensions.insert(KeyOwner(principal.idempotency_owner()));
         request.extensions.insert(Arc::new(principal));
         request.extensions.insert(operation);
-        Ok(())
+        Ok((request_share, address_share))
     }
 
     /// The response where no operation is declared: 405 for another method, 403 for a route without a required scope.
@@ -208,7 +301,12 @@ impl Guard {
 pub(crate) async fn authorize(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     match guard.authorize(&mut parts).await {
-        Ok(()) => next.run(Request::from_parts(parts, body)).await,
+        Ok((None, None)) => next.run(Request::from_parts(parts, body)).await,
+        // Until the last byte: a stream uses up its share for as long as it is open.
+        Ok(shares) => {
+            let response = next.run(Request::from_parts(parts, body)).await;
+            response.map(|body| Body::new(HeldBody::new(body, shares)))
+        }
         Err(problem) => problem.into_response(),
     }
 }
@@ -235,9 +333,14 @@ pub(crate) fn session_cookie(headers: &HeaderMap) -> Option<&str> {
     pairs.find(|(name, _)| *name == COOKIE).map(|(_, value)| value)
 }
 
-/// Whether the origin of a change could be checked.
-fn names_its_origin(headers: &HeaderMap) -> bool {
-    headers.contains_key("sec-fetch-site") || headers.contains_key(header::ORIGIN)
+/// Refuses a change of a browser whose origin could not be checked.
+pub(crate) fn require_origin(headers: &HeaderMap) -> Result<(), Problem> {
+    if headers.contains_key("sec-fetch-site") || headers.contains_key(header::ORIGIN) {
+        return Ok(());
+    }
+    let detail =
+        "a browser must send Sec-Fetch-Site or Origin with a change; other programs must send a token";
+    Err(Problem::new(StatusCode::FORBIDDEN, "cross_site", detail))
 }
 
 /// The other end of the connection.

@@ -136,3 +136,34 @@ impl<K: Clone + Eq + Hash, C: Clock + Clone> KeyedLimiter<K, C> {
         self.limiter.retain_recent();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use governor::clock::FakeRelativeClock;
+
+    use super::*;
+
+    #[test]
+    fn a_full_table_grows_no_further_and_still_limits() {
+        let (clock, two) = (FakeRelativeClock::default(), NonZeroU32::new(2).unwrap());
+        let limiter = KeyedLimiter::with_clock(Quota::per_second(two), clock.clone());
+        let passed =
+            |keys: std::ops::Range<usize>| keys.filter(|key| limiter.take_one(*key).is_none()).count();
+        assert_eq!(passed(0..KEYS_MAX), KEYS_MAX);
+        for round in 1..4 {
+            let flood = round * KEYS_MAX..(round + 1) * KEYS_MAX;
+            assert!(passed(flood) <= 2, "keys without a bucket share one: round {round}");
+            assert_eq!(limiter.limiter.len(), KEYS_MAX, "memory is bounded");
+        }
+        assert_eq!(
+            (limiter.take_one(7), limiter.take_one(7).is_some()),
+            (None, true),
+            "known keys keep theirs"
+        );
+        clock.advance(Duration::from_secs(2));
+        assert_eq!(limiter.take_one(usize::MAX), None, "idle buckets make room");
+        assert!(limiter.limiter.len() < KEYS_MAX);
+    }
+}

@@ -81,6 +81,11 @@ impl Principal {
         }
     }
 
+    /// Whose share of the server a request uses. Sessions use that of their token.
+    pub(super) fn quota_key(&self) -> String {
+        self.token.map_or_else(|| self.audit_name(), |id| format!("token#{id}"))
+    }
+
     /// Whose idempotency keys a request uses. A token has its own id even if it has the name of an earlier one.
     pub(super) fn idempotency_owner(&self) -> String {
         if self.credential == Credential::None {

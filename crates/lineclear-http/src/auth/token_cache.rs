@@ -18,6 +18,14 @@ struct CachedToken {
     until: Instant,
 }
 
+/// Why a presented token is not valid.
+pub(super) enum Refused {
+    /// No valid token has its prefix.
+    Unknown,
+    /// The valid token with this name has its prefix, and another secret.
+    WrongSecret(String),
+}
+
 /// The tokens of a database.
 pub(super) struct TokenCache {
     reading: Store,
@@ -35,13 +43,19 @@ impl TokenCache {
     }
 
     /// The token that was presented, if it is valid.
-    pub(super) async fn verify(&self, presented: &Presented) -> StoreResult<Option<Arc<KnownToken>>> {
-        let cached = self.cached(presented.prefix());
-        let token = match cached {
+    pub(super) async fn verify(
+        &self,
+        presented: &Presented,
+    ) -> StoreResult<Result<Arc<KnownToken>, Refused>> {
+        let token = match self.cached(presented.prefix()) {
             Some(token) => Some(token),
             None => self.look_up(presented).await?,
         };
-        Ok(token.filter(|token| token.is_proved_by(presented)))
+        Ok(match token {
+            Some(token) if token.is_proved_by(presented) => Ok(token),
+            Some(token) => Err(Refused::WrongSecret(token.name.clone())),
+            None => Err(Refused::Unknown),
+        })
     }
 
     /// Whether a token with this prefix was valid a moment ago.
@@ -54,6 +68,7 @@ impl TokenCache {
         all.get(prefix).filter(|cached| Instant::now() < cached.until).map(|cached| cached.token.clone())
     }
 
+    /// The valid token with the presented prefix.
     async fn look_up(&self, presented: &Presented) -> StoreResult<Option<Arc<KnownToken>>> {
         let Some(token) = self.reading.token(presented).await?.map(Arc::new) else {
             self.entries().remove(presented.prefix());
@@ -61,7 +76,7 @@ impl TokenCache {
         };
         // The prefix alone proves nothing, and is not recorded.
         if !token.is_proved_by(presented) {
-            return Ok(None);
+            return Ok(Some(token));
         }
         self.insert(presented.prefix(), &token);
         if token.unused {

@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use axum::body::{Body, Bytes, HttpBody};
-use hyper::body::{Frame, SizeHint};
+use axum::body::Body;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
 
 use super::ListenerLimits;
+use crate::middleware::HeldBody;
 
 /// The times of the last events of a connection, in milliseconds since its start; 0 is never.
 pub(super) struct Activity {
@@ -25,6 +26,10 @@ pub(super) struct Activity {
     blocked: AtomicU64,
     /// Requests in flight.
     in_flight: AtomicUsize,
+    /// Requests whose head was complete.
+    heads: AtomicU64,
+    /// Another connection needs its seat.
+    close: CancellationToken,
 }
 
 impl Activity {
@@ -36,7 +41,35 @@ impl Activity {
             head: zero(),
             blocked: zero(),
             in_flight: AtomicUsize::new(0),
+            heads: zero(),
+            close: CancellationToken::new(),
         }
+    }
+
+    /// Whether the client has not sent a whole head yet.
+    pub(super) fn is_silent(&self) -> bool {
+        self.heads.load(Ordering::Relaxed) == 0
+    }
+
+    /// How long the connection has been waiting for the next request, or for the rest of its head. `None`: it has one.
+    pub(super) fn idle_for(&self) -> Option<Duration> {
+        let [head, blocked, last] =
+            [&self.head, &self.blocked, &self.last].map(|at| at.load(Ordering::Relaxed));
+        if self.in_flight.load(Ordering::Relaxed) > 0 || blocked > 0 {
+            return None;
+        }
+        let since = if head > 0 { head } else { last };
+        Some(Duration::from_millis(self.now().saturating_sub(since)))
+    }
+
+    /// Closes the connection.
+    pub(super) fn close(&self) {
+        self.close.cancel();
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_closed(&self) -> bool {
+        self.close.is_cancelled()
     }
 
     fn now(&self) -> u64 {
@@ -71,11 +104,14 @@ impl Activity {
             || (self.in_flight.load(Ordering::Relaxed) == 0 && is_past(last, limits.idle_timeout))
     }
 
-    /// Returns when the connection is too slow.
+    /// Returns when the connection is too slow, or another one needs its seat.
     pub(super) async fn until_too_slow(&self, limits: &ListenerLimits) {
         let check_every = limits.head_timeout.min(limits.idle_timeout) / 4;
         while !self.is_too_slow(limits) {
-            tokio::time::sleep(check_every.max(Duration::from_millis(1))).await;
+            tokio::select! {
+                () = tokio::time::sleep(check_every.max(Duration::from_millis(1))) => {}
+                () = self.close.cancelled() => return,
+            }
         }
     }
 }
@@ -86,13 +122,14 @@ pub(super) struct InFlight(Arc<Activity>);
 impl InFlight {
     pub(super) fn new(activity: &Arc<Activity>) -> InFlight {
         activity.in_flight.fetch_add(1, Ordering::Relaxed);
+        activity.heads.fetch_add(1, Ordering::Relaxed);
         // The head is complete.
         activity.head.store(0, Ordering::Relaxed);
         InFlight(activity.clone())
     }
 
-    pub(super) fn track(self, body: Body) -> TrackedBody {
-        TrackedBody { body, _in_flight: self }
+    pub(super) fn track(self, body: Body) -> HeldBody<InFlight> {
+        HeldBody::new(body, self)
     }
 }
 
@@ -100,32 +137,6 @@ impl Drop for InFlight {
     fn drop(&mut self) {
         self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
         self.0.last.store(self.0.now(), Ordering::Relaxed);
-    }
-}
-
-/// The body of a response.
-pub(super) struct TrackedBody {
-    body: Body,
-    _in_flight: InFlight,
-}
-
-impl HttpBody for TrackedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

@@ -1,11 +1,28 @@
 //! Limits concurrent connections, in total and of one address.
+//!
+//! A client that only connects costs an attacker nothing, so such a connection does not keep a seat: when there is no other, the oldest
+//! connection without a whole request is closed for a new one, and after those the connection that is idle for longest. When requests use
+//! all seats, a few further ones answer probes, and tell other clients to come back.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use super::ListenerLimits;
-use crate::auth::{Network, address_key};
+use super::activity::Activity;
+use crate::auth::{TrustedProxies, address_key};
+use crate::middleware::FoldedLog;
+
+/// Seats beyond the limit, in which only probes are answered.
+const PROBE_SEATS: usize = 128;
+/// A connection between two requests keeps its seat for this time: its client may be about to send the next one.
+const IDLE_MIN: Duration = Duration::from_secs(1);
+
+/// Connections that were closed to make room.
+const CLOSED: &str = "lineclear_connections_closed_total";
+/// Connections that got no seat.
+const REFUSED: &str = "lineclear_connections_refused_total";
 
 /// The limit of connections.
 pub(super) struct ConnectionLimit(Arc<Inner>);
@@ -13,39 +30,76 @@ pub(super) struct ConnectionLimit(Arc<Inner>);
 struct Inner {
     max: usize,
     max_per_address: usize,
-    proxies: Vec<Network>,
+    proxies: TrustedProxies,
     counts: Mutex<Counts>,
+    log: FoldedLog,
 }
 
 #[derive(Default)]
 struct Counts {
-    all: usize,
+    /// By number: the oldest connection comes first.
+    seats: BTreeMap<u64, Seat>,
+    probe_seats: BTreeMap<u64, Seat>,
     by_address: HashMap<IpAddr, usize>,
+    next: u64,
+}
+
+struct Seat {
+    address: IpAddr,
+    activity: Arc<Activity>,
 }
 
 /// A permit for one connection, until it is dropped.
 pub(super) struct ConnectionPermit {
     connections: Arc<Inner>,
-    address: IpAddr,
+    number: u64,
+    /// All other seats are in use: only probes are answered.
+    pub(super) for_probes: bool,
 }
 
 impl ConnectionLimit {
-    pub(super) fn new(limits: &ListenerLimits, proxies: Vec<Network>) -> ConnectionLimit {
+    pub(super) fn new(limits: &ListenerLimits, proxies: TrustedProxies) -> ConnectionLimit {
+        metrics::describe_counter!(CLOSED, "connections that were closed to make room for others, by state");
+        metrics::describe_counter!(REFUSED, "connections that were refused because of a limit, by limit");
         let (max, max_per_address) = (limits.connections, limits.connections_per_address);
-        ConnectionLimit(Arc::new(Inner { max, max_per_address, proxies, counts: Mutex::default() }))
+        let log = FoldedLog::new("the limit of connections is reached", 1);
+        ConnectionLimit(Arc::new(Inner { max, max_per_address, proxies, counts: Mutex::default(), log }))
     }
 
     /// A permit for one more connection of this address, if there is one.
-    pub(super) fn acquire(&self, address: IpAddr) -> Option<ConnectionPermit> {
-        let address = address_key(address);
-        let max = if self.0.is_shared(address) { usize::MAX } else { self.0.max_per_address };
-        let mut counts = self.0.counts();
-        if counts.all >= self.0.max || counts.by_address.get(&address).is_some_and(|&count| count >= max) {
-            return None;
+    pub(super) fn acquire(&self, address: IpAddr, activity: &Arc<Activity>) -> Option<ConnectionPermit> {
+        let (inner, address) = (&self.0, address_key(address));
+        let mut counts = inner.counts();
+        let own = counts.by_address.get(&address).copied().unwrap_or(0);
+        if own >= inner.max_per_address && !inner.is_shared(address) {
+            inner.warn("one address has all connections that it may have", Some(address));
+            if !counts.make_room(Some(address), false) {
+                metrics::counter!(REFUSED, "limit" => "connections_per_address").increment(1);
+                return None;
+            }
         }
-        counts.all += 1;
-        *counts.by_address.entry(address).or_default() += 1;
-        Some(ConnectionPermit { connections: self.0.clone(), address })
+        let mut for_probes = false;
+        if counts.seats.len() >= inner.max {
+            for_probes = !counts.make_room(None, false);
+            let what = match for_probes {
+                true => "all have a request; only probes are answered",
+                false => "those without a request are closed to make room",
+            };
+            inner.warn(what, None);
+        }
+        if for_probes {
+            metrics::counter!(REFUSED, "limit" => "connections").increment(1);
+            if counts.probe_seats.len() >= PROBE_SEATS && !counts.make_room(None, true) {
+                return None;
+            }
+        }
+        let number = counts.insert(address, activity.clone(), for_probes);
+        Some(ConnectionPermit { connections: inner.clone(), number, for_probes })
+    }
+
+    /// Closes one connection without a request: the process has too many open files.
+    pub(super) fn make_room(&self) -> bool {
+        self.0.counts().make_room(None, false)
     }
 }
 
@@ -56,33 +110,90 @@ impl Inner {
 
     /// Whether many clients may share the address: programs of this machine, or users of a proxy.
     fn is_shared(&self, address: IpAddr) -> bool {
-        address.is_loopback() || self.proxies.iter().any(|network| network.contains(address))
+        address.is_loopback() || self.proxies.contains(address)
+    }
+
+    fn warn(&self, what: &'static str, address: Option<IpAddr>) {
+        let address = address.map(tracing::field::display);
+        self.log.write(|| {
+            tracing::warn!(max = self.max, address, "the limit of connections is reached: {what}");
+        });
+    }
+}
+
+impl Counts {
+    fn insert(&mut self, address: IpAddr, activity: Arc<Activity>, for_probes: bool) -> u64 {
+        self.next += 1;
+        *self.by_address.entry(address).or_default() += 1;
+        let seats = if for_probes { &mut self.probe_seats } else { &mut self.seats };
+        seats.insert(self.next, Seat { address, activity });
+        self.next
+    }
+
+    /// Frees a seat. Does nothing if it was freed before.
+    fn remove(&mut self, number: u64) -> Option<Seat> {
+        let seat = self.seats.remove(&number).or_else(|| self.probe_seats.remove(&number))?;
+        if let Some(count) = self.by_address.get_mut(&seat.address) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                self.by_address.remove(&seat.address);
+            }
+        }
+        Some(seat)
+    }
+
+    /// Closes a connection without a request, of one address or of any.
+    fn make_room(&mut self, address: Option<IpAddr>, for_probes: bool) -> bool {
+        let seats = if for_probes { &self.probe_seats } else { &self.seats };
+        let candidates = || seats.iter().filter(|(_, seat)| address.is_none_or(|of| seat.address == of));
+        let silent = candidates().find(|(_, seat)| seat.activity.is_silent());
+        let idle = || {
+            let times = candidates().filter_map(|(number, seat)| Some((seat.activity.idle_for()?, number)));
+            times.filter(|(time, _)| *time >= IDLE_MIN).max()
+        };
+        let (number, state) = match silent {
+            Some((number, _)) => (*number, "silent"),
+            None => match idle() {
+                Some((_, number)) => (*number, "idle"),
+                None => return false,
+            },
+        };
+        metrics::counter!(CLOSED, "reason" => state).increment(1);
+        if let Some(seat) = self.remove(number) {
+            seat.activity.close();
+        }
+        true
     }
 }
 
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        let mut counts = self.connections.counts();
-        counts.all = counts.all.saturating_sub(1);
-        if let Some(count) = counts.by_address.get_mut(&self.address) {
-            *count = count.saturating_sub(1);
-            if *count == 0 {
-                counts.by_address.remove(&self.address);
-            }
-        }
+        self.connections.counts().remove(self.number);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::activity::InFlight;
     use super::*;
 
-    #[test]
-    fn one_address_does_not_use_all_connections_and_a_closed_one_is_free_again() {
-        let limits =
-            ListenerLimits { connections: 8, connections_per_address: 2, ..ListenerLimits::default() };
-        let connections = ConnectionLimit::new(&limits, vec!["10.0.0.0/8".parse().unwrap()]);
-        let take = |address: &str| connections.acquire(address.parse().unwrap());
+    fn limit(connections: usize, connections_per_address: usize) -> ConnectionLimit {
+        let limits = ListenerLimits { connections, connections_per_address, ..ListenerLimits::default() };
+        let networks = vec!["10.0.0.0/8".parse().unwrap()];
+        ConnectionLimit::new(&limits, TrustedProxies { networks, secret: None })
+    }
+
+    /// A connection with a request in flight.
+    fn busy(connections: &ConnectionLimit, address: &str) -> Option<(ConnectionPermit, InFlight)> {
+        let activity = Arc::new(Activity::new());
+        let permit = connections.acquire(address.parse().unwrap(), &activity)?;
+        Some((permit, InFlight::new(&activity)))
+    }
+
+    #[tokio::test]
+    async fn one_address_does_not_use_all_connections_and_a_closed_one_is_free_again() {
+        let connections = limit(8, 2);
+        let take = |address: &str| busy(&connections, address).filter(|(permit, _)| !permit.for_probes);
         let (one, two) = (take("192.0.2.1"), take("192.0.2.1"));
         assert!(one.is_some() && two.is_some() && take("192.0.2.1").is_none());
         assert!(take("192.0.2.2").is_some(), "another address");
@@ -96,9 +207,39 @@ mod tests {
         let many: Vec<_> = (0..6).map(|_| take("10.1.2.3")).collect();
         assert!(many.iter().all(Option::is_some), "so may a proxy");
         drop((two, again, many));
-        assert!(
-            connections.0.counts().by_address.is_empty() && connections.0.counts().all == 0,
-            "nothing is left over"
-        );
+        let counts = connections.0.counts();
+        assert!(counts.by_address.is_empty() && counts.seats.is_empty(), "nothing is left over");
+        assert!(counts.probe_seats.is_empty());
+    }
+
+    #[tokio::test]
+    async fn the_oldest_silent_connection_makes_room_and_one_with_a_request_does_not() {
+        let connections = limit(3, 3);
+        let busy = busy(&connections, "192.0.2.1").unwrap();
+        let silent = |address: &str| {
+            let activity = Arc::new(Activity::new());
+            connections.acquire(address.parse().unwrap(), &activity).map(|permit| (permit, activity))
+        };
+        let (oldest, next) = (silent("192.0.2.2").unwrap(), silent("192.0.2.3").unwrap());
+        let new = silent("192.0.2.4").unwrap();
+        assert!(oldest.1.is_closed() && !next.1.is_closed() && !new.0.for_probes);
+        drop(oldest);
+        assert_eq!(connections.0.counts().seats.len(), 3, "a closed connection does not free its seat again");
+        let mine: Vec<_> = (0..4).map(|_| silent("192.0.2.9").unwrap()).collect();
+        assert!(mine[0].1.is_closed() && !mine[3].1.is_closed(), "one address makes room for itself");
+        assert!(!connections.0.counts().seats.is_empty());
+        drop(busy);
+    }
+
+    #[tokio::test]
+    async fn when_requests_use_all_connections_a_bounded_number_answers_probes() {
+        let connections = limit(4, 64);
+        let all: Vec<_> = (0..4).map(|_| busy(&connections, "127.0.0.1").unwrap()).collect();
+        let probes: Vec<_> = (0..PROBE_SEATS).map(|_| busy(&connections, "127.0.0.1").unwrap()).collect();
+        assert!(all.iter().all(|(permit, _)| !permit.for_probes));
+        assert!(probes.iter().all(|(permit, _)| permit.for_probes));
+        assert!(busy(&connections, "127.0.0.1").is_none());
+        drop(all);
+        assert!(!busy(&connections, "127.0.0.1").unwrap().0.for_probes);
     }
 }

@@ -15,11 +15,12 @@ use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
+use super::visible::visible;
 use super::{View, can_be_live, render};
 use crate::App;
 use crate::api::events::sse_response;
 use crate::api::json_types::QueryParams;
-use crate::auth::{Caller, Revalidation};
+use crate::auth::{Caller, Revalidation, StreamKind};
 use crate::problem::Problem;
 
 /// The minimum time between two renderings of a page.
@@ -103,7 +104,7 @@ impl LivePages {
                     regions: page
                         .regions
                         .into_iter()
-                        .map(|one| (one.id, one.html.into_string().into()))
+                        .map(|one| (one.id, visible(one.html.into_string()).into()))
                         .collect(),
                     trouble: None,
                 },
@@ -155,6 +156,7 @@ pub(super) async fn stream(
     if uri.scheme().is_some() || uri.authority().is_some() || !can_be_live(&uri) {
         return Err(no_page());
     }
+    let share = app.guard.stream_share(StreamKind::LivePage, &caller.0)?;
     let scopes = caller.0.scopes.clone();
     let key = PageKey { address: params.0.page, scopes: scopes.to_string() };
     let shown = app.live.watch(&app, key, scopes, uri)?;
@@ -167,6 +169,7 @@ pub(super) async fn stream(
             () = revalidation.until_revoked() => {}
             _ = send_changes(&client, shown) => {}
         }
+        drop(share);
     });
     Ok(sse_response(events))
 }

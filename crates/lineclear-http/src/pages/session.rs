@@ -12,7 +12,7 @@ use super::{Page, Region, Tab, html_response};
 use crate::App;
 use crate::api::json_types::QueryParams;
 use crate::api::session;
-use crate::auth::{Caller, ClientAddress};
+use crate::auth::{Caller, ClientAddress, require_origin};
 use crate::problem::Problem;
 
 #[derive(Default, Deserialize)]
@@ -46,7 +46,8 @@ pub(super) async fn log_in(
     uri: Uri,
     FormBody(form_body): FormBody<LogInForm>,
 ) -> Result<Response, Problem> {
-    match session::begin(&state, from, form_body.token.trim()).await {
+    require_origin(&headers)?;
+    match session::begin(&state, from, &headers, form_body.token.trim()).await {
         Ok((_, cookie)) => {
             let to = Redirect::to(&format!("{}{}", state.base, local_path(form_body.back.as_deref())));
             Ok(session::with_cookie(to.into_response(), &cookie))

@@ -1,5 +1,7 @@
 //! Access to an open server: this machine, by its own names, and no page of another site.
 
+pub(crate) mod proxies;
+mod quotas;
 pub(crate) mod scopes;
 mod security;
 pub(crate) mod session;
@@ -19,6 +21,27 @@ async fn only_host_names_of_this_machine_are_answered(served: &Served) {
     {
         let answer = served.send("GET", "/api/v1/jobs", &[("Host", host)], b"").await;
         assert_eq!((answer.status, answer.code()), (421, "wrong_host".to_owned()), "{host}");
+    }
+}
+
+async fn a_host_is_read_to_its_end_and_a_url_does_not_outrank_it(served: &Served) {
+    for host in
+        ["[::1].evil.example", "[::1]evil.example:80", "[::1]:", "localhost:evil", "127.0.0.1:80:80", "[::1"]
+    {
+        let answer = served.send("GET", "/api/v1/jobs", &[("Host", host)], b"").await;
+        assert_eq!(answer.status, 421, "{host}");
+    }
+    let port = served.address.port();
+    for (url, host, status) in [
+        ("localhost", "localhost", 200),
+        ("127.0.0.1", "localhost", 200),
+        ("localhost", "evil.example", 421),
+        ("evil.example", "localhost", 421),
+        ("[::1].evil.example", "localhost", 421),
+    ] {
+        let url = format!("http://{url}:{port}/api/v1/jobs");
+        let answer = served.send("GET", &url, &[("Host", host)], b"").await;
+        assert_eq!(answer.status, status, "{url} with Host: {host}");
     }
 }
 
@@ -47,6 +70,7 @@ async fn a_page_of_another_site_changes_nothing(served: &Served) {
 }
 
 on_each_store! {
+    a_host_is_read_to_its_end_and_a_url_does_not_outrank_it
     only_host_names_of_this_machine_are_answered
     a_page_of_another_site_changes_nothing
 }

@@ -110,6 +110,33 @@ async fn untrusted_text_is_escaped_on_every_page(served: &Served) {
     }
 }
 
+async fn characters_that_reorder_or_hide_text_are_visible(served: &Served) {
+    let hidden = "invoice\u{202e}gpj.exe\u{2066}\u{9b}\u{7f}";
+    let made = enqueue(served, json!({"kind": "broken", "input": hidden, "limit_key": hidden})).await;
+    served.until(&format!("/api/v1/jobs/{made}"), |job| job["state"] == "dead").await;
+    let job = page(served, &format!("/jobs/{made}")).await.body;
+    assert!(job.contains("invoice⟨U+202E⟩gpj.exe⟨U+2066⟩⟨U+009B⟩⟨U+007F⟩"), "{job}");
+    for path in [
+        format!("/jobs/{made}"),
+        "/jobs".to_owned(),
+        "/dead-letters".to_owned(),
+        "/jobs?q=%E2%80%AE".to_owned(),
+    ] {
+        let body = page(served, &path).await.body;
+        let text = body.split('<').filter_map(|part| part.split_once('>')).map(|(_, text)| text);
+        assert!(
+            text.into_iter().all(|text| !text.contains(['\u{202e}', '\u{2066}', '\u{9b}', '\u{7f}'])),
+            "{path}: {body}"
+        );
+    }
+    let again = page(served, &format!("/jobs/{made}/retry?edit=true")).await.body;
+    let (_, input) = again.split_once("<textarea").unwrap();
+    assert!(
+        input.split_once("</textarea>").unwrap().0.contains('\u{202e}'),
+        "a form keeps what it would send: {again}"
+    );
+}
+
 async fn an_invalid_search_is_explained(served: &Served) {
     let answer = page(served, "/jobs?q=stat:dead").await;
     assert_eq!(answer.status, 200);
@@ -297,6 +324,7 @@ async fn an_open_page_updates_itself(served: &Served) {
 on_each_store! {
     pages_work_on_an_empty_database
     untrusted_text_is_escaped_on_every_page
+    characters_that_reorder_or_hide_text_are_visible
     an_invalid_search_is_explained
     a_list_continues_where_the_last_page_ended
     every_action_of_a_page_asks_for_confirmation
@@ -320,7 +348,10 @@ async fn a_browser_is_redirected_to_the_login_and_back(served: &Served) {
     is_clean("/login", &form);
     let wrong = submit(served, "/login", "token=lc_unknown_x&back=/jobs").await;
     assert!(wrong.status == 401 && wrong.body.contains("role=\"alert\""), "{wrong:?}");
-    let right = submit(served, "/login", &format!("token={token}&back=/jobs")).await;
+    let form = format!("token={token}&back=/jobs");
+    let hidden = served.send("POST", "/login", &[HTML, FORM], form.as_bytes()).await;
+    assert_eq!(hidden.status, 403, "a form that does not name its origin: {hidden:?}");
+    let right = submit(served, "/login", &form).await;
     assert_eq!((right.status, right.header("location")), (303, Some("/jobs")), "{right:?}");
     let session = cookie(&right);
     let listed = served.send("GET", "/jobs", &[HTML, ("Cookie", &session)], b"").await;

@@ -55,7 +55,9 @@ fn well() -> HealthFacts {
 }
 
 fn judged(facts: &HealthFacts) -> Vec<Check> {
-    [nodes(facts), work(facts), manifests(facts, &ManifestHealth::default())].concat()
+    let access =
+        vec![tokens(facts.now, &[("ci".to_owned(), None), ("bot".to_owned(), Some(at(100 * 86_400)))])];
+    [nodes(facts), work(facts), manifests(facts, &ManifestHealth::default()), access].concat()
 }
 
 /// The result of one check, and its sentence.
@@ -73,6 +75,15 @@ fn what_is_well_is_said_of_every_check_once() {
     assert_eq!(names.len(), checks.len());
     let of_groups = CheckName::ALL.iter().filter(|name| name.group() >= Group::Nodes);
     assert_eq!(of_groups.count(), checks.len());
+}
+
+#[test]
+fn a_token_that_expires_soon_is_a_warning() {
+    let end = |name: &str, days: i64| (name.to_owned(), Some(at(1000 + days * 86_400)));
+    let check =
+        tokens(at(1000), &[end("later", 15), end("second", 14), end("first", 2), ("never".to_owned(), None)]);
+    assert_eq!((check.finding, check.remedy.is_some()), (Finding::Warning, true));
+    assert_eq!(check.message, "2 tokens expire within 14 days: first (in 2d), second (in 14d)");
 }
 
 #[test]

@@ -155,6 +155,7 @@ migrations! {
     29 "0029_promotion_by_rank",
     30 "0030_parked_by_manifest",
     34 "0034_compatible_from",
+    36 "0036_session_address",
 }
 
 /// All migrations for the database that `options` names.

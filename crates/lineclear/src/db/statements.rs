@@ -274,6 +274,8 @@ statements! {
         SessionBegin "session_begin",
         SessionFind "session_find",
         SessionEnd "session_end",
+        SessionList "session_list",
+        SessionRevoke "session_revoke",
         AuditBegin "audit_begin",
         AuditEnd "audit_end",
         AuditList "audit_list",

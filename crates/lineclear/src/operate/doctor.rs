@@ -14,10 +14,12 @@ pub(crate) mod sqlite_file;
 use lineclear_model::doctor::{self, Check, CheckName, Finding, Group, HealthFacts};
 
 use crate::node::database_monitor::now;
-use crate::store::{MigrationStatus, Store, StoreError, StoreResult};
+use crate::store::{MigrationStatus, Store, StoreError, StoreResult, TokenView};
 
 /// Late jobs that are explained at most.
 const EXPLAINED: u32 = 20;
+/// Tokens that are checked at most, the newest first.
+const TOKENS_READ: u32 = 1_000;
 
 impl Store {
     /// Runs every check that applies to this database, in the order of [`CheckName::ALL`]. Works on a schema that is old or broken.
@@ -89,7 +91,16 @@ impl Store {
             Ok(facts) => checks.extend(self.health_checks(&facts).await),
             Err(error) => checks.push(failed(CheckName::Alive, &error)),
         }
+        checks.push(or_failure(CheckName::Tokens, self.token_check().await));
         checks
+    }
+
+    async fn token_check(&self) -> StoreResult<Check> {
+        let newest = self.tokens(None, TOKENS_READ).await?.items;
+        let now = newest.first().map_or(lineclear_model::Micros::EPOCH, |token| token.now);
+        let valid: Vec<_> = newest.into_iter().filter(TokenView::is_live).collect();
+        let ends: Vec<_> = valid.into_iter().map(|token| (token.name, token.expires_at)).collect();
+        Ok(doctor::tokens(now, &ends))
     }
 
     async fn health_checks(&self, facts: &HealthFacts) -> Vec<Check> {

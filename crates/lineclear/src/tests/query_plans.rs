@@ -213,6 +213,12 @@ fn cases() -> Vec<Case> {
         ),
         (Statement::TokenFind, vec![text("p5")].into(), &["access_token_prefix"]),
         (Statement::SessionFind, vec![text("h5")].into(), &["browser_session"]),
+        (Statement::SessionRevoke, vec![text("h5")].into(), &["browser_session"]),
+        (
+            Statement::SessionList,
+            vec![Value::Time(Some(recently())), text("h5"), int(50)].into(),
+            &["browser_session_expires"],
+        ),
         (
             Statement::AuditList,
             vec![int(90_000), int(50), int(1000), text("token:ci"), Value::Text(None), Value::Time(None)]

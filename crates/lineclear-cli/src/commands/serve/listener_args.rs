@@ -2,8 +2,9 @@
 
 use clap::Args;
 use lineclear::Store;
-use lineclear_http::{Access, ListenerLimits, TrustedProxy};
+use lineclear_http::{Access, ListenerLimits, ProxySecret, ProxyUsers, TrustedProxies};
 use lineclear_model::Scopes;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::config::{Config, Flags, at_least_one, networks};
 use crate::failure::Failure;
@@ -12,6 +13,10 @@ use crate::output::print_stderr;
 
 /// Number of tokens to read when looking for a live one.
 const TOKENS_READ: u32 = 1_000;
+/// Open files besides connections: the database, probes, and connections that are being closed.
+const OTHER_FILES: usize = 512;
+/// Connections on a machine that allows few open files.
+const CONNECTIONS_MIN: usize = 64;
 
 #[derive(Args)]
 pub(super) struct ListenerArgs {
@@ -24,13 +29,16 @@ pub(super) struct ListenerArgs {
     /// Run --commands although --auth is none: every user of this machine can run them as the server's user
     #[arg(long)]
     allow_open_commands: bool,
-    /// With --auth proxy: networks of the trusted proxy, such as 10.0.0.5 or 10.0.0.0/8
-    #[arg(long, value_name = "NETWORKS")]
-    proxy_peers: Option<String>,
+    /// Networks of proxies in front of the server, such as 10.0.0.5 or 10.0.0.0/8 [default: none]
+    #[arg(long, value_name = "NETWORKS", alias = "proxy-peers")]
+    trusted_proxies: Option<String>,
+    /// File with the secret that proxies send as X-Lineclear-Proxy-Secret; --auth proxy needs it, or LINECLEAR_PROXY_SECRET
+    #[arg(long, value_name = "FILE")]
+    proxy_secret_file: Option<String>,
     /// With --auth proxy: header with the name of the user [default: X-Forwarded-User]
     #[arg(long, value_name = "HEADER")]
     proxy_user_header: Option<String>,
-    /// With --auth proxy: header with lineclear-read, lineclear-operate or lineclear-admin
+    /// With --auth proxy: header with groups, such as lineclear-read,lineclear-operate
     #[arg(long, value_name = "HEADER")]
     proxy_scopes_header: Option<String>,
     /// With --auth proxy: scope of every user if there is no such header [default: read]
@@ -42,6 +50,12 @@ pub(super) struct ListenerArgs {
     /// Maximum number of connections from one address [default: 64]
     #[arg(long, value_name = "N")]
     connections_per_address: Option<String>,
+    /// Maximum number of concurrent requests of one token or user, unless --auth is none [default: 256]
+    #[arg(long, value_name = "N")]
+    requests_per_principal: Option<String>,
+    /// Maximum number of event streams, and of live pages, of one token or user, unless --auth is none [default: 64]
+    #[arg(long, value_name = "N")]
+    streams_per_principal: Option<String>,
     /// Maximum requests per second of one address, token or user, unless --auth is none; 0 is unlimited [default: 5000]
     #[arg(long, value_name = "N")]
     rate: Option<String>,
@@ -53,12 +67,15 @@ impl ListenerArgs {
             ("base_path", self.base_path),
             ("auth", self.auth),
             ("allow_open_commands", self.allow_open_commands.then(|| "true".to_owned())),
-            ("proxy_peers", self.proxy_peers),
+            ("trusted_proxies", self.trusted_proxies),
+            ("proxy_secret_file", self.proxy_secret_file),
             ("proxy_user_header", self.proxy_user_header),
             ("proxy_scopes_header", self.proxy_scopes_header),
             ("proxy_scope", self.proxy_scope),
             ("connections", self.connections),
             ("connections_per_address", self.connections_per_address),
+            ("requests_per_principal", self.requests_per_principal),
+            ("streams_per_principal", self.streams_per_principal),
             ("rate", self.rate),
         ];
         all.into_iter().filter_map(|(name, value)| value.map(|value| (name, value))).collect()
@@ -69,12 +86,9 @@ pub(super) fn access(config: &Config) -> Result<Access, Failure> {
     match config.text("auth") {
         "token" => Ok(Access::Tokens),
         "proxy" => {
-            let peers =
-                networks(config.text("proxy_peers")).map_err(|why| config.bad("proxy_peers", &why))?;
             let scopes = Scopes::parse(config.text("proxy_scope"));
             let scopes_header = Some(config.text("proxy_scopes_header")).filter(|name| !name.is_empty());
-            Ok(Access::TrustedProxy(TrustedProxy {
-                peers,
+            Ok(Access::ProxyUsers(ProxyUsers {
                 user_header: config.text("proxy_user_header").to_owned(),
                 scopes_header: scopes_header.map(str::to_owned),
                 scopes: scopes.map_err(|bad| config.bad("proxy_scope", &bad.to_string()))?,
@@ -99,11 +113,65 @@ pub(super) fn check_open_commands(config: &Config) -> Result<bool, Failure> {
     ))
 }
 
+/// The proxies in front of the server, and their secret.
+pub(super) fn trusted_proxies(config: &Config) -> Result<TrustedProxies, Failure> {
+    let networks =
+        networks(config.text("trusted_proxies")).map_err(|why| config.bad("trusted_proxies", &why))?;
+    let secret = match (config.text("proxy_secret"), config.text("proxy_secret_file")) {
+        ("", "") => None,
+        (text, "") => Some(ProxySecret::new(text).map_err(|why| config.bad("proxy_secret", &why))?),
+        ("", file) => {
+            let bad = |why: &str| config.bad("proxy_secret_file", why);
+            let text = read_private(file).map_err(|why| bad(&why))?;
+            Some(ProxySecret::new(text.trim_end()).map_err(|why| bad(&format!("its content {why}")))?)
+        }
+        _ => return Err(config.bad("proxy_secret_file", "set this or proxy_secret, not both")),
+    };
+    Ok(TrustedProxies { networks, secret })
+}
+
+/// The content of a file that other users cannot read.
+fn read_private(file: &str) -> Result<String, String> {
+    use std::os::unix::fs::PermissionsExt;
+    let cannot = |error: std::io::Error| format!("cannot read {file}: {error}");
+    let mode = std::fs::metadata(file).map_err(cannot)?.permissions().mode();
+    if mode & 0o004 != 0 {
+        return Err(format!("every user can read {file}; protect it with: chmod o-r {file}"));
+    }
+    std::fs::read_to_string(file).map_err(cannot)
+}
+
+/// Raises the limit of open files to what the connections need; where the system does not allow it, lowers the connections.
+pub(super) fn fit_open_files(limits: ListenerLimits) -> ListenerLimits {
+    let needed = limits.connections.saturating_add(OTHER_FILES) as u64;
+    let found = getrlimit(Resource::Nofile);
+    if found.current.is_some_and(|current| current < needed) {
+        let current = Some(found.maximum.map_or(needed, |maximum| maximum.min(needed)));
+        // Fails only where the system has a limit of its own; then the old one holds.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current, ..found });
+    }
+    let allowed = getrlimit(Resource::Nofile).current.and_then(|allowed| usize::try_from(allowed).ok());
+    match allowed.filter(|allowed| (*allowed as u64) < needed) {
+        Some(allowed) => {
+            let connections =
+                allowed.saturating_sub(OTHER_FILES).max(CONNECTIONS_MIN).min(limits.connections);
+            print_stderr(&format!(
+                "WARNING  the process may open {allowed} files, too few for {} connections; it takes {connections} (ulimit -Hn, LimitNOFILE=)\n",
+                limits.connections
+            ));
+            ListenerLimits { connections, ..limits }
+        }
+        None => limits,
+    }
+}
+
 pub(super) fn limits(config: &Config) -> Result<ListenerLimits, Failure> {
     let count = |name: &str| at_least_one(config.text(name)).map_err(|why| config.bad(name, &why));
     Ok(ListenerLimits {
         connections: count("connections")?,
         connections_per_address: count("connections_per_address")?,
+        requests_per_principal: count("requests_per_principal")?,
+        streams_per_principal: count("streams_per_principal")?,
         rate: config.text("rate").parse().map_err(|_| config.bad("rate", "not a number"))?,
         ..ListenerLimits::default()
     })

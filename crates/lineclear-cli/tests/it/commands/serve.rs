@@ -209,15 +209,30 @@ async fn a_server_with_tokens_may_listen_anywhere_and_prints_how_to_create_the_f
 #[tokio::test]
 async fn invalid_listener_settings_are_refused_before_the_database_is_touched() {
     let dir = tempfile::tempdir().unwrap();
-    let cases: [(&[&str], &str); 6] = [
+    let (secret, open) = (dir.path().join("secret"), dir.path().join("open"));
+    for (file, text, mode) in [(&secret, "0123456789abcdef0123456789abcdef\n", 0o600), (&open, "x", 0o644)] {
+        std::fs::write(file, text).unwrap();
+        std::fs::set_permissions(file, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    }
+    let (secret, open) = (secret.to_str().unwrap(), open.to_str().unwrap());
+    let proxy = ["--auth", "proxy", "--trusted-proxies"];
+    let with = |more: &[&'static str]| [&proxy[..], more].concat();
+    let (loopback, any) = (with(&["127.0.0.1"]), with(&["10.0.0.1"]));
+    let (readable, missing) = (
+        [&loopback[..], &["--proxy-secret-file", open]].concat(),
+        [&loopback[..], &["--proxy-secret-file", "/nowhere"]].concat(),
+    );
+    let header = [&any[..], &["--proxy-secret-file", secret, "--proxy-user-header", "a b"]].concat();
+    let cases: [(&[&str], &str); 10] = [
         (&["--bind", "0.0.0.0"], "auth = token"),
         (&["--bind", "::"], "auth = proxy"),
         (&["--auth", "proxy"], "needs an address"),
-        (&["--auth", "proxy", "--proxy-peers", "proxy.local"], "is not a network"),
-        (
-            &["--auth", "proxy", "--proxy-peers", "10.0.0.1", "--proxy-user-header", "a b"],
-            "not a valid header name",
-        ),
+        (&["--auth", "proxy", "--trusted-proxies", "proxy.local"], "is not a network"),
+        (&loopback, "every local one) can name any user"),
+        (&any, "proxy_secret_file"),
+        (&readable, "every user can read"),
+        (&missing, "cannot read /nowhere"),
+        (&header, "not a valid header name"),
         (&["--auth", "password"], "is not none, token or proxy"),
     ];
     for (arguments, part) in cases {
@@ -260,6 +275,8 @@ fn an_invalid_setting_is_refused_with_its_origin() {
     let file = dir.path().join("mine.toml");
     let path = file.to_str().unwrap().to_owned();
     let cases = [
+        ("proxy_peers = \"10.0.0.1\"", "did you mean trusted_proxies?"),
+        ("proxy_secret = \"short\"", "at least 32"),
         ("slts = 3", "did you mean slots?"),
         ("slots = \"many\"", "slots (file"),
         ("poll = \"soon\"", "poll (file"),
@@ -278,6 +295,33 @@ fn an_invalid_setting_is_refused_with_its_origin() {
     }
     let (code, _, said) = lineclear(&["config", "show", "--config", "/nowhere.toml"], &[]);
     assert!(code == Some(2) && said.contains("does not exist"), "{said}");
+}
+
+#[tokio::test]
+async fn a_proxy_with_the_secret_of_a_file_names_users_and_without_it_does_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, secret) = (dir.path().join("secret"), "0123456789abcdef0123456789abcdef");
+    std::fs::write(&file, format!("{secret}\n")).unwrap();
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let by_file = ["--auth", "proxy", "--trusted-proxies", "127.0.0.1", "--proxy-secret-file", "secret"];
+    let (mut child, address) = serve(&dir, &by_file).await;
+    let user = "GET /api/v1/session HTTP/1.1\r\nX-Forwarded-User: ada";
+    let send = |head: &str| {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        let head = format!("{head}\r\nHost: x\r\nConnection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    assert!(send(user).starts_with("HTTP/1.1 401"));
+    assert!(send(&format!("{user}\r\nX-Lineclear-Proxy-Secret: {secret}")).contains("proxy:ada"));
+    child.terminate().unwrap();
+    assert!(child.wait_for_exit(LONG).await.unwrap().success());
+    let log = child.stderr().join("\n");
+    assert!(log.contains("authentication failed") && !log.contains(secret), "{log}");
+    let shown = lineclear(&["config", "show", "--json"], &[("LINECLEAR_PROXY_SECRET", secret)]).1;
+    assert!(shown.contains("proxy_secret") && !shown.contains(secret), "{shown}");
 }
 
 #[test]

@@ -20,12 +20,33 @@ fn is_made_listed_and_revoked(url: &str) {
 
     let taken = lineclear(&["token", "create", "ci", "--scope", "read", "--db", url]);
     assert!(taken.code == Some(5) && taken.err.contains("revoke it first"), "{}", taken.err);
-    let more =
-        json(&lineclear(&["token", "create", "bot", "--scope", "read,worker", "--json", "--db", url]).out);
+    let more = json(
+        &lineclear(&[
+            "token",
+            "create",
+            "bot",
+            "--scope",
+            "read,worker",
+            "--expires",
+            "never",
+            "--json",
+            "--db",
+            url,
+        ])
+        .out,
+    );
     assert_eq!(
         (&more["scopes"], more["expires_at"].is_null()),
         (&serde_json::json!(["read", "worker"]), true)
     );
+    let usual = json(&lineclear(&["token", "create", "usual", "--scope", "read", "--json", "--db", url]).out);
+    let at = |name: &str| usual[name].as_str().unwrap().parse::<jiff::Timestamp>().unwrap().as_second();
+    assert_eq!(
+        at("expires_at") - at("created_at"),
+        90 * 86_400,
+        "90 days, unless the creator says otherwise"
+    );
+    assert_eq!(lineclear(&["token", "revoke", "usual", "--db", url]).code, Some(0));
     assert!(more["token"].as_str().unwrap().contains(more["prefix"].as_str().unwrap()));
 
     let listed = lineclear(&["token", "list", "--db", url]);
@@ -57,7 +78,8 @@ fn is_made_listed_and_revoked(url: &str) {
     let listed = json(&lineclear(&["token", "list", "--json", "--db", url]).out);
     let states: Vec<_> =
         listed["items"].as_array().unwrap().iter().map(|t| (t["name"].clone(), t["live"].clone())).collect();
-    assert_eq!(states, [("bot".into(), true.into()), ("ci".into(), false.into())], "newest first");
+    let expected = [("usual".into(), false.into()), ("bot".into(), true.into()), ("ci".into(), false.into())];
+    assert_eq!(states, expected, "newest first");
     assert!(!listed.to_string().contains("\"token\""), "{listed}");
 }
 
@@ -96,7 +118,7 @@ fn token_commands_leave_audit_rows() {
     let made: String = database.query_row(made, [], |row| row.get(0)).unwrap();
     assert_eq!(
         json(&made),
-        serde_json::json!({"token": "1", "name": "ci", "scopes": "read", "expires_in_ms": null})
+        serde_json::json!({"token": "1", "name": "ci", "scopes": "read", "expires_in_ms": 90 * 86_400_000_i64})
     );
     let mut rows = database.prepare("select action, target, status, who from audit order by id").unwrap();
     let rows = rows.query_map([], |row| {

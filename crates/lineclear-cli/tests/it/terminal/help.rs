@@ -343,6 +343,7 @@ fn a_misspelt_word_gets_a_suggestion_and_plurals_are_understood() {
         "dead-letters",
         "locks",
         "tokens",
+        "sessions",
         "schedules",
     ] {
         assert_eq!(lineclear(&[plural, "--help"]).code, Some(0), "{plural}");

@@ -52,6 +52,7 @@ async fn json_is_printed_as_the_api_has_it() {
         ("group get etl", "groups/etl"),
         ("bulk-operation list", "bulk-operations?limit=100"),
         ("token list", "tokens?limit=100"),
+        ("session list", "sessions?limit=100"),
     ] {
         let words: Vec<&str> = words.split(' ').chain(["--json", "--server", &url]).collect();
         let printed = at(&dir, &words);

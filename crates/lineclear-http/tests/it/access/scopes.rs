@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use lineclear::model::Scopes;
 use lineclear::store::{NewToken, WhichToken};
-use lineclear_http::{Access, TrustedProxy};
+use lineclear_http::{Access, HttpOptions, ProxyUsers};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use super::proxies::{SECRET, trusting};
 use crate::kit::Served;
 
 /// Every path and method, with the required scope; `None`: it is public.
@@ -234,14 +235,31 @@ async fn tokens_are_made_listed_and_revoked_over_http(served: &Served) {
     assert_eq!(with("DELETE", &place, &admin, "").await.status, 404);
 }
 
+async fn a_token_expires_after_90_days_unless_its_creator_says_otherwise(served: &Served) {
+    let admin = served.token("admin").await;
+    let life = async |body: &str| {
+        let made = served.with(&admin, "POST", "/api/v1/tokens", body).await;
+        assert_eq!(made.status, 201, "{made:?}");
+        let at = |name: &str| made.json()[name].as_str().map(|text| text.parse::<jiff::Timestamp>().unwrap());
+        at("expires_at").map(|end| end.as_second() - at("created_at").unwrap().as_second())
+    };
+    assert_eq!(life(r#"{"name": "a", "scopes": ["read"]}"#).await, Some(90 * 86_400));
+    assert_eq!(life(r#"{"name": "b", "scopes": ["read"], "expires_in_ms": 3600000}"#).await, Some(3_600));
+    assert_eq!(life(r#"{"name": "c", "scopes": ["read"], "expires_in_ms": null}"#).await, None);
+}
+
 async fn a_trusted_proxy_names_the_user(served: &Served) {
     // The server of this test trusts 127.0.0.1.
-    let ask = async |headers: &[(&str, &str)], path: &str| served.send("GET", path, headers, b"").await;
+    let ask = async |headers: &[(&str, &str)], path: &str| {
+        served.send("GET", path, &[&[SECRET], headers].concat(), b"").await
+    };
     let ada = ("X-Forwarded-User", "ada");
-    assert_eq!(ask(&[ada, ("X-Groups", "staff lineclear-read")], "/api/v1/jobs").await.status, 200);
-    let lacking = ask(&[ada, ("X-Groups", "staff lineclear-read")], "/api/v1/tokens").await;
+    assert_eq!(ask(&[ada, ("X-Groups", "staff, lineclear-read")], "/api/v1/jobs").await.status, 200);
+    let lacking = ask(&[ada, ("X-Groups", "staff,lineclear-read")], "/api/v1/tokens").await;
     assert_eq!((lacking.status, lacking.code()), (403, "scope".to_owned()));
     assert!(lacking.body.contains("proxy:ada has read"), "{lacking:?}");
+    let blank = ask(&[ada, ("X-Groups", "not lineclear-read")], "/api/v1/jobs").await;
+    assert_eq!(blank.status, 403, "the name of a group may contain blanks: this is another group");
     assert_eq!(ask(&[ada], "/api/v1/jobs").await.status, 403, "no group, no scope");
     assert_eq!(ask(&[("X-Groups", "lineclear-admin")], "/api/v1/jobs").await.status, 401, "no user");
     assert_eq!(
@@ -271,24 +289,33 @@ async fn idempotency_keys_are_scoped_to_the_client(served: &Served) {
     assert_ne!(make(&other).await, first, "another client");
 }
 
-fn trusting(peer: &str) -> Access {
-    let mut proxy = TrustedProxy::new(vec![peer.parse().unwrap()]);
-    proxy.scopes_header = Some("X-Groups".to_owned());
-    Access::TrustedProxy(proxy)
+fn users(network: &str) -> HttpOptions {
+    let access = Access::ProxyUsers(ProxyUsers {
+        scopes_header: Some("X-Groups".to_owned()),
+        ..ProxyUsers::default()
+    });
+    HttpOptions { access, trusted_proxies: trusting(network, true), ..HttpOptions::default() }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_trusted_proxy_is_believed() {
-    let served = Served::sqlite_with(|http| http.access = trusting("127.0.0.0/8")).await;
+    let served = Served::sqlite_with(|http| {
+        let HttpOptions { access, trusted_proxies, .. } = users("127.0.0.0/8");
+        (http.access, http.trusted_proxies) = (access, trusted_proxies);
+    })
+    .await;
     a_trusted_proxy_names_the_user(&served).await;
     served.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn forwarded_headers_of_other_peers_are_ignored() {
-    for access in [trusting("192.0.2.0/24"), Access::Tokens] {
-        let served = Served::sqlite_with(|http| http.access = access).await;
+    for options in [users("192.0.2.0/24"), HttpOptions { access: Access::Tokens, ..HttpOptions::default() }] {
+        let HttpOptions { access, trusted_proxies, .. } = options;
+        let served =
+            Served::sqlite_with(|http| (http.access, http.trusted_proxies) = (access, trusted_proxies)).await;
         let claims = [
+            SECRET,
             ("X-Forwarded-User", "ada"),
             ("X-Groups", "lineclear-admin"),
             ("X-Forwarded-For", "127.0.0.1"),
@@ -331,5 +358,6 @@ with_tokens_on_each_store! {
     a_revoked_token_is_refused_within_five_seconds
     an_expired_token_is_refused
     tokens_are_made_listed_and_revoked_over_http
+    a_token_expires_after_90_days_unless_its_creator_says_otherwise
     idempotency_keys_are_scoped_to_the_client
 }

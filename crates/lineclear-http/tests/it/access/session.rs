@@ -78,6 +78,19 @@ async fn a_browser_logs_in_with_a_token_and_out_again(served: &Served) {
     assert_eq!((no_session.status, no_session.code()), (409, "no_session".to_owned()));
 }
 
+async fn logging_in_again_ends_the_old_session_of_the_browser(served: &Served) {
+    let (read, operate) = (served.token("read").await, served.token("operate").await);
+    let (old, other) = (cookie(&log_in(served, &read).await), cookie(&log_in(served, &read).await));
+    let body = json!({"token": operate}).to_string();
+    let new = cookie(&as_browser(served, &old, "POST", PATH, &body).await);
+    let who = async |cookie: &str| as_browser(served, cookie, "GET", PATH, "").await;
+    assert_eq!(who(&old).await.status, 401, "the cookie that the browser had is invalid");
+    assert_eq!(who(&new).await.json()["who"], "session:operate");
+    assert_eq!(who(&other).await.status, 200, "another browser stays logged in");
+    let wrong = as_browser(served, &new, "POST", PATH, r#"{"token": "x"}"#).await;
+    assert_eq!((wrong.status, who(&new).await.status), (401, 200), "a failed login ends nothing");
+}
+
 async fn a_revoked_token_ends_its_sessions_at_once(served: &Served) {
     let token = served.token("read").await;
     let cookie = cookie(&log_in(served, &token).await);
@@ -85,6 +98,44 @@ async fn a_revoked_token_ends_its_sessions_at_once(served: &Served) {
     let name = lineclear::store::WhichToken::Name("read".to_owned());
     served.store().revoke_token(name).await.unwrap().unwrap();
     assert_eq!(as_browser(served, &cookie, "GET", "/api/v1/jobs", "").await.status, 401);
+}
+
+async fn an_admin_lists_sessions_and_ends_one(served: &Served) {
+    let (admin, read) = (served.token("admin").await, served.token("read").await);
+    let (one, two) = (cookie(&log_in(served, &read).await), cookie(&log_in(served, &read).await));
+    let listed = served.with(&admin, "GET", "/api/v1/sessions?limit=1", "").await;
+    assert_eq!(listed.status, 200, "{listed:?}");
+    let next = format!("/api/v1/sessions?cursor={}", listed.json()["next"].as_str().unwrap());
+    let rest = served.with(&admin, "GET", &next, "").await.json();
+    assert_eq!(rest["items"].as_array().unwrap().len(), 1, "{rest}");
+    let session = listed.json()["items"][0].clone();
+    assert_eq!((&session["token"], &session["address"]), (&json!("read"), &json!("127.0.0.1")), "{session}");
+    for cookie in [&one, &two] {
+        let secret = cookie.split_once('=').unwrap().1;
+        assert!(
+            !listed.body.contains(&secret[..8]) && !rest.to_string().contains(&secret[..8]),
+            "{listed:?}"
+        );
+    }
+    let path = format!("/api/v1/sessions/{}", session["id"].as_str().unwrap());
+    assert_eq!(served.with(&read, "DELETE", &path, "").await.status, 403);
+    assert_eq!(served.with(&admin, "DELETE", &path, "").await.status, 204);
+    assert_eq!(served.with(&admin, "DELETE", &path, "").await.status, 404);
+    let mut left = Vec::new();
+    for cookie in [&one, &two] {
+        left.push(as_browser(served, cookie, "GET", PATH, "").await.status);
+    }
+    left.sort();
+    assert_eq!(left, [200, 401], "one of the two is logged out");
+    for bad in ["x", "%25", "0000000000000000", "0000"] {
+        assert_eq!(
+            served.with(&admin, "DELETE", &format!("/api/v1/sessions/{bad}"), "").await.status,
+            404,
+            "{bad}"
+        );
+    }
+    let bad = served.with(&admin, "GET", "/api/v1/sessions?cursor=1-x", "").await;
+    assert_eq!((bad.status, bad.code()), (400, "cursor".to_owned()));
 }
 
 async fn a_page_of_another_site_does_nothing_with_a_users_cookie(served: &Served) {
@@ -131,6 +182,8 @@ async fn a_login_leaves_an_audit_row(served: &Served) {
 
 with_tokens_on_each_store! {
     a_browser_logs_in_with_a_token_and_out_again
+    logging_in_again_ends_the_old_session_of_the_browser
+    an_admin_lists_sessions_and_ends_one
     a_revoked_token_ends_its_sessions_at_once
     a_page_of_another_site_does_nothing_with_a_users_cookie
     wrong_logins_are_refused_alike_and_ten_lock_the_address_out

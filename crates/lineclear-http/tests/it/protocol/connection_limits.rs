@@ -111,30 +111,75 @@ async fn a_head_of_64_kib_is_refused_and_one_of_8_is_not() {
     served.end().await;
 }
 
+/// Sends a request, and reads the first bytes of the response.
+async fn first_bytes(served: &Served, request: &str) -> (TcpStream, String) {
+    let mut stream = TcpStream::connect(served.address).await.unwrap();
+    let _ = stream.write_all(format!("{request}\r\nHost: localhost\r\n\r\n").as_bytes()).await;
+    let mut bytes = [0; 4096];
+    let read = tokio::time::timeout(LONG, stream.read(&mut bytes)).await.expect("an answer").unwrap_or(0);
+    (stream, String::from_utf8_lossy(&bytes[..read]).into_owned())
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn too_many_connections_are_refused_until_one_closes() {
+async fn too_many_requests_at_once_are_refused_until_one_ends_and_probes_are_answered() {
     let served = served(|limits| limits.connections = 8).await;
     let mut held = Vec::new();
     for _ in 0..8 {
-        let mut stream = TcpStream::connect(served.address).await.unwrap();
-        // It got a response, so the connection was accepted.
-        stream.write_all(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
-        assert!(stream.read(&mut [0; 2048]).await.unwrap() > 0);
+        let (stream, answer) = first_bytes(&served, "GET /api/v1/events HTTP/1.1").await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
         held.push(stream);
     }
-    let mut one_more = TcpStream::connect(served.address).await.unwrap();
-    let (answer, _) = rest(&mut one_more).await;
-    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("Retry-After"), "{answer}");
+    for _ in 0..300 {
+        let (mut stream, answer) = first_bytes(&served, "GET /api/v1/jobs HTTP/1.1").await;
+        assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("connections_max"), "{answer}");
+        assert!(
+            answer.to_lowercase().contains("retry-after") && rest(&mut stream).await.1 < LONG,
+            "{answer}"
+        );
+    }
+    for path in ["/livez", "/readyz"] {
+        assert_eq!(served.get(path).await.status, 200, "{path}");
+    }
     drop(held);
     let began = Instant::now();
-    loop {
-        let mut stream = TcpStream::connect(served.address).await.unwrap();
-        let _ =
-            stream.write_all(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
-        if rest(&mut stream).await.0.starts_with("HTTP/1.1 200") {
-            break;
-        }
+    while !first_bytes(&served, "GET /api/v1/jobs HTTP/1.1").await.1.starts_with("HTTP/1.1 200") {
         assert!(began.elapsed() < LONG, "no room again");
+    }
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_bodies_on_all_connections_do_not_hide_the_probes() {
+    let served = Served::sqlite_with(|http| {
+        http.access = Access::Tokens;
+        http.limits.connections = 8;
+    });
+    let served = served.await;
+    let mut held = Vec::new();
+    for _ in 0..200 {
+        let mut stream = TcpStream::connect(served.address).await.unwrap();
+        let head = "POST /api/v1/session HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{";
+        let _ = stream.write_all(head.as_bytes()).await;
+        held.push(stream);
+    }
+    for path in ["/livez", "/readyz"] {
+        assert_eq!(served.get(path).await.status, 200, "{path}");
+    }
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_connection_makes_room_for_a_new_one() {
+    let served = served(|limits| limits.connections = 4).await;
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        let (stream, answer) = first_bytes(&served, "GET /livez HTTP/1.1").await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        held.push(stream);
+    }
+    let began = Instant::now();
+    while !first_bytes(&served, "GET /api/v1/jobs HTTP/1.1").await.1.starts_with("HTTP/1.1 200") {
+        assert!(began.elapsed() < LONG, "connections between two requests keep their seats");
     }
     served.end().await;
 }

@@ -2,8 +2,8 @@
 
 use lineclear::model::Scopes;
 use lineclear::store::{
-    AuditEnd, AuditFilter, AuditId, AuditView, NewAudit, NewToken, Retention, SessionSecret, StoreError,
-    WhichToken,
+    AuditEnd, AuditFilter, AuditId, AuditView, NewAudit, NewSession, NewToken, Retention, SessionId,
+    SessionSecret, StoreError, WhichToken,
 };
 
 use crate::kit::{TestDb, name};
@@ -90,7 +90,7 @@ conformance! {
 
     async fn a_session_lives_twelve_hours_and_not_longer_than_its_token(db) {
         let token = token(db).await;
-        let (secret, ends) = db.store.begin_session(token.id).await.unwrap().unwrap();
+        let (secret, ends) = db.store.begin_session(NewSession::of(token.id)).await.unwrap().unwrap();
         assert!(ends > token.now.offset(11 * 3_600_000_000) && ends <= token.now.offset(12 * 3_600_000_000 + 60_000_000));
         let found = async |text: &str| db.store.session(&SessionSecret::parse(text).unwrap()).await.unwrap();
         assert_eq!(found(secret.expose()).await.unwrap().token.name, "ci");
@@ -105,8 +105,8 @@ conformance! {
 
     pgbouncer async fn a_session_ends_with_its_token_or_when_its_browser_logs_out(db) {
         let token = token(db).await;
-        let (one, _) = db.store.begin_session(token.id).await.unwrap().unwrap();
-        let (two, _) = db.store.begin_session(token.id).await.unwrap().unwrap();
+        let (one, _) = db.store.begin_session(NewSession::of(token.id)).await.unwrap().unwrap();
+        let (two, _) = db.store.begin_session(NewSession::of(token.id)).await.unwrap().unwrap();
         assert_ne!(one.expose(), two.expose());
         let found = async |text: &str| db.store.session(&SessionSecret::parse(text).unwrap()).await.unwrap();
         db.store.end_session(&SessionSecret::parse(one.expose()).unwrap()).await.unwrap();
@@ -114,6 +114,52 @@ conformance! {
         db.store.revoke_token(WhichToken::Id(token.id)).await.unwrap().unwrap();
         assert!(found(two.expose()).await.is_none());
         assert_eq!(db.count("browser_session").await, 0);
-        assert!(db.store.begin_session(token.id).await.unwrap().is_none(), "a revoked token starts no session");
+        assert!(db.store.begin_session(NewSession::of(token.id)).await.unwrap().is_none(), "a revoked token starts no session");
+    }
+
+    pgbouncer async fn sessions_are_listed_and_revoked_by_an_id_that_is_no_secret(db) {
+        let token = token(db).await;
+        let begin = async |n: i64| {
+            let address = Some(format!("192.0.2.{n}"));
+            let session = NewSession { address, ..NewSession::of(token.id) };
+            db.store.begin_session(session).await.unwrap().unwrap().0
+        };
+        let (one, two, three) = (begin(1).await, begin(2).await, begin(3).await);
+        let (mut listed, mut cursor) = (Vec::new(), None);
+        loop {
+            let page = db.store.sessions(cursor.as_ref(), 1).await.unwrap();
+            listed.extend(page.items);
+            let Some(next) = page.next else { break };
+            cursor = Some(next);
+        }
+        let mut addresses: Vec<_> = listed.iter().map(|session| session.address.clone().unwrap()).collect();
+        addresses.sort();
+        assert_eq!(addresses, ["192.0.2.1", "192.0.2.2", "192.0.2.3"], "each once, page by page");
+        assert!(listed.iter().all(|session| session.token_name == "ci" && session.expires_at > session.created_at));
+        assert!(listed.is_sorted_by(|one, next| one.expires_at >= next.expires_at));
+        let secrets = [&one, &two, &three].map(|secret| secret.expose().to_owned());
+        assert!(!secrets.iter().any(|secret| format!("{listed:?}").contains(&secret[..8])));
+        let second = listed.iter().find(|session| session.address.as_deref() == Some("192.0.2.2")).unwrap();
+        let revoked = db.store.revoke_session(&second.id).await.unwrap().unwrap();
+        assert_eq!(&revoked, second);
+        assert!(db.store.revoke_session(&second.id).await.unwrap().is_none(), "it is over");
+        let found = async |text: &str| db.store.session(&SessionSecret::parse(text).unwrap()).await.unwrap().is_some();
+        assert_eq!((found(one.expose()).await, found(two.expose()).await, found(three.expose()).await), (true, false, true));
+        for text in ["", "0", "%", "g000000000000000", "0000000000000000'", "ABCDEF0123456789"] {
+            assert!(SessionId::parse(text).is_none(), "{text}");
+        }
+    }
+
+    pgbouncer async fn a_new_session_replaces_the_one_that_the_browser_has(db) {
+        let token = token(db).await;
+        let (old, _) = db.store.begin_session(NewSession::of(token.id)).await.unwrap().unwrap();
+        let (other, _) = db.store.begin_session(NewSession::of(token.id)).await.unwrap().unwrap();
+        let found = async |text: &str| db.store.session(&SessionSecret::parse(text).unwrap()).await.unwrap().is_some();
+        let again = NewSession { replaces: SessionSecret::parse(old.expose()), ..NewSession::of(token.id) };
+        let (new, _) = db.store.begin_session(again).await.unwrap().unwrap();
+        assert_eq!((found(old.expose()).await, found(new.expose()).await, found(other.expose()).await), (false, true, true));
+        let gone = NewSession { replaces: SessionSecret::parse(new.expose()), ..NewSession::of(lineclear::store::TokenId(999)) };
+        assert!(db.store.begin_session(gone).await.unwrap().is_none());
+        assert!(found(new.expose()).await, "a session that does not begin replaces none");
     }
 }

@@ -145,3 +145,23 @@ fn before_the_first_start_doctor_only_warns() {
         "check the name",
     );
 }
+
+#[test]
+fn a_token_that_expires_soon_is_reported() {
+    let dir = tempfile::tempdir().unwrap();
+    let make = |name: &str, life: &str| {
+        assert_eq!(at(&dir, &["token", "create", name, "--scope", "read", "--expires", life]).code, Some(0));
+    };
+    make("old", "90d");
+    make("eternal", "never");
+    assert_eq!(doctor(&dir, &[]).finding("tokens"), "ok");
+    make("ci", "3d");
+    make("gone", "1h");
+    assert_eq!(at(&dir, &["token", "revoke", "gone"]).code, Some(0));
+    doctor(&dir, &[]).expect_check(
+        "tokens",
+        "warning",
+        "1 token expires within 14 days: ci (in ",
+        "lineclear token create",
+    );
+}

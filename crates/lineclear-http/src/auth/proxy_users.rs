@@ -1,43 +1,54 @@
-//! A proxy that authenticates its users and names them in headers.
+//! Users whom a trusted proxy authenticates and names in headers.
 
 use axum::http::{HeaderMap, HeaderName};
 use lineclear_model::{Scope, Scopes};
 
-use super::{Network, Principal};
+use super::{Principal, TrustedProxies};
 
 /// Longest name of a user, in bytes.
 const USER_BYTES_MAX: usize = 128;
 /// The prefix of scopes in the proxy's header; groups of other programs are ignored.
 const SCOPE_PREFIX: &str = "lineclear-";
 
-/// A proxy that authenticates its users. Its headers count only on connections from its own addresses.
+/// How a trusted proxy names its users. Its headers count only on its own connections, and with the shared secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TrustedProxy {
-    /// Its addresses.
-    pub peers: Vec<Network>,
+pub struct ProxyUsers {
     /// The header that names the user.
     pub user_header: String,
-    /// The header with the user's scopes: `lineclear-read`, `lineclear-operate`, `lineclear-admin`, among other words.
+    /// The header with the user's groups, separated by commas: `lineclear-read`, `lineclear-operate` and `lineclear-admin` are scopes.
     pub scopes_header: Option<String>,
     /// The scopes of every user, if there is no such header.
     pub scopes: Scopes,
 }
 
-impl TrustedProxy {
-    /// A proxy at these addresses; `X-Forwarded-User` names the user, whose scope is `read`.
-    pub fn new(peers: Vec<Network>) -> TrustedProxy {
+impl Default for ProxyUsers {
+    /// `X-Forwarded-User` names the user, whose scope is `read`.
+    fn default() -> ProxyUsers {
         let scopes = [Scope::Read].into_iter().collect();
-        TrustedProxy { peers, user_header: "X-Forwarded-User".to_owned(), scopes_header: None, scopes }
+        ProxyUsers { user_header: "X-Forwarded-User".to_owned(), scopes_header: None, scopes }
     }
+}
 
-    pub(super) fn check(&self) -> Result<(), String> {
-        if self.peers.is_empty() {
-            return Err("a trusted proxy needs an address; otherwise every request is refused".to_owned());
+impl ProxyUsers {
+    pub(super) fn check(&self, proxies: &TrustedProxies) -> Result<(), String> {
+        if proxies.networks.is_empty() {
+            return Err("auth = proxy needs an address of the proxy (trusted_proxies); otherwise every request is refused".to_owned());
         }
         for name in [Some(&self.user_header), self.scopes_header.as_ref()].into_iter().flatten() {
             name.parse::<HeaderName>().map_err(|_| format!("{name:?} is not a valid header name"))?;
         }
+        if proxies.secret.is_none() {
+            return Err("auth = proxy needs a secret that only the proxy knows: without it, every process that connects from an address of \
+                        trusted_proxies (from 127.0.0.1: every local one) can name any user; set proxy_secret_file or \
+                        LINECLEAR_PROXY_SECRET, and let the proxy send it as X-Lineclear-Proxy-Secret"
+                .to_owned());
+        }
         Ok(())
+    }
+
+    /// Whether a request names a user.
+    pub(super) fn is_named_in(&self, headers: &HeaderMap) -> bool {
+        headers.contains_key(&self.user_header)
     }
 
     /// The user whom the proxy names in these headers.
@@ -59,10 +70,10 @@ impl TrustedProxy {
     }
 }
 
-/// The scopes among the words of a header.
+/// The scopes among the groups of a header. Names of groups may contain blanks, so only commas separate them.
 fn scopes_in(text: &str) -> Scopes {
-    let words = text.split(|c: char| c == ',' || c == ';' || c.is_whitespace());
-    words.filter_map(|word| word.strip_prefix(SCOPE_PREFIX)).filter_map(Scope::from_word).collect()
+    let groups = text.split(',').map(str::trim);
+    groups.filter_map(|group| group.strip_prefix(SCOPE_PREFIX)).filter_map(Scope::from_word).collect()
 }
 
 #[cfg(test)]
@@ -71,15 +82,18 @@ mod tests {
 
     #[test]
     fn a_proxy_names_one_user_and_scopes_of_ours() {
-        let mut proxy = TrustedProxy::new(Vec::new());
-        proxy.scopes_header = Some("x-groups".to_owned());
+        let proxy = ProxyUsers { scopes_header: Some("x-groups".to_owned()), ..ProxyUsers::default() };
         let of = |lines: &[(&'static str, &str)]| {
             let headers =
                 lines.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
             proxy.principal(&headers)
         };
-        let ada = of(&[("x-forwarded-user", "ada"), ("x-groups", "staff,lineclear-operate admin")]).unwrap();
+        let ada =
+            of(&[("x-forwarded-user", "ada"), ("x-groups", "staff, lineclear-operate ,admin")]).unwrap();
         assert_eq!((ada.audit_name().as_str(), ada.scopes.to_string().as_str()), ("proxy:ada", "operate"));
+        let guest =
+            of(&[("x-forwarded-user", "ada"), ("x-groups", "no lineclear-admin here,lineclear-admin;x")]);
+        assert!(guest.unwrap().scopes.is_empty(), "a group whose name contains the word is another group");
         assert!(of(&[("x-forwarded-user", "ada")]).unwrap().scopes.is_empty(), "no groups, no scopes");
         assert!(of(&[("x-forwarded-user", "ada"), ("x-forwarded-user", "eve")]).is_none(), "two users");
         assert!(of(&[("x-forwarded-user", " ")]).is_none());
