@@ -39,6 +39,22 @@ impl Drop for SmallDisk {
     }
 }
 
+/// A file that cannot be written until this is gone.
+struct Immutable(String);
+
+impl Immutable {
+    /// `None` where that is not permitted, or the file system cannot do it.
+    fn make(file: &str) -> Option<Immutable> {
+        did("chattr", &["+i", file]).then(|| Immutable(file.to_owned()))
+    }
+}
+
+impl Drop for Immutable {
+    fn drop(&mut self) {
+        did("chattr", &["-i", &self.0]);
+    }
+}
+
 fn in_folder(folder: &Path) -> String {
     folder.join("jobs.db").to_str().unwrap().to_owned()
 }
@@ -78,11 +94,11 @@ async fn a_file_that_became_read_only_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let file = in_folder(dir.path());
     let node = Node::start(&file).await;
-    if !did("chattr", &["+i", &file]) {
+    let Some(immutable) = Immutable::make(&file) else {
         return eprintln!("skipped: this user or file system cannot make a file immutable");
-    }
+    };
     node.expect_named("read_only", "is read-only", false).await;
-    assert!(did("chattr", &["-i", &file]));
+    drop(immutable);
     node.expect_healthy().await;
     node.expect_lines("the database is read-only");
 }

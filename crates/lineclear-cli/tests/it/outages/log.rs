@@ -5,10 +5,16 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::{LONG, Node, postgres};
-use crate::commands::serve::ask;
+use crate::commands::serve::{ask, serve};
 
 const OUTAGE: Duration = Duration::from_secs(13);
 const LINES_MAX: usize = 50;
+const TICK: &str = r#"
+[[manifest]]
+key = "tick"
+kind = "load"
+schedule = { every = "1s" }
+"#;
 
 /// Requests from eight callers, some hundreds a second.
 fn callers(
@@ -81,4 +87,24 @@ async fn thirteen_seconds_without_postgres_under_requests_are_few_lines_that_nam
         .map(|line| requests_of(line))
         .sum();
     assert_eq!(told, failed, "each failed request is in the log, by itself or in a count");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_takes_over_the_planning_says_so_once() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("tick.toml"), TICK).unwrap();
+    let leads = "this node leads the planning now";
+    for _ in 0..2 {
+        let (mut child, _) = serve(&dir, &["--manifests", "tick.toml", "--heartbeat", "1s"]).await;
+        child.wait_for_line(leads, LONG).await.unwrap();
+        // It goes on planning for three heartbeats, and does not say it again.
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        child.kill().unwrap();
+        assert_eq!(
+            child.stderr().iter().filter(|line| line.contains(leads)).count(),
+            1,
+            "{:#?}",
+            child.stderr()
+        );
+    }
 }
