@@ -39,11 +39,17 @@ pub(crate) struct Problem {
     /// A header of the response.
     #[serde(skip)]
     header: Option<Box<(HeaderName, HeaderValue)>>,
+    /// What is not part of the response.
+    #[serde(skip)]
+    internal: Option<Box<Internal>>,
+}
+
+/// What a handler and the log learn, and the caller does not. In a box: problems are returned by value.
+#[derive(Debug, Default)]
+struct Internal {
     /// The item and field that the store refused.
-    #[serde(skip)]
     location: Option<Box<Location>>,
-    /// What the log says and the caller does not learn, such as the text of a driver.
-    #[serde(skip)]
+    /// The cause for the log, such as the text of a driver.
     cause: Option<Box<str>>,
 }
 
@@ -74,14 +80,13 @@ impl Problem {
             errors: Vec::new(),
             request_id: RequestId::current().map(String::into_boxed_str),
             header: None,
-            location: None,
-            cause: None,
+            internal: None,
         }
     }
 
     /// Adds a cause for the log.
     pub(crate) fn because(mut self, cause: impl Into<Box<str>>) -> Problem {
-        self.cause = Some(cause.into());
+        self.internal.get_or_insert_default().cause = Some(cause.into());
         self
     }
 
@@ -165,7 +170,8 @@ impl Problem {
 
     /// Adds a pointer to the field that the store refused.
     pub(crate) fn locate(mut self, pointer: impl FnOnce(&Location) -> Option<String>) -> Problem {
-        match self.location.take().and_then(|location| pointer(&location)) {
+        let location = self.internal.as_mut().and_then(|internal| internal.location.take());
+        match location.and_then(|location| pointer(&location)) {
             Some(pointer) => self.at(pointer),
             None => self,
         }
@@ -206,9 +212,10 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = self.status_code;
         let own = self.header.clone();
+        let cause = self.internal.as_ref().and_then(|internal| internal.cause.clone());
         let cause = ProblemCause {
             code: self.code.clone(),
-            cause: self.cause.clone().unwrap_or_else(|| self.detail.as_str().into()),
+            cause: cause.unwrap_or_else(|| self.detail.as_str().into()),
         };
         // The error page of browsers needs it.
         let summary = self.summary();
@@ -233,7 +240,8 @@ impl From<StoreError> for Problem {
         match error {
             // The reason of a rule is for the caller; the text of a driver is not.
             StoreError::Refused { rule, why, at } => {
-                Problem { location: at, ..Problem::new(refused(&rule), &rule, why) }
+                let internal = at.map(|at| Box::new(Internal { location: Some(at), cause: None }));
+                Problem { internal, ..Problem::new(refused(&rule), &rule, why) }
             }
             StoreError::Unavailable { maybe_applied, .. } => {
                 let detail = if maybe_applied {

@@ -1,4 +1,4 @@
--- probe_database · can this node write, and does a session lock one of our tables? A node asks every two seconds
+-- probe_database · can this node write, and does a session lock one of our tables? A node asks every 2.5 seconds
 -- Reads what the server has in memory, and takes no lock of ours. A lock counts once its transaction lasts a second: migrations and
 -- vacuum lock tables for moments.
 -- $1 schema

@@ -1,4 +1,4 @@
-//! The watch of a node: it looks whether the database answers, and whether it can be written, every two seconds and after failures.
+//! The watch of a node: it looks whether the database answers, and whether it can be written, every few seconds and after failures.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::operate::doctor::sqlite_file;
 use crate::store::{Store, StoreResult};
 
 /// How often it looks; what it finds is known within five seconds.
-const EVERY: Duration = Duration::from_secs(2);
+const EVERY: Duration = Duration::from_millis(2500);
 /// How often it looks while something is wrong.
 const EVERY_IN_TROUBLE: Duration = Duration::from_secs(1);
 /// The shortest time between two looks.
