@@ -152,10 +152,10 @@ migrations! {
     26 "0026_bulk_operation",
     27 "0027_heartbeat_interval",
     28 "0028_enqueue_without_locks",
-    29 "0029_promotion_by_rank",
-    30 "0030_parked_by_manifest",
-    34 "0034_compatible_from",
-    36 "0036_session_address",
+    29 "0029_compatible_from",
+    30 "0030_promotion_by_rank",
+    31 "0031_parked_by_manifest",
+    32 "0032_session_address",
 }
 
 /// All migrations for the database that `options` names.

@@ -1,4 +1,4 @@
--- 0029_promotion_by_rank · jobs for later, by how far their priority brings them forward, and within that by the moment they are due.
+-- 0030_promotion_by_rank · jobs for later, by how far their priority brings them forward, and within that by the moment they are due.
 -- Promotion reads the first of each, which is the order of all work, however many have become due at once.
 -- built concurrently
 
