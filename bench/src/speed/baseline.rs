@@ -95,7 +95,7 @@ impl BareConnection {
         let (origins, kinds, routes) = (words("adhoc"), words(super::KIND), vec![route; jobs]);
         let (inputs, fresh, priorities) =
             (words(lineclear_measure::INPUT), vec![false; jobs], vec![0_i64; jobs]);
-        let columns: [&(dyn ToSql + Sync); 17] = [
+        let columns: [&(dyn ToSql + Sync); 18] = [
             &ints,
             &ints,
             &times,
@@ -113,6 +113,7 @@ impl BareConnection {
             &ints,
             &texts,
             &texts,
+            &ints,
         ];
         let queued = self.client.query(&self.enqueue, &columns).await?.len();
         ensure!(queued == jobs, "{queued} of {jobs} jobs were queued");

@@ -15,7 +15,7 @@ const SHARED_MAX: usize = 500;
 const WAITING_MAX: usize = 4_096;
 /// Concurrent statements that begin rows: while one commits, the next is built.
 const WRITERS: usize = 2;
-/// Outcomes that cannot be written are logged so often.
+/// Rows and outcomes that cannot be written are logged so often.
 const LOG_EVERY: Duration = Duration::from_secs(60);
 /// Pause between statements that write whole rows, so that many share one.
 const RECORD_EVERY: Duration = Duration::from_millis(50);
@@ -148,6 +148,7 @@ impl Drop for Record {
 }
 
 async fn write_whole(store: Store, mut waiting: mpsc::Receiver<Whole>) {
+    let log = LogFold::new(LOG_EVERY);
     loop {
         let mut batch = Vec::new();
         if waiting.recv_many(&mut batch, SHARED_MAX).await == 0 {
@@ -163,8 +164,10 @@ async fn write_whole(store: Store, mut waiting: mpsc::Receiver<Whole>) {
             }
             Err(error) => Err(error),
         };
-        if let Err(error) = written {
-            tracing::error!(%error, count, "audit rows of enqueued jobs were not written");
+        if let Err(error) = written
+            && let Some(left_out) = log.note(&"rows")
+        {
+            tracing::warn!(%error, count, left_out, "audit rows of enqueued jobs were not written");
         }
         if count < SHARED_MAX {
             tokio::time::sleep(RECORD_EVERY).await;

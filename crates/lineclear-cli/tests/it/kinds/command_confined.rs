@@ -30,7 +30,7 @@ const SECRETS: [(&str, &str); 6] = [
     ("PGPASSWORD", "hush-1"),
     ("AWS_SECRET_ACCESS_KEY", "hush-2"),
     ("NOTIFY_SOCKET", "/hush-3"),
-    ("CREDENTIALS_DIRECTORY", "/hush-4"),
+    ("CREDENTIALS_DIRECTORY", "/usr/share"),
     ("LINECLEAR_HTTP_SECRETS", "a.example=whsec_aHVzaC01aHVzaC01aHVzaC01aHVzaC01"),
     ("MY_TOKEN", "hush-6"),
 ];

@@ -22,7 +22,7 @@ async fn server(dir: &TempDir, port: u16, rules: &str) -> (Child, String) {
     std::fs::create_dir_all(&secrets).unwrap();
     std::fs::write(secrets.join("api-token"), format!("{VALUE}\n")).unwrap();
     let settings = format!(
-        "http_networks = [\"127.0.0.0/8\", \"::1\"]\nhttp_plain = true\nhttp_ports = [{port}]\ncommands = [\"/bin/sh\", \"/bin/echo\"]\n{rules}"
+        "http_networks = [\"127.0.0.0/8\", \"::1\"]\nhttp_plain = true\nhttp_ports = [{port}]\ncommands = [\"/bin/sh\", \"/bin/echo\"]\nallow_open_commands = true\n{rules}"
     );
     std::fs::write(dir.path().join("lineclear.toml"), settings).unwrap();
     // As systemd names the folder of its credentials.

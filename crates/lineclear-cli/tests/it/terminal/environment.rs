@@ -27,7 +27,7 @@ fn an_invalid_database_url_is_refused_before_anything_starts() {
         ("postgres://u:p%zz@127.0.0.1:1/a?nonsense=1", "unknown option `nonsense`"),
         ("postgres://127.0.0.1:1/a?sslmode=prefer", "verify-full"),
     ] {
-        let (code, said) = refused(&["--db", db], &[]);
+        let (code, said) = refused(&["--db", db, "--wait-for-db", "0"], &[]);
         assert_eq!(code, Some(2), "{db}: {said}");
         assert!(said.contains(part), "{db}: {said}");
     }
@@ -37,7 +37,7 @@ fn an_invalid_database_url_is_refused_before_anything_starts() {
 fn an_unreachable_database_has_its_own_exit_code_and_its_password_is_not_shown() {
     // Characters that a URL must have escaped.
     let db = "postgres://me:hunter2%40%3A%2F%25@127.0.0.1:9/app";
-    let (code, said) = refused(&["--db", db], &[]);
+    let (code, said) = refused(&["--db", db, "--wait-for-db", "0"], &[]);
     assert_eq!(code, Some(6), "{said}");
     assert!(said.contains("cannot be reached") && !said.contains("hunter2"), "{said}");
 }
