@@ -92,6 +92,8 @@ async fn write_concurrently(
     let (row, response) = tokio::join!(writer.begin(entry), next.run(request));
     match row {
         Ok(row) => row.finish_in_background(response.status().as_u16(), details.to_json()),
+        // Nothing was created: the failed request is in the log.
+        Err(_) if response.status().is_server_error() => {}
         Err(error) => {
             tracing::error!(%error, request.id = RequestId::current(), "jobs were created without an audit row")
         }

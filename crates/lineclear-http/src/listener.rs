@@ -11,7 +11,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -131,7 +131,7 @@ fn serve(
         let in_flight = InFlight::new(&shared);
         let mut request: Request = request.map(Body::new);
         request.extensions_mut().insert(ConnectInfo(peer));
-        let refused = for_probes && !is_probe(request.uri().path());
+        let refused = for_probes && !is_probe(request.method(), request.uri().path());
         let response = router.clone().oneshot(request);
         async move {
             let response = if refused { full() } else { response.await? };
@@ -156,9 +156,10 @@ fn serve(
     });
 }
 
-/// Whether a path is a probe's. With a base path, a proxy may forward it.
-fn is_probe(path: &str) -> bool {
-    path.ends_with("/livez") || path.ends_with("/readyz")
+/// Whether a request is a probe. With a base path, a proxy may forward it; nothing of the API is one.
+fn is_probe(method: &Method, path: &str) -> bool {
+    let is_name = path.ends_with("/livez") || path.ends_with("/readyz");
+    is_name && !path.contains("/api/") && (method == Method::GET || method == Method::HEAD)
 }
 
 /// The response when requests use all connections.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::{HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::Response;
 
@@ -42,6 +42,16 @@ fn is_plain(id: &str) -> bool {
     !id.is_empty() && id.len() <= BYTES_MAX && id.bytes().all(plain)
 }
 
+/// A client can make up methods: the log does not repeat them.
+fn known(method: &Method) -> &str {
+    match *method {
+        Method::GET | Method::HEAD | Method::POST | Method::PUT | Method::PATCH | Method::DELETE => {
+            method.as_str()
+        }
+        _ => "(another method)",
+    }
+}
+
 /// The outermost middleware.
 pub(crate) async fn request_id(
     State(failures): State<Arc<FailedRequests>>,
@@ -50,7 +60,8 @@ pub(crate) async fn request_id(
 ) -> Response {
     let id = RequestId::of(&request);
     let path = request.extensions().get::<MatchedPath>().cloned();
-    let route = format!("{} {}", request.method(), path.as_ref().map_or("(no route)", MatchedPath::as_str));
+    let route =
+        format!("{} {}", known(request.method()), path.as_ref().map_or("(no route)", MatchedPath::as_str));
     let mut response = CURRENT.scope(id.clone(), next.run(request)).await;
     // Probes repeat, and the node logs the reason itself.
     if response.status().is_server_error() && !route.ends_with(" /readyz") {

@@ -38,6 +38,8 @@ const HEADERS_MAX: usize = 50;
 const ECHO_BYTES_MIN: usize = 4;
 /// A URL that may always be called.
 const ANY_URL: &str = "https://example.com/";
+/// The error about a call whose URL has a secret.
+const HIDDEN_URL: &str = "with its secrets, this is no call that may be made";
 /// Bytes of an answer that are kept, so that the output of a job is not too large.
 const KEPT: usize = 8 * 1024;
 
@@ -159,7 +161,11 @@ pub async fn run(
     let success = request.success.clone();
     let mut echoed = secrets_of(&request);
     let now = jiff::Timestamp::now().as_second();
-    let mut call = request.call(outbound.reach(), format!("job-{}", job.id), now).map_err(Permanent::new)?;
+    let has_secret_url = used.places().iter().any(|place| place.pointer.starts_with("/url"));
+    let call = request.call(outbound.reach(), format!("job-{}", job.id), now);
+    // An error about the URL shows parts of it in another form than the secret, which no mask knows.
+    let hide = |why: String| if has_secret_url { HIDDEN_URL.to_owned() } else { why };
+    let mut call = call.map_err(|why| Permanent::new(hide(why)))?;
     if let Some(SecretPlace { name, .. }) =
         used.places().iter().find(|place| !outbound.may_send(&place.name, &call.url))
     {
@@ -167,7 +173,7 @@ pub async fn run(
             format!("secret {name} may not be sent to this host; name the host in the `hosts` of the secret");
         return Err(Permanent::new(why).into());
     }
-    if used.places().iter().any(|place| place.pointer.starts_with("/url")) {
+    if has_secret_url {
         // A URL escapes its parts in its own way.
         echoed.extend([call.url.path(), call.url.query().unwrap_or_default()].map(str::to_owned));
     }

@@ -215,3 +215,16 @@ async fn a_malformed_secret_is_refused_when_it_is_saved() {
         bad.err
     );
 }
+
+#[tokio::test]
+async fn an_error_about_a_url_shows_no_form_of_its_secret() {
+    let dir = TempDir::new().unwrap();
+    let (_child, address) = server(&dir, 9, "[secrets.pin]\nhosts = [\"a.example\"]\n").await;
+    // As a host, a number is an address: 0.0.18.213.
+    std::fs::write(dir.path().join("secrets/pin"), "4821").unwrap();
+    let id = enqueue(&address, "http", r#"{"url": ["https://", {"$secret": "pin"}, "/"]}"#, 0);
+    ended(&address, &id, "dead").await;
+    let executions = ask(&address, &format!("GET /api/v1/jobs/{id}/executions"), "");
+    assert!(executions.contains("no call that may be made"), "{executions}");
+    assert!(!executions.contains("18.213") && !executions.contains("4821"), "{executions}");
+}
