@@ -127,6 +127,13 @@ impl Shared {
         self.options.has(Role::Workers) && !self.kinds.is_empty()
     }
 
+    /// Compares the database's clock with the time that has passed here; after a jump, this node reclaims nothing for half a lease.
+    pub(crate) fn note_clock(&self, now: lineclear_model::Micros) {
+        if let Some(jump) = self.caution.note_clock(now) {
+            tracing::warn!(node.id = %self.id, ?jump, "the database's clock jumped, or this machine slept; no worker is called dead for half a lease");
+        }
+    }
+
     /// There is work: for us, and for others.
     pub(crate) fn has_queued(&self) {
         self.nudge.notify_one();

@@ -118,7 +118,10 @@ impl DatabaseMonitor {
         if matches!(error, StoreError::Unavailable { .. }) {
             self.probe_soon.notify_one();
         }
-        let Some(trouble) = Trouble::of(error) else { return };
+        let Some(trouble) = Trouble::of(error) else {
+            // It reached the database, which did what it was asked to.
+            return self.change(|evidence| drop(evidence.loops.remove(name)));
+        };
         let trouble = Trouble { reason: format!("{name}: {}", trouble.reason), ..trouble };
         self.change(|evidence| {
             let before = evidence.loops.get(name).map_or(0, |(_, passes)| *passes);

@@ -1,5 +1,7 @@
 //! PostgreSQL is read-only, frozen, behind a silent network, locked or gone: probes, commands and pages say so within seconds.
 
+use std::time::{Duration, Instant};
+
 use lineclear_testkit::Proxy;
 
 use super::{Node, client, postgres};
@@ -80,4 +82,24 @@ async fn a_postgres_that_is_gone_is_named_and_its_return_is_noticed() {
     server.start_again().await.unwrap();
     node.expect_healthy().await;
     node.expect_lines("database lost");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_waits_for_a_row_locks_no_table() {
+    let server = postgres().await;
+    let node = Node::start(&server.url()).await;
+    let (holder, waiter) = (client(&server).await, client(&server).await);
+    let lock = "select from lineclear.migration where number = 1 for update";
+    holder.batch_execute(&format!("begin; {lock}")).await.unwrap();
+    let waiting = tokio::spawn(async move { waiter.batch_execute(&format!("begin; {lock}")).await });
+    // Longer than a lock must last to count, and than the pause between two looks.
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(6) {
+        let answer = node.ask("GET /readyz");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(!waiting.is_finished(), "it waited all the time");
+    holder.batch_execute("rollback").await.unwrap();
+    waiting.await.unwrap().unwrap();
 }

@@ -25,7 +25,7 @@ pub(super) async fn watch<T>(
     watch_and(db, pid, statement, |found| *blockers = found).await
 }
 
-/// The same, with a function that gets the blockers each time there are any.
+/// Like [`watch`], with a function that gets the blockers each time there are any.
 pub(super) async fn watch_and<T>(
     db: &Postgres,
     pid: i64,

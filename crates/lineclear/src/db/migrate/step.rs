@@ -1,6 +1,6 @@
 //! One step: the next migration, or all of them on a new database.
 //!
-//! A table that a migration changes is locked for everyone, and who waits for such a lock holds up all that come after. So a
+//! A migration locks the table that it changes, and a session that waits for such a lock blocks all later ones. So a
 //! migration waits for less time than anything else does, and tries again after a pause in which the others go on. Meanwhile it keeps
 //! the lock under which migrations are applied, so that of many nodes only one tries.
 

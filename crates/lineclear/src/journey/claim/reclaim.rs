@@ -149,9 +149,7 @@ pub(crate) async fn reclaim_lost(shared: &Shared, most: u32) -> StoreResult<usiz
     let asked_at = Instant::now();
     let ended_before = shared.loop_store.probe_writes().await?;
     shared.caution.note_answer(asked_at.elapsed());
-    if let Some(jump) = shared.caution.note_clock(ended_before) {
-        tracing::warn!(node.id = %shared.id, ?jump, "the database's clock jumped, or this machine slept; no worker is called dead for half a lease");
-    }
+    shared.note_clock(ended_before);
     if !shared.caution.may_reclaim() {
         return Ok(0);
     }

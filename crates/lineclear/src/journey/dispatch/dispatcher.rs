@@ -117,6 +117,10 @@ impl Dispatcher {
         let mut routes: Vec<(Name, u32)> = self.routes.iter().map(|route| (route.clone(), 0)).collect();
         let mut all = routes.clone();
         if !hurried || hands_over {
+            if hurried {
+                // What it was woken for may lie before the marks.
+                self.polls.forget();
+            }
             let asked = self.routes.clone();
             let work =
                 shared.loop_store.poll_work_from(&mut self.polls, asked, tunable.dispatch_ahead).await?;

@@ -49,7 +49,8 @@ impl Loop for Promoter {
         if promoted > 0 {
             tracing::debug!(node.id = %shared.id, promoted, "promoted");
             shared.promotion.promoted.store(true, Ordering::Relaxed);
-            shared.nudge.notify_one();
+            // Other nodes, too: the jobs may be of their routes, and lie before their marks.
+            shared.has_queued();
         }
         Ok(if promoted >= u64::from(PROMOTE_MAX) { Duration::ZERO } else { UNTIL_WOKEN })
     }
