@@ -2,7 +2,7 @@
 
 mod allowed;
 mod command;
-mod confined;
+mod command_settings;
 mod guards;
 mod output;
 mod sample;
@@ -20,7 +20,7 @@ use crate::output::print_stderr;
 
 pub(crate) use allowed::Allowed;
 pub(crate) use command::check_argv;
-pub(crate) use confined::{limits, names};
+pub(crate) use command_settings::{limits, names};
 pub(crate) use output::TARGET;
 pub(crate) use secret_rules::{PREFIX as SECRET_PREFIX, SecretRules};
 
@@ -72,8 +72,8 @@ pub(crate) fn add(builder: Builder, config: &Config) -> Result<Builder, Failure>
     for program in allowed.missing() {
         print_stderr(&format!("commands: program {program} does not exist\n"));
     }
-    let confinement = confined::confinement(config)?;
-    let variables = confined::variables(config, confinement.user.as_ref())?;
+    let confinement = command_settings::confinement(config)?;
+    let variables = command_settings::variables(config, confinement.user.as_ref())?;
     keep_private();
     let commands = command::Commands::new(allowed, confinement, variables, lease);
     Ok(builder.state(commands).kind_checked(command::KIND, command::check, command::run))

@@ -20,7 +20,7 @@ mod pages;
 mod problem;
 mod router;
 mod server;
-mod starting;
+mod starting_server;
 
 pub use api::locks::lock_json;
 pub use auth::{Access, Network, PROXY_SECRET_HEADER, ProxySecret, ProxyUsers, TrustedProxies};
@@ -29,7 +29,7 @@ pub use in_process::{InProcessApi, Reply};
 pub use listener::ListenerLimits;
 pub use pages::SAMPLE;
 pub use server::{HttpOptions, PORT, ServeError, Server};
-pub use starting::StartingServer;
+pub use starting_server::StartingServer;
 
 use std::sync::Arc;
 

@@ -21,7 +21,7 @@ mod nodes;
 mod overview;
 mod samples;
 mod session;
-mod visible;
+mod hidden_characters;
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -255,7 +255,7 @@ async fn show(State(app): State<App>, caller: Caller, request: Request) -> Resul
 
 /// An HTML response.
 fn html_response(status: StatusCode, html: Markup) -> Response {
-    let mut response = (status, Html(visible::visible(html.into_string()))).into_response();
+    let mut response = (status, Html(hidden_characters::visible(html.into_string()))).into_response();
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     response
 }

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::api_client::{ApiTarget, Json, path_segment};
 use crate::api_command::{PageArgs, print_answer, print_list, print_rows, with_optional_api};
+use crate::commands::token::server_help;
 use crate::display::{Cell, Column};
 use crate::failure::Failure;
 
@@ -31,11 +32,6 @@ pub(crate) enum Command {
     /// End a session; its cookie is refused at once.
     #[command(after_help = EXAMPLES)]
     Revoke(Revoke),
-}
-
-/// The help of `--server`: without it, these commands work on the database.
-fn server_help(server: clap::Arg) -> clap::Arg {
-    server.help("URL of the server, or LINECLEAR_SERVER [default: none; works on the database]")
 }
 
 #[derive(Args)]

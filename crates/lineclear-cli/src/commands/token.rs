@@ -50,7 +50,7 @@ pub(crate) enum Command {
 }
 
 /// The help of `--server`: without it, these commands work on the database.
-fn server_help(server: clap::Arg) -> clap::Arg {
+pub(super) fn server_help(server: clap::Arg) -> clap::Arg {
     server.help("URL of the server, or LINECLEAR_SERVER [default: none; works on the database]")
 }
 

@@ -13,7 +13,7 @@ use lineclear::{Cancel, Done, HandlerError, Input, JobInfo, Permanent, State, Tr
 use serde::{Deserialize, Serialize};
 
 use super::Allowed;
-use super::confined::Variables;
+use super::command_settings::Variables;
 use super::guards::Guards;
 use super::output::{Captured, Stream};
 use crate::failure::Failure;

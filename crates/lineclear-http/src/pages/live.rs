@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::visible::visible;
+use super::hidden_characters::visible;
 use super::{View, can_be_live, render};
 use crate::App;
 use crate::api::events::sse_response;
