@@ -68,7 +68,8 @@ async fn a_worker_that_starts_without_its_database_waits_until_a_signal_ends_it(
 async fn a_node_waits_no_longer_than_it_is_told() {
     let dir = tempfile::tempdir().unwrap();
     let away = "postgres://app@127.0.0.1:1/x";
-    let mut at_once = node(&dir, &["serve", "--db", away, "--wait-for-db", "0"]).start().unwrap();
+    let mut at_once =
+        node(&dir, &["serve", "--port", "0", "--db", away, "--wait-for-db", "0"]).start().unwrap();
     assert_eq!(at_once.wait_for_exit(LONG).await.unwrap().code(), Some(6));
     assert!(!at_once.stderr().join("\n").contains("waiting"), "{:?}", at_once.stderr());
     let begun = Instant::now();
