@@ -47,6 +47,11 @@ async fn looking_changes_nothing() {
     let client = database(served.url()).await;
     served.put("/api/v1/manifests/999999", r#"{"kind": "other", "schedule": {"cron": "0 0 1 1 *"}}"#).await;
     served.post("/api/v1/jobs", r#"{"kind": "other", "in_ms": 600000}"#).await;
+    // The row of an anonymous enqueue, and its outcome, follow the response.
+    let ended = "select count(*) from lineclear.audit where status is not null";
+    while client.query_one(ended, &[]).await.unwrap().get::<_, i64>(0) < 2 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     let before = contents(&client).await;
     assert!(
         before.len() > 15 && before.contains_key("work_queue") && before.contains_key("audit"),
