@@ -1,6 +1,6 @@
 # Every command for developers. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-slow test-all stalls test-mssql test-rolling screenshots fuzz-api cronsim audit sbom bench fmt up down clean-run kit install
+.PHONY: help demo check test test-slow test-all stalls recovery test-mssql test-rolling screenshots fuzz-api cronsim client-python client-typescript audit sbom bench fmt up down clean-run kit install
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 KIT := $(TARGET)/debug/lineclear-testkit
@@ -31,6 +31,9 @@ test-all: install kit ## both, beside each other
 # Ten minutes for each test, or SECONDS_MAX; `LINECLEAR_TEST_SEED=… make stalls` repeats a run, `LINECLEAR_TEST_LEASE_MS` sets the lease.
 stalls: install kit ## databases that stall and locks that are held while nodes work, ten minutes each (SECONDS_MAX); prints figures
 	LINECLEAR_TEST_STALL_SECONDS=$(or $(SECONDS_MAX),600) $(KIT) run -- cargo test $(ALL) --test node -- stalls:: --nocapture --test-threads 1
+
+recovery: install kit ## how long nothing completes after a node or its connections die, five times each (ROUNDS); prints medians
+	LINECLEAR_TEST_RECOVERY_ROUNDS=$(or $(ROUNDS),5) $(KIT) run -- cargo test $(ALL) --test node -- slow::recovery --nocapture
 
 # A separate workspace: the simulated server needs OpenSSL to be built, and nothing else here does.
 test-mssql: ## tests of locks of SQL Server, against a simulated server; installs missing programs
@@ -63,6 +66,17 @@ fuzz-api: ## requests that schemathesis generates from the OpenAPI document, sen
 cronsim: ## checks that the kept moments of fifty crontab lines are what cronsim computes
 	@scripts/install python
 	scripts/cronsim-oracle $(TARGET)/cronsim crates/lineclear-cli/tests/it/cron/fifty.crontab Australia/Sydney crates/lineclear-cli/tests/it/cron/fifty.json
+
+# Not part of the tests: it needs PyPI. `make test` runs the tests of the client without it.
+client-python: ## checks the types of the Python client, builds its wheel, and runs its tests against the wheel
+	@scripts/install python
+	cargo build --quiet --bin lineclear
+	scripts/client-python $(TARGET)/debug/lineclear $(TARGET)/client-python
+
+# Not part of the tests: `make test` runs the tests of the client on its sources.
+client-typescript: install ## builds the package of the TypeScript client, and checks its types and runs its tests in a project that has installed it
+	cargo build --quiet --bin lineclear
+	scripts/client-typescript $(TARGET)/debug/lineclear $(TARGET)/client-typescript
 
 # Not part of the tests: it needs the network, and compiles cargo-deny for minutes.
 audit: ## known vulnerabilities, licences and sources of the dependencies (deny.toml); installs cargo-deny

@@ -1,14 +1,17 @@
-//! Rows that do not matter cost a node nothing: full groups, parked jobs, worn keys, and what an old snapshot keeps in the indexes.
+//! Rows that do not matter cost a node nothing: full groups, parked jobs, expired unique keys, and what an old snapshot keeps in the indexes.
 
 use std::cell::RefCell;
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use lineclear::store::{Cursor, Dispatch, PlanCursor, PollCursor, Retention, main_route};
+use lineclear::store::{
+    Cursor, Dispatch, PlanCursor, PollCursor, PromoteCursor, ReclaimCursor, Retention, main_route,
+};
 
 use crate::claim::Side;
 use crate::load::{self, Manifests};
 use crate::measure::{compare, grouped, progress};
-use crate::scratch_db::connect;
+use crate::scratch_db::{connect, now_micros};
 use crate::{Database, Figure, Scale};
 
 const BOUND: f64 = 1.3;
@@ -19,7 +22,7 @@ const TAKEN: u32 = 100;
 const FULL_GROUPS: u32 = 1_000;
 const PARKED: u32 = 1_000_000;
 const PAUSED_MANIFESTS: u32 = 1_000;
-const WORN_KEYS: u32 = 1_000_000;
+const EXPIRED_KEYS: u32 = 1_000_000;
 const PASSED: u32 = 300_000;
 /// Rows that one cleaning removes of each kind.
 const CLEANED: u32 = 1_000;
@@ -28,7 +31,7 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
     let mut figures = vec![
         full_groups(database, scale).await?,
         parked_jobs(database, scale).await?,
-        worn_keys(database, scale).await?,
+        expired_keys(database, scale).await?,
     ];
     // SQLite removes what is gone from its indexes at once.
     if database == Database::Postgres {
@@ -83,18 +86,19 @@ async fn parked_jobs(database: Database, scale: Scale) -> Result<Figure> {
 }
 
 /// A cleaning beside scheduled jobs whose unique keys are past their time, after the first one that has seen them.
-async fn worn_keys(database: Database, scale: Scale) -> Result<Figure> {
-    let worn = scale.of(WORN_KEYS);
-    say(database, worn, "scheduled jobs with worn keys, which are cleaned once");
+async fn expired_keys(database: Database, scale: Scale) -> Result<Figure> {
+    let expired = scale.of(EXPIRED_KEYS);
+    say(database, expired, "scheduled jobs with expired unique keys, which are cleaned once");
     let sides = [Side::new(database).await?, Side::new(database).await?];
     let large = &sides[1];
-    load::scheduled_with_worn_keys(&large.db, large.ids(worn), worn).await?;
+    load::scheduled_with_expired_keys(&large.db, large.ids(expired), expired).await?;
     while large.db.number("select count(*) from {t}job_key where until is not null").await? > 0 {
         for _ in 0..50 {
             large.db.store.clean(&Retention::default(), CLEANED).await?;
         }
     }
-    let name = format!("a cleaning: alone → beside {} scheduled jobs with worn keys", grouped(worn));
+    let name =
+        format!("a cleaning: alone → beside {} scheduled jobs with expired unique keys", grouped(expired));
     clean(database, scale, sides, name).await
 }
 
@@ -144,11 +148,58 @@ async fn old_snapshot(database: Database, scale: Scale) -> Result<Vec<Figure>> {
         Ok(())
     };
     let plans = compare([&without, &with], scale.repetitions(REPETITIONS), nothing, next).await?;
+    let promotions = promotions(&sides, scale).await?;
+    let reclaims = reclaims(&sides, scale).await?;
     drop(dump);
     let name =
         |what: &str| format!("{what}: alone → under an open snapshot, {} jobs passed", grouped(passed));
     Ok(vec![
         Figure::growth(database, name("a poll for work"), polls, Some(BOUND)),
         Figure::growth(database, name("a poll for ticks"), plans, Some(BOUND)),
+        Figure::growth(
+            database,
+            name(&format!("{} jobs are promoted", grouped(scale.of(TAKEN)))),
+            promotions,
+            Some(BOUND),
+        ),
+        Figure::growth(database, name("a look for leases that are over"), reclaims, Some(BOUND)),
     ])
+}
+
+/// Jobs become due and are promoted; with each repetition they are taken away again.
+async fn promotions(sides: &[Side; 2], scale: Scale) -> Result<[Duration; 2]> {
+    let taken = scale.of(TAKEN);
+    let cursors = [RefCell::new(PromoteCursor::default()), RefCell::new(PromoteCursor::default())];
+    let [without, with] = [(&sides[0], &cursors[0]), (&sides[1], &cursors[1])];
+    let schedule = async |(side, _): &(&Side, &RefCell<PromoteCursor>), _| {
+        side.db.sql("delete from {t}work_queue").await?;
+        side.wait(taken, "main", 0, 0, None).await?;
+        // Due now, and so behind the mark of the last promotion.
+        side.db
+            .sql(&format!("update {{t}}work_queue set phase = 'later', due_at = {{at({})}}", now_micros()))
+            .await
+    };
+    let promote = async |(side, cursor): &(&Side, &RefCell<PromoteCursor>)| {
+        let mut known = cursor.take();
+        let promoted = side.db.store.promote_from(&mut known, taken * 2).await?;
+        cursor.replace(known);
+        ensure!(promoted == u64::from(taken), "{promoted} jobs of {taken} were promoted");
+        Ok(())
+    };
+    compare([&without, &with], scale.repetitions(REPETITIONS), schedule, promote).await
+}
+
+/// A node that is too busy to poll looks for vanished workers.
+async fn reclaims(sides: &[Side; 2], scale: Scale) -> Result<[Duration; 2]> {
+    let cursors = [RefCell::new(ReclaimCursor::default()), RefCell::new(ReclaimCursor::default())];
+    let [without, with] = [(&sides[0], &cursors[0]), (&sides[1], &cursors[1])];
+    let nothing = async |_: &(&Side, &RefCell<ReclaimCursor>), _| Ok(());
+    let reclaim = async |(side, cursor): &(&Side, &RefCell<ReclaimCursor>)| {
+        let mut known = cursor.take();
+        let lost = side.db.store.reclaim_from(&mut known, TAKEN, 3).await?;
+        cursor.replace(known);
+        ensure!(lost.is_empty(), "{} leases were over", lost.len());
+        Ok(())
+    };
+    compare([&without, &with], scale.repetitions(REPETITIONS), nothing, reclaim).await
 }

@@ -68,6 +68,14 @@ pub enum Experiment {
     Gate,
     /// Taking and releasing a lock of each kind, and two bare writes.
     Lock,
+    /// Jobs that are pushed over HTTP, ten at once and one by one.
+    Push,
+    /// Four Python processes that pull jobs over HTTP, and a node with as many slots.
+    Pull,
+    /// Messages of an outbox, and bare statements that read and delete.
+    Outbox,
+    /// Events of a log, and bare inserts; a subscription that reads them.
+    Events,
 }
 
 impl Experiment {

@@ -280,7 +280,7 @@ pub(crate) async fn parked(db: &ScratchDb, first_id: u32, rows: u32, manifests: 
 }
 
 /// Jobs for later whose unique keys were kept for a time that is over.
-pub(crate) async fn scheduled_with_worn_keys(db: &ScratchDb, first_id: u32, rows: u32) -> Result<()> {
+pub(crate) async fn scheduled_with_expired_keys(db: &ScratchDb, first_id: u32, rows: u32) -> Result<()> {
     let (now, first) = (now_micros(), first_id - 1);
     let due = format!("({now} + {DAY} + n * 1000)");
     db.sql(&format!(

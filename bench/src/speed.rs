@@ -7,10 +7,14 @@ mod backlog;
 mod baseline;
 mod drain;
 mod enqueue;
+mod events;
 mod gate;
 mod http;
 mod latency;
 mod lock;
+mod outbox;
+mod push;
+mod pull;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +49,10 @@ pub(crate) async fn run(experiment: Experiment, database: Database, scale: Scale
                 Experiment::Backlog => backlog::run(database, scale).await,
                 Experiment::Gate => gate::run(database, scale).await,
                 Experiment::Lock => lock::run(database, scale).await,
+                Experiment::Push => push::run(database, scale).await,
+                Experiment::Pull => pull::run(database, scale).await,
+                Experiment::Outbox => outbox::run(database, scale).await,
+                Experiment::Events => events::run(database, scale).await,
                 Experiment::Plan
                 | Experiment::Claim
                 | Experiment::Cached

@@ -4,7 +4,7 @@ use lineclear_bench::{Database, Experiment, Scale, run};
 
 const GROWTH: [Experiment; 5] =
     [Experiment::Plan, Experiment::Claim, Experiment::Cached, Experiment::InTheWay, Experiment::Pages];
-const SPEED: [Experiment; 8] = [
+const SPEED: [Experiment; 12] = [
     Experiment::Drain,
     Experiment::EnqueueBulk,
     Experiment::EnqueueSingle,
@@ -13,6 +13,10 @@ const SPEED: [Experiment; 8] = [
     Experiment::Backlog,
     Experiment::Gate,
     Experiment::Lock,
+    Experiment::Push,
+    Experiment::Pull,
+    Experiment::Outbox,
+    Experiment::Events,
 ];
 
 async fn figures_come_out(database: Database, experiments: &[Experiment], figures: usize) {
@@ -27,7 +31,7 @@ async fn figures_come_out(database: Database, experiments: &[Experiment], figure
 
 #[tokio::test]
 async fn every_figure_of_growth_comes_out_on_postgres() {
-    figures_come_out(Database::Postgres, &GROWTH, 31).await;
+    figures_come_out(Database::Postgres, &GROWTH, 33).await;
 }
 
 #[tokio::test]
@@ -37,12 +41,12 @@ async fn every_figure_of_growth_comes_out_on_sqlite() {
 
 #[tokio::test]
 async fn every_figure_of_speed_comes_out_on_postgres() {
-    figures_come_out(Database::Postgres, &SPEED, 13).await;
+    figures_come_out(Database::Postgres, &SPEED, 20).await;
 }
 
 #[tokio::test]
 async fn every_figure_of_speed_comes_out_on_sqlite() {
-    figures_come_out(Database::Sqlite, &SPEED, 6).await;
+    figures_come_out(Database::Sqlite, &SPEED, 8).await;
 }
 
 #[tokio::test]

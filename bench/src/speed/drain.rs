@@ -45,12 +45,17 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
 
 /// Fills the queue; all other tables are empty.
 pub(super) async fn fill(db: &ScratchDb, jobs: u32) -> Result<()> {
+    fill_route(db, jobs, "main").await
+}
+
+/// Like `fill`, with jobs of another route.
+pub(super) async fn fill_route(db: &ScratchDb, jobs: u32, route: &'static str) -> Result<()> {
     db.clear_jobs().await?;
-    Waiting { first_id: 1, rows: jobs, route: "main", priority: 0, due_in: 0, group: None }.load(db).await?;
+    Waiting { first_id: 1, rows: jobs, route, priority: 0, due_in: 0, group: None }.load(db).await?;
     db.settle_down().await
 }
 
-async fn by_node(db: &ScratchDb, jobs: u32, slots: u32) -> Result<f64> {
+pub(super) async fn by_node(db: &ScratchDb, jobs: u32, slots: u32) -> Result<f64> {
     let counter = RunCounter::new(jobs);
     let start = Instant::now();
     let node = node(db, slots, counter.clone()).await?;

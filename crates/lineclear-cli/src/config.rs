@@ -2,6 +2,7 @@
 
 mod environment;
 mod file;
+mod private_file;
 mod settings;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 use crate::failure::Failure;
 use file::SettingsFile;
 
+pub(crate) use private_file::read_private;
 pub(crate) use settings::{SETTINGS, Setting, at_least_one, networks, parse_duration, roles, wait_for_db};
 
 /// Where a value comes from.
@@ -78,9 +80,17 @@ impl Config {
         Ok(SocketAddr::new(ip, port))
     }
 
-    /// Fails if another user could have written one of these settings, which say where a token goes.
-    pub(crate) fn check_owner(&self, names: &[&str]) -> Result<(), Failure> {
-        let found = names.iter().find_map(|name| {
+    /// Fails if another user could have said where a token goes: in a file, or by listening on the default port.
+    pub(crate) fn check_token_target(&self) -> Result<(), Failure> {
+        const NAMES: [&str; 2] = ["bind", "port"];
+        let is_default = |name: &&str| self.0.get(name).is_none_or(|value| value.origin == Origin::Default);
+        if NAMES.iter().all(is_default) {
+            let why = "the token is not sent: nothing names the server, and another user may listen on its default port";
+            return Err(Failure::usage(why).hint(
+                "name the server, with --server, LINECLEAR_SERVER, or `port` in a file of settings of your own",
+            ));
+        }
+        let found = NAMES.iter().find_map(|name| {
             let value = self.0.get(name)?;
             value.distrust.as_ref().map(|why| (name, &value.origin, why))
         });

@@ -75,7 +75,7 @@ impl From<lineclear::StoreError> for Failure {
         use lineclear::StoreError;
         let failure = Failure::failed(error.to_string());
         match error {
-            StoreError::Unavailable { .. } if failure.message.contains("TLS") => Failure { code: 6, ..failure }
+            StoreError::Unavailable { .. } if error.is_tls_refused() => Failure { code: 6, ..failure }
                 .hint("sslrootcert=FILE in --db names the certificate authority; sslmode=require does not verify the server, sslmode=disable does not encrypt"),
             StoreError::Unavailable { .. } => Failure { code: 6, ..failure }
                 .hint("check that the server is running, and host, port, user and password in --db"),

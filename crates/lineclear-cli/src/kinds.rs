@@ -11,7 +11,7 @@ mod secret_rules;
 use std::collections::BTreeMap;
 
 use lineclear::node::Builder;
-use lineclear::outbound::{Outbound, Reach, Secret, http};
+use lineclear::outbound::{Breakers, Outbound, Reach, Secret, http};
 use lineclear::secrets::SecretSources;
 
 use crate::config::{Config, networks, parse_duration};
@@ -52,14 +52,15 @@ pub(crate) fn add_checks(builder: Builder, config: &Config) -> Result<Builder, F
 }
 
 /// Adds the kinds that the settings allow.
-pub(crate) fn add(builder: Builder, config: &Config) -> Result<Builder, Failure> {
+pub(crate) fn add(builder: Builder, config: &Config, breakers: &Breakers) -> Result<Builder, Failure> {
     let bad = |name: &'static str| move |why: String| config.bad(name, &why);
     let reach = reach(config)?;
     let secrets = secrets(config.text("http_secrets")).map_err(bad("http_secrets"))?;
     let rules = SecretRules::parse(config.text("secrets")).map_err(bad("secrets"))?;
     let outbound = Outbound::new(reach.clone(), secrets)
         .map_err(|error| Failure::failed(error.to_string()))?
-        .secret_hosts(rules.hosts());
+        .secret_hosts(rules.hosts())
+        .breakers(breakers.clone());
     let builder = builder.secrets(rules.resolver(sources(config)));
     let builder =
         builder.state(outbound).kind_checked(http::KIND, move |input| http::check(&reach, input), http::run);
@@ -89,7 +90,7 @@ fn keep_private() {
 }
 
 /// Where secrets that inputs name come from.
-fn sources(config: &Config) -> SecretSources {
+pub(crate) fn sources(config: &Config) -> SecretSources {
     let sources = SecretSources::new().environment(SECRET_PREFIX);
     match config.text("secrets_dir") {
         "" => sources,

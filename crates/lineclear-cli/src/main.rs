@@ -12,9 +12,11 @@ mod help_layout;
 mod kinds;
 mod node_process;
 mod os_user;
+mod outboxes;
 mod output;
 mod process;
 mod runtime;
+mod submitters;
 mod timeout;
 mod until_interrupted;
 
@@ -75,6 +77,15 @@ enum Command {
     /// List, drain and resume nodes.
     #[command(subcommand, alias = "nodes")]
     Node(commands::node::Command),
+    /// List where the jobs of each kind go.
+    #[command(subcommand, alias = "submitters")]
+    Submitter(commands::submitter::Command),
+    /// List outboxes; show, replay and discard their messages.
+    #[command(subcommand, alias = "outboxes")]
+    Outbox(commands::outbox::Command),
+    /// List, pause, resume, reset and rebuild subscriptions; replay and discard their parked events.
+    #[command(subcommand, alias = "subscriptions")]
+    Subscription(commands::subscription::Command),
     /// Cancel, retry, revive or acknowledge many jobs in the background.
     #[command(subcommand, visible_alias = "bulk", alias = "bulk-operations")]
     BulkOperation(commands::bulk_operation::Command),
@@ -147,6 +158,9 @@ impl Command {
             Command::Group(command) => command.run(),
             Command::DeadLetter(command) => command.run(),
             Command::Node(command) => command.run(),
+            Command::Submitter(command) => command.run(),
+            Command::Outbox(command) => command.run(),
+            Command::Subscription(command) => command.run(),
             Command::BulkOperation(command) => command.run(),
             Command::Events(command) => command.run(),
             Command::Api(command) => command.run(),

@@ -3,24 +3,27 @@
 mod log;
 #[cfg(feature = "otlp")]
 mod otlp;
+mod probes;
 mod wait_for_db;
 
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use lineclear::node::{Builder, Signals, StartError};
-use lineclear::{Client, Lineclear, Node, NodeOptions, StoreError};
-use lineclear_http::{HttpOptions, StartingServer};
+use lineclear::outbound::Breakers;
+use lineclear::{Client, Lineclear, Node, NodeOptions};
+use lineclear_http::HttpOptions;
 use lineclear_model::doctor::database;
-use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 
-use crate::commands::serve;
 use crate::config::{Config, Flags, parse_duration, roles};
 use crate::failure::Failure;
 use crate::kinds;
+use crate::outboxes::Outboxes;
 use crate::output::print_stderr;
+use crate::submitters::Submitters;
+use probes::Probes;
 use wait_for_db::{Wait, Waited};
 
 /// Settings of every node.
@@ -118,14 +121,14 @@ pub(crate) fn options(config: &Config) -> Result<NodeOptions, Failure> {
 }
 
 /// Starts a node, calls `started`, runs the node until a signal stops it, then calls what `started` returned. While the node waits for
-/// its database, a server with the options `waiting` answers probes.
+/// its database, a server with the options `waiting` answers probes; `started` gets its listener.
 pub(crate) async fn run<S, F>(
     config: &Config,
     waiting: Option<HttpOptions>,
     started: S,
 ) -> Result<(), Failure>
 where
-    S: AsyncFnOnce(&Node) -> Result<F, Failure>,
+    S: AsyncFnOnce(&Node, Option<TcpListener>) -> Result<F, Failure>,
     F: AsyncFnOnce(),
 {
     let options = options(config)?;
@@ -134,21 +137,39 @@ where
     let mut signals =
         Signals::new().map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))?;
     let grace = options.shutdown_grace;
+    let submitters =
+        Submitters::parse(config.text("submitter")).map_err(|why| config.bad("submitter", &why))?;
+    let push_secrets = submitters.read_secrets(config, &kinds::sources(config)).await?;
+    let outboxes = Outboxes::parse(config.text("outbox")).map_err(|why| config.bad("outbox", &why))?;
+    let webhook_secrets = outboxes.read_secrets(config).await?;
+    let breakers = Breakers::default();
     let builder = || -> Result<Builder, Failure> {
         let mut builder = Lineclear::builder().store(config.text("db")).options(options.clone());
-        builder = kinds::add(builder, config)?;
+        builder = kinds::add(builder, config, &breakers)?;
+        builder = submitters.add(builder, &push_secrets, &breakers)?;
         for file in config.text("manifests").split(',').filter(|file| !file.trim().is_empty()) {
             builder = builder.manifests_from(file.trim());
         }
         Ok(builder)
     };
-    let Some(node) = start(config, builder, waiting, &mut signals).await? else { return Ok(()) };
+    let mut probes = Probes::new(waiting);
+    let Some(node) = start(config, builder, &mut probes, &mut signals).await? else { return Ok(()) };
     print_stderr(&format!("node {} of {}\n", node.id(), node.store().options()));
     warn_of_exposed_files(&node);
-    let stopped = started(&node).await?;
+    let runners = outboxes.start(config, &node, &webhook_secrets).await?;
+    let stopped = started(&node, probes.listener.take()).await?;
+    // Only now, so that a probe is answered at every moment.
+    drop(probes);
     let reporting = tokio::spawn(report_shutdown(node.client(), grace));
+    let client = node.client();
+    // While the node finishes its jobs, other nodes deliver messages.
+    let handing_over = tokio::spawn(async move {
+        client.stopping().await;
+        crate::outboxes::stop(runners).await;
+    });
     node.run_until(signals).await;
     reporting.abort();
+    drop(handing_over.await);
     stopped().await;
     Ok(())
 }
@@ -165,7 +186,7 @@ fn warn_of_exposed_files(node: &Node) {
 async fn start(
     config: &Config,
     builder: impl Fn() -> Result<Builder, Failure>,
-    waiting: Option<HttpOptions>,
+    probes: &mut Probes,
     signals: &mut Signals,
 ) -> Result<Option<Node>, Failure> {
     let wait = Wait::new(config)?;
@@ -175,35 +196,14 @@ async fn start(
             Err(StartError::Store(error)) => error,
             Err(other) => return Err(Failure::usage(other.to_string())),
         };
-        if let Waited::Stopped = wait_and_answer(&wait, error, waiting.clone(), signals).await? {
+        if error.is_away() {
+            probes.answer(&wait).await?;
+        }
+        if let Waited::Stopped = wait.until_back(error, signals, &probes.condition).await? {
             return Ok(None);
         }
+        probes.database_is_back();
     }
-}
-
-/// Waits for the database, and answers probes meanwhile. A port that the system chooses is not known before the node runs.
-async fn wait_and_answer(
-    wait: &Wait,
-    error: StoreError,
-    waiting: Option<HttpOptions>,
-    signals: &mut Signals,
-) -> Result<Waited, Failure> {
-    let (condition, seen) = watch::channel(wait.unknown());
-    let stop = CancellationToken::new();
-    let server = match waiting.filter(|http| http.bind.port() != 0 && error.is_away()) {
-        Some(http) => {
-            let server = StartingServer::bind(http).await.map_err(serve::cannot_serve)?;
-            let stopped = stop.clone();
-            Some(tokio::spawn(async move { server.run(seen, stopped.cancelled()).await }))
-        }
-        None => None,
-    };
-    let waited = wait.until_back(error, signals, &condition).await;
-    stop.cancel();
-    if let Some(server) = server {
-        drop(server.await);
-    }
-    waited
 }
 
 /// Prints every second what a shutdown waits for.

@@ -4,6 +4,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod bulk_operations;
+mod claims;
 pub(crate) mod dead_letters;
 mod doctor;
 mod etag;
@@ -16,14 +17,20 @@ pub(crate) mod json_types;
 pub(crate) mod locks;
 pub(crate) mod manifests;
 pub(crate) mod nodes;
+pub(crate) mod outboxes;
 pub(crate) mod pagination;
 mod prefer_wait;
+pub(crate) mod run;
+pub(crate) mod runners;
 pub(crate) mod session;
 mod sessions;
 mod settings;
 pub(crate) mod stats;
 mod status;
+pub(crate) mod submitters;
+pub(crate) mod subscriptions;
 mod tokens;
+mod workers;
 
 use axum::Router;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -37,7 +44,7 @@ use crate::App;
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Lineclear", description = "A distributed job scheduler.", license(name = "MIT OR Apache-2.0")),
-    tags((name = "jobs"), (name = "manifests"), (name = "groups"), (name = "dead letters"), (name = "bulk operations"), (name = "locks"), (name = "nodes"), (name = "events"), (name = "tokens"),
+    tags((name = "jobs"), (name = "manifests"), (name = "groups"), (name = "dead letters"), (name = "bulk operations"), (name = "locks"), (name = "nodes"), (name = "outboxes"), (name = "subscriptions"), (name = "claims"), (name = "callbacks"), (name = "events"), (name = "tokens"),
          (name = "session"), (name = "audit"), (name = "stats"), (name = "settings")),
     modifiers(&SecuritySchemes)
 )]
@@ -51,8 +58,12 @@ impl Modify for SecuritySchemes {
             "A token (`lineclear token create`). Scopes: `read`, `operate` and `admin`, each of which includes the ones before it; and \
              `worker`. Browsers may log in with a token and send a cookie instead. An open server on a loopback address requires none.",
         ));
+        let claim = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(
+            "The token of one claim, which a push worker gets with the job. It is good for callbacks about that claim only.",
+        ));
         let components = document.components.get_or_insert_default();
         components.add_security_scheme("token", SecurityScheme::Http(token.build()));
+        components.add_security_scheme("claim", SecurityScheme::Http(claim.build()));
     }
 }
 
@@ -78,6 +89,21 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(jobs::payload::reveal))
         .routes(routes!(jobs::logs::logs))
         .routes(routes!(explain::job))
+        .routes(routes!(run::run))
+        .routes(routes!(claims::pull::pull))
+        .routes(routes!(claims::renew::renew))
+        .routes(routes!(claims::progress::report))
+        .routes(routes!(claims::logs::report))
+        .routes(routes!(claims::steps::record))
+        .routes(routes!(claims::steps::read))
+        .routes(routes!(claims::settle::settle))
+        .routes(routes!(claims::callback::renew))
+        .routes(routes!(claims::callback::progress))
+        .routes(routes!(claims::callback::log))
+        .routes(routes!(claims::callback::step))
+        .routes(routes!(claims::callback::read_step))
+        .routes(routes!(claims::callback::settle))
+        .routes(routes!(workers::remove))
         .routes(routes!(manifests::list))
         .routes(routes!(manifests::get, manifests::put, manifests::delete))
         .routes(routes!(manifests::run::run))
@@ -102,6 +128,26 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(locks::history))
         .routes(routes!(locks::break_lock::break_lock))
         .routes(routes!(nodes::list))
+        .routes(routes!(submitters::list))
+        .routes(routes!(runners::list))
+        .routes(routes!(outboxes::list))
+        .routes(routes!(outboxes::messages::list))
+        .routes(routes!(outboxes::messages::get))
+        .routes(routes!(outboxes::sweep::replay))
+        .routes(routes!(outboxes::sweep::discard))
+        .routes(routes!(subscriptions::list))
+        .routes(routes!(subscriptions::get))
+        .routes(routes!(subscriptions::change::pause))
+        .routes(routes!(subscriptions::change::resume))
+        .routes(routes!(subscriptions::change::skip))
+        .routes(routes!(subscriptions::change::reset))
+        .routes(routes!(subscriptions::rebuild::begin))
+        .routes(routes!(subscriptions::rebuild::swap))
+        .routes(routes!(subscriptions::rebuild::cancel))
+        .routes(routes!(subscriptions::parked::list))
+        .routes(routes!(subscriptions::parked::get))
+        .routes(routes!(subscriptions::sweep::replay))
+        .routes(routes!(subscriptions::sweep::discard))
         .routes(routes!(nodes::drain))
         .routes(routes!(nodes::resume))
         .routes(routes!(events::stream))

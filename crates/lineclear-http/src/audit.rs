@@ -11,8 +11,9 @@ use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use lineclear::store::NewAudit;
+use lineclear_model::Scope;
 
-use crate::auth::{Credential, Operation, Principal};
+use crate::auth::{Credential, Operation, Principal, Requirement};
 use crate::middleware::request_id::RequestId;
 use crate::problem::Problem;
 pub(crate) use details::{AuditDetails, changed_fields, created_details, summarize};
@@ -20,7 +21,7 @@ pub(crate) use writer::{AuditTasks, AuditWriter};
 
 /// Operations whose rows are written concurrently with the change, not before it; on an open server a moment after it, many in one
 /// statement: there are thousands of jobs, and each job is its own record.
-const CONCURRENT: [&str; 2] = ["create_job", "create_jobs"];
+const CONCURRENT: [&str; 3] = ["create_job", "create_jobs", "run_kind"];
 /// The operation that writes its own row, because the caller is known only afterwards.
 const LOG_IN: &str = "log_in";
 /// Longest target, in bytes.
@@ -38,6 +39,10 @@ pub(crate) async fn write_audit(State(writer): State<AuditWriter>, request: Requ
         // A public or unknown route: the handler changes nothing, or writes its own row.
         return next.run(Request::from_parts(parts, body)).await;
     };
+    if operation.requirement == Requirement::Scope(Scope::Worker) {
+        // The executions of jobs are the record of what workers do.
+        return next.run(Request::from_parts(parts, body)).await;
+    }
     let is_concurrent = CONCURRENT.contains(&operation.action.as_str());
     if operation.action == LOG_IN {
         return next.run(Request::from_parts(parts, body)).await;

@@ -2,6 +2,7 @@
 
 mod failures;
 mod guard;
+mod held_shares;
 mod keyed_limiter;
 mod lockout;
 mod principal;
@@ -16,8 +17,10 @@ mod trusted_proxies;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 pub(crate) use guard::{
-    COOKIE, ClientAddress, Guard, StreamKind, authorize, insufficient_scope, require_origin, session_cookie,
+    COOKIE, ClientAddress, Guard, StreamKind, authorize, bearer, insufficient_scope, require_origin,
+    session_cookie,
 };
+pub(crate) use held_shares::HeldShares;
 pub use lineclear_model::Network;
 pub(crate) use principal::{Caller, Credential, LocalUser, Principal};
 pub use proxy_users::ProxyUsers;
@@ -46,7 +49,7 @@ impl Access {
                 "{bind} can be reached from other machines, which would have full access; require tokens (auth = token), \
                  trust a proxy that authenticates its users (auth = proxy), or bind 127.0.0.1"
             )),
-            Access::OpenOnLoopback | Access::Tokens => Ok(()),
+            Access::OpenOnLoopback | Access::Tokens => proxies.check(),
             Access::ProxyUsers(users) => users.check(proxies),
         }
     }
@@ -90,6 +93,24 @@ mod tests {
         let bad = ProxyUsers { scopes_header: Some(String::new()), ..users };
         assert!(check(&["10.0.0.1"], &secret, bad).is_err());
         assert_eq!(Access::Tokens.check(anywhere, &TrustedProxies::default()), Ok(()));
+    }
+
+    #[test]
+    fn a_proxy_on_this_machine_needs_a_secret_in_every_mode() {
+        let secret = ProxySecret::new("0123456789abcdef0123456789abcdef").unwrap();
+        let local: SocketAddr = "127.0.0.1:80".parse().unwrap();
+        for access in [Access::Tokens, Access::OpenOnLoopback] {
+            for (network, is_local) in
+                [("127.0.0.1", true), ("::1", true), ("0.0.0.0/0", true), ("10.0.0.1", false)]
+            {
+                let networks = vec!["192.0.2.1".parse().unwrap(), network.parse().unwrap()];
+                let with = TrustedProxies { networks, secret: Some(secret.clone()) };
+                assert_eq!(access.check(local, &with), Ok(()));
+                let without = TrustedProxies { secret: None, ..with };
+                let refused = access.check(local, &without).err().unwrap_or_default();
+                assert_eq!(refused.contains("proxy_secret_file"), is_local, "{network}: {refused}");
+            }
+        }
     }
 
     #[test]

@@ -62,6 +62,12 @@ pub(crate) async fn metrics(state: State<App>) -> Result<Response, Problem> {
     let Some(handle) = &state.metrics else {
         return Err(Problem::not_found("metrics endpoint on this server"));
     };
+    if let Some(outboxes) = &state.outboxes {
+        outboxes.measure().await;
+    }
+    if let Some(subscriptions) = &state.subscriptions {
+        subscriptions.measure().await;
+    }
     let text = handle.render();
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
 }

@@ -37,6 +37,7 @@ const SUPPORTED_PATHS: &[&str] = &[
     "/api/v1/manifests/{key}/run",
     "/api/v1/manifests/{key}/backfill",
     "/api/v1/groups/{name}/run",
+    "/api/v1/run/{kind}",
 ];
 
 /// The header, for the API document.
@@ -88,6 +89,22 @@ impl<S: Send + Sync> FromRequest<S> for KeyedText {
     async fn from_request(request: Request, _: &S) -> Result<KeyedText, Problem> {
         let (key, bytes) = key_and_bytes(request).await?;
         Ok(KeyedText { key, text: JsonText::check(&bytes)? })
+    }
+}
+
+/// Extracts a JSON document that may be missing, and its idempotency key.
+pub(crate) struct KeyedInput {
+    pub(crate) key: Option<IdempotencyKey>,
+    pub(crate) text: Option<JsonText>,
+}
+
+impl<S: Send + Sync> FromRequest<S> for KeyedInput {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<KeyedInput, Problem> {
+        let (key, bytes) = key_and_bytes(request).await?;
+        let text = if bytes.is_empty() { None } else { Some(JsonText::check(&bytes)?) };
+        Ok(KeyedInput { key, text })
     }
 }
 

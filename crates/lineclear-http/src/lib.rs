@@ -10,19 +10,24 @@ mod audit;
 mod auth;
 mod bulk_operation_worker;
 mod database_locks;
+mod database_outboxes;
+mod database_subscriptions;
 mod event_hub;
 mod health;
 mod idempotency;
 mod in_process;
 mod listener;
+mod long_poll;
 mod middleware;
 mod pages;
 mod problem;
+mod remote_workers;
 mod router;
 mod server;
 mod starting_server;
 
 pub use api::locks::lock_json;
+pub use api::runners::runner_json;
 pub use auth::{Access, Network, PROXY_SECRET_HEADER, ProxySecret, ProxyUsers, TrustedProxies};
 pub use database_locks::DatabaseLocks;
 pub use in_process::{InProcessApi, Reply};
@@ -46,6 +51,10 @@ pub(crate) struct App {
     pub(crate) reading: Store,
     /// The locks that the server shows.
     pub(crate) locks: Option<DatabaseLocks>,
+    /// The outboxes of the same database.
+    pub(crate) outboxes: Option<database_outboxes::DatabaseOutboxes>,
+    /// The subscriptions of the same database.
+    pub(crate) subscriptions: Option<database_subscriptions::DatabaseSubscriptions>,
     pub(crate) metrics: Option<PrometheusHandle>,
     /// Publishes events to the streams.
     pub(crate) events: event_hub::EventHub,
@@ -53,6 +62,8 @@ pub(crate) struct App {
     pub(crate) ended: CancellationToken,
     pub(crate) guard: Arc<auth::Guard>,
     pub(crate) audit_writer: audit::AuditWriter,
+    /// The remote workers that were heard of lately.
+    pub(crate) workers: remote_workers::RemoteWorkers,
     /// The pages that browsers watch.
     pub(crate) live: pages::LivePages,
     /// Requests that failed lately, for the log.
@@ -72,7 +83,8 @@ pub fn openapi() -> String {
     api::document().to_pretty_json().unwrap_or_default()
 }
 
-/// Every route of the server: its method, its path, and the scope that it requires; `None`: it is public.
+/// Every route of the server: its method, its path, and the scope that it requires; `claim`: the token of a claim; `None`: it is
+/// public.
 #[doc(hidden)]
 pub fn routes() -> Vec<(String, String, Option<String>)> {
     let scopes = auth::RequiredScopes::of(&api::document());
@@ -82,6 +94,7 @@ pub fn routes() -> Vec<(String, String, Option<String>)> {
             let scope = match operation.requirement {
                 auth::Requirement::Public => None,
                 auth::Requirement::Scope(scope) => Some(scope.to_string()),
+                auth::Requirement::ClaimToken => Some("claim".to_owned()),
             };
             (method.to_string(), path.to_owned(), scope)
         })

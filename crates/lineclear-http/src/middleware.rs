@@ -2,7 +2,6 @@
 
 pub(crate) mod base_path;
 mod failed_requests;
-mod folded_log;
 mod held_body;
 mod host;
 mod abort;
@@ -11,9 +10,8 @@ pub(crate) mod request_id;
 mod response_headers;
 pub(crate) mod trace;
 
-pub(crate) use abort::{defect, panicked, request_timeout};
+pub(crate) use abort::{RequestDeadline, defect, panicked, request_timeout};
 pub(crate) use failed_requests::FailedRequests;
-pub(crate) use folded_log::FoldedLog;
 pub(crate) use held_body::HeldBody;
 pub(crate) use host::check_host;
 pub(crate) use origin::check_same_origin;

@@ -18,9 +18,12 @@ mod layout;
 mod live;
 mod locks;
 mod nodes;
+mod outboxes;
 mod overview;
+mod runners;
 mod samples;
 mod session;
+mod subscriptions;
 mod hidden_characters;
 
 use axum::Router;
@@ -33,6 +36,7 @@ use maud::{Markup, html};
 use serde::de::DeserializeOwned;
 
 use crate::App;
+use crate::api::outboxes::sweep::Sweep;
 use crate::auth::{Caller, Requirement};
 use crate::problem::Problem;
 
@@ -73,6 +77,34 @@ pub(crate) const ROUTES: &[(&str, &str, &str, Requirement)] = &[
     ("POST", "/bulk-operations/{id}/cancel", "cancel_bulk_operation", OPERATE),
     ("GET", "/samples", "page", ADMIN),
     ("POST", "/samples", "apply_manifests", ADMIN),
+    ("GET", "/outbox", "page", READ),
+    ("GET", "/outbox/{name}", "page", READ),
+    ("GET", "/outbox/{name}/messages/{id}", "page", READ),
+    ("GET", "/outbox/{name}/replay", "page", OPERATE),
+    ("POST", "/outbox/{name}/replay", "replay_outbox_messages", OPERATE),
+    ("GET", "/outbox/{name}/discard", "page", OPERATE),
+    ("POST", "/outbox/{name}/discard", "discard_outbox_messages", OPERATE),
+    ("GET", "/subscriptions", "page", READ),
+    ("GET", "/subscriptions/{name}", "page", READ),
+    ("GET", "/subscriptions/{name}/parked/{id}", "page", READ),
+    ("GET", "/subscriptions/{name}/replay", "page", OPERATE),
+    ("POST", "/subscriptions/{name}/replay", "replay_parked_events", OPERATE),
+    ("GET", "/subscriptions/{name}/discard", "page", OPERATE),
+    ("POST", "/subscriptions/{name}/discard", "discard_parked_events", OPERATE),
+    ("GET", "/subscriptions/{name}/pause", "page", OPERATE),
+    ("POST", "/subscriptions/{name}/pause", "pause_subscription", OPERATE),
+    ("GET", "/subscriptions/{name}/resume", "page", OPERATE),
+    ("POST", "/subscriptions/{name}/resume", "resume_subscription", OPERATE),
+    ("GET", "/subscriptions/{name}/skip", "page", OPERATE),
+    ("POST", "/subscriptions/{name}/skip", "skip_subscription_event", OPERATE),
+    ("GET", "/subscriptions/{name}/reset", "page", OPERATE),
+    ("POST", "/subscriptions/{name}/reset", "reset_subscription", OPERATE),
+    ("GET", "/subscriptions/{name}/rebuild", "page", OPERATE),
+    ("POST", "/subscriptions/{name}/rebuild", "rebuild_subscription", OPERATE),
+    ("GET", "/subscriptions/{name}/swap", "page", OPERATE),
+    ("POST", "/subscriptions/{name}/swap", "swap_subscription_rebuild", OPERATE),
+    ("GET", "/subscriptions/{name}/cancel-rebuild", "page", OPERATE),
+    ("POST", "/subscriptions/{name}/cancel-rebuild", "cancel_subscription_rebuild", OPERATE),
     ("GET", "/cluster", "page", READ),
     ("GET", "/nodes.csv", "page", READ),
     ("GET", "/nodes.ndjson", "page", READ),
@@ -116,6 +148,23 @@ pub(crate) fn routes() -> Router<App> {
         .route("/bulk-operations/{id}", get(show))
         .route("/bulk-operations/{id}/cancel", post(bulk_operations::cancel))
         .route("/samples", get(show).post(samples::apply))
+        .route("/outbox", get(show))
+        .route("/outbox/{name}", get(show))
+        .route("/outbox/{name}/messages/{id}", get(show))
+        .route("/outbox/{name}/replay", get(show).post(outboxes::sweep::replay))
+        .route("/outbox/{name}/discard", get(show).post(outboxes::sweep::discard))
+        .route("/subscriptions", get(show))
+        .route("/subscriptions/{name}", get(show))
+        .route("/subscriptions/{name}/parked/{id}", get(show))
+        .route("/subscriptions/{name}/replay", get(show).post(subscriptions::parked::replay))
+        .route("/subscriptions/{name}/discard", get(show).post(subscriptions::parked::discard))
+        .route("/subscriptions/{name}/pause", get(show).post(subscriptions::action::pause))
+        .route("/subscriptions/{name}/resume", get(show).post(subscriptions::action::resume))
+        .route("/subscriptions/{name}/skip", get(show).post(subscriptions::action::skip))
+        .route("/subscriptions/{name}/reset", get(show).post(subscriptions::action::reset))
+        .route("/subscriptions/{name}/rebuild", get(show).post(subscriptions::action::rebuild))
+        .route("/subscriptions/{name}/swap", get(show).post(subscriptions::action::swap))
+        .route("/subscriptions/{name}/cancel-rebuild", get(show).post(subscriptions::action::cancel_rebuild))
         .route("/cluster", get(show))
         .route("/nodes.csv", get(export::file))
         .route("/nodes.ndjson", get(export::file))
@@ -189,6 +238,7 @@ pub(crate) enum Tab {
     Jobs,
     Enqueue,
     DeadLetters,
+    Outbox,
     Cluster,
     None,
 }
@@ -228,6 +278,19 @@ async fn render_path(view: &View<'_>) -> Result<Page, Problem> {
         ["bulk-operations"] => bulk_operations::list(view).await,
         ["bulk-operations", "new"] => bulk_operations::confirm(view).await,
         ["bulk-operations", id] => bulk_operations::page(view, id).await,
+        ["outbox"] => outboxes::page(view).await,
+        ["outbox", name] => outboxes::messages::page(view, name).await,
+        ["outbox", name, "messages", id] => outboxes::messages::message(view, name, id).await,
+        ["outbox", name, "replay"] => outboxes::sweep::confirm(view, name, Sweep::Replay).await,
+        ["outbox", name, "discard"] => outboxes::sweep::confirm(view, name, Sweep::Discard).await,
+        ["subscriptions"] => subscriptions::page(view).await,
+        ["subscriptions", name] => subscriptions::detail::page(view, name).await,
+        ["subscriptions", name, "parked", id] => subscriptions::parked::one(view, name, id).await,
+        ["subscriptions", name, "replay"] => subscriptions::parked::confirm(view, name, Sweep::Replay).await,
+        ["subscriptions", name, "discard"] => {
+            subscriptions::parked::confirm(view, name, Sweep::Discard).await
+        }
+        ["subscriptions", name, verb] => subscriptions::action::page(view, name, verb).await,
         ["cluster"] => cluster::page(view).await,
         ["nodes", id, "drain"] => nodes::drain::confirm_drain(view, id).await,
         ["nodes", id, "resume"] => nodes::drain::confirm_resume(view, id).await,
@@ -240,7 +303,9 @@ async fn render_path(view: &View<'_>) -> Result<Page, Problem> {
 fn can_be_live(uri: &Uri) -> bool {
     let segments: Vec<&str> = uri.path().trim_matches('/').split('/').collect();
     match segments.as_slice() {
-        ["" | "jobs" | "dead-letters" | "bulk-operations" | "cluster"] => true,
+        ["" | "jobs" | "dead-letters" | "bulk-operations" | "outbox" | "subscriptions" | "cluster"] => true,
+        ["outbox", _] | ["outbox", _, "messages", _] => true,
+        ["subscriptions", _] | ["subscriptions", _, "parked", _] => true,
         ["jobs" | "bulk-operations", id] => *id != "new",
         _ => false,
     }

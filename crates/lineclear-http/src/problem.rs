@@ -29,10 +29,14 @@ pub(crate) struct Problem {
     /// The kind of problem.
     title: &'static str,
     /// What is wrong, and what to do.
-    detail: String,
+    detail: Box<str>,
     /// The wrong fields.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<FieldProblem>,
+    /// Further members of the problem, such as the results of the items of a batch.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    #[schema(ignore)]
+    more: Option<Box<serde_json::Map<String, serde_json::Value>>>,
     /// The id of the request, as in the server's log and in the audit.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<Box<str>>,
@@ -76,8 +80,9 @@ impl Problem {
             status: status.as_u16(),
             code: code.into(),
             title: status.canonical_reason().unwrap_or("Problem"),
-            detail: detail.into(),
+            detail: detail.into().into_boxed_str(),
             errors: Vec::new(),
+            more: None,
             request_id: RequestId::current().map(String::into_boxed_str),
             header: None,
             internal: None,
@@ -177,6 +182,10 @@ impl Problem {
         }
     }
 
+    pub(crate) fn code(&self) -> &str {
+        &self.code
+    }
+
     pub(crate) fn status(&self) -> StatusCode {
         self.status_code
     }
@@ -190,7 +199,7 @@ impl Problem {
     fn summary(&self) -> ProblemSummary {
         ProblemSummary {
             title: self.title,
-            detail: self.detail.clone(),
+            detail: self.detail.to_string(),
             code: self.code.to_string(),
             request_id: self.request_id.as_deref().map(str::to_owned),
         }
@@ -201,9 +210,22 @@ impl Problem {
         self.errors.first().map(|field| field.pointer.as_str())
     }
 
+    /// Replaces the detail.
+    pub(crate) fn detailed(mut self, detail: &str) -> Problem {
+        self.detail = detail.into();
+        self
+    }
+
+    /// Adds a member.
+    pub(crate) fn and(mut self, name: &str, value: impl Serialize) -> Problem {
+        let value = serde_json::to_value(value).unwrap_or_default();
+        self.more.get_or_insert_default().insert(name.to_owned(), value);
+        self
+    }
+
     /// Adds a pointer to a wrong field.
     pub(crate) fn at(mut self, pointer: impl Into<String>) -> Problem {
-        self.errors.push(FieldProblem { pointer: pointer.into(), detail: self.detail.clone() });
+        self.errors.push(FieldProblem { pointer: pointer.into(), detail: self.detail.to_string() });
         self
     }
 }
@@ -213,10 +235,8 @@ impl IntoResponse for Problem {
         let status = self.status_code;
         let own = self.header.clone();
         let cause = self.internal.as_ref().and_then(|internal| internal.cause.clone());
-        let cause = ProblemCause {
-            code: self.code.clone(),
-            cause: cause.unwrap_or_else(|| self.detail.as_str().into()),
-        };
+        let cause =
+            ProblemCause { code: self.code.clone(), cause: cause.unwrap_or_else(|| self.detail.clone()) };
         // The error page of browsers needs it.
         let summary = self.summary();
         let mut response = (status, Json(self)).into_response();

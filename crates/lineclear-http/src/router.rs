@@ -78,6 +78,7 @@ mod tests {
     use crate::event_hub::EventHub;
     use crate::middleware::FailedRequests;
     use crate::pages::LivePages;
+    use crate::remote_workers::RemoteWorkers;
 
     impl App {
         /// The state of a server on this node, without a listener.
@@ -95,11 +96,14 @@ mod tests {
                 client,
                 reading,
                 locks: None,
+                outboxes: None,
+                subscriptions: None,
                 metrics: None,
                 events,
                 ended,
                 guard,
                 audit_writer,
+                workers: RemoteWorkers::default(),
                 live,
                 base,
                 failures: FailedRequests::new(),

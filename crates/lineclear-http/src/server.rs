@@ -13,10 +13,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::audit::{AuditTasks, AuditWriter};
 use crate::auth::{Access, Guard, RequiredScopes, TrustedProxies};
+use crate::database_outboxes::DatabaseOutboxes;
+use crate::database_subscriptions::DatabaseSubscriptions;
 use crate::event_hub::EventHub;
 use crate::listener::{ListenerLimits, listen};
 use crate::middleware::{FailedRequests, base_path};
 use crate::pages::LivePages;
+use crate::remote_workers::RemoteWorkers;
 use crate::{App, DatabaseLocks, api, router};
 
 /// The default port.
@@ -113,6 +116,33 @@ impl Server {
         options.check()?;
         let bad = |source| ServeError::Bind { bind: options.bind, source };
         let listener = TcpListener::bind(options.bind).await.map_err(bad)?;
+        Server::with_listener(listener, options, client, metrics).await
+    }
+
+    /// Like [`Server::bind`], on a listener that is bound already, such as [that of the server before it](crate::StartingServer::listener).
+    pub async fn on(
+        listener: std::net::TcpListener,
+        options: HttpOptions,
+        client: Client,
+        metrics: Option<PrometheusHandle>,
+    ) -> Result<Server, ServeError> {
+        let bad = |source| ServeError::Bind { bind: options.bind, source };
+        let bind = listener.local_addr().map_err(bad)?;
+        let options = HttpOptions { bind, ..options };
+        options.check()?;
+        let bad = |source| ServeError::Bind { bind, source };
+        listener.set_nonblocking(true).map_err(bad)?;
+        let listener = TcpListener::from_std(listener).map_err(bad)?;
+        Server::with_listener(listener, options, client, metrics).await
+    }
+
+    async fn with_listener(
+        listener: TcpListener,
+        options: HttpOptions,
+        client: Client,
+        metrics: Option<PrometheusHandle>,
+    ) -> Result<Server, ServeError> {
+        let bad = |source| ServeError::Bind { bind: options.bind, source };
         let address = listener.local_addr().map_err(bad)?;
         let reading =
             client.store().options().clone().migrate(false).connections(READERS).deadline(READ_WITHIN);
@@ -174,15 +204,19 @@ pub(crate) fn assemble(
     let (live, base) = (LivePages::default(), Arc::from(base_path.as_str()));
     let failures = FailedRequests::new();
     failures.sweep_until(ended.clone());
+    guard.sweep_failures_until(ended.clone());
     let app = App {
         client,
         reading,
+        subscriptions: locks.as_ref().map(DatabaseSubscriptions::beside),
+        outboxes: locks.as_ref().and_then(DatabaseOutboxes::beside),
         locks,
         metrics,
         events,
         ended: ended.clone(),
         guard,
         audit_writer,
+        workers: RemoteWorkers::default(),
         live,
         base,
         failures,

@@ -27,7 +27,7 @@
 //! | file | content |
 //! |---|---|
 //! | `locks.rs`, `open.rs` | opening the locks of a store |
-//! | `acquire.rs`, `exclusive.rs`, `election.rs` | acquire a lock; run work under it; one leader among many |
+//! | `acquire.rs`, `exclusive.rs`, `election.rs`, `singleton.rs` | acquire a lock; run work under it; one leader among many; work that runs on one node |
 //! | `guard.rs`, `lease.rs` | a held lock, and its lease |
 //! | `renewal.rs`, `background_runtime.rs` | the renewal of a held lock, and the thread that it runs on |
 //! | `inspect.rs` | read, explain and break locks, for operators |
@@ -47,6 +47,7 @@ mod locks;
 mod acquire;
 mod exclusive;
 mod election;
+mod singleton;
 mod inspect;
 mod guard;
 mod lease;
@@ -97,7 +98,9 @@ pub use options::{LockOptions, TTL_MIN};
 pub use redis::Redis;
 pub use registry::{
     Explanation, LeaseRecord, LeaseState, LockEvent, LockEventKind, Next, Registry, RegistryOptions,
+    RunnerRecord,
 };
+pub use singleton::{RunnerState, RunnerStatus, Singleton};
 #[cfg(feature = "sqlite")]
 pub use sqlite::Sqlite;
 

@@ -66,6 +66,11 @@ pub(crate) fn opts(url: &str) -> Result<(Opts, String), LockError> {
     Ok((opts, database))
 }
 
+/// How programs that the locks belong to connect to their database, by URL: over TCP, in autocommit, without long waits for locks of rows.
+pub fn connect_options(url: &str) -> Result<Opts, LockError> {
+    Ok(opts(url)?.0)
+}
+
 impl Mysql {
     /// Locks in the database that `mysql://user:password@host:port/database` names. The table is created unless it exists.
     pub fn new(url: &str) -> Result<Mysql, LockError> {

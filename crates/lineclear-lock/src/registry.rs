@@ -26,12 +26,14 @@
 //!   that finds the lock busy writes nothing; how often that happens is counted in memory and written with the next heartbeat.
 //! - A thread of the registry's own writes all of it, beside the locks: if the database is slow or fails, that is logged and counted
 //!   (`lineclear_lock_registry_failures_total`), and the locks go on.
+//! - Runners ([`Singleton`](crate::Singleton)) have rows, too: on each node, what they do, since when, and their last error.
 //! - Times are the database's.
 //!
 //! | file | content |
 //! |---|---|
 //! | `recording.rs` | a backend that reports the locks of another backend to the registry |
 //! | `pending_writes.rs`, `writer.rs` | what is not written yet, and the loop that writes it |
+//! | `runners.rs` | runners of all nodes: work that runs on one of them |
 //! | `reconcile.rs`, `sweep.rs` | the state of a row, compared with the store of its lock; removal of rows whose holders vanished |
 //! | `sql.rs` | **one driver for all databases**: begin here to add one |
 
@@ -39,6 +41,7 @@ pub(crate) mod explain;
 mod options;
 mod pending_writes;
 mod reconcile;
+mod runners;
 mod record;
 mod recording;
 mod sql;
@@ -59,7 +62,10 @@ pub use pending_writes::Hold;
 use pending_writes::PendingWrites;
 pub use record::{LeaseRecord, LeaseState, LockEvent, LockEventKind};
 pub use recording::RecordingBackend;
-use sql::Tables;
+pub(crate) use runners::Runner;
+pub use runners::RunnerRecord;
+use runners::Runners;
+use sql::{TableSet, Tables};
 pub(crate) use updates::HoldEnd;
 use updates::LeaseFilter;
 
@@ -82,6 +88,7 @@ struct Inner {
     options: RegistryOptions,
     runtime: Arc<BackgroundRuntime>,
     pending: Mutex<PendingWrites>,
+    runners: Mutex<Runners>,
     wake: Arc<Notify>,
     /// Held while rows are written: one writer at a time.
     writing: tokio::sync::Mutex<()>,
@@ -104,6 +111,7 @@ impl Registry {
             options,
             runtime: BackgroundRuntime::start().map_err(LockError::failed)?,
             pending: Mutex::default(),
+            runners: Mutex::default(),
             wake: Arc::default(),
             writing: tokio::sync::Mutex::default(),
             prepared: AtomicBool::new(false),
@@ -201,7 +209,7 @@ impl Registry {
     /// Whether the tables exist: they are created with the first row.
     pub async fn tables_exist(&self) -> Result<bool, LockError> {
         let inner = self.0.clone();
-        self.0.runtime.run(async move { inner.timely(inner.tables.exist()).await }).await
+        self.0.runtime.run(async move { inner.timely(inner.tables.exist(TableSet::Leases)).await }).await
     }
 
     /// Records that an operator broke a lock.
@@ -243,6 +251,10 @@ impl Inner {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn runners(&self) -> MutexGuard<'_, Runners> {
+        self.runners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn lock_stores(&self) -> MutexGuard<'_, Vec<(Arc<str>, Weak<Core>)>> {
         self.lock_stores.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -253,7 +265,7 @@ impl Inner {
 
     async fn prepare(&self) -> Result<(), LockError> {
         if !self.prepared.load(Ordering::SeqCst) {
-            self.timely(self.tables.prepare()).await?;
+            self.timely(self.tables.prepare(TableSet::Leases)).await?;
             self.prepared.store(true, Ordering::SeqCst);
         }
         Ok(())

@@ -109,6 +109,8 @@ words! {
         Versions = "versions",
         /// The background loops of the nodes do not fail.
         Runners = "runners",
+        /// Submitters take jobs.
+        Submitters = "submitters",
         /// Expired leases are reclaimed.
         Leases = "leases",
         /// Due jobs are claimed.
@@ -134,15 +136,15 @@ impl CheckName {
         use CheckName::{
             Alive, Clock, ClockHere, Condition, DeadLetters, DeadRows, FileSystem, Indexes, Integrity,
             Journal, Kinds, Late, Latency, Leader, Leases, Listen, Lost, Migrations, Never, Overdue,
-            Permissions, Pooler, Port, Reachable, Runners, Sequences, Settings, Tables, Tokens, Transactions,
-            Unreadable, Version, Versions,
+            Permissions, Pooler, Port, Reachable, Runners, Sequences, Settings, Submitters, Tables, Tokens,
+            Transactions, Unreadable, Version, Versions,
         };
         match self {
             Settings | Listen | Port | ClockHere => Group::Configuration,
             Reachable | Condition | Version | Latency | Clock | Pooler | Transactions | DeadRows
             | Journal | FileSystem | Permissions | Integrity => Group::Database,
             Migrations | Tables | Indexes | Sequences => Group::Schema,
-            Alive | Leader | Lost | Versions | Runners => Group::Nodes,
+            Alive | Leader | Lost | Versions | Runners | Submitters => Group::Nodes,
             Leases | Overdue | Kinds | DeadLetters => Group::Work,
             Late | Never | Unreadable => Group::Manifests,
             Tokens => Group::Access,

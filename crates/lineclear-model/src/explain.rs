@@ -2,13 +2,15 @@
 //!
 //! Pure: the caller gathers the facts. The first closed gate is the verdict.
 
+mod destination;
 mod facts;
 mod job;
 mod manifest;
 mod shared;
 
 pub use facts::{
-    DeadFacts, Holder, JobFacts, JobManifest, LimitFacts, LiveJob, ManifestFacts, NodeFacts, ParentFacts,
+    DeadFacts, Holder, HolderRole, JobFacts, JobManifest, LimitFacts, LiveJob, ManifestFacts, NodeFacts,
+    ParentFacts, SubmitterFacts,
 };
 pub use job::explain_job;
 pub use manifest::explain_manifest;
@@ -46,8 +48,10 @@ words! {
         GlobalLimit = "global_limit",
         /// Its limit key is below its limit.
         KeyLimit = "key_limit",
-        /// A live node runs its kind, on its route.
+        /// A live node or remote worker runs its kind, on its route; or a live node has its submitter.
         Node = "node",
+        /// Its submitter takes jobs.
+        Submitter = "submitter",
         /// No worker has it yet.
         Taken = "taken",
     }
@@ -114,7 +118,8 @@ impl Explanation {
         gates.sort_by_key(|gate| gate.name);
         let mut closed = gates.iter().filter(|gate| gate.open == Some(false));
         let mut verdict = closed.next().map_or_else(free, |gate| gate.why.clone());
-        if let Some(node) = closed.find(|gate| gate.name == GateName::Node) {
+        let needs_help = |gate: &&Gate| matches!(gate.name, GateName::Node | GateName::Submitter);
+        if let Some(node) = closed.find(needs_help) {
             verdict = format!("{verdict}; also, {}", node.why);
         }
         Explanation { verdict, now, gates }

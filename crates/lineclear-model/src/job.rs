@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The beginning of the route of a kind that remote workers pull.
+pub const PULL_PREFIX: &str = "pull.";
+
 /// Declares an enum whose variants are words, with the text of each written once.
 macro_rules! words {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {

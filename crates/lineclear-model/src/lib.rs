@@ -27,6 +27,7 @@ pub mod payload;
 pub mod retry;
 
 pub mod outcome;
+pub mod outcome_object;
 
 // Manifests, which combine all of these.
 pub mod manifest;

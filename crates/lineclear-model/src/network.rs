@@ -1,6 +1,6 @@
 //! Networks: one address, or all with a common prefix.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 /// A network: `10.0.0.0/8`, `fd00::/8`, or a single address.
@@ -24,6 +24,17 @@ impl Network {
             }
             _ => false,
         }
+    }
+}
+
+impl Network {
+    /// Whether it has addresses of the loopback interface, which every local process can use.
+    pub fn has_loopback(&self) -> bool {
+        let loopback = match self.address {
+            IpAddr::V4(_) => Network { address: Ipv4Addr::LOCALHOST.into(), bits: 8 },
+            IpAddr::V6(_) => Network { address: Ipv6Addr::LOCALHOST.into(), bits: 128 },
+        };
+        self.contains(loopback.address) || loopback.contains(self.address)
     }
 }
 
@@ -67,6 +78,16 @@ mod tests {
         ] {
             let found = network.parse::<Network>().unwrap().contains(address.parse().unwrap());
             assert_eq!(found, is_in, "{address} in {network}");
+        }
+    }
+
+    #[test]
+    fn a_network_with_loopback_addresses_is_known() {
+        for yes in ["127.0.0.1", "127.0.0.0/8", "127.7.0.0/16", "0.0.0.0/0", "::1", "::/0", "::/64"] {
+            assert!(yes.parse::<Network>().unwrap().has_loopback(), "{yes}");
+        }
+        for no in ["10.0.0.0/8", "126.0.0.0/8", "128.0.0.0/1", "::2", "fd00::/8"] {
+            assert!(!no.parse::<Network>().unwrap().has_loopback(), "{no}");
         }
     }
 

@@ -40,11 +40,14 @@ impl<'de> Visitor<'de> for DateTextVisitor {
     }
 }
 
-/// Whether a character acts on the text around it instead of being shown: control characters, and those that change the direction
-/// of text, with which one text can look like another.
+/// Whether a character acts on the text around it, or on a terminal, instead of being shown: control characters, line separators, those
+/// that change the direction of text, and those without a width. With them one text can look like another.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}')
+        || matches!(c, '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}')
+        || matches!(c, '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// The last moment that can be written: in any time zone it is in the year 9999.
@@ -72,6 +75,14 @@ impl serde::Serialize for DateText {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn characters_that_are_not_shown_are_hidden_and_letters_are_not() {
+        let hidden = "\u{7}\u{1b}\u{9b}\u{ad}\u{200b}\u{200c}\u{200d}\u{2028}\u{202e}\u{2060}\u{2067}\u{3164}\u{feff}\u{e0041}";
+        assert!(hidden.chars().all(is_hidden), "{:?}", hidden.chars().find(|c| !is_hidden(*c)));
+        let shown = "a é ü 中 한 שלום عربي ٣ 👍 1\u{202f}000 …•✓\u{a0}e\u{301}";
+        assert!(!shown.contains(is_hidden), "{:?}", shown.chars().find(|c| is_hidden(*c)));
+    }
 
     #[test]
     fn the_last_moment_can_be_written_and_the_next_second_not() {

@@ -8,6 +8,8 @@
 //! | an empty PostgreSQL database | [`fresh_postgres`] |
 //! | a database that is migrated already | [`Template`] |
 //! | a network that is slow, cut or silent | [`Proxy`] |
+//! | a port on which nothing listens | [`free_port`] |
+//! | a server that receives calls | [`HttpEndpoint`] |
 //! | a process to kill, pause or freeze at a crash point | [`Program`], [`Child`] |
 //! | a PostgreSQL to stop and start again | [`PrivatePostgres`] |
 //! | the MySQL for tests; one to stop and start again | [`mysql_url`], [`PrivateMysql`] |
@@ -19,7 +21,9 @@ pub mod child;
 pub mod servers;
 
 mod database;
+mod http_endpoint;
 mod pg;
+mod port;
 mod procfs;
 mod proxy;
 mod template;
@@ -27,6 +31,8 @@ mod url;
 
 pub use child::{Child, Program};
 pub use database::{PostgresDatabase, fresh_postgres, mysql_url, redis_url};
+pub use http_endpoint::{HttpCall, HttpEndpoint, HttpReply};
+pub use port::free_port;
 pub use proxy::Proxy;
 pub use servers::{mysql::PrivateMysql, postgres::PrivatePostgres, redis::PrivateRedis};
 pub use template::Template;

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod connect_error;
+mod refusal;
 #[cfg(feature = "tls")]
 mod encrypted;
 
@@ -17,6 +18,7 @@ use tokio_postgres::config::{Host, SslMode};
 pub use connect_error::{connect_error, with_causes};
 #[cfg(feature = "tls")]
 pub use encrypted::Connector;
+pub use refusal::is_tls_refused;
 /// Opens connections, with or without TLS.
 #[cfg(not(feature = "tls"))]
 pub type Connector = tokio_postgres::NoTls;

@@ -7,13 +7,16 @@ mod shared;
 use std::any::TypeId;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 
 use lineclear_model::{GroupSpec, Manifest, Name, Payload};
 
-use crate::builder::kinds::{check_kinds, with_route_of_kind};
-use crate::builder::node_info::node_info;
+use crate::builder::kinds::with_route_of_kind;
+use crate::builder::node_info::{node_info, submitter_info};
 use crate::builder::shared::Parts;
-use crate::handler::{Handler, HandlerError, Kind, KindOptions, Kinds, States};
+use crate::handler::{Given, Handler, HandlerError, Kind, KindOptions, Kinds, States};
+use crate::journey::submit::claim_token::cluster_id;
+use crate::journey::submit::routes::declared_routes;
 use crate::node::hooks::{Hook, JobEvent};
 use crate::node::loops::Loops;
 use crate::node::manifest_files;
@@ -22,9 +25,11 @@ use crate::node::{Client, Node, Shared, metrics};
 use crate::options::{BadOption, NodeOptions};
 use crate::secrets::{Resolver, SecretRequest};
 use crate::store::{Declaration, GLOBAL_GROUP, NodeInfo, Prune, Store, StoreError, StoreTarget};
+use crate::submitters::Submitter;
+use crate::submitters::routing::{Declared, Routing};
 
-pub(crate) use crate::builder::kinds::check_input;
-pub(crate) use crate::builder::node_info::{host, routes};
+pub(crate) use crate::builder::kinds::{check_input, check_kinds};
+pub(crate) use crate::builder::node_info::{host, routes, submitter_routes};
 pub(crate) use crate::builder::shared::without_node;
 
 /// Longest name of a node.
@@ -69,6 +74,7 @@ pub struct Builder {
     files: Vec<Source>,
     hooks: Vec<Hook>,
     secrets: Option<Resolver>,
+    submitters: Declared,
 }
 
 impl fmt::Debug for Builder {
@@ -162,6 +168,40 @@ impl Builder {
         self
     }
 
+    /// Adds a submitter, which hands jobs to another system; [`Builder::submit_to`] says which kinds go there. See
+    /// [`submitters`](crate::submitters).
+    pub fn submitter(mut self, name: &str, submitter: impl Submitter) -> Builder {
+        self.submitters.submitters.push((name.to_owned(), Arc::new(submitter)));
+        self
+    }
+
+    /// Sends the jobs of these kinds to a submitter: one that was added, `pull` for remote workers, `inline` to run the handler
+    /// inside the call that enqueues the job, or `local`, the default for kinds with a handler.
+    pub fn submit_to<'a>(mut self, submitter: &str, kinds: impl IntoIterator<Item = &'a str>) -> Builder {
+        let routed = kinds.into_iter().map(|kind| (kind.to_owned(), submitter.to_owned(), None));
+        self.submitters.routed.extend(routed);
+        self
+    }
+
+    /// Like [`Builder::submit_to`], with options for the kind. Its `route` is that of the submitter.
+    pub fn submit_to_with(mut self, submitter: &str, kind: &str, options: KindOptions) -> Builder {
+        self.submitters.routed.push((kind.to_owned(), submitter.to_owned(), Some(options)));
+        self
+    }
+
+    /// Sends jobs of kinds that this node does not know to a submitter. Default: they wait for a node that knows their kind.
+    pub fn default_submitter(mut self, submitter: &str) -> Builder {
+        self.submitters.default = Some(submitter.to_owned());
+        self
+    }
+
+    /// Runs every handler inside the call that enqueues its job, and nothing in the background: no workers, no planner. For
+    /// tests, scripts and local development; `:memory:` as the store needs no file.
+    pub fn inline(mut self) -> Builder {
+        self.submitters.inline = true;
+        self
+    }
+
     /// Adds a manifest, which is declared at each start. Edits of operators stay, unless the code declares another value.
     pub fn manifest(mut self, manifest: Manifest) -> Builder {
         self.declaration.manifests.push(manifest);
@@ -213,8 +253,12 @@ impl Builder {
 
     /// Opens the store, migrates its schema, declares the manifests and starts the node.
     pub async fn start(mut self) -> Result<Node, StartError> {
-        let kinds = self.checked_kinds()?;
+        let (kinds, routing) = self.checked_kinds()?;
+        let is_inline = routing.is_inline;
         let store = std::mem::take(&mut self.store).open().await?;
+        if is_inline {
+            return Ok(Node { shared: self.share(kinds, routing, store).await?, runners: None });
+        }
         let options = store.options().clone();
         // Renewal has connections of its own, except in memory, where a database belongs to one store.
         let renewal_store = match options.is_in_memory() {
@@ -225,7 +269,7 @@ impl Builder {
                 Store::open(options).await?
             }
         };
-        let shared = self.share(kinds, store).await?;
+        let shared = self.share(kinds, routing, store).await?;
         // The node may start during an outage.
         shared.caution.keep_quiet();
         metrics::describe();
@@ -236,12 +280,12 @@ impl Builder {
     /// A client without a node, like [`Client::of_store`], that checks inputs with the kinds of this builder. Uses nothing else of
     /// the builder: declares nothing, and runs nothing.
     pub fn client_of(self, store: Store) -> Result<Client, StartError> {
-        let kinds = check_kinds(self.kinds, &self.states)?;
+        let kinds = check_kinds(self.kinds, Given::of_node(&self.states))?;
         Ok(Client { shared: without_node(store, kinds)? })
     }
 
     /// Checks what can be checked before the store is opened, and reads the manifest files.
-    pub(crate) fn checked_kinds(&mut self) -> Result<Kinds, StartError> {
+    pub(crate) fn checked_kinds(&mut self) -> Result<(Kinds, Routing), StartError> {
         self.options.check()?;
         if let Some(name) = &self.name
             && (name.trim().is_empty()
@@ -251,17 +295,23 @@ impl Builder {
             let why = format!("{name:?}: `name` must have 1 to {NAME_CHARS_MAX} characters in one line");
             return Err(BadOption { option: "name", why }.into());
         }
-        let kinds = check_kinds(std::mem::take(&mut self.kinds), &self.states)?;
+        let mut kinds = check_kinds(std::mem::take(&mut self.kinds), Given::of_node(&self.states))?;
+        let routing = std::mem::take(&mut self.submitters).check(&mut kinds, &self.kind_defaults)?;
         let in_files = manifest_files::read(std::mem::take(&mut self.files), &mut self.declaration)?;
         if let Some(name) = self.duplicate_groups.first().or(in_files.first()) {
             let why = format!("{name} is given twice; one of them would be ignored");
             return Err(BadOption { option: "group", why }.into());
         }
-        Ok(kinds)
+        Ok((kinds, routing))
     }
 
     /// Declares groups and manifests, and registers the node; nothing runs yet.
-    pub(crate) async fn share(self, kinds: Kinds, store: Store) -> Result<Arc<Shared>, StartError> {
+    pub(crate) async fn share(
+        self,
+        kinds: Kinds,
+        routing: Routing,
+        store: Store,
+    ) -> Result<Arc<Shared>, StartError> {
         let mut declaration = self.declaration;
         for manifest in &declaration.manifests {
             check_input(&kinds, &manifest.kind, &manifest.input)
@@ -270,10 +320,22 @@ impl Builder {
         let manifests = std::mem::take(&mut declaration.manifests).into_iter();
         declaration.manifests = manifests.map(|manifest| with_route_of_kind(manifest, &kinds)).collect();
         store.declare(declaration).await?;
-        let info = node_info(&self.options, &kinds);
+        let info = node_info(&self.options, &kinds, &routing);
         let info = NodeInfo { name: self.name.unwrap_or(info.name), ..info };
-        let id = store.heartbeat(info.clone()).await?.id;
-        let parts = Parts { store, id, info, kinds, secrets: self.secrets };
-        Ok(parts.assemble(self.options, self.states, self.hooks)?)
+        let beat = store.heartbeat(info.clone()).await?;
+        let (id, beaten_at) = (beat.id, Instant::now());
+        let cluster = cluster_id(&store).await?;
+        for to in routing.submitters.values() {
+            to.join(&cluster);
+            let holder = submitter_info(&to.name, &to.status(), &kinds);
+            // Set once: the routing is new.
+            let _ = to.holder.set(store.heartbeat(holder).await?.id);
+        }
+        let parts = Parts { store, id, info, kinds, secrets: self.secrets, routing, cluster: Some(cluster) };
+        let shared = parts.assemble(self.options, self.states, self.hooks)?;
+        let passed = i64::try_from(beaten_at.elapsed().as_micros()).unwrap_or(i64::MAX);
+        shared.note_clock(beat.now.offset(passed));
+        shared.store.route_kinds(&declared_routes(&shared)).await?;
+        Ok(shared)
     }
 }

@@ -9,13 +9,16 @@ use lineclear_model::{Failure, JobState, Micros, Name, Payload};
 use serde::Serialize;
 use tokio::sync::broadcast;
 
-use crate::handler::{FromJob, JobContext};
+use crate::handler::{FromJob, Given, JobContext};
+use crate::journey::execute::inline::{run_inline, run_what_waits};
 use crate::node::{Event, JobEvent, Shared, metrics, waiters};
 use crate::store::{
     Activated, BackfillOptions, Backfilled, BulkOperation, ClaimRef, Created, Creation, EnqueueResult,
     Enqueued, ExpectedVersion, IdempotencyKey, Idempotent, JobId, NewJob, Retention, Retried, RetryOptions,
     Setting, Settings, Store, StoreError, StoreResult, TriggerOptions, Tunable,
 };
+use crate::submitters::SubmitterInfo;
+use crate::submitters::routing::{Destination, inline_route};
 
 /// Enqueues jobs and wakes the workers that run them. Cheap to clone; a handler gets one as a parameter.
 #[derive(Clone)]
@@ -31,7 +34,11 @@ impl fmt::Debug for Client {
 
 impl FromJob for Client {
     fn from_job(job: &JobContext) -> Result<Client, Failure> {
-        Ok(job.client.clone())
+        job.client("a Client")
+    }
+
+    fn missing(given: &Given<'_>) -> Option<String> {
+        given.missing_store("a Client")
     }
 }
 
@@ -102,26 +109,46 @@ impl Client {
         jobs.iter().enumerate().try_for_each(check)
     }
 
-    /// Enqueues a job with all its options.
+    /// Enqueues a job with all its options. If the jobs of its kind run inline, returns after its handler has ended, with the outcome.
     pub async fn enqueue_job(&self, job: NewJob) -> StoreResult<Enqueued> {
         self.check_inputs(std::slice::from_ref(&job))?;
         let kind = job.kind.clone();
-        let enqueued = self.shared.store.enqueue(job).await?;
-        self.shared.has_queued();
+        let is_inline = self.runs_inline(&kind);
+        let job = if is_inline { NewJob { route: inline_route(), ..job } } else { job };
+        let mut enqueued = self.shared.store.enqueue(job).await?;
         if enqueued.result == EnqueueResult::Inserted {
             metrics::enqueued(&kind, self.shared.kinds.contains_key(&kind));
             self.shared.hooks.tell(|| JobEvent { job: enqueued.id, kind, event: Event::Queued });
+            if is_inline {
+                enqueued.outcome = run_inline(&self.shared, enqueued.id).await?;
+            }
         }
+        self.shared.has_queued();
         Ok(enqueued)
     }
 
-    /// Enqueues many jobs, all or none. The answers are in the order of the jobs.
-    pub async fn enqueue_jobs(&self, jobs: Vec<NewJob>) -> StoreResult<Vec<Enqueued>> {
+    /// Whether the jobs of a kind run in the call that enqueues them.
+    fn runs_inline(&self, kind: &Name) -> bool {
+        self.shared.kinds.get(kind).is_some_and(|known| known.destination == Destination::Inline)
+    }
+
+    /// Enqueues many jobs, all or none. The answers are in the order of the jobs. Those whose kind runs inline have ended, one after the
+    /// other.
+    pub async fn enqueue_jobs(&self, mut jobs: Vec<NewJob>) -> StoreResult<Vec<Enqueued>> {
         self.check_inputs(&jobs)?;
         let kinds: Vec<Name> = jobs.iter().map(|job| job.kind.clone()).collect();
-        let all = self.shared.store.enqueue_many(jobs).await?;
+        for job in jobs.iter_mut().filter(|job| self.runs_inline(&job.kind)) {
+            job.route = inline_route();
+        }
+        let mut all = self.shared.store.enqueue_many(jobs).await?;
         self.shared.has_queued();
-        self.report_queued(&all, kinds);
+        self.report_queued(&all, kinds.clone());
+        let is_new = |one: &Enqueued| one.result == EnqueueResult::Inserted;
+        for (enqueued, kind) in all.iter_mut().zip(kinds) {
+            if is_new(enqueued) && self.runs_inline(&kind) {
+                enqueued.outcome = run_inline(&self.shared, enqueued.id).await?;
+            }
+        }
         Ok(all)
     }
 
@@ -165,6 +192,7 @@ impl Client {
             }
             _ => {}
         }
+        run_what_waits(&self.shared).await?;
         Ok(answer)
     }
 
@@ -178,7 +206,13 @@ impl Client {
         if let Some(id) = job.filter(|_| self.shared.hooks.are_there()) {
             tokio::spawn(report_triggered(self.shared.clone(), id));
         }
+        run_what_waits(&self.shared).await?;
         Ok(job)
+    }
+
+    /// Where the jobs of each kind go from this node: its handlers first, then its submitters, then remote workers.
+    pub fn submitters(&self) -> Vec<SubmitterInfo> {
+        crate::submitters::status::of_node(&self.shared)
     }
 
     /// Events of jobs on this node from now on, as hooks get them. A slow receiver misses some.
@@ -226,6 +260,7 @@ impl Client {
     pub async fn activate(&self, claim: ClaimRef, child: Name, input: Payload) -> StoreResult<Activated> {
         let activated = self.shared.store.activate(claim, child, input).await?;
         self.shared.has_queued();
+        run_what_waits(&self.shared).await?;
         Ok(activated)
     }
 
@@ -239,6 +274,7 @@ impl Client {
     ) -> StoreResult<Option<Backfilled>> {
         let backfilled = self.shared.store.backfill(manifest, from, to, options).await?;
         self.shared.has_queued();
+        run_what_waits(&self.shared).await?;
         Ok(backfilled)
     }
 
@@ -249,6 +285,7 @@ impl Client {
         }
         let retried = self.shared.store.retry(job, options).await?;
         self.shared.has_queued();
+        run_what_waits(&self.shared).await?;
         Ok(retried)
     }
 
@@ -257,6 +294,7 @@ impl Client {
         let worked = self.shared.store.work_on_bulk_operation(&self.shared.info.incarnation).await?;
         if worked.is_some() {
             self.shared.has_queued();
+            run_what_waits(&self.shared).await?;
         }
         Ok(worked)
     }
@@ -269,6 +307,7 @@ impl Client {
     ) -> StoreResult<Option<Vec<(Name, JobId)>>> {
         let jobs = self.shared.store.trigger_group(group, options).await?;
         self.shared.has_queued();
+        run_what_waits(&self.shared).await?;
         Ok(jobs)
     }
 }

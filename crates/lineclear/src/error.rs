@@ -3,6 +3,9 @@
 use lineclear_model::Name;
 use lineclear_model::doctor::DatabaseState;
 
+/// The SQLSTATE of a missing permission.
+const FORBIDDEN: &str = "42501";
+
 /// The error of a driver.
 pub type Source = Box<dyn std::error::Error + Send + Sync>;
 
@@ -90,6 +93,39 @@ impl std::fmt::Display for WriteBlock {
 #[error("{0}")]
 pub(crate) struct Late(pub(crate) String);
 
+/// The source of an error: the server answered with an error.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{text}")]
+pub(crate) struct ServerError {
+    pub(crate) text: String,
+    pub(crate) sqlstate: String,
+}
+
+/// The source of an error: the database is there, and refuses connections as they are configured. It will refuse the next one, too.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{text}")]
+pub(crate) struct Refusal {
+    pub(crate) text: String,
+    pub(crate) of: RefusedPart,
+}
+
+/// What of a connection is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RefusedPart {
+    /// TLS: the certificate, the protocol, or TLS as a whole.
+    Tls,
+    /// A startup parameter, which a pooler does not pass on.
+    StartupParameter,
+    /// The name of a setting, which the server does not know.
+    Setting,
+}
+
+/// The source of an error: another transaction holds the global gate. Jobs wait for it, but the database is as it should be, and
+/// leases are renewed.
+#[derive(Debug, thiserror::Error)]
+#[error("the global limit is held by another transaction: {0}")]
+pub(crate) struct GateHeld(pub(crate) Source);
+
 fn unavailable(source: &Source) -> &'static str {
     if source.is::<Late>() {
         "the database does not answer in time"
@@ -145,21 +181,55 @@ impl StoreError {
     /// a refused certificate.
     pub fn is_away(&self) -> bool {
         match self {
-            StoreError::Unavailable { source, .. } => {
-                let text = source.to_string().to_lowercase();
-                // The drivers give no other sign. A handshake that breaks off is a server that stops; a refused one stays refused.
-                let broke_off =
-                    ["eof", "reset", "broken pipe", "closed"].iter().any(|word| text.contains(word));
-                !text.contains("startup parameter") && (!text.contains("tls") || broke_off)
-            }
+            StoreError::Unavailable { .. } => self.refused_part().is_none(),
             StoreError::Locked { .. } | StoreError::Contended { .. } => true,
             _ => false,
         }
     }
 
+    /// What of the connection the database refuses.
+    pub(crate) fn refused_part(&self) -> Option<RefusedPart> {
+        match self {
+            StoreError::Unavailable { source, .. } => {
+                source.downcast_ref::<Refusal>().map(|refusal| refusal.of)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether no connection was made because one side refuses TLS as the other wants it.
+    pub fn is_tls_refused(&self) -> bool {
+        self.refused_part() == Some(RefusedPart::Tls)
+    }
+
+    /// The role lacks a permission: the connection itself works.
+    pub(crate) fn is_forbidden(&self) -> bool {
+        match self {
+            StoreError::CannotWrite { source, .. } => {
+                source.downcast_ref::<ServerError>().is_some_and(|error| error.sqlstate == FORBIDDEN)
+            }
+            _ => false,
+        }
+    }
+
+    /// Names the global gate as what is locked.
+    pub(crate) fn at_the_gate(self) -> StoreError {
+        match self {
+            StoreError::Locked { source } => StoreError::Locked { source: Box::new(GateHeld(source)) },
+            other => other,
+        }
+    }
+
+    /// Whether leases of live nodes may run out because of what this error tells: the database is away, or cannot be written, or one of
+    /// its tables is locked.
+    pub(crate) fn may_stop_renewals(&self) -> bool {
+        self.database_state().is_some()
+    }
+
     /// What the error says about the database; `None` if it is about a row or the data.
     pub fn database_state(&self) -> Option<DatabaseState> {
         Some(match self {
+            StoreError::Locked { source } if source.is::<GateHeld>() => return None,
             StoreError::Unavailable { .. } if self.is_late() => DatabaseState::Silent,
             StoreError::Unavailable { .. } => DatabaseState::Unreachable,
             StoreError::Locked { .. } | StoreError::Contended { .. } => DatabaseState::Locked,
@@ -193,9 +263,16 @@ impl StoreError {
     /// A copy for each caller that shared a statement; a driver's error cannot be cloned, so its text is copied.
     #[doc(hidden)]
     pub fn again(&self) -> StoreError {
-        let text = |source: &Source| match source.downcast_ref::<Late>() {
-            Some(late) => late.clone().into(),
-            None => Source::from(source.to_string()),
+        let text = |source: &Source| {
+            if let Some(late) = source.downcast_ref::<Late>() {
+                late.clone().into()
+            } else if let Some(error) = source.downcast_ref::<ServerError>() {
+                error.clone().into()
+            } else if let Some(refusal) = source.downcast_ref::<Refusal>() {
+                refusal.clone().into()
+            } else {
+                Source::from(source.to_string())
+            }
         };
         match self {
             StoreError::Unavailable { maybe_applied, source } => {
@@ -248,10 +325,18 @@ mod tests {
     #[test]
     fn a_database_that_refuses_is_not_away() {
         assert!(away("db:5432: error connecting to server: connection refused").is_away());
-        assert!(away("the database system is starting up (57P03)").is_away());
-        assert!(away("error performing TLS handshake: tls handshake eof").is_away());
-        assert!(!away("error performing TLS handshake: invalid peer certificate: UnknownIssuer").is_away());
-        assert!(!away("unsupported startup parameter: options (08P01)").is_away());
+        let state = |sqlstate: &str| ServerError { text: "sorry".to_owned(), sqlstate: sqlstate.to_owned() };
+        assert!(away(state("57P03")).is_away(), "it starts up");
+        for of in [RefusedPart::Tls, RefusedPart::StartupParameter, RefusedPart::Setting] {
+            let refused = away(Refusal { text: "no".to_owned(), of });
+            assert!(!refused.is_away() && !refused.again().is_away(), "{of:?}");
+            assert_eq!(refused.again().is_tls_refused(), of == RefusedPart::Tls);
+        }
+        let denied = |sqlstate: &str| StoreError::CannotWrite {
+            block: WriteBlock::Denied,
+            source: state(sqlstate).into(),
+        };
+        assert!(denied(FORBIDDEN).again().is_forbidden() && !denied("28P01").is_forbidden());
         let block = WriteBlock::Denied;
         assert!(!StoreError::CannotWrite { block, source: "password (28P01)".into() }.is_away());
     }

@@ -9,8 +9,10 @@ mod ctx;
 mod dependencies;
 mod extract;
 pub(crate) mod progress_buffer;
+pub(crate) mod registry;
 mod response;
 mod step;
+pub(crate) mod step_recorder;
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -19,12 +21,14 @@ use std::time::Duration;
 
 use lineclear_model::{Name, Outcome, Payload, RetryPolicy};
 
+use crate::submitters::routing::Destination;
+
 pub use crate::handler::dependencies::{Dependents, Parents};
 pub(crate) use crate::handler::progress_buffer::ProgressBuffer;
 pub use crate::handler::response::{Done, HandlerError, IntoOutcome, Permanent, RetryIn, Snooze};
 pub use ctx::{Ctx, Progress, STEPS_MAX};
-pub(crate) use extract::States;
-pub use extract::{Cancel, FromJob, Given, Input, JobContext, JobInfo, State, Trust};
+pub use extract::{Cancel, ClusterId, FromJob, Given, Input, JobContext, JobInfo, State, Trust};
+pub(crate) use extract::{States, TrustSource};
 pub use step::StepError;
 
 /// The future of a handler's call.
@@ -111,19 +115,21 @@ impl Default for KindOptions {
     }
 }
 
-type Erased = Arc<dyn Fn(JobContext) -> HandlerFuture + Send + Sync>;
+pub(crate) type Erased = Arc<dyn Fn(JobContext) -> HandlerFuture + Send + Sync>;
 type Check = Arc<dyn Fn(&Given<'_>) -> Option<String> + Send + Sync>;
 
 /// Checks an input before it is stored.
 pub(crate) type InputCheck = Arc<dyn Fn(&Payload) -> Result<(), String> + Send + Sync>;
 
-/// A kind that this program can run.
+/// A kind that this program knows.
 #[derive(Clone)]
 pub(crate) struct Kind {
     pub(crate) options: KindOptions,
     pub(crate) check: Option<InputCheck>,
-    pub(crate) call: Erased,
+    /// Its handler; none if its jobs go elsewhere.
+    pub(crate) call: Option<Erased>,
     pub(crate) missing: Check,
+    pub(crate) destination: Destination,
 }
 
 impl Kind {
@@ -133,7 +139,18 @@ impl Kind {
             let handler = handler.clone();
             Arc::new(move |given: &Given<'_>| handler.missing(given))
         };
-        Kind { options, check: None, call: Arc::new(move |job| handler.call(job)), missing }
+        let call: Erased = Arc::new(move |job| handler.call(job));
+        Kind { options, check: None, call: Some(call), missing, destination: Destination::Local }
+    }
+
+    /// A kind whose jobs go elsewhere.
+    pub(crate) fn elsewhere(options: KindOptions, destination: Destination) -> Kind {
+        Kind { options, check: None, call: None, missing: Arc::new(|_| None), destination }
+    }
+
+    /// Whether this node's handler runs its jobs.
+    pub(crate) fn is_local(&self) -> bool {
+        matches!(self.destination, Destination::Local | Destination::Inline)
     }
 }
 

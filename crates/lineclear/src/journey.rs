@@ -4,6 +4,7 @@ pub(crate) mod enqueue;
 pub(crate) mod plan;
 pub(crate) mod dispatch;
 pub(crate) mod claim;
+pub(crate) mod submit;
 pub(crate) mod execute;
 pub(crate) mod isolate;
 pub(crate) mod low_water;

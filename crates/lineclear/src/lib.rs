@@ -31,9 +31,23 @@ pub(crate) mod operate;
 pub(crate) mod options;
 #[cfg(feature = "outbound")]
 pub mod outbound;
+#[cfg(feature = "outbox")]
+pub mod outbox;
 pub mod read;
+/// Remote workers: they run jobs without a connection to the database. What a server does for them, and, for the crate
+/// `lineclear-worker`, handlers without a node.
+pub mod remote {
+    pub use crate::handler::registry::{Registry, RegistryBuilder, RemoteJob, RemoteRun};
+    pub use crate::handler::step_recorder::{RecorderError, StepFuture, StepRecorder};
+    pub use crate::journey::submit::claim_token::BadClaimToken;
+    pub use crate::journey::submit::find_worker::KnownWorker;
+    pub use crate::journey::submit::polls::POLLS_MAX;
+    pub use crate::journey::submit::pull::{KINDS_MAX, PullError};
+    pub use crate::journey::submit::workers::RemoteWorker;
+}
 pub mod secrets;
 pub mod store;
+pub mod submitters;
 pub mod testing;
 pub mod trace;
 pub(crate) mod validate;
@@ -66,3 +80,13 @@ struct HandlersGuide;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/manifests.md")]
 struct GuideToManifests;
+
+/// The examples of the guide are compiled, and run where they can.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/submitters.md")]
+struct GuideToSubmitters;
+
+/// The example of the guide is compiled.
+#[cfg(all(doctest, feature = "outbound"))]
+#[doc = include_str!("../../../docs/push.md")]
+struct GuideToPush;

@@ -1,17 +1,23 @@
-//! Folds log lines that repeat: the first one is logged at once, then one line a period, with the number of those left out.
+//! Folds log lines that repeat: the first one is logged at once, or the first few, then one line a period, with the number of those left
+//! out.
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
 
 /// Keys that are remembered. Lines with further keys are folded together.
 const KEYS_MAX: usize = 256;
+/// How often lines that were left out are looked for.
+const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// Which lines were logged lately.
 #[derive(Debug)]
 pub struct LogFold<K> {
     period: Duration,
+    lines: u32,
     keys: Mutex<HashMap<K, Folding>>,
     /// All keys beyond the bound.
     others: Mutex<Option<Folding>>,
@@ -19,25 +25,42 @@ pub struct LogFold<K> {
 
 #[derive(Debug)]
 struct Folding {
-    logged_at: Instant,
+    /// When the period began.
+    began: Instant,
+    /// Lines that were logged in it.
+    lines: u32,
     left_out: u64,
 }
 
 impl Folding {
-    fn note(&mut self, now: Instant, period: Duration) -> Option<u64> {
-        if now - self.logged_at < period {
-            self.left_out += 1;
-            return None;
+    fn new(now: Instant) -> Folding {
+        Folding { began: now, lines: 1, left_out: 0 }
+    }
+
+    fn note(&mut self, now: Instant, period: Duration, lines: u32) -> Option<u64> {
+        if now - self.began >= period {
+            return Some(std::mem::replace(self, Folding::new(now)).left_out);
         }
-        self.logged_at = now;
-        Some(std::mem::take(&mut self.left_out))
+        if self.lines < lines {
+            self.lines += 1;
+            return Some(0);
+        }
+        self.left_out += 1;
+        None
     }
 }
 
 impl<K: Eq + Hash + Clone> LogFold<K> {
     /// One line a period.
     pub fn new(period: Duration) -> LogFold<K> {
-        LogFold { period, keys: Mutex::default(), others: Mutex::default() }
+        LogFold { period, lines: 1, keys: Mutex::default(), others: Mutex::default() }
+    }
+
+    /// So many lines a period, for each key.
+    #[must_use]
+    pub fn lines(mut self, lines: u32) -> LogFold<K> {
+        self.lines = lines;
+        self
     }
 
     fn keys(&self) -> MutexGuard<'_, HashMap<K, Folding>> {
@@ -48,17 +71,17 @@ impl<K: Eq + Hash + Clone> LogFold<K> {
     pub fn note(&self, key: &K) -> Option<u64> {
         let (mut keys, now) = (self.keys(), Instant::now());
         if let Some(known) = keys.get_mut(key) {
-            return known.note(now, self.period);
+            return known.note(now, self.period, self.lines);
         }
         if keys.len() < KEYS_MAX {
-            keys.insert(key.clone(), Folding { logged_at: now, left_out: 0 });
+            keys.insert(key.clone(), Folding::new(now));
             return Some(0);
         }
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         match others.as_mut() {
-            Some(others) => others.note(now, self.period),
+            Some(others) => others.note(now, self.period, self.lines),
             None => {
-                *others = Some(Folding { logged_at: now, left_out: 0 });
+                *others = Some(Folding::new(now));
                 Some(0)
             }
         }
@@ -80,12 +103,13 @@ impl<K: Eq + Hash + Clone> LogFold<K> {
     pub fn sweep(&self) -> Vec<(K, u64)> {
         let (now, mut untold) = (Instant::now(), Vec::new());
         self.keys().retain(|key, known| {
-            if now - known.logged_at < self.period {
+            if now - known.began < self.period {
                 return true;
             }
             if known.left_out > 0 {
                 untold.push((key.clone(), std::mem::take(&mut known.left_out)));
-                known.logged_at = now;
+                // This was the line of a new period.
+                *known = Folding::new(now);
                 return true;
             }
             false
@@ -94,9 +118,49 @@ impl<K: Eq + Hash + Clone> LogFold<K> {
     }
 }
 
+impl<K: Eq + Hash + Clone + Send + 'static> LogFold<K> {
+    /// Tells of lines that were left out, in the background, until `ended`.
+    pub fn sweep_until(self: &Arc<Self>, ended: CancellationToken, tell: impl Fn(K, u64) + Send + 'static) {
+        let fold = self.clone();
+        tokio::spawn(async move {
+            loop {
+                let has_ended = tokio::select! {
+                    () = ended.cancelled() => true,
+                    () = tokio::time::sleep(SWEEP_EVERY) => false,
+                };
+                let untold = if has_ended { fold.flush() } else { fold.sweep() };
+                untold.into_iter().for_each(|(key, left_out)| tell(key, left_out));
+                if has_ended {
+                    return;
+                }
+            }
+        });
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_few_lines_a_period_are_logged_if_so_many_are_allowed() {
+        let fold = LogFold::new(Duration::from_secs(3600)).lines(3);
+        assert_eq!((0..1_000).filter(|_| fold.note(&"floods").is_some()).count(), 3);
+        assert_eq!(fold.note(&"another"), Some(0), "each key has its own");
+        assert_eq!(fold.flush(), [("floods", 997)]);
+        assert_eq!(fold.note(&"floods"), Some(0), "and lines are logged again");
+    }
+
+    #[tokio::test]
+    async fn what_was_left_out_is_told_when_it_ends() {
+        let (fold, ended) = (Arc::new(LogFold::new(Duration::from_secs(3600))), CancellationToken::new());
+        let (sender, told) = std::sync::mpsc::channel();
+        fold.sweep_until(ended.clone(), move |key, left_out| sender.send((key, left_out)).unwrap());
+        assert_eq!((fold.note(&"a"), fold.note(&"a"), fold.note(&"a")), (Some(0), None, None));
+        ended.cancel();
+        let told = tokio::task::spawn_blocking(move || told.recv_timeout(Duration::from_secs(60)));
+        assert_eq!(told.await.unwrap(), Ok(("a", 2)));
+    }
 
     #[test]
     fn the_first_line_is_logged_and_the_rest_is_counted() {

@@ -33,10 +33,15 @@ use crate::journey::dispatch::promoter::Promotion;
 use crate::journey::execute::active_jobs;
 use crate::journey::execute::active_jobs::ActiveJobs;
 use crate::journey::plan::leadership::Leadership;
+use crate::journey::submit::claim_token::ClaimTokens;
+use crate::journey::submit::polls::Polls;
+use crate::journey::submit::submission::ManifestKeys;
+use crate::journey::submit::workers::RemoteWorkers;
 use crate::node::caution::Caution;
 use crate::node::status::Statuses;
 use crate::secrets::Resolver;
 use crate::store::{Enqueued, NodeId, NodeInfo, Store, StoreError, StoreResult};
+use crate::submitters::routing::Routing;
 
 pub use crate::builder::{Builder, StartError};
 pub use crate::client::Client;
@@ -66,6 +71,17 @@ pub(crate) struct Shared {
     pub(crate) info: NodeInfo,
     pub(crate) options: NodeOptions,
     pub(crate) kinds: Kinds,
+    /// Where jobs go that leave the node.
+    pub(crate) routing: Routing,
+    /// Remote workers that wait for jobs.
+    pub(crate) polls: Polls,
+    pub(crate) remote_workers: RemoteWorkers,
+    /// A submitter takes no jobs any more, or takes jobs again: the heartbeat reports it.
+    pub(crate) report_soon: Notify,
+    pub(crate) claim_tokens: ClaimTokens,
+    /// The id of the cluster. `None` for a client without a node.
+    pub(crate) cluster: Option<String>,
+    pub(crate) manifest_keys: ManifestKeys,
     pub(crate) states: Arc<States>,
     /// Where secrets that inputs name come from.
     pub(crate) secrets: Option<Resolver>,
@@ -124,7 +140,7 @@ impl Shared {
 
     /// Whether it runs jobs at all.
     pub(crate) fn works(&self) -> bool {
-        self.options.has(Role::Workers) && !self.kinds.is_empty()
+        self.options.has(Role::Workers) && (!self.kinds.is_empty() || !self.routing.submitters.is_empty())
     }
 
     /// Compares the database's clock with the time that has passed here; after a jump, this node reclaims nothing for half a lease.

@@ -25,7 +25,7 @@ pub use crate::db::options::StoreOptions;
 pub use crate::db::store_target::StoreTarget;
 pub use crate::error::{Item, Location, Source, StoreError, StoreResult, WriteBlock};
 pub use crate::ids::{AuditId, ClaimRef, DeadLetterId, JobId, ManifestId, NodeId, TokenId};
-pub use crate::journey::claim::reclaim::{Fate, Reclaimed};
+pub use crate::journey::claim::reclaim::{Fate, ReclaimCursor, Reclaimed};
 pub(crate) use crate::journey::claim::renew::Renewing;
 pub use crate::journey::claim::renew::{Renewal, RenewalStatus};
 pub use crate::journey::claim::take_back::Charge;
@@ -35,11 +35,13 @@ pub use crate::journey::dispatch::Dispatch;
 pub use crate::journey::dispatch::cursor::Cursor;
 pub use crate::journey::dispatch::lanes::Limits;
 pub use crate::journey::dispatch::poll_work::{PendingWork, PollCursor, RouteWork};
+pub use crate::journey::dispatch::promote::PromoteCursor;
 pub use crate::journey::enqueue::idempotency::{Created, Creation, IdempotencyKey, Idempotent};
 pub use crate::journey::enqueue::insert::{
     BATCH_MAX, EnqueueResult, Enqueued, NewJob, OnConflict, UniqueKey, main_route,
 };
 pub use crate::journey::execute::activate::Activated;
+pub use crate::journey::execute::append_log::NewLogLine;
 pub use crate::journey::execute::logs::{LOG_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_LINES_MAX, LogLine};
 pub use crate::journey::execute::progress::{PROGRESS_BYTES_MAX, ProgressView};
 pub use crate::journey::execute::steps::StepRecord;

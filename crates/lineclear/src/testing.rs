@@ -11,7 +11,7 @@ use std::time::Instant;
 use lineclear_model::{Name, Outcome};
 use serde::Serialize;
 
-use crate::builder::routes;
+use crate::builder::{routes, submitter_routes};
 pub use crate::db::clock::Clock;
 use crate::journey::claim::renewer::{lease, trusted_until};
 use crate::journey::execute::{deadline, execute};
@@ -63,9 +63,9 @@ impl TestNode {
     /// If `moment` is not a valid time.
     pub async fn start_at(moment: &str, mut builder: Builder) -> Result<TestNode, StartError> {
         let clock = Clock::new(crate::db::clock::parse(moment));
-        let kinds = builder.checked_kinds()?;
+        let (kinds, routing) = builder.checked_kinds()?;
         let store = Store::open(StoreOptions::in_memory(clock.clone())).await?;
-        Ok(TestNode { shared: builder.share(kinds, store).await?, clock })
+        Ok(TestNode { shared: builder.share(kinds, routing, store).await?, clock })
     }
 
     /// The clock for everything: due times, schedules, retries, leases.
@@ -106,7 +106,9 @@ impl TestNode {
         self.plan().await;
         while sure(self.store().promote(PASS_MAX).await) >= u64::from(PASS_MAX) {}
         sure(self.store().reclaim(PASS_MAX, self.shared.options.crash_budget).await);
-        for route in routes(&self.shared.options, &self.shared.kinds) {
+        let shared = &self.shared;
+        let submitters = submitter_routes(&shared.options, &shared.routing);
+        for route in routes(&shared.options, &shared.kinds).into_iter().chain(submitters) {
             let asked_at = Instant::now();
             let claims =
                 sure(self.store().dispatch_into_lease(Dispatch::new(route, 1), lease(&self.shared)).await);
@@ -121,8 +123,13 @@ impl TestNode {
         let (job, kind) = (claim.job, claim.kind.clone());
         let shared = &self.shared;
         let deadline = deadline(shared, &claim);
-        let cancel = shared.running.add(claim.reference(), trusted_until(shared, asked_at), deadline);
-        let settlement = execute(shared.clone(), claim, cancel).await;
+        let to = shared.routing.submitter(&claim.route).map(|to| to.name.clone());
+        let reference = claim.reference();
+        let cancel = shared.running.add(reference, trusted_until(shared, asked_at), deadline, to);
+        let Some(settlement) = execute(shared.clone(), claim, cancel).await else {
+            shared.running.remove(reference);
+            return Ran { job, kind, outcome: Outcome::Released };
+        };
         let outcome = settlement.outcome.clone();
         settle_one(shared, settlement).await;
         Ran { job, kind, outcome }
@@ -135,14 +142,23 @@ impl TestNode {
     ///
     /// After 10,000 jobs: one of them probably enqueues itself.
     pub async fn drain(&self) -> Vec<Ran> {
+        self.drain_at_most(DRAIN_MAX).await
+    }
+
+    /// Like [`TestNode::drain`], with another limit.
+    ///
+    /// # Panics
+    ///
+    /// If more jobs are due.
+    pub async fn drain_at_most(&self, most: usize) -> Vec<Ran> {
         let mut ran = Vec::new();
         while let Some(one) = self.run_one().await {
-            ran.push(one);
             assert!(
-                ran.len() < DRAIN_MAX,
-                "{DRAIN_MAX} jobs ran and there are still more; the last was {:?}",
+                ran.len() < most,
+                "{most} jobs ran and there are still more; the last was {:?}",
                 ran.last()
             );
+            ran.push(one);
         }
         ran
     }

@@ -139,9 +139,8 @@ impl Response {
         };
         let failure = Failure::coded(exit, message);
         match exit {
-            4 if self.status == 401 => {
-                failure.hint("set LINECLEAR_TOKEN; `lineclear token create` creates a token")
-            }
+            4 if self.status == 401 => failure
+                .hint("set LINECLEAR_TOKEN and LINECLEAR_SERVER; `lineclear token create` creates a token"),
             _ => failure,
         }
     }

@@ -83,7 +83,7 @@ impl ApiTarget {
         }
         let config = Config::read(&Flags::new(), self.config.clone())?;
         if self.server.has_token() {
-            config.check_owner(&["bind", "port"])?;
+            config.check_token_target()?;
         }
         self.server.client(&format!("http://{}", crate::commands::health::reachable(config.address()?)))
     }

@@ -83,6 +83,7 @@ fn masked(name: &str, text: &str) -> String {
         ("db", Ok(options)) => options.to_string(),
         ("db" | "otlp", _) => without_passwords(text).into_owned(),
         ("http_secrets" | "proxy_secret", _) if !text.is_empty() => "•••".to_owned(),
+        ("submitter" | "outbox", _) if !text.is_empty() => crate::submitters::masked(text),
         _ => text.to_owned(),
     }
 }

@@ -5,6 +5,7 @@ mod cluster;
 mod kinds;
 mod node;
 mod manifests;
+mod orders;
 mod event_log;
 
 use std::net::SocketAddr;
@@ -21,10 +22,11 @@ use crate::config::parse_duration;
 use crate::failure::Failure;
 use crate::runtime::block_on_all_cores;
 
-use chaos::Chaos;
+use chaos::{Chaos, Seen};
 use cluster::Cluster;
 use event_log::EventLog;
 pub(crate) use node::DemoNode;
+use orders::Orders;
 
 const EXAMPLES: &str = "Examples:
   lineclear demo
@@ -32,11 +34,15 @@ const EXAMPLES: &str = "Examples:
   lineclear demo --nodes 5 --chaos --rate 20
   lineclear demo --db postgres://postgres@localhost/demo
 
-Within a minute a job completes, another fails and is retried, another becomes a dead letter, and the leader is killed and another
-node takes over. Ctrl-C ends the demo and removes everything.";
+Within a minute a job completes, another fails and is retried, another becomes a dead letter, orders become e-mails through an outbox,
+and the nodes that lead and that deliver the outbox are killed and others take over. Ctrl-C ends the demo and removes everything.";
 
 /// How often to read which node leads.
 const POLL_EVERY: Duration = Duration::from_millis(250);
+/// How often an order is placed.
+const ORDER_EVERY: Duration = Duration::from_secs(3);
+/// Runners that are read: one for each node.
+const RUNNERS_MAX: u32 = 100;
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -95,17 +101,25 @@ impl Demo {
         ));
         log.note(&format!("dashboard  http://{address}/"));
         log.note(&format!("API  http://{address}/api/v1   try: curl http://{address}/api/v1/jobs"));
+        let mut orders = Orders::open(&db).await.map_err(Failure::failed)?;
         let mut cluster = Cluster::start(&db, self.nodes)?;
         let mut chaos = Chaos::new(self.chaos, self.seed);
         let end = self.time.map(|time| Instant::now() + time);
+        let mut next_order = tokio::time::interval(ORDER_EVERY);
         let (mut poll, mut last_enqueue) = (tokio::time::interval(POLL_EVERY), Instant::now());
         loop {
             tokio::select! {
                 () = signals.next() => break,
                 Some(event) = cluster.next() => log.job(event),
+                _ = next_order.tick() => match orders.place().await {
+                    Ok(order) => log.order(order),
+                    // The database may be busy for a moment.
+                    Err(why) => log.note(&why),
+                },
                 _ = poll.tick() => {
                     let leader = registry.lease("planner").await.ok().and_then(|leases| leases.into_iter().next());
-                    chaos.act(&mut cluster, leader, &mut log)?;
+                    let runners = registry.runners(RUNNERS_MAX).await.unwrap_or_default();
+                    chaos.act(&mut cluster, &Seen { leader, runners }, &mut log)?;
                     last_enqueue = self.enqueue_more(&node, last_enqueue).await?;
                 }
             }
@@ -115,6 +129,7 @@ impl Demo {
         }
         log.note("stopping: nodes finish their running jobs");
         cluster.stop().await;
+        orders.remove().await.map_err(Failure::failed)?;
         ended.cancel();
         drop(serving.await);
         node.stop().await;

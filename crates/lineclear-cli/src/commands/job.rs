@@ -138,6 +138,8 @@ const DETAILS: &[Column] = &[
     Column { head: "claims", of: |job| Cell::text(job.get("claim_no")) },
     Column { head: "failures", of: |job| Cell::text(job.get("failures")) },
     Column { head: "node", of: |job| Cell::text(job.get("node")) },
+    Column { head: "holder", of: |job| Cell::text(job.get("holder")) },
+    Column { head: "external id", of: |job| Cell::text(job.get("external_id")) },
     Column { head: "input", of: |job| Cell::raw_json(job.field("input")) },
     Column { head: "output", of: output },
     Column { head: "error", of: |job| Cell::text(job.get("last_error")) },

@@ -6,6 +6,7 @@ mod history;
 mod list;
 mod report;
 mod run;
+mod runners;
 mod show;
 mod target;
 
@@ -35,6 +36,8 @@ pub(crate) enum Command {
     Explain(explain::Explain),
     /// Show the history of a lock: acquisitions, losses and breaks.
     History(history::History),
+    /// List runners: work that runs on one node at a time, with its state on each node.
+    Runners(runners::Runners),
     /// Break a lock: take it away from its holder.
     Break(break_lock::Break),
 }
@@ -47,6 +50,7 @@ impl Command {
             Command::Show(show) => block_on(show.run()),
             Command::Explain(explain) => block_on(explain.run()),
             Command::History(history) => block_on(history.run()),
+            Command::Runners(runners) => block_on(runners.run()),
             Command::Break(break_lock) => block_on(break_lock.run()),
         }
     }

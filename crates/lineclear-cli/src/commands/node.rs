@@ -33,7 +33,22 @@ States:
   draining  takes no new jobs and finishes those it holds
   drained   takes no new jobs and holds none
   silent    stopped, or sent no heartbeat for 30 seconds
-  lost      silent while it held jobs; other nodes take these when its leases end";
+  lost      silent while it held jobs; other nodes take these when its leases end
+
+Remote workers have the role `worker`; `lineclear submitter list` shows where the jobs of each kind go.";
+
+const RUNNERS_EXAMPLES: &str = "Examples:
+  lineclear node runners
+  lineclear node runners --json | jq '.items[] | select(.state == \"failing\")'
+
+First work that runs on one node at a time, such as an outbox, then the loops of each node (of the kind `loop`).
+
+States:
+  running  it runs on this node
+  waiting  another node runs it; this one would take over
+  failing  it runs on this node, fails, and is tried again
+  stopped  its program stopped it
+  stale    its node has not reported it lately";
 
 const DRAIN_EXAMPLES: &str = "Examples:
   lineclear node drain 3
@@ -45,9 +60,12 @@ PostgreSQL or if you send the request to its own server, otherwise at its next h
 #[derive(Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum Command {
-    /// List nodes, latest heartbeat first.
+    /// List nodes, latest heartbeat first, then remote workers.
     #[command(after_help = LIST_EXAMPLES)]
     List(List),
+    /// List the runners of all nodes: state, since when, and last error.
+    #[command(after_help = RUNNERS_EXAMPLES)]
+    Runners(List),
     /// Drain a node: it takes no new jobs.
     #[command(after_help = DRAIN_EXAMPLES)]
     Drain(Drain),
@@ -97,6 +115,17 @@ const COLUMNS: &[Column] = &[
     Column { head: "KINDS", of: |node| Cell::text(node.get("kinds")) },
 ];
 
+/// Also of `lineclear lock runners`.
+pub(crate) const RUNNER: &[Column] = &[
+    Column { head: "RUNNER", of: |runner| Cell::text(runner.get("name")) },
+    Column { head: "STATE", of: |runner| Cell::state(runner.get("state")) },
+    Column { head: "NODE", of: |runner| Cell::text(runner.get("node")) },
+    Column { head: "SINCE", of: |runner| Cell::time(runner.get("since")) },
+    Column { head: "KIND", of: |runner| Cell::text(runner.get("kind")) },
+    Column { head: "NUMBER", of: |runner| Cell::text(runner.get("epoch")) },
+    Column { head: "ERROR", of: |runner| Cell::text(runner.get("last_error")) },
+];
+
 impl Command {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         match self {
@@ -107,6 +136,14 @@ impl Command {
                     _ if target.json => print_json(&all)?,
                     true => print("no nodes; `lineclear serve` or `lineclear work` starts one\n")?,
                     false => print_table(COLUMNS, &rows, &style)?,
+                }
+                Ok(ExitCode::SUCCESS)
+            }),
+            Command::Runners(List { target }) => with_api(&target, async |api| {
+                let all = api.get("runners").await?;
+                match target.json {
+                    true => print_json(&all)?,
+                    false => print_table(RUNNER, &items(&all), &OutputStyle::detect())?,
                 }
                 Ok(ExitCode::SUCCESS)
             }),

@@ -2,6 +2,7 @@
 
 mod listener_args;
 
+use std::net::TcpListener;
 use std::time::Duration;
 
 use clap::Args;
@@ -24,7 +25,7 @@ const EXAMPLES: &str = "Examples:
   lineclear serve --roles planner,cleaner --manifests manifests.toml
   LINECLEAR_DB=postgres://scheduler@db.internal/app lineclear serve
   lineclear serve --bind 0.0.0.0 --auth token
-  lineclear serve --auth token --trusted-proxies 127.0.0.1
+  lineclear serve --bind 10.0.0.7 --auth token --trusted-proxies 10.0.0.5
   lineclear serve --bind 10.0.0.7 --auth proxy --trusted-proxies 10.0.0.5 --proxy-secret-file /etc/lineclear/proxy-secret
 
 A second terminal with the same --db and another --port is a second node.
@@ -93,12 +94,12 @@ impl Serve {
             let http = HttpOptions { locks: Some(locks(&config)?), ..http };
             let metrics = metrics();
             let waiting = Some(http.clone());
-            node_process::run(&config, waiting, async |node| {
+            node_process::run(&config, waiting, async |node, listener| {
                 if has_open_commands {
                     tracing::warn!("every user of this machine can run the allowed commands as the user of this server (allow_open_commands)");
                 }
                 let stop = CancellationToken::new();
-                let serving = serve(http, node, metrics, &stop).await?;
+                let serving = serve(http, listener, node, metrics, &stop).await?;
                 // The server stops last, so that probes learn that the node is stopping.
                 Ok(async move || {
                     stop.cancel();
@@ -144,12 +145,17 @@ pub(crate) fn cannot_serve(error: ServeError) -> Failure {
 
 async fn serve(
     options: HttpOptions,
+    listener: Option<TcpListener>,
     node: &Node,
     metrics: Option<PrometheusHandle>,
     stop: &CancellationToken,
 ) -> Result<tokio::task::JoinHandle<std::io::Result<()>>, Failure> {
     let (access, base_path) = (options.access.clone(), options.base_path.clone());
-    let server = Server::bind(options, node.client(), metrics).await.map_err(cannot_serve)?;
+    let server = match listener {
+        Some(listener) => Server::on(listener, options, node.client(), metrics).await,
+        None => Server::bind(options, node.client(), metrics).await,
+    };
+    let server = server.map_err(cannot_serve)?;
     print_stderr(&format!(
         "dashboard  http://{0}{1}/\nAPI  http://{0}{1}/api/v1\n",
         server.address(),

@@ -124,7 +124,12 @@ fn database(status: &Value) -> &str {
 
 fn nodes(status: &Value) -> String {
     let number = |name: &str| status.get(name).and_then(Value::as_u64).unwrap_or(0);
-    format!("{} alive, {} silent; {} slots", number("alive"), number("silent"), number("slots"))
+    let workers = match number("workers") {
+        0 => String::new(),
+        1 => format!("; and 1 remote worker with {} slots", number("worker_slots")),
+        workers => format!("; and {workers} remote workers with {} slots", number("worker_slots")),
+    };
+    format!("{} alive, {} silent; {} slots{workers}", number("alive"), number("silent"), number("slots"))
 }
 
 fn jobs(status: &Value) -> String {

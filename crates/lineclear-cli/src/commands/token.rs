@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use lineclear_model::{Name, Scopes};
+use lineclear_model::{BadName, Name, Scope, Scopes};
 use serde_json::{Value, json};
 
 use crate::api_client::{ApiClient, ApiTarget, Json, path_segment};
@@ -19,6 +19,7 @@ use crate::output::{print, print_json};
 const EXAMPLES: &str = "Examples:
   lineclear token create ci --scope operate --expires 30d
   lineclear token create prometheus --scope read --expires never --db postgres://scheduler@db.internal/app
+  lineclear token create mailer --scope worker --kinds invoice,refund
   lineclear token list
   lineclear token revoke ci
   lineclear token list --server https://scheduler.internal     (through the server; requires the scope admin)
@@ -62,6 +63,9 @@ pub(crate) struct Create {
     /// Comma-separated scopes: read, operate, admin, worker
     #[arg(long, value_name = "SCOPE")]
     scope: String,
+    /// Comma-separated kinds whose jobs a worker may claim [default: all]; only with the scope worker
+    #[arg(long, value_name = "KINDS")]
+    kinds: Option<String>,
     /// Lifetime, such as 90d or 12h; never: until it is revoked
     #[arg(long, value_name = "TIME", default_value = "90d")]
     expires: String,
@@ -91,6 +95,7 @@ const COLUMNS: &[Column] = &[
     Column { head: "NAME", of: |token| Cell::text(token.get("name")) },
     Column { head: "PREFIX", of: |token| Cell::text(token.get("prefix")) },
     Column { head: "SCOPES", of: |token| Cell::text(token.get("scopes")) },
+    Column { head: "KINDS", of: |token| Cell::text(token.get("kinds")) },
     Column { head: "STATE", of: state },
     Column { head: "CREATED", of: |token| Cell::time(token.get("created_at")) },
     Column { head: "BY", of: |token| Cell::text(token.get("created_by")) },
@@ -142,6 +147,13 @@ impl Create {
         // Invalid arguments are refused before a database file is created.
         let name = Name::new(&self.name).map_err(|bad| Failure::usage(format!("{:?}: {bad}", self.name)))?;
         let scopes = Scopes::parse(&self.scope).map_err(|bad| Failure::usage(format!("--scope: {bad}")))?;
+        let kinds =
+            self.kinds.as_ref().map(|kinds| kinds.split(',').map(|kind| Name::new(kind.trim())).collect());
+        let kinds: Option<Vec<Name>> =
+            kinds.transpose().map_err(|bad: BadName| Failure::usage(format!("--kinds: {bad}")))?;
+        if kinds.is_some() && !scopes.include(Scope::Worker) {
+            return Err(Failure::usage("--kinds needs --scope worker: other scopes apply to all kinds"));
+        }
         let expires_in = match self.expires.as_str() {
             // Explicitly: without the field, the API takes its default.
             "never" => Value::Null,
@@ -155,6 +167,7 @@ impl Create {
         let body = vec![
             ("name", Some(json!(name.as_str()))),
             ("scopes", Some(json!(words))),
+            ("kinds", kinds.map(|kinds| json!(kinds))),
             ("expires_in_ms", Some(expires_in)),
         ];
         with_optional_api(self.target.open_server_or_database(true), async |api| {

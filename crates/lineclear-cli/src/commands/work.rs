@@ -23,6 +23,6 @@ impl Work {
         let mut flags = self.node.flags();
         flags.insert("roles", "dispatcher,workers".to_owned());
         let config = Config::read(&flags, self.node.config)?;
-        block_on_all_cores(node_process::run(&config, None, async |_| Ok(async || {})))
+        block_on_all_cores(node_process::run(&config, None, async |_, _| Ok(async || {})))
     }
 }

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
 
 use super::{SETTINGS, nearest};
 use crate::failure::Failure;
@@ -44,16 +46,24 @@ fn user_file() -> Option<PathBuf> {
 /// `None` if the file does not exist.
 fn read(path: PathBuf) -> Result<Option<SettingsFile>, Failure> {
     let cannot = |error: std::io::Error| Failure::usage(format!("cannot read {}: {error}", path.display()));
-    let mut file = match File::open(&path) {
+    // Without waiting: opening a pipe lasts until another process writes to it.
+    let mut options = File::options();
+    options.read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+    let file = match options.open(&path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(cannot)?,
     };
     let found = file.metadata().map_err(cannot)?;
-    if found.len() > BYTES_MAX {
-        return Err(Failure::usage(format!("{} has more than {BYTES_MAX} bytes", path.display())));
+    if !found.is_file() {
+        let why = "must be a regular file, not a folder, a pipe or a device";
+        return Err(Failure::usage(format!("{} {why}", path.display())));
     }
     let mut text = String::new();
-    file.read_to_string(&mut text).map_err(cannot)?;
+    // The length of a file does not say how much can be read: it may grow, or be one of /proc.
+    file.take(BYTES_MAX + 1).read_to_string(&mut text).map_err(cannot)?;
+    if text.len() as u64 > BYTES_MAX {
+        return Err(Failure::usage(format!("{} has more than {BYTES_MAX} bytes", path.display())));
+    }
     let table: toml::Table = text.parse().map_err(|error| syntax_error(&path, &text, &error))?;
     let values = table.into_iter().map(|(key, value)| read_setting(&path, key, value));
     let values = values.collect::<Result<_, _>>()?;
@@ -106,7 +116,7 @@ fn read_setting(path: &Path, key: String, value: toml::Value) -> Result<(String,
     let is_structured = match &value {
         // Arguments of a command may contain commas.
         toml::Value::Array(_) => key == "commands",
-        toml::Value::Table(_) => key == "secrets",
+        toml::Value::Table(_) => matches!(key.as_str(), "secrets" | "submitter" | "outbox"),
         _ => false,
     };
     if is_structured {

@@ -72,7 +72,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "proxy_secret",
-        help: "secret that proxies send as X-Lineclear-Proxy-Secret, in the environment or a file; auth = proxy needs it",
+        help: "secret that proxies send as X-Lineclear-Proxy-Secret, in the environment or a file; auth = proxy and proxies on this machine need it",
         default: String::new,
         check: |text| optional(text, |text| ProxySecret::new(text).map(drop)),
     },
@@ -122,6 +122,18 @@ pub(crate) const SETTINGS: &[Setting] = &[
         name: "streams_per_principal",
         help: "maximum number of event streams, and of live pages, of one token or user; not applied if auth is none",
         default: || ListenerLimits::default().streams_per_principal.to_string(),
+        check: |text| at_least_one(text).map(drop),
+    },
+    Setting {
+        name: "polls",
+        help: "maximum number of requests that wait for work, as far as the limit of open files allows; they count neither as connections nor as requests of their principal",
+        default: || ListenerLimits::default().polls.to_string(),
+        check: |text| at_least_one(text).map(drop),
+    },
+    Setting {
+        name: "polls_per_principal",
+        help: "maximum number of requests of one token or user that wait for work; not applied if auth is none",
+        default: || ListenerLimits::default().polls_per_principal.to_string(),
         check: |text| at_least_one(text).map(drop),
     },
     Setting {
@@ -249,6 +261,18 @@ pub(crate) const SETTINGS: &[Setting] = &[
         check: |text| crate::kinds::SecretRules::parse(text).map(drop),
     },
     Setting {
+        name: "submitter",
+        help: "where jobs of which kinds go instead of the handlers of this server, such as {\"python\": {\"type\": \"pull\", \"kinds\": [\"transcribe\"]}}; in a file, [submitter.python]",
+        default: String::new,
+        check: |text| crate::submitters::Submitters::parse(text).map(drop),
+    },
+    Setting {
+        name: "outbox",
+        help: "outboxes of the database that this server delivers, such as {\"main\": {\"sink\": \"jobs\"}}; in a file, [outbox.main]",
+        default: String::new,
+        check: |text| crate::outboxes::Outboxes::parse(text).map(drop),
+    },
+    Setting {
         name: "log",
         help: "log level: error, warn, info, debug, trace or off",
         default: || "info".to_owned(),
@@ -326,4 +350,17 @@ pub(crate) fn roles(text: &str) -> Result<Vec<Role>, String> {
         other => Err(format!("{other:?} is not a role: planner, dispatcher, workers or cleaner")),
     };
     text.split(',').filter(|word| !word.trim().is_empty()).map(role).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_is_in_the_documentation() {
+        let page = include_str!("../../../../docs/options.md");
+        for Setting { name, .. } in SETTINGS {
+            assert!(page.contains(&format!("| `{name}` |")), "docs/options.md does not say what {name} is");
+        }
+    }
 }

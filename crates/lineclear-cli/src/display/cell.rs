@@ -73,7 +73,8 @@ impl Cell {
         let Cell::State(word) = self else { return None };
         match word.as_str() {
             "completed" | "enabled" | "alive" | "ok" | "healthy" | "live" => Some("\x1b[32m"),
-            "failed" | "dead" | "awaiting" | "lost" | "degraded" => Some("\x1b[31m"),
+            "failed" | "failing" | "dead" | "awaiting" | "lost" | "degraded" | "breaker open" | "no node"
+            | "no worker" => Some("\x1b[31m"),
             "running" | "ready" => Some("\x1b[36m"),
             "held" | "paused" | "retrying" | "silent" | "draining" | "drained" | "stale" | "orphan"
             | "drift" => Some("\x1b[33m"),
@@ -85,7 +86,9 @@ impl Cell {
 fn sign(word: &str, unicode: bool) -> char {
     let (unicode_sign, ascii_sign) = match word {
         "completed" | "enabled" | "alive" | "ok" | "healthy" | "live" => ('✓', '+'),
-        "failed" | "dead" | "awaiting" | "lost" | "degraded" => ('✕', '!'),
+        "failed" | "dead" | "awaiting" | "lost" | "degraded" | "breaker open" | "no node" | "no worker" => {
+            ('✕', '!')
+        }
         "running" | "ready" => ('▶', '>'),
         "held" | "paused" | "silent" | "draining" | "drained" => ('‖', '='),
         "cancelled" => ('⊘', '-'),

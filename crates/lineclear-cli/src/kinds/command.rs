@@ -200,7 +200,6 @@ impl Running {
                 .stdin(Stdio::null())
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped())
-                .kill_on_drop(true)
         });
         let running = Running { group: group.await.map_err(failed)?, guards: commands.guards.clone() };
         running.guards.begins(running.group.id(), trust.clone()).await.map_err(failed)?;

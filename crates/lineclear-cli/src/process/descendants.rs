@@ -4,13 +4,20 @@ use std::collections::{HashMap, HashSet};
 use std::fs::{read, read_dir, read_to_string};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, getpgid, kill_process, kill_process_group};
 
 /// Time for killed processes to disappear before the next look.
 const KILL_POLL: Duration = Duration::from_millis(1);
+/// Tells a supervisor to kill all that is below it, now and for as long as it takes.
+pub(super) const KILL_ALL: Signal = Signal::QUIT;
 
 /// All processes below this one, parents before their children.
 pub(super) fn descendants(of: Pid) -> Vec<Pid> {
+    walk(of, |_| {})
+}
+
+/// Calls `each` for all processes below this one, as soon as it is found.
+fn walk(of: Pid, mut each: impl FnMut(Pid)) -> Vec<Pid> {
     let children = Children::here();
     let (mut found, mut seen) = (Vec::new(), HashSet::from([of]));
     let mut parents = vec![of];
@@ -18,6 +25,7 @@ pub(super) fn descendants(of: Pid) -> Vec<Pid> {
         for child in children.of(parent) {
             // A process may move while it is looked for.
             if seen.insert(child) {
+                each(child);
                 found.push(child);
                 parents.push(child);
             }
@@ -27,21 +35,33 @@ pub(super) fn descendants(of: Pid) -> Vec<Pid> {
 }
 
 /// Kills a process group, and if its first process is a supervisor, everything below it first: while the supervisor lives, no process
-/// can leave it. `within` bounds the time for processes that fork faster than they are killed.
+/// can leave it. If something is left after the time `within`, because it forks faster than it is killed, the supervisor goes on with it.
 pub(super) fn kill_tree(group: Pid, within: Duration) -> bool {
     let until = Instant::now() + within;
     while is_supervisor(group) {
-        let below = descendants(group);
-        // One may have ended.
-        for process in &below {
-            kill_process(*process, Signal::KILL).ok();
-        }
-        if below.is_empty() || Instant::now() >= until {
+        if kill_descendants(group).is_empty() {
             break;
+        }
+        if Instant::now() >= until {
+            return kill_process(group, KILL_ALL).is_ok();
         }
         std::thread::sleep(KILL_POLL);
     }
     kill_process_group(group, Signal::KILL).is_ok()
+}
+
+/// Kills all processes below this one, and returns those that were found. They are killed by their groups, too: the system kills a group
+/// at one moment, so that a process which forks and ends all the time cannot get away, unless it also moves to another group each time.
+pub(super) fn kill_descendants(of: Pid) -> Vec<Pid> {
+    let mut groups: HashSet<Pid> = getpgid(Some(of)).into_iter().collect();
+    walk(of, |process| {
+        let group = getpgid(Some(process)).ok();
+        // One may have ended.
+        kill_process(process, Signal::KILL).ok();
+        if let Some(group) = group.filter(|group| groups.insert(*group)) {
+            kill_process_group(group, Signal::KILL).ok();
+        }
+    })
 }
 
 /// Also protects other processes if the system has reused the id.

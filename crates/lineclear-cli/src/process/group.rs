@@ -33,6 +33,8 @@ const KILL_WITHIN: Duration = Duration::from_millis(200);
 pub(crate) struct Group {
     pub(crate) child: Child,
     id: Pid,
+    /// Whether dropping it kills a supervised command. Not the child alone, which would set the processes of the command free.
+    kill_on_drop: bool,
 }
 
 /// The first process of a group.
@@ -94,7 +96,7 @@ impl Group {
             .map_err(|error| Failure::coded(NOT_RUNNABLE, format!("cannot start a process: {error}")))?;
         let id = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         let id = id.ok_or_else(|| Failure::coded(NOT_RUNNABLE, "the command has no process id"))?;
-        let mut group = Group { child, id };
+        let mut group = Group { child, id, kill_on_drop: matches!(launch, Launch::Supervised(_)) };
         while group.stopped_by().is_none() && group.child.try_wait().is_ok_and(|ended| ended.is_none()) {
             sleep(START_POLL).await;
         }
@@ -117,7 +119,8 @@ impl Group {
     }
 
     /// Kills all of the group, and all that a supervised command has started.
-    pub(crate) fn kill(&self) {
+    pub(crate) fn kill(&mut self) {
+        self.kill_on_drop = false;
         match self.child.id() {
             Some(_) => drop(kill_tree(self.id, KILL_WITHIN)),
             // The system may reuse the id of a process that has ended, but not while its group has members.
@@ -155,6 +158,14 @@ impl Group {
     pub(crate) fn stopped_by(&self) -> Option<i32> {
         let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
         waitid(WaitId::Pid(self.id), stopped).ok()??.stopping_signal()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if self.kill_on_drop {
+            self.kill();
+        }
     }
 }
 

@@ -7,17 +7,19 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, Signal as Awaited};
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpgid, getpid, kill_process, wait};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, wait};
 
 use super::confinement::Confinement;
-use super::descendants::descendants;
+use super::descendants::{descendants, kill_descendants};
 use super::group::{NOT_RUNNABLE, own_executable, wait_until_guarded};
 use crate::failure::Failure;
 
 /// How long processes that a command leaves behind may take to end after TERM. The server kills them earlier.
 const GRACE: Duration = Duration::from_secs(5);
-/// How long to try to kill them: a process may wait for a device.
+/// How long killed processes may take to end: one may wait for a device. Then they are left alone; they end by themselves.
 const KILL_WITHIN: Duration = Duration::from_secs(5);
+/// How long to go on with processes that fork faster than they are killed.
+const CHAIN_WITHIN: Duration = Duration::from_secs(300);
 const POLL: Duration = Duration::from_millis(2);
 
 /// Runs in the new process: waits until the guard knows of it, then runs the command and ends with its status.
@@ -43,10 +45,12 @@ pub(crate) fn supervise(parent: u32, confinement: &str, command: &[OsString]) ->
     awaited.thread_block().map_err(|error| failed(error.into()))?;
     let mut process = Command::new(own_executable().map_err(failed)?);
     process.arg0("lineclear").args([super::CONFINE, confinement, "--"]).args(command);
+    // A group of its own, which can be killed at one moment without the supervisor.
+    process.process_group(0);
     let child = process.spawn().map_err(failed)?;
     let child = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let child = child.ok_or_else(|| Failure::coded(NOT_RUNNABLE, "the command has no process id"))?;
-    let mut is_terminated = false;
+    let mut kill_at = None;
     let status = loop {
         match awaited.wait() {
             Ok(Awaited::SIGCHLD) => {
@@ -55,15 +59,18 @@ pub(crate) fn supervise(parent: u32, confinement: &str, command: &[OsString]) ->
                 }
             }
             Ok(Awaited::SIGTERM) => {
-                is_terminated = true;
-                signal_outside_group();
+                kill_at.get_or_insert(Instant::now() + GRACE);
+                terminate_all();
             }
-            // Sent to the whole group; the command decides.
+            Ok(Awaited::SIGQUIT) => {
+                kill_at = Some(Instant::now());
+                kill_descendants(getpid());
+            }
             Ok(_) => {}
             Err(error) => return Err(failed(error.into())),
         }
     };
-    end_all(if is_terminated { GRACE } else { Duration::ZERO });
+    end_all(kill_at.unwrap_or_else(Instant::now));
     Ok(end_like(status))
 }
 
@@ -90,21 +97,19 @@ fn reap(child: Pid) -> Option<WaitStatus> {
     found
 }
 
-/// TERM for processes that have left the group, which got it with all others.
-fn signal_outside_group() {
-    let own = getpgid(None).ok();
+/// TERM for all processes of the command. A stopped one gets it only when it continues.
+fn terminate_all() {
     for process in descendants(getpid()) {
-        if getpgid(Some(process)).ok() != own {
-            // It may have ended.
-            kill_process(process, Signal::TERM).ok();
-            kill_process(process, Signal::CONT).ok();
-        }
+        // It may have ended.
+        kill_process(process, Signal::TERM).ok();
+        kill_process(process, Signal::CONT).ok();
     }
 }
 
-/// Waits for what the command left behind, then kills it.
-fn end_all(grace: Duration) {
-    let (kill_at, until) = (Instant::now() + grace, Instant::now() + grace + KILL_WITHIN);
+/// Waits for what the command left behind, then kills it until nothing is left.
+fn end_all(kill_at: Instant) {
+    let until = kill_at + CHAIN_WITHIN;
+    let (mut resisting, mut since) = (Vec::new(), Instant::now());
     while Instant::now() < until {
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -114,12 +119,19 @@ fn end_all(grace: Duration) {
                 Err(_) => return,
             }
         }
-        if Instant::now() >= kill_at {
-            for process in descendants(getpid()) {
-                kill_process(process, Signal::KILL).ok();
-            }
+        if Instant::now() < kill_at {
+            std::thread::sleep(POLL);
+            continue;
         }
-        std::thread::sleep(POLL);
+        let found = kill_descendants(getpid());
+        if found != resisting {
+            // New ones: no pause, because they fork meanwhile.
+            (resisting, since) = (found, Instant::now());
+        } else if since.elapsed() > KILL_WITHIN {
+            return;
+        } else {
+            std::thread::sleep(POLL);
+        }
     }
 }
 

@@ -27,7 +27,15 @@ impl Server {
     /// A server that may run a shell: its jobs fail, wait and write as a test needs it.
     pub(crate) async fn start(arguments: &[&str]) -> Server {
         let dir = tempfile::tempdir().unwrap();
-        let (child, port) = serve(&dir, 0, arguments).await;
+        let (child, port) = serve(&dir, lineclear_testkit::free_port().unwrap(), arguments).await;
+        Server { child, port, token: None, dir }
+    }
+
+    /// A server with these settings.
+    pub(crate) async fn with_settings(settings: &str) -> Server {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("lineclear.toml"), settings).unwrap();
+        let (child, port) = serve(&dir, lineclear_testkit::free_port().unwrap(), &[]).await;
         Server { child, port, token: None, dir }
     }
 

@@ -7,4 +7,5 @@ mod door;
 mod follow;
 mod kit;
 mod pages;
+mod submitters;
 mod triage;

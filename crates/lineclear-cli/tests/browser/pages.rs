@@ -223,11 +223,10 @@ async fn no_other_page_has_a_violation() {
         "location.pathname === '/cluster' && !document.querySelector('a[href=\"/locks/nightly/break\"]')",
     );
     let history = server.ask("GET", "/locks/nightly/history", &Value::Null);
-    assert_eq!(
-        (&history["items"][0]["what"], &history["items"][0]["why"]),
-        (&json!("broken"), &json!("it hangs")),
-        "{history}"
-    );
+    // Its holder may have recorded since that it lost the lock.
+    let events = history["items"].as_array().unwrap();
+    let is_broken = |event: &Value| event["what"] == "broken" && event["why"] == "it hangs";
+    assert!(events.iter().any(is_broken), "{history}");
     drop(holder);
 
     let closed = Server::start(&["--auth", "token"]).await;
@@ -235,7 +234,7 @@ async fn no_other_page_has_a_violation() {
 }
 
 /// Light and dark, wide and narrow: nothing is wider than the screen, and the browser logs no violation.
-fn look_well(browser: &Browser, port: u16, pages: &[(&str, String)]) {
+pub(crate) fn look_well(browser: &Browser, port: u16, pages: &[(&str, String)]) {
     let sizes = [("light", 1280, 800), ("dark", 1280, 800), ("light", 360, 740), ("dark", 360, 740)];
     for (scheme, width, height) in sizes {
         browser.prefer(scheme);

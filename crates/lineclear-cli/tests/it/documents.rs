@@ -5,3 +5,4 @@ mod deploy;
 pub(crate) mod guide;
 mod migrate;
 mod samples;
+mod workers;

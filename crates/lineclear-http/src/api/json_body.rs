@@ -24,18 +24,34 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     }
 }
 
+/// Extracts a JSON body of at most `MAX` bytes.
+pub(crate) struct JsonBodyUpTo<T, const MAX: usize>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned, const MAX: usize> FromRequest<S> for JsonBodyUpTo<T, MAX> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<JsonBodyUpTo<T, MAX>, Problem> {
+        let bytes = bytes_within(request, MAX).await?;
+        JsonText::check_within(&bytes, MAX)?.parse().map(JsonBodyUpTo)
+    }
+}
+
 /// A checked JSON document. Values that borrow from it are not copied.
 pub(crate) struct JsonText(Payload);
 
 impl JsonText {
     pub(crate) fn check(bytes: &[u8]) -> Result<JsonText, Problem> {
+        JsonText::check_within(bytes, BODY_BYTES_MAX)
+    }
+
+    fn check_within(bytes: &[u8], bytes_max: usize) -> Result<JsonText, Problem> {
         if bytes.is_empty() {
             return Err(missing());
         }
         let text = std::str::from_utf8(bytes)
             .map_err(|_| Problem::malformed("body_not_utf8", "the body must be UTF-8"))?;
         // The rules of inputs apply to the whole document: databases and parsers disagree about what they exclude.
-        let checked = Payload::parse_within(text, BODY_BYTES_MAX).map_err(|bad| {
+        let checked = Payload::parse_within(text, bytes_max).map_err(|bad| {
             Problem::malformed("body_not_json", format!("{bad} (at most {PAYLOAD_DEPTH_MAX} levels)"))
         })?;
         Ok(JsonText(checked))
@@ -48,6 +64,10 @@ impl JsonText {
 
 /// The bytes of a JSON body.
 pub(crate) async fn bytes(request: Request) -> Result<Bytes, Problem> {
+    bytes_within(request, BODY_BYTES_MAX).await
+}
+
+async fn bytes_within(request: Request, bytes_max: usize) -> Result<Bytes, Problem> {
     let headers = request.headers();
     if headers.contains_key(header::CONTENT_ENCODING) {
         let detail = "compressed bodies are not supported";
@@ -55,7 +75,8 @@ pub(crate) async fn bytes(request: Request) -> Result<Bytes, Problem> {
     }
     let is_json =
         headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(is_json);
-    let bytes = axum::body::to_bytes(request.into_body(), BODY_BYTES_MAX).await.map_err(too_large)?;
+    let bytes = axum::body::to_bytes(request.into_body(), bytes_max);
+    let bytes = bytes.await.map_err(|error| too_large(&error, bytes_max))?;
     if !is_json && !bytes.is_empty() {
         let detail = "send JSON, with Content-Type: application/json";
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content_type", detail));
@@ -68,10 +89,10 @@ fn is_json(content_type: &str) -> bool {
     essence.eq_ignore_ascii_case("application/json")
 }
 
-fn too_large(error: axum::Error) -> Problem {
-    let source = std::error::Error::source(&error);
+fn too_large(error: &axum::Error, bytes_max: usize) -> Problem {
+    let source = std::error::Error::source(error);
     if source.is_some_and(|source| source.is::<http_body_util::LengthLimitError>()) {
-        let detail = format!("the body must not be longer than {BODY_BYTES_MAX} bytes");
+        let detail = format!("the body must not be longer than {bytes_max} bytes");
         return Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail);
     }
     Problem::malformed("body_incomplete", "the body ended before it was complete")

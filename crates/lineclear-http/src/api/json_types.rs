@@ -68,6 +68,10 @@ impl<S: Send + Sync> FromRequestParts<S> for PathParam {
 pub(crate) struct Id(String);
 
 impl Id {
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
     pub(super) fn of(id: impl std::fmt::Display) -> Id {
         Id(id.to_string())
     }

@@ -45,7 +45,7 @@ pub(crate) struct Lock {
     contended: u64,
 }
 
-fn at(moment: SystemTime) -> Option<String> {
+pub(crate) fn at(moment: SystemTime) -> Option<String> {
     jiff::Timestamp::try_from(moment).ok().map(|at| time(at.into()))
 }
 

@@ -18,7 +18,10 @@ use crate::problem::Problem;
 /// Nodes in a response.
 pub(crate) const NODES_MAX: u32 = 1_000;
 
-/// A node.
+/// What a node reports beside the state of its loops.
+pub(crate) const NOT_LOOPS: [&str; 2] = ["clock", "submitters"];
+
+/// A node; or a remote worker, which has the role `worker`.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Node {
     id: Id,
@@ -69,7 +72,7 @@ impl Node {
             routes: raw(view.routes),
             kinds: view.kinds.and_then(raw),
             slots: view.slots,
-            runners: raw(without_clock(view.runners)),
+            runners: raw(loops_only(view.runners)),
             started_at: time(view.started_at),
             seen_at: time(view.seen_at),
             clock_skew_ms,
@@ -82,16 +85,16 @@ impl Node {
     }
 }
 
-/// Removes the clock from the report: it is not a loop.
-fn without_clock(report: String) -> String {
+/// Removes the clock and the submitters from the report: they are not loops.
+fn loops_only(report: String) -> String {
     let Ok(mut runners) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(&report) else {
         return report;
     };
-    runners.remove("clock");
+    runners.retain(|name, _| !NOT_LOOPS.contains(&name.as_str()));
     serde_json::json!(runners).to_string()
 }
 
-/// Lists nodes, last seen first.
+/// Lists nodes, last seen first, then remote workers, last seen first.
 #[utoipa::path(
     get, path = "/nodes", operation_id = "list_nodes", tag = "nodes", security(("token" = ["read"])),
     responses((status = 200, body = Page<Node>), (status = "4XX", body = Problem, content_type = "application/problem+json"))

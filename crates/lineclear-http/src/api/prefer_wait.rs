@@ -52,7 +52,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Prefer {
     }
 }
 
-fn is_over(state: JobState) -> bool {
+/// Whether a job has ended.
+pub(super) fn is_over(state: JobState) -> bool {
     matches!(state, JobState::Completed | JobState::Cancelled | JobState::Dead)
 }
 

@@ -162,6 +162,8 @@ pub(crate) struct StatsNowResponse {
     dead_letters: BoundedCount,
     /// Nodes with a heartbeat in the last 30 seconds.
     nodes: u64,
+    /// Remote workers that were heard of in the last 30 seconds.
+    workers: u64,
     /// How long the oldest waiting job has been due. The server looks at the first 200 jobs of each queue of 50 routes.
     oldest_waiting_ms: Option<i64>,
     at: String,
@@ -189,7 +191,7 @@ impl BoundedCount {
               (status = "4XX", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn now(state: State<App>) -> Result<Json<StatsNowResponse>, Problem> {
-    let StatNow { waiting, due, running, dead_letters, nodes, oldest_due_at, now } =
+    let StatNow { waiting, due, running, dead_letters, nodes, workers, oldest_due_at, now, .. } =
         state.reading.stat_now().await?;
     Ok(Json(StatsNowResponse {
         waiting: BoundedCount::of(waiting),
@@ -197,6 +199,7 @@ pub(crate) async fn now(state: State<App>) -> Result<Json<StatsNowResponse>, Pro
         running: BoundedCount::of(running),
         dead_letters: BoundedCount::of(dead_letters),
         nodes,
+        workers,
         oldest_waiting_ms: oldest_due_at.map(|due| (now.get() - due.get()).max(0) / 1_000),
         at: time(now),
     }))

@@ -35,6 +35,10 @@ pub(crate) struct StatusResponse {
     silent: u64,
     /// The slots of all live nodes.
     slots: u64,
+    /// Remote workers that were heard of in the last 30 seconds. Those that have left are not counted.
+    workers: u64,
+    /// The slots of those workers.
+    worker_slots: u64,
     /// Up to 100 nodes, last seen first.
     nodes: Vec<StatusNode>,
     /// Waiting jobs.
@@ -169,6 +173,8 @@ fn answer(facts: HealthFacts, condition: &DatabaseCondition, migrations: doctor:
         alive,
         silent: facts.nodes.len() as u64 - alive,
         slots,
+        workers: facts.workers,
+        worker_slots: facts.worker_slots,
         waiting: BoundedCount::of(facts.waiting),
         due: BoundedCount::of(facts.due),
         running: BoundedCount::of(facts.running),

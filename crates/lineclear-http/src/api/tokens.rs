@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use lineclear::store::{NewToken, TokenId, TokenView, WhichToken};
-use lineclear_model::{Scope, Scopes};
+use lineclear_model::{Name, Scope, Scopes};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
@@ -14,7 +14,7 @@ use crate::App;
 use crate::api::json_body::JsonBody;
 use crate::api::json_types::{Id, PathParam, QueryParams, id, name_at, time, unprocessable};
 use crate::api::pagination::{Page, PageParams, cursor, limit};
-use crate::audit::AuditDetails;
+use crate::audit::{AuditDetails, summarize};
 use crate::auth::Caller;
 use crate::problem::Problem;
 
@@ -27,6 +27,8 @@ pub(crate) struct Token {
     prefix: String,
     /// Its scopes.
     scopes: Vec<&'static str>,
+    /// The kinds whose jobs it may claim, with the scope `worker`; null: all kinds.
+    kinds: Option<Vec<String>>,
     /// Whether it is valid: neither expired nor revoked.
     live: bool,
     created_at: String,
@@ -44,6 +46,7 @@ impl Token {
             name: view.name.clone(),
             prefix: view.prefix.clone(),
             scopes: view.scopes.iter().map(Scope::as_str).collect(),
+            kinds: view.kinds.as_ref().map(|kinds| kinds.iter().map(Name::to_string).collect()),
             live: view.is_live(),
             created_at: time(view.created_at),
             created_by: view.created_by.clone(),
@@ -87,6 +90,9 @@ pub(crate) struct NewTokenBody {
     name: String,
     /// `read`, `operate`, `admin` or `worker`: one or more.
     scopes: Vec<String>,
+    /// The kinds whose jobs it may claim: 1 to 100; only with the scope `worker`. All kinds if absent.
+    #[schema(min_items = 1, max_items = 100)]
+    kinds: Option<Vec<String>>,
     /// Its lifetime in milliseconds; 90 days if absent. With `null`, the token is valid until it is revoked.
     #[serde(default, deserialize_with = "present")]
     #[schema(minimum = 1000, value_type = Option<u64>)]
@@ -121,22 +127,33 @@ pub(crate) async fn create(
     audit: AuditDetails,
     body: JsonBody<NewTokenBody>,
 ) -> Result<Response, Problem> {
-    let NewTokenBody { name, scopes, expires_in_ms } = body.0;
+    let NewTokenBody { name, scopes, kinds, expires_in_ms } = body.0;
     let expires_in_ms = expires_in_ms.unwrap_or(Some(EXPIRES_IN_MS));
     let scopes = Scopes::parse(&scopes.join(","))
         .map_err(|bad| unprocessable("scopes", bad.to_string()).at("/scopes"))?;
+    let kind = |(n, kind): (usize, &String)| name_at(kind, &format!("/kinds/{n}"));
+    let bound = kinds.as_ref().map(|kinds| kinds.iter().enumerate().map(kind).collect::<Result<Vec<_>, _>>());
     let token = NewToken {
         name: name_at(&name, "/name")?,
         scopes,
+        kinds: bound.transpose()?,
         lives: expires_in_ms.map(std::time::Duration::from_millis),
         created_by: caller.0.audit_name(),
     };
     let mut details =
         json!({"name": name, "scopes": token.scopes.to_string(), "expires_in_ms": expires_in_ms});
+    if let Some(kinds) = kinds {
+        details["kinds"] = summarize(kinds);
+    }
     audit.set(details.clone());
     let created = state.client.store().create_token(token).await;
     let (view, secret) = created.map_err(|error| {
-        let fields = [("lives", "/expires_in_ms"), ("scopes", "/scopes"), ("token_name", "/name")];
+        let fields = [
+            ("lives", "/expires_in_ms"),
+            ("scopes", "/scopes"),
+            ("token_kinds", "/kinds"),
+            ("token_name", "/name"),
+        ];
         Problem::of_field(error, &fields)
     })?;
     details["token"] = view.id.to_string().into();

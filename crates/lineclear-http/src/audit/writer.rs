@@ -19,6 +19,12 @@ const WRITERS: usize = 2;
 const LOG_EVERY: Duration = Duration::from_secs(60);
 /// Pause between statements that write whole rows, so that many share one.
 const RECORD_EVERY: Duration = Duration::from_millis(50);
+/// Rows that the database did not take are tried again so often, at first and at most.
+const RETRY_AFTER: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(5)];
+/// How long a request waits for room among the rows that wait. Its row is then lost.
+const ROOM_WITHIN: Duration = Duration::from_millis(250);
+/// Rows of enqueued jobs that were not written.
+const LOST: &str = "lineclear_audit_rows_lost_total";
 /// The status of a request whose client disconnected.
 const CLIENT_GONE: u16 = 499;
 
@@ -33,6 +39,7 @@ pub(crate) struct AuditWriter {
     begin: mpsc::Sender<Begin>,
     end: mpsc::Sender<End>,
     whole: mpsc::Sender<Whole>,
+    lost: Arc<LogFold<()>>,
 }
 
 /// The tasks of the writers. They end when all writers are dropped and all rows are written.
@@ -51,6 +58,7 @@ impl AuditWriter {
         let (begin, beginning) = mpsc::channel(WAITING_MAX);
         let (end, ending) = mpsc::channel(WAITING_MAX);
         let (whole, recording) = mpsc::channel(WAITING_MAX);
+        metrics::describe_counter!(LOST, "audit rows of enqueued jobs that were not written");
         let beginning = Arc::new(Mutex::new(beginning));
         let mut writers = JoinSet::new();
         for _ in 0..WRITERS {
@@ -58,12 +66,28 @@ impl AuditWriter {
         }
         writers.spawn(write_ends(store.clone(), ending));
         writers.spawn(write_whole(store, recording));
-        (AuditWriter { begin, end, whole }, AuditTasks(writers))
+        let lost = Arc::new(LogFold::new(LOG_EVERY));
+        (AuditWriter { begin, end, whole, lost }, AuditTasks(writers))
     }
 
     /// A row that is written with its outcome, in the background.
     pub(crate) fn record(&self, entry: NewAudit) -> Record {
         Record { entry: Some(entry), writer: self.clone() }
+    }
+
+    /// Counts a row that is not written, and logs it unless others were logged lately.
+    fn lose(&self, entry: &NewAudit, status: u16, why: &str) {
+        metrics::counter!(LOST).increment(1);
+        if let Some(left_out) = self.lost.note(&()) {
+            let NewAudit { who, request_id, .. } = entry;
+            tracing::warn!(
+                who,
+                request.id = request_id,
+                status,
+                left_out,
+                "an audit row was not written: {why}"
+            );
+        }
     }
 
     /// Writes a row without its outcome, and returns when it is committed.
@@ -127,22 +151,23 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Hands the row to the writer, and waits only if too many wait already.
+    /// Hands the row to the writer, and waits for a moment if too many wait already.
     pub(crate) async fn finish(mut self, status: u16, details: Option<String>) {
-        if let Some(entry) = self.entry.take()
-            && self.writer.whole.send((entry, (status, details))).await.is_err()
-        {
-            tracing::error!(status, "an audit row was not written: its writer has stopped");
+        let Some(entry) = self.entry.take() else { return };
+        match tokio::time::timeout(ROOM_WITHIN, self.writer.whole.reserve()).await {
+            Ok(Ok(room)) => room.send((entry, (status, details))),
+            Ok(Err(_)) => self.writer.lose(&entry, status, "its writer has stopped"),
+            Err(_) => self.writer.lose(&entry, status, "too many wait for the database"),
         }
     }
 }
 
 impl Drop for Record {
     fn drop(&mut self) {
-        if let Some(entry) = self.entry.take()
-            && self.writer.whole.try_send((entry, (CLIENT_GONE, None))).is_err()
-        {
-            tracing::warn!("the audit row of a request whose client disconnected was not written");
+        let Some(entry) = self.entry.take() else { return };
+        match self.writer.whole.try_reserve() {
+            Ok(room) => room.send((entry, (CLIENT_GONE, None))),
+            Err(_) => self.writer.lose(&entry, CLIENT_GONE, "too many wait for the database"),
         }
     }
 }
@@ -155,23 +180,52 @@ async fn write_whole(store: Store, mut waiting: mpsc::Receiver<Whole>) {
             return;
         }
         let count = batch.len();
-        let (entries, outcomes): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
-        let written = match store.audit_begin(entries).await {
-            Ok(ids) => {
-                let outcomes = ids.into_iter().zip(outcomes);
-                let ends = outcomes.map(|(id, (status, details))| AuditEnd { id, status, details });
-                store.audit_end(ends.collect()).await
+        let mut rows = Rows::Whole(batch);
+        let mut pause = RETRY_AFTER[0];
+        // Meanwhile further rows wait in the queue.
+        while let Err((error, again)) = rows.write(&store).await {
+            // About a row, and not about the database: another attempt would fail, too.
+            let is_final = error.database_state().is_none();
+            if is_final {
+                metrics::counter!(LOST).increment(count as u64);
             }
-            Err(error) => Err(error),
-        };
-        if let Err(error) = written
-            && let Some(left_out) = log.note(&"rows")
-        {
-            tracing::warn!(%error, count, left_out, "audit rows of enqueued jobs were not written");
+            if let Some(left_out) = log.note(&is_final) {
+                let what = if is_final { "lost" } else { "late: they are tried again" };
+                tracing::warn!(%error, count, left_out, "audit rows of enqueued jobs are {what}");
+            }
+            if is_final {
+                break;
+            }
+            rows = again;
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(RETRY_AFTER[1]);
         }
         if count < SHARED_MAX {
             tokio::time::sleep(RECORD_EVERY).await;
         }
+    }
+}
+
+/// Rows with their outcomes, as far as they are not written.
+enum Rows {
+    Whole(Vec<Whole>),
+    /// The rows are there, without their outcomes.
+    Ends(Vec<AuditEnd>),
+}
+
+impl Rows {
+    /// Writes them, or returns what is left to write. If only the answer was lost, a row is written twice.
+    async fn write(self, store: &Store) -> Result<(), (StoreError, Rows)> {
+        let ends = match self {
+            Rows::Whole(rows) => {
+                let (entries, outcomes): (Vec<_>, Vec<_>) = rows.iter().cloned().unzip();
+                let ids = store.audit_begin(entries).await.map_err(|error| (error, Rows::Whole(rows)))?;
+                let outcomes = ids.into_iter().zip(outcomes);
+                outcomes.map(|(id, (status, details))| AuditEnd { id, status, details }).collect()
+            }
+            Rows::Ends(ends) => ends,
+        };
+        store.audit_end(ends.clone()).await.map_err(|error| (error, Rows::Ends(ends)))
     }
 }
 

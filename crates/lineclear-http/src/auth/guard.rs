@@ -12,13 +12,15 @@ use axum::response::{IntoResponse, Response};
 use lineclear::Store;
 use lineclear::store::{KnownToken, Presented, SessionSecret, TokenId};
 use lineclear_model::Scope;
+use tokio_util::sync::CancellationToken;
 
 use super::failures::{AuthFailures, Reason};
+use super::held_shares::{HeldShares, Shares};
 use super::lockout::Lockout;
 use super::principal::{Credential, LocalUser, Principal};
 use super::quota::{Quota, Share};
 use super::rate_limit::RateLimit;
-use super::required_scopes::{RequiredScopes, Requirement};
+use super::required_scopes::{Operation, RequiredScopes, Requirement};
 use super::token_cache::{Refused, TokenCache};
 use super::{Access, TrustedProxies, address_key};
 use crate::idempotency::KeyOwner;
@@ -37,9 +39,6 @@ pub(crate) enum StreamKind {
     Events,
     LivePage,
 }
-
-/// What a request uses up until its response is sent: a share of its principal, and one of its client's address.
-type Shares = (Option<Share<String>>, Option<Share<IpAddr>>);
 
 /// Authenticates and authorizes each request.
 pub(crate) struct Guard {
@@ -60,6 +59,7 @@ pub(crate) struct Guard {
     proxied_requests: Quota<IpAddr>,
     event_streams: Quota<String>,
     live_pages: Quota<String>,
+    polls: Quota<String>,
 }
 
 impl Guard {
@@ -86,7 +86,13 @@ impl Guard {
             proxied_requests: Quota::new(limits.connections_per_address),
             event_streams: Quota::new(limits.streams_per_principal),
             live_pages: Quota::new(limits.streams_per_principal),
+            polls: Quota::new(limits.polls_per_principal),
         })
+    }
+
+    /// Tells of log lines about failed authentication that were left out, until the server ends.
+    pub(crate) fn sweep_failures_until(&self, ended: CancellationToken) {
+        self.failures.sweep_until(ended);
     }
 
     /// Whether the server is open: it authenticates no caller.
@@ -201,6 +207,29 @@ impl Guard {
         })
     }
 
+    /// One more request of a caller that waits for work.
+    pub(crate) fn poll_share(&self, principal: &Principal) -> Result<Option<Share<String>>, Problem> {
+        if self.is_open() {
+            return Ok(None);
+        }
+        self.polls.take(principal.quota_key()).map(Some).ok_or_else(|| {
+            let (who, max) = (principal.audit_name(), self.polls.max());
+            let detail = format!(
+                "{max} requests of {who} wait for work, and it may have no more (polls_per_principal); use fewer workers with more slots"
+            );
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, "polls_per_principal", detail)
+        })
+    }
+
+    /// Records a wrong token of a claim, and returns the refusal.
+    pub(crate) fn wrong_claim_token(&self, address: IpAddr, detail: &str) -> Problem {
+        self.failures.record(Reason::ClaimToken, address, None, None);
+        match self.lockout.record_failure(address) {
+            Some(left) => Problem::too_many_failures(left),
+            None => Problem::unauthorized(detail),
+        }
+    }
+
     /// One more request of a client behind a proxy. Clients without a proxy are limited by their connections.
     fn address_share(&self, request: &Parts) -> Result<Option<Share<IpAddr>>, Problem> {
         let (peer, headers) = (peer(&request.extensions), &request.headers);
@@ -245,7 +274,12 @@ impl Guard {
         let path = request.extensions.get::<MatchedPath>().cloned();
         let operation =
             path.as_ref().and_then(|path| self.required_scopes.find(path.as_str(), &request.method)).cloned();
-        if operation.as_ref().is_some_and(|operation| operation.requirement == Requirement::Public) {
+        let is_for_all = |operation: &Arc<Operation>| match operation.requirement {
+            // The handler checks the token of the claim.
+            Requirement::Public | Requirement::ClaimToken => true,
+            Requirement::Scope(_) => false,
+        };
+        if operation.as_ref().is_some_and(is_for_all) {
             return self.limit_public(request, path.as_ref().map_or("", MatchedPath::as_str));
         }
         let address_share = self.address_share(request)?;
@@ -253,7 +287,7 @@ impl Guard {
         let (operation, scope) = match (operation, &path) {
             (Some(operation), _) => match operation.requirement {
                 Requirement::Scope(scope) => (operation, scope),
-                Requirement::Public => return Ok((None, address_share)),
+                Requirement::Public | Requirement::ClaimToken => return Ok((None, address_share)),
             },
             // No route: the handler answers 404.
             (None, None) => return Ok((None, address_share)),
@@ -304,6 +338,8 @@ pub(crate) async fn authorize(State(guard): State<Arc<Guard>>, request: Request,
         Ok((None, None)) => next.run(Request::from_parts(parts, body)).await,
         // Until the last byte: a stream uses up its share for as long as it is open.
         Ok(shares) => {
+            let shares = HeldShares::new(shares);
+            parts.extensions.insert(shares.clone());
             let response = next.run(Request::from_parts(parts, body)).await;
             response.map(|body| Body::new(HeldBody::new(body, shares)))
         }
@@ -351,7 +387,7 @@ fn peer(extensions: &Extensions) -> IpAddr {
 }
 
 /// The token of the `Authorization` header.
-pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut all = headers.get_all(header::AUTHORIZATION).iter();
     let (value, more) = (all.next()?, all.next());
     let (scheme, token) = value.to_str().ok()?.split_once(' ')?;

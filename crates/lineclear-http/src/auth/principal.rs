@@ -7,7 +7,7 @@ use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use lineclear::store::{KnownToken, TokenId};
-use lineclear_model::{Scope, Scopes};
+use lineclear_model::{Name, Scope, Scopes};
 
 use crate::problem::Problem;
 
@@ -41,20 +41,28 @@ pub(crate) struct Principal {
     pub(crate) name: String,
     pub(crate) token: Option<TokenId>,
     pub(crate) scopes: Scopes,
+    /// The kinds whose jobs it may claim; `None`: all kinds.
+    pub(crate) kinds: Option<Vec<Name>>,
 }
 
 impl Principal {
     /// A caller of an open server.
     pub(super) fn anonymous(address: IpAddr) -> Principal {
         let scopes = Scope::ALL.into_iter().collect();
-        Principal { credential: Credential::None, name: address.to_string(), token: None, scopes }
+        Principal {
+            credential: Credential::None,
+            name: address.to_string(),
+            token: None,
+            scopes,
+            kinds: None,
+        }
     }
 
     /// A program that calls the API in process, with the name that it gave.
     pub(super) fn in_process(user: Option<&LocalUser>) -> Principal {
         let scopes = Scope::ALL.into_iter().collect();
         let name = user.map_or_else(|| LOCAL.to_owned(), |user| user.0.clone());
-        Principal { credential: Credential::InProcess, name, token: None, scopes }
+        Principal { credential: Credential::InProcess, name, token: None, scopes, kinds: None }
     }
 
     pub(crate) fn from_token(token: &KnownToken, credential: Credential) -> Principal {
@@ -63,11 +71,12 @@ impl Principal {
             name: token.name.clone(),
             token: Some(token.id),
             scopes: token.scopes.clone(),
+            kinds: token.kinds.clone(),
         }
     }
 
     pub(super) fn from_proxy(user: &str, scopes: Scopes) -> Principal {
-        Principal { credential: Credential::Proxy, name: user.to_owned(), token: None, scopes }
+        Principal { credential: Credential::Proxy, name: user.to_owned(), token: None, scopes, kinds: None }
     }
 
     /// The name in the audit: `token:ci`, `session:ci`, `proxy:ada`, `anonymous:127.0.0.1`, `cli:ada`, `local`.
@@ -84,6 +93,15 @@ impl Principal {
     /// Whose share of the server a request uses. Sessions use that of their token.
     pub(super) fn quota_key(&self) -> String {
         self.token.map_or_else(|| self.audit_name(), |id| format!("token#{id}"))
+    }
+
+    /// Whose workers a request speaks for. A token has its own, even if it has the name of an earlier one.
+    pub(crate) fn worker_owner(&self) -> String {
+        match self.credential {
+            // This machine has several loopback addresses.
+            Credential::None => LOCAL.to_owned(),
+            _ => self.quota_key(),
+        }
     }
 
     /// Whose idempotency keys a request uses. A token has its own id even if it has the name of an earlier one.

@@ -16,6 +16,8 @@ pub(crate) enum Requirement {
     Public,
     /// Authentication, and this scope.
     Scope(Scope),
+    /// The token of the claim that the path names, which the handler checks.
+    ClaimToken,
 }
 
 /// One operation: a method of a path.
@@ -95,12 +97,16 @@ impl RequiredScopes {
     }
 }
 
-/// `security: [{}]` is public, `[{"token": ["read"]}]` requires a scope; anything else is not understood.
+/// `security: [{}]` is public, `[{"token": ["read"]}]` requires a scope, `[{"claim": []}]` the token of a claim; anything else is not
+/// understood.
 fn requirement_of(operation: &Value) -> Option<Requirement> {
     let [entry] = operation["security"].as_array()?.as_slice() else { return None };
     let entry = entry.as_object()?;
     if entry.is_empty() {
         return Some(Requirement::Public);
+    }
+    if entry.len() == 1 && entry.get("claim").is_some_and(|scopes| *scopes == Value::Array(Vec::new())) {
+        return Some(Requirement::ClaimToken);
     }
     match (entry.len(), entry.get("token")?.as_array()?.as_slice()) {
         (1, [word]) => Scope::from_word(word.as_str()?).map(Requirement::Scope),
@@ -121,6 +127,7 @@ mod tests {
             requirement_of(&json!({"security": [{"token": ["admin"]}]})),
             Some(Requirement::Scope(Scope::Admin))
         );
+        assert_eq!(requirement_of(&json!({"security": [{"claim": []}]})), Some(Requirement::ClaimToken));
         for unclear in [
             json!({}),
             json!({"security": []}),
@@ -128,6 +135,8 @@ mod tests {
             json!({"security": [{"token": ["root"]}]}),
             json!({"security": [{"token": ["read", "admin"]}]}),
             json!({"security": [{"key": ["read"]}]}),
+            json!({"security": [{"claim": ["read"]}]}),
+            json!({"security": [{"claim": [], "token": ["read"]}]}),
             json!({"security": [{"token": ["read"], "key": []}]}),
             json!({"security": [{}, {"token": ["read"]}]}),
         ] {

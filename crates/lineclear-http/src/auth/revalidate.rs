@@ -48,7 +48,8 @@ impl Revalidation {
         }
     }
 
-    async fn is_valid(&self) -> StoreResult<bool> {
+    /// Whether they are still valid.
+    pub(crate) async fn is_valid(&self) -> StoreResult<bool> {
         Ok(match &self.proof {
             Proof::Token(token) => self.guard.tokens.verify(token).await?.is_ok(),
             Proof::Session(secret) => self.guard.tokens.session(secret).await?.is_some(),

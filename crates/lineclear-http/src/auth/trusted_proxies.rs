@@ -49,11 +49,22 @@ impl fmt::Debug for ProxySecret {
 pub struct TrustedProxies {
     /// Their addresses. Headers from other addresses are ignored.
     pub networks: Vec<Network>,
-    /// A secret that each of their requests must have. `auth = proxy` requires one.
+    /// A secret that each of their requests must have. `auth = proxy` requires one, and so does a proxy on this machine.
     pub secret: Option<ProxySecret>,
 }
 
 impl TrustedProxies {
+    /// Every local process can connect from a loopback address. Without a secret, it could name any address as the client's: to
+    /// guess tokens without being locked out, to lock out others, and to write a false address into the log.
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.secret.is_none() && self.networks.iter().any(Network::has_loopback) {
+            return Err("trusted_proxies has an address of this machine, from which every local process can forge X-Forwarded-For; set \
+                        proxy_secret_file or LINECLEAR_PROXY_SECRET, and let the proxy send it as X-Lineclear-Proxy-Secret"
+                .to_owned());
+        }
+        Ok(())
+    }
+
     /// Whether an address belongs to a proxy. Many clients share it.
     pub(crate) fn contains(&self, address: IpAddr) -> bool {
         self.networks.iter().any(|network| network.contains(address))

@@ -15,6 +15,9 @@ use tokio_util::sync::CancellationToken;
 use super::ListenerLimits;
 use crate::middleware::HeldBody;
 
+/// Marks the number of requests of a connection that is being closed: no further one begins.
+const CLOSED: usize = 1 << (usize::BITS - 1);
+
 /// The times of the last events of a connection, in milliseconds since its start; 0 is never.
 pub(super) struct Activity {
     began: Instant,
@@ -24,7 +27,7 @@ pub(super) struct Activity {
     head: AtomicU64,
     /// When the peer stopped reading.
     blocked: AtomicU64,
-    /// Requests in flight.
+    /// Requests in flight, or [`CLOSED`].
     in_flight: AtomicUsize,
     /// Requests whose head was complete.
     heads: AtomicU64,
@@ -55,16 +58,29 @@ impl Activity {
     pub(super) fn idle_for(&self) -> Option<Duration> {
         let [head, blocked, last] =
             [&self.head, &self.blocked, &self.last].map(|at| at.load(Ordering::Relaxed));
-        if self.in_flight.load(Ordering::Relaxed) > 0 || blocked > 0 {
+        if self.has_request() || blocked > 0 {
             return None;
         }
         let since = if head > 0 { head } else { last };
         Some(Duration::from_millis(self.now().saturating_sub(since)))
     }
 
-    /// Closes the connection.
+    /// Closes the connection, even if its request waits.
     pub(super) fn close(&self) {
         self.close.cancel();
+    }
+
+    /// Closes the connection, unless it has a request or is closed already.
+    pub(super) fn try_close(&self) -> bool {
+        let is_idle = self.in_flight.compare_exchange(0, CLOSED, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        if is_idle {
+            self.close.cancel();
+        }
+        is_idle
+    }
+
+    fn has_request(&self) -> bool {
+        self.in_flight.load(Ordering::Acquire) & !CLOSED > 0
     }
 
     #[cfg(test)]
@@ -79,7 +95,7 @@ impl Activity {
     fn record_read(&self) {
         let now = self.now();
         self.last.store(now, Ordering::Relaxed);
-        if self.in_flight.load(Ordering::Relaxed) == 0 {
+        if !self.has_request() {
             // Only the first byte of a head.
             let _ = self.head.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
         }
@@ -101,7 +117,14 @@ impl Activity {
             [&self.head, &self.blocked, &self.last].map(|at| at.load(Ordering::Relaxed));
         (head > 0 && is_past(head, limits.head_timeout))
             || (blocked > 0 && is_past(blocked, limits.idle_timeout))
-            || (self.in_flight.load(Ordering::Relaxed) == 0 && is_past(last, limits.idle_timeout))
+            || (!self.has_request() && is_past(last, limits.idle_timeout))
+    }
+
+    /// Returns when the connection has had a request, or had none within this time from its beginning.
+    pub(super) async fn until_first_request(&self, within: Duration) {
+        while self.is_silent() && self.began.elapsed() < within {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 
     /// Returns when the connection is too slow, or another one needs its seat.
@@ -120,12 +143,14 @@ impl Activity {
 pub(super) struct InFlight(Arc<Activity>);
 
 impl InFlight {
-    pub(super) fn new(activity: &Arc<Activity>) -> InFlight {
-        activity.in_flight.fetch_add(1, Ordering::Relaxed);
+    /// `None`: the connection is being closed, and answers nothing any more.
+    pub(super) fn begin(activity: &Arc<Activity>) -> Option<InFlight> {
+        let more = |count: usize| (count & CLOSED == 0).then_some(count + 1);
+        activity.in_flight.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok()?;
         activity.heads.fetch_add(1, Ordering::Relaxed);
         // The head is complete.
         activity.head.store(0, Ordering::Relaxed);
-        InFlight(activity.clone())
+        Some(InFlight(activity.clone()))
     }
 
     pub(super) fn track(self, body: Body) -> HeldBody<InFlight> {
@@ -135,7 +160,7 @@ impl InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
         self.0.last.store(self.0.now(), Ordering::Relaxed);
     }
 }
@@ -200,5 +225,32 @@ impl AsyncWrite for TrackedStream {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_is_closed_or_has_a_request_but_not_both() {
+        let activity = Arc::new(Activity::new());
+        let request = InFlight::begin(&activity).unwrap();
+        assert!(!activity.try_close() && !activity.is_closed(), "it has a request");
+        drop(request);
+        assert!(activity.try_close() && activity.is_closed());
+        assert!(InFlight::begin(&activity).is_none(), "a request that comes too late does not begin");
+        assert!(!activity.try_close(), "it is closed once");
+    }
+
+    #[test]
+    fn of_a_request_and_an_eviction_at_the_same_moment_one_wins() {
+        for _ in 0..1_000 {
+            let activity = Arc::new(Activity::new());
+            let other = activity.clone();
+            let evicting = std::thread::spawn(move || other.try_close());
+            let request = InFlight::begin(&activity);
+            assert_ne!(evicting.join().unwrap(), request.is_some());
+        }
     }
 }

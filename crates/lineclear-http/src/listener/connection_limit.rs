@@ -3,16 +3,20 @@
 //! A client that only connects costs an attacker nothing, so such a connection does not keep a seat: when there is no other, the oldest
 //! connection without a whole request is closed for a new one, and after those the connection that is idle for longest. When requests use
 //! all seats, a few further ones answer probes, and tell other clients to come back.
+//!
+//! A request that waits for work leaves its seat meanwhile: ten thousand idle workers must not keep a person from the dashboard.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use super::ListenerLimits;
+use lineclear::log_fold::LogFold;
+use tokio_util::sync::CancellationToken;
+
 use super::activity::Activity;
+use super::{LOG_EVERY, ListenerLimits};
 use crate::auth::{TrustedProxies, address_key};
-use crate::middleware::FoldedLog;
 
 /// Seats beyond the limit, in which only probes are answered.
 const PROBE_SEATS: usize = 128;
@@ -30,9 +34,10 @@ pub(super) struct ConnectionLimit(Arc<Inner>);
 struct Inner {
     max: usize,
     max_per_address: usize,
+    max_waiting: usize,
     proxies: TrustedProxies,
     counts: Mutex<Counts>,
-    log: FoldedLog,
+    log: Arc<LogFold<()>>,
 }
 
 #[derive(Default)]
@@ -40,6 +45,8 @@ struct Counts {
     /// By number: the oldest connection comes first.
     seats: BTreeMap<u64, Seat>,
     probe_seats: BTreeMap<u64, Seat>,
+    /// Connections whose request waits for work.
+    waiting: BTreeMap<u64, Seat>,
     by_address: HashMap<IpAddr, usize>,
     next: u64,
 }
@@ -62,8 +69,16 @@ impl ConnectionLimit {
         metrics::describe_counter!(CLOSED, "connections that were closed to make room for others, by state");
         metrics::describe_counter!(REFUSED, "connections that were refused because of a limit, by limit");
         let (max, max_per_address) = (limits.connections, limits.connections_per_address);
-        let log = FoldedLog::new("the limit of connections is reached", 1);
-        ConnectionLimit(Arc::new(Inner { max, max_per_address, proxies, counts: Mutex::default(), log }))
+        let log = Arc::new(LogFold::new(LOG_EVERY));
+        let (max_waiting, counts) = (limits.polls, Mutex::default());
+        ConnectionLimit(Arc::new(Inner { max, max_per_address, max_waiting, proxies, counts, log }))
+    }
+
+    /// Tells of log lines that were left out until the listener ends.
+    pub(super) fn sweep_until(&self, ended: CancellationToken) {
+        self.0.log.sweep_until(ended, |(), left_out| {
+            tracing::warn!(left_out, "the limit of connections is reached: lines left out");
+        });
     }
 
     /// A permit for one more connection of this address, if there is one.
@@ -97,9 +112,10 @@ impl ConnectionLimit {
         Some(ConnectionPermit { connections: inner.clone(), number, for_probes })
     }
 
-    /// Closes one connection without a request: the process has too many open files.
+    /// Closes one connection without a request, or one that waits for work: the process has too many open files.
     pub(super) fn make_room(&self) -> bool {
-        self.0.counts().make_room(None, false)
+        let mut counts = self.0.counts();
+        counts.make_room(None, false) || counts.close_waiting()
     }
 }
 
@@ -115,9 +131,9 @@ impl Inner {
 
     fn warn(&self, what: &'static str, address: Option<IpAddr>) {
         let address = address.map(tracing::field::display);
-        self.log.write(|| {
-            tracing::warn!(max = self.max, address, "the limit of connections is reached: {what}");
-        });
+        if let Some(left_out) = self.log.note(&()) {
+            tracing::warn!(max = self.max, address, left_out, "the limit of connections is reached: {what}");
+        }
     }
 }
 
@@ -132,6 +148,9 @@ impl Counts {
 
     /// Frees a seat. Does nothing if it was freed before.
     fn remove(&mut self, number: u64) -> Option<Seat> {
+        if let Some(seat) = self.waiting.remove(&number) {
+            return Some(seat);
+        }
         let seat = self.seats.remove(&number).or_else(|| self.probe_seats.remove(&number))?;
         if let Some(count) = self.by_address.get_mut(&seat.address) {
             *count = count.saturating_sub(1);
@@ -142,27 +161,85 @@ impl Counts {
         Some(seat)
     }
 
+    /// Closes the oldest connection that waits. Its client asks again.
+    fn close_waiting(&mut self) -> bool {
+        let Some((_, seat)) = self.waiting.pop_first() else { return false };
+        metrics::counter!(CLOSED, "reason" => "waiting").increment(1);
+        seat.activity.close();
+        true
+    }
+
     /// Closes a connection without a request, of one address or of any.
     fn make_room(&mut self, address: Option<IpAddr>, for_probes: bool) -> bool {
         let seats = if for_probes { &self.probe_seats } else { &self.seats };
         let candidates = || seats.iter().filter(|(_, seat)| address.is_none_or(|of| seat.address == of));
-        let silent = candidates().find(|(_, seat)| seat.activity.is_silent());
+        // A request may begin meanwhile: then the connection stays, and the next one is tried.
+        let silent = candidates().find(|(_, seat)| seat.activity.is_silent() && seat.activity.try_close());
         let idle = || {
-            let times = candidates().filter_map(|(number, seat)| Some((seat.activity.idle_for()?, number)));
-            times.filter(|(time, _)| *time >= IDLE_MIN).max()
+            let times =
+                candidates().filter_map(|(number, seat)| Some((seat.activity.idle_for()?, number, seat)));
+            let mut idle: Vec<_> = times.filter(|(time, ..)| *time >= IDLE_MIN).collect();
+            idle.sort_unstable_by_key(|(time, ..)| std::cmp::Reverse(*time));
+            idle.into_iter().find(|(.., seat)| seat.activity.try_close()).map(|(_, number, _)| *number)
         };
         let (number, state) = match silent {
             Some((number, _)) => (*number, "silent"),
             None => match idle() {
-                Some((_, number)) => (*number, "idle"),
+                Some(number) => (number, "idle"),
                 None => return false,
             },
         };
         metrics::counter!(CLOSED, "reason" => state).increment(1);
-        if let Some(seat) = self.remove(number) {
-            seat.activity.close();
-        }
+        self.remove(number);
         true
+    }
+}
+
+impl ConnectionPermit {
+    /// For the requests of the connection.
+    pub(super) fn seat(&self) -> ConnectionSeat {
+        ConnectionSeat { connections: self.connections.clone(), number: self.number }
+    }
+}
+
+/// The seat of a connection, which a request leaves while it waits.
+#[derive(Clone)]
+pub(crate) struct ConnectionSeat {
+    connections: Arc<Inner>,
+    number: u64,
+}
+
+impl ConnectionSeat {
+    /// Leaves the seat until the result is dropped. `None`: as many connections wait as may.
+    pub(crate) fn leave(&self) -> Option<LeftSeat> {
+        let mut counts = self.connections.counts();
+        if counts.waiting.len() >= self.connections.max_waiting {
+            return None;
+        }
+        // Without a seat, the connection is about to be closed.
+        if let Some(seat) = counts.remove(self.number) {
+            counts.waiting.insert(self.number, seat);
+        }
+        Some(LeftSeat(self.clone()))
+    }
+
+    /// As many connections may wait.
+    pub(crate) fn max_waiting(&self) -> usize {
+        self.connections.max_waiting
+    }
+}
+
+/// A connection that waits. Dropped, it takes a seat again, even if there is none: its response must be sent, and then it is idle.
+pub(crate) struct LeftSeat(ConnectionSeat);
+
+impl Drop for LeftSeat {
+    fn drop(&mut self) {
+        let ConnectionSeat { connections, number } = &self.0;
+        let mut counts = connections.counts();
+        if let Some(seat) = counts.waiting.remove(number) {
+            *counts.by_address.entry(seat.address).or_default() += 1;
+            counts.seats.insert(*number, seat);
+        }
     }
 }
 
@@ -187,7 +264,7 @@ mod tests {
     fn busy(connections: &ConnectionLimit, address: &str) -> Option<(ConnectionPermit, InFlight)> {
         let activity = Arc::new(Activity::new());
         let permit = connections.acquire(address.parse().unwrap(), &activity)?;
-        Some((permit, InFlight::new(&activity)))
+        Some((permit, InFlight::begin(&activity).unwrap()))
     }
 
     #[tokio::test]
@@ -210,6 +287,48 @@ mod tests {
         let counts = connections.0.counts();
         assert!(counts.by_address.is_empty() && counts.seats.is_empty(), "nothing is left over");
         assert!(counts.probe_seats.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_request_that_waits_leaves_its_seat_and_takes_one_again() {
+        let limits = ListenerLimits {
+            connections: 2,
+            connections_per_address: 2,
+            polls: 3,
+            ..ListenerLimits::default()
+        };
+        let connections = ConnectionLimit::new(&limits, TrustedProxies::default());
+        let take = || busy(&connections, "192.0.2.1").filter(|(permit, _)| !permit.for_probes);
+        let pollers: Vec<_> =
+            (0..3).map(|_| take().unwrap()).map(|one| (one.0.seat().leave(), one)).collect();
+        assert!(pollers.iter().all(|(left, _)| left.is_some()), "more than the limit of one address");
+        let (one, two) = (take().unwrap(), take().unwrap());
+        assert!(take().is_none(), "these two have requests");
+        assert!(one.0.seat().leave().is_none(), "three may wait");
+        let mut pollers = pollers.into_iter();
+        let (left, (permit, activity)) = pollers.next().unwrap();
+        drop(left);
+        assert_eq!(
+            connections.0.counts().seats.len(),
+            3,
+            "it was answered, and is one too many for a moment"
+        );
+        drop(activity);
+        assert!(one.0.seat().leave().is_some(), "another one may wait");
+        drop((permit, one, two, pollers));
+        let counts = connections.0.counts();
+        assert!(counts.by_address.is_empty() && counts.seats.is_empty() && counts.waiting.is_empty());
+    }
+
+    #[tokio::test]
+    async fn with_too_many_open_files_the_oldest_connection_that_waits_is_closed() {
+        let connections = limit(4, 4);
+        let pollers: Vec<_> = (0..2).map(|_| busy(&connections, "192.0.2.1").unwrap()).collect();
+        let left: Vec<_> = pollers.iter().map(|(permit, _)| permit.seat().leave().unwrap()).collect();
+        assert!(connections.make_room());
+        assert_eq!(connections.0.counts().waiting.len(), 1);
+        drop((left, pollers));
+        assert!(connections.0.counts().seats.is_empty() && connections.0.counts().by_address.is_empty());
     }
 
     #[tokio::test]

@@ -5,6 +5,7 @@ pub(super) mod chart;
 use std::fmt::Write;
 
 use lineclear::store::COUNT_MAX;
+use lineclear_model::text::is_hidden;
 use lineclear_model::{JobState, Micros};
 use maud::{Markup, html};
 
@@ -140,7 +141,7 @@ pub(super) fn shell_quote(word: &str) -> String {
     if !word.is_empty() && !word.starts_with('-') && word.chars().all(is_plain) {
         return word.to_owned();
     }
-    if !word.contains(is_deceptive) {
+    if !word.contains(is_hidden) {
         return format!("'{}'", word.replace('\'', "'\\''"));
     }
     let mut quoted = "$'".to_owned();
@@ -149,7 +150,7 @@ pub(super) fn shell_quote(word: &str) -> String {
             '\n' => quoted.push_str("\\n"),
             '\t' => quoted.push_str("\\t"),
             '\'' | '\\' => quoted.extend(['\\', c]),
-            c if is_deceptive(c) => {
+            c if is_hidden(c) => {
                 for byte in c.encode_utf8(&mut [0; 4]).bytes() {
                     let _ = write!(quoted, "\\{byte:03o}");
                 }
@@ -161,17 +162,9 @@ pub(super) fn shell_quote(word: &str) -> String {
     quoted
 }
 
-/// Characters on which a terminal acts, or that make a text look like another: controls, line separators, directions, and characters
-/// without a width.
-fn is_deceptive(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
-        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
-}
-
 /// The CLI command for the same. One that a terminal would not take as plain text has no button.
 pub(super) fn cli_hint(command: &str) -> Markup {
-    let is_safe = !command.contains(is_deceptive);
+    let is_safe = !command.contains(is_hidden);
     html! { div.cli { span.muted { "CLI" } code { (command) } @if is_safe { button.tool.script type="button" data-copy=(command) { "Copy" } } } }
 }
 

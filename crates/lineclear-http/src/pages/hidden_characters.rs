@@ -38,6 +38,7 @@ mod tests {
         for (html, shown) in [
             ("<td>a b</td>", "<td>a b</td>"),
             ("<td>a\u{202e}b\n</td>", "<td>a⟨U+202E⟩b\n</td>"),
+            ("<td>a\u{200b}b\u{feff}</td>", "<td>a⟨U+200B⟩b⟨U+FEFF⟩</td>"),
             ("<td title=\"\u{202e}\">\u{1b}[2J</td>", "<td title=\"\u{202e}\">⟨U+001B⟩[2J</td>"),
             (
                 "<textarea name=\"x\">a\u{2067}b</textarea>\u{2067}",

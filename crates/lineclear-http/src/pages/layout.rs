@@ -23,10 +23,11 @@ pub(super) struct Layout<'a> {
 }
 
 /// The navigation: entry, path, label, key after `g`, and required scope.
-const TABS: [(Tab, &str, &str, &str, Scope); 5] = [
+const TABS: [(Tab, &str, &str, &str, Scope); 6] = [
     (Tab::Overview, "/", "Overview", "o", Scope::Read),
     (Tab::Jobs, "/jobs", "Jobs", "j", Scope::Read),
     (Tab::DeadLetters, "/dead-letters", "Dead letters", "d", Scope::Read),
+    (Tab::Outbox, "/outbox", "Outbox", "x", Scope::Read),
     (Tab::Cluster, "/cluster", "Cluster", "c", Scope::Read),
     (Tab::Enqueue, "/enqueue", "Enqueue", "e", Scope::Operate),
 ];

@@ -57,7 +57,7 @@ impl HolderNames<'_> {
 
     /// Live holders, by name.
     fn live(&self) -> Vec<String> {
-        let alive = |node: &&NodeView| !matches!(node.state(), "silent" | "lost");
+        let alive = |node: &&NodeView| node.is_alive() && !node.is_worker();
         let mut nodes: Vec<&NodeView> = self.nodes.iter().filter(alive).collect();
         nodes.sort_by_key(|node| (&node.name, node.id));
         nodes.iter().map(|node| format!("{}/{}/{}", node.host, node.pid, node.incarnation)).collect()

@@ -1,6 +1,8 @@
 //! Nodes of the cluster page.
 
 pub(super) mod drain;
+pub(super) mod submitters;
+pub(super) mod workers;
 
 use std::collections::BTreeMap;
 
@@ -9,6 +11,7 @@ use lineclear_model::Scope;
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use crate::api::nodes::NOT_LOOPS;
 use crate::pages::components::{cli_hint, empty_state, first_line, glyph, moment, number, since};
 use crate::pages::{View, export};
 
@@ -69,11 +72,11 @@ pub(super) fn this_node(nodes: &[NodeView], this: &str) -> Markup {
 }
 
 pub(super) fn section(view: &View<'_>, nodes: &[NodeView], this: &str) -> Markup {
-    if nodes.is_empty() {
+    let mut all: Vec<&NodeView> = nodes.iter().filter(|node| !node.is_worker()).collect();
+    if all.is_empty() {
         return html! { h2 { "Nodes" } (empty_state("No nodes yet", html! { p { "Start a process that runs jobs:" } (cli_hint("lineclear serve")) })) };
     }
-    let mut all: Vec<&NodeView> = nodes.iter().collect();
-    let is_gone = |node: &NodeView| matches!(node.state(), "silent" | "lost");
+    let is_gone = |node: &NodeView| !node.is_alive();
     all.sort_by(|one, other| (is_gone(one), &one.name, one.id).cmp(&(is_gone(other), &other.name, other.id)));
     let alive = all.iter().filter(|node| !is_gone(node)).count();
     html! {
@@ -94,7 +97,7 @@ pub(super) fn section(view: &View<'_>, nodes: &[NodeView], this: &str) -> Markup
 fn row(view: &View<'_>, node: &NodeView, is_this: bool) -> Markup {
     let mut runners: BTreeMap<String, LoopState> = BTreeMap::new();
     if let Ok(serde_json::Value::Object(all)) = serde_json::from_str(&node.runners) {
-        for (name, runner) in all.into_iter().filter(|(name, _)| name != "clock") {
+        for (name, runner) in all.into_iter().filter(|(name, _)| !NOT_LOOPS.contains(&name.as_str())) {
             runners.insert(name, serde_json::from_value(runner).unwrap_or_default());
         }
     }
@@ -122,10 +125,15 @@ fn row(view: &View<'_>, node: &NodeView, is_this: bool) -> Markup {
             td { (node.version) }
             td { (words(&node.roles)) }
             td { @if let Some(at) = node.drain_at { "since " (moment(at)) @if let Some(by) = &node.drain_by { " by " (by) } } @else { "–" } }
-            @if view.can(Scope::Operate) { td {
-                @if node.drain_at.is_some() { a.button href=(view.link(&format!("/nodes/{}/resume", node.id))) { "Resume" } }
-                @else if !matches!(node.state(), "silent" | "lost") { a.button href=(view.link(&format!("/nodes/{}/drain", node.id))) { "Drain" } }
-            } }
+            @if view.can(Scope::Operate) { td { (drain_button(view, node)) } }
         }
+    }
+}
+
+/// Drains a node or a remote worker, or lets it take work again.
+fn drain_button(view: &View<'_>, node: &NodeView) -> Markup {
+    html! {
+        @if node.drain_at.is_some() { a.button href=(view.link(&format!("/nodes/{}/resume", node.id))) { "Resume" } }
+        @else if node.is_alive() { a.button href=(view.link(&format!("/nodes/{}/drain", node.id))) { "Drain" } }
     }
 }

@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::components::{self, between, count, moment, since};
-use super::{Page, Region, Tab, View, samples};
+use super::{Page, Region, Tab, View, outboxes, samples, subscriptions};
 use crate::problem::Problem;
 use stats::Range;
 
@@ -46,18 +46,20 @@ pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
     // Dead letters have a separate list, by error.
     checks.retain(|check| check.is_trouble() && check.check != CheckName::DeadLetters);
     let dead = pipeline.dead.count;
+    let outboxes = [outboxes::attention(view).await, subscriptions::attention(view).await].concat();
     let title = if dead > 0 { format!("✕ {} dead", count(dead)) } else { "Overview".to_owned() };
     let mut regions = vec![
-        Region::new("health", health(&condition, &checks, &pipeline)),
+        Region::new("health", health(&condition, &checks, &pipeline, outboxes.len())),
         Region::new("pipeline", pipeline_strip(view, &pipeline, &condition)),
     ];
-    let is_new = !condition.trouble.has_ticks && pipeline.is_empty() && stats.is_empty();
+    let is_new =
+        !condition.trouble.has_ticks && pipeline.is_empty() && stats.is_empty() && outboxes.is_empty();
     let none = || html! {};
     let (first, stats, attention, now) = if is_new {
         (first_steps(view, &condition), none(), none(), none())
     } else {
         let now = html! { div.pair { (running_now(view, &running)) (next_hour(view, &upcoming)) } (samples::hint(view).await?) };
-        (none(), stats.cards(view, range), attention(view, &checks, dead).await?, now)
+        (none(), stats.cards(view, range), attention(view, &checks, dead, &outboxes).await?, now)
     };
     regions.extend([
         Region::new("first", first),
@@ -68,14 +70,15 @@ pub(super) async fn page(view: &View<'_>) -> Result<Page, Problem> {
     Ok(Page { title, tab: Tab::Overview, regions, live: true })
 }
 
-fn health(condition: &HealthFacts, troubles: &[Check], pipeline: &PipelineView) -> Markup {
+fn health(condition: &HealthFacts, troubles: &[Check], pipeline: &PipelineView, outboxes: usize) -> Markup {
     let alive = condition.nodes.iter().filter(|node| node.live).count();
     let failed = alive == 0 || troubles.iter().any(|check| check.finding == Finding::Failure);
-    let (class, glyph, word) = match (failed, troubles.is_empty() && pipeline.dead.count == 0) {
-        (true, _) => ("dead", "✕", "Not healthy"),
-        (_, false) => ("retrying", "!", "Needs attention"),
-        _ => ("completed", "✓", "Healthy"),
-    };
+    let (class, glyph, word) =
+        match (failed, troubles.is_empty() && pipeline.dead.count == 0 && outboxes == 0) {
+            (true, _) => ("dead", "✕", "Not healthy"),
+            (_, false) => ("retrying", "!", "Needs attention"),
+            _ => ("completed", "✓", "Healthy"),
+        };
     html! {
         h1.health {
             span class={ "badge " (class) } { span.glyph aria-hidden="true" { (glyph) } " " (word) }
@@ -86,6 +89,7 @@ fn health(condition: &HealthFacts, troubles: &[Check], pipeline: &PipelineView) 
                     None => "no node has planned yet",
                 }
                 " · " (alive) @if alive == 1 { " node" } @else { " nodes" }
+                @if condition.workers > 0 { ", " (count(condition.workers)) @if condition.workers == 1 { " remote worker" } @else { " remote workers" } }
                 @if let Some(oldest) = condition.oldest_due_at { " · oldest waiting job " (between(oldest, condition.now)) }
             }
         }
@@ -136,7 +140,12 @@ fn pipeline_strip(view: &View<'_>, pipeline: &PipelineView, condition: &HealthFa
     }
 }
 
-async fn attention(view: &View<'_>, troubles: &[Check], dead: u64) -> Result<Markup, Problem> {
+async fn attention(
+    view: &View<'_>,
+    troubles: &[Check],
+    dead: u64,
+    outboxes: &[Markup],
+) -> Result<Markup, Problem> {
     let families = if dead > 0 {
         view.app.reading.dead_families(&Default::default(), FAMILIES).await?.items
     } else {
@@ -145,7 +154,7 @@ async fn attention(view: &View<'_>, troubles: &[Check], dead: u64) -> Result<Mar
     Ok(html! {
         section.card.attention {
             h2 { "Needs attention" }
-            @if families.is_empty() && troubles.is_empty() {
+            @if families.is_empty() && troubles.is_empty() && outboxes.is_empty() {
                 p.muted { "Nothing. There are no dead letters, and all checks pass." }
             }
             ul.plain {
@@ -156,6 +165,7 @@ async fn attention(view: &View<'_>, troubles: &[Check], dead: u64) -> Result<Mar
                         a.button href=(view.link(&format!("/dead-letters?kind={}&reason={}&fingerprint={}", components::escape_query(&family.kind), family.reason, components::escape_query(family.fingerprint.as_deref().unwrap_or_default())))) { "Open" }
                     }
                 }
+                @for outbox in outboxes { (outbox) }
                 @for check in troubles {
                     li {
                         @if check.finding == Finding::Failure { span.badge.dead { "✕ " (check.check.as_str()) } }

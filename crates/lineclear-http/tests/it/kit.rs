@@ -100,7 +100,15 @@ impl Served {
             .kind("add", add)
             .kind("endless", endless)
             .kind("broken", broken);
-        let node = node.start().await.unwrap();
+        Served::over(node.start().await.unwrap(), store, place, change).await
+    }
+
+    /// A server of this node, on a database of the test.
+    pub(crate) async fn of(node: Node, url: &str) -> Served {
+        Served::over(node, url, Place::Elsewhere, |_| ()).await
+    }
+
+    async fn over(node: Node, store: &str, place: Place, change: impl FnOnce(&mut HttpOptions)) -> Served {
         let locks = Some(DatabaseLocks::new(store).unwrap());
         let bind = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut http = HttpOptions { bind, locks, ..HttpOptions::default() };
@@ -132,7 +140,7 @@ impl Served {
     /// A new token with this scope, which is also its name.
     pub(crate) async fn token(&self, scope: &str) -> String {
         let (name, scopes) = (Name::new(scope).unwrap(), Scopes::parse(scope).unwrap());
-        let token = NewToken { name, scopes, lives: None, created_by: "a test".to_owned() };
+        let token = NewToken { name, scopes, kinds: None, lives: None, created_by: "a test".to_owned() };
         self.store().create_token(token).await.unwrap().1.expose().to_owned()
     }
 
@@ -197,8 +205,16 @@ impl Served {
 
     /// Repeats a request until the response meets the condition.
     pub(crate) async fn until(&self, path: &str, is: impl Fn(&Value) -> bool) -> Value {
+        self.until_with("", path, is).await
+    }
+
+    /// Sends it with this token.
+    pub(crate) async fn until_with(&self, token: &str, path: &str, is: impl Fn(&Value) -> bool) -> Value {
         for _ in 0..600 {
-            let answer = self.get(path).await;
+            let answer = match token {
+                "" => self.get(path).await,
+                token => self.with(token, "GET", path, "").await,
+            };
             if answer.status == 200 && is(&answer.json()) {
                 return answer.json();
             }

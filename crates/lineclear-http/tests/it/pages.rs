@@ -6,6 +6,8 @@ mod contrast;
 mod copy;
 mod dead_letters;
 mod job;
+mod outboxes;
+mod subscriptions;
 mod overview;
 mod retry;
 
@@ -53,6 +55,10 @@ fn all(job: &str, batch: &str) -> Vec<String> {
         path if path.starts_with("/bulk-operations") => path.replace("{id}", batch),
         // The first node of a database.
         path if path.starts_with("/nodes") => path.replace("{id}", "1"),
+        // A message that `untrusted_text_is_escaped_on_every_page` writes.
+        path if path.starts_with("/outbox") => path.replace("{name}", "main").replace("{id}", "1"),
+        // A parked event of the same test.
+        path if path.starts_with("/subscriptions") => path.replace("{name}", "mailer").replace("{id}", "1"),
         path => path.replace("{id}", job),
     };
     pages.map(|(_, path, _)| filled(path)).collect()
@@ -94,6 +100,10 @@ async fn untrusted_text_is_escaped_on_every_page(served: &Served) {
         json!({"action": "revive", "q": "id:>0", "reason": HOSTILE, "starts_in_ms": 600_000}).to_string();
     let batch =
         served.post("/api/v1/bulk-operations", &batch).await.json()["id"].as_str().unwrap().to_owned();
+    let untrusted = lineclear_outbox::Message::new(HOSTILE, &json!({HOSTILE: HOSTILE})).unwrap().key(HOSTILE);
+    assert_eq!(crate::api::outboxes::write(served, &[untrusted]).await, [1]);
+    let untrusted = lineclear_outbox::NewEvent::new(HOSTILE, &json!({HOSTILE: HOSTILE})).unwrap();
+    crate::api::subscriptions::park(served, "mailer", &[untrusted]).await;
     for path in all(&made, &batch) {
         let answer = page(served, &path).await;
         assert_eq!(answer.status, 200, "{path}: {answer:?}");

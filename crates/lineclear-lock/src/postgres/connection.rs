@@ -143,7 +143,9 @@ impl Connection {
 pub(crate) async fn connect(target: &PostgresTarget, purpose: Purpose) -> Result<Session, LockError> {
     let mut config = target.config.clone();
     if let Purpose::Locks(ttl) = purpose {
-        config.tcp_user_timeout(ttl).keepalives(true).keepalives_idle(ttl / 2);
+        // In whole seconds: the kernel refuses zero.
+        let idle = (ttl / 2).max(Duration::from_secs(1));
+        config.tcp_user_timeout(ttl).keepalives(true).keepalives_idle(idle);
     }
     let connected = config.connect(target.connector.clone()).await;
     let (client, connection) = connected.map_err(|error| match error.as_db_error() {

@@ -79,6 +79,20 @@ impl PostgresTarget {
         &self.schema
     }
 
+    /// Connects, for statements of the program that the locks belong to. A task of the current runtime drives the connection.
+    pub async fn connect(&self, application_name: &str) -> Result<tokio_postgres::Client, LockError> {
+        let mut config = self.config.clone();
+        config.application_name(application_name);
+        let connected = config.connect(self.connector.clone()).await;
+        let (client, connection) = connected.map_err(|error| match error.as_db_error() {
+            Some(_) => super::classify(error),
+            None => LockError::unavailable(lineclear_tls::connect_error(&config, &error)),
+        })?;
+        // Its error is that of the statement that waits for it.
+        tokio::spawn(async { drop(connection.await) });
+        Ok(client)
+    }
+
     /// A statement for this schema.
     pub(crate) fn sql(&self, text: &str) -> String {
         sql(text, &self.schema)

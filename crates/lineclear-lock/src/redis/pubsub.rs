@@ -15,8 +15,11 @@ use tokio::time::{sleep, timeout};
 /// The prefix of the channels on which releases are published; the lock's key follows.
 pub(super) const CHANNEL_PREFIX: &str = "lineclear:freed:";
 
-/// How long the listener stays without waiters, and how long it pauses after a failure.
+/// How long the listener stays without waiters, and the longest pause after a failure.
 const PAUSE: Duration = Duration::from_secs(5);
+/// The pause after the first failure; it doubles with each further one. Meanwhile waiters only ask at intervals, and lose against those
+/// of other processes that hear of each release.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// How long Redis may take to accept the subscription.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// How many releases may be queued for a waiter; one that misses some asks.
@@ -65,6 +68,7 @@ impl ReleaseListener {
 
 /// Listens until no task waits any more.
 async fn listen(listener: Weak<ReleaseListener>) {
+    let mut pause = FIRST_PAUSE;
     while let Some(client) = listener.upgrade().map(|listener| listener.client.clone()) {
         let begun = timeout(REQUEST_TIMEOUT, async {
             let mut all = client.get_async_pubsub().await?;
@@ -74,6 +78,7 @@ async fn listen(listener: Weak<ReleaseListener>) {
         match begun.await {
             Ok(Ok(releases)) => {
                 let mut releases = pin!(releases);
+                pause = FIRST_PAUSE;
                 // Ends when the connection does.
                 loop {
                     let next = timeout(PAUSE, releases.next()).await;
@@ -92,7 +97,8 @@ async fn listen(listener: Weak<ReleaseListener>) {
             Ok(Err(error)) => tracing::debug!(%error, "cannot listen for releases of locks in Redis"),
             Err(_) => {}
         }
-        sleep(PAUSE).await;
+        sleep(pause).await;
+        pause = (pause * 2).min(PAUSE);
         if listener.upgrade().is_some_and(|listener| listener.stops()) {
             return;
         }

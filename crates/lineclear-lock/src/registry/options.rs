@@ -87,7 +87,7 @@ impl RegistryOptions {
         Ok(())
     }
 
-    pub(super) fn kind_of(&self, name: &str) -> Option<Arc<str>> {
+    pub(crate) fn kind_of(&self, name: &str) -> Option<Arc<str>> {
         (self.classifier.0)(name).map(Arc::from)
     }
 }

@@ -24,6 +24,7 @@ use change::Change;
 use value::{Params, Row};
 
 use super::record::{LeaseRecord, LockEvent};
+use super::runners::{RunnerRecord, RunnerUpdate};
 use super::updates::{Contention, HoldEnd, LeaseFilter, LeaseUpdate, VanishedHold};
 use crate::backend::LockFuture;
 use crate::error::LockError;
@@ -40,6 +41,10 @@ enum Statement {
     LeaseClean,
     EventList,
     EventClean,
+    RunnerExists,
+    RunnerList,
+    RunnerWrite,
+    RunnerClean,
     // The others exist only for databases whose executor is not set-wise.
     LeaseCurrent,
     LeaseVanished,
@@ -51,11 +56,11 @@ enum Statement {
 macro_rules! sql_files {
     ($database:literal) => {
         sql_files!($database, "registry_exists", "lease_list", "lease_write", "lease_contend", "lease_end", "lease_remove",
-            "lease_clean", "event_list", "event_clean", "lease_current", "lease_vanished", "event_write")
+            "lease_clean", "event_list", "event_clean", "runner_exists", "runner_list", "runner_write", "runner_clean", "lease_current", "lease_vanished", "event_write")
     };
     (set_wise $database:literal) => {
         sql_files!($database, "registry_exists", "lease_list", "lease_write", "lease_contend", "lease_end", "lease_remove",
-            "lease_clean", "event_list", "event_clean")
+            "lease_clean", "event_list", "event_clean", "runner_exists", "runner_list", "runner_write", "runner_clean")
     };
     ($database:literal, $($file:literal),+) => {
         [$(include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/sql/", $database, "/", $file, ".sql"))),+]
@@ -85,10 +90,19 @@ trait Executor: Send {
     }
 }
 
+/// Tables that are created together. A program that may not create tables goes on with those that exist.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum TableSet {
+    /// Leases, events, and the view of both.
+    Leases,
+    /// Runners.
+    Runners,
+}
+
 /// What differs between databases.
 trait Database: fmt::Debug + Send + Sync + 'static {
-    /// Creates tables and view. Several processes may do so at the same time.
-    fn create_tables(&self) -> LockFuture<'_, ()>;
+    /// Creates these tables. Several processes may do so at the same time.
+    fn create_tables(&self, which: TableSet) -> LockFuture<'_, ()>;
 
     /// Runs a statement that only reads.
     fn read(&self, statement: Statement, params: Params) -> LockFuture<'_, Vec<Row>>;
@@ -103,21 +117,25 @@ pub(super) struct Tables(Box<dyn Database>);
 
 impl Tables {
     /// Creates tables and view unless they exist.
-    pub(super) async fn prepare(&self) -> Result<(), LockError> {
+    pub(super) async fn prepare(&self, which: TableSet) -> Result<(), LockError> {
         // If the tables exist, the right to create them is not needed.
-        if self.exist().await? {
+        if self.exist(which).await? {
             return Ok(());
         }
-        match self.0.create_tables().await {
+        match self.0.create_tables(which).await {
             // Another process may have created them at the same time.
-            Err(_) if self.exist().await? => Ok(()),
+            Err(_) if self.exist(which).await? => Ok(()),
             created => created,
         }
     }
 
     /// Whether the tables exist.
-    pub(super) async fn exist(&self) -> Result<bool, LockError> {
-        let rows = self.0.read(Statement::RegistryExists, Params::new()).await?;
+    pub(super) async fn exist(&self, which: TableSet) -> Result<bool, LockError> {
+        let exists = match which {
+            TableSet::Leases => Statement::RegistryExists,
+            TableSet::Runners => Statement::RunnerExists,
+        };
+        let rows = self.0.read(exists, Params::new()).await?;
         rows.first().map_or(Ok(false), |row| Ok(row.int("made")? == 1))
     }
 
@@ -139,6 +157,23 @@ impl Tables {
     /// Deletes a row and inserts an event. `false`: the holder has renewed the row since.
     pub(super) async fn remove(&self, hold: &VanishedHold) -> Result<bool, LockError> {
         self.0.change(Change::Remove(hold.clone())).await
+    }
+
+    /// Writes the states of runners.
+    pub(super) async fn write_runners(&self, runners: &[RunnerUpdate]) -> Result<(), LockError> {
+        self.0.change(Change::Runners(runners.to_vec())).await.map(drop)
+    }
+
+    /// Reads runners, by name.
+    pub(super) async fn runners(&self, limit: u32) -> Result<Vec<RunnerRecord>, LockError> {
+        let params = vec![("limit", i64::from(limit).into())];
+        let rows = self.0.read(Statement::RunnerList, params).await?;
+        rows.iter().map(decode::runner).collect()
+    }
+
+    /// Deletes runners that were not renewed for this many microseconds: at most `limit`.
+    pub(super) async fn clean_runners(&self, quiet: i64, limit: u32) -> Result<(), LockError> {
+        self.0.change(Change::Run(Statement::RunnerClean, params::clean(quiet, limit))).await.map(drop)
     }
 
     /// Deletes rows that were released, and events that happened, this many microseconds ago: at most `limit` of each.

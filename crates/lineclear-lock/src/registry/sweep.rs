@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::Inner;
 use super::record::{LeaseRecord, LeaseState};
 use super::updates::{LeaseFilter, VanishedHold};
+use super::{Inner, TableSet};
 use crate::error::LockError;
 
 /// Rows of one sweep.
@@ -59,7 +59,11 @@ impl Inner {
             }
         }
         let (idle, history) = (micros(self.options.idle_retention), micros(self.options.history_retention));
-        self.timely(self.tables.clean(idle, history, LIMIT)).await
+        self.timely(self.tables.clean(idle, history, LIMIT)).await?;
+        if self.timely(self.tables.exist(TableSet::Runners)).await? {
+            self.timely(self.tables.clean_runners(quiet, LIMIT)).await?;
+        }
+        Ok(())
     }
 }
 

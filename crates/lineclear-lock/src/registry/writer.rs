@@ -41,13 +41,18 @@ impl Inner {
     pub(super) async fn flush(&self, heartbeat: bool) -> Result<(), LockError> {
         let _writing = self.writing.lock().await;
         let batch = self.pending().batch(heartbeat, self.options.heartbeat);
-        if batch.is_empty() {
-            return Ok(());
+        if !batch.is_empty() {
+            let written = self.write(&batch).await;
+            self.log_change(&written);
+            if written.is_err() {
+                self.pending().put_back(batch);
+            }
+            written?;
         }
-        let written = self.write(&batch).await;
-        self.log_change(&written);
+        // Beside the leases: a program that may not create the table of runners still records its locks.
+        let written = self.flush_runners(heartbeat).await;
         if written.is_err() {
-            self.pending().put_back(batch);
+            self.log_change(&written);
         }
         written
     }

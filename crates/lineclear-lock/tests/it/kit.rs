@@ -7,7 +7,7 @@ use std::time::Duration;
 use lineclear_lock::{Backend, InProcess, LockOptions, Locks, backend};
 
 /// Long enough for a busy machine, short enough to wait for.
-pub(crate) const TTL: Duration = Duration::from_secs(2);
+pub(crate) const TTL: Duration = Duration::from_secs(3);
 
 /// How long a test waits for what must happen soon.
 pub(crate) const SOON: Duration = Duration::from_secs(20);

@@ -45,6 +45,8 @@ macro_rules! registry_suite {
                 all_that_is_known_explains_a_lock,
                 without_decoration_rows_are_made_by_hand,
                 many_that_start_at_once_make_the_tables_once,
+                runners_are_shown_on_every_node_with_state_and_error,
+                a_runner_whose_node_vanished_is_stale_and_then_removed,
             );
         }
     )+ };

@@ -3,3 +3,4 @@
 mod blue_green;
 pub(crate) mod contend;
 mod election;
+mod singleton;

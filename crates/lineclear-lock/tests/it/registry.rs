@@ -6,7 +6,9 @@ use std::time::Duration;
 use lineclear_lock::registry::{Classifier, Hold};
 use lineclear_lock::{
     Epoch, Holder, LeaseRecord, LeaseState, LockEventKind, LockName, Locks, Next, Registry, RegistryOptions,
+    RunnerRecord, RunnerState, Singleton, Term,
 };
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::kit::{Place, SOON, TTL, quick};
@@ -380,4 +382,106 @@ async fn join_all<F: Future>(all: Vec<F>) -> Vec<F::Output> {
     })
     .await;
     all.into_iter().map(|(_, done)| done.unwrap()).collect()
+}
+
+/// Work that fails once, or runs until it is told to stop.
+fn start(locks: &Locks, fails: bool) -> (Singleton, CancellationToken, tokio::task::JoinHandle<()>) {
+    let (singleton, stop) = (Singleton::new(locks, "mirror"), CancellationToken::new());
+    let (runner, stopping) = (singleton.clone(), stop.clone());
+    let work = move |term: Term| async move {
+        if fails {
+            return Err("no prices \0 today");
+        }
+        term.ending().cancelled().await;
+        Ok(())
+    };
+    let running = tokio::spawn(async move { runner.run(&stopping, work).await.unwrap() });
+    (singleton, stop, running)
+}
+
+async fn runners(locks: &Locks) -> Vec<RunnerRecord> {
+    registry(locks).runners(100).await.unwrap()
+}
+
+fn states(runners: &[RunnerRecord]) -> Vec<&'static str> {
+    let mut states: Vec<_> = runners.iter().map(|runner| runner.state.as_str()).collect();
+    states.sort_unstable();
+    states
+}
+
+pub(crate) async fn runners_are_shown_on_every_node_with_state_and_error(place: &Place) {
+    // A busy machine must not make rows stale.
+    let options = || RegistryOptions { heartbeat: Duration::from_secs(2), ..RegistryOptions::default() };
+    let (one, other) = (place.with_registry(options()).await, place.with_registry(options()).await);
+    assert!(runners(&one).await.is_empty(), "there is no table yet");
+    let first = start(&one.of_kind("prices"), false);
+    until("it runs", async || states(&runners(&other).await) == ["running"]).await;
+    let second = start(&other, true);
+    until("one runs, and one waits", async || states(&runners(&one).await) == ["running", "waiting"]).await;
+    let all = runners(&one).await;
+    let ours = all.iter().find(|runner| runner.is_active()).unwrap();
+    let me = one.holder();
+    assert_eq!((ours.name.as_str(), ours.kind.as_deref()), ("mirror", Some("prices")));
+    assert_eq!(
+        (&ours.machine, ours.pid, &ours.incarnation),
+        (&me.machine, me.pid, &me.incarnation.to_string())
+    );
+    assert_eq!((ours.epoch.is_some(), ours.failures, ours.last_error.as_deref()), (true, 0, None));
+    assert!(
+        all.iter().all(|runner| runner.epoch.is_some() == runner.is_active() && !runner.is_stale()),
+        "{all:?}"
+    );
+    // A heartbeat renews the row, and keeps the moment at which the state began.
+    until("it is renewed", async || {
+        let now = runners(&other).await;
+        let again = now.iter().find(|runner| runner.id == ours.id).unwrap();
+        assert_eq!(again.since, ours.since);
+        again.renewed_at > ours.renewed_at
+    })
+    .await;
+
+    first.1.cancel();
+    first.2.await.unwrap();
+    until("the other one fails", async || {
+        let now = runners(&one).await;
+        now.iter().any(|runner| runner.state == RunnerState::Failing && runner.failures > 0)
+    })
+    .await;
+    let all = runners(&one).await;
+    let failing = all.iter().find(|runner| runner.last_error.is_some()).unwrap();
+    assert!(failing.last_error.as_deref().unwrap().starts_with("no prices ") && failing.failed_at.is_some());
+    assert!(failing.kind.is_none() && failing.incarnation == other.holder().incarnation.to_string());
+    until("the stop is shown", async || {
+        let now = runners(&other).await;
+        let stopped = now.iter().find(|runner| runner.id == ours.id).expect("it is shown for a while");
+        (stopped.state, stopped.epoch) == (RunnerState::Stopped, None)
+    })
+    .await;
+    second.1.cancel();
+    second.2.await.unwrap();
+}
+
+pub(crate) async fn a_runner_whose_node_vanished_is_stale_and_then_removed(place: &Place) {
+    let (one, other) = (place.with_registry(never()).await, place.with_registry(often()).await);
+    let (_singleton, stop, running) = start(&one, false);
+    until("it runs", async || states(&runners(&other).await) == ["running"]).await;
+    assert!(!runners(&other).await[0].is_stale());
+    place.sql("update {t}lock_runner set renewed_at = renewed_at - {2h}, renew_ms = 300").await;
+    // Sweeps need a registry that has written.
+    let held = other.try_lock("other").await.unwrap().unwrap();
+    until("it is gone", async || {
+        let now = runners(&other).await;
+        assert!(now.iter().all(|runner| runner.is_stale() && !runner.is_active()), "{now:?}");
+        now.is_empty()
+    })
+    .await;
+    held.release().await.unwrap();
+    // A node that was only frozen is there again with its next heartbeat.
+    until("it is there again", async || {
+        one.flush().await;
+        states(&runners(&other).await) == ["running"]
+    })
+    .await;
+    stop.cancel();
+    running.await.unwrap();
 }

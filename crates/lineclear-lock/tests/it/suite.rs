@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lineclear_lock::backend::{Extended, LockRequest};
 use lineclear_lock::history::{Event, Observation, check};
-use lineclear_lock::{Epoch, Exclusive, Holder, LockName, Locks, Moment, Released};
+use lineclear_lock::{Epoch, Exclusive, Holder, LockName, LockOptions, Locks, Moment, Released, TTL_MIN};
 
 use crate::kit::{Place, SOON, TTL};
 
@@ -29,6 +29,7 @@ macro_rules! suite {
                 a_program_that_blocks_its_runtime_keeps_its_lock,
                 a_lock_outlives_the_runtime_that_took_it_and_is_released_after_it,
                 a_lock_that_is_not_renewed_ends_by_itself,
+                the_shortest_time_to_live_works,
                 only_the_holder_s_token_renews_and_releases,
                 a_release_undoes_a_take_whose_answer_never_came,
                 who_holds_it_can_be_seen,
@@ -62,6 +63,15 @@ pub(crate) async fn one_holds_it_and_the_next_has_a_higher_epoch(place: &Place) 
         last = held.epoch();
         assert_eq!(held.release().await.unwrap(), Released::Clean);
     }
+}
+
+pub(crate) async fn the_shortest_time_to_live_works(place: &Place) {
+    let Some(url) = &place.url else { return };
+    let locks = Locks::open_with(url, LockOptions::with_ttl(TTL_MIN)).await.unwrap();
+    let held = locks.acquire("report", SOON).await.unwrap().expect("it is free");
+    tokio::time::sleep(TTL_MIN * 3 / 2).await;
+    assert!(!held.trusted_for().is_zero(), "it is renewed");
+    held.release().await.unwrap();
 }
 
 pub(crate) async fn a_holder_that_asks_again_is_busy_too(place: &Place) {

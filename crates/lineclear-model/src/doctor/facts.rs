@@ -22,8 +22,12 @@ pub struct HealthFacts {
     pub oldest_due_at: Option<Micros>,
     /// Counts of problems.
     pub trouble: Trouble,
-    /// Nodes, last seen first.
+    /// Nodes, last seen first; no remote workers.
     pub nodes: Vec<NodeState>,
+    /// Remote workers that were heard of lately.
+    pub workers: u64,
+    /// Jobs that those workers run at once.
+    pub worker_slots: u64,
     /// The node that planned last.
     pub leader: Option<Leader>,
     /// A few jobs whose time came long ago, and what each waits for.
@@ -85,6 +89,8 @@ pub struct NodeState {
     pub seen_at: Micros,
     /// Its loops whose last pass failed, and why.
     pub failing: Vec<(String, String)>,
+    /// Its submitters that take no jobs, and why.
+    pub blocked_submitters: Vec<(String, String)>,
     /// Jobs whose lease of this node ran out and was not reclaimed; counted up to a bound.
     pub abandoned: u64,
 }

@@ -6,7 +6,7 @@ use super::{Check, CheckName, HealthFacts, NodeState, a_few, length, many};
 
 /// Checks of nodes.
 pub fn nodes(facts: &HealthFacts) -> Vec<Check> {
-    vec![alive(facts), leader(facts), lost(facts), versions(facts), runners(facts)]
+    vec![alive(facts), leader(facts), lost(facts), versions(facts), runners(facts), submitters(facts)]
 }
 
 fn live(facts: &HealthFacts) -> impl Iterator<Item = &NodeState> {
@@ -42,7 +42,7 @@ fn alive(facts: &HealthFacts) -> Check {
         let message = format!("{} {verb} alive, and all that run jobs drain", many(alive, 0, "node"));
         return Check::failure(name, message, "let one take work again: lineclear node resume NODE");
     }
-    if !live(facts).any(|node| plays(node, "workers")) {
+    if facts.workers == 0 && !live(facts).any(|node| plays(node, "workers")) {
         let message = format!("{} {verb} alive, and none of them runs jobs", many(alive, 0, "node"));
         return Check::failure(name, message, "start one with the role workers: lineclear work");
     }
@@ -53,7 +53,18 @@ fn alive(facts: &HealthFacts) -> Check {
         return Check::failure(name, message, "let one take work again: lineclear node resume NODE");
     }
     let slots = facts.slots();
-    Check::ok(name, format!("{} {verb} alive, with {}", many(alive, 0, "node"), many(slots, 0, "slot")))
+    let workers = match facts.workers {
+        0 => String::new(),
+        workers => format!(
+            "; and {}, with {}",
+            many(workers, facts.count_max, "remote worker"),
+            many(facts.worker_slots, 0, "slot")
+        ),
+    };
+    Check::ok(
+        name,
+        format!("{} {verb} alive, with {}{workers}", many(alive, 0, "node"), many(slots, 0, "slot")),
+    )
 }
 
 fn leader(facts: &HealthFacts) -> Check {
@@ -113,7 +124,7 @@ fn lost(facts: &HealthFacts) -> Check {
         .filter(|node| !node.live && node.abandoned > 0)
         .map(|node| {
             let ago = length(facts.now.get() - node.seen_at.get());
-            format!("{} (silent for {ago}, {} in its hands)", node.name, many(node.abandoned, 0, "job"))
+            format!("{} (silent for {ago}, holds {})", node.name, many(node.abandoned, 0, "job"))
         })
         .collect();
     if !lost.is_empty() {
@@ -128,7 +139,7 @@ fn lost(facts: &HealthFacts) -> Check {
         match silent.len() {
             0 => "no node has gone".to_owned(),
             n => format!(
-                "{} stopped or went silent, with nothing in hand: {}",
+                "{} stopped or went silent, and hold no jobs: {}",
                 many(n as u64, 0, "node"),
                 a_few(&silent)
             ),
@@ -164,6 +175,24 @@ fn runners(facts: &HealthFacts) -> Check {
             name,
             format!("the last pass failed: {}", a_few(&failing)),
             "the log of that node says more; it tries again by itself",
+        ),
+    }
+}
+
+fn submitters(facts: &HealthFacts) -> Check {
+    let name = CheckName::Submitters;
+    let blocked: Vec<String> = live(facts)
+        .flat_map(|node| {
+            let blocked = node.blocked_submitters.iter();
+            blocked.map(move |(submitter, why)| format!("{submitter} on {} ({why})", node.name))
+        })
+        .collect();
+    match blocked.is_empty() {
+        true => Check::ok(name, "no submitter refuses jobs"),
+        false => Check::warning(
+            name,
+            format!("takes no jobs now: {}", a_few(&blocked)),
+            "its jobs wait, and spend no retry; check that its endpoint answers: lineclear submitter list",
         ),
     }
 }

@@ -20,6 +20,7 @@ fn node(name: &str, seen: i64) -> NodeState {
         drains: false,
         seen_at: at(seen),
         failing: Vec::new(),
+        blocked_submitters: Vec::new(),
         abandoned: 0,
     }
 }
@@ -48,6 +49,8 @@ fn well() -> HealthFacts {
         oldest_due_at: None,
         trouble: Trouble { has_ticks: true, ..Trouble::default() },
         nodes: vec![node("a", 995), node("b", 999)],
+        workers: 0,
+        worker_slots: 0,
         leader: Some(leader(995)),
         overdue: Vec::new(),
         not_checked: NotChecked::default(),
@@ -165,7 +168,7 @@ fn a_node_is_lost_if_it_went_with_jobs_in_hand() {
     facts.nodes[2].abandoned = 2;
     let (finding, message) = found(&facts, CheckName::Lost);
     assert_eq!(finding, Finding::Failure);
-    assert!(message.contains("c (silent for 15m, 2 jobs in its hands)"), "{message}");
+    assert!(message.contains("c (silent for 15m, holds 2 jobs)"), "{message}");
     facts.nodes[1].version = "2".to_owned();
     assert_eq!(found(&facts, CheckName::Versions).0, Finding::Warning);
     facts.nodes[2].version = "3".to_owned();
@@ -300,4 +303,31 @@ fn manifests_that_make_no_jobs_are_named() {
     );
     assert_eq!(checks[2].finding, Finding::Failure);
     assert!(checks[2].message.contains("newest 9"), "{}", checks[2].message);
+}
+
+#[test]
+fn remote_workers_are_counted_beside_the_nodes() {
+    let mut facts = well();
+    facts.nodes = vec![NodeState { roles: vec!["planner".to_owned()], ..node("a", 999) }];
+    (facts.workers, facts.worker_slots) = (2, 40);
+    let (finding, message) = found(&facts, CheckName::Alive);
+    let said = "1 node is alive, with 0 slots; and 2 remote workers, with 40 slots";
+    assert_eq!((finding, message.as_str()), (Finding::Ok, said));
+}
+
+#[test]
+fn a_submitter_that_takes_no_jobs_is_a_warning_and_names_its_node() {
+    let mut facts = well();
+    assert_eq!(found(&facts, CheckName::Submitters).0, Finding::Ok);
+    let blocked = vec![("billing".to_owned(), "breaker open: connection refused".to_owned())];
+    facts.nodes = vec![NodeState { blocked_submitters: blocked, ..node("a", 999) }];
+    let (finding, message) = found(&facts, CheckName::Submitters);
+    let said = "takes no jobs now: billing on a (breaker open: connection refused)";
+    assert_eq!((finding, message.as_str()), (Finding::Warning, said));
+    facts.nodes[0].live = false;
+    assert_eq!(
+        found(&facts, CheckName::Submitters).0,
+        Finding::Ok,
+        "what a node said that is gone does not count"
+    );
 }

@@ -66,7 +66,7 @@ fn overdue(facts: &HealthFacts) -> Check {
         return Check::failure(
             name,
             format!("{message}{also}"),
-            format!("start a node that runs them; {look}"),
+            format!("start a node or a remote worker that runs them; {look}"),
         );
     }
     if stuck > 0 {

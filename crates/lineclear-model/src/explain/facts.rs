@@ -27,8 +27,14 @@ pub struct JobFacts {
     pub cancel_requested_at: Option<Micros>,
     /// It was parked because the node that claimed it did not know its kind.
     pub unknown_kind: bool,
+    /// The submitter whose route that is: where it sends jobs.
+    pub submitter: Option<String>,
     /// The node that has it, or had it last: its id, and its name if it is still known.
     pub node: Option<(i64, Option<String>)>,
+    /// What that node is.
+    pub holder: HolderRole,
+    /// Its name in the system that has accepted it.
+    pub external_id: Option<String>,
     /// Since when.
     pub claimed_at: Option<Micros>,
     /// When its lease ends.
@@ -93,7 +99,56 @@ pub struct Holder {
     pub node: Option<String>,
 }
 
-/// A node.
+/// What holds the lease of a job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HolderRole {
+    /// A node: it runs the job itself.
+    #[default]
+    Node,
+    /// A remote worker that has pulled it.
+    Worker,
+    /// A submitter that has accepted it.
+    Submitter,
+}
+
+impl HolderRole {
+    /// `node`, `worker` or `submitter`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            HolderRole::Node => "node",
+            HolderRole::Worker => "worker",
+            HolderRole::Submitter => "submitter",
+        }
+    }
+
+    /// From the roles in its row, as a JSON list.
+    pub fn of_roles(roles: &str) -> HolderRole {
+        match roles {
+            r#"["worker"]"# => HolderRole::Worker,
+            r#"["submitter"]"# => HolderRole::Submitter,
+            _ => HolderRole::Node,
+        }
+    }
+}
+
+/// A submitter of a node, as of its last heartbeat.
+#[derive(Clone, Debug)]
+pub struct SubmitterFacts {
+    /// Its name, which is also its route.
+    pub name: String,
+    /// `ready`, or why it takes nothing.
+    pub state: String,
+    /// More about the state, such as the last error.
+    pub detail: Option<String>,
+    /// When it tries again.
+    pub retry_at: Option<Micros>,
+    /// It takes jobs, as soon as it has room.
+    pub takes: bool,
+    /// Jobs that it has room for now.
+    pub free: u64,
+}
+
+/// A node, or a remote worker.
 #[derive(Clone, Debug)]
 pub struct NodeFacts {
     /// Its name.
@@ -110,13 +165,28 @@ pub struct NodeFacts {
     pub kinds: Option<Vec<String>>,
     /// Its free slots.
     pub free: u64,
+    /// Its submitters.
+    pub submitters: Vec<SubmitterFacts>,
+    /// Its last heartbeat.
+    pub seen_at: Micros,
 }
 
 impl NodeFacts {
-    /// Whether it is alive, runs jobs, and serves this kind on this route.
+    /// Whether it is alive, and runs this kind on this route, or hands its jobs to the submitter of the route.
     pub fn serves(&self, kind: &str, route: &str) -> bool {
-        let knows = self.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|own| own == kind));
-        self.live && self.works && self.routes.iter().any(|own| own == route) && knows
+        let knows = || self.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|own| own == kind));
+        let serves = self.live && self.works && self.routes.iter().any(|own| own == route);
+        serves && (self.submitter(route).is_some() || knows())
+    }
+
+    /// Its submitter with this route.
+    pub fn submitter(&self, route: &str) -> Option<&SubmitterFacts> {
+        self.submitters.iter().find(|submitter| submitter.name == route)
+    }
+
+    /// Jobs that it has room for on this route.
+    pub fn room(&self, route: &str) -> u64 {
+        self.submitter(route).map_or(self.free, |submitter| submitter.free)
     }
 }
 
@@ -127,6 +197,10 @@ pub struct ManifestFacts {
     pub now: Micros,
     /// The manifest.
     pub manifest: Manifest,
+    /// The route of its jobs: that of their kind, unless the manifest names one.
+    pub route: String,
+    /// The submitter whose route that is: where it sends jobs.
+    pub submitter: Option<String>,
     /// It waits for a person.
     pub held: bool,
     /// When the planner plans it next.

@@ -1,7 +1,8 @@
 //! Why a job does not run, or how it ended.
 
-use super::shared::{global_enabled, group_enabled, limit, names, node, serving};
-use super::{Blocker, Explanation, Gate, GateName, JobFacts, LimitFacts, when};
+use super::destination::{Destination, names};
+use super::shared::{global_enabled, group_enabled, limit};
+use super::{Blocker, Explanation, Gate, GateName, HolderRole, JobFacts, LimitFacts, when};
 use crate::{DeadReason, ExecutionOutcome, JobState, Origin};
 
 /// A key with this beginning is the overlap rule of a manifest.
@@ -76,7 +77,17 @@ fn running(facts: &JobFacts) -> Vec<Gate> {
         }
         _ => "",
     };
-    let mut taken = Gate::closed(GateName::Taken, format!("is being run by {by}{since}{lease}"));
+    let why = match facts.holder {
+        HolderRole::Submitter => {
+            let id = facts.external_id.as_deref().map(|id| format!(" as {id}")).unwrap_or_default();
+            let end = facts.lease_ends_at.filter(|end| *end > facts.now).map(|end| when(end, facts.now));
+            let end = end.map(|end| format!("; it reports before {end}, or the job is sent again"));
+            format!("is with submitter {by}{id}{since}{}", end.unwrap_or_default())
+        }
+        HolderRole::Worker => format!("is being run by worker {by}{since}"),
+        HolderRole::Node => format!("is being run by {by}{since}"),
+    };
+    let mut taken = Gate::closed(GateName::Taken, format!("{why}{lease}"));
     taken.blockers.push(Blocker { what: "node", id: by, node: None });
     vec![cancel(facts), taken]
 }
@@ -95,7 +106,7 @@ fn cancel(facts: &JobFacts) -> Gate {
 
 fn waiting(facts: &JobFacts) -> Explanation {
     let handed = facts.state == JobState::Ready;
-    let route = facts.route.as_deref().unwrap_or("main");
+    let destination = destination(facts);
     let behind = |name| Gate::not_applicable(name, "already dispatched");
     let limits = match handed {
         true => vec![behind(GateName::GroupLimit), behind(GateName::GlobalLimit), behind(GateName::KeyLimit)],
@@ -112,7 +123,8 @@ fn waiting(facts: &JobFacts) -> Explanation {
         retry(facts),
         if handed { behind(GateName::Overlap) } else { overlap(facts) },
         cancel(facts),
-        serving_node(facts, route),
+        serving_node(facts, &destination),
+        destination.submitter(),
         Gate::open(
             GateName::Taken,
             if handed { "dispatched, and not yet claimed" } else { "no worker has it" },
@@ -126,8 +138,8 @@ fn waiting(facts: &JobFacts) -> Explanation {
     }
     gates.extend(limits);
     Explanation::of(facts.now, gates, || {
-        let nodes = serving(&facts.nodes, &facts.kind, route);
-        format!("nothing blocks it: it is next when {} has a free slot and its rank has come", names(&nodes))
+        let nodes = names(&destination.serving());
+        format!("nothing blocks it: it is next when {nodes} has a free slot and its rank has come")
     })
 }
 
@@ -172,6 +184,9 @@ fn retry(facts: &JobFacts) -> Gate {
     }
     let error = facts.last_error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
     let failed = match facts.failures {
+        0 if facts.submitter.is_some() && !error.is_empty() => {
+            format!("its submitter did not take it{error}")
+        }
         0 => "its handler asked to be run again later".to_owned(),
         n => format!("it failed {n} times{error}").replace("failed 1 times", "failed once"),
     };
@@ -210,13 +225,23 @@ fn limits(facts: &JobFacts) -> Vec<Gate> {
     vec![group, global, limit(GateName::KeyLimit, key, "it has no limit key", "limit key")]
 }
 
-fn serving_node(facts: &JobFacts, route: &str) -> Gate {
-    let gate = node(&facts.nodes, &facts.kind, route);
+fn destination(facts: &JobFacts) -> Destination<'_> {
+    Destination {
+        kind: &facts.kind,
+        route: facts.route.as_deref().unwrap_or("main"),
+        submitter: facts.submitter.as_deref(),
+        nodes: &facts.nodes,
+        now: facts.now,
+    }
+}
+
+fn serving_node(facts: &JobFacts, destination: &Destination<'_>) -> Gate {
+    let gate = destination.node();
     if facts.unknown_kind && gate.open == Some(true) {
         let why = format!(
             "it was parked by a node that does not know kind {}; {} does, and queues it again with its next heartbeat",
             facts.kind,
-            names(&serving(&facts.nodes, &facts.kind, route))
+            names(&destination.serving())
         );
         return Gate::closed(GateName::Node, why);
     }

@@ -1,6 +1,7 @@
 //! Why a manifest makes no job now, and whether the next one would run.
 
-use super::shared::{global_enabled, group_enabled, limit, node};
+use super::destination::Destination;
+use super::shared::{global_enabled, group_enabled, limit};
 use super::{Blocker, Explanation, Gate, GateName, LiveJob, ManifestFacts, when};
 use crate::schedule::Need;
 use crate::{Excluded, Overlap, exclude, preview};
@@ -9,6 +10,13 @@ use crate::{Excluded, Overlap, exclude, preview};
 pub fn explain_manifest(facts: &ManifestFacts) -> Explanation {
     let manifest = &facts.manifest;
     let on_job = |name| Gate::not_applicable(name, "not applicable to manifests");
+    let destination = Destination {
+        kind: manifest.kind.as_str(),
+        route: &facts.route,
+        submitter: facts.submitter.as_deref(),
+        nodes: &facts.nodes,
+        now: facts.now,
+    };
     let gates = vec![
         enabled(facts),
         group_enabled(facts.group.as_ref()),
@@ -23,7 +31,8 @@ pub fn explain_manifest(facts: &ManifestFacts) -> Explanation {
         limit(GateName::GroupLimit, facts.group.as_ref(), "no limit of a group applies", "group"),
         limit(GateName::GlobalLimit, facts.global.as_ref(), "there is no global limit", "group"),
         on_job(GateName::KeyLimit),
-        node(&facts.nodes, manifest.kind.as_str(), manifest.route.as_str()),
+        destination.node(),
+        destination.submitter(),
         on_job(GateName::Taken),
     ];
     Explanation::of(facts.now, gates, || match manifest.schedule.is_timed() {

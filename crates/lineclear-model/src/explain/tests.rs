@@ -19,7 +19,17 @@ fn place(name: &str, limit: Option<u32>, active: u32) -> LimitFacts {
 
 fn node() -> NodeFacts {
     let (routes, kinds) = (vec!["main".into()], Some(vec!["import".into()]));
-    NodeFacts { name: "web-1".into(), live: true, drains: false, works: true, routes, kinds, free: 4 }
+    NodeFacts {
+        name: "web-1".into(),
+        live: true,
+        drains: false,
+        works: true,
+        routes,
+        kinds,
+        free: 4,
+        submitters: Vec::new(),
+        seen_at: at(-1),
+    }
 }
 
 /// A job with all gates open.
@@ -36,7 +46,10 @@ fn job() -> JobFacts {
         last_error: None,
         cancel_requested_at: None,
         unknown_kind: false,
+        submitter: None,
         node: None,
+        holder: HolderRole::Node,
+        external_id: None,
         claimed_at: None,
         lease_ends_at: None,
         outcome: None,
@@ -211,6 +224,8 @@ fn manifest() -> ManifestFacts {
     ManifestFacts {
         now: at(0),
         manifest: Manifest::new(name("nightly"), name("import"), every),
+        route: "main".into(),
+        submitter: None,
         held: false,
         next_due_at: Some(at(0)),
         live: Vec::new(),
@@ -282,4 +297,107 @@ fn each_fact_closes_its_own_gate_of_a_manifest_and_no_other() {
         live(&mut facts, overlap, fresh);
         assert_eq!(closed(&explain_manifest(&facts)), [], "{overlap}");
     }
+}
+
+/// A job for a submitter, and a node that has it.
+fn submitted() -> JobFacts {
+    let billing = SubmitterFacts {
+        name: "billing".into(),
+        state: "ready".into(),
+        detail: None,
+        retry_at: None,
+        takes: true,
+        free: 16,
+    };
+    let has = NodeFacts { routes: vec!["billing".into()], submitters: vec![billing], ..node() };
+    let (route, submitter) = (Some("billing".into()), Some("push https://billing.internal/jobs".into()));
+    JobFacts { kind: "invoice".into(), route, submitter, nodes: vec![has], ..job() }
+}
+
+#[test]
+fn a_job_for_a_submitter_waits_for_a_node_that_has_it_and_for_its_breaker() {
+    let facts = submitted();
+    assert_eq!(closed(&explain_job(&facts)), [], "its node need not know the kind");
+    type Case = (GateName, fn(&mut JobFacts), &'static [&'static str]);
+    let cases: &[Case] = &[
+        (
+            GateName::Node,
+            |f| f.nodes = vec![node()],
+            &[
+                "no live node has submitter billing (push https://billing.internal/jobs)",
+                "start a node with this submitter",
+            ],
+        ),
+        (GateName::Node, |f| f.nodes[0].live = false, &["no live node has submitter billing"]),
+        (GateName::Node, |f| f.nodes[0].drains = true, &["only web-1 could run kind invoice", "node resume"]),
+        (
+            GateName::Submitter,
+            |f| {
+                let billing = &mut f.nodes[0].submitters[0];
+                (billing.takes, billing.state) = (false, "breaker open".into());
+                (billing.detail, billing.retry_at) = (Some("5 failures in a row".into()), Some(at(12)));
+            },
+            &[
+                "submitter billing takes no jobs from web-1: breaker open (5 failures in a row)",
+                "tries again at 2026-01-01T00:00:12Z (in 12s)",
+                "check that push https://billing.internal/jobs answers",
+            ],
+        ),
+    ];
+    for (gate, change, words) in cases {
+        let mut facts = submitted();
+        change(&mut facts);
+        let explanation = explain_job(&facts);
+        assert_eq!(closed(&explanation), [*gate], "{explanation:#?}");
+        for part in *words {
+            assert!(explanation.verdict.contains(part), "{part:?} in {:?}", explanation.verdict);
+        }
+    }
+    let mut facts = submitted();
+    facts.nodes.push(NodeFacts { name: "web-2".into(), ..facts.nodes[0].clone() });
+    facts.nodes[0].submitters[0].takes = false;
+    assert_eq!(closed(&explain_job(&facts)), [], "web-2 hands jobs over");
+}
+
+#[test]
+fn a_job_that_is_pulled_waits_for_a_live_worker_of_its_kind() {
+    let (routes, kinds) = (vec!["pull.thumb".into()], Some(vec!["thumb".into()]));
+    let worker = NodeFacts { name: "mailer".into(), routes, kinds, ..node() };
+    let pulled = |nodes| JobFacts { kind: "thumb".into(), route: Some("pull.thumb".into()), nodes, ..job() };
+    let explanation = explain_job(&pulled(vec![worker.clone()]));
+    assert_eq!(closed(&explanation), []);
+    let gate = explanation.gates.iter().find(|gate| gate.name == GateName::Node).unwrap();
+    assert_eq!(gate.why, "worker mailer pulls kind thumb");
+    let gone = NodeFacts { live: false, seen_at: at(-300), ..worker };
+    for (nodes, words) in [
+        (
+            vec![],
+            "no worker for kind thumb: no live worker pulls it; start a remote worker that asks for this kind",
+        ),
+        (
+            vec![gone],
+            "no worker for kind thumb: mailer was the last one, heard of at 2025-12-31T23:55:00Z (5m ago); start",
+        ),
+    ] {
+        let explanation = explain_job(&pulled(nodes));
+        assert_eq!(closed(&explanation), [GateName::Node]);
+        assert!(explanation.verdict.contains(words), "{words:?} in {:?}", explanation.verdict);
+    }
+}
+
+#[test]
+fn an_accepted_job_names_its_submitter_and_what_happens_next() {
+    let facts = JobFacts {
+        state: JobState::Running,
+        node: Some((7, Some("billing".into()))),
+        holder: HolderRole::Submitter,
+        external_id: Some("inv-41".into()),
+        claimed_at: Some(at(-60)),
+        lease_ends_at: Some(at(600)),
+        ..job()
+    };
+    let said = "is with submitter billing as inv-41 since 2025-12-31T23:59:00Z (1m ago); it reports before 2026-01-01T00:10:00Z (in 10m), or the job is sent again";
+    assert_eq!(explain_job(&facts).verdict, said);
+    let pulled = JobFacts { holder: HolderRole::Worker, ..facts };
+    assert!(explain_job(&pulled).verdict.starts_with("is being run by worker billing since"));
 }

@@ -9,8 +9,9 @@ use tokio::{io::AsyncReadExt, net::TcpStream};
 use super::{
     Server,
     place::{Lifetime, Place, find_in_path},
-    process::{Process, lasting_port, on_free_port},
+    process::Process,
 };
+use crate::port::free_port;
 
 /// Names the server for tests.
 pub const VARIABLE: &str = "LINECLEAR_TEST_MYSQL_URL";
@@ -37,11 +38,9 @@ const REDO_LOG: &str = "--innodb-log-file-size=8M";
 /// Starts a server with one account, `root`, that needs no password.
 pub async fn start(place: &Place) -> Result<Server> {
     init(place)?;
-    on_free_port(async |port| {
-        let process = run(place, port, &[]).await?;
-        Ok(Server { variable: VARIABLE, url: url(port), process: Some(process) })
-    })
-    .await
+    let port = free_port()?;
+    let process = run(place, port, &[]).await?;
+    Ok(Server { variable: VARIABLE, url: url(port), process: Some(process) })
 }
 
 fn url(port: u16) -> String {
@@ -87,7 +86,7 @@ impl PrivateMysql {
         let place = Place::in_memory(Lifetime::Ours)?;
         init(&place)?;
         let settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
-        let mut server = Self { port: lasting_port()?, settings, process: None, place };
+        let mut server = Self { port: free_port()?, settings, process: None, place };
         server.start_again().await?;
         Ok(server)
     }

@@ -9,9 +9,9 @@ use tokio_postgres::{Config, config::Host};
 use super::{
     Server,
     place::{Place, find_in_path},
-    process::{Process, on_free_port},
+    process::Process,
 };
-use crate::{pg, url};
+use crate::{pg, port::free_port, url};
 
 /// Names the server for tests.
 pub const VARIABLE: &str = "LINECLEAR_TEST_PGBOUNCER_URL";
@@ -21,22 +21,20 @@ pub async fn start(place: &Place, postgres_url: &str) -> Result<Server> {
     let program = find_in_path("pgbouncer")
         .with_context(|| format!("pgbouncer is not in PATH: run scripts/install, or set {VARIABLE}"))?;
     let upstream = upstream(postgres_url)?;
-    on_free_port(async |port| {
-        let config = place.dir().join("pgbouncer.ini");
-        fs::write(&config, settings(&upstream, port))?;
-        // Another account reads it, and it may hold the password of a user's server.
-        fs::set_permissions(&config, fs::Permissions::from_mode(0o600))?;
-        place.give(&config)?;
-        let mut command = place.command(&program, "KILL");
-        command.arg(&config);
-        let log = place.dir().join("pgbouncer.log");
-        let mut process = Process::spawn("pgbouncer", command, &log, Signal::TERM)?;
-        let address = ([127, 0, 0, 1], port).into();
-        let url = url::with_address(postgres_url, address);
-        process.ready(async || pg::connect(&url).await).await?;
-        Ok(Server { variable: VARIABLE, url, process: Some(process) })
-    })
-    .await
+    let port = free_port()?;
+    let config = place.dir().join("pgbouncer.ini");
+    fs::write(&config, settings(&upstream, port))?;
+    // Another account reads it, and it may hold the password of a user's server.
+    fs::set_permissions(&config, fs::Permissions::from_mode(0o600))?;
+    place.give(&config)?;
+    let mut command = place.command(&program, "KILL");
+    command.arg(&config);
+    let log = place.dir().join("pgbouncer.log");
+    let mut process = Process::spawn("pgbouncer", command, &log, Signal::TERM)?;
+    let address = ([127, 0, 0, 1], port).into();
+    let url = url::with_address(postgres_url, address);
+    process.ready(async || pg::connect(&url).await).await?;
+    Ok(Server { variable: VARIABLE, url, process: Some(process) })
 }
 
 /// The server and the role with which pgbouncer connects, whatever role the client names.

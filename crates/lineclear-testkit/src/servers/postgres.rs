@@ -12,9 +12,9 @@ use rustix::process::Signal;
 use super::{
     Server,
     place::{Lifetime, Place, find_in_path},
-    process::{Process, lasting_port, on_free_port},
+    process::Process,
 };
-use crate::pg;
+use crate::{pg, port::free_port};
 
 /// Names the server for tests.
 pub const VARIABLE: &str = "LINECLEAR_TEST_POSTGRES_URL";
@@ -37,6 +37,8 @@ const SETTINGS: &[&str] = &[
     "listen_addresses=127.0.0.1",
     "unix_socket_directories=",
     "max_connections=300",
+    // For tests of prepared transactions.
+    "max_prepared_transactions=16",
     // Every dropped database causes a checkpoint anyway.
     "checkpoint_timeout=1h",
     "logging_collector=off",
@@ -78,15 +80,13 @@ pub async fn start(place: &Place, durability: Durability) -> Result<Server> {
     let programs = programs()?;
     let data = place.dir().join(DATA);
     init(place, &programs, &data)?;
-    on_free_port(async |port| {
-        let mut command = place.command(&programs.join("postgres"), "INT");
-        command.arg("-D").arg(&data).arg("-p").arg(port.to_string());
-        command.args(SETTINGS.iter().chain(own).flat_map(|setting| ["-c", setting]));
-        // SIGINT is the fast shutdown: it does not wait for clients.
-        let process = run(place, command, &url(port), Signal::INT).await?;
-        Ok(Server { variable: VARIABLE, url: url(port), process: Some(process) })
-    })
-    .await
+    let port = free_port()?;
+    let mut command = place.command(&programs.join("postgres"), "INT");
+    command.arg("-D").arg(&data).arg("-p").arg(port.to_string());
+    command.args(SETTINGS.iter().chain(own).flat_map(|setting| ["-c", setting]));
+    // SIGINT is the fast shutdown: it does not wait for clients.
+    let process = run(place, command, &url(port), Signal::INT).await?;
+    Ok(Server { variable: VARIABLE, url: url(port), process: Some(process) })
 }
 
 fn url(port: u16) -> String {
@@ -122,8 +122,7 @@ impl PrivatePostgres {
         let programs = programs()?;
         init(&place, &programs, &place.dir().join(DATA))?;
         let all = SETTINGS.iter().chain(THROW_AWAY).chain(settings).map(|setting| (*setting).to_owned());
-        let mut server =
-            Self { port: lasting_port()?, settings: all.collect(), programs, process: None, place };
+        let mut server = Self { port: free_port()?, settings: all.collect(), programs, process: None, place };
         server.start_again().await?;
         Ok(server)
     }

@@ -2,7 +2,6 @@
 
 use std::{
     fs::{self, File},
-    net::TcpListener,
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -20,8 +19,6 @@ const START_WITHIN: Duration = Duration::from_secs(30);
 /// A fast stop takes well under a second.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(10);
-/// Another process may take a free port before the server does.
-const PORT_TRIES: usize = 3;
 const LOG_LINES_SHOWN: usize = 40;
 
 /// A process that we started. It is stopped when this is dropped.
@@ -145,28 +142,6 @@ fn wait_until(limit: Duration, mut done: impl FnMut() -> bool) -> bool {
         thread::sleep(POLL);
     }
     true
-}
-
-/// Runs `start` with a free loopback port, and again with another one if it fails.
-pub async fn on_free_port<T>(start: impl AsyncFn(u16) -> Result<T>) -> Result<T> {
-    for _ in 1..PORT_TRIES {
-        if let Ok(started) = start(free_port()?).await {
-            return Ok(started);
-        }
-    }
-    start(free_port()?).await
-}
-
-fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
-}
-
-/// A free port for a server that stops for a while and must find it free again: below the range from which the kernel
-/// assigns ports to connections (from 32768 on Linux).
-pub fn lasting_port() -> Result<u16> {
-    let first = 10_000 + u16::try_from(std::process::id() % 20_000)?;
-    let free = (first..first + 2_000).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
-    free.context("no free port below 32768")
 }
 
 /// The end of a log, for an error message.

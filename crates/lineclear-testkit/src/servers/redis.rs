@@ -12,8 +12,9 @@ use tokio::{
 use super::{
     Server,
     place::{Lifetime, Place, find_in_path},
-    process::{Process, lasting_port, on_free_port},
+    process::Process,
 };
+use crate::port::free_port;
 
 /// Names the server for tests.
 pub const VARIABLE: &str = "LINECLEAR_TEST_REDIS_URL";
@@ -23,11 +24,9 @@ const SETTINGS: &[&str] = &["--bind", "127.0.0.1", "--save", "", "--daemonize", 
 
 /// Starts a server without a password.
 pub async fn start(place: &Place) -> Result<Server> {
-    on_free_port(async |port| {
-        let process = run(place, port, &[]).await?;
-        Ok(Server { variable: VARIABLE, url: url(port), process: Some(process) })
-    })
-    .await
+    let port = free_port()?;
+    let process = run(place, port, &[]).await?;
+    Ok(Server { variable: VARIABLE, url: url(port), process: Some(process) })
 }
 
 fn url(port: u16) -> String {
@@ -69,7 +68,7 @@ impl PrivateRedis {
     pub async fn start(settings: &[&str]) -> Result<Self> {
         let settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
         let place = Place::in_memory(Lifetime::Ours)?;
-        let mut server = Self { port: lasting_port()?, settings, process: None, place };
+        let mut server = Self { port: free_port()?, settings, process: None, place };
         server.start_again().await?;
         Ok(server)
     }

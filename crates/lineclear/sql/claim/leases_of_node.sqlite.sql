@@ -1,4 +1,4 @@
 -- leases_of_node · the claims that this node holds according to the database
--- Reads every dispatched job: used only after an answer was lost.
+-- Reads every dispatched job: used only after an answer was lost. Not those of the route `inline`: callers lease them, and run them at once.
 -- ?1 node
-select id, claim_no, manifest_id from background_job where leased_by = ?1 order by id
+select id, claim_no, manifest_id from background_job where leased_by = ?1 and route <> 'inline' order by id

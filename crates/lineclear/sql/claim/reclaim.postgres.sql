@@ -7,11 +7,12 @@
 -- crashes, and its manifest is held; manifests are locked in id order, as everywhere.
 -- A dead worker that wakes up carries an old claim_no, and changes nothing.
 -- A job past its deadline is taken even from a worker that renews: one that blocks all its threads renews, but neither
--- ends nor can be told to.
+-- ends nor can be told to. Deadlines of jobs that submitters have accepted are left out: those time out (overdue_accepted).
 -- Waits for nothing: rows, and states of manifests, that another transaction holds are skipped.
 -- Indexes: background_job_lease, background_job_deadline. Zero rows: no lease ran out.
 -- $1 at most, $2 crashes before it is buried, $3 jobs that the caller runs itself, $4 only these jobs; empty: any, $5 leases that ended
--- before this moment: a statement that the database was slow to begin takes nothing that ended meanwhile
+-- before this moment: a statement that the database was slow to begin takes nothing that ended meanwhile, $6 and not before this one
+-- (null: whenever): an old snapshot keeps the entries of all leases that are over in the index
 with late as materialized (
     select b.id, b.manifest_id,
            b.started_at is not null
@@ -21,7 +22,8 @@ with late as materialized (
     where  b.id = any (array (
                select over.id from (
                    select id from {schema}.background_job l
-                   where  leased_by is not null and due_at <= least(now(), $5::timestamptz) and id <> all ($3::bigint[])
+                   where  leased_by is not null and due_at <= least(now(), $5::timestamptz)
+                          and due_at >= coalesce($6::timestamptz, '-infinity') and id <> all ($3::bigint[])
                           and (cardinality($4::bigint[]) = 0 or id = any ($4::bigint[]))
                           and not exists (select from {schema}.node n
                                           where  n.id = l.leased_by and n.seen_at <= l.due_at
@@ -31,8 +33,10 @@ with late as materialized (
                    for    update skip locked) over
                union all
                select late.id from (
-                   select id from {schema}.background_job
-                   where  deadline_at <= least(now(), $5::timestamptz) and (cardinality($4::bigint[]) = 0 or id = any ($4::bigint[]))
+                   select id from {schema}.background_job l
+                   where  deadline_at <= least(now(), $5::timestamptz) and deadline_at >= coalesce($6::timestamptz, '-infinity')
+                          and not exists (select from {schema}.node n where n.id = l.leased_by and n.roles = '["submitter"]')
+                          and (cardinality($4::bigint[]) = 0 or id = any ($4::bigint[]))
                    order  by deadline_at
                    limit  $1::bigint
                    for    update skip locked) late))
@@ -43,7 +47,8 @@ states as materialized (
 gone as (
     delete from {schema}.background_job b
     using  late
-    where  b.id = late.id and (b.cancel_requested_at is not null or {state_is_free(late.manifest_id)})
+    -- The array: without statistics, the join alone may read the whole table.
+    where  b.id = any (array (select id from late)) and b.id = late.id and (b.cancel_requested_at is not null or {state_is_free(late.manifest_id)})
     returning b.*, b.crashes + late.crashed::int as crashed,
               case when b.cancel_requested_at is not null then 'cancel'
                    when late.crashed and b.crashes + 1 >= $2::bigint then 'bury' else 'requeue' end as verdict,

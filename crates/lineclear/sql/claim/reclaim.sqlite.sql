@@ -1,7 +1,7 @@
 -- reclaim · a lease ran out, or its job is long past its time: the job goes back, to the dead letters, or ends as cancelled
 -- As in PostgreSQL. CROSS JOIN as in settle. Indexes: background_job_lease, background_job_deadline.
 -- ?1 at most, ?2 crashes before it is buried, ?3 jobs that the caller runs itself, ?4 only these jobs; empty: any, ?5 leases that ended
--- before this moment
+-- before this moment, ?6 and not before this one (null: whenever)
 delete from temp.settling;
 insert into temp.settling (id, claim_no, verdict, error_type, error_message, after_ms)
 select id, claim_no,
@@ -17,7 +17,7 @@ from   (select b.id, b.claim_no, b.cancel_requested_at, b.crashes, b.due_at > no
                and (b.due_at > now_us() or not exists (select 1 from node n where n.id = b.leased_by and n.seen_at > b.due_at)) as crashed
         from   background_job b
         where  b.id in (select * from (select l.id from background_job l
-                                       where  l.leased_by is not null and l.due_at <= min(now_us(), ?5)
+                                       where  l.leased_by is not null and l.due_at <= min(now_us(), ?5) and l.due_at >= coalesce(?6, 0)
                                               and l.id not in (select value from json_each(?3))
                                               and (?4 = '[]' or l.id in (select value from json_each(?4)))
                                               and not exists (select 1 from node n
@@ -26,7 +26,9 @@ from   (select b.id, b.claim_no, b.cancel_requested_at, b.crashes, b.due_at > no
                                        order  by l.due_at limit ?1)
                         union all
                         select * from (select l.id from background_job l
-                                       where  l.deadline_at <= min(now_us(), ?5) and (?4 = '[]' or l.id in (select value from json_each(?4)))
+                                       where  l.deadline_at <= min(now_us(), ?5) and l.deadline_at >= coalesce(?6, 0)
+                                              and not exists (select 1 from node n where n.id = l.leased_by and n.roles = '["submitter"]')
+                                              and (?4 = '[]' or l.id in (select value from json_each(?4)))
                                        order  by l.deadline_at limit ?1)));
 insert into work_queue (id, {job}, fresh, due_at, phase, rank, gated, claim_no, failures, crashes, last_error)
 select b.id, {b.job}, 0, b.was_due_at,

@@ -9,7 +9,7 @@
 -- nothing was taken.
 -- $1 route, $2 at most, $3 node or null, $4 lease in ms or null, $5 locked groups, $6 locked keys, $7 look at so many
 with one as materialized (
-    select {durable} as durable
+    select case when $3::bigint is not null then {durable} end as durable
 ),
 room as materialized (
     select g.id, case when g.max_active is null then $7::bigint

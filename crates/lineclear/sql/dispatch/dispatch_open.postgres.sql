@@ -48,7 +48,8 @@ gate as materialized (
             ) head) as gated_rank,
            (select count(group_id) from waiting) as waiting,
            array_to_json(array (select id from heads order by rank, id))::text as with_room,
-           {durable} as durable
+           -- A job without a lease may be lost by a crash: it waits again, with the same claim number.
+           case when $3::bigint is not null then {durable} end as durable
 ),
 picked as materialized (
     select id, group_id

@@ -3,6 +3,7 @@
 -- Rows that are not due stay out of the index that dispatch walks; any node brings due ones in, a batch at a time. Among jobs of one
 -- urgency the rank follows the time, so the first due ones of each urgency contain the first in rank. Up to 64 urgencies are read; what
 -- has another one comes with the oldest jobs, of which a short batch contains all.
+-- `due`: jobs that were found; more than were promoted: there are others, or some are locked.
 -- Indexes: work_queue_urgency, work_queue_later. Zero: nothing became due.
 -- $1 at most
 with recursive urgency (us, n) as (
@@ -35,4 +36,4 @@ promoted as (
                for    no key update skip locked))
     returning 1
 )
-select count(*) as promoted from promoted
+select (select count(*) from promoted) as promoted, (select count(*) from due) as due, now() as now

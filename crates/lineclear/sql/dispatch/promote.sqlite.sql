@@ -25,4 +25,4 @@ where  id in (
                select * from (select id, rank from work_queue where phase = 'later' and due_at <= now_us()
                               order by due_at limit ?1))
            order  by rank, id limit ?1);
-select changes() as promoted
+select changes() as promoted, changes() as due, now_us() as now

@@ -4,6 +4,7 @@
 -- Only a fresh row may collide, with work_queue_fresh: its manifest has one waiting already. It is then not returned,
 -- and the caller records the skip.
 -- `not fresh or …` keeps the planner from joining the batch with itself row by row.
+-- A job without a route of its own goes where the jobs of its kind go (kind_route).
 -- An id that is null is drawn from the sequence. A delay is added here: the clocks of callers may differ.
 -- $1.. one array per column
 with drawn as materialized (
@@ -19,14 +20,16 @@ with drawn as materialized (
                                  limit_key, unique_key, retries, timeout_ms, trace, tags, delay_ms, turn)
 ),
 input as materialized (
-    select drawn.*, g.priority as group_priority, coalesce(g.gated, false) or limit_key is not null as gated
+    select drawn.*, g.priority as group_priority, coalesce(g.gated, false) or limit_key is not null as gated,
+           case when drawn.route = 'main' then coalesce(k.route, 'main') else drawn.route end as to_route
     from   drawn left join {schema}.manifest_group g on g.id = drawn.group_id
+           left join {schema}.kind_route k on k.kind = drawn.kind
 ),
 queued as (
     insert into {schema}.work_queue
            (id, manifest_id, tick_at, origin, fresh, kind, route, input, group_id, priority, due_at, phase, rank, gated,
             limit_key, unique_key, retries, timeout_ms, trace, tags)
-    select id, manifest_id, tick_at, origin, fresh, kind, route,
+    select id, manifest_id, tick_at, origin, fresh, kind, to_route,
            case when octet_length(input) <= 512 then input end, group_id, priority, due_at,
            {phase(due_at)},
            {rank(due_at, priority, group_priority)}, gated,

@@ -11,11 +11,11 @@ update job_id set last = max(last, (select coalesce(max(id), 0) from temp.incomi
 insert into work_queue
        (id, manifest_id, tick_at, origin, fresh, kind, route, input, group_id, priority, due_at, phase, rank, gated,
         limit_key, unique_key, retries, timeout_ms, created_at, trace, tags)
-select i.id, i.manifest_id, i.tick_at, i.origin, i.fresh, i.kind, i.route, iif(octet_length(i.input) <= 512, i.input, null),
+select i.id, i.manifest_id, i.tick_at, i.origin, i.fresh, i.kind, iif(i.route = 'main', coalesce(k.route, 'main'), i.route), iif(octet_length(i.input) <= 512, i.input, null),
        i.group_id, i.priority, i.due_at, {phase(i.due_at)},
        {rank(i.due_at, i.priority, g.priority)}, coalesce(g.gated, 0) or i.limit_key is not null,
        i.limit_key, i.unique_key, i.retries, i.timeout_ms, now_us(), i.trace, i.tags
-from   temp.incoming i left join manifest_group g on g.id = i.group_id
+from   temp.incoming i left join manifest_group g on g.id = i.group_id left join kind_route k on k.kind = i.kind
 where  true
 order  by i.turn
 on conflict (manifest_id) where fresh do nothing;

@@ -1,4 +1,7 @@
--- step_read · the recorded result of a step that an earlier claim finished
--- Index: job_step_once. Zero rows: the step has not finished yet.
--- ?1 job, ?2 name
-select output from job_step where job_id = ?1 and name = ?2 and output is not null
+-- step_read · the recorded results of steps that earlier claims finished
+-- Index: job_step_once. A step that is missing has not finished yet.
+-- ?1 rows of job, name
+select s.job_id, s.name, s.output
+from   (select value ->> 0 as job_id, value ->> 1 as name from json_each(?1)) i
+join   job_step s on s.job_id = i.job_id and s.name = i.name
+where  s.output is not null

@@ -2,7 +2,7 @@
 -- The first heartbeat assigns its id. A node leads until another node wins a later cycle: its tenure is a row of lock_lease, a
 -- change of leader an event. Nothing else writes these, and a node that did not lead writes only its own row.
 -- $1 name, $2 host, $3 pid, $4 incarnation, $5 version, $6 roles, $7 routes, $8 slots, $9 runners, $10 cycles won, $11 the first of
--- them so many µs ago, $12 the last of them, $13 ms to the next beat, or null, $14 kinds, which never change, $15 whether it
+-- them so many µs ago, $12 the last of them, $13 ms to the next beat, or null, $14 kinds, $15 whether it
 -- takes no work because it drains
 with before as materialized (
     select incarnation, machine || '/' || pid || '/' || incarnation as holder
@@ -37,7 +37,7 @@ with before as materialized (
 insert into {schema}.node as n (name, host, pid, incarnation, version, roles, routes, slots, runners, kinds, takes_nothing, beat_ms)
 values ($1::text, $2::text, $3::bigint, $4::text, $5::text, $6::text, $7::text, $8::bigint, $9::text, $14::text, $15::boolean, $13::bigint)
 on conflict (incarnation) do update
-set    roles = excluded.roles, routes = excluded.routes, slots = excluded.slots, runners = excluded.runners, seen_at = now(),
+set    host = excluded.host, kinds = excluded.kinds, roles = excluded.roles, routes = excluded.routes, slots = excluded.slots, runners = excluded.runners, seen_at = now(),
        beat_ms = excluded.beat_ms,
        takes_nothing = excluded.takes_nothing and n.drain_at is not null
 returning id, now() as now, (select coalesce(max(s.version), 0) from {schema}.setting s) as settings, n.drain_at is not null as drains,

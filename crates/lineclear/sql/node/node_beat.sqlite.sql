@@ -1,7 +1,7 @@
 -- node_beat · a node reports that it is alive, and whether it has led the planning since its last heartbeat
 -- As in PostgreSQL.
 -- ?1 name, ?2 host, ?3 pid, ?4 incarnation, ?5 version, ?6 roles, ?7 routes, ?8 slots, ?9 runners, ?10 cycles won, ?11 the first of
--- them so many µs ago, ?12 the last of them, ?13 ms to the next beat, or null, ?14 kinds, which never change, ?15 whether it
+-- them so many µs ago, ?12 the last of them, ?13 ms to the next beat, or null, ?14 kinds, ?15 whether it
 -- takes no work because it drains
 insert into lock_event (lock_name, store, what, at, holder, epoch, before)
 select 'planner', 'engine', 'taken', max(now_us() - ?11, coalesce(l.acquired_at, 0)), ?2 || '/' || ?3 || '/' || ?4, coalesce(l.epoch, 0) + 1,
@@ -24,7 +24,7 @@ where  lock_name = 'planner' and store = 'engine' and incarnation = ?4 and relea
 insert into node (name, host, pid, incarnation, version, roles, routes, slots, runners, kinds, started_at, seen_at, takes_nothing, beat_ms)
 values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?14, now_us(), now_us(), ?15, ?13)
 on conflict (incarnation) do update
-set    roles = excluded.roles, routes = excluded.routes, slots = excluded.slots, runners = excluded.runners, seen_at = now_us(), beat_ms = excluded.beat_ms,
+set    host = excluded.host, kinds = excluded.kinds, roles = excluded.roles, routes = excluded.routes, slots = excluded.slots, runners = excluded.runners, seen_at = now_us(), beat_ms = excluded.beat_ms,
        takes_nothing = excluded.takes_nothing and drain_at is not null
 returning id, seen_at as now, (select coalesce(max(s.version), 0) from setting s) as settings, drain_at is not null as drains,
           exists (select 1 from lock_lease l where l.lock_name = 'planner' and l.store = 'engine' and l.incarnation = ?4 and l.holds = ?10)

@@ -25,11 +25,12 @@ select * from (
      order  by at limit $2::bigint)
     union all
     (select 4, started_at, id, 0, 'started', name, null, null, id, null, null, null
-     from   {schema}.node where seen_at >= $1::timestamptz and started_at >= $1::timestamptz
+     from   {schema}.node where seen_at >= $1::timestamptz and started_at >= $1::timestamptz and roles <> '["submitter"]'
      order  by started_at limit $2::bigint)
     union all
     (select 5, seen_at + interval '30 seconds', id, {micros(seen_at)}, 'silent', name, null, null, id, null, null, null
      from   {schema}.node where seen_at >= $1::timestamptz - interval '30 seconds' and seen_at < now() - interval '30 seconds'
+            and roles <> '["submitter"]'
      order  by seen_at limit $2::bigint)
     union all
     (select 6, at, id, 0, action, target, null, null, null, null, who, status

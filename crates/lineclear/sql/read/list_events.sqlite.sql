@@ -26,12 +26,12 @@ select * from (
     union all
     select * from (
         select 4, started_at, id, 0, 'started', name, null, null, id, null, null, null
-        from   node where seen_at >= ?1 and started_at >= ?1
+        from   node where seen_at >= ?1 and started_at >= ?1 and roles <> '["submitter"]'
         order  by started_at limit ?2)
     union all
     select * from (
         select 5, seen_at + 30000000, id, seen_at, 'silent', name, null, null, id, null, null, null
-        from   node where seen_at >= ?1 - 30000000 and seen_at < now_us() - 30000000
+        from   node where seen_at >= ?1 - 30000000 and seen_at < now_us() - 30000000 and roles <> '["submitter"]'
         order  by seen_at limit ?2)
     union all
     select * from (

@@ -27,6 +27,8 @@ select (select count(*) from (select 1 from {schema}.work_queue where id > 0 ord
        + (select jobs from ready) as due,
        (select count(*) from (select 1 from {schema}.background_job where leased_by is not null order by due_at limit $1::bigint) b) as running,
        (select count(*) from (select 1 from {schema}.dead_letter where status = 'awaiting' order by id limit $1::bigint) d) as dead_letters,
-       (select count(*) from {schema}.node where seen_at > now() - interval '30 seconds') as nodes,
+       (select count(*) from {schema}.node where seen_at > now() - interval '30 seconds' and roles not in ('["worker"]', '["submitter"]')) as nodes,
+       (select count(*) from {schema}.node where seen_at > now() - interval '30 seconds' and roles = '["worker"]') as workers,
+       (select coalesce(sum(slots), 0)::bigint from {schema}.node where seen_at > now() - interval '30 seconds' and roles = '["worker"]') as worker_slots,
        (select min(due_at) from first) as oldest_due_at,
        now() as now

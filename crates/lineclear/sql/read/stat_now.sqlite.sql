@@ -24,6 +24,8 @@ select (select count(*) from (select 1 from work_queue where id > 0 order by id 
        + (select jobs from ready) as due,
        (select count(*) from (select 1 from background_job where leased_by is not null and due_at > 0 order by due_at limit ?1)) as running,
        (select count(*) from (select 1 from dead_letter where status = 'awaiting' order by id limit ?1)) as dead_letters,
-       (select count(*) from node where seen_at > now_us() - 30000000) as nodes,
+       (select count(*) from node where seen_at > now_us() - 30000000 and roles not in ('["worker"]', '["submitter"]')) as nodes,
+       (select count(*) from node where seen_at > now_us() - 30000000 and roles = '["worker"]') as workers,
+       (select coalesce(sum(slots), 0) from node where seen_at > now_us() - 30000000 and roles = '["worker"]') as worker_slots,
        (select min(due_at) from first) as oldest_due_at,
        now_us() as now

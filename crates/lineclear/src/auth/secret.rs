@@ -111,7 +111,7 @@ pub(crate) fn hash(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes()))
 }
 
-fn hex_of_random<const N: usize>() -> StoreResult<String> {
+pub(crate) fn hex_of_random<const N: usize>() -> StoreResult<String> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| StoreError::Unavailable {
         maybe_applied: false,

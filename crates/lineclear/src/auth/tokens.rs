@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lineclear_model::{Micros, Name, Scopes};
+use lineclear_model::{Micros, Name, Scope, Scopes};
 
 use crate::auth::secret;
 use crate::auth::secret::{Presented, Secret};
@@ -13,6 +13,9 @@ use crate::read::{PAGE_MAX, Page, next_of};
 use crate::store::{Store, StoreError, StoreResult, TokenId};
 use crate::validate;
 
+/// Kinds that a token may be bound to at most.
+const KINDS_MAX: usize = 100;
+
 /// A token to create.
 #[derive(Clone, Debug)]
 pub struct NewToken {
@@ -20,6 +23,8 @@ pub struct NewToken {
     pub name: Name,
     /// What its bearer may do.
     pub scopes: Scopes,
+    /// The kinds whose jobs its bearer may claim; `None`: all of them. Only a token of the scope `worker` has some.
+    pub kinds: Option<Vec<Name>>,
     /// How long it is valid; `None`: until it is revoked.
     pub lives: Option<Duration>,
     /// Who created it.
@@ -37,6 +42,8 @@ pub struct TokenView {
     pub prefix: String,
     /// What its bearer may do.
     pub scopes: Scopes,
+    /// The kinds whose jobs its bearer may claim; `None`: all of them.
+    pub kinds: Option<Vec<Name>>,
     /// When it was created.
     pub created_at: Micros,
     /// By whom.
@@ -63,6 +70,7 @@ impl TokenView {
             name: row.get("name")?,
             prefix: row.get("prefix")?,
             scopes: scopes(row)?,
+            kinds: kinds(row)?,
             created_at: row.get("created_at")?,
             created_by: row.get("created_by")?,
             expires_at: row.get("expires_at")?,
@@ -75,6 +83,28 @@ impl TokenView {
 
 fn scopes(row: &Row) -> StoreResult<Scopes> {
     row.word("scopes", |text| Scopes::parse(text).ok())
+}
+
+fn kinds(row: &Row) -> StoreResult<Option<Vec<Name>>> {
+    match row.get::<Option<String>>("kinds")? {
+        Some(_) => row.word("kinds", |text| serde_json::from_str(text).ok()).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Checks the kinds of a new token, and puts them in order.
+fn check_kinds(kinds: Option<Vec<Name>>, scopes: &Scopes) -> StoreResult<Option<Vec<Name>>> {
+    let Some(mut kinds) = kinds else { return Ok(None) };
+    let refused = |why: String| Err(StoreError::refused("token_kinds", why));
+    if !scopes.include(Scope::Worker) {
+        return refused("`kinds` needs the scope worker: other scopes apply to all kinds".to_owned());
+    }
+    kinds.sort_unstable();
+    kinds.dedup();
+    if kinds.is_empty() || kinds.len() > KINDS_MAX {
+        return refused(format!("`kinds` must name 1 to {KINDS_MAX} kinds; leave it out for all kinds"));
+    }
+    Ok(Some(kinds))
 }
 
 /// Identifies a token.
@@ -95,6 +125,8 @@ pub struct KnownToken {
     pub name: String,
     /// What its bearer may do.
     pub scopes: Scopes,
+    /// The kinds whose jobs its bearer may claim; `None`: all of them.
+    pub kinds: Option<Vec<Name>>,
     /// How long it remains valid; `None`: until it is revoked.
     pub left: Option<Duration>,
     /// Its last use was recorded more than a minute ago.
@@ -129,6 +161,7 @@ impl KnownToken {
             id: TokenId(row.get("id")?),
             name: row.get("name")?,
             scopes: scopes(row)?,
+            kinds: kinds(row)?,
             left,
             unused: row.get("unused")?,
             hash: row.get("hash")?,
@@ -160,9 +193,11 @@ impl Store {
         if token.scopes.is_empty() {
             return Err(StoreError::refused("scopes", "`scopes` must contain at least one scope"));
         }
-        let NewToken { name, scopes, lives, created_by } = token;
+        let NewToken { name, scopes, kinds, lives, created_by } = token;
+        let kinds = check_kinds(kinds, &scopes)?;
+        let kinds = kinds.map(|kinds| serde_json::to_string(&kinds).expect("names are JSON"));
         let (secret, prefix, hash) = secret::new_token()?;
-        let params = values![&name, prefix, hash, scopes.to_string(), created_by, lives.map(millis)];
+        let params = values![&name, prefix, hash, scopes.to_string(), created_by, lives.map(millis), kinds];
         let created = self.run(Query::first(Statement::TokenCreate, params, TokenView::of)).await?;
         let created = created.ok_or_else(|| {
             let why = format!("a token named {name} exists; revoke it first, or choose another name");

@@ -2,14 +2,15 @@
 
 use lineclear_model::{Manifest, Name, Payload, secret};
 
-use crate::handler::{Given, Kind, Kinds, States};
+use crate::handler::{Given, Kind, Kinds};
 use crate::options::BadOption;
 use crate::store::main_route;
 
 /// Gives a manifest without a route the route of its kind.
 pub(crate) fn with_route_of_kind(manifest: Manifest, kinds: &Kinds) -> Manifest {
     match kinds.get(&manifest.kind) {
-        Some(kind) if manifest.route == main_route() => {
+        // The database knows the routes of the others.
+        Some(kind) if kind.is_local() && manifest.route == main_route() => {
             Manifest { route: kind.options.route.clone(), ..manifest }
         }
         _ => manifest,
@@ -30,15 +31,17 @@ pub(crate) fn check_input(kinds: &Kinds, kind: &Name, input: &Payload) -> Result
     check(&filled).map_err(unfit)
 }
 
-/// Checks kinds: their names, retry policies and states.
-pub(crate) fn check_kinds(kinds: Vec<(String, Kind)>, states: &States) -> Result<Kinds, BadOption> {
+/// Checks kinds: their names, retry policies, and what their handlers need.
+pub(crate) fn check_kinds(kinds: Vec<(String, Kind)>, given: Given<'_>) -> Result<Kinds, BadOption> {
     let mut known = Kinds::new();
     for (name, kind) in kinds {
         let bad = |why: String| BadOption { option: "kind", why };
         let name = Name::new(name.clone()).map_err(|e| bad(format!("{name:?}: {e}")))?;
         kind.options.retry.check().map_err(|e| bad(format!("{name}: {e}")))?;
-        if let Some(missing) = (kind.missing)(&Given(states)) {
-            return Err(BadOption { option: "state", why: format!("kind {name} cannot run: {missing}") });
+        if let Some(missing) = (kind.missing)(&given) {
+            let (option, place) =
+                if given.is_remote { ("kind", " on a remote worker") } else { ("state", "") };
+            return Err(BadOption { option, why: format!("kind {name} cannot run{place}: {missing}") });
         }
         if known.insert(name.clone(), kind).is_some() {
             return Err(bad(format!("{name} has two handlers; one of them would never run")));

@@ -11,6 +11,10 @@ use crate::journey::claim::take_back::LateClaims;
 use crate::journey::dispatch::promoter::Promotion;
 use crate::journey::execute::active_jobs::ActiveJobs;
 use crate::journey::plan::leadership::Leadership;
+use crate::journey::submit::claim_token::ClaimTokens;
+use crate::journey::submit::polls::Polls;
+use crate::journey::submit::submission::ManifestKeys;
+use crate::journey::submit::workers::RemoteWorkers;
 use crate::node::Shared;
 use crate::node::caution::Caution;
 use crate::node::hooks::{Hook, Hooks};
@@ -18,6 +22,7 @@ use crate::node::status::Statuses;
 use crate::options::NodeOptions;
 use crate::secrets::Resolver;
 use crate::store::{NodeId, NodeInfo, Store};
+use crate::submitters::routing::Routing;
 
 /// What differs between a node and a client without one.
 pub(crate) struct Parts {
@@ -26,6 +31,8 @@ pub(crate) struct Parts {
     pub(crate) info: NodeInfo,
     pub(crate) kinds: Kinds,
     pub(crate) secrets: Option<Resolver>,
+    pub(crate) routing: Routing,
+    pub(crate) cluster: Option<String>,
 }
 
 impl Parts {
@@ -37,7 +44,7 @@ impl Parts {
         hooks: Vec<Hook>,
     ) -> std::io::Result<Arc<Shared>> {
         let caution = Caution::new(&options);
-        let Parts { store, id, info, kinds, secrets } = self;
+        let Parts { store, id, info, kinds, secrets, routing, cluster } = self;
         Ok(Arc::new(Shared {
             loop_store: store.for_loops(),
             store,
@@ -45,6 +52,13 @@ impl Parts {
             info,
             options,
             kinds,
+            routing,
+            polls: Polls::default(),
+            remote_workers: RemoteWorkers::default(),
+            report_soon: Notify::new(),
+            claim_tokens: ClaimTokens::default(),
+            cluster,
+            manifest_keys: ManifestKeys::default(),
             states: Arc::new(states),
             secrets,
             running: ActiveJobs::new(),
@@ -68,7 +82,8 @@ impl Parts {
 /// The state of a client without a node: it has no row in the database and runs nothing; its kinds only check inputs.
 pub(crate) fn without_node(store: Store, kinds: Kinds) -> std::io::Result<Arc<Shared>> {
     let options = NodeOptions::default();
-    let info = node_info(&options, &Kinds::new());
-    let parts = Parts { store, id: NodeId(0), info, kinds, secrets: None };
+    let info = node_info(&options, &Kinds::new(), &Routing::default());
+    let routing = Routing::default();
+    let parts = Parts { store, id: NodeId(0), info, kinds, secrets: None, routing, cluster: None };
     parts.assemble(options, States::default(), Vec::new())
 }

@@ -1,11 +1,11 @@
 //! Maps errors of the drivers to [`StoreError`]. The only module that knows SQLSTATEs and SQLite's codes.
 
-use lineclear_tls::{connect_error, with_causes};
+use lineclear_tls::{connect_error, is_tls_refused, with_causes};
 use rusqlite::ErrorCode;
 use tokio_postgres::Config;
 use tokio_postgres::error::SqlState;
 
-use crate::error::{Late, Source, WriteBlock};
+use crate::error::{Late, Refusal, RefusedPart, ServerError, Source, WriteBlock};
 use crate::store::StoreError;
 
 /// What the caller does next.
@@ -68,6 +68,9 @@ const SQLITE_CODES: &[(ErrorCode, Class)] = &[
     (ErrorCode::NotADatabase, Class::Corrupt),
 ];
 
+/// How pgbouncer begins the error about a startup parameter.
+const UNSUPPORTED_PARAMETER: &str = "unsupported startup parameter";
+
 /// The constraints of the columns that SQLite names in a unique violation.
 const SQLITE_UNIQUE: &[(&str, &str)] = &[
     ("work_queue.manifest_id", "work_queue_fresh"),
@@ -107,7 +110,11 @@ pub(crate) fn postgres(e: tokio_postgres::Error) -> StoreError {
         None => format!("{} ({})", db.message(), code),
     };
     // A statement that the server ended after its time.
-    let source = if db.code() == &SqlState::QUERY_CANCELED { Late(text).into() } else { text.into() };
+    let source = if db.code() == &SqlState::QUERY_CANCELED {
+        Late(text).into()
+    } else {
+        ServerError { text, sqlstate: code.clone() }.into()
+    };
     error(class, maybe_applied, || rule.unwrap_or(code), source)
 }
 
@@ -120,18 +127,41 @@ pub(crate) fn sqlx(e: ::sqlx::Error) -> StoreError {
     let code = db.code().unwrap_or_default().into_owned();
     let rule = db.constraint().unwrap_or(&code).to_owned();
     let text = format!("{} ({code})", db.message());
-    error(of_sqlstate(&code), false, || rule, text.into())
+    let source = ServerError { text, sqlstate: code.clone() };
+    error(of_sqlstate(&code), false, || rule, source.into())
 }
 
 /// An error while connecting, before anything was sent. The text names the server and the cause.
 pub(crate) fn connect(config: &Config, e: tokio_postgres::Error) -> StoreError {
-    if e.as_db_error().is_none() {
-        return StoreError::Unavailable { maybe_applied: false, source: connect_error(config, &e).into() };
+    let refused = match e.as_db_error() {
+        None => is_tls_refused(&e).then_some(RefusedPart::Tls),
+        Some(db) => refused_part(db.code(), db.message()),
+    };
+    let error = match e.as_db_error() {
+        None => StoreError::Unavailable { maybe_applied: false, source: connect_error(config, &e).into() },
+        Some(_) => postgres(e),
+    };
+    match (refused, error) {
+        (Some(of), error) => {
+            let source = Refusal { text: error.reason(), of }.into();
+            StoreError::Unavailable { maybe_applied: false, source }
+        }
+        (None, StoreError::Unavailable { source, .. }) => {
+            StoreError::Unavailable { maybe_applied: false, source }
+        }
+        (None, other) => other,
     }
-    match postgres(e) {
-        StoreError::Unavailable { source, .. } => StoreError::Unavailable { maybe_applied: false, source },
-        other => other,
+}
+
+/// What of a new connection the server, or a pooler before it, refuses for good.
+fn refused_part(state: &SqlState, message: &str) -> Option<RefusedPart> {
+    // The settings that we send: a version before 12 does not know `plan_cache_mode`.
+    if state == &SqlState::UNDEFINED_OBJECT {
+        return Some(RefusedPart::Setting);
     }
+    // pgbouncer has one code for all its errors, also for those that pass, and never translates them.
+    let is_parameter = state == &SqlState::PROTOCOL_VIOLATION && message.starts_with(UNSUPPORTED_PARAMETER);
+    is_parameter.then_some(RefusedPart::StartupParameter)
 }
 
 /// An error of the pool: no connection is available.
@@ -192,6 +222,22 @@ mod tests {
             ("99999", Class::Corrupt),
         ] {
             assert_eq!(of_sqlstate(state), class, "{state}");
+        }
+    }
+
+    #[test]
+    fn a_refused_connection_is_told_from_one_that_may_be_made_later() {
+        for (state, message, part) in [
+            (SqlState::UNDEFINED_OBJECT, "unrecognized configuration parameter", Some(RefusedPart::Setting)),
+            (
+                SqlState::PROTOCOL_VIOLATION,
+                "unsupported startup parameter: options",
+                Some(RefusedPart::StartupParameter),
+            ),
+            (SqlState::PROTOCOL_VIOLATION, "pgbouncer cannot connect to server", None),
+            (SqlState::CANNOT_CONNECT_NOW, "the database system is starting up", None),
+        ] {
+            assert_eq!(refused_part(&state, message), part, "{message}");
         }
     }
 

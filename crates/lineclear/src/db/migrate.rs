@@ -156,6 +156,8 @@ migrations! {
     30 "0030_promotion_by_rank",
     31 "0031_parked_by_manifest",
     32 "0032_session_address",
+    33 "0033_submitters",
+    34 "0034_lock_runner",
 }
 
 /// All migrations for the database that `options` names.

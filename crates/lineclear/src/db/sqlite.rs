@@ -4,17 +4,21 @@
 //! faster than a lock around it.
 
 mod session;
+mod writer_activity;
 
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
 use crate::db::clock::Clock;
 use crate::db::sqlite::session::Mode;
 pub(crate) use crate::db::sqlite::session::{SqliteSession, rows_on};
+use crate::db::sqlite::writer_activity::WriterActivity;
 use crate::db::{Session, Verb};
 use crate::store::{StoreError, StoreOptions, StoreResult};
 
@@ -27,6 +31,7 @@ const SHARED_MAX: usize = 64;
 pub(crate) struct Sqlite {
     writer: mpsc::Sender<Box<dyn Work>>,
     reader: mpsc::Sender<Box<dyn Work>>,
+    activity: Arc<WriterActivity>,
 }
 
 impl Sqlite {
@@ -38,13 +43,24 @@ impl Sqlite {
             true => (Mode::ReadOnly, Mode::ReadOnly),
             false => (Mode::Write, Mode::Read),
         };
-        let writer = start("lineclear-write", path.clone(), write, clock.clone()).await?;
+        let activity = Arc::new(WriterActivity::default());
+        let writer = start("lineclear-write", path.clone(), write, clock.clone(), activity.clone()).await?;
         let reader = match path {
-            Some(_) => start("lineclear-read", path, read, clock).await?,
+            Some(_) => start("lineclear-read", path, read, clock, Arc::default()).await?,
             // A database in memory belongs to its connection.
             None => writer.clone(),
         };
-        Ok(Sqlite { writer, reader })
+        Ok(Sqlite { writer, reader, activity })
+    }
+
+    /// How long the writer has waited for the file's write lock, which another connection holds.
+    pub(crate) fn blocked_for(&self) -> Option<Duration> {
+        self.activity.blocked_for()
+    }
+
+    /// How long the writer has worked on one verb, or on a commit.
+    pub(crate) fn writing_for(&self) -> Option<Duration> {
+        self.activity.writing_for()
     }
 
     pub(crate) async fn write<V: Verb>(&self, verb: V) -> StoreResult<V::Answer> {
@@ -114,6 +130,7 @@ async fn start(
     path: Option<PathBuf>,
     mode: Mode,
     clock: Option<Clock>,
+    activity: Arc<WriterActivity>,
 ) -> StoreResult<mpsc::Sender<Box<dyn Work>>> {
     let (work, works) = mpsc::channel(WAITING_MAX);
     let (opened, open) = oneshot::channel();
@@ -121,7 +138,7 @@ async fn start(
         match SqliteSession::open(path.as_deref(), mode, clock) {
             Ok(session) => {
                 let _ = opened.send(Ok(()));
-                serve(session, works, mode);
+                serve(session, works, mode, &activity);
             }
             Err(error) => drop(opened.send(Err(error))),
         }
@@ -132,7 +149,12 @@ async fn start(
     Ok(work)
 }
 
-fn serve(session: SqliteSession, mut works: mpsc::Receiver<Box<dyn Work>>, mode: Mode) {
+fn serve(
+    session: SqliteSession,
+    mut works: mpsc::Receiver<Box<dyn Work>>,
+    mode: Mode,
+    activity: &WriterActivity,
+) {
     let mut session = Session::Sqlite(session);
     let begin = if mode == Mode::Write { "begin immediate" } else { "begin" };
     while let Some(first) = works.blocking_recv() {
@@ -142,7 +164,8 @@ fn serve(session: SqliteSession, mut works: mpsc::Receiver<Box<dyn Work>>, mode:
         {
             shared.push(next);
         }
-        let commit = commit_together(&mut session, begin, &mut shared);
+        let commit = commit_together(&mut session, begin, &mut shared, activity);
+        activity.ended();
         for work in shared {
             work.finish(commit.as_ref().map_err(StoreError::again).copied());
         }
@@ -150,16 +173,23 @@ fn serve(session: SqliteSession, mut works: mpsc::Receiver<Box<dyn Work>>, mode:
 }
 
 /// Runs all verbs in one transaction; one that fails rolls back only its own writes.
-fn commit_together(session: &mut Session, begin: &str, shared: &mut [Box<dyn Work>]) -> StoreResult<()> {
+fn commit_together(
+    session: &mut Session,
+    begin: &str,
+    shared: &mut [Box<dyn Work>],
+    activity: &WriterActivity,
+) -> StoreResult<()> {
     let batch = |session: &mut Session, sql: &str| match session {
         Session::Sqlite(session) => session.batch(sql),
         Session::Postgres(_) => unreachable!("this thread made a SQLite session"),
     };
+    activity.begins();
     batch(session, begin)?;
     // Under the lock: a transaction that waited for another process gets a later time.
     let Session::Sqlite(sqlite) = session else { unreachable!("this thread made a SQLite session") };
     sqlite.tick();
     for work in shared.iter_mut() {
+        activity.turns_to_next();
         let ran = batch(session, "savepoint verb").map(|()| work.run(session));
         let end = if matches!(ran, Ok(true)) { "release verb" } else { "rollback to verb; release verb" };
         if let Err(error) = ran.and_then(|_| batch(session, end)) {
@@ -168,5 +198,6 @@ fn commit_together(session: &mut Session, begin: &str, shared: &mut [Box<dyn Wor
             return Err(error);
         }
     }
+    activity.turns_to_next();
     batch(session, "commit").inspect_err(|_| drop(batch(session, "rollback")))
 }

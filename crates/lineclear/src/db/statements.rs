@@ -103,6 +103,7 @@ statements! {
     "dispatch" {
         PollWork "poll_work",
         Promote "promote",
+        PromoteSince "promote_since",
         DispatchOpen "dispatch_open",
         DispatchGate "dispatch_gate",
         DispatchActive "dispatch_active",
@@ -129,11 +130,28 @@ statements! {
         Renew "renew",
         TakeBack "take_back",
     }
+    "submit" {
+        KindRoutes "kind_routes",
+        RouteKinds "route_kinds",
+        MoveWaiting "move_waiting",
+        Reroute "reroute",
+        TransferLeases "transfer_leases",
+        OverdueAccepted "overdue_accepted",
+        ClaimFacts "claim_facts",
+        ClaimsOfWorker "claims_of_worker",
+        WorkersSeen "workers_seen",
+        WorkerLeave "worker_leave",
+        ClaimKeyWrite "claim_key_write",
+        ClaimKeyRead "claim_key_read",
+        ManifestKeys "manifest_keys",
+    }
     "execute" {
         StepRead "step_read",
         StepRecord "step_record",
         Progress "progress",
         LogWrite "log_write",
+        LogLock "log_lock",
+        LogLength "log_length",
         ParentOutput "parent_output",
         ActivateClaim "activate_claim",
     }
@@ -215,6 +233,7 @@ statements! {
         ExplainLimits "explain_limits",
         ExplainManifest "explain_manifest",
         ExplainWaiting "explain_waiting",
+        ExplainWorkers "explain_workers",
     }
     "doctor" {
         HealthTrouble "health_trouble",
@@ -262,6 +281,7 @@ statements! {
         ListDeadLetters "list_dead_letters",
         ListDeadFamilies "list_dead_families",
         ListNodes "list_nodes",
+        ListSubmitters "list_submitters",
         EventHorizon "event_horizon",
         ListEvents "list_events",
     }
@@ -284,6 +304,7 @@ statements! {
         NodeBeat "node_beat",
         NodeResign "node_resign",
         NodeDrain "node_drain",
+        NodeFind "node_find",
         Notify "notify",
         ProbeDatabase "probe_database",
     }

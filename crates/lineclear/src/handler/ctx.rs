@@ -16,15 +16,14 @@ use crate::handler::extract::{FromJob, JobContext};
 use crate::handler::progress_buffer::ProgressBuffer;
 use crate::handler::response::HandlerError;
 use crate::handler::step::StepError;
+use crate::handler::step_recorder::{Recorder, Trouble};
 use crate::secrets::Mask;
-use crate::store::{
-    ClaimRef, FencedWrite, KEY_BYTES_MAX, ProgressView, StepRecord, Store, StoreError, StoreResult,
-};
+use crate::store::{ClaimRef, FencedWrite, KEY_BYTES_MAX, ProgressView, StepRecord};
 
 /// Steps of a handler at most. Split more work into jobs.
 pub const STEPS_MAX: usize = 1_000;
 
-/// The pause before a step is recorded again when the database does not answer.
+/// The pause before a step is recorded again when the database, or the server, does not answer.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
 /// The context of a running job. Cheap to clone.
@@ -33,7 +32,7 @@ pub struct Ctx(Arc<Record>);
 
 struct Record {
     claim: ClaimRef,
-    store: Store,
+    recorder: Recorder,
     cancel: CancellationToken,
     buffer: Arc<ProgressBuffer>,
     /// Names of the steps that this run has started.
@@ -55,11 +54,11 @@ impl FromJob for Ctx {
 impl Ctx {
     pub(crate) fn new(
         claim: ClaimRef,
-        store: Store,
+        recorder: Recorder,
         cancel: CancellationToken,
         buffer: Arc<ProgressBuffer>,
     ) -> Ctx {
-        Ctx(Arc::new(Record { claim, store, cancel, buffer, begun: Mutex::default() }))
+        Ctx(Arc::new(Record { claim, recorder, cancel, buffer, begun: Mutex::default() }))
     }
 
     /// Runs a part of the job once: its result is recorded, and when the job runs again (after a failure, a vanished worker, a
@@ -108,6 +107,11 @@ impl Ctx {
         self.0.buffer.progress(ProgressView::new(fraction, text));
     }
 
+    /// The buffer of its progress and log.
+    pub(crate) fn buffer(&self) -> &Arc<ProgressBuffer> {
+        &self.0.buffer
+    }
+
     /// Masks the values of secrets in all that follows.
     pub(crate) fn hide(&self, mask: Mask) {
         self.0.buffer.hide(mask);
@@ -131,16 +135,16 @@ impl Ctx {
 
     /// The result that an earlier claim recorded.
     async fn finished(&self, name: &str) -> Result<Option<Payload>, StepError> {
-        let Record { claim, store, .. } = &*self.0;
+        let Record { claim, recorder, .. } = &*self.0;
         if claim.no == 1 {
             // There is no earlier claim.
             return Ok(None);
         }
-        self.retry(name, || store.finished_step(claim.job, name)).await
+        self.retry(name, || recorder.finished(*claim, name)).await
     }
 
     async fn record(&self, step: StepRecord) -> Result<(), StepError> {
-        let Record { claim, store, buffer, .. } = &*self.0;
+        let Record { claim, recorder, buffer, .. } = &*self.0;
         let step = match buffer.mask() {
             None => step,
             Some(mask) => {
@@ -148,32 +152,26 @@ impl Ctx {
                 StepRecord { result: result.map_err(|failure| mask.failure(failure)), ..step }
             }
         };
-        match self.retry(&step.name, || store.record_step(*claim, step.clone())).await? {
+        match self.retry(&step.name, || recorder.record(*claim, step.clone())).await? {
             FencedWrite::Recorded => Ok(()),
             FencedWrite::Stale => Err(StepError::Lost { step: step.name }),
         }
     }
 
-    /// Retries until the database answers, or the handler is told to stop: finished work must not be lost in a short outage.
+    /// Retries until there is an answer, or the handler is told to stop: finished work must not be lost in a short outage.
     async fn retry<T, A>(&self, step: &str, request: impl Fn() -> A) -> Result<T, StepError>
     where
-        A: Future<Output = StoreResult<T>>,
+        A: Future<Output = Result<T, Trouble>>,
     {
         loop {
-            let error = match request().await {
+            let trouble = match request().await {
                 Ok(answer) => return Ok(answer),
-                Err(error) => error,
+                Err(trouble) => trouble,
             };
-            let transient = matches!(
-                error,
-                StoreError::Unavailable { .. } | StoreError::Contended { .. } | StoreError::Locked { .. }
-            );
-            if !transient || self.0.cancel.is_cancelled() {
-                return Err(StepError::Store { step: step.to_owned(), error });
+            if !trouble.is_transient() || self.0.cancel.is_cancelled() {
+                return Err(trouble.of_step(step));
             }
-            if let Some(left_out) = self.0.store.monitor.log.note(&"steps") {
-                tracing::warn!(%error, job.id = %self.0.claim.job, step, left_out, "a step waits for the database");
-            }
+            self.0.recorder.warn(self.0.claim, step, &trouble);
             tokio::select! {
                 () = self.0.cancel.cancelled() => {}
                 () = tokio::time::sleep(AFTER_ERROR) => {}

@@ -4,7 +4,7 @@ use lineclear_model::{Failure, Name, Payload};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::handler::extract::{FromJob, JobContext};
+use crate::handler::extract::{FromJob, Given, JobContext};
 use crate::node::Client;
 use crate::store::{Activated, ClaimRef, JobId, ManifestId, StoreError, StoreResult};
 
@@ -23,7 +23,12 @@ pub struct Parents {
 
 impl FromJob for Parents {
     fn from_job(job: &JobContext) -> Result<Parents, Failure> {
-        Ok(Parents { client: job.client.clone(), job: job.info.id, manifest: job.info.manifest })
+        let client = job.client("Parents")?;
+        Ok(Parents { client, job: job.info.id, manifest: job.info.manifest })
+    }
+
+    fn missing(given: &Given<'_>) -> Option<String> {
+        given.missing_store("Parents")
     }
 }
 
@@ -54,7 +59,11 @@ pub struct Dependents {
 impl FromJob for Dependents {
     fn from_job(job: &JobContext) -> Result<Dependents, Failure> {
         let claim = ClaimRef { job: job.info.id, no: job.info.claim_no };
-        Ok(Dependents { client: job.client.clone(), claim })
+        Ok(Dependents { client: job.client("Dependents")?, claim })
+    }
+
+    fn missing(given: &Given<'_>) -> Option<String> {
+        given.missing_store("Dependents")
     }
 }
 

@@ -3,7 +3,7 @@
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use lineclear_model::secret::without_value;
@@ -26,9 +26,22 @@ pub struct JobContext {
     pub(crate) input: Payload,
     pub(crate) cancel: CancellationToken,
     pub(crate) states: Arc<States>,
-    pub(crate) client: Client,
+    /// None on a worker without the database.
+    pub(crate) client: Option<Client>,
+    pub(crate) trust: Trust,
     pub(crate) ctx: Ctx,
     pub(crate) secrets: UsedSecrets,
+}
+
+impl JobContext {
+    /// The client of the node, for a parameter that needs it.
+    pub(crate) fn client(&self, parameter: &str) -> Result<Client, Failure> {
+        self.client.clone().ok_or_else(|| Failure::new("worker", needs(parameter)))
+    }
+}
+
+fn needs(parameter: &str) -> String {
+    format!("it needs {parameter}, and there is no connection to the database")
 }
 
 /// A parameter of a handler, extracted from the job.
@@ -42,14 +55,36 @@ pub trait FromJob: Sized + Send {
     }
 }
 
-/// The states of a node before it starts.
+/// What a node, or a remote worker, has before it starts.
 #[derive(Clone, Copy)]
-pub struct Given<'a>(pub(crate) &'a States);
+pub struct Given<'a> {
+    states: &'a States,
+    /// A remote worker has no connection to the database.
+    pub(crate) is_remote: bool,
+}
 
-impl Given<'_> {
+impl<'a> Given<'a> {
+    pub(crate) fn of_node(states: &'a States) -> Given<'a> {
+        Given { states, is_remote: false }
+    }
+
+    pub(crate) fn of_remote_worker(states: &'a States) -> Given<'a> {
+        Given { states, is_remote: true }
+    }
+
     /// Whether there is a state of this type.
     pub fn has_state<T: Send + Sync + 'static>(&self) -> bool {
-        self.0.contains_key(&TypeId::of::<T>())
+        self.states.contains_key(&TypeId::of::<T>())
+    }
+
+    /// Whether there is a connection to the database. Remote workers have none.
+    pub fn has_store(&self) -> bool {
+        !self.is_remote
+    }
+
+    /// For a parameter that needs the database.
+    pub(crate) fn missing_store(&self, parameter: &str) -> Option<String> {
+        self.is_remote.then(|| needs(parameter))
     }
 }
 
@@ -99,7 +134,7 @@ impl<T: Send + Sync + 'static> FromJob for State<T> {
 }
 
 fn no_state<T>() -> String {
-    format!("the node was not given a state of type {}: call .state(…)", std::any::type_name::<T>())
+    format!("no state of type {} was given: call .state(…)", std::any::type_name::<T>())
 }
 
 /// The identity of the job.
@@ -138,6 +173,24 @@ impl FromJob for JobInfo {
     }
 }
 
+/// The id of the cluster, 16 hexadecimal digits. Ids of jobs are unique within a cluster only: another system that serves several
+/// clusters needs both.
+#[derive(Clone, Debug)]
+pub struct ClusterId(Option<String>);
+
+impl ClusterId {
+    /// The id; `None` on a worker without the database.
+    pub fn get(&self) -> Option<&str> {
+        self.0.as_deref()
+    }
+}
+
+impl FromJob for ClusterId {
+    fn from_job(job: &JobContext) -> Result<ClusterId, Failure> {
+        Ok(ClusterId(job.client.as_ref().and_then(|client| client.shared.cluster.clone())))
+    }
+}
+
 /// Tells a handler to stop: the job was cancelled or timed out, the node shuts down, or the lease was lost.
 #[derive(Clone, Debug)]
 pub struct Cancel(CancellationToken);
@@ -163,22 +216,31 @@ impl FromJob for Cancel {
 /// How long no other worker can claim the job: for work that must end before, such as a child process. Every renewal of the lease
 /// extends it.
 #[derive(Clone, Debug)]
-pub struct Trust {
-    client: Client,
-    claim: ClaimRef,
+pub struct Trust(pub(crate) TrustSource);
+
+#[derive(Clone, Debug)]
+pub(crate) enum TrustSource {
+    /// A claim of a node.
+    Node(Client, ClaimRef),
+    /// A claim of a remote worker: until when it surely has the lease.
+    Remote(Arc<Mutex<Instant>>),
 }
 
 impl Trust {
     /// The remaining time, by this machine's clock; it ends a tenth of the lease before the lease does.
     pub fn left(&self) -> Duration {
-        let until = self.client.shared.running.trusted_until(self.claim);
+        let until = match &self.0 {
+            TrustSource::Node(client, claim) => client.shared.running.trusted_until(*claim),
+            TrustSource::Remote(until) => {
+                Some(*until.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+            }
+        };
         until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
     }
 }
 
 impl FromJob for Trust {
     fn from_job(job: &JobContext) -> Result<Trust, Failure> {
-        let claim = ClaimRef { job: job.info.id, no: job.info.claim_no };
-        Ok(Trust { client: job.client.clone(), claim })
+        Ok(job.trust.clone())
     }
 }

@@ -36,6 +36,14 @@ pub enum StepError {
         /// Its name.
         step: String,
     },
+    /// A worker without the database could not have it recorded.
+    #[error("step {step:?} was not recorded: {why}")]
+    Unrecorded {
+        /// Its name.
+        step: String,
+        /// What went wrong.
+        why: String,
+    },
     /// The database did not answer.
     #[error("step {step:?}: {error}")]
     Store {

@@ -117,6 +117,7 @@ pub(crate) fn read(rows: &[Row]) -> StoreResult<(Vec<Claim>, Vec<Settlement>)> {
                 manifest: row.get::<Option<i64>>("manifest_id")?.map(ManifestId),
                 outcome: Outcome::DeadLetter(Failure::new("unreadable", error.to_string())),
                 verdict: Verdict::Bury { reason: DeadReason::Permanent },
+                note: None,
             }),
         }
     }
@@ -136,6 +137,7 @@ fn leases_of(node: NodeId) -> Query<Vec<Settlement>> {
             manifest: row.get::<Option<i64>>("manifest_id")?.map(ManifestId),
             outcome: Outcome::Released,
             verdict: Verdict::Release,
+            note: None,
         })
     })
 }

@@ -8,6 +8,7 @@ pub(crate) mod limits;
 pub(crate) mod poll_work;
 pub(crate) mod promote;
 pub(crate) mod promoter;
+pub(crate) mod remote_lanes;
 pub(crate) mod set_aside;
 
 use std::sync::atomic::Ordering;

@@ -29,12 +29,24 @@ pub struct Settlement {
     pub(crate) manifest: Option<ManifestId>,
     pub(crate) outcome: Outcome,
     pub(crate) verdict: Verdict,
+    /// An error to record with an outcome that is no failure.
+    pub(crate) note: Option<Failure>,
 }
 
 impl Settlement {
     /// The settlement of a claim that ended with `outcome`, for which the rules say `verdict`.
     pub fn new(claim: &Claim, outcome: Outcome, verdict: Verdict) -> Settlement {
-        Settlement { claim: claim.reference(), manifest: claim.manifest, outcome, verdict }
+        Settlement { claim: claim.reference(), manifest: claim.manifest, outcome, verdict, note: None }
+    }
+
+    /// Records an error with it, although the outcome is no failure.
+    pub(crate) fn with_note(self, note: Failure) -> Settlement {
+        Settlement { note: Some(note), ..self }
+    }
+
+    /// The error to record.
+    fn failure(&self) -> Option<&Failure> {
+        self.outcome.failure().or(self.note.as_ref())
     }
 }
 
@@ -52,7 +64,7 @@ impl Settlement {
         let failure = Failure::new(UNRECORDABLE, format!("the outcome could not be recorded: {why}"));
         let (outcome, verdict) =
             (Outcome::DeadLetter(failure), Verdict::Bury { reason: DeadReason::Permanent });
-        Settlement { outcome, verdict, ..self.clone() }
+        Settlement { outcome, verdict, note: None, ..self.clone() }
     }
 
     /// The manifest that completes with it.
@@ -62,7 +74,7 @@ impl Settlement {
 
     /// What one of the databases would refuse, or keep as something else, is refused on both.
     fn check(&self) -> StoreResult<()> {
-        let failure = self.outcome.failure();
+        let failure = self.failure();
         let texts = failure.map(|failure| [&failure.error_type, &failure.message]);
         if texts.is_some_and(|texts| texts.iter().any(|text| text.contains('\0'))) {
             return Err(StoreError::refused("text", "an error's text cannot have a NUL"));
@@ -224,9 +236,9 @@ fn columns(settlements: &[&Settlement]) -> Vec<Column> {
         texts(|s| Some(verdict_word(s.verdict).to_owned())),
         texts(|s| Some(s.outcome.word().as_str().to_owned())),
         texts(|s| output(&s.outcome)),
-        texts(|s| s.outcome.failure().map(|failure| failure.error_type.clone())),
-        texts(|s| s.outcome.failure().map(|failure| failure.message.clone())),
-        texts(|s| s.outcome.failure().map(|failure| failure.fingerprint())),
+        texts(|s| s.failure().map(|failure| failure.error_type.clone())),
+        texts(|s| s.failure().map(|failure| failure.message.clone())),
+        texts(|s| s.failure().map(|failure| failure.fingerprint())),
         Column::Ints(settlements.iter().map(|s| Some(millis(delay(s.verdict)))).collect()),
         texts(|s| match s.verdict {
             Verdict::Bury { reason } => Some(reason.as_str().to_owned()),

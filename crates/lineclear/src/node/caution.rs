@@ -3,6 +3,10 @@
 //! A database that stalls lets the leases of live nodes run out. The node that is served first afterwards must not reclaim them. It
 //! cannot see the stall of a database that still answers reads, as SQLite does while another process writes. So it goes by its own
 //! writes: while its heartbeats come late, it reclaims nothing, and for half a lease after that.
+//!
+//! A database that is slow for hours would keep all nodes from ever reclaiming a job of a dead one. So after ten leases in which the
+//! database answered late and did not fail, a node reclaims what ended three leases ago: a live node has renewed its leases since,
+//! or has given up their jobs itself.
 
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -10,6 +14,12 @@ use std::time::{Duration, Instant};
 use lineclear_model::Micros;
 
 use crate::options::NodeOptions;
+use crate::store::StoreError;
+
+/// Leases for which a node is cautious without a failure, before it reclaims old ones nevertheless.
+const CAUTIOUS_MAX: u32 = 10;
+/// How old those must be, in leases.
+const SURELY_OVER: u32 = 3;
 
 /// What a node has seen of its database.
 pub(crate) struct Caution {
@@ -22,6 +32,8 @@ pub(crate) struct Caution {
 struct Seen {
     /// Until then the node reclaims no lease.
     quiet_until: Instant,
+    /// Since when it has kept quiet without a failure in between.
+    cautious_since: Option<Instant>,
     /// When its last heartbeat was written.
     beat_at: Instant,
     /// What the database's clock said last, and when.
@@ -32,7 +44,7 @@ impl Caution {
     pub(crate) fn new(options: &NodeOptions) -> Caution {
         let now = Instant::now();
         let beat_within = options.heartbeat_interval() + options.lease / 6;
-        let seen = Mutex::new(Seen { quiet_until: now, beat_at: now, clock: None });
+        let seen = Mutex::new(Seen { quiet_until: now, cautious_since: None, beat_at: now, clock: None });
         Caution { lease: options.lease, beat_within, seen }
     }
 
@@ -42,14 +54,34 @@ impl Caution {
 
     /// After an outage the leases of all nodes look expired. The node that reconnects first must not reclaim those of the others.
     pub(crate) fn keep_quiet(&self) {
-        self.seen().quiet_until = Instant::now() + self.lease / 2;
+        let now = Instant::now();
+        let mut seen = self.seen();
+        (seen.quiet_until, seen.cautious_since) = (now + self.lease / 2, Some(now));
+    }
+
+    /// A pass failed: keeps quiet if leases of other nodes may have run out for the same reason.
+    pub(crate) fn note_failure(&self, error: &StoreError) {
+        if error.may_stop_renewals() {
+            self.keep_quiet();
+        }
     }
 
     /// The database answered so late that leases of live nodes may have run out meanwhile: keeps quiet, too.
     pub(crate) fn note_answer(&self, took: Duration) {
         if took >= self.lease / 6 {
-            self.keep_quiet();
+            self.note_lateness();
         }
+    }
+
+    fn note_lateness(&self) {
+        let now = Instant::now();
+        let mut seen = self.seen();
+        // A node that was not quiet any more begins anew.
+        if now >= seen.quiet_until {
+            seen.cautious_since = None;
+        }
+        seen.quiet_until = now + self.lease / 2;
+        seen.cautious_since.get_or_insert(now);
     }
 
     /// A heartbeat was written that was begun at `asked_at`. If it is late, keeps quiet: other nodes could not renew either.
@@ -58,7 +90,7 @@ impl Caution {
         let now = Instant::now();
         let last = std::mem::replace(&mut self.seen().beat_at, now);
         if now - last > self.beat_within {
-            self.keep_quiet();
+            self.note_lateness();
         }
     }
 
@@ -76,10 +108,23 @@ impl Caution {
         Some(jump)
     }
 
-    /// Whether this node may reclaim leases of others.
-    pub(crate) fn may_reclaim(&self) -> bool {
+    /// What the database's clock says now, as far as this node knows: its last answer, and the time that has passed here since.
+    pub(crate) fn database_clock(&self) -> Option<Micros> {
+        let (then, clock) = self.seen().clock?;
+        Some(clock.offset(i64::try_from(then.elapsed().as_micros()).unwrap_or(i64::MAX)))
+    }
+
+    /// Which leases of others this node may reclaim: those that ended so long ago. `None`: none of them.
+    pub(crate) fn may_reclaim_after(&self) -> Option<Duration> {
         let (now, seen) = (Instant::now(), self.seen());
-        now >= seen.quiet_until && now - seen.beat_at <= self.beat_within
+        if now - seen.beat_at > self.beat_within {
+            return None;
+        }
+        if now >= seen.quiet_until {
+            return Some(Duration::ZERO);
+        }
+        let is_long = seen.cautious_since.is_some_and(|since| now - since >= self.lease * CAUTIOUS_MAX);
+        is_long.then_some(self.lease * SURELY_OVER)
     }
 }
 
@@ -94,13 +139,13 @@ mod tests {
     #[test]
     fn a_node_whose_heartbeat_is_late_reclaims_nothing_for_half_a_lease() {
         let caution = caution(Duration::from_millis(600));
-        assert!(caution.may_reclaim());
+        assert!(caution.may_reclaim_after() == Some(Duration::ZERO));
         std::thread::sleep(Duration::from_millis(320));
-        assert!(!caution.may_reclaim(), "the heartbeat is late");
+        assert!(caution.may_reclaim_after().is_none(), "the heartbeat is late");
         caution.note_beat(Instant::now());
-        assert!(!caution.may_reclaim(), "it came late");
+        assert!(caution.may_reclaim_after().is_none(), "it came late");
         let deadline = Instant::now() + Duration::from_secs(20);
-        while !caution.may_reclaim() {
+        while caution.may_reclaim_after().is_none() {
             assert!(Instant::now() < deadline, "it comes in time again");
             std::thread::sleep(Duration::from_millis(10));
             caution.note_beat(Instant::now());
@@ -111,10 +156,10 @@ mod tests {
     fn a_heartbeat_that_waited_for_its_answer_is_late_too() {
         let caution = caution(Duration::from_secs(600));
         caution.note_beat(Instant::now());
-        assert!(caution.may_reclaim());
+        assert!(caution.may_reclaim_after() == Some(Duration::ZERO));
         let asked_at = Instant::now().checked_sub(Duration::from_secs(101));
         caution.note_beat(asked_at.expect("the machine runs for longer"));
-        assert!(!caution.may_reclaim());
+        assert!(caution.may_reclaim_after().is_none());
     }
 
     #[test]
@@ -123,8 +168,40 @@ mod tests {
         let at = |s: i64| Micros::new(1_000_000_000_000 + s * 1_000_000).expect("a time");
         assert_eq!(caution.note_clock(at(0)), None);
         assert_eq!(caution.note_clock(at(1)), None, "a second is little");
-        assert!(caution.may_reclaim());
+        assert!(caution.may_reclaim_after() == Some(Duration::ZERO));
         assert!(caution.note_clock(at(100)).is_some());
-        assert!(!caution.may_reclaim());
+        assert!(caution.may_reclaim_after().is_none());
+    }
+
+    #[test]
+    fn a_node_whose_database_is_slow_for_long_reclaims_what_ended_long_ago() {
+        let lease = Duration::from_millis(120);
+        let caution = caution(lease);
+        let (began, late) = (Instant::now(), lease);
+        let old = loop {
+            caution.note_beat(Instant::now());
+            caution.note_answer(late);
+            if let Some(old) = caution.may_reclaim_after() {
+                break old;
+            }
+            assert!(began.elapsed() < Duration::from_secs(60), "it waits for ever");
+            std::thread::sleep(Duration::from_millis(2));
+        };
+        assert!(began.elapsed() >= lease * CAUTIOUS_MAX, "{:?}", began.elapsed());
+        assert_eq!(old, lease * SURELY_OVER);
+        caution.keep_quiet();
+        assert_eq!(caution.may_reclaim_after(), None, "after a failure the time begins anew");
+    }
+
+    #[test]
+    fn only_an_error_that_may_stop_renewals_keeps_a_node_quiet() {
+        let caution = caution(Duration::from_secs(60));
+        let held = || StoreError::Locked { source: "lock timeout".into() };
+        for harmless in [held().at_the_gate(), StoreError::refused("rule", "a bad row")] {
+            caution.note_failure(&harmless);
+            assert!(caution.may_reclaim_after().is_some(), "{harmless}");
+        }
+        caution.note_failure(&held());
+        assert!(caution.may_reclaim_after().is_none(), "a table may be locked");
     }
 }

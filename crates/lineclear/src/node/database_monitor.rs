@@ -53,6 +53,8 @@ pub(crate) struct DatabaseMonitor {
 struct Evidence {
     /// What the watch saw last.
     probe: Option<Trouble>,
+    /// When the watch last saw that a trouble was over.
+    recovered_at: Option<Instant>,
     /// A write that failed, and when.
     write: Option<(Trouble, Instant)>,
     /// Loops whose last passes failed, and how many.
@@ -66,6 +68,7 @@ impl Default for DatabaseMonitor {
         let condition = DatabaseCondition { state: DatabaseState::Ok, since: now(), reason: String::new() };
         let evidence = Evidence {
             probe: None,
+            recovered_at: None,
             write: None,
             loops: BTreeMap::new(),
             condition,
@@ -107,11 +110,16 @@ impl DatabaseMonitor {
 
     /// The watch looked.
     pub(crate) fn probed(&self, trouble: Option<Trouble>) {
-        self.change(|evidence| evidence.probe = trouble);
+        self.change(|evidence| {
+            if evidence.probe.is_some() && trouble.is_none() {
+                evidence.recovered_at = Some(Instant::now());
+            }
+            evidence.probe = trouble;
+        });
     }
 
     /// A pass of a loop ended.
-    pub(crate) fn pass_ended(&self, name: &'static str, error: Option<&StoreError>) {
+    pub(crate) fn pass_ended(&self, name: &'static str, began: Instant, error: Option<&StoreError>) {
         let Some(error) = error else {
             return self.change(|evidence| drop(evidence.loops.remove(name)));
         };
@@ -124,6 +132,10 @@ impl DatabaseMonitor {
         };
         let trouble = Trouble { reason: format!("{name}: {}", trouble.reason), ..trouble };
         self.change(|evidence| {
+            // It waited for a database that was lost, and is back.
+            if trouble.state.is_lost() && evidence.recovered_at.is_some_and(|at| began < at) {
+                return drop(evidence.loops.remove(name));
+            }
             let before = evidence.loops.get(name).map_or(0, |(_, passes)| *passes);
             evidence.loops.insert(name, (trouble, before.saturating_add(1)));
         });
@@ -215,18 +227,34 @@ mod tests {
     fn one_failed_pass_is_no_condition_and_two_are_until_one_succeeds() {
         let monitor = watched();
         let locked = StoreError::Locked { source: "lock timeout".into() };
-        monitor.pass_ended("planner", Some(&locked));
+        monitor.pass_ended("planner", Instant::now(), Some(&locked));
         assert!(monitor.condition().is_ok());
-        monitor.pass_ended("planner", Some(&locked));
+        monitor.pass_ended("planner", Instant::now(), Some(&locked));
         let condition = monitor.condition();
         assert_eq!(
             (condition.state, condition.reason.as_str()),
             (DatabaseState::Locked, "planner: lock timeout")
         );
-        monitor.pass_ended("dispatcher", None);
+        monitor.pass_ended("dispatcher", Instant::now(), None);
         assert!(!monitor.condition().is_ok(), "another loop says nothing about it");
-        monitor.pass_ended("planner", None);
+        monitor.pass_ended("planner", Instant::now(), None);
         assert!(monitor.condition().is_ok());
+    }
+
+    #[test]
+    fn a_pass_that_began_in_an_outage_does_not_prolong_it() {
+        let monitor = watched();
+        let silent = StoreError::Unavailable { source: "timeout".into(), maybe_applied: false };
+        monitor.pass_ended("planner", Instant::now(), Some(&silent));
+        monitor.probed(Some(lost()));
+        let began = Instant::now();
+        monitor.probed(None);
+        monitor.pass_ended("planner", began, Some(&silent));
+        assert!(monitor.condition().is_ok(), "it began before the database was back");
+        for _ in 0..PASSES_MIN {
+            monitor.pass_ended("planner", Instant::now(), Some(&silent));
+        }
+        assert!(!monitor.condition().is_ok(), "later ones count");
     }
 
     #[test]

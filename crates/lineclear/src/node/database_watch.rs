@@ -8,7 +8,7 @@ use lineclear_model::doctor::{DatabaseCondition, DatabaseState};
 use tokio::time::timeout;
 
 use crate::db::statements::Statement;
-use crate::db::{Query, values};
+use crate::db::{Db, Query, values};
 use crate::node::Shared;
 use crate::node::database_monitor::{Trouble, now};
 use crate::operate::doctor::sqlite_file;
@@ -34,7 +34,7 @@ pub(crate) async fn watch(shared: Arc<Shared>) {
     loop {
         let trouble = tokio::select! {
             () = shared.stopping.cancelled() => break,
-            trouble = look(&store) => trouble,
+            trouble = examine(&store) => trouble,
         };
         monitor.probed(trouble);
         let pause = if monitor.condition().is_ok() { EVERY } else { EVERY_IN_TROUBLE };
@@ -51,14 +51,11 @@ pub(crate) async fn watch(shared: Arc<Shared>) {
 }
 
 /// What is wrong with the database, as far as one look tells.
-async fn look(store: &Store) -> Option<Trouble> {
+async fn examine(store: &Store) -> Option<Trouble> {
     let trouble = |state, reason: String| Some(Trouble { state, reason });
     let within = ANSWERS_WITHIN;
     match timeout(within, store.probe_database()).await {
-        Err(_) if store.options.file().is_some() => {
-            let reason = format!("another process has held the file's write lock for {} s", within.as_secs());
-            trouble(DatabaseState::Locked, reason)
-        }
+        Err(_) if store.options.file().is_some() => writer_trouble(&store.db),
         Err(_) => trouble(DatabaseState::Silent, format!("no answer within {} s", within.as_secs())),
         Ok(Err(error)) => Trouble::of(&error),
         Ok(Ok(probe)) if probe.standby => trouble(DatabaseState::ReadOnly, "it is a standby".to_owned()),
@@ -68,6 +65,20 @@ async fn look(store: &Store) -> Option<Trouble> {
         Ok(Ok(Probe { locked: Some(locked), .. })) => trouble(DatabaseState::Locked, locked),
         Ok(Ok(_)) => file_trouble(store.options.file()?),
     }
+}
+
+/// What holds up the thread that writes a SQLite file, which has not come to the probe. Verbs of this process before it are no trouble.
+fn writer_trouble(db: &Db) -> Option<Trouble> {
+    let Db::Sqlite(db) = db else { return None };
+    let long = |time: Duration| time >= ANSWERS_WITHIN - GIVES_UP_AFTER;
+    if let Some(blocked) = db.blocked_for().filter(|blocked| long(*blocked)) {
+        let reason =
+            format!("another process has held the file's write lock for {} s", blocked.as_secs_f64().round());
+        return Some(Trouble { state: DatabaseState::Locked, reason });
+    }
+    let writing = db.writing_for().filter(|writing| long(*writing))?;
+    let reason = format!("a write of this process has taken {} s", writing.as_secs_f64().round());
+    Some(Trouble { state: DatabaseState::Silent, reason })
 }
 
 /// What is wrong with a SQLite file that an idle node would not notice: it writes nothing but its heartbeat.
@@ -110,7 +121,7 @@ impl Store {
             return self.monitor.condition();
         }
         let since = now();
-        let (state, reason) = match look(&self.for_watch()).await {
+        let (state, reason) = match examine(&self.for_watch()).await {
             Some(trouble) => (trouble.state, trouble.reason),
             None => (DatabaseState::Ok, String::new()),
         };

@@ -10,9 +10,11 @@ use crate::db::statements::Statement;
 use crate::db::{Session, Value, Verb};
 use crate::journey::claim::take_back::take_back_charges;
 use crate::journey::plan::leadership::WonCycles;
+use crate::journey::submit::workers;
 use crate::node::pacer::{AFTER_ERROR, Loop};
 use crate::node::{Shared, settings};
 use crate::store::{NodeId, Store, StoreError, StoreResult};
+use crate::submitters::report;
 use crate::validate;
 
 /// A node, as it describes itself.
@@ -32,7 +34,7 @@ pub struct NodeInfo {
     pub roles: String,
     /// The routes it serves, as a JSON list.
     pub routes: String,
-    /// The kinds it runs, as a JSON list; the same for all its life.
+    /// The kinds it runs, as a JSON list.
     pub kinds: String,
     /// Jobs it can run at once.
     pub slots: u32,
@@ -179,6 +181,8 @@ impl Store {
 const UNPARK_MAX: u32 = 10_000;
 /// How long a node that stops may take to give up the leadership.
 const RESIGN_WITHIN: Duration = Duration::from_secs(1);
+/// How soon a node reports that a submitter takes no jobs, or takes jobs again.
+const REPORT_SOON: Duration = Duration::from_millis(500);
 /// How soon a node that was told to drain reports that it leases nothing any more.
 const QUIET_SOON: Duration = Duration::from_millis(200);
 
@@ -203,7 +207,7 @@ impl Loop for Heart {
         let mut pause = shared.options.heartbeat_interval();
         let quiet = shared.drain.is_quiet();
         let info = NodeInfo {
-            runners: shared.statuses.json(),
+            runners: shared.statuses.json(&report::of_node(shared)),
             slots: shared.tunable().slots,
             ..shared.info.clone()
         };
@@ -220,6 +224,7 @@ impl Loop for Heart {
         }
         // Parked jobs come back even if the heartbeat could not be written.
         let unparked = unpark(shared).await;
+        let seen_workers = workers::write_heartbeats(shared).await;
         let heartbeat = heartbeat?;
         shared.statuses.clocks(asked, heartbeat.now, jiff::Timestamp::now().into());
         // With each heartbeat, so that a jump of yesterday does not delay a reclaim of today.
@@ -242,6 +247,7 @@ impl Loop for Heart {
         settings::follow(shared, heartbeat.settings).await;
         take_back_charges(shared).await;
         unparked?;
+        seen_workers?;
         if shared.store.monitor.has_failed_write() {
             pause = pause.min(AFTER_ERROR);
         }
@@ -254,11 +260,13 @@ impl Loop for Heart {
             Ok(()) = self.told.changed() => {}
             // Whether writes work again.
             () = self.shared.store.monitor.beat_soon.notified() => tokio::time::sleep(AFTER_ERROR).await,
+            // At most so often, however fast the breaker of a submitter opens and closes.
+            () = self.shared.report_soon.notified() => tokio::time::sleep(REPORT_SOON).await,
         }
     }
 
-    fn failed(&mut self, _error: &StoreError) {
-        self.shared.caution.keep_quiet();
+    fn failed(&mut self, error: &StoreError) {
+        self.shared.caution.note_failure(error);
     }
 }
 
@@ -284,12 +292,19 @@ pub(crate) async fn resign(shared: &Shared) {
     }
 }
 
-/// Jobs of this node's kinds that another node parked, because it did not know them.
+/// Jobs that a node parked because it did not know their kinds, and that this node knows, or remote workers that poll here.
 async fn unpark(shared: &Shared) -> StoreResult<()> {
-    if !shared.works() || shared.drain.is_asked() {
+    if shared.drain.is_asked() {
         return Ok(());
     }
-    let kinds: Vec<Name> = shared.kinds.keys().cloned().collect();
+    // A node may park a job while the first worker for its kind comes: neither sees the other.
+    let mut kinds: Vec<Name> = shared.polls.wanted().into_keys().collect();
+    if shared.works() {
+        kinds.extend(shared.kinds.keys().cloned());
+    }
+    if kinds.is_empty() {
+        return Ok(());
+    }
     if shared.loop_store.unpark_kinds(kinds, UNPARK_MAX).await? > 0 {
         shared.has_queued();
     }

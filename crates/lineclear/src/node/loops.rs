@@ -6,7 +6,6 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::builder;
 use crate::journey::claim::renewer::Renewal;
 use crate::journey::clean::cleaner::Cleaner;
 use crate::journey::dispatch::dispatcher::Dispatcher;
@@ -30,8 +29,8 @@ pub(crate) struct Loops {
 impl Loops {
     pub(crate) fn start(shared: &Arc<Shared>, renewal_store: Store) -> std::io::Result<Loops> {
         let works = shared.works();
-        let dispatches = shared.options.has(Role::Dispatcher)
-            && !builder::routes(&shared.options, &shared.kinds).is_empty();
+        // Also without kinds: remote workers may pull.
+        let dispatches = shared.options.has(Role::Dispatcher);
         let renewal = works.then(|| Renewal::start(shared.clone(), renewal_store)).transpose()?;
         let mut started = Loops { loops: Vec::new(), settler: None, reporter: None, _renewal: renewal };
         let shared_heart = shared.clone();
@@ -55,7 +54,7 @@ impl Loops {
                 started.reporter = Some(tokio::spawn(report(shared.clone())));
             }
             started.spawn(shared, Dispatcher::new(shared, settlements), Duration::ZERO);
-            started.spawn(shared, Promoter { shared: shared.clone() }, UNTIL_WOKEN);
+            started.spawn(shared, Promoter::new(shared), UNTIL_WOKEN);
         }
         if works || dispatches || shared.options.has(Role::Planner) {
             started.loops.push(tokio::spawn(wakeups::listen(shared.clone())));

@@ -1,7 +1,7 @@
 //! The cadence that all loops of a node share: one pass, then a wait for the next moment, a wake-up, or the end.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tracing::Instrument;
 
@@ -41,12 +41,13 @@ pub(crate) async fn run<L: Loop>(shared: Arc<Shared>, mut looped: L, mut pause: 
             () = tokio::time::sleep(pause) => at_once && !first,
         };
         first = false;
+        let began = Instant::now();
         let pass = looped
             .run_once(hurried)
             .instrument(tracing::debug_span!("pass", name = L::NAME, node.id = %shared.id))
             .await;
         if L::IS_VITAL {
-            shared.store.monitor.pass_ended(L::NAME, pass.as_ref().err());
+            shared.store.monitor.pass_ended(L::NAME, began, pass.as_ref().err());
         }
         pause = match shared.statuses.note(L::NAME, pass) {
             Ok(pause) => {

@@ -13,6 +13,7 @@ pub(crate) mod sqlite_file;
 
 use lineclear_model::doctor::{self, Check, CheckName, Finding, Group, HealthFacts};
 
+use crate::error::RefusedPart;
 use crate::node::database_monitor::now;
 use crate::store::{MigrationStatus, Store, StoreError, StoreResult, TokenView};
 
@@ -27,7 +28,7 @@ impl Store {
         let mut checks = match self.migration_status().await {
             // No other check can run.
             Err(error @ (StoreError::Unavailable { .. } | StoreError::CannotWrite { .. }))
-                if !is_forbidden(&error) =>
+                if !error.is_forbidden() =>
             {
                 vec![unreachable(&error)]
             }
@@ -123,41 +124,36 @@ fn or_failure(name: CheckName, check: StoreResult<Check>) -> Check {
     check.unwrap_or_else(|error| failed(name, &error))
 }
 
-/// The database answers, but the role lacks a permission: the connection itself works.
-fn is_forbidden(error: &StoreError) -> bool {
-    error.to_string().contains("(42501")
-}
-
 fn unreachable(error: &StoreError) -> Check {
-    let message = error.to_string();
-    let remedy = match message.contains("startup parameter") {
-        // The error of versions before 12, which do not know the parameter.
-        false if message.contains("\"plan_cache_mode\"") => {
-            "that is PostgreSQL before 12, which is too old: upgrade it"
+    let remedy = match error.refused_part() {
+        Some(RefusedPart::Setting) => {
+            "the URL has an unknown setting in its options; or that is PostgreSQL before 12, which is too old: upgrade it"
         }
-        // The error of pgbouncer, which does not accept the parameter.
-        true => "a pooler answers there: add pooler=transaction to the URL of the database",
-        false if message.contains("TLS") => {
+        Some(RefusedPart::StartupParameter) => {
+            "a pooler answers there: add pooler=transaction to the URL of the database"
+        }
+        Some(RefusedPart::Tls) => {
             "sslrootcert=FILE in the URL names the authority; sslmode=disable goes in the clear"
         }
-        false => "does it run, and are host, port, user and password right? lineclear config show --origin",
+        None => "does it run, and are host, port, user and password right? lineclear config show --origin",
     };
-    Check::failure(CheckName::Reachable, message, remedy)
+    Check::failure(CheckName::Reachable, error.to_string(), remedy)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::{Refusal, Source};
 
     #[test]
     fn a_pooler_that_refuses_what_we_ask_of_postgresql_is_told_from_a_server_that_is_down() {
-        let error = |text: &str| StoreError::Unavailable { maybe_applied: false, source: text.into() };
-        let remedy = |text: &str| unreachable(&error(text)).remedy.unwrap_or_default();
-        assert!(remedy("unsupported startup parameter: options (08P01)").contains("pooler=transaction"));
-        assert!(remedy("connection refused").contains("host, port"));
-        assert!(remedy("TLS: unknown issuer").contains("sslrootcert"));
-        assert!(
-            remedy("unrecognized configuration parameter \"plan_cache_mode\" (42704)").contains("before 12")
-        );
+        let remedy = |source: Source| {
+            unreachable(&StoreError::Unavailable { maybe_applied: false, source }).remedy.unwrap_or_default()
+        };
+        let refused = |of| remedy(Refusal { text: "no".to_owned(), of }.into());
+        assert!(refused(RefusedPart::StartupParameter).contains("pooler=transaction"));
+        assert!(refused(RefusedPart::Tls).contains("sslrootcert"));
+        assert!(refused(RefusedPart::Setting).contains("before 12"));
+        assert!(remedy("connection refused".into()).contains("host, port"));
     }
 }

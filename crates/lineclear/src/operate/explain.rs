@@ -4,14 +4,18 @@ use std::time::Duration;
 
 use lineclear_model::explain::{
     DeadFacts, Explanation, Holder, JobFacts, JobManifest, LimitFacts, LiveJob, ManifestFacts, NodeFacts,
-    ParentFacts, explain_job, explain_manifest,
+    ParentFacts, SubmitterFacts, explain_job, explain_manifest,
 };
 use lineclear_model::{DeadReason, ExecutionOutcome, JobState, Micros, Name, Origin};
 
 use crate::db::statements::Statement;
 use crate::db::{Row, Session, Verb, values};
+use crate::journey::submit::routes::is_pull_route;
+use crate::journey::submit::workers::WORKER_ROLE;
 use crate::manifests::stored::manifest_of;
+use crate::read::jobs::holder_role;
 use crate::store::{JobId, Store, StoreError, StoreResult};
+use crate::submitters::ReportedSubmitter;
 
 /// Jobs, nodes or dead letters that an explanation names at most.
 const NAMED_MAX: i64 = 5;
@@ -34,8 +38,15 @@ impl Verb for ExplainJob {
 
     async fn run(&self, session: &mut Session) -> StoreResult<Option<Explanation>> {
         let nodes = nodes(session).await?;
-        explain_with(session, self.0.0, nodes).await
+        Ok(explain_with(session, self.0.0, nodes).await?.map(|explained| explained.explanation))
     }
+}
+
+/// A job, explained.
+pub(crate) struct Explained {
+    pub(crate) explanation: Explanation,
+    /// Jobs of its kind and route that live nodes and workers have room for.
+    pub(crate) free: u64,
 }
 
 /// Explains a job, given the nodes.
@@ -43,7 +54,7 @@ pub(crate) async fn explain_with(
     session: &mut Session,
     id: i64,
     nodes: Vec<NodeFacts>,
-) -> StoreResult<Option<Explanation>> {
+) -> StoreResult<Option<Explained>> {
     let mut rows = session.rows(Statement::ExplainJob, values![id]).await?;
     if rows.is_empty() {
         // The job may have been moving between tables.
@@ -51,7 +62,15 @@ pub(crate) async fn explain_with(
     }
     let Some(row) = rows.first() else { return Ok(None) };
     let limits = Limits::read(session, row.get("group_id")?, row.get("limit_key")?).await?;
-    Ok(Some(explain_job(&job_facts(row, limits, nodes)?)))
+    let nodes = match row.get::<Option<String>>("route")? {
+        Some(route) => nodes_of_route(session, &route, nodes).await?,
+        None => nodes,
+    };
+    let facts = job_facts(row, limits, nodes)?;
+    let route = facts.route.as_deref().unwrap_or_default();
+    let serving = facts.nodes.iter().filter(|node| !node.drains && node.serves(&facts.kind, route));
+    let free = serving.map(|node| node.room(route)).sum();
+    Ok(Some(Explained { explanation: explain_job(&facts), free }))
 }
 
 fn job_facts(row: &Row, limits: Limits, nodes: Vec<NodeFacts>) -> StoreResult<JobFacts> {
@@ -82,7 +101,10 @@ fn job_facts(row: &Row, limits: Limits, nodes: Vec<NodeFacts>) -> StoreResult<Jo
         last_error: row.get("last_error")?,
         cancel_requested_at: row.get("cancel_requested_at")?,
         unknown_kind: row.get("unknown_kind")?,
+        submitter: row.get("submitter")?,
         node: node.map(|id| (id, name)),
+        holder: holder_role(row)?,
+        external_id: row.get("external_id")?,
         claimed_at: row.get("claimed_at")?,
         lease_ends_at: row.get("lease_ends_at")?,
         outcome: word("outcome")?.as_deref().and_then(ExecutionOutcome::from_word),
@@ -112,8 +134,13 @@ impl Verb for ExplainManifest {
         let waiting = session.rows(Statement::ExplainWaiting, values![id, NAMED_MAX]).await?;
         let limits = Limits::read(session, row.get("group_id")?, None).await?;
         let arrived: Vec<i64> = serde_json::from_str(&row.get::<String>("arrived")?).unwrap_or_default();
+        let route: String = row.get("goes_to")?;
+        let nodes = nodes(session).await?;
+        let nodes = nodes_of_route(session, &route, nodes).await?;
         let mut facts = ManifestFacts {
             now: row.get("now")?,
+            route,
+            submitter: row.get("submitter")?,
             manifest: manifest_of(row).map_err(|bad| StoreError::refused("unreadable", bad.to_string()))?,
             held: row.get("held")?,
             next_due_at: row.get("next_due_at")?,
@@ -122,7 +149,7 @@ impl Verb for ExplainManifest {
             parents: Vec::new(),
             group: limits.group,
             global: limits.global,
-            nodes: nodes(session).await?,
+            nodes,
         };
         for row in &waiting {
             let id: i64 = row.get("id")?;
@@ -178,7 +205,20 @@ impl Limits {
 }
 
 async fn nodes(session: &mut Session) -> StoreResult<Vec<NodeFacts>> {
-    let rows = session.rows(Statement::ListNodes, values![NODES_MAX]).await?;
+    let rows = session.rows(Statement::ListNodes, values![NODES_MAX, false]).await?;
+    nodes_of(&rows)
+}
+
+/// The nodes that may serve a route: of a kind that is pulled, its remote workers.
+async fn nodes_of_route(
+    session: &mut Session,
+    route: &str,
+    nodes: Vec<NodeFacts>,
+) -> StoreResult<Vec<NodeFacts>> {
+    if !Name::new(route).is_ok_and(|route| is_pull_route(&route)) {
+        return Ok(nodes);
+    }
+    let rows = session.rows(Statement::ExplainWorkers, values![route, NODES_MAX]).await?;
     nodes_of(&rows)
 }
 
@@ -187,17 +227,33 @@ pub(crate) fn nodes_of(rows: &[Row]) -> StoreResult<Vec<NodeFacts>> {
     let lost_after = i64::try_from(LOST_AFTER.as_micros()).unwrap_or(i64::MAX);
     let of = |row: &Row| {
         let (seen, now): (Micros, Micros) = (row.get("seen_at")?, row.get("now")?);
+        let runs_jobs = |role: &String| role == "workers" || role == WORKER_ROLE;
+        let submitters = ReportedSubmitter::all(&row.get::<String>("runners")?);
         Ok(NodeFacts {
             name: row.get("name")?,
             live: seen.offset(lost_after) > now,
             drains: row.get::<Option<Micros>>("drain_at")?.is_some(),
-            works: words(&row.get::<String>("roles")?).iter().any(|role| role == "workers"),
+            works: words(&row.get::<String>("roles")?).iter().any(runs_jobs),
             routes: words(&row.get::<String>("routes")?),
             kinds: row.get::<Option<String>>("kinds")?.as_deref().map(words),
             free: row.get::<u64>("slots")?.saturating_sub(row.get("holds")?),
+            submitters: submitters.into_iter().map(|submitter| submitter_facts(submitter, seen)).collect(),
+            seen_at: seen,
         })
     };
     rows.iter().map(of).collect()
+}
+
+fn submitter_facts(submitter: ReportedSubmitter, seen: Micros) -> SubmitterFacts {
+    let micros = |ms: u64| i64::try_from(ms.saturating_mul(1_000)).unwrap_or(i64::MAX);
+    SubmitterFacts {
+        takes: submitter.capacity > 0,
+        free: submitter.capacity.saturating_sub(submitter.in_flight).into(),
+        retry_at: submitter.retry_in_ms.map(|ms| seen.offset(micros(ms))),
+        name: submitter.name,
+        state: submitter.state,
+        detail: submitter.detail,
+    }
 }
 
 impl Store {

@@ -10,9 +10,10 @@ use lineclear_model::explain::NodeFacts;
 use crate::db::statements::Statement;
 use crate::db::{Row, Session, Verb, values};
 use crate::operate::explain;
-use crate::operate::explain::{LOST_AFTER, NODES_MAX};
+use crate::operate::explain::{Explained, LOST_AFTER, NODES_MAX};
 use crate::read::stats::{COUNT_MAX, read_now};
 use crate::store::{Store, StoreError, StoreResult};
+use crate::submitters::ReportedSubmitter;
 
 /// A job or tick is late if it is due for this long. Nodes poll once a second.
 const LATE: Duration = Duration::from_secs(60);
@@ -60,7 +61,7 @@ impl Verb for ReadOverview {
     async fn run(&self, session: &mut Session) -> StoreResult<Overview> {
         set_statement_timeout(session, true).await?;
         let now = read_now().run(session).await?;
-        let rows = session.rows(Statement::ListNodes, values![NODES_MAX]).await?;
+        let rows = session.rows(Statement::ListNodes, values![NODES_MAX, false]).await?;
         let nodes = explain::nodes_of(&rows)?;
         let abandoned = abandoned(session).await?;
         let facts = HealthFacts {
@@ -73,6 +74,8 @@ impl Verb for ReadOverview {
             oldest_due_at: now.oldest_due_at,
             trouble: Trouble::default(),
             nodes: rows.iter().map(|row| node_of(row, &abandoned)).collect::<StoreResult<_>>()?,
+            workers: now.workers,
+            worker_slots: now.worker_slots,
             leader: leader(session).await?,
             overdue: Vec::new(),
             not_checked: NotChecked::default(),
@@ -168,8 +171,21 @@ fn node_of(row: &Row, abandoned: &HashMap<i64, u64>) -> StoreResult<NodeState> {
         drains: row.get::<Option<Micros>>("drain_at")?.is_some(),
         seen_at,
         failing,
+        blocked_submitters: blocked_submitters(&row.get::<String>("runners")?),
         abandoned: abandoned.get(&id).copied().unwrap_or(0),
     })
+}
+
+/// Submitters of a node that take no jobs, and why.
+fn blocked_submitters(report: &str) -> Vec<(String, String)> {
+    // A host that fails holds up its own jobs only.
+    let is_blocked = |submitter: &ReportedSubmitter| submitter.capacity == 0 && !submitter.is_host;
+    let blocked = ReportedSubmitter::all(report).into_iter().filter(is_blocked);
+    let why = |submitter: ReportedSubmitter| {
+        let detail = submitter.detail.map(|detail| format!(": {detail}")).unwrap_or_default();
+        (submitter.name, format!("{}{detail}", submitter.state))
+    };
+    blocked.map(why).collect()
 }
 
 async fn leader(session: &mut Session) -> StoreResult<Option<Leader>> {
@@ -201,12 +217,11 @@ async fn overdue(session: &mut Session, most: i64, nodes: &[NodeFacts]) -> Store
         }
         let job: i64 = row.get("id")?;
         // It was claimed in the meantime.
-        let Some(explanation) = explain::explain_with(session, job, nodes.to_vec()).await? else { continue };
+        let explained = explain::explain_with(session, job, nodes.to_vec()).await?;
+        let Some(Explained { explanation, free }) = explained else { continue };
         let closed = explanation.gates.iter().find(|gate| gate.open == Some(false));
         let gate = closed.map(|gate| gate.name);
         let (kind, route): (String, String) = (row.get("kind")?, row.get("route")?);
-        let serving = nodes.iter().filter(|node| !node.drains && node.serves(&kind, &route));
-        let free = serving.map(|node| node.free).sum();
         let (due_at, why) = (row.get("due_at")?, explanation.verdict);
         overdue.push(Overdue { job, due_at, gate, why, free, moves: false });
         lanes.push((kind, route));

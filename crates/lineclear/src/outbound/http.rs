@@ -15,17 +15,19 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lineclear_model::Payload;
 use lineclear_model::secret::{MARKER, SecretPlace, Secrets, without_value};
+use lineclear_model::{Outcome, Payload};
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::handler::{Cancel, Done, HandlerError, Input, JobInfo, Permanent, RetryIn, State};
-use crate::outbound::client::{Answer, Call, Outbound};
+use crate::handler::{
+    Cancel, ClusterId, Done, HandlerError, Input, IntoOutcome, JobInfo, Permanent, RetryIn, State,
+};
+use crate::outbound::client::{Answer, Call, CallError, Outbound, call_id};
 use crate::outbound::reach::Reach;
-use crate::secrets::UsedSecrets;
+use crate::secrets::{Mask, UsedSecrets};
 
 /// The name under which a server registers it.
 pub const KIND: &str = "http";
@@ -34,6 +36,8 @@ pub const KIND: &str = "http";
 const TIMEOUT: Duration = Duration::from_secs(30);
 const TIMEOUT_MAX: Duration = Duration::from_secs(3_600);
 const HEADERS_MAX: usize = 50;
+/// Shortest wait for a host that is not called.
+const SNOOZE_MIN: Duration = Duration::from_millis(100);
 /// Shortest value that is masked where a server repeats it.
 const ECHO_BYTES_MIN: usize = 4;
 /// A URL that may always be called.
@@ -150,19 +154,21 @@ fn headers(given: BTreeMap<String, Text>) -> Result<HeaderMap, String> {
     Ok(headers)
 }
 
-/// Calls the URL of a job. Any other status than a success, and a missing answer, are failures that are retried.
+/// Calls the URL of a job. Any other status than a success, and a missing answer, are failures that are retried. While the breaker of
+/// its host is open, the job goes back to the queue, and no failure is counted.
 pub async fn run(
     Input(request): Input<Request>,
     job: JobInfo,
     cancel: Cancel,
     outbound: State<Outbound>,
     used: UsedSecrets,
-) -> Result<Done<Answered>, HandlerError> {
+    cluster: ClusterId,
+) -> Result<Outcome, HandlerError> {
     let success = request.success.clone();
     let mut echoed = secrets_of(&request);
     let now = jiff::Timestamp::now().as_second();
     let has_secret_url = used.places().iter().any(|place| place.pointer.starts_with("/url"));
-    let call = request.call(outbound.reach(), format!("job-{}", job.id), now);
+    let call = request.call(outbound.reach(), call_id(cluster.get(), job.id), now);
     // An error about the URL shows parts of it in another form than the secret, which no mask knows.
     let hide = |why: String| if has_secret_url { HIDDEN_URL.to_owned() } else { why };
     let mut call = call.map_err(|why| Permanent::new(hide(why)))?;
@@ -191,16 +197,27 @@ pub async fn run(
         }
     }
     let answer = tokio::select! {
-        answer = outbound.call(call) => answer?,
+        answer = outbound.call(call) => answer,
         () = cancel.requested() => return Err("told to stop before there was an answer".into()),
+    };
+    let answer = match answer {
+        Err(CallError::Suspended { host, retry_in }) => {
+            tracing::info!(
+                host,
+                seconds = retry_in.as_secs_f64(),
+                "not called: the last calls of this host failed"
+            );
+            return Ok(Outcome::Snoozed { after: retry_in.max(SNOOZE_MIN) });
+        }
+        answer => answer?,
     };
     let done = match &success {
         Some(statuses) => statuses.contains(&answer.status),
         None => (200..=299).contains(&answer.status),
     };
-    let answer = Answer { body: shown(answer.body, &echoed), ..answer };
+    let answer = Answer { body: shown(answer.body, echoed), ..answer };
     if done {
-        Ok(Done(Answered { status: answer.status, body: kept(&answer.body) }))
+        Ok(Done(Answered { status: answer.status, body: kept(&answer.body) }).into_outcome())
     } else {
         Err(failed(answer))
     }
@@ -216,8 +233,8 @@ fn secrets_of(request: &Request) -> Vec<String> {
 }
 
 /// Removes secrets that the server echoes, and characters that payloads cannot hold.
-fn shown(body: String, secrets: &[String]) -> String {
-    let hidden = secrets.iter().fold(body, |body, secret| body.replace(secret.as_str(), "•••"));
+fn shown(body: String, secrets: Vec<String>) -> String {
+    let hidden = Mask::of_echoes(secrets).text(body);
     hidden.replace(|c: char| c.is_control() && !"\n\t".contains(c), "\u{fffd}")
 }
 

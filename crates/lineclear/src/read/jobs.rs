@@ -1,5 +1,6 @@
 //! Jobs: lists and details.
 
+use lineclear_model::explain::HolderRole;
 use lineclear_model::job::{JobState, Origin};
 use lineclear_model::query::{Names, Query as SearchQuery};
 use lineclear_model::secret::Secrets;
@@ -148,6 +149,10 @@ pub struct JobDetail {
     pub secrets: Secrets,
     /// When it was claimed; `None`: it does not run.
     pub claimed_at: Option<Micros>,
+    /// What holds it, or held it last.
+    pub holder: HolderRole,
+    /// Its name in the system that has accepted it, while it runs.
+    pub external_id: Option<String>,
     /// The database's clock.
     pub now: Micros,
 }
@@ -162,6 +167,11 @@ fn secrets_of(row: &Row) -> StoreResult<Secrets> {
         (Some(_), Some(spec)) => Secrets::marked(&Spec::secret_fields(&spec)),
         (Some(_), None) => Secrets::all(),
     })
+}
+
+/// What the node of a job is.
+pub(crate) fn holder_role(row: &Row) -> StoreResult<HolderRole> {
+    Ok(HolderRole::of_roles(row.get::<Option<String>>("node_roles")?.as_deref().unwrap_or_default()))
 }
 
 impl Store {
@@ -208,6 +218,8 @@ impl Store {
             steps,
             secrets: secrets_of(row)?,
             claimed_at: row.get("claimed_at")?,
+            holder: holder_role(row)?,
+            external_id: row.get("external_id")?,
             now: row.get("now")?,
         }))
     }

@@ -1,11 +1,13 @@
-//! Nodes.
+//! Nodes, remote workers and submitters.
 
 use lineclear_model::Micros;
+use lineclear_model::explain::HolderRole;
 
 use crate::db::statements::Statement;
 use crate::db::{Query, Row, values};
 use crate::read::PAGE_MAX;
 use crate::store::{NodeId, Store, StoreResult};
+use crate::submitters::ReportedSubmitter;
 
 /// A node in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,11 +53,41 @@ pub struct NodeView {
 /// A node without a heartbeat for this long is silent, in microseconds.
 const SILENT_AFTER: i64 = 30_000_000;
 
+/// A submitter that nodes have registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubmitterView {
+    /// Holds the leases of the jobs that it has accepted.
+    pub id: NodeId,
+    /// Its name, which is also its route.
+    pub name: String,
+    /// Where it sends jobs, as the node that started last says.
+    pub target: String,
+    /// When a node with it started last.
+    pub registered_at: Micros,
+    /// Accepted jobs that have not ended.
+    pub holds: u64,
+}
+
 impl NodeView {
     /// How far its clock is ahead of the database's, by its last measurement; `None`: it has not reported one.
     pub fn clock_skew_ms(&self) -> Option<i64> {
         let report: serde_json::Value = serde_json::from_str(&self.runners).ok()?;
         report["clock"]["skew_ms"].as_i64()
+    }
+
+    /// Whether it is a remote worker: it gets its jobs from nodes, and has no loops.
+    pub fn is_worker(&self) -> bool {
+        HolderRole::of_roles(&self.roles) == HolderRole::Worker
+    }
+
+    /// Whether its last heartbeat is recent.
+    pub fn is_alive(&self) -> bool {
+        !matches!(self.state(), "silent" | "lost")
+    }
+
+    /// Its submitters, as of its last heartbeat.
+    pub fn submitters(&self) -> Vec<ReportedSubmitter> {
+        ReportedSubmitter::all(&self.runners)
     }
 
     /// `alive`, `draining`, `drained` (it holds no jobs), `silent`, or `lost` (silent while it holds jobs).
@@ -71,7 +103,21 @@ impl NodeView {
 }
 
 impl Store {
-    /// Nodes, the last seen first.
+    /// Submitters that nodes have registered, by name. Nodes report their state: [`NodeView::submitters`].
+    pub async fn submitters(&self, most: u32) -> StoreResult<Vec<SubmitterView>> {
+        let of = |row: &Row| {
+            Ok(SubmitterView {
+                id: NodeId(row.get("id")?),
+                name: row.get("name")?,
+                target: row.get("target")?,
+                registered_at: row.get("registered_at")?,
+                holds: row.get("holds")?,
+            })
+        };
+        self.db.read(Query::each(Statement::ListSubmitters, values![most.clamp(1, PAGE_MAX)], of)).await
+    }
+
+    /// Nodes, the last seen first; after them remote workers, the last seen first.
     pub async fn nodes(&self, most: u32) -> StoreResult<Vec<NodeView>> {
         let of = |row: &Row| {
             Ok(NodeView {
@@ -95,6 +141,6 @@ impl Store {
                 now: row.get("now")?,
             })
         };
-        self.db.read(Query::each(Statement::ListNodes, values![most.clamp(1, PAGE_MAX)], of)).await
+        self.db.read(Query::each(Statement::ListNodes, values![most.clamp(1, PAGE_MAX), true], of)).await
     }
 }

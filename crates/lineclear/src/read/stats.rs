@@ -109,6 +109,10 @@ pub struct StatNow {
     pub dead_letters: u64,
     /// Nodes with a heartbeat in the last 30 seconds.
     pub nodes: u64,
+    /// Remote workers that were heard of in the last 30 seconds.
+    pub workers: u64,
+    /// Jobs that those workers run at once.
+    pub worker_slots: u64,
     /// When the oldest due job became due.
     pub oldest_due_at: Option<Micros>,
     /// The database's clock.
@@ -125,6 +129,8 @@ pub(crate) fn read_now() -> Query<StatNow> {
             running: count("running")?,
             dead_letters: count("dead_letters")?,
             nodes: count("nodes")?,
+            workers: count("workers")?,
+            worker_slots: row.get("worker_slots")?,
             oldest_due_at: row.get("oldest_due_at")?,
             now: row.get("now")?,
         })

@@ -1,50 +1,74 @@
 //! Masks the values of resolved secrets in all that an execution leaves behind: output, error, steps, progress and log.
 
-use base64::Engine;
-use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+mod encodings;
+mod search;
+
 use lineclear_model::payload::OUTPUT_BYTES_MAX;
 use lineclear_model::secret::{MASK, rewrite_strings};
 use lineclear_model::{Failure, Outcome, Payload};
 
-/// Fewest bytes of an encoded form, or of a line of a secret, that is masked.
-const FORM_BYTES_MIN: usize = 6;
-/// Longest part of a secret that is looked for at the edges of a text.
-const PART_BYTES_MAX: usize = 4 * 1024;
-/// Shortest such part, unless half of the secret is shorter.
-const PART_BYTES_MIN: usize = 6;
+use encodings::{decodings, forms_of};
+use search::{Search, TooLong};
 
-/// The values to mask, in the forms in which programs repeat them. The longest come first.
+/// With more values than this, only plain and escaped ones are looked for, and none in base64.
+#[cfg(feature = "outbound")]
+const ENCODED_VALUES_MAX: usize = 100;
+
+/// The values to mask, in the forms in which programs repeat them.
 #[derive(Default)]
 pub(crate) struct Mask {
-    forms: Vec<String>,
+    search: Search,
 }
 
 impl Mask {
+    /// Masks these values, and parts of them at the edges of a text, which may have been cut.
     pub(crate) fn new<'a>(values: impl Iterator<Item = &'a String>) -> Mask {
-        let mut forms: Vec<String> = values.flat_map(|value| forms_of(value)).collect();
-        forms.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-        forms.dedup();
-        Mask { forms }
+        Mask { search: Search::new(values.flat_map(|value| forms_of(value)).collect(), true) }
+    }
+
+    /// Masks values that are sent to a server and may come back. Many of them are no secrets, so parts stay.
+    #[cfg(feature = "outbound")]
+    pub(crate) fn of_echoes(values: Vec<String>) -> Mask {
+        let forms = match values.len() {
+            0..=ENCODED_VALUES_MAX => values.iter().flat_map(|value| forms_of(value)).collect(),
+            _ => values,
+        };
+        Mask { search: Search::new(forms, false) }
     }
 
     /// A text without the values; `None`: it has none.
     fn masked(&self, text: &str) -> Option<String> {
-        let mut shown = text.to_owned();
-        for form in self.forms.iter().filter(|form| text.contains(form.as_str())) {
-            shown = shown.replace(form.as_str(), MASK);
+        let found = self.find(text).unwrap_or_else(|TooLong| vec![(0, text.len())]);
+        let (mut shown, mut at) = (String::new(), 0);
+        for (from, to) in found.iter().copied() {
+            shown.push_str(text.get(at..from).unwrap_or_default());
+            shown.push_str(MASK);
+            at = to;
         }
-        // A text that was cut may begin or end within a value.
-        for form in &self.forms {
-            if let Some(end) = end_of_part(&shown, form) {
-                let from = if shown.starts_with('…') { '…'.len_utf8() } else { 0 };
-                shown.replace_range(from..end, MASK);
-            }
-            if let Some(start) = start_of_part(&shown, form) {
-                let to = shown.trim_end_matches('…').len();
-                shown.replace_range(start..to, MASK);
+        shown.push_str(text.get(at..).unwrap_or_default());
+        (!found.is_empty()).then_some(shown)
+    }
+
+    /// Where values are, in order and without overlaps.
+    fn find(&self, text: &str) -> Result<Vec<(usize, usize)>, TooLong> {
+        if self.search.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut found = self.search.find(text.as_bytes())?;
+        for decoded in decodings(text) {
+            found.extend(self.search.find(&decoded.bytes)?.iter().map(|range| decoded.original(range)));
+        }
+        found.sort_unstable_by_key(|range| (range.start, range.end));
+        let mut merged: Vec<(usize, usize)> = Vec::new();
+        for range in found {
+            // A part of an escape ends within a character at most if the text is not what it seems.
+            let (from, to) = (text.floor_char_boundary(range.start), text.ceil_char_boundary(range.end));
+            match merged.last_mut() {
+                Some((_, end)) if from < *end => *end = to.max(*end),
+                _ => merged.push((from, to)),
             }
         }
-        (shown != text).then_some(shown)
+        Ok(merged)
     }
 
     /// A text without the values.
@@ -55,7 +79,7 @@ impl Mask {
     pub(crate) fn payload(&self, payload: Payload) -> Payload {
         let shown = rewrite_strings(payload.as_str(), |text| self.masked(text)).unwrap_or_default();
         // Keys and numbers stay in place: an output that has a value there is masked as a whole.
-        let is_clean = !self.forms.iter().any(|form| shown.contains(form.as_str()));
+        let is_clean = self.find(&shown).is_ok_and(|found| found.is_empty());
         let whole = || Payload::of(MASK).unwrap_or_default();
         if shown == payload.as_str() && is_clean {
             return payload;
@@ -82,64 +106,14 @@ impl Mask {
     }
 }
 
-/// Where the end of `form` ends at the beginning of `text`.
-fn end_of_part(text: &str, form: &str) -> Option<usize> {
-    let body = text.strip_prefix('…').unwrap_or(text);
-    let fits = |from: &usize| form.get(*from..).is_some_and(|part| body.starts_with(part));
-    let from = parts(form).map(|length| form.len() - length).find(fits)?;
-    Some(text.len() - body.len() + form.len() - from)
-}
-
-/// Where the beginning of `form` starts at the end of `text`.
-fn start_of_part(text: &str, form: &str) -> Option<usize> {
-    let body = text.trim_end_matches('…');
-    let fits = |to: &usize| form.get(..*to).is_some_and(|part| body.ends_with(part));
-    parts(form).find(fits).map(|to| body.len() - to)
-}
-
-/// Lengths of parts that give too much away, the longest first.
-fn parts(form: &str) -> impl Iterator<Item = usize> {
-    let least = PART_BYTES_MIN.min(form.len().div_ceil(2));
-    (least..form.len().min(PART_BYTES_MAX)).rev()
-}
-
-/// A value as it is, and as JSON, HTML, a URL and base64 write it.
-fn forms_of(value: &str) -> Vec<String> {
-    let mut forms = vec![value.to_owned()];
-    let json = serde_json::Value::from(value).to_string();
-    forms.extend(json.get(1..json.len() - 1).map(str::to_owned));
-    let html = value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
-    forms.extend([html.replace('\'', "&#39;"), html.replace('\'', "&#x27;"), html]);
-    let escaped = percent_encoded(value);
-    forms.extend([escaped.to_lowercase(), escaped.replace("%20", "+"), escaped]);
-    // `user:password` moves the password by some bits.
-    for shift in 0..3 {
-        let bytes = [&[0; 2][..shift.min(2)], value.as_bytes()].concat();
-        let (from, to) = (shift * 8 / 6 + usize::from(shift > 0), bytes.len() * 8 / 6);
-        for encoded in [STANDARD_NO_PAD.encode(&bytes), URL_SAFE_NO_PAD.encode(&bytes)] {
-            forms
-                .extend(encoded.get(from..to).filter(|form| form.len() >= FORM_BYTES_MIN).map(str::to_owned));
-        }
-    }
-    // Logs have one line at a time.
-    if value.contains('\n') {
-        forms.extend(
-            value.lines().map(str::trim).filter(|line| line.len() >= FORM_BYTES_MIN).map(str::to_owned),
-        );
-    }
-    forms
-}
-
-fn percent_encoded(value: &str) -> String {
-    let one = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
-        _ => format!("%{byte:02X}"),
-    };
-    value.bytes().map(one).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
+    use base64::Engine;
+    use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+
+    use super::encodings::percent_encoded;
     use super::*;
 
     fn mask(values: &[&str]) -> Mask {
@@ -156,8 +130,9 @@ mod tests {
             value.to_owned(),
             format!("said {value}, twice {value}"),
             json.trim_matches('"').to_owned(),
-            percent_encoded(value),
-            percent_encoded(value).replace("%20", "+"),
+            percent_encoded(value, false),
+            percent_encoded(value, false).replace("%20", "+"),
+            percent_encoded(value, true),
         ];
         for user in ["", "a", "ab", "abc:"] {
             texts.push(STANDARD_NO_PAD.encode(format!("{user}{value}")));
@@ -169,6 +144,49 @@ mod tests {
             assert!(!shown.contains("ter"), "{text}: {shown}");
         }
         assert_eq!(mask.text("nothing here".to_owned()), "nothing here");
+    }
+
+    #[test]
+    fn a_value_is_masked_however_its_characters_are_escaped() {
+        let mask = mask(&["aB/c&d+e f<g>=\u{fc}'\""]);
+        for (encoder, text) in [
+            ("PHP", r#"aB\/c&d+e f<g>=\u00fc'\""#),
+            ("Go", r#"aB/c\u0026d+e f\u003cg\u003e=\u{fc}'\""#.replace(r"\u{fc}", "\u{fc}").as_str()),
+            (".NET", r#"aB/c\u0026d\u002Be f\u003Cg\u003E=\u00FC\u0027\u0022"#),
+            ("JSON in JSON", r#"{\"x\":\"aB\\\/c\\u0026d+e f<g>=\\u00fc'\\\"\"}"#),
+            ("lower case", "aB%2fc%26d%2be%20f%3cg%3e%3d%c3%bc%27%22"),
+            ("a form", "x=aB%2fc%26d%2be+f%3Cg%3e%3D%c3%BC%27%22&y=1"),
+            ("encodeURIComponent", "aB%2Fc%26d%2Be%20f%3Cg%3E%3D%C3%BC'%22"),
+            ("a URL in JSON", r#"x=aB%2fc%26d%2be%20f%3cg%3e\u003d%c3%bc'%22"#),
+            ("HTML", "aB&#47;c&amp;d&#x2B;e f&lt;g&gt;=&#252;&apos;&quot;"),
+        ] {
+            let shown = mask.text(format!("said: {text} and more"));
+            assert!(shown.contains(MASK), "{encoder}: {shown}");
+            assert!(
+                !shown.contains("aB") && !shown.contains('g') && !shown.contains("fc"),
+                "{encoder}: {shown}"
+            );
+            assert!(shown.starts_with("said: ") && shown.ends_with(" and more"), "{encoder}: {shown}");
+        }
+        for other in ["aB/c&", "100% + 1 \\ &c; \\u12"] {
+            assert_eq!(mask.text(other.to_owned()), other);
+        }
+    }
+
+    #[test]
+    fn many_strings_and_many_values_cost_little() {
+        let value = |n: usize| format!("{n:06}{}", "key/".repeat(500));
+        let values: Vec<String> = (0..100).map(value).collect();
+        let mask = Mask::new(values.iter());
+        let strings = vec!["a&b"; OUTPUT_BYTES_MAX / 12];
+        let (payload, begun) = (Payload::of(&strings).unwrap(), Instant::now());
+        assert_eq!(mask.payload(payload.clone()), payload);
+        // Values that repeat themselves, and texts that almost have them.
+        let repeating = [format!("{}b", "a".repeat(60_000))];
+        let text = "a".repeat(OUTPUT_BYTES_MAX);
+        assert!(Mask::new(repeating.iter()).text(text).contains(MASK));
+        // A second, or a few without optimization. If each string were compared with each value, it would take hours.
+        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
     }
 
     #[test]

@@ -3,8 +3,13 @@
 use lineclear_model::Micros;
 
 use crate::db::{Params, Value};
+use crate::handler::Kinds;
 use crate::journey::dispatch::cursor::{Cursor, FRONT};
+use crate::journey::dispatch::dispatcher::Dispatcher;
+use crate::node::pacer::Loop;
+use crate::store::PromoteCursor;
 use crate::tests::*;
+use crate::{Lineclear, NodeOptions};
 
 impl Pg {
     /// The pages that a statement reads; its changes are undone.
@@ -112,11 +117,33 @@ async fn a_group_with_room_is_found_among_many_full_ones_and_its_limit_holds() {
     pg.store.settle(NodeId(1), vec![complete(&first[0])]).await.unwrap();
     assert_eq!(take(&mut cursor).await.len(), 1, "the place that is free now");
     // A node tells its cursors of groups of which it settled a job.
-    assert_eq!(pg.store.freed_groups.take().len(), 1);
+    assert_eq!(pg.store.freed_groups.drain().len(), 1);
     let full = pg.number("select min(id) from lineclear.manifest_group where name like 'full-%'").await;
     pg.sql(&format!("delete from lineclear.background_job where group_id = {full}")).await;
     cursor.may_have_room(&[full]);
     assert_eq!(take(&mut cursor).await.len(), 1, "a full one that has room again");
+}
+
+/// Its own list of groups is never read again here: only what it is told of a settled job leads it to the group.
+#[tokio::test]
+async fn a_dispatcher_looks_at_a_full_group_of_which_its_process_settled_a_job() {
+    let pg = Pg::open().await;
+    full_groups(&pg, 300).await;
+    pg.group("one", 1).await;
+    pg.store.enqueue_many(vec![NewJob { group: Some(name("one")), ..job() }; 2]).await.unwrap();
+    let claims = pg.take(1, 10).await;
+    assert_eq!(claims.len(), 1);
+    let options = NodeOptions { routes: vec![main_route()], ..NodeOptions::default() };
+    let built = Lineclear::builder().options(options);
+    let shared = built.share(Kinds::default(), Default::default(), pg.store.clone()).await.unwrap();
+    let mut dispatcher = Dispatcher::new(&shared, tokio::sync::mpsc::channel(1).0);
+    dispatcher.knows_no_group_with_room(main_route());
+    let handed = "select count(*) from lineclear.background_job where leased_by is null";
+    dispatcher.run_once(true).await.unwrap();
+    assert_eq!(pg.number(handed).await, 0, "the group is full");
+    pg.store.settle(NodeId(1), vec![complete(&claims[0])]).await.unwrap();
+    dispatcher.run_once(true).await.unwrap();
+    assert_eq!(pg.number(handed).await, 1, "it has room");
 }
 
 fn complete(claim: &Claim) -> Settlement {
@@ -128,16 +155,7 @@ fn complete(claim: &Claim) -> Settlement {
 async fn a_poll_does_not_walk_past_all_that_is_over() {
     let pg = Pg::open().await;
     let _dump = pg.old_snapshot().await;
-    for _ in 0..10 {
-        pg.store.enqueue_many(vec![job(); 500]).await.unwrap();
-        pg.sql("update lineclear.work_queue set phase = 'later'").await;
-        pg.store.promote(1_000).await.unwrap();
-        let claims = pg.take(1, 500).await;
-        assert_eq!(claims.len(), 500);
-        pg.store.settle(NodeId(1), claims.iter().map(complete).collect()).await.unwrap();
-    }
-    // With the statistics of an empty queue, other indexes look as good.
-    pg.sql("analyze").await;
+    pass_jobs(&pg).await;
     let poll = |mark: Option<Micros>, last_id: i64| {
         let routes = vec![Value::Texts(vec!["main".to_owned()]), int(100)];
         [routes, vec![Value::Time(mark), Value::Time(mark), Value::Time(mark), int(last_id)]].concat()
@@ -148,6 +166,72 @@ async fn a_poll_does_not_walk_past_all_that_is_over() {
     let front = pg.pages(Statement::PollWork, poll(None, 0)).await;
     let marked = pg.pages(Statement::PollWork, poll(Some(now), last_id)).await;
     assert!(marked * 5 < front, "{front} pages from the front, {marked} from the mark");
+}
+
+/// Jobs that were scheduled, promoted, leased and settled while a snapshot is open.
+async fn pass_jobs(pg: &Pg) {
+    for _ in 0..10 {
+        pg.store.enqueue_many(vec![job(); 500]).await.unwrap();
+        pg.sql("update lineclear.work_queue set phase = 'later'").await;
+        pg.store.promote(1_000).await.unwrap();
+        let claims = pg.take(1, 500).await;
+        assert_eq!(claims.len(), 500);
+        // As leases are that have ended since.
+        pg.sql("update lineclear.background_job set due_at = now()").await;
+        pg.store.settle(NodeId(1), claims.iter().map(complete).collect()).await.unwrap();
+    }
+    // With the statistics of an empty queue, other indexes look as good.
+    pg.sql("analyze").await;
+}
+
+#[tokio::test]
+async fn a_promotion_does_not_walk_past_all_that_was_promoted() {
+    let pg = Pg::open().await;
+    let _dump = pg.old_snapshot().await;
+    pass_jobs(&pg).await;
+    let now = pg.store.now().await.unwrap();
+    let front = pg.pages(Statement::Promote, vec![int(100)]).await;
+    let marked = pg.pages(Statement::PromoteSince, vec![int(100), Value::Time(Some(now))]).await;
+    assert!(marked * 5 < front, "{front} pages from the front, {marked} from the mark");
+}
+
+#[tokio::test]
+async fn a_reclaim_does_not_walk_past_all_leases_that_are_over() {
+    let pg = Pg::open().await;
+    let _dump = pg.old_snapshot().await;
+    pass_jobs(&pg).await;
+    let now = pg.store.now().await.unwrap();
+    let reclaim = |mark: Option<Micros>| {
+        let which = vec![int(100), int(3), Value::Ints(Vec::new()), Value::Ints(Vec::new())];
+        [which, vec![Value::Time(Some(now)), Value::Time(mark)]].concat()
+    };
+    let front = pg.pages(Statement::Reclaim, reclaim(None)).await;
+    let marked = pg.pages(Statement::Reclaim, reclaim(Some(now))).await;
+    assert!(marked * 5 < front, "{front} pages from the front, {marked} from the mark");
+}
+
+#[tokio::test]
+async fn a_promotion_from_a_mark_promotes_what_became_due_since_and_all_in_rank_order_if_there_is_much() {
+    let pg = Pg::open().await;
+    let mut cursor = PromoteCursor::default();
+    let later = async |jobs: usize, priority: u8| {
+        pg.store.enqueue_many(vec![NewJob { priority, ..job() }; jobs]).await.unwrap();
+        // As if they had been scheduled and were due now.
+        pg.sql("update lineclear.work_queue set phase = 'later' where phase = 'ready'").await;
+    };
+    cursor.keep_mark(pg.store.now().await.unwrap());
+    later(3, 0).await;
+    assert_eq!(pg.store.promote_from(&mut cursor, 10).await.unwrap(), 3);
+    pg.sql("delete from lineclear.work_queue").await;
+    later(20, 0).await;
+    later(2, 9).await;
+    cursor.keep_mark(pg.store.now().await.unwrap().offset(-60_000_000));
+    assert_eq!(pg.store.promote_from(&mut cursor, 10).await.unwrap(), 10, "more than fit");
+    let urgent = "select count(*) from lineclear.work_queue where phase = 'ready' and priority = 9";
+    assert_eq!(pg.number(urgent).await, 2, "the first in rank");
+    cursor.keep_mark(pg.store.now().await.unwrap());
+    assert_eq!(pg.store.promote_from(&mut cursor, 100).await.unwrap(), 0, "it begins at the mark");
+    assert_eq!(pg.store.promote(100).await.unwrap(), 12, "what lies before it is found from the front");
 }
 
 #[tokio::test]
@@ -188,7 +272,7 @@ async fn a_million_parked_jobs_would_cost_a_cleaning_as_much_as_one() {
 }
 
 #[tokio::test]
-async fn worn_keys_of_waiting_jobs_are_read_by_one_cleaning_only() {
+async fn expired_keys_of_waiting_jobs_are_read_by_one_cleaning_only() {
     let pg = Pg::open().await;
     let clean = async || pg.pages(Statement::CleanKey, vec![int(1_000)]).await;
     let none = clean().await;

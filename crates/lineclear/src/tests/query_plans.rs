@@ -66,6 +66,19 @@ fn replacements() -> Params {
     vec![jobs, texts("work"), texts("{}"), ints(0), Column::Times(vec![None; 50]), ints(1), ints(0)].into()
 }
 
+fn step_names() -> Params {
+    let jobs = Column::Ints(ids().into_iter().map(Some).collect());
+    vec![jobs, Column::Texts(vec![Some("one".to_owned()); 50])].into()
+}
+
+fn step_results() -> Params {
+    let (names, ones) = (Column::Texts(vec![Some("one".to_owned()); 50]), || Column::Ints(vec![Some(1); 50]));
+    let mut params = claims(Vec::new());
+    let results = [Column::Texts(vec![Some("1".to_owned()); 50]), Column::Texts(vec![None; 50]), ones()];
+    params.batch.extend([names, ones()].into_iter().chain(results));
+    params
+}
+
 fn query(text: &str) -> lineclear_model::query::Query {
     lineclear_model::query::Query::parse(text).expect("a query").fixed_at(Micros::EPOCH)
 }
@@ -110,6 +123,7 @@ fn cases() -> Vec<Case> {
             &["work_queue_manifest", "background_job_manifest"],
         ),
         (Statement::Promote, vec![int(100)].into(), &["work_queue_urgency", "work_queue_later"]),
+        (Statement::PromoteSince, vec![int(100), mark.clone()].into(), &["work_queue_later"]),
         (
             Statement::DispatchOpen,
             [open.clone(), all_groups].concat().into(),
@@ -132,15 +146,19 @@ fn cases() -> Vec<Case> {
         ),
         (Statement::DispatchGated, gated.into(), &["work_queue_gated", "background_job_limit_key"]),
         (Statement::Claim, dispatch().into(), &["background_job_ready"]),
-        (Statement::StepRead, vec![int(500), text("one")].into(), &["job_step_once"]),
         (
-            Statement::StepRecord,
-            vec![int(500), int(1), text("one"), int(1), text("1"), Value::Text(None), int(1)].into(),
-            &[],
+            Statement::OverdueAccepted,
+            vec![Value::Ints(vec![2, 3]), Value::Time(Some(Micros::EPOCH)), Value::Time(None), int(100)]
+                .into(),
+            &["background_job_deadline"],
         ),
+        (Statement::StepRead, step_names(), &["job_step_once"]),
+        (Statement::StepRecord, step_results(), &[]),
         (Statement::Progress, progress(), &[]),
         (Statement::ListSteps, vec![int(500), int(10)].into(), &["job_step_once"]),
         (Statement::LogWrite, log_lines(), &[]),
+        (Statement::LogLock, claims(vec![int(1)]), &[]),
+        (Statement::LogLength, claims(Vec::new()), &["execution_log_once"]),
         (Statement::ListLog, vec![int(500), int(1), int(1), int(10)].into(), &["execution_log_once"]),
         (Statement::ListLogLast, vec![int(500), int(10)].into(), &["execution_log_once"]),
         (
@@ -151,6 +169,7 @@ fn cases() -> Vec<Case> {
                 Value::Ints(ids()),
                 Value::Ints(Vec::new()),
                 Value::Time(Some(Micros::EPOCH)),
+                Value::Time(None),
             ]
             .into(),
             &["background_job_lease", "background_job_deadline"],

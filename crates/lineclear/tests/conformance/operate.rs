@@ -8,3 +8,4 @@ mod explain;
 mod health_facts;
 mod nodes;
 mod retry;
+mod submitters;

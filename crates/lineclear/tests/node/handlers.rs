@@ -1,6 +1,8 @@
 //! Running handlers: steps and progress, and the end of trust in their lease.
 
 mod hooks;
+#[cfg(feature = "outbound")]
+mod http;
 #[cfg(feature = "logs")]
 mod logs;
 mod secrets;

@@ -42,6 +42,9 @@ mod handlers;
 mod attacks;
 mod cluster;
 mod startup;
+mod submitters;
+#[cfg(all(feature = "outbox", feature = "outbound"))]
+mod outbox;
 mod documents;
 
 #[derive(Default)]

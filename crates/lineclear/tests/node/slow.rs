@@ -3,3 +3,5 @@
 mod deadlock;
 mod idle;
 mod outage;
+mod pollers;
+mod recovery;

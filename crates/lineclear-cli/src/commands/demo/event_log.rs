@@ -53,6 +53,15 @@ impl EventLog {
         self.print(event, Some(node), None, text);
     }
 
+    pub(super) fn order(&mut self, number: i64) {
+        self.print(
+            "order_placed",
+            None,
+            None,
+            &format!("order {number} placed, with its message in the outbox"),
+        );
+    }
+
     pub(super) fn job(&mut self, NodeEvent { node, event }: NodeEvent) {
         let job = Some((event.job.as_str(), event.kind.as_str()));
         let error = event.error.as_deref().unwrap_or_default();
@@ -99,8 +108,9 @@ impl EventLog {
             "completed" => ("✓", "32"),
             "failed" => ("✕", "33"),
             "dead_letter" => ("†", "31"),
-            "leader_killed" | "node_killed" => ("⚡", "31"),
+            "leader_killed" | "runner_killed" | "node_killed" => ("⚡", "31"),
             "leader" | "leader_changed" => ("★", "36"),
+            "runner" | "runner_moved" => ("✉", "36"),
             "started_again" => ("↻", "33"),
             _ => ("·", "0"),
         };

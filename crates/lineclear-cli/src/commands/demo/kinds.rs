@@ -27,6 +27,10 @@ pub(super) async fn invoice(Input(number): Input<u64>) -> Result<(), HandlerErro
     Err(Permanent::new(format!("invoice {number} has no address")).into())
 }
 
+pub(super) async fn send_email() {
+    tokio::time::sleep(Duration::from_millis(50)).await;
+}
+
 fn job(kind: &str, input: Payload) -> NewJob {
     NewJob::new(Name::new(kind).expect("a name"), input)
 }

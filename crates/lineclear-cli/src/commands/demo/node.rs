@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use clap::Args;
 use lineclear::node::{Event, JobEvent};
+use lineclear::outbox::{Jobs, Outbox, OutboxError, OutboxOptions};
 use lineclear::{Lineclear, NodeOptions};
 use serde::{Deserialize, Serialize};
 
-use super::kinds;
+use super::{kinds, orders};
 use crate::failure::Failure;
 use crate::output::print_json;
 use crate::runtime::block_on_all_cores;
@@ -88,14 +89,21 @@ impl DemoNode {
             .kind("load", kinds::step)
             .kind("office-hours", kinds::heartbeat)
             .kind("invoice", kinds::invoice)
+            .kind(orders::TOPIC, kinds::send_email)
             .hook(print_event)
             .start()
             .await
             .map_err(|error| Failure::failed(error.to_string()))?;
+        let failed = |error: OutboxError| Failure::failed(error.to_string());
+        let outbox = Outbox::open_named(&self.db, orders::OUTBOX).await.map_err(failed)?;
+        // The topic of a message is the kind of its job.
+        let options = OutboxOptions { lock_ttl: Duration::from_secs(3), ..OutboxOptions::default() };
+        let runner = outbox.start_with(options, Jobs::new(node.client())).await.map_err(failed)?;
         // The parent closes standard input to stop the node; its own end closes it, too.
         let _ =
             tokio::task::spawn_blocking(|| std::io::copy(&mut std::io::stdin(), &mut std::io::sink())).await;
+        let stopped = runner.stop().await;
         node.stop().await;
-        Ok(())
+        stopped.map_err(failed)
     }
 }

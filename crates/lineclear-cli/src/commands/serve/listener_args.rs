@@ -6,7 +6,7 @@ use lineclear_http::{Access, ListenerLimits, ProxySecret, ProxyUsers, TrustedPro
 use lineclear_model::Scopes;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::config::{Config, Flags, at_least_one, networks};
+use crate::config::{Config, Flags, at_least_one, networks, read_private};
 use crate::failure::Failure;
 use crate::kinds;
 use crate::output::print_stderr;
@@ -15,6 +15,8 @@ use crate::output::print_stderr;
 const TOKENS_READ: u32 = 1_000;
 /// Open files besides connections: the database, probes, and connections that are being closed.
 const OTHER_FILES: usize = 512;
+/// Requests may wait at least so many, however few files the process may open.
+const POLLS_MIN: usize = 64;
 /// Connections on a machine that allows few open files.
 const CONNECTIONS_MIN: usize = 64;
 
@@ -32,7 +34,8 @@ pub(super) struct ListenerArgs {
     /// Networks of proxies in front of the server, such as 10.0.0.5 or 10.0.0.0/8 [default: none]
     #[arg(long, value_name = "NETWORKS", alias = "proxy-peers")]
     trusted_proxies: Option<String>,
-    /// File with the secret that proxies send as X-Lineclear-Proxy-Secret; --auth proxy needs it, or LINECLEAR_PROXY_SECRET
+    /// File with the secret that proxies send as X-Lineclear-Proxy-Secret, or LINECLEAR_PROXY_SECRET; --auth proxy and proxies on this
+    /// machine need it
     #[arg(long, value_name = "FILE")]
     proxy_secret_file: Option<String>,
     /// With --auth proxy: header with the name of the user [default: X-Forwarded-User]
@@ -56,6 +59,12 @@ pub(super) struct ListenerArgs {
     /// Maximum number of event streams, and of live pages, of one token or user, unless --auth is none [default: 64]
     #[arg(long, value_name = "N")]
     streams_per_principal: Option<String>,
+    /// Maximum number of requests that wait for work, beside the connections [default: 20000]
+    #[arg(long, value_name = "N")]
+    polls: Option<String>,
+    /// Maximum number of requests of one token or user that wait for work, unless --auth is none [default: 10000]
+    #[arg(long, value_name = "N")]
+    polls_per_principal: Option<String>,
     /// Maximum requests per second of one address, token or user, unless --auth is none; 0 is unlimited [default: 5000]
     #[arg(long, value_name = "N")]
     rate: Option<String>,
@@ -76,6 +85,8 @@ impl ListenerArgs {
             ("connections_per_address", self.connections_per_address),
             ("requests_per_principal", self.requests_per_principal),
             ("streams_per_principal", self.streams_per_principal),
+            ("polls", self.polls),
+            ("polls_per_principal", self.polls_per_principal),
             ("rate", self.rate),
         ];
         all.into_iter().filter_map(|(name, value)| value.map(|value| (name, value))).collect()
@@ -130,27 +141,22 @@ pub(super) fn trusted_proxies(config: &Config) -> Result<TrustedProxies, Failure
     Ok(TrustedProxies { networks, secret })
 }
 
-/// The content of a file that other users cannot read.
-fn read_private(file: &str) -> Result<String, String> {
-    use std::os::unix::fs::PermissionsExt;
-    let cannot = |error: std::io::Error| format!("cannot read {file}: {error}");
-    let mode = std::fs::metadata(file).map_err(cannot)?.permissions().mode();
-    if mode & 0o004 != 0 {
-        return Err(format!("every user can read {file}; protect it with: chmod o-r {file}"));
-    }
-    std::fs::read_to_string(file).map_err(cannot)
-}
-
-/// Raises the limit of open files to what the connections need; where the system does not allow it, lowers the connections.
+/// Raises the limit of open files to what connections and waiting requests need; where the system does not allow it, lowers those
+/// that wait, and then the connections.
 pub(super) fn fit_open_files(limits: ListenerLimits) -> ListenerLimits {
     let needed = limits.connections.saturating_add(OTHER_FILES) as u64;
+    let wanted = needed.saturating_add(limits.polls as u64);
     let found = getrlimit(Resource::Nofile);
-    if found.current.is_some_and(|current| current < needed) {
-        let current = Some(found.maximum.map_or(needed, |maximum| maximum.min(needed)));
+    if found.current.is_some_and(|current| current < wanted) {
+        let current = Some(found.maximum.map_or(wanted, |maximum| maximum.min(wanted)));
         // Fails only where the system has a limit of its own; then the old one holds.
         let _ = setrlimit(Resource::Nofile, Rlimit { current, ..found });
     }
     let allowed = getrlimit(Resource::Nofile).current.and_then(|allowed| usize::try_from(allowed).ok());
+    let polls = allowed.map_or(limits.polls, |allowed| {
+        limits.polls.min(allowed.saturating_sub(limits.connections + OTHER_FILES)).max(POLLS_MIN)
+    });
+    let limits = ListenerLimits { polls, ..limits };
     match allowed.filter(|allowed| (*allowed as u64) < needed) {
         Some(allowed) => {
             let connections =
@@ -172,6 +178,8 @@ pub(super) fn limits(config: &Config) -> Result<ListenerLimits, Failure> {
         connections_per_address: count("connections_per_address")?,
         requests_per_principal: count("requests_per_principal")?,
         streams_per_principal: count("streams_per_principal")?,
+        polls: count("polls")?,
+        polls_per_principal: count("polls_per_principal")?,
         rate: config.text("rate").parse().map_err(|_| config.bad("rate", "not a number"))?,
         ..ListenerLimits::default()
     })

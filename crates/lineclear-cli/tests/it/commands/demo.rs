@@ -12,10 +12,24 @@ fn demo(arguments: &[&str]) -> Child {
 }
 
 async fn prints_all_events(mut demo: Child) {
-    for event in ["leader", "completed", "failed", "dead_letter", "leader_killed", "leader_changed"] {
+    let events = [
+        "leader",
+        "completed",
+        "failed",
+        "dead_letter",
+        "runner",
+        "order_placed",
+        "leader_killed",
+        "leader_changed",
+        "runner_moved",
+    ];
+    for event in events {
         let line = demo.wait_for_line(&format!(r#""event":"{event}""#), LONG).await.unwrap();
         println!("{line}");
     }
+    let email =
+        |line: &&String| line.contains(r#""event":"completed""#) && line.contains(r#""kind":"send-email""#);
+    assert!(demo.stdout().iter().any(|line| email(&line)), "an order became an e-mail: {:?}", demo.stdout());
     demo.terminate().unwrap();
     assert!(demo.wait_for_exit(LONG).await.unwrap().success());
     assert!(demo.stdout().last().is_some_and(|line| line.contains("summary")), "{:?}", demo.stdout());

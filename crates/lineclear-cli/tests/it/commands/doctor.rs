@@ -91,7 +91,7 @@ async fn client(url: &str) -> tokio_postgres::Client {
 
 /// A free port, written where `serve` and `doctor` find it.
 fn with_free_port(dir: &TempDir) {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = lineclear_testkit::free_port().unwrap();
     std::fs::write(dir.path().join("lineclear.toml"), format!("port = {port}\n")).unwrap();
 }
 

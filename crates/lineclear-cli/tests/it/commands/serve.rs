@@ -25,7 +25,9 @@ pub(crate) async fn serve_with(
     arguments: &[&str],
     environment: &[(&str, &str)],
 ) -> (Child, String) {
-    let program = at(dir, "serve").args(["--port", "0"]).args(arguments).env(OPEN_COMMANDS, "true");
+    // Not `--port 0`: some tests start it again on its port, which must be free then.
+    let port = lineclear_testkit::free_port().unwrap().to_string();
+    let program = at(dir, "serve").args(["--port", &port]).args(arguments).env(OPEN_COMMANDS, "true");
     let program = environment.iter().fold(program, |program, (name, value)| program.env(name, value));
     let child = program.start().unwrap();
     let line = child.wait_for_line("API  http://", LONG).await.unwrap();
@@ -223,13 +225,14 @@ async fn invalid_listener_settings_are_refused_before_the_database_is_touched() 
         [&loopback[..], &["--proxy-secret-file", "/nowhere"]].concat(),
     );
     let header = [&any[..], &["--proxy-secret-file", secret, "--proxy-user-header", "a b"]].concat();
-    let cases: [(&[&str], &str); 10] = [
+    let cases: [(&[&str], &str); 11] = [
         (&["--bind", "0.0.0.0"], "auth = token"),
         (&["--bind", "::"], "auth = proxy"),
         (&["--auth", "proxy"], "needs an address"),
         (&["--auth", "proxy", "--trusted-proxies", "proxy.local"], "is not a network"),
         (&loopback, "every local one) can name any user"),
         (&any, "proxy_secret_file"),
+        (&["--auth", "token", "--trusted-proxies", "127.0.0.1"], "every local process can forge"),
         (&readable, "every user can read"),
         (&missing, "cannot read /nowhere"),
         (&header, "not a valid header name"),
@@ -295,6 +298,22 @@ fn an_invalid_setting_is_refused_with_its_origin() {
     }
     let (code, _, said) = lineclear(&["config", "show", "--config", "/nowhere.toml"], &[]);
     assert!(code == Some(2) && said.contains("does not exist"), "{said}");
+}
+
+#[tokio::test]
+async fn a_file_of_settings_that_is_a_pipe_or_a_device_is_refused_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("lineclear.toml");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let folder = dir.path().to_str().unwrap();
+    for arguments in
+        [&[][..], &["--config", "lineclear.toml"], &["--config", "/dev/zero"], &["--config", folder]]
+    {
+        let mut child = at(&dir, "config").args(["show"]).args(arguments).start().unwrap();
+        assert_eq!(child.wait_for_exit(LONG).await.unwrap().code(), Some(2), "{arguments:?}");
+        let said = child.stderr().join("\n");
+        assert!(said.contains("must be a regular file"), "{arguments:?}: {said}");
+    }
 }
 
 #[tokio::test]

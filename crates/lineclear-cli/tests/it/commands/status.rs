@@ -101,9 +101,7 @@ async fn waiting_work_without_a_node_is_degraded_with_a_remedy() {
     let lost = at(&dir, &ask);
     assert_eq!(lost.code, Some(10), "{}", lost.out);
     assert!(
-        lost.out.contains("\tlost\t")
-            && lost.out.contains("1 job in its hands")
-            && lost.out.contains("\tleases\t"),
+        lost.out.contains("\tlost\t") && lost.out.contains("holds 1 job") && lost.out.contains("\tleases\t"),
         "{}",
         lost.out
     );

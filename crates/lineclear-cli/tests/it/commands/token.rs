@@ -47,6 +47,11 @@ fn is_made_listed_and_revoked(url: &str) {
         "90 days, unless the creator says otherwise"
     );
     assert_eq!(lineclear(&["token", "revoke", "usual", "--db", url]).code, Some(0));
+    let bound = ["token", "create", "mailer", "--scope", "worker", "--kinds", "refund, invoice", "--db", url];
+    assert_eq!(lineclear(&bound).code, Some(0));
+    let mailer = lineclear(&["token", "list", "--db", url]).out;
+    assert!(mailer.contains("\tworker\tinvoice,refund\tlive\t"), "{mailer}");
+    assert_eq!(lineclear(&["token", "revoke", "mailer", "--db", url]).code, Some(0));
     assert!(more["token"].as_str().unwrap().contains(more["prefix"].as_str().unwrap()));
 
     let listed = lineclear(&["token", "list", "--db", url]);
@@ -59,26 +64,31 @@ fn is_made_listed_and_revoked(url: &str) {
         line(name, listed).split('\t').map(str::to_owned).collect()
     };
     assert!(
-        listed.out.starts_with("NAME\tPREFIX\tSCOPES\tSTATE\tCREATED\tBY\tLAST USED\tEXPIRES\n"),
+        listed.out.starts_with("NAME\tPREFIX\tSCOPES\tKINDS\tSTATE\tCREATED\tBY\tLAST USED\tEXPIRES\n"),
         "{}",
         listed.out
     );
-    assert_eq!(fields("bot", &listed.out)[6..], ["", ""], "not used, and without an expiry: {}", listed.out);
+    assert_eq!(fields("bot", &listed.out)[7..], ["", ""], "not used, and without an expiry: {}", listed.out);
     let ci = fields("ci", &listed.out);
-    assert!(ci[6].is_empty() && ci[7].ends_with('Z'), "not used, and with an expiry: {}", listed.out);
+    assert!(ci[7].is_empty() && ci[8].ends_with('Z'), "not used, and with an expiry: {}", listed.out);
     assert!(!listed.out.contains("unknown"), "the creator has a name: {}", listed.out);
     assert!(!listed.out.contains(token.rsplit('_').next().unwrap()), "{}", listed.out);
     let revoked = lineclear(&["token", "revoke", "ci", "--db", url]);
     assert_eq!(revoked.code, Some(0), "{}", revoked.err);
     let listed = lineclear(&["token", "list", "--db", url]).out;
     let ci = fields("ci", &listed);
-    assert!(ci[3] == "revoked" && ci[7].starts_with("20") && ci[7].ends_with('Z'), "{listed}");
+    assert!(ci[4] == "revoked" && ci[8].starts_with("20") && ci[8].ends_with('Z'), "{listed}");
     let again = lineclear(&["token", "revoke", "ci", "--db", url]);
     assert!(again.code == Some(3) && again.err.contains("no live token"), "{}", again.err);
     let listed = json(&lineclear(&["token", "list", "--json", "--db", url]).out);
     let states: Vec<_> =
         listed["items"].as_array().unwrap().iter().map(|t| (t["name"].clone(), t["live"].clone())).collect();
-    let expected = [("usual".into(), false.into()), ("bot".into(), true.into()), ("ci".into(), false.into())];
+    let expected = [
+        ("mailer".into(), false.into()),
+        ("usual".into(), false.into()),
+        ("bot".into(), true.into()),
+        ("ci".into(), false.into()),
+    ];
     assert_eq!(states, expected, "newest first");
     assert!(!listed.to_string().contains("\"token\""), "{listed}");
 }

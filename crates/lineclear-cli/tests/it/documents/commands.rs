@@ -7,7 +7,7 @@ use std::process::Command;
 
 use lineclear_testkit::fresh_postgres;
 
-fn root() -> PathBuf {
+pub(super) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace")
 }
 
@@ -39,10 +39,10 @@ fn commands(text: &str) -> Vec<String> {
 }
 
 /// A server that a page tells its reader to start: it runs while the test runs the rest of the page.
-struct Served(std::process::Child, String);
+pub(super) struct Served(std::process::Child, String);
 
 impl Served {
-    fn start(arguments: &str, environment: [(&str, &OsStr); 2]) -> Served {
+    pub(super) fn start(arguments: &str, environment: [(&str, &OsStr); 2]) -> Served {
         let line = format!("exec {} {arguments} --port 0", env!("CARGO_BIN_EXE_lineclear"));
         let mut server = Command::new("sh")
             .args(["-ec", &line])
@@ -63,6 +63,13 @@ impl Served {
     }
 }
 
+impl Served {
+    /// A command that names the default address, for this server.
+    pub(super) fn address_in(&self, line: &str) -> String {
+        line.replace("localhost:7171", &self.1)
+    }
+}
+
 impl Drop for Served {
     fn drop(&mut self) {
         let _ = self.0.kill();
@@ -71,7 +78,7 @@ impl Drop for Served {
 }
 
 /// The command to run for a line of a document; `None` if no test can run it.
-fn as_run(command: &str) -> Option<String> {
+pub(super) fn as_run(command: &str) -> Option<String> {
     if command.starts_with("curl ") {
         // Without -f, curl ignores an error status.
         return Some(command.replacen("curl ", "curl -fsS ", 1));
@@ -95,9 +102,10 @@ async fn every_command_in_the_documents_runs() {
     let database = fresh_postgres().await;
     let dir = tempfile::tempdir().unwrap();
     let mut ran = 0;
-    // `guide.rs` and `migrate.rs` run the guides that begin in an empty folder.
-    let begins_empty =
-        |page: &PathBuf| page.ends_with("docs/quickstart.md") || page.ends_with("docs/migrate.md");
+    // `guide.rs`, `migrate.rs` and `workers.rs` run the guides that begin in an empty folder, or with an empty database.
+    let begins_empty = |page: &PathBuf| {
+        ["docs/quickstart.md", "docs/migrate.md", "docs/workers.md"].iter().any(|empty| page.ends_with(empty))
+    };
     for page in pages().into_iter().filter(|page| !begins_empty(page)) {
         let mut served: Option<Served> = None;
         let place = dir.path().join("docs.db");
@@ -110,8 +118,7 @@ async fn every_command_in_the_documents_runs() {
             }
             let line =
                 as_run(&command).unwrap_or_else(|| panic!("{}: no test runs `{command}`", page.display()));
-            let line =
-                served.as_ref().map_or(line.clone(), |Served(_, at)| line.replace("localhost:7171", at));
+            let line = served.as_ref().map_or(line.clone(), |served| served.address_in(&line));
             let output = Command::new("sh")
                 .args(["-ec", &line])
                 .current_dir(root())

@@ -1,6 +1,5 @@
 //! Runs the guides as a reader would: in an empty folder, on a terminal, block by block.
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -29,7 +28,7 @@ pub(crate) struct Reader {
 
 impl Reader {
     pub(crate) fn new() -> Reader {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+        let port = lineclear_testkit::free_port().unwrap().to_string();
         Reader { dir: tempfile::tempdir().unwrap(), port, server: None }
     }
 

@@ -135,6 +135,42 @@ async fn a_process_in_another_session_ends_with_a_cancelled_job() {
     wait_until("it ends", LONG, || !runs(away)).await;
 }
 
+/// Generations of a chain of processes: without end it would be a fork bomb, should the test fail.
+const GENERATIONS: u32 = 20_000;
+
+/// Each process of the chain starts the next one and ends. Its number is in the file `at`.
+fn chain(dir: &TempDir) {
+    let script =
+        format!("echo $1 > at.new; mv at.new at; [ $1 -ge {GENERATIONS} ] || sh chain.sh $(($1 + 1)) &\n");
+    std::fs::write(dir.path().join("chain.sh"), script).unwrap();
+}
+
+#[tokio::test]
+async fn a_chain_of_processes_that_fork_and_end_ends_with_its_job() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_child, address) = shell(&dir, &[]).await;
+    chain(&dir);
+    let generation = || pid_in(&dir.path().join("at")).unwrap_or_default();
+    let ends = r#"sh chain.sh 1; while [ "$(cat at)" -lt 30 ]; do sleep 0.01; done"#;
+    for (script, is_cancelled) in [("sh chain.sh 1; sleep 300", true), (ends, false)] {
+        let id = enqueue(&address, script, r#", "retries": 0"#);
+        wait_until("the chain runs", LONG, || generation() > 20).await;
+        if is_cancelled {
+            ask(&address, &format!("POST /api/v1/jobs/{id}/cancel"), "");
+        }
+        let state = if is_cancelled { "cancelled" } else { "completed" };
+        wait_for(&address, &format!("jobs/{id}"), &format!(r#""state":"{state}""#)).await;
+        // It stands still: a generation takes a few milliseconds, also on a busy machine.
+        let mut last = 0;
+        while last != generation() {
+            last = generation();
+            tokio::time::sleep(Duration::from_secs(2)).await;
+        }
+        assert!(last < GENERATIONS, "the chain outlived its job");
+        std::fs::remove_file(dir.path().join("at")).unwrap();
+    }
+}
+
 #[tokio::test]
 async fn a_process_in_another_session_ends_with_a_server_that_is_killed_or_stands_still() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,6 +1,5 @@
 //! A node that starts while its database is away waits for it; one that its database refuses does not.
 
-use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use lineclear_testkit::{Child, Program};
@@ -22,12 +21,30 @@ async fn waiting(dir: &TempDir, arguments: &[&str]) -> Child {
     child
 }
 
+/// Asks whether the process lives until it is ready: at no moment is a connection refused or cut.
+fn probe_until_ready(address: String) -> std::thread::JoinHandle<usize> {
+    std::thread::spawn(move || {
+        let begun = Instant::now();
+        for probes in 1.. {
+            let live = ask(&address, "GET /livez", "");
+            assert!(live.starts_with("HTTP/1.1 200"), "probe {probes}: {live:?}");
+            let ready = ask(&address, "GET /readyz", "");
+            if ready.starts_with("HTTP/1.1 200") {
+                return probes;
+            }
+            assert!(ready.contains("not ready"), "probe {probes}: {ready:?}");
+            assert!(begun.elapsed() < LONG, "{ready}");
+        }
+        0
+    })
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_starts_without_its_database_waits_and_says_so() {
     let mut server = postgres().await;
     server.stop();
     let dir = tempfile::tempdir().unwrap();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let port = lineclear_testkit::free_port().unwrap().to_string();
     let mut child = waiting(&dir, &["serve", "--db", &server.url(), "--port", &port]).await;
     let address = format!("127.0.0.1:{port}");
     assert!(ask(&address, "GET /livez", "").starts_with("HTTP/1.1 200"));
@@ -39,8 +56,11 @@ async fn a_server_that_starts_without_its_database_waits_and_says_so() {
     let other = ask(&address, "GET /api/v1/jobs", "");
     assert!(other.starts_with("HTTP/1.1 503") && other.contains("store_unavailable"), "{other}");
 
+    let probing = probe_until_ready(address.clone());
     server.start_again().await.unwrap();
     child.wait_for_line("API  http://", LONG).await.unwrap();
+    let probes = probing.join().unwrap();
+    assert!(probes > 0);
     assert!(ask(&address, "GET /readyz", "").starts_with("HTTP/1.1 200"));
     child.terminate().unwrap();
     assert!(child.wait_for_exit(LONG).await.unwrap().success());

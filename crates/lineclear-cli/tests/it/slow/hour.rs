@@ -23,7 +23,7 @@ const LONG: Duration = Duration::from_secs(60);
 /// which has its id among its arguments in case the server is killed as the command begins. The lock ends with the last process of it.
 const COMMAND: &str = r#"
 read -r _ _ _ server _ < "/proc/$PPID/stat"
-[ "$server" -gt 1 ] || server=$(tr '\0' ' ' < "/proc/$PPID/cmdline" | cut -d' ' -f3)
+[ "$server" -gt 1 ] || server=$(tr '\0' ' ' < "/proc/$PPID/cmdline" | head -n 1 | cut -d' ' -f3)
 mark() { read -r now _ < /proc/uptime; echo "$1 $2 $LINECLEAR_TICK $LINECLEAR_CLAIM $server $now" >> marks; }
 exec 9> "lock.$1.$LINECLEAR_TICK"
 flock -n 9 || { mark twice "$1"; exit 1; }

@@ -168,7 +168,7 @@ fn every_command_has_an_example_in_its_help() {
         let example = help.split("Examples:").nth(1).is_some_and(|examples| examples.contains(&name));
         assert!(example, "{name} has no example of itself in its help:\n{help}");
     }
-    for family in ["job", "manifest", "group", "dead-letter", "node", "bulk-operation", "lock"] {
+    for family in ["job", "manifest", "group", "dead-letter", "node", "submitter", "bulk-operation", "lock"] {
         assert!(leaves.iter().any(|leaf| leaf.len() == 2 && leaf[0] == family), "{family}");
     }
 }

@@ -90,6 +90,24 @@ fn a_token_does_not_go_where_a_file_of_another_user_says() {
     assert!(listener.heard().starts_with("GET "));
 }
 
+#[test]
+fn a_token_does_not_go_to_a_server_that_nothing_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = list(&dir, &[]);
+    assert_eq!(refused.code, Some(2), "{}", refused.err);
+    for part in ["the token is not sent", "nothing names the server", "--server", "LINECLEAR_SERVER"] {
+        assert!(refused.err.contains(part), "{}", refused.err);
+    }
+    // A file that does not say where the server is names none.
+    std::fs::write(dir.path().join("lineclear.toml"), "slots = 3\n").unwrap();
+    assert!(list(&dir, &[]).err.contains("nothing names the server"));
+    let listener = Listener::start();
+    let port = listener.port().to_string();
+    let mut by_variable = command_at(&dir, &["job", "list", "--request-timeout", "1s"]);
+    let named = ran(by_variable.env("LINECLEAR_TOKEN", TOKEN).env("LINECLEAR_PORT", port));
+    assert!(named.code == Some(7) && listener.heard().contains(TOKEN), "{}", named.err);
+}
+
 /// 192.0.2.1 is an address for documentation: no machine has it.
 #[test]
 fn a_token_does_not_go_to_another_machine_without_tls() {

@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use lineclear::read::{ExecutionView, JobDetail, StepView};
 use lineclear::store::JobId;
+use lineclear_model::JobState;
 use lineclear_model::secret::Secrets;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -27,6 +28,10 @@ pub(crate) struct JobDetails {
     executions: Vec<Execution>,
     /// The recorded steps.
     steps: Vec<Step>,
+    /// What holds the job while it runs: `node`, `worker` (remote) or `submitter`.
+    holder: Option<&'static str>,
+    /// The name of the job in the system that has accepted it, while it runs.
+    external_id: Option<String>,
 }
 
 /// An execution: one claim that ended.
@@ -86,7 +91,10 @@ impl JobDetails {
             started_at: time(view.started_at),
             finished_at: time(view.finished_at),
         };
+        let is_held = detail.job.state == JobState::Running;
         JobDetails {
+            holder: is_held.then_some(detail.holder.as_str()),
+            external_id: detail.external_id,
             job: Job::of(detail.job),
             input: masked(&detail.secrets, detail.input),
             executions: detail

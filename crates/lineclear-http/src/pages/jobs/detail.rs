@@ -48,6 +48,7 @@ fn head(view: &View<'_>, detail: &JobDetail) -> Markup {
     let fact = |name: &str, value: Markup| html! { div.fact { dt { (name) } dd { (value) } } };
     let find = |q: String, text: &str| html! { a href=(view.link(&format!("/jobs?q={}", components::escape_query(&q)))) { (text) } };
     let none = || html! { span.muted { "–" } };
+    let holder = detail.holder.as_str();
     html! {
         div.bar {
             h1 { "Job " (job.id) }
@@ -70,7 +71,8 @@ fn head(view: &View<'_>, detail: &JobDetail) -> Markup {
             (fact("manifest", job.manifest_key.as_ref().map_or_else(none, |key| find(format!("manifest:{key}"), key))))
             (fact("group", job.group.as_ref().map_or_else(none, |group| find(format!("group:{group}"), group))))
             (fact("origin", html! { (job.origin.as_str()) @if let Some(tick) = job.tick_at { " for " (moment(tick)) } }))
-            (fact("node", job.node_name.as_ref().map_or_else(none, |node| find(format!("node:{node}"), node))))
+            (fact(holder, job.node_name.as_ref().map_or_else(none, |node| find(format!("node:{node}"), node))))
+            @if let Some(id) = &detail.external_id { (fact("external id", html! { code { (id) } })) }
             (fact("accepted", moment(job.created_at)))
             // The due time of a dead job is the time of its death.
             @if job.state != JobState::Dead { (fact("due", moment(job.due_at))) }
@@ -135,7 +137,7 @@ fn payload(view: &View<'_>, detail: &JobDetail) -> Markup {
     html! { div.pair { (card("Input", detail.input.as_deref())) (card("Output", output)) } }
 }
 
-fn json(text: &str) -> Markup {
+pub(in crate::pages) fn json(text: &str) -> Markup {
     let cut = &text[..text.floor_char_boundary(SHOWN_BYTES)];
     // Indented as text: a parser would change large numbers.
     let pretty =

@@ -1,6 +1,7 @@
 //! Enqueues a job by hand.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use axum::extract::{FromRequest, Request, State};
 use axum::http::HeaderMap;
@@ -15,9 +16,11 @@ use serde_json::value::RawValue;
 use crate::App;
 use crate::api::jobs::enqueue::enqueue_one;
 use crate::api::json_body::JsonText;
+use crate::api::run::{WAIT_MS, wait_for_end};
 use crate::audit::AuditDetails;
 use crate::auth::Caller;
 use crate::idempotency::KeyedText;
+use crate::long_poll::LongPoll;
 use crate::middleware::trace::TraceParent;
 use crate::pages::components::{cli_hint, shell_quote};
 use crate::pages::confirm::{FormBody, redirect};
@@ -56,9 +59,16 @@ pub(in crate::pages) struct EnqueueForm {
     /// Separated by spaces.
     #[serde(default)]
     tags: String,
+    /// `wait`: the response comes when the job is over.
+    #[serde(default)]
+    then: String,
 }
 
 impl EnqueueForm {
+    fn waits(&self) -> bool {
+        self.then == "wait"
+    }
+
     /// The JSON body for the API.
     fn body(&self) -> Result<String, Problem> {
         let text = |text: &str| Some(text.trim()).filter(|text| !text.is_empty()).map(str::to_owned);
@@ -74,6 +84,10 @@ impl EnqueueForm {
         };
         let (due_at, in_ms) = match self.when.trim() {
             "" | "now" => (None, None),
+            _ if self.waits() => {
+                let detail = "leave `when` empty to run the job and wait for it, or enqueue it for later";
+                return Err(Problem::malformed("due_at", detail).at("/due_at"));
+            }
             when => match duration::parse(when) {
                 Ok(length) => (None, Some(u64::try_from(length.as_millis()).unwrap_or(u64::MAX))),
                 Err(_) => (Some(when.to_owned()), None),
@@ -177,7 +191,7 @@ async fn form(view: &View<'_>, typed: &EnqueueForm, wrong: Option<&Problem>) -> 
                 label for="kind" { "Kind" }
                 input #kind name="kind" value=(typed.kind) list="kinds" required maxlength="128" autocomplete="off" spellcheck="false";
                 datalist #kinds { @for kind in &kinds { option value=(kind) {} } }
-                span.muted { @if kinds.is_empty() { "No live node reports its kinds. The job waits until a node runs its kind." } @else { "Live nodes run: " (kinds.iter().take(12).cloned().collect::<Vec<_>>().join(", ")) @if kinds.len() > 12 { ", …" } } }
+                span.muted { @if kinds.is_empty() { "No live node reports its kinds. The job waits until a node runs its kind." } @else { "Live nodes and workers run: " (kinds.iter().take(12).cloned().collect::<Vec<_>>().join(", ")) @if kinds.len() > 12 { ", …" } } }
                 (error_of(&["/kind"]))
             }
             div.field { label for="input" { "Input" } textarea #input name="input" spellcheck="false" placeholder="{}" { (typed.input) } span.muted { "Any JSON, up to 256 KiB." } (error_of(&["/input"])) }
@@ -194,7 +208,7 @@ async fn form(view: &View<'_>, typed: &EnqueueForm, wrong: Option<&Problem>) -> 
                     div.field { label for="tags" { "Tags" } input #tags name="tags" value=(typed.tags) placeholder="for searches" autocomplete="off"; (error_of(&["/tags"])) }
                 }
             }
-            div.buttons { button.primary type="submit" { "Enqueue" } a.button href=(view.link("/jobs")) { "Cancel" } }
+            div.buttons { button.primary type="submit" { "Enqueue" } button type="submit" name="then" value="wait" title=(format!("Waits for its end, up to {} seconds, then shows the job with its output", WAIT_MS / 1_000)) { "Run and wait" } a.button href=(view.link("/jobs")) { "Cancel" } }
             (cli_hint(&typed.cli()))
         }
     };
@@ -212,6 +226,7 @@ pub(in crate::pages) async fn enqueue(
     caller: Caller,
     audit: AuditDetails,
     trace: TraceParent,
+    poll: LongPoll,
     request: Request,
 ) -> Result<Response, Problem> {
     let (headers, uri): (HeaderMap, _) = (request.headers().clone(), request.uri().clone());
@@ -222,6 +237,9 @@ pub(in crate::pages) async fn enqueue(
     };
     match enqueued.await {
         Ok(reply) => {
+            if let Some(job) = reply.job().filter(|_| typed.waits()) {
+                wait_for_end(&app, &poll, job, Duration::from_millis(WAIT_MS)).await;
+            }
             Ok(redirect(&app, &reply.job().map_or("/jobs".to_owned(), |job| format!("/jobs/{job}"))))
         }
         Err(problem) if problem.status().is_client_error() => {

@@ -23,6 +23,11 @@ async fn find(view: &View<'_>, text: &str) -> Result<NodeView, Problem> {
     nodes.into_iter().find(|node| node.id == wanted).ok_or_else(missing)
 }
 
+/// Several workers may have one name.
+fn cli_name(node: &NodeView) -> String {
+    if node.is_worker() { node.id.to_string() } else { node.name.clone() }
+}
+
 /// `GET /nodes/{id}/drain`.
 pub(in crate::pages) async fn confirm_drain(view: &View<'_>, text: &str) -> Result<Page, Problem> {
     let node = find(view, text).await?;
@@ -30,14 +35,17 @@ pub(in crate::pages) async fn confirm_drain(view: &View<'_>, text: &str) -> Resu
         view,
         Confirmation {
             title: format!("Drain node {}?", node.name),
-            what: html! {
+            what: html! { @if node.is_worker() {
+                p { "The remote worker gets no new jobs from the next heartbeat on. The " strong { (node.holds) } " jobs that it holds finish." }
+                p.muted { "You can resume it. A restarted worker is a new one, which gets jobs." }
+            } @else {
                 p { "The node takes no new jobs and plans nothing. The " strong { (node.holds) } " jobs that it holds finish, and its API keeps answering." }
                 p.muted { "You can resume it. A restarted process is a new node, which takes work." }
-            },
+            } },
             fields: html! {},
             button: "Drain the node",
             danger: false,
-            cli: format!("lineclear node drain {} --wait", node.name),
+            cli: format!("lineclear node drain {} --wait", cli_name(&node)),
             back: BACK.to_owned(),
             tab: Tab::Cluster,
         },
@@ -65,7 +73,7 @@ pub(in crate::pages) async fn confirm_resume(view: &View<'_>, text: &str) -> Res
             fields: html! {},
             button: "Resume the node",
             danger: false,
-            cli: format!("lineclear node resume {}", node.name),
+            cli: format!("lineclear node resume {}", cli_name(&node)),
             back: BACK.to_owned(),
             tab: Tab::Cluster,
         },

@@ -11,16 +11,16 @@ pub(crate) const SECRET: (&str, &str) = ("X-Lineclear-Proxy-Secret", "0123456789
 const SAME: (&str, &str) = ("Sec-Fetch-Site", "same-origin");
 const ADA: (&str, &str) = ("X-Forwarded-User", "ada");
 
-/// Proxies in this network, with or without the secret.
-pub(crate) fn trusting(network: &str, secret: bool) -> TrustedProxies {
-    let secret = secret.then(|| ProxySecret::new(SECRET.1).unwrap());
+/// Proxies in this network, with the secret.
+pub(crate) fn trusting(network: &str) -> TrustedProxies {
+    let secret = Some(ProxySecret::new(SECRET.1).unwrap());
     TrustedProxies { networks: vec![network.parse().unwrap()], secret }
 }
 
 async fn with_tokens(network: &str, change: impl FnOnce(&mut HttpOptions)) -> Served {
     Served::sqlite_with(|http| {
         http.access = Access::Tokens;
-        http.trusted_proxies = trusting(network, false);
+        http.trusted_proxies = trusting(network);
         change(http);
     })
     .await
@@ -31,7 +31,7 @@ async fn with_users() -> Served {
     Served::sqlite_with(|http| {
         let scopes_header = Some("X-Groups".to_owned());
         http.access = Access::ProxyUsers(ProxyUsers { scopes_header, ..ProxyUsers::default() });
-        http.trusted_proxies = trusting("127.0.0.0/8", true);
+        http.trusted_proxies = trusting("127.0.0.0/8");
     })
     .await
 }
@@ -39,7 +39,7 @@ async fn with_users() -> Served {
 /// A request of a client, as the proxy forwards it.
 async fn ask(served: &Served, forwarded: &str, token: &str) -> Answer {
     let authorization = format!("Bearer {token}");
-    let headers = [("Authorization", authorization.as_str()), ("X-Forwarded-For", forwarded)];
+    let headers = [("Authorization", authorization.as_str()), ("X-Forwarded-For", forwarded), SECRET];
     served.send("GET", "/api/v1/jobs", &headers, b"").await
 }
 
@@ -59,7 +59,8 @@ async fn behind_a_proxy_wrong_tokens_lock_out_only_the_client_that_sent_them() {
     );
     assert_eq!(ask(&served, "192.0.2.2", &read).await.status, 200, "other clients are not affected");
     let body = serde_json::json!({"token": operate}).to_string();
-    let headers = [("Content-Type", "application/json"), SAME, ("X-Forwarded-For", "192.0.2.3, 127.0.0.9")];
+    let forwarded = ("X-Forwarded-For", "192.0.2.3, 127.0.0.9");
+    let headers = [("Content-Type", "application/json"), SAME, forwarded, SECRET];
     let login = served.send("POST", "/api/v1/session", &headers, body.as_bytes()).await;
     assert_eq!(login.status, 201, "nor are logins: {login:?}");
     served.end().await;
@@ -72,6 +73,21 @@ async fn addresses_that_an_untrusted_peer_forwards_are_ignored() {
         ask(&served, &format!("198.51.100.{n}"), "x").await;
     }
     assert_eq!(ask(&served, "198.51.100.77", "x").await.status, 429);
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_local_process_without_the_secret_of_the_proxy_forges_no_address() {
+    let served = with_tokens("127.0.0.0/8", |_| ()).await;
+    let forge = async |address: &str| {
+        let headers = [("Authorization", "Bearer x"), ("X-Forwarded-For", address)];
+        served.send("GET", "/api/v1/jobs", &headers, b"").await.status
+    };
+    for n in 0..12 {
+        forge(&format!("198.51.100.{n}")).await;
+    }
+    assert_eq!(forge("198.51.100.77").await, 429, "it is locked out under its own address");
+    assert_eq!(ask(&served, "198.51.100.77", "x").await.status, 401, "and locks out no other");
     served.end().await;
 }
 
@@ -92,7 +108,8 @@ async fn behind_a_proxy_each_client_has_its_own_rate() {
 async fn stream(served: &Served, forwarded: &str, token: &str) -> (TcpStream, String) {
     let mut stream = TcpStream::connect(served.address).await.unwrap();
     let head = format!(
-        "GET /api/v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nX-Forwarded-For: {forwarded}\r\n\r\n"
+        "GET /api/v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nX-Forwarded-For: {forwarded}\r\n{}: {}\r\n\r\n",
+        SECRET.0, SECRET.1
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut bytes = [0; 4096];

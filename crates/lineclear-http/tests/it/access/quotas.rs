@@ -69,8 +69,13 @@ async fn one_token_cannot_take_all_live_pages(served: &Served) {
     let (_stream, head) = open(served, "/live?page=/", &session).await;
     assert!(head.starts_with("HTTP/1.1 429"), "{head}");
     let scopes = Scopes::parse("read").unwrap();
-    let other =
-        NewToken { name: Name::new("other").unwrap(), scopes, lives: None, created_by: "a test".to_owned() };
+    let other = NewToken {
+        name: Name::new("other").unwrap(),
+        scopes,
+        kinds: None,
+        lives: None,
+        created_by: "a test".to_owned(),
+    };
     let (_, other) = served.store().create_token(other).await.unwrap();
     let (_stream, head) =
         open(served, "/live?page=/", &format!("Authorization: Bearer {}\r\n", other.expose())).await;

@@ -28,7 +28,7 @@ async fn texts(client: &Client, sql: &str) -> Vec<String> {
 
 /// The contents of all tables, except those that nodes update by themselves and the last use of tokens.
 async fn contents(client: &Client) -> BTreeMap<String, String> {
-    let alive = ["node", "lock_lease", "lock_event", "access_token"];
+    let alive = ["node", "lock_lease", "lock_event", "lock_runner", "access_token"];
     let mut all = BTreeMap::new();
     for table in texts(client, "select tablename from pg_tables where schemaname = 'lineclear'").await {
         if !alive.contains(&table.as_str()) {

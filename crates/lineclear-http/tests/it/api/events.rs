@@ -279,8 +279,13 @@ async fn a_stream_ends_within_five_seconds_of_its_token(served: &Served) {
     assert!(took < ended, "revoked, and it continued for {took:?}");
 
     let (lives, scopes) = (Some(Duration::from_millis(1500)), Scopes::parse("read").unwrap());
-    let token =
-        NewToken { name: Name::new("short").unwrap(), scopes, lives, created_by: "a test".to_owned() };
+    let token = NewToken {
+        name: Name::new("short").unwrap(),
+        scopes,
+        kinds: None,
+        lives,
+        created_by: "a test".to_owned(),
+    };
     let (_, secret) = served.store().create_token(token).await.unwrap();
     let mut stream = Stream::of(served, "", secret.expose()).await;
     let took = stream.end().await;

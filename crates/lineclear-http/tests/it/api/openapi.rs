@@ -10,6 +10,17 @@ fn document() -> Value {
     serde_json::from_str(&lineclear_http::openapi()).unwrap()
 }
 
+/// A path with values for its parameters.
+fn filled(path: &str) -> String {
+    let path = path
+        .replace("{id}", "1")
+        .replace("{no}", "1")
+        .replace("{key}", "missing")
+        .replace("{name}", "missing");
+    // Without the time to wait for the job, which has no input that it understands.
+    path.replace("{kind}", "add?wait_ms=0")
+}
+
 /// `LINECLEAR_UPDATE=1` rewrites it.
 #[test]
 fn the_document_equals_the_kept_file() {
@@ -87,7 +98,7 @@ async fn every_path_of_the_document_is_served(served: &Served) {
             // Its response does not end; events.rs tests it.
             continue;
         }
-        let path = path.replace("{id}", "1").replace("{key}", "missing").replace("{name}", "missing");
+        let path = filled(path);
         for method in operations.as_object().unwrap().keys() {
             let method = method.to_uppercase();
             let answer = served.send(&method, &path, &[("Content-Type", "application/json")], b"").await;
@@ -103,9 +114,10 @@ async fn every_path_of_the_document_is_served(served: &Served) {
 async fn a_body_is_required_where_the_document_requires_it_and_nowhere_else(served: &Served) {
     let mut wanted = 0;
     for (path, operations) in document()["paths"].as_object().unwrap() {
-        let path = path.replace("{id}", "1").replace("{key}", "missing").replace("{name}", "missing");
+        let path = filled(path);
         for (method, operation) in operations.as_object().unwrap() {
-            if method == "get" {
+            // A callback without its token is refused before its body is read.
+            if method == "get" || operation["security"][0].get("claim").is_some() {
                 continue;
             }
             let method = method.to_uppercase();
@@ -118,7 +130,7 @@ async fn a_body_is_required_where_the_document_requires_it_and_nowhere_else(serv
                     "{method} {path}"
                 );
             } else {
-                assert!(answer.status == 204 || answer.code() != "body_missing", "{method} {path}");
+                assert!(answer.status < 300 || answer.code() != "body_missing", "{method} {path}");
             }
         }
     }

@@ -11,7 +11,8 @@ use crate::packets::Statement;
 const SCHEMA: &str = include_str!("../../../migrations/sqlite/0012_lock_lease.sql");
 /// The statement of SQLite for each of ours, and the kinds of our parameters, which have the same names there: `b` are names, as bytes; `t` is
 /// text; `n` are numbers.
-const STATEMENTS: [(&str, &str, &[&str]); 11] = [
+const RUNNERS: &str = include_str!("../../../migrations/sqlite/0034_lock_runner.sql");
+const STATEMENTS: [(&str, &str, &[&str]); 14] = [
     ("lease_current", include_str!("../../../sql/sqlite/lease_current.sql"), &["b:name", "b:store"]),
     (
         "lease_write",
@@ -61,6 +62,29 @@ const STATEMENTS: [(&str, &str, &[&str]); 11] = [
     ("lease_remove", include_str!("../../../sql/sqlite/lease_remove.sql"), &["b:name", "b:store"]),
     ("lease_clean", include_str!("../../../sql/sqlite/lease_clean.sql"), &["n:keep", "n:limit"]),
     ("event_clean", include_str!("../../../sql/sqlite/event_clean.sql"), &["n:keep", "n:limit"]),
+    (
+        "runner_write",
+        include_str!("../../../sql/sqlite/runner_write.sql"),
+        &[
+            "t:id",
+            "b:name",
+            "b:store",
+            "t:node",
+            "t:machine",
+            "n:pid",
+            "t:incarnation",
+            "t:kind",
+            "t:state",
+            "n:since_ago",
+            "n:epoch",
+            "n:failures",
+            "t:error",
+            "n:failed_ago",
+            "n:renew_ms",
+        ],
+    ),
+    ("runner_list", include_str!("../../../sql/sqlite/runner_list.sql"), &["n:limit"]),
+    ("runner_clean", include_str!("../../../sql/sqlite/runner_clean.sql"), &["n:keep", "n:limit"]),
     ("event_list", include_str!("../../../sql/sqlite/event_list.sql"), &["b:name", "n:before", "n:limit"]),
 ];
 
@@ -87,10 +111,18 @@ impl Tables {
                 let made = self.0.execute_batch(&SCHEMA.replace(" if not exists", ""));
                 return if made.is_ok() { nothing() } else { Some(Err(2714)) };
             }
+            "runner_schema" => {
+                let made = self.0.execute_batch(&RUNNERS.replace(" if not exists", ""));
+                return if made.is_ok() { nothing() } else { Some(Err(2714)) };
+            }
             "registry_events" | "registry_view" => return Some(Err(2714)),
             "begin transaction" | "commit transaction" => return nothing(),
             "registry_exists" => {
                 let there = self.0.table_exists(None, "lock_lease").unwrap();
+                return Some(Ok(response(&[("made", vec![Value::Integer(there.into())])])));
+            }
+            "runner_exists" => {
+                let there = self.0.table_exists(None, "lock_runner").unwrap();
                 return Some(Ok(response(&[("made", vec![Value::Integer(there.into())])])));
             }
             _ => {}
@@ -135,7 +167,8 @@ impl Tables {
 fn response(columns: &[(&str, Vec<Value>)]) -> QueryResponse {
     let kind = |name: &str| match name {
         "lock_name" | "store" => SqlDataType::VarBinaryMax,
-        "incarnation" | "holder" | "node" | "machine" | "kind" | "what" | "before" | "by_whom" | "why" => {
+        "id" if columns.len() > 12 => SqlDataType::NVarCharMax,
+        "state" | "last_error" | "incarnation" | "holder" | "node" | "machine" | "kind" | "what" | "before" | "by_whom" | "why" => {
             SqlDataType::NVarCharMax
         }
         _ => SqlDataType::BigInt,

@@ -3,6 +3,7 @@
 //! clock does the rest.
 
 use super::super::record::LockEventKind;
+use super::super::runners::RunnerUpdate;
 use super::super::updates::{Contention, HoldEnd, LeaseUpdate, VanishedHold};
 use super::value::{Params, Row, Value};
 use super::{Executor, Statement, params};
@@ -15,6 +16,7 @@ pub(super) enum Change {
     Write(Vec<LeaseUpdate>),
     Contend(Vec<Contention>),
     End(HoldEnd),
+    Runners(Vec<RunnerUpdate>),
     Remove(VanishedHold),
     /// One statement.
     Run(Statement, Params),
@@ -56,6 +58,9 @@ impl Change {
                     db.run(Statement::LeaseEnd, params).await?;
                     db.run(Statement::EventWrite, event.params()).await?;
                 }
+            }
+            Change::Runners(runners) => {
+                db.run_all(Statement::RunnerWrite, runners.iter().map(params::runner).collect()).await?;
             }
             Change::Remove(hold) => return remove(db, hold).await,
             Change::Run(statement, params) => drop(db.run(*statement, params.clone()).await?),

@@ -3,9 +3,11 @@
 use std::time::{Duration, SystemTime};
 
 use super::super::record::{LeaseRecord, LeaseState, LockEvent, LockEventKind};
+use super::super::runners::RunnerRecord;
 use super::value::Row;
 use crate::error::LockError;
 use crate::name::Epoch;
+use crate::singleton::RunnerState;
 
 /// A row of `lease_list`.
 pub(super) fn lease(row: &Row) -> Result<LeaseRecord, LockError> {
@@ -33,6 +35,34 @@ pub(super) fn lease(row: &Row) -> Result<LeaseRecord, LockError> {
         contended: positive("contended")?,
         contended_at: maybe_time("contended_us")?,
         inspection: None,
+    })
+}
+
+/// A row of `runner_list`.
+pub(super) fn runner(row: &Row) -> Result<RunnerRecord, LockError> {
+    let word = row.text("state")?;
+    let state = RunnerState::from_word(&word)
+        .ok_or_else(|| LockError::failed(format!("lock_runner.state has the unknown value {word:?}")))?;
+    let renewed_ago = row.int("now_us")?.saturating_sub(row.int("renewed_us")?);
+    let positive = |number: i64| u64::try_from(number).unwrap_or(0);
+    Ok(RunnerRecord {
+        id: row.text("id")?,
+        name: row.text("lock_name")?,
+        store: row.text("store")?,
+        node: row.text("node")?,
+        machine: row.text("machine")?,
+        pid: u32::try_from(row.int("pid")?).unwrap_or(0),
+        incarnation: row.text("incarnation")?,
+        kind: row.maybe_text("kind")?,
+        state,
+        since: time(row.int("since_us")?),
+        epoch: row.maybe_int("epoch")?.map(Epoch::new),
+        failures: u32::try_from(row.int("failures")?).unwrap_or(u32::MAX),
+        last_error: row.maybe_text("last_error")?,
+        failed_at: row.maybe_int("failed_us")?.map(time),
+        renewed_at: time(row.int("renewed_us")?),
+        renewed_ago: Duration::from_micros(positive(renewed_ago)),
+        renew_every: Duration::from_millis(positive(row.int("renew_ms")?)),
     })
 }
 

@@ -8,7 +8,7 @@ use tokio::sync::Mutex;
 
 use super::change::Change;
 use super::value::{Params, Row, Value};
-use super::{Database, Executor, Statement, sql_files};
+use super::{Database, Executor, Statement, TableSet, sql_files};
 use crate::backend::LockFuture;
 use crate::error::LockError;
 use crate::mssql::connection::{Connection, Session};
@@ -19,7 +19,8 @@ const TABLES: [&str; 3] = [
     include_str!("../../../sql/mssql/registry_events.sql"),
     include_str!("../../../sql/mssql/registry_view.sql"),
 ];
-const SQL: [&str; 12] = sql_files!("mssql");
+const RUNNERS: [&str; 1] = [include_str!("../../../sql/mssql/runner_schema.sql")];
+const SQL: [&str; 16] = sql_files!("mssql");
 
 /// The tables in a database of a server.
 #[derive(Debug)]
@@ -36,12 +37,16 @@ impl MssqlDatabase {
 }
 
 impl Database for MssqlDatabase {
-    fn create_tables(&self) -> LockFuture<'_, ()> {
-        Box::pin(async {
+    fn create_tables(&self, which: TableSet) -> LockFuture<'_, ()> {
+        let tables = match which {
+            TableSet::Leases => &TABLES[..],
+            TableSet::Runners => &RUNNERS[..],
+        };
+        Box::pin(async move {
             let _in_use = self.in_use.lock().await;
             let session = self.connection.session().await?;
             let mut created = Ok(());
-            for table in TABLES {
+            for table in tables {
                 // Another process may have created this one, and not yet the next.
                 created = session.rows(table, &[]).await.map(drop).and(created);
             }

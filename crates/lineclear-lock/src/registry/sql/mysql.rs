@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 use super::super::updates::LeaseUpdate;
 use super::change::Change;
 use super::value::{Params, Row, Value};
-use super::{Database, Executor, Statement, sql_files};
+use super::{Database, Executor, Statement, TableSet, sql_files};
 use crate::backend::LockFuture;
 use crate::error::LockError;
 use crate::mysql::{classify, opts};
@@ -19,7 +19,8 @@ const TABLES: [&str; 3] = [
     include_str!("../../../sql/mysql/registry_events.sql"),
     include_str!("../../../sql/mysql/registry_view.sql"),
 ];
-const SQL: [&str; 12] = sql_files!("mysql");
+const RUNNERS: [&str; 1] = [include_str!("../../../sql/mysql/runner_schema.sql")];
+const SQL: [&str; 16] = sql_files!("mysql");
 
 /// The tables in a database of a server.
 #[derive(Debug)]
@@ -110,10 +111,14 @@ fn row(row: mysql_async::Row) -> Result<Row, LockError> {
 }
 
 impl Database for MysqlDatabase {
-    fn create_tables(&self) -> LockFuture<'_, ()> {
+    fn create_tables(&self, which: TableSet) -> LockFuture<'_, ()> {
+        let tables = match which {
+            TableSet::Leases => &TABLES[..],
+            TableSet::Runners => &RUNNERS[..],
+        };
         Box::pin(self.on(async move |connection| {
-            for table in TABLES {
-                connection.query_drop(table).await.map_err(classify)?;
+            for table in tables {
+                connection.query_drop(*table).await.map_err(classify)?;
             }
             Ok(())
         }))

@@ -1,5 +1,6 @@
 //! The parameters of each statement, in the order of their numbers.
 
+use super::super::runners::RunnerUpdate;
 use super::super::updates::{Contention, HoldEnd, LeaseFilter, LeaseUpdate, VanishedHold};
 use super::value::{Params, Value};
 
@@ -26,6 +27,31 @@ pub(super) fn write(update: &LeaseUpdate) -> Params {
         ("taken", update.acquisitions.into()),
     ]);
     params
+}
+
+/// Of `runner_write`.
+pub(super) fn runner(update: &RunnerUpdate) -> Params {
+    let RunnerUpdate { runner, status, since_ago, failed_ago, renew_ms } = update;
+    let holder = &runner.holder;
+    // PostgreSQL has no zero bytes in text.
+    let error = status.last_error.as_ref().map(|error| error.replace('\0', "\u{fffd}"));
+    vec![
+        ("id", Value::text(runner.id.to_string())),
+        ("name", Value::name(runner.name.as_str())),
+        ("store", Value::name(&*runner.store)),
+        ("node", Value::text(format!("{}/{}", holder.machine, holder.pid))),
+        ("machine", Value::text(holder.machine.clone())),
+        ("pid", i64::from(holder.pid).into()),
+        ("incarnation", Value::text(holder.incarnation.to_string())),
+        ("kind", runner.kind.as_deref().into()),
+        ("state", Value::text(status.state.as_str())),
+        ("since_ago", (*since_ago).into()),
+        ("epoch", status.epoch.map(|epoch| epoch.get()).into()),
+        ("failures", i64::from(status.failures).into()),
+        ("error", Value::Text(error)),
+        ("failed_ago", (*failed_ago).into()),
+        ("renew_ms", (*renew_ms).into()),
+    ]
 }
 
 /// Of `lease_contend`.

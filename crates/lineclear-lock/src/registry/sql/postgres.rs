@@ -6,7 +6,7 @@ use tokio_postgres::types::{ToSql, Type};
 
 use super::change::Change;
 use super::value::{Params, Row, Value};
-use super::{Database, Executor, Statement, sql_files};
+use super::{Database, Executor, Statement, TableSet, sql_files};
 use crate::backend::LockFuture;
 use crate::error::LockError;
 use crate::postgres::connection::{Connection, Purpose};
@@ -15,14 +15,16 @@ use crate::postgres::{PostgresTarget, classify};
 
 /// Migration 0012 of the scheduler is a symbolic link to this file. Applied migrations have its checksum: its text must not change.
 const TABLES: &str = include_str!("../../../migrations/postgres/0012_lock_lease.sql");
-const SQL: [&str; 9] = sql_files!(set_wise "postgres");
+/// Migration 0034, likewise.
+const RUNNERS: &str = include_str!("../../../migrations/postgres/0034_lock_runner.sql");
+const SQL: [&str; 13] = sql_files!(set_wise "postgres");
 
 /// The tables in a schema of a database.
 #[derive(Debug)]
 pub(super) struct PostgresDatabase {
     target: PostgresTarget,
     connection: Connection,
-    sql: [String; 9],
+    sql: [String; 13],
 }
 
 impl PostgresDatabase {
@@ -78,8 +80,12 @@ fn row(row: &tokio_postgres::Row) -> Result<Row, LockError> {
 }
 
 impl Database for PostgresDatabase {
-    fn create_tables(&self) -> LockFuture<'_, ()> {
-        Box::pin(async { create(&self.target, self.connection.call().await?, TABLES).await })
+    fn create_tables(&self, which: TableSet) -> LockFuture<'_, ()> {
+        let sql = match which {
+            TableSet::Leases => TABLES,
+            TableSet::Runners => RUNNERS,
+        };
+        Box::pin(async move { create(&self.target, self.connection.call().await?, sql).await })
     }
 
     fn read(&self, statement: Statement, params: Params) -> LockFuture<'_, Vec<Row>> {

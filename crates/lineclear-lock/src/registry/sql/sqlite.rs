@@ -9,14 +9,16 @@ use rusqlite::{Connection, ToSql};
 
 use super::change::Change;
 use super::value::{Params, Row, Value};
-use super::{Database, Executor, Statement, sql_files};
+use super::{Database, Executor, Statement, TableSet, sql_files};
 use crate::backend::LockFuture;
 use crate::error::LockError;
 use crate::sqlite::{File, classify, connect_plain, now};
 
 /// Migration 0012 of the scheduler is a symbolic link to this file. Applied migrations have its checksum: its text must not change.
 const TABLES: &str = include_str!("../../../migrations/sqlite/0012_lock_lease.sql");
-const SQL: [&str; 12] = sql_files!("sqlite");
+/// Migration 0034, likewise.
+const RUNNERS: &str = include_str!("../../../migrations/sqlite/0034_lock_runner.sql");
+const SQL: [&str; 16] = sql_files!("sqlite");
 
 /// The tables in a file.
 #[derive(Debug)]
@@ -120,8 +122,12 @@ fn now_or_error<T>(work: impl Future<Output = Result<T, LockError>>) -> Result<T
 }
 
 impl Database for SqliteDatabase {
-    fn create_tables(&self) -> LockFuture<'_, ()> {
-        self.transaction(|transaction| transaction.connection.execute_batch(TABLES).map_err(classify))
+    fn create_tables(&self, which: TableSet) -> LockFuture<'_, ()> {
+        let sql = match which {
+            TableSet::Leases => TABLES,
+            TableSet::Runners => RUNNERS,
+        };
+        self.transaction(move |transaction| transaction.connection.execute_batch(sql).map_err(classify))
     }
 
     fn read(&self, statement: Statement, params: Params) -> LockFuture<'_, Vec<Row>> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lineclear_lock::postgres::{TransactionKey, fence, try_transaction_lock};
-use lineclear_lock::{LockError, LockName, Locks, Moment};
+use lineclear_lock::{LockError, LockName, LockOptions, Locks, Moment};
 use lineclear_testkit::Proxy;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, NoTls};
@@ -34,13 +34,16 @@ async fn session_locks_are_refused_behind_a_transaction_pooler() {
 #[tokio::test]
 async fn leases_find_a_pooler_by_themselves_and_do_without_a_beacon() {
     let database = lineclear_testkit::fresh_postgres().await;
-    let direct = Locks::open_with(database.url(), quick()).await.unwrap();
+    // A question may take a third of it, for seconds in a row, on a busy machine.
+    let ttl = TTL * 3;
+    let options = LockOptions { retry_interval: Duration::from_millis(100), ..LockOptions::with_ttl(ttl) };
+    let direct = Locks::open_with(database.url(), options.clone()).await.unwrap();
     assert!(direct.promises().crash_detected_within.is_some());
-    let pooled = Locks::open_with(&database.pgbouncer_url(), quick()).await.unwrap();
+    let pooled = Locks::open_with(&database.pgbouncer_url(), options).await.unwrap();
     assert_eq!(pooled.promises().crash_detected_within, None);
     let held = pooled.try_lock("report").await.unwrap().unwrap();
     assert!(
-        direct.acquire("report", TTL * 2).await.unwrap().is_none(),
+        direct.acquire("report", ttl + TTL).await.unwrap().is_none(),
         "it is held, and its holder is not taken for dead"
     );
     held.release().await.unwrap();

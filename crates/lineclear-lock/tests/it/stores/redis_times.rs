@@ -9,9 +9,12 @@ use lineclear_lock::{LockOptions, Locks, Moment, Released};
 use lineclear_testkit::{PrivateRedis, Program};
 use redis::AsyncCommands;
 
-use crate::kit::{Place, SOON, TTL};
+use crate::kit::{Place, SOON};
 use crate::many::contend::example;
 use crate::stores::redis::{calls, client};
+
+/// A three-hundredth of ten minutes.
+const TTL: Duration = Duration::from_secs(2);
 
 /// A three-hundredth of every time.
 fn shortened() -> LockOptions {

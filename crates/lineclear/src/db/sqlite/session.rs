@@ -31,8 +31,9 @@ const SCRATCH: &str = "
     create temp table gate     (closed, gated_rank, waiting, with_room);
     create temp table picked   (id integer primary key, marked);
     create temp table next     (id integer primary key, rank, group_id, limit_key);
+    create temp table rerouted (kind text primary key, route, before);
     create temp table word     (word text primary key);
-    create temp table worn     (key text primary key, gone);
+    create temp table expired  (key text primary key, gone);
     create temp table over     (id integer primary key, unique_key, limit_key, leased_by, over);
     create temp table settling (id integer primary key, claim_no, verdict, outcome, output, error_type, error_message,
                                 fingerprint, after_ms, reason, node, manifest_id, limit_key, unique_key, group_id);";

@@ -1,13 +1,16 @@
 //! reclaim: the lease of a vanished worker ran out; the job goes back to the queue.
 
 use std::collections::HashMap;
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use lineclear_model::Micros;
 
 use crate::db::statements::Statement;
 use crate::db::{Query, Row, values};
 use crate::journey::isolate::{Attempt, isolate};
+use crate::journey::low_water::LowWater;
+use crate::journey::submit::overdue::end_overdue;
 use crate::node::{Shared, metrics};
 use crate::store::{BATCH, ClaimRef, JobId, NodeId, Store, StoreError, StoreResult};
 
@@ -43,13 +46,29 @@ pub(crate) struct Reclaim {
     pub(crate) except: Vec<JobId>,
     /// Only leases that ended before this moment.
     pub(crate) ended_before: Micros,
+    /// And not before this one.
+    pub(crate) ended_since: Option<Micros>,
+}
+
+/// What a node that reclaims again and again remembers: up to when no lease was over.
+#[derive(Clone, Debug, Default)]
+pub struct ReclaimCursor {
+    marks: LowWater<1>,
+}
+
+impl ReclaimCursor {
+    /// The next one begins at the front.
+    pub(crate) fn forget(&mut self) {
+        self.marks.forget();
+    }
 }
 
 impl Reclaim {
     /// Of all jobs, or only of some.
     pub(crate) fn query(&self, only: &[JobId]) -> Query<Vec<Reclaimed>> {
         let ids = |jobs: &[JobId]| -> Vec<i64> { jobs.iter().map(|job| job.0).collect() };
-        let params = values![self.most, self.crash_budget, ids(&self.except), ids(only), self.ended_before];
+        let (before, since) = (self.ended_before, self.ended_since);
+        let params = values![self.most, self.crash_budget, ids(&self.except), ids(only), before, since];
         Query::each(Statement::Reclaim, params, reclaimed)
     }
 }
@@ -81,8 +100,48 @@ impl Store {
         crash_budget: u32,
         except: Vec<JobId>,
     ) -> StoreResult<Vec<Reclaimed>> {
-        let ended_before = self.now().await?;
-        self.reclaim_ended(Reclaim { most: most.min(BATCH), crash_budget, except, ended_before }).await
+        let (ended_before, most) = (self.now().await?, most.min(BATCH));
+        self.reclaim_ended(Reclaim { most, crash_budget, except, ended_before, ended_since: None }).await
+    }
+
+    /// Like [`Store::reclaim`], for leases that ended so long ago.
+    pub(crate) async fn reclaim_ended_ago(
+        &self,
+        most: u32,
+        crash_budget: u32,
+        ago: Duration,
+    ) -> StoreResult<Vec<Reclaimed>> {
+        let ended_before = self.now().await?.offset(-i64::try_from(ago.as_micros()).unwrap_or(i64::MAX));
+        let except = Vec::new();
+        self.reclaim_ended(Reclaim { most, crash_budget, except, ended_before, ended_since: None }).await
+    }
+
+    /// Like [`Store::reclaim`], by a node that reclaims again and again. If that takes long, it reads only leases that ended since an
+    /// earlier time, and finds the others within ten seconds.
+    pub async fn reclaim_from(
+        &self,
+        cursor: &mut ReclaimCursor,
+        most: u32,
+        crash_budget: u32,
+    ) -> StoreResult<Vec<Reclaimed>> {
+        let (ended_before, most) = (self.now().await?, most.min(BATCH));
+        let reclaim = Reclaim { most, crash_budget, except: Vec::new(), ended_before, ended_since: None };
+        self.reclaim_since(cursor, reclaim).await
+    }
+
+    async fn reclaim_since(
+        &self,
+        cursor: &mut ReclaimCursor,
+        reclaim: Reclaim,
+    ) -> StoreResult<Vec<Reclaimed>> {
+        let ([ended_since], ended_before, began) =
+            (cursor.marks.marks(), reclaim.ended_before, Instant::now());
+        let reclaimed = self.reclaim_ended(Reclaim { ended_since, ..reclaim }).await?;
+        // SQLite keeps no entries of leases that are over, so that it needs no mark.
+        if self.options.is_postgres() {
+            cursor.marks.polled([ended_since], [!reclaimed.is_empty()], ended_before, began.elapsed());
+        }
+        Ok(reclaimed)
     }
 
     async fn reclaim_ended(&self, reclaim: Reclaim) -> StoreResult<Vec<Reclaimed>> {
@@ -140,8 +199,12 @@ impl Attempt for Together<'_> {
 }
 
 /// Reclaims jobs of vanished workers, unless this node has just recovered from an outage itself; returns how many.
-pub(crate) async fn reclaim_lost(shared: &Shared, most: u32) -> StoreResult<usize> {
-    if !shared.caution.may_reclaim() {
+pub(crate) async fn reclaim_lost(
+    shared: &Arc<Shared>,
+    cursor: &mut ReclaimCursor,
+    most: u32,
+) -> StoreResult<usize> {
+    if shared.caution.may_reclaim_after().is_none() {
         return Ok(0);
     }
     // A database that stalled lets leases of live nodes run out. Asked for its clock first, it is not asked to reclaim if it answers
@@ -150,16 +213,19 @@ pub(crate) async fn reclaim_lost(shared: &Shared, most: u32) -> StoreResult<usiz
     let ended_before = shared.loop_store.probe_writes().await?;
     shared.caution.note_answer(asked_at.elapsed());
     shared.note_clock(ended_before);
-    if !shared.caution.may_reclaim() {
-        return Ok(0);
-    }
+    let Some(ago) = shared.caution.may_reclaim_after() else { return Ok(0) };
+    let ended_before = ended_before.offset(-i64::try_from(ago.as_micros()).unwrap_or(i64::MAX));
     let (crash_budget, except) = (shared.options.crash_budget, shared.running.job_ids());
-    let reclaim = Reclaim { most: most.min(BATCH), crash_budget, except, ended_before };
-    let lost = shared.loop_store.reclaim_ended(reclaim).await?;
+    let most = most.min(BATCH);
+    // Before its lease is taken for that of a worker that vanished.
+    let [ended_since] = cursor.marks.marks();
+    let overdue = end_overdue(shared, ended_before, ended_since, most).await?;
+    let reclaim = Reclaim { most, crash_budget, except, ended_before, ended_since: None };
+    let lost = shared.loop_store.reclaim_since(cursor, reclaim).await?;
     metrics::lost(lost.len());
     for lost in &lost {
         let (job, no) = (lost.claim.job, lost.claim.no);
         tracing::warn!(job.id = %job, claim.no = no, node.id = %lost.node, fate = ?lost.fate, "a worker vanished");
     }
-    Ok(lost.len())
+    Ok(lost.len() + overdue)
 }

@@ -95,7 +95,7 @@ async fn renew_or_probe(shared: &Shared, store: &Store, renewed_at: &mut Instant
         }
         // Trust runs out by itself, and with it the handlers; until then the next pass may succeed.
         Err(error) => {
-            shared.caution.keep_quiet();
+            shared.caution.note_failure(&error);
             shared.log_failure(NAME, &error);
         }
     }

@@ -1,7 +1,7 @@
 //! The cleaner of a node: removes history that is older than its retention, and repairs what a dead node left behind.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::journey::clean::pages::{Page, Pages};
 use crate::journey::clean::{Batch, Cleaned};
@@ -15,11 +15,21 @@ const BATCH_MAX: u32 = 1_000;
 pub(crate) struct Cleaner {
     shared: Arc<Shared>,
     pages: Pages,
+    /// When to wake forgotten jobs again, also during a cleaning that takes long.
+    wake_at: Instant,
 }
 
 impl Cleaner {
     pub(crate) fn new(shared: &Arc<Shared>) -> Cleaner {
-        Cleaner { shared: shared.clone(), pages: Pages::default() }
+        Cleaner { shared: shared.clone(), pages: Pages::default(), wake_at: Instant::now() }
+    }
+
+    /// Wakes and unparks jobs that were forgotten.
+    async fn wake_forgotten(&mut self) -> StoreResult<()> {
+        self.wake_at = Instant::now() + self.shared.options.clean_interval;
+        self.shared.loop_store.wake_forgotten().await?;
+        turn_pages(&self.shared, &mut self.pages.parked).await?;
+        Ok(())
     }
 }
 
@@ -28,19 +38,22 @@ impl Loop for Cleaner {
     const IS_VITAL: bool = false;
 
     async fn run_once(&mut self, _hurried: bool) -> StoreResult<Duration> {
-        let shared = &*self.shared;
+        let shared = &*self.shared.clone();
         if let Err(error) = shared.loop_store.roll_up().await {
             shared.warn_folded("stats could not be rolled up", &error);
         }
         rerank(shared).await;
-        shared.loop_store.wake_forgotten().await?;
-        turn_pages(shared, &mut self.pages.parked).await?;
+        self.wake_forgotten().await?;
         let (retention, mut cleaned) = (shared.tunable().retention, Cleaned::default());
         // Batch by batch, each until it is short: what there is much of does not repeat the rest.
         for batch in Batch::ALL {
             while shared.loop_store.clean_batch(batch, &retention, BATCH_MAX, &mut cleaned).await?
                 && !shared.stopping.is_cancelled()
-            {}
+            {
+                if Instant::now() >= self.wake_at {
+                    self.wake_forgotten().await?;
+                }
+            }
         }
         cleaned.keys += turn_pages(shared, &mut self.pages.unique_keys).await?;
         cleaned.keys += turn_pages(shared, &mut self.pages.limit_keys).await?;

@@ -5,8 +5,8 @@ use crate::db::statements::Statement;
 use crate::db::{Query, values};
 use crate::store::{Store, StoreResult};
 
-/// Keys that one page has.
-const KEYS: u32 = 100;
+/// Keys that one page has: reading them costs little beside a cleaning that finds nothing.
+const KEYS: u32 = 20;
 /// Manifests with parked jobs that one page has.
 const MANIFESTS: u32 = 25;
 /// Jobs of each manifest that one page unparks.

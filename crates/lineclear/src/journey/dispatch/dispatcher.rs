@@ -3,7 +3,7 @@
 //! A node with both roles dispatches jobs straight into its leases. A dispatcher without workers dispatches a bounded
 //! number of jobs ahead, and workers without a dispatcher claim them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,35 +11,49 @@ use lineclear_model::Name;
 use tokio::sync::{mpsc, watch};
 
 use crate::builder;
-use crate::journey::claim::reclaim::reclaim_lost;
+use crate::journey::claim::reclaim::{ReclaimCursor, reclaim_lost};
 use crate::journey::claim::renewer::lease;
 use crate::journey::dispatch::cursor::Cursor;
 use crate::journey::execute::start::start;
+use crate::journey::submit::routes::is_pull_route;
 use crate::node::Shared;
 use crate::node::pacer::Loop;
 use crate::options::Role;
 use crate::store::{
-    Claim, Dispatch, PendingWork, PollCursor, RouteWork, Settlement, StoreError, StoreResult,
+    Claim, Dispatch, Lease, PendingWork, PollCursor, RouteWork, Settlement, StoreError, StoreResult,
 };
 
 /// Expired leases that one pass reclaims, and dispatched jobs that it takes back.
 const PASS_MAX: u32 = 500;
 /// A node that is too busy to poll looks for vanished workers this often.
 const RECLAIM: Duration = Duration::from_millis(1500);
+/// Routes that it remembers something of.
+const CURSORS_MAX: usize = 1_000;
 /// A dispatcher with a backlog runs again this soon: no notification tells it that its jobs were claimed.
 const HANDED_OVER: Duration = Duration::from_millis(200);
 
 pub(crate) struct Dispatcher {
-    shared: Arc<Shared>,
-    settle: mpsc::Sender<Settlement>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) settle: mpsc::Sender<Settlement>,
     /// Changes when a client of this process queues something.
     queued: watch::Receiver<()>,
     routes: Vec<Name>,
     reclaim_at: Instant,
     promote_at: Instant,
+    /// The routes of submitters.
+    pub(super) submitters: Vec<Name>,
+    /// Which of the kinds that remote workers wait for came first in the last pass.
+    pub(super) first_pulled: usize,
+    /// Submitters that took no jobs at the last pass.
+    pub(super) blocked: BTreeSet<Name>,
+    /// It was woken only because a remote worker asked for jobs.
+    for_polls: bool,
+    /// The routes that were polled last: marks hold for these.
+    polled: Vec<Name>,
     /// What it remembers of each route, and of its polls.
-    cursors: HashMap<Name, Cursor>,
+    pub(super) cursors: HashMap<Name, Cursor>,
     polls: PollCursor,
+    reclaims: ReclaimCursor,
     /// When to look for dispatched jobs that no worker claims.
     hand_back_at: Instant,
     /// Routes without a worker that claims, until when nothing is handed over there.
@@ -74,13 +88,14 @@ impl Loop for Dispatcher {
     async fn woken(&mut self) {
         tokio::select! {
             () = self.shared.nudge.notified() => {}
+            () = self.shared.polls.arrived.notified() => self.for_polls = true,
             // The sender lives as long as the store.
             Ok(()) = self.queued.changed() => {}
         }
     }
 
-    fn failed(&mut self, _error: &StoreError) {
-        self.shared.caution.keep_quiet();
+    fn failed(&mut self, error: &StoreError) {
+        self.shared.caution.note_failure(error);
     }
 }
 
@@ -92,10 +107,19 @@ impl Dispatcher {
             settle,
             queued: shared.loop_store.work_queued(),
             routes: builder::routes(&shared.options, &shared.kinds).into_iter().collect(),
+            submitters: match shared.works() {
+                true => builder::submitter_routes(&shared.options, &shared.routing),
+                false => Vec::new(),
+            },
+            first_pulled: 0,
+            blocked: BTreeSet::new(),
+            for_polls: false,
+            polled: Vec::new(),
             reclaim_at: now,
             promote_at: now,
             cursors: HashMap::new(),
             polls: PollCursor::default(),
+            reclaims: ReclaimCursor::default(),
             hand_back_at: now,
             unclaimed: HashMap::new(),
             unknown_until: None,
@@ -109,27 +133,57 @@ impl Dispatcher {
         let shared = self.shared.clone();
         self.give_back_unknown().await?;
         // Another route begins each time: one with a backlog must not take all slots from the rest.
-        self.routes.rotate_left(1);
+        if !self.routes.is_empty() {
+            self.routes.rotate_left(1);
+        }
         let hands_over = !shared.works();
         let tunable = shared.tunable();
         let now = Instant::now();
         let (mut promote, mut reclaim) = (now >= self.promote_at, now >= self.reclaim_at);
         let mut routes: Vec<(Name, u32)> = self.routes.iter().map(|route| (route.clone(), 0)).collect();
         let mut all = routes.clone();
+        // Room of submitters and of remote workers that wait.
+        let mut lanes = self.remote_lanes();
+        let mut all_lanes = lanes.clone();
+        if std::mem::take(&mut self.for_polls) && hurried {
+            routes.clear();
+        }
         if !hurried || hands_over {
-            if hurried {
-                // What it was woken for may lie before the marks.
+            let asked: Vec<Name> =
+                self.routes.iter().cloned().chain(lanes.iter().map(|lane| lane.route.clone())).collect();
+            if asked.is_empty() {
+                return Ok(tunable.poll);
+            }
+            if hurried || self.polled.iter().collect::<HashSet<_>>() != asked.iter().collect() {
+                // What it was woken for may lie before the marks, and so may the jobs of another route.
                 self.polls.forget();
             }
-            let asked = self.routes.clone();
+            self.polled.clone_from(&asked);
             let work =
                 shared.loop_store.poll_work_from(&mut self.polls, asked, tunable.dispatch_ahead).await?;
             shared.caution.note_answer(now.elapsed());
             (promote, reclaim) = (work.due, work.lease_over);
-            all = work.routes.iter().map(|r| (r.route.clone(), r.handed)).collect();
+            if reclaim {
+                // There is one, wherever it lies.
+                self.reclaims.forget();
+            }
+            let is_local = |r: &&RouteWork| self.routes.contains(&r.route);
+            all = work.routes.iter().filter(is_local).map(|r| (r.route.clone(), r.handed)).collect();
+            let waits = |r: &&RouteWork| r.waits || (!hands_over && r.handed > 0);
+            routes = work
+                .routes
+                .iter()
+                .filter(is_local)
+                .filter(waits)
+                .map(|r| (r.route.clone(), r.handed))
+                .collect();
+            self.keep_waiting(&mut lanes, &work);
             self.hand_back(&work).await?;
-            let waits = work.routes.iter().filter(|r| r.waits || (!hands_over && r.handed > 0));
-            routes = waits.map(|r| (r.route.clone(), r.handed)).collect();
+        } else if !lanes.is_empty() {
+            // One statement for all of them.
+            let asked = lanes.iter().map(|lane| lane.route.clone()).collect();
+            let work = shared.loop_store.poll_work_from(&mut PollCursor::default(), asked, 1).await?;
+            self.keep_waiting(&mut lanes, &work);
         }
         if promote {
             self.promote_at = now + tunable.poll;
@@ -137,8 +191,9 @@ impl Dispatcher {
         }
         if reclaim {
             self.reclaim_at = now + RECLAIM;
-            if reclaim_lost(&shared, PASS_MAX).await? > 0 {
+            if reclaim_lost(&shared, &mut self.reclaims, PASS_MAX).await? > 0 {
                 routes = all.clone();
+                lanes = all_lanes.clone();
                 // They rank first, and their groups have room.
                 self.cursors.clear();
             }
@@ -146,9 +201,11 @@ impl Dispatcher {
         self.look_at_freed_groups();
         if shared.promotion.take_promoted() {
             routes = all;
+            lanes = std::mem::take(&mut all_lanes);
             // Promoted jobs may rank first.
             self.cursors.values_mut().for_each(Cursor::restart);
         }
+        self.serve_lanes(lanes).await?;
         if hands_over {
             let more = self.hand_over(routes).await?;
             return Ok(if more { HANDED_OVER.min(tunable.poll) } else { tunable.poll });
@@ -160,9 +217,17 @@ impl Dispatcher {
         Ok(groups.map_or(tunable.poll, |due_in| due_in.min(tunable.poll)))
     }
 
+    /// As after a look at very many groups, of which none has room; not repeated while a test runs.
+    #[cfg(test)]
+    pub(crate) fn knows_no_group_with_room(&mut self, route: Name) {
+        let mut cursor = Cursor::unknown();
+        cursor.keep_groups();
+        self.cursors.insert(route, cursor);
+    }
+
     /// Groups of which a job was settled here may have room again.
     fn look_at_freed_groups(&mut self) {
-        let freed = self.shared.loop_store.freed_groups.take();
+        let freed = self.shared.loop_store.freed_groups.drain();
         if !freed.is_empty() {
             self.cursors.values_mut().for_each(|cursor| cursor.may_have_room(&freed));
         }
@@ -172,13 +237,12 @@ impl Dispatcher {
     async fn fill_slots(&mut self, routes: Vec<(Name, u32)>) -> StoreResult<bool> {
         let shared = self.shared.clone();
         for (route, _) in routes {
-            let running = u32::try_from(shared.running.count()).unwrap_or(u32::MAX);
-            let free = shared.tunable().slots.saturating_sub(running);
+            let free = shared.tunable().slots.saturating_sub(shared.running.count_of(None));
             if free == 0 || shared.isolation.is_wanted() {
                 return Ok(false);
             }
             let asked_at = Instant::now();
-            let claims = self.lease_jobs(route, free).await?;
+            let claims = self.lease_jobs(route, free, lease(&shared)).await?;
             tracing::debug!(node.id = %shared.id, jobs = claims.len(), "dispatched");
             start(&shared, claims, asked_at, &self.settle);
         }
@@ -188,10 +252,19 @@ impl Dispatcher {
         Ok(true)
     }
 
-    async fn lease_jobs(&mut self, route: Name, most: u32) -> StoreResult<Vec<Claim>> {
-        let (store, lease) = (&self.shared.loop_store, lease(&self.shared));
-        if !self.shared.options.has(Role::Dispatcher) {
+    pub(super) async fn lease_jobs(
+        &mut self,
+        route: Name,
+        most: u32,
+        lease: Lease,
+    ) -> StoreResult<Vec<Claim>> {
+        let store = &self.shared.loop_store;
+        // A server dispatches for the workers that poll it.
+        if !self.shared.options.has(Role::Dispatcher) && !is_pull_route(&route) {
             return store.claim(route, most, lease).await;
+        }
+        if self.cursors.len() >= CURSORS_MAX {
+            self.cursors.clear();
         }
         let cursor = self.cursors.entry(route.clone()).or_insert_with(Cursor::unknown);
         let dispatch = Dispatch { limits: self.shared.options.limits, ..Dispatch::new(route, most) };
@@ -241,8 +314,8 @@ impl Dispatcher {
         self.shared.drain.may_hold_unknown_leases(true);
     }
 
-    /// Releases, uncharged, jobs that this node leases according to the database but does not know of. Only this loop
-    /// leases jobs, and it does not do so now: a leased job that does not run is unknown.
+    /// Releases, uncharged, jobs that this node leases according to the database but does not know of. Apart from inline callers,
+    /// only this loop leases jobs, and it does not do so now: a leased job that does not run is unknown.
     async fn give_back_unknown(&mut self) -> StoreResult<()> {
         let Some(until) = self.unknown_until else { return Ok(()) };
         // With a long lease this takes long: not with every pass.

@@ -10,7 +10,7 @@ use crate::db::{Row, Session, Value, Verb};
 use crate::journey::claim::Lease;
 use crate::journey::dispatch::cursor::{FRONT, GROUPS_MAX};
 use crate::journey::enqueue::insert::millis;
-use crate::store::StoreResult;
+use crate::store::{StoreError, StoreResult};
 
 /// Gated groups that one pass fills: with all of them locked, other dispatchers would find nothing to do.
 const GROUPS_PER_PASS: usize = 2;
@@ -202,7 +202,7 @@ impl Verb for DispatchGated {
             Limits::Exact => (Statement::DispatchGate, Statement::DispatchGroups),
             Limits::Soft => (Statement::DispatchGateSoft, Statement::DispatchGroupsSoft),
         };
-        let gate = session.rows(gate, Vec::<Value>::new()).await?;
+        let gate = session.rows(gate, Vec::<Value>::new()).await.map_err(StoreError::at_the_gate)?;
         if let Some(gate) = gate.first() {
             let active = session.rows(Statement::DispatchActive, Vec::<Value>::new()).await?;
             let active: i64 = active.first().map_or(Ok(0), |row| row.get("active"))?;

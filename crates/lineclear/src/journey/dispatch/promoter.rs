@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use crate::journey::dispatch::promote::PROMOTE_MAX;
+use crate::journey::dispatch::promote::{PROMOTE_MAX, PromoteCursor};
 use crate::node::Shared;
 use crate::node::pacer::Loop;
 use crate::store::StoreResult;
@@ -37,7 +37,14 @@ impl Promotion {
 }
 
 pub(crate) struct Promoter {
-    pub(crate) shared: Arc<Shared>,
+    shared: Arc<Shared>,
+    cursor: PromoteCursor,
+}
+
+impl Promoter {
+    pub(crate) fn new(shared: &Arc<Shared>) -> Promoter {
+        Promoter { shared: shared.clone(), cursor: PromoteCursor::default() }
+    }
 }
 
 impl Loop for Promoter {
@@ -45,7 +52,7 @@ impl Loop for Promoter {
 
     async fn run_once(&mut self, _hurried: bool) -> StoreResult<Duration> {
         let shared = &*self.shared;
-        let promoted = shared.loop_store.promote(PROMOTE_MAX).await?;
+        let promoted = shared.loop_store.promote_from(&mut self.cursor, PROMOTE_MAX).await?;
         if promoted > 0 {
             tracing::debug!(node.id = %shared.id, promoted, "promoted");
             shared.promotion.promoted.store(true, Ordering::Relaxed);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use lineclear_model::job::Origin;
-use lineclear_model::{Micros, Name, Payload};
+use lineclear_model::{Micros, Name, Outcome, Payload};
 
 use crate::db::statements::Statement;
 use crate::db::{Column, Executor, Session, Value, Verb};
@@ -48,12 +48,14 @@ pub struct NewJob {
 }
 
 /// The result of enqueueing a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Enqueued {
     /// The job that does the work.
     pub id: JobId,
     /// Whether it is a new one.
     pub result: EnqueueResult,
+    /// The outcome of its handler, if the jobs of its kind run inline.
+    pub outcome: Option<Outcome>,
 }
 
 /// Whether a job was inserted.
@@ -235,7 +237,8 @@ pub(crate) async fn enqueue(
         let id = id.ok_or_else(|| StoreError::Corrupt { what: "an ad-hoc job was not queued".to_owned() })?;
         let wants = job.unique_key.as_ref().is_some_and(|unique| unique.on_conflict == OnConflict::Replace);
         let was_replaced = result == EnqueueResult::Existing && wants && replaced.contains(&id);
-        Ok(Enqueued { id, result: if was_replaced { EnqueueResult::Replaced } else { result } })
+        let result = if was_replaced { EnqueueResult::Replaced } else { result };
+        Ok(Enqueued { id, result, outcome: None })
     };
     sources.into_iter().zip(jobs).map(|(source, job)| answer(source, job)).collect()
 }

@@ -34,6 +34,8 @@ struct Job {
     buffer: Arc<ProgressBuffer>,
     /// How long after its start renewal no longer protects it.
     deadline: Option<Duration>,
+    /// The submitter that has it; none: it runs here.
+    submitter: Option<Name>,
 }
 
 /// The active jobs of a node, by claim. Shared with the thread that renews leases, so its lock is never held across an await.
@@ -57,6 +59,7 @@ impl ActiveJobs {
         claim: ClaimRef,
         trusted_until: Instant,
         deadline: Option<Duration>,
+        submitter: Option<Name>,
     ) -> CancellationToken {
         let cancel = CancellationToken::new();
         let buffer = Arc::default();
@@ -68,10 +71,13 @@ impl ActiveJobs {
             kind: None,
             buffer,
             deadline,
+            submitter,
         };
         let mut jobs = self.jobs();
+        if job.submitter.is_none() {
+            metrics::slot_taken();
+        }
         jobs.insert(claim, job);
-        metrics::slot_taken();
         self.count.send_replace(jobs.len());
         cancel
     }
@@ -110,7 +116,7 @@ impl ActiveJobs {
 
     pub(crate) fn remove(&self, claim: ClaimRef) {
         let mut jobs = self.jobs();
-        if jobs.remove(&claim).is_some() {
+        if jobs.remove(&claim).is_some_and(|job| job.submitter.is_none()) {
             metrics::slot_free();
         }
         self.count.send_replace(jobs.len());
@@ -118,6 +124,12 @@ impl ActiveJobs {
 
     pub(crate) fn count(&self) -> usize {
         self.jobs().len()
+    }
+
+    /// Jobs that a submitter has, or, without one, jobs that run here.
+    pub(crate) fn count_of(&self, submitter: Option<&Name>) -> u32 {
+        let count = self.jobs().values().filter(|job| job.submitter.as_ref() == submitter).count();
+        u32::try_from(count).unwrap_or(u32::MAX)
     }
 
     pub(crate) fn job_ids(&self) -> Vec<JobId> {

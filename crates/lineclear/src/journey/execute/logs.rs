@@ -37,6 +37,23 @@ impl LogLine {
     }
 }
 
+/// Log lines as columns of a batch.
+pub(crate) fn log_columns(lines: &[(ClaimRef, LogLine)]) -> Vec<Column> {
+    let claims: Vec<ClaimRef> = lines.iter().map(|(claim, _)| *claim).collect();
+    let texts = |of: fn(&LogLine) -> &str| {
+        Column::Texts(lines.iter().map(|(_, line)| Some(LogLine::text(of(line)))).collect())
+    };
+    let mut columns = claim_columns(&claims);
+    columns.extend([
+        Column::Ints(lines.iter().map(|(_, line)| Some(i64::from(line.line_no))).collect()),
+        Column::Times(lines.iter().map(|(_, line)| Some(line.logged_at)).collect()),
+        texts(|line| &line.level),
+        texts(|line| &line.target),
+        texts(|line| &line.message),
+    ]);
+    columns
+}
+
 impl Store {
     /// Writes log lines of claims that still run; skips those of others.
     pub async fn write_log(&self, lines: Vec<(ClaimRef, LogLine)>) -> StoreResult<()> {
@@ -44,18 +61,6 @@ impl Store {
         if lines.is_empty() {
             return Ok(());
         }
-        let claims: Vec<ClaimRef> = lines.iter().map(|(claim, _)| *claim).collect();
-        let texts = |of: fn(&LogLine) -> &str| {
-            Column::Texts(lines.iter().map(|(_, line)| Some(LogLine::text(of(line)))).collect())
-        };
-        let mut columns = claim_columns(&claims);
-        columns.extend([
-            Column::Ints(lines.iter().map(|(_, line)| Some(i64::from(line.line_no))).collect()),
-            Column::Times(lines.iter().map(|(_, line)| Some(line.logged_at)).collect()),
-            texts(|line| &line.level),
-            texts(|line| &line.target),
-            texts(|line| &line.message),
-        ]);
-        self.run(Query::execute(Statement::LogWrite, columns)).await
+        self.run(Query::execute(Statement::LogWrite, log_columns(&lines))).await
     }
 }

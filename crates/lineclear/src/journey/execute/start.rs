@@ -20,17 +20,24 @@ pub(crate) fn start(
     asked_at: Instant,
     settle: &mpsc::Sender<Settlement>,
 ) {
+    let submitted = |claim: &Claim| shared.routing.submitter(&claim.route).map(|to| to.name.clone());
+    let (elsewhere, here): (Vec<_>, Vec<_>) =
+        claims.into_iter().partition(|claim| submitted(claim).is_some());
     let (alone, together): (Vec<_>, Vec<_>) =
-        claims.into_iter().partition(|claim| is_last_chance(shared, claim));
+        here.into_iter().partition(|claim| is_last_chance(shared, claim));
     let spawn = |claim: Claim, placement: Placement| {
         let deadline = deadline(shared, &claim);
         let cancel = shared.running.add(
             claim.reference(),
             trusted_until(shared, leased_at(shared, &claim, asked_at)),
             deadline,
+            submitted(&claim),
         );
         tokio::spawn(run(shared.clone(), claim, placement, cancel, settle.clone()));
     };
+    for claim in elsewhere {
+        spawn(claim, Placement::Elsewhere);
+    }
     for claim in together {
         spawn(claim, Placement::Beside(shared.isolation.beside_others()));
     }
@@ -51,6 +58,8 @@ fn is_last_chance(shared: &Shared, claim: &Claim) -> bool {
 enum Placement {
     Beside(RunPermit),
     Alone,
+    /// With a submitter: it cannot take this node down.
+    Elsewhere,
     /// It must run alone, and another job does.
     GiveBack,
 }
@@ -65,29 +74,38 @@ async fn run(
 ) {
     let mut guard = Unsettled { shared: &shared, claim: claim.reference(), handed_over: false };
     let settlement = match placement {
-        Placement::Beside(permit) => run_permitted(&shared, claim, permit, cancel).await,
+        Placement::Beside(permit) => run_permitted(&shared, claim, Some(permit), cancel).await,
         Placement::Alone => run_alone(&shared, claim, cancel).await,
-        Placement::GiveBack => Settlement::new(&claim, Outcome::Released, Verdict::Release),
+        Placement::Elsewhere => run_permitted(&shared, claim, None, cancel).await,
+        Placement::GiveBack => Some(Settlement::new(&claim, Outcome::Released, Verdict::Release)),
     };
-    guard.handed_over = settle.send(settlement).await.is_ok();
+    guard.handed_over = match settlement {
+        Some(settlement) => settle.send(settlement).await.is_ok(),
+        // The submitter has its lease.
+        None => {
+            shared.running.remove(guard.claim);
+            shared.nudge.notify_one();
+            true
+        }
+    };
 }
 
 async fn run_permitted(
     shared: &Arc<Shared>,
     claim: Claim,
-    _permit: RunPermit,
+    _permit: Option<RunPermit>,
     cancel: CancellationToken,
-) -> Settlement {
+) -> Option<Settlement> {
     if !has_half_its_lease(shared, claim.reference()) {
         if let Some(left_out) = shared.store.monitor.log.note(&"late answers") {
             tracing::warn!(job.id = %claim.job, left_out, "the answer came so late that little of the lease is left; the job is given back");
         }
-        shared.caution.keep_quiet();
-        return Settlement::new(&claim, Outcome::Released, Verdict::Release);
+        shared.caution.note_answer(shared.options.lease);
+        return Some(Settlement::new(&claim, Outcome::Released, Verdict::Release));
     }
     // From here on it is charged if its worker vanishes.
     if claim.crashes > 0 && !matches!(shared.loop_store.mark_started(claim.reference()).await, Ok(true)) {
-        return Settlement::new(&claim, Outcome::Released, Verdict::Release);
+        return Some(Settlement::new(&claim, Outcome::Released, Verdict::Release));
     }
     execute(shared.clone(), claim, cancel).await
 }
@@ -101,14 +119,14 @@ fn has_half_its_lease(shared: &Shared, claim: ClaimRef) -> bool {
 }
 
 /// Waits until the others have ended, for a while; told to stop meanwhile, it gives the job back.
-async fn run_alone(shared: &Arc<Shared>, claim: Claim, cancel: CancellationToken) -> Settlement {
+async fn run_alone(shared: &Arc<Shared>, claim: Claim, cancel: CancellationToken) -> Option<Settlement> {
     let _end = EndOfIsolation(shared);
     tracing::info!(job.id = %claim.job, crashes = claim.crashes, "a job whose workers vanished waits to run alone");
     let permit = tokio::select! {
         permit = shared.isolation.alone(shared.options.lease) => permit,
-        () = cancel.cancelled() => return Settlement::new(&claim, Outcome::Released, Verdict::Release),
+        () = cancel.cancelled() => return Some(Settlement::new(&claim, Outcome::Released, Verdict::Release)),
     };
-    run_permitted(shared, claim, permit, cancel).await
+    run_permitted(shared, claim, Some(permit), cancel).await
 }
 
 /// However the job ends, the node leases jobs again.
@@ -122,10 +140,10 @@ impl Drop for EndOfIsolation<'_> {
 }
 
 /// A claim without an outcome must not be renewed: its lease ends, and another node claims the job.
-struct Unsettled<'a> {
-    shared: &'a Shared,
-    claim: ClaimRef,
-    handed_over: bool,
+pub(super) struct Unsettled<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) claim: ClaimRef,
+    pub(super) handed_over: bool,
 }
 
 impl Drop for Unsettled<'_> {

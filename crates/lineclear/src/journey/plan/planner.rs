@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use crate::journey::claim::reclaim::reclaim_lost;
+use crate::journey::claim::reclaim::{ReclaimCursor, reclaim_lost};
 use crate::node::pacer::Loop;
 use crate::node::{Shared, metrics};
 use crate::options::Role;
@@ -41,7 +41,7 @@ impl Loop for Planner {
     const NAME: &'static str = "planner";
 
     async fn run_once(&mut self, _hurried: bool) -> StoreResult<Duration> {
-        let shared = &*self.shared;
+        let shared = &self.shared;
         let pass = shared.drain.begin_plan().await;
         if pass.drains {
             return Ok(shared.options.plan_interval.min(shared.tunable().poll));
@@ -49,8 +49,11 @@ impl Loop for Planner {
         let asked_at = Instant::now();
         let next = shared.loop_store.next_plan_from(&mut self.cursor).await?;
         shared.caution.note_answer(asked_at.elapsed());
-        if self.reclaims && next.lease_over && reclaim_lost(shared, RECLAIM_MAX).await? > 0 {
-            shared.has_queued();
+        if self.reclaims && next.lease_over {
+            let mut cursor = ReclaimCursor::default();
+            if reclaim_lost(shared, &mut cursor, RECLAIM_MAX).await? > 0 {
+                shared.has_queued();
+            }
         }
         if !is_due(&next) {
             return Ok(until_due(&next).min(shared.options.plan_interval));
@@ -66,8 +69,8 @@ impl Loop for Planner {
         self.cursor.forget();
     }
 
-    fn failed(&mut self, _error: &StoreError) {
-        self.shared.caution.keep_quiet();
+    fn failed(&mut self, error: &StoreError) {
+        self.shared.caution.note_failure(error);
     }
 }
 

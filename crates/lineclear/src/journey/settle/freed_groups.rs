@@ -20,7 +20,7 @@ impl FreedGroups {
         }
     }
 
-    pub(crate) fn take(&self) -> Vec<i64> {
+    pub(crate) fn drain(&self) -> Vec<i64> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner)).into_iter().collect()
     }
 }

@@ -9,6 +9,7 @@ fn reclaim() -> Reclaim {
         crash_budget: 3,
         except: Vec::new(),
         ended_before: Micros::EPOCH.offset(i64::MAX / 2),
+        ended_since: None,
     }
 }
 

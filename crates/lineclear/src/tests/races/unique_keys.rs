@@ -15,7 +15,10 @@ async fn the_loser_of_a_race_for_a_unique_key_gets_the_winners_job() {
     let second = tokio::spawn(async move { store.enqueue(keyed()).await.unwrap() });
     pg.until_a_session_waits().await;
     open.commit().await;
-    assert_eq!(second.await.unwrap(), Enqueued { id: first[0].id, result: EnqueueResult::Existing });
+    assert_eq!(
+        second.await.unwrap(),
+        Enqueued { id: first[0].id, result: EnqueueResult::Existing, outcome: None }
+    );
 
     pg.store.cancel(first[0].id).await.unwrap();
     let (_, open) = pg.begin(&verb()).await;
@@ -76,7 +79,7 @@ async fn a_job_that_is_being_moved_is_not_waited_for_but_looked_at_again() {
     assert!(matches!(error, StoreError::Contended { .. }), "{error:?}");
     client.batch_execute("rollback").await.unwrap();
     let second = pg.store.enqueue(newest()).await.unwrap();
-    assert_eq!(second, Enqueued { id: first.id, result: EnqueueResult::Replaced });
+    assert_eq!(second, Enqueued { id: first.id, result: EnqueueResult::Replaced, outcome: None });
 }
 
 #[tokio::test]

@@ -34,7 +34,8 @@ async fn all(db: &TestDb, filter: &AuditFilter) -> Vec<AuditView> {
 
 async fn token(db: &TestDb) -> lineclear::store::TokenView {
     let scopes = Scopes::parse("read").unwrap();
-    let token = NewToken { name: name("ci"), scopes, lives: None, created_by: "a test".to_owned() };
+    let token =
+        NewToken { name: name("ci"), scopes, kinds: None, lives: None, created_by: "a test".to_owned() };
     db.store.create_token(token).await.unwrap().0
 }
 

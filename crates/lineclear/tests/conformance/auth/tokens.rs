@@ -9,7 +9,7 @@ use crate::kit::{TestDb, name};
 
 fn token(label: &str) -> NewToken {
     let scopes = Scopes::parse("operate").unwrap();
-    NewToken { name: name(label), scopes, lives: None, created_by: "a test".to_owned() }
+    NewToken { name: name(label), scopes, kinds: None, lives: None, created_by: "a test".to_owned() }
 }
 
 /// The token of this secret, if it is valid.
@@ -65,6 +65,28 @@ conformance! {
         for lives in [Duration::ZERO, Duration::from_secs(86_400 * 5000)] {
             let refused = db.store.create_token(NewToken { lives: Some(lives), ..token("x") }).await;
             assert!(matches!(refused, Err(StoreError::Refused { .. })), "{lives:?}");
+        }
+    }
+
+    async fn a_token_of_a_worker_may_be_bound_to_kinds(db) {
+        let worker = |label: &str, kinds: Option<&[&str]>| NewToken {
+            scopes: Scopes::parse("worker").unwrap(),
+            kinds: kinds.map(|kinds| kinds.iter().map(|kind| name(kind)).collect()),
+            ..token(label)
+        };
+        let bound = worker("mailer", Some(&["refund", "invoice", "refund"]));
+        let (view, secret) = db.store.create_token(bound).await.unwrap();
+        let kinds = Some(vec![name("invoice"), name("refund")]);
+        assert_eq!((&view.kinds, &proved(db, secret.expose()).await.unwrap().kinds), (&kinds, &kinds));
+        assert_eq!(db.store.token_of(view.id).await.unwrap().unwrap().kinds, kinds);
+        let (_, secret) = db.store.create_token(worker("any", None)).await.unwrap();
+        assert_eq!(proved(db, secret.expose()).await.unwrap().kinds, None, "all kinds");
+        let of_others = NewToken { kinds: Some(vec![name("invoice")]), ..token("x") };
+        let many: Vec<String> = (0..101).map(|n| format!("kind-{n}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        for bad in [of_others, worker("x", Some(&[])), worker("x", Some(&many))] {
+            let refused = db.store.create_token(bad).await.err().unwrap();
+            assert!(matches!(&refused, StoreError::Refused { rule, .. } if rule == "token_kinds"), "{refused}");
         }
     }
 

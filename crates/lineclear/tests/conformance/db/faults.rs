@@ -166,3 +166,31 @@ async fn a_claim_outlives_a_crash_of_a_server_that_does_not_wait_for_its_disk() 
         client.batch_execute("delete from lineclear.background_job").await.unwrap();
     }
 }
+
+/// A crash of the server that undoes it costs nothing: the job waits again, and no claim number was given out.
+#[tokio::test]
+async fn a_dispatch_without_a_lease_does_not_wait_for_the_disk() {
+    let server = PrivatePostgres::start(&["synchronous_commit=off", "wal_writer_delay=10s"]).await.unwrap();
+    let store = Store::open(StoreOptions::new(&server.url()).unwrap()).await.unwrap();
+    let client = connect(&server.url()).await;
+    let number = async |sql: &str| client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0);
+    let inserted = "select (pg_current_wal_insert_lsn() - '0/0')::bigint";
+    let written = "select (pg_current_wal_flush_lsn() - '0/0')::bigint";
+    let limit = GroupSpec { limit: Some(1), ..GroupSpec::default() };
+    store.upsert_groups([("etl".to_owned(), limit)].into(), ChangeSource::Edit).await.unwrap();
+    for group in [None, Some(name("etl"))] {
+        let mut waited = 0;
+        // The server itself writes every ten seconds, perhaps just then.
+        for _ in 0..3 {
+            store.enqueue(NewJob { group: group.clone(), ..job() }).await.unwrap();
+            let before = number(inserted).await;
+            assert_eq!(store.dispatch(Dispatch::new(main_route(), 1)).await.unwrap().len(), 1);
+            waited += i32::from(number(written).await > before);
+            let before = number(inserted).await;
+            assert_eq!(store.claim(main_route(), 1, lease(NodeId(1))).await.unwrap().len(), 1);
+            assert!(number(written).await > before, "a claim is written");
+            client.batch_execute("delete from lineclear.background_job").await.unwrap();
+        }
+        assert!(waited < 3, "{group:?}");
+    }
+}

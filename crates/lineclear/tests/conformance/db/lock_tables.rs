@@ -2,8 +2,9 @@
 
 use lineclear::store::{Store, StoreOptions};
 use lineclear_lock::registry::Hold;
-use lineclear_lock::{Epoch, Holder, LockName, LockOptions, Locks, Registry, RegistryOptions};
+use lineclear_lock::{Epoch, Holder, LockName, LockOptions, Locks, Registry, RegistryOptions, Singleton};
 use lineclear_testkit::fresh_postgres;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 async fn by_engine(url: &str) {
@@ -23,6 +24,13 @@ async fn by_registry(url: &str) {
     };
     registry.acquired(hold);
     registry.flush().await.unwrap();
+    // The table of runners is created with the first runner.
+    let locks =
+        Locks::open_with_registry(url, LockOptions::default(), RegistryOptions::default()).await.unwrap();
+    let stop = CancellationToken::new();
+    stop.cancel();
+    Singleton::new(&locks, "mirror").run(&stop, async |_| Ok::<(), String>(())).await.unwrap();
+    locks.registry().unwrap().flush().await.unwrap();
 }
 
 /// Columns, constraints, indexes and the view, as PostgreSQL understood them.
@@ -32,17 +40,17 @@ async fn in_postgres(url: &str) -> Vec<String> {
     let ask = "
         select concat_ws(' ', 'column', table_name, ordinal_position, column_name, data_type, collation_name, is_nullable,
                          column_default, is_identity, identity_generation)
-        from information_schema.columns where table_schema = 'lineclear' and table_name in ('lock_lease', 'lock_event', 'nagare_leases')
+        from information_schema.columns where table_schema = 'lineclear' and table_name in ('lock_lease', 'lock_event', 'lock_runner', 'nagare_leases')
         union all
         select concat_ws(' ', 'constraint', conname, pg_get_constraintdef(oid)) from pg_constraint
-        where conrelid in ('lineclear.lock_lease'::regclass, 'lineclear.lock_event'::regclass)
+        where conrelid in ('lineclear.lock_lease'::regclass, 'lineclear.lock_event'::regclass, 'lineclear.lock_runner'::regclass)
         union all
-        select 'index ' || indexdef from pg_indexes where schemaname = 'lineclear' and tablename in ('lock_lease', 'lock_event')
+        select 'index ' || indexdef from pg_indexes where schemaname = 'lineclear' and tablename in ('lock_lease', 'lock_event', 'lock_runner')
         union all
         select 'view ' || pg_get_viewdef('lineclear.nagare_leases'::regclass)
         union all
         select 'storage ' || relname || ' ' || coalesce(reloptions::text, '') from pg_class
-        where oid in ('lineclear.lock_lease'::regclass, 'lineclear.lock_event'::regclass)
+        where oid in ('lineclear.lock_lease'::regclass, 'lineclear.lock_event'::regclass, 'lineclear.lock_runner'::regclass)
         order by 1";
     client.query(ask, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
 }
@@ -53,7 +61,7 @@ fn in_sqlite(path: &str) -> Vec<String> {
     let mut ask = file
         .prepare(
             "select sql from sqlite_master where sql is not null
-             and (tbl_name in ('lock_lease', 'lock_event') or name = 'nagare_leases') order by type, name",
+             and (tbl_name in ('lock_lease', 'lock_event', 'lock_runner') or name = 'nagare_leases') order by type, name",
         )
         .unwrap();
     let texts = ask.query_map([], |row| row.get::<_, String>(0)).unwrap().map(Result::unwrap);
@@ -71,7 +79,7 @@ async fn engine_and_registry_make_the_same_tables_in_postgres() {
     by_engine(ours.url()).await;
     by_registry(theirs.url()).await;
     let tables = in_postgres(ours.url()).await;
-    assert!(tables.len() > 40, "{tables:?}");
+    assert!(tables.len() > 55, "{tables:?}");
     assert_eq!(tables, in_postgres(theirs.url()).await);
     // And the one finds what the other has made.
     by_registry(ours.url()).await;
@@ -87,7 +95,7 @@ async fn engine_and_registry_make_the_same_tables_in_sqlite() {
     by_engine(&ours).await;
     by_registry(&theirs).await;
     let tables = in_sqlite(&ours);
-    assert_eq!(tables.len(), 5, "two tables, two indexes, a view: {tables:?}");
+    assert_eq!(tables.len(), 7, "three tables, three indexes, a view: {tables:?}");
     assert_eq!(tables, in_sqlite(&theirs));
     by_registry(&ours).await;
     by_engine(&theirs).await;

@@ -39,6 +39,10 @@ async fn many_at_once(url: &str) {
 
 /// Takes back migration 26 and those after it.
 async fn before_bulk_operations(db: &TestDb) {
+    db.sql("drop table {t}kind_route").await;
+    db.sql("drop table {t}claim_key").await;
+    db.sql("alter table {t}background_job drop column external_id").await;
+    db.sql("alter table {t}access_token drop column kinds").await;
     db.sql("alter table {t}browser_session drop column address").await;
     db.sql("alter table {t}migration drop column compatible_from").await;
     db.sql("alter table {t}node drop column beat_ms").await;

@@ -144,7 +144,7 @@ macro_rules! own_transaction {
         let newer = NewJob { input: payload("8"), ..keyed("order:7", OnConflict::Replace) };
         assert_eq!(
             $enqueue(vec![newer]).await.unwrap(),
-            [Enqueued { id: first[3].id, result: EnqueueResult::Replaced }]
+            [Enqueued { id: first[3].id, result: EnqueueResult::Replaced, outcome: None }]
         );
         $commit;
         assert_eq!($db.count("work_queue").await, 5, "what was refused did not harm the transaction");
@@ -250,7 +250,7 @@ async fn a_taken_key_in_a_long_transaction_does_not_hold_up_its_job() {
     let claim = db.take_one(node).await;
     client.batch_execute("begin").await.unwrap();
     let answer = db.store.enqueue_in(&client, vec![keyed("k", OnConflict::Existing)]).await.unwrap();
-    assert_eq!(answer, [Enqueued { id: holder, result: EnqueueResult::Existing }]);
+    assert_eq!(answer, [Enqueued { id: holder, result: EnqueueResult::Existing, outcome: None }]);
     let settled = db.settle(node, &claim, crate::kit::completed());
     tokio::time::timeout(std::time::Duration::from_secs(10), settled).await.expect("the key is not locked");
     client.batch_execute("commit").await.unwrap();

@@ -40,7 +40,7 @@ conformance! {
     async fn jobs_whose_rank_does_not_follow_from_their_time_are_promoted_too(db) {
         let in_an_hour = db.store.next_plan().await.unwrap().now.offset(3_600_000_000);
         db.store.enqueue_many(vec![NewJob { due_at: Some(in_an_hour), ..job() }; 200]).await.unwrap();
-        // As jobs that were set aside for an hour have it: each as far from its time as no other.
+        // Each as far from its time as no other.
         db.sql("update {t}work_queue set rank = id * 7").await;
         db.age("work_queue", "due_at", 7_200).await;
         let mut promoted = 0;

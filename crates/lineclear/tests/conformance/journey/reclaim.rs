@@ -86,6 +86,11 @@ conformance! {
         assert_eq!(taken, [jobs[1].id, jobs[2].id, jobs[4].id, jobs[6].id]);
         assert_eq!(db.take(node, 10).await.len(), 0, "they are set aside");
         assert_eq!(db.count("work_queue where phase = 'later' and last_error is not null").await, 3);
+        let ranks = match !db.is_sqlite() {
+            true => "select distinct (extract(epoch from due_at) * 1000000)::bigint - rank from {t}work_queue",
+            false => "select distinct due_at - rank from work_queue",
+        };
+        assert_eq!(db.sql(ranks).await, [[Some("0".to_owned())]], "promotion reads them with all jobs of their priority");
         db.sql("update {t}work_queue set claim_no = 0").await;
         db.let_later_come().await;
         assert_eq!(db.take(node, 10).await.len(), 3, "then they are tried again");

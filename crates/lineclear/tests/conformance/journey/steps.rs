@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use lineclear::model::{Failure, Outcome};
 use lineclear::store::{
-    Claim, Dispatch, FencedWrite, LogLine, ProgressView, Retention, Revival, StepRecord, StoreError,
+    Claim, Dispatch, FencedWrite, LogLine, NewLogLine, ProgressView, Retention, Revival, StepRecord,
+    StoreError,
 };
 
 use crate::kit::{TestDb, completed, failed, job, payload};
@@ -135,6 +136,42 @@ conformance! {
         db.settle(node, &claim, failed("x")).await;
         assert_eq!(db.store.write_progress(vec![(claim.reference(), ProgressView::new(1.0, "no"))]).await.unwrap(), []);
         assert_eq!(db.store.job(id).await.unwrap().unwrap().job.progress, None, "the next try begins from nothing");
+    }
+
+    pgbouncer async fn log_lines_of_a_remote_worker_are_numbered_and_fenced_by_its_node(db) {
+        let id = db.enqueue(job()).await;
+        let (node, other) = (db.node("a").await, db.node("b").await);
+        let claim = db.take_one(node).await;
+        let line = |message: &str| NewLogLine { logged_at: None, level: "INFO".to_owned(), message: message.to_owned() };
+        let append = async |node, lines: &[&str]| {
+            let lines = lines.iter().map(|text| line(text)).collect();
+            db.store.append_log(node, vec![(claim.reference(), lines)]).await.unwrap()
+        };
+        assert_eq!(append(node, &["one", "t\0wo"]).await, [true]);
+        assert_eq!(append(other, &["not its job"]).await, [false]);
+        assert_eq!(append(node, &[]).await, [true], "it still has the job");
+        // Two calls at the same time: each line has a number of its own.
+        let (first, second) = tokio::join!(append(node, &["three"]), append(node, &["three"]));
+        assert_eq!((first, second), (vec![true], vec![true]));
+        let twice = vec![(claim.reference(), vec![line("five")]), (claim.reference(), vec![line("six")])];
+        assert_eq!(db.store.append_log(node, twice).await.unwrap(), [true, true]);
+        let lines = async || -> Vec<(u32, String)> {
+            let log = db.store.log(id, None, 1_000).await.unwrap().items;
+            log.into_iter().map(|(_, line)| (line.line_no, line.message)).collect()
+        };
+        let expected = ["one", "t wo", "three", "three", "five", "six"];
+        let expected: Vec<_> = (1..).zip(expected.map(str::to_owned)).collect();
+        assert_eq!(lines().await, expected);
+        for _ in 0..3 {
+            append(node, &vec!["x"; 400]).await;
+        }
+        let full = lines().await;
+        assert_eq!(full.len(), 1_000, "a page");
+        let rest = db.store.log(id, Some((claim.no, 1_000)), 10).await.unwrap().items;
+        assert_eq!(rest.len(), 1, "one line says that the log is full");
+        assert!(rest[0].1.message.contains("full"), "{rest:?}");
+        db.settle(node, &claim, completed()).await;
+        assert_eq!(append(node, &["too late"]).await, [false]);
     }
 
     pgbouncer async fn log_lines_are_kept_by_claim_page_by_page_and_go_with_the_history(db) {

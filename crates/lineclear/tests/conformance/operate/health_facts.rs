@@ -41,7 +41,7 @@ conformance! {
         db.node("web-2").await;
         let found = trouble(db).await;
         assert_eq!(found.iter().map(|found| found.0).collect::<Vec<_>>(), [CheckName::Lost, CheckName::Leases]);
-        assert!(found[0].2.contains("web-1 (silent for 1m4") && found[0].2.contains("1 job in its hands"), "{found:?}");
+        assert!(found[0].2.contains("web-1 (silent for 1m4") && found[0].2.contains("holds 1 job"), "{found:?}");
         assert_eq!(found[1].1, Finding::Failure);
     }
 

@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use lineclear::model::{GroupSpec, JobState, Manifest, Payload, Schedule};
-use lineclear::store::{ChangeSource, GLOBAL_GROUP, JobId, NewJob, StoreError, UniqueKey};
-use lineclear::{Input, Lineclear, Node, NodeOptions, State};
+use lineclear::store::{
+    ChangeSource, Dispatch, GLOBAL_GROUP, JobId, Lease, NewJob, NodeId, StoreError, UniqueKey, main_route,
+};
+use lineclear::{Input, Lineclear, Node, NodeOptions, State, Store, StoreOptions};
 use tokio::sync::Semaphore;
 use tokio_postgres::Client;
 
@@ -298,5 +300,31 @@ async fn an_application_that_holds_every_row_delays_only_those() {
     })
     .await;
     assert_nothing_charged(&place).await;
+    node.stop().await;
+}
+
+/// Jobs wait for the gate, and nothing else does: the node accepts jobs, and finds those of a dead worker.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gate_that_is_held_leaves_a_node_ready_and_lets_it_reclaim() {
+    let (place, gate) = (Place::postgres().await, Gate::new());
+    let store = Store::open(StoreOptions::new(&place.url).unwrap()).await.unwrap();
+    let limit = GroupSpec { limit: Some(5), ..GroupSpec::default() };
+    store.upsert_groups([(GLOBAL_GROUP.to_owned(), limit)].into(), ChangeSource::Edit).await.unwrap();
+    let jobs = store.enqueue_many(vec![job("sleeps", 0); 2]).await.unwrap();
+    let gone = Lease { node: NodeId(4711), length: Duration::from_millis(1) };
+    assert_eq!(store.dispatch_into_lease(Dispatch::new(main_route(), 1), gone).await.unwrap().len(), 1);
+    let application = holds(&place, "select from lineclear.manifest_group where name = '*' for update").await;
+    // Long enough that a node which keeps quiet after each failed pass is always quiet.
+    let lease = Duration::from_secs(6);
+    let node = node(&place, &gate, NodeOptions { lease, renewal: lease / 4, ..quick() }).await;
+    let lost = "select count(*) from {t}execution where outcome = 'lost'";
+    until("the job of the dead worker is reclaimed", async || {
+        let condition = node.store().known_database_condition();
+        assert!(condition.is_ok(), "{}", condition.sentence());
+        place.number(lost).await == 1
+    })
+    .await;
+    application.batch_execute("rollback").await.unwrap();
+    all_complete(&place, &node, &jobs.iter().map(|job| job.id).collect::<Vec<_>>()).await;
     node.stop().await;
 }

@@ -140,3 +140,35 @@ async fn the_cleaner_repeats_the_batch_that_was_full_and_not_the_others() {
     assert!(sessions >= 1 && history >= 21, "{history} batches of history, {sessions} of sessions");
     assert!(history >= sessions + 15, "{history} batches of history, {sessions} of sessions");
 }
+
+#[tokio::test]
+async fn a_long_cleaning_does_not_delay_the_wake_of_forgotten_jobs() {
+    let place = Place::postgres().await;
+    drop(store(&place).await);
+    // Half a second for each batch of a thousand.
+    place
+        .sql(
+            "create function public.slow() returns trigger language plpgsql as 'begin perform pg_sleep(0.0005); return old; end'; \
+             create trigger slow before delete on lineclear.execution for each row execute function public.slow(); \
+             insert into lineclear.execution (job_id, claim_no, final, outcome, origin, kind, created_at, due_at, finished_at) \
+             select n, 1, true, 'completed', 'adhoc', 'work', now(), now(), now() - interval '1 year' from generate_series(1, 60000) n",
+        )
+        .await;
+    let left = "select count(*) from {t}execution";
+    let node = Program::at(example("child")).args([place.url.as_str(), "cleaner", "30000", "clean=200"]);
+    let nodes = up([node]).await;
+    until("it cleans", async || place.number(left).await < 60_000).await;
+    // As a node leaves it that dies between settling and waking.
+    place
+        .sql(
+            "insert into {t}work_queue (id, origin, fresh, kind, route, input, priority, due_at, phase, rank, gated, limit_key) \
+             values (9000000, 'adhoc', false, 'work', 'main', '{}', 0, now(), 'held', 0, true, 'k')",
+        )
+        .await;
+    until("it wakes the job", async || {
+        place.number("select count(*) from {t}work_queue where phase = 'ready'").await == 1
+    })
+    .await;
+    assert!(place.number(left).await > 0, "it still cleans");
+    end(nodes).await;
+}

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lineclear::model::Payload;
 use lineclear::store::NewJob;
@@ -105,4 +105,45 @@ async fn a_busy_sqlite_file_charges_no_job_with_a_crash() {
     for node in nodes {
         node.stop().await;
     }
+}
+
+/// A node that writes much by itself does not take its own file for locked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_busy_node_does_not_call_its_own_file_locked() {
+    const WRITERS: u32 = 60;
+    const LONG: Duration = Duration::from_secs(8);
+    let (place, world) = (Place::sqlite().await, World::default());
+    let node = node(&place.url, &world).await;
+    // About a tenth of a second for each.
+    place
+        .sql(
+            "create table burn (n);
+             with recursive series (n) as (select 1 union all select n + 1 from series where n < 220)
+             insert into burn select n from series;
+             create trigger slow after insert on limit_key begin select count(*) from burn a, burn b, burn c; end",
+        )
+        .await;
+    let began = Instant::now();
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|writer| {
+            let store = node.store().clone();
+            tokio::spawn(async move {
+                for n in 0.. {
+                    if began.elapsed() > LONG {
+                        return;
+                    }
+                    store.set_limit(&format!("{writer}-{n}"), 1).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    while writers.iter().any(|writer| !writer.is_finished()) {
+        let condition = node.store().known_database_condition();
+        assert!(condition.is_ok(), "after {:?}: {}", began.elapsed(), condition.sentence());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    node.stop().await;
 }

@@ -61,7 +61,12 @@ async fn one_job_per_tick(place: &Place, planners: usize, led: bool) {
 
 /// Checks that the children printed `did` once for each job, and each child for at least one job.
 async fn each_once(children: Vec<Child>, did: &str) -> Vec<Child> {
-    until_within(PATIENCE, did, async || lines(&children, did).len() >= JOBS).await;
+    let count = || lines(&children, did).len();
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while count() < JOBS {
+        assert!(std::time::Instant::now() < deadline, "{} of {JOBS} {did}", count());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
     let all = lines(&children, did);
     let different: BTreeSet<i64> = all.iter().map(|(job, _)| *job).collect();
     assert_eq!((all.len(), different.len()), (JOBS, JOBS), "{did}, each job once");
@@ -94,10 +99,23 @@ async fn each_job_runs_once_on_nodes(place: &Place, nodes: usize, roles: &str, s
     let store = store(place).await;
     let nodes = crowd(nodes, place, roles, &[slots]).await;
     store.enqueue_many(vec![sleep(0); JOBS]).await.unwrap();
-    let nodes = each_once(nodes, "claim 1 ended").await;
+    // By a busy machine, a node may give a claim back unstarted because its answer came late: the next one has another number.
+    let nodes = each_once(nodes, " ended").await;
     let nodes = end(nodes).await;
     assert_eq!(lines(&nodes, "started").len(), JOBS, "no other claim was begun");
-    completed_once(place).await;
+    let released = "select count(*) from {t}execution where outcome = 'released'";
+    let jobs = i64::try_from(JOBS).unwrap();
+    let all = "select count(*) from {t}execution";
+    assert_eq!(place.number(all).await - place.number(released).await, jobs, "each job has one execution");
+    none_left(place).await;
+}
+
+async fn none_left(place: &Place) {
+    let live = "select (select count(*) from {t}work_queue) + (select count(*) from {t}background_job)";
+    assert_eq!(place.number(live).await, 0);
+    let jobs = i64::try_from(JOBS).unwrap();
+    let completed = "select count(*) from {t}execution where final and outcome = 'completed'";
+    assert_eq!(place.number(completed).await, jobs);
 }
 
 /// One accepted completion for each job, at its first claim, and nothing is left.
@@ -106,8 +124,7 @@ async fn completed_once(place: &Place) {
     let first = "select count(*) from {t}execution where final and outcome = 'completed' and claim_no = 1";
     assert_eq!(place.number(first).await, jobs);
     assert_eq!(place.number("select count(*) from {t}execution").await, jobs);
-    let live = "select (select count(*) from {t}work_queue) + (select count(*) from {t}background_job)";
-    assert_eq!(place.number(live).await, 0);
+    none_left(place).await;
 }
 
 #[tokio::test]

@@ -83,7 +83,8 @@ async fn stall(
     let stop = Arc::new(AtomicBool::new(false));
     let other = Random::of(&mut random);
     let enqueuing = tokio::spawn(enqueue(store, other, stop.clone()));
-    let until = Instant::now() + length(Duration::from_secs(10));
+    let began = Instant::now();
+    let until = began + length(Duration::from_secs(10));
     let mut made: BTreeMap<&str, (u32, Duration)> = BTreeMap::new();
     while Instant::now() < until {
         tokio::time::sleep(random.between(lease / 4, lease * 2)).await;
@@ -92,6 +93,8 @@ async fn stall(
         let so_far = made.entry(how).or_default();
         *so_far = (so_far.0 + 1, so_far.1 + long);
     }
+    let stalled: Duration = made.values().map(|(_, long)| *long).sum();
+    let answered = began.elapsed().saturating_sub(stalled);
     stop.store(true, Ordering::SeqCst);
     let accepted = enqueuing.await.unwrap();
     place.sql("update {t}manifest set next_due_at = null").await;
@@ -101,6 +104,7 @@ async fn stall(
         println!("{count} stalls by {how}, {long:?} in all");
     }
     judge(place, &world, &accepted).await;
+    has_worked(place, &accepted, answered).await;
     for node in nodes {
         node.stop().await;
     }
@@ -142,6 +146,20 @@ async fn judge(place: &Place, world: &World, accepted: &[JobId]) {
         .await;
         assert_eq!(done, i64::try_from(ids.len()).unwrap(), "each accepted job is completed once");
     }
+}
+
+/// Nodes that do nothing break no rule either. While the database answered, they completed at least a job a second, of those that were
+/// enqueued and of the ticks.
+async fn has_worked(place: &Place, accepted: &[JobId], answered: Duration) {
+    let of = |origin: &str| {
+        format!(
+            "select count(*) from {{t}}execution where final and outcome = 'completed' and origin = '{origin}'"
+        )
+    };
+    let (completed, ticks) = (accepted.len() as u64, place.number(&of("tick")).await.unsigned_abs());
+    println!("{completed} accepted jobs and {ticks} ticks while the database answered for {answered:?}");
+    assert!(completed >= answered.as_secs(), "{completed} jobs in {answered:?}");
+    assert!(ticks >= 1, "no tick ran");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -51,7 +51,7 @@ on_each_store! {
             async move { drop(wait.acquire_owned().await.map(|permit| permit.forget())) }
         };
         let options = NodeOptions { slots: 4, ..often() };
-        let two = Lineclear::builder().store(place.url.as_str()).options(options).kind("hold", hold).start().await.unwrap();
+        let two = Lineclear::builder().store(place.url.as_str()).options(options).kind("hold", hold).kind("nothing", async || ()).start().await.unwrap();
         let slots = async |slots: u64| {
             let change = BTreeMap::from([(Setting::Slots, Some(slots)), (Setting::Poll, Some(20))]);
             one.client().change_settings(change, None, "ann").await.unwrap();
@@ -59,12 +59,15 @@ on_each_store! {
         };
         slots(1).await;
         assert_eq!(two.client().tunable().poll, Duration::from_millis(20));
+        // A pass that began before counts with the slots of then; it is over when a job was taken.
+        let first = one.enqueue("nothing", &()).await.unwrap().id;
+        one.client().wait(first, Duration::from_secs(30)).await.unwrap();
         for _ in 0..5 {
             one.enqueue("hold", &()).await.unwrap();
         }
         until("one runs", async || two.client().running() == 1).await;
         gate.add_permits(1);
-        let over = lineclear::model::query::Query::parse("state:completed").unwrap();
+        let over = lineclear::model::query::Query::parse("state:completed kind:hold").unwrap();
         let completed = async || one.store().search(&over, None, 10).await.is_ok_and(|found| found.items.len() == 1);
         until("it is over, and the next one runs", async || completed().await && two.client().running() == 1).await;
         let shown = async || one.store().nodes(10).await.unwrap().iter().any(|node| node.slots == 1);

@@ -72,7 +72,7 @@ async fn a_node_that_died_with_a_job_is_named() {
     );
     let report = doctor(&dir, &[]);
     report.expect_check("alive", "failure", "no node is alive", "lineclear serve");
-    report.expect_check("lost", "failure", "1 job in its hands", "lineclear serve");
+    report.expect_check("lost", "failure", "holds 1 job", "lineclear serve");
     report.expect_check("leases", "failure", "1 job with an expired lease", "lineclear serve");
 }
 

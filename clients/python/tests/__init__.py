@@ -1,0 +1,1 @@
+"""Tests against the real server: `LINECLEAR_BIN` names its binary."""

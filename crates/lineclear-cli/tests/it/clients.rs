@@ -1,0 +1,4 @@
+//! The client libraries: their own tests, run with this binary.
+
+mod python;
+mod typescript;

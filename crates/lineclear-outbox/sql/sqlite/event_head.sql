@@ -1,0 +1,2 @@
+-- event_head · the position of the last event that is committed
+select coalesce(max(position), 0) as head from lineclear_event

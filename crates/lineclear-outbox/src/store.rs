@@ -1,0 +1,133 @@
+//! What a database must do for an outbox. To add one: implement [`Store`], name its URL in `open`, and run the tests of `tests/it` on it.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lineclear_lock::Fence;
+
+use crate::delivery::Delivery;
+use crate::error::OutboxError;
+use crate::inspect::{Counts, MessageState, MessageView};
+
+pub(crate) type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, OutboxError>> + Send + 'a>>;
+
+/// Messages that one statement promotes.
+pub(crate) const PROMOTE_MAX: i64 = 1_000;
+/// Rows that one statement removes.
+pub(crate) const CLEAN_MAX: i64 = 5_000;
+
+/// What became of messages.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settlement {
+    pub(crate) delivered: Vec<i64>,
+    pub(crate) failed: Vec<Failed>,
+}
+
+/// A message that was not delivered.
+#[derive(Clone, Debug)]
+pub(crate) struct Failed {
+    pub(crate) id: i64,
+    /// Whether this was an attempt. If not, it only waits behind another message of its key.
+    pub(crate) charged: bool,
+    pub(crate) error: Option<String>,
+    /// How long until its next attempt; none: it is dead.
+    pub(crate) retry_in: Option<Duration>,
+}
+
+/// One transaction of a runner: it records what became of messages, and reads the next ones.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Turn {
+    pub(crate) outbox: String,
+    pub(crate) settlement: Settlement,
+    /// Whether delivered messages are kept.
+    pub(crate) keeps: bool,
+    /// No message below this id is ready, as far as the runner knows.
+    pub(crate) low: i64,
+    /// Messages that the runner has already.
+    pub(crate) held: Vec<i64>,
+    /// How many to read.
+    pub(crate) limit: i64,
+}
+
+/// The answer to a turn.
+#[derive(Debug, Default)]
+pub(crate) struct Turned {
+    pub(crate) fetched: Vec<Fetched>,
+    /// The lowest id of the messages that became due.
+    pub(crate) promoted: Option<i64>,
+}
+
+/// A message that was read.
+#[derive(Debug)]
+pub(crate) struct Fetched {
+    pub(crate) delivery: Delivery,
+    pub(crate) expired: bool,
+    /// A message before it, of the same key, waits for its next attempt for so long.
+    pub(crate) behind: Option<Duration>,
+}
+
+/// The tables of an outbox.
+pub(crate) trait Store: std::fmt::Debug + Send + Sync + 'static {
+    /// Creates the tables unless they exist.
+    fn prepare(&self) -> StoreFuture<'_, ()>;
+
+    /// Whether the tables exist. It creates nothing, not even a file.
+    fn exists(&self) -> StoreFuture<'_, bool>;
+
+    /// Names of outboxes with messages, or with messages that were delivered lately.
+    fn names(&self, most: i64) -> StoreFuture<'_, Vec<String>>;
+
+    /// Whether a message can be delivered now.
+    fn waits<'a>(&'a self, outbox: &'a str, low: i64) -> StoreFuture<'a, bool>;
+
+    /// Runs a turn in a transaction that is fenced by the runner's lock. `None`: another runner has the lock, and nothing was changed.
+    fn turn<'a>(&'a self, fence: &'a Fence, turn: &'a Turn) -> StoreFuture<'a, Option<Turned>>;
+
+    /// Removes delivered messages and dedup keys that are older than `delivered`, and dead messages that are older than `dead`: some of
+    /// each. Returns how many.
+    fn clean<'a>(&'a self, outbox: &'a str, delivered: Duration, dead: Duration) -> StoreFuture<'a, u64>;
+
+    /// How many messages there are; counts stop at `most`.
+    fn counts<'a>(&'a self, outbox: &'a str, most: i64) -> StoreFuture<'a, Counts>;
+
+    /// Messages of a state, newest first, below this id; without their payloads and headers.
+    fn list<'a>(
+        &'a self,
+        outbox: &'a str,
+        state: MessageState,
+        before: Option<i64>,
+        most: i64,
+    ) -> StoreFuture<'a, Vec<MessageView>>;
+
+    /// One message, of any outbox.
+    fn show(&self, id: i64) -> StoreFuture<'_, Option<MessageView>>;
+
+    /// Ids of dead messages above this one, in order.
+    fn dead_ids<'a>(&'a self, outbox: &'a str, after: i64, most: i64) -> StoreFuture<'a, Vec<i64>>;
+
+    /// Makes dead messages ready again. Their attempts begin again at 1. Returns how many.
+    fn replay<'a>(&'a self, outbox: &'a str, ids: &'a [i64]) -> StoreFuture<'a, u64>;
+
+    /// Deletes dead messages. Returns how many.
+    fn discard<'a>(&'a self, outbox: &'a str, ids: &'a [i64]) -> StoreFuture<'a, u64>;
+}
+
+/// The store that a URL names.
+pub(crate) fn open(url: &str) -> Result<Arc<dyn Store>, OutboxError> {
+    let refused = |why: String| Err(OutboxError::refused("url", why));
+    match url.split_once("://") {
+        #[cfg(feature = "sqlite")]
+        None | Some(("sqlite", _)) => Ok(Arc::new(crate::sqlite::SqliteStore::of_url(url)?)),
+        #[cfg(feature = "postgres")]
+        Some(("postgres" | "postgresql", _)) => Ok(Arc::new(crate::postgres::PostgresStore::new(url)?)),
+        #[cfg(feature = "mysql")]
+        Some(("mysql" | "mariadb", _)) => Ok(Arc::new(crate::mysql::MysqlStore::new(url)?)),
+        scheme => {
+            let scheme = scheme.map_or("", |(scheme, _)| scheme);
+            refused(format!(
+                "{scheme:?} is not a database for an outbox, or this program was built without it; use postgres://…, mysql://…, sqlite:FILE or a path"
+            ))
+        }
+    }
+}

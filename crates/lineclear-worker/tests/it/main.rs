@@ -1,0 +1,9 @@
+//! Workers without the scheduler, against a real server.
+
+#[macro_use]
+mod kit;
+mod build;
+mod examples;
+mod faults;
+mod pull;
+mod push;

@@ -1,0 +1,1 @@
+../../../lineclear-lock/migrations/postgres/0034_lock_runner.sql

@@ -1,0 +1,1 @@
+../../../lineclear-lock/migrations/sqlite/0034_lock_runner.sql
