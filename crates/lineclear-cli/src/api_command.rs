@@ -16,7 +16,7 @@ use crate::runtime::block_on;
 
 pub(crate) use body::{millis, object, read_json_arg, with_raw_field};
 pub(crate) use explanation::print_explanation;
-pub(crate) use list::{ListArgs, PageArgs, fetch_pages, items, print_list, print_rows};
+pub(crate) use list::{ListArgs, PageArgs, fetch_pages, items, print_list, print_list_or_empty, print_rows};
 
 /// Opens the API, runs a command with it, and waits until the audit log is written.
 pub(crate) fn with_api(

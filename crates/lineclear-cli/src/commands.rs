@@ -26,4 +26,5 @@ pub(crate) mod status;
 pub(crate) mod submitter;
 pub(crate) mod subscription;
 pub(crate) mod token;
+mod triage;
 pub(crate) mod work;

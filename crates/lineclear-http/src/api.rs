@@ -30,6 +30,7 @@ mod status;
 pub(crate) mod submitters;
 pub(crate) mod subscriptions;
 mod tokens;
+pub(crate) mod triage;
 mod workers;
 
 use axum::Router;
@@ -133,8 +134,8 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(outboxes::list))
         .routes(routes!(outboxes::messages::list))
         .routes(routes!(outboxes::messages::get))
-        .routes(routes!(outboxes::sweep::replay))
-        .routes(routes!(outboxes::sweep::discard))
+        .routes(routes!(outboxes::triage::replay))
+        .routes(routes!(outboxes::triage::discard))
         .routes(routes!(subscriptions::list))
         .routes(routes!(subscriptions::get))
         .routes(routes!(subscriptions::change::pause))
@@ -146,8 +147,8 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(subscriptions::rebuild::cancel))
         .routes(routes!(subscriptions::parked::list))
         .routes(routes!(subscriptions::parked::get))
-        .routes(routes!(subscriptions::sweep::replay))
-        .routes(routes!(subscriptions::sweep::discard))
+        .routes(routes!(subscriptions::triage::replay))
+        .routes(routes!(subscriptions::triage::discard))
         .routes(routes!(nodes::drain))
         .routes(routes!(nodes::resume))
         .routes(routes!(events::stream))

@@ -24,6 +24,7 @@ mod runners;
 mod samples;
 mod session;
 mod subscriptions;
+mod triage;
 mod hidden_characters;
 
 use axum::Router;
@@ -36,7 +37,7 @@ use maud::{Markup, html};
 use serde::de::DeserializeOwned;
 
 use crate::App;
-use crate::api::outboxes::sweep::Sweep;
+use crate::api::triage::Triage;
 use crate::auth::{Caller, Requirement};
 use crate::problem::Problem;
 
@@ -151,8 +152,8 @@ pub(crate) fn routes() -> Router<App> {
         .route("/outbox", get(show))
         .route("/outbox/{name}", get(show))
         .route("/outbox/{name}/messages/{id}", get(show))
-        .route("/outbox/{name}/replay", get(show).post(outboxes::sweep::replay))
-        .route("/outbox/{name}/discard", get(show).post(outboxes::sweep::discard))
+        .route("/outbox/{name}/replay", get(show).post(outboxes::triage::replay))
+        .route("/outbox/{name}/discard", get(show).post(outboxes::triage::discard))
         .route("/subscriptions", get(show))
         .route("/subscriptions/{name}", get(show))
         .route("/subscriptions/{name}/parked/{id}", get(show))
@@ -281,14 +282,14 @@ async fn render_path(view: &View<'_>) -> Result<Page, Problem> {
         ["outbox"] => outboxes::page(view).await,
         ["outbox", name] => outboxes::messages::page(view, name).await,
         ["outbox", name, "messages", id] => outboxes::messages::message(view, name, id).await,
-        ["outbox", name, "replay"] => outboxes::sweep::confirm(view, name, Sweep::Replay).await,
-        ["outbox", name, "discard"] => outboxes::sweep::confirm(view, name, Sweep::Discard).await,
+        ["outbox", name, "replay"] => outboxes::triage::confirm(view, name, Triage::Replay).await,
+        ["outbox", name, "discard"] => outboxes::triage::confirm(view, name, Triage::Discard).await,
         ["subscriptions"] => subscriptions::page(view).await,
         ["subscriptions", name] => subscriptions::detail::page(view, name).await,
         ["subscriptions", name, "parked", id] => subscriptions::parked::one(view, name, id).await,
-        ["subscriptions", name, "replay"] => subscriptions::parked::confirm(view, name, Sweep::Replay).await,
+        ["subscriptions", name, "replay"] => subscriptions::parked::confirm(view, name, Triage::Replay).await,
         ["subscriptions", name, "discard"] => {
-            subscriptions::parked::confirm(view, name, Sweep::Discard).await
+            subscriptions::parked::confirm(view, name, Triage::Discard).await
         }
         ["subscriptions", name, verb] => subscriptions::action::page(view, name, verb).await,
         ["cluster"] => cluster::page(view).await,

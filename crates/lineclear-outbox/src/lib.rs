@@ -7,6 +7,7 @@
 //! # let folder = tempfile::tempdir()?;
 //! # let file = folder.path().join("shop.db");
 //! use lineclear_outbox::{Delivery, DeliveryError, Message, Outbox};
+//! use rusqlite::TransactionBehavior;
 //! use serde_json::json;
 //!
 //! let outbox = Outbox::open(file.to_str().unwrap()).await?;
@@ -14,7 +15,7 @@
 //! // The order and its message are written together, or not at all.
 //! let mut shop = rusqlite::Connection::open(&file)?;
 //! shop.execute_batch("create table orders (id integer primary key, item text)")?;
-//! let transaction = shop.transaction()?;
+//! let transaction = shop.transaction_with_behavior(TransactionBehavior::Immediate)?;
 //! transaction.execute("insert into orders (id, item) values (42, 'tea')", [])?;
 //! outbox.write_sqlite(&transaction, &[Message::new("order.placed", &json!({"order": 42}))?.key("order-42")])?;
 //! transaction.commit()?;
@@ -51,11 +52,12 @@
 //! # let file = folder.path().join("shop.db");
 //! # let mut shop = rusqlite::Connection::open(&file)?;
 //! use lineclear_outbox::{EventLog, ExpectedVersion, NewEvent, Page, SubscriptionOptions};
+//! use rusqlite::TransactionBehavior;
 //! use serde_json::json;
 //!
 //! let log = EventLog::open(file.to_str().unwrap()).await?;
 //! shop.execute_batch("create table totals (item text primary key, orders integer)")?;
-//! let transaction = shop.transaction()?;
+//! let transaction = shop.transaction_with_behavior(TransactionBehavior::Immediate)?;
 //! let placed = NewEvent::new("order.placed", &json!({"item": "tea"}))?;
 //! log.append_sqlite(&transaction, "order-42", ExpectedVersion::NoStream, &[placed])?;
 //! transaction.commit()?;
@@ -100,6 +102,7 @@ mod message;
 mod options;
 mod outbox;
 mod runner;
+mod runner_task;
 mod store;
 mod subscriptions;
 mod window;

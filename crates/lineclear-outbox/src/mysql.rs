@@ -14,7 +14,9 @@ use crate::error::OutboxError;
 use crate::inspect::{Counts, MessageState, MessageView};
 use crate::message::{Message, micros};
 use crate::outbox::{Outbox, checked};
-use crate::store::{CLEAN_MAX, Failed, Fetched, PROMOTE_MAX, Settlement, Store, StoreFuture, Turn, Turned};
+use crate::store::{
+    Batch, BatchRequest, CLEAN_MAX, Failed, Fetched, PROMOTE_MAX, Settlement, Store, StoreFuture,
+};
 
 const TABLES: [&str; 3] = [
     include_str!("../sql/mysql/outbox_message.sql"),
@@ -175,8 +177,8 @@ async fn fail(transaction: &mut Transaction<'_>, failed: &Failed) -> Result<(), 
     transaction.exec_drop(sql, params).await.map_err(classify)
 }
 
-async fn read(transaction: &mut Transaction<'_>, turn: &Turn) -> Result<Turned, OutboxError> {
-    let params = params! { "outbox" => bytes(&turn.outbox), "most" => PROMOTE_MAX };
+async fn read(transaction: &mut Transaction<'_>, request: &BatchRequest) -> Result<Batch, OutboxError> {
+    let params = params! { "outbox" => bytes(&request.outbox), "most" => PROMOTE_MAX };
     let due: Vec<i64> = transaction.exec(DUE, params).await.map_err(classify)?;
     if !due.is_empty() {
         let (marks, values) = list(&due);
@@ -185,15 +187,16 @@ async fn read(transaction: &mut Transaction<'_>, turn: &Turn) -> Result<Turned, 
         transaction.exec_drop(sql, Params::Positional(values)).await.map_err(classify)?;
     }
     let promoted = due.into_iter().min();
-    let low = promoted.map_or(turn.low, |first| first.min(turn.low));
-    let (marks, held) = list(&turn.held);
-    let not_held = if turn.held.is_empty() { String::new() } else { format!(" and m.id not in ({marks})") };
+    let low = promoted.map_or(request.low, |first| first.min(request.low));
+    let (marks, held) = list(&request.held);
+    let not_held =
+        if request.held.is_empty() { String::new() } else { format!(" and m.id not in ({marks})") };
     let sql = format!("{FETCH}{not_held} order by m.id limit ?");
-    let mut values = vec![bytes(&turn.outbox), Value::Int(low)];
+    let mut values = vec![bytes(&request.outbox), Value::Int(low)];
     values.extend(held);
-    values.push(Value::Int(turn.limit));
+    values.push(Value::Int(request.limit));
     let rows: Vec<Row> = transaction.exec(sql, Params::Positional(values)).await.map_err(classify)?;
-    Ok(Turned { fetched: rows.into_iter().map(fetched).collect::<Result<_, _>>()?, promoted })
+    Ok(Batch { fetched: rows.into_iter().map(fetched).collect::<Result<_, _>>()?, promoted })
 }
 
 fn text(bytes: Vec<u8>) -> String {
@@ -313,7 +316,11 @@ impl Store for MysqlStore {
         }))
     }
 
-    fn turn<'a>(&'a self, held: &'a Fence, turn: &'a Turn) -> StoreFuture<'a, Option<Turned>> {
+    fn settle_and_fetch<'a>(
+        &'a self,
+        held: &'a Fence,
+        request: &'a BatchRequest,
+    ) -> StoreFuture<'a, Option<Batch>> {
         Box::pin(self.on(async move |connection| {
             // Without gap locks, with which programs that write messages would wait for the runner.
             let mut options = TxOpts::default();
@@ -323,13 +330,13 @@ impl Store for MysqlStore {
                 transaction.rollback().await.map_err(classify)?;
                 return Ok(None);
             }
-            settle(&mut transaction, &turn.settlement, turn.keeps).await?;
-            let turned = match turn.limit {
-                0 => Turned::default(),
-                _ => read(&mut transaction, turn).await?,
+            settle(&mut transaction, &request.settlement, request.keeps).await?;
+            let batch = match request.limit {
+                0 => Batch::default(),
+                _ => read(&mut transaction, request).await?,
             };
             transaction.commit().await.map_err(classify)?;
-            Ok(Some(turned))
+            Ok(Some(batch))
         }))
     }
 

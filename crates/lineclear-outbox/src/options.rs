@@ -56,29 +56,40 @@ impl OutboxOptions {
         if !(1..=10_000).contains(&self.window) {
             return refused("window", "must be 1 to 10,000");
         }
-        if self.attempts_max == 0 {
-            return refused("attempts_max", "must be at least 1");
-        }
-        for (what, time) in [
+        check_attempts(self.attempts_max)?;
+        check_times(&[
             ("timeout", self.timeout),
             ("poll_interval", self.poll_interval),
             ("backoff_first", self.backoff_first),
             ("backoff_max", self.backoff_max),
-        ] {
-            if time.is_zero() {
-                return refused(what, "must be above zero");
-            }
-        }
+        ])?;
         Ok(lineclear_lock::LockOptions::with_ttl(self.lock_ttl).check()?)
     }
 
-    /// The pause before the next attempt, between half of the full length and the full length: receivers that come back are not met by all
-    /// messages at once.
     pub(crate) fn backoff(&self, failed: u32, dice: u64) -> Duration {
-        let full =
-            self.backoff_first.saturating_mul(1 << failed.saturating_sub(1).min(30)).min(self.backoff_max);
-        full / 2 + full.mul_f64((dice % 1_000) as f64 / 2_000.0)
+        backoff((self.backoff_first, self.backoff_max), failed, dice)
     }
+}
+
+pub(crate) fn check_attempts(attempts_max: u32) -> Result<(), OutboxError> {
+    if attempts_max == 0 {
+        return Err(OutboxError::refused("attempts_max", "must be at least 1".to_owned()));
+    }
+    Ok(())
+}
+
+pub(crate) fn check_times(times: &[(&'static str, Duration)]) -> Result<(), OutboxError> {
+    match times.iter().find(|(_, time)| time.is_zero()) {
+        Some((what, _)) => Err(OutboxError::refused(what, "must be above zero".to_owned())),
+        None => Ok(()),
+    }
+}
+
+/// The pause before the next attempt, between half of the full length and the full length: receivers that come back are not met by all
+/// messages at once.
+pub(crate) fn backoff((first, max): (Duration, Duration), failed: u32, dice: u64) -> Duration {
+    let full = first.saturating_mul(1 << failed.saturating_sub(1).min(30)).min(max);
+    full / 2 + full.mul_f64((dice % 1_000) as f64 / 2_000.0)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::error::OutboxError;
 use crate::inspect::{Counts, MessageState, MessageView};
 use crate::message::{Message, micros};
 use crate::outbox::{Outbox, checked};
-use crate::store::{CLEAN_MAX, Fetched, PROMOTE_MAX, Settlement, Store, StoreFuture, Turn, Turned};
+use crate::store::{Batch, BatchRequest, CLEAN_MAX, Fetched, PROMOTE_MAX, Settlement, Store, StoreFuture};
 
 /// No statement of a runner may take longer: its lock would end meanwhile.
 const SESSION: &str =
@@ -237,31 +237,35 @@ impl Store for PostgresStore {
         }))
     }
 
-    fn turn<'a>(&'a self, held: &'a Fence, turn: &'a Turn) -> StoreFuture<'a, Option<Turned>> {
+    fn settle_and_fetch<'a>(
+        &'a self,
+        held: &'a Fence,
+        request: &'a BatchRequest,
+    ) -> StoreFuture<'a, Option<Batch>> {
         Box::pin(self.on(async move |client| {
             let transaction = client.transaction().await.map_err(classify)?;
             if !fence(&transaction, held).await? {
                 transaction.rollback().await.map_err(classify)?;
                 return Ok(None);
             }
-            self.settle(&transaction, &turn.settlement, turn.keeps).await?;
-            let mut turned = Turned::default();
-            if turn.limit > 0 {
-                let params: &Params<'_> = &[(&turn.outbox, Type::TEXT), (&PROMOTE_MAX, Type::INT8)];
+            self.settle(&transaction, &request.settlement, request.keeps).await?;
+            let mut batch = Batch::default();
+            if request.limit > 0 {
+                let params: &Params<'_> = &[(&request.outbox, Type::TEXT), (&PROMOTE_MAX, Type::INT8)];
                 let rows = query(&transaction, &statement!(self, "outbox_promote"), params).await?;
-                turned.promoted = rows.first().and_then(|row| row.get("first"));
-                let low = turned.promoted.map_or(turn.low, |first| first.min(turn.low));
+                batch.promoted = rows.first().and_then(|row| row.get("first"));
+                let low = batch.promoted.map_or(request.low, |first| first.min(request.low));
                 let params: &Params<'_> = &[
-                    (&turn.outbox, Type::TEXT),
+                    (&request.outbox, Type::TEXT),
                     (&low, Type::INT8),
-                    (&turn.held, Type::INT8_ARRAY),
-                    (&turn.limit, Type::INT8),
+                    (&request.held, Type::INT8_ARRAY),
+                    (&request.limit, Type::INT8),
                 ];
                 let rows = query(&transaction, &statement!(self, "outbox_fetch"), params).await?;
-                turned.fetched = rows.iter().map(fetched).collect();
+                batch.fetched = rows.iter().map(fetched).collect();
             }
             transaction.commit().await.map_err(classify)?;
-            Ok(Some(turned))
+            Ok(Some(batch))
         }))
     }
 

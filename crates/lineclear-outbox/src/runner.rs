@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lineclear_lock::{Lease, LockOptions, Locks, RegistryOptions, RunnerStatus, Singleton, Term};
+use lineclear_lock::{Lease, Locks, RunnerStatus, Singleton, Term};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -13,7 +12,8 @@ use crate::delivery::{Delivery, DeliveryError};
 use crate::error::OutboxError;
 use crate::options::OutboxOptions;
 use crate::outbox::Outbox;
-use crate::store::Turn;
+use crate::runner_task::RunnerTask;
+use crate::store::BatchRequest;
 use crate::window::Window;
 
 /// How often results are recorded while other messages are on their way.
@@ -44,12 +44,7 @@ where
 
 /// The runner of an outbox on this node. Dropped, it stops in the background.
 #[derive(Debug)]
-pub struct Runner {
-    stop: CancellationToken,
-    task: Option<JoinHandle<Result<(), OutboxError>>>,
-    singleton: Singleton,
-    locks: Locks,
-}
+pub struct Runner(RunnerTask);
 
 impl Outbox {
     /// Starts a runner with the default options. See [`Outbox::start_with`].
@@ -60,56 +55,32 @@ impl Outbox {
     /// Starts a runner. Any number of nodes may do so: one of them delivers, and the others wait for its lock.
     pub async fn start_with(&self, options: OutboxOptions, sink: impl Sink) -> Result<Runner, OutboxError> {
         options.check()?;
-        let lock_options = LockOptions::with_ttl(options.lock_ttl);
-        let locks = Locks::open_with_registry(&self.url, lock_options, RegistryOptions::default()).await?;
-        let locks = locks.of_kind("outbox");
-        let singleton = Singleton::new(&locks, &self.lock_name());
-        let stop = CancellationToken::new();
-        let (outbox, sink) = (self.clone(), Arc::new(sink));
-        let task = tokio::spawn({
-            let (singleton, stop) = (singleton.clone(), stop.clone());
-            async move {
-                let reports = singleton.clone();
-                let work =
-                    move |term| deliver(outbox.clone(), options.clone(), sink.clone(), reports.clone(), term);
-                Ok(singleton.run(&stop, work).await?)
-            }
-        });
-        Ok(Runner { stop, task: Some(task), singleton, locks })
+        let (outbox, sink, lock_ttl) = (self.clone(), Arc::new(sink), options.lock_ttl);
+        let work =
+            move |singleton, term| deliver(outbox.clone(), options.clone(), sink.clone(), singleton, term);
+        RunnerTask::start(&self.url, ("outbox", &self.lock_name()), lock_ttl, work).await.map(Runner)
     }
 }
 
 impl Runner {
     /// Its state on this node, and every change of it.
     pub fn status(&self) -> watch::Receiver<RunnerStatus> {
-        self.singleton.status()
+        self.0.status()
     }
 
     /// The locks that it uses, with their registry.
     pub fn locks(&self) -> &Locks {
-        &self.locks
+        self.0.locks()
     }
 
     /// Leaves the outbox to another node. If none takes it within five seconds, this one goes on.
     pub fn hand_over(&self) {
-        self.singleton.hand_over();
+        self.0.hand_over();
     }
 
     /// Stops: messages that are on their way are waited for, and recorded.
-    pub async fn stop(mut self) -> Result<(), OutboxError> {
-        self.stop.cancel();
-        let ended = match self.task.take() {
-            Some(task) => task.await.unwrap_or_else(|error| Err(OutboxError::failed(error))),
-            None => Ok(()),
-        };
-        self.locks.flush().await;
-        ended
-    }
-}
-
-impl Drop for Runner {
-    fn drop(&mut self) {
-        self.stop.cancel();
+    pub async fn stop(self) -> Result<(), OutboxError> {
+        self.0.stop().await
     }
 }
 
@@ -161,7 +132,7 @@ impl<S: Sink> Run<S> {
                 (self.low, self.looked_back_at) = (0, Instant::now());
             }
             if self.window.results() > 0 || self.outbox.store.waits(&self.outbox.name, self.low).await? {
-                match self.turn(true).await {
+                match self.settle_and_fetch(true).await {
                     Ok(true) => {}
                     Ok(false) => {
                         tracing::warn!(outbox = %self.outbox.name, "another runner has the lock: this one stops");
@@ -191,7 +162,7 @@ impl<S: Sink> Run<S> {
                 let error = self.window.away().unwrap_or_default();
                 tracing::warn!(outbox = %self.outbox.name, error, ?length, "the receiver is away: delivery pauses");
                 self.singleton.report(Some(&format!("the receiver is away: {error}")));
-                self.turn(false).await?;
+                self.settle_and_fetch(false).await?;
                 pause(length, &ending).await;
                 // What was held is read again, in order.
                 (self.low, self.looked_back_at) = (0, Instant::now());
@@ -205,18 +176,18 @@ impl<S: Sink> Run<S> {
         while !self.window.is_idle() {
             self.window.next().await;
         }
-        self.turn(false).await.map(drop)
+        self.settle_and_fetch(false).await.map(drop)
     }
 
     /// Records results, and reads the next messages if there is room. `false`: another runner has the lock.
-    async fn turn(&mut self, reads: bool) -> Result<bool, OutboxError> {
+    async fn settle_and_fetch(&mut self, reads: bool) -> Result<bool, OutboxError> {
         // While the receiver is away, a message that is read now could pass those that were let go.
         let limit = if reads && !self.window.is_pausing() { self.window.room() } else { 0 };
         let settlement = self.window.take_results();
         if limit == 0 && settlement.delivered.is_empty() && settlement.failed.is_empty() {
             return Ok(true);
         }
-        let turn = Turn {
+        let request = BatchRequest {
             outbox: self.outbox.name.to_string(),
             settlement,
             keeps: !self.options.keep_delivered.is_zero(),
@@ -224,23 +195,23 @@ impl<S: Sink> Run<S> {
             held: self.window.held(),
             limit: i64::try_from(limit).unwrap_or(i64::MAX),
         };
-        let turned = self.outbox.store.turn(self.term.fence(), &turn).await;
-        let turned = match turned {
-            Ok(Some(turned)) => turned,
+        let batch = self.outbox.store.settle_and_fetch(self.term.fence(), &request).await;
+        let batch = match batch {
+            Ok(Some(batch)) => batch,
             Ok(None) => return Ok(false),
             Err(error) => {
                 // The messages were delivered; that must not be forgotten because the database was away for a moment.
-                self.window.put_back(turn.settlement);
+                self.window.put_back(request.settlement);
                 return Err(error);
             }
         };
-        count(&self.outbox.name, &turn.settlement);
-        if let Some(last) = turned.fetched.last() {
+        count(&self.outbox.name, &request.settlement);
+        if let Some(last) = batch.fetched.last() {
             // All that were ready up to here are in the window. If there was no room for more, others may be ready behind it.
-            let (next, is_cut) = (last.delivery.id + 1, turned.fetched.len() >= limit);
+            let (next, is_cut) = (last.delivery.id + 1, batch.fetched.len() >= limit);
             self.low = if is_cut { next } else { next.max(self.low) };
         }
-        for fetched in turned.fetched {
+        for fetched in batch.fetched {
             self.window.add(fetched);
         }
         Ok(true)

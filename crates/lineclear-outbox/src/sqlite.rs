@@ -14,7 +14,7 @@ use crate::error::OutboxError;
 use crate::inspect::{Counts, MessageState, MessageView};
 use crate::message::{Message, micros};
 use crate::outbox::{Outbox, checked};
-use crate::store::{CLEAN_MAX, Fetched, PROMOTE_MAX, Settlement, Store, StoreFuture, Turn, Turned};
+use crate::store::{Batch, BatchRequest, CLEAN_MAX, Fetched, PROMOTE_MAX, Settlement, Store, StoreFuture};
 
 /// How long a statement waits for other writers of the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -185,14 +185,16 @@ fn settle(
     Ok(())
 }
 
-fn read(transaction: &Transaction<'_>, turn: &Turn, now: i64) -> rusqlite::Result<Turned> {
+fn read(transaction: &Transaction<'_>, request: &BatchRequest, now: i64) -> rusqlite::Result<Batch> {
     let mut promote = transaction.prepare_cached(PROMOTE)?;
-    let promoted = promote.query_map(params![turn.outbox, now, PROMOTE_MAX], |row| row.get::<_, i64>(0))?;
+    let promoted =
+        promote.query_map(params![request.outbox, now, PROMOTE_MAX], |row| row.get::<_, i64>(0))?;
     let promoted = promoted.collect::<rusqlite::Result<Vec<i64>>>()?.into_iter().min();
-    let low = promoted.map_or(turn.low, |first| first.min(turn.low));
+    let low = promoted.map_or(request.low, |first| first.min(request.low));
     let mut fetch = transaction.prepare_cached(FETCH)?;
-    let rows = fetch.query_map(params![turn.outbox, now, low, json(&turn.held), turn.limit], fetched)?;
-    Ok(Turned { fetched: rows.collect::<rusqlite::Result<_>>()?, promoted })
+    let rows =
+        fetch.query_map(params![request.outbox, now, low, json(&request.held), request.limit], fetched)?;
+    Ok(Batch { fetched: rows.collect::<rusqlite::Result<_>>()?, promoted })
 }
 
 fn fetched(row: &Row<'_>) -> rusqlite::Result<Fetched> {
@@ -324,22 +326,26 @@ impl Store for SqliteStore {
         })
     }
 
-    fn turn<'a>(&'a self, held: &'a Fence, turn: &'a Turn) -> StoreFuture<'a, Option<Turned>> {
+    fn settle_and_fetch<'a>(
+        &'a self,
+        held: &'a Fence,
+        request: &'a BatchRequest,
+    ) -> StoreFuture<'a, Option<Batch>> {
         // The statements run on another thread, and may outlive the caller.
-        let (held, turn) = (held.clone(), turn.clone());
+        let (held, request) = (held.clone(), request.clone());
         self.on(move |connection| {
             let transaction = immediate(connection)?;
             if !fence(&transaction, &held)? {
                 return Ok(None);
             }
             let now = now();
-            settle(&transaction, &turn.settlement, turn.keeps, now).map_err(classify)?;
-            let turned = match turn.limit {
-                0 => Turned::default(),
-                _ => read(&transaction, &turn, now).map_err(classify)?,
+            settle(&transaction, &request.settlement, request.keeps, now).map_err(classify)?;
+            let batch = match request.limit {
+                0 => Batch::default(),
+                _ => read(&transaction, &request, now).map_err(classify)?,
             };
             transaction.commit().map_err(classify)?;
-            Ok(Some(turned))
+            Ok(Some(batch))
         })
     }
 

@@ -35,9 +35,9 @@ pub(crate) struct Failed {
     pub(crate) retry_in: Option<Duration>,
 }
 
-/// One transaction of a runner: it records what became of messages, and reads the next ones.
+/// What a runner asks of one transaction: record what became of messages, and read the next ones.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Turn {
+pub(crate) struct BatchRequest {
     pub(crate) outbox: String,
     pub(crate) settlement: Settlement,
     /// Whether delivered messages are kept.
@@ -50,9 +50,9 @@ pub(crate) struct Turn {
     pub(crate) limit: i64,
 }
 
-/// The answer to a turn.
+/// The answer to a request.
 #[derive(Debug, Default)]
-pub(crate) struct Turned {
+pub(crate) struct Batch {
     pub(crate) fetched: Vec<Fetched>,
     /// The lowest id of the messages that became due.
     pub(crate) promoted: Option<i64>,
@@ -81,8 +81,12 @@ pub(crate) trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// Whether a message can be delivered now.
     fn waits<'a>(&'a self, outbox: &'a str, low: i64) -> StoreFuture<'a, bool>;
 
-    /// Runs a turn in a transaction that is fenced by the runner's lock. `None`: another runner has the lock, and nothing was changed.
-    fn turn<'a>(&'a self, fence: &'a Fence, turn: &'a Turn) -> StoreFuture<'a, Option<Turned>>;
+    /// Answers a request in one transaction that is fenced by the runner's lock. `None`: another runner has the lock, and nothing was changed.
+    fn settle_and_fetch<'a>(
+        &'a self,
+        fence: &'a Fence,
+        request: &'a BatchRequest,
+    ) -> StoreFuture<'a, Option<Batch>>;
 
     /// Removes delivered messages and dedup keys that are older than `delivered`, and dead messages that are older than `dead`: some of
     /// each. Returns how many.

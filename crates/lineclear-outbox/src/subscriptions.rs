@@ -14,13 +14,12 @@ mod step;
 mod supervisor;
 mod view;
 
-use lineclear_lock::{Locks, RunnerStatus, Singleton};
+use lineclear_lock::{Locks, RunnerStatus};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 
 use crate::error::OutboxError;
 use crate::events::EventLog;
+use crate::runner_task::RunnerTask;
 
 pub use error::HandlerError;
 pub use handler::EventHandler;
@@ -42,12 +41,7 @@ const ERROR_CHARS_MAX: usize = 2_000;
 /// A subscription on this node. Any number of nodes may start it: one of them handles events, and the others wait for its lock, which has
 /// its name. Dropped, it stops in the background.
 #[derive(Debug)]
-pub struct Subscription {
-    stop: CancellationToken,
-    task: Option<JoinHandle<Result<(), OutboxError>>>,
-    singleton: Singleton,
-    locks: Locks,
-}
+pub struct Subscription(RunnerTask);
 
 impl EventLog {
     /// Subscribes with the default options. See [`EventLog::subscribe_with`].
@@ -106,34 +100,22 @@ impl Subscription {
 
     /// Its state on this node, and every change of it.
     pub fn status(&self) -> watch::Receiver<RunnerStatus> {
-        self.singleton.status()
+        self.0.status()
     }
 
     /// The locks that it uses, with their registry.
     pub fn locks(&self) -> &Locks {
-        &self.locks
+        self.0.locks()
     }
 
     /// Leaves the subscription to another node. If none takes it within five seconds, this one goes on.
     pub fn hand_over(&self) {
-        self.singleton.hand_over();
+        self.0.hand_over();
     }
 
     /// Stops: the page that is being handled is finished.
-    pub async fn stop(mut self) -> Result<(), OutboxError> {
-        self.stop.cancel();
-        let ended = match self.task.take() {
-            Some(task) => task.await.unwrap_or_else(|error| Err(OutboxError::failed(error))),
-            None => Ok(()),
-        };
-        self.locks.flush().await;
-        ended
-    }
-}
-
-impl Drop for Subscription {
-    fn drop(&mut self) {
-        self.stop.cancel();
+    pub async fn stop(self) -> Result<(), OutboxError> {
+        self.0.stop().await
     }
 }
 

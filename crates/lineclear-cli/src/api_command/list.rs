@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::with_api;
+use super::{with_api, with_optional_api};
 use crate::api_client::{ApiClient, ApiTarget, Json, query_string};
 use crate::display::{Column, OutputStyle, Progress, print_table};
 use crate::failure::Failure;
@@ -59,6 +59,20 @@ pub(crate) async fn print_list(
 ) -> Result<ExitCode, Failure> {
     let (list, has_more) = fetch_pages(api, (path, query), page).await?;
     print_rows(target, &list, has_more, columns, empty)
+}
+
+/// Prints a list of a server, or of the database that `serve` would use here. If that does not exist yet, the list is empty.
+pub(crate) fn print_list_or_empty(
+    target: &ApiTarget,
+    path: &str,
+    page: &PageArgs,
+    columns: &[Column],
+    empty: &str,
+) -> Result<ExitCode, Failure> {
+    with_optional_api(target.open_server_or_database(false), async |api| match api {
+        Some(api) => print_list(api, target, (path, &[]), page, columns, empty).await,
+        None => print_rows(target, &json!({"items": [], "next": null}).into(), false, columns, empty),
+    })
 }
 
 /// Fetches pages and joins them; also returns whether there are more rows.

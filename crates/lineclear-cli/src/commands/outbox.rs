@@ -1,6 +1,6 @@
 //! `lineclear outbox`: messages that programs wrote with their own rows.
 
-mod sweep;
+mod triage;
 
 use std::process::ExitCode;
 
@@ -49,9 +49,9 @@ pub(crate) enum Command {
     #[command(after_help = SHOW_EXAMPLES)]
     Show(Show),
     /// Replay dead messages: deliver them again, with a new budget of attempts.
-    Replay(sweep::Replay),
+    Replay(triage::Replay),
     /// Discard dead messages: delete them.
-    Discard(sweep::Discard),
+    Discard(triage::Discard),
 }
 
 #[derive(Args)]

@@ -3,10 +3,9 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use serde_json::json;
 
 use crate::api_client::{ApiTarget, Json, path_segment};
-use crate::api_command::{PageArgs, print_answer, print_list, print_rows, with_optional_api};
+use crate::api_command::{PageArgs, print_answer, print_list_or_empty, with_optional_api};
 use crate::commands::token::server_help;
 use crate::display::{Cell, Column};
 use crate::failure::Failure;
@@ -64,12 +63,7 @@ impl Command {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         match self {
             Command::List(List { page, target }) => {
-                with_optional_api(target.open_server_or_database(false), async |api| match api {
-                    Some(api) => print_list(api, &target, ("sessions", &[]), &page, COLUMNS, EMPTY).await,
-                    None => {
-                        print_rows(&target, &json!({"items": [], "next": null}).into(), false, COLUMNS, EMPTY)
-                    }
-                })
+                print_list_or_empty(&target, "sessions", &page, COLUMNS, EMPTY)
             }
             Command::Revoke(Revoke { id, target }) => {
                 with_optional_api(target.open_server_or_database(false), async |api| {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::api_client::{ApiClient, ApiTarget, Json, path_segment};
 use crate::api_command::{
-    PageArgs, fetch_pages, items, millis, object, print_answer, print_list, print_rows, with_optional_api,
+    PageArgs, fetch_pages, items, millis, object, print_answer, print_list_or_empty, with_optional_api,
 };
 use crate::config::parse_duration;
 use crate::display::{Cell, Column};
@@ -125,12 +125,7 @@ impl Command {
         match self {
             Command::Create(create) => create.run(),
             Command::List(List { page, target }) => {
-                with_optional_api(target.open_server_or_database(false), async |api| match api {
-                    Some(api) => print_list(api, &target, ("tokens", &[]), &page, COLUMNS, EMPTY).await,
-                    None => {
-                        print_rows(&target, &json!({"items": [], "next": null}).into(), false, COLUMNS, EMPTY)
-                    }
-                })
+                print_list_or_empty(&target, "tokens", &page, COLUMNS, EMPTY)
             }
             Command::Revoke(Revoke { name, target }) => {
                 with_optional_api(target.open_server_or_database(false), async |api| match api {

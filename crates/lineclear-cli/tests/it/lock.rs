@@ -3,5 +3,5 @@
 mod child;
 mod faults;
 mod inspect;
-pub(crate) mod place;
+pub(crate) mod test_locks;
 mod run;

@@ -1,7 +1,7 @@
 //! Outboxes: how far each is, which node runs it, and its messages.
 
 pub(crate) mod messages;
-pub(crate) mod sweep;
+pub(crate) mod triage;
 
 use axum::Json;
 use axum::extract::State;

@@ -3,7 +3,7 @@
 pub(crate) mod change;
 pub(crate) mod parked;
 pub(crate) mod rebuild;
-pub(crate) mod sweep;
+pub(crate) mod triage;
 
 use std::time::Duration;
 

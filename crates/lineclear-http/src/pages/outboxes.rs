@@ -1,7 +1,7 @@
 //! Outboxes: how far each is, and which node runs it.
 
 pub(super) mod messages;
-pub(super) mod sweep;
+pub(super) mod triage;
 
 use maud::{Markup, html};
 
@@ -59,7 +59,7 @@ pub(super) async fn attention(view: &View<'_>) -> Vec<Markup> {
 }
 
 /// The page of an outbox.
-fn path(name: &str) -> String {
+pub(super) fn path(name: &str) -> String {
     format!("/outbox/{name}")
 }
 

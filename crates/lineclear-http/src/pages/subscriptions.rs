@@ -62,7 +62,7 @@ pub(super) async fn attention(view: &View<'_>) -> Vec<Markup> {
 }
 
 /// The page of a subscription.
-fn path(name: &str) -> String {
+pub(super) fn path(name: &str) -> String {
     format!("/subscriptions/{}", escape_query(name).replace('/', "%2F"))
 }
 

@@ -22,10 +22,10 @@ pub(crate) struct Served {
     /// The URL of its store.
     pub(crate) url: String,
     stop: Arc<Notify>,
-    place: Place,
+    store: TestStore,
 }
 
-enum Place {
+enum TestStore {
     /// It is not ours.
     Elsewhere,
     Sqlite(#[expect(dead_code, reason = "it is gone with us")] tempfile::TempDir),
@@ -78,7 +78,7 @@ impl Served {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("lineclear.db");
         template().sqlite(&file, async |path: PathBuf| migrate(path.to_str().unwrap()).await).await;
-        Served::on(file.to_str().unwrap(), Place::Sqlite(dir), change).await
+        Served::on(file.to_str().unwrap(), TestStore::Sqlite(dir), change).await
     }
 
     pub(crate) async fn postgres() -> Served {
@@ -88,28 +88,28 @@ impl Served {
     pub(crate) async fn postgres_with(change: impl FnOnce(&mut HttpOptions)) -> Served {
         let database = migrated().await;
         let url = database.url().to_owned();
-        Served::on(&url, Place::Postgres(database), change).await
+        Served::on(&url, TestStore::Postgres(database), change).await
     }
 
-    async fn on(store: &str, place: Place, change: impl FnOnce(&mut HttpOptions)) -> Served {
+    async fn on(url: &str, store: TestStore, change: impl FnOnce(&mut HttpOptions)) -> Served {
         let quick = Duration::from_millis(250);
         let options = NodeOptions { poll: quick, heartbeat: quick, slots: 4, ..NodeOptions::default() };
         let node = Lineclear::builder()
-            .store(store)
+            .store(url)
             .options(options)
             .kind("add", add)
             .kind("endless", endless)
             .kind("broken", broken);
-        Served::over(node.start().await.unwrap(), store, place, change).await
+        Served::over(node.start().await.unwrap(), url, store, change).await
     }
 
     /// A server of this node, on a database of the test.
     pub(crate) async fn of(node: Node, url: &str) -> Served {
-        Served::over(node, url, Place::Elsewhere, |_| ()).await
+        Served::over(node, url, TestStore::Elsewhere, |_| ()).await
     }
 
-    async fn over(node: Node, store: &str, place: Place, change: impl FnOnce(&mut HttpOptions)) -> Served {
-        let locks = Some(DatabaseLocks::new(store).unwrap());
+    async fn over(node: Node, url: &str, store: TestStore, change: impl FnOnce(&mut HttpOptions)) -> Served {
+        let locks = Some(DatabaseLocks::new(url).unwrap());
         let bind = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut http = HttpOptions { bind, locks, ..HttpOptions::default() };
         change(&mut http);
@@ -117,19 +117,21 @@ impl Served {
         let (address, stop) = (server.address(), Arc::new(Notify::new()));
         let stopped = stop.clone();
         tokio::spawn(server.run(async move { stopped.notified().await }));
-        Served { node: Some(node), address, url: store.to_owned(), stop, place }
+        Served { node: Some(node), address, url: url.to_owned(), stop, store }
     }
 
     /// A server on a database of the test.
     pub(crate) async fn at(url: &str) -> Served {
-        Served::on(url, Place::Elsewhere, |_| ()).await
+        Served::on(url, TestStore::Elsewhere, |_| ()).await
     }
 
     /// The database.
     pub(crate) fn url(&self) -> &str {
-        match &self.place {
-            Place::Postgres(database) => database.url(),
-            Place::Sqlite(_) | Place::Elsewhere => panic!("only PostgreSQL has a URL that others understand"),
+        match &self.store {
+            TestStore::Postgres(database) => database.url(),
+            TestStore::Sqlite(_) | TestStore::Elsewhere => {
+                panic!("only PostgreSQL has a URL that others understand")
+            }
         }
     }
 

@@ -145,8 +145,8 @@ mod sqlite {
         /// Appends events to a stream in a transaction of the caller. If that is rolled back, there are no events.
         ///
         /// [`OutboxError::Conflict`]: the stream is at another version than the one that is expected. Nothing was written, and the transaction
-        /// can go on. Begin the transaction as `immediate` if it reads before it appends: otherwise SQLite refuses the append, without waiting,
-        /// while another connection writes.
+        /// can go on. Begin the transaction as `immediate`: SQLite may refuse a write in a deferred one, without waiting, while another
+        /// connection writes.
         pub fn append_sqlite(
             &self,
             transaction: &Transaction<'_>,

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use crate::error::OutboxError;
 use crate::events::Filter;
+use crate::options::{backoff, check_attempts, check_times};
 
 /// Where a subscription begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,19 +99,13 @@ impl SubscriptionOptions {
         if !(1..=10_000).contains(&self.page_size) {
             return refused("page_size", "must be 1 to 10,000");
         }
-        if self.attempts_max == 0 {
-            return refused("attempts_max", "must be at least 1");
-        }
-        for (what, time) in [
+        check_attempts(self.attempts_max)?;
+        check_times(&[
             ("timeout", self.timeout),
             ("poll_interval", self.poll_interval),
             ("backoff_first", self.backoff_first),
             ("backoff_max", self.backoff_max),
-        ] {
-            if time.is_zero() {
-                return refused(what, "must be above zero");
-            }
-        }
+        ])?;
         Ok(LockOptions::with_ttl(self.lock_ttl).check()?)
     }
 
@@ -123,12 +118,8 @@ impl SubscriptionOptions {
         Err(OutboxError::refused("timeout", why))
     }
 
-    /// The pause before the next attempt, between half of the full length and the full length.
     pub(super) fn backoff(&self, failed: u32) -> Duration {
-        let doubled = 1_u32 << failed.saturating_sub(1).min(30);
-        let full = self.backoff_first.saturating_mul(doubled).min(self.backoff_max);
-        let dice = Uuid::new_v4().as_u64_pair().0 % 1_000;
-        full / 2 + full.mul_f64(dice as f64 / 2_000.0)
+        backoff((self.backoff_first, self.backoff_max), failed, Uuid::new_v4().as_u64_pair().0)
     }
 }
 

@@ -117,14 +117,14 @@ impl Reader {
     }
 
     /// The checkpoints; the mark takes in what was seen with them.
-    pub(super) async fn look(&mut self) -> Result<Polled, OutboxError> {
+    pub(super) async fn poll_checkpoints(&mut self) -> Result<Polled, OutboxError> {
         let mut polled = poll(&*self.database, &self.shared.name).await?;
         self.mark.observe(polled.last, std::mem::take(&mut polled.holders));
         Ok(polled)
     }
 
     async fn round(&mut self) -> Result<Next, OutboxError> {
-        let polled = self.look().await?;
+        let polled = self.poll_checkpoints().await?;
         let Some(checkpoint) = polled.version(self.version).cloned() else { return Ok(Next::End) };
         if checkpoint.active {
             let rebuild = polled.checkpoints.iter().find(|other| !other.active);
@@ -165,7 +165,7 @@ impl Reader {
     async fn read_on(&mut self, checkpoint: &Checkpoint) -> Result<Next, OutboxError> {
         let shared = self.shared.clone();
         // While a rebuild takes its place, the active version waits.
-        let _turn = if checkpoint.active { Some(shared.turn.lock().await) } else { None };
+        let _step = if checkpoint.active { Some(shared.step.lock().await) } else { None };
         self.step(checkpoint).await
     }
 

@@ -69,10 +69,10 @@ impl Reader {
     /// The rebuild is close: the active version waits while the rebuild handles what is left, and takes its place.
     pub(super) async fn take_place(&mut self) -> Result<Next, OutboxError> {
         let shared = self.shared.clone();
-        let _turn = shared.turn.lock().await;
+        let _step = shared.step.lock().await;
         let until = Instant::now() + TURN_MAX;
         loop {
-            let polled = self.look().await?;
+            let polled = self.poll_checkpoints().await?;
             let (Some(active), Some(mine)) = (polled.active(), polled.version(self.version)) else {
                 return Ok(Next::End);
             };

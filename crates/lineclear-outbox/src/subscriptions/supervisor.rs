@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use lineclear_lock::{LockOptions, Locks, RegistryOptions, Singleton, Term};
+use lineclear_lock::Term;
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
 use super::Subscription;
 use super::checkpoint::poll;
@@ -15,6 +14,7 @@ use super::reader::Reader;
 use crate::database::{twin, values};
 use crate::error::OutboxError;
 use crate::events::EventLog;
+use crate::runner_task::RunnerTask;
 
 /// What the readers of a term share.
 pub(super) struct Shared {
@@ -24,7 +24,7 @@ pub(super) struct Shared {
     pub(super) handler: Handler,
     pub(super) term: Term,
     /// Held by the active version while it handles a page, and by a rebuild while it takes its place.
-    pub(super) turn: Mutex<()>,
+    pub(super) step: Mutex<()>,
     /// The version of a rebuild, as soon as the active version sees it.
     pub(super) rebuild: watch::Sender<Option<i32>>,
 }
@@ -55,31 +55,22 @@ pub(super) async fn start(
         options.check_transaction()?;
     }
     register(log, name, &options, &handler).await?;
-    let lock_options = LockOptions::with_ttl(options.lock_ttl);
-    let locks = Locks::open_with_registry(&log.url, lock_options, RegistryOptions::default()).await?;
-    let locks = locks.of_kind("subscription");
-    let singleton = Singleton::new(&locks, name);
-    let stop = CancellationToken::new();
-    let task = tokio::spawn({
-        let (singleton, stop) = (singleton.clone(), stop.clone());
-        let (log, name) = (log.clone(), name.to_owned());
-        async move {
-            let work = move |term: Term| {
-                let shared = Shared {
-                    log: log.clone(),
-                    name: name.clone(),
-                    options: options.clone(),
-                    handler: handler.clone(),
-                    term,
-                    turn: Mutex::default(),
-                    rebuild: watch::Sender::new(None),
-                };
-                run(Arc::new(shared))
-            };
-            Ok(singleton.run(&stop, work).await?)
-        }
-    });
-    Ok(Subscription { stop, task: Some(task), singleton, locks })
+    let (lock_ttl, runner) = (options.lock_ttl, ("subscription", name));
+    let (log, name) = (log.clone(), name.to_owned());
+    let url = log.url.clone();
+    let work = move |_, term| {
+        let shared = Shared {
+            log: log.clone(),
+            name: name.clone(),
+            options: options.clone(),
+            handler: handler.clone(),
+            term,
+            step: Mutex::default(),
+            rebuild: watch::Sender::new(None),
+        };
+        run(Arc::new(shared))
+    };
+    RunnerTask::start(&url, runner, lock_ttl, work).await.map(Subscription)
 }
 
 /// Creates the checkpoint unless it exists.

@@ -9,13 +9,13 @@ use lineclear_outbox::{
 };
 use serde_json::json;
 
-use crate::kit::{Place, Receiver, SOON, message, messages, order, quick, until};
+use crate::kit::{Receiver, SOON, TestStore, message, messages, order, quick, until};
 
-pub(crate) async fn a_message_is_delivered_with_all_that_was_written(place: &Place) {
-    let (outbox, receiver) = (place.outbox().await, Receiver::default());
+pub(crate) async fn a_message_is_delivered_with_all_that_was_written(db: &TestStore) {
+    let (outbox, receiver) = (db.outbox().await, Receiver::default());
     let written = Message::new("order.placed", &json!({"order": 7, "text": "ä \u{1F682} \"\\"})).unwrap();
     let written = written.key("Order-7").header("tenant", "acme \"x\"").trace("00-ab-cd-01");
-    let ids = place.write(&outbox, &[written, message(8)], true).await.unwrap();
+    let ids = db.write(&outbox, &[written, message(8)], true).await.unwrap();
     let runner = outbox.start_with(quick(), receiver.sink()).await.unwrap();
     let got = receiver.wait_for(2).await;
     let first = got.iter().find(|delivery| order(delivery) == 7).unwrap();
@@ -43,22 +43,22 @@ pub(crate) async fn a_message_is_delivered_with_all_that_was_written(place: &Pla
     assert_eq!(receiver.got().len(), 2, "once each");
 }
 
-pub(crate) async fn what_is_rolled_back_is_not_delivered(place: &Place) {
-    let (outbox, receiver) = (place.outbox().await, Receiver::default());
+pub(crate) async fn what_is_rolled_back_is_not_delivered(db: &TestStore) {
+    let (outbox, receiver) = (db.outbox().await, Receiver::default());
     let runner = outbox.start_with(quick(), receiver.sink()).await.unwrap();
-    place.write(&outbox, &[message(1), message(2)], false).await.unwrap();
-    place.write(&outbox, &[message(3)], true).await.unwrap();
+    db.write(&outbox, &[message(1), message(2)], false).await.unwrap();
+    db.write(&outbox, &[message(3)], true).await.unwrap();
     receiver.wait_for(1).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert_eq!(receiver.orders(), [3]);
-    assert_eq!(place.number("select count(*) from orders").await, 1);
+    assert_eq!(db.number("select count(*) from orders").await, 1);
     runner.stop().await.unwrap();
 }
 
-pub(crate) async fn messages_of_a_key_arrive_in_order_and_others_do_not_wait(place: &Place) {
-    let (outbox, receiver) = (place.outbox().await, Receiver::default());
+pub(crate) async fn messages_of_a_key_arrive_in_order_and_others_do_not_wait(db: &TestStore) {
+    let (outbox, receiver) = (db.outbox().await, Receiver::default());
     let all: Vec<Message> = (0..500).map(|number| message(number).key(format!("k{}", number % 7))).collect();
-    place.write(&outbox, &all, true).await.unwrap();
+    db.write(&outbox, &all, true).await.unwrap();
     // A window that is smaller than the messages of a key.
     let options = OutboxOptions { window: 40, concurrency: 5, ..quick() };
     let runner = outbox.start_with(options, receiver.sink()).await.unwrap();
@@ -71,16 +71,16 @@ pub(crate) async fn messages_of_a_key_arrive_in_order_and_others_do_not_wait(pla
     assert_eq!(outbox.counts().await.unwrap(), Counts::default());
 }
 
-pub(crate) async fn a_failed_message_holds_up_its_key_and_nothing_else(place: &Place) {
-    let (outbox, receiver) = (place.outbox().await, Receiver::default());
+pub(crate) async fn a_failed_message_holds_up_its_key_and_nothing_else(db: &TestStore) {
+    let (outbox, receiver) = (db.outbox().await, Receiver::default());
     receiver
         .answers(1, vec![Err(DeliveryError::retry("busy")), Err(DeliveryError::retry("still busy")), Ok(())]);
     let of_key = |number| message(number).key("a");
-    place.write(&outbox, &[of_key(1), of_key(2), message(3), message(4).key("b")], true).await.unwrap();
+    db.write(&outbox, &[of_key(1), of_key(2), message(3), message(4).key("b")], true).await.unwrap();
     let runner = outbox.start_with(quick(), receiver.sink()).await.unwrap();
     receiver.wait_for(3).await;
     // Written while the first one waits: it waits behind it, too.
-    place.write(&outbox, &[of_key(5), message(6)], true).await.unwrap();
+    db.write(&outbox, &[of_key(5), message(6)], true).await.unwrap();
     let got = receiver.wait_for(8).await;
     let orders = receiver.orders();
     let of_a: Vec<i64> = orders.iter().copied().filter(|number| [1, 2, 5].contains(number)).collect();
@@ -97,8 +97,8 @@ pub(crate) async fn a_failed_message_holds_up_its_key_and_nothing_else(place: &P
 }
 
 /// New messages of a key arrive all the time while its first one fails again and again: none may pass another.
-pub(crate) async fn no_message_passes_one_of_its_key_that_was_set_aside(place: &Place) {
-    let (outbox, receiver) = (place.outbox().await, Receiver::default());
+pub(crate) async fn no_message_passes_one_of_its_key_that_was_set_aside(db: &TestStore) {
+    let (outbox, receiver) = (db.outbox().await, Receiver::default());
     let fails = |times: usize| [vec![Err(DeliveryError::retry("busy")); times], vec![Ok(())]].concat();
     for order in (0..60).step_by(6) {
         receiver.answers(order, fails(2));
@@ -106,7 +106,7 @@ pub(crate) async fn no_message_passes_one_of_its_key_that_was_set_aside(place: &
     let options = OutboxOptions { window: 4, backoff_first: Duration::from_millis(20), ..quick() };
     let runner = outbox.start_with(options, receiver.sink()).await.unwrap();
     for order in 0..60 {
-        place.write(&outbox, &[message(order).key("a")], true).await.unwrap();
+        db.write(&outbox, &[message(order).key("a")], true).await.unwrap();
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let got = receiver.wait_for(80).await;
@@ -115,12 +115,12 @@ pub(crate) async fn no_message_passes_one_of_its_key_that_was_set_aside(place: &
 }
 
 /// One receiver is away while another still works: what is read meanwhile must not pass the messages that were let go.
-pub(crate) async fn no_message_passes_one_of_its_key_whose_receiver_is_away(place: &Place) {
-    let (outbox, receiver) = (place.outbox().await, Receiver::default());
+pub(crate) async fn no_message_passes_one_of_its_key_whose_receiver_is_away(db: &TestStore) {
+    let (outbox, receiver) = (db.outbox().await, Receiver::default());
     receiver.answers(1, vec![Err(DeliveryError::unavailable("closed")), Ok(())]);
     let of_key = |number| message(number).key("a");
     let written = [message(0), of_key(1), message(2), message(3), of_key(4), of_key(5), of_key(6)];
-    place.write(&outbox, &written, true).await.unwrap();
+    db.write(&outbox, &written, true).await.unwrap();
     let noted = receiver.sink();
     let sink = move |delivery: Delivery| {
         let is_slow = order(&delivery) == 0;
@@ -139,12 +139,12 @@ pub(crate) async fn no_message_passes_one_of_its_key_whose_receiver_is_away(plac
     runner.stop().await.unwrap();
 }
 
-pub(crate) async fn a_message_that_always_fails_is_dead_and_can_be_replayed_or_discarded(place: &Place) {
-    let (outbox, receiver) = (place.outbox().await, Receiver::default());
+pub(crate) async fn a_message_that_always_fails_is_dead_and_can_be_replayed_or_discarded(db: &TestStore) {
+    let (outbox, receiver) = (db.outbox().await, Receiver::default());
     for order in [1, 2, 3] {
         receiver.answers(order, vec![Err(DeliveryError::retry(format!("no \0 {order}")))]);
     }
-    let ids = place.write(&outbox, &[message(1), message(2), message(3)], true).await.unwrap();
+    let ids = db.write(&outbox, &[message(1), message(2), message(3)], true).await.unwrap();
     let options = OutboxOptions { attempts_max: 3, ..quick() };
     let runner = outbox.start_with(options, receiver.sink()).await.unwrap();
     receiver.wait_for(9).await;
@@ -171,10 +171,10 @@ pub(crate) async fn a_message_that_always_fails_is_dead_and_can_be_replayed_or_d
     runner.stop().await.unwrap();
 }
 
-pub(crate) async fn a_rejected_message_is_dead_at_once_and_its_key_goes_on(place: &Place) {
-    let (outbox, receiver) = (place.outbox().await, Receiver::default());
+pub(crate) async fn a_rejected_message_is_dead_at_once_and_its_key_goes_on(db: &TestStore) {
+    let (outbox, receiver) = (db.outbox().await, Receiver::default());
     receiver.answers(1, vec![Err(DeliveryError::reject("unknown customer"))]);
-    place.write(&outbox, &[message(1).key("a"), message(2).key("a")], true).await.unwrap();
+    db.write(&outbox, &[message(1).key("a"), message(2).key("a")], true).await.unwrap();
     let runner = outbox.start_with(quick(), receiver.sink()).await.unwrap();
     receiver.wait_for(2).await;
     assert_eq!(receiver.orders(), [1, 2]);
@@ -184,8 +184,8 @@ pub(crate) async fn a_rejected_message_is_dead_at_once_and_its_key_goes_on(place
     runner.stop().await.unwrap();
 }
 
-pub(crate) async fn a_receiver_that_is_away_charges_no_message(place: &Place) {
-    let (outbox, receiver) = (place.outbox().await, Receiver::default());
+pub(crate) async fn a_receiver_that_is_away_charges_no_message(db: &TestStore) {
+    let (outbox, receiver) = (db.outbox().await, Receiver::default());
     for order in 1..=3 {
         receiver.answers(
             order,
@@ -197,7 +197,7 @@ pub(crate) async fn a_receiver_that_is_away_charges_no_message(place: &Place) {
         );
     }
     let all = [message(1).key("a"), message(2).key("a"), message(3)];
-    place.write(&outbox, &all, true).await.unwrap();
+    db.write(&outbox, &all, true).await.unwrap();
     let runner =
         outbox.start_with(OutboxOptions { attempts_max: 1, ..quick() }, receiver.sink()).await.unwrap();
     until("all are delivered", async || {
@@ -215,8 +215,8 @@ pub(crate) async fn a_receiver_that_is_away_charges_no_message(place: &Place) {
     assert!(last(1) < last(2), "in order: {:?}", receiver.orders());
 }
 
-pub(crate) async fn a_delayed_message_waits_and_an_expired_one_is_dead(place: &Place) {
-    let (outbox, receiver) = (place.outbox().await, Receiver::default());
+pub(crate) async fn a_delayed_message_waits_and_an_expired_one_is_dead(db: &TestStore) {
+    let (outbox, receiver) = (db.outbox().await, Receiver::default());
     let started = std::time::Instant::now();
     let delay = Duration::from_millis(800);
     let all = [
@@ -225,7 +225,7 @@ pub(crate) async fn a_delayed_message_waits_and_an_expired_one_is_dead(place: &P
         message(3).expires_in(Duration::ZERO),
         message(4).expires_in(Duration::from_secs(600)),
     ];
-    place.write(&outbox, &all, true).await.unwrap();
+    db.write(&outbox, &all, true).await.unwrap();
     tokio::time::sleep(Duration::from_millis(5)).await;
     let runner = outbox.start_with(quick(), receiver.sink()).await.unwrap();
     receiver.wait_for(2).await;
@@ -240,22 +240,22 @@ pub(crate) async fn a_delayed_message_waits_and_an_expired_one_is_dead(place: &P
     runner.stop().await.unwrap();
 }
 
-pub(crate) async fn a_dedup_key_is_written_once(place: &Place) {
-    let (outbox, receiver) = (place.outbox().await, Receiver::default());
+pub(crate) async fn a_dedup_key_is_written_once(db: &TestStore) {
+    let (outbox, receiver) = (db.outbox().await, Receiver::default());
     let all = [message(1).dedup_key("a"), message(2).dedup_key("a"), message(3).dedup_key("A"), message(4)];
-    let ids = place.write(&outbox, &all, true).await.unwrap();
+    let ids = db.write(&outbox, &all, true).await.unwrap();
     assert_eq!(ids.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false, true, true]);
-    assert_eq!(place.write(&outbox, &[message(5).dedup_key("a")], true).await.unwrap(), [None]);
-    let other = Outbox::open_named(&place.url, "other").await.unwrap();
+    assert_eq!(db.write(&outbox, &[message(5).dedup_key("a")], true).await.unwrap(), [None]);
+    let other = Outbox::open_named(&db.url, "other").await.unwrap();
     assert!(
-        place.write(&other, &[message(6).dedup_key("a")], true).await.unwrap()[0].is_some(),
+        db.write(&other, &[message(6).dedup_key("a")], true).await.unwrap()[0].is_some(),
         "another outbox"
     );
     let runner = outbox.start_with(quick(), receiver.sink()).await.unwrap();
     receiver.wait_for(3).await;
     until("all are recorded", async || outbox.counts().await.unwrap() == Counts::default()).await;
     assert_eq!(
-        place.write(&outbox, &[message(7).dedup_key("a")], true).await.unwrap(),
+        db.write(&outbox, &[message(7).dedup_key("a")], true).await.unwrap(),
         [None],
         "after its delivery, too"
     );
@@ -265,9 +265,9 @@ pub(crate) async fn a_dedup_key_is_written_once(place: &Place) {
     assert_eq!(orders, [1, 3, 4]);
 }
 
-pub(crate) async fn a_sink_that_panics_or_hangs_fails_its_message_only(place: &Place) {
-    let outbox = place.outbox().await;
-    place.write(&outbox, &messages(1..5), true).await.unwrap();
+pub(crate) async fn a_sink_that_panics_or_hangs_fails_its_message_only(db: &TestStore) {
+    let outbox = db.outbox().await;
+    db.write(&outbox, &messages(1..5), true).await.unwrap();
     let sink = |delivery: Delivery| async move {
         match order(&delivery) {
             1 => panic!("a defect"),
@@ -285,22 +285,22 @@ pub(crate) async fn a_sink_that_panics_or_hangs_fails_its_message_only(place: &P
     runner.stop().await.unwrap();
 }
 
-pub(crate) async fn bad_messages_are_refused_before_anything_is_written(place: &Place) {
-    let outbox = place.outbox().await;
+pub(crate) async fn bad_messages_are_refused_before_anything_is_written(db: &TestStore) {
+    let outbox = db.outbox().await;
     for bad in [message(2).key(""), message(2).key("a\0b"), message(2).dedup_key("x".repeat(256))] {
-        let refused = place.write(&outbox, &[message(1), bad], true).await.unwrap_err();
+        let refused = db.write(&outbox, &[message(1), bad], true).await.unwrap_err();
         assert!(matches!(refused, OutboxError::Refused { .. }), "{refused}");
     }
-    assert_eq!(place.number("select count(*) from {t}outbox_message").await, 0);
+    assert_eq!(db.number("select count(*) from {t}outbox_message").await, 0);
     for name in ["", "a b", "ü", &"x".repeat(101)] {
-        assert!(Outbox::open_named(&place.url, name).await.is_err(), "{name}");
+        assert!(Outbox::open_named(&db.url, name).await.is_err(), "{name}");
     }
 }
 
-pub(crate) async fn delivered_messages_are_kept_or_deleted_as_the_options_say(place: &Place) {
+pub(crate) async fn delivered_messages_are_kept_or_deleted_as_the_options_say(db: &TestStore) {
     for (name, keep, kept) in [("kept", Duration::from_secs(60), 3), ("deleted", Duration::ZERO, 0)] {
-        let (outbox, receiver) = (Outbox::open_named(&place.url, name).await.unwrap(), Receiver::default());
-        place.write(&outbox, &messages(0..3), true).await.unwrap();
+        let (outbox, receiver) = (Outbox::open_named(&db.url, name).await.unwrap(), Receiver::default());
+        db.write(&outbox, &messages(0..3), true).await.unwrap();
         let options = OutboxOptions { keep_delivered: keep, ..quick() };
         let runner = outbox.start_with(options, receiver.sink()).await.unwrap();
         receiver.wait_for(3).await;
@@ -310,12 +310,12 @@ pub(crate) async fn delivered_messages_are_kept_or_deleted_as_the_options_say(pl
     }
 }
 
-pub(crate) async fn outboxes_of_one_database_are_separate(place: &Place) {
-    let mail = Outbox::open_named(&place.url, "mail").await.unwrap();
-    let main = place.outbox().await;
+pub(crate) async fn outboxes_of_one_database_are_separate(db: &TestStore) {
+    let mail = Outbox::open_named(&db.url, "mail").await.unwrap();
+    let main = db.outbox().await;
     let (of_mail, of_main) = (Receiver::default(), Receiver::default());
-    place.write(&mail, &[message(1)], true).await.unwrap();
-    place.write(&main, &[message(2)], true).await.unwrap();
+    db.write(&mail, &[message(1)], true).await.unwrap();
+    db.write(&main, &[message(2)], true).await.unwrap();
     let one = mail.start_with(quick(), of_mail.sink()).await.unwrap();
     let two = main.start_with(quick(), of_main.sink()).await.unwrap();
     of_mail.wait_for(1).await;
@@ -325,15 +325,15 @@ pub(crate) async fn outboxes_of_one_database_are_separate(place: &Place) {
     two.stop().await.unwrap();
 }
 
-pub(crate) async fn a_message_of_a_late_transaction_is_delivered(place: &Place) {
-    if place.url.starts_with("sqlite") {
+pub(crate) async fn a_message_of_a_late_transaction_is_delivered(db: &TestStore) {
+    if db.url.starts_with("sqlite") {
         // It has one writer at a time: transactions commit in the order of their ids.
         return;
     }
-    let (outbox, receiver) = (place.outbox().await, Receiver::default());
+    let (outbox, receiver) = (db.outbox().await, Receiver::default());
     let runner = outbox.start_with(quick(), receiver.sink()).await.unwrap();
-    let late = place.begin(&outbox, &[message(1)]).await.unwrap();
-    place.write(&outbox, &[message(2), message(3)], true).await.unwrap();
+    let late = db.begin(&outbox, &[message(1)]).await.unwrap();
+    db.write(&outbox, &[message(2), message(3)], true).await.unwrap();
     receiver.wait_for(2).await;
     let mut early = receiver.orders();
     early.sort_unstable();
@@ -344,19 +344,22 @@ pub(crate) async fn a_message_of_a_late_transaction_is_delivered(place: &Place) 
     runner.stop().await.unwrap();
 }
 
-pub(crate) async fn messages_written_in_sql_are_delivered(place: &Place) {
-    let (outbox, receiver) = (place.outbox().await, Receiver::default());
+pub(crate) async fn messages_written_in_sql_are_delivered(db: &TestStore) {
+    let (outbox, receiver) = (db.outbox().await, Receiver::default());
     let guide: Vec<&str> = include_str!("../../../../docs/outbox.md").split("```sql\n").skip(1).collect();
     let block = |number: usize| guide[number].split("```").next().unwrap();
-    if place.url.starts_with("postgres") {
+    if db.url.starts_with("postgres") {
         // Twice: it has a dedup key.
-        place.sql(block(0)).await;
-        place.sql(block(0)).await;
-        place.sql("select {t}outbox_write('order.placed', '{\"order\": 2}', key => 'a', headers => '{\"n\": 1}')").await;
-        place.sql("select {t}outbox_write('order.placed', '{\"order\": 4}', not_before => now() + interval '1 hour')").await;
+        db.sql(block(0)).await;
+        db.sql(block(0)).await;
+        db.sql(
+            "select {t}outbox_write('order.placed', '{\"order\": 2}', key => 'a', headers => '{\"n\": 1}')",
+        )
+        .await;
+        db.sql("select {t}outbox_write('order.placed', '{\"order\": 4}', not_before => now() + interval '1 hour')").await;
     } else {
-        place.sql(block(1)).await;
-        place.sql("insert into {t}outbox_message (topic, payload, headers) values ('order.placed', '{\"order\": 2}', '{\"n\": 1}')").await;
+        db.sql(block(1)).await;
+        db.sql("insert into {t}outbox_message (topic, payload, headers) values ('order.placed', '{\"order\": 2}', '{\"n\": 1}')").await;
     }
     let runner = outbox.start_with(quick(), receiver.sink()).await.unwrap();
     let got = receiver.wait_for(2).await;
@@ -369,9 +372,9 @@ pub(crate) async fn messages_written_in_sql_are_delivered(place: &Place) {
     runner.stop().await.unwrap();
 }
 
-pub(crate) async fn a_runner_that_stops_records_what_was_on_its_way(place: &Place) {
-    let (outbox, receiver) = (place.outbox().await, Receiver::default());
-    place.write(&outbox, &messages(0..10), true).await.unwrap();
+pub(crate) async fn a_runner_that_stops_records_what_was_on_its_way(db: &TestStore) {
+    let (outbox, receiver) = (db.outbox().await, Receiver::default());
+    db.write(&outbox, &messages(0..10), true).await.unwrap();
     let noted = receiver.sink();
     let slow = move |delivery: Delivery| {
         let answer = noted(delivery);
@@ -389,13 +392,14 @@ pub(crate) async fn a_runner_that_stops_records_what_was_on_its_way(place: &Plac
     assert_eq!(outbox.counts().await.unwrap().ready, 6);
 }
 
-pub(crate) async fn the_inbox_lets_a_delivery_through_once(place: &Place) {
+pub(crate) async fn the_inbox_lets_a_delivery_through_once(db: &TestStore) {
     let id = uuid::Uuid::new_v4();
-    let (schema, first, second) = if let Some(path) = place.url.strip_prefix("sqlite:") {
+    let (schema, first, second) = if let Some(path) = db.url.strip_prefix("sqlite:") {
         let mut connection = rusqlite::Connection::open(path).unwrap();
         connection.execute_batch(inbox::SCHEMA_SQLITE).unwrap();
         let mut once = |consumer: &str, commits: bool| {
-            let transaction = connection.transaction().unwrap();
+            let transaction =
+                connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
             let first = inbox::once_sqlite(&transaction, consumer, id).unwrap();
             if commits {
                 transaction.commit().unwrap();
@@ -403,9 +407,9 @@ pub(crate) async fn the_inbox_lets_a_delivery_through_once(place: &Place) {
             first
         };
         (once("mail", false), [once("mail", true), once("bill", true)], once("mail", true))
-    } else if place.url.starts_with("mysql") {
+    } else if db.url.starts_with("mysql") {
         use mysql_async::prelude::Queryable;
-        let mut connection = crate::kit::connect_mysql(&place.url).await;
+        let mut connection = crate::kit::connect_mysql(&db.url).await;
         connection.query_drop(inbox::SCHEMA_MYSQL).await.unwrap();
         let mut answers = Vec::new();
         for (consumer, commits) in [("mail", false), ("mail", true), ("bill", true), ("mail", true)] {
@@ -419,7 +423,7 @@ pub(crate) async fn the_inbox_lets_a_delivery_through_once(place: &Place) {
         }
         (answers[0], [answers[1], answers[2]], answers[3])
     } else {
-        let mut client = crate::kit::connect_postgres(&place.url).await;
+        let mut client = crate::kit::connect_postgres(&db.url).await;
         client.batch_execute(inbox::SCHEMA_POSTGRES).await.unwrap();
         let mut answers = Vec::new();
         for (consumer, commits) in [("mail", false), ("mail", true), ("bill", true), ("mail", true)] {
@@ -436,17 +440,17 @@ pub(crate) async fn the_inbox_lets_a_delivery_through_once(place: &Place) {
     assert!(!second, "it was handled");
 }
 
-pub(crate) async fn looking_creates_no_tables_and_finds_all_outboxes(place: &Place) {
-    let all = Outboxes::new(&place.url).unwrap();
+pub(crate) async fn looking_creates_no_tables_and_finds_all_outboxes(db: &TestStore) {
+    let all = Outboxes::new(&db.url).unwrap();
     assert!(!all.tables_exist().await.unwrap());
     assert!(!all.tables_exist().await.unwrap(), "looking created none");
-    let main = place.outbox().await;
+    let main = db.outbox().await;
     assert!(all.tables_exist().await.unwrap() && all.names().await.unwrap().is_empty());
-    let mail = Outbox::open_named(&place.url, "mail").await.unwrap();
-    let later = Outbox::open_named(&place.url, "later").await.unwrap();
-    place.write(&main, &messages(0..3), true).await.unwrap();
-    place.write(&mail, &messages(0..3), true).await.unwrap();
-    place.write(&later, &[message(1).delay(Duration::from_secs(600))], true).await.unwrap();
+    let mail = Outbox::open_named(&db.url, "mail").await.unwrap();
+    let later = Outbox::open_named(&db.url, "later").await.unwrap();
+    db.write(&main, &messages(0..3), true).await.unwrap();
+    db.write(&mail, &messages(0..3), true).await.unwrap();
+    db.write(&later, &[message(1).delay(Duration::from_secs(600))], true).await.unwrap();
     assert_eq!(all.names().await.unwrap(), ["later", "mail", "main"]);
     let receiver = Receiver::default();
     let runner = mail.start_with(quick(), receiver.sink()).await.unwrap();
@@ -458,13 +462,13 @@ pub(crate) async fn looking_creates_no_tables_and_finds_all_outboxes(place: &Pla
     assert_eq!((found.ready, found.waiting, found.dead), (3, 0, 0));
 }
 
-pub(crate) async fn lists_leave_out_payloads_and_sweeps_end(place: &Place) {
-    let (outbox, receiver) = (place.outbox().await, Receiver::default());
+pub(crate) async fn lists_leave_out_payloads_and_sweeps_end(db: &TestStore) {
+    let (outbox, receiver) = (db.outbox().await, Receiver::default());
     for order in 1..=3 {
         receiver.answers(order, vec![Err(DeliveryError::reject("never"))]);
     }
     let written = [message(1).header("from", "shop"), message(2), message(3)];
-    let ids: Vec<i64> = place.write(&outbox, &written, true).await.unwrap().into_iter().flatten().collect();
+    let ids: Vec<i64> = db.write(&outbox, &written, true).await.unwrap().into_iter().flatten().collect();
     let runner = outbox.start_with(quick(), receiver.sink()).await.unwrap();
     until("all are dead", async || outbox.counts().await.unwrap().dead == 3).await;
     let listed = outbox.list(MessageState::Dead, None, 10).await.unwrap();
@@ -475,7 +479,7 @@ pub(crate) async fn lists_leave_out_payloads_and_sweeps_end(place: &Place) {
     let shown = outbox.show(ids[0]).await.unwrap().unwrap();
     let payload: serde_json::Value = serde_json::from_str(&shown.payload.unwrap()).unwrap();
     assert_eq!((payload, shown.headers.unwrap().contains("shop")), (json!({"order": 1}), true));
-    let other = Outbox::open_named(&place.url, "other").await.unwrap();
+    let other = Outbox::open_named(&db.url, "other").await.unwrap();
     assert!(other.show(ids[0]).await.unwrap().is_none(), "it is of another outbox");
     assert_eq!(other.replay_after(0).await.unwrap(), Swept { count: 0, next: None });
 

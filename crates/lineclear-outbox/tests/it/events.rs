@@ -12,14 +12,14 @@ mod subscribe;
 mod tap;
 pub(crate) mod writers;
 
-use crate::kit::Place;
+use crate::kit::TestStore;
 
 /// The tests that every database with an event log must pass.
 macro_rules! suite {
-    ($($module:ident => $place:expr;)+) => { $(
+    ($($module:ident => $db:expr;)+) => { $(
         mod $module {
-            use super::Place;
-            suite!(@each $place,
+            use super::TestStore;
+            suite!(@each $db,
                 an_event_has_all_that_was_appended,
                 what_is_rolled_back_is_not_in_the_log,
                 a_stream_at_another_version_is_a_conflict,
@@ -57,11 +57,11 @@ macro_rules! suite {
             );
         }
     )+ };
-    (@each $place:expr, $($scenario:ident,)+) => { $(
+    (@each $db:expr, $($scenario:ident,)+) => { $(
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
         async fn $scenario() {
-            let place: Place = $place;
-            super::find::$scenario(&place).await;
+            let db: TestStore = $db;
+            super::find::$scenario(&db).await;
         }
     )+ };
 }
@@ -79,7 +79,7 @@ mod find {
 }
 
 suite! {
-    sqlite => Place::sqlite();
-    postgres => Place::postgres().await;
-    postgres_pgbouncer => Place::pgbouncer().await;
+    sqlite => TestStore::sqlite();
+    postgres => TestStore::postgres().await;
+    postgres_pgbouncer => TestStore::pgbouncer().await;
 }

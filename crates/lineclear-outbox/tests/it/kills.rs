@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use lineclear_outbox::{Counts, Message, MessageState, inbox};
 use lineclear_testkit::{Child, Program};
 
-use crate::kit::{Place, until_within};
+use crate::kit::{TestStore, until_within};
 
 const TTL_MS: &str = "1000";
 const CONCURRENCY: usize = 32;
@@ -19,7 +19,7 @@ pub(crate) fn example(name: &str) -> PathBuf {
 }
 
 struct Cluster<'a> {
-    place: &'a Place,
+    db: &'a TestStore,
     folder: tempfile::TempDir,
     nodes: Vec<Child>,
     /// How long a receiver takes for each message.
@@ -34,7 +34,7 @@ impl Cluster<'_> {
     fn start(&self) -> Child {
         let starts = self.starts().display().to_string();
         Program::at(example("outbox_node"))
-            .args([self.place.url.as_str(), TTL_MS, &starts, self.pause_ms])
+            .args([self.db.url.as_str(), TTL_MS, &starts, self.pause_ms])
             .start()
             .unwrap()
     }
@@ -48,31 +48,31 @@ impl Cluster<'_> {
 
 /// Messages over 100 keys; the runner is killed again and again, and frozen once.
 pub(crate) async fn nodes_that_are_killed_and_frozen_lose_and_repeat_nothing(
-    place: &Place,
+    db: &TestStore,
     messages: i64,
     kill_for: Duration,
 ) {
-    let outbox = place.outbox().await;
-    let (auto, inbox_table) = if place.url.starts_with("sqlite") {
+    let outbox = db.outbox().await;
+    let (auto, inbox_table) = if db.url.starts_with("sqlite") {
         ("id integer primary key autoincrement", inbox::SCHEMA_SQLITE)
-    } else if place.url.starts_with("mysql") {
+    } else if db.url.starts_with("mysql") {
         ("id bigint auto_increment primary key", inbox::SCHEMA_MYSQL)
     } else {
         ("id bigint generated always as identity primary key", inbox::SCHEMA_POSTGRES)
     };
     for table in ["effect", "again"] {
-        place.sql(&format!("create table {table} ({auto}, k varchar(20) not null, n bigint not null)")).await;
+        db.sql(&format!("create table {table} ({auto}, k varchar(20) not null, n bigint not null)")).await;
     }
-    place.sql(inbox_table).await;
+    db.sql(inbox_table).await;
     for part in 0..messages / 1_000 {
         let numbers = part * 1_000..(part + 1) * 1_000;
         let written: Vec<Message> =
             numbers.map(|n| Message::new("n", &n).unwrap().key(format!("k{}", n % 100))).collect();
-        place.write(&outbox, &written, true).await.unwrap();
+        db.write(&outbox, &written, true).await.unwrap();
     }
 
     let pause_ms = if kill_for > SHORT { "0" } else { "150" };
-    let mut cluster = Cluster { place, folder: tempfile::tempdir().unwrap(), nodes: Vec::new(), pause_ms };
+    let mut cluster = Cluster { db, folder: tempfile::tempdir().unwrap(), nodes: Vec::new(), pause_ms };
     for _ in 0..3 {
         cluster.nodes.push(cluster.start());
     }
@@ -103,13 +103,13 @@ pub(crate) async fn nodes_that_are_killed_and_frozen_lose_and_repeat_nothing(
     })
     .await;
 
-    assert_eq!(place.number("select count(*) from effect").await, messages, "each has its effect, once");
+    assert_eq!(db.number("select count(*) from effect").await, messages, "each has its effect, once");
     let out_of_order =
         "select count(*) from effect a join effect b on b.k = a.k and b.n = a.n + 100 where b.id < a.id";
-    assert_eq!(place.number(out_of_order).await, 0);
+    assert_eq!(db.number(out_of_order).await, 0);
     assert!(outbox.list(MessageState::Dead, None, 10).await.unwrap().is_empty(), "no kill was charged");
     let charged = "select count(*) from {t}outbox_delivered where attempts <> 1";
-    assert_eq!(place.number(charged).await, 0);
+    assert_eq!(db.number(charged).await, 0);
 
     // No runner began a message after its successor did. A process that is frozen just as it begins some is not to blame for these.
     let text = std::fs::read_to_string(cluster.starts()).unwrap();
@@ -129,22 +129,23 @@ pub(crate) async fn nodes_that_are_killed_and_frozen_lose_and_repeat_nothing(
         }
     }
     assert!(late.len() <= CONCURRENCY && late.iter().all(|(_, _, pid)| Some(*pid) == frozen), "{late:?}");
-    let again = place.number("select count(*) from again").await;
+    let again = db.number("select count(*) from again").await;
     println!("{messages} messages, {kills} kills: {again} came again, {} began late", late.len());
     drop(cluster);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_nodes_on_sqlite() {
-    nodes_that_are_killed_and_frozen_lose_and_repeat_nothing(&Place::sqlite(), 2_000, SHORT).await;
+    nodes_that_are_killed_and_frozen_lose_and_repeat_nothing(&TestStore::sqlite(), 2_000, SHORT).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_nodes_on_mysql() {
-    nodes_that_are_killed_and_frozen_lose_and_repeat_nothing(&Place::mysql().await, 2_000, SHORT).await;
+    nodes_that_are_killed_and_frozen_lose_and_repeat_nothing(&TestStore::mysql().await, 2_000, SHORT).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_nodes_on_postgres() {
-    nodes_that_are_killed_and_frozen_lose_and_repeat_nothing(&Place::postgres().await, 2_000, SHORT).await;
+    nodes_that_are_killed_and_frozen_lose_and_repeat_nothing(&TestStore::postgres().await, 2_000, SHORT)
+        .await;
 }

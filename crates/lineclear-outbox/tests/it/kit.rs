@@ -14,34 +14,40 @@ use tokio::sync::Notify;
 pub(crate) const SOON: Duration = Duration::from_secs(30);
 
 /// The database of one test.
-pub(crate) struct Place {
+pub(crate) struct TestStore {
     pub(crate) url: String,
     _kept: Box<dyn Any + Send + Sync>,
 }
 
-impl Place {
-    pub(crate) fn sqlite() -> Place {
+impl TestStore {
+    pub(crate) fn sqlite() -> TestStore {
         let folder = tempfile::tempdir().unwrap();
-        Place { url: format!("sqlite:{}", folder.path().join("shop.db").display()), _kept: Box::new(folder) }
+        TestStore {
+            url: format!("sqlite:{}", folder.path().join("shop.db").display()),
+            _kept: Box::new(folder),
+        }
     }
 
-    pub(crate) async fn postgres() -> Place {
+    pub(crate) async fn postgres() -> TestStore {
         let database = lineclear_testkit::fresh_postgres().await;
-        Place { url: database.url().to_owned(), _kept: Box::new(database) }
+        TestStore { url: database.url().to_owned(), _kept: Box::new(database) }
     }
 
-    pub(crate) async fn pgbouncer() -> Place {
+    pub(crate) async fn pgbouncer() -> TestStore {
         let database = lineclear_testkit::fresh_postgres().await;
-        Place { url: format!("{}?pooler=transaction", database.pgbouncer_url()), _kept: Box::new(database) }
+        TestStore {
+            url: format!("{}?pooler=transaction", database.pgbouncer_url()),
+            _kept: Box::new(database),
+        }
     }
 
-    pub(crate) async fn mysql() -> Place {
+    pub(crate) async fn mysql() -> TestStore {
         let server = lineclear_testkit::mysql_url();
         let name = format!("outbox_{}", uuid::Uuid::new_v4().simple());
         let mut connection = connect_mysql(&server).await;
         connection.query_drop(format!("create database {name}")).await.unwrap();
         let (start, _) = server.rsplit_once('/').unwrap();
-        Place { url: format!("{start}/{name}"), _kept: Box::new(()) }
+        TestStore { url: format!("{start}/{name}"), _kept: Box::new(()) }
     }
 
     pub(crate) async fn outbox(&self) -> Outbox {

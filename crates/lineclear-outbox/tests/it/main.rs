@@ -9,10 +9,10 @@ mod slow;
 
 /// The tests that every database must pass.
 macro_rules! suite {
-    ($($module:ident => $place:expr;)+) => { $(
+    ($($module:ident => $db:expr;)+) => { $(
         mod $module {
-            use crate::kit::Place;
-            suite!(@each $place,
+            use crate::kit::TestStore;
+            suite!(@each $db,
                 a_message_is_delivered_with_all_that_was_written,
                 what_is_rolled_back_is_not_delivered,
                 messages_of_a_key_arrive_in_order_and_others_do_not_wait,
@@ -39,11 +39,11 @@ macro_rules! suite {
             );
         }
     )+ };
-    (@each $place:expr, $($scenario:ident,)+) => { $(
+    (@each $db:expr, $($scenario:ident,)+) => { $(
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
         async fn $scenario() {
-            let place: Place = $place;
-            crate::find::$scenario(&place).await;
+            let db: TestStore = $db;
+            crate::find::$scenario(&db).await;
         }
     )+ };
 }
@@ -55,8 +55,8 @@ mod find {
 }
 
 suite! {
-    sqlite => Place::sqlite();
-    postgres => Place::postgres().await;
-    postgres_pgbouncer => Place::pgbouncer().await;
-    mysql => Place::mysql().await;
+    sqlite => TestStore::sqlite();
+    postgres => TestStore::postgres().await;
+    postgres_pgbouncer => TestStore::pgbouncer().await;
+    mysql => TestStore::mysql().await;
 }

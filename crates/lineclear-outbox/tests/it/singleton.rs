@@ -7,10 +7,10 @@ use std::time::Duration;
 use lineclear_lock::RunnerState;
 use lineclear_outbox::{Counts, Delivery, DeliveryError, MessageState, OutboxOptions};
 
-use crate::kit::{Place, Receiver, messages, quick, until};
+use crate::kit::{Receiver, TestStore, messages, quick, until};
 
-pub(crate) async fn one_of_several_runners_delivers_and_another_takes_over(place: &Place) {
-    let outbox = place.outbox().await;
+pub(crate) async fn one_of_several_runners_delivers_and_another_takes_over(db: &TestStore) {
+    let outbox = db.outbox().await;
     let receivers = [Receiver::default(), Receiver::default(), Receiver::default()];
     let mut runners = Vec::new();
     for receiver in &receivers {
@@ -22,7 +22,7 @@ pub(crate) async fn one_of_several_runners_delivers_and_another_takes_over(place
     };
     until("one runs", async || running(&runners).len() == 1).await;
     let first = running(&runners)[0];
-    place.write(&outbox, &messages(0..20), true).await.unwrap();
+    db.write(&outbox, &messages(0..20), true).await.unwrap();
     receivers[first].wait_for(20).await;
     until("all are recorded", async || outbox.counts().await.unwrap() == Counts::default()).await;
 
@@ -35,7 +35,7 @@ pub(crate) async fn one_of_several_runners_delivers_and_another_takes_over(place
     let others: Vec<&Receiver> = (0..3).filter(|at| *at != first).map(|at| &receivers[at]).collect();
     until("another runs", async || running(&runners).len() == 1).await;
     let second = running(&runners)[0];
-    place.write(&outbox, &messages(20..40), true).await.unwrap();
+    db.write(&outbox, &messages(20..40), true).await.unwrap();
     others[second].wait_for(20).await;
     assert_eq!(receivers.iter().map(|receiver| receiver.got().len()).sum::<usize>(), 40);
     for runner in runners {
@@ -44,9 +44,9 @@ pub(crate) async fn one_of_several_runners_delivers_and_another_takes_over(place
 }
 
 /// The lock is taken away while messages are on their way: their results must not be recorded by the old runner, and no attempt is charged.
-pub(crate) async fn a_runner_that_lost_its_lock_records_nothing(place: &Place) {
-    let outbox = place.outbox().await;
-    place.write(&outbox, &messages(0..5), true).await.unwrap();
+pub(crate) async fn a_runner_that_lost_its_lock_records_nothing(db: &TestStore) {
+    let outbox = db.outbox().await;
+    db.write(&outbox, &messages(0..5), true).await.unwrap();
     let calls = Arc::new(AtomicU32::new(0));
     let counted = calls.clone();
     let slow = move |_: Delivery| {

@@ -8,24 +8,24 @@ use lineclear::{Store, StoreOptions};
 use lineclear_testkit::{Child, Program};
 
 use crate::documents::readme::example;
-use crate::kit::{Place, name};
+use crate::kit::{TestStore, name};
 
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 pub(crate) const LEASE: Duration = Duration::from_millis(1500);
 
-pub(crate) fn program(place: &Place, roles: &str) -> Program {
-    Program::at(example("child")).args([place.url.as_str(), roles, &LEASE.as_millis().to_string()])
+pub(crate) fn program(db: &TestStore, roles: &str) -> Program {
+    Program::at(example("child")).args([db.url.as_str(), roles, &LEASE.as_millis().to_string()])
 }
 
-pub(crate) async fn start(place: &Place, roles: &str) -> Child {
-    let child = program(place, roles).start().unwrap();
+pub(crate) async fn start(db: &TestStore, roles: &str) -> Child {
+    let child = program(db, roles).start().unwrap();
     child.wait_for_line("is up", LONG).await.unwrap();
     child
 }
 
 /// Starts `many` of them, with options, and waits until all are up.
-pub(crate) async fn crowd(many: usize, place: &Place, roles: &str, options: &[&str]) -> Vec<Child> {
-    let programs = (0..many).map(|_| program(place, roles).args(options));
+pub(crate) async fn crowd(many: usize, db: &TestStore, roles: &str, options: &[&str]) -> Vec<Child> {
+    let programs = (0..many).map(|_| program(db, roles).args(options));
     up(programs).await
 }
 
@@ -65,8 +65,8 @@ pub(crate) fn lines(children: &[Child], with: &str) -> Vec<(i64, i64)> {
     .collect()
 }
 
-pub(crate) async fn store(place: &Place) -> Store {
-    Store::open(StoreOptions::new(&place.url).unwrap()).await.unwrap()
+pub(crate) async fn store(db: &TestStore) -> Store {
+    Store::open(StoreOptions::new(&db.url).unwrap()).await.unwrap()
 }
 
 pub(crate) fn sleep(millis: u64) -> NewJob {

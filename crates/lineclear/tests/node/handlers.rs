@@ -22,18 +22,18 @@ use lineclear::{
 };
 
 use super::{Calls, impatient};
-use crate::kit::{Place, quick, until};
+use crate::kit::{TestStore, quick, until};
 
 async fn steps(node: &Node, job: JobId) -> Vec<StepView> {
     node.store().job(job).await.unwrap().unwrap().steps
 }
 
-async fn is(place: &Place, node: &Node, job: JobId, state: JobState) {
-    until("it has come so far", async || place.state(node, job).await == Some(state)).await;
+async fn is(db: &TestStore, node: &Node, job: JobId, state: JobState) {
+    until("it has come so far", async || db.state(node, job).await == Some(state)).await;
 }
 
 on_each_store! {
-    async fn a_finished_step_is_not_done_again_and_answers_with_its_result(place) {
+    async fn a_finished_step_is_not_done_again_and_answers_with_its_result(db) {
         #[derive(Default)]
         struct Counts { extract: Calls, load: Calls }
         async fn etl(ctx: Ctx, counts: State<Arc<Counts>>) -> Result<Done<Vec<u32>>, HandlerError> {
@@ -47,10 +47,10 @@ on_each_store! {
             Ok(Done(vec![sum]))
         }
         let counts = Arc::new(Counts::default());
-        let node = Lineclear::builder().store(&place.url).options(quick()).state(counts.clone())
+        let node = Lineclear::builder().store(&db.url).options(quick()).state(counts.clone())
             .kind_with("etl", impatient(5), etl).start().await.unwrap();
         let job = node.enqueue("etl", &()).await.unwrap().id;
-        is(place, &node, job, JobState::Completed).await;
+        is(db, &node, job, JobState::Completed).await;
         assert_eq!((counts.extract.count(), counts.load.count()), (1, 3));
         let detail = node.store().job(job).await.unwrap().unwrap();
         assert_eq!(detail.executions.last().unwrap().output.as_deref(), Some("[6]"), "1 + 2 + 3: of the first try");
@@ -60,7 +60,7 @@ on_each_store! {
         node.stop().await;
     }
 
-    async fn a_name_used_twice_in_one_run_is_a_permanent_failure(place) {
+    async fn a_name_used_twice_in_one_run_is_a_permanent_failure(db) {
         async fn twice(ctx: Ctx) -> Result<(), HandlerError> {
             ctx.step("same", async { Ok(1) }).await?;
             ctx.step("same", async { Ok(2) }).await?;
@@ -74,11 +74,11 @@ on_each_store! {
             ctx.step("ask", async { Err::<(), _>(Permanent::new("no such customer").into()) }).await?;
             Ok(())
         }
-        let node = Lineclear::builder().store(&place.url).options(quick()).kind("twice", twice).kind("large", large)
+        let node = Lineclear::builder().store(&db.url).options(quick()).kind("twice", twice).kind("large", large)
             .kind("permanent", permanent).start().await.unwrap();
         for (kind, says) in [("twice", "\"same\" was begun twice"), ("large", "cannot be recorded"), ("permanent", "no such customer")] {
             let job = node.enqueue(kind, &()).await.unwrap().id;
-            is(place, &node, job, JobState::Dead).await;
+            is(db, &node, job, JobState::Dead).await;
             let detail = node.store().job(job).await.unwrap().unwrap();
             assert_eq!(detail.executions.len(), 1, "{kind}");
             assert!(detail.executions[0].error_message.as_deref().unwrap().contains(says), "{detail:?}");
@@ -86,20 +86,20 @@ on_each_store! {
         node.stop().await;
     }
 
-    async fn a_revived_job_goes_on_after_its_finished_steps_unless_its_input_was_edited(place) {
+    async fn a_revived_job_goes_on_after_its_finished_steps_unless_its_input_was_edited(db) {
         async fn work(ctx: Ctx, calls: State<Arc<Calls>>) -> Result<(), HandlerError> {
             ctx.step("first", async { Ok(calls.add()) }).await?;
             Err("never".into())
         }
         let calls = Arc::new(Calls::default());
-        let node = Lineclear::builder().store(&place.url).options(quick()).state(calls.clone())
+        let node = Lineclear::builder().store(&db.url).options(quick()).state(calls.clone())
             .kind_with("work", impatient(0), work).start().await.unwrap();
         let job = node.enqueue("work", &()).await.unwrap().id;
         for (revival, called) in [
             (Revival::default(), 1),
             (Revival { input: Some(lineclear::model::Payload::empty()), ..Revival::default() }, 2),
         ] {
-            is(place, &node, job, JobState::Dead).await;
+            is(db, &node, job, JobState::Dead).await;
             let letter = node.store().dead_letters(Some("awaiting"), None, 1).await.unwrap().items[0].id;
             let before = node.store().job(job).await.unwrap().unwrap().executions.len();
             node.store().revive(vec![letter], revival).await.unwrap();
@@ -111,7 +111,7 @@ on_each_store! {
         node.stop().await;
     }
 
-    async fn a_claim_that_was_lost_cannot_record_its_steps_and_is_told(place) {
+    async fn a_claim_that_was_lost_cannot_record_its_steps_and_is_told(db) {
         async fn slow(ctx: Ctx, job: JobInfo, go: State<Arc<tokio::sync::Notify>>, told: State<Arc<Calls>>) -> Result<(), HandlerError> {
             if job.claim_no == 1 {
                 go.notified().await;
@@ -123,28 +123,28 @@ on_each_store! {
         }
         let (go, told) = (Arc::new(tokio::sync::Notify::new()), Arc::new(Calls::default()));
         let options = NodeOptions { lease: Duration::from_secs(3600), renewal: Duration::from_secs(1200), ..quick() };
-        let builder = || Lineclear::builder().store(&place.url).state(go.clone()).state(told.clone());
+        let builder = || Lineclear::builder().store(&db.url).state(go.clone()).state(told.clone());
         let node = builder().options(options).kind("slow", slow).start().await.unwrap();
         let job = node.enqueue("slow", &()).await.unwrap().id;
-        is(place, &node, job, JobState::Running).await;
+        is(db, &node, job, JobState::Running).await;
         // Another node finds the lease expired; this one trusts it for an hour.
-        place.let_leases_end().await;
+        db.let_leases_end().await;
         let other = builder().options(NodeOptions { lease: Duration::from_secs(1), renewal: Duration::from_millis(300), ..quick() })
             .kind("slow", slow).start().await.unwrap();
-        is(place, &other, job, JobState::Completed).await;
+        is(db, &other, job, JobState::Completed).await;
         go.notify_one();
         until("it is told", async || told.count() == 1).await;
         assert_eq!(steps(&node, job).await, []);
         node.stop().await;
         other.stop().await;
         let outcomes: Vec<_> = {
-            let store = lineclear::Store::open(lineclear::StoreOptions::new(&place.url).unwrap()).await.unwrap();
+            let store = lineclear::Store::open(lineclear::StoreOptions::new(&db.url).unwrap()).await.unwrap();
             store.job(job).await.unwrap().unwrap().executions.iter().map(|execution| execution.outcome).collect()
         };
         assert_eq!(outcomes, [ExecutionOutcome::Lost, ExecutionOutcome::Completed]);
     }
 
-    async fn progress_shows_while_the_job_runs(place) {
+    async fn progress_shows_while_the_job_runs(db) {
         async fn long(ctx: Ctx, progress: Progress, cancel: Cancel) {
             for n in 0..1000 {
                 ctx.progress(f64::from(n) / 2000.0, "on its way");
@@ -153,14 +153,14 @@ on_each_store! {
             progress.set(7.0, "nearly there");
             cancel.requested().await;
         }
-        let node = Lineclear::builder().store(&place.url).options(quick()).kind("long", long).start().await.unwrap();
+        let node = Lineclear::builder().store(&db.url).options(quick()).kind("long", long).start().await.unwrap();
         let job = node.enqueue("long", &()).await.unwrap().id;
         until("it shows", async || {
             let progress = node.store().job(job).await.unwrap().unwrap().job.progress;
             progress.is_some_and(|progress| (progress.fraction, progress.text.as_str()) == (1.0, "nearly there"))
         }).await;
         node.store().cancel(job).await.unwrap();
-        is(place, &node, job, JobState::Completed).await;
+        is(db, &node, job, JobState::Completed).await;
         node.stop().await;
     }
 }

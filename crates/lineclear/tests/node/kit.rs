@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 use tokio_postgres::Client;
 
 /// A store for one test.
-pub(crate) struct Place {
+pub(crate) struct TestStore {
     pub(crate) url: String,
     /// The test's own connection, past any pooler, kept between statements: a connection costs more than a statement, and
     /// `until` sends many.
@@ -22,31 +22,31 @@ pub(crate) struct Place {
     _folder: Option<TempDir>,
 }
 
-impl Place {
-    pub(crate) async fn sqlite() -> Place {
+impl TestStore {
+    pub(crate) async fn sqlite() -> TestStore {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("test.db");
         template().sqlite(&file, async |path: PathBuf| migrate(path.to_str().expect("a path")).await).await;
         let url = file.to_str().expect("a path").to_owned();
-        Place { url, connection: Mutex::default(), database: None, _folder: Some(folder) }
+        TestStore { url, connection: Mutex::default(), database: None, _folder: Some(folder) }
     }
 
-    pub(crate) async fn postgres() -> Place {
+    pub(crate) async fn postgres() -> TestStore {
         let database = migrated().await;
         let url = database.url().to_owned();
-        Place { url, connection: Mutex::default(), database: Some(database), _folder: None }
+        TestStore { url, connection: Mutex::default(), database: Some(database), _folder: None }
     }
 
     /// PostgreSQL, reached through pgbouncer in transaction mode.
-    pub(crate) async fn pgbouncer() -> Place {
+    pub(crate) async fn pgbouncer() -> TestStore {
         let database = migrated().await;
         let url = format!("{}?pooler=transaction", database.pgbouncer_url());
-        Place { url, connection: Mutex::default(), database: Some(database), _folder: None }
+        TestStore { url, connection: Mutex::default(), database: Some(database), _folder: None }
     }
 
     /// A server that the caller starts and stops.
-    pub(crate) fn at(url: String) -> Place {
-        Place { url, connection: Mutex::default(), database: None, _folder: None }
+    pub(crate) fn at(url: String) -> TestStore {
+        TestStore { url, connection: Mutex::default(), database: None, _folder: None }
     }
 
     /// A new connection for the test itself, past any pooler.

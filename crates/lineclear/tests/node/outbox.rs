@@ -16,22 +16,22 @@ use super::*;
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 /// Writes messages to an outbox in the database of the jobs.
-async fn write(place: &Place, outbox: &Outbox, messages: &[Message]) {
-    if place.url.starts_with("postgres") {
-        let mut client = place.client().await;
+async fn write(db: &TestStore, outbox: &Outbox, messages: &[Message]) {
+    if db.url.starts_with("postgres") {
+        let mut client = db.client().await;
         let transaction = client.transaction().await.unwrap();
         outbox.write_postgres(&transaction, messages).await.unwrap();
         return transaction.commit().await.unwrap();
     }
-    let mut file = rusqlite::Connection::open(path(place)).unwrap();
+    let mut file = rusqlite::Connection::open(path(db)).unwrap();
     file.busy_timeout(Duration::from_secs(30)).unwrap();
-    let transaction = file.transaction().unwrap();
+    let transaction = file.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
     outbox.write_sqlite(&transaction, messages).unwrap();
     transaction.commit().unwrap();
 }
 
-fn path(place: &Place) -> &str {
-    place.url.strip_prefix("sqlite:").unwrap_or(&place.url)
+fn path(db: &TestStore) -> &str {
+    db.url.strip_prefix("sqlite:").unwrap_or(&db.url)
 }
 
 fn options() -> OutboxOptions {
@@ -56,18 +56,18 @@ fn delivery(topic: &str, payload: &str) -> Delivery {
 }
 
 on_each_store! {
-    async fn a_message_becomes_one_job_however_often_it_is_delivered(place) {
+    async fn a_message_becomes_one_job_however_often_it_is_delivered(db) {
         async fn send(Input(mail): Input<serde_json::Value>) {
             assert!(mail["order"].is_i64(), "{mail}");
         }
         let node =
-            Lineclear::builder().store(&place.url).options(quick()).kind("mail.send", send).start().await.unwrap();
-        let outbox = Outbox::open(path(place)).await.unwrap();
+            Lineclear::builder().store(&db.url).options(quick()).kind("mail.send", send).start().await.unwrap();
+        let outbox = Outbox::open(path(db)).await.unwrap();
         let mail = |order: i64| Message::new("mail.send", &json!({"order": order})).unwrap().key("a");
-        write(place, &outbox, &[mail(7), mail(8), Message::new("no kind", &1).unwrap()]).await;
+        write(db, &outbox, &[mail(7), mail(8), Message::new("no kind", &1).unwrap()]).await;
         let runner = outbox.start_with(options(), Jobs::new(node.client())).await.unwrap();
         let done = "select count(*) from {t}execution where outcome = 'completed'";
-        until("both jobs ran", async || place.number(done).await == 2).await;
+        until("both jobs ran", async || db.number(done).await == 2).await;
         until("one is dead", async || outbox.counts().await.unwrap().dead == 1).await;
         let dead = outbox.list(MessageState::Dead, None, 10).await.unwrap();
         assert!(dead[0].last_error.as_ref().unwrap().contains("the topic is not a kind"), "{dead:?}");
@@ -78,55 +78,55 @@ on_each_store! {
         for _ in 0..3 {
             jobs.deliver(again.clone()).await.unwrap();
         }
-        until("it ran", async || place.number(done).await == 3).await;
-        assert_eq!(place.number("select count(*) from {t}work_queue").await, 0);
+        until("it ran", async || db.number(done).await == 3).await;
+        assert_eq!(db.number("select count(*) from {t}work_queue").await, 0);
         node.stop().await;
     }
 }
 
 /// Appends events to a log in the database of the jobs.
-async fn append(place: &Place, log: &EventLog, events: &[NewEvent]) {
-    if place.url.starts_with("postgres") {
-        let mut client = place.client().await;
+async fn append(db: &TestStore, log: &EventLog, events: &[NewEvent]) {
+    if db.url.starts_with("postgres") {
+        let mut client = db.client().await;
         let transaction = client.transaction().await.unwrap();
         log.append_postgres(&transaction, "order-7", ExpectedVersion::Any, events).await.unwrap();
         return transaction.commit().await.unwrap();
     }
-    let mut file = rusqlite::Connection::open(path(place)).unwrap();
+    let mut file = rusqlite::Connection::open(path(db)).unwrap();
     file.busy_timeout(Duration::from_secs(30)).unwrap();
-    let transaction = file.transaction().unwrap();
+    let transaction = file.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
     log.append_sqlite(&transaction, "order-7", ExpectedVersion::Any, events).unwrap();
     transaction.commit().unwrap();
 }
 
 on_each_store! {
-    async fn an_event_becomes_one_job_in_the_transaction_of_its_checkpoint(place) {
+    async fn an_event_becomes_one_job_in_the_transaction_of_its_checkpoint(db) {
         async fn send(Input(mail): Input<serde_json::Value>) {
             assert!(mail["order"].is_i64(), "{mail}");
         }
         let node =
-            Lineclear::builder().store(&place.url).options(quick()).kind("mail.send", send).start().await.unwrap();
-        let log = EventLog::open(path(place)).await.unwrap();
+            Lineclear::builder().store(&db.url).options(quick()).kind("mail.send", send).start().await.unwrap();
+        let log = EventLog::open(path(db)).await.unwrap();
         let events: Vec<NewEvent> =
             (0..5).map(|order| NewEvent::new("mail.send", &json!({"order": order})).unwrap()).collect();
-        append(place, &log, &events).await;
-        append(place, &log, &[NewEvent::new("no kind", &1).unwrap()]).await;
+        append(db, &log, &events).await;
+        append(db, &log, &[NewEvent::new("no kind", &1).unwrap()]).await;
         let name = Subscription::route_name("mailer", "mail.send");
         let options = SubscriptionOptions { on_poison: OnPoison::Park, ..SubscriptionOptions::default() };
         let handler = JobRoute::new(node.client());
-        let route = if place.url.starts_with("postgres") {
+        let route = if db.url.starts_with("postgres") {
             log.subscribe_postgres(&name, options, handler).await.unwrap()
         } else {
             log.subscribe_sqlite(&name, options, handler).await.unwrap()
         };
         assert!(log.wait_until_caught_up(&name, Duration::from_secs(30)).await.unwrap());
         let done = "select count(*) from {t}execution where outcome = 'completed'";
-        until("all jobs ran", async || place.number(done).await == 5).await;
+        until("all jobs ran", async || db.number(done).await == 5).await;
         let parked = log.parked(&name, None, 10).await.unwrap();
         assert!(parked[0].last_error.as_ref().unwrap().contains("the type is not a kind"), "{parked:?}");
         assert_eq!(log.show(&name).await.unwrap().unwrap().handled, 5);
         route.stop().await.unwrap();
-        assert_eq!(place.number("select count(*) from {t}work_queue").await, 0, "one job each");
+        assert_eq!(db.number("select count(*) from {t}work_queue").await, 0, "one job each");
         node.stop().await;
     }
 }
@@ -146,11 +146,11 @@ async fn a_message_becomes_a_signed_call() {
     })
     .await
     .unwrap();
-    let place = Place::sqlite().await;
-    let outbox = Outbox::open(path(&place)).await.unwrap();
+    let db = TestStore::sqlite().await;
+    let outbox = Outbox::open(path(&db)).await.unwrap();
     let secrets: Vec<Secret> = vec![SECRET.parse().unwrap()];
     let message = Message::new("order.placed", &json!({"order": 7})).unwrap();
-    write(&place, &outbox, &[message.key("order-7").header("tenant", "acme").trace("00-ab-cd-01")]).await;
+    write(&db, &outbox, &[message.key("order-7").header("tenant", "acme").trace("00-ab-cd-01")]).await;
     let webhook = Webhook::new(&format!("http://{}/hook", endpoint.address()), secrets.clone()).unwrap();
     let runner = outbox.start_with(options(), webhook).await.unwrap();
     until("it is delivered", async || {

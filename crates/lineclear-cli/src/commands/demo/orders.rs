@@ -49,7 +49,9 @@ impl Orders {
         } else {
             let outbox = self.outbox.clone();
             self.on_file(move |file| {
-                let transaction = file.transaction().map_err(failed)?;
+                let transaction = file
+                    .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+                    .map_err(failed)?;
                 transaction.execute_batch(&insert).map_err(failed)?;
                 outbox.write_sqlite(&transaction, &[message]).map_err(failed)?;
                 transaction.commit().map_err(failed)

@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::{Value, json};
 
-use crate::api_client::{ApiClient, ApiTarget, path_segment};
-use crate::api_command::{PageArgs, print_answer, print_list, print_one, with_resource};
+use crate::api_client::{ApiTarget, path_segment};
+use crate::api_command::{PageArgs, print_list, print_one, with_resource};
 use crate::args::Confirm;
-use crate::display::{Cell, Column, Progress};
+use crate::commands::triage::Triage;
+use crate::display::{Cell, Column};
 use crate::failure::Failure;
 
 const PARKED_EXAMPLES: &str = "Examples:
@@ -129,46 +129,19 @@ impl Discard {
     }
 }
 
-fn count(response: &Value) -> u64 {
-    response.get("count").and_then(Value::as_u64).unwrap_or_default()
-}
-
 impl Selection {
     fn run(self, verb: &str, done: &'static str) -> Result<ExitCode, Failure> {
-        let name = &self.subscription;
-        if self.events.is_empty() && !self.all {
-            let hint = format!("`lineclear subscription parked {name}` lists them");
-            return Err(Failure::usage("select parked events: their ids, or --all").hint(hint));
+        Triage {
+            collection: "subscriptions",
+            name: &self.subscription,
+            items: "parked",
+            noun: "parked event",
+            ids: &self.events,
+            all: self.all,
+            confirm: &self.confirm,
+            target: &self.target,
+            lists: format!("lineclear subscription parked {}", self.subscription),
         }
-        with_resource(&self.target, ("subscriptions", Some("name")), name, async |api, target, path| {
-            let path = format!("{path}/parked:{verb}");
-            let sum = match self.all {
-                true => self.sweep(api, &path, done).await?,
-                false => count(&*api.post(&path, json!({"ids": self.events})).await?),
-            };
-            let response = json!({"count": sum, "next": null});
-            let events = if sum == 1 { "event" } else { "events" };
-            print_answer(target, &response.into(), &format!("{sum} parked {events} {done}"))
-        })
-    }
-
-    /// All parked events, newest first.
-    async fn sweep(&self, api: &ApiClient, path: &str, done: &'static str) -> Result<u64, Failure> {
-        self.confirm.for_many(&format!("all parked events of {} are {done}", self.subscription))?;
-        let mut progress = Progress::without_total(done, !self.target.json);
-        let (mut sum, mut before) = (0, None::<String>);
-        loop {
-            let mut body = json!({"all": true});
-            if let Some(before) = before {
-                body["before"] = before.into();
-            }
-            let swept = api.post(path, body).await?;
-            sum += count(&swept);
-            before = swept.get("next").and_then(Value::as_str).map(str::to_owned);
-            if before.is_none() {
-                return Ok(sum);
-            }
-            progress.set(sum);
-        }
+        .run(verb, done)
     }
 }

@@ -1,30 +1,30 @@
 //! `lineclear lock run` on every store: one command runs, and the others follow `--on-busy`.
 
-use crate::lock::place::{Place, SOON};
+use crate::lock::test_locks::{SOON, TestLocks};
 
-async fn one_command_runs_and_the_others_follow_on_busy(place: Place) {
-    let mut holder = place.holder(&[]).await;
-    let marker = place.file("ran");
+async fn one_command_runs_and_the_others_follow_on_busy(locks: TestLocks) {
+    let mut holder = locks.holder(&[]).await;
+    let marker = locks.file("ran");
     let touch = ["touch", marker.to_str().unwrap()];
 
-    let (code, _, err) = place.done(place.run(&[], &touch)).await;
+    let (code, _, err) = locks.done(locks.run(&[], &touch)).await;
     assert_eq!(code, Some(75), "{err}");
     assert!(err.starts_with("error: lock \"report\" is busy"), "{err}");
     assert!(err.contains(&format!("/{}/", holder.id())), "it names the holder: {err}");
-    let (code, _, err) = place.done(place.run(&["--on-busy", "fail"], &touch)).await;
+    let (code, _, err) = locks.done(locks.run(&["--on-busy", "fail"], &touch)).await;
     assert_eq!(code, Some(75), "{err}");
-    let (code, out, err) = place.done(place.run(&["--on-busy", "skip"], &touch)).await;
+    let (code, out, err) = locks.done(locks.run(&["--on-busy", "skip"], &touch)).await;
     assert_eq!((code, out.len(), err.as_str()), (Some(0), 0, ""));
     for waiting in [&["--wait", "100ms"][..], &["--on-busy", "wait", "--wait", "100ms"]] {
-        let (code, _, err) = place.done(place.run(waiting, &touch)).await;
+        let (code, _, err) = locks.done(locks.run(waiting, &touch)).await;
         assert_eq!(code, Some(75), "{err}");
         assert!(err.contains("busy after 100ms"), "{err}");
     }
     assert!(!marker.exists(), "nothing was run");
 
     let mut waiting =
-        place.shell(&["--on-busy", "wait"], "echo then $LINECLEAR_LOCK $LINECLEAR_FENCE").start().unwrap();
-    place.let_go();
+        locks.shell(&["--on-busy", "wait"], "echo then $LINECLEAR_LOCK $LINECLEAR_FENCE").start().unwrap();
+    locks.let_go();
     assert_eq!(holder.wait_for_exit(SOON).await.unwrap().code(), Some(4), "the command's own code");
     assert_eq!(waiting.wait_for_exit(SOON).await.unwrap().code(), Some(0));
     let fence = |line: &str| line.rsplit(' ').next().unwrap().parse::<i64>().unwrap();
@@ -36,28 +36,28 @@ async fn one_command_runs_and_the_others_follow_on_busy(place: Place) {
 
 #[tokio::test]
 async fn one_command_runs_and_the_others_follow_on_busy_in_a_sqlite_file() {
-    one_command_runs_and_the_others_follow_on_busy(Place::sqlite()).await;
+    one_command_runs_and_the_others_follow_on_busy(TestLocks::sqlite()).await;
 }
 
 #[tokio::test]
 async fn one_command_runs_and_the_others_follow_on_busy_in_postgres() {
-    one_command_runs_and_the_others_follow_on_busy(Place::postgres().await).await;
+    one_command_runs_and_the_others_follow_on_busy(TestLocks::postgres().await).await;
 }
 
 #[tokio::test]
 async fn one_command_runs_and_the_others_follow_on_busy_in_redis() {
-    one_command_runs_and_the_others_follow_on_busy(Place::redis()).await;
+    one_command_runs_and_the_others_follow_on_busy(TestLocks::redis()).await;
 }
 
 #[tokio::test]
 async fn one_command_runs_and_the_others_follow_on_busy_in_mysql() {
-    one_command_runs_and_the_others_follow_on_busy(Place::mysql().await).await;
+    one_command_runs_and_the_others_follow_on_busy(TestLocks::mysql().await).await;
 }
 
 /// Eight at once; the command that runs continues until all others have ended.
-async fn one_of_eight_concurrent_commands_runs(place: Place) {
-    let command = place.until_told("echo ran");
-    let start = |_| place.shell(&["--on-busy", "skip"], &command).start().unwrap();
+async fn one_of_eight_concurrent_commands_runs(locks: TestLocks) {
+    let command = locks.until_told("echo ran");
+    let start = |_| locks.shell(&["--on-busy", "skip"], &command).start().unwrap();
     let mut all: Vec<_> = (0..8).map(start).collect();
     let (mut skipped, mut ran) = (0, 0);
     while skipped < 7 {
@@ -71,7 +71,7 @@ async fn one_of_eight_concurrent_commands_runs(place: Place) {
         }
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    place.let_go();
+    locks.let_go();
     for mut child in all {
         assert_eq!(child.wait_for_exit(SOON).await.unwrap().code(), Some(4));
         ran += child.stdout().len();
@@ -81,28 +81,28 @@ async fn one_of_eight_concurrent_commands_runs(place: Place) {
 
 #[tokio::test]
 async fn one_of_eight_concurrent_commands_runs_in_a_sqlite_file() {
-    one_of_eight_concurrent_commands_runs(Place::sqlite()).await;
+    one_of_eight_concurrent_commands_runs(TestLocks::sqlite()).await;
 }
 
 #[tokio::test]
 async fn one_of_eight_concurrent_commands_runs_in_postgres() {
-    one_of_eight_concurrent_commands_runs(Place::postgres().await).await;
+    one_of_eight_concurrent_commands_runs(TestLocks::postgres().await).await;
 }
 
 #[tokio::test]
 async fn one_of_eight_concurrent_commands_runs_in_redis() {
-    one_of_eight_concurrent_commands_runs(Place::redis()).await;
+    one_of_eight_concurrent_commands_runs(TestLocks::redis()).await;
 }
 
 #[tokio::test]
 async fn one_of_eight_concurrent_commands_runs_in_mysql() {
-    one_of_eight_concurrent_commands_runs(Place::mysql().await).await;
+    one_of_eight_concurrent_commands_runs(TestLocks::mysql().await).await;
 }
 
 #[tokio::test]
 async fn a_store_that_is_down_runs_nothing() {
-    let place = Place::sqlite();
-    let marker = place.file("ran");
+    let locks = TestLocks::sqlite();
+    let marker = locks.file("ran");
     for (url, message) in [
         (
             "postgres://app:hunter2@127.0.0.1:1/x",
@@ -113,7 +113,7 @@ async fn a_store_that_is_down_runs_nothing() {
         ("/no/such/folder/x.db", "unable to open database file"),
     ] {
         for on_busy in ["skip", "fail", "wait"] {
-            let down = Place::at(url.to_owned(), ());
+            let down = TestLocks::at(url.to_owned(), ());
             let touch = ["touch", marker.to_str().unwrap()];
             let mut options = vec!["--on-busy", on_busy];
             options.extend(["--wait", "200ms"].into_iter().filter(|_| on_busy == "wait"));
@@ -173,26 +173,26 @@ fn invalid_arguments_are_refused_before_the_store_is_contacted() {
 }
 
 /// The schema of the scheduler and the locks share one database, in any order of creation.
-async fn locks_and_the_schema_share_a_database(place: Place) {
+async fn locks_and_the_schema_share_a_database(locks: TestLocks) {
     for _ in 0..2 {
-        assert_eq!(place.next_fence().await % 2, 1, "before and after the migration");
-        let migrated = crate::run::lineclear(&["db", "migrate", "--db", &place.url]);
+        assert_eq!(locks.next_fence().await % 2, 1, "before and after the migration");
+        let migrated = crate::run::lineclear(&["db", "migrate", "--db", &locks.url]);
         assert_eq!(migrated.code, Some(0), "{}", migrated.err);
-        let (code, _, err) = place.done(place.run(&[], &["true"])).await;
+        let (code, _, err) = locks.done(locks.run(&[], &["true"])).await;
         assert_eq!((code, err.as_str()), (Some(0), ""));
     }
-    let history = crate::run::lineclear(&["lock", "history", "report", "--store", &place.url]);
+    let history = crate::run::lineclear(&["lock", "history", "report", "--store", &locks.url]);
     assert_eq!(history.out.lines().count(), 4, "{}", history.out);
 }
 
 #[tokio::test]
 async fn locks_and_the_schema_share_a_sqlite_file() {
-    locks_and_the_schema_share_a_database(Place::sqlite()).await;
+    locks_and_the_schema_share_a_database(TestLocks::sqlite()).await;
 }
 
 #[tokio::test]
 async fn locks_and_the_schema_share_a_postgres_database() {
-    locks_and_the_schema_share_a_database(Place::postgres().await).await;
+    locks_and_the_schema_share_a_database(TestLocks::postgres().await).await;
 }
 
 #[test]

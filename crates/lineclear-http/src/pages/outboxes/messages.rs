@@ -120,7 +120,7 @@ fn table(view: &View<'_>, name: &str, state: MessageState, found: &[MessageView]
     };
     let page = path(name);
     html! {
-        form #sweep method="get" action=(view.link(&format!("{page}/replay"))) {
+        form #triage method="get" action=(view.link(&format!("{page}/replay"))) {
             @if can_select { div.bar.selection {
                 button type="submit" { "Replay selected" }
                 button type="submit" formaction=(view.link(&format!("{page}/discard"))) { "Discard selected" }

@@ -11,18 +11,15 @@ use super::path;
 use crate::App;
 use crate::api::json_types::{PathParam, id};
 use crate::api::outboxes::messages::masked;
-use crate::api::outboxes::sweep::Sweep;
-use crate::api::subscriptions::sweep::{ParkedBody, run};
 use crate::api::subscriptions::{self as api};
+use crate::api::triage::Triage;
 use crate::audit::AuditDetails;
 use crate::pages::components::{cli_hint, count, first_line, moment, shell_quote};
-use crate::pages::confirm::{Confirmation, FormBody, page, redirect};
+use crate::pages::confirm::{Confirmation, FormBody, page};
 use crate::pages::jobs::detail::json;
+use crate::pages::triage::{Of, TriageForm};
 use crate::pages::{Page, Region, Tab, View};
 use crate::problem::Problem;
-
-/// Requests of one action on all parked events, 1,000 each.
-const ROUNDS_MAX: usize = 20;
 
 fn micros(at: std::time::SystemTime) -> Micros {
     jiff::Timestamp::try_from(at).unwrap_or(jiff::Timestamp::MAX).into()
@@ -100,19 +97,19 @@ struct Chosen {
 }
 
 /// `GET /subscriptions/{name}/replay` and `/discard`: one parked event, or all.
-pub(in crate::pages) async fn confirm(view: &View<'_>, name: &str, sweep: Sweep) -> Result<Page, Problem> {
+pub(in crate::pages) async fn confirm(view: &View<'_>, name: &str, triage: Triage) -> Result<Page, Problem> {
     let Chosen { id: chosen } = view.params()?;
     if let Some(text) = &chosen {
         id(text, "parked event")?;
     }
     let (_, shown) = api::find(view.app, name).await?;
-    let (verb, button, consequence) = match sweep {
-        Sweep::Replay => (
+    let (verb, button, consequence) = match triage {
+        Triage::Replay => (
             "replay",
             "Replay",
             "They are handled again, each once, after events that came later. One that fails again stays parked.",
         ),
-        Sweep::Discard => {
+        Triage::Discard => {
             ("discard", "Discard", "The subscription never handles them. They stay in the log.")
         }
     };
@@ -128,7 +125,7 @@ pub(in crate::pages) async fn confirm(view: &View<'_>, name: &str, sweep: Sweep)
             what: html! { p { (consequence) } },
             fields: html! { input type="hidden" name="ids" value=(chosen.as_deref().unwrap_or_default()); },
             button,
-            danger: sweep == Sweep::Discard,
+            danger: triage == Triage::Discard,
             cli: format!("lineclear subscription {verb} {} {arguments}", shell_quote(name)),
             back: path(name),
             tab: Tab::Outbox,
@@ -136,47 +133,20 @@ pub(in crate::pages) async fn confirm(view: &View<'_>, name: &str, sweep: Sweep)
     ))
 }
 
-/// The form.
-#[derive(Default, Deserialize)]
-pub(in crate::pages) struct SweepForm {
-    #[serde(default)]
-    ids: String,
-}
-
-async fn sweep(
-    app: &App,
-    audit: &AuditDetails,
-    name: &str,
-    form: &SweepForm,
-    what: Sweep,
-) -> Result<Response, Problem> {
-    let ids: Vec<String> = form.ids.split(',').filter(|id| !id.is_empty()).map(str::to_owned).collect();
-    let mut body = ParkedBody { all: ids.is_empty(), ids, before: None };
-    let mut total = 0;
-    for _ in 0..ROUNDS_MAX {
-        let swept = run(app, audit, name, &body, what).await?;
-        total += swept.count;
-        audit.add("count", serde_json::json!(total));
-        let Some(next) = swept.next else { break };
-        body.before = Some(next);
-    }
-    Ok(redirect(app, &path(name)))
-}
-
 pub(in crate::pages) async fn replay(
     State(app): State<App>,
     audit: AuditDetails,
-    name: PathParam,
-    form: FormBody<SweepForm>,
+    PathParam(name): PathParam,
+    FormBody(form): FormBody<TriageForm>,
 ) -> Result<Response, Problem> {
-    sweep(&app, &audit, &name.0, &form.0, Sweep::Replay).await
+    form.submit(&app, &audit, Of::Subscription(&name), Triage::Replay).await
 }
 
 pub(in crate::pages) async fn discard(
     State(app): State<App>,
     audit: AuditDetails,
-    name: PathParam,
-    form: FormBody<SweepForm>,
+    PathParam(name): PathParam,
+    FormBody(form): FormBody<TriageForm>,
 ) -> Result<Response, Problem> {
-    sweep(&app, &audit, &name.0, &form.0, Sweep::Discard).await
+    form.submit(&app, &audit, Of::Subscription(&name), Triage::Discard).await
 }

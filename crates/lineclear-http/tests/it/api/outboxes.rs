@@ -22,7 +22,7 @@ pub(crate) async fn write(served: &Served, messages: &[Message]) -> Vec<i64> {
     } else {
         let mut file = rusqlite::Connection::open(&served.url).unwrap();
         file.busy_timeout(Duration::from_secs(30)).unwrap();
-        let transaction = file.transaction().unwrap();
+        let transaction = file.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
         let ids = outbox.write_sqlite(&transaction, messages).unwrap();
         transaction.commit().unwrap();
         ids

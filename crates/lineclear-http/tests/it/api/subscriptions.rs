@@ -214,8 +214,8 @@ async fn parked_events_are_listed_shown_replayed_and_discarded(served: &Served) 
         "{}",
         r#"{"ids": ["1"], "all": true}"#,
         r#"{"ids": ["x"]}"#,
-        r#"{"ids": ["1"], "before": "1"}"#,
-        r#"{"all": true, "before": "x"}"#,
+        r#"{"ids": ["1"], "after": "1"}"#,
+        r#"{"all": true, "after": "x"}"#,
     ] {
         for verb in ["parked:replay", "parked:discard"] {
             assert_eq!(act(served, "mailer", verb, body).await.status, 422, "{verb} {body}");
@@ -226,8 +226,8 @@ async fn parked_events_are_listed_shown_replayed_and_discarded(served: &Served) 
     assert_eq!(served.get(&format!("{path}/{}", ids[0])).await.json()["replays"], true);
     assert_eq!(act(served, "mailer", "parked:discard", &some).await.json()["count"], 1);
     assert_eq!(act(served, "mailer", "parked:discard", &some).await.json()["count"], 0, "it can be repeated");
-    let before = json!({"all": true, "before": ids[1]}).to_string();
-    assert_eq!(act(served, "mailer", "parked:discard", &before).await.json()["count"], 1);
+    let after = json!({"all": true, "after": ids[1]}).to_string();
+    assert_eq!(act(served, "mailer", "parked:discard", &after).await.json()["count"], 1);
     assert_eq!(act(served, "mailer", "parked:discard", r#"{"all": true}"#).await.json()["count"], 1);
     assert_eq!(served.get("/api/v1/subscriptions/mailer").await.json()["parked"], 0);
 }

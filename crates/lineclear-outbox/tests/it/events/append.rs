@@ -6,17 +6,17 @@ use lineclear_outbox::{EventLog, ExpectedVersion, Filter, NewEvent, OutboxError}
 use serde_json::json;
 
 use super::kit::{ANY, append, append_or, event, log, number};
-use crate::kit::{Place, SOON};
+use crate::kit::{SOON, TestStore};
 
-pub(crate) async fn an_event_has_all_that_was_appended(place: &Place) {
-    let log = log(place).await;
+pub(crate) async fn an_event_has_all_that_was_appended(db: &TestStore) {
+    let log = log(db).await;
     let payload = json!({"n": 7, "text": "ä \u{1F682} \"\\"});
     let written = NewEvent::new("order.placed", &payload).unwrap();
     let written = written.header("tenant", "acme \"x\"").trace("00-ab-cd-01");
-    let appended = append_or(place, &log, ("Order-7", ANY), &[written, event(8)], true).await.unwrap();
+    let appended = append_or(db, &log, ("Order-7", ANY), &[written, event(8)], true).await.unwrap();
     assert_eq!((appended.version, appended.positions.len()), (2, 2));
     assert!(appended.positions[0] < appended.positions[1]);
-    append(place, &log, "order-7", 9..10).await;
+    append(db, &log, "order-7", 9..10).await;
 
     let all = log.read(0, &Filter::all(), 100).await.unwrap();
     assert_eq!(all.iter().map(number).collect::<Vec<_>>(), [7, 8, 9]);
@@ -36,18 +36,18 @@ pub(crate) async fn an_event_has_all_that_was_appended(place: &Place) {
     assert!(log.holders().await.unwrap().is_empty());
 }
 
-pub(crate) async fn what_is_rolled_back_is_not_in_the_log(place: &Place) {
-    let log = log(place).await;
-    append_or(place, &log, ("a", ANY), &[event(1), event(2)], false).await.unwrap();
-    let appended = append(place, &log, "a", 3..4).await;
+pub(crate) async fn what_is_rolled_back_is_not_in_the_log(db: &TestStore) {
+    let log = log(db).await;
+    append_or(db, &log, ("a", ANY), &[event(1), event(2)], false).await.unwrap();
+    let appended = append(db, &log, "a", 3..4).await;
     assert_eq!(appended.version, 1);
     let all = log.read(0, &Filter::all(), 100).await.unwrap();
     assert_eq!(all.iter().map(number).collect::<Vec<_>>(), [3]);
 }
 
-pub(crate) async fn a_stream_at_another_version_is_a_conflict(place: &Place) {
-    let log = log(place).await;
-    let try_at = async |expected| append_or(place, &log, ("a", expected), &[event(1), event(2)], true).await;
+pub(crate) async fn a_stream_at_another_version_is_a_conflict(db: &TestStore) {
+    let log = log(db).await;
+    let try_at = async |expected| append_or(db, &log, ("a", expected), &[event(1), event(2)], true).await;
     let refused = try_at(ExpectedVersion::At(3)).await.unwrap_err();
     assert!(matches!(&refused, OutboxError::Conflict { expected: 3, actual: 0, .. }), "{refused}");
     assert_eq!(try_at(ExpectedVersion::NoStream).await.unwrap().version, 2);
@@ -60,8 +60,8 @@ pub(crate) async fn a_stream_at_another_version_is_a_conflict(place: &Place) {
     assert_eq!(log.read_stream("a", 0, 100).await.unwrap().len(), 4, "a conflict writes nothing");
 }
 
-pub(crate) async fn bad_events_are_refused_before_anything_is_written(place: &Place) {
-    let log = log(place).await;
+pub(crate) async fn bad_events_are_refused_before_anything_is_written(db: &TestStore) {
+    let log = log(db).await;
     let bad = [
         NewEvent::new("", &1).unwrap(),
         NewEvent::new("a\0", &1).unwrap(),
@@ -70,7 +70,7 @@ pub(crate) async fn bad_events_are_refused_before_anything_is_written(place: &Pl
         event(2).header("a", "x".repeat(64 * 1024)),
     ];
     for bad in bad {
-        let refused = append_or(place, &log, ("a", ANY), &[event(1), bad], true).await.unwrap_err();
+        let refused = append_or(db, &log, ("a", ANY), &[event(1), bad], true).await.unwrap_err();
         assert!(matches!(refused, OutboxError::Refused { .. }), "{refused}");
     }
     for (stream, expected, events) in [
@@ -79,10 +79,10 @@ pub(crate) async fn bad_events_are_refused_before_anything_is_written(place: &Pl
         ("a", ANY, vec![]),
         ("a", ANY, vec![event(1); 10_001]),
     ] {
-        let refused = append_or(place, &log, (stream, expected), &events, true).await.unwrap_err();
+        let refused = append_or(db, &log, (stream, expected), &events, true).await.unwrap_err();
         assert!(matches!(refused, OutboxError::Refused { .. }), "{refused}");
     }
-    assert_eq!(place.number("select count(*) from {t}event").await, 0);
+    assert_eq!(db.number("select count(*) from {t}event").await, 0);
     let refused = EventLog::open("mysql://root@127.0.0.1/shop").await.unwrap_err().to_string();
     assert!(refused.contains("an event log needs PostgreSQL or SQLite"), "{refused}");
     assert!(EventLog::open("sqlite::memory:").await.is_err());
@@ -91,9 +91,9 @@ pub(crate) async fn bad_events_are_refused_before_anything_is_written(place: &Pl
 /// A transaction of SQLite is deferred unless its program says otherwise: reading first, it would fail at once beside another writer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_append_in_a_deferred_transaction_waits_for_another_writer() {
-    let place = Place::sqlite();
-    let log = log(&place).await;
-    let path = place.url.strip_prefix("sqlite:").unwrap();
+    let db = TestStore::sqlite();
+    let log = log(&db).await;
+    let path = db.url.strip_prefix("sqlite:").unwrap();
     let other = rusqlite::Connection::open(path).unwrap();
     other.execute_batch("begin immediate").unwrap();
     let mut file = rusqlite::Connection::open(path).unwrap();
@@ -111,15 +111,15 @@ async fn an_append_in_a_deferred_transaction_waits_for_another_writer() {
 }
 
 /// Eight writers read the version, and append if it is still the same: each success has a version of its own.
-pub(crate) async fn writers_that_expect_a_version_take_turns(place: &Place) {
-    let log = log(place).await;
+pub(crate) async fn writers_that_expect_a_version_take_turns(db: &TestStore) {
+    let log = log(db).await;
     let write = async || {
         let mut conflicts = 0;
         for _ in 0..10 {
             loop {
                 let version = log.read_stream("a", 0, 1_000).await.unwrap().len();
                 let expected = ExpectedVersion::At(i64::try_from(version).unwrap());
-                match append_or(place, &log, ("a", expected), &[event(1)], true).await {
+                match append_or(db, &log, ("a", expected), &[event(1)], true).await {
                     Ok(_) => break,
                     Err(OutboxError::Conflict { .. }) => conflicts += 1,
                     Err(error) => panic!("{error}"),

@@ -1,15 +1,15 @@
 //! What the guide shows.
 
 use super::kit::{Projection, caught_up, log, quick};
-use crate::kit::Place;
+use crate::kit::TestStore;
 
-pub(crate) async fn the_guide_works(place: &Place) {
-    let (log, projection) = (log(place).await, Projection::default());
+pub(crate) async fn the_guide_works(db: &TestStore) {
+    let (log, projection) = (log(db).await, Projection::default());
     let guide: Vec<&str> =
         include_str!("../../../../../docs/subscriptions.md").split("```sql\n").skip(1).collect();
     let block = |number: usize| guide[number].split("```").next().unwrap();
-    let at = usize::from(place.url.starts_with("sqlite"));
-    place.sql(block(at)).await;
+    let at = usize::from(db.url.starts_with("sqlite"));
+    db.sql(block(at)).await;
     let events = log.read_stream("order-42", 0, 10).await.unwrap();
     assert_eq!((events.len(), &*events[0].kind), (1, "order.placed"));
     assert_eq!(events[0].payload::<serde_json::Value>().unwrap()["item"], "tea");

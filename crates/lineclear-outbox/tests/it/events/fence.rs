@@ -6,21 +6,21 @@ use lineclear_outbox::{EventLog, Filter, OutboxError, Subscription};
 use tokio_postgres::Client;
 
 use super::kit::{ANY, Projection, append, caught_up, effects, event, log, number, quick};
-use crate::kit::{Place, connect_postgres, until};
+use crate::kit::{TestStore, connect_postgres, until};
 
 /// A transaction that has appended one event, and is open.
-async fn open_append(place: &Place, log: &EventLog, stream: &str, number: i64) -> Client {
-    let client = connect_postgres(&place.url).await;
+async fn open_append(db: &TestStore, log: &EventLog, stream: &str, number: i64) -> Client {
+    let client = connect_postgres(&db.url).await;
     client.batch_execute("begin; set application_name = 'a slow writer'").await.unwrap();
     log.append_postgres(&client, stream, ANY, &[event(number)]).await.unwrap();
     client
 }
 
-async fn subscribed(place: &Place, log: &EventLog) -> (Projection, Subscription) {
+async fn subscribed(db: &TestStore, log: &EventLog) -> (Projection, Subscription) {
     let projection = Projection::default();
-    let running = projection.subscribe(log, place, "orders", quick()).await;
+    let running = projection.subscribe(log, db, "orders", quick()).await;
     let prepared = "select count(*) from pg_class where relname = 'effect_1'";
-    until("it has prepared its table", async || place.number(prepared).await == 1).await;
+    until("it has prepared its table", async || db.number(prepared).await == 1).await;
     (projection, running)
 }
 
@@ -34,96 +34,96 @@ async fn waits(log: &EventLog) -> lineclear_outbox::Holder {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_the_fence_an_event_is_skipped() {
-    let place = Place::postgres().await;
-    let log = log(&place).await;
+    let db = TestStore::postgres().await;
+    let log = log(&db).await;
     // What this crate does is undone by the test, to show what it is for.
-    place.sql("alter table {t}event disable trigger event_fence").await;
-    let (_, running) = subscribed(&place, &log).await;
-    let late = open_append(&place, &log, "a", 1).await;
-    append(&place, &log, "b", 2..3).await;
+    db.sql("alter table {t}event disable trigger event_fence").await;
+    let (_, running) = subscribed(&db, &log).await;
+    let late = open_append(&db, &log, "a", 1).await;
+    append(&db, &log, "b", 2..3).await;
     caught_up(&log, "orders").await;
     late.batch_execute("commit").await.unwrap();
-    append(&place, &log, "b", 3..4).await;
+    append(&db, &log, "b", 3..4).await;
     caught_up(&log, "orders").await;
     assert_eq!(log.read(0, &Filter::all(), 10).await.unwrap().len(), 3);
     // Of the others, too, those whose numbers were seen before their commits.
-    assert!(!effects(&place, 1).await.contains(&1), "it is lost");
+    assert!(!effects(&db, 1).await.contains(&1), "it is lost");
     running.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_the_fence_a_late_event_is_waited_for_and_its_writer_is_named() {
-    for place in [Place::postgres().await, Place::pgbouncer().await] {
-        let log = log(&place).await;
-        let (_, running) = subscribed(&place, &log).await;
-        let late = open_append(&place, &log, "a", 1).await;
-        append(&place, &log, "b", 2..3).await;
+    for db in [TestStore::postgres().await, TestStore::pgbouncer().await] {
+        let log = log(&db).await;
+        let (_, running) = subscribed(&db, &log).await;
+        let late = open_append(&db, &log, "a", 1).await;
+        append(&db, &log, "b", 2..3).await;
         let holder = waits(&log).await;
         assert_eq!(holder.application.as_deref(), Some("a slow writer"), "{holder}");
         assert_eq!(holder.state.as_deref(), Some("idle in transaction"));
         assert!(holder.pid.is_some() && holder.open.is_some() && holder.prepared.is_none());
         assert!(holder.to_string().starts_with("session "), "{holder}");
-        assert!(effects(&place, 1).await.is_empty());
+        assert!(effects(&db, 1).await.is_empty());
         late.batch_execute("commit").await.unwrap();
         caught_up(&log, "orders").await;
-        assert_eq!(effects(&place, 1).await, [1, 2], "in order");
+        assert_eq!(effects(&db, 1).await, [1, 2], "in order");
         running.stop().await.unwrap();
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn burnt_positions_are_passed_at_once() {
-    let place = Place::postgres().await;
-    let log = log(&place).await;
-    let (_, running) = subscribed(&place, &log).await;
-    let burnt = open_append(&place, &log, "a", 1).await;
-    append(&place, &log, "b", 2..3).await;
+    let db = TestStore::postgres().await;
+    let log = log(&db).await;
+    let (_, running) = subscribed(&db, &log).await;
+    let burnt = open_append(&db, &log, "a", 1).await;
+    append(&db, &log, "b", 2..3).await;
     waits(&log).await;
     burnt.batch_execute("rollback").await.unwrap();
     caught_up(&log, "orders").await;
-    assert_eq!(effects(&place, 1).await, [2]);
+    assert_eq!(effects(&db, 1).await, [2]);
     // A part of a transaction that is rolled back, too.
-    let part = connect_postgres(&place.url).await;
+    let part = connect_postgres(&db.url).await;
     part.batch_execute("begin; savepoint a").await.unwrap();
     log.append_postgres(&part, "a", ANY, &[event(3)]).await.unwrap();
     part.batch_execute("rollback to a").await.unwrap();
-    append(&place, &log, "b", 4..5).await;
+    append(&db, &log, "b", 4..5).await;
     caught_up(&log, "orders").await;
-    assert_eq!(effects(&place, 1).await, [2, 4]);
+    assert_eq!(effects(&db, 1).await, [2, 4]);
     part.batch_execute("commit").await.unwrap();
     running.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_writer_of_other_tables_holds_up_nothing() {
-    let place = Place::postgres().await;
-    let log = log(&place).await;
-    let (_, running) = subscribed(&place, &log).await;
-    let other = connect_postgres(&place.url).await;
+    let db = TestStore::postgres().await;
+    let log = log(&db).await;
+    let (_, running) = subscribed(&db, &log).await;
+    let other = connect_postgres(&db.url).await;
     other.batch_execute("create table other (n int); begin; insert into other values (1)").await.unwrap();
-    let reader = connect_postgres(&place.url).await;
+    let reader = connect_postgres(&db.url).await;
     reader
         .batch_execute("begin isolation level repeatable read; select count(*) from lineclear.event")
         .await
         .unwrap();
-    append(&place, &log, "a", 1..4).await;
+    append(&db, &log, "a", 1..4).await;
     caught_up(&log, "orders").await;
-    assert_eq!(effects(&place, 1).await, [1, 2, 3]);
+    assert_eq!(effects(&db, 1).await, [1, 2, 3]);
     other.batch_execute("commit").await.unwrap();
     running.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_prepared_append_is_waited_for() {
-    let place = Place::postgres().await;
-    let log = log(&place).await;
-    let (_, running) = subscribed(&place, &log).await;
-    let late = open_append(&place, &log, "a", 1).await;
-    append(&place, &log, "b", 2..3).await;
+    let db = TestStore::postgres().await;
+    let log = log(&db).await;
+    let (_, running) = subscribed(&db, &log).await;
+    let late = open_append(&db, &log, "a", 1).await;
+    append(&db, &log, "b", 2..3).await;
     assert!(waits(&log).await.pid.is_some());
     let name = format!("late-{}", uuid::Uuid::new_v4());
     late.batch_execute(&format!("prepare transaction '{name}'")).await.unwrap();
-    append(&place, &log, "c", 3..4).await;
+    append(&db, &log, "c", 3..4).await;
     until("it waits for the prepared one", async || {
         let seen = log.show("orders").await.unwrap().unwrap();
         seen.waits_for.first().is_some_and(|holder| holder.prepared.as_deref() == Some(&*name))
@@ -131,42 +131,42 @@ async fn a_prepared_append_is_waited_for() {
     .await;
     let holder = waits(&log).await;
     assert!(holder.pid.is_none() && holder.to_string().contains(&name), "{holder}");
-    assert!(effects(&place, 1).await.is_empty());
+    assert!(effects(&db, 1).await.is_empty());
     // A node that starts now knows nothing of what was before.
     running.stop().await.unwrap();
-    let (_, running) = subscribed(&place, &log).await;
-    append(&place, &log, "c", 4..5).await;
+    let (_, running) = subscribed(&db, &log).await;
+    append(&db, &log, "c", 4..5).await;
     waits(&log).await;
     late.batch_execute(&format!("commit prepared '{name}'")).await.unwrap();
     caught_up(&log, "orders").await;
-    assert_eq!(effects(&place, 1).await, [1, 2, 3, 4]);
+    assert_eq!(effects(&db, 1).await, [1, 2, 3, 4]);
     running.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rows_that_are_inserted_without_the_function_are_fenced_too() {
-    let place = Place::postgres().await;
-    let log = log(&place).await;
-    let (_, running) = subscribed(&place, &log).await;
-    let late = connect_postgres(&place.url).await;
+    let db = TestStore::postgres().await;
+    let log = log(&db).await;
+    let (_, running) = subscribed(&db, &log).await;
+    let late = connect_postgres(&db.url).await;
     late.batch_execute(
         "begin; insert into lineclear.event (stream, version, type, payload) values ('a', 1, 'order.placed', '{\"n\": 1}')",
     )
     .await
     .unwrap();
-    append(&place, &log, "b", 2..3).await;
+    append(&db, &log, "b", 2..3).await;
     waits(&log).await;
     late.batch_execute("commit").await.unwrap();
     caught_up(&log, "orders").await;
-    assert_eq!(effects(&place, 1).await, [1, 2]);
+    assert_eq!(effects(&db, 1).await, [1, 2]);
     running.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_conflict_of_sql_has_a_code_of_its_own_and_one_of_rust_leaves_the_transaction_usable() {
-    let place = Place::postgres().await;
-    let log = log(&place).await;
-    let client = connect_postgres(&place.url).await;
+    let db = TestStore::postgres().await;
+    let log = log(&db).await;
+    let client = connect_postgres(&db.url).await;
     let append = "select lineclear.event_append('a', 'order.placed', '{\"n\": 1}', expected_version => 0)";
     client.batch_execute(append).await.unwrap();
     let refused = client.batch_execute(append).await.unwrap_err();
@@ -190,19 +190,19 @@ fn program(name: &str) -> Command {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_log_goes_on_in_another_cluster() {
-    let place = Place::postgres().await;
-    let log = log(&place).await;
-    let (_, running) = subscribed(&place, &log).await;
-    append(&place, &log, "a", 0..5).await;
+    let db = TestStore::postgres().await;
+    let log = log(&db).await;
+    let (_, running) = subscribed(&db, &log).await;
+    append(&db, &log, "a", 0..5).await;
     caught_up(&log, "orders").await;
     running.stop().await.unwrap();
-    append(&place, &log, "a", 5..7).await;
+    append(&db, &log, "a", 5..7).await;
     let xids = "select count(*) from information_schema.columns where table_schema = 'lineclear' and udt_name in ('xid', 'xid8')
                 and (table_name like 'event%' or table_name like 'subscription%')";
-    assert_eq!(place.number(xids).await, 0);
+    assert_eq!(db.number(xids).await, 0);
 
-    let restored = Place::postgres().await;
-    let dump = program("pg_dump").args(["--no-owner", &place.url]).output().unwrap();
+    let restored = TestStore::postgres().await;
+    let dump = program("pg_dump").args(["--no-owner", &db.url]).output().unwrap();
     assert!(dump.status.success(), "{}", String::from_utf8_lossy(&dump.stderr));
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), &dump.stdout).unwrap();

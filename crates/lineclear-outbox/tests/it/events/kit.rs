@@ -12,12 +12,12 @@ use lineclear_outbox::{
 use serde_json::json;
 use tokio::sync::Notify;
 
-use crate::kit::{Place, SOON, connect_postgres};
+use crate::kit::{SOON, TestStore, connect_postgres};
 
 pub(crate) const ANY: ExpectedVersion = ExpectedVersion::Any;
 
-pub(crate) async fn log(place: &Place) -> EventLog {
-    EventLog::open(&place.url).await.unwrap()
+pub(crate) async fn log(db: &TestStore) -> EventLog {
+    EventLog::open(&db.url).await.unwrap()
 }
 
 pub(crate) fn event(number: i64) -> NewEvent {
@@ -42,23 +42,23 @@ pub(crate) fn quick() -> SubscriptionOptions {
 
 /// Appends in a transaction of its own, which is committed or rolled back.
 pub(crate) async fn append_or(
-    place: &Place,
+    db: &TestStore,
     log: &EventLog,
     (stream, expected): (&str, ExpectedVersion),
     events: &[NewEvent],
     commits: bool,
 ) -> Result<Appended, OutboxError> {
-    if let Some(path) = place.url.strip_prefix("sqlite:") {
+    if let Some(path) = db.url.strip_prefix("sqlite:") {
         let mut file = rusqlite::Connection::open(path).unwrap();
         file.busy_timeout(SOON).unwrap();
-        let transaction = file.transaction().unwrap();
+        let transaction = file.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
         let appended = log.append_sqlite(&transaction, stream, expected, events)?;
         if commits {
             transaction.commit().unwrap();
         }
         return Ok(appended);
     }
-    let mut client = connect_postgres(&place.url).await;
+    let mut client = connect_postgres(&db.url).await;
     let transaction = client.transaction().await.unwrap();
     let appended = log.append_postgres(&transaction, stream, expected, events).await?;
     if commits {
@@ -70,13 +70,13 @@ pub(crate) async fn append_or(
 }
 
 pub(crate) async fn append(
-    place: &Place,
+    db: &TestStore,
     log: &EventLog,
     stream: &str,
     numbers: std::ops::Range<i64>,
 ) -> Appended {
     let events: Vec<NewEvent> = numbers.map(event).collect();
-    append_or(place, log, (stream, ANY), &events, true).await.unwrap()
+    append_or(db, log, (stream, ANY), &events, true).await.unwrap()
 }
 
 /// What a handler answers to the attempts at an event: the last answer stands for all further ones.
@@ -164,11 +164,11 @@ impl Projection {
     pub(crate) async fn subscribe(
         &self,
         log: &EventLog,
-        place: &Place,
+        db: &TestStore,
         name: &str,
         options: SubscriptionOptions,
     ) -> Subscription {
-        if place.url.starts_with("sqlite") {
+        if db.url.starts_with("sqlite") {
             log.subscribe_sqlite(name, options, self.clone()).await.unwrap()
         } else {
             log.subscribe_postgres(name, options, self.clone()).await.unwrap()
@@ -254,16 +254,16 @@ impl SqliteHandler for Projection {
 }
 
 /// The numbers in a table of effects, in the order in which they were noted.
-pub(crate) async fn effects(place: &Place, version: i32) -> Vec<i64> {
+pub(crate) async fn effects(db: &TestStore, version: i32) -> Vec<i64> {
     let sql = format!("select n from effect_{version} order by id");
-    if let Some(path) = place.url.strip_prefix("sqlite:") {
+    if let Some(path) = db.url.strip_prefix("sqlite:") {
         let file = rusqlite::Connection::open(path).unwrap();
         file.busy_timeout(SOON).unwrap();
         let mut read = file.prepare(&sql).unwrap();
         let rows = read.query_map([], |row| row.get(0)).unwrap();
         return rows.collect::<rusqlite::Result<_>>().unwrap();
     }
-    let client = connect_postgres(&place.url).await;
+    let client = connect_postgres(&db.url).await;
     client.query_typed(&sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
 }
 

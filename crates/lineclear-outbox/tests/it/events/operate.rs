@@ -5,7 +5,7 @@ use std::time::Duration;
 use lineclear_outbox::{EventLog, OutboxError, Start, SubscriptionOptions, SubscriptionState, Swap};
 
 use super::kit::{Projection, append, caught_up, effects, log, quick, soon};
-use crate::kit::{Place, SOON};
+use crate::kit::{SOON, TestStore};
 
 /// A handler that a test holds for a while.
 fn patient() -> SubscriptionOptions {
@@ -19,11 +19,11 @@ async fn another_passes(log: &EventLog, name: &str) {
     other.stop().await.unwrap();
 }
 
-pub(crate) async fn a_paused_subscription_does_nothing(place: &Place) {
-    let (log, projection) = (log(place).await, Projection::default());
-    let holds = place.url.starts_with("postgres").then(|| projection.hold());
-    append(place, &log, "a", 0..3).await;
-    let running = projection.subscribe(&log, place, "orders", patient()).await;
+pub(crate) async fn a_paused_subscription_does_nothing(db: &TestStore) {
+    let (log, projection) = (log(db).await, Projection::default());
+    let holds = db.url.starts_with("postgres").then(|| projection.hold());
+    append(db, &log, "a", 0..3).await;
+    let running = projection.subscribe(&log, db, "orders", patient()).await;
     let before = match &holds {
         // In SQLite, a handler in its transaction holds up everything that writes, also a pause.
         None => {
@@ -40,24 +40,24 @@ pub(crate) async fn a_paused_subscription_does_nothing(place: &Place) {
     if let Some(hold) = &holds {
         hold.goes_on.notify_one();
     }
-    append(place, &log, "a", 3..5).await;
+    append(db, &log, "a", 3..5).await;
     another_passes(&log, "other").await;
     let seen = log.show("orders").await.unwrap().unwrap();
     assert_eq!((seen.state, seen.reason.as_deref()), (SubscriptionState::Paused, Some("maintenance")));
-    assert_eq!(effects(place, 1).await.len(), before, "a page that is under way when it is paused is undone");
+    assert_eq!(effects(db, 1).await.len(), before, "a page that is under way when it is paused is undone");
     let refused = log.wait_until_caught_up("orders", SOON).await.unwrap_err().to_string();
     assert!(refused.contains("\"orders\" is paused: maintenance"), "{refused}");
 
     assert!(log.resume("orders").await.unwrap());
     assert!(!log.resume("orders").await.unwrap());
     caught_up(&log, "orders").await;
-    assert_eq!(effects(place, 1).await, [0, 1, 2, 3, 4]);
+    assert_eq!(effects(db, 1).await, [0, 1, 2, 3, 4]);
     running.stop().await.unwrap();
 }
 
-pub(crate) async fn a_subscription_is_reset_and_handles_events_again(place: &Place) {
-    let (log, projection) = (log(place).await, Projection::default());
-    let positions = append(place, &log, "a", 0..4).await.positions;
+pub(crate) async fn a_subscription_is_reset_and_handles_events_again(db: &TestStore) {
+    let (log, projection) = (log(db).await, Projection::default());
+    let positions = append(db, &log, "a", 0..4).await.positions;
     let running = log.subscribe_with("mailer", quick(), projection.external()).await.unwrap();
     caught_up(&log, "mailer").await;
     assert_eq!(log.reset("mailer", Start::After(positions[1])).await.unwrap(), positions[1]);
@@ -65,27 +65,27 @@ pub(crate) async fn a_subscription_is_reset_and_handles_events_again(place: &Pla
     assert_eq!(log.reset("mailer", Start::Beginning).await.unwrap(), 0);
     caught_up(&log, "mailer").await;
     log.pause("mailer", "").await.unwrap();
-    append(place, &log, "a", 4..5).await;
+    append(db, &log, "a", 4..5).await;
     assert!(log.reset("mailer", Start::End).await.unwrap() > positions[3]);
     log.resume("mailer").await.unwrap();
-    append(place, &log, "a", 5..6).await;
+    append(db, &log, "a", 5..6).await;
     caught_up(&log, "mailer").await;
     assert_eq!(projection.numbers(), [0, 1, 2, 3, 2, 3, 0, 1, 2, 3, 5]);
     running.stop().await.unwrap();
 }
 
-pub(crate) async fn a_checkpoint_that_was_moved_meanwhile_undoes_the_page(place: &Place) {
-    let (log, projection) = (log(place).await, Projection::default());
-    let positions = append(place, &log, "a", 0..5).await.positions;
-    if place.url.starts_with("postgres") {
+pub(crate) async fn a_checkpoint_that_was_moved_meanwhile_undoes_the_page(db: &TestStore) {
+    let (log, projection) = (log(db).await, Projection::default());
+    let positions = append(db, &log, "a", 0..5).await.positions;
+    if db.url.starts_with("postgres") {
         let hold = projection.hold();
-        let running = projection.subscribe(&log, place, "orders", patient()).await;
+        let running = projection.subscribe(&log, db, "orders", patient()).await;
         soon("a page is handled", hold.reached.notified()).await;
         log.reset("orders", Start::After(positions[2])).await.unwrap();
         hold.goes_on.notify_one();
         caught_up(&log, "orders").await;
         running.stop().await.unwrap();
-        assert_eq!(effects(place, 1).await, [3, 4]);
+        assert_eq!(effects(db, 1).await, [3, 4]);
         assert_eq!(projection.pages(), [5, 2], "it was read again");
     } else {
         // While a handler has its transaction, nothing else writes. So the checkpoint moves while an external one works.
@@ -109,21 +109,20 @@ pub(crate) async fn a_checkpoint_that_was_moved_meanwhile_undoes_the_page(place:
     }
 }
 
-pub(crate) async fn what_people_see_is_true(place: &Place) {
-    let (log, projection) = (log(place).await, Projection::default());
+pub(crate) async fn what_people_see_is_true(db: &TestStore) {
+    let (log, projection) = (log(db).await, Projection::default());
     assert!(log.subscriptions().await.unwrap().is_empty() && log.show("orders").await.unwrap().is_none());
-    let running = projection.subscribe(&log, place, "orders", quick()).await;
-    append(place, &log, "a", 0..3).await;
+    let running = projection.subscribe(&log, db, "orders", quick()).await;
+    append(db, &log, "a", 0..3).await;
     caught_up(&log, "orders").await;
     log.pause("orders", "lunch").await.unwrap();
-    let positions = append(place, &log, "a", 3..8).await.positions;
-    place
-        .sql(if place.url.starts_with("sqlite") {
-            "update {t}event set created_at = created_at - 3600000000 where version > 3"
-        } else {
-            "update {t}event set created_at = created_at - interval '1 hour' where version > 3"
-        })
-        .await;
+    let positions = append(db, &log, "a", 3..8).await.positions;
+    db.sql(if db.url.starts_with("sqlite") {
+        "update {t}event set created_at = created_at - 3600000000 where version > 3"
+    } else {
+        "update {t}event set created_at = created_at - interval '1 hour' where version > 3"
+    })
+    .await;
     let seen = log.show("orders").await.unwrap().unwrap();
     assert_eq!((seen.name.as_str(), seen.version, seen.head), ("orders", 1, positions[4]));
     assert_eq!((seen.lag_events, seen.handled, seen.parked, seen.failures), (5, 3, 0, 0));
@@ -134,8 +133,8 @@ pub(crate) async fn what_people_see_is_true(place: &Place) {
     running.stop().await.unwrap();
 }
 
-pub(crate) async fn what_does_not_exist_is_refused(place: &Place) {
-    let log = log(place).await;
+pub(crate) async fn what_does_not_exist_is_refused(db: &TestStore) {
+    let log = log(db).await;
     let refused = |error: OutboxError| {
         let text = error.to_string();
         assert!(text.contains("there is no subscription \"none\""), "{text}");
@@ -152,7 +151,7 @@ pub(crate) async fn what_does_not_exist_is_refused(place: &Place) {
         let refused = log.subscribe(name, Projection::default().external()).await.unwrap_err();
         assert!(refused.to_string().starts_with("refused by subscription"), "{refused}");
     }
-    let elsewhere = if place.url.starts_with("sqlite") {
+    let elsewhere = if db.url.starts_with("sqlite") {
         log.subscribe_postgres("a", quick(), Projection::default()).await
     } else {
         log.subscribe_sqlite("a", quick(), Projection::default()).await

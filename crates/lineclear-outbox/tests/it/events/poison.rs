@@ -3,21 +3,21 @@
 use lineclear_outbox::{HandlerError, OnPoison, SubscriptionOptions, SubscriptionState, SubscriptionView};
 
 use super::kit::{Projection, append, caught_up, effects, log, quick};
-use crate::kit::{Place, until};
+use crate::kit::{TestStore, until};
 
 async fn state(log: &lineclear_outbox::EventLog, name: &str) -> SubscriptionView {
     log.show(name).await.unwrap().unwrap()
 }
 
-pub(crate) async fn an_event_that_fails_stops_the_subscription(place: &Place) {
-    let (log, projection) = (log(place).await, Projection::default());
+pub(crate) async fn an_event_that_fails_stops_the_subscription(db: &TestStore) {
+    let (log, projection) = (log(db).await, Projection::default());
     projection.answers(3, vec![Err(HandlerError::retry("no \0 stock"))]);
-    let appended = append(place, &log, "a", 0..6).await;
+    let appended = append(db, &log, "a", 0..6).await;
     let options = SubscriptionOptions { attempts_max: 3, ..quick() };
-    let running = projection.subscribe(&log, place, "orders", options).await;
+    let running = projection.subscribe(&log, db, "orders", options).await;
     until("it stops", async || state(&log, "orders").await.state == SubscriptionState::Stopped).await;
     let seen = state(&log, "orders").await;
-    assert_eq!(effects(place, 1).await, [0, 1, 2], "those before it are handled");
+    assert_eq!(effects(db, 1).await, [0, 1, 2], "those before it are handled");
     assert_eq!(
         (seen.position, seen.failed_position, seen.failures, seen.lag_events),
         (appended.positions[2], Some(appended.positions[3]), 3, 3)
@@ -35,24 +35,24 @@ pub(crate) async fn an_event_that_fails_stops_the_subscription(place: &Place) {
     until("it stops again", async || state(&log, "orders").await.state == SubscriptionState::Stopped).await;
     assert!(log.skip("orders").await.unwrap());
     caught_up(&log, "orders").await;
-    assert_eq!(effects(place, 1).await, [0, 1, 2, 4, 5]);
+    assert_eq!(effects(db, 1).await, [0, 1, 2, 4, 5]);
     let seen = state(&log, "orders").await;
     assert_eq!((seen.state, seen.failed_position, seen.reason), (SubscriptionState::Running, None, None));
     assert!(!log.skip("orders").await.unwrap(), "it fails at none");
     running.stop().await.unwrap();
 }
 
-pub(crate) async fn an_event_that_fails_is_parked_and_the_others_go_on(place: &Place) {
-    let (log, projection) = (log(place).await, Projection::default());
+pub(crate) async fn an_event_that_fails_is_parked_and_the_others_go_on(db: &TestStore) {
+    let (log, projection) = (log(db).await, Projection::default());
     projection.answers(1, vec![Err(HandlerError::retry("no stock"))]);
     projection.answers(3, vec![Err(HandlerError::reject("no such item"))]);
     projection.answers(4, vec![Err(HandlerError::retry("once")), Err(HandlerError::retry("twice")), Ok(())]);
-    append(place, &log, "a", 0..6).await;
+    append(db, &log, "a", 0..6).await;
     let options = SubscriptionOptions { attempts_max: 2, on_poison: OnPoison::Park, page_size: 2, ..quick() };
-    let running = projection.subscribe(&log, place, "orders", options).await;
+    let running = projection.subscribe(&log, db, "orders", options).await;
     caught_up(&log, "orders").await;
     // The first attempt at the fourth was in a page with the fifth, which tells nothing about either.
-    assert_eq!(effects(place, 1).await, [0, 2, 4, 5]);
+    assert_eq!(effects(db, 1).await, [0, 2, 4, 5]);
     let parked = log.parked("orders", None, 10).await.unwrap();
     let shown: Vec<(i64, u32, Option<&str>)> = parked
         .iter()
@@ -65,14 +65,14 @@ pub(crate) async fn an_event_that_fails_is_parked_and_the_others_go_on(place: &P
     running.stop().await.unwrap();
 }
 
-pub(crate) async fn parked_events_are_replayed_or_discarded(place: &Place) {
-    let (log, projection) = (log(place).await, Projection::default());
+pub(crate) async fn parked_events_are_replayed_or_discarded(db: &TestStore) {
+    let (log, projection) = (log(db).await, Projection::default());
     for number in [0, 1, 2] {
         projection.answers(number, vec![Err(HandlerError::reject("no"))]);
     }
-    append(place, &log, "a", 0..5).await;
+    append(db, &log, "a", 0..5).await;
     let options = SubscriptionOptions { on_poison: OnPoison::Park, ..quick() };
-    let running = projection.subscribe(&log, place, "orders", options).await;
+    let running = projection.subscribe(&log, db, "orders", options).await;
     caught_up(&log, "orders").await;
     let parked = log.parked("orders", None, 10).await.unwrap();
     let id = |number: usize| parked[2 - number].id;
@@ -86,21 +86,21 @@ pub(crate) async fn parked_events_are_replayed_or_discarded(place: &Place) {
         matches!(&parked[..], [one] if one.attempts == 2 && !one.replays)
     })
     .await;
-    assert_eq!(effects(place, 1).await, [3, 4, 1]);
+    assert_eq!(effects(db, 1).await, [3, 4, 1]);
     let left = log.parked("orders", None, 10).await.unwrap();
     assert_eq!(left[0].last_error.as_deref(), Some("still not"));
     running.stop().await.unwrap();
 }
 
-pub(crate) async fn a_handler_that_lacks_something_is_charged_nothing(place: &Place) {
-    let (log, projection) = (log(place).await, Projection::default());
+pub(crate) async fn a_handler_that_lacks_something_is_charged_nothing(db: &TestStore) {
+    let (log, projection) = (log(db).await, Projection::default());
     let away = || Err(HandlerError::unavailable("no route"));
     projection.answers(1, vec![away(), away(), away(), Ok(())]);
-    append(place, &log, "a", 0..3).await;
+    append(db, &log, "a", 0..3).await;
     let options = SubscriptionOptions { attempts_max: 1, ..quick() };
-    let running = projection.subscribe(&log, place, "orders", options).await;
+    let running = projection.subscribe(&log, db, "orders", options).await;
     caught_up(&log, "orders").await;
-    assert_eq!(effects(place, 1).await, [0, 1, 2]);
+    assert_eq!(effects(db, 1).await, [0, 1, 2]);
     assert_eq!(projection.pages(), [3, 3, 3, 3], "the page is tried again as it is");
     let seen = state(&log, "orders").await;
     assert_eq!((seen.state, seen.failures), (SubscriptionState::Running, 0));
@@ -108,9 +108,9 @@ pub(crate) async fn a_handler_that_lacks_something_is_charged_nothing(place: &Pl
     running.stop().await.unwrap();
 }
 
-pub(crate) async fn a_handler_that_panics_fails(place: &Place) {
-    let log = log(place).await;
-    append(place, &log, "a", 0..3).await;
+pub(crate) async fn a_handler_that_panics_fails(db: &TestStore) {
+    let log = log(db).await;
+    append(db, &log, "a", 0..3).await;
     let got = Projection::default();
     let note = got.external();
     let handler = move |event: lineclear_outbox::Event| {
@@ -137,11 +137,11 @@ pub(crate) async fn a_handler_that_panics_fails(place: &Place) {
     running.stop().await.unwrap();
 }
 
-pub(crate) async fn an_external_event_that_fails_is_poison_too(place: &Place) {
-    let (log, projection) = (log(place).await, Projection::default());
+pub(crate) async fn an_external_event_that_fails_is_poison_too(db: &TestStore) {
+    let (log, projection) = (log(db).await, Projection::default());
     projection.answers(1, vec![Err(HandlerError::retry("no")), Err(HandlerError::retry("no")), Ok(())]);
     projection.answers(2, vec![Err(HandlerError::retry("never"))]);
-    append(place, &log, "a", 0..5).await;
+    append(db, &log, "a", 0..5).await;
     let options = SubscriptionOptions { attempts_max: 3, ..quick() };
     let running = log.subscribe_with("mailer", options, projection.external()).await.unwrap();
     until("it stops", async || state(&log, "mailer").await.state == SubscriptionState::Stopped).await;

@@ -7,7 +7,7 @@ use lineclear_outbox::{EventLog, NewEvent, Subscription, Swap};
 use tokio::task::JoinSet;
 
 use super::kit::{ANY, Projection, caught_up, event, log, quick};
-use crate::kit::{Place, SOON, connect_postgres, until, until_within};
+use crate::kit::{SOON, TestStore, connect_postgres, until, until_within};
 
 const WRITERS: i64 = 16;
 /// Streams that all writers share, beside one of their own.
@@ -54,8 +54,8 @@ impl Load {
     }
 }
 
-async fn write_postgres(place: Arc<str>, log: EventLog, load: Load, writer: i64) {
-    let mut client = connect_postgres(&place).await;
+async fn write_postgres(db: Arc<str>, log: EventLog, load: Load, writer: i64) {
+    let mut client = connect_postgres(&db).await;
     for number in 0..load.transactions {
         let transaction = client.transaction().await.unwrap();
         let (stream, events) = (Load::stream(writer, number), load.numbers(writer, number));
@@ -84,11 +84,11 @@ fn write_sqlite(path: &str, log: &EventLog, load: Load, writer: i64) {
     }
 }
 
-fn start_writers(place: &Place, log: &EventLog, load: Load) -> JoinSet<()> {
+fn start_writers(db: &TestStore, log: &EventLog, load: Load) -> JoinSet<()> {
     let mut writers = JoinSet::new();
     for writer in 0..WRITERS {
-        let (log, url) = (log.clone(), Arc::<str>::from(&*place.url));
-        if let Some(path) = place.url.strip_prefix("sqlite:") {
+        let (log, url) = (log.clone(), Arc::<str>::from(&*db.url));
+        if let Some(path) = db.url.strip_prefix("sqlite:") {
             let path = path.to_owned();
             writers.spawn_blocking(move || write_sqlite(&path, &log, load, writer));
         } else {
@@ -99,31 +99,31 @@ fn start_writers(place: &Place, log: &EventLog, load: Load) -> JoinSet<()> {
 }
 
 /// Each committed event has its effect in this version, once and in order.
-async fn check(place: &Place, version: i32, committed: i64) {
+async fn check(db: &TestStore, version: i32, committed: i64) {
     let table = format!("effect_{version}");
-    assert_eq!(place.number("select count(*) from {t}event").await, committed);
-    assert_eq!(place.number(&format!("select count(*) from {table}")).await, committed, "each is handled");
+    assert_eq!(db.number("select count(*) from {t}event").await, committed);
+    assert_eq!(db.number(&format!("select count(*) from {table}")).await, committed, "each is handled");
     let missing = format!(
         "select count(*) from {{t}}event e where not exists (select 1 from {table} f where f.position = e.position)"
     );
-    assert_eq!(place.number(&missing).await, 0);
+    assert_eq!(db.number(&missing).await, 0);
     let back = format!(
         "select count(*) from (select position - lag(position) over (order by id) as step from {table}) s where step <= 0"
     );
-    assert_eq!(place.number(&back).await, 0, "in the order of the log");
+    assert_eq!(db.number(&back).await, 0, "in the order of the log");
     let versions = format!(
         "select count(*) from (select e.version - lag(e.version) over (partition by e.stream order by f.id) as step
          from {table} f join {{t}}event e on e.position = f.position) s where step <> 1"
     );
-    assert_eq!(place.number(&versions).await, 0, "in the order of each stream, without gaps");
+    assert_eq!(db.number(&versions).await, 0, "in the order of each stream, without gaps");
 }
 
 /// Writers write while subscriptions read: each committed event is handled once, and in order.
-pub(crate) async fn writers_lose_nothing(place: &Place, load: Load, limit: Duration) {
-    let (log, projection, outside) = (log(place).await, Projection::default(), Projection::default());
-    let mut running: Vec<Subscription> = vec![projection.subscribe(&log, place, "orders", quick()).await];
+pub(crate) async fn writers_lose_nothing(db: &TestStore, load: Load, limit: Duration) {
+    let (log, projection, outside) = (log(db).await, Projection::default(), Projection::default());
+    let mut running: Vec<Subscription> = vec![projection.subscribe(&log, db, "orders", quick()).await];
     running.push(log.subscribe_with("mailer", quick(), outside.external()).await.unwrap());
-    let mut writers = start_writers(place, &log, load);
+    let mut writers = start_writers(db, &log, load);
     while let Some(ended) = writers.join_next().await {
         ended.unwrap();
     }
@@ -135,23 +135,23 @@ pub(crate) async fn writers_lose_nothing(place: &Place, load: Load, limit: Durat
         subscription.stop().await.unwrap();
     }
     let committed = load.committed();
-    check(place, 1, committed).await;
+    check(db, 1, committed).await;
     let positions: Vec<i64> = outside.got().iter().map(|event| event.position).collect();
     assert!(positions.is_sorted_by(|one, other| one < other), "once and in order without a transaction, too");
     assert_eq!(i64::try_from(positions.len()).unwrap(), committed);
 }
 
-pub(crate) async fn writers_at_once_lose_nothing_in_a_subscription(place: &Place) {
+pub(crate) async fn writers_at_once_lose_nothing_in_a_subscription(db: &TestStore) {
     let load = Load { transactions: 20, events: 4, open_ms: 15 };
-    writers_lose_nothing(place, load, SOON).await;
+    writers_lose_nothing(db, load, SOON).await;
 }
 
 /// The log never comes to rest, and yet the rebuild takes the place of the active version, with everything.
-pub(crate) async fn a_rebuild_during_live_writes_is_whole(place: &Place) {
+pub(crate) async fn a_rebuild_during_live_writes_is_whole(db: &TestStore) {
     let load = Load { transactions: 40, events: 2, open_ms: 15 };
-    let (log, projection) = (log(place).await, Projection::default());
-    let running = projection.subscribe(&log, place, "orders", quick()).await;
-    let mut writers = start_writers(place, &log, load);
+    let (log, projection) = (log(db).await, Projection::default());
+    let running = projection.subscribe(&log, db, "orders", quick()).await;
+    let mut writers = start_writers(db, &log, load);
     until("some are handled", async || log.show("orders").await.unwrap().unwrap().handled > 50).await;
     log.rebuild("orders", Swap::WhenCaughtUp).await.unwrap();
     until("it is the active one", async || log.show("orders").await.unwrap().unwrap().version == 2).await;
@@ -160,7 +160,7 @@ pub(crate) async fn a_rebuild_during_live_writes_is_whole(place: &Place) {
         ended.unwrap();
     }
     caught_up(&log, "orders").await;
-    check(place, 2, load.committed()).await;
+    check(db, 2, load.committed()).await;
     assert_eq!(projection.swaps(), [(1, 2)]);
     running.stop().await.unwrap();
 }

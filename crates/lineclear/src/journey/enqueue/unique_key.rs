@@ -112,7 +112,7 @@ pub(crate) async fn acquire(
     let mut owners = HashMap::new();
     if look_first && !wanted.is_empty() {
         for row in read(session, wanted.keys()).await? {
-            if !row.get::<bool>("worn")? && !row.get::<bool>("gone")? {
+            if !row.get::<bool>("expired")? && !row.get::<bool>("gone")? {
                 owners.extend([Owner::of(&row)?]);
             }
         }

@@ -7,7 +7,7 @@ use lineclear::store::NewJob;
 use lineclear_testkit::{Child, Program};
 
 use crate::children::{LEASE, LONG, end, lines, program, sleep, sleeps, store};
-use crate::kit::{Place, until, until_within};
+use crate::kit::{TestStore, until, until_within};
 
 async fn up(program: Program) -> Child {
     let child = program.start().unwrap();
@@ -19,11 +19,11 @@ async fn up(program: Program) -> Child {
 /// nothing waits until the clock is where it was.
 #[tokio::test]
 async fn a_clock_that_is_set_back_on_sqlite_costs_no_job_and_stops_nothing() {
-    let (place, folder) = (Place::sqlite().await, tempfile::tempdir().unwrap());
+    let (db, folder) = (TestStore::sqlite().await, tempfile::tempdir().unwrap());
     let offset = folder.path().join("offset");
     std::fs::write(&offset, "+90s").unwrap();
-    let node = || program(&place, "workers,planner").args(["slots=4"]).clock(&offset).unwrap();
-    let store = store(&place).await;
+    let node = || program(&db, "workers,planner").args(["slots=4"]).clock(&offset).unwrap();
+    let store = store(&db).await;
     let mut nodes = vec![up(node()).await];
     let long = LEASE * 4;
     let runs = u64::try_from(long.as_millis()).unwrap();
@@ -41,13 +41,13 @@ async fn a_clock_that_is_set_back_on_sqlite_costs_no_job_and_stops_nothing() {
     store.enqueue_many(vec![sleep(1); 10]).await.unwrap();
     until_within(LONG, "all run", async || lines(&nodes, "claim 1 started").len() == 16).await;
     let done = "select count(*) from {t}execution where outcome = 'completed' and claim_no = 1";
-    until_within(LONG, "all are completed", async || place.number(done).await == 16).await;
+    until_within(LONG, "all are completed", async || db.number(done).await == 16).await;
     assert!(
         set_back.elapsed() < Duration::from_secs(60),
         "nothing waits for the clock: {:?}",
         set_back.elapsed()
     );
     assert_eq!(lines(&nodes, "claim 2 started").len(), 0, "no job ran twice");
-    assert_eq!(place.number("select count(*) from {t}execution where outcome <> 'completed'").await, 0);
+    assert_eq!(db.number("select count(*) from {t}execution where outcome <> 'completed'").await, 0);
     end(nodes).await;
 }

@@ -12,7 +12,7 @@ use lineclear::{Input, Lineclear, Node, NodeOptions, State, Store, StoreOptions}
 use tokio::sync::Semaphore;
 use tokio_postgres::Client;
 
-use crate::kit::{Place, name, quick, until};
+use crate::kit::{TestStore, name, quick, until};
 
 /// What the handlers of a test share: the kind `gated` waits for a permit, and `overlap` is the most that ran at once.
 #[derive(Clone)]
@@ -47,9 +47,9 @@ async fn sleeps(Input(millis): Input<u64>, State(gate): State<Gate>) {
     tokio::time::sleep(Duration::from_millis(millis)).await;
 }
 
-async fn node(place: &Place, gate: &Gate, options: NodeOptions) -> Node {
+async fn node(db: &TestStore, gate: &Gate, options: NodeOptions) -> Node {
     Lineclear::builder()
-        .store(place.url.as_str())
+        .store(db.url.as_str())
         .options(options)
         .state(gate.clone())
         .kind("gated", gated)
@@ -68,8 +68,8 @@ fn keyed(kind: &str, key: &str) -> NewJob {
 }
 
 /// A session of an application that has done this and stays in its transaction.
-async fn holds(place: &Place, sql: &str) -> Client {
-    let client = place.client().await;
+async fn holds(db: &TestStore, sql: &str) -> Client {
+    let client = db.client().await;
     client.batch_execute(&format!("begin; {sql}")).await.expect("it holds its lock");
     client
 }
@@ -80,66 +80,66 @@ async fn enqueue_many(node: &Node, jobs: u32) -> Vec<JobId> {
 }
 
 /// All of these complete, in less time than any lock of a test is held.
-async fn all_complete(place: &Place, node: &Node, jobs: &[JobId]) {
+async fn all_complete(db: &TestStore, node: &Node, jobs: &[JobId]) {
     let begun = Instant::now();
     for job in jobs {
-        until("it completes", async || place.state(node, *job).await == Some(JobState::Completed)).await;
+        until("it completes", async || db.state(node, *job).await == Some(JobState::Completed)).await;
     }
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
 }
 
-async fn assert_nothing_charged(place: &Place) {
-    assert_eq!(place.number("select count(*) from {t}execution where outcome = 'lost'").await, 0);
-    assert_eq!(place.number("select count(*) from {t}dead_letter").await, 0);
+async fn assert_nothing_charged(db: &TestStore) {
+    assert_eq!(db.number("select count(*) from {t}execution where outcome = 'lost'").await, 0);
+    assert_eq!(db.number("select count(*) from {t}dead_letter").await, 0);
 }
 
 #[tokio::test]
 async fn an_open_call_of_the_sql_function_delays_neither_its_job_nor_others() {
-    let (place, gate) = (Place::postgres().await, Gate::new());
-    let node = node(&place, &gate, quick()).await;
+    let (db, gate) = (TestStore::postgres().await, Gate::new());
+    let node = node(&db, &gate, quick()).await;
     let first = node.store().enqueue(keyed("gated", "u1")).await.unwrap().id;
-    until("it runs", async || place.state(&node, first).await == Some(JobState::Running)).await;
+    until("it runs", async || db.state(&node, first).await == Some(JobState::Running)).await;
 
-    let application = holds(&place, "select lineclear.enqueue('gated', unique_key => 'u1')").await;
+    let application = holds(&db, "select lineclear.enqueue('gated', unique_key => 'u1')").await;
     let others = enqueue_many(&node, 30).await;
     gate.permits.add_permits(1);
-    all_complete(&place, &node, &others).await;
-    all_complete(&place, &node, &[first]).await;
+    all_complete(&db, &node, &others).await;
+    all_complete(&db, &node, &[first]).await;
     let next = node.store().enqueue(keyed("sleeps", "u1")).await.unwrap();
     assert_ne!(next.id, first, "its key is free again");
     application.batch_execute("rollback").await.unwrap();
-    assert_nothing_charged(&place).await;
+    assert_nothing_charged(&db).await;
     node.stop().await;
 }
 
 #[tokio::test]
 async fn a_key_that_is_locked_when_its_job_ends_is_free_for_the_next() {
-    let (place, gate) = (Place::postgres().await, Gate::new());
-    let node = node(&place, &gate, quick()).await;
+    let (db, gate) = (TestStore::postgres().await, Gate::new());
+    let node = node(&db, &gate, quick()).await;
     let first = node.store().enqueue(keyed("gated", "u1")).await.unwrap().id;
-    until("it runs", async || place.state(&node, first).await == Some(JobState::Running)).await;
+    until("it runs", async || db.state(&node, first).await == Some(JobState::Running)).await;
 
-    let application = holds(&place, "select from lineclear.job_key for update").await;
+    let application = holds(&db, "select from lineclear.job_key for update").await;
     gate.permits.add_permits(1);
-    all_complete(&place, &node, &[first]).await;
+    all_complete(&db, &node, &[first]).await;
     application.batch_execute("rollback").await.unwrap();
-    assert_eq!(place.number("select count(*) from {t}job_key").await, 1, "it could not be freed");
+    assert_eq!(db.number("select count(*) from {t}job_key").await, 1, "it could not be freed");
     let next = node.store().enqueue(keyed("sleeps", "u1")).await.unwrap().id;
     assert_ne!(next, first);
-    all_complete(&place, &node, &[next]).await;
+    all_complete(&db, &node, &[next]).await;
     node.stop().await;
 }
 
 #[tokio::test]
 async fn callers_that_wait_for_a_key_delay_neither_ticks_nor_other_callers() {
-    let (place, gate) = (Place::postgres().await, Gate::new());
-    let node = node(&place, &gate, quick()).await;
+    let (db, gate) = (TestStore::postgres().await, Gate::new());
+    let node = node(&db, &gate, quick()).await;
     let second = Manifest {
         input: Payload::of(&0).unwrap(),
         ..Manifest::new(name("tick"), name("sleeps"), Schedule::every(Duration::from_secs(1)).unwrap())
     };
     node.store().upsert_manifests([second], ChangeSource::Edit).await.unwrap();
-    let application = holds(&place, "select lineclear.enqueue('sleeps', '0', unique_key => 'u1')").await;
+    let application = holds(&db, "select lineclear.enqueue('sleeps', '0', unique_key => 'u1')").await;
     let callers: Vec<_> = (0..16)
         .map(|_| {
             let store = node.store().clone();
@@ -147,60 +147,60 @@ async fn callers_that_wait_for_a_key_delay_neither_ticks_nor_other_callers() {
         })
         .collect();
     until("they wait", async || {
-        place.number("select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'").await >= 4
+        db.number("select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'").await >= 4
     })
     .await;
     let ticks =
         "select count(*) from {t}execution e where e.outcome = 'completed' and e.manifest_id is not null";
-    let before = place.number(ticks).await;
+    let before = db.number(ticks).await;
     let others = enqueue_many(&node, 30).await;
-    all_complete(&place, &node, &others).await;
-    until("three ticks passed", async || place.number(ticks).await >= before + 3).await;
+    all_complete(&db, &node, &others).await;
+    until("three ticks passed", async || db.number(ticks).await >= before + 3).await;
     for caller in callers {
         let error = caller.await.unwrap().expect_err("the key is not free");
         assert!(matches!(error, StoreError::Locked { .. }), "{error:?}");
     }
     let waiting = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
-    assert_eq!(place.number(waiting).await, 0, "no abandoned statement waits on");
+    assert_eq!(db.number(waiting).await, 0, "no abandoned statement waits on");
     application.batch_execute("rollback").await.unwrap();
-    assert_eq!(place.number("select count(*) from {t}work_queue where unique_key is not null").await, 0);
+    assert_eq!(db.number("select count(*) from {t}work_queue where unique_key is not null").await, 0);
     node.stop().await;
 }
 
 #[tokio::test]
 async fn a_locked_job_and_a_locked_manifest_delay_only_their_own_settlements() {
-    let (place, gate) = (Place::postgres().await, Gate::new());
-    let node = node(&place, &gate, quick()).await;
+    let (db, gate) = (TestStore::postgres().await, Gate::new());
+    let node = node(&db, &gate, quick()).await;
     let day = Schedule::every(Duration::from_secs(86_400)).unwrap();
     let manifest = Manifest::new(name("m"), name("gated"), day);
     node.store().upsert_manifests([manifest], ChangeSource::Edit).await.unwrap();
     let of_manifest = node.store().trigger(name("m"), Default::default()).await.unwrap().unwrap();
     let locked = node.store().enqueue(job("gated", 0)).await.unwrap().id;
     for job in [of_manifest, locked] {
-        until("it runs", async || place.state(&node, job).await == Some(JobState::Running)).await;
+        until("it runs", async || db.state(&node, job).await == Some(JobState::Running)).await;
     }
     let row = format!("select from lineclear.background_job where id = {locked} for update");
-    let application = holds(&place, &format!("{row}; select from lineclear.manifest_state for update")).await;
+    let application = holds(&db, &format!("{row}; select from lineclear.manifest_state for update")).await;
     gate.permits.add_permits(2);
     let others = enqueue_many(&node, 30).await;
-    all_complete(&place, &node, &others).await;
-    all_complete(&place, &node, &[of_manifest]).await;
-    assert_eq!(place.state(&node, locked).await, Some(JobState::Running));
+    all_complete(&db, &node, &others).await;
+    all_complete(&db, &node, &[of_manifest]).await;
+    assert_eq!(db.state(&node, locked).await, Some(JobState::Running));
     application.batch_execute("rollback").await.unwrap();
-    all_complete(&place, &node, &[locked]).await;
+    all_complete(&db, &node, &[locked]).await;
     let noted = format!("select count(*) from {{t}}manifest_state where last_success_job_id = {of_manifest}");
-    until("the success is noted", async || place.number(&noted).await == 1).await;
-    assert_nothing_charged(&place).await;
+    until("the success is noted", async || db.number(&noted).await == 1).await;
+    assert_nothing_charged(&db).await;
     node.stop().await;
 }
 
 /// The lease counts from the moment the gate is held, and a handler does not start on what little is left of it.
 #[tokio::test]
 async fn a_gate_that_is_held_for_longer_than_the_lease_lets_no_limit_be_exceeded() {
-    let (place, gate) = (Place::postgres().await, Gate::new());
+    let (db, gate) = (TestStore::postgres().await, Gate::new());
     let lease = Duration::from_secs(2);
     let options = NodeOptions { lease, renewal: lease / 4, ..quick() };
-    let nodes = [node(&place, &gate, options.clone()).await, node(&place, &gate, options).await];
+    let nodes = [node(&db, &gate, options.clone()).await, node(&db, &gate, options).await];
     let two = GroupSpec { limit: Some(2), ..GroupSpec::default() };
     nodes[0]
         .store()
@@ -210,15 +210,15 @@ async fn a_gate_that_is_held_for_longer_than_the_lease_lets_no_limit_be_exceeded
     let jobs = nodes[0].store().enqueue_many(vec![job("sleeps", 300); 20]).await.unwrap();
     for _ in 0..3 {
         let application =
-            holds(&place, "select from lineclear.manifest_group where name = '*' for update").await;
+            holds(&db, "select from lineclear.manifest_group where name = '*' for update").await;
         tokio::time::sleep(lease + lease / 2).await;
         application.batch_execute("rollback").await.unwrap();
         tokio::time::sleep(lease / 4).await;
     }
     let jobs: Vec<JobId> = jobs.iter().map(|one| one.id).collect();
-    all_complete(&place, &nodes[0], &jobs).await;
+    all_complete(&db, &nodes[0], &jobs).await;
     assert!(gate.overlap.load(Ordering::SeqCst) <= 2, "{}", gate.overlap.load(Ordering::SeqCst));
-    assert_nothing_charged(&place).await;
+    assert_nothing_charged(&db).await;
     for node in nodes {
         node.stop().await;
     }
@@ -226,21 +226,21 @@ async fn a_gate_that_is_held_for_longer_than_the_lease_lets_no_limit_be_exceeded
 
 #[tokio::test]
 async fn a_locked_table_charges_no_job_with_a_crash() {
-    let (place, gate) = (Place::postgres().await, Gate::new());
+    let (db, gate) = (TestStore::postgres().await, Gate::new());
     let lease = Duration::from_secs(2);
     let options = NodeOptions { lease, renewal: lease / 4, ..quick() };
-    let nodes = [node(&place, &gate, options.clone()).await, node(&place, &gate, options).await];
+    let nodes = [node(&db, &gate, options.clone()).await, node(&db, &gate, options).await];
     let jobs = nodes[0].store().enqueue_many(vec![job("sleeps", 200); 40]).await.unwrap();
     until("some run", async || gate.running.load(Ordering::SeqCst) > 4).await;
-    let application = holds(&place, "lock table lineclear.background_job in access exclusive mode").await;
+    let application = holds(&db, "lock table lineclear.background_job in access exclusive mode").await;
     tokio::time::sleep(lease * 2).await;
     application.batch_execute("rollback").await.unwrap();
     let jobs: Vec<JobId> = jobs.iter().map(|one| one.id).collect();
-    all_complete(&place, &nodes[0], &jobs).await;
-    assert_eq!(place.number("select coalesce(sum(crashes), 0)::bigint from {t}work_queue").await, 0);
+    all_complete(&db, &nodes[0], &jobs).await;
+    assert_eq!(db.number("select coalesce(sum(crashes), 0)::bigint from {t}work_queue").await, 0);
     let crashes = "select count(*) from {t}execution where error_type = 'worker_lost'";
-    assert_eq!(place.number(crashes).await, 0);
-    assert_eq!(place.number("select count(*) from {t}dead_letter").await, 0);
+    assert_eq!(db.number(crashes).await, 0);
+    assert_eq!(db.number("select count(*) from {t}dead_letter").await, 0);
     for node in nodes {
         node.stop().await;
     }
@@ -249,8 +249,8 @@ async fn a_locked_table_charges_no_job_with_a_crash() {
 /// The loops skip what an application holds, whatever it is.
 #[tokio::test]
 async fn an_application_that_holds_every_row_delays_only_those() {
-    let (place, gate) = (Place::postgres().await, Gate::new());
-    let node = node(&place, &gate, quick()).await;
+    let (db, gate) = (TestStore::postgres().await, Gate::new());
+    let node = node(&db, &gate, quick()).await;
     let hour = Schedule::every(Duration::from_secs(3_600)).unwrap();
     node.store()
         .upsert_manifests([Manifest::new(name("m"), name("gated"), hour)], ChangeSource::Edit)
@@ -261,7 +261,7 @@ async fn an_application_that_holds_every_row_delays_only_those() {
     let of_manifest = node.store().trigger(name("m"), Default::default()).await.unwrap().unwrap();
     let keyed = node.store().enqueue(keyed("gated", "u1")).await.unwrap().id;
     for job in [of_manifest, keyed] {
-        until("it runs", async || place.state(&node, job).await == Some(JobState::Running)).await;
+        until("it runs", async || db.state(&node, job).await == Some(JobState::Running)).await;
     }
     let later = NewJob { delay: Some(Duration::from_millis(500)), ..job("sleeps", 0) };
     node.store().enqueue_many(vec![later; 3]).await.unwrap();
@@ -281,50 +281,49 @@ async fn an_application_that_holds_every_row_delays_only_those() {
     ];
     let all: Vec<String> =
         tables.iter().map(|table| format!("select from lineclear.{table} for update")).collect();
-    let application = holds(&place, &all.join("; ")).await;
+    let application = holds(&db, &all.join("; ")).await;
     let held = "select count(*) from {t}execution where outcome = 'completed'";
-    let before = place.number(held).await;
+    let before = db.number(held).await;
     for _ in 0..5 {
         let others = enqueue_many(&node, 30).await;
-        all_complete(&place, &node, &others).await;
+        all_complete(&db, &node, &others).await;
     }
-    assert!(place.number(held).await >= before + 150);
+    assert!(db.number(held).await >= before + 150);
     gate.permits.add_permits(10);
     application.batch_execute("rollback").await.unwrap();
-    all_complete(&place, &node, &[of_manifest, keyed]).await;
+    all_complete(&db, &node, &[of_manifest, keyed]).await;
     until("all is done", async || {
-        place
-            .number("select (select count(*) from {t}work_queue) + (select count(*) from {t}background_job)")
+        db.number("select (select count(*) from {t}work_queue) + (select count(*) from {t}background_job)")
             .await
             == 0
     })
     .await;
-    assert_nothing_charged(&place).await;
+    assert_nothing_charged(&db).await;
     node.stop().await;
 }
 
 /// Jobs wait for the gate, and nothing else does: the node accepts jobs, and finds those of a dead worker.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gate_that_is_held_leaves_a_node_ready_and_lets_it_reclaim() {
-    let (place, gate) = (Place::postgres().await, Gate::new());
-    let store = Store::open(StoreOptions::new(&place.url).unwrap()).await.unwrap();
+    let (db, gate) = (TestStore::postgres().await, Gate::new());
+    let store = Store::open(StoreOptions::new(&db.url).unwrap()).await.unwrap();
     let limit = GroupSpec { limit: Some(5), ..GroupSpec::default() };
     store.upsert_groups([(GLOBAL_GROUP.to_owned(), limit)].into(), ChangeSource::Edit).await.unwrap();
     let jobs = store.enqueue_many(vec![job("sleeps", 0); 2]).await.unwrap();
     let gone = Lease { node: NodeId(4711), length: Duration::from_millis(1) };
     assert_eq!(store.dispatch_into_lease(Dispatch::new(main_route(), 1), gone).await.unwrap().len(), 1);
-    let application = holds(&place, "select from lineclear.manifest_group where name = '*' for update").await;
+    let application = holds(&db, "select from lineclear.manifest_group where name = '*' for update").await;
     // Long enough that a node which keeps quiet after each failed pass is always quiet.
     let lease = Duration::from_secs(6);
-    let node = node(&place, &gate, NodeOptions { lease, renewal: lease / 4, ..quick() }).await;
+    let node = node(&db, &gate, NodeOptions { lease, renewal: lease / 4, ..quick() }).await;
     let lost = "select count(*) from {t}execution where outcome = 'lost'";
     until("the job of the dead worker is reclaimed", async || {
         let condition = node.store().known_database_condition();
         assert!(condition.is_ok(), "{}", condition.sentence());
-        place.number(lost).await == 1
+        db.number(lost).await == 1
     })
     .await;
     application.batch_execute("rollback").await.unwrap();
-    all_complete(&place, &node, &jobs.iter().map(|job| job.id).collect::<Vec<_>>()).await;
+    all_complete(&db, &node, &jobs.iter().map(|job| job.id).collect::<Vec<_>>()).await;
     node.stop().await;
 }

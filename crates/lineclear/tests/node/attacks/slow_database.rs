@@ -9,7 +9,7 @@ use lineclear::store::NewJob;
 use lineclear::{JobInfo, Lineclear, Node, NodeOptions, State};
 use lineclear_testkit::Proxy;
 
-use crate::kit::{Place, name, quick, until};
+use crate::kit::{TestStore, name, quick, until};
 
 const LEASE: Duration = Duration::from_secs(2);
 
@@ -57,20 +57,20 @@ async fn node(url: &str, world: &World) -> Node {
         .expect("a node")
 }
 
-async fn all_ran_once_at_a_time(place: &Place, world: &World, jobs: i64) {
+async fn all_ran_once_at_a_time(db: &TestStore, world: &World, jobs: i64) {
     let done = "select count(*) from {t}execution where outcome = 'completed'";
-    until("all complete", async || place.number(done).await == jobs).await;
+    until("all complete", async || db.number(done).await == jobs).await;
     let charged = "select count(*) from {t}execution where error_type = 'worker_lost'";
-    assert_eq!(place.number(charged).await, 0, "no crash is charged");
-    assert_eq!(place.number("select count(*) from {t}dead_letter").await, 0);
+    assert_eq!(db.number(charged).await, 0, "no crash is charged");
+    assert_eq!(db.number("select count(*) from {t}dead_letter").await, 0);
     assert_eq!(*world.twice.lock().unwrap(), [0_i64; 0], "no job runs on two nodes");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_silent_postgres_charges_no_job_with_a_crash() {
-    let (place, world) = (Place::postgres().await, World::default());
-    let proxy = Proxy::to_url(&place.url).await.unwrap();
-    let url = proxy.url_for(&place.url);
+    let (db, world) = (TestStore::postgres().await, World::default());
+    let proxy = Proxy::to_url(&db.url).await.unwrap();
+    let url = proxy.url_for(&db.url);
     let nodes = [node(&url, &world).await, node(&url, &world).await];
     let job = NewJob::new(name("work"), Payload::of(&0).unwrap());
     nodes[0].store().enqueue_many(vec![job; 100]).await.unwrap();
@@ -80,7 +80,7 @@ async fn a_silent_postgres_charges_no_job_with_a_crash() {
         tokio::time::sleep(stall).await;
         proxy.heal();
     }
-    all_ran_once_at_a_time(&place, &world, 100).await;
+    all_ran_once_at_a_time(&db, &world, 100).await;
     for node in nodes {
         node.stop().await;
     }
@@ -89,19 +89,19 @@ async fn a_silent_postgres_charges_no_job_with_a_crash() {
 /// Reads answer while another process writes, so that no node can tell by its reads.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_busy_sqlite_file_charges_no_job_with_a_crash() {
-    let (place, world) = (Place::sqlite().await, World::default());
-    let nodes = [node(&place.url, &world).await, node(&place.url, &world).await];
+    let (db, world) = (TestStore::sqlite().await, World::default());
+    let nodes = [node(&db.url, &world).await, node(&db.url, &world).await];
     let job = NewJob::new(name("work"), Payload::of(&0).unwrap());
     nodes[0].store().enqueue_many(vec![job; 150]).await.unwrap();
     for stall in [LEASE / 2, LEASE, LEASE + LEASE / 2, LEASE + LEASE / 4, LEASE * 2] {
         until("some run", async || world.running.lock().unwrap().values().sum::<u32>() > 4).await;
-        let file = rusqlite::Connection::open(&place.url).unwrap();
+        let file = rusqlite::Connection::open(&db.url).unwrap();
         file.busy_timeout(Duration::from_secs(10)).unwrap();
         file.execute_batch("begin immediate").unwrap();
         tokio::time::sleep(stall).await;
         file.execute_batch("rollback").unwrap();
     }
-    all_ran_once_at_a_time(&place, &world, 150).await;
+    all_ran_once_at_a_time(&db, &world, 150).await;
     for node in nodes {
         node.stop().await;
     }
@@ -112,10 +112,10 @@ async fn a_busy_sqlite_file_charges_no_job_with_a_crash() {
 async fn a_busy_node_does_not_call_its_own_file_locked() {
     const WRITERS: u32 = 60;
     const LONG: Duration = Duration::from_secs(8);
-    let (place, world) = (Place::sqlite().await, World::default());
-    let node = node(&place.url, &world).await;
+    let (db, world) = (TestStore::sqlite().await, World::default());
+    let node = node(&db.url, &world).await;
     // About a tenth of a second for each.
-    place
+    db
         .sql(
             "create table burn (n);
              with recursive series (n) as (select 1 union all select n + 1 from series where n < 220)

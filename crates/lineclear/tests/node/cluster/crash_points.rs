@@ -8,14 +8,14 @@ use lineclear::store::{ChangeSource, NewJob, TriggerOptions};
 use crate::children::{
     LEASE, LONG, count, crowd, end, lines, outcomes, program, sleep, sleeps, start, state, store,
 };
-use crate::kit::{Place, name, until};
+use crate::kit::{TestStore, name, until};
 
-async fn a_killed_workers_job_runs_elsewhere_soon(place: &Place) {
-    let store = store(place).await;
-    let mut first = start(place, "workers").await;
+async fn a_killed_workers_job_runs_elsewhere_soon(db: &TestStore) {
+    let store = store(db).await;
+    let mut first = start(db, "workers").await;
     let job = store.enqueue(sleep(2_500)).await.unwrap().id;
     first.wait_for_line("claim 1 started", LONG).await.unwrap();
-    let second = start(place, "workers").await;
+    let second = start(db, "workers").await;
     first.kill().unwrap();
     let killed = Instant::now();
     second.wait_for_line(&format!("job {job} claim 2 started"), LONG).await.unwrap();
@@ -25,13 +25,13 @@ async fn a_killed_workers_job_runs_elsewhere_soon(place: &Place) {
     assert_eq!(outcomes(&store, job).await, [ExecutionOutcome::Lost, ExecutionOutcome::Completed]);
 }
 
-async fn a_worker_that_was_frozen_past_its_lease_changes_nothing(place: &Place) {
-    let store = store(place).await;
-    let mut first = start(place, "workers").await;
+async fn a_worker_that_was_frozen_past_its_lease_changes_nothing(db: &TestStore) {
+    let store = store(db).await;
+    let mut first = start(db, "workers").await;
     let job = store.enqueue(sleeps(1_000, 3_000)).await.unwrap().id;
     first.wait_for_line("claim 1 started", LONG).await.unwrap();
     first.pause().await.unwrap();
-    let second = start(place, "workers").await;
+    let second = start(db, "workers").await;
     second.wait_for_line(&format!("job {job} claim 2 started"), LONG).await.unwrap();
     first.resume().unwrap();
     let warned = first.wait_for_line("results came too late", LONG).await.unwrap();
@@ -46,32 +46,32 @@ async fn a_worker_that_was_frozen_past_its_lease_changes_nothing(place: &Place) 
 }
 
 /// No node can tell a process that is paused from one that is dead. It lives, so its job is not charged in the end.
-async fn a_worker_that_was_taken_for_dead_and_comes_back_takes_back_its_charge(place: &Place) {
-    let store = store(place).await;
-    let mut first = start(place, "workers").await;
+async fn a_worker_that_was_taken_for_dead_and_comes_back_takes_back_its_charge(db: &TestStore) {
+    let store = store(db).await;
+    let mut first = start(db, "workers").await;
     let job = store.enqueue(sleeps(600_000, 600_000)).await.unwrap().id;
     first.wait_for_line("claim 1 started", LONG).await.unwrap();
     first.pause().await.unwrap();
-    let second = start(place, "workers").await;
+    let second = start(db, "workers").await;
     second.wait_for_line(&format!("job {job} claim 2 started"), LONG).await.unwrap();
     assert_eq!(
-        place.number("select count(*) from {t}background_job where crashes = 1").await,
+        db.number("select count(*) from {t}background_job where crashes = 1").await,
         1,
         "it looked dead"
     );
     first.resume().unwrap();
     first.wait_for_line("the crash that the job was charged with is taken back", LONG).await.unwrap();
-    assert_eq!(place.number("select count(*) from {t}background_job where crashes = 0").await, 1);
+    assert_eq!(db.number("select count(*) from {t}background_job where crashes = 0").await, 1);
     let late = "select count(*) from {t}execution where outcome = 'lost' and error_type = 'worker_late'";
-    assert_eq!(place.number(late).await, 1);
+    assert_eq!(db.number(late).await, 1);
 }
 
-async fn processes_share_jobs_and_run_each_once(place: &Place) {
-    let store = store(place).await;
+async fn processes_share_jobs_and_run_each_once(db: &TestStore) {
+    let store = store(db).await;
     store.enqueue_many(vec![sleep(0); 600]).await.unwrap();
     let mut children = Vec::new();
     for _ in 0..4 {
-        children.push(start(place, "workers").await);
+        children.push(start(db, "workers").await);
     }
     until("all are completed", async || count(&store, JobState::Completed).await == 600).await;
     let mut ended = 0;
@@ -86,8 +86,8 @@ async fn processes_share_jobs_and_run_each_once(place: &Place) {
     );
 }
 
-async fn processes_that_plan_at_once_make_one_job_per_tick(place: &Place) {
-    let store = store(place).await;
+async fn processes_that_plan_at_once_make_one_job_per_tick(db: &TestStore) {
+    let store = store(db).await;
     let soon = Schedule::once(store.next_plan().await.unwrap().now.offset(2_000_000)).unwrap();
     let manifest = |n: u32| Manifest {
         input: Payload::of(&0).unwrap(),
@@ -96,16 +96,16 @@ async fn processes_that_plan_at_once_make_one_job_per_tick(place: &Place) {
     store.upsert_manifests((0..300).map(manifest), ChangeSource::Declaration).await.unwrap();
     let mut children = Vec::new();
     for _ in 0..4 {
-        children.push(start(place, "planner").await);
+        children.push(start(db, "planner").await);
     }
     until("all are queued", async || count(&store, JobState::Queued).await >= 300).await;
     drop(children);
     assert_eq!(count(&store, JobState::Queued).await, 300);
 }
 
-async fn told_twice_to_end_a_process_gives_its_job_back_at_once(place: &Place) {
-    let store = store(place).await;
-    let mut child = start(place, "workers").await;
+async fn told_twice_to_end_a_process_gives_its_job_back_at_once(db: &TestStore) {
+    let store = store(db).await;
+    let mut child = start(db, "workers").await;
     let job = store.enqueue(NewJob::new(name("endless"), Payload::empty())).await.unwrap().id;
     child.wait_for_line("claim 1 started", LONG).await.unwrap();
     child.terminate().unwrap();
@@ -123,15 +123,15 @@ async fn told_twice_to_end_a_process_gives_its_job_back_at_once(place: &Place) {
 }
 
 /// They clean all the time, while what they clean is being written.
-async fn processes_that_clean_at_once_all_succeed(place: &Place) {
-    let store = store(place).await;
-    let cleaners = crowd(2, place, "cleaner", &["keep=1", "clean=10"]).await;
-    let worker = start(place, "workers").await;
+async fn processes_that_clean_at_once_all_succeed(db: &TestStore) {
+    let store = store(db).await;
+    let cleaners = crowd(2, db, "cleaner", &["keep=1", "clean=10"]).await;
+    let worker = start(db, "workers").await;
     store.enqueue_many(vec![sleep(0); 2_000]).await.unwrap();
     worker.wait_for_lines("ended", 2_000, LONG).await.unwrap();
     let worker = end(vec![worker]).await;
     assert_eq!(lines(&worker, "ended").len(), 2_000, "no live work was touched");
-    until("all is gone", async || place.number("select count(*) from {t}execution").await == 0).await;
+    until("all is gone", async || db.number("select count(*) from {t}execution").await == 0).await;
     for cleaner in end(cleaners).await {
         assert_eq!(cleaner.stderr(), [""; 0], "no cleaner complained");
     }
@@ -144,12 +144,12 @@ macro_rules! on_each_store {
 
             #[tokio::test]
             async fn sqlite() {
-                super::$name(&Place::sqlite().await).await;
+                super::$name(&TestStore::sqlite().await).await;
             }
 
             #[tokio::test]
             async fn postgres() {
-                super::$name(&Place::postgres().await).await;
+                super::$name(&TestStore::postgres().await).await;
             }
         }
     )+ };
@@ -170,31 +170,31 @@ on_each_store! {
 mod at_a_crash_point {
     use super::*;
 
-    async fn killed_at(place: &Place, roles: &str, point: &str) {
-        let mut child = program(place, roles).stop_at(point).start().unwrap();
+    async fn killed_at(db: &TestStore, roles: &str, point: &str) {
+        let mut child = program(db, roles).stop_at(point).start().unwrap();
         child.wait_until_stopped(LONG).await.unwrap();
         child.kill().unwrap();
     }
 
-    async fn killed_while_planning_nothing_remains_and_the_next_cycle_does_it(place: &Place) {
-        let store = store(place).await;
+    async fn killed_while_planning_nothing_remains_and_the_next_cycle_does_it(db: &TestStore) {
+        let store = store(db).await;
         let once = Schedule::once(store.next_plan().await.unwrap().now.offset(-1_000_000)).unwrap();
         let manifest = Manifest::new(name("m"), name("sleep"), once);
         store.upsert_manifests([manifest], ChangeSource::Declaration).await.unwrap();
-        killed_at(place, "planner", "plan.before_commit").await;
+        killed_at(db, "planner", "plan.before_commit").await;
         assert_eq!(count(&store, JobState::Queued).await, 0, "nothing of the cycle remains");
-        let _next = start(place, "planner").await;
+        let _next = start(db, "planner").await;
         until("it is queued", async || count(&store, JobState::Queued).await == 1).await;
     }
 
-    async fn killed_while_dispatching_the_row_is_still_queued(place: &Place) {
-        let store = store(place).await;
+    async fn killed_while_dispatching_the_row_is_still_queued(db: &TestStore) {
+        let store = store(db).await;
         let limited = lineclear::model::GroupSpec { limit: Some(1), ..Default::default() };
         store.upsert_groups([("g".to_owned(), limited)].into(), ChangeSource::Edit).await.unwrap();
         let job = store.enqueue(NewJob { group: Some(name("g")), ..sleep(0) }).await.unwrap().id;
-        killed_at(place, "workers", "dispatch.before_commit").await;
+        killed_at(db, "workers", "dispatch.before_commit").await;
         assert_eq!(state(&store, job).await, Some(JobState::Queued));
-        let _next = start(place, "workers").await;
+        let _next = start(db, "workers").await;
         until("it is completed", async || state(&store, job).await == Some(JobState::Completed)).await;
         assert_eq!(
             outcomes(&store, job).await,
@@ -203,12 +203,12 @@ mod at_a_crash_point {
         );
     }
 
-    async fn killed_before_its_result_was_written_the_job_runs_again(place: &Place) {
-        let store = store(place).await;
+    async fn killed_before_its_result_was_written_the_job_runs_again(db: &TestStore) {
+        let store = store(db).await;
         let job = store.enqueue(sleep(0)).await.unwrap().id;
-        killed_at(place, "workers", "settle.before_commit").await;
+        killed_at(db, "workers", "settle.before_commit").await;
         assert_ne!(state(&store, job).await, Some(JobState::Completed), "the result was not committed");
-        let _next = start(place, "workers").await;
+        let _next = start(db, "workers").await;
         until("it is completed", async || state(&store, job).await == Some(JobState::Completed)).await;
         assert_eq!(outcomes(&store, job).await, [ExecutionOutcome::Lost, ExecutionOutcome::Completed]);
     }
@@ -216,15 +216,15 @@ mod at_a_crash_point {
     /// The server ends a transaction that idles. On SQLite a frozen writer holds the file's lock until it is ended.
     #[tokio::test]
     async fn a_planner_frozen_inside_its_transaction_is_replaced() {
-        let place = Place::postgres().await;
-        let store = store(&place).await;
+        let db = TestStore::postgres().await;
+        let store = store(&db).await;
         let once = Schedule::once(store.next_plan().await.unwrap().now.offset(-1_000_000)).unwrap();
         let manifest = Manifest::new(name("m"), name("sleep"), once);
         store.upsert_manifests([manifest], ChangeSource::Declaration).await.unwrap();
-        let mut frozen = program(&place, "planner").stop_at("plan.before_commit").start().unwrap();
+        let mut frozen = program(&db, "planner").stop_at("plan.before_commit").start().unwrap();
         frozen.wait_until_stopped(LONG).await.unwrap();
         let since = Instant::now();
-        let _other = start(&place, "planner").await;
+        let _other = start(&db, "planner").await;
         until("it is queued", async || count(&store, JobState::Queued).await == 1).await;
         assert!(since.elapsed() < Duration::from_secs(15), "{:?}", since.elapsed());
         frozen.resume().unwrap();
@@ -233,8 +233,8 @@ mod at_a_crash_point {
     }
 
     /// It holds locks on the manifests of its jobs, which a settle of their other jobs needs.
-    async fn a_worker_frozen_while_it_settles_holds_up_others_for_seconds(place: &Place) {
-        let store = store(place).await;
+    async fn a_worker_frozen_while_it_settles_holds_up_others_for_seconds(db: &TestStore) {
+        let store = store(db).await;
         let on_demand = Schedule::on_demand();
         let manifest = Manifest {
             input: Payload::of(&0).unwrap(),
@@ -242,11 +242,11 @@ mod at_a_crash_point {
         };
         store.upsert_manifests([manifest], ChangeSource::Declaration).await.unwrap();
         store.trigger(name("m"), TriggerOptions::default()).await.unwrap();
-        let mut frozen = program(place, "workers").stop_at("settle.before_commit").start().unwrap();
+        let mut frozen = program(db, "workers").stop_at("settle.before_commit").start().unwrap();
         frozen.wait_until_stopped(LONG).await.unwrap();
         let since = Instant::now();
         store.trigger(name("m"), TriggerOptions::default()).await.unwrap();
-        let _other = start(place, "workers").await;
+        let _other = start(db, "workers").await;
         until("the second one is completed", async || count(&store, JobState::Completed).await >= 1).await;
         assert!(since.elapsed() < Duration::from_secs(20), "{:?}", since.elapsed());
         frozen.kill().unwrap();
@@ -254,12 +254,12 @@ mod at_a_crash_point {
 
     #[tokio::test]
     async fn a_worker_frozen_while_it_settles_holds_up_others_for_seconds_on_postgres() {
-        a_worker_frozen_while_it_settles_holds_up_others_for_seconds(&Place::postgres().await).await;
+        a_worker_frozen_while_it_settles_holds_up_others_for_seconds(&TestStore::postgres().await).await;
     }
 
     #[tokio::test]
     async fn a_worker_frozen_while_it_settles_holds_up_others_for_seconds_through_pgbouncer() {
-        a_worker_frozen_while_it_settles_holds_up_others_for_seconds(&Place::pgbouncer().await).await;
+        a_worker_frozen_while_it_settles_holds_up_others_for_seconds(&TestStore::pgbouncer().await).await;
     }
 
     on_each_store! {
@@ -270,6 +270,6 @@ mod at_a_crash_point {
     // On PostgreSQL one statement settles an ad-hoc job by itself: the point lies behind its commit there.
     #[tokio::test]
     async fn killed_before_its_result_was_written_on_sqlite() {
-        killed_before_its_result_was_written_the_job_runs_again(&Place::sqlite().await).await;
+        killed_before_its_result_was_written_the_job_runs_again(&TestStore::sqlite().await).await;
     }
 }

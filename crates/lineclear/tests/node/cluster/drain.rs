@@ -10,12 +10,12 @@ use lineclear_lock::{Registry, RegistryOptions};
 use lineclear_testkit::Child;
 
 use crate::children::{count, end, outcomes, program, sleep, state, store, up};
-use crate::kit::{Place, name, until};
+use crate::kit::{TestStore, name, until};
 
 const ALL: &str = "planner,workers";
 
-async fn node(place: &Place) -> Child {
-    up([program(place, ALL).args(["heartbeat=300", "plan=200"])]).await.remove(0)
+async fn node(db: &TestStore) -> Child {
+    up([program(db, ALL).args(["heartbeat=300", "plan=200"])]).await.remove(0)
 }
 
 async fn view(store: &Store, child: &Child) -> NodeView {
@@ -38,9 +38,9 @@ fn started(child: &Child) -> usize {
 }
 
 on_each_store! {
-    async fn a_drained_node_takes_nothing_while_the_other_does_and_takes_work_again_when_it_is_resumed(place) {
-        let store = store(place).await;
-        let (one, two) = (node(place).await, node(place).await);
+    async fn a_drained_node_takes_nothing_while_the_other_does_and_takes_work_again_when_it_is_resumed(db) {
+        let store = store(db).await;
+        let (one, two) = (node(db).await, node(db).await);
         assert_eq!(view(&store, &one).await.state(), "alive");
         let id = drain(&store, &one).await;
         until_state(&store, &one, "drained").await;
@@ -60,9 +60,9 @@ on_each_store! {
         end(vec![one, two]).await;
     }
 
-    async fn a_node_that_drains_finishes_what_it_holds(place) {
-        let store = store(place).await;
-        let one = node(place).await;
+    async fn a_node_that_drains_finishes_what_it_holds(db) {
+        let store = store(db).await;
+        let one = node(db).await;
         let job = store.enqueue(sleep(3_000)).await.unwrap().id;
         until("it runs", async || state(&store, job).await == Some(JobState::Running)).await;
         drain(&store, &one).await;
@@ -75,22 +75,22 @@ on_each_store! {
         assert_eq!(state(&store, next).await, Some(JobState::Queued), "it takes nothing new");
         // Started again, it is another node, and takes work.
         end(vec![one]).await;
-        let again = node(place).await;
+        let again = node(db).await;
         until("it is completed", async || state(&store, next).await == Some(JobState::Completed)).await;
         end(vec![again]).await;
     }
 
-    async fn a_leader_that_drains_hands_the_planning_over(place) {
-        let store = store(place).await;
+    async fn a_leader_that_drains_hands_the_planning_over(db) {
+        let store = store(db).await;
         let every_second = Schedule::every(Duration::from_secs(1)).unwrap();
         let mut clock = Manifest::new(name("clock"), name("sleep"), every_second);
         clock.input = Payload::of(&0u64).unwrap();
         store.upsert_manifests([clock], ChangeSource::Declaration).await.unwrap();
-        let registry = Registry::new(&place.url, RegistryOptions::default()).unwrap();
+        let registry = Registry::new(&db.url, RegistryOptions::default()).unwrap();
         let leader = async || registry.leases(10).await.unwrap().into_iter().find(|lease| lease.name == "planner");
-        let one = node(place).await;
+        let one = node(db).await;
         until("it leads", async || leader().await.is_some_and(|lease| lease.pid == one.id())).await;
-        let two = node(place).await;
+        let two = node(db).await;
         drain(&store, &one).await;
         until_state(&store, &one, "drained").await;
         until("the other leads", async || leader().await.is_some_and(|lease| lease.pid == two.id())).await;

@@ -10,7 +10,7 @@ use lineclear::store::{ChangeSource, NewJob};
 use tokio_postgres::Client;
 
 use crate::children::{crowd, end, lines, sleep, store};
-use crate::kit::{Place, name, until_within};
+use crate::kit::{TestStore, name, until_within};
 
 const JOBS: u64 = 2_000;
 const OF_GROUP: usize = 3;
@@ -52,8 +52,8 @@ fn spans_that_overlap_are_counted() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn four_nodes_never_exceed_a_limit_and_reach_it() {
-    let place = Place::postgres().await;
-    let store = store(&place).await;
+    let db = TestStore::postgres().await;
+    let store = store(&db).await;
     let limit =
         |limit: usize| GroupSpec { limit: Some(u32::try_from(limit).unwrap()), ..GroupSpec::default() };
     let limits = BTreeMap::from([("g".to_owned(), limit(OF_GROUP)), ("*".to_owned(), limit(OF_ALL))]);
@@ -73,11 +73,11 @@ async fn four_nodes_never_exceed_a_limit_and_reach_it() {
         .collect();
 
     let over = Arc::new(AtomicBool::new(false));
-    let observer = tokio::spawn(observe(place.client().await, over.clone()));
-    let nodes = crowd(4, &place, "workers", &["slots=5", "poll=20"]).await;
+    let observer = tokio::spawn(observe(db.client().await, over.clone()));
+    let nodes = crowd(4, &db, "workers", &["slots=5", "poll=20"]).await;
     let done = "select count(*) from {t}execution where final and outcome = 'completed'";
     until_within(Duration::from_secs(200), "all are completed", async || {
-        place.number(done).await == i64::try_from(JOBS).unwrap()
+        db.number(done).await == i64::try_from(JOBS).unwrap()
     })
     .await;
     over.store(true, Ordering::SeqCst);

@@ -4,13 +4,13 @@ use lineclear::model::{ExecutionOutcome, GroupSpec, JobState, Manifest, Payload,
 use lineclear::store::{Cancelled, ChangeSource, NewJob};
 
 use crate::children::{count, crowd, end, outcomes, sleep, sleeps, state, store};
-use crate::kit::{Place, name, until};
+use crate::kit::{TestStore, name, until};
 
 #[tokio::test]
 async fn the_whole_journey_passes_through_pgbouncer() {
-    let place = Place::pgbouncer().await;
-    let store = store(&place).await;
-    let mut nodes = crowd(2, &place, "planner,workers,cleaner", &[]).await;
+    let db = TestStore::pgbouncer().await;
+    let store = store(&db).await;
+    let mut nodes = crowd(2, &db, "planner,workers,cleaner", &[]).await;
 
     // Declared, due, planned, taken; tried again, and buried.
     let soon = Schedule::once(store.next_plan().await.unwrap().now.offset(500_000)).unwrap();
@@ -52,9 +52,9 @@ async fn the_whole_journey_passes_through_pgbouncer() {
     // Many at once; then all of it is cleaned away, but for the last success of a manifest.
     store.enqueue_many(vec![sleep(0); 300]).await.unwrap();
     until("all are completed", async || count(&store, JobState::Completed).await == 303).await;
-    nodes.extend(crowd(1, &place, "cleaner", &["keep=1", "clean=50"]).await);
+    nodes.extend(crowd(1, &db, "cleaner", &["keep=1", "clean=50"]).await);
     let left = "select count(distinct job_id) from {t}execution";
-    until("history is gone", async || place.number(left).await == 1).await;
+    until("history is gone", async || db.number(left).await == 1).await;
     assert_eq!(state(&store, letter.job).await, Some(JobState::Completed), "a last success stays");
     end(nodes).await;
 }

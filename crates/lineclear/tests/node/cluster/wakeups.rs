@@ -7,7 +7,7 @@ use lineclear::model::{JobState, Manifest, Payload, Schedule};
 use lineclear::store::{ChangeSource, JobId, NewJob, Store, StoreOptions, TriggerOptions};
 use lineclear::{Lineclear, Node, NodeOptions};
 
-use crate::kit::{Place, name};
+use crate::kit::{TestStore, name};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -15,9 +15,9 @@ fn job() -> NewJob {
     NewJob::new(name("nothing"), Payload::empty())
 }
 
-async fn idle_node(place: &Place) -> Node {
+async fn idle_node(db: &TestStore) -> Node {
     let options = NodeOptions { poll: Duration::from_secs(60), ..NodeOptions::default() };
-    let node = Lineclear::builder().store(place.url.as_str()).options(options).kind("nothing", async || ());
+    let node = Lineclear::builder().store(db.url.as_str()).options(options).kind("nothing", async || ());
     let node = node.start().await.unwrap();
     // Its first poll is over once it has run something.
     let first = node.enqueue("nothing", &()).await.unwrap().id;
@@ -45,8 +45,8 @@ async fn every_way_wakes(node: &Node, store: &Store) {
 }
 
 on_each_store! {
-    async fn a_store_that_shares_the_process_wakes_idle_workers(place) {
-        let node = idle_node(place).await;
+    async fn a_store_that_shares_the_process_wakes_idle_workers(db) {
+        let node = idle_node(db).await;
         every_way_wakes(&node, node.store()).await;
         node.stop().await;
     }
@@ -54,12 +54,12 @@ on_each_store! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_without_a_node_wakes_idle_workers_elsewhere() {
-    let place = Place::postgres().await;
-    let node = idle_node(&place).await;
-    let other = Store::open(StoreOptions::new(&place.url).unwrap()).await.unwrap();
+    let db = TestStore::postgres().await;
+    let node = idle_node(&db).await;
+    let other = Store::open(StoreOptions::new(&db.url).unwrap()).await.unwrap();
     every_way_wakes(&node, &other).await;
 
-    let mut client = place.client().await;
+    let mut client = db.client().await;
     let transaction = client.transaction().await.unwrap();
     let enqueued = other.enqueue_in(&transaction, vec![job()]).await.unwrap();
     transaction.commit().await.unwrap();

@@ -5,7 +5,7 @@ use lineclear::store::ChangeSource;
 use lineclear::{Lineclear, Node, Role, rusqlite, tokio_postgres};
 
 use crate::documents::enqueue_guide::{in_postgres, in_sqlite, keys_and_rules, one_and_many};
-use crate::kit::{Place, quick};
+use crate::kit::{TestStore, quick};
 
 const GUIDE: &str = include_str!("../../../../../docs/enqueue.md");
 
@@ -16,9 +16,9 @@ fn the_page_shows_the_code_as_it_is() {
 }
 
 /// A node that runs no jobs, so that the enqueued ones stay.
-async fn node(place: &Place) -> Node {
+async fn node(db: &TestStore) -> Node {
     let options = lineclear::NodeOptions { roles: vec![Role::Cleaner], ..quick() };
-    let node = Lineclear::builder().store(&place.url).options(options).start().await.unwrap();
+    let node = Lineclear::builder().store(&db.url).options(options).start().await.unwrap();
     let billing = [("billing".to_owned(), GroupSpec::default())].into();
     node.store().upsert_groups(billing, ChangeSource::Declaration).await.unwrap();
     node
@@ -32,11 +32,11 @@ async fn waiting(node: &Node) -> usize {
 
 #[tokio::test]
 async fn every_way_works_on_sqlite() {
-    let place = Place::sqlite().await;
-    let node = node(&place).await;
+    let db = TestStore::sqlite().await;
+    let node = node(&db).await;
     one_and_many(&node).await.unwrap();
     keys_and_rules(node.store()).await.unwrap();
-    let mut connection = rusqlite::Connection::open(&place.url).unwrap();
+    let mut connection = rusqlite::Connection::open(&db.url).unwrap();
     connection.execute_batch("create table orders (id integer)").unwrap();
     in_sqlite(node.store(), &mut connection).unwrap();
     assert_eq!(waiting(&node).await, 102 + 3 + 1);
@@ -44,18 +44,18 @@ async fn every_way_works_on_sqlite() {
 
 #[tokio::test]
 async fn every_way_works_on_postgres_and_the_sql_of_the_page_too() {
-    let place = Place::postgres().await;
-    let node = node(&place).await;
+    let db = TestStore::postgres().await;
+    let node = node(&db).await;
     one_and_many(&node).await.unwrap();
     keys_and_rules(node.store()).await.unwrap();
-    let (mut client, connection) = tokio_postgres::connect(&place.url, tokio_postgres::NoTls).await.unwrap();
+    let (mut client, connection) = tokio_postgres::connect(&db.url, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
     client.batch_execute("create table orders (id bigint)").await.unwrap();
     in_postgres(node.store(), &mut client).await.unwrap();
     #[cfg(feature = "sqlx")]
     {
         use lineclear::sqlx::Connection;
-        let mut connection = lineclear::sqlx::PgConnection::connect(&place.url).await.unwrap();
+        let mut connection = lineclear::sqlx::PgConnection::connect(&db.url).await.unwrap();
         crate::documents::enqueue_guide::in_sqlx(node.store(), &mut connection).await.unwrap();
     }
     let before = waiting(&node).await;

@@ -9,7 +9,7 @@ use lineclear::store::JobId;
 use lineclear::{Cancel, Event, HandlerError, JobEvent, JobInfo, Lineclear};
 
 use super::impatient;
-use crate::kit::{Place, name, quick, until};
+use crate::kit::{TestStore, name, quick, until};
 
 #[derive(Clone, Default)]
 struct Heard(Arc<Mutex<Vec<JobEvent>>>);
@@ -26,7 +26,7 @@ impl Heard {
 }
 
 on_each_store! {
-    async fn hooks_hear_of_a_job_from_its_queueing_to_its_end(place) {
+    async fn hooks_hear_of_a_job_from_its_queueing_to_its_end(db) {
         async fn fails_once(job: JobInfo) -> Result<(), HandlerError> {
             if job.attempt == 1 { Err("at first".into()) } else { Ok(()) }
         }
@@ -37,7 +37,7 @@ on_each_store! {
         }
         let heard = Heard::default();
         let hook = heard.clone();
-        let node = Lineclear::builder().store(&place.url).options(quick())
+        let node = Lineclear::builder().store(&db.url).options(quick())
             .hook(|_| async { panic!("a hook that panics") })
             .hook(move |event| {
                 let heard = hook.clone();
@@ -48,10 +48,10 @@ on_each_store! {
         let triggered = node.client().trigger(name("m"), Default::default()).await.unwrap().unwrap();
         let broken = node.enqueue("broken", &()).await.unwrap().id;
         let endless = node.enqueue("endless", &()).await.unwrap().id;
-        until("it runs", async || place.state(&node, endless).await == Some(JobState::Running)).await;
+        until("it runs", async || db.state(&node, endless).await == Some(JobState::Running)).await;
         node.store().cancel(endless).await.unwrap();
         for (job, state) in [(triggered, JobState::Completed), (broken, JobState::Dead), (endless, JobState::Cancelled)] {
-            until("it is over", async || place.state(&node, job).await == Some(state)).await;
+            until("it is over", async || db.state(&node, job).await == Some(state)).await;
         }
         assert_eq!(node.dropped_events(), 0);
         node.stop().await;
@@ -74,11 +74,11 @@ on_each_store! {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hook_that_hangs_costs_events_and_never_a_job() {
     async fn noop() {}
-    let place = Place::sqlite().await;
+    let db = TestStore::sqlite().await;
     let (go, gate) = std::sync::mpsc::channel::<()>();
     let gate = Mutex::new(gate);
     let node = Lineclear::builder()
-        .store(&place.url)
+        .store(&db.url)
         .options(quick())
         .hook(move |_| {
             // Until the sender is dropped.

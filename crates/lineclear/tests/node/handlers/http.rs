@@ -10,7 +10,7 @@ use lineclear::outbound::{BreakerOptions, BreakerState, Breakers, Outbound, Reac
 use lineclear_testkit::{HttpEndpoint, HttpReply};
 use serde_json::json;
 
-use crate::kit::{Place, quick, until};
+use crate::kit::{TestStore, quick, until};
 use crate::{Calls, impatient};
 
 /// A host that answers 503 until it is well.
@@ -26,7 +26,7 @@ async fn host() -> (HttpEndpoint, Arc<AtomicBool>, Arc<AtomicUsize>) {
 }
 
 on_each_store! {
-    async fn jobs_of_a_host_that_fails_wait_and_spend_no_retry(place) {
+    async fn jobs_of_a_host_that_fails_wait_and_spend_no_retry(db) {
         async fn other(ran: lineclear::State<Arc<Calls>>) { ran.add(); }
         let (endpoint, is_well, calls) = host().await;
         let networks = vec!["127.0.0.0/8".parse().unwrap()];
@@ -34,7 +34,7 @@ on_each_store! {
         let options = BreakerOptions { failures: 3, pause: Duration::from_millis(200), ..BreakerOptions::default() };
         let (breakers, ran) = (Breakers::new(options), Arc::new(Calls::default()));
         let outbound = Outbound::new(reach, Default::default()).unwrap().breakers(breakers.clone());
-        let node = Lineclear::builder().store(&place.url).options(quick()).state(outbound).state(ran.clone())
+        let node = Lineclear::builder().store(&db.url).options(quick()).state(outbound).state(ran.clone())
             .kind_with(http::KIND, impatient(20), http::run).kind("other", other).start().await.unwrap();
         let mut jobs = Vec::new();
         for _ in 0..20 {
@@ -66,7 +66,7 @@ on_each_store! {
         until("jobs were given back", async || outcome(ExecutionOutcome::Snoozed).await >= 20).await;
         is_well.store(true, Ordering::SeqCst);
         for job in &jobs {
-            until("it is completed", async || place.state(&node, *job).await == Some(JobState::Completed)).await;
+            until("it is completed", async || db.state(&node, *job).await == Some(JobState::Completed)).await;
         }
         assert_eq!(breakers.list(), [], "the breaker is closed");
         assert!(shown().is_none(), "it is well");

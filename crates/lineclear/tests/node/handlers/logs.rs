@@ -14,7 +14,7 @@ use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::prelude::*;
 
 use super::impatient;
-use crate::kit::{Place, name, quick, until};
+use crate::kit::{TestStore, name, quick, until};
 
 fn keep_logs() {
     static ONCE: Once = Once::new();
@@ -59,16 +59,15 @@ impl Visit for Text {
 async fn each_execution_has_a_span_and_each_planning_cycle_its_lines() {
     async fn noop() {}
     keep_logs();
-    let place = Place::sqlite().await;
+    let db = TestStore::sqlite().await;
     let every_second = Schedule::every(Duration::from_secs(1)).unwrap();
     let manifest = Manifest::new(name("clock"), name("spanned"), every_second);
-    let node =
-        Lineclear::builder().store(&place.url).options(quick()).kind("spanned", noop).manifest(manifest);
+    let node = Lineclear::builder().store(&db.url).options(quick()).kind("spanned", noop).manifest(manifest);
     let node = node.start().await.unwrap();
     let traced =
         NewJob { trace: Some("00-abc".to_owned()), ..NewJob::new(name("spanned"), Payload::empty()) };
     let job = node.client().enqueue_job(traced).await.unwrap().id;
-    until("it is completed", async || place.state(&node, job).await == Some(JobState::Completed)).await;
+    until("it is completed", async || db.state(&node, job).await == Some(JobState::Completed)).await;
     let span = format!(" job.id={job} job.kind=spanned claim.no=1 job.trace=\"00-abc\"");
     assert!(said("job", &span), "{span}");
     until("a tick was planned", async || said("DEBUG", "planning cycle completed")).await;
@@ -84,7 +83,7 @@ async fn lines(node: &Node, job: JobId) -> Vec<(u32, String, String)> {
 }
 
 on_each_store! {
-    async fn what_a_handler_logs_is_there_when_its_job_is_over(place) {
+    async fn what_a_handler_logs_is_there_when_its_job_is_over(db) {
         async fn talks(job: JobInfo) -> Result<(), HandlerError> {
             tracing::info!(rows = 3, file = "a.csv", "read");
             tracing::debug!("too quiet to be kept");
@@ -97,12 +96,12 @@ on_each_store! {
         }
         async fn silent() {}
         keep_logs();
-        let node = Lineclear::builder().store(&place.url).options(quick())
+        let node = Lineclear::builder().store(&db.url).options(quick())
             .kind_with("talks", impatient(1), talks).kind("silent", silent).start().await.unwrap();
         let before = lineclear::model::Micros::from(jiff::Timestamp::now());
         let (job, silent) = (node.enqueue("talks", &()).await.unwrap().id, node.enqueue("silent", &()).await.unwrap().id);
         for job in [job, silent] {
-            until("it is completed", async || place.state(&node, job).await == Some(JobState::Completed)).await;
+            until("it is completed", async || db.state(&node, job).await == Some(JobState::Completed)).await;
         }
         let expected = [
             ("INFO", "read rows=3 file=\"a.csv\""), ("WARN", "from a span"), ("ERROR", "from a future with the span"), ("INFO", "a b"),
@@ -116,31 +115,31 @@ on_each_store! {
         node.stop().await;
     }
 
-    async fn a_log_can_be_read_while_the_job_runs(place) {
+    async fn a_log_can_be_read_while_the_job_runs(db) {
         async fn talks(cancel: Cancel) {
             tracing::info!("here I am");
             cancel.requested().await;
         }
         keep_logs();
-        let node = Lineclear::builder().store(&place.url).options(quick()).kind("talks", talks).start().await.unwrap();
+        let node = Lineclear::builder().store(&db.url).options(quick()).kind("talks", talks).start().await.unwrap();
         let job = node.enqueue("talks", &()).await.unwrap().id;
         until("it shows", async || lines(&node, job).await.len() == 1).await;
-        assert_eq!(place.state(&node, job).await, Some(JobState::Running));
+        assert_eq!(db.state(&node, job).await, Some(JobState::Running));
         node.store().cancel(job).await.unwrap();
-        until("it is over", async || place.state(&node, job).await == Some(JobState::Completed)).await;
+        until("it is over", async || db.state(&node, job).await == Some(JobState::Completed)).await;
         node.stop().await;
     }
 
-    async fn a_talkative_handler_fills_its_log_and_no_more(place) {
+    async fn a_talkative_handler_fills_its_log_and_no_more(db) {
         async fn talks() {
             for n in 0..1_500 {
                 tracing::info!("line {n}");
             }
         }
         keep_logs();
-        let node = Lineclear::builder().store(&place.url).options(quick()).kind("talks", talks).start().await.unwrap();
+        let node = Lineclear::builder().store(&db.url).options(quick()).kind("talks", talks).start().await.unwrap();
         let job = node.enqueue("talks", &()).await.unwrap().id;
-        until("it is completed", async || place.state(&node, job).await == Some(JobState::Completed)).await;
+        until("it is completed", async || db.state(&node, job).await == Some(JobState::Completed)).await;
         let kept = lines(&node, job).await;
         assert_eq!((kept.len(), kept[999].2.as_str()), (1_000, "line 999"));
         let rest = node.store().log(job, Some((1, 1_000)), 10).await.unwrap().items;

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Calls, impatient, is};
-use crate::kit::{Place, quick, until};
+use crate::kit::{TestStore, quick, until};
 
 const VALUE: &str = "correct-horse-battery";
 
@@ -37,7 +37,7 @@ fn mail() -> Value {
 }
 
 on_each_store! {
-    async fn a_handler_gets_the_value_of_a_secret_and_the_database_only_its_name(place) {
+    async fn a_handler_gets_the_value_of_a_secret_and_the_database_only_its_name(db) {
         async fn send(Input(mail): Input<Mail>, ctx: Ctx, progress: Progress, calls: State<Arc<Calls>>) -> Result<Done<Value>, HandlerError> {
             assert_eq!((mail.to.as_str(), mail.password.as_str()), ("ann", VALUE));
             progress.set(0.5, &format!("logging in with {VALUE}"));
@@ -50,10 +50,10 @@ on_each_store! {
                 _ => Ok(Done(json!({"said": said, "error": refused.unwrap_err().to_string()}))),
             }
         }
-        let node = Lineclear::builder().store(&place.url).options(quick()).state(Arc::new(Calls::default())).secrets(known)
+        let node = Lineclear::builder().store(&db.url).options(quick()).state(Arc::new(Calls::default())).secrets(known)
             .kind_with("mail", impatient(5), send).start().await.unwrap();
         let job = node.enqueue("mail", &mail()).await.unwrap().id;
-        is(place, &node, job, JobState::Completed).await;
+        is(db, &node, job, JobState::Completed).await;
         let detail = node.store().job(job).await.unwrap().unwrap();
         assert_eq!(detail.input.as_deref(), Some(r#"{"password":{"$secret":"smtp"},"to":"ann"}"#));
         assert_eq!(detail.secrets.mask(detail.input.as_deref().unwrap()), detail.input, "its name is shown");
@@ -66,12 +66,12 @@ on_each_store! {
         node.stop().await;
     }
 
-    async fn progress_shows_no_secret(place) {
+    async fn progress_shows_no_secret(db) {
         async fn wait(Input(mail): Input<Mail>, ctx: Ctx, cancel: lineclear::Cancel) {
             ctx.progress(0.5, &mail.password);
             cancel.requested().await;
         }
-        let node = Lineclear::builder().store(&place.url).options(quick()).secrets(known).kind("wait", wait).start().await.unwrap();
+        let node = Lineclear::builder().store(&db.url).options(quick()).secrets(known).kind("wait", wait).start().await.unwrap();
         let job = node.enqueue("wait", &mail()).await.unwrap().id;
         until("it shows", async || {
             let progress = node.store().job(job).await.unwrap().unwrap().job.progress;
@@ -151,7 +151,7 @@ async fn a_check_gets_a_text_in_place_of_a_secret_and_a_handler_learns_which_it_
     }
     async fn send(Input(mail): Input<Mail>, used: UsedSecrets, client: Client) -> Done<Value> {
         assert!(used.is_secret("/password") && !used.is_secret("/to") && client.running() == 1);
-        let places: Vec<_> = used.places().iter().map(|place| place.name.to_string()).collect();
+        let places: Vec<_> = used.places().iter().map(|db| db.name.to_string()).collect();
         Done(json!({"used": places, "length": mail.password.len()}))
     }
     let node =

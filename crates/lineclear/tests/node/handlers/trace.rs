@@ -8,7 +8,7 @@ use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData
 use tracing::Instrument;
 use tracing_subscriber::prelude::*;
 
-use crate::kit::{Place, name, quick, until};
+use crate::kit::{TestStore, name, quick, until};
 
 /// Spans that have ended, by name.
 fn span(exporter: &InMemorySpanExporter, name: &str) -> Option<SpanData> {
@@ -28,9 +28,9 @@ async fn a_trace_goes_on_from_the_caller_to_the_handler_and_to_the_jobs_it_makes
     let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
     tracing_subscriber::registry().with(layer).init();
 
-    let place = Place::sqlite().await;
+    let db = TestStore::sqlite().await;
     let node =
-        Lineclear::builder().store(&place.url).options(quick()).kind("first", first).kind("second", second);
+        Lineclear::builder().store(&db.url).options(quick()).kind("first", first).kind("second", second);
     let node = node.start().await.unwrap();
     let caller = tracing::info_span!("caller");
     let job = node.enqueue("first", &()).instrument(caller.clone()).await.unwrap().id;
@@ -43,7 +43,7 @@ async fn a_trace_goes_on_from_the_caller_to_the_handler_and_to_the_jobs_it_makes
     assert_eq!([&first, &second].map(|span| span.span_context.trace_id()), [trace; 2]);
     assert_eq!(first.parent_span_id, caller.span_context.span_id());
     assert_eq!(second.parent_span_id, first.span_context.span_id());
-    until("it is completed", async || place.state(&node, job).await == Some(JobState::Completed)).await;
+    until("it is completed", async || db.state(&node, job).await == Some(JobState::Completed)).await;
 
     // One that was given a trace keeps it.
     exporter.reset();

@@ -7,7 +7,7 @@ use lineclear::node::WAITERS_MAX;
 use lineclear::store::{JobId, NewJob};
 use lineclear::{Lineclear, NodeOptions, StoreError};
 
-use crate::kit::{Place, name, quick, until};
+use crate::kit::{TestStore, name, quick, until};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -17,11 +17,11 @@ fn later() -> NewJob {
 }
 
 on_each_store! {
-    async fn a_job_that_ends_elsewhere_is_waited_for(place) {
-        let works = Lineclear::builder().store(place.url.as_str()).options(quick()).kind("nothing", async || ());
+    async fn a_job_that_ends_elsewhere_is_waited_for(db) {
+        let works = Lineclear::builder().store(db.url.as_str()).options(quick()).kind("nothing", async || ());
         let works = works.start().await.unwrap();
         let asks = NodeOptions { roles: vec![lineclear::Role::Cleaner], ..NodeOptions::default() };
-        let asks = Lineclear::builder().store(place.url.as_str()).options(asks).start().await.unwrap();
+        let asks = Lineclear::builder().store(db.url.as_str()).options(asks).start().await.unwrap();
         let job = asks.enqueue("nothing", &()).await.unwrap().id;
         assert_eq!(asks.client().wait(job, LONG).await.unwrap(), Some(JobState::Completed));
         assert_eq!(
@@ -33,14 +33,14 @@ on_each_store! {
         asks.stop().await;
     }
 
-    async fn a_bounded_number_waits_and_a_stop_ends_all_of_it(place) {
-        let node = Lineclear::builder().store(place.url.as_str()).options(quick()).start().await.unwrap();
+    async fn a_bounded_number_waits_and_a_stop_ends_all_of_it(db) {
+        let node = Lineclear::builder().store(db.url.as_str()).options(quick()).start().await.unwrap();
         let job = node.store().enqueue(later()).await.unwrap().id;
         let mut waiting = tokio::task::JoinSet::new();
         for _ in 0..WAITERS_MAX {
             let client = node.client();
             waiting.spawn(async move {
-                // The probe below may have a place for a moment.
+                // The probe below may hold a connection for a moment.
                 loop {
                     match client.wait(job, LONG).await {
                         Ok(state) => return state,

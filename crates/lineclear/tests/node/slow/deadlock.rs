@@ -8,7 +8,7 @@ use lineclear::model::{Manifest, Overlap, Payload, Schedule};
 use lineclear::store::{ChangeSource, Revival};
 
 use crate::children::{crowd, end, store};
-use crate::kit::{Place, name};
+use crate::kit::{TestStore, name};
 
 const TIME: Duration = Duration::from_secs(60);
 
@@ -47,13 +47,13 @@ async fn operate(store: &Store, turn: u32) {
 
 #[tokio::test]
 async fn a_minute_of_plans_and_settles_on_the_same_manifests_has_no_deadlock() {
-    let place = Place::postgres().await;
-    let store = store(&place).await;
+    let db = TestStore::postgres().await;
+    let store = store(&db).await;
     // Parents must exist before they are named; declared first without them, manifests get their ids in the order of n.
     let first = |n| Manifest { schedule: Schedule::on_demand(), ..manifest(n) };
     store.upsert_manifests((0..1_000).map(first), ChangeSource::Declaration).await.unwrap();
     store.upsert_manifests((0..1_000).map(manifest), ChangeSource::Declaration).await.unwrap();
-    let nodes = crowd(2, &place, "planner,workers,cleaner", &["slots=8"]).await;
+    let nodes = crowd(2, &db, "planner,workers,cleaner", &["slots=8"]).await;
     let begun = Instant::now();
     for turn in 0.. {
         operate(&store, turn).await;
@@ -71,13 +71,13 @@ async fn a_minute_of_plans_and_settles_on_the_same_manifests_has_no_deadlock() {
     drop(store);
     let end_all = "select count(pg_terminate_backend(pid, 5000)) from pg_stat_activity \
                    where datname = current_database() and pid <> pg_backend_pid()";
-    place.number(end_all).await;
+    db.number(end_all).await;
     let deadlocks = "select deadlocks from pg_stat_database where datname = current_database()";
-    assert_eq!(place.number(deadlocks).await, 0);
+    assert_eq!(db.number(deadlocks).await, 0);
 
     // Enough of each origin ran to compete.
     let of = |origin: &str| format!("select count(*) from {{t}}execution where origin = '{origin}'");
-    let (ticks, dependents) = (place.number(&of("tick")).await, place.number(&of("dependent")).await);
+    let (ticks, dependents) = (db.number(&of("tick")).await, db.number(&of("dependent")).await);
     println!("{ticks} jobs of ticks and {dependents} of dependents were settled");
     assert!(ticks > 1_000 && dependents > 1_000, "{ticks} jobs of ticks, {dependents} of dependents");
 }

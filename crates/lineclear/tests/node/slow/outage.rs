@@ -9,7 +9,7 @@ use lineclear_testkit::{PrivatePostgres, Program, Proxy};
 
 use crate::children::{LONG, end, lines, sleep, sleeps, store, up};
 use crate::documents::readme::example;
-use crate::kit::{Place, name, until, until_within};
+use crate::kit::{TestStore, name, until, until_within};
 
 const OUTAGE: Duration = Duration::from_secs(60);
 /// Less than the third of a lease for which a node reclaims nothing after an outage.
@@ -22,10 +22,10 @@ const LATER: Duration = Duration::from_secs(5);
 async fn a_minute_without_postgres_loses_nothing_and_counts_as_no_crash() {
     // Commits must survive the stop; test servers do not ensure that by default.
     let mut server = PrivatePostgres::start(&["synchronous_commit=on"]).await.unwrap();
-    let place = Place::at(server.url());
-    let store = store(&place).await;
-    let proxy = Proxy::to_url(&place.url).await.unwrap();
-    let urls = [place.url.clone(), proxy.url_for(&place.url)];
+    let db = TestStore::at(server.url());
+    let store = store(&db).await;
+    let proxy = Proxy::to_url(&db.url).await.unwrap();
+    let urls = [db.url.clone(), proxy.url_for(&db.url)];
     let options = ["planner,workers,cleaner", "30000", "slots=4"];
     let nodes = up(urls.map(|url| Program::at(example("child")).args([url]).args(options))).await;
     let jobs = [sleeps(20_000, 0), sleeps(600_000, 0)].into_iter().cycle().take(8);
@@ -45,15 +45,15 @@ async fn a_minute_without_postgres_loses_nothing_and_counts_as_no_crash() {
     proxy.heal();
 
     let done = "select count(*) from {t}execution where final and outcome = 'completed'";
-    until_within(LONG, "all are completed", async || place.number(done).await == 208).await;
+    until_within(LONG, "all are completed", async || db.number(done).await == 208).await;
     println!("all were completed {:?} after both had PostgreSQL back", stopped.elapsed() - OUTAGE - LATER);
     let charged = "select count(*) from {t}execution where outcome not in ('completed', 'released')";
-    assert_eq!(place.number(charged).await, 0, "no crash and no failure");
+    assert_eq!(db.number(charged).await, 0, "no crash and no failure");
     let released = "select count(*) from {t}execution where outcome = 'released'";
-    assert_eq!(place.number(released).await, 4, "those that were told to stop were given back");
+    assert_eq!(db.number(released).await, 4, "those that were told to stop were given back");
     let live = "select (select count(*) from {t}work_queue) + (select count(*) from {t}background_job) \
                 + (select count(*) from {t}dead_letter)";
-    assert_eq!(place.number(live).await, 0);
+    assert_eq!(db.number(live).await, 0);
     let nodes = end(nodes).await;
     let finished = lines(&nodes, "claim 1 ended").len();
     assert_eq!(finished, 204, "what finished during the outage was not done again");
@@ -62,10 +62,10 @@ async fn a_minute_without_postgres_loses_nothing_and_counts_as_no_crash() {
 /// Every thread of the runtime is blocked, three times as long as a default lease. Another node could reclaim the jobs.
 #[tokio::test]
 async fn a_minute_and_a_half_of_blocked_threads_costs_no_lease() {
-    let place = Place::postgres().await;
-    let store = store(&place).await;
+    let db = TestStore::postgres().await;
+    let store = store(&db).await;
     let options = ["workers", "30000", "slots=2"];
-    let node = || Program::at(example("child")).args([place.url.as_str()]).args(options);
+    let node = || Program::at(example("child")).args([db.url.as_str()]).args(options);
     let mut blocked = up([node().env("TOKIO_WORKER_THREADS", "2")]).await;
     let blocks = NewJob::new(name("blocks"), Payload::of(&90_000).unwrap());
     store.enqueue_many(vec![blocks; 2]).await.unwrap();
@@ -74,7 +74,7 @@ async fn a_minute_and_a_half_of_blocked_threads_costs_no_lease() {
     let nodes = blocked;
     until_within(LONG * 2, "both end", async || lines(&nodes, "claim 1 ended").len() == 2).await;
     let done = "select count(*) from {t}execution where final and outcome = 'completed' and claim_no = 1";
-    until("both are completed", async || place.number(done).await == 2).await;
-    assert_eq!(place.number("select count(*) from {t}execution").await, 2, "each was claimed once");
+    until("both are completed", async || db.number(done).await == 2).await;
+    assert_eq!(db.number("select count(*) from {t}execution").await, 2, "each was claimed once");
     end(nodes).await;
 }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::children::{LONG, count, end, sleep, store, up};
 use crate::documents::readme::example;
-use crate::kit::{Place, until_within};
+use crate::kit::{TestStore, until_within};
 use lineclear::model::JobState;
 use lineclear_testkit::Program;
 
@@ -31,14 +31,14 @@ enum Fault {
     BackendsEnded,
 }
 
-fn node(place: &Place) -> Program {
+fn node(db: &TestStore) -> Program {
     let roles = "planner,workers,cleaner";
-    let program = Program::at(example("child")).args([place.url.as_str(), roles, LEASE_MS]);
+    let program = Program::at(example("child")).args([db.url.as_str(), roles, LEASE_MS]);
     program.args(["slots=8", "heartbeat=500", "plan=200"])
 }
 
-async fn nodes(place: &Place, many: usize) -> Vec<Child> {
-    up((0..many).map(|_| node(place))).await
+async fn nodes(db: &TestStore, many: usize) -> Vec<Child> {
+    up((0..many).map(|_| node(db))).await
 }
 
 /// Enqueues forty jobs a second until it is told to stop; returns how many.
@@ -53,41 +53,41 @@ async fn keep_enqueuing(store: Store, stop: CancellationToken) -> usize {
 }
 
 /// The node that planned last, or the first.
-async fn leader(place: &Place, children: &[Child]) -> usize {
+async fn leader(db: &TestStore, children: &[Child]) -> usize {
     let sql = "select coalesce((select pid::bigint from {t}lock_lease where lock_name = 'planner'), 0)";
-    let pid = place.number(sql).await;
+    let pid = db.number(sql).await;
     children.iter().position(|child| i64::from(child.id()) == pid).unwrap_or(0)
 }
 
 /// The longest time without a completion since a moment of the database's clock, in microseconds.
-async fn longest_pause(place: &Place, since: i64) -> Duration {
+async fn longest_pause(db: &TestStore, since: i64) -> Duration {
     let sql = format!(
         "select coalesce(max(at - before), 0)::bigint from (
              select at, lag(at, 1, {since}::bigint) over (order by at) as before from (
                  select (extract(epoch from finished_at) * 1000000)::bigint as at from {{t}}execution where outcome = 'completed') ended
              where at >= {since}) pauses"
     );
-    Duration::from_micros(u64::try_from(place.number(&sql).await).unwrap_or(0))
+    Duration::from_micros(u64::try_from(db.number(&sql).await).unwrap_or(0))
 }
 
 /// Does harm, and returns how long nothing completed.
-async fn pause_after(place: &Place, fault: Fault, children: &mut Vec<Child>) -> Duration {
+async fn pause_after(db: &TestStore, fault: Fault, children: &mut Vec<Child>) -> Duration {
     let now = "select (extract(epoch from clock_timestamp()) * 1000000)::bigint";
-    let since = place.number(now).await;
+    let since = db.number(now).await;
     let mut frozen = None;
     match fault {
         Fault::Killed => {
             children.remove(0).kill().unwrap();
         }
         Fault::LeaderKilled => {
-            let leader = leader(place, children).await;
+            let leader = leader(db, children).await;
             children.remove(leader).kill().unwrap();
         }
         Fault::AllKilled => {
             for mut child in children.drain(..) {
                 child.kill().unwrap();
             }
-            *children = nodes(place, NODES).await;
+            *children = nodes(db, NODES).await;
         }
         Fault::Terminated => children[0].terminate().unwrap(),
         Fault::Frozen => {
@@ -97,11 +97,11 @@ async fn pause_after(place: &Place, fault: Fault, children: &mut Vec<Child>) -> 
         Fault::BackendsEnded => {
             let sql = "select count(pg_terminate_backend(pid)) from pg_stat_activity
                        where datname = current_database() and application_name like 'lineclear%' and pid <> pg_backend_pid()";
-            assert!(place.number(sql).await > 0, "connections of nodes");
+            assert!(db.number(sql).await > 0, "connections of nodes");
         }
     }
     tokio::time::sleep(WATCHED).await;
-    let pause = longest_pause(place, since).await;
+    let pause = longest_pause(db, since).await;
     if let Some(frozen) = frozen {
         children[frozen].resume().unwrap();
     }
@@ -109,7 +109,7 @@ async fn pause_after(place: &Place, fault: Fault, children: &mut Vec<Child>) -> 
         assert!(children.remove(0).wait_for_exit(LONG).await.unwrap().success());
     }
     let missing = NODES - children.len();
-    children.extend(nodes(place, missing).await);
+    children.extend(nodes(db, missing).await);
     pause
 }
 
@@ -120,9 +120,9 @@ fn rounds() -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn work_goes_on_soon_after_each_fault_and_no_job_is_lost() {
-    let place = Place::postgres().await;
-    let store = store(&place).await;
-    let mut children = nodes(&place, NODES).await;
+    let db = TestStore::postgres().await;
+    let store = store(&db).await;
+    let mut children = nodes(&db, NODES).await;
     let stop = CancellationToken::new();
     let caller = tokio::spawn(keep_enqueuing(store.clone(), stop.clone()));
     let completed = async || count(&store, JobState::Completed).await;
@@ -138,7 +138,7 @@ async fn work_goes_on_soon_after_each_fault_and_no_job_is_lost() {
     for fault in faults {
         let mut pauses = Vec::new();
         for _ in 0..rounds() {
-            pauses.push(pause_after(&place, fault, &mut children).await);
+            pauses.push(pause_after(&db, fault, &mut children).await);
         }
         pauses.sort();
         let (median, worst) = (pauses[pauses.len() / 2], pauses[pauses.len() - 1]);
@@ -154,7 +154,7 @@ async fn work_goes_on_soon_after_each_fault_and_no_job_is_lost() {
     until_within(LONG, "all are completed", async || completed().await >= accepted).await;
     println!("{accepted} jobs, the last of them {:.1?} after the end", begun.elapsed());
     let twice = "select count(*) from (select job_id from {t}execution where final group by job_id having count(*) > 1) twice";
-    assert_eq!(place.number(twice).await, 0, "each ended once");
-    assert_eq!(place.number("select count(*) from {t}dead_letter").await, 0);
+    assert_eq!(db.number(twice).await, 0, "each ended once");
+    assert_eq!(db.number("select count(*) from {t}dead_letter").await, 0);
     end(children).await;
 }

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use super::length;
 use super::world::{Work, World, with_lease};
-use crate::kit::{Place, name, until, until_within};
+use crate::kit::{TestStore, name, until, until_within};
 
 const LEASE: Duration = Duration::from_secs(5);
 const CALLERS: usize = 16;
@@ -130,9 +130,9 @@ impl Load {
     }
 }
 
-async fn scene(held: Held) -> (Place, World, Vec<Node>) {
-    let (place, world) = (Place::postgres().await, World::new());
-    let url = format!("{}?connections=8", place.url);
+async fn scene(held: Held) -> (TestStore, World, Vec<Node>) {
+    let (db, world) = (TestStore::postgres().await, World::new());
+    let url = format!("{}?connections=8", db.url);
     let nodes = vec![world.node(&url, with_lease(LEASE)).await, world.node(&url, with_lease(LEASE)).await];
     let store = nodes[0].store();
     let mut groups = vec![("etl".to_owned(), limit(GROUP))];
@@ -144,7 +144,7 @@ async fn scene(held: Held) -> (Place, World, Vec<Node>) {
     let ticks = Manifest::new(name("tick"), name("work"), every);
     let ticks = Manifest { input: Work::default().job().input, ..ticks };
     store.upsert_manifests([ticks], ChangeSource::Edit).await.unwrap();
-    (place, world, nodes)
+    (db, world, nodes)
 }
 
 /// Watches the ledger: how far the newest tick was ever behind. A second is normal, because one comes each second.
@@ -162,29 +162,29 @@ fn watch_ticks(client: tokio_postgres::Client, stop: Arc<AtomicBool>) -> JoinHan
 }
 
 async fn hold(held: Held) {
-    let (place, world, nodes) = scene(held).await;
+    let (db, world, nodes) = scene(held).await;
     let (store, long) = (nodes[0].store(), length(Duration::from_secs(3)));
     let endless = Work { millis: 600_000, ..Work::default() };
     let job = store.enqueue(endless.job()).await.unwrap().id;
     let running =
         format!("select count(*) from {{t}}background_job where id = {job} and leased_by is not null");
-    until("it runs", async || place.number(&running).await == 1).await;
+    until("it runs", async || db.number(&running).await == 1).await;
     let load = Load::begin(nodes[1].store(), &world);
     tokio::time::sleep(Duration::from_secs(1)).await;
     world.waits();
     tokio::time::sleep(long.min(Duration::from_secs(20))).await;
     let (_, _, normal) = world.waits();
 
-    let ticks = place.number("select count(*) from {t}tick").await;
+    let ticks = db.number("select count(*) from {t}tick").await;
     let watched = Arc::new(AtomicBool::new(false));
-    let ticking = watch_ticks(place.client().await, watched.clone());
-    let application = place.client().await;
+    let ticking = watch_ticks(db.client().await, watched.clone());
+    let application = db.client().await;
     application.batch_execute(&format!("begin; {}", held.sql(job))).await.unwrap();
     let (began, answered) = (Instant::now(), Arc::new(AtomicU32::new(0)));
     let callers = Load::callers(held, store, job, &answered);
     tokio::time::sleep(long).await;
     let (ran, median, p99) = world.waits();
-    let planned = place.number("select count(*) from {t}tick").await - ticks;
+    let planned = db.number("select count(*) from {t}tick").await - ticks;
     watched.store(true, Ordering::SeqCst);
     let behind = ticking.await.unwrap();
     let met = answered.load(Ordering::SeqCst);
@@ -196,9 +196,9 @@ async fn hold(held: Held) {
     callers.end().await;
     load.end().await;
     store.cancel(job).await.unwrap();
-    place.sql("update {t}manifest set next_due_at = null").await;
+    db.sql("update {t}manifest set next_due_at = null").await;
     let left = "select (select count(*) from {t}work_queue) + (select count(*) from {t}background_job)";
-    until_within(Duration::from_secs(60), "all is done", async || place.number(left).await == 0).await;
+    until_within(Duration::from_secs(60), "all is done", async || db.number(left).await == 0).await;
 
     assert!(behind < Duration::from_secs(2), "the newest tick was {behind:?} ago");
     if held.lets_others_run() {
@@ -212,10 +212,10 @@ async fn hold(held: Held) {
     assert_eq!(world.twice(), [0_i64; 0]);
     // The lease of a job whose row is held cannot be renewed, and runs out; that is no crash.
     let charged = "select count(*) from {t}execution where error_type = 'worker_lost'";
-    assert_eq!(place.number(charged).await, 0, "no crash is charged");
+    assert_eq!(db.number(charged).await, 0, "no crash is charged");
     let late = "select count(*) from {t}execution where error_type = 'worker_late'";
-    assert!(place.number(late).await <= i64::from(held == Held::Row), "no other lease ran out");
-    assert_eq!(place.number("select count(*) from {t}dead_letter").await, 0);
+    assert!(db.number(late).await <= i64::from(held == Held::Row), "no other lease ran out");
+    assert_eq!(db.number("select count(*) from {t}dead_letter").await, 0);
     for node in nodes {
         node.stop().await;
     }

@@ -14,7 +14,7 @@ use lineclear_testkit::{PrivatePostgres, Proxy};
 use super::length;
 use super::random::Random;
 use super::world::{Work, World, with_lease};
-use crate::kit::{Place, name, until_within};
+use crate::kit::{TestStore, name, until_within};
 
 const NODES: usize = 4;
 const GLOBAL: u32 = 20;
@@ -68,13 +68,13 @@ async fn enqueue(store: Store, mut random: Random, stop: Arc<AtomicBool>) -> Vec
 
 /// Stalls the database again and again while nodes work, and then looks at what they saw.
 async fn stall(
-    place: &Place,
+    db: &TestStore,
     url: &str,
     stalls: &[&'static str],
     mut stall: impl AsyncFnMut(&'static str, Duration, &mut Random),
 ) {
     let (lease, mut random, world) = (lease(), Random::seeded(), World::new());
-    let store = Store::open(StoreOptions::new(&place.url).unwrap()).await.unwrap();
+    let store = Store::open(StoreOptions::new(&db.url).unwrap()).await.unwrap();
     prepare(&store).await;
     let mut nodes: Vec<Node> = Vec::new();
     for _ in 0..NODES {
@@ -97,21 +97,21 @@ async fn stall(
     let answered = began.elapsed().saturating_sub(stalled);
     stop.store(true, Ordering::SeqCst);
     let accepted = enqueuing.await.unwrap();
-    place.sql("update {t}manifest set next_due_at = null").await;
+    db.sql("update {t}manifest set next_due_at = null").await;
     let left = "select (select count(*) from {t}work_queue) + (select count(*) from {t}background_job)";
-    until_within(AFTERWARDS, "all is done", async || place.number(left).await == 0).await;
+    until_within(AFTERWARDS, "all is done", async || db.number(left).await == 0).await;
     for (how, (count, long)) in made {
         println!("{count} stalls by {how}, {long:?} in all");
     }
-    judge(place, &world, &accepted).await;
-    has_worked(place, &accepted, answered).await;
+    judge(db, &world, &accepted).await;
+    has_worked(db, &accepted, answered).await;
     for node in nodes {
         node.stop().await;
     }
 }
 
-async fn judge(place: &Place, world: &World, accepted: &[JobId]) {
-    let count = async |of: &str| place.number(&format!("select count(*) from {{t}}{of}")).await;
+async fn judge(db: &TestStore, world: &World, accepted: &[JobId]) {
+    let count = async |of: &str| db.number(&format!("select count(*) from {{t}}{of}")).await;
     let completed = count("execution where final and outcome = 'completed'").await;
     let (late, released) = (
         count("execution where error_type = 'worker_late'").await,
@@ -150,13 +150,13 @@ async fn judge(place: &Place, world: &World, accepted: &[JobId]) {
 
 /// Nodes that do nothing break no rule either. While the database answered, they completed at least a job a second, of those that were
 /// enqueued and of the ticks.
-async fn has_worked(place: &Place, accepted: &[JobId], answered: Duration) {
+async fn has_worked(db: &TestStore, accepted: &[JobId], answered: Duration) {
     let of = |origin: &str| {
         format!(
             "select count(*) from {{t}}execution where final and outcome = 'completed' and origin = '{origin}'"
         )
     };
-    let (completed, ticks) = (accepted.len() as u64, place.number(&of("tick")).await.unsigned_abs());
+    let (completed, ticks) = (accepted.len() as u64, db.number(&of("tick")).await.unsigned_abs());
     println!("{completed} accepted jobs and {ticks} ticks while the database answered for {answered:?}");
     assert!(completed >= answered.as_secs(), "{completed} jobs in {answered:?}");
     assert!(ticks >= 1, "no tick ran");
@@ -165,11 +165,11 @@ async fn has_worked(place: &Place, accepted: &[JobId], answered: Duration) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stalls_of_postgres_charge_no_crash_and_exceed_no_limit() {
     let server = PrivatePostgres::start(&[]).await.unwrap();
-    let place = Place::at(server.url());
-    let proxy = Proxy::to_url(&place.url).await.unwrap();
-    let url = proxy.url_for(&place.url);
+    let db = TestStore::at(server.url());
+    let proxy = Proxy::to_url(&db.url).await.unwrap();
+    let url = proxy.url_for(&db.url);
     let tables = ["background_job", "work_queue", "execution", "node", "manifest", "manifest_group"];
-    stall(&place, &url, &["freezing", "silence", "locks"], async |how, long, random| match how {
+    stall(&db, &url, &["freezing", "silence", "locks"], async |how, long, random| match how {
         "freezing" => {
             server.freeze();
             tokio::time::sleep(long).await;
@@ -181,7 +181,7 @@ async fn stalls_of_postgres_charge_no_crash_and_exceed_no_limit() {
             proxy.heal();
         }
         _ => {
-            let client = place.client().await;
+            let client = db.client().await;
             let lock =
                 format!("begin; lock table lineclear.{} in access exclusive mode", random.one_of(&tables));
             client.batch_execute(&lock).await.unwrap();
@@ -194,9 +194,9 @@ async fn stalls_of_postgres_charge_no_crash_and_exceed_no_limit() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stalls_of_sqlite_charge_no_crash_and_exceed_no_limit() {
-    let place = Place::sqlite().await;
-    stall(&place, &place.url, &["another writer"], async |_, long, _| {
-        let file = rusqlite::Connection::open(&place.url).unwrap();
+    let db = TestStore::sqlite().await;
+    stall(&db, &db.url, &["another writer"], async |_, long, _| {
+        let file = rusqlite::Connection::open(&db.url).unwrap();
         file.busy_timeout(Duration::from_secs(30)).unwrap();
         file.execute_batch("begin immediate").unwrap();
         tokio::time::sleep(long).await;

@@ -6,7 +6,7 @@ use lineclear::model::{GroupSpec, Manifest, Schedule, ScheduleFields};
 use lineclear::store::{Prune, TriggerOptions};
 use lineclear::{Dependents, Done, HandlerError, Input, Lineclear, Node, Parents, State};
 
-use crate::kit::{Place, name, quick, until};
+use crate::kit::{TestStore, name, quick, until};
 
 const FILE: &str = r#"
 [group.etl]
@@ -33,11 +33,11 @@ async fn limits(node: &Node) -> Vec<(String, Option<u32>)> {
     views.into_iter().map(|view| (view.name, view.limit)).collect()
 }
 
-async fn files_and_code_declare_together(place: &Place) {
+async fn files_and_code_declare_together(db: &TestStore) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("jobs.toml");
     std::fs::write(&path, FILE).unwrap();
-    let start = || Lineclear::builder().store(&place.url).options(quick()).owner("billing").prune(Prune::All);
+    let start = || Lineclear::builder().store(&db.url).options(quick()).owner("billing").prune(Prune::All);
     let node = start()
         .release(2)
         .manifests_from(&path)
@@ -62,12 +62,12 @@ async fn files_and_code_declare_together(place: &Place) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn files_and_code_declare_together_on_sqlite() {
-    files_and_code_declare_together(&Place::sqlite().await).await;
+    files_and_code_declare_together(&TestStore::sqlite().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn files_and_code_declare_together_on_postgres() {
-    files_and_code_declare_together(&Place::postgres().await).await;
+    files_and_code_declare_together(&TestStore::postgres().await).await;
 }
 
 #[tokio::test]
@@ -103,7 +103,7 @@ fn after(key: &str, parent: &str, dormant: bool) -> Manifest {
     Manifest::new(name(key), name(key), Schedule::new(fields).unwrap())
 }
 
-async fn handlers_reach_their_parents_and_dormant_dependents(place: &Place) {
+async fn handlers_reach_their_parents_and_dormant_dependents(db: &TestStore) {
     async fn load(dependents: Dependents) -> Result<Done<u32>, HandlerError> {
         for part in ["x", "y"] {
             dependents.activate("repair", part).await?;
@@ -123,7 +123,7 @@ async fn handlers_reach_their_parents_and_dormant_dependents(place: &Place) {
     }
     let seen = Seen::default();
     let node = Lineclear::builder()
-        .store(&place.url)
+        .store(&db.url)
         .options(quick())
         .state(seen.clone())
         .kind("load", load)
@@ -145,10 +145,10 @@ async fn handlers_reach_their_parents_and_dormant_dependents(place: &Place) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn handlers_reach_their_parents_and_dormant_dependents_on_sqlite() {
-    handlers_reach_their_parents_and_dormant_dependents(&Place::sqlite().await).await;
+    handlers_reach_their_parents_and_dormant_dependents(&TestStore::sqlite().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn handlers_reach_their_parents_and_dormant_dependents_on_postgres() {
-    handlers_reach_their_parents_and_dormant_dependents(&Place::postgres().await).await;
+    handlers_reach_their_parents_and_dormant_dependents(&TestStore::postgres().await).await;
 }

@@ -13,7 +13,7 @@ use metrics::{
     SharedString, Unit,
 };
 
-use crate::kit::{Place, name, quick, until};
+use crate::kit::{TestStore, name, quick, until};
 
 /// Sums by key: `name label=value …`; of histograms, how often something was recorded.
 #[derive(Clone, Default)]
@@ -108,27 +108,27 @@ async fn what_happens_to_jobs_is_counted() {
             go.notified().await;
         }
     }
-    let (sums, place) = (recorder(), Place::sqlite().await);
+    let (sums, db) = (recorder(), TestStore::sqlite().await);
     let go = Arc::new(tokio::sync::Notify::new());
     let hour = Duration::from_secs(3600);
     let every_second = Schedule::every(Duration::from_secs(1)).unwrap();
     let builder = |options| {
-        let builder = Lineclear::builder().store(&place.url).options(options).state(go.clone());
+        let builder = Lineclear::builder().store(&db.url).options(options).state(go.clone());
         builder.kind("metered.good", good).kind("metered.bad", bad).kind("metered.slow", slow)
     };
     let options = NodeOptions { lease: hour, renewal: hour / 3, ..quick() };
     let manifest = Manifest::new(name("clock"), name("metered.good"), every_second);
     let node = builder(options).manifest(manifest).start().await.unwrap();
     let bad = node.enqueue("metered.bad", &()).await.unwrap().id;
-    until("it is dead", async || place.state(&node, bad).await == Some(JobState::Dead)).await;
+    until("it is dead", async || db.state(&node, bad).await == Some(JobState::Dead)).await;
     let slow = node.enqueue("metered.slow", &()).await.unwrap().id;
-    until("it runs", async || place.state(&node, slow).await == Some(JobState::Running)).await;
+    until("it runs", async || db.state(&node, slow).await == Some(JobState::Running)).await;
     assert!(sums.get("lineclear_slots_busy") >= 1.0);
     // Another node finds the lease expired; this one trusts it for an hour.
-    place.let_leases_end().await;
+    db.let_leases_end().await;
     let lease = Duration::from_secs(1);
     let other = builder(NodeOptions { lease, renewal: lease / 4, ..quick() }).start().await.unwrap();
-    until("it runs elsewhere", async || place.state(&other, slow).await == Some(JobState::Completed)).await;
+    until("it runs elsewhere", async || db.state(&other, slow).await == Some(JobState::Completed)).await;
     go.notify_one();
     until("the late result is counted", async || sums.get("lineclear_settlements_stale_total") == 1.0).await;
     until("a tick is counted", async || sums.get("lineclear_ticks_queued_total") >= 1.0).await;
@@ -170,8 +170,8 @@ async fn what_happens_to_jobs_is_counted() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kinds_that_callers_make_up_are_counted_together_beyond_a_bound() {
     async fn ours() {}
-    let (sums, place) = (recorder(), Place::sqlite().await);
-    let builder = Lineclear::builder().store(&place.url).options(quick()).kind("zz.ours", ours);
+    let (sums, db) = (recorder(), TestStore::sqlite().await);
+    let builder = Lineclear::builder().store(&db.url).options(quick()).kind("zz.ours", ours);
     let node = builder.start().await.unwrap();
     let made_up = (0..500).map(|n| NewJob::new(name(&format!("made-up.{n}")), Payload::empty())).collect();
     node.client().enqueue_jobs(made_up).await.unwrap();

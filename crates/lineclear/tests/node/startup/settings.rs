@@ -7,7 +7,7 @@ use std::time::Duration;
 use lineclear::store::{JobId, Setting};
 use lineclear::{Lineclear, NodeOptions};
 
-use crate::kit::{Place, quick, until};
+use crate::kit::{TestStore, quick, until};
 
 fn often() -> NodeOptions {
     let quickly = Duration::from_millis(50);
@@ -15,9 +15,9 @@ fn often() -> NodeOptions {
 }
 
 on_each_store! {
-    async fn other_nodes_obey_with_their_next_heartbeat(place) {
-        let one = Lineclear::builder().store(place.url.as_str()).options(often()).kind("nothing", async || ()).start().await.unwrap();
-        let two = Lineclear::builder().store(place.url.as_str()).options(often()).start().await.unwrap();
+    async fn other_nodes_obey_with_their_next_heartbeat(db) {
+        let one = Lineclear::builder().store(db.url.as_str()).options(often()).kind("nothing", async || ()).start().await.unwrap();
+        let two = Lineclear::builder().store(db.url.as_str()).options(often()).start().await.unwrap();
         let job = one.enqueue("nothing", &()).await.unwrap().id;
         one.client().wait(job, Duration::from_secs(30)).await.unwrap();
         let minute = Duration::from_secs(60);
@@ -28,13 +28,13 @@ on_each_store! {
 
         // Cleaning follows it: the job is older than the new retention, and younger than that of the nodes' options.
         assert!(exists(&one, job).await);
-        let hour = if place.url.starts_with("postgres") { "interval '1 hour'" } else { "3600000000" };
-        place.sql(&format!("update {{t}}execution set finished_at = finished_at - {hour}")).await;
+        let hour = if db.url.starts_with("postgres") { "interval '1 hour'" } else { "3600000000" };
+        db.sql(&format!("update {{t}}execution set finished_at = finished_at - {hour}")).await;
         until("it is cleaned", async || !exists(&one, job).await).await;
 
         two.client().change_settings(change(None), None, "ann").await.unwrap();
         until("it is as before", async || one.client().retention().completed == NodeOptions::default().retention.completed).await;
-        let third = Lineclear::builder().store(place.url.as_str()).options(often()).start().await.unwrap();
+        let third = Lineclear::builder().store(db.url.as_str()).options(often()).start().await.unwrap();
         one.client().change_settings(change(Some(2 * minute)), None, "ann").await.unwrap();
         until("one that came later, too", async || third.client().retention().completed == 2 * minute).await;
         for node in [one, two, third] {
@@ -42,8 +42,8 @@ on_each_store! {
         }
     }
 
-    async fn a_node_runs_as_many_jobs_as_operators_say_elsewhere(place) {
-        let one = Lineclear::builder().store(place.url.as_str()).options(often()).start().await.unwrap();
+    async fn a_node_runs_as_many_jobs_as_operators_say_elsewhere(db) {
+        let one = Lineclear::builder().store(db.url.as_str()).options(often()).start().await.unwrap();
         let gate = Arc::new(tokio::sync::Semaphore::new(0));
         let wait = gate.clone();
         let hold = move || {
@@ -51,7 +51,7 @@ on_each_store! {
             async move { drop(wait.acquire_owned().await.map(|permit| permit.forget())) }
         };
         let options = NodeOptions { slots: 4, ..often() };
-        let two = Lineclear::builder().store(place.url.as_str()).options(options).kind("hold", hold).kind("nothing", async || ()).start().await.unwrap();
+        let two = Lineclear::builder().store(db.url.as_str()).options(options).kind("hold", hold).kind("nothing", async || ()).start().await.unwrap();
         let slots = async |slots: u64| {
             let change = BTreeMap::from([(Setting::Slots, Some(slots)), (Setting::Poll, Some(20))]);
             one.client().change_settings(change, None, "ann").await.unwrap();

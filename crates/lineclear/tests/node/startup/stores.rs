@@ -3,26 +3,26 @@
 use lineclear::model::JobState;
 use lineclear::{Lineclear, Store, StoreOptions};
 
-use crate::kit::{Place, until};
+use crate::kit::{TestStore, until};
 
 async fn nothing() {}
 
 #[tokio::test]
 async fn a_node_takes_a_url_or_options_or_a_store_that_is_open() {
-    let place = Place::sqlite().await;
-    let options = StoreOptions::new(&place.url).unwrap();
+    let db = TestStore::sqlite().await;
+    let options = StoreOptions::new(&db.url).unwrap();
     let store = Store::open(options.clone()).await.unwrap();
     let in_memory = Store::open(StoreOptions::new(":memory:").unwrap()).await.unwrap();
     for builder in [
-        Lineclear::builder().store(place.url.as_str()),
-        Lineclear::builder().store(place.url.clone()),
+        Lineclear::builder().store(db.url.as_str()),
+        Lineclear::builder().store(db.url.clone()),
         Lineclear::builder().store(options),
         Lineclear::builder().store(store),
         Lineclear::builder().store(&in_memory),
     ] {
         let node = builder.kind("nothing", nothing).start().await.unwrap();
         let job = node.enqueue("nothing", &()).await.unwrap().id;
-        until("it is completed", async || place.state(&node, job).await == Some(JobState::Completed)).await;
+        until("it is completed", async || db.state(&node, job).await == Some(JobState::Completed)).await;
         node.stop().await;
     }
     assert_eq!(
@@ -49,8 +49,8 @@ async fn no_password_is_ever_shown() {
         assert!(!format!("{failed} {failed:?}").contains("hunter2"), "{failed:?}");
     }
 
-    let place = Place::postgres().await;
-    let url = place.url.replacen("postgres@", "postgres:hunter2@", 1);
+    let db = TestStore::postgres().await;
+    let url = db.url.replacen("postgres@", "postgres:hunter2@", 1);
     assert!(url.contains("hunter2"), "{url}");
     let node = Lineclear::builder().store(&url).start().await.unwrap();
     let all = format!("{node:?} {:?} {:?}", node.store(), node.client());

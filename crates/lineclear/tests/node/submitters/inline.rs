@@ -32,14 +32,14 @@ async fn enqueue_returns_after_the_handler_with_its_outcome() {
 }
 
 /// A node with work for each of its loops: a manifest that is due every second, and a kind whose first attempt fails.
-fn with_work(place: &Place, calls: &Arc<Calls>) -> Builder {
+fn with_work(db: &TestStore, calls: &Arc<Calls>) -> Builder {
     async fn flaky(calls: State<Arc<Calls>>) -> Result<(), HandlerError> {
         if calls.add() == 1 { Err("no".into()) } else { Ok(()) }
     }
     let options = NodeOptions { heartbeat: Duration::from_millis(200), ..quick() };
     let every_second = Schedule::every(Duration::from_secs(1)).unwrap();
     Lineclear::builder()
-        .store(place.url.as_str())
+        .store(db.url.as_str())
         .options(options)
         .state(calls.clone())
         .kind_with("flaky", impatient(5), flaky)
@@ -48,14 +48,14 @@ fn with_work(place: &Place, calls: &Arc<Calls>) -> Builder {
 }
 
 on_each_store! {
-    async fn nothing_runs_in_the_background_of_an_inline_node(place) {
+    async fn nothing_runs_in_the_background_of_an_inline_node(db) {
         let calls = Arc::new(Calls::default());
-        let node = with_work(place, &calls).inline().start().await.unwrap();
+        let node = with_work(db, &calls).inline().start().await.unwrap();
         let failed = node.enqueue("flaky", &()).await.unwrap();
         assert!(matches!(failed.outcome, Some(Outcome::Failed(_))), "{:?}", failed.outcome);
         let seen_at = node.store().nodes(10).await.unwrap()[0].seen_at;
         // Another node with the same work, on a database of its own, shows what happens meanwhile where loops run.
-        let (elsewhere, other_calls) = (Place::sqlite().await, Arc::new(Calls::default()));
+        let (elsewhere, other_calls) = (TestStore::sqlite().await, Arc::new(Calls::default()));
         let other = with_work(&elsewhere, &other_calls).start().await.unwrap();
         let job = other.enqueue("flaky", &()).await.unwrap().id;
         let other_seen_at = other.store().nodes(10).await.unwrap()[0].seen_at;
@@ -64,17 +64,17 @@ on_each_store! {
         until("it was seen", async || other.store().nodes(10).await.unwrap()[0].seen_at > other_seen_at).await;
         other.stop().await;
         assert_eq!(calls.count(), 1, "no retry");
-        assert_eq!(place.state(&node, failed.id).await, Some(JobState::Retrying));
-        assert_eq!(place.number("select count(*) from {t}tick").await, 0, "no plan");
+        assert_eq!(db.state(&node, failed.id).await, Some(JobState::Retrying));
+        assert_eq!(db.number("select count(*) from {t}tick").await, 0, "no plan");
         let nodes = node.store().nodes(10).await.unwrap();
         assert!(nodes.len() == 1 && nodes[0].seen_at == seen_at, "no heartbeat: {nodes:?}");
     }
 }
 
 on_each_store! {
-    async fn an_inline_kind_runs_in_its_caller_beside_local_kinds(place) {
+    async fn an_inline_kind_runs_in_its_caller_beside_local_kinds(db) {
         let node = Lineclear::builder()
-            .store(place.url.as_str())
+            .store(db.url.as_str())
             .options(quick())
             .kind("now", async |Input(n): Input<u32>| Done(n + 1))
             .kind("later", async || {})
@@ -89,19 +89,19 @@ on_each_store! {
         for (n, enqueued) in futures_join(jobs).await {
             let output = lineclear::model::Payload::of(&(n + 1)).unwrap();
             assert_eq!(enqueued.outcome, Some(Outcome::Completed { output: Some(output) }));
-            assert_eq!(place.state(&node, enqueued.id).await, Some(JobState::Completed));
+            assert_eq!(db.state(&node, enqueued.id).await, Some(JobState::Completed));
         }
         let job = node.enqueue("later", &1).await.unwrap();
         assert_eq!(job.outcome, None);
-        until("it is completed", async || place.state(&node, job.id).await == Some(JobState::Completed)).await;
+        until("it is completed", async || db.state(&node, job.id).await == Some(JobState::Completed)).await;
         node.stop().await;
     }
 }
 
 on_each_store! {
-    async fn a_caller_that_goes_away_leaves_no_job_unsettled(place) {
+    async fn a_caller_that_goes_away_leaves_no_job_unsettled(db) {
         let node = Lineclear::builder()
-            .store(place.url.as_str())
+            .store(db.url.as_str())
             .options(quick())
             .kind("slow", async || tokio::time::sleep(Duration::from_millis(300)).await)
             .submit_to("inline", ["slow"])
@@ -118,7 +118,7 @@ on_each_store! {
         }).await;
         caller.abort();
         let job = job.unwrap();
-        until("it is completed", async || place.state(&node, job).await == Some(JobState::Completed)).await;
+        until("it is completed", async || db.state(&node, job).await == Some(JobState::Completed)).await;
         assert_eq!(node.client().submitters()[0].in_flight, 0, "no slot is taken");
         node.stop().await;
     }

@@ -37,13 +37,13 @@ impl Submitter for Panicking {
     }
 }
 
-async fn start(place: &Place, submitter: &Panicking) -> lineclear::Node {
-    let builder = Lineclear::builder().store(place.url.as_str()).options(quick()).kind("local", async || {});
+async fn start(db: &TestStore, submitter: &Panicking) -> lineclear::Node {
+    let builder = Lineclear::builder().store(db.url.as_str()).options(quick()).kind("local", async || {});
     builder.submitter("bad", submitter.clone()).submit_to("bad", ["x"]).start().await.unwrap()
 }
 
-async fn is_completed(place: &Place, node: &lineclear::Node, job: lineclear::store::JobId) {
-    until("it is completed", async || place.state(node, job).await == Some(JobState::Completed)).await;
+async fn is_completed(db: &TestStore, node: &lineclear::Node, job: lineclear::store::JobId) {
+    until("it is completed", async || db.state(node, job).await == Some(JobState::Completed)).await;
 }
 
 fn info(node: &lineclear::Node) -> lineclear::submitters::SubmitterInfo {
@@ -52,40 +52,40 @@ fn info(node: &lineclear::Node) -> lineclear::submitters::SubmitterInfo {
 
 #[tokio::test]
 async fn a_submitter_that_panics_before_its_future_is_unreachable() {
-    let (place, submitter) = (Place::sqlite().await, Panicking::default());
+    let (db, submitter) = (TestStore::sqlite().await, Panicking::default());
     submitter.in_submit.store(true, Ordering::SeqCst);
-    let node = start(&place, &submitter).await;
+    let node = start(&db, &submitter).await;
     let job = node.enqueue("x", &1).await.unwrap().id;
     let unreachable =
         "select count(*) from execution where error_type = 'unreachable' and error_message like '%panicked%'";
-    until("it could not be handed over", async || place.number(unreachable).await > 0).await;
+    until("it could not be handed over", async || db.number(unreachable).await > 0).await;
     submitter.in_submit.store(false, Ordering::SeqCst);
-    is_completed(&place, &node, job).await;
+    is_completed(&db, &node, job).await;
     node.stop().await;
 }
 
 #[tokio::test]
 async fn a_submitter_whose_capacity_panics_gets_no_jobs_and_other_kinds_go_on() {
-    let (place, submitter) = (Place::sqlite().await, Panicking::default());
-    let node = start(&place, &submitter).await;
+    let (db, submitter) = (TestStore::sqlite().await, Panicking::default());
+    let node = start(&db, &submitter).await;
     submitter.in_capacity.store(true, Ordering::SeqCst);
     let waits = node.enqueue("x", &1).await.unwrap().id;
     let local = node.enqueue("local", &1).await.unwrap().id;
-    is_completed(&place, &node, local).await;
+    is_completed(&db, &node, local).await;
     assert_eq!(info(&node).capacity, 0);
-    assert_eq!(place.state(&node, waits).await, Some(JobState::Queued));
+    assert_eq!(db.state(&node, waits).await, Some(JobState::Queued));
     submitter.in_capacity.store(false, Ordering::SeqCst);
-    is_completed(&place, &node, waits).await;
+    is_completed(&db, &node, waits).await;
     node.stop().await;
 }
 
 #[tokio::test]
 async fn a_submitter_whose_status_panics_says_so_in_its_status() {
-    let (place, submitter) = (Place::sqlite().await, Panicking::default());
+    let (db, submitter) = (TestStore::sqlite().await, Panicking::default());
     submitter.in_status.store(true, Ordering::SeqCst);
-    let node = start(&place, &submitter).await;
+    let node = start(&db, &submitter).await;
     let job = node.enqueue("x", &1).await.unwrap().id;
-    is_completed(&place, &node, job).await;
+    is_completed(&db, &node, job).await;
     let status = info(&node).status;
     assert_eq!(status.state, "its status panicked", "{status:?}");
     assert!(status.detail.as_deref().is_some_and(|detail| detail.contains("on purpose")), "{status:?}");

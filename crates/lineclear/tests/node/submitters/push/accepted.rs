@@ -39,11 +39,11 @@ async fn next(tokens: &mut UnboundedReceiver<Option<String>>) -> Option<String> 
 const ACCEPTED: &str = "select count(*) from {t}background_job where external_id = 'b-1'";
 
 on_each_store! {
-    async fn an_accepted_job_that_is_not_settled_in_its_time_has_timed_out(place) {
+    async fn an_accepted_job_that_is_not_settled_in_its_time_has_timed_out(db) {
         let (_open, gate) = watch::channel(true);
         let (endpoint, mut tokens) = accepting(gate).await;
         let options = KindOptions { timeout: Duration::from_secs(2), ..impatient(1) };
-        let node = node(place, push_to(&endpoint), options).await;
+        let node = node(db, push_to(&endpoint), options).await;
         let job = node.enqueue("invoice", &()).await.unwrap().id;
         // The worker of the first attempt renews its lease, and is told when the job is no longer its own.
         let token = next(&mut tokens).await.unwrap();
@@ -58,41 +58,41 @@ on_each_store! {
         }).await;
         // That of the second one is silent; its lease is longer than its time.
         next(&mut tokens).await.unwrap();
-        is(place, &node, job, JobState::Dead).await;
+        is(db, &node, job, JobState::Dead).await;
         let detail = detail(&node, job).await;
         assert_eq!(outcomes(&detail), [ExecutionOutcome::TimedOut; 2], "{detail:?}");
-        assert_eq!(place.number("select count(*) from {t}dead_letter where crashes = 0 and failures = 2").await, 1);
+        assert_eq!(db.number("select count(*) from {t}dead_letter where crashes = 0 and failures = 2").await, 1);
         node.stop().await;
     }
 
-    async fn a_job_is_not_sent_without_a_token_if_the_worker_is_to_report(place) {
+    async fn a_job_is_not_sent_without_a_token_if_the_worker_is_to_report(db) {
         let (_open, gate) = watch::channel(true);
         let (endpoint, mut tokens) = accepting(gate).await;
-        let node = node(place, push_to(&endpoint), impatient(0)).await;
-        place.sql("alter table {t}claim_key rename to claim_key_away").await;
+        let node = node(db, push_to(&endpoint), impatient(0)).await;
+        db.sql("alter table {t}claim_key rename to claim_key_away").await;
         let job = node.enqueue("invoice", &()).await.unwrap().id;
         let noted = format!("select count(*) from {{t}}execution where job_id = {job}");
-        until("it was not handed over, or was", async || place.number(&noted).await > 0 || place.number(ACCEPTED).await > 0).await;
+        until("it was not handed over, or was", async || db.number(&noted).await > 0 || db.number(ACCEPTED).await > 0).await;
         let back = detail(&node, job).await;
         assert_eq!(back.executions.first().and_then(|execution| execution.error_type.as_deref()), Some("unreachable"), "{back:?}");
         assert!(tokens.is_empty(), "it was not called");
-        let name = if place.url.starts_with("postgres") { "lineclear.claim_key_away" } else { "claim_key_away" };
-        place.sql(&format!("alter table {name} rename to claim_key")).await;
+        let name = if db.url.starts_with("postgres") { "lineclear.claim_key_away" } else { "claim_key_away" };
+        db.sql(&format!("alter table {name} rename to claim_key")).await;
         assert!(next(&mut tokens).await.is_some(), "the call has a token");
-        until("it is accepted", async || place.number(ACCEPTED).await == 1).await;
+        until("it is accepted", async || db.number(ACCEPTED).await == 1).await;
         node.stop().await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_accepted_job_whose_row_is_locked_for_a_moment_is_handed_over_all_the_same() {
-    let place = Place::postgres().await;
+    let db = TestStore::postgres().await;
     let (open, gate) = watch::channel(false);
     let (endpoint, mut tokens) = accepting(gate).await;
-    let node = node(&place, push_to(&endpoint), impatient(0)).await;
+    let node = node(&db, push_to(&endpoint), impatient(0)).await;
     node.enqueue("invoice", &()).await.unwrap();
     next(&mut tokens).await.unwrap();
-    let locks = place.client().await;
+    let locks = db.client().await;
     locks.batch_execute("begin; select id from lineclear.background_job for update").await.unwrap();
     open.send_replace(true);
     let in_flight = || node.client().submitters().iter().map(|info| info.in_flight).sum::<u32>();
@@ -102,12 +102,8 @@ async fn an_accepted_job_whose_row_is_locked_for_a_moment_is_handed_over_all_the
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     locks.batch_execute("rollback").await.unwrap();
-    until("it is handed over", async || place.number(ACCEPTED).await == 1).await;
+    until("it is handed over", async || db.number(ACCEPTED).await == 1).await;
     until("the node has let go of it", async || in_flight() == 0).await;
-    assert_eq!(
-        place.number("select claim_no::bigint from {t}background_job").await,
-        1,
-        "it was not sent again"
-    );
+    assert_eq!(db.number("select claim_no::bigint from {t}background_job").await, 1, "it was not sent again");
     node.stop().await;
 }

@@ -12,7 +12,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::{LONG, detail, outcomes};
 use crate::documents::readme::example;
 use crate::impatient;
-use crate::kit::{Place, quick, until_within};
+use crate::kit::{TestStore, quick, until_within};
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const JOBS: usize = 200;
@@ -55,12 +55,12 @@ async fn latency(node: &Node, started: &mut UnboundedReceiver<(usize, Instant)>)
 }
 
 on_each_store! {
-    async fn each_job_is_completed_once_although_workers_hang_fail_and_die(place) {
+    async fn each_job_is_completed_once_although_workers_hang_fail_and_die(db) {
         let ((hangs, one), (fails, two), (mut dies, three)) =
             (worker(&["hang"]).await, worker(&["fail=40", "sleep=20"]).await, worker(&["sleep=1000"]).await);
         let push = HttpPush::to_any_of([one.as_str(), &two, &three]).unwrap().secrets([SECRET.parse().unwrap()]).timeout(TIMEOUT);
         let (sender, mut started) = unbounded_channel::<(usize, Instant)>();
-        let node = Lineclear::builder().store(&place.url).options(quick()).state(sender).kind("probe", probe)
+        let node = Lineclear::builder().store(&db.url).options(quick()).state(sender).kind("probe", probe)
             .submitter("fleet", push).submit_to_with("fleet", "render", impatient(50)).start().await.unwrap();
         let before = latency(&node, &mut started).await;
         let begun_at = Instant::now();
@@ -72,17 +72,17 @@ on_each_store! {
         dies.kill().unwrap();
         let beside = latency(&node, &mut started).await;
         let completed = "select count(*) from {t}execution where kind = 'render' and outcome = 'completed'";
-        until_within(BOUND, "all jobs are completed", async || place.number(completed).await >= JOBS as i64).await;
+        until_within(BOUND, "all jobs are completed", async || db.number(completed).await >= JOBS as i64).await;
         let took = begun_at.elapsed();
         for job in jobs {
             let detail = detail(&node, job).await;
             let once = outcomes(&detail).iter().filter(|word| **word == ExecutionOutcome::Completed).count();
             assert_eq!((detail.job.state, once), (JobState::Completed, 1), "{detail:?}");
         }
-        assert_eq!(place.number("select count(*) from {t}dead_letter").await, 0);
+        assert_eq!(db.number("select count(*) from {t}dead_letter").await, 0);
         for seen in ["outcome = 'timed_out'", "error_type = 'status_500'", "error_type = 'connection_lost'"] {
             let sql = format!("select count(*) from {{t}}execution where {seen}");
-            assert!(place.number(&sql).await > 0, "{seen}");
+            assert!(db.number(&sql).await > 0, "{seen}");
         }
         println!("{JOBS} jobs in {took:?}; latency of another kind {before:?} before, {beside:?} beside");
         let had_jobs = |worker: &Child| worker.stdout().iter().any(|line| line.contains("started"));

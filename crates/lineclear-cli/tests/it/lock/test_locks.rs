@@ -11,38 +11,38 @@ use mysql_async::prelude::Queryable;
 pub(crate) const SOON: Duration = Duration::from_secs(30);
 
 /// A store of one test, and a folder for its files.
-pub(crate) struct Place {
+pub(crate) struct TestLocks {
     pub(crate) url: String,
     folder: tempfile::TempDir,
     _kept: Box<dyn Any + Send>,
 }
 
-impl Place {
-    pub(crate) fn sqlite() -> Place {
+impl TestLocks {
+    pub(crate) fn sqlite() -> TestLocks {
         let folder = tempfile::tempdir().unwrap();
         let url = folder.path().join("locks.db").display().to_string();
-        Place { url, folder, _kept: Box::new(()) }
+        TestLocks { url, folder, _kept: Box::new(()) }
     }
 
-    pub(crate) async fn postgres() -> Place {
+    pub(crate) async fn postgres() -> TestLocks {
         let database = fresh_postgres().await;
-        Place::at(database.url().to_owned(), database)
+        TestLocks::at(database.url().to_owned(), database)
     }
 
-    pub(crate) fn redis() -> Place {
-        Place::at(format!("{}?prefix=test-{}:", redis_url(), uuid::Uuid::new_v4()), ())
+    pub(crate) fn redis() -> TestLocks {
+        TestLocks::at(format!("{}?prefix=test-{}:", redis_url(), uuid::Uuid::new_v4()), ())
     }
 
-    pub(crate) async fn mysql() -> Place {
+    pub(crate) async fn mysql() -> TestLocks {
         let (server, name) = (mysql_url(), format!("lineclear_test_{}", uuid::Uuid::new_v4().simple()));
         let make = mysql_async::Conn::new(mysql_async::Opts::from_url(&server).unwrap()).await;
         make.unwrap().query_drop(format!("create database {name}")).await.unwrap();
         let (start, _) = server.rsplit_once('/').unwrap();
-        Place::at(format!("{start}/{name}"), Database { server: server.clone(), name })
+        TestLocks::at(format!("{start}/{name}"), Database { server: server.clone(), name })
     }
 
-    pub(crate) fn at(url: String, kept: impl Any + Send) -> Place {
-        Place { url, folder: tempfile::tempdir().unwrap(), _kept: Box::new(kept) }
+    pub(crate) fn at(url: String, kept: impl Any + Send) -> TestLocks {
+        TestLocks { url, folder: tempfile::tempdir().unwrap(), _kept: Box::new(kept) }
     }
 
     /// A file in the test's folder. It is not there yet.
@@ -62,7 +62,7 @@ impl Place {
         self.run(options, &["sh", "-c", command])
     }
 
-    /// Holds the lock until [`Place::let_go`], or until it is ended.
+    /// Holds the lock until [`TestLocks::let_go`], or until it is ended.
     pub(crate) async fn holder(&self, options: &[&str]) -> Child {
         let child = self.shell(options, &self.until_told("echo held $LINECLEAR_FENCE")).start().unwrap();
         child.wait_for_line("held ", SOON).await.unwrap();

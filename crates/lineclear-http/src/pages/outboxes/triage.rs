@@ -3,32 +3,29 @@
 use axum::extract::State;
 use axum::response::Response;
 use maud::html;
-use serde::Deserialize;
 
 use super::path;
 use crate::App;
 use crate::api::json_types::{PathParam, id};
-use crate::api::outboxes::sweep::{IDS_MAX, Sweep, SweepBody, run};
 use crate::api::outboxes::{self as api};
+use crate::api::triage::{IDS_MAX, Triage};
 use crate::audit::AuditDetails;
 use crate::pages::components::count;
-use crate::pages::confirm::{Confirmation, FormBody, page, redirect};
+use crate::pages::confirm::{Confirmation, FormBody, page};
+use crate::pages::triage::{Of, TriageForm};
 use crate::pages::{Page, Tab, View};
 use crate::problem::Problem;
 
-/// Requests of one action on all messages, 1,000 each.
-const ROUNDS_MAX: usize = 20;
-
-impl Sweep {
+impl Triage {
     /// The verb, its consequence, and whether it cannot be undone.
     fn words(self) -> (&'static str, &'static str, bool) {
         match self {
-            Sweep::Replay => (
+            Triage::Replay => (
                 "replay",
                 "They are delivered again, with a new budget of attempts. A receiver may have got some of them: it knows them by their delivery id.",
                 false,
             ),
-            Sweep::Discard => {
+            Triage::Discard => {
                 ("discard", "They are deleted and never delivered. They cannot be restored.", true)
             }
         }
@@ -53,10 +50,10 @@ fn chosen(view: &View<'_>) -> Result<Vec<String>, Problem> {
 }
 
 /// `GET /outbox/{name}/replay` and `/discard`.
-pub(in crate::pages) async fn confirm(view: &View<'_>, name: &str, sweep: Sweep) -> Result<Page, Problem> {
+pub(in crate::pages) async fn confirm(view: &View<'_>, name: &str, triage: Triage) -> Result<Page, Problem> {
     let ids = chosen(view)?;
     let outbox = api::open(view.app, name).await?;
-    let (verb, consequence, danger) = sweep.words();
+    let (verb, consequence, danger) = triage.words();
     let dead = crate::database_outboxes::in_time(outbox.counts()).await.map_err(api::failed)?.dead;
     let which = match ids.as_slice() {
         [] => format!("all {} dead messages of {name}", count(dead)),
@@ -88,47 +85,20 @@ pub(in crate::pages) async fn confirm(view: &View<'_>, name: &str, sweep: Sweep)
     ))
 }
 
-/// The form.
-#[derive(Default, Deserialize)]
-pub(in crate::pages) struct SweepForm {
-    #[serde(default)]
-    ids: String,
-}
-
-async fn sweep(
-    app: &App,
-    audit: &AuditDetails,
-    name: &str,
-    form: &SweepForm,
-    what: Sweep,
-) -> Result<Response, Problem> {
-    let ids: Vec<String> = form.ids.split(',').filter(|id| !id.is_empty()).map(str::to_owned).collect();
-    let mut body = SweepBody { all: ids.is_empty(), ids, after: None };
-    let mut total = 0;
-    for _ in 0..ROUNDS_MAX {
-        let swept = run(app, audit, name, &body, what).await?;
-        total += swept.count;
-        audit.add("count", serde_json::json!(total));
-        let Some(next) = swept.next else { break };
-        body.after = Some(next);
-    }
-    Ok(redirect(app, &path(name)))
-}
-
 pub(in crate::pages) async fn replay(
     State(app): State<App>,
     audit: AuditDetails,
-    name: PathParam,
-    form: FormBody<SweepForm>,
+    PathParam(name): PathParam,
+    FormBody(form): FormBody<TriageForm>,
 ) -> Result<Response, Problem> {
-    sweep(&app, &audit, &name.0, &form.0, Sweep::Replay).await
+    form.submit(&app, &audit, Of::Outbox(&name), Triage::Replay).await
 }
 
 pub(in crate::pages) async fn discard(
     State(app): State<App>,
     audit: AuditDetails,
-    name: PathParam,
-    form: FormBody<SweepForm>,
+    PathParam(name): PathParam,
+    FormBody(form): FormBody<TriageForm>,
 ) -> Result<Response, Problem> {
-    sweep(&app, &audit, &name.0, &form.0, Sweep::Discard).await
+    form.submit(&app, &audit, Of::Outbox(&name), Triage::Discard).await
 }
