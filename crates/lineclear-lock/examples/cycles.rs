@@ -68,7 +68,7 @@ async fn work(version: &str, number: u64, lease: &Lease, marks: &mut Connection)
 /// The times of the scheduler lock in Redis, a three-hundredth of each.
 #[cfg(feature = "redis")]
 fn options(url: &str) -> LockOptions {
-    let short = LockOptions::with_ttl(Duration::from_secs(2));
+    let short = LockOptions::with_ttl(Duration::from_secs(6));
     if !url.starts_with("redis:") {
         return short;
     }
@@ -83,5 +83,5 @@ fn options(url: &str) -> LockOptions {
 
 #[cfg(not(feature = "redis"))]
 fn options(_url: &str) -> LockOptions {
-    LockOptions::with_ttl(Duration::from_secs(2))
+    LockOptions::with_ttl(Duration::from_secs(6))
 }

@@ -25,7 +25,7 @@
 //!     println!("{} {}", message.topic, message.payload);
 //!     Ok::<(), DeliveryError>(())
 //! }).await?;
-//! # while outbox.list(lineclear_outbox::MessageState::Delivered, None, 10).await?.is_empty() {
+//! # while outbox.counts().await?.ready > 0 {
 //! #     tokio::time::sleep(std::time::Duration::from_millis(10)).await;
 //! # }
 //! runner.stop().await?;
@@ -103,6 +103,7 @@ mod options;
 mod outbox;
 mod runner;
 mod runner_task;
+mod sending;
 mod store;
 mod subscriptions;
 mod window;

@@ -71,8 +71,8 @@ impl Message {
         self
     }
 
-    /// A second message with this key is not written as long as the outbox remembers the first: until it is delivered, and for
-    /// [`OutboxOptions::keep_delivered`](crate::OutboxOptions::keep_delivered) after it was written.
+    /// A second message with this key is not written as long as the outbox remembers the first: for
+    /// [`OutboxOptions::keep_dedup_keys`](crate::OutboxOptions::keep_dedup_keys) after it was written.
     #[must_use]
     pub fn dedup_key(self, key: impl Into<String>) -> Message {
         Message { dedup_key: Some(key.into()), ..self }

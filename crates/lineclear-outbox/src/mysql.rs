@@ -15,7 +15,7 @@ use crate::inspect::{Counts, MessageState, MessageView};
 use crate::message::{Message, micros};
 use crate::outbox::{Outbox, checked};
 use crate::store::{
-    Batch, BatchRequest, CLEAN_MAX, Failed, Fetched, PROMOTE_MAX, Settlement, Store, StoreFuture,
+    BatchRequest, CLEAN_MAX, Failed, Fetched, Kept, PROMOTE_MAX, Settlement, Store, StoreFuture,
 };
 
 const TABLES: [&str; 3] = [
@@ -32,7 +32,7 @@ const WRITE: &str = "insert into lineclear_outbox_message \
      utc_timestamp(6) + interval :delay microsecond, utc_timestamp(6) + interval :life microsecond)";
 /// The index begins with `outbox`, so that the server skips from one name to the next.
 const NAMES: &str = "select outbox from (select distinct outbox from lineclear_outbox_message \
-     union select outbox from (select outbox from lineclear_outbox_delivered order by delivered_at desc limit 1000) delivered) named \
+     union select outbox from (select outbox from lineclear_outbox_delivered order by id desc limit 1000) delivered) named \
      order by outbox limit ?";
 const WAITS: &str = "select exists (select 1 from lineclear_outbox_message where outbox = :outbox and ready and id >= :low) \
      or exists (select 1 from lineclear_outbox_message where outbox = :outbox and not ready and due_at <= utc_timestamp(6))";
@@ -177,7 +177,10 @@ async fn fail(transaction: &mut Transaction<'_>, failed: &Failed) -> Result<(), 
     transaction.exec_drop(sql, params).await.map_err(classify)
 }
 
-async fn read(transaction: &mut Transaction<'_>, request: &BatchRequest) -> Result<Batch, OutboxError> {
+async fn read(
+    transaction: &mut Transaction<'_>,
+    request: &BatchRequest,
+) -> Result<Vec<Fetched>, OutboxError> {
     let params = params! { "outbox" => bytes(&request.outbox), "most" => PROMOTE_MAX };
     let due: Vec<i64> = transaction.exec(DUE, params).await.map_err(classify)?;
     if !due.is_empty() {
@@ -196,7 +199,7 @@ async fn read(transaction: &mut Transaction<'_>, request: &BatchRequest) -> Resu
     values.extend(held);
     values.push(Value::Int(request.limit));
     let rows: Vec<Row> = transaction.exec(sql, Params::Positional(values)).await.map_err(classify)?;
-    Ok(Batch { fetched: rows.into_iter().map(fetched).collect::<Result<_, _>>()?, promoted })
+    rows.into_iter().map(fetched).collect()
 }
 
 fn text(bytes: Vec<u8>) -> String {
@@ -320,7 +323,7 @@ impl Store for MysqlStore {
         &'a self,
         held: &'a Fence,
         request: &'a BatchRequest,
-    ) -> StoreFuture<'a, Option<Batch>> {
+    ) -> StoreFuture<'a, Option<Vec<Fetched>>> {
         Box::pin(self.on(async move |connection| {
             // Without gap locks, with which programs that write messages would wait for the runner.
             let mut options = TxOpts::default();
@@ -331,28 +334,30 @@ impl Store for MysqlStore {
                 return Ok(None);
             }
             settle(&mut transaction, &request.settlement, request.keeps).await?;
-            let batch = match request.limit {
-                0 => Batch::default(),
+            let fetched = match request.limit {
+                0 => Vec::new(),
                 _ => read(&mut transaction, request).await?,
             };
             transaction.commit().await.map_err(classify)?;
-            Ok(Some(batch))
+            Ok(Some(fetched))
         }))
     }
 
-    fn clean<'a>(&'a self, outbox: &'a str, delivered: Duration, dead: Duration) -> StoreFuture<'a, u64> {
+    fn clean<'a>(&'a self, outbox: &'a str, kept: Kept) -> StoreFuture<'a, u64> {
         Box::pin(self.on(async move |connection| {
             let mut removed = 0;
-            for (sql, age) in [
-                ("delete from lineclear_outbox_delivered where delivered_at < utc_timestamp(6) - interval ? microsecond limit ?", delivered),
-                ("delete from lineclear_outbox_dedup where created_at < utc_timestamp(6) - interval ? microsecond limit ?", delivered),
+            for (rows, age) in [
+                ("outbox_delivered where outbox = ? and delivered_at", kept.delivered),
+                ("outbox_dedup where outbox = ? and created_at", kept.dedup_keys),
+                ("outbox_message where outbox = ? and dead_at", kept.dead),
             ] {
-                connection.exec_drop(sql, (micros(age), CLEAN_MAX)).await.map_err(classify)?;
+                let sql = format!(
+                    "delete from lineclear_{rows} < utc_timestamp(6) - interval ? microsecond limit ?"
+                );
+                connection.exec_drop(sql, (bytes(outbox), micros(age), CLEAN_MAX)).await.map_err(classify)?;
                 removed += connection.affected_rows();
             }
-            let sql = "delete from lineclear_outbox_message where outbox = ? and dead_at < utc_timestamp(6) - interval ? microsecond limit ?";
-            connection.exec_drop(sql, (bytes(outbox), micros(dead), CLEAN_MAX)).await.map_err(classify)?;
-            Ok(removed + connection.affected_rows())
+            Ok(removed)
         }))
     }
 

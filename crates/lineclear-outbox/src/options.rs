@@ -23,8 +23,11 @@ pub struct OutboxOptions {
     pub backoff_first: Duration,
     /// The longest pause between attempts. Default: 10 minutes.
     pub backoff_max: Duration,
-    /// How long delivered messages and dedup keys are kept. Zero: delivered messages are deleted at once. Default: one day.
+    /// How long delivered messages are kept, so that they can be listed. Each costs about as much as its delivery. Default: zero, which
+    /// deletes them when they are delivered.
     pub keep_delivered: Duration,
+    /// How long dedup keys are kept. Default: one day.
+    pub keep_dedup_keys: Duration,
     /// How long dead messages are kept. Default: 30 days.
     pub keep_dead: Duration,
 }
@@ -40,7 +43,8 @@ impl Default for OutboxOptions {
             attempts_max: 25,
             backoff_first: Duration::from_secs(1),
             backoff_max: Duration::from_secs(600),
-            keep_delivered: Duration::from_secs(86_400),
+            keep_delivered: Duration::ZERO,
+            keep_dedup_keys: Duration::from_secs(86_400),
             keep_dead: Duration::from_secs(30 * 86_400),
         }
     }

@@ -14,7 +14,7 @@ use crate::error::OutboxError;
 use crate::inspect::{Counts, MessageState, MessageView};
 use crate::message::{Message, micros};
 use crate::outbox::{Outbox, checked};
-use crate::store::{Batch, BatchRequest, CLEAN_MAX, Fetched, PROMOTE_MAX, Settlement, Store, StoreFuture};
+use crate::store::{BatchRequest, CLEAN_MAX, Fetched, Kept, PROMOTE_MAX, Settlement, Store, StoreFuture};
 
 /// No statement of a runner may take longer: its lock would end meanwhile.
 const SESSION: &str =
@@ -241,41 +241,52 @@ impl Store for PostgresStore {
         &'a self,
         held: &'a Fence,
         request: &'a BatchRequest,
-    ) -> StoreFuture<'a, Option<Batch>> {
+    ) -> StoreFuture<'a, Option<Vec<Fetched>>> {
         Box::pin(self.on(async move |client| {
-            let transaction = client.transaction().await.map_err(classify)?;
-            if !fence(&transaction, held).await? {
-                transaction.rollback().await.map_err(classify)?;
+            // Two round trips: no statement waits for the answer of the one before it, unless it needs that.
+            let begin = async { client.batch_execute("begin").await.map_err(classify) };
+            let fenced = async { Ok::<_, OutboxError>(fence(&*client, held).await?) };
+            let settle = self.settle(client, &request.settlement, request.keeps);
+            let promote = async {
+                if request.limit == 0 {
+                    return Ok(None);
+                }
+                let params: &Params<'_> = &[(&request.outbox, Type::TEXT), (&PROMOTE_MAX, Type::INT8)];
+                let rows = query(client, &statement!(self, "outbox_promote"), params).await?;
+                Ok(rows.first().and_then(|row| row.get::<_, Option<i64>>("first")))
+            };
+            let ((), is_held, (), promoted) = tokio::try_join!(begin, fenced, settle, promote)?;
+            if !is_held {
+                client.batch_execute("rollback").await.map_err(classify)?;
                 return Ok(None);
             }
-            self.settle(&transaction, &request.settlement, request.keeps).await?;
-            let mut batch = Batch::default();
-            if request.limit > 0 {
-                let params: &Params<'_> = &[(&request.outbox, Type::TEXT), (&PROMOTE_MAX, Type::INT8)];
-                let rows = query(&transaction, &statement!(self, "outbox_promote"), params).await?;
-                batch.promoted = rows.first().and_then(|row| row.get("first"));
-                let low = batch.promoted.map_or(request.low, |first| first.min(request.low));
+            let low = promoted.map_or(request.low, |first| first.min(request.low));
+            let fetch = async {
+                if request.limit == 0 {
+                    return Ok(Vec::new());
+                }
                 let params: &Params<'_> = &[
                     (&request.outbox, Type::TEXT),
                     (&low, Type::INT8),
                     (&request.held, Type::INT8_ARRAY),
                     (&request.limit, Type::INT8),
                 ];
-                let rows = query(&transaction, &statement!(self, "outbox_fetch"), params).await?;
-                batch.fetched = rows.iter().map(fetched).collect();
-            }
-            transaction.commit().await.map_err(classify)?;
-            Ok(Some(batch))
+                query(client, &statement!(self, "outbox_fetch"), params).await
+            };
+            let commit = async { client.batch_execute("commit").await.map_err(classify) };
+            let (rows, ()) = tokio::try_join!(fetch, commit)?;
+            Ok(Some(rows.iter().map(fetched).collect()))
         }))
     }
 
-    fn clean<'a>(&'a self, outbox: &'a str, delivered: Duration, dead: Duration) -> StoreFuture<'a, u64> {
+    fn clean<'a>(&'a self, outbox: &'a str, kept: Kept) -> StoreFuture<'a, u64> {
         Box::pin(self.on(async move |client| {
-            let (delivered, dead) = (micros(delivered), micros(dead));
+            let ages = [kept.delivered, kept.dedup_keys, kept.dead].map(micros);
             let params: &Params<'_> = &[
                 (&outbox, Type::TEXT),
-                (&delivered, Type::INT8),
-                (&dead, Type::INT8),
+                (&ages[0], Type::INT8),
+                (&ages[1], Type::INT8),
+                (&ages[2], Type::INT8),
                 (&CLEAN_MAX, Type::INT8),
             ];
             let rows = query(client, &statement!(self, "outbox_clean"), params).await?;
@@ -331,23 +342,24 @@ fn time(micros: i64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_micros(positive(micros))
 }
 
+/// Reads a row of `outbox_fetch`. Columns are read by their place, which is much faster than by name.
 fn fetched(row: &Row) -> Fetched {
-    let attempts: i32 = row.get("attempts");
-    let behind: Option<i64> = row.get("behind_us");
+    let attempts: i32 = row.get(7);
+    let behind: Option<i64> = row.get(10);
     Fetched {
         delivery: Delivery {
-            id: row.get("id"),
-            delivery_id: read_id(row.get("delivery_id")),
-            topic: row.get("topic"),
-            key: row.get("key"),
-            payload: row.get("payload"),
-            headers: read_headers(row.get("headers")),
-            trace: row.get("trace"),
+            id: row.get(0),
+            delivery_id: read_id(row.get(6)),
+            topic: row.get(1),
+            key: row.get(2),
+            payload: row.get(3),
+            headers: read_headers(row.get(4)),
+            trace: row.get(5),
             attempt: u32::try_from(attempts).unwrap_or(0).saturating_add(1),
-            created_at: time(row.get("created_us")),
+            created_at: row.get(8),
             epoch: Epoch::new(0),
         },
-        expired: row.get("expired"),
+        expired: row.get(9),
         behind: behind.map(|behind| Duration::from_micros(positive(behind))),
     }
 }

@@ -7,13 +7,14 @@ use lineclear_lock::{Lease, Locks, RunnerStatus, Singleton, Term};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::delivery::{Delivery, DeliveryError};
 use crate::error::OutboxError;
 use crate::options::OutboxOptions;
 use crate::outbox::Outbox;
 use crate::runner_task::RunnerTask;
-use crate::store::BatchRequest;
+use crate::store::{BatchRequest, Fetched, Kept};
 use crate::window::Window;
 
 /// How often results are recorded while other messages are on their way.
@@ -94,9 +95,13 @@ async fn deliver<S: Sink>(
 ) -> Result<(), OutboxError> {
     let mut run = Run {
         window: Window::new(options.clone(), sink, Lease::clone(&term)),
+        exchange: None,
+        pause_until: Instant::now(),
+        tick_at: Instant::now(),
+        away: 0,
         low: 0,
         looked_back_at: Instant::now(),
-        cleaned_at: Instant::now(),
+        cleaned_at: None,
         outbox,
         options,
         singleton,
@@ -111,81 +116,110 @@ async fn deliver<S: Sink>(
     }
 }
 
+/// A transaction that records results and reads the next messages, while others are on their way.
+type Exchange = AbortOnDropHandle<(BatchRequest, Result<Option<Vec<Fetched>>, OutboxError>)>;
+
 struct Run<S: Sink> {
     outbox: Outbox,
     options: OutboxOptions,
     singleton: Singleton,
     term: Term,
     window: Window<S>,
+    /// The one that goes on.
+    exchange: Option<Exchange>,
+    /// No exchange begins before: the database was away.
+    pause_until: Instant,
+    /// When results are recorded, and more messages are looked for, even if there are few.
+    tick_at: Instant,
     /// No message below this id is ready, as far as is known.
     low: i64,
     looked_back_at: Instant,
-    cleaned_at: Instant,
+    cleaned_at: Option<Instant>,
+    /// How often in a row the receiver was away.
+    away: u32,
 }
 
 impl<S: Sink> Run<S> {
     async fn run(&mut self) -> Result<(), OutboxError> {
         let ending = self.term.ending().clone();
-        let mut away = 0;
         while !ending.is_cancelled() {
             if self.looked_back_at.elapsed() >= LOOK_BACK {
                 (self.low, self.looked_back_at) = (0, Instant::now());
             }
-            if self.window.results() > 0 || self.outbox.store.waits(&self.outbox.name, self.low).await? {
-                match self.settle_and_fetch(true).await {
-                    Ok(true) => {}
-                    Ok(false) => {
-                        tracing::warn!(outbox = %self.outbox.name, "another runner has the lock: this one stops");
-                        return Ok(());
-                    }
-                    // What was delivered is recorded as soon as the database is back: nothing is delivered again.
-                    Err(error @ OutboxError::Unavailable(_)) if self.window.results() > 0 => {
-                        tracing::warn!(outbox = %self.outbox.name, %error, "results cannot be recorded yet");
-                        pause(SETTLE_EVERY, &ending).await;
-                        continue;
-                    }
-                    Err(error) => return Err(error),
+            if self.window.away().is_some() {
+                if !self.wait_for_receiver(&ending).await? {
+                    return Ok(());
                 }
-            } else if self.window.is_idle() {
-                if away > 0 {
-                    away = 0;
-                    self.singleton.report(None);
-                }
-                self.clean_sometimes().await?;
-                pause(self.options.poll_interval, &ending).await;
                 continue;
             }
-            if !self.work(&ending).await {
-                away += 1;
-                let length =
-                    self.options.backoff_first.saturating_mul(1 << (away - 1).min(10)).min(PAUSE_MAX);
-                let error = self.window.away().unwrap_or_default();
-                tracing::warn!(outbox = %self.outbox.name, error, ?length, "the receiver is away: delivery pauses");
-                self.singleton.report(Some(&format!("the receiver is away: {error}")));
-                self.settle_and_fetch(false).await?;
-                pause(length, &ending).await;
-                // What was held is read again, in order.
-                (self.low, self.looked_back_at) = (0, Instant::now());
-            } else if away > 0 && self.window.results() > 0 {
-                away = 0;
-                self.singleton.report(None);
+            if self.exchange.is_none() && !self.begin(&ending).await? {
+                continue;
+            }
+            tokio::select! {
+                biased;
+                () = ending.cancelled() => {}
+                ended = ended(&mut self.exchange) => {
+                    if !self.end(ended)? {
+                        return Ok(());
+                    }
+                }
+                () = self.window.next() => {}
+                () = tokio::time::sleep_until(self.tick_at) => {}
             }
         }
         // A node that stops lets its messages arrive, and records that.
         self.window.stop_reading();
+        if !self.finish_exchange().await? {
+            return Ok(());
+        }
         while !self.window.is_idle() {
             self.window.next().await;
         }
-        self.settle_and_fetch(false).await.map(drop)
+        self.record().await.map(drop)
     }
 
-    /// Records results, and reads the next messages if there is room. `false`: another runner has the lock.
-    async fn settle_and_fetch(&mut self, reads: bool) -> Result<bool, OutboxError> {
-        // While the receiver is away, a message that is read now could pass those that were let go.
-        let limit = if reads && !self.window.is_pausing() { self.window.room() } else { 0 };
-        let settlement = self.window.take_results();
-        if limit == 0 && settlement.delivered.is_empty() && settlement.failed.is_empty() {
+    /// Begins an exchange if there is something to record or to read. `false`: nothing is to be done, and some time has passed.
+    async fn begin(&mut self, ending: &CancellationToken) -> Result<bool, OutboxError> {
+        let is_idle = self.window.is_idle();
+        let is_due = self.tick_at <= Instant::now();
+        if Instant::now() < self.pause_until {
             return Ok(true);
+        }
+        if self.window.results() > 0 {
+            if self.away > 0 {
+                self.away = 0;
+                self.singleton.report(None);
+            }
+            if is_idle || is_due || self.window.has_many_results() {
+                self.start_exchange(true);
+            }
+            return Ok(true);
+        }
+        if !is_idle && !is_due {
+            return Ok(true);
+        }
+        self.tick_at = Instant::now() + SETTLE_EVERY;
+        if self.window.room() > 0 && self.outbox.store.waits(&self.outbox.name, self.low).await? {
+            self.start_exchange(true);
+        } else if is_idle {
+            if self.away > 0 {
+                self.away = 0;
+                self.singleton.report(None);
+            }
+            self.clean_sometimes().await?;
+            pause(self.options.poll_interval, ending).await;
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    fn start_exchange(&mut self, reads: bool) {
+        self.tick_at = Instant::now() + SETTLE_EVERY;
+        // While the receiver is away, a message that is read now could pass those that were let go.
+        let room = if reads && !self.window.is_pausing() { self.window.room() } else { 0 };
+        let settlement = self.window.take_results();
+        if room == 0 && settlement.is_empty() {
+            return;
         }
         let request = BatchRequest {
             outbox: self.outbox.name.to_string(),
@@ -193,56 +227,107 @@ impl<S: Sink> Run<S> {
             keeps: !self.options.keep_delivered.is_zero(),
             low: self.low,
             held: self.window.held(),
-            limit: i64::try_from(limit).unwrap_or(i64::MAX),
+            limit: i64::try_from(room).unwrap_or(i64::MAX),
         };
-        let batch = self.outbox.store.settle_and_fetch(self.term.fence(), &request).await;
-        let batch = match batch {
-            Ok(Some(batch)) => batch,
-            Ok(None) => return Ok(false),
+        let (store, fence) = (self.outbox.store.clone(), self.term.fence().clone());
+        self.exchange = Some(AbortOnDropHandle::new(tokio::spawn(async move {
+            let answer = store.settle_and_fetch(&fence, &request).await;
+            (request, answer)
+        })));
+    }
+
+    /// Takes up the answer of an exchange. `false`: another runner has the lock.
+    fn end(
+        &mut self,
+        (request, answer): (BatchRequest, Result<Option<Vec<Fetched>>, OutboxError>),
+    ) -> Result<bool, OutboxError> {
+        self.exchange = None;
+        let fetched = match answer {
+            Ok(Some(fetched)) => fetched,
+            Ok(None) => {
+                tracing::warn!(outbox = %self.outbox.name, "another runner has the lock: this one stops");
+                return Ok(false);
+            }
             Err(error) => {
-                // The messages were delivered; that must not be forgotten because the database was away for a moment.
+                // The messages were delivered; that must not be forgotten because the database was away for a moment: it is recorded as
+                // soon as the database is back.
+                let has_results = !request.settlement.is_empty();
                 self.window.put_back(request.settlement);
+                if has_results && matches!(error, OutboxError::Unavailable(_)) {
+                    tracing::warn!(outbox = %self.outbox.name, %error, "results cannot be recorded yet");
+                    self.tick_at = Instant::now() + SETTLE_EVERY;
+                    self.pause_until = self.tick_at;
+                    return Ok(true);
+                }
                 return Err(error);
             }
         };
+        self.window.recorded();
         count(&self.outbox.name, &request.settlement);
-        if let Some(last) = batch.fetched.last() {
+        if self.window.is_pausing() {
+            // They stay ready, behind those that were let go.
+            return Ok(true);
+        }
+        if let Some(last) = fetched.last() {
             // All that were ready up to here are in the window. If there was no room for more, others may be ready behind it.
-            let (next, is_cut) = (last.delivery.id + 1, batch.fetched.len() >= limit);
-            self.low = if is_cut { next } else { next.max(self.low) };
+            let (next, limit) = (last.delivery.id + 1, usize::try_from(request.limit).unwrap_or(usize::MAX));
+            self.low = if fetched.len() >= limit { next } else { next.max(self.low) };
         }
-        for fetched in batch.fetched {
-            self.window.add(fetched);
-        }
+        self.window.add(fetched);
         Ok(true)
     }
 
-    /// Waits for results that are worth a transaction, or for a while. `false`: the receiver is away.
-    async fn work(&mut self, ending: &CancellationToken) -> bool {
-        let until = Instant::now() + SETTLE_EVERY;
-        loop {
-            if self.window.away().is_some() {
-                return false;
-            }
-            if self.window.is_idle() || self.window.has_many_results() || Instant::now() >= until {
-                return true;
-            }
-            tokio::select! {
-                biased;
-                () = ending.cancelled() => return true,
-                () = self.window.next() => {}
-                () = tokio::time::sleep_until(until) => {}
-            }
+    /// Waits for the exchange that goes on. `false`: another runner has the lock.
+    async fn finish_exchange(&mut self) -> Result<bool, OutboxError> {
+        if self.exchange.is_none() {
+            return Ok(true);
         }
+        let ended = ended(&mut self.exchange).await;
+        self.end(ended)
+    }
+
+    /// Records all results. `false`: another runner has the lock.
+    async fn record(&mut self) -> Result<bool, OutboxError> {
+        self.start_exchange(false);
+        self.finish_exchange().await
+    }
+
+    /// The receiver is away, and nothing is on its way: pauses. `false`: another runner has the lock.
+    async fn wait_for_receiver(&mut self, ending: &CancellationToken) -> Result<bool, OutboxError> {
+        let error = self.window.away().unwrap_or_default().to_owned();
+        if !self.finish_exchange().await? {
+            return Ok(false);
+        }
+        self.away += 1;
+        let doubled = self.options.backoff_first.saturating_mul(1 << (self.away - 1).min(10));
+        let length = doubled.min(PAUSE_MAX);
+        tracing::warn!(outbox = %self.outbox.name, error, ?length, "the receiver is away: delivery pauses");
+        self.singleton.report(Some(&format!("the receiver is away: {error}")));
+        if !self.record().await? {
+            return Ok(false);
+        }
+        pause(length, ending).await;
+        // What was held is read again, in order.
+        (self.low, self.looked_back_at) = (0, Instant::now());
+        Ok(true)
     }
 
     async fn clean_sometimes(&mut self) -> Result<(), OutboxError> {
-        if self.cleaned_at.elapsed() < CLEAN_EVERY {
+        if self.cleaned_at.is_some_and(|at| at.elapsed() < CLEAN_EVERY) {
             return Ok(());
         }
-        self.cleaned_at = Instant::now();
-        let (delivered, dead) = (self.options.keep_delivered, self.options.keep_dead);
-        self.outbox.store.clean(&self.outbox.name, delivered, dead).await.map(drop)
+        self.cleaned_at = Some(Instant::now());
+        self.outbox.store.clean(&self.outbox.name, Kept::of(&self.options)).await.map(drop)
+    }
+}
+
+/// The end of an exchange. If none goes on, it waits for ever.
+async fn ended(exchange: &mut Option<Exchange>) -> (BatchRequest, Result<Option<Vec<Fetched>>, OutboxError>) {
+    let Some(task) = exchange else { return std::future::pending().await };
+    match task.await {
+        Ok(ended) => ended,
+        // It panicked. What it was to record is lost: the messages come again.
+        Err(error) => (BatchRequest::default(), Err(OutboxError::failed(error))),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::error::OutboxError;
 use crate::inspect::{Counts, MessageState, MessageView};
 use crate::message::{Message, micros};
 use crate::outbox::{Outbox, checked};
-use crate::store::{Batch, BatchRequest, CLEAN_MAX, Fetched, PROMOTE_MAX, Settlement, Store, StoreFuture};
+use crate::store::{BatchRequest, CLEAN_MAX, Fetched, Kept, PROMOTE_MAX, Settlement, Store, StoreFuture};
 
 /// How long a statement waits for other writers of the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -185,7 +185,7 @@ fn settle(
     Ok(())
 }
 
-fn read(transaction: &Transaction<'_>, request: &BatchRequest, now: i64) -> rusqlite::Result<Batch> {
+fn read(transaction: &Transaction<'_>, request: &BatchRequest, now: i64) -> rusqlite::Result<Vec<Fetched>> {
     let mut promote = transaction.prepare_cached(PROMOTE)?;
     let promoted =
         promote.query_map(params![request.outbox, now, PROMOTE_MAX], |row| row.get::<_, i64>(0))?;
@@ -194,7 +194,7 @@ fn read(transaction: &Transaction<'_>, request: &BatchRequest, now: i64) -> rusq
     let mut fetch = transaction.prepare_cached(FETCH)?;
     let rows =
         fetch.query_map(params![request.outbox, now, low, json(&request.held), request.limit], fetched)?;
-    Ok(Batch { fetched: rows.collect::<rusqlite::Result<_>>()?, promoted })
+    rows.collect()
 }
 
 fn fetched(row: &Row<'_>) -> rusqlite::Result<Fetched> {
@@ -330,7 +330,7 @@ impl Store for SqliteStore {
         &'a self,
         held: &'a Fence,
         request: &'a BatchRequest,
-    ) -> StoreFuture<'a, Option<Batch>> {
+    ) -> StoreFuture<'a, Option<Vec<Fetched>>> {
         // The statements run on another thread, and may outlive the caller.
         let (held, request) = (held.clone(), request.clone());
         self.on(move |connection| {
@@ -340,32 +340,34 @@ impl Store for SqliteStore {
             }
             let now = now();
             settle(&transaction, &request.settlement, request.keeps, now).map_err(classify)?;
-            let batch = match request.limit {
-                0 => Batch::default(),
+            let fetched = match request.limit {
+                0 => Vec::new(),
                 _ => read(&transaction, &request, now).map_err(classify)?,
             };
             transaction.commit().map_err(classify)?;
-            Ok(Some(batch))
+            Ok(Some(fetched))
         })
     }
 
-    fn clean<'a>(&'a self, outbox: &'a str, delivered: Duration, dead: Duration) -> StoreFuture<'a, u64> {
+    fn clean<'a>(&'a self, outbox: &'a str, kept: Kept) -> StoreFuture<'a, u64> {
         let (outbox, now) = (outbox.to_owned(), now());
-        let (delivered, dead) = (now.saturating_sub(micros(delivered)), now.saturating_sub(micros(dead)));
         self.on(move |connection| {
             let transaction = immediate(connection)?;
             let mut removed = 0;
-            for (sql, before) in [
-                ("delete from lineclear_outbox_delivered where id in (select id from lineclear_outbox_delivered where delivered_at < ?1 limit ?2)", delivered),
-                ("delete from lineclear_outbox_dedup where (outbox, dedup_key) in (select outbox, dedup_key from lineclear_outbox_dedup where created_at < ?1 limit ?2)", delivered),
+            for (table, id, at, age) in [
+                ("outbox_delivered", "id", "delivered_at", kept.delivered),
+                ("outbox_dedup", "outbox, dedup_key", "created_at", kept.dedup_keys),
+                ("outbox_message", "id", "dead_at", kept.dead),
             ] {
-                removed += transaction.execute(sql, params![before, CLEAN_MAX]).map_err(classify)?;
+                let sql = format!(
+                    "delete from lineclear_{table} where ({id}) in \
+                     (select {id} from lineclear_{table} where outbox = ?1 and {at} < ?2 limit ?3)"
+                );
+                let before = now.saturating_sub(micros(age));
+                removed += transaction.execute(&sql, params![outbox, before, CLEAN_MAX]).map_err(classify)?;
             }
-            let sql = "delete from lineclear_outbox_message where id in (select id from lineclear_outbox_message \
-                       where outbox = ?3 and dead_at < ?1 limit ?2)";
-            removed += transaction.execute(sql, params![dead, CLEAN_MAX, outbox]).map_err(classify)?;
             transaction.commit().map_err(classify)?;
-            Ok(u64::try_from(removed).unwrap_or(0))
+            Ok(removed as u64)
         })
     }
 

@@ -9,6 +9,7 @@ use lineclear_lock::Fence;
 use crate::delivery::Delivery;
 use crate::error::OutboxError;
 use crate::inspect::{Counts, MessageState, MessageView};
+use crate::options::OutboxOptions;
 
 pub(crate) type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, OutboxError>> + Send + 'a>>;
 
@@ -22,6 +23,35 @@ pub(crate) const CLEAN_MAX: i64 = 5_000;
 pub(crate) struct Settlement {
     pub(crate) delivered: Vec<i64>,
     pub(crate) failed: Vec<Failed>,
+}
+
+impl Settlement {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.delivered.is_empty() && self.failed.is_empty()
+    }
+
+    /// The messages that it is about.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = i64> {
+        self.delivered.iter().copied().chain(self.failed.iter().map(|failed| failed.id))
+    }
+}
+
+/// How long an outbox keeps what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept {
+    pub(crate) delivered: Duration,
+    pub(crate) dedup_keys: Duration,
+    pub(crate) dead: Duration,
+}
+
+impl Kept {
+    pub(crate) fn of(options: &OutboxOptions) -> Kept {
+        Kept {
+            delivered: options.keep_delivered,
+            dedup_keys: options.keep_dedup_keys,
+            dead: options.keep_dead,
+        }
+    }
 }
 
 /// A message that was not delivered.
@@ -48,14 +78,6 @@ pub(crate) struct BatchRequest {
     pub(crate) held: Vec<i64>,
     /// How many to read.
     pub(crate) limit: i64,
-}
-
-/// The answer to a request.
-#[derive(Debug, Default)]
-pub(crate) struct Batch {
-    pub(crate) fetched: Vec<Fetched>,
-    /// The lowest id of the messages that became due.
-    pub(crate) promoted: Option<i64>,
 }
 
 /// A message that was read.
@@ -86,11 +108,10 @@ pub(crate) trait Store: std::fmt::Debug + Send + Sync + 'static {
         &'a self,
         fence: &'a Fence,
         request: &'a BatchRequest,
-    ) -> StoreFuture<'a, Option<Batch>>;
+    ) -> StoreFuture<'a, Option<Vec<Fetched>>>;
 
-    /// Removes delivered messages and dedup keys that are older than `delivered`, and dead messages that are older than `dead`: some of
-    /// each. Returns how many.
-    fn clean<'a>(&'a self, outbox: &'a str, delivered: Duration, dead: Duration) -> StoreFuture<'a, u64>;
+    /// Removes what is kept no longer: some of each. Returns how many.
+    fn clean<'a>(&'a self, outbox: &'a str, kept: Kept) -> StoreFuture<'a, u64>;
 
     /// How many messages there are; counts stop at `most`.
     fn counts<'a>(&'a self, outbox: &'a str, most: i64) -> StoreFuture<'a, Counts>;

@@ -5,38 +5,33 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lineclear_lock::Lease;
-use tokio::task::{JoinError, JoinSet};
 use uuid::Uuid;
 
 use crate::delivery::{Delivery, DeliveryError, Next};
 use crate::options::OutboxOptions;
 use crate::runner::Sink;
+use crate::sending::{Sending, Sent};
 use crate::store::{Failed, Fetched, Settlement};
 
 /// Longest error that is kept, in characters.
 const ERROR_CHARS_MAX: usize = 2_000;
 
-/// A message that is on its way.
-struct Sent {
-    id: i64,
-    key: Option<String>,
-    attempt: u32,
-}
-
 pub(crate) struct Window<S: Sink> {
-    sink: Arc<S>,
     lease: Lease,
     options: OutboxOptions,
     /// Read, and not recorded yet.
     held: HashSet<i64>,
-    /// Keys with a message that is on its way or first in line, and the messages behind it.
-    lanes: HashMap<String, VecDeque<Delivery>>,
+    /// Keys with a message that is on its way or in line, and the messages behind it.
+    keys: HashMap<String, VecDeque<Delivery>>,
     /// Messages that wait only for others to arrive.
     line: VecDeque<Delivery>,
-    on_their_way: JoinSet<Result<(), DeliveryError>>,
-    /// Which message a task delivers.
-    tasks: HashMap<tokio::task::Id, Sent>,
+    sending: Sending<S>,
     results: Settlement,
+    /// Keys whose first message failed, and how long it waits, since the last results were taken: a transaction that goes on does not
+    /// know of it, and may read a message behind it as ready.
+    waiting_keys: HashMap<String, Duration>,
+    /// Those of the results that a transaction is recording.
+    recording_keys: HashMap<String, Duration>,
     /// Why the receiver is away.
     away: Option<String>,
 }
@@ -44,16 +39,16 @@ pub(crate) struct Window<S: Sink> {
 impl<S: Sink> Window<S> {
     pub(crate) fn new(options: OutboxOptions, sink: Arc<S>, lease: Lease) -> Window<S> {
         Window {
-            sink,
             lease,
-            options,
             held: HashSet::new(),
-            lanes: HashMap::new(),
+            keys: HashMap::new(),
             line: VecDeque::new(),
-            on_their_way: JoinSet::new(),
-            tasks: HashMap::new(),
+            sending: Sending::new(sink, options.timeout),
             results: Settlement::default(),
+            waiting_keys: HashMap::new(),
+            recording_keys: HashMap::new(),
             away: None,
+            options,
         }
     }
 
@@ -69,7 +64,7 @@ impl<S: Sink> Window<S> {
 
     /// Nothing is on its way.
     pub(crate) fn is_idle(&self) -> bool {
-        self.on_their_way.is_empty() && self.line.is_empty()
+        self.sending.len() == 0 && self.line.is_empty()
     }
 
     /// So many results that it is worth a transaction.
@@ -79,7 +74,7 @@ impl<S: Sink> Window<S> {
 
     /// Why the receiver is away, if it is. Then no message is on its way.
     pub(crate) fn away(&self) -> Option<&str> {
-        self.away.as_deref().filter(|_| self.on_their_way.is_empty())
+        self.away.as_deref().filter(|_| self.sending.len() == 0)
     }
 
     /// The receiver is away; some messages may still be on their way.
@@ -99,22 +94,36 @@ impl<S: Sink> Window<S> {
             self.away = None;
             self.held.clear();
         }
+        self.recording_keys = std::mem::take(&mut self.waiting_keys);
         let results = std::mem::take(&mut self.results);
-        for id in results.delivered.iter().chain(results.failed.iter().map(|failed| &failed.id)) {
-            self.held.remove(id);
+        for id in results.ids() {
+            self.held.remove(&id);
         }
         results
     }
 
-    /// Results that could not be recorded.
-    pub(crate) fn put_back(&mut self, results: Settlement) {
-        self.held.extend(results.delivered.iter().chain(results.failed.iter().map(|failed| &failed.id)));
-        self.results.delivered.extend(results.delivered);
-        self.results.failed.extend(results.failed);
+    /// The results that were taken are recorded.
+    pub(crate) fn recorded(&mut self) {
+        self.recording_keys.clear();
     }
 
-    /// Takes up a message that was read.
-    pub(crate) fn add(&mut self, fetched: Fetched) {
+    /// Results that could not be recorded.
+    pub(crate) fn put_back(&mut self, results: Settlement) {
+        self.held.extend(results.ids());
+        self.results.delivered.extend(results.delivered);
+        self.results.failed.extend(results.failed);
+        self.waiting_keys.extend(std::mem::take(&mut self.recording_keys));
+    }
+
+    /// Takes up messages that were read, and sends what may be sent.
+    pub(crate) fn add(&mut self, batch: Vec<Fetched>) {
+        for fetched in batch {
+            self.add_one(fetched);
+        }
+        self.start();
+    }
+
+    fn add_one(&mut self, fetched: Fetched) {
         let Fetched { mut delivery, expired, behind } = fetched;
         delivery.epoch = self.lease.epoch();
         self.held.insert(delivery.id);
@@ -127,64 +136,53 @@ impl<S: Sink> Window<S> {
                 retry_in: None,
             });
         }
-        if behind.is_some() {
+        let key = delivery.key.as_deref();
+        if let Some(after) = behind.or_else(|| self.waiting_keys.get(key?).copied()) {
             return self.results.failed.push(Failed {
                 id: delivery.id,
                 charged: false,
                 error: None,
-                retry_in: behind,
+                retry_in: Some(after),
             });
         }
-        if let Some(key) = &delivery.key {
-            if let Some(lane) = self.lanes.get_mut(key) {
-                return lane.push_back(delivery);
+        if let Some(key) = key {
+            if let Some(behind) = self.keys.get_mut(key) {
+                return behind.push_back(delivery);
             }
-            self.lanes.insert(key.clone(), VecDeque::new());
+            self.keys.insert(key.to_owned(), VecDeque::new());
         }
         self.line.push_back(delivery);
-        self.start();
     }
 
     /// Sends what may be sent.
     fn start(&mut self) {
-        while self.away.is_none() && self.on_their_way.len() < self.options.concurrency {
+        while self.away.is_none() && self.sending.len() < self.options.concurrency {
             // A node that was frozen must not begin what another node may have begun.
             if self.lease.trusted_for().is_zero() {
                 return;
             }
             let Some(delivery) = self.line.pop_front() else { return };
-            let sent = Sent { id: delivery.id, key: delivery.key.clone(), attempt: delivery.attempt };
-            let (sink, timeout) = (self.sink.clone(), self.options.timeout);
-            let task = self.on_their_way.spawn(async move {
-                let answer = tokio::time::timeout(timeout, sink.deliver(delivery)).await;
-                answer.unwrap_or_else(|_| Err(DeliveryError::retry(format!("no answer within {timeout:?}"))))
-            });
-            self.tasks.insert(task.id(), sent);
+            if let Some((sent, answer)) = self.sending.send(delivery) {
+                self.note(sent, answer);
+            }
         }
     }
 
     /// Waits for the next result.
     pub(crate) async fn next(&mut self) {
-        let Some(ended) = self.on_their_way.join_next_with_id().await else {
-            return std::future::pending().await;
-        };
-        self.note(ended);
+        let (sent, answer) = self.sending.next().await;
+        self.note(sent, answer);
         // Many end at once.
-        while let Some(ended) = self.on_their_way.try_join_next_with_id() {
-            self.note(ended);
+        while let Some((sent, answer)) = self.sending.try_next() {
+            self.note(sent, answer);
         }
         self.start();
     }
 
-    fn note(&mut self, ended: Result<(tokio::task::Id, Result<(), DeliveryError>), JoinError>) {
-        let (task, answer) = match ended {
-            Ok((task, answer)) => (task, answer),
-            Err(error) => (error.id(), Err(DeliveryError::retry(format!("the sink panicked: {error}")))),
-        };
-        let Some(sent) = self.tasks.remove(&task) else { return };
+    fn note(&mut self, sent: Sent, answer: Result<(), DeliveryError>) {
         let Err(error) = answer else {
             self.results.delivered.push(sent.id);
-            return self.advance(sent.key.as_deref());
+            return self.advance(sent.key);
         };
         let what: String = error.what.chars().take(ERROR_CHARS_MAX).collect();
         let retry_in = match error.next {
@@ -200,23 +198,24 @@ impl<S: Sink> Window<S> {
         self.results.failed.push(Failed { id: sent.id, charged: true, error: Some(what), retry_in });
         match retry_in {
             // Its key goes on without it.
-            None => self.advance(sent.key.as_deref()),
-            Some(after) => self.set_aside(sent.key.as_deref(), after),
+            None => self.advance(sent.key),
+            Some(after) => self.set_aside(sent.key, after),
         }
     }
 
     /// The next message of a key.
-    fn advance(&mut self, key: Option<&str>) {
+    fn advance(&mut self, key: Option<String>) {
         let Some(key) = key else { return };
-        match self.lanes.get_mut(key).and_then(VecDeque::pop_front) {
+        match self.keys.get_mut(&key).and_then(VecDeque::pop_front) {
             Some(next) => self.line.push_back(next),
-            None => drop(self.lanes.remove(key)),
+            None => drop(self.keys.remove(&key)),
         }
     }
 
     /// The messages of a key wait for the next attempt of the first one.
-    fn set_aside(&mut self, key: Option<&str>, after: Duration) {
-        let behind = key.and_then(|key| self.lanes.remove(key)).unwrap_or_default();
+    fn set_aside(&mut self, key: Option<String>, after: Duration) {
+        let Some(key) = key else { return };
+        let behind = self.keys.remove(&key).unwrap_or_default();
         let failed = |delivery: Delivery| Failed {
             id: delivery.id,
             charged: false,
@@ -224,17 +223,18 @@ impl<S: Sink> Window<S> {
             retry_in: Some(after),
         };
         self.results.failed.extend(behind.into_iter().map(failed));
+        self.waiting_keys.insert(key, after);
     }
 
     /// Forgets what is not on its way: it stays ready in the database, and is read again.
     fn let_go(&mut self) {
         self.line.clear();
-        self.lanes.clear();
+        self.keys.clear();
     }
 
     /// Keeps only what is on its way.
     pub(crate) fn stop_reading(&mut self) {
         self.line.clear();
-        self.lanes.values_mut().for_each(VecDeque::clear);
+        self.keys.values_mut().for_each(VecDeque::clear);
     }
 }

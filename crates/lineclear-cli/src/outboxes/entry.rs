@@ -25,6 +25,7 @@ pub(super) struct Entry {
     timeout: Option<String>,
     lock_ttl: Option<String>,
     keep_delivered: Option<String>,
+    keep_dedup_keys: Option<String>,
     keep_dead: Option<String>,
 }
 
@@ -80,6 +81,7 @@ impl Entry {
             timeout: time("timeout", &self.timeout, defaults.timeout),
             lock_ttl: time("lock_ttl", &self.lock_ttl, defaults.lock_ttl),
             keep_delivered: time("keep_delivered", &self.keep_delivered, defaults.keep_delivered),
+            keep_dedup_keys: time("keep_dedup_keys", &self.keep_dedup_keys, defaults.keep_dedup_keys),
             keep_dead: time("keep_dead", &self.keep_dead, defaults.keep_dead),
             concurrency: self.concurrency.unwrap_or(defaults.concurrency),
             attempts_max: self.attempts_max.unwrap_or(defaults.attempts_max),

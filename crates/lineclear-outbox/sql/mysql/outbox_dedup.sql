@@ -4,5 +4,5 @@ create table if not exists lineclear_outbox_dedup (
   dedup_key varbinary(255) not null,
   created_at datetime(6) not null,
   primary key (outbox, dedup_key),
-  key outbox_dedup_at (created_at)
+  key outbox_dedup_at (outbox, created_at)
 ) engine = InnoDB

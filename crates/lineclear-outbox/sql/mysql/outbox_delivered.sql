@@ -11,5 +11,5 @@ create table if not exists lineclear_outbox_delivered (
   created_at datetime(6) not null,
   attempts int not null,
   delivered_at datetime(6) not null,
-  key outbox_delivered_at (delivered_at)
+  key outbox_delivered_at (outbox, delivered_at)
 ) engine = InnoDB

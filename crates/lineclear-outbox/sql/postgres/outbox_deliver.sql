@@ -6,4 +6,3 @@ with gone as (
 )
 insert into {schema}.outbox_delivered (id, outbox, topic, key, payload, headers, trace, delivery_id, created_at, attempts, delivered_at)
 select id, outbox, topic, key, payload, headers, trace, delivery_id, created_at, attempts + 1, now() from gone
-on conflict (id) do nothing

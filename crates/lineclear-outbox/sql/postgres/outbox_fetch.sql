@@ -1,11 +1,13 @@
 -- outbox_fetch · the next messages, in the order of their ids
--- behind_us: the message of its key before it failed, or waits behind one that did, for so long.
+-- behind_us: the message of its key before it failed, or waits behind one that did, for so long. Mostly none waits, and none is looked for.
 -- $1 outbox, $2 from this id on, $3 but not these, $4 at most
-select m.id, m.topic, m.key, m.payload::text as payload, m.headers::text as headers, m.trace, m.delivery_id::text as delivery_id, m.attempts,
-  (extract(epoch from m.created_at) * 1000000)::bigint as created_us, coalesce(m.expires_at <= now(), false) as expired,
+select m.id, m.topic, m.key, m.payload::text, m.headers::text, m.trace, m.delivery_id::text, m.attempts, m.created_at,
+  coalesce(m.expires_at <= now(), false),
   (select (extract(epoch from r.due_at - now()) * 1000000)::bigint from {schema}.outbox_message r
-   where r.outbox = m.outbox and r.key = m.key and r.id < m.id and (r.attempts > 0 or r.aside) and not r.ready and r.dead_at is null
-     and r.key is not null order by r.id desc limit 1) as behind_us
+   where exists (select from {schema}.outbox_message f where f.outbox = $1::text and (f.attempts > 0 or f.aside) and not f.ready
+                   and f.dead_at is null and f.key is not null)
+     and r.outbox = m.outbox and r.key = m.key and r.id < m.id and (r.attempts > 0 or r.aside) and not r.ready and r.dead_at is null
+     and r.key is not null order by r.id desc limit 1)
 from {schema}.outbox_message m
 where m.outbox = $1::text and m.ready and m.id >= $2::bigint and m.id <> all ($3::bigint[])
 order by m.id

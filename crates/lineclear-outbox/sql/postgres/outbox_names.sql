@@ -19,7 +19,7 @@ with recursive ready (outbox) as (
 )
 select outbox from (
   (select outbox from ready limit $1::bigint) union (select outbox from waiting limit $1::bigint) union (select outbox from dead limit $1::bigint)
-  union (select outbox from (select outbox from {schema}.outbox_delivered order by delivered_at desc limit 1000) delivered)
+  union (select outbox from (select outbox from {schema}.outbox_delivered order by id desc limit 1000) delivered)
 ) named
 where outbox is not null
 order by outbox

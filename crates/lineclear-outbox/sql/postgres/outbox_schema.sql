@@ -36,14 +36,14 @@ create table if not exists {schema}.outbox_delivered (
   attempts integer not null,
   delivered_at timestamptz not null
 );
-create index if not exists outbox_delivered_at on {schema}.outbox_delivered (delivered_at);
+create index if not exists outbox_delivered_at on {schema}.outbox_delivered (outbox, delivered_at);
 create table if not exists {schema}.outbox_dedup (
   outbox text collate "C" not null,
   dedup_key text collate "C" not null,
   created_at timestamptz not null default now(),
   primary key (outbox, dedup_key)
 );
-create index if not exists outbox_dedup_at on {schema}.outbox_dedup (created_at);
+create index if not exists outbox_dedup_at on {schema}.outbox_dedup (outbox, created_at);
 create or replace function {schema}.outbox_write(
   topic text, payload json, key text default null, headers json default null, dedup_key text default null,
   not_before timestamptz default null, expires_at timestamptz default null, trace text default null, outbox text default 'main'

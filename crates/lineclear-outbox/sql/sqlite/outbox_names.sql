@@ -18,7 +18,7 @@ with recursive ready (outbox) as (
 )
 select outbox from (
   select outbox from ready union select outbox from waiting union select outbox from dead
-  union select outbox from (select outbox from lineclear_outbox_delivered order by delivered_at desc limit 1000)
+  union select outbox from (select outbox from lineclear_outbox_delivered order by id desc limit 1000)
 )
 where outbox is not null
 order by outbox

@@ -37,11 +37,11 @@ create table if not exists lineclear_outbox_delivered (
   attempts integer not null,
   delivered_at integer not null
 ) strict;
-create index if not exists lineclear_outbox_delivered_at on lineclear_outbox_delivered (delivered_at);
+create index if not exists lineclear_outbox_delivered_at on lineclear_outbox_delivered (outbox, delivered_at);
 create table if not exists lineclear_outbox_dedup (
   outbox text not null,
   dedup_key text not null,
   created_at integer not null,
   primary key (outbox, dedup_key)
 ) strict, without rowid;
-create index if not exists lineclear_outbox_dedup_at on lineclear_outbox_dedup (created_at);
+create index if not exists lineclear_outbox_dedup_at on lineclear_outbox_dedup (outbox, created_at);

@@ -1,5 +1,7 @@
 //! What every database must do.
 
+use std::future::ready;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use lineclear_lock::RunnerState;
@@ -307,6 +309,53 @@ pub(crate) async fn delivered_messages_are_kept_or_deleted_as_the_options_say(db
         until("all are recorded", async || outbox.counts().await.unwrap() == Counts::default()).await;
         runner.stop().await.unwrap();
         assert_eq!(outbox.list(MessageState::Delivered, None, 10).await.unwrap().len(), kept);
+    }
+}
+
+pub(crate) async fn a_runner_removes_only_what_its_own_outbox_keeps_no_longer(db: &TestStore) {
+    for name in ["mine", "other"] {
+        let (outbox, receiver) = (Outbox::open_named(&db.url, name).await.unwrap(), Receiver::default());
+        db.write(&outbox, &[message(1).dedup_key("1")], true).await.unwrap();
+        let runner = outbox.start_with(quick(), receiver.sink()).await.unwrap();
+        until("it is recorded", async || outbox.counts().await.unwrap() == Counts::default()).await;
+        runner.stop().await.unwrap();
+    }
+    assert_eq!(db.number("select count(*) from {t}outbox_dedup").await, 2);
+    let mine = Outbox::open_named(&db.url, "mine").await.unwrap();
+    let none = Duration::ZERO;
+    let options = OutboxOptions { keep_delivered: none, keep_dedup_keys: none, ..quick() };
+    let runner = mine.start_with(options, Receiver::default().sink()).await.unwrap();
+    until("they are removed", async || db.number("select count(*) from {t}outbox_dedup").await == 1).await;
+    runner.stop().await.unwrap();
+    let other = "select count(*) from {t}outbox_dedup where outbox = 'other'";
+    assert_eq!(db.number(other).await, 1);
+    assert_eq!(db.number("select count(*) from {t}outbox_delivered").await, 1);
+    let other = Outbox::open_named(&db.url, "other").await.unwrap();
+    assert_eq!(other.list(MessageState::Delivered, None, 10).await.unwrap().len(), 1);
+}
+
+/// While one transaction records that a message failed, another one reads the messages behind it.
+pub(crate) async fn a_key_keeps_its_order_while_its_messages_fail_and_come(db: &TestStore) {
+    let (outbox, receiver) = (db.outbox().await, Receiver::default());
+    let tries = AtomicU32::new(0);
+    let sink = {
+        let noted = receiver.sink();
+        move |delivery: Delivery| match tries.fetch_add(1, Ordering::SeqCst) % 3 {
+            0 => ready(Err(DeliveryError::retry_in("not now", Duration::from_millis(20)))),
+            _ => noted(delivery),
+        }
+    };
+    let options = OutboxOptions { window: 20, attempts_max: 1_000, ..quick() };
+    let runner = outbox.start_with(options, sink).await.unwrap();
+    for first in (0..300).step_by(30) {
+        let batch: Vec<Message> = (first..first + 30).map(|n| message(n).key(format!("{}", n % 5))).collect();
+        db.write(&outbox, &batch, true).await.unwrap();
+    }
+    let got = receiver.wait_for(300).await;
+    runner.stop().await.unwrap();
+    for key in 0..5 {
+        let of_key: Vec<i64> = got.iter().map(order).filter(|n| n % 5 == key).collect();
+        assert!(of_key.is_sorted() && of_key.len() == 60, "{key}: {of_key:?}");
     }
 }
 

@@ -186,6 +186,7 @@ pub(crate) fn quick() -> OutboxOptions {
         poll_interval: Duration::from_millis(20),
         backoff_first: Duration::from_millis(100),
         backoff_max: Duration::from_millis(400),
+        keep_delivered: Duration::from_secs(60),
         ..OutboxOptions::default()
     }
 }

@@ -27,6 +27,8 @@ macro_rules! suite {
                 a_sink_that_panics_or_hangs_fails_its_message_only,
                 bad_messages_are_refused_before_anything_is_written,
                 delivered_messages_are_kept_or_deleted_as_the_options_say,
+                a_runner_removes_only_what_its_own_outbox_keeps_no_longer,
+                a_key_keeps_its_order_while_its_messages_fail_and_come,
                 outboxes_of_one_database_are_separate,
                 looking_creates_no_tables_and_finds_all_outboxes,
                 lists_leave_out_payloads_and_sweeps_end,

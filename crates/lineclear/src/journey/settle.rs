@@ -195,6 +195,10 @@ fn arrivals(recorded: &[Row]) -> StoreResult<HashMap<i64, Vec<JobId>>> {
 }
 
 impl Settle {
+    fn releases(&self, claim: ClaimRef) -> bool {
+        self.settlements.iter().any(|s| s.claim == claim && matches!(s.outcome, Outcome::Released))
+    }
+
     /// Recorded now; or found in history, written by this node before; or still active, because it is locked; or stale.
     async fn answer(&self, session: &mut Session, recorded: &[Row]) -> StoreResult<Vec<Option<FencedWrite>>> {
         let mut ours: HashSet<ClaimRef> = HashSet::new();
@@ -212,6 +216,8 @@ impl Settle {
                 let claim = ClaimRef { job: JobId(row.get("job_id")?), no: row.get("claim_no")? };
                 match row.get::<Option<String>>("outcome")?.as_deref() {
                     None => locked.insert(claim),
+                    // A claim that this node gave back, because its worker hung up, is no claim of that worker any more.
+                    Some("released") if !self.releases(claim) => false,
                     // A claim that was taken back is in history, too, but not because this node settled it.
                     Some("lost") => false,
                     Some(_) => ours.insert(claim),

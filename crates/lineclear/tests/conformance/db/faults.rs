@@ -123,7 +123,11 @@ async fn a_statement_that_its_caller_gave_up_is_not_applied_later() {
     store.enqueue(keyed).await.unwrap_err();
     let busy = "select count(*) from pg_stat_activity where datname = current_database() and state <> 'idle' \
                 and pid <> pg_backend_pid()";
-    assert_eq!(client.query_one(busy, &[]).await.unwrap().get::<_, i64>(0), 0, "no statement runs on");
+    // The server ends the second statement a little later than its caller, at the most.
+    while client.query_one(busy, &[]).await.unwrap().get::<_, i64>(0) > 0 {
+        assert!(begun.elapsed() < Duration::from_secs(30), "a statement runs on");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     tokio::time::sleep(Duration::from_secs(3).saturating_sub(begun.elapsed())).await;
     assert_eq!(jobs(&store).await, 0);
 }

@@ -83,6 +83,18 @@ conformance! {
         assert_eq!(db.state(id).await, Some(JobState::Completed));
     }
 
+    /// A server gives back the claim of a remote worker that hung up; that worker may have got the claim with another answer.
+    async fn settling_a_claim_that_was_given_back_is_stale(db) {
+        db.enqueue(job()).await;
+        let node = db.node("a").await;
+        let claim = db.take_one(node).await;
+        for _ in 0..2 {
+            let given_back = db.settle(node, &claim, Outcome::Released).await;
+            assert_eq!(given_back, FencedWrite::Recorded, "also when the answer was lost");
+        }
+        assert_eq!(db.settle(node, &claim, completed()).await, FencedWrite::Stale);
+    }
+
     pgbouncer async fn settling_again_after_a_lost_answer_is_recorded_not_stale(db) {
         db.enqueue(job()).await;
         let (a, b) = (db.node("a").await, db.node("b").await);
