@@ -334,7 +334,7 @@ impl Builder {
         let parts = Parts { store, id, info, kinds, secrets: self.secrets, routing, cluster: Some(cluster) };
         let shared = parts.assemble(self.options, self.states, self.hooks)?;
         let passed = i64::try_from(beaten_at.elapsed().as_micros()).unwrap_or(i64::MAX);
-        shared.note_clock(beat.now.offset(passed));
+        shared.note_clock(beaten_at, beat.now.offset(passed));
         shared.store.route_kinds(&declared_routes(&shared)).await?;
         Ok(shared)
     }

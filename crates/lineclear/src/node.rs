@@ -21,6 +21,7 @@ pub(crate) mod waiters;
 pub(crate) mod wakeups;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde::Serialize;
 use tokio::sync::Notify;
@@ -144,8 +145,8 @@ impl Shared {
     }
 
     /// Compares the database's clock with the time that has passed here; after a jump, this node reclaims nothing for half a lease.
-    pub(crate) fn note_clock(&self, now: lineclear_model::Micros) {
-        if let Some(jump) = self.caution.note_clock(now) {
+    pub(crate) fn note_clock(&self, asked_at: Instant, now: lineclear_model::Micros) {
+        if let Some(jump) = self.caution.note_clock(asked_at, now) {
             tracing::warn!(node.id = %self.id, ?jump, "the database's clock jumped, or this machine slept; no worker is called dead for half a lease");
         }
     }

@@ -6,7 +6,8 @@
 //!
 //! A database that is slow for hours would keep all nodes from ever reclaiming a job of a dead one. So after ten leases in which the
 //! database answered late and did not fail, a node reclaims what ended three leases ago: a live node has renewed its leases since,
-//! or has given up their jobs itself.
+//! or has given up their jobs itself. Only failures of what takes, renews and reports count: planning fails for as long as an
+//! application locks a table that only planning needs, and no lease runs out because of that.
 
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -36,8 +37,8 @@ struct Seen {
     cautious_since: Option<Instant>,
     /// When its last heartbeat was written.
     beat_at: Instant,
-    /// What the database's clock said last, and when.
-    clock: Option<(Instant, Micros)>,
+    /// What the database's clock said last, and between which moments.
+    clock: Option<([Instant; 2], Micros)>,
 }
 
 impl Caution {
@@ -66,14 +67,26 @@ impl Caution {
         }
     }
 
-    /// The database answered so late that leases of live nodes may have run out meanwhile: keeps quiet, too.
+    /// A pass of a loop failed that no lease depends on. Keeps quiet only if the last heartbeat is late as well.
+    pub(crate) fn note_other_failure(&self, error: &StoreError) {
+        let is_late = self.seen().beat_at.elapsed() > self.beat_within;
+        if is_late {
+            self.note_failure(error);
+        }
+    }
+
+    /// The database answered so late that leases of live nodes may have run out meanwhile: keeps quiet, too. After a whole lease without
+    /// an answer, as after a failure: nothing was renewed.
     pub(crate) fn note_answer(&self, took: Duration) {
-        if took >= self.lease / 6 {
+        if took >= self.lease {
+            self.keep_quiet();
+        } else if took >= self.lease / 6 {
             self.note_lateness();
         }
     }
 
-    fn note_lateness(&self) {
+    /// Something came too late, and nothing failed.
+    pub(crate) fn note_lateness(&self) {
         let now = Instant::now();
         let mut seen = self.seen();
         // A node that was not quiet any more begins anew.
@@ -94,13 +107,17 @@ impl Caution {
         }
     }
 
-    /// Compares the database's clock with the time that has passed here. After a jump, leases of live nodes look expired, or this
-    /// machine slept: keeps quiet, too. Returns the jump.
-    pub(crate) fn note_clock(&self, now: Micros) -> Option<Duration> {
-        let here = Instant::now();
+    /// Compares the database's clock, which was asked for at `asked_at`, with the time that has passed here. After a jump, leases of live
+    /// nodes look expired, or this machine slept: keeps quiet, too. Returns the jump. An answer that came late does not tell when the
+    /// clock was read, so that it is no jump.
+    pub(crate) fn note_clock(&self, asked_at: Instant, now: Micros) -> Option<Duration> {
+        let here = [asked_at, Instant::now()];
         let (then, clock) = self.seen().clock.replace((here, now))?;
-        let passed = i64::try_from((here - then).as_micros()).unwrap_or(i64::MAX);
-        let jump = Duration::from_micros((now.get() - clock.get()).abs_diff(passed));
+        let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+        let least = micros(here[0].saturating_duration_since(then[1]));
+        let most = micros(here[1].saturating_duration_since(then[0]));
+        let passed = now.get() - clock.get();
+        let jump = Duration::from_micros(passed.abs_diff(passed.clamp(least, most)));
         if jump < self.lease / 6 {
             return None;
         }
@@ -110,7 +127,7 @@ impl Caution {
 
     /// What the database's clock says now, as far as this node knows: its last answer, and the time that has passed here since.
     pub(crate) fn database_clock(&self) -> Option<Micros> {
-        let (then, clock) = self.seen().clock?;
+        let ([_, then], clock) = self.seen().clock?;
         Some(clock.offset(i64::try_from(then.elapsed().as_micros()).unwrap_or(i64::MAX)))
     }
 
@@ -166,18 +183,41 @@ mod tests {
     fn a_clock_that_jumps_is_told_from_one_that_runs() {
         let caution = caution(Duration::from_secs(60));
         let at = |s: i64| Micros::new(1_000_000_000_000 + s * 1_000_000).expect("a time");
-        assert_eq!(caution.note_clock(at(0)), None);
-        assert_eq!(caution.note_clock(at(1)), None, "a second is little");
+        assert_eq!(caution.note_clock(Instant::now(), at(0)), None);
+        assert_eq!(caution.note_clock(Instant::now(), at(1)), None, "a second is little");
         assert!(caution.may_reclaim_after() == Some(Duration::ZERO));
-        assert!(caution.note_clock(at(100)).is_some());
+        assert!(caution.note_clock(Instant::now(), at(100)).is_some());
         assert!(caution.may_reclaim_after().is_none());
+    }
+
+    #[test]
+    fn an_answer_that_comes_late_is_no_jump_of_the_clock() {
+        let caution = caution(Duration::from_secs(6));
+        let at = |s: i64| Micros::new(1_000_000_000_000 + s * 1_000_000).expect("a time");
+        let asked = Instant::now().checked_sub(Duration::from_secs(5)).expect("the machine runs for longer");
+        assert_eq!(caution.note_clock(asked, at(0)), None);
+        assert_eq!(caution.note_clock(Instant::now(), at(4)), None, "the clock was read when it was asked for");
+        assert!(caution.note_clock(Instant::now(), at(8)).is_some(), "this answer came at once");
+    }
+
+    #[test]
+    fn a_loop_that_no_lease_depends_on_keeps_a_node_quiet_only_while_its_heartbeat_is_late() {
+        let caution = caution(Duration::from_millis(300));
+        let held = StoreError::Locked { source: "lock timeout".into() };
+        caution.note_beat(Instant::now());
+        caution.note_other_failure(&held);
+        assert!(caution.may_reclaim_after().is_some(), "its own leases are renewed");
+        std::thread::sleep(Duration::from_millis(160));
+        caution.note_other_failure(&held);
+        caution.note_beat(Instant::now());
+        assert!(caution.may_reclaim_after().is_none(), "nothing answered");
     }
 
     #[test]
     fn a_node_whose_database_is_slow_for_long_reclaims_what_ended_long_ago() {
         let lease = Duration::from_millis(120);
         let caution = caution(lease);
-        let (began, late) = (Instant::now(), lease);
+        let (began, late) = (Instant::now(), lease / 2);
         let old = loop {
             caution.note_beat(Instant::now());
             caution.note_answer(late);
@@ -189,8 +229,9 @@ mod tests {
         };
         assert!(began.elapsed() >= lease * CAUTIOUS_MAX, "{:?}", began.elapsed());
         assert_eq!(old, lease * SURELY_OVER);
-        caution.keep_quiet();
-        assert_eq!(caution.may_reclaim_after(), None, "after a failure the time begins anew");
+        caution.note_answer(lease);
+        caution.note_beat(Instant::now());
+        assert_eq!(caution.may_reclaim_after(), None, "after a lease without an answer the time begins anew");
     }
 
     #[test]

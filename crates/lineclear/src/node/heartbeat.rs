@@ -228,7 +228,7 @@ impl Loop for Heart {
         let heartbeat = heartbeat?;
         shared.statuses.clocks(asked, heartbeat.now, jiff::Timestamp::now().into());
         // With each heartbeat, so that a jump of yesterday does not delay a reclaim of today.
-        shared.note_clock(heartbeat.now);
+        shared.note_clock(asked_at, heartbeat.now);
         if heartbeat.took_lead
             && let Some(left_out) = shared.store.monitor.log.note(&"leads")
         {

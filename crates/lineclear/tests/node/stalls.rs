@@ -5,6 +5,7 @@
 
 mod held;
 mod random;
+mod slow;
 mod stalled;
 mod world;
 

@@ -212,7 +212,7 @@ pub(crate) async fn reclaim_lost(
     let asked_at = Instant::now();
     let ended_before = shared.loop_store.probe_writes().await?;
     shared.caution.note_answer(asked_at.elapsed());
-    shared.note_clock(ended_before);
+    shared.note_clock(asked_at, ended_before);
     let Some(ago) = shared.caution.may_reclaim_after() else { return Ok(0) };
     let ended_before = ended_before.offset(-i64::try_from(ago.as_micros()).unwrap_or(i64::MAX));
     let (crash_budget, except) = (shared.options.crash_budget, shared.running.job_ids());

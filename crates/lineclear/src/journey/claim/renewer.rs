@@ -57,22 +57,23 @@ impl Renewal {
         let (alive, ended) = channel::<()>();
         let pause = shared.options.renewal.min(PROBE).min(shared.options.lease / 5);
         std::thread::Builder::new().name("lineclear-renew".to_owned()).spawn(move || {
-            let mut renewed_at = Instant::now();
+            let (mut renewed_at, mut took) = (Instant::now(), Duration::ZERO);
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(pause.min(trust_left(&shared))) {
                 if shared.running.count() > 0 {
                     // Handlers must be told in time even if the database does not answer.
                     let attempt = async {
                         tokio::time::timeout(
                             trust_left(&shared),
-                            renew_or_probe(&shared, &store, &mut renewed_at),
+                            renew_or_probe(&shared, &store, &mut renewed_at, took),
                         )
                         .await
                     };
                     let began = Instant::now();
                     if runtime.block_on(attempt).is_err() {
-                        shared.caution.keep_quiet();
+                        shared.caution.note_lateness();
                     }
-                    shared.caution.note_answer(began.elapsed());
+                    took = began.elapsed();
+                    shared.caution.note_answer(took);
                 }
                 shared.running.stop_untrusted(Instant::now());
             }
@@ -81,10 +82,11 @@ impl Renewal {
     }
 }
 
-async fn renew_or_probe(shared: &Shared, store: &Store, renewed_at: &mut Instant) {
+/// `took`: how long the last answer took. If answers come late, a probe would put off the renewal.
+async fn renew_or_probe(shared: &Shared, store: &Store, renewed_at: &mut Instant, took: Duration) {
     // With a visibility timeout nothing is renewed.
     let renews = shared.options.visibility_timeout.is_none();
-    let due = renews && renewed_at.elapsed() >= shared.options.renewal;
+    let due = renews && renewed_at.elapsed() + took >= shared.options.renewal;
     let done = if due { renew(shared, store).await } else { probe(shared, store).await };
     match shared.statuses.note(NAME, done) {
         Ok(()) => {

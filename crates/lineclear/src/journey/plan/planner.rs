@@ -70,7 +70,8 @@ impl Loop for Planner {
     }
 
     fn failed(&mut self, error: &StoreError) {
-        self.shared.caution.note_failure(error);
+        // An application may lock a table that only planning needs.
+        self.shared.caution.note_other_failure(error);
     }
 }
 

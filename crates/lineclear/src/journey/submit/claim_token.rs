@@ -150,6 +150,8 @@ impl Verb for ReadKey {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
     use crate::Lineclear;
     use crate::handler::Kinds;
@@ -167,7 +169,7 @@ mod tests {
         let token = issued.await.unwrap();
         assert_eq!(shared.claim_tokens.check(&shared, &token).await.unwrap(), Ok(about));
         clock.advance(Duration::from_secs(700));
-        shared.note_clock(clock.now());
+        shared.note_clock(Instant::now(), clock.now());
         let late = shared.claim_tokens.check(&shared, &token).await.unwrap();
         assert_eq!(late, Err(BadClaimToken::Expired), "a heartbeat told the node");
     }

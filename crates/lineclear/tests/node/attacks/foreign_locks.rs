@@ -12,7 +12,7 @@ use lineclear::{Input, Lineclear, Node, NodeOptions, State, Store, StoreOptions}
 use tokio::sync::Semaphore;
 use tokio_postgres::Client;
 
-use crate::kit::{TestStore, name, quick, until};
+use crate::kit::{TestStore, name, quick, until, until_within};
 
 /// What the handlers of a test share: the kind `gated` waits for a permit, and `overlap` is the most that ran at once.
 #[derive(Clone)]
@@ -91,6 +91,17 @@ async fn all_complete(db: &TestStore, node: &Node, jobs: &[JobId]) {
 async fn assert_nothing_charged(db: &TestStore) {
     assert_eq!(db.number("select count(*) from {t}execution where outcome = 'lost'").await, 0);
     assert_eq!(db.number("select count(*) from {t}dead_letter").await, 0);
+}
+
+/// The most jobs that history shows at once, from this column to their end.
+async fn overlap_in_history(db: &TestStore, began: &str) -> i64 {
+    let sql = format!(
+        "select coalesce(max(beside), 0) from (
+             select count(*) as beside from {{t}}execution one
+             join   {{t}}execution other on other.{began} <= one.{began} and other.finished_at > one.{began}
+             group  by one.job_id, one.claim_no) counted"
+    );
+    db.number(&sql).await
 }
 
 #[tokio::test]
@@ -218,6 +229,9 @@ async fn a_gate_that_is_held_for_longer_than_the_lease_lets_no_limit_be_exceeded
     let jobs: Vec<JobId> = jobs.iter().map(|one| one.id).collect();
     all_complete(&db, &nodes[0], &jobs).await;
     assert!(gate.overlap.load(Ordering::SeqCst) <= 2, "{}", gate.overlap.load(Ordering::SeqCst));
+    for began in ["claimed_at", "started_at"] {
+        assert!(overlap_in_history(&db, began).await <= 2, "by {began}: {}", overlap_in_history(&db, began).await);
+    }
     assert_nothing_charged(&db).await;
     for node in nodes {
         node.stop().await;
@@ -325,5 +339,32 @@ async fn a_gate_that_is_held_leaves_a_node_ready_and_lets_it_reclaim() {
     .await;
     application.batch_execute("rollback").await.unwrap();
     all_complete(&db, &node, &jobs.iter().map(|job| job.id).collect::<Vec<_>>()).await;
+    node.stop().await;
+}
+
+/// Planning fails for as long as the table is locked, longer than a lease. Leases are renewed meanwhile, so that one that ended is that of a
+/// dead worker.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_locked_table_that_only_planning_needs_lets_a_node_reclaim() {
+    let (db, gate) = (TestStore::postgres().await, Gate::new());
+    // Long enough that a node which keeps quiet after each failed plan is always quiet.
+    let lease = Duration::from_secs(10);
+    let node = node(&db, &gate, NodeOptions { lease, renewal: lease / 4, ..quick() }).await;
+    let second = Manifest::new(name("m"), name("gated"), Schedule::every(Duration::from_secs(1)).unwrap());
+    let application = holds(&db, "lock table lineclear.tick in access exclusive mode").await;
+    let locked = Instant::now();
+    node.store().upsert_manifests([second], ChangeSource::Edit).await.unwrap();
+    // No node serves this route.
+    let elsewhere = NewJob { route: name("elsewhere"), ..job("sleeps", 0) };
+    node.store().enqueue(elsewhere).await.unwrap();
+    let gone = Lease { node: NodeId(4711), length: Duration::from_millis(1) };
+    let dispatch = Dispatch::new(name("elsewhere"), 1);
+    assert_eq!(node.store().dispatch_into_lease(dispatch, gone).await.unwrap().len(), 1);
+    let lost = "select count(*) from {t}execution where outcome = 'lost'";
+    until_within(lease * 4, "the job of the dead worker is reclaimed", async || db.number(lost).await == 1).await;
+    println!("reclaimed {:?} after the table was locked", locked.elapsed());
+    application.batch_execute("rollback").await.unwrap();
+    let ticks = "select count(*) from {t}tick";
+    until("ticks are planned again", async || db.number(ticks).await > 0).await;
     node.stop().await;
 }
